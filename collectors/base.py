@@ -1,0 +1,121 @@
+"""The seam between an input format and the store: what a collector is given and what it hands back.
+
+A collector is a module in this folder, listed once in `collectors.COLLECTORS`, with three names:
+
+    NAME      the format's name, a short word
+    HELP      one sentence: what writes such files and what they bring
+    sniff(source) -> float           0 (not mine) to 1 (certainly mine), from the name and the first bytes alone
+    read(source) -> Iterator[Item]   the content as rows, facts, blobs and named losses, in bounded memory
+"""
+
+import gzip
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import pyarrow as pa
+
+from runs.errors import InputError
+
+HEAD_BYTES = 65536  # enough for any sniff; never the whole file
+LINE_LIMIT_BYTES = 1 << 26  # a line of a log; one longer is no log
+
+
+@dataclass(frozen=True)
+class Source:
+    """One input file. `name` is its path relative to what the user gave; `index` is unique within the run.
+
+    A `.gz` file is read through transparently: offsets in messages are then those of the unpacked bytes.
+    """
+
+    path: Path
+    name: str
+    index: int = 0
+
+    @property
+    def gzipped(self) -> bool:
+        with self.path.open("rb") as f:
+            return f.read(2) == b"\x1f\x8b"
+
+    def open(self) -> BinaryIO:
+        """The content, unpacked if it was gzipped. Raises OSError or EOFError on a broken archive."""
+        if self.gzipped:
+            return gzip.open(self.path, "rb")  # type: ignore[return-value]
+        return self.path.open("rb")
+
+    def text(self) -> Iterator[tuple[int, str]]:
+        """(byte offset, line without its end) for each line; bytes that are not UTF-8 become U+FFFD."""
+        with self.open() as f:
+            offset = 0
+            while raw := f.readline(LINE_LIMIT_BYTES):
+                if len(raw) >= LINE_LIMIT_BYTES and not raw.endswith(b"\n"):
+                    raise InputError(
+                        f"a line longer than {LINE_LIMIT_BYTES:,} bytes at byte {offset}",
+                        where=self.name, expected="a text log with a line per record",
+                    )  # fmt: skip
+                yield offset, raw.decode("utf-8", "replace").rstrip("\r\n")
+                offset += len(raw)
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first HEAD_BYTES of the content; empty where it cannot be unpacked."""
+        try:
+            with self.open() as f:
+                return f.read(HEAD_BYTES)
+        except (OSError, EOFError):
+            return b""
+
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one table, in that table's schema (`runs.schema.SCHEMAS[table].batch({...})`)."""
+
+    table: str
+    batch: pa.RecordBatch
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something the input says of the run as a whole: chip, chips, peak_flops_per_s, model, job_name, ...
+
+    `basis` is measured, derived, published or declared (said by a person).
+    """
+
+    name: str
+    value: Any
+    basis: str = "measured"
+
+
+@dataclass(frozen=True)
+class Blob:
+    """Bytes kept with the run under `blobs/<name>` (HLO modules)."""
+
+    name: str
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A part of the input that could not be read: what, at which byte, and why. Never silent."""
+
+    what: str
+    reason: str
+    offset: int | None = None
+
+
+Item = Rows | Fact | Blob | Lost
+
+
+class Collector(Protocol):
+    NAME: str
+    HELP: str
+
+    def sniff(self, source: Source) -> float: ...
+
+    def read(self, source: Source) -> Iterator[Item]: ...
+
+
+__all__ = ["Blob", "Collector", "Fact", "Item", "Lost", "Rows", "Source"]

@@ -1,0 +1,261 @@
+"""The tables a run may hold: one literal tuple, `TABLES`, with the meaning and unit of every column.
+
+Times of day are `_ns`: integer nanoseconds since 1970-01-01 UTC on the clock of the host that wrote them.
+Times inside a profile are `_ps`: integer picoseconds since the start of their capture (`captures.start_ns`),
+because an epoch in picoseconds does not fit 64 bits. A column that is null means "not known", never zero.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from runs.errors import InputError
+
+TEXT = pa.dictionary(pa.int32(), pa.string())  # few distinct values, many rows
+INT = pa.int64()
+ID = pa.int32()
+REAL = pa.float64()
+FLAG = pa.bool_()
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: pa.DataType
+    meaning: str
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """A table's name, what one row is, and its columns."""
+
+    name: str
+    row: str
+    columns: tuple[Column, ...]
+
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        return pa.schema([pa.field(c.name, c.type) for c in self.columns])
+
+    def batch(self, columns: dict) -> pa.RecordBatch:
+        """A record batch of this table from `{column: sequence or array}`; absent columns become null.
+
+        Raises InputError for a column that the table does not have or lengths that differ.
+        """
+        unknown = sorted(set(columns) - {c.name for c in self.columns})
+        if unknown:
+            raise InputError(f"no column {', '.join(unknown)}", where=f"table {self.name}")
+        lengths = {len(v) for v in columns.values()}
+        if len(lengths) > 1:
+            raise InputError(f"columns of different lengths {sorted(lengths)}", where=f"table {self.name}")
+        rows = lengths.pop() if lengths else 0
+        arrays = []
+        for field in self.arrow:
+            value = columns.get(field.name)
+            if value is None:
+                arrays.append(pa.nulls(rows, field.type))
+            elif isinstance(value, pa.Array) and value.type == field.type:
+                arrays.append(value)
+            elif isinstance(value, pa.Array):
+                arrays.append(value.cast(field.type))
+            else:
+                arrays.append(pa.array(value, type=field.type))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
+
+
+_CAPTURE = Column("capture", ID, "which profile capture of this run (key of `captures`)")
+_SOURCE = Column("source", TEXT, "name of the input file or format that the row was read from")
+_STAT = (
+    Column("name", TEXT, "name of the statistic as the trace spells it"),
+    Column("int_value", INT, "its value where it is a whole number (unsigned values above 2^63 wrap)"),
+    Column("float_value", REAL, "its value where it is a real number"),
+    Column("text_value", TEXT, "its value where it is text or a reference to text"),
+)
+
+TABLES: tuple[TableSchema, ...] = (
+    TableSchema("steps", "a training step on a host, or of the whole job where `host` is null", (
+        Column("attempt", ID, "which start of the job, from 0; null where the input cannot tell"),
+        Column("step", INT, "step number as the job counts it"),
+        Column("host", TEXT, "host or process; null for the job as a whole"),
+        Column("start_ns", INT, "start of the step, ns since the epoch"),
+        Column("dur_ns", INT, "duration in ns; null where only the start was recorded"),
+        Column("tokens_per_s_per_chip", REAL, "tokens per second and chip, as the job printed it"),
+        Column("model_flops_per_chip", REAL, "model FLOPs of the step per chip, by the job's own convention"),
+        Column("loss", REAL, "training loss"),
+        Column("capture", ID, "the profile capture it was seen in, if any"),
+        Column("order", INT, "position in its input, from 0: the order in which the job wrote it"),
+        _SOURCE,
+    )),
+    TableSchema("lifecycle", "an interval of the job's life", (
+        Column("kind", TEXT, "see LIFECYCLE_KINDS"),
+        Column("start_ns", INT, "start, ns since the epoch; null where only the end was recorded"),
+        Column("end_ns", INT, "end, ns since the epoch; null: it never ended, or the end was not recorded"),
+        Column("attempt", ID, "which start of the job, from 0"),
+        Column("step", INT, "step it belongs to, if any"),
+        Column("host", TEXT, "host or process; null for the job as a whole"),
+        Column("detail", pa.string(), "name of a custom event, or further fields as JSON"),
+        Column("logged_ns", INT, "when the entry was written (of its start, where it has two)"),
+        Column("order", INT, "position in its input, from 0"),
+        _SOURCE,
+    )),
+    TableSchema("captures", "one profile of one host", (
+        _CAPTURE,
+        Column("host", TEXT, "host or process that was profiled"),
+        Column("process", ID, "process index in the job, if known"),
+        Column("start_ns", INT, "start of the capture, ns since the epoch"),
+        Column("stop_ns", INT, "end of the capture, ns since the epoch"),
+        Column("devices", ID, "accelerator devices seen in it"),
+        Column("device_type", TEXT, "device type as the trace names it"),
+        Column("peak_flops_per_s", REAL, "peak FLOP/s of one device as the trace states it"),
+        Column("peak_hbm_bytes_per_s", REAL, "peak HBM bytes/s of one device as the trace states it"),
+        _SOURCE,
+    )),
+    TableSchema("ops", "an operation, aggregated over one line of one device in one capture", (
+        _CAPTURE,
+        Column("op_id", INT, "its number in the capture (key, with `capture`, of `op_events` and `op_stats`)"),
+        Column("host", TEXT, "host or process"),
+        Column("device", ID, "device number on the host; null for host threads"),
+        Column("line", TEXT, "the timeline it ran on, as the trace names it"),
+        Column("role", TEXT, "what the line shows, see LINE_ROLES"),
+        Column("module", TEXT, "HLO module it belongs to"),
+        Column("program", INT, "program number of that module (key of `modules`)"),
+        Column("op", TEXT, "operation name"),
+        Column("category", TEXT, "kind of operation, see OP_CATEGORIES"),
+        Column("count", INT, "executions"),
+        Column("total_ns", REAL, "summed duration, ns"),
+        Column("self_ns", REAL, "summed duration less that of operations nested in it, ns"),
+        Column("flops", REAL, "floating-point operations of one execution"),
+        Column("bytes", REAL, "bytes read and written by one execution"),
+        Column("source", TEXT, "line of the user's program it came from"),
+        Column("shape", TEXT, "result shape with layout"),
+    )),
+    TableSchema("op_events", "one execution of an operation, or one event on a host thread", (
+        _CAPTURE,
+        Column("event", INT, "its number in the capture (key, with `capture`, of `event_stats`)"),
+        Column("device", ID, "device number on the host; null for host threads"),
+        Column("op_id", INT, "the operation (key, with `capture`, of `ops`)"),
+        Column("start_ps", INT, "start, ps since the capture's start"),
+        Column("dur_ps", INT, "duration, ps"),
+    )),
+    TableSchema("event_stats", "one statistic of one event", (
+        _CAPTURE, Column("event", INT, "the event (key of `op_events`)"), *_STAT)),
+    TableSchema("op_stats", "one statistic of one operation", (
+        _CAPTURE, Column("op_id", INT, "the operation (key of `ops`)"), *_STAT)),
+    TableSchema("modules", "a compiled program (HLO module) that the profile carried", (
+        _CAPTURE,
+        Column("program", INT, "its program number in the capture"),
+        Column("name", TEXT, "module name"),
+        Column("file", TEXT, "the kept HloProto, below the run's `blobs/` folder, zstd"),
+        Column("flops", REAL, "floating-point operations of one execution, loops counted by their trip count"),
+        Column("remat_flops", REAL, "the part of `flops` spent on recomputation (rematerialised operations)"),
+        Column("bytes", REAL, "bytes of operands and results of one execution, loops counted likewise"),
+        Column("instructions", INT, "instructions in all computations"),
+    )),
+    TableSchema("collectives", "one device's part in one collective operation", (
+        _CAPTURE,
+        Column("host", TEXT, "host or process"),
+        Column("rank", ID, "global rank of the device, if known"),
+        Column("device", ID, "device number on the host"),
+        Column("group", TEXT, "ranks that take part, comma-separated; null where the trace does not tell"),
+        Column("kind", TEXT, "all-reduce, all-gather, reduce-scatter, all-to-all, permute, broadcast"),
+        Column("bytes", REAL, "bytes of the operand on this device"),
+        Column("dtype", TEXT, "element type"),
+        Column("op", TEXT, "operation name, equal on all ranks of the group"),
+        Column("module", TEXT, "HLO module it belongs to"),
+        Column("seq", INT, "how many times this op ran before on this device in this capture"),
+        Column("step", INT, "step it ran in, if known"),
+        Column("start_ns", INT, "start, ns since the epoch on this host's clock"),
+        Column("end_ns", INT, "end, ns since the epoch on this host's clock"),
+    )),
+    TableSchema("matmuls", "a matrix multiplication in a program", (
+        _CAPTURE,
+        Column("program", INT, "program number of its module"),
+        Column("module", TEXT, "HLO module"),
+        Column("op", TEXT, "operation name"),
+        Column("m", INT, "rows of the result"),
+        Column("k", INT, "contracted dimension"),
+        Column("n", INT, "columns of the result"),
+        Column("batch", INT, "product of the batch dimensions"),
+        Column("count", INT, "executions in one run of the module (trip counts multiplied)"),
+        Column("dtype", TEXT, "element type of the left operand"),
+        Column("layout", TEXT, "left, right and result shape with layout"),
+        Column("remat", FLAG, "whether it is a recomputation"),
+        Column("source", TEXT, "line of the user's program"),
+    )),
+    TableSchema("memory", "a sample of memory in use, or a buffer at the peak", (
+        _CAPTURE,
+        Column("host", TEXT, "host or process"),
+        Column("device", ID, "device number on the host"),
+        Column("ts_ns", INT, "time, ns since the epoch"),
+        Column("kind", TEXT, "what the number is, such as bytes_in_use or peak_buffer"),
+        Column("bytes", INT, "logical bytes"),
+        Column("padded_bytes", INT, "bytes with layout padding"),
+        Column("name", TEXT, "buffer or allocator"),
+    )),
+    TableSchema("requests", "a served request", (
+        Column("id", pa.string(), "request identifier"),
+        Column("arrival_ns", INT, "arrival, ns since the epoch"),
+        Column("scheduled_ns", INT, "first scheduled, ns since the epoch"),
+        Column("first_token_ns", INT, "first token, ns since the epoch"),
+        Column("last_token_ns", INT, "last token, ns since the epoch"),
+        Column("prompt_tokens", INT, "prompt tokens"),
+        Column("cached_tokens", INT, "prompt tokens found in the prefix cache"),
+        Column("output_tokens", INT, "tokens generated"),
+        Column("gaps_ns", pa.list_(INT), "time between successive tokens, ns"),
+        Column("status", TEXT, "completed, failed, aborted"),
+    )),
+    TableSchema("engine", "a sample of a serving engine's counters", (
+        Column("ts_ns", INT, "time, ns since the epoch"),
+        Column("running", INT, "requests running"),
+        Column("waiting", INT, "requests waiting"),
+        Column("kv_usage", REAL, "share of the KV cache in use, 0 to 1"),
+        Column("prefix_hits", INT, "prompt tokens found in the prefix cache so far"),
+        Column("prefix_queries", INT, "prompt tokens looked up in the prefix cache so far"),
+        Column("prompt_tokens", INT, "prompt tokens processed so far"),
+        Column("output_tokens", INT, "tokens generated so far"),
+        Column("preemptions", INT, "preemptions so far"),
+        Column("accepted", INT, "draft tokens accepted so far"),
+        Column("drafted", INT, "draft tokens proposed so far"),
+    )),
+    TableSchema("scalars", "any other metric of the job", (
+        Column("ts_ns", INT, "time, ns since the epoch"),
+        Column("step", INT, "step, if any"),
+        Column("name", TEXT, "metric name as the job spells it"),
+        Column("value", REAL, "value"),
+        Column("unit", TEXT, "unit, if known"),
+        _SOURCE,
+    )),
+)  # fmt: skip
+
+SCHEMAS: dict[str, TableSchema] = {t.name: t for t in TABLES}
+SCHEMA_VERSION = 1
+
+LIFECYCLE_KINDS: dict[str, str] = {
+    "job": "from job start to job end; one row is one attempt",
+    "accelerator_initialization": "setting up the accelerators",
+    "training_preparation": "building the model, the mesh and the input pipeline",
+    "data_loading": "the training loop waiting for (or fetching) a batch",
+    "checkpoint_save": "the training loop blocked by a checkpoint being saved",
+    "checkpoint_restore": "a checkpoint being restored",
+    "custom": "an event that the job named itself; `detail` is the name",
+    "elastic_slice_down": "waiting after slices were lost",
+    "elastic_scale_up": "waiting for slices to join",
+    "elastic_reinitialization": "starting again on another number of slices",
+    "slices": "slice counts from this time on; `detail` is JSON with active, total, available",
+    "eval": "an evaluation between training steps",
+}
+
+LINE_ROLES: dict[str, str] = {
+    "compute": "operations executed by the device (or by host threads standing in for one)",
+    "async": "asynchronous operations: copies and collectives that may overlap with compute",
+    "module": "whole programs; spans the operations of `compute`",
+    "step": "training steps",
+    "host": "host threads: the program, its runtime, its input pipeline",
+    "other": "anything else the trace carries",
+}
+
+OP_CATEGORIES: tuple[str, ...] = (
+    "matmul", "convolution", "fusion", "collective", "copy", "custom-call", "control", "infeed", "outfeed",
+    "elementwise", "data-movement", "host", "annotation", "other",
+)  # fmt: skip
