@@ -1,0 +1,84 @@
+"""The accounts of a training ledger: names, titles and definitions, written down once.
+
+Pages, help texts and docs show these definitions; figures take the order of drawing from here.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class AccountKind:
+    """An account's title on a page and what is entered in it."""
+
+    title: str
+    meaning: str
+
+
+ACCOUNTS: dict[str, AccountKind] = {
+    "held": AccountKind(
+        "Chip time held", "Every chip-second from the first start of the job to its last sign of life, on all chips."
+    ),
+    "productive": AccountKind(
+        "Kept steps",
+        "Time inside training steps whose result was kept (not repeated after a restart), less the time in them "
+        "that another account explains.",
+    ),
+    "useful_maths": AccountKind(
+        "Useful maths", "The model's FLOPs in kept steps, at the chip's peak rate: what a perfect chip would need."
+    ),
+    "padding": AccountKind("Padding", "Matmul time at peak spent on the zeros that fill up the matrix unit's tiles."),
+    "recomputation": AccountKind(
+        "Recomputation", "FLOPs done again on purpose (rematerialisation), at the chip's peak rate."
+    ),
+    "below_roofline": AccountKind(
+        "Below roofline",
+        "Time in which the device computed, less useful maths, padding and recomputation at peak: what slow, "
+        "memory-bound or small operations cost.",
+    ),
+    "exposed_communication": AccountKind(
+        "Exposed communication",
+        "Time in collectives that no computation on the same device covers, after the last rank had arrived.",
+    ),
+    "straggler_wait": AccountKind(
+        "Straggler wait",
+        "Time in exposed collectives before the last rank arrived: this rank's duration less the shortest of its "
+        "group. Needs no common clock.",
+    ),
+    "input_wait": AccountKind("Input wait", "Device idle while the host fetched the next batch."),
+    "device_idle": AccountKind(
+        "Device idle", "Inside a kept, profiled step, no operation ran on the device and no known wait explains it."
+    ),
+    "badput": AccountKind("Badput", "Time in which the job held the chips without taking a step that was kept."),
+    "infrastructure_recovery": AccountKind(
+        "Infrastructure recovery",
+        "From the last sign of life of an interrupted attempt to the start of the next: failure detection, "
+        "a new slice, rescheduling.",
+    ),
+    "accelerator_initialization": AccountKind("Accelerator initialisation", "Setting up the accelerators."),
+    "training_preparation": AccountKind(
+        "Training preparation", "Building the mesh, the model and the input pipeline before the first step."
+    ),
+    "program_startup": AccountKind(
+        "Startup and compilation",
+        "The first step of an attempt beyond a usual step of it: tracing, compilation, first transfers.",
+    ),
+    "data_loading": AccountKind("Data loading", "Waiting for data before the first step of an attempt."),
+    "checkpoint_save": AccountKind("Checkpoint save", "The training loop blocked by a checkpoint being saved."),
+    "checkpoint_restore": AccountKind("Checkpoint restore", "A checkpoint being restored."),
+    "wasted_progress": AccountKind(
+        "Wasted progress", "Steps whose result was lost with an interruption and that were taken again later."
+    ),
+    "elastic_slice_down": AccountKind("Elastic slice-down", "Waiting after slices were lost."),
+    "elastic_scale_up": AccountKind("Elastic scale-up", "Waiting for slices to join."),
+    "elastic_reinitialization": AccountKind("Elastic reinitialisation", "Starting again on another number of slices."),
+    "custom": AccountKind("Custom events", "Events that the job named itself, each its own account below."),
+    "eval": AccountKind("Evaluation", "Evaluations between training steps."),
+    "other": AccountKind(
+        "Other", "Inside the job, after its last step or between its named phases: no event says what it was."
+    ),
+    "unattributed": AccountKind(
+        "Unattributed", "Not known: no input tells what the chips did. A profile of these steps would."
+    ),
+    "not_broken_down": AccountKind("Not broken down", "Entered as one amount by one of the runs added here."),
+    "no_single_rank": AccountKind("No single rank", "Ranks waited, but no one rank was last by a clear margin."),
+}

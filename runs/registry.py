@@ -1,0 +1,106 @@
+"""The registry: what may change about a run (notes, tags, price), in SQLite beside the store.
+
+Runs themselves are never changed; the registry can be lost and only these additions go with it.
+"""
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from runs.errors import InputError
+
+_SCHEMA = """
+create table if not exists tags (run_id text not null, key text not null, value text not null,
+    primary key (run_id, key)) without rowid;
+create table if not exists notes (id integer primary key, run_id text not null, written_ns integer not null,
+    text text not null);
+create table if not exists prices (run_id text primary key, usd_per_chip_hour real not null,
+    written_ns integer not null) without rowid;
+create index if not exists notes_by_run on notes (run_id);
+"""
+MAX_TEXT = 10_000  # characters of a note or a tag value: a remark, not a file
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What people added to a run."""
+
+    tags: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    usd_per_chip_hour: float | None = None
+
+
+class Registry:
+    """Opens (and makes) the database. Safe for several processes: WAL, one short transaction per call."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        with self._connect() as db:
+            db.execute("pragma journal_mode=wal")
+            db.executescript(_SCHEMA)
+
+    @contextlib.contextmanager
+    def _connect(self) -> Iterator[sqlite3.Connection]:
+        try:
+            db = sqlite3.connect(self.path, timeout=10)
+        except sqlite3.Error as e:
+            raise InputError(f"cannot open the registry ({e})", where=str(self.path)) from e
+        try:
+            with db:
+                yield db
+        except sqlite3.DatabaseError as e:
+            raise InputError(
+                f"the registry cannot be used ({e})", where=str(self.path),
+                advice="Move the file away: runs are kept apart from it, only tags, notes and prices are lost.",
+            ) from e  # fmt: skip
+        finally:
+            db.close()
+
+    def extras(self, run_id: str) -> Extras:
+        return self.all_extras([run_id])[run_id]
+
+    def all_extras(self, run_ids: list[str]) -> dict[str, Extras]:
+        """Additions to these runs, in three queries however many they are."""
+        wanted = set(run_ids)
+        tags: dict[str, dict[str, str]] = {}
+        notes: dict[str, list[str]] = {}
+        with self._connect() as db:
+            for run_id, key, value in db.execute("select run_id, key, value from tags order by key"):
+                tags.setdefault(run_id, {})[key] = value
+            for run_id, text in db.execute("select run_id, text from notes order by id"):
+                notes.setdefault(run_id, []).append(text)
+            prices = dict(db.execute("select run_id, usd_per_chip_hour from prices"))
+        return {i: Extras(tags.get(i, {}), notes.get(i, []), prices.get(i)) for i in wanted}
+
+    def tag(self, run_id: str, key: str, value: str | None) -> None:
+        """Set a tag; None removes it."""
+        key = _short(key.strip(), "tag key")
+        with self._connect() as db:
+            if value is None:
+                db.execute("delete from tags where run_id = ? and key = ?", (run_id, key))
+            else:
+                db.execute("insert or replace into tags values (?, ?, ?)", (run_id, key, _short(value, "tag")))
+
+    def note(self, run_id: str, text: str) -> None:
+        with self._connect() as db:
+            db.execute("insert into notes (run_id, written_ns, text) values (?, ?, ?)",
+                       (run_id, time.time_ns(), _short(text.strip(), "note")))  # fmt: skip
+
+    def price(self, run_id: str, usd_per_chip_hour: float | None) -> None:
+        """Set the price of a chip-hour in dollars for this run; None removes it."""
+        with self._connect() as db:
+            if usd_per_chip_hour is None:
+                db.execute("delete from prices where run_id = ?", (run_id,))
+                return
+            if not 0 <= usd_per_chip_hour < 1e6:
+                raise InputError(f"{usd_per_chip_hour} is no price of a chip-hour", expected="dollars, 0 to 1,000,000")
+            db.execute("insert or replace into prices values (?, ?, ?)", (run_id, usd_per_chip_hour, time.time_ns()))
+
+
+def _short(text: str, what: str) -> str:
+    if not text or len(text) > MAX_TEXT:
+        raise InputError(f"a {what} of {len(text)} characters", expected=f"1 to {MAX_TEXT:,}")
+    return text

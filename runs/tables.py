@@ -1,0 +1,95 @@
+"""Reading a run's tables: what analyzers are given, whether the rows lie in Parquet files or in memory."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from runs.errors import QuestionError
+from runs.schema import SCHEMAS
+
+Where = Sequence[tuple[str, str, Any]]  # (column, operator, value), all of which must hold
+
+
+class Tables(Protocol):
+    """The tables of one run. A table that the run lacks reads as empty, with its columns."""
+
+    def rows(self, name: str) -> int:
+        """How many rows the run holds of this table; 0 where it has none."""
+        ...
+
+    def arrow(self, name: str, columns: Sequence[str] | None = None, where: Where | None = None) -> pa.Table:
+        """The rows as an Arrow table. `where`: (column, operator, value) triples, all of which must hold."""
+        ...
+
+
+def frame(tables: Tables, name: str, columns: Sequence[str] | None = None, where: Where | None = None) -> pd.DataFrame:
+    """The rows as a pandas frame: nullable integers keep every bit of a nanosecond, text is categorical."""
+    return tables.arrow(name, columns, where).to_pandas(types_mapper=_NULLABLE.get)
+
+
+def int_column(table: pa.Table, name: str, missing: int = -1) -> np.ndarray:
+    """A whole-number column as int64, nulls as `missing`, without a detour through floats."""
+    return table[name].combine_chunks().fill_null(missing).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+_NULLABLE = {
+    pa.int32(): pd.Int32Dtype(),
+    pa.int64(): pd.Int64Dtype(),
+    pa.float64(): pd.Float64Dtype(),
+    pa.bool_(): pd.BooleanDtype(),
+}
+
+
+def _schema(name: str, columns: Sequence[str] | None) -> pa.Schema:
+    if name not in SCHEMAS:
+        raise QuestionError(f"no table {name!r}", expected=f"one of {', '.join(SCHEMAS)}")
+    schema = SCHEMAS[name].arrow
+    return schema if columns is None else pa.schema([schema.field(c) for c in columns])
+
+
+class ParquetTables:
+    """Tables as `<folder>/<name>.parquet`."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def path(self, name: str) -> Path:
+        return self.folder / f"{name}.parquet"
+
+    def rows(self, name: str) -> int:
+        path = self.path(name)
+        return pq.read_metadata(path).num_rows if path.exists() else 0
+
+    def arrow(self, name: str, columns: Sequence[str] | None = None, where: Where | None = None) -> pa.Table:
+        schema = _schema(name, columns)
+        path = self.path(name)
+        if not path.exists():
+            return schema.empty_table()
+        filters = None if where is None else pq.filters_to_expression([tuple(w) for w in where])
+        return pq.read_table(path, columns=schema.names, filters=filters).cast(schema)
+
+
+class MemoryTables:
+    """Tables given as columns: `MemoryTables({"steps": {"step": [0, 1], "start_ns": [5, 9]}})`."""
+
+    def __init__(self, tables: Mapping[str, Mapping[str, Any]]):
+        self._tables = {
+            name: pa.Table.from_batches([SCHEMAS[name].batch(dict(columns))]) for name, columns in tables.items()
+        }
+
+    def rows(self, name: str) -> int:
+        return self._tables[name].num_rows if name in self._tables else 0
+
+    def arrow(self, name: str, columns: Sequence[str] | None = None, where: Where | None = None) -> pa.Table:
+        schema = _schema(name, columns)
+        if name not in self._tables:
+            return schema.empty_table()
+        table = self._tables[name]
+        if where is not None:
+            table = table.filter(pq.filters_to_expression([tuple(w) for w in where]))
+        return table.select(schema.names)

@@ -1,0 +1,160 @@
+"""The store: complete or not at all, never changed, found again; the registry beside it."""
+
+import multiprocessing
+import os
+import signal
+import time
+
+import pytest
+
+from runs.errors import InputError, QuestionError
+from runs.registry import Registry
+from runs.schema import SCHEMAS, TABLES
+from runs.store import Store
+from runs.tables import MemoryTables, frame
+
+NS = 1_767_571_200_000_000_001  # not representable as a double: floats would lose the last digit
+
+
+def write(store, run_id="abcd1234", name="a run", rows=3):
+    with store.writer() as w:
+        for i in range(rows):
+            w.rows("steps", SCHEMAS["steps"].batch({"step": [i], "start_ns": [NS + i], "host": [f"h{i}"]}))
+        return w.commit(run_id=run_id, name=name, kind="training", facts={}, sources=[])
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store")
+
+
+def test_what_was_written_is_read_back_to_the_nanosecond(store):
+    run = write(store)
+    steps = frame(run.tables, "steps")
+    assert list(steps["start_ns"]) == [NS, NS + 1, NS + 2]
+    assert list(steps.columns) == [c.name for c in SCHEMAS["steps"].columns]
+    assert store.find("a run").manifest.tables == {"steps": 3}
+    assert run.tables.rows("lifecycle") == 0
+    assert len(frame(run.tables, "lifecycle")) == 0
+
+
+def test_filters_and_columns(store):
+    run = write(store)
+    assert list(frame(run.tables, "steps", ["step"], [("host", "==", "h1")])["step"]) == [1]
+
+
+def test_memory_and_parquet_tables_read_alike(store):
+    run = write(store)
+    memory = MemoryTables({"steps": {"step": [0, 1, 2], "start_ns": [NS, NS + 1, NS + 2], "host": ["h0", "h1", "h2"]}})
+    columns = ["step", "start_ns"]
+    assert memory.arrow("steps", columns).equals(run.tables.arrow("steps", columns))
+
+
+def test_leaving_without_commit_leaves_nothing(store):
+    with pytest.raises(ZeroDivisionError), store.writer() as w:
+        w.rows("steps", SCHEMAS["steps"].batch({"step": [1]}))
+        1 / 0  # noqa: B018
+    assert store.ids() == []
+    assert list((store.root / "partial").iterdir()) == []
+
+
+def test_the_same_run_twice_is_one_run_and_the_first_stays(store):
+    first = write(store).manifest.created_ns
+    again = write(store, name="later").manifest
+    assert (again.created_ns, again.name) == (first, "a run")
+    assert list((store.root / "partial").iterdir()) == []
+
+
+def _write_until_killed(root, started):
+    with Store(root).writer() as w:
+        w.rows("steps", SCHEMAS["steps"].batch({"step": [1]}))
+        started.set()
+        time.sleep(60)
+
+
+def test_a_killed_writer_leaves_no_run_and_the_next_open_sweeps(tmp_path):
+    store = Store(tmp_path)
+    context = multiprocessing.get_context("spawn")
+    started = context.Event()
+    process = context.Process(target=_write_until_killed, args=(tmp_path, started))
+    process.start()
+    assert started.wait(30)
+    assert len(list((store.root / "partial").iterdir())) == 1
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    assert Store(tmp_path).ids() == []
+    assert list((store.root / "partial").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../partial", "/etc", "nope"])
+def test_no_name_leads_out_of_the_store(store, name):
+    write(store)
+    assert store.get(name) is None
+    with pytest.raises(QuestionError, match="no run"):
+        store.find(name)
+
+
+def test_find_by_the_beginning_of_an_id(store):
+    write(store, run_id="abcd1234", name="x")
+    write(store, run_id="abcd9999", name="y")
+    assert store.find("abcd1").run_id == "abcd1234"
+    with pytest.raises(QuestionError, match="beginning of 2"):
+        store.find("abcd")
+
+
+def test_blobs_stay_inside_the_run(store):
+    run = write(store)
+    with pytest.raises(InputError, match="leaves"):
+        run.blob("../run.json")
+    with store.writer() as w, pytest.raises(InputError, match="leaves"):
+        w.blob("../x", b"")
+
+
+def test_a_store_that_cannot_be_made_says_so(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot use this folder as a store"):
+        Store(tmp_path / "file")
+
+
+def test_a_damaged_manifest_is_named(store):
+    run = write(store)
+    (run.folder / "run.json").write_text("{}")
+    with pytest.raises(InputError, match="run.json: not a run manifest"):
+        _ = store.get(run.run_id).manifest
+
+
+def test_registry_keeps_tags_notes_and_prices(store):
+    registry = Registry(store.root / "registry.db")
+    registry.tag("r1", "team", "vision")
+    registry.tag("r1", "team", "speech")
+    registry.note("r1", "  restarted by hand ")
+    registry.price("r1", 4.2)
+    extras = Registry(store.root / "registry.db").extras("r1")
+    assert (extras.tags, extras.notes, extras.usd_per_chip_hour) == ({"team": "speech"}, ["restarted by hand"], 4.2)
+    registry.tag("r1", "team", None)
+    registry.price("r1", None)
+    assert registry.extras("r1").tags == {}
+    assert registry.extras("r1").usd_per_chip_hour is None
+    for bad in (-1.0, 1e9, float("nan")):
+        with pytest.raises(InputError, match="no price"):
+            registry.price("r1", bad)
+    with pytest.raises(InputError, match="note"):
+        registry.note("r1", "x" * 20_000)
+
+
+def test_a_registry_that_is_no_database_is_named(tmp_path):
+    (tmp_path / "registry.db").write_text("hello" * 500)
+    with pytest.raises(InputError, match="registry cannot be used"):
+        Registry(tmp_path / "registry.db")
+
+
+def test_every_table_and_column_is_explained():
+    for table in TABLES:
+        assert table.row
+        for column in table.columns:
+            assert column.meaning, f"{table.name}.{column.name}"
+
+
+def test_a_batch_with_a_wrong_column_is_named():
+    with pytest.raises(InputError, match="no column stpe"):
+        SCHEMAS["steps"].batch({"stpe": [1]})
