@@ -1,0 +1,51 @@
+# `make run` and `make test` do all the set-up from a clean clone. PYTHON may name another interpreter (3.11 or newer).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# dependencies come as wheels whose hashes are in the lock; a local mirror is taken from pip's own configuration
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: run test lint reference benchmark lock clean help
+
+help: ## what can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
+
+run: $(STAMP) ## set up and open the dashboard on the bundled reference runs
+	@$(BIN)/python -m app.cli demo $(ARGS)
+
+test: $(STAMP) ## set up and pass every test
+	@$(BIN)/ruff check .
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m tests.preflight
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(STAMP) ## style and the floors
+	@$(BIN)/ruff check .
+	@$(BIN)/lint-imports
+
+reference: $(STAMP) ## make the bundled reference run again (about three minutes, four processes)
+	@$(BIN)/python -m reference.train.launch --out reference/runs/training
+
+benchmark: $(STAMP) ## side-by-side measurements
+	@$(BIN)/python -m benchmarks.xplane_ingest $(ARGS)
+
+lock: ## write requirements.lock anew (needs uv)
+	uv pip compile --universal --python-version 3.11 --all-extras --generate-hashes --no-emit-index-url \
+		--no-annotate --no-header -q pyproject.toml -o requirements.lock
+
+clean: ## remove the environment and caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(STAMP): requirements.lock pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "error: no $(PYTHON); install Python 3.11 or newer, or run make PYTHON=..." >&2; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "error: $$($(PYTHON) --version) is too old; Python 3.11 or newer is needed: make PYTHON=python3.12 ..." >&2; exit 2; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+		{ echo "error: this Python lacks venv; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 2; }
+	@echo "Setting up $(VENV) (a minute or two, once) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install --quiet --require-hashes -r requirements.lock
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m collectors.wire
+	@touch $(STAMP)

@@ -1,0 +1,161 @@
+"""The steps that a job took, put together from whatever tells of them: goodput entries, step lines, profiles.
+
+Goodput entries say when each step started, step lines how long it took and how fast it was, profiles both but
+only for the steps they saw. One row comes out per step taken; a step taken again after a restart has two rows.
+"""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analyzers.base import Facts, fact
+from runs.tables import Tables, frame
+
+PLAUSIBLE_SHARE = 0.2  # a step faster than this share of the median was timed before the device had finished
+
+
+@dataclass(frozen=True)
+class History:
+    """`rows`, in order of time, one per step taken:
+
+    segment     unbroken stretch of rising step numbers, from 0 (a restart, in the process or of it, opens a new one)
+    attempt     start of the job it belongs to, from 0
+    step        number as the job counts it
+    start_ns    Int64, null where no input gives a time of day
+    dur_ns      Int64, null where nothing tells how long it took (the last step before a crash)
+    first       first step of its segment: it compiles, allocates, warms up
+    kept        False where a later segment took this step number again
+    tokens_per_s_per_chip, model_flops_per_chip, loss   as the job printed them
+    implausible "" or why its printed speed cannot be true
+
+    `timed`: whether the rows have times of day. `origin`: goodput entries, step lines or profile.
+    """
+
+    rows: pd.DataFrame
+    timed: bool
+    origin: str
+
+
+COLUMNS = ["attempt", "step", "start_ns", "dur_ns", "tokens_per_s_per_chip", "model_flops_per_chip", "loss"]
+
+
+def history(tables: Tables, facts: Facts) -> History:
+    """The steps of the whole job. Pure; O(n log n) in the number of step rows."""
+    rows = frame(tables, "steps", [*COLUMNS, "host", "capture", "order", "source"])
+    seen = rows["capture"].notna()
+    marks = rows[~seen & rows["dur_ns"].isna() & rows["start_ns"].notna()]
+    lines = rows[~seen & rows["dur_ns"].notna()]
+    if len(marks):
+        steps = _from_marks(marks, tables)
+        _add_lines(steps, _from_lines(lines))
+        _close(steps)
+        return History(_judged(steps, facts), True, "goodput entries")
+    if len(lines):
+        steps = _from_lines(lines)
+        return History(_judged(steps, facts), bool(steps["start_ns"].notna().all()), "step lines")
+    steps = _from_profile(rows[seen])
+    return History(_judged(steps, facts), True, "profile")
+
+
+def job_starts(tables: Tables) -> np.ndarray:
+    """Times at which the job was started, sorted, without repeats."""
+    jobs = frame(tables, "lifecycle", ["kind", "start_ns"], [("kind", "==", "job")])["start_ns"].dropna()
+    return np.unique(jobs.to_numpy(dtype=np.int64))
+
+
+def _from_marks(marks: pd.DataFrame, tables: Tables) -> pd.DataFrame:
+    """Step starts, sorted by the time they name (entries may be written late), repeats of an entry dropped."""
+    steps = marks.sort_values(["start_ns", "step"], kind="stable").drop_duplicates(["start_ns", "step"])
+    steps = steps[COLUMNS].reset_index(drop=True)
+    starts = job_starts(tables)
+    begun = np.searchsorted(starts, steps["start_ns"].to_numpy(dtype=np.int64), side="right") - 1
+    steps["attempt"] = np.maximum(begun, 0)
+    return _segmented(steps)
+
+
+def _from_lines(lines: pd.DataFrame) -> pd.DataFrame:
+    """Step lines, file by file in the order of their names, attempts within a file as the log tells them."""
+    files = sorted(lines["source"].astype(str).unique(), key=natural_key)
+    rank = lines["source"].astype(str).map({name: i for i, name in enumerate(files)})
+    steps = lines.assign(_file=rank).sort_values(["_file", "order"], kind="stable")
+    restart = (steps["_file"] != steps["_file"].shift()) | (steps["attempt"] != steps["attempt"].shift()).fillna(False)
+    steps = steps[COLUMNS].reset_index(drop=True)
+    steps["attempt"] = np.maximum(restart.to_numpy(dtype=bool).cumsum() - 1, 0)
+    return _segmented(steps)
+
+
+def _from_profile(seen: pd.DataFrame) -> pd.DataFrame:
+    """Steps of the profile's first host (its captures in order of time); every host has the same ones."""
+    if not len(seen):
+        return _segmented(seen[COLUMNS].reset_index(drop=True))
+    host = sorted(seen["host"].dropna().astype(str).unique(), key=natural_key)[0]
+    steps = seen[seen["host"] == host].sort_values("start_ns", kind="stable")[COLUMNS].reset_index(drop=True)
+    return _segmented(steps)
+
+
+def natural_key(name: str) -> list:
+    """Sorts `attempt_2` before `attempt_10`."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
+
+
+def _segmented(steps: pd.DataFrame) -> pd.DataFrame:
+    number = steps["step"].to_numpy(dtype=np.int64, na_value=-1)
+    attempt = steps["attempt"].to_numpy(dtype=np.int64, na_value=0)
+    opens = np.ones(len(steps), dtype=bool)
+    opens[1:] = (np.diff(number) <= 0) | (np.diff(attempt) != 0)
+    steps["segment"] = np.cumsum(opens) - 1
+    steps["attempt"] = attempt
+    steps["first"] = opens
+    return steps
+
+
+def _add_lines(steps: pd.DataFrame, lines: pd.DataFrame) -> None:
+    """Give each marked step what its step line printed. A stretch of lines belongs to the first marked segment,
+    not used yet, that holds its first step number: both are in the order of time."""
+    if not len(lines):
+        return
+    unused = [(k, set(g["step"]), g.index) for k, g in steps.groupby("segment")]
+    for _, stretch in lines.groupby("segment"):
+        match = next((u for u in unused if stretch["step"].iloc[0] in u[1]), None)
+        if match is None:
+            continue
+        unused = [u for u in unused if u[0] > match[0]]
+        printed = stretch.drop_duplicates("step").set_index("step")
+        rows = match[2]
+        for column in ("dur_ns", "tokens_per_s_per_chip", "model_flops_per_chip", "loss"):
+            steps.loc[rows, column] = printed[column].reindex(steps.loc[rows, "step"]).array
+
+
+def _close(steps: pd.DataFrame) -> None:
+    """A step lasts until the next one of its segment starts; the last keeps the duration that was printed."""
+    gap = steps["start_ns"].shift(-1) - steps["start_ns"]
+    inside = (~steps["first"]).shift(-1, fill_value=False)
+    steps["dur_ns"] = gap.where(inside, steps["dur_ns"])
+
+
+def _judged(steps: pd.DataFrame, facts: Facts) -> pd.DataFrame:
+    """Add `kept` and `implausible`."""
+    number = steps["step"].to_numpy(dtype=np.int64, na_value=-1)
+    segment = steps["segment"].to_numpy(dtype=np.int64)
+    count = int(segment[-1]) + 1 if len(segment) else 0
+    resumed = number[steps["first"].to_numpy(dtype=bool)]
+    later = np.full(count + 1, np.iinfo(np.int64).max)
+    for k in range(count - 1, -1, -1):
+        later[k] = min(later[k + 1], resumed[k])
+    steps["kept"] = number < later[segment + 1] if count else np.zeros(0, dtype=bool)
+
+    dur = steps["dur_ns"].to_numpy(dtype=np.float64, na_value=np.nan)
+    flops = steps["model_flops_per_chip"].to_numpy(dtype=np.float64, na_value=np.nan)
+    peak = fact(facts, "peak_flops_per_s")
+    reason = np.full(len(steps), "", dtype=object)
+    usual = dur[~steps["first"].to_numpy(dtype=bool) & np.isfinite(dur)]
+    if len(usual) >= 3:
+        reason[dur < PLAUSIBLE_SHARE * np.median(usual)] = "far faster than the median step: timed before it had run"
+    if peak:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            over = flops / (dur / 1e9) > peak
+        reason[over] = "its FLOP/s exceed the chip's peak"
+    steps["implausible"] = reason
+    return steps.reset_index(drop=True)

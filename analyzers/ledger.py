@@ -1,0 +1,83 @@
+"""The training ledger: every chip-second held, in exactly one account.
+
+Time is painted, not added up: the calendar gives each instant of the job one heading, and inside kept steps each
+profiled device gives each instant one use (computing, exposed communication before and after the last rank came,
+waiting for input, idle). So the accounts close whatever the inputs overlap or contradict.
+
+    held = productive + badput
+    productive = useful maths + below roofline + exposed communication + straggler wait + input wait + idle
+                 + unattributed
+    useful maths = model FLOPs of kept steps / peak FLOP/s;  below roofline = time computing - useful maths
+
+Where no profile covers a kept step, its useful maths is entered if its FLOPs and a peak are known; the rest is
+`unattributed`: a profile of ten steps says nothing of the other thousand.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from analyzers import training_accounts
+from analyzers.base import Facts, Option, fact
+from analyzers.calendar import Interruption, calendar
+from analyzers.device_time import device_traces, devices
+from analyzers.history import history
+from analyzers.peak import hardware
+from analyzers.waits import waits
+from runs.errors import QuestionError
+from runs.ledger import Ledger
+from runs.tables import Tables
+
+NAME = "ledger"
+HELP = "Where did every chip-second go?"
+OPTIONS: tuple[Option, ...] = (
+    Option("usd_per_chip_hour", float, None, "price of a chip-hour in dollars; without it no account has a price"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerResult:
+    """`ledger` closes exactly; `notes` say in sentences what it rests on and what it lacks.
+
+    `start_ns`, `end_ns`: the span that is accounted for (None where the inputs carry no time of day).
+    `profiled_share`: the part of kept step time that a profile covers, 0 to 1; None without kept steps.
+    """
+
+    ledger: Ledger
+    start_ns: int | None
+    end_ns: int | None
+    interruptions: tuple[Interruption, ...]
+    profiled_share: float | None
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**self.ledger.to_dict(), "notes": list(self.notes)}
+
+
+def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> LedgerResult:
+    """The ledger of a training run. Raises QuestionError where the run has neither steps, lifecycle nor a profile."""
+    past = history(tables, facts)
+    days = calendar(tables, past)
+    found = devices(tables)
+    if days is None and not found and not len(past.rows):
+        raise QuestionError(
+            "this run has no steps, no job events and no device in a profile",
+            advice="Add a training log, goodput entries or an XPlane profile to the same ingest.",
+        )
+    machine = hardware(tables, facts, len(found))
+    if days is None and not found:
+        book = training_accounts.from_step_lines(past, machine)
+    else:
+        book = training_accounts.from_time(past, days, machine, device_traces(tables, waits(tables)))
+    price = options.get("usd_per_chip_hour")
+    price = fact(facts, "usd_per_chip_hour") if price is None else price
+    if price is not None and not (math.isfinite(price) and price >= 0):
+        raise QuestionError(f"usd_per_chip_hour={price}", expected="a price of 0 dollars or more")
+    return LedgerResult(
+        ledger=Ledger(chips=machine.chips, account=book.account, useful_flops=book.useful_flops).priced(price),
+        start_ns=book.start_ns,
+        end_ns=book.end_ns,
+        interruptions=days.interruptions if days else (),
+        profiled_share=book.profiled_share,
+        notes=(*machine.notes, *book.notes),
+    )

@@ -1,0 +1,61 @@
+"""Interval algebra against a second-by-second count."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzers.intervals import joined, length, overlap_with, paint, spans, union
+
+pairs = st.lists(st.tuples(st.integers(-20, 60), st.integers(-20, 60)), max_size=12)
+
+
+def build(list_of_pairs):
+    return spans([a for a, _ in list_of_pairs], [b for _, b in list_of_pairs])
+
+
+def instants(list_of_pairs):
+    return {t for a, b in list_of_pairs for t in range(a, b)}
+
+
+@given(pairs)
+def test_union_covers_the_same_instants_in_disjoint_order(p):
+    u = union(build(p))
+    assert instants(zip(u.start.tolist(), u.end.tolist(), strict=True)) == instants(p)
+    assert (u.start[1:] > u.end[:-1]).all()
+    assert length(build(p)) == len(instants(p))
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), pairs), max_size=5))
+def test_painting_closes_and_the_last_layer_wins(layers):
+    painting = paint(0, 40, [(label, build(p)) for label, p in layers])
+    expected = dict.fromkeys(range(40), 0)
+    for label, p in layers:
+        for t in instants(p) & set(expected):
+            expected[t] = label
+    amounts = painting.amounts(5)
+    assert amounts.sum() == 40
+    assert [list(expected.values()).count(label) for label in range(5)] == amounts.tolist()
+    for label in range(5):
+        found = painting.spans(label)
+        here = {t for t, value in expected.items() if value == label}
+        assert instants(zip(found.start.tolist(), found.end.tolist(), strict=True)) == here
+
+
+@given(pairs, pairs)
+def test_overlap_with_windows(p, windows):
+    w = build(windows)
+    expected = [len(instants(p) & set(range(a, b))) for a, b in zip(w.start.tolist(), w.end.tolist(), strict=True)]
+    assert overlap_with(build(p), w).tolist() == expected
+
+
+def test_empty_span_and_no_layers():
+    assert paint(5, 5, []).amounts(1).sum() == 0
+    assert paint(0, 7, []).amounts(1).tolist() == [7]
+    assert length(joined([])) == 0
+
+
+def test_nanoseconds_of_today_stay_exact():
+    start = 1_767_571_200_000_000_000
+    painting = paint(start, start + 10**15 + 1, [(1, spans([start + 3], [start + 4]))])
+    assert painting.amounts(2).tolist() == [10**15, 1]
+    assert painting.edges.dtype == np.int64
