@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 
-from catalog.chips import Chip, chip
-
 from analyzers.base import Facts, fact
+from catalog.chips import Chip, chip
 from runs.errors import QuestionError
 from runs.tables import Tables, frame
 
-PRECISIONS = {"bf16": "bf16_flops_per_s", "fp8": "fp8_flops_per_s", "int8": "int8_ops_per_s", "fp4": "fp4_flops_per_s"}
+PRECISIONS = {
+    "bf16": "bf16_flops_per_s", "fp16": "fp16_flops_per_s", "fp8": "fp8_flops_per_s", "int8": "int8_ops_per_s",
+    "fp4": "fp4_flops_per_s",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -47,12 +49,13 @@ def _catalogued(name: object) -> Chip | None:
 
 
 def _peak(tables: Tables, facts: Facts, known: Chip | None, per_chip: int) -> tuple[float | None, str]:
-    if declared := fact(facts, "peak_flops_per_s"):
-        return float(declared), f"declared peak of {declared / 1e12:.4g} TFLOP/s"
+    if stated := fact(facts, "peak_flops_per_s"):
+        how = "declared peak" if facts["peak_flops_per_s"].basis == "declared" else "peak that the trace states"
+        return float(stated), f"{how}, {stated / 1e12:.4g} TFLOP/s"
     seen = frame(tables, "captures", ["peak_flops_per_s"])["peak_flops_per_s"].dropna()
     if len(seen):
         peak = float(seen.max()) * per_chip
-        return peak, f"peak of {peak / 1e12:.4g} TFLOP/s that the trace states"
+        return peak, f"peak that the trace states, {peak / 1e12:.4g} TFLOP/s"
     if known:
         precision = str(fact(facts, "precision") or "bf16").lower()
         value = known.value(PRECISIONS.get(precision, "bf16_flops_per_s"))

@@ -1,0 +1,96 @@
+"""Steps put together from marks, lines and profiles; kept, wasted and impossible ones told apart."""
+
+import pytest
+
+from analyzers import steps
+from analyzers.history import history, natural_key
+from runs.errors import QuestionError
+from runs.run import facts_of
+from runs.tables import MemoryTables
+from tests.analyzers.worlds import EPOCH, World
+
+S = 1_000_000_000
+
+
+def lines(source, numbers, dur_s, attempt=0, **columns):
+    count = len(numbers)
+    return {
+        "step": list(numbers), "dur_ns": [int(d * S) for d in dur_s], "attempt": [attempt] * count,
+        "source": [source] * count, "order": list(range(count)), "tokens_per_s_per_chip": [100.0] * count,
+        "model_flops_per_chip": [2e12] * count, **columns,
+    }  # fmt: skip
+
+
+def stacked(*parts):
+    names = {n for p in parts for n in p}
+    return {n: [v for p in parts for v in p.get(n, [None] * len(p["step"]))] for n in names}
+
+
+def ask(columns, **facts):
+    return steps.analyze(MemoryTables({"steps": columns}), facts_of(facts), {})
+
+
+def test_figures_are_over_kept_plausible_steps_that_are_not_first():
+    columns = lines("a.log", range(6), [45.0, 0.3, 5.0, 6.0, 5.0, 5.0])
+    result = ask(columns)
+    assert (result.steps, result.median_step_s, result.best_step_s) == (6, 5.0, 5.0)
+    assert list(result.rows["implausible"] != "") == [False, True, False, False, False, False]
+    assert list(result.rows["first"]) == [True, False, False, False, False, False]
+    assert result.tflops_per_s_per_chip == pytest.approx(4 * 2 / 21)
+    assert result.tokens_per_s_per_chip == pytest.approx(100)
+
+
+def test_a_step_beyond_the_peak_is_impossible():
+    result = ask(lines("a.log", range(4), [1.0, 1.0, 1.0, 1.0]), peak_flops_per_s=1e12)
+    assert set(result.rows["implausible"]) == {"its FLOP/s exceed the chip's peak"}
+
+
+def test_files_are_attempts_in_natural_order_and_repeated_steps_are_wasted():
+    columns = stacked(lines("attempt_10.log", [5, 6], [1, 1]), lines("attempt_2.log", [0, 1, 5, 6, 7], [1] * 5))
+    result = ask(columns)
+    assert list(result.rows["step"]) == [0, 1, 5, 6, 7, 5, 6]
+    assert list(result.rows["attempt"]) == [0, 0, 0, 0, 0, 1, 1]
+    assert list(result.rows["kept"]) == [True, True, False, False, False, True, True]
+
+
+def test_lines_lend_their_numbers_to_marks_attempt_by_attempt():
+    marks = {"step": [0, 1, 2, 1, 2, 3], "start_ns": [EPOCH + t * S for t in (0, 30, 32, 100, 120, 122)]}
+    marks |= {"source": ["goodput.jsonl"] * 6, "order": list(range(6))}
+    first = lines("attempt_0.log", [0, 1], [30.0, 2.0], loss=[9.0, 8.0])
+    second = lines("attempt_1.log", [1, 2, 3], [20.0, 2.0, 1.5], loss=[7.5, 7.0, 6.0])
+    tables = MemoryTables({
+        "steps": stacked(marks, first, second),
+        "lifecycle": {"kind": ["job", "job"], "start_ns": [EPOCH - S, EPOCH + 90 * S], "end_ns": [None, None]},
+    })  # fmt: skip
+    past = history(tables, {})
+    assert list(past.rows["attempt"]) == [0, 0, 0, 1, 1, 1]
+    assert past.rows["loss"].tolist()[:2] + past.rows["loss"].tolist()[3:] == [9.0, 8.0, 7.5, 7.0, 6.0]
+    assert past.rows["loss"].isna().tolist() == [False, False, True, False, False, False]
+    assert (past.rows["dur_ns"] / S).tolist()[:2] == [30, 2]
+    assert past.rows["dur_ns"].isna().tolist() == [False, False, True, False, False, False]
+    assert past.rows["dur_ns"].iloc[-1] == 1.5 * S
+    assert past.rows["kept"].tolist() == [True, False, False, True, True, True]
+
+
+def test_entries_written_late_or_twice_change_nothing():
+    at = [EPOCH + t * S for t in (0, 2, 1, 1, 3)]
+    past = history(MemoryTables({"steps": {"step": [0, 2, 1, 1, 3], "start_ns": at}}), {})
+    assert past.rows["step"].tolist() == [0, 1, 2, 3]
+    assert past.rows["segment"].tolist() == [0] * 4
+
+
+def test_a_profile_alone_gives_the_steps_of_its_first_host():
+    result = steps.analyze(World(steps=8).tables(goodput=False), facts_of({}), {})
+    assert result.steps == 8
+    assert result.median_step_s == pytest.approx(0.077)
+    assert len(result.hosts) == 8 * 4
+    assert result.tflops_per_s_per_chip is None
+
+
+def test_no_steps_says_what_would_bring_them():
+    with pytest.raises(QuestionError, match="StepTraceAnnotation"):
+        ask({})
+
+
+def test_natural_order():
+    assert sorted(["a10", "a9", "b", "10", "9"], key=natural_key) == ["9", "10", "a9", "a10", "b"]
