@@ -1,0 +1,241 @@
+"""TPU slices as data: which shapes a generation allows, what they are called, and on which machines they run.
+
+Only facts and look-up; distances, wraps and placement belong to the topology simulator.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+
+from catalog.entries import Number, Value, parse_numbers, read_data, rows_of
+from catalog.lookup import Index, key, shown
+from runs.errors import QuestionError
+
+LONGEST_NAME = 100
+
+UNITS: dict[str, tuple[str, str]] = {
+    "pod_chips": ("chips", "chips of the largest machine"),
+    "largest_slice": ("chips along each axis", "largest slice that can be scheduled"),
+    "cube_chips": ("chips", "chips of the block that optical switches join"),
+    "cubes": ("cubes", "such blocks in the largest machine"),
+    "active_chips": ("chips", "chips of the largest machine that work at one time"),
+    "board_chips": ("chips", "chips on a board"),
+    "group_boards": ("boards", "boards in a group"),
+    "pod_groups": ("groups", "groups in the largest machine"),
+    "chips": ("chips", "chips of the virtual machine"),
+    "vcpus": ("vCPUs", "virtual CPUs of the virtual machine"),
+    "memory_gb": ("GB as printed", "host memory of the virtual machine; the maker's GB may be GiB"),
+}
+
+WRAPS: dict[str, str] = {
+    "full_pod": "an axis is a ring only in the full pod; a smaller slice is a mesh",
+    "axis_of_16": "an axis is a ring only where it has 16 chips; a shorter one is a line",
+    "cube": "every axis is a ring in slices of at least one 4x4x4 cube; a smaller slice is a mesh",
+    "boardfly": "no torus: rings of 4 chips, boards fully connected in groups, groups joined by optical switches",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineType:
+    """A virtual machine with TPU chips."""
+
+    name: str
+    family: str
+    numbers: dict[str, Number]
+
+    @property
+    def chips(self) -> int:
+        return int(self.numbers["chips"].value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topology:
+    """A shape that documentation or xpk lists, and the machine types that can build it."""
+
+    shape: str
+    machines: tuple[str, ...]
+    source: str
+    mark: str
+
+    @property
+    def chips(self) -> int:
+        return prod(int(n) for n in self.shape.split("x"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SliceFamily:
+    """The rule for slices of one chip.
+
+    Legal shapes are `small_topologies`, and with `axis_multiple` m every shape whose axes are multiples of m,
+    written in ascending order, up to `numbers["pod_chips"]`; without it exactly the listed `topologies`.
+    `axes` None: no torus. `twistable` None: not known. `accelerator_prefixes` name slices as prefix-count, where
+    the count is chips times `count_per_chip` (None: such names do not exist).
+    """
+
+    name: str
+    chip: str
+    axes: int | None
+    wrap: str
+    small_topologies: tuple[str, ...]
+    axis_multiple: int | None
+    twistable: bool | None
+    accelerator_prefixes: tuple[str, ...]
+    count_per_chip: int | None
+    gke_accelerators: tuple[str, ...]
+    numbers: dict[str, Number]
+    machines: tuple[MachineType, ...]
+    topologies: tuple[Topology, ...]
+    notes: tuple[str, ...]
+
+    def accelerator_type(self, chips: int) -> str | None:
+        """The usual name of a slice of so many chips, such as v5p-128 for 64."""
+        return f"{self.accelerator_prefixes[0]}-{chips * self.count_per_chip}" if self.count_per_chip else None
+
+    def rows(self) -> list[dict[str, Value]]:
+        """One row for each number of the family and of its machine types."""
+        meanings = {k: m for k, (_, m) in UNITS.items()}
+        rows = rows_of(self.name, self.numbers, meanings)
+        for machine in self.machines:
+            rows += rows_of(f"{self.name} {machine.name}", machine.numbers, meanings)
+        return rows
+
+    def as_json(self) -> dict:
+        """What `catalog slices NAME --json` prints for a family."""
+        return {
+            "name": self.name, "chip": self.chip, "axes": self.axes,
+            "wrap": self.wrap, "wrap_meaning": WRAPS[self.wrap],
+            "small_topologies": list(self.small_topologies), "axis_multiple": self.axis_multiple,
+            "twistable": self.twistable, "accelerator_prefixes": list(self.accelerator_prefixes),
+            "count_per_chip": self.count_per_chip, "gke_accelerators": list(self.gke_accelerators),
+            "numbers": {k: n.as_json() for k, n in self.numbers.items()},
+            "machines": {m.name: {k: n.as_json() for k, n in m.numbers.items()} for m in self.machines},
+            "topologies": [
+                {"topology": t.shape, "chips": t.chips, "accelerator_type": self.accelerator_type(t.chips),
+                 "machines": list(t.machines), "source": t.source, "mark": t.mark}
+                for t in self.topologies
+            ],
+            "notes": list(self.notes),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slice:
+    """A slice named by its accelerator type. `topology` None: that many chips come in several shapes.
+
+    `hosts` is the number of virtual machines, None where more than one machine type can build it.
+    """
+
+    name: str
+    family: str
+    chip: str
+    chips: int
+    topology: str | None
+    machines: tuple[str, ...]
+    hosts: int | None
+
+    def as_json(self) -> dict:
+        return {
+            "name": self.name, "family": self.family, "chip": self.chip, "chips": self.chips,
+            "topology": self.topology, "machines": list(self.machines), "hosts": self.hosts,
+        }  # fmt: skip
+
+
+@cache
+def families() -> dict[str, SliceFamily]:
+    """Every family, by name, in the order of the generations."""
+    data = read_data("slices.json")
+    sources = data["sources"]
+    result = {}
+    for name, raw in data["families"].items():
+        types = raw["accelerator_types"] or {"prefixes": [], "count_per_chip": None}
+        if raw["wrap"] not in WRAPS:
+            raise ValueError(f"{name}: wrap rule {raw['wrap']!r} does not exist")
+        result[name] = SliceFamily(
+            name=name, chip=name, axes=raw["axes"], wrap=raw["wrap"],
+            small_topologies=tuple(raw["small_topologies"]), axis_multiple=raw["axis_multiple"],
+            twistable=raw["twistable"], accelerator_prefixes=tuple(types["prefixes"]),
+            count_per_chip=types["count_per_chip"], gke_accelerators=tuple(raw["gke_accelerators"]),
+            numbers=parse_numbers(name, raw["numbers"], UNITS, sources),
+            machines=tuple(
+                MachineType(name=m, family=name, numbers=parse_numbers(m, numbers, UNITS, sources))
+                for m, numbers in raw["machines"].items()
+            ),
+            topologies=tuple(
+                Topology(
+                    shape=t["topology"], machines=tuple(t["machines"]), source=sources[t["source"]], mark=t["mark"]
+                )
+                for t in raw["topologies"]
+            ),
+            notes=tuple(raw["notes"]),
+        )  # fmt: skip
+    return result
+
+
+def cloud_names(family: SliceFamily) -> list[str]:
+    """The names that clouds give to a family: type prefixes, GKE labels, machine types and their series."""
+    machines = [m.name for m in family.machines]
+    series = [m.split("-")[0] for m in machines]
+    return list(dict.fromkeys([*family.accelerator_prefixes, *family.gke_accelerators, *machines, *series]))
+
+
+@cache
+def _index() -> Index:
+    return Index("slice", {name: cloud_names(f) for name, f in families().items()})
+
+
+@cache
+def _prefixes() -> dict[str, str]:
+    return {key(p): f.name for f in families().values() for p in f.accelerator_prefixes}
+
+
+def family(name: str) -> SliceFamily:
+    """The family called `name`: its chip, an accelerator-type prefix, a GKE label or a machine type."""
+    return families()[_index().find(name)]
+
+
+def slice_(name: str) -> Slice:
+    """The slice of an accelerator type such as v5p-128 or v5litepod-16.
+
+    Raises QuestionError where the name is no accelerator type, or where no slice has that many chips.
+    """
+    found = _accelerator_type(name)
+    if not found:
+        raise QuestionError(
+            f"{shown(name)} is no accelerator type",
+            expected="a name such as v5p-128, v5litepod-16, v6e-256 or tpu7x-128", advice=_index().how_to_list(),
+        )  # fmt: skip
+    f, count = found
+    chips, rest = divmod(count, f.count_per_chip)
+    listed = next((t for t in f.topologies if not rest and t.chips == chips), None)
+    cubes_fit = f.axis_multiple and not rest and chips and not chips % f.axis_multiple**3
+    if not listed and not (cubes_fit and chips <= f.numbers["pod_chips"].value):
+        near = sorted(f.topologies, key=lambda t: abs(t.chips - chips))[:3]
+        raise QuestionError(
+            f"no slice is called {shown(name)}: {f.name} slices count {f.count_per_chip} for each chip",
+            expected="such as " + ", ".join(f.accelerator_type(t.chips) for t in near), advice=_index().how_to_list(),
+        )  # fmt: skip
+    machines = listed.machines if listed else (f.machines[-1].name,)
+    per_host = {m.chips for m in f.machines if m.name in machines}
+    return Slice(
+        name=f.accelerator_type(chips), family=f.name, chip=f.chip, chips=chips,
+        topology=listed.shape if listed else None, machines=machines,
+        hosts=chips // per_host.pop() if len(per_host) == 1 else None,
+    )  # fmt: skip
+
+
+def chip_of(name: str) -> str | None:
+    """The chip of an accelerator type such as v5litepod-16, or None where `name` is none."""
+    found = _accelerator_type(name)
+    return found[0].chip if found else None
+
+
+def _accelerator_type(name: str) -> tuple[SliceFamily, int] | None:
+    if not isinstance(name, str) or len(name) > LONGEST_NAME:
+        return None
+    match = re.fullmatch(r"(.*[^\s_-])[\s_-]+([0-9]{1,6})", name.strip())
+    if not match:
+        return None
+    prefix = key(match[1])
+    entry = _prefixes().get(prefix) or _prefixes().get(prefix.removeprefix("tpu"))
+    return (families()[entry], int(match[2])) if entry else None
