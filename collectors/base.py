@@ -8,7 +8,9 @@ A collector is a module in this folder, listed once in `collectors.COLLECTORS`, 
     read(source) -> Iterator[Item]   the content as rows, facts, blobs and named losses, in bounded memory
 """
 
+import contextlib
 import gzip
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -40,7 +42,7 @@ class Source:
             return f.read(2) == b"\x1f\x8b"
 
     def open(self) -> BinaryIO:
-        """The content, unpacked if it was gzipped. Raises OSError or EOFError on a broken archive."""
+        """The content, unpacked if it was gzipped. Raises OSError, EOFError or zlib.error if broken."""
         if self.gzipped:
             return gzip.open(self.path, "rb")  # type: ignore[return-value]
         return self.path.open("rb")
@@ -60,12 +62,13 @@ class Source:
 
     @cached_property
     def head(self) -> bytes:
-        """The first HEAD_BYTES of the content; empty where it cannot be unpacked."""
-        try:
-            with self.open() as f:
-                return f.read(HEAD_BYTES)
-        except (OSError, EOFError):
-            return b""
+        """The first HEAD_BYTES of the content, or as many of them as can be read and unpacked."""
+        head = b""
+        # Piece by piece, so that an archive cut short early still shows what it is.
+        with contextlib.suppress(OSError, EOFError, zlib.error), self.open() as f:
+            while len(head) < HEAD_BYTES and (piece := f.read1(HEAD_BYTES - len(head))):  # type: ignore[attr-defined]
+                head += piece
+        return head
 
 
 

@@ -85,6 +85,7 @@ TABLES: tuple[TableSchema, ...] = (
         Column("loss", REAL, "training loss"),
         Column("capture", ID, "the profile capture it was seen in, if any"),
         Column("order", INT, "position in its input, from 0: the order in which the job wrote it"),
+        Column("logged_ns", INT, "when the entry was written, ns since the epoch, where the input says so"),
         _SOURCE,
     )),
     TableSchema("lifecycle", "an interval of the job's life", (
@@ -97,6 +98,8 @@ TABLES: tuple[TableSchema, ...] = (
         Column("detail", pa.string(), "name of a custom event, or further fields as JSON"),
         Column("logged_ns", INT, "when the entry was written (of its start, where it has two)"),
         Column("order", INT, "position in its input, from 0"),
+        Column("end_logged_ns", INT, "when the entry of its end was written, where it has one of its own"),
+        Column("end_order", INT, "position of that entry in its input"),
         _SOURCE,
     )),
     TableSchema("captures", "one profile of one host", (

@@ -53,6 +53,17 @@ def test_files_are_attempts_in_natural_order_and_repeated_steps_are_wasted():
     assert list(result.rows["kept"]) == [True, True, False, False, False, True, True]
 
 
+def test_a_log_and_its_metrics_files_are_one_job():
+    log = lines("stdout.log", range(6), [9.0, 1.001, 1.002, 1.003, 1.004, 1.005])
+    first = lines("metrics_step_000000_to_step_000002.txt", range(3), [9.0004, 1.0011, 1.0016])
+    second = lines("metrics_step_000003_to_step_000005.txt", range(3, 6), [1.0032, 1.0041, 1.0049])
+    result = ask(stacked(log, first, second))
+    assert len(result.rows) == 6
+    assert result.rows["kept"].all()
+    alone = ask(stacked(first, second))
+    assert alone.rows["first"].tolist() == [True] + [False] * 5
+
+
 def test_lines_lend_their_numbers_to_marks_attempt_by_attempt():
     marks = {"step": [0, 1, 2, 1, 2, 3], "start_ns": [EPOCH + t * S for t in (0, 30, 32, 100, 120, 122)]}
     marks |= {"source": ["goodput.jsonl"] * 6, "order": list(range(6))}

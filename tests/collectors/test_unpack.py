@@ -1,0 +1,222 @@
+"""Archives: what is in them is read, what would do harm is refused by name."""
+
+import gzip
+import io
+import os
+import tarfile
+import zipfile
+
+import pytest
+from hypothesis import given, settings
+
+from collectors import gather, unpack
+from collectors.ingest import ingest
+from runs.errors import InputError
+from runs.store import Store
+from tests.collectors.test_goodput_log import A_JOB, lines
+from tests.collectors.test_ingest import LOG, nothing_stored
+from tests.fuzz.damage import damaged
+
+FILES = {"run/train.log": LOG, "run/goodput.jsonl": lines(A_JOB), "run/.hidden": LOG, "__MACOSX/run/train.log": LOG}
+
+
+def zipped(files, method=zipfile.ZIP_DEFLATED):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as z:
+        z.mkdir("run")
+        for name, content in files.items():
+            z.writestr(zipfile.ZipInfo(name), content, method)
+    return out.getvalue()
+
+
+def tarred(files, mode="w", **more):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode=mode) as t:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            for key, value in more.items():
+                setattr(info, key, value)
+            data = content.encode() if isinstance(content, str) else content
+            info.size = len(data)
+            t.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+FORMS = {"zip": zipped, "tar": tarred, "tar.gz": lambda files: tarred(files, "w:gz")}
+EACH = pytest.mark.parametrize("form", FORMS)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store")
+
+
+def given_archive(tmp_path, content, name="run.zip"):
+    path = tmp_path / name
+    path.write_bytes(content)
+    return path
+
+
+@EACH
+def test_an_archive_is_a_folder(tmp_path, store, form):
+    done = ingest([given_archive(tmp_path, FORMS[form](FILES), f"night.{form}")], store)
+    run = store.get(done.run_id)
+    assert run.manifest.name == "night"
+    names = [s["name"] for s in run.manifest.sources]
+    assert names == [f"night.{form}/run/goodput.jsonl", f"night.{form}/run/train.log"]
+    assert done.tables["steps"] == 14
+    assert list((store.root / "partial").iterdir()) == []
+
+
+@EACH
+@pytest.mark.parametrize(
+    "name",
+    ["../evil.log", "a/../../evil.log", "/etc/evil.log", "C:\\evil.log", "c:evil.log", "..\\evil.log", "\\\\host\\evil",
+     "new\nline.log", "bell\x07.log", "\x1b[2J.log", "turned\u202egol.txt", "x" * 2_000],
+)  # fmt: skip
+def test_names_that_leave_or_deceive_are_refused_and_shown_escaped(tmp_path, store, form, name):
+    content = FORMS[form]({"train.log": LOG, name: LOG})
+    with pytest.raises(InputError, match="is not safe") as error:
+        ingest([given_archive(tmp_path, content)], store)
+    assert repr(name[:200]) in str(error.value) and str(error.value).isprintable()
+    assert nothing_stored(store) and not (tmp_path / "evil.log").exists()
+
+
+@EACH
+@pytest.mark.parametrize("inner", FORMS)
+@pytest.mark.parametrize("name", ["inner.{}", "innocent.log"])
+def test_archives_within_are_refused_by_name(tmp_path, store, form, inner, name):
+    name = name.format(inner)
+    content = FORMS[form]({"train.log": LOG, name: FORMS[inner]({"train.log": LOG})})
+    with pytest.raises(InputError, match=f"an archive within an archive: '{name}'"):
+        ingest([given_archive(tmp_path, content)], store)
+    assert nothing_stored(store)
+
+
+def test_a_gzipped_log_within_is_no_archive(tmp_path, store):
+    path = given_archive(tmp_path, zipped({"a.log.gz": gzip.compress(LOG.encode())}))
+    assert ingest([path], store).tables["steps"] == 10
+
+
+@pytest.mark.parametrize("form", ["zip", "tar.gz"])
+def test_what_unpacks_out_of_proportion_is_refused(tmp_path, store, form):
+    content = FORMS[form]({"train.log": LOG + "\n" * (100 << 20)})
+    assert len(content) < 1 << 20
+    with pytest.raises(InputError, match="unpacks to"):
+        ingest([given_archive(tmp_path, content)], store)
+    assert nothing_stored(store)
+
+
+def test_members_that_share_their_bytes_count_together(tmp_path, store, monkeypatch):
+    monkeypatch.setattr(unpack, "RATIO_FREE_BYTES", 1 << 20)
+    members = {f"{i}.log": "\n" * 900_000 for i in range(4)}
+    with pytest.raises(InputError, match="unpacks to 3,600,000 bytes from"):
+        ingest([given_archive(tmp_path, zipped(members))], store)
+
+
+@EACH
+def test_too_many_members_and_too_many_bytes(tmp_path, store, monkeypatch, form):
+    path = given_archive(tmp_path, FORMS[form]({f"{i}.log": LOG for i in range(20)}))
+    with monkeypatch.context() as patch, pytest.raises(InputError, match="holds more than 10 files"):
+        patch.setattr(unpack, "MAX_MEMBERS", 10)
+        ingest([path], store)
+    with monkeypatch.context() as patch, pytest.raises(InputError, match="holds more than|unpacks to"):
+        patch.setattr(unpack, "MAX_UNPACKED_BYTES", 1_000)
+        ingest([path], store)
+    assert nothing_stored(store)
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+def test_links_and_devices_in_a_tar_are_passed_over(tmp_path, store, kind):
+    link = tarred({"link.log": ""}, type=kind, linkname="/etc/passwd")
+    with pytest.raises(InputError, match="no file of a known format"):
+        ingest([given_archive(tmp_path, link, "x.tar")], store)
+
+
+def test_an_encrypted_zip_is_refused(tmp_path, store):
+    content = bytearray(zipped({"train.log": LOG}, zipfile.ZIP_STORED))
+    for magic, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        start = 0
+        while (start := content.find(magic, start)) >= 0:
+            content[start + at] |= 1
+            start += 4
+    with pytest.raises(InputError, match="cannot be unpacked .*encrypted"):
+        ingest([given_archive(tmp_path, bytes(content))], store)
+
+
+@EACH
+def test_a_broken_archive_costs_a_warning_among_others_and_the_run_if_alone(tmp_path, store, form):
+    inputs = tmp_path / "inputs"
+    inputs.mkdir()
+    whole = FORMS[form]({"train.log": LOG * 100, "other.log": os.urandom(50_000)})
+    given_archive(inputs, whole[: len(whole) // 2], f"x.{form}")
+    with pytest.raises(InputError, match=f"x.{form}: cannot be unpacked"):
+        ingest([inputs], store)
+    assert nothing_stored(store)
+    (inputs / "train.log").write_text(LOG)
+    done = ingest([inputs], store)
+    assert done.tables["steps"] == 10 and done.warnings[0].startswith(f"x.{form}: cannot be unpacked")
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=damaged([zipped(FILES), tarred(FILES), tarred(FILES, "w:gz"), zipped(FILES, zipfile.ZIP_LZMA)]))
+def test_damaged_archives_are_stored_or_refused(data, tmp_path_factory):
+    base = tmp_path_factory.mktemp("damaged")
+    path = given_archive(base, data)
+    store = Store(base / "store")
+    try:
+        ingest([path], store)
+    except InputError as error:
+        assert "\n" not in str(error)
+        assert nothing_stored(store)
+
+
+# Folders
+
+
+def test_links_that_leave_the_folder_are_passed_over(tmp_path, store):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.log").write_text(LOG)
+    inputs = tmp_path / "inputs"
+    inputs.mkdir()
+    (inputs / "train.log").write_text(LOG.replace("loss: 2", "loss: 3"))
+    (inputs / "link.log").symlink_to(outside / "secret.log")
+    (inputs / "folder").symlink_to(outside)
+    (inputs / "loop").symlink_to(inputs)
+    (inputs / "dangling").symlink_to(inputs / "nothing")
+    (inputs / "within.log").symlink_to(inputs / "train.log")
+    done = ingest([inputs], store)
+    assert done.tables["steps"] == 10
+    assert "link.log: a link that leaves the folder, passed over" in done.warnings
+    assert "within.log: the same bytes as train.log, read once" in done.warnings
+
+
+def test_a_folder_without_end_is_given_up(tmp_path, store, monkeypatch):
+    monkeypatch.setattr(gather, "MAX_FILES", 5)
+    for i in range(6):
+        (tmp_path / f"{i}.log").write_text(LOG)
+    with pytest.raises(InputError, match="more than 5 files"):
+        ingest([tmp_path], store)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may open everything")
+def test_what_may_not_be_opened_is_named(tmp_path, store):
+    inputs = tmp_path / "inputs"
+    (inputs / "closed").mkdir(parents=True)
+    (inputs / "closed").chmod(0)
+    (inputs / "closed.log").write_text(LOG)
+    (inputs / "closed.log").chmod(0)
+    (inputs / "train.log").write_text(LOG)
+    done = ingest([inputs], store)
+    (inputs / "closed").chmod(0o700)
+    assert "closed: cannot be opened (Permission denied), passed over" in done.warnings
+    assert "closed.log: cannot be read (Permission denied)" in done.warnings
+
+
+def test_a_fifo_in_a_folder_is_no_file(tmp_path, store):
+    inputs = tmp_path / "inputs"
+    inputs.mkdir()
+    os.mkfifo(inputs / "pipe.log")
+    (inputs / "train.log").write_text(LOG)
+    assert ingest([inputs], store).tables["steps"] == 10
