@@ -43,7 +43,7 @@ COLUMNS = ["attempt", "step", "start_ns", "dur_ns", "tokens_per_s_per_chip", "mo
 
 def history(tables: Tables, facts: Facts) -> History:
     """The steps of the whole job. Pure; O(n log n) in the number of step rows."""
-    rows = frame(tables, "steps", [*COLUMNS, "host", "capture", "order", "source"])
+    rows = frame(tables, "steps", [*COLUMNS, "host", "capture", "order", "source", "format"])
     seen = rows["capture"].notna()
     marks = rows[~seen & rows["dur_ns"].isna() & rows["start_ns"].notna()]
     lines = rows[~seen & rows["dur_ns"].notna()]
@@ -77,11 +77,14 @@ def _from_marks(marks: pd.DataFrame, tables: Tables) -> pd.DataFrame:
 
 def _from_lines(lines: pd.DataFrame) -> pd.DataFrame:
     """Step lines, file by file in the order of their names, attempts within a file as the log tells them. A file that
-    goes on where the one before ended continues its attempt."""
+    goes on where the one before ended continues its attempt. Where several formats tell of the job (its log and its
+    metrics files), the one that tells of most steps counts."""
+    for column in ("format", "host"):  # of several hosts that print the job's steps, one counts
+        told = lines[column].astype(str).fillna("")
+        lines = lines[told == told.value_counts().index[0]] if len(lines) else lines
     files = sorted(lines["source"].astype(str).unique(), key=natural_key)
     rank = lines["source"].astype(str).map({name: i for i, name in enumerate(files)})
     steps = lines.assign(_file=rank).sort_values(["_file", "order"], kind="stable")
-    steps = _told_once(steps)
     other_file = (steps["_file"] != steps["_file"].shift()).fillna(True)
     goes_on = (steps["step"] == steps["step"].shift() + 1).fillna(False)
     announced = (steps["attempt"] != steps["attempt"].shift()).fillna(False)
@@ -89,22 +92,6 @@ def _from_lines(lines: pd.DataFrame) -> pd.DataFrame:
     steps = steps[COLUMNS].reset_index(drop=True)
     steps["attempt"] = np.maximum(restart.to_numpy(dtype=bool).cumsum() - 1, 0)
     return _segmented(steps)
-
-
-def _told_once(steps: pd.DataFrame) -> pd.DataFrame:
-    """Without the files that tell the same steps as earlier ones (a job's log and its metrics files): those of which
-    most steps were told before with the same duration, to the two milliseconds that a log rounds to."""
-    seen: dict[int, list[int]] = {}
-    kept = []
-    for _, rows in steps.groupby("_file", sort=True):
-        told = [(int(n), int(d)) for n, d in zip(rows["step"].fillna(-1), rows["dur_ns"], strict=True)]
-        again = sum(any(abs(d - known) <= 2_000_000 for known in seen.get(n, ())) for n, d in told)
-        if 2 * again > len(told):
-            continue
-        kept.append(rows)
-        for n, d in told:
-            seen.setdefault(n, []).append(d)
-    return pd.concat(kept) if kept else steps
 
 
 def _from_profile(seen: pd.DataFrame) -> pd.DataFrame:

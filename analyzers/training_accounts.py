@@ -211,6 +211,7 @@ def _logged_input_wait(kept: Spans, days: Calendar, past: History) -> float:
     """Seconds that fetching data explains: in each step, its fetch beyond the usual one, up to its own excess over
     the median step. A fetch that made no step longer was hidden behind the device's work."""
     rows = past.rows[past.rows["kept"] & past.rows["dur_ns"].notna() & ~past.rows["first"]]
+    rows = rows[rows["start_ns"].notna()]
     if not len(rows) or not len(days.loading_in_steps.start):
         return 0.0
     start = rows["start_ns"].to_numpy(dtype=np.int64)

@@ -5,8 +5,8 @@ and rank r waited W[r, i] = D[r, i] - min over q of D[q, i] before the last one 
 compared, each taken by one host's own clock, so clocks that differ by any amount change nothing.
 
 A step is blamed on the rank that waited least, where it stands apart: its peers' median wait exceeds its own by
-3.5 robust standard deviations (1.4826 MAD, of the peers in this step or of the margin over all steps, whichever is
-larger, + 1 % of the step), and the margin (second smallest wait
+3.5 robust standard deviations (1.4826 MAD of the peers, in this step or the median over all steps, whichever is larger,
++ 1 % of the step), and the margin (second smallest wait
 less the smallest: the time saved if only that rank were mended) exceeds 2 % of the step. What the others waited,
 up to the margin, is then charged to it; the rest is nobody's.
 """
@@ -93,7 +93,7 @@ def _blame(rows: pd.DataFrame, tables: Tables) -> tuple[pd.Series, np.ndarray]:
     usual = np.median(peers, axis=1)
     margin = pd.Series(peers[:, 0] - least, index=summed.index)
     here = np.median(np.abs(peers - usual[:, None]), axis=1)
-    spread = 1.4826 * np.maximum(here, (margin - margin.median()).abs().median()) + 0.01 * step_ns
+    spread = 1.4826 * np.maximum(here, np.median(here)) + 0.01 * step_ns
     clear = (usual - least > ENTER_Z * spread) & (margin > ENTER_SHARE * step_ns)
     host_of = stepped.drop_duplicates("rank").set_index("rank")["host"].astype(str)
     blamed = summed.idxmin(axis=1).map(host_of).where(clear, "")

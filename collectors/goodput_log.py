@@ -205,7 +205,7 @@ class _Events:
 def _rows(events: _Events, job: str, name: str) -> Iterator[Item]:
     texts = list(events.texts)
     columns = events.in_log_order(job)
-    steps = Buffer("steps", "attempt", "step", "start_ns", "order", "logged_ns", "source")
+    steps = Buffer("steps", "attempt", "step", "start_ns", "order", "logged_ns", "format", "source")
     life = Buffer(
         "lifecycle", "kind", "start_ns", "end_ns", "attempt", "step", "detail", "logged_ns", "order", "end_logged_ns",
         "end_order", "source",
@@ -217,7 +217,7 @@ def _rows(events: _Events, job: str, name: str) -> Iterator[Item]:
         for code, time, end, step, text, logged, order in zip(*chunk, strict=True):
             time, end, step, logged = (None if v == _NONE else v for v in (time, end, step, logged))
             if code == _STEP:
-                steps.add(attempt, step, time, order, logged, name)
+                steps.add(attempt, step, time, order, logged, NAME, name)
             elif code < _FIRST_PAIR:
                 kind = {_SLICES: "slices", _SAVE: "checkpoint_save", _RESTORE: "checkpoint_restore"}[code]
                 detail = texts[text] if text >= 0 else None

@@ -135,7 +135,7 @@ class _Log:
         self.order = 0
         self.steps = Buffer(
             "steps", "attempt", "step", "host", "start_ns", "dur_ns", "tokens_per_s_per_chip", "model_flops_per_chip",
-            "loss", "order", "logged_ns", "source",
+            "loss", "order", "logged_ns", "format", "source",
         )  # fmt: skip
         self.evals = Buffer(
             "lifecycle", "kind", "start_ns", "end_ns", "attempt", "step", "host", "logged_ns", "order", "source"
@@ -184,7 +184,8 @@ class _Log:
         flops = tflops * 1e12 * seconds if tflops is not None and duration else None  # printed 0.000: not known
         self.steps.add(
             host.attempt, step, host_name, None if at is None or duration is None else at - duration, duration,
-            _finite(fields.get("Tokens/s/device")), _finite(flops), fields.get("loss"), self.order, at, self.name,
+            _finite(fields.get("Tokens/s/device")), _finite(flops), fields.get("loss"), self.order, at, NAME,
+            self.name,
         )  # fmt: skip
         self.order += 1
         for name, value in fields.items():

@@ -38,8 +38,9 @@ def read(source: Source) -> Iterator[Item]:
     """Steps, other metrics and the job's name. Raises InputError where no line is a metrics record."""
     tally = Tally()
     steps = Buffer(
-        "steps", "attempt", "step", "dur_ns", "tokens_per_s_per_chip", "model_flops_per_chip", "loss", "order", "source"
-    )
+        "steps", "attempt", "step", "dur_ns", "tokens_per_s_per_chip", "model_flops_per_chip", "loss", "order",
+        "format", "source",
+    )  # fmt: skip
     scalars = Buffer("scalars", "step", "name", "value", "unit", "source")
     names: dict[str, None] = {}
     attempt = None if _NAME.search(source.name) else 0
@@ -65,7 +66,7 @@ def read(source: Source) -> Iterator[Item]:
             steps.add(
                 attempt, step, seconds_to_ns(seconds) if seconds >= 0 else None,
                 _finite(numbers.get("perf/per_device_tokens_per_sec")), _flops(numbers), numbers.get("learning/loss"),
-                order, source.name,
+                order, NAME, source.name,
             )  # fmt: skip
             order += 1
         for key, value in numbers.items():

@@ -4,7 +4,29 @@ from typing import Any
 
 PARQUET_DEFAULTS: dict[str, Any] = {"compression": "zstd", "compression_level": 1}
 
+# The tables of a trace have millions of rows. Hashing their numbers for a dictionary that is given up again costs more
+# than all else together; statistics are kept where a query may skip row groups by them.
+PARQUET_OPTIONS: dict[str, dict[str, Any]] = {
+    "op_events": {
+        "use_dictionary": False,
+        "column_encoding": {
+            "event": "BYTE_STREAM_SPLIT",
+            "device": "BYTE_STREAM_SPLIT",
+            "op_id": "BYTE_STREAM_SPLIT",
+            "start_ps": "BYTE_STREAM_SPLIT",
+            "dur_ps": "BYTE_STREAM_SPLIT",
+        },
+        "write_statistics": ["capture", "event", "device", "op_id", "start_ps"],
+    },
+    "event_stats": {
+        "use_dictionary": ["name", "text_value"],
+        "column_encoding": {"event": "DELTA_BINARY_PACKED", "int_value": "BYTE_STREAM_SPLIT"},
+        "write_statistics": ["capture", "event"],
+        "write_batch_size": 1 << 16,
+    },
+}
+
 
 def parquet_options(table: str) -> dict[str, Any]:
     """Keyword arguments of `pyarrow.parquet.ParquetWriter` for this table."""
-    return PARQUET_DEFAULTS
+    return PARQUET_DEFAULTS | PARQUET_OPTIONS.get(table, {})

@@ -54,11 +54,11 @@ def test_files_are_attempts_in_natural_order_and_repeated_steps_are_wasted():
 
 
 def test_a_log_and_its_metrics_files_are_one_job():
-    log = lines("stdout.log", range(6), [9.0, 1.001, 1.002, 1.003, 1.004, 1.005])
-    first = lines("metrics_step_000000_to_step_000002.txt", range(3), [9.0004, 1.0011, 1.0016])
-    second = lines("metrics_step_000003_to_step_000005.txt", range(3, 6), [1.0032, 1.0041, 1.0049])
+    log = lines("stdout.log", range(7), [9.0, 1.001, 1.002, 1.003, 1.004, 1.005, 1.006], format=["maxtext"] * 7)
+    first = lines("metrics_step_000000_to_step_000002.txt", range(3), [9, 1, 1], format=["metrics"] * 3)
+    second = lines("metrics_step_000003_to_step_000005.txt", range(3, 6), [1, 1, 1], format=["metrics"] * 3)
     result = ask(stacked(log, first, second))
-    assert len(result.rows) == 6
+    assert len(result.rows) == 7
     assert result.rows["kept"].all()
     alone = ask(stacked(first, second))
     assert alone.rows["first"].tolist() == [True] + [False] * 5
