@@ -54,6 +54,8 @@ def history(tables: Tables, facts: Facts) -> History:
         return History(_judged(steps, facts), True, "goodput entries")
     if len(lines):
         steps = _from_lines(lines)
+        if seen.any() and not steps["start_ns"].notna().any():
+            _anchor(steps, _from_profile(rows[seen]))
         return History(_judged(steps, facts), bool(steps["start_ns"].notna().all()), "step lines")
     steps = _from_profile(rows[seen])
     return History(_judged(steps, facts), True, "profile")
@@ -117,6 +119,20 @@ def _segmented(steps: pd.DataFrame) -> pd.DataFrame:
     steps["attempt"] = attempt
     steps["first"] = opens
     return steps
+
+
+def _anchor(steps: pd.DataFrame, profiled: pd.DataFrame) -> None:
+    """Give untimed step lines times of day: their durations laid end to end, each segment moved so that the steps
+    that a profile saw start when they did there. A segment without such a step follows the one before it."""
+    dur = steps["dur_ns"].to_numpy(dtype=np.int64)
+    laid = np.cumsum(dur) - dur
+    seen = profiled.drop_duplicates("step", keep="last").set_index("step")["start_ns"]
+    first = int(seen.iloc[0])  # differences from it are small enough for a double, an epoch in ns is not
+    gap = (seen - first).reindex(steps["step"]).to_numpy(dtype=float, na_value=np.nan) - laid
+    shift = pd.Series(gap).groupby(steps["segment"].to_numpy()).median().ffill().bfill()
+    if shift.notna().all():
+        moved = shift.reindex(steps["segment"]).to_numpy().astype(np.int64)
+        steps["start_ns"] = pd.array(first + laid + moved, dtype="Int64")
 
 
 def _add_lines(steps: pd.DataFrame, lines: pd.DataFrame) -> None:

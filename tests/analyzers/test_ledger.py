@@ -1,5 +1,6 @@
 """The training ledger against worlds whose history is known."""
 
+import contextlib
 import math
 
 import pytest
@@ -76,6 +77,18 @@ def test_a_profile_alone_is_taken_as_kept_and_says_so():
     assert result.ledger.useful_flops is None
     assert any("Only a profile" in n for n in result.notes)
     assert any("peak is not known" in n for n in result.notes)
+
+
+def test_a_log_without_times_is_laid_over_the_profile_of_some_of_its_steps():
+    world = World(steps=10)
+    lines = {"step": range(-5, 95), "dur_ns": [77 * MS] * 100, "source": ["log"] * 100, "order": range(100),
+             "model_flops_per_chip": [3e12] * 100}  # fmt: skip
+    result = ask(world.tables(goodput=False, lines=lines))
+    assert result.ledger.chip_seconds == pytest.approx(4 * 100 * 0.077)
+    assert result.ledger.amount("exposed_communication") == pytest.approx(4 * 10 * 0.010)
+    assert result.ledger.amount("useful_maths") == pytest.approx(4 * 100 * 0.030)
+    assert result.ledger.amount("not_profiled") == pytest.approx(4 * 90 * 0.047)
+    assert result.profiled_share == pytest.approx(0.1)
 
 
 def test_an_impossible_peak_is_capped_and_named():
@@ -208,7 +221,5 @@ def test_no_input_breaks_the_laws(life, steps):
         "steps": {"step": [x[0] for x in steps], "start_ns": [x[1] for x in steps], "dur_ns": [x[2] for x in steps],
                   "source": ["log"] * len(steps), "order": range(len(steps))},
     })  # fmt: skip
-    try:
+    with contextlib.suppress(QuestionError):
         closes(ask(tables).ledger.account)
-    except QuestionError:
-        pass

@@ -32,7 +32,7 @@ class World:
     flops_per_step: float = 3e12
     seed: int = 0
 
-    def tables(self, goodput: bool = True) -> MemoryTables:
+    def tables(self, goodput: bool = True, lines: dict | None = None) -> MemoryTables:
         rng = np.random.default_rng(self.seed)
         events, colls, steps, marks, fetches = [], [], [], [], []
         now = EPOCH + 10_000 * MS
@@ -99,6 +99,8 @@ class World:
                 "end_ns": [f[2] + clock[f[0]] for f in fetches if f[0] in profiled],
             },
         }  # fmt: skip
+        if lines:
+            _append(tables["steps"], lines)
         if goodput:
             _append(tables["steps"], {
                 "step": [m[0] for m in marks], "start_ns": [m[1] for m in marks],
