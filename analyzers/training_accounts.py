@@ -95,9 +95,14 @@ def from_time(past: History, days: Calendar | None, machine: Hardware, traces: I
             begins, ends = int(trace.windows.start[0]), int(trace.windows.end[-1])
             start, end = min(start or begins, begins), max(end or ends, ends)
     parts: list[Account] = []
+    unwatched = machine.chips - counted
+    if not days and unwatched > 0:
+        notes.append(f"{counted:g} of {machine.chips} chips were profiled; the others are taken to have been held as long, "
+                     "and what they did is not known.")  # fmt: skip
+        uses.unseen += kept_s / counted * unwatched
+        kept_s += kept_s / counted * unwatched
     if days:
         kept = days.painting.spans(CODE["kept"])
-        unwatched = machine.chips - counted
         if unwatched > 0:
             kept_s += length(kept) / 1e9 * unwatched
             flops_known += _enter_unwatched(kept, days, past, machine, unwatched, uses) * unwatched

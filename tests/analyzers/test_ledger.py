@@ -79,6 +79,15 @@ def test_a_profile_alone_is_taken_as_kept_and_says_so():
     assert any("peak is not known" in n for n in result.notes)
 
 
+def test_a_profile_of_half_the_chips_leaves_the_other_half_unknown():
+    world = World(steps=10, profiled=(0, 1))
+    result = ledger.analyze(world.tables(goodput=False), facts_of({"chips": 4}), {})
+    assert result.ledger.chip_seconds == pytest.approx(4 * 10 * 0.077)
+    assert result.ledger.amount("not_profiled") == pytest.approx(2 * 10 * 0.077)
+    assert result.profiled_share == pytest.approx(0.5)
+    assert any("2 of 4 chips were profiled" in n for n in result.notes)
+
+
 def test_a_log_without_times_is_laid_over_the_profile_of_some_of_its_steps():
     world = World(steps=10)
     lines = {"step": range(-5, 95), "dur_ns": [77 * MS] * 100, "source": ["log"] * 100, "order": range(100),
