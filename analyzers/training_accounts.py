@@ -97,8 +97,8 @@ def from_time(past: History, days: Calendar | None, machine: Hardware, traces: I
     parts: list[Account] = []
     unwatched = machine.chips - counted
     if not days and unwatched > 0:
-        notes.append(f"{counted:g} of {machine.chips} chips were profiled; the others are taken to have been held as long, "
-                     "and what they did is not known.")  # fmt: skip
+        notes.append(f"{counted:g} of {machine.chips} chips were profiled; the others are taken to have been held as "
+                     "long, and what they did is not known.")  # fmt: skip
         uses.unseen += kept_s / counted * unwatched
         kept_s += kept_s / counted * unwatched
     if days:
