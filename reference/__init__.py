@@ -1,0 +1,1 @@
+"""The programs that make the bundled reference runs, and those runs."""
