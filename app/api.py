@@ -1,0 +1,177 @@
+"""The HTTP API: what the pages show as JSON, and the way files come in. Errors are JSON `{"error": ...}` with a 4xx."""
+
+import functools
+import json
+from collections.abc import Callable
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from app import questions
+from app.jobs import Jobs
+from app.listing import list_runs
+from app.summary import run_details
+from app.uploads import TooLarge, Uploads
+from app.workspace import Workspace
+from runs.errors import ChipledgerError, InputError, QuestionError
+from runs.run import KINDS, Run
+
+METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+BODY_BYTES = 1 << 16  # of a JSON request; files go another way
+
+
+class NotFound(QuestionError):
+    """What the address names does not exist."""
+
+
+def _answering(handler: Callable) -> Callable:
+    """A handler whose errors of ours become JSON."""
+
+    @functools.wraps(handler)
+    async def wrapped(self: Any, request: Request) -> Response:
+        try:
+            return JSONResponse(await handler(self, request))
+        except ChipledgerError as e:
+            code = 413 if isinstance(e, TooLarge) else 404 if isinstance(e, NotFound) else 400
+            # the rest of a refused body is not read: without the header it would be taken for the next request
+            return JSONResponse({"error": str(e)}, status_code=code, headers={"Connection": "close"})
+        except ClientDisconnect:
+            return Response(status_code=400)
+
+    return wrapped
+
+
+class Api:
+    """The handlers, over one workspace."""
+
+    def __init__(self, place: Workspace, jobs: Jobs):
+        self._place = place
+        self._uploads = Uploads(place.store.uploads_folder)
+        self._jobs = jobs
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/healthz", self.health, methods=["GET"]),
+            Route("/api/runs", self.runs, methods=["GET"]),
+            Route("/api/runs/{run_id}", self.run, methods=["GET"]),
+            Route("/api/runs/{run_id}/show/{analysis}", self.show, methods=["GET"]),
+            Route("/api/uploads", self.begin, methods=["POST"]),
+            Route("/api/uploads/{upload_id}", self.discard, methods=["DELETE"]),
+            Route("/upload/{upload_id}/{name:path}", self.receive, methods=["PUT"]),
+            Route("/api/ingest", self.ingest, methods=["POST"]),
+            Route("/api/jobs/{job_id}", self.job, methods=["GET"]),
+            Route("/api/jobs/{job_id}", self.cancel, methods=["DELETE"]),
+            Route("/api/{rest:path}", self.nothing, methods=METHODS),
+            Route("/upload/{rest:path}", self.nothing, methods=METHODS),
+        ]
+
+    def _run(self, request: Request) -> Run:
+        try:
+            return self._place.store.find(request.path_params["run_id"])
+        except QuestionError as e:
+            raise NotFound(str(e)) from e
+
+    @_answering
+    async def health(self, request: Request) -> Any:
+        return {"status": "ok"}
+
+    @_answering
+    async def runs(self, request: Request) -> Any:
+        return await run_in_threadpool(list_runs, self._place)
+
+    @_answering
+    async def run(self, request: Request) -> Any:
+        run = self._run(request)
+        return run_details(run, self._place.registry.extras(run.run_id))
+
+    @_answering
+    async def show(self, request: Request) -> Any:
+        run, name = self._run(request), request.path_params["analysis"]
+        if name not in questions.NAMES:
+            raise NotFound(f"no analysis {name!r}", expected=f"one of {', '.join(questions.NAMES)}")
+        given = dict(request.query_params)
+        result = await run_in_threadpool(questions.ask, run, name, given, self._place.registry)
+        return questions.answer_dict(run, result)
+
+    @_answering
+    async def begin(self, request: Request) -> Any:
+        return {"upload_id": self._uploads.begin()}
+
+    @_answering
+    async def discard(self, request: Request) -> Any:
+        await run_in_threadpool(self._uploads.discard, request.path_params["upload_id"])
+        return {"discarded": True}
+
+    @_answering
+    async def receive(self, request: Request) -> Any:
+        length = request.headers.get("content-length", "")
+        announced = int(length) if length.isdigit() else None
+        upload_id, name = request.path_params["upload_id"], request.path_params["name"]
+        return {"bytes": await self._uploads.receive(upload_id, name, request.stream(), announced)}
+
+    @_answering
+    async def ingest(self, request: Request) -> Any:
+        asked = await _json_object(request)
+        upload_id = _text(asked, "upload_id")
+        files = self._uploads.files(upload_id)
+        if not any(p.is_file() for p in files.rglob("*")):
+            raise InputError("the upload holds no file", advice="PUT at least one to /upload/UPLOAD_ID/NAME.")
+        arguments = ["ingest", "--json", f"--store={self._place.store.root}"]
+        if name := _text(asked, "name"):
+            arguments.append(f"--name={name}")
+        if kind := _text(asked, "kind"):
+            if kind not in KINDS:
+                raise InputError(f"no kind {kind!r}", expected=f"one of {', '.join(KINDS)}")
+            arguments.append(f"--kind={kind}")
+        tags = asked.get("tags", {})
+        if not isinstance(tags, dict):
+            raise InputError("tags is not understood", expected="an object of texts")
+        arguments += [f"--tag={_line(key, 'tags')}={_text(tags, key)}" for key in tags]
+        return self._jobs.start([*arguments, "--", *(str(p) for p in sorted(files.iterdir()))]).to_dict()
+
+    @_answering
+    async def job(self, request: Request) -> Any:
+        return self._find_job(request).to_dict()
+
+    @_answering
+    async def cancel(self, request: Request) -> Any:
+        return (await self._jobs.cancel(self._find_job(request).job_id)).to_dict()
+
+    def _find_job(self, request: Request) -> Any:
+        try:
+            return self._jobs.get(request.path_params["job_id"])
+        except QuestionError as e:
+            raise NotFound(str(e)) from e
+
+    @_answering
+    async def nothing(self, request: Request) -> Any:
+        raise NotFound(f"nothing answers {request.method} {request.url.path!r}")
+
+
+async def _json_object(request: Request) -> dict[str, Any]:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_BYTES:
+            raise InputError(f"a request of more than {BODY_BYTES:,} bytes", expected="a small JSON object")
+    try:
+        asked = json.loads(body)
+    except ValueError as e:
+        raise InputError(f"the request is no JSON ({e})") from e
+    if not isinstance(asked, dict):
+        raise InputError("the request is no JSON object")
+    return asked
+
+
+def _text(asked: dict[str, Any], name: str) -> str:
+    return _line(asked.get(name) or "", name)
+
+
+def _line(value: Any, name: str) -> str:
+    """One line of text, as it may stand on a command line. Raises InputError for anything else."""
+    if not isinstance(value, str) or not value.isprintable():
+        raise InputError(f"{name!r} is not understood", expected="a text of one line")
+    return value.strip()

@@ -1,0 +1,36 @@
+"""What the commands share: printing JSON and tables, and reading `key=value`."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from runs.errors import InputError
+
+
+def print_json(data: Any) -> None:
+    print(json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False))
+
+
+def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> None:
+    """Columns aligned; those whose number is in `right` to the right. Control characters never reach the terminal."""
+    cells = [[printable(str(c)) for c in row] for row in [head, *rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    for row in cells:
+        parts = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        print("  ".join(parts).rstrip())
+
+
+def printable(text: str) -> str:
+    """Text from an input without what a terminal would act on."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def pairs(given: Sequence[str] | None, what: str) -> dict[str, str]:
+    """`["k=v"]` as a dict. Raises InputError for one without a key or `=`."""
+    result = {}
+    for text in given or ():
+        key, equals, value = text.partition("=")
+        if not key.strip() or not equals:
+            raise InputError(f"{what} {text!r} is not understood", expected="key=value")
+        result[key.strip()] = value
+    return result

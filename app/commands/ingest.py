@@ -1,0 +1,74 @@
+"""`chipledger ingest`: files in, one run out."""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from app.commands.base import pairs, print_json, printable
+from app.workspace import workspace
+
+NAME = "ingest"
+HELP = "read profiles, logs and metrics into one run"
+PROGRESS_VARIABLE = "CHIPLEDGER_PROGRESS_JSON"  # set by the server: progress as JSON lines on stderr
+EVERY_SECONDS = 0.2  # progress is told no more often
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    from runs.run import KINDS
+
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="file or folder")
+    parser.add_argument("--name", help="name of the run (default: from the inputs)")
+    parser.add_argument("--kind", choices=KINDS, help="what kind of run it is (default: from the inputs)")
+    parser.add_argument("--chip", help="chip, by any usual name (default: from the inputs)")
+    parser.add_argument("--chips", type=int, help="number of chips (default: from the inputs)")
+    parser.add_argument("--model", help="model (default: from the inputs)")
+    parser.add_argument("--tag", action="append", metavar="KEY=VALUE", help="a tag; may be given several times")
+    parser.add_argument("--json", action="store_true", help="print run_id, tables and warnings as JSON")
+
+
+def run(args: argparse.Namespace) -> None:
+    from collectors.ingest import ingest
+
+    place = workspace(args.store)
+    stop = threading.Event()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: stop.set())  # the server's way to cancel: what was begun is removed
+    done = ingest(
+        [Path(p) for p in args.paths], place.store, name=args.name, kind=args.kind, chip=args.chip, chips=args.chips,
+        model=args.model, tags=pairs(args.tag, "tag"), progress=_teller(), cancel=stop.is_set,
+    )  # fmt: skip
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr)
+    if args.json:
+        print_json({"run_id": done.run_id, "tables": dict(done.tables), "warnings": list(done.warnings)})
+        return
+    print(f"{'Already stored' if done.existed else 'Stored'}: run {done.run_id}")
+    for table, rows in done.tables.items():
+        print(f"  {table}: {rows:,} rows")
+    for warning in done.warnings:
+        print(f"  warning: {printable(warning)}")
+
+
+def _teller() -> Callable[[int, int, str], None]:
+    """Progress for whoever listens: JSON lines for the server, one line that is rewritten for a terminal."""
+    last = 0.0
+
+    def tell(done_bytes: int, total_bytes: int, what: str) -> None:
+        nonlocal last
+        now, whole = time.monotonic(), done_bytes >= total_bytes
+        if not whole and now - last < EVERY_SECONDS:
+            return
+        last = now
+        part = min(done_bytes / total_bytes, 1.0) if total_bytes else 1.0
+        if os.environ.get(PROGRESS_VARIABLE):
+            print(json.dumps({"progress": part, "doing": what}), file=sys.stderr, flush=True)
+        elif sys.stderr.isatty():
+            print(f"\r\x1b[K{part:4.0%} {printable(what)[:60]}", end="", file=sys.stderr, flush=True)
+
+    return tell

@@ -1,0 +1,55 @@
+"""How this is computed: definitions, what the answer rests on, and which input would bring what is missing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from app.components.text import md
+from runs.run import Run
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input that a run may lack: the table it fills, its name, what it would tell, and how to get it."""
+
+    table: str
+    name: str
+    brings: str
+    how: str
+
+
+PROFILE = """import jax
+jax.profiler.start_trace("profile")   # before the first of a few usual steps
+...                                   # with jax.profiler.StepTraceAnnotation("train", step_num=step): train_step(...)
+jax.profiler.stop_trace()             # profile/plugins/profile/<date>/<host>.xplane.pb"""
+
+INPUTS: tuple[Input, ...] = (
+    Input("captures", "a profile (*.xplane.pb)",
+          "what the device did inside steps: maths, communication, waiting, idle", PROFILE),
+    Input("lifecycle", "a goodput log (goodput.jsonl or Cloud Logging entries)",
+          "when attempts began and ended, saves, restores, startup",
+          'gcloud logging read \'logName="projects/PROJECT/logs/goodput_RUN"\' --format=json > goodput.json'),
+    Input("steps", "a training log with step lines", "when each step ran, its rate and loss",
+          "python train.py 2>&1 | tee train.log"),
+)  # fmt: skip
+
+
+def howto(run: Run, definitions: Sequence[tuple[str, str]], notes: Sequence[str], inputs: Sequence[str]) -> None:
+    """An expander with definitions, notes, the run's warnings, its inputs, and what would complete it."""
+    with st.expander("How this is computed", icon=":material/function:"):
+        for note in notes:
+            st.markdown(f"- {md(note)}")
+        if definitions:
+            st.markdown("\n".join(f"- **{md(title)}**: {md(text)}" for title, text in definitions))
+        st.page_link("pages/definitions.py", label="All definitions", icon=":material/menu_book:")
+        missing = [i for i in INPUTS if i.table in inputs and not run.manifest.tables.get(i.table)]
+        for lacking in missing:
+            st.markdown(f"**Missing: {lacking.name}.** It would tell {lacking.brings}.")
+            st.code(lacking.how, language=None)
+        if run.manifest.warnings:
+            st.markdown("**What could not be read**")
+            st.markdown("\n".join(f"- {md(w)}" for w in run.manifest.warnings))
+        if run.manifest.sources:
+            names = [str(s.get("name", "?")) for s in run.manifest.sources]
+            st.markdown("**Inputs**: " + ", ".join(md(n) for n in names[:20]) + (" …" if len(names) > 20 else ""))

@@ -1,0 +1,13 @@
+"""What a page says when it cannot answer: what is wrong, and a way on."""
+
+import streamlit as st
+
+from app.components.text import md
+from runs.errors import ChipledgerError
+
+
+def notice(error: ChipledgerError, library: bool = True) -> None:
+    """The error's one line as a notice, with a link back to the library."""
+    st.warning(md(error), icon=":material/info:")
+    if library:
+        st.page_link("pages/library.py", label="All runs", icon=":material/arrow_back:")

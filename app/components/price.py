@@ -1,0 +1,37 @@
+"""What a chip-hour of this run costs: entered here, kept in the registry, used by every page and the command line."""
+
+import streamlit as st
+
+from app import format as fmt
+from app.components.notice import notice
+from runs.errors import ChipledgerError
+from runs.registry import Registry
+from runs.run import Run
+
+
+def price(run: Run, usd_per_chip_hour: float | None, registry: Registry) -> None:
+    """A button that shows the price and opens a field to change it."""
+    label = "Set the price of a chip-hour"
+    if usd_per_chip_hour is not None:
+        label = f"Price: \\{fmt.usd(usd_per_chip_hour)} per chip-hour"
+
+    def save(value: float | None) -> None:
+        try:
+            registry.price(run.run_id, value)
+        except ChipledgerError as e:
+            notice(e, library=False)
+
+    with st.popover(label, icon=":material/payments:"):
+        value = st.number_input(
+            "Dollars per chip-hour", min_value=0.0, max_value=999_999.0, value=usd_per_chip_hour, format="%.4f",
+            step=0.1, key=f"price {run.run_id}",
+            help="With a price every account has dollars: chip-hours times this. It is kept for this run.",
+        )  # fmt: skip
+        buttons = st.container(horizontal=True)
+        if buttons.button("Save", key="price save", type="primary", disabled=value is None):
+            save(value)
+            st.rerun()
+        if buttons.button("Remove", key="price remove", disabled=registry.extras(run.run_id).usd_per_chip_hour is None):
+            save(None)
+            del st.session_state[f"price {run.run_id}"]
+            st.rerun()

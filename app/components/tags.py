@@ -1,0 +1,44 @@
+"""Editing a run's tags."""
+
+import streamlit as st
+
+from app.components.notice import notice
+from app.components.text import md
+from app.summary import tags_of
+from runs.errors import ChipledgerError, InputError
+from runs.registry import Registry
+from runs.run import Run
+
+
+@st.dialog("Tags")
+def edit_tags(run: Run, registry: Registry) -> None:
+    """One tag a line, `key=value`. Tags that came with the run stay; those added here can be changed and removed."""
+    extras = registry.extras(run.run_id)
+    before = tags_of(run, extras)
+    st.markdown(f"**{md(run.manifest.name)}**")
+    text = st.text_area(
+        "One tag a line: key=value", "\n".join(f"{k}={v}" for k, v in before.items()), key=f"tags {run.run_id}"
+    )
+    if st.button("Save", type="primary"):
+        try:
+            after = parse(text)
+            for key in extras.tags.keys() - after.keys():
+                registry.tag(run.run_id, key, None)
+            for key, value in after.items():
+                if before.get(key) != value:
+                    registry.tag(run.run_id, key, value)
+        except ChipledgerError as e:
+            notice(e, library=False)
+            return
+        st.rerun()
+
+
+def parse(text: str) -> dict[str, str]:
+    """Tags from lines of `key=value`. Raises InputError for a line that is none."""
+    tags = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        key, equals, value = (part.strip() for part in line.partition("="))
+        if not key or not value:
+            raise InputError(f"the line {line[:80]!r} is no tag", expected="key=value")
+        tags[key] = value
+    return tags

@@ -1,0 +1,56 @@
+"""A ledger as figures read it: the account at a path, and what a hover says about it."""
+
+from app import format as fmt
+from app import theme
+from app.figures.base import plain
+from runs.ledger import Account
+
+SEPARATOR = "."
+KEPT = ("productive", "useful_maths")  # what moved the model: drawn first, and what a waterfall leads down to
+
+
+def path_text(path: tuple[str, ...]) -> str:
+    """`("held", "badput", "wasted_progress")` as the permalink writes it: `badput.wasted_progress`."""
+    return SEPARATOR.join(path[1:])
+
+
+def opened(root: Account, text: str) -> list[Account]:
+    """The accounts from the root down to the one at `text`, as far as they exist in this ledger."""
+    chain = [root]
+    while text:
+        # a custom account may itself hold the separator: the longest child name that fits is the one meant
+        fitting = [c for c in chain[-1].children if text == c.name or text.startswith(c.name + SEPARATOR)]
+        if not fitting:
+            break
+        child = max(fitting, key=lambda c: len(c.name))
+        chain.append(child)
+        text = text[len(child.name) + 1 :]
+    return chain
+
+
+def hover_lines(account: Account, path: tuple[str, ...], whole: float) -> list[str]:
+    """Title with amount, share and dollars; basis and source; meaning. As plain text."""
+    mark = theme.mark(account.basis)
+    amount = fmt.chip_time(account.chip_seconds)
+    if whole:
+        amount += f", {fmt.share(account.chip_seconds / whole)} of the whole"
+    if account.usd is not None:
+        amount += f", {fmt.usd(account.usd)}"
+    known = f"{mark.glyph} {mark.word}: {account.source or mark.meaning}"
+    return [f"{theme.title(account.name)}: {amount}", known, theme.meaning(path)]
+
+
+def hover(account: Account, path: tuple[str, ...], whole: float) -> str:
+    """The same as plotly hover text, in lines short enough to read."""
+    head, *rest = hover_lines(account, path, whole)
+    return "<br>".join([f"<b>{plain(head)}</b>", *(line for text in rest for line in _wrapped(text))])
+
+
+def _wrapped(text: str, width: int = 70) -> list[str]:
+    lines, line = [], ""
+    for word in text.split():
+        if line and len(line) + len(word) >= width:
+            lines.append(plain(line))
+            line = ""
+        line = f"{line} {word}".strip()
+    return [*lines, plain(line)] if line else lines

@@ -1,0 +1,1 @@
+"""The pages: each loads, asks and draws."""

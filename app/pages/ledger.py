@@ -1,0 +1,141 @@
+"""The run's ledger: where did every chip-second go?"""
+
+import streamlit as st
+
+from analyzers.ledger import LedgerResult
+from app import format as fmt
+from app import theme
+from app.components.chart import chart
+from app.components.current import choose, current_run, switch
+from app.components.downloads import downloads
+from app.components.evidence import evidence, ledger_table
+from app.components.figures_row import Figure, figures_row
+from app.components.header import header
+from app.components.howto import howto
+from app.components.notice import notice
+from app.components.price import price
+from app.components.text import md
+from app.components.verdict import verdict
+from app.figures.accounts import hover_lines, opened, path_text
+from app.figures.base import standalone
+from app.figures.calendar import calendar
+from app.figures.icicle import icicle
+from app.figures.waterfall import waterfall
+from app.questions import ask, price_of
+from app.verdicts import ledger_verdict, unknown
+from runs.accounts import ACCOUNTS
+from runs.errors import ChipledgerError
+from runs.ledger import Account
+from runs.run import Run
+
+VIEWS = {"icicle": "Icicle", "waterfall": "Waterfall"}
+
+
+def page() -> None:
+    run, extras, place = current_run()
+    actions = header(run, extras)
+    try:
+        with st.spinner("Computing the ledger"):
+            result = ask(run, "ledger", {}, place.registry)
+    except ChipledgerError as e:
+        notice(e)
+        return
+    verdict(ledger_verdict(result))
+    figures_row(figures(result))
+    with actions:
+        price(run, price_of(run, place.registry), place.registry)
+    explore(run, result)
+    held = {a.name for _, a in result.ledger.account.walk()}
+    howto(
+        run,
+        [(theme.title(n), theme.meaning([n])) for n in ACCOUNTS if n in held],
+        result.notes,
+        ("captures", "lifecycle", "steps"),
+    )
+
+
+def figures(result: LedgerResult) -> list[Figure]:
+    """The five figures of a ledger."""
+    ledger, whole = result.ledger, result.ledger.chip_seconds or 1.0
+    productive, useful = ledger.find("productive"), ledger.find("useful_maths")
+    span = None if result.start_ns is None or result.end_ns is None else (result.end_ns - result.start_ns) / 1e9
+    held = f"{theme.meaning('held')} {fmt.count(ledger.chips, 'chip')} for {fmt.duration(span)}."
+    shown = [Figure("Chip time held", fmt.chip_time(ledger.chip_seconds), held, "measured")]
+    if ledger.usd is not None:
+        shown.append(Figure("Cost", fmt.usd(ledger.usd), "Chip-hours held times the price of a chip-hour.", "derived"))
+    shown.append(Figure(
+        "Goodput", fmt.share(productive.chip_seconds / whole if productive else 0.0),
+        "Time in steps whose result was kept, as a part of the chip time held. With the seconds of those steps that "
+        "no profile explains.", "derived",
+    ))  # fmt: skip
+    maths = theme.meaning(["useful_maths"]) + " As a part of the chip time held."
+    if useful is None:
+        shown.append(Figure("Useful maths", fmt.NO_VALUE, maths, "unattributed"))
+    else:
+        shown.append(Figure("Useful maths", fmt.share(useful.chip_seconds / whole), maths, useful.basis))
+    if ledger.usd is None:
+        shown.append(Figure(
+            "Interruptions", f"{len(result.interruptions):,}",
+            "Attempts that ended without the job being done.", "derived",
+        ))  # fmt: skip
+    shown.append(Figure(
+        "Cannot be told", fmt.share(unknown(ledger) / whole), theme.meaning(["unattributed"]), "unattributed",
+    ))  # fmt: skip
+    return shown
+
+
+@st.fragment
+def explore(run: Run, result: LedgerResult) -> None:
+    """The picture and its table. Opening an account draws these two again and leaves the rest of the page alone."""
+    root, name = result.ledger.account, f"{run.manifest.name}-ledger"
+    chain = opened(root, st.query_params.get("account", ""))
+    at = path_text(tuple(a.name for a in chain))
+    left, right = st.columns([3, 2], vertical_alignment="center")
+    with left:
+        crumbs(chain)
+    with right, st.container(horizontal=True, horizontal_alignment="right"):
+        view = switch("Picture", "view", VIEWS, "icicle")
+    figure = (waterfall if view == "waterfall" else icicle)(result.ledger, at)
+    key = f"picture {view} {at}"
+
+    def clicked() -> None:
+        points = st.session_state[key].selection.points
+        if points:
+            choose("account", points[0]["customdata"])
+
+    chart(figure, key, name, ledger_verdict(result), clicked)
+    lines = hover_lines(chain[-1], tuple(a.name for a in chain), result.ledger.chip_seconds)
+    st.caption("  \n".join(md(line) for line in lines))
+    if strip := calendar(result):
+        stops = len(result.interruptions)
+        attempts = fmt.count(stops + 1, "attempt")
+        st.caption(f"{attempts}, {fmt.count(stops, 'interruption')}. Times are UTC.")
+        chart(strip, "calendar", f"{run.manifest.name}-attempts", "The attempts of the job over time.")
+    table = ledger_table(result.ledger)
+    evidence(table, lambda path: choose("account", path))
+    downloads(table, name, f"/api/runs/{run.run_id}/show/ledger",
+              lambda: standalone(figure, f"{run.manifest.name}: {view}", name))  # fmt: skip
+
+
+def crumbs(chain: list[Account]) -> None:
+    """The way from the whole down to the account that is open; each step goes back up."""
+    with st.container(horizontal=True, gap="small"):
+        for i, account in enumerate(chain[:-1]):
+            path = path_text(tuple(a.name for a in chain[: i + 1]))
+            st.button(f"{md(theme.title(account.name))} ›", key=f"crumb {path}", type="tertiary",
+                      on_click=choose, args=("account", path))  # fmt: skip
+        parts = [a for a in sorted(chain[-1].children, key=lambda a: -a.chip_seconds) if a.chip_seconds > 0]
+        paths = {path_text((*(a.name for a in chain), p.name)): theme.title(p.name) for p in parts}
+        key = f"open {path_text(tuple(a.name for a in chain))}"
+        if paths:
+            st.selectbox(
+                "Open an account", list(paths), index=None, key=key, format_func=lambda p: paths[p],
+                placeholder=f"{theme.title(chain[-1].name)}: open a part", label_visibility="collapsed", width=280,
+                on_change=lambda: choose("account", st.session_state[key] or ""),
+            )  # fmt: skip
+        else:
+            st.markdown(f"**{md(theme.title(chain[-1].name))}**", width="content")
+
+
+if __name__ == "__main__":
+    page()

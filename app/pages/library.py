@@ -1,0 +1,149 @@
+"""The run library: every run in the store, to be searched, tagged and added to."""
+
+from typing import Any
+
+import streamlit as st
+
+from analyzers.ledger import LedgerResult
+from app import format as fmt
+from app import theme
+from app.components.current import choose, open_workspace
+from app.components.howto import PROFILE
+from app.components.runs_table import runs_table
+from app.components.tags import edit_tags
+from app.components.text import md
+from app.components.upload import upload
+from app.listing import all_runs
+from app.questions import glimpse
+from app.summary import chips_text, matches, model_text, tags_of
+from app.verdicts import unknown
+from app.workspace import Workspace
+from runs.errors import ChipledgerError
+from runs.registry import Extras
+from runs.run import Run
+
+SHOWN = 50  # runs at first; more on demand
+LOOK_AGAIN_SECONDS = 1.5
+
+
+def page() -> None:
+    place = open_workspace()
+    if added := upload():
+        st.switch_page("pages/ledger.py", query_params={"run": added})
+    runs, problems = all_runs(place)
+    for problem in problems:
+        st.warning(md(problem), icon=":material/info:")
+    if not runs:
+        welcome()
+        return
+    extras = place.registry.all_extras([r.run_id for r in runs])
+    words = search()
+    found = [r for r in runs if matches(r, extras[r.run_id], words)]
+    wanted = st.session_state.setdefault("shown", SHOWN)
+    st.caption(fmt.count(len(found), "run") + (f" of {len(runs):,}" if len(found) < len(runs) else ""))
+    if not found:
+        st.info("No run matches. Search looks at name, kind, chip, model, topology and tags.", icon=":material/search:")
+        return
+    shown = found[:wanted]
+    pending = any(row["under"] == PENDING for row in rows(shown, extras, place))
+    listing = st.fragment(listed, run_every=LOOK_AGAIN_SECONDS if pending else None)
+    listing(shown, extras, place, pending)
+    if len(found) > wanted and st.button(f"Show {min(SHOWN, len(found) - wanted)} more"):
+        st.session_state["shown"] = wanted + SHOWN
+        st.rerun()
+
+
+PENDING = "being computed"
+
+
+def listed(runs: list[Run], extras: dict[str, Extras], place: Workspace, pending: bool) -> None:
+    """The table; drawn again by itself while ledgers are still being computed, and once more when all are there."""
+    drawn = rows(runs, extras, place)
+    if pending and not any(row["under"] == PENDING for row in drawn):
+        st.rerun()
+    opened, edited = runs_table(drawn)
+    if opened:
+        st.switch_page("pages/ledger.py", query_params={"run": opened})
+    if edited and (run := place.store.get(edited)):
+        edit_tags(run, place.registry)
+
+
+def search() -> str:
+    """The search field, kept in the address."""
+    words = st.text_input(
+        "Search", st.query_params.get("q", ""), key="search", placeholder="Search by name, tag, chip or model",
+        icon=":material/search:", label_visibility="collapsed", on_change=lambda: choose("q", st.session_state.search),
+    )  # fmt: skip
+    return words or ""
+
+
+def rows(runs: list[Run], extras: dict[str, Extras], place: Workspace) -> list[dict[str, Any]]:
+    """What the table shows of each run, and what it is sorted by."""
+    return [_row(run, extras[run.run_id], place) for run in runs]
+
+
+def _row(run: Run, extras: Extras, place: Workspace) -> dict[str, Any]:
+    manifest = run.manifest
+    bar, under, goodput = [], PENDING, None
+    try:
+        result = glimpse(run, "ledger", place.registry)
+        if result is not None:
+            bar, under, goodput = _picture(result)
+    except ChipledgerError:
+        under = "no ledger: opens with why"
+    return {
+        "run_id": run.run_id,
+        "name": manifest.name,
+        "chips": chips_text(run),
+        "model": model_text(run) or fmt.NO_VALUE,
+        "kind": manifest.kind,
+        "added": fmt.date(manifest.created_ns),
+        "simulated": manifest.simulated,
+        "tags": [f"{k}={v}" for k, v in tags_of(run, extras).items()],
+        "bar": bar,
+        "under": under,
+        "sort": {
+            "name": manifest.name.casefold(), "chips": manifest.fact("chips"), "model": model_text(run),
+            "kind": manifest.kind, "added": manifest.created_ns, "goodput": goodput,
+        },
+    }  # fmt: skip
+
+
+def _picture(result: LedgerResult) -> tuple[list[dict[str, Any]], str, float | None]:
+    """The ledger in four parts, its amount in words, and its goodput."""
+    ledger, whole = result.ledger, result.ledger.chip_seconds
+    if whole <= 0:
+        return [], "no chip time", None
+    useful, missing, badput = ledger.amount("useful_maths"), unknown(ledger), ledger.amount("badput")
+    parts = (
+        ("Useful maths", useful, "useful_maths"),
+        ("Other known time in kept steps", max(whole - useful - missing - badput, 0.0), "below_roofline"),
+        ("Unattributed", missing, "unattributed"),
+        ("Badput", badput, "badput"),
+    )
+    bar = [
+        {"title": f"{title}: {fmt.share(amount / whole)}", "share": amount / whole, "colour": theme.colour([name]),
+         "hatched": bool(theme.pattern([name]))}
+        for title, amount, name in parts
+        if amount > 0
+    ]  # fmt: skip
+    goodput = ledger.amount("productive") / whole
+    return bar, f"{fmt.chip_time(whole)}, {fmt.share(goodput)} kept", goodput
+
+
+def welcome() -> None:
+    """An empty store teaches."""
+    st.markdown("#### No runs yet")
+    st.markdown(
+        "Add what your job already writes: **profiles** (`*.xplane.pb`), **goodput entries** (a Cloud Logging export "
+        "or `goodput.jsonl`), **training logs** with step lines. Together they close one ledger; each alone gives a "
+        "part of it. Or look at a run that is bundled here: `chipledger demo`."
+    )
+    st.markdown("No profile yet? Capture a few usual steps:")
+    st.code(PROFILE, language="python")
+    st.markdown("From a shell, the same upload is")
+    st.code("chipledger ingest profile/ train.log goodput.jsonl --name my-run", language="shell")
+
+
+if __name__ == "__main__":
+    page()

@@ -1,0 +1,74 @@
+"""What is shown of a run beside its name: chips, model, date, tags. One reading for library, header, API and CLI."""
+
+from typing import Any
+
+from app import format as fmt
+from runs.registry import Extras
+from runs.run import Run
+
+
+def tags_of(run: Run, extras: Extras) -> dict[str, str]:
+    """The tags it came with, overridden and completed by those people set."""
+    return {**run.manifest.tags, **extras.tags}
+
+
+def chips_text(run: Run) -> str:
+    """`256 × TPU v5p`, as far as known."""
+    chips, chip = run.manifest.fact("chips"), run.manifest.fact("chip")
+    if chips and chip:
+        return f"{int(chips):,} × {chip}"
+    if chips:
+        return fmt.count(int(chips), "chip")
+    return str(chip) if chip else "chips unknown"
+
+
+def model_text(run: Run) -> str | None:
+    """The model's name; of one that is only described by its dimensions, its size."""
+    model = run.manifest.fact("model")
+    if not isinstance(model, dict):
+        return None if model is None else str(model)
+    if model.get("name"):
+        return str(model["name"])
+    count = model.get("parameters")
+    return f"{fmt.number(count / 1e6)} million parameters" if isinstance(count, int | float) else None
+
+
+def run_dict(run: Run, extras: Extras) -> dict[str, Any]:
+    """A run as the API and `runs --json` list it."""
+    manifest = run.manifest
+    return {
+        "run_id": run.run_id,
+        "name": manifest.name,
+        "kind": manifest.kind,
+        "simulated": manifest.simulated,
+        "created_ns": manifest.created_ns,
+        "chip": manifest.fact("chip"),
+        "chips": manifest.fact("chips"),
+        "chips_text": chips_text(run),
+        "model": model_text(run),
+        "tags": tags_of(run, extras),
+        "usd_per_chip_hour": extras.usd_per_chip_hour,
+        "tables": manifest.tables,
+    }
+
+
+def run_details(run: Run, extras: Extras) -> dict[str, Any]:
+    """All that is known of one run."""
+    manifest = run.manifest
+    facts = {n: {"value": f.value, "basis": f.basis, "source": f.source} for n, f in manifest.facts.items()}
+    return {
+        **run_dict(run, extras),
+        "facts": facts,
+        "sources": manifest.sources,
+        "warnings": manifest.warnings,
+        "notes": extras.notes,
+    }
+
+
+def matches(run: Run, extras: Extras, words: str) -> bool:
+    """Whether every word searched for occurs in the run's name, kind, chip, model or tags, whatever its case."""
+    manifest = run.manifest
+    facts = [str(manifest.fact(n, "")) for n in ("chip", "topology", "job_name")] + [model_text(run) or ""]
+    tags = [f"{k}={v}" for k, v in tags_of(run, extras).items()]
+    text = "\n".join([run.run_id, manifest.name, manifest.kind, *facts, *tags]).casefold()
+    return all(word in text for word in words.casefold().split())

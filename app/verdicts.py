@@ -1,0 +1,146 @@
+"""The verdict: what a page says in plain words before it shows anything else."""
+
+import math
+from collections import defaultdict
+
+from analyzers.ledger import LedgerResult
+from analyzers.steps import StepsResult
+from app import format as fmt
+from app import theme
+from runs.ledger import Account, Ledger
+
+MUCH = 0.5  # from this share on, what is not known is the story
+SOME = 0.1  # from this share on, what is not known must be said
+NO_LOSS = {"useful_maths", "not_broken_down", "eval"}
+
+PHRASES: dict[str, str] = {
+    "padding": "Padding matrices to the size of the tiles",
+    "recomputation": "Recomputing activations",
+    "below_roofline": "Computing below the chip's peak",
+    "exposed_communication": "Communication that no computation covers",
+    "straggler_wait": "Waiting for the slowest rank",
+    "input_wait": "Waiting for input",
+    "device_idle": "An idle device inside steps",
+    "infrastructure_recovery": "Waiting to be restarted after an interruption",
+    "accelerator_initialization": "Initialising the accelerators",
+    "training_preparation": "Preparing the training",
+    "program_startup": "Startup and compilation",
+    "data_loading": "Loading data before the first step",
+    "checkpoint_save": "Saving checkpoints",
+    "checkpoint_restore": "Restoring checkpoints",
+    "wasted_progress": "Steps lost to an interruption and taken again",
+    "elastic_slice_down": "Waiting after slices were lost",
+    "elastic_scale_up": "Waiting for slices to join",
+    "elastic_reinitialization": "Starting again on another number of slices",
+    "no_single_rank": "Waiting for ranks none of which was clearly last",
+    "other": "Time between the named phases, which no event explains,",
+}
+
+
+def losses(ledger: Ledger) -> list[tuple[str, float]]:
+    """(account, chip-seconds) of all that is known and moved nothing forward, the largest first.
+
+    An account with a phrase of its own counts as a whole, whatever it is broken down into.
+    """
+    amounts: dict[str, list[float]] = defaultdict(list)
+
+    def enter(account: Account) -> None:
+        if account.basis == "unattributed" or account.name in NO_LOSS:
+            return
+        if account.children and account.name not in PHRASES:
+            for part in account.children:
+                enter(part)
+        else:
+            amounts[account.name].append(account.chip_seconds)
+
+    enter(ledger.account)
+    summed = ((name, math.fsum(parts)) for name, parts in amounts.items())
+    return sorted((entry for entry in summed if entry[1] > 0), key=lambda entry: -entry[1])
+
+
+def unknown(ledger: Ledger) -> float:
+    """Chip-seconds of which no input tells what they were."""
+    leaves = (a for _, a in ledger.account.walk() if not a.children)
+    return math.fsum(a.chip_seconds for a in leaves if a.basis == "unattributed")
+
+
+def ledger_verdict(result: LedgerResult) -> str:
+    """How much moved the model, the largest loss and what it is worth; first of all what cannot be told."""
+    ledger = result.ledger
+    whole = ledger.chip_seconds
+    if whole <= 0:
+        return "No chip time can be accounted for: the inputs hold no step, no event and no profile with a duration."
+    held = fmt.chip_time(whole)
+    missing = unknown(ledger) / whole
+    sentences = []
+    if missing >= MUCH:
+        sentences.append(f"{_percent(missing)} of {held} cannot be told: {_missing_input(result)}")
+    goodput, useful = ledger.amount("productive") / whole, ledger.amount("useful_maths") / whole
+    of_what = "of the time" if sentences else f"of {held}"
+    if goodput > 0:
+        sentences.append(f"{_percent(goodput)} {of_what} went into steps that were kept{_useful(useful, goodput)}.")
+    elif not sentences:
+        sentences.append(f"None {of_what} went into steps that were kept.")
+    if found := losses(ledger):
+        name, amount = found[0]
+        dollars = "" if ledger.usd is None else f", about {fmt.usd(ledger.usd * amount / whole)}"
+        phrase = PHRASES.get(name, f"The event “{theme.title(name)}”")
+        worth = f"{fmt.whole_share(amount / whole)} ({fmt.chip_time(amount)}{dollars})"
+        sentences.append(f"{phrase} cost the most: {worth}.")
+    if SOME <= missing < MUCH:
+        sentences.append(f"{_percent(missing)} cannot be told: {_missing_input(result)}")
+    return " ".join(sentences)
+
+
+def _percent(value: float) -> str:
+    text = fmt.whole_share(value)
+    return text[0].upper() + text[1:]
+
+
+def _useful(useful: float, goodput: float) -> str:
+    if useful <= 0:
+        return ""
+    if useful >= goodput * (1 - 1e-9):
+        return ", all of it useful maths"
+    return f"; useful maths at the chip's peak needs {fmt.whole_share(useful)}"
+
+
+def _missing_input(result: LedgerResult) -> str:
+    """Which input would tell what is not known, by where in the ledger it lies."""
+    whole = unknown(result.ledger)
+    productive = result.ledger.find("productive")
+    inside = 0.0
+    if productive is not None:
+        leaves = (a for _, a in productive.walk() if not a.children)
+        inside = math.fsum(a.chip_seconds for a in leaves if a.basis == "unattributed")
+    if inside >= whole / 2:
+        covered = result.profiled_share
+        why = "no profile covers these steps" if not covered else f"a profile covers {fmt.share(covered)} of step time"
+        return f"{why}. Add one that was captured while they ran."
+    return "no input says what the job did then. Add its goodput log or its text log."
+
+
+def steps_verdict(result: StepsResult) -> str:
+    """How long a usual step takes, how far that is from the best, and how many steps were lost."""
+    if not result.steps:
+        return "No step was found: the inputs hold no step line, no step event and no profile with steps."
+    rows = result.rows
+    usual = result.median_step_s
+    if usual is None:
+        text = f"{fmt.count(result.steps, 'step')} recorded, but no duration that can be trusted."
+    else:
+        text = f"A usual step takes {fmt.duration(usual)}"
+        best = result.best_step_s
+        if best and usual > best * 1.02:
+            text += f", {fmt.share(usual / best - 1, 2)} longer than the best"
+        elif best:
+            text += ", as fast as the best"
+        text += "."
+    lost = int((~rows["kept"].astype(bool)).sum())
+    if lost:
+        text += f" {fmt.count(lost, 'step was', 'steps were')} lost and taken again."
+    false = int((rows["implausible"].fillna("") != "").sum())
+    if false:
+        left_out = "is left out" if false == 1 else "are left out"
+        text += f" {fmt.count(false, 'step cannot', 'steps cannot')} be true as printed and {left_out}."
+    return text

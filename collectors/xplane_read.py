@@ -1,0 +1,263 @@
+"""One capture, plane by plane: HLO modules first, then host threads, then devices, then what the whole tells."""
+
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import BinaryIO
+
+import numpy as np
+
+from collectors.base import Item, Lost, Rows, Source
+from collectors.wire import BAD, DONE, FULL, MORE, Window
+from collectors.xplane_batches import Batches
+from collectors.xplane_capture import capture_items, ranks_of
+from collectors.xplane_collectives import Collectives, StepSpans
+from collectors.xplane_events import decode, line_header
+from collectors.xplane_line import Line, grown, new_ops
+from collectors.xplane_lines import line_role
+from collectors.xplane_marks import MARKS, Marked
+from collectors.xplane_modules import modules_of
+from collectors.xplane_ops import CPU_DEVICES_PER_PROCESS, OpRows, Programs
+from collectors.xplane_planes import (
+    Names,
+    PlaneIndex,
+    SpaceIndex,
+    TextNumbers,
+    Value,
+    plane_stats,
+    process_of_path,
+    text,
+)  # fmt: skip
+from collectors.xplane_tables import (
+    BAD_AT,
+    BAD_EVENTS,
+    BAD_STATS,
+    BY_HLO,
+    BY_NAME,
+    HOST_HLO,
+    LAST_DUR,
+    LAST_START,
+    MAX_PS,
+    N_EVENTS,
+    N_OPS,
+    NEED,
+    NEXT_EVENT,
+    POS,
+    UNSORTED,
+)  # fmt: skip
+
+_TEN_DAYS_NS = 864_000_000_000_000
+_EPOCH_NS = 10**17  # a line's timestamp beyond it counts from 1970, one below from the start of the profile
+_MAX_EVENT = 1 << 28
+_MAX_TEXTS = 200_000
+
+
+class Reader:
+    """State of one capture while it is read."""
+
+    def __init__(self, source: Source, file: BinaryIO, space: SpaceIndex):
+        self.source, self.space = source, space
+        self.window = Window(file)
+        self.numbers = TextNumbers()
+        self.batches = Batches(source.index, self.numbers)
+        self.programs = Programs()
+        self.op_rows = OpRows(source.index)
+        self.steps = StepSpans()
+        self.collectives = Collectives()
+        self.marked = Marked(source)
+        self.lost: list[Lost] = []
+        self.base_ns = 0
+        self.stop_ns: int | None = None
+        self.last_ps: int | None = None
+        self.next_op = 0
+        self.ops = new_ops(1024)
+        self.has_device = False
+        self.stand_ins: set[int] = set()  # device ordinals of host threads that stand in for devices
+        self.program_runs: dict[int, list[np.ndarray]] = {}  # by device, (start, end) ps
+        self.programs_seen: dict[int, np.ndarray] = {}  # by device, whether a run shows operations
+        self.gpu_ops = [0, 0]  # GPU operations without and with the name of an HLO instruction
+
+    def saw(self, last_ps: int) -> None:
+        """Notes how far events reach."""
+        self.last_ps = max(last_ps, self.last_ps or last_ps)
+
+    def op_starts(self, device: int, start: np.ndarray) -> None:
+        """Notes which program runs of a device the operations that start at `start` belong to."""
+        if device not in self.program_runs:
+            return
+        spans = np.concatenate(self.program_runs[device])
+        seen = self.programs_seen.setdefault(device, np.zeros(len(spans), bool))
+        if len(seen) == len(spans):
+            at = np.searchsorted(spans[:, 0], start, "right") - 1
+            seen[np.unique(at[at >= 0])] = True
+
+    def items(self) -> Iterator[Item]:
+        space = self.space
+        yield from space.lost
+        for note, offset in space.notes:
+            yield Lost("something the profiler itself noted", note, offset)
+        self._clock()
+        for index in space.planes:
+            if not len(index.lines) and len(index.events):
+                yield from modules_of(self.window, index, self.source.index, self.programs)
+        devices = [p for p in space.planes if p.plane.device is not None]
+        self.has_device = any(len(p.lines) for p in devices)
+        for index in [p for p in space.planes if p.plane.device is None] + devices:
+            if len(index.lines):
+                yield from self._plane(index)
+        yield from self._rest()
+
+    def _clock(self) -> None:
+        """Sets where time starts: as the profiler noted it, else at the earliest line."""
+        start = None
+        for index in self.space.planes:
+            if index.name == "Task Environment":
+                stats = plane_stats(self.window, index)
+                start = _time(stats.get("profile_start_time")) or start
+                self.stop_ns = _time(stats.get("profile_stop_time")) or self.stop_ns
+        if start is None:
+            stamps = [
+                int(self._header(start, start + length)[0][3])
+                for plane in self.space.planes if plane.plane.kind != "other"
+                for start, length in plane.lines.tolist()
+            ]
+            stamps = [t for t in stamps if t > _EPOCH_NS]
+            start = min(stamps, default=None)
+            self.lost.append(Lost(
+                "the time of day" if start is None else "the start of the profile",
+                "no `Task Environment`; " + ("times count from 0" if start is None else "taken from the first line"),
+            ))  # fmt: skip
+        self.base_ns = start or 0
+
+    def _plane(self, index: PlaneIndex) -> Iterator[Item]:
+        if len(self.numbers.texts) > _MAX_TEXTS:  # a new dictionary, so that texts of one plane do not pile up
+            yield from self._flush()
+            self.numbers = TextNumbers()
+            self.batches.numbers = self.numbers
+        names = Names(self.window, index, self.numbers, MARKS if index.plane.kind == "host" else {})
+        if names.damaged:
+            yield Lost(f"{names.damaged} names of plane {index.name!r}", "their metadata are damaged", index.start)
+        self.marked.plane(names, self.numbers)
+        for start, length in index.lines.tolist():
+            yield from self._line(index, names, start, start + length)
+
+    def _header(self, start: int, end: int) -> tuple[np.ndarray, int | None]:
+        header = np.zeros(7, np.int64)
+        pos = start
+        while pos < end:
+            data, base, have = self.window.at(pos, 20)
+            before = header.copy()
+            at, how = line_header(data, pos - base, min(have, end - base), end - base, header)
+            for i in (1, 4):
+                if header[i] != before[i]:
+                    header[i] += base
+            if how == DONE:
+                break
+            if how == BAD or at + base == pos:
+                return header, pos if how != BAD else at + base
+            pos = at + base
+        return header, None
+
+    def _shift_ps(self, stamp: int) -> int | None:
+        """ps to add to a line's offsets, so that they count from the start of the capture."""
+        if abs(stamp - self.base_ns) < _TEN_DAYS_NS:
+            return (stamp - self.base_ns) * 1000
+        return stamp * 1000 if 0 <= stamp < _TEN_DAYS_NS else None
+
+    def _line(self, index: PlaneIndex, names: Names, start: int, end: int) -> Iterator[Item]:
+        header, damage = self._header(start, end)
+        name = text(self.window.bytes(int(header[1]), min(int(header[2]), 1 << 16)))
+        name = name or text(self.window.bytes(int(header[4]), min(int(header[5]), 1 << 16))) or f"line {header[0]}"
+        what = f"line {name!r} of plane {index.name!r}"
+        shift = self._shift_ps(int(header[3]))
+        if shift is None:
+            yield Lost(what, f"its timestamp {header[3]} ns fits neither the capture nor its clock", start)
+            return
+        plane = index.plane
+        role = line_role(plane, name)
+        mode = BY_HLO if plane.kind == "gpu" and role == "compute" else BY_NAME
+        if plane.kind == "host" and not self.has_device:
+            mode = HOST_HLO
+        line = Line(self, names, plane, name, role, mode)
+        batches, counters = self.batches, self.batches.counters
+        counters[[N_OPS, UNSORTED, BAD_EVENTS, BAD_STATS, LAST_DUR]] = 0
+        counters[BAD_AT], counters[LAST_START] = -1, -MAX_PS
+        self.ops.table.fill(-1)
+        pos, bad_at, need = start, None, 20
+        while True:
+            data, base, have = self.window.at(pos, need)
+            first = int(counters[N_EVENTS])
+            how = decode(
+                data, pos - base, min(have, end - base), end - base, shift, mode, names.lookup, self.ops,
+                batches.events, batches.stats, batches.inline, batches.marks, counters, batches.scratch,
+            )  # fmt: skip
+            if counters[BAD_AT] >= 0 and bad_at is None:
+                bad_at = int(counters[BAD_AT]) + base
+            at, need = int(counters[POS]) + base, int(counters[NEED])
+            line.took(first, int(counters[N_EVENTS]))
+            if how == DONE:
+                break
+            if how == FULL:
+                if counters[N_OPS] == len(self.ops.count):
+                    self.ops = grown(self.ops, int(counters[N_OPS]))
+                elif counters[N_EVENTS] == len(batches.events.dur):
+                    if rows := batches.flush_events(int(counters[NEXT_EVENT])):
+                        yield rows
+                elif line.marks < len(batches.marks.rows) and (rows := batches.flush_stats()):
+                    yield rows
+            elif how == BAD:
+                damage = at if damage is None else damage
+                break
+            elif how == MORE and need > _MAX_EVENT:
+                yield Lost(f"an event of {what}", f"its {need:,} bytes are too many", at)
+                at, need = at + need, 20
+            elif how == MORE and at == pos and self.window.at(pos, need)[2] + self.window.at(pos, need)[1] < pos + need:
+                damage = at
+                break
+            pos = at
+        line.close()
+        if damage is not None:
+            yield Lost(f"the rest of {what}", "its fields are damaged or the file ends in it", damage)
+        if counters[BAD_EVENTS]:
+            yield Lost(f"{counters[BAD_EVENTS]} events of {what}", "damaged inside", bad_at)
+        if counters[BAD_STATS]:
+            yield Lost(f"{counters[BAD_STATS]} stats of {what}", "damaged inside", bad_at)
+        if line.disorder:
+            yield Lost(f"exact self times of {what}", "its events are out of order over a long distance")
+
+    def _flush(self) -> Iterator[Rows]:
+        for rows in (self.batches.flush_events(int(self.batches.counters[NEXT_EVENT])), self.batches.flush_stats()):
+            if rows:
+                yield rows
+
+    def _rest(self) -> Iterator[Item]:
+        yield from self._flush()
+        stats: dict[str, Value] = {}
+        devices = []
+        for index in self.space.planes:
+            own = plane_stats(self.window, index)
+            if index.plane.device is not None and not index.plane.sparse:
+                devices.append((index, own))
+            elif index.name.startswith("/host"):
+                stats |= own
+        process = process_of_path(self.source.name)
+        if process is None:
+            process = process_of_path("/".join(PurePath(self.source.path).parts[-6:]))
+        if process is None and any(d >= CPU_DEVICES_PER_PROCESS for d in self.stand_ins):
+            process = min(self.stand_ins) // CPU_DEVICES_PER_PROCESS
+        host = self.space.hostnames[0] if self.space.hostnames else None
+        host = host or PurePath(self.source.name).name.split(".")[0] or None
+        if process is not None:
+            host = f"{host}/{process}" if host else f"process {process}"
+        yield from self.op_rows.rows(host)
+        steps, spans = self.marked.step_rows(self.steps, self.base_ns, host)
+        self.steps = spans
+        yield from steps
+        yield from self.marked.other_rows(self.base_ns, host)
+        ranks = ranks_of(devices, self.stand_ins)
+        yield from self.collectives.rows(ranks, self.source.index, host, self.base_ns, self.steps)
+        yield from capture_items(self, host, process, devices, stats)
+        yield from self.lost
+
+
+def _time(value: Value) -> int | None:
+    return value if isinstance(value, int) and _EPOCH_NS < value < 1 << 62 else None

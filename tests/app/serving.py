@@ -1,0 +1,84 @@
+"""A real server as people start it: `chipledger serve` or `demo` in a process of its own, on a free port."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[2]
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The environment of a child: this project importable, nothing of the caller's own settings."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("CHIPLEDGER", "STREAMLIT"))}
+    return {**kept, "PYTHONPATH": str(PROJECT), **more}
+
+
+def command(*arguments: object, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess:
+    """`chipledger ARGUMENTS` to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "app.cli", *map(str, arguments)],
+        capture_output=True, text=True, timeout=120, env=environment(**env), cwd=cwd,
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def serving(store: Path, *arguments: str, verb: str = "serve", cwd: Path | None = None, **env: str) -> Iterator[str]:
+    """The address of a server that answers; it is ended by its process id."""
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "app.cli", verb, "--store", str(store), "--port", str(port), *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(**env), cwd=cwd,
+    )  # fmt: skip
+    address = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + 90
+        while True:
+            if process.poll() is not None:
+                raise AssertionError(f"the server ended: {process.stdout.read()}")
+            with contextlib.suppress(OSError):
+                if get(f"{address}/healthz")[0] == 200:
+                    break
+            assert time.monotonic() < deadline, "the server does not answer"
+            time.sleep(0.2)
+        yield address
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def request(method: str, url: str, body: object = None, headers: dict | None = None) -> tuple[int, dict]:
+    """(status, JSON) of one request; `body` may be bytes or what becomes JSON."""
+    data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+    asked = urllib.request.Request(url, data=data, method=method, headers=headers or {})
+    try:
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as e:
+        text = e.read()
+        try:
+            return e.code, json.loads(text)
+        except ValueError:
+            return e.code, {"text": text.decode("utf-8", "replace")}
+
+
+def get(url: str) -> tuple[int, dict]:
+    return request("GET", url)

@@ -1,0 +1,86 @@
+"""One place where a question meets its answer: options, prices, and a cache that is asked once."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from app import questions
+from app.questions import Answers, ask, glimpse
+from runs.errors import QuestionError
+from tests.app import made_runs
+
+
+def test_the_price_is_the_options_then_the_registrys_then_the_facts(place):
+    run = made_runs.interrupted(place.store, "priced")
+    declared = made_runs.write(
+        place.store, "declared", {"steps": {"step": [0, 1], "start_ns": [0, 10**9], "dur_ns": [10**9] * 2,
+                                            "source": ["x"] * 2}},
+        {"chips": 2, "usd_per_chip_hour": 2.5},
+    )  # fmt: skip
+    hours = ask(run, "ledger", {}, place.registry).ledger.chip_seconds / 3600
+    assert ask(run, "ledger", {}, place.registry).ledger.usd is None
+    place.registry.price(run.run_id, 3.0)
+    assert ask(run, "ledger", {}, place.registry).ledger.usd == pytest.approx(3 * hours)
+    assert ask(run, "ledger", {"usd_per_chip_hour": "4"}, place.registry).ledger.usd == pytest.approx(4 * hours)
+    with_fact = ask(declared, "ledger", {}, place.registry).ledger
+    assert with_fact.usd == pytest.approx(2.5 * with_fact.chip_seconds / 3600)
+    place.registry.price(declared.run_id, 5.0)
+    assert ask(declared, "ledger", {}, place.registry).ledger.usd == pytest.approx(5 * with_fact.chip_seconds / 3600)
+
+
+def test_an_answer_is_computed_once(place):
+    run = made_runs.interrupted(place.store)
+    assert ask(run, "steps", {}, place.registry) is ask(run, "steps", {}, place.registry)
+
+
+@pytest.mark.parametrize(
+    ("name", "given"), [("nothing", {}), ("ledger", {"colour": "red"}), ("ledger", {"usd_per_chip_hour": "much"}),
+                        ("ledger", {"usd_per_chip_hour": "nan"}), ("ledger", {"usd_per_chip_hour": "-1"})],
+)  # fmt: skip
+def test_what_cannot_be_asked_is_told(place, name, given):
+    run = made_runs.interrupted(place.store)
+    with pytest.raises(QuestionError):
+        ask(run, name, given, place.registry)
+
+
+def test_a_glimpse_is_none_until_the_answer_is_there(place):
+    run = made_runs.interrupted(place.store, "glimpsed")
+    assert glimpse(run, "ledger", place.registry) is None
+    questions._background.submit(lambda: None).result()
+    assert glimpse(run, "ledger", place.registry) is ask(run, "ledger", {}, place.registry)
+
+
+def test_a_glimpse_of_no_answer_tells_so_and_is_not_asked_again(place):
+    run = made_runs.write(place.store, "bare", {"scalars": {"name": ["x"], "value": [1.0]}}, {})
+    assert glimpse(run, "ledger", place.registry) is None
+    questions._background.submit(lambda: None).result()
+    with pytest.raises(QuestionError):
+        glimpse(run, "ledger", place.registry)
+
+
+def test_many_who_ask_at_once_wait_for_one():
+    calls, gate = [], threading.Event()
+
+    def compute():
+        calls.append(1)
+        gate.wait(5)
+        return "answer"
+
+    answers = Answers(10**9)
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(answers.get, "key", compute) for _ in range(8)]
+        gate.set()
+        assert {a.result() for a in asked} == {"answer"}
+    assert len(calls) == 1
+
+
+def test_a_fault_is_not_kept_and_room_is_made():
+    answers = Answers(50_000)
+    with pytest.raises(OSError):
+        answers.get("a", lambda: (_ for _ in ()).throw(OSError("disk")))
+    assert answers.get("a", lambda: 1) == 1
+    for key in range(10):
+        answers.get(key, lambda: 2)
+    assert len(answers._kept) <= 3
+    assert answers.known(9) == 2 and answers.known("a") is None

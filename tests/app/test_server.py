@@ -1,0 +1,315 @@
+"""The server as it is started: its API over real HTTP, on loopback only, calling nobody."""
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+from app.server import SETTINGS
+from app.uploads import LIMIT_VARIABLE
+from runs.store import Store
+from tests.app import made_runs
+from tests.app.serving import PROJECT, command, environment, get, request, serving
+
+SPY = """
+import os, sys
+def hook(event, args):
+    if event in ("socket.connect", "socket.sendto") and isinstance(args[1], tuple):
+        host = str(args[1][0])
+    elif event == "socket.getaddrinfo":
+        host = str(args[0])
+    else:
+        return
+    if host not in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "::", "None", ""):
+        with open(os.environ["SPY"], "a") as f:
+            f.write(f"{event} {host}\\n")
+sys.addaudithook(hook)
+"""
+
+
+@pytest.fixture(scope="module")
+def called(tmp_path_factory):
+    """The file in which the server's calls to the outside would be noted."""
+    folder = tmp_path_factory.mktemp("spy")
+    (folder / "sitecustomize.py").write_text(SPY)
+    calls = folder / "calls"
+    outside = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect(('192.0.2.1', 9))"
+    subprocess.run([sys.executable, "-c", outside], env=environment(PYTHONPATH=str(folder), SPY=str(calls)))
+    assert calls.read_text() == "socket.connect 192.0.2.1\n", "the spy itself must see a call"
+    calls.unlink()
+    return calls
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return tmp_path_factory.mktemp("store")
+
+
+@pytest.fixture(scope="module")
+def run(store):
+    return made_runs.interrupted(Store(store))
+
+
+@pytest.fixture(scope="module")
+def server(store, run, called):
+    path = os.pathsep.join([str(called.parent), str(PROJECT)])
+    env = {"PYTHONPATH": path, "SPY": str(called), LIMIT_VARIABLE: str(3_000_000)}
+    with serving(store, cwd=called.parent, **env) as address:
+        yield address
+
+
+def upload(server: str, name: str, data: bytes) -> str:
+    upload_id = request("POST", f"{server}/api/uploads", {})[1]["upload_id"]
+    status, told = request("PUT", f"{server}/upload/{upload_id}/{quote(name)}", data)
+    assert (status, told) == (200, {"bytes": len(data)})
+    return upload_id
+
+
+def finished(server: str, job: dict) -> dict:
+    deadline = time.monotonic() + 60
+    while job["state"] in ("waiting", "running"):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+        job = get(f"{server}/api/jobs/{job['job_id']}")[1]
+    return job
+
+
+def test_runs_and_answers(server, run, store):
+    assert get(f"{server}/healthz") == (200, {"status": "ok"})
+    listed = get(f"{server}/api/runs")[1]["runs"]
+    assert run.run_id in [r["run_id"] for r in listed]
+    status, told = get(f"{server}/api/runs/{run.run_id}")
+    assert status == 200 and told["facts"]["chip"]["value"] == "TPU v5p" and told["sources"]
+    ledger = get(f"{server}/api/runs/{run.run_id}/show/ledger?usd_per_chip_hour=3")[1]
+    said = command("show", run.run_id, "ledger", "--option", "usd_per_chip_hour=3", "--json", "--store", store)
+    assert ledger == json.loads(said.stdout)
+    assert get(f"{server}/api/runs/{run.run_id}/show/steps")[1]["median_step_s"] == 20.0
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/api/runs/nothing", 404), ("GET", "/api/runs/nothing/show/ledger", 404),
+        ("GET", "/api/runs/{run}/show/lodger", 404), ("GET", "/api/runs/{run}/show/ledger?price=3", 400),
+        ("GET", "/api/runs/{run}/show/ledger?usd_per_chip_hour=x", 400), ("GET", "/api/nothing", 404),
+        ("POST", "/api/runs", 404), ("GET", "/api/jobs/x", 404), ("DELETE", "/api/jobs/x", 404),
+        ("POST", "/api/ingest", 400), ("PUT", "/upload/x/y", 400), ("DELETE", "/api/uploads/x", 400),
+        ("GET", "/upload/x", 404),
+    ],
+)  # fmt: skip
+def test_wrong_requests_are_told_as_json(server, run, method, path, status):
+    got, told = request(method, server + path.format(run=run.run_id))
+    assert got == status
+    assert set(told) == {"error"} and told["error"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"name": "a\x00b"}, {"name": "two\nlines"}, {"name": "\ud800"}, {"kind": "x"}, {"tags": {"k": 1}}, {"tags": []}],
+)
+def test_what_cannot_stand_on_a_command_line_is_refused(server, more):
+    upload_id = upload(server, "goodput.jsonl", made_runs.goodput_log(3))
+    status, told = request("POST", f"{server}/api/ingest", {"upload_id": upload_id, **more})
+    assert status == 400 and told["error"]
+
+
+@pytest.mark.parametrize("body", [b"", b"[", b"[]", b'{"upload_id": 3}', b'{"upload_id": "x"}', b"x" * 70_000])
+def test_a_wrong_ingest_request_is_told(server, body):
+    status, told = request("POST", f"{server}/api/ingest", body)
+    assert status == 400 and told["error"]
+
+
+def test_upload_then_ingest_makes_a_run(server, store):
+    data = made_runs.goodput_log(50, "api")
+    upload_id = upload(server, "logs/goodput.jsonl", data)
+    assert (store / "uploads" / upload_id / "files" / "logs" / "goodput.jsonl").read_bytes() == data
+    asked = {"upload_id": upload_id, "name": "--by api", "tags": {"team": "x"}}
+    job = finished(server, request("POST", f"{server}/api/ingest", asked)[1])
+    assert (job["state"], job["error"], job["progress"]) == ("done", None, 1.0)
+    told = get(f"{server}/api/runs/{job['run_id']}")[1]
+    assert (told["name"], told["tags"], told["tables"]["steps"]) == ("--by api", {"team": "x"}, 50)
+
+
+def test_an_upload_that_cannot_be_read_fails_in_one_line_and_the_server_goes_on(server, store):
+    before = set(Store(store).ids())
+    upload_id = upload(server, "x.xplane.pb", b"\x00\xff" * 1000)
+    job = finished(server, request("POST", f"{server}/api/ingest", {"upload_id": upload_id})[1])
+    assert job["state"] == "failed" and job["error"] and "\n" not in job["error"] and "defect" not in job["error"]
+    assert get(f"{server}/healthz")[0] == 200
+    assert set(Store(store).ids()) == before
+    assert (store / "uploads" / upload_id / "files" / "x.xplane.pb").exists()
+
+
+def test_an_ingest_can_be_cancelled_and_leaves_nothing(server, store):
+    before = set(Store(store).ids())
+    upload_id = upload(server, "goodput.jsonl", made_runs.goodput_log(8000, "cancelled"))
+    job = request("POST", f"{server}/api/ingest", {"upload_id": upload_id})[1]
+    assert request("DELETE", f"{server}/api/jobs/{job['job_id']}")[1]["state"] == "cancelled"
+    assert finished(server, get(f"{server}/api/jobs/{job['job_id']}")[1])["state"] == "cancelled"
+    time.sleep(1)
+    assert set(Store(store).ids()) == before
+    assert not list((store / "partial").iterdir())
+
+
+@pytest.mark.parametrize("name", ["..%2f..%2f..%2fescaped", "%2e%2e/escaped", "a%2F..%2F..%2Fescaped", "/escaped"])
+def test_a_name_cannot_leave_the_upload(server, store, name):
+    upload_id = request("POST", f"{server}/api/uploads", {})[1]["upload_id"]
+    status, _ = request("PUT", f"{server}/upload/{upload_id}/{name}", b"x")
+    found = [p for p in store.parent.rglob("*escaped*")]
+    assert status in (200, 400, 404)
+    assert all(p.is_relative_to(store / "uploads" / upload_id / "files") for p in found)
+
+
+def test_too_much_is_refused_with_413_before_it_is_sent(server, store):
+    upload_id = request("POST", f"{server}/api/uploads", {})[1]["upload_id"]
+    address = urlsplit(server)
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=20)
+    connection.putrequest("PUT", f"/upload/{upload_id}/big")
+    connection.putheader("Content-Length", str(10**12))
+    connection.endheaders()
+    answer = connection.getresponse()
+    assert answer.status == 413
+    assert "more than 3.00 MB in one upload" in json.loads(answer.read())["error"]
+    connection.close()
+    assert not any(p.is_file() for p in (store / "uploads" / upload_id).rglob("*"))
+
+
+def test_too_much_without_an_announced_length_is_refused_too(server, store):
+    upload_id = request("POST", f"{server}/api/uploads", {})[1]["upload_id"]
+    address = urlsplit(server)
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=20)
+    connection.putrequest("PUT", f"/upload/{upload_id}/big")
+    connection.putheader("Transfer-Encoding", "chunked")
+    connection.endheaders()
+    try:
+        for _ in range(8):
+            connection.send(b"%x\r\n" % 1_000_000 + b"x" * 1_000_000 + b"\r\n")
+    except OSError:
+        pass  # the server has answered and closed: nothing more is read
+    else:
+        assert connection.getresponse().status == 413
+    connection.close()
+    deadline = time.monotonic() + 10
+    while any(p.is_file() for p in (store / "uploads" / upload_id).rglob("*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_connection_that_breaks_off_leaves_no_file(server, store):
+    upload_id = request("POST", f"{server}/api/uploads", {})[1]["upload_id"]
+    address = urlsplit(server)
+    with socket.create_connection((address.hostname, address.port)) as s:
+        head = f"PUT /upload/{upload_id}/half HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Length: 1000000\r\n\r\n"
+        s.sendall(head.encode() + b"x" * 500_000)
+        time.sleep(0.5)
+    deadline = time.monotonic() + 10
+    while any(p.is_file() for p in (store / "uploads" / upload_id).rglob("*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_other_sites_and_other_names_are_refused(server):
+    assert request("POST", f"{server}/api/uploads", {}, {"Origin": "http://evil.example"})[0] == 403
+    assert request("POST", f"{server}/api/uploads", {}, {"Sec-Fetch-Site": "cross-site"})[0] == 403
+    assert request("GET", f"{server}/api/runs", None, {"Host": "evil.example"})[0] == 403
+
+
+@pytest.mark.parametrize(("origin", "status"), [("http://evil.example", 403), (None, 101)])
+def test_only_its_own_pages_open_a_session(server, origin, status):
+    address = urlsplit(server)
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=20)
+    connection.putrequest("GET", "/_stcore/stream")
+    wanted = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+              "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Origin": origin or server}  # fmt: skip
+    for key, value in wanted.items():
+        connection.putheader(key, value)
+    connection.endheaders()
+    assert connection.getresponse().status == status
+    connection.close()
+
+
+def test_pages_carry_the_headers_that_keep_them_at_home(server):
+    address = urlsplit(server)
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=20)
+    connection.request("GET", "/")
+    answer = connection.getresponse()
+    assert "default-src 'self'" in answer.getheader("Content-Security-Policy")
+    assert answer.getheader("X-Content-Type-Options") == "nosniff"
+    connection.close()
+
+
+def test_many_ask_at_once(server, run):
+    codes = []
+
+    def ask():
+        codes.append(get(f"{server}/api/runs/{run.run_id}/show/ledger")[0])
+
+    threads = [threading.Thread(target=ask) for _ in range(16)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert codes == [200] * 16
+
+
+def test_it_listens_on_loopback_only(server):
+    port = urlsplit(server).port
+    listening = []
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            with open(table) as f:
+                rows = [line.split() for line in f][1:]
+        except OSError:
+            pytest.skip("no /proc/net here")
+        listening += [r[1] for r in rows if r[3] == "0A" and int(r[1].rpartition(":")[2], 16) == port]
+    assert listening == [f"0100007F:{port:04X}"]
+
+
+def test_a_port_that_is_taken_is_told(server, tmp_path):
+    port = urlsplit(server).port
+    done = command("serve", "--port", port, "--store", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: 127.0.0.1:{port}: cannot listen there") and done.stderr.count("\n") == 1
+
+
+def test_settings_for_starting_streamlit_by_hand_are_the_same():
+    written = {
+        ".".join((*path, key)): value
+        for path, table in _tables(tomllib.loads((PROJECT / ".streamlit" / "config.toml").read_text()))
+        for key, value in table.items()
+    }
+    assert written == {**SETTINGS, "server.address": "127.0.0.1"}
+
+
+def _tables(tree, path=()):
+    yield path, {k: v for k, v in tree.items() if not isinstance(v, dict)}
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from _tables(value, (*path, key))
+
+
+def test_a_network_address_calls_nobody_either(tmp_path, called):
+    path = os.pathsep.join([str(called.parent), str(PROJECT)])
+    env = {"PYTHONPATH": path, "SPY": str(called)}
+    with serving(tmp_path, "--host", "0.0.0.0", cwd=called.parent, **env) as address:
+        assert get(f"{address}/api/runs")[1] == {"runs": [], "problems": []}
+        time.sleep(1)
+    assert not called.exists()
+
+
+def test_the_limit_may_be_given(tmp_path):
+    with serving(tmp_path, "--upload-limit-bytes", "10") as address:
+        upload_id = request("POST", f"{address}/api/uploads", {})[1]["upload_id"]
+        assert request("PUT", f"{address}/upload/{upload_id}/a", b"x" * 11)[0] == 413
+    assert command("serve", "--upload-limit-bytes", "0", "--store", tmp_path).returncode == 2
+
+
+def test_the_server_called_nobody(server, called):
+    """Last in this file: after all that was done with it above."""
+    assert not called.exists(), called.read_text()

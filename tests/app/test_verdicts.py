@@ -1,0 +1,87 @@
+"""The verdict says what is true of the ledger, in a sentence that reads."""
+
+import re
+
+import pandas as pd
+import pytest
+
+from analyzers.ledger import LedgerResult
+from app.verdicts import PHRASES, ledger_verdict, losses, steps_verdict, unknown
+from runs.accounts import ACCOUNTS
+from runs.ledger import Account, Ledger
+from tests.app import ledgers
+from tests.app.test_figures import taken
+
+
+def test_a_usual_ledger_names_goodput_and_the_largest_loss():
+    said = ledger_verdict(ledgers.usual(4.0))
+    assert said.startswith("70 % of 12,400 chip-hours went into steps that were kept; useful maths")
+    assert "peak needs 34 %." in said
+    assert "Computing below the chip's peak cost the most: 15 % (1,800 chip-hours, about $7,200)." in said
+    assert said.endswith("10 % cannot be told: a profile covers 50.0 % of step time. Add one that was captured while "
+                         "they ran.")  # fmt: skip
+
+
+def test_without_a_price_no_dollar_is_said():
+    assert "$" not in ledger_verdict(ledgers.usual())
+
+
+def test_what_cannot_be_told_comes_first_where_it_is_most():
+    said = ledger_verdict(ledgers.dark())
+    assert said.startswith("92 % of 1.20 chip-hours cannot be told: no profile covers these steps. Add one")
+    assert "Useful maths" not in said and "useful maths" not in said
+
+
+def test_an_empty_ledger_claims_nothing():
+    assert ledger_verdict(ledgers.empty()).startswith("No chip time can be accounted for")
+
+
+def test_a_job_that_kept_nothing():
+    held = Account.total("held", [Account.total("badput", [ledgers.leaf("wasted_progress", 5)])])
+    said = ledger_verdict(LedgerResult(ledger=Ledger(chips=1, account=held), start_ns=None, end_ns=None,
+                                       interruptions=(), profiled_share=None, notes=()))  # fmt: skip
+    assert said == ("None of 5.00 chip-hours went into steps that were kept. Steps lost to an interruption and taken "
+                    "again cost the most: 100 % (5.00 chip-hours).")  # fmt: skip
+
+
+def test_a_part_named_after_a_host_is_not_a_loss_of_its_own():
+    found = dict(losses(ledgers.usual().ledger))
+    assert found["straggler_wait"] == pytest.approx(170 * 3600)
+    assert "waiting for host 7" not in found and "useful_maths" not in found and "unattributed" not in found
+    assert found["<b>evil</b> & $5 v1.2"] == pytest.approx(90 * 3600)
+
+
+def test_known_useful_and_unknown_are_all_there_is():
+    ledger = ledgers.usual().ledger
+    known = sum(amount for _, amount in losses(ledger))
+    assert known + unknown(ledger) + ledger.amount("useful_maths") == pytest.approx(ledger.chip_seconds)
+
+
+def test_a_custom_event_is_named_as_the_job_named_it():
+    held = Account.total("held", [Account.total("badput", [Account.total("custom", [ledgers.leaf("eviction", 2)])])])
+    result = LedgerResult(ledger=Ledger(chips=1, account=held), start_ns=None, end_ns=None, interruptions=(),
+                          profiled_share=None, notes=())  # fmt: skip
+    assert "The event “eviction” cost the most: 100 %" in ledger_verdict(result)
+
+
+def test_phrases_are_of_accounts_that_exist_and_fit_the_sentence():
+    assert set(PHRASES) <= set(ACCOUNTS)
+    for phrase in PHRASES.values():
+        assert phrase[0].isupper() and not phrase.endswith(".")
+
+
+def test_steps_verdict():
+    said = steps_verdict(taken(kept=[i not in (10, 11) for i in range(30)], implausible=["no"] + [""] * 29))
+    assert said == ("A usual step takes 1.00 s, as fast as the best. 2 steps were lost and taken again. 1 step cannot "
+                    "be true as printed and is left out.")  # fmt: skip
+    slow = steps_verdict(type(taken())(**{**vars(taken()), "median_step_s": 1.25}))
+    assert slow.startswith("A usual step takes 1.25 s, 25 % longer than the best.")
+    unknown_times = steps_verdict(type(taken())(**{**vars(taken()), "median_step_s": None, "best_step_s": None}))
+    assert unknown_times.startswith("30 steps recorded, but no duration that can be trusted.")
+
+
+def test_no_sentence_has_a_double_space_or_a_lost_number():
+    for result in (ledgers.usual(), ledgers.usual(3.0), ledgers.dark(), ledgers.empty()):
+        said = ledger_verdict(result)
+        assert not re.search(r"  |None|nan| ,|\.\.| \.", said.replace("None of", ""))
+    assert pd.notna(said)

@@ -1,0 +1,83 @@
+"""A real Chromium against a real server. Without a Chromium these tests skip, in CI they fail."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.commands.doctor import chromium
+from runs.store import Store
+from tests.app import made_runs
+from tests.app.serving import serving
+
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--no-first-run",
+)  # fmt: skip
+HOW = "no Chromium here: install the system package `chromium` and the Python package `playwright`"
+
+
+def _missing(why: str) -> None:
+    if os.environ.get("CI") == "true":
+        pytest.fail(why)
+    pytest.skip(why)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    path = chromium()
+    if path is None:
+        _missing(HOW)
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        _missing(HOW)
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def visit(browser):
+    """Opens an address in a context of its own; afterwards nothing may have asked for anything beyond this machine."""
+    contexts, strangers, faults = [], [], []
+
+    def open_(address: str, *, dark: bool = False, width: int = 1440, height: int = 900):
+        context = browser.new_context(viewport={"width": width, "height": height},
+                                      color_scheme="dark" if dark else "light", accept_downloads=True)  # fmt: skip
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(30_000)
+        page.on("request", lambda r: strangers.append(r.url) if _leaves(r.url) else None)
+        page.on("pageerror", lambda e: faults.append(str(e)))
+        page.on("dialog", lambda d: (faults.append(f"dialog: {d.message}"), d.accept()))
+        page.goto(address)
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert not strangers
+    assert not faults
+
+
+def _leaves(url: str) -> bool:
+    return not url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:"))
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("store")
+
+
+@pytest.fixture(scope="session")
+def run(store):
+    return made_runs.interrupted(Store(store))
+
+
+@pytest.fixture(scope="session")
+def server(store, run) -> Iterator[str]:
+    with serving(store) as address:
+        yield address

@@ -1,0 +1,30 @@
+"""What plotly drew, read back from the page."""
+
+from playwright.sync_api import Page
+
+DATA = """() => { const g = document.querySelectorAll('.js-plotly-plot')[0];
+  return [...g.data[0].customdata].map((path, i) => ({path, i})) }"""
+
+
+def ready(page: Page) -> None:
+    page.wait_for_function("() => document.querySelectorAll('.js-plotly-plot .points .point').length > 0")
+
+
+def click_bar(page: Page, path: str) -> None:
+    """A person's click on the bar of an account: at its middle, through plotly's own layer for the mouse."""
+    ready(page)
+    number = next(d["i"] for d in page.evaluate(DATA) if d["path"] == path)
+    bar = page.locator(".js-plotly-plot").first.locator(".points .point path").nth(number)
+    bar.scroll_into_view_if_needed()
+    box = bar.bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+
+
+def bars(page: Page) -> list[str]:
+    ready(page)
+    return [d["path"] for d in page.evaluate(DATA)]
+
+
+def shown_titles(page: Page) -> list[str]:
+    ready(page)
+    return page.locator(".js-plotly-plot").first.locator(".ytick text, .bartext").all_text_contents()
