@@ -3,7 +3,6 @@
 import argparse
 
 import catalog
-from app import format as fmt
 from app.commands.base import print_json, print_table
 
 NAME = "catalog"
@@ -31,6 +30,4 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _value(value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
-    return f"{value:.6g}" if abs(value) >= 1e6 else fmt.number(value, 6)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
