@@ -5,6 +5,7 @@ the body of a loop is counted as often as the loop runs. Bytes are those of oper
 fusion keeps to itself.
 """
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain
@@ -60,8 +61,27 @@ class Module:
     unknown_loops: list[str] = field(default_factory=list)  # loops whose trip count is unknown, counted once
 
 
+_analysed: dict[bytes, "Module"] = {}
+_REMEMBERED = 200_000  # instructions of all modules together, some hundred megabytes
+
+
 def analyse(data: bytes) -> Module:
-    """Analyses a serialised HloProto. Raises InputError where the bytes are none."""
+    """Analyses a serialised HloProto. Raises InputError where the bytes are none.
+
+    The captures of a job carry the same programs again and again: each is analysed once, so do not change the result.
+    """
+    key = hashlib.blake2b(data, digest_size=16).digest()
+    if key not in _analysed:
+        module = _analyse(data)
+        if module.instructions > _REMEMBERED:
+            return module
+        while _analysed and sum(m.instructions for m in _analysed.values()) + module.instructions > _REMEMBERED:
+            _analysed.pop(next(iter(_analysed)), None)
+        _analysed[key] = module
+    return _analysed[key]
+
+
+def _analyse(data: bytes) -> Module:
     try:
         module = HLO["HloProto"].FromString(data).hlo_module
         return _Analysis(module).run()

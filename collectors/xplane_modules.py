@@ -39,7 +39,7 @@ def modules_of(window: Window, index: PlaneIndex, capture: int, programs: Progra
                 proto = stat.bytes_value
             elif name == b"program_id":
                 program = stat.uint64_value if stat.HasField("uint64_value") else stat.int64_value
-        if proto is not None:
+        if proto is not None and not programs.seen(program, proto):
             yield from _module(capture, programs, text(meta.name), program, proto, start)
 
 

@@ -53,7 +53,16 @@ class Programs:
         self.names: dict[int, str] = {}
         self._by_program: dict[int, Module] = {}
         self._by_name: dict[str, Module] = {}
+        self._seen: set[tuple[int | None, int]] = set()
         self.devices = 0  # devices that collectives reach, as far as programs tell
+
+    def seen(self, program: int | None, proto: bytes) -> bool:
+        """Whether this very module came before: the planes of joined traces repeat theirs."""
+        key = (program, hash(proto))
+        if key in self._seen:
+            return True
+        self._seen.add(key)
+        return False
 
     def add(self, program: int | None, name: str, module: Module | None) -> None:
         if program is not None:

@@ -7,6 +7,7 @@
 """
 
 import contextlib
+import functools
 import os
 import shutil
 import time
@@ -54,8 +55,18 @@ class Store:
         return [p.name for p in self.runs_folder.iterdir() if (p / MANIFEST).is_file()]
 
     def runs(self) -> list[Run]:
-        """All runs, newest first."""
-        return sorted((Run(self.runs_folder / i) for i in self.ids()), key=lambda r: -r.manifest.created_ns)
+        """All runs that can be read, newest first."""
+        return self.listing()[0]
+
+    def listing(self) -> tuple[list[Run], list[str]]:
+        """(runs that can be read, newest first; one line about each that cannot). One broken run hides no other."""
+        runs, problems = [], []
+        for run_id in self.ids():
+            try:
+                runs.append(_read(self.runs_folder / run_id))
+            except (InputError, OSError) as e:  # OSError: removed between the listing and the reading
+                problems.append(str(e))
+        return sorted(runs, key=lambda r: -r.manifest.created_ns), problems
 
     def get(self, run_id: str) -> Run | None:
         folder = self.runs_folder / run_id
@@ -159,6 +170,14 @@ class RunWriter:
                 raise
         _sync(self._store.runs_folder)
         return Run(target)
+
+
+@functools.lru_cache(maxsize=10_000)
+def _read(folder: Path) -> Run:
+    """A run with its manifest read: it never changes, so a store of thousands is read once."""
+    run = Run(folder)
+    run.manifest  # noqa: B018 - read now, so that what cannot be read is told here
+    return run
 
 
 def _sync(path: Path) -> None:

@@ -71,7 +71,10 @@ class ParquetTables:
         if not path.exists():
             return schema.empty_table()
         filters = None if where is None else pq.filters_to_expression([tuple(w) for w in where])
-        return pq.read_table(path, columns=schema.names, filters=filters).cast(schema)
+        there = set(pq.read_schema(path).names)  # a run written before a column was thought of reads as null there
+        table = pq.read_table(path, columns=[n for n in schema.names if n in there], filters=filters)
+        columns = [table[f.name] if f.name in there else pa.nulls(table.num_rows, f.type) for f in schema]
+        return pa.table(dict(zip(schema.names, columns, strict=True))).cast(schema)
 
 
 class MemoryTables:

@@ -13,7 +13,6 @@ from app.components.runs_table import runs_table
 from app.components.tags import edit_tags
 from app.components.text import md
 from app.components.upload import upload
-from app.listing import all_runs
 from app.questions import glimpse
 from app.summary import chips_text, matches, model_text, tags_of
 from app.verdicts import unknown
@@ -30,7 +29,7 @@ def page() -> None:
     place = open_workspace()
     if added := upload():
         st.switch_page("pages/ledger.py", query_params={"run": added})
-    runs, problems = all_runs(place)
+    runs, problems = place.store.listing()
     for problem in problems:
         st.warning(md(problem), icon=":material/info:")
     if not runs:

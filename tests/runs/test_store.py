@@ -5,6 +5,7 @@ import os
 import signal
 import time
 
+import pyarrow.parquet as pq
 import pytest
 
 from runs.errors import InputError, QuestionError
@@ -121,6 +122,25 @@ def test_a_damaged_manifest_is_named(store):
     (run.folder / "run.json").write_text("{}")
     with pytest.raises(InputError, match="run.json: not a run manifest"):
         _ = store.get(run.run_id).manifest
+
+
+def test_one_broken_run_hides_no_other(store):
+    write(store, run_id="good", name="good run")
+    write(store, run_id="bad")
+    (store.runs_folder / "bad" / "run.json").write_text("not json")
+    runs, problems = store.listing()
+    assert [r.run_id for r in runs] == ["good"]
+    assert len(problems) == 1 and problems[0].startswith("bad/run.json: not a run manifest")
+    assert store.find("good run").run_id == "good"
+
+
+def test_a_run_written_before_a_column_was_thought_of_reads_as_null_there(store):
+    run = write(store)
+    path = run.tables.path("steps")
+    pq.write_table(pq.read_table(path).drop_columns(["loss"]), path)
+    steps = frame(run.tables, "steps", ["step", "loss"], [("step", ">", 0)])
+    assert steps["step"].tolist() == [1, 2]
+    assert steps["loss"].isna().all()
 
 
 def test_registry_keeps_tags_notes_and_prices(store):

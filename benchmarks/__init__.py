@@ -1,0 +1,1 @@
+"""Side-by-side measurements against peers; never part of the tests."""
