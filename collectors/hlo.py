@@ -71,14 +71,13 @@ def analyse(data: bytes) -> Module:
     The captures of a job carry the same programs again and again: each is analysed once, so do not change the result.
     """
     key = hashlib.blake2b(data, digest_size=16).digest()
-    if key not in _analysed:
+    module = _analysed.get(key)
+    if module is None:
         module = _analyse(data)
-        if module.instructions > _REMEMBERED:
-            return module
         while _analysed and sum(m.instructions for m in _analysed.values()) + module.instructions > _REMEMBERED:
             _analysed.pop(next(iter(_analysed)), None)
         _analysed[key] = module
-    return _analysed[key]
+    return module
 
 
 def _analyse(data: bytes) -> Module:

@@ -29,19 +29,26 @@ class StepSpans:
 
     def __init__(self) -> None:
         self.spans: dict[int | None, list[tuple[int, int, int]]] = {}  # device (None: host) -> (start, end ps, step)
+        self._tables: dict[int | None, np.ndarray] = {}
 
     def add(self, device: int | None, start: int, dur: int, step: int) -> None:
         self.spans.setdefault(device, []).append((start, start + dur, step))
+        self._tables.clear()
 
     def of(self, device: int | None, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(step, is it known) of each time."""
-        spans = sorted(self.spans.get(device) or self.spans.get(None) or ())
-        if not spans:
+        key = device if device in self.spans else None
+        if key not in self._tables:
+            self._tables[key] = np.array(sorted(self.spans.get(key, ())), np.int64).reshape(-1, 3)
+        table = self._tables[key]
+        if not len(table):
             return np.zeros(len(start), np.int64), np.zeros(len(start), bool)
-        table = np.array(spans, np.int64)
         at = np.searchsorted(table[:, 0], start, "right") - 1
         known = (at >= 0) & (start < table[np.maximum(at, 0), 1])
         return table[np.maximum(at, 0), 2], known
+
+
+_Key = tuple[int | None, str | None, str, str]  # device, module, op, role
 
 
 class Collectives:
@@ -49,83 +56,74 @@ class Collectives:
 
     def __init__(self) -> None:
         self.sites: dict[int, Site] = {}  # by op_id
-        self._parts: list[np.ndarray] = []  # (op_id, start ps, duration ps)
+        self._parts: dict[_Key, list[np.ndarray]] = {}  # (start, end ps)
+        self._whats: dict[_Key, Collective] = {}
 
     def add(self, op_ids: np.ndarray, start: np.ndarray, dur: np.ndarray) -> None:
-        self._parts.append(np.stack([op_ids, start, dur], axis=1))
+        """Enters executions of operations that are in `sites`.
+
+        An event of no length is dropped: CPU traces write such a twin beside the real one.
+        """
+        order = np.argsort(op_ids, kind="stable")
+        order = order[dur[order] > 0]
+        if not len(order):
+            return
+        ids = op_ids[order]
+        spans = np.stack([start[order], start[order] + dur[order]], axis=1)
+        cuts = np.flatnonzero(np.diff(ids)) + 1
+        for first, part in zip([0, *cuts.tolist()], np.split(spans, cuts), strict=True):
+            site = self.sites[int(ids[first])]
+            key = (site.device, site.module, site.op, site.role)
+            self._parts.setdefault(key, []).append(part.copy())
+            self._whats[key] = site.what
 
     def rows(
         self, ranks: dict[int, int], capture: int, host: str | None, base_ns: int, steps: StepSpans
     ) -> Iterator[Rows]:
-        """Rows in the order of device, module, op and start.
+        """Rows in the order of device, module, op and start. What was gathered is given up meanwhile."""
+        keys = sorted(self._parts, key=lambda k: (k[0] is None, k[0] or 0, k[1] or "", k[2]))
+        batch_of: list[tuple[_Key, Collective, np.ndarray]] = []
+        for key in keys:
+            what = self._whats[key]
+            device, module, op, role = key
+            half = role != "async" and what.part
+            if half == "done" or (half == "start" and (device, module, op, "async") in self._whats):
+                continue  # the line of asynchronous operations shows it from start to end
+            spans = self._spans(key)
+            if half == "start" and (done := (device, module, op.replace("-start", "-done"), role)) in self._parts:
+                spans = _join(spans, np.sort(self._spans(done)[:, 1]))
+            batch_of.append((key, what, spans))
+            if sum(len(s) for _, _, s in batch_of) >= _BATCH:
+                yield self._batch(batch_of, ranks, capture, host, base_ns, steps)
+                batch_of = []
+        if batch_of:
+            yield self._batch(batch_of, ranks, capture, host, base_ns, steps)
 
-        An event of no length is dropped: CPU traces write such a twin beside the real one.
-        """
-        if not self._parts:
-            return
-        table = np.concatenate(self._parts)
-        self._parts.clear()
-        table = table[table[:, 2] > 0]
-        groups: dict[tuple, list[np.ndarray]] = {}
-        order = np.lexsort((table[:, 1], table[:, 0]))
-        table = table[order]
-        cuts = np.flatnonzero(np.diff(table[:, 0])) + 1
-        for part in np.split(table, cuts):
-            if len(part):
-                site = self.sites[int(part[0, 0])]
-                groups.setdefault((site.device, site.module, site.op, site.role), []).append(part)
-        whole: list[tuple[Site, np.ndarray]] = []
-        for key, parts in groups.items():
-            site = self.sites[int(parts[0][0, 0])]
-            spans = np.concatenate([p[:, 1:] for p in parts])
-            spans = spans[np.argsort(spans[:, 0], kind="stable")]
-            spans[:, 1] += spans[:, 0]  # start, end
-            if site.what.part == "done":
-                continue
-            if site.what.part == "start" and site.role != "async":
-                if (*key[:3], "async") in groups:
-                    continue  # the line of asynchronous operations shows it from start to end
-                done = groups.get((*key[:2], site.op.replace("-start", "-done"), site.role))
-                if done is not None:
-                    spans = _join(spans, np.sort(np.concatenate([p[:, 1] + p[:, 2] for p in done])))
-            whole.append((site, spans))
-        whole.sort(key=lambda w: (w[0].device is None, w[0].device or 0, w[0].module or "", w[0].op))
-        yield from self._batches(whole, ranks, capture, host, base_ns, steps)
+    def _spans(self, key: _Key) -> np.ndarray:
+        spans = np.concatenate(self._parts.pop(key))
+        return spans[np.argsort(spans[:, 0], kind="stable")]
 
-    def _batches(self, whole, ranks, capture, host, base_ns, steps) -> Iterator[Rows]:
-        for at in _chunks([len(spans) for _, spans in whole]):
-            part = whole[at]
-            spans = np.concatenate([s for _, s in part])
-            sizes = [len(s) for _, s in part]
-            rank_of = [ranks.get(site.device) if site.device is not None else None for site, _ in part]
-            fixed = {
-                "host": [host] * len(part), "rank": rank_of, "device": [site.device for site, _ in part],
-                "group": [group_of(site.what.groups, r) for (site, _), r in zip(part, rank_of, strict=True)],
-                "kind": [site.what.kind for site, _ in part], "bytes": [site.what.bytes for site, _ in part],
-                "dtype": [site.what.dtype for site, _ in part], "op": [site.op for site, _ in part],
-                "module": [site.module for site, _ in part], "capture": [capture] * len(part),
-            }  # fmt: skip
-            rows = np.repeat(np.arange(len(part), dtype=np.int32), sizes)
-            schema = SCHEMAS["collectives"].arrow
-            columns = {name: column(schema.field(name).type, values, rows) for name, values in fixed.items()}
-            found = [steps.of(site.device, s[:, 0]) for site, s in part]
-            columns["step"] = over(
-                pa.int64(), np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])
-            )
-            columns["seq"] = over(pa.int64(), np.concatenate([np.arange(n) for n in sizes]))
-            columns["start_ns"] = over(pa.int64(), base_ns + spans[:, 0] // 1000)
-            columns["end_ns"] = over(pa.int64(), base_ns + spans[:, 1] // 1000)
-            yield Rows("collectives", batch("collectives", columns))
-
-
-def _chunks(sizes: list[int]) -> Iterator[slice]:
-    """Runs of sites with about _BATCH rows each."""
-    first = rows = 0
-    for i, size in enumerate(sizes):
-        rows += size
-        if rows >= _BATCH or i == len(sizes) - 1:
-            yield slice(first, i + 1)
-            first, rows = i + 1, 0
+    def _batch(self, part, ranks, capture, host, base_ns, steps) -> Rows:
+        spans = np.concatenate([s for _, _, s in part])
+        sizes = [len(s) for _, _, s in part]
+        devices = [key[0] for key, _, _ in part]
+        rank_of = [ranks.get(d) if d is not None else None for d in devices]
+        fixed = {
+            "capture": [capture] * len(part), "host": [host] * len(part), "rank": rank_of, "device": devices,
+            "group": [group_of(what.groups, rank) for (_, what, _), rank in zip(part, rank_of, strict=True)],
+            "kind": [what.kind for _, what, _ in part], "bytes": [what.bytes for _, what, _ in part],
+            "dtype": [what.dtype for _, what, _ in part], "op": [key[2] for key, _, _ in part],
+            "module": [key[1] for key, _, _ in part],
+        }  # fmt: skip
+        rows = np.repeat(np.arange(len(part), dtype=np.int32), sizes)
+        schema = SCHEMAS["collectives"].arrow
+        columns = {name: column(schema.field(name).type, values, rows) for name, values in fixed.items()}
+        found = [steps.of(device, s[:, 0]) for device, (_, _, s) in zip(devices, part, strict=True)]
+        columns["step"] = over(pa.int64(), *(np.concatenate(each) for each in zip(*found, strict=True)))
+        columns["seq"] = over(pa.int64(), np.concatenate([np.arange(n) for n in sizes]))
+        columns["start_ns"] = over(pa.int64(), base_ns + spans[:, 0] // 1000)
+        columns["end_ns"] = over(pa.int64(), base_ns + spans[:, 1] // 1000)
+        return Rows("collectives", batch("collectives", columns))
 
 
 def _join(starts: np.ndarray, done_ends: np.ndarray) -> np.ndarray:

@@ -37,10 +37,11 @@ def grown(ops: Ops, used: int) -> Ops:
 class Line:
     """A line between two calls of the decoder."""
 
-    def __init__(self, reader: "Reader", names: Names, plane: Plane, name: str, role: str, mode: int):
-        self.reader, self.names, self.plane, self.name, self.role, self.mode = reader, names, plane, name, role, mode
-        self.first_op = reader.next_op
-        self.described: list[Op] = []
+    def __init__(self, reader: "Reader", names: Names, plane: Plane, place: tuple, role: str, mode: int):
+        """`place`: names of the plane and of the line."""
+        self.reader, self.names, self.plane, self.role, self.mode = reader, names, plane, role, mode
+        self.place = place
+        self.numbers: list[int] = []  # of its operations in `ops`, by the decoder's own numbering
         self.events: list[EventName] = []
         self._devices: list[int] = []  # by operation, -1 for none
         self._is_collective: list[bool] = []
@@ -55,8 +56,9 @@ class Line:
         reader, batches = self.reader, self.reader.batches
         self._describe(int(batches.counters[N_OPS]))
         self.marks, steps = reader.marked.take(batches)
+        entered = reader.op_rows.ops
         for i in steps:
-            self.described[i] = self.described[i]._replace(category="annotation")
+            entered[self.numbers[i]] = entered[self.numbers[i]]._replace(category="annotation")
         if first == last:
             return
         events = batches.events
@@ -70,41 +72,47 @@ class Line:
         self._latest = max(self._latest or start[0], int(start[order[-1] - first]))
         own_time(events, order, reader.ops, self._stack, self._depth)
         reader.saw(int((start + dur).max()))
+        numbers = np.array(self.numbers, np.int64)
         batches.device[first:last] = np.array(self._devices, np.int32)[op]
         if any(self._is_collective):
             chosen = np.flatnonzero(np.array(self._is_collective)[op])
-            reader.collectives.add(op[chosen] + self.first_op, start[chosen], dur[chosen])
+            reader.collectives.add(numbers[op[chosen]], start[chosen], dur[chosen])
         self._special_lines(start, dur, op)
-        op += self.first_op
+        op[:] = numbers[op]
 
     def _describe(self, n_ops: int) -> None:
         reader = self.reader
-        for i in range(len(self.described), n_ops):
+        for i in range(len(self.numbers), n_ops):
             row, is_op, hlo, program, device, module = reader.ops.key[i].tolist()
             event = self.names.events[row]
-            if is_op:
-                words = (reader.batches.op_text(hlo), reader.batches.op_text(module))
-                given = device if device >= 0 else None
-                op = describe_hlo(
-                    event, self.plane, words[0], None if program == -1 else program, given, words[1], reader.programs
-                )
-                if self.mode == HOST_HLO and given is not None:
-                    reader.stand_ins.add(given)
-                if self.plane.kind == "gpu":
-                    reader.gpu_ops[words[0] is not None] += 1
-            elif self.plane.kind == "host":
-                mark = self.names.lookup.mark[row]
-                op = Op(event.name or None, None, "host", "annotation" if mark else "host")
-            else:
-                op = describe_device(event, self.plane, self.role, reader.programs)
-            self.described.append(op)
+            words = (reader.batches.op_text(hlo), reader.batches.op_text(module)) if is_op else (None, None)
+            key = (*self.place, event, is_op, *words, program, device)
+            number = reader.op_rows.number(key)
+            if number is None:
+                op = self._op(event, row, is_op, words, program, device)
+                number = reader.op_rows.enter(key, self.place[1], op, event)
+            op = reader.op_rows.ops[number]
+            self.numbers.append(number)
             self.events.append(event)
             self._devices.append(-1 if op.device is None else op.device)
             self._is_collective.append(op.collective is not None and self.role in ("compute", "async", "host"))
             if op.collective:
-                reader.collectives.sites[self.first_op + i] = Site(
-                    op.device, op.module, op.name or "", op.role, op.collective
-                )
+                reader.collectives.sites[number] = Site(op.device, op.module, op.name or "", op.role, op.collective)
+
+    def _op(self, event: EventName, row: int, is_op: int, words: tuple, program: int, device: int) -> Op:
+        reader = self.reader
+        if is_op:
+            given = device if device >= 0 else None
+            if self.mode == HOST_HLO and given is not None:
+                reader.stand_ins.add(given)
+            if self.plane.kind == "gpu":
+                reader.gpu_ops[words[0] is not None] += 1
+            return describe_hlo(
+                event, self.plane, words[0], None if program == -1 else program, given, words[1], reader.programs
+            )
+        if self.plane.kind == "host":
+            return Op(event.name or None, None, "host", "annotation" if self.names.lookup.mark[row] else "host")
+        return describe_device(event, self.plane, self.role, reader.programs)
 
     def _special_lines(self, start: np.ndarray, dur: np.ndarray, op: np.ndarray) -> None:
         """Steps and programs of a device, and which programs show the operations they ran."""
@@ -122,11 +130,10 @@ class Line:
             reader.op_starts(device, start)
 
     def close(self) -> None:
-        """Enters the line's operations in `ops`."""
-        n, ops, reader = len(self.described), self.reader.ops, self.reader
+        """Adds up what the line's operations took."""
+        n, ops = len(self.numbers), self.reader.ops
         own = ops.total[:n] if self.role == "async" else np.clip(ops.own[:n], 0, ops.total[:n])
-        reader.op_rows.add(self.first_op, self.name, self.described, self.events, ops.count, ops.total, own)
-        reader.next_op += n
+        self.reader.op_rows.add(np.array(self.numbers, np.int64), ops.count[:n], ops.total[:n], own)
 
 
 def _step_number(event: EventName) -> int | None:

@@ -3,9 +3,11 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from collectors.arrays import batch
 from collectors.base import Rows
@@ -20,6 +22,11 @@ _MODULE_RUN = re.compile(r"^(.*)\((\d+)\)$")
 _RAW_SHOWN = 256
 CPU_DEVICES_PER_PROCESS = 2048  # XLA numbers the CPU devices of process p from 2048 p
 _BATCH = 1 << 16
+_OF_OP = {
+    "device": attrgetter("device"), "role": attrgetter("role"), "module": attrgetter("module"),
+    "program": attrgetter("program"), "op": attrgetter("name"), "category": attrgetter("category"),
+    "source": attrgetter("source"), "shape": attrgetter("shape"),
+}  # fmt: skip
 INT64 = 1 << 63
 
 
@@ -151,32 +158,41 @@ def _number(value: Value) -> float | None:
 
 
 class OpRows:
-    """Rows of `ops` and `op_stats`, kept until the host's name is known."""
+    """Rows of `ops` and `op_stats`, kept until the host's name is known.
+
+    An operation is one row a line, however many planes of that name joined traces repeat.
+    """
 
     def __init__(self, capture: int):
         self.capture = capture
-        self._ops: dict[str, list] = {}
+        self.ops: list[Op] = []
+        self._lines: list[str] = []
+        self._numbers: dict[tuple, int] = {}
+        self._sums = np.zeros((1024, 3))  # executions, duration and own time in ps; a double counts to 2^53 exactly
         self._stats: dict[str, list] = {}
 
-    def add(self, first: int, line: str, ops: list[Op], events: list[EventName], count, total_ps, own_ps) -> None:
-        """Enters the operations of one line; `first` is the number of the first. Sums are in ps."""
-        costly = _main_kernels(ops, total_ps)
-        columns = self._ops
-        for i, op in enumerate(ops):
-            # A line's other kernels of the same operation share its cost in a way the trace does not tell.
-            flops, moved = (op.flops, op.bytes) if i in costly else (None, None)
-            values = {
-                "capture": self.capture, "op_id": first + i, "device": op.device, "line": line, "role": op.role,
-                "module": op.module, "program": op.program, "op": op.name, "category": op.category,
-                "count": int(count[i]), "total_ns": total_ps[i] / 1000, "self_ns": own_ps[i] / 1000, "flops": flops,
-                "bytes": moved, "source": op.source, "shape": op.shape,
-            }  # fmt: skip
-            for name, value in values.items():
-                columns.setdefault(name, []).append(value)
-            for name, value in events[i].stats:
-                self._stat(first + i, name, value)
-            if op.kernel:
-                self._stat(first + i, "kernel", op.kernel)
+    def number(self, key: tuple) -> int | None:
+        """The number of the operation entered under this key, if there is one."""
+        return self._numbers.get(key)
+
+    def enter(self, key: tuple, line: str, op: Op, event: EventName) -> int:
+        """Enters an operation of a line; returns its number."""
+        number = self._numbers[key] = len(self.ops)
+        self.ops.append(op)
+        self._lines.append(line)
+        for name, value in event.stats:
+            self._stat(number, name, value)
+        if op.kernel:
+            self._stat(number, "kernel", op.kernel)
+        return number
+
+    def add(self, numbers: np.ndarray, count: np.ndarray, total_ps: np.ndarray, own_ps: np.ndarray) -> None:
+        """Adds what a line's operations took."""
+        if len(self.ops) > len(self._sums):
+            larger = np.zeros((2 * len(self.ops), 3))
+            larger[: len(self._sums)] = self._sums
+            self._sums = larger
+        np.add.at(self._sums, numbers, np.stack([count, total_ps, own_ps], axis=1))
 
     def _stat(self, op_id: int, name: str, value: Value) -> None:
         if isinstance(value, bytes):
@@ -192,19 +208,34 @@ class OpRows:
 
     def rows(self, host: str | None) -> Iterator[Rows]:
         """Everything entered, in batches."""
-        self._ops["host"] = [host] * len(self._ops.get("op_id", ()))
-        for table, columns in (("ops", self._ops), ("op_stats", self._stats)):
-            size = len(columns.get("op_id", ()))
-            for at in range(0, size, _BATCH):
-                part = {name: values[at : at + _BATCH] for name, values in columns.items()}
-                yield Rows(table, batch(table, part))
+        lesser = self._lesser_kernels()
+        for at in range(0, len(self.ops), _BATCH):
+            ops, sums = self.ops[at : at + _BATCH], self._sums[at : at + len(self.ops[at : at + _BATCH])]
+            part: dict = {name: [of(op) for op in ops] for name, of in _OF_OP.items()}
+            for name in ("flops", "bytes"):
+                part[name] = [None if at + i in lesser else getattr(op, name) for i, op in enumerate(ops)]
+            part |= {
+                "capture": [self.capture] * len(ops), "host": [host] * len(ops), "line": self._lines[at : at + _BATCH],
+                "op_id": pa.array(np.arange(at, at + len(ops))), "count": pa.array(sums[:, 0].astype(np.int64)),
+                "total_ns": pa.array(sums[:, 1] / 1000), "self_ns": pa.array(sums[:, 2] / 1000),
+            }  # fmt: skip
+            yield Rows("ops", batch("ops", part))
+        for at in range(0, len(self._stats.get("op_id", ())), _BATCH):
+            part = {name: values[at : at + _BATCH] for name, values in self._stats.items()}
+            yield Rows("op_stats", batch("op_stats", part))
 
-
-def _main_kernels(ops: list[Op], total_ps: np.ndarray) -> set[int]:
-    """Which operations carry a cost: of several kernels for one HLO operation, the one that took longest."""
-    best: dict[tuple, int] = {}
-    for i, op in enumerate(ops):
-        key = (op.module, op.program, op.name) if op.kernel else i
-        if key not in best or total_ps[i] > total_ps[best[key]]:
-            best[key] = i
-    return set(best.values())
+    def _lesser_kernels(self) -> set[int]:
+        """Of several kernels for one HLO operation on a line, all but the one that took longest: they share the
+        operation's cost in a way that the trace does not tell."""
+        best: dict[tuple, int] = {}
+        lesser = set()
+        for i, op in enumerate(self.ops):
+            if not op.kernel:
+                continue
+            key = (self._lines[i], op.device, op.module, op.program, op.name)
+            other = best.setdefault(key, i)
+            if other != i:
+                longer = self._sums[i, 1] > self._sums[other, 1]
+                best[key] = i if longer else other
+                lesser.add(other if longer else i)
+        return lesser

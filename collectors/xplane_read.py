@@ -68,7 +68,6 @@ class Reader:
         self.base_ns = 0
         self.stop_ns: int | None = None
         self.last_ps: int | None = None
-        self.next_op = 0
         self.ops = new_ops(1024)
         self.has_device = False
         self.stand_ins: set[int] = set()  # device ordinals of host threads that stand in for devices
@@ -177,7 +176,7 @@ class Reader:
         mode = BY_HLO if plane.kind == "gpu" and role == "compute" else BY_NAME
         if plane.kind == "host" and not self.has_device:
             mode = HOST_HLO
-        line = Line(self, names, plane, name, role, mode)
+        line = Line(self, names, plane, (index.name, name), role, mode)
         batches, counters = self.batches, self.batches.counters
         counters[[N_OPS, UNSORTED, BAD_EVENTS, BAD_STATS, LAST_DUR]] = 0
         counters[BAD_AT], counters[LAST_START] = -1, -MAX_PS
