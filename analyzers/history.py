@@ -84,8 +84,8 @@ def _from_lines(lines: pd.DataFrame) -> pd.DataFrame:
     for column in ("format", "host"):  # of several hosts that print the job's steps, one counts
         told = lines[column].astype(str).fillna("")
         lines = lines[told == told.value_counts().index[0]] if len(lines) else lines
-    files = sorted(lines["source"].astype(str).unique(), key=natural_key)
-    rank = lines["source"].astype(str).map({name: i for i, name in enumerate(files)})
+    file = lines["source"].astype(str).fillna("")
+    rank = file.map({name: i for i, name in enumerate(sorted(file.unique(), key=natural_key))})
     steps = lines.assign(_file=rank).sort_values(["_file", "order"], kind="stable")
     other_file = (steps["_file"] != steps["_file"].shift()).fillna(True)
     goes_on = (steps["step"] == steps["step"].shift() + 1).fillna(False)

@@ -1,9 +1,9 @@
 """Ingest of a large XPlane trace, side by side with what else reads one, each in a process of its own.
 
-    python -m benchmarks.xplane_ingest [--runs 3] [--megabytes 130] [--no-xprof] [--gigabytes 4]
+    python -m benchmarks.xplane_ingest [--runs 3] [--megabytes 215] [--no-xprof] [--gigabytes 4]
 
-The trace is the bundled reference run's own traces, one after the other, again and again, until it is large enough:
-concatenated protobuf messages are one message. Compared, whole processes from start to exit:
+The trace is what one process of the bundled reference run recorded, window after window, again and again, until it is
+large enough (215 MB hold 2.8 million events): concatenated protobuf messages are one message. Compared, whole processes from start to exit:
 
     chipledger    `chipledger ingest`: hash, decode with every stat, analyse the HLO, write all tables as zstd Parquet
     protobuf      ParseFromString by protobuf's C runtime, then a loop over all events, without their stats
@@ -81,7 +81,7 @@ def run(command: list[str]) -> Measured:
 
 def write_trace(path: Path, at_least_bytes: int) -> int:
     """Concatenate the reference traces into `path` until it is large enough; returns its bytes."""
-    parts = [gzip.decompress(p.read_bytes()) for p in sorted(TRACES.rglob("*.xplane.pb.gz"))]
+    parts = [gzip.decompress(p.read_bytes()) for p in sorted(TRACES.rglob("process_0/*.xplane.pb.gz"))]
     written = 0
     with path.open("wb") as f:
         for part in forever(parts):
@@ -154,7 +154,7 @@ def large(gigabytes: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3, help="measured runs of each, taken in turn")
-    parser.add_argument("--megabytes", type=int, default=130, help="least size of the trace")
+    parser.add_argument("--megabytes", type=int, default=215, help="least size of the trace")
     parser.add_argument("--no-xprof", action="store_true", help="leave XProf out")
     parser.add_argument("--gigabytes", type=float, help="ingest one trace of this size and print its peak memory")
     given = parser.parse_args()

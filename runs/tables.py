@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from runs.errors import QuestionError
 from runs.schema import SCHEMAS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Where = Sequence[tuple[str, str, Any]]  # (column, operator, value), all of which must hold
 
@@ -27,22 +29,22 @@ class Tables(Protocol):
         ...
 
 
-def frame(tables: Tables, name: str, columns: Sequence[str] | None = None, where: Where | None = None) -> pd.DataFrame:
+def frame(
+    tables: Tables, name: str, columns: Sequence[str] | None = None, where: Where | None = None
+) -> "pd.DataFrame":
     """The rows as a pandas frame: nullable integers keep every bit of a nanosecond, text is categorical."""
-    return tables.arrow(name, columns, where).to_pandas(types_mapper=_NULLABLE.get)
+    import pandas as pd  # a fifth of a second that ingest, which needs none, should not pay
+
+    nullable = {
+        pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(), pa.float64(): pd.Float64Dtype(),
+        pa.bool_(): pd.BooleanDtype(),
+    }  # fmt: skip
+    return tables.arrow(name, columns, where).to_pandas(types_mapper=nullable.get)
 
 
 def int_column(table: pa.Table, name: str, missing: int = -1) -> np.ndarray:
     """A whole-number column as int64, nulls as `missing`, without a detour through floats."""
     return table[name].combine_chunks().fill_null(missing).to_numpy(zero_copy_only=False).astype(np.int64)
-
-
-_NULLABLE = {
-    pa.int32(): pd.Int32Dtype(),
-    pa.int64(): pd.Int64Dtype(),
-    pa.float64(): pd.Float64Dtype(),
-    pa.bool_(): pd.BooleanDtype(),
-}
 
 
 def _schema(name: str, columns: Sequence[str] | None) -> pa.Schema:
