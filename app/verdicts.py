@@ -77,7 +77,12 @@ def ledger_verdict(result: LedgerResult) -> str:
         sentences.append(f"{_percent(missing)} of {held} cannot be told: {_missing_input(result)}")
     goodput, useful = ledger.amount("productive") / whole, ledger.amount("useful_maths") / whole
     of_what = "of the time" if sentences else f"of {held}"
-    if goodput > 0:
+    if ledger.find("badput") is None:  # steps or a profile alone: that they were kept is taken, not known
+        if useful > 0:
+            sentences.append(f"Useful maths at the chip's peak needs {fmt.whole_share(useful)} {of_what}.")
+        elif not sentences:
+            sentences.append(f"The inputs tell of {held}, but not how much of it was useful maths.")
+    elif goodput > 0:
         sentences.append(f"{_percent(goodput)} {of_what} went into steps that were kept{_useful(useful, goodput)}.")
     elif not sentences:
         sentences.append(f"None {of_what} went into steps that were kept.")

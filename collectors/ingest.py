@@ -30,6 +30,7 @@ _TRAINING_TABLES = ("steps", "lifecycle", "ops")
 _BASES = ("declared", "measured", "derived", "published")  # whose word counts first
 _SUFFIXES = re.compile(r"(?:\.(?:gz|zip|tar|tgz|log|txt|out|jsonl?|xplane|pb))+$", re.IGNORECASE)
 _OPTION = "command line"
+_LABELS = ("name", "tags")  # options that change nothing of what a run says
 
 Check = Callable[[], None]
 
@@ -59,8 +60,8 @@ def ingest(
 ) -> Ingested:
     """Store the files and folders at `paths` as one run, whole or not at all.
 
-    The run's id is made from the content of its files and the options, so the same input twice is one run, found
-    again without being written. `progress(done_bytes, total_bytes, what)` is called as files are read; `cancel()` is
+    The run's id is made from the content of its files and of the options but name and tags, so the same input twice
+    is one run, found again without being written. `progress(done_bytes, total_bytes, what)` is called as files are read; `cancel()` is
     asked between pieces, and where it is true the ingest ends with Cancelled.
 
     A file that cannot be read costs a warning where others can be read; what was read of it before the fault stays.
@@ -81,7 +82,8 @@ def ingest(
             hashes = _hashes(jobs, check)
             run_id = _run_id(hashes, options)
             if (known := store.get(run_id)) is not None:
-                return Ingested(run_id, known.manifest.tables, known.manifest.warnings, existed=True)
+                warnings = [*known.manifest.warnings, *_not_applied(known.manifest, options)]
+                return Ingested(run_id, known.manifest.tables, warnings, existed=True)
             jobs, hashes = _without_copies(jobs, hashes, gathered)
             return _Ingest(store, options, gathered, jobs, progress, check).store_as(
                 run_id, options.get("name") or _name(paths), hashes
@@ -139,8 +141,17 @@ def _hashes(jobs: list[_Job], check: Check) -> list[str]:
 
 
 def _run_id(hashes: list[str], options: dict[str, Any]) -> str:
-    whole = json.dumps([sorted(hashes), options], sort_keys=True)
+    """What the run is made of: its files, and the options that change what it says. A name or a tag does not."""
+    said = {key: value for key, value in options.items() if key not in _LABELS}
+    whole = json.dumps([sorted(hashes), said], sort_keys=True)
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+
+def _not_applied(known: Manifest, options: dict[str, Any]) -> list[str]:
+    """Labels given for a run that is stored already, under others: runs are never changed."""
+    if options.get("name", known.name) != known.name or not options.get("tags", {}).items() <= known.tags.items():
+        return [f"this input is stored already, as {known.name!r}; the name and tags given now are not applied"]
+    return []
 
 
 def _without_copies(jobs: list[_Job], hashes: list[str], gathered: Gathered) -> tuple[list[_Job], list[str]]:

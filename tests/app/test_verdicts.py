@@ -85,3 +85,18 @@ def test_no_sentence_has_a_double_space_or_a_lost_number():
         said = ledger_verdict(result)
         assert not re.search(r"  |None|nan| ,|\.\.| \.", said.replace("None of", ""))
     assert pd.notna(said)
+
+
+def test_a_profile_alone_does_not_claim_that_its_steps_were_kept():
+    productive = Account.total("productive", [
+        Account(name="useful_maths", chip_seconds=30.0, basis="derived"),
+        Account(name="device_idle", chip_seconds=70.0, basis="measured"),
+    ])  # fmt: skip
+    ledger = Ledger(chips=1, account=Account.total("held", [productive]))
+    result = LedgerResult(
+        ledger=ledger, start_ns=None, end_ns=None, interruptions=(), profiled_share=1.0, notes=()
+    )  # fmt: skip
+    assert ledger_verdict(result) == (
+        "Useful maths at the chip's peak needs 30 % of 100 chip-seconds. "
+        "An idle device inside steps cost the most: 70 % (70.0 chip-seconds)."
+    )

@@ -72,6 +72,9 @@ def test_the_same_input_twice_is_one_run_and_options_make_another(store, folder)
     assert again.warnings == first.warnings
     assert ingest([folder], store, chips=4).run_id != first.run_id
     assert len(store.ids()) == 2
+    named = ingest([folder], store, name="another", tags={"a": "b"})
+    assert named.existed and named.run_id == first.run_id
+    assert any("stored already" in w for w in named.warnings)
 
 
 def test_a_folder_of_several_formats_is_one_run(store, folder):
