@@ -19,7 +19,7 @@ from collectors.base import Blob, Fact, Item, Lost, Rows
 from collectors.gather import Cancelled, Gathered, gather, shown
 from collectors.unpack import BROKEN, CHUNK, SafeSource
 from runs.errors import InputError
-from runs.run import FactValue
+from runs.run import FactValue, Manifest
 from runs.store import RunWriter, Store
 
 MAX_WARNINGS = 1_000
@@ -61,8 +61,8 @@ def ingest(
     """Store the files and folders at `paths` as one run, whole or not at all.
 
     The run's id is made from the content of its files and of the options but name and tags, so the same input twice
-    is one run, found again without being written. `progress(done_bytes, total_bytes, what)` is called as files are read; `cancel()` is
-    asked between pieces, and where it is true the ingest ends with Cancelled.
+    is one run, found again without being written. `progress(done_bytes, total_bytes, what)` is called as files are
+    read; `cancel()` is asked between pieces, and where it is true the ingest ends with Cancelled.
 
     A file that cannot be read costs a warning where others can be read; what was read of it before the fault stays.
     Raises InputError, with nothing stored, where no file is of a known format, where none of those can be read, where
