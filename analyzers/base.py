@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from runs.errors import QuestionError
+from errors import QuestionError
 from runs.run import FactValue
 from runs.tables import Tables
 

@@ -24,7 +24,7 @@ from analyzers.device_time import device_traces, devices
 from analyzers.history import history
 from analyzers.peak import hardware
 from analyzers.waits import waits
-from runs.errors import QuestionError
+from errors import QuestionError
 from runs.ledger import Ledger
 from runs.tables import Tables
 

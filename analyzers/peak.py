@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from analyzers.base import Facts, fact
 from catalog.chips import Chip, chip
-from runs.errors import QuestionError
+from errors import QuestionError
 from runs.tables import Tables, frame
 
 PRECISIONS = {

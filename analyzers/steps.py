@@ -7,7 +7,7 @@ import pandas as pd
 
 from analyzers.base import Facts, Option
 from analyzers.history import History, history
-from runs.errors import QuestionError
+from errors import QuestionError
 from runs.tables import Tables, frame
 
 NAME = "steps"

@@ -16,7 +16,7 @@ from app.listing import list_runs
 from app.summary import run_details
 from app.uploads import TooLarge, Uploads
 from app.workspace import Workspace
-from runs.errors import ChipledgerError, InputError, QuestionError
+from errors import ChipledgerError, InputError, QuestionError
 from runs.run import KINDS, Run
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]

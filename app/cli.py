@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from app.commands import COMMANDS
-from runs.errors import ChipledgerError
+from errors import ChipledgerError
 
 STORE_HELP = "folder of the store (default: $CHIPLEDGER_STORE, else ~/.chipledger)"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from app.commands.ingest import PROGRESS_VARIABLE
-from runs.errors import QuestionError
+from errors import QuestionError
 
 AT_ONCE = 2  # ingests that run at the same time; more wait for their turn
 KEPT = 500  # finished jobs that can still be asked for

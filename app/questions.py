@@ -13,7 +13,7 @@ import pandas as pd
 
 from analyzers import ANALYZERS
 from analyzers.base import Analyzer, Result, fact, parse_options
-from runs.errors import QuestionError
+from errors import QuestionError
 from runs.registry import Registry
 from runs.run import Run
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from runs.errors import InputError
+from errors import InputError
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8501
 PORTS_TRIED = 50

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from app.format import size
-from runs.errors import InputError, QuestionError
+from errors import InputError, QuestionError
 
 LIMIT_VARIABLE = "CHIPLEDGER_UPLOAD_LIMIT_BYTES"
 DEFAULT_LIMIT_BYTES = 20 << 30

@@ -3,7 +3,8 @@
     python -m benchmarks.xplane_ingest [--runs 3] [--megabytes 215] [--no-xprof] [--gigabytes 4]
 
 The trace is what one process of the bundled reference run recorded, window after window, again and again, until it is
-large enough (215 MB hold 2.8 million events): concatenated protobuf messages are one message. Compared, whole processes from start to exit:
+large enough (215 MB hold 2.8 million events): concatenated protobuf messages are one message. Compared, whole processes
+from start to exit:
 
     chipledger    `chipledger ingest`: hash, decode with every stat, analyse the HLO, write all tables as zstd Parquet
     protobuf      ParseFromString by protobuf's C runtime, then a loop over all events, without their stats

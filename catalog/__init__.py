@@ -8,7 +8,7 @@ from catalog.chips import Chip, chip, chips
 from catalog.entries import MARKS, Number
 from catalog.models import Model, Parameters, model, models, parameters
 from catalog.slices import Slice, SliceFamily, families, family, slice_
-from runs.errors import QuestionError
+from errors import QuestionError
 
 KINDS = ("chips", "models", "slices")
 

@@ -6,7 +6,7 @@ from functools import cache
 from catalog.entries import Number, Value, parse_numbers, read_data, rows_of
 from catalog.lookup import Ambiguity, Index, shown
 from catalog.slices import chip_of, cloud_names, families
-from runs.errors import QuestionError
+from errors import QuestionError
 
 FILES = ("chips_tpu.json", "chips_gpu.json")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from runs.errors import QuestionError
+from errors import QuestionError
 
 SHOWN_CHARACTERS = 60  # of a name in an error; difflib also slows down on long ones
 

@@ -10,7 +10,7 @@ from math import prod
 
 from catalog.entries import Number, Value, parse_numbers, read_data, rows_of
 from catalog.lookup import Index, key, shown
-from runs.errors import QuestionError
+from errors import QuestionError
 
 LONGEST_NAME = 100
 

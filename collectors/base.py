@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
 
-from runs.errors import InputError
+from errors import InputError
 
 HEAD_BYTES = 65536  # enough for any sniff; never the whole file
 LINE_LIMIT_BYTES = 1 << 26  # a line of a log; one longer is no log

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from collectors.unpack import SafeSource, archive_kind, unpack
-from runs.errors import InputError
+from errors import InputError
 
 MAX_FILES = 20_000
 

@@ -23,7 +23,7 @@ import numpy as np
 from collectors.base import Fact, Item, Source
 from collectors.json_stream import objects
 from collectors.textlog import DATED, Buffer, Tally, clean, fits, moment_ns, seconds_to_ns, whole
-from runs.errors import InputError
+from errors import InputError
 
 NAME = "goodput_log"
 HELP = "Goodput log of ml-goodput-measurement, exported from Cloud Logging as JSON: steps, badput, checkpoints, slices."

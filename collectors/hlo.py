@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from collectors.hlo_cost import CALLERS, Product, bytes_of, config_of, flops_of, product_of
 from collectors.hlo_shapes import HLO, Collective, dtype, linked, replica_groups, shape_text, size_bytes
 from collectors.xplane_lines import category_of, collective_of
-from runs.errors import InputError
+from errors import InputError
 
 
 @dataclass(frozen=True)
@@ -157,8 +157,8 @@ class _Analysis:
         called = [c for c in instruction.called_computation_ids if c in self.computations]
         if instruction.opcode == b"while":
             trips = self._trips.get(instruction.id, 1)
-            # XLA lists the condition last; a body that is missing leaves nothing to multiply.
-            return [(called[0], trips), *((c, trips + 1) for c in called[1:])]
+            # XLA lists the body, then the condition.
+            return [(c, trips if i == 0 else trips + 1) for i, c in enumerate(called)]
         if instruction.opcode == b"conditional":
             return [(self._chosen[instruction.id], 1)] if instruction.id in self._chosen else []
         if _text(instruction.opcode) in CALLERS:

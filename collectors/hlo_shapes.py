@@ -20,7 +20,8 @@ HLO = message_types(
             int64 parameter_number=9, bytes fusion_kind=11, int64 tuple_index=13, int64* dimensions=14, \
             Window window=15, ConvDims convolution_dimension_numbers=16, int64 feature_group_count=50, \
             int64 batch_group_count=58, int64 channel_id=26, bytes custom_call_target=28, \
-            DotDims dot_dimension_numbers=30, RaggedDotDims ragged_dot_dimension_numbers=90, int64* fft_length=32, bytes comparison_direction=63, \
+            DotDims dot_dimension_numbers=30, RaggedDotDims ragged_dot_dimension_numbers=90, \
+            int64* fft_length=32, bytes comparison_direction=63, \
             int64 id=35, int64* operand_ids=36, int64* called_computation_ids=38, bytes backend_config=43, \
             ReplicaGroup* replica_groups=49, SourceTarget* source_target_pairs=52, \
             DeviceList collective_device_list=87, Iota iota_collective_device_list=92, \
@@ -156,7 +157,7 @@ def valid_positions(window: Any, size: int, out: int) -> int | None:
 def iota_devices(shape: list[int], reshape: list[int], perm: list[int]) -> np.ndarray | None:
     """Device numbers 0.. reshaped, transposed and reshaped to `shape`: the printed form `[2,4]<=[4,2]T(1,0)`."""
     count = prod(shape)
-    if not 0 < count <= MAX_GROUP_DEVICES or prod(reshape) != count or min(reshape, default=0) < 1 or min(shape) < 1:
+    if not (shape and reshape and min(*shape, *reshape) > 0 and prod(reshape) == count <= MAX_GROUP_DEVICES):
         return None
     table = np.arange(count).reshape(reshape)
     if perm:
@@ -231,5 +232,3 @@ def linked(pairs: Iterable[tuple[int, int]]) -> Groups | None:
     for device in sorted(leader):
         groups.setdefault(find(device), []).append(device)
     return tuple(tuple(g) for g in groups.values()) or None
-
-

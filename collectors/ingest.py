@@ -18,7 +18,7 @@ from collectors import COLLECTORS, sidecar
 from collectors.base import Blob, Fact, Item, Lost, Rows
 from collectors.gather import Cancelled, Gathered, gather, shown
 from collectors.unpack import BROKEN, CHUNK, SafeSource
-from runs.errors import InputError
+from errors import InputError
 from runs.run import FactValue, Manifest
 from runs.store import RunWriter, Store
 

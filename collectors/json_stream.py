@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from collectors.base import Source
 from collectors.textlog import Tally
-from runs.errors import InputError
+from errors import InputError
 
 CHUNK = 1 << 20
 OBJECT_LIMIT = 1 << 22  # characters; Cloud Logging allows 256 KiB an entry

@@ -32,7 +32,7 @@ from collectors.textlog import (
     nearest_year,
     seconds_to_ns,
 )
-from runs.errors import InputError
+from errors import InputError
 
 NAME = "maxtext"
 HELP = "MaxText training log (standard output, kubectl logs): step times, throughput, loss, restarts, configuration."

@@ -16,7 +16,7 @@ from math import isfinite
 
 from collectors.base import Fact, Item, Source
 from collectors.textlog import Buffer, Tally, clean, seconds_to_ns, whole
-from runs.errors import InputError
+from errors import InputError
 
 NAME = "maxtext_metrics"
 HELP = "MaxText metrics files (metrics_step_*.txt or metrics_file): step times, throughput and losses as JSON lines."

@@ -14,7 +14,7 @@ from typing import Any
 
 from collectors.base import Fact, Item, Source
 from collectors.textlog import clean
-from runs.errors import InputError
+from errors import InputError
 from runs.run import KINDS
 
 NAME = "sidecar"

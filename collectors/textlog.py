@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from math import isfinite
 
 from collectors.base import LINE_LIMIT_BYTES, Lost, Rows, Source
-from runs.errors import InputError
+from errors import InputError
 from runs.schema import SCHEMAS
 
 NS_PER_S = 1_000_000_000

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from collectors.base import Source
-from runs.errors import InputError
+from errors import InputError
 
 MAX_MEMBERS = 10_000
 MAX_UNPACKED_BYTES = 1 << 35  # of one archive

@@ -19,9 +19,10 @@ _WALK_ROWS = 8192
 # Without reference counts: they only guard arrays that a kernel makes, none of these does, and counting the
 # arguments of every small function made decoding eight times slower.
 kernel = njit(cache=True, nogil=True, _nrt=False)
+part = njit(cache=True, nogil=True, _nrt=False, forceinline=True)  # of a kernel: a call would cost more than it does
 
 
-@kernel
+@part
 def varint(buf, pos, stop):
     """(value, next position). Position -1: the bytes ran out; -2: more than ten bytes, so no varint."""
     if pos >= stop:
@@ -109,10 +110,11 @@ def index_fields(buf, pos, stop, limit, out):
 
 @kernel
 def index_entries(buf, base, have, ranges, first, name_field, out):
-    """Keys and names of map entries `{key, value {.. name ..}}`: fills out[i] = (key, name start, name length).
+    """Keys and names of map entries `{key, value {id, name, ..}}`: out[i] = (key, name start, name length, more).
 
     `ranges` are (start, length) in the file, `base` and `have` tell which part of it the buffer holds. Returns the
-    first row that does not lie in it as a whole. A damaged entry has the name length -1.
+    first row that does not lie in it as a whole. A damaged entry has the name length -1; `more` tells whether the value
+    has fields besides identifier and name.
     """
     i = first
     while i < ranges.shape[0]:
@@ -120,7 +122,7 @@ def index_entries(buf, base, have, ranges, first, name_field, out):
         end = pos + ranges[i, 1]
         if pos < 0 or end > have:
             return i
-        key, start, length = np.int64(0), np.int64(0), np.int64(0)
+        key, start, length, more = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
         while 0 <= pos < end:
             tag, pos = varint(buf, pos, end)
             if pos < 0:
@@ -145,6 +147,7 @@ def index_entries(buf, base, have, ranges, first, name_field, out):
                         start = inner + base
                         inner += length
                     else:
+                        more |= tag >> 3 != 1
                         inner = skip(buf, tag, inner, stop)
                 pos = stop if inner >= 0 else -1
             else:
@@ -152,6 +155,7 @@ def index_entries(buf, base, have, ranges, first, name_field, out):
         out[i, 0] = key
         out[i, 1] = start
         out[i, 2] = length if pos >= 0 else -1
+        out[i, 3] = more
         i += 1
     return i
 
@@ -202,28 +206,37 @@ class Window:
         self._file.seek(start)
         return self._file.read(max(0, min(length, self.size - start)))
 
-    def names(
+    def entries(
         self, ranges: np.ndarray, name_field: int, only: list[int] | None = None
-    ) -> tuple[dict[int, bytes], int]:
-        """({key: name} of the map entries at `ranges`, how many of them are damaged); of keys in `only` if given."""
-        out = np.zeros((len(ranges), 3), np.int64)
-        found: dict[int, bytes] = {}
+    ) -> tuple[list[tuple[int, bytes, int]], int]:
+        """Map entries at `ranges`: ((key, name, row where the value holds more than a name, else -1).., damaged ones).
+
+        With `only`, just the entries of those keys.
+        """
+        out = np.zeros((len(ranges), 4), np.int64)
+        found: list[tuple[int, bytes, int]] = []
         damaged = first = 0
         while first < len(ranges):
             data, base, have = self.at(int(ranges[first, 0]), int(ranges[first, 1]))
             last = index_entries(data, base, have, ranges, first, name_field, out)
             if last == first:  # the file ends in it
                 return found, damaged + len(ranges) - first
+            rows = np.arange(first, last)
+            if only is not None:
+                rows = rows[np.isin(out[rows, 0], only)]
             raw = memoryview(data)
-            part = out[first:last]
-            part = part if only is None else part[np.isin(part[:, 0], only)]
-            for key, start, length in part.tolist():
+            for row, (key, start, length, more) in zip(rows.tolist(), out[rows].tolist(), strict=True):
                 if length < 0:
                     damaged += 1
                 else:
-                    found[key] = bytes(raw[start - base : start - base + length])
+                    found.append((key, bytes(raw[start - base : start - base + length]), row if more else -1))
             first = last
         return found, damaged
+
+    def names(self, ranges: np.ndarray, name_field: int, only: list[int] | None = None) -> tuple[dict[int, bytes], int]:
+        """({key: name} of the map entries at `ranges`, how many are damaged); of the keys in `only` if given."""
+        found, damaged = self.entries(ranges, name_field, only)
+        return {key: name for key, name, _ in found}, damaged
 
     def walk(self, start: int, end: int) -> Iterator[tuple[Fields, int | None]]:
         """The fields of the message at [start, end), some thousand at a time, as (fields, offset of damage or None).

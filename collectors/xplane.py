@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from collectors.base import Item, Lost, Source
-from runs.errors import InputError
+from errors import InputError
 
 if TYPE_CHECKING:
     from collectors.xplane_planes import SpaceIndex
@@ -171,6 +171,3 @@ _SAMPLE = (
     b"\x0a\x3d\x12\x09/host:CPU\x1a\x16\x12\x06python\x18\x01\x22\x0a\x08\x01\x18\x05\x22\x04\x08\x01\x20\x07"
     b"\x22\x0a\x08\x01\x12\x06\x12\x04step\x2a\x0c\x08\x01\x12\x08\x12\x06number"
 )
-
-if __name__ == "__main__":
-    prepare()

@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from collectors.arrays import coded, over
 from collectors.base import Rows
-from collectors.xplane_planes import TextNumbers
+from collectors.xplane_planes import Numbers
 from collectors.xplane_tables import (
     ARENA,
     BAD_AT,
@@ -36,7 +36,7 @@ _RAW_SHOWN = 256  # bytes of a bytes value that are kept, in hexadecimal
 class Batches:
     """Events and stats on their way out, across lines and planes, so that small lines make no small batches."""
 
-    def __init__(self, capture: int, numbers: TextNumbers):
+    def __init__(self, capture: int, numbers: Numbers):
         self.capture = capture
         self.numbers = numbers
         self.counters = np.zeros(COUNTERS, np.int64)

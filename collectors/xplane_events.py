@@ -6,7 +6,7 @@ is called again from where it stopped. Every read is checked against the bytes t
 
 import numpy as np
 
-from collectors.wire import BAD, BYTES, DONE, FULL, MORE, kernel, skip, varint
+from collectors.wire import BAD, BYTES, DONE, FULL, MORE, kernel, part, skip, varint
 from collectors.xplane_tables import (
     BAD_AT,
     BAD_EVENTS,
@@ -43,7 +43,7 @@ from collectors.xplane_tables import (
 )  # fmt: skip
 
 
-@kernel
+@part
 def stat(
     buf, pos, stop, dense, ids, rows, special_of, text_of, event_out, name_out, kind_out, value_out, text_out, at,
     table, starts, raws, arena, counters, scratch,
@@ -128,15 +128,16 @@ def stat(
 
 
 @kernel
-def decode(buf, pos, stop, limit, shift, mode, look, ops, events, stats, inline, marks, counters, scratch):
+def decode(buf, pos, stop, limit, shift, place, mode, look, ops, events, stats, inline, marks, counters, scratch):
     """Decodes the events of a line from `pos` on; how it ended is DONE, MORE, FULL or BAD, and where is counters[POS].
 
-    `stop`: end of the window's bytes; `limit`: end of the line; `shift`: ps to add to an event's offset.
+    `stop`: end of the window's bytes; `limit`: end of the line; `shift`: ps to add to an event's offset; `place`: the
+    line's number.
     An event that is damaged inside is left out and counted (BAD_EVENTS, first one at BAD_AT), for its length still
     tells where the next begins. A damaged length ends the line.
     """
     # Taking an array out of a tuple counts references, so each is taken out once.
-    event_dense, event_ids, event_rows, stat_dense, stat_ids, stat_rows, special_of, text_of, mark_of = look
+    event_dense, event_ids, event_rows, stat_dense, stat_ids, stat_rows, special_of, text_of, event_of, mark_of = look
     op_table, op_keys, op_count, op_total, op_own = ops
     event_op, event_start, event_dur = events
     stat_event, stat_name, stat_kind, stat_value, stat_text = stats
@@ -243,8 +244,9 @@ def decode(buf, pos, stop, limit, shift, mode, look, ops, events, stats, inline,
             if mode == HOST_HLO and seen & (1 << DEVICE):
                 device = scratch[DEVICE]
         op = op_slot(
-            op_table, op_keys, op_count, op_total, op_own, counters, row, is_op, hlo, program, device, module
-        )
+            op_table, op_keys, op_count, op_total, op_own, counters, place, event_of[row], is_op, hlo, program, device,
+            module,
+        )  # fmt: skip
         if op < 0:
             return FULL
         mark = np.int64(mark_of[row])
@@ -287,7 +289,7 @@ def own_time(events, order, ops, stack, depth):
     """
     for j in order:
         op, start, dur = events.op[j], events.start[j], events.dur[j]
-        is_op = ops.key[op, 1] != 0
+        is_op = ops.key[op, 2] != 0
         end = start + dur
         ops.own[op] += dur
         for k in range(2):
@@ -298,7 +300,7 @@ def own_time(events, order, ops, stack, depth):
                 d -= 1
             if d > 0:
                 parent = stack[k, d - 1, 0]
-                if k == 0 or ops.key[parent, 1] == 0:
+                if k == 0 or ops.key[parent, 2] == 0:
                     ops.own[parent] -= min(end, stack[k, d - 1, 1]) - start
             if d < stack.shape[1]:
                 stack[k, d, 0] = op

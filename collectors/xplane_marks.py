@@ -7,11 +7,11 @@ from collectors.arrays import batch
 from collectors.base import Rows, Source
 from collectors.xplane_batches import Batches
 from collectors.xplane_collectives import StepSpans
-from collectors.xplane_planes import Names, TextNumbers
+from collectors.xplane_planes import Names, Numbers
 from collectors.xplane_tables import MARK_STEP, N_MARKS, TEXT
 
 _DATA, _MEMORY = 2, 3
-MARKS = {"data_loading": _DATA, "MemoryAllocation": _MEMORY, "MemoryDeallocation": _MEMORY}
+MARKS = {b"data_loading": _DATA, b"MemoryAllocation": _MEMORY, b"MemoryDeallocation": _MEMORY}
 # Stats of a memory event: the kind it becomes in `memory`, and where its device stands.
 _MEMORY_KINDS = {
     b"bytes_allocated": "bytes_in_use", b"bytes_reserved": "bytes_reserved", b"bytes_available": "bytes_available",
@@ -32,14 +32,14 @@ class Marked:
         self._data: list[tuple[int, int]] = []
         self._memory: list[tuple[int, int | None, str, int, str | None]] = []
         self._numbers: dict[bytes, int] = {}
-        self._texts: TextNumbers | None = None
+        self._texts: Numbers | None = None
 
-    def plane(self, names: Names, numbers: TextNumbers) -> None:
+    def plane(self, names: Names, numbers: Numbers) -> None:
         """Must be called before the lines of a plane are read."""
         self._texts = numbers
         wanted = (*_MEMORY_KINDS, *_MEMORY_DEVICE, _ALLOCATOR)
         present = set(names.stat_names.values())
-        self._numbers = {n: numbers.of(n) for n in wanted if n in present}
+        self._numbers = {n: numbers.text(n) for n in wanted if n in present}
 
     def take(self, batches: Batches) -> tuple[int, set[int]]:
         """Takes what the decoder marked since the last call: how many events, and which operations are steps."""

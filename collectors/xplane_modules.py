@@ -12,7 +12,7 @@ from collectors.hlo import Module, analyse
 from collectors.wire import Window
 from collectors.xplane_ops import INT64, Programs, signed
 from collectors.xplane_planes import STAT_NAME, XPLANE, PlaneIndex, text
-from runs.errors import InputError
+from errors import InputError
 
 _ANALYSED_BYTES = 1 << 28  # a larger module is kept but not analysed: as a message it would take gigabytes
 _PROGRAM = re.compile(r"\((\d{1,20})\)$")

@@ -9,13 +9,14 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from collectors.arrays import batch
+from collectors.arrays import batch, over
 from collectors.base import Rows
 from collectors.hlo import Module, Operation
 from collectors.hlo_shapes import Collective
 from collectors.hlo_text import collective_of_text
 from collectors.xplane_lines import Plane, category_of, collective_of, is_gpu_copy, nccl_kind
 from collectors.xplane_planes import EventName, Value
+from collectors.xplane_tables import Ops
 
 _HLO_TEXT = re.compile(r"^%?([\w.\-]+) = ")
 _MODULE_RUN = re.compile(r"^(.*)\((\d+)\)$")
@@ -166,33 +167,25 @@ class OpRows:
     def __init__(self, capture: int):
         self.capture = capture
         self.ops: list[Op] = []
+        self.device = np.full(1024, -1, np.int32)  # by operation; -1 is none
+        self.collective = np.zeros(1024, bool)  # by operation: whether its executions go to `collectives`
         self._lines: list[str] = []
-        self._numbers: dict[tuple, int] = {}
-        self._sums = np.zeros((1024, 3))  # executions, duration and own time in ps; a double counts to 2^53 exactly
         self._stats: dict[str, list] = {}
 
-    def number(self, key: tuple) -> int | None:
-        """The number of the operation entered under this key, if there is one."""
-        return self._numbers.get(key)
-
-    def enter(self, key: tuple, line: str, op: Op, event: EventName) -> int:
-        """Enters an operation of a line; returns its number."""
-        number = self._numbers[key] = len(self.ops)
+    def enter(self, line: str, op: Op, event: EventName) -> None:
+        """Enters the next operation, of a line."""
+        number = len(self.ops)
+        if number == len(self.device):
+            self.device = np.concatenate([self.device, np.full(number, -1, np.int32)])
+            self.collective = np.concatenate([self.collective, np.zeros(number, bool)])
         self.ops.append(op)
         self._lines.append(line)
+        self.device[number] = -1 if op.device is None else op.device
+        self.collective[number] = op.collective is not None
         for name, value in event.stats:
             self._stat(number, name, value)
         if op.kernel:
             self._stat(number, "kernel", op.kernel)
-        return number
-
-    def add(self, numbers: np.ndarray, count: np.ndarray, total_ps: np.ndarray, own_ps: np.ndarray) -> None:
-        """Adds what a line's operations took."""
-        if len(self.ops) > len(self._sums):
-            larger = np.zeros((2 * len(self.ops), 3))
-            larger[: len(self._sums)] = self._sums
-            self._sums = larger
-        np.add.at(self._sums, numbers, np.stack([count, total_ps, own_ps], axis=1))
 
     def _stat(self, op_id: int, name: str, value: Value) -> None:
         if isinstance(value, bytes):
@@ -206,25 +199,32 @@ class OpRows:
         for column, entry in values.items():
             self._stats.setdefault(column, []).append(entry)
 
-    def rows(self, host: str | None) -> Iterator[Rows]:
-        """Everything entered, in batches."""
-        lesser = self._lesser_kernels()
-        for at in range(0, len(self.ops), _BATCH):
-            ops, sums = self.ops[at : at + _BATCH], self._sums[at : at + len(self.ops[at : at + _BATCH])]
+    def rows(self, host: str | None, sums: Ops) -> Iterator[Rows]:
+        """Everything entered, in batches; `sums`: what the decoder counted."""
+        n = len(self.ops)
+        total = sums.total[:n]
+        # Asynchronous operations overlap without containing each other.
+        alone = np.fromiter((op.role == "async" for op in self.ops), bool, n)
+        own = np.where(alone, total, np.clip(sums.own[:n], 0, total))
+        lesser = self._lesser_kernels(total)
+        for at in range(0, n, _BATCH):
+            ops = self.ops[at : at + _BATCH]
+            rows = slice(at, at + len(ops))
             part: dict = {name: [of(op) for op in ops] for name, of in _OF_OP.items()}
             for name in ("flops", "bytes"):
                 part[name] = [None if at + i in lesser else getattr(op, name) for i, op in enumerate(ops)]
             part |= {
                 "capture": [self.capture] * len(ops), "host": [host] * len(ops), "line": self._lines[at : at + _BATCH],
-                "op_id": pa.array(np.arange(at, at + len(ops))), "count": pa.array(sums[:, 0].astype(np.int64)),
-                "total_ns": pa.array(sums[:, 1] / 1000), "self_ns": pa.array(sums[:, 2] / 1000),
+                "op_id": over(pa.int64(), np.arange(at, at + len(ops))),
+                "count": over(pa.int64(), sums.count[rows]),
+                "total_ns": over(pa.float64(), total[rows] / 1000), "self_ns": over(pa.float64(), own[rows] / 1000),
             }  # fmt: skip
             yield Rows("ops", batch("ops", part))
         for at in range(0, len(self._stats.get("op_id", ())), _BATCH):
             part = {name: values[at : at + _BATCH] for name, values in self._stats.items()}
             yield Rows("op_stats", batch("op_stats", part))
 
-    def _lesser_kernels(self) -> set[int]:
+    def _lesser_kernels(self, total: np.ndarray) -> set[int]:
         """Of several kernels for one HLO operation on a line, all but the one that took longest: they share the
         operation's cost in a way that the trace does not tell."""
         best: dict[tuple, int] = {}
@@ -235,7 +235,7 @@ class OpRows:
             key = (self._lines[i], op.device, op.module, op.program, op.name)
             other = best.setdefault(key, i)
             if other != i:
-                longer = self._sums[i, 1] > self._sums[other, 1]
+                longer = total[i] > total[other]
                 best[key] = i if longer else other
                 lesser.add(other if longer else i)
         return lesser

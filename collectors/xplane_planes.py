@@ -5,7 +5,6 @@ A plane writes its lines before the names they refer to, so a first walk notes t
 
 import contextlib
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +27,7 @@ XPLANE = message_types(
     """.replace("\\\n", " "),
 )
 _NAME, _LINE, _EVENT_METADATA, _STAT_METADATA, _STAT = 2, 3, 4, 5, 6
-STAT_NAME = 2  # field of XStatMetadata
+STAT_NAME = 2  # field of XStatMetadata, and of XEventMetadata
 _MAX_NAME = 1 << 16
 _DENSE = 1 << 20  # identifiers up to this go through a table
 _SPECIAL = {b"hlo_op": HLO_OP, b"hlo_module": HLO_MODULE, b"program_id": PROGRAM, b"device_ordinal": DEVICE,
@@ -119,36 +118,38 @@ class EventName:
 
 
 class Names:
-    """The tables of one plane: `events[row]` and, by stat identifier, names; `lookup` is their compiled form."""
+    """The tables of one plane: names of its stats by identifier, and the compiled form of all, `lookup`."""
 
-    def __init__(self, window: Window, index: PlaneIndex, numbers: "TextNumbers", marks: dict[str, int]):
+    def __init__(self, window: Window, index: PlaneIndex, numbers: "Numbers", marks: dict[bytes, int]):
         self.stat_names, self.damaged = window.names(index.stat_names, STAT_NAME)
-        self.events: list[EventName] = []
-        event_ids: list[int] = []
-        for entry in self._entries(window, index.events, XPLANE["EventEntry"]):
-            event_ids.append(entry.key or entry.value.id)
-            self.events.append(
-                EventName(
-                    text(entry.value.name), text(entry.value.display_name),
-                    tuple(stat_value(s, self.stat_names) for s in entry.value.stats),
-                )  # fmt: skip
-            )
-        self.events.append(EventName("", "", ()))  # of events that name no known metadata
+        entries, damaged = window.entries(index.events, STAT_NAME)
+        self.damaged += damaged
+        ids, events, mark = [], [], []
+        for key, name, row in entries:
+            number = numbers.plain_event(name) if row < 0 else self._event(window, index.events[row], numbers)
+            if number is not None:
+                ids.append(key)
+                events.append(number)
+                mark.append(marks.get(name, 0))
         names = list(self.stat_names.values())
         self.lookup = Lookup(
-            *_identifiers(np.array(event_ids, np.int64)),
+            *_identifiers(np.array(ids, np.int64)),
             *_identifiers(np.fromiter(self.stat_names, np.int64, len(names))),
             np.array([_SPECIAL.get(n, 0) for n in names], np.int8),
-            np.array([numbers.of(n) for n in names], np.int32),
-            np.array([marks.get(e.name, 0) for e in self.events], np.int8),
+            np.array([numbers.text(n) for n in names], np.int32),
+            np.array([*events, numbers.plain_event(b"")], np.int64),
+            np.array([*mark, 0], np.int8),
         )
 
-    def _entries(self, window: Window, ranges: np.ndarray, message: type) -> Iterator[Any]:
-        for start, length in ranges.tolist():
-            try:
-                yield message.FromString(window.bytes(start, length))  # type: ignore[attr-defined]
-            except DecodeError:
-                self.damaged += 1
+    def _event(self, window: Window, place: np.ndarray, numbers: "Numbers") -> int | None:
+        """Number of an event metadata that holds more than its name; None where it is damaged."""
+        try:
+            value = XPLANE["EventEntry"].FromString(window.bytes(int(place[0]), int(place[1]))).value
+        except DecodeError:
+            self.damaged += 1
+            return None
+        stats = tuple(stat_value(s, self.stat_names) for s in value.stats)
+        return numbers.event(EventName(text(value.name), text(value.display_name), stats))
 
 
 def _identifiers(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -188,17 +189,35 @@ def stat_value(stat: Any, names: dict[int, bytes]) -> tuple[str, Value]:
     return name, None
 
 
-class TextNumbers:
-    """Numbers for texts that may repeat from plane to plane, so that rows of many planes share a dictionary."""
+class Numbers:
+    """Numbers for texts and events that may repeat from plane to plane, so that rows of many planes share them."""
 
     def __init__(self) -> None:
-        self._numbers: dict[bytes, int] = {}
+        self._texts: dict[bytes, int] = {}
+        self._plain: dict[bytes, int] = {}
+        self._events: dict[EventName, int] = {}
         self.texts: list[bytes] = []
+        self.events: list[EventName] = []
 
-    def of(self, raw: bytes) -> int:
-        number = self._numbers.setdefault(raw, len(self.texts))
+    def text(self, raw: bytes) -> int:
+        """Number of a text."""
+        number = self._texts.setdefault(raw, len(self.texts))
         if number == len(self.texts):
             self.texts.append(raw)
+        return number
+
+    def event(self, event: EventName) -> int:
+        """Number of an event."""
+        number = self._events.setdefault(event, len(self.events))
+        if number == len(self.events):
+            self.events.append(event)
+        return number
+
+    def plain_event(self, name: bytes) -> int:
+        """Number of an event that is no more than a name."""
+        number = self._plain.get(name)
+        if number is None:
+            number = self._plain[name] = self.event(EventName(text(name), "", ()))
         return number
 
 

@@ -1,5 +1,6 @@
 """One capture, plane by plane: HLO modules first, then host threads, then devices, then what the whole tells."""
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import BinaryIO
@@ -12,16 +13,16 @@ from collectors.xplane_batches import Batches
 from collectors.xplane_capture import capture_items, ranks_of
 from collectors.xplane_collectives import Collectives, StepSpans
 from collectors.xplane_events import decode, line_header
-from collectors.xplane_line import Line, grown, new_ops
+from collectors.xplane_line import STACK, Line, grown, new_ops
 from collectors.xplane_lines import line_role
 from collectors.xplane_marks import MARKS, Marked
 from collectors.xplane_modules import modules_of
 from collectors.xplane_ops import CPU_DEVICES_PER_PROCESS, OpRows, Programs
 from collectors.xplane_planes import (
     Names,
+    Numbers,
     PlaneIndex,
     SpaceIndex,
-    TextNumbers,
     Value,
     plane_stats,
     process_of_path,
@@ -49,6 +50,8 @@ _TEN_DAYS_NS = 864_000_000_000_000
 _EPOCH_NS = 10**17  # a line's timestamp beyond it counts from 1970, one below from the start of the profile
 _MAX_EVENT = 1 << 28
 _MAX_TEXTS = 200_000
+_MANY_NAMES = 64
+_MAX_NAMES = 1 << 22  # bytes of a plane's tables that are compared with those of planes before it
 
 
 class Reader:
@@ -57,7 +60,7 @@ class Reader:
     def __init__(self, source: Source, file: BinaryIO, space: SpaceIndex):
         self.source, self.space = source, space
         self.window = Window(file)
-        self.numbers = TextNumbers()
+        self.numbers = Numbers()
         self.batches = Batches(source.index, self.numbers)
         self.programs = Programs()
         self.op_rows = OpRows(source.index)
@@ -69,6 +72,10 @@ class Reader:
         self.stop_ns: int | None = None
         self.last_ps: int | None = None
         self.ops = new_ops(1024)
+        self.stack = np.zeros((2, STACK, 2), np.int64)
+        self._places: dict[tuple, int] = {}  # numbers of lines
+        self._generation = 0  # of `numbers`: operations are not told apart by those of another
+        self._names: dict[bytes, Names] = {}
         self.has_device = False
         self.stand_ins: set[int] = set()  # device ordinals of host threads that stand in for devices
         self.program_runs: dict[int, list[np.ndarray]] = {}  # by device, (start, end) ps
@@ -116,7 +123,8 @@ class Reader:
         if start is None:
             stamps = [
                 int(self._header(start, start + length)[0][3])
-                for plane in self.space.planes if plane.plane.kind != "other"
+                for plane in self.space.planes
+                if plane.plane.kind != "other"
                 for start, length in plane.lines.tolist()
             ]
             stamps = [t for t in stamps if t > _EPOCH_NS]
@@ -130,14 +138,33 @@ class Reader:
     def _plane(self, index: PlaneIndex) -> Iterator[Item]:
         if len(self.numbers.texts) > _MAX_TEXTS:  # a new dictionary, so that texts of one plane do not pile up
             yield from self._flush()
-            self.numbers = TextNumbers()
+            self.numbers = Numbers()
             self.batches.numbers = self.numbers
-        names = Names(self.window, index, self.numbers, MARKS if index.plane.kind == "host" else {})
+            self._names.clear()
+            self._generation += 1
+        names = self._names_of(index)
         if names.damaged:
             yield Lost(f"{names.damaged} names of plane {index.name!r}", "their metadata are damaged", index.start)
         self.marked.plane(names, self.numbers)
         for start, length in index.lines.tolist():
             yield from self._line(index, names, start, start + length)
+
+    def _names_of(self, index: PlaneIndex) -> Names:
+        """The tables of a plane; read once where joined traces repeat them."""
+        key = hashlib.blake2b(index.name.encode(), digest_size=16)
+        for ranges in (index.events, index.stat_names):
+            if len(ranges):
+                start, end = int(ranges[0, 0]), int(ranges[-1].sum())
+                if end - start > _MAX_NAMES:
+                    return Names(self.window, index, self.numbers, MARKS if index.plane.kind == "host" else {})
+                key.update(self.window.bytes(start, end - start))
+        found = self._names.get(key.digest())
+        if found is None:
+            if len(self._names) == _MANY_NAMES:
+                self._names.clear()
+            found = Names(self.window, index, self.numbers, MARKS if index.plane.kind == "host" else {})
+            self._names[key.digest()] = found
+        return found
 
     def _header(self, start: int, end: int) -> tuple[np.ndarray, int | None]:
         header = np.zeros(7, np.int64)
@@ -176,17 +203,18 @@ class Reader:
         mode = BY_HLO if plane.kind == "gpu" and role == "compute" else BY_NAME
         if plane.kind == "host" and not self.has_device:
             mode = HOST_HLO
-        line = Line(self, names, plane, (index.name, name), role, mode)
+        line = Line(self, plane, name, role, mode)
+        # Operations are told apart within a line of this name, however many joined traces repeat it.
+        place = self._places.setdefault((self._generation, index.name, name), len(self._places))
         batches, counters = self.batches, self.batches.counters
-        counters[[N_OPS, UNSORTED, BAD_EVENTS, BAD_STATS, LAST_DUR]] = 0
+        counters[[UNSORTED, BAD_EVENTS, BAD_STATS, LAST_DUR]] = 0
         counters[BAD_AT], counters[LAST_START] = -1, -MAX_PS
-        self.ops.table.fill(-1)
         pos, bad_at, need = start, None, 20
         while True:
             data, base, have = self.window.at(pos, need)
             first = int(counters[N_EVENTS])
             how = decode(
-                data, pos - base, min(have, end - base), end - base, shift, mode, names.lookup, self.ops,
+                data, pos - base, min(have, end - base), end - base, shift, place, mode, names.lookup, self.ops,
                 batches.events, batches.stats, batches.inline, batches.marks, counters, batches.scratch,
             )  # fmt: skip
             if counters[BAD_AT] >= 0 and bad_at is None:
@@ -213,7 +241,6 @@ class Reader:
                 damage = at
                 break
             pos = at
-        line.close()
         if damage is not None:
             yield Lost(f"the rest of {what}", "its fields are damaged or the file ends in it", damage)
         if counters[BAD_EVENTS]:
@@ -247,7 +274,7 @@ class Reader:
         host = host or PurePath(self.source.name).name.split(".")[0] or None
         if process is not None:
             host = f"{host}/{process}" if host else f"process {process}"
-        yield from self.op_rows.rows(host)
+        yield from self.op_rows.rows(host, self.ops)
         steps, spans = self.marked.step_rows(self.steps, self.base_ns, host)
         self.steps = spans
         yield from steps

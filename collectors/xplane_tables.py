@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from collectors.wire import kernel
+from collectors.wire import kernel, part
 
 # What a stat's value is (`Stats.kind`); inline text and bytes are interned and count as text afterwards.
 NONE, INT, REAL, TEXT = 0, 1, 2, 3
@@ -22,7 +22,7 @@ MARK_STEP = 1
 
 
 class Lookup(NamedTuple):
-    """A plane's tables: metadata identifiers to rows, rows to text numbers."""
+    """A plane's tables: metadata identifiers to rows, rows to numbers that hold for all planes."""
 
     event_dense: np.ndarray  # identifier -> row where identifiers are small, else -1
     event_ids: np.ndarray  # sorted identifiers beyond the dense table, and their rows
@@ -32,14 +32,15 @@ class Lookup(NamedTuple):
     stat_rows: np.ndarray
     special: np.ndarray  # stat row -> HLO_OP.. or 0
     text: np.ndarray  # stat row -> text number of its name
-    mark: np.ndarray  # event row (and one more for unknown ones) -> mark or 0
+    event: np.ndarray  # event row (and one more for unknown ones) -> event number
+    mark: np.ndarray  # the same -> mark or 0
 
 
 class Ops(NamedTuple):
-    """The operations of a line: a hash table over keys, and sums."""
+    """The operations of all lines: a hash table over keys, and sums."""
 
     table: np.ndarray  # open addressing, -1 is free
-    key: np.ndarray  # (op, 6): metadata row, is it a device op, HLO op text, program, device, module text
+    key: np.ndarray  # (op, 7): line, event number, is it a device op, HLO op text, program, device, module text
     count: np.ndarray
     total: np.ndarray  # ps
     own: np.ndarray  # ps, without nested operations
@@ -74,7 +75,7 @@ class Marks(NamedTuple):
     rows: np.ndarray
 
 
-@kernel
+@part
 def find(dense, ids, rows, key):
     """Row of an identifier, -1 where there is none."""
     if 0 <= key < dense.shape[0]:
@@ -128,23 +129,28 @@ def intern(table, starts, raws, arena, counters, buf, start, length, raw):
     return n
 
 
-@kernel
-def op_slot(table, keys, count, total, own, counters, row, is_op, hlo, program, device, module):
-    """Number of the operation with this key in its line; -1 where the table is full."""
-    h = row * np.int64(-7046029254386353131)
+@part
+def _hash(place, event, is_op, hlo, program, device):
+    h = event * np.int64(-7046029254386353131) ^ place * np.int64(-2960836687246104469)
     if is_op:
         h ^= (hlo + 1) * np.int64(1609587929392839161)
         h ^= (program + 3) * np.int64(-4417276706812531889)
         h ^= (device + 7) * np.int64(7809847782465536323)
+    return h ^ (h >> 31)
+
+
+@part
+def op_slot(table, keys, count, total, own, counters, place, event, is_op, hlo, program, device, module):
+    """Number of the operation with this key; -1 where the table is full."""
     mask = table.shape[0] - 1
-    slot = (h ^ (h >> 31)) & mask
+    slot = _hash(place, event, is_op, hlo, program, device) & mask
     while True:
         n = table[slot]
         if n < 0:
             break
         if (
-            keys[n, 0] == row and keys[n, 1] == is_op and keys[n, 2] == hlo and keys[n, 3] == program
-            and keys[n, 4] == device and keys[n, 5] == module
+            keys[n, 0] == place and keys[n, 1] == event and keys[n, 2] == is_op and keys[n, 3] == hlo
+            and keys[n, 4] == program and keys[n, 5] == device and keys[n, 6] == module
         ):  # fmt: skip
             return n
         slot = (slot + 1) & mask
@@ -152,8 +158,8 @@ def op_slot(table, keys, count, total, own, counters, row, is_op, hlo, program, 
     if n >= count.shape[0]:
         return -1
     table[slot] = n
-    keys[n, 0], keys[n, 1], keys[n, 2] = row, is_op, hlo
-    keys[n, 3], keys[n, 4], keys[n, 5] = program, device, module
+    keys[n, 0], keys[n, 1], keys[n, 2], keys[n, 3] = place, event, is_op, hlo
+    keys[n, 4], keys[n, 5], keys[n, 6] = program, device, module
     count[n] = 0
     total[n] = 0.0
     own[n] = 0.0
@@ -167,12 +173,7 @@ def rehash(ops, n_ops):
     mask = ops.table.shape[0] - 1
     for n in range(n_ops):
         k = ops.key[n]
-        h = k[0] * np.int64(-7046029254386353131)
-        if k[1]:
-            h ^= (k[2] + 1) * np.int64(1609587929392839161)
-            h ^= (k[3] + 3) * np.int64(-4417276706812531889)
-            h ^= (k[4] + 7) * np.int64(7809847782465536323)
-        slot = (h ^ (h >> 31)) & mask
+        slot = _hash(k[0], k[1], k[2], k[3], k[4], k[5]) & mask
         while ops.table[slot] >= 0:
             slot = (slot + 1) & mask
         ops.table[slot] = n

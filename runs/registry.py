@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from runs.errors import InputError
+from errors import InputError
 
 _SCHEMA = """
 create table if not exists tags (run_id text not null, key text not null, value text not null,

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from runs.errors import InputError
+from errors import InputError
 from runs.schema import SCHEMA_VERSION
 from runs.tables import ParquetTables
 

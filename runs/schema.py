@@ -10,7 +10,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from runs.errors import InputError
+from errors import InputError
 
 TEXT = pa.dictionary(pa.int32(), pa.string())  # few distinct values, many rows
 INT = pa.int64()

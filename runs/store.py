@@ -20,7 +20,7 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from runs.errors import InputError, QuestionError
+from errors import InputError, QuestionError
 from runs.parquet import parquet_options
 from runs.run import MANIFEST, FactValue, Manifest, Run
 from runs.schema import SCHEMAS

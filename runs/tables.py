@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from runs.errors import QuestionError
+from errors import QuestionError
 from runs.schema import SCHEMAS
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from runs.errors import InputError
+from errors import InputError
 
 
 def print_json(data: Any) -> None:

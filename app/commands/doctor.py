@@ -11,7 +11,7 @@ from typing import Any
 
 from app.commands.base import print_json, print_table
 from app.workspace import store_path
-from runs.errors import ChipledgerError
+from errors import ChipledgerError
 
 NAME = "doctor"
 HELP = "what is installed, what is missing, and what that disables"

@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.components.notice import notice
 from app.workspace import Workspace, workspace
-from runs.errors import ChipledgerError
+from errors import ChipledgerError
 from runs.registry import Extras
 from runs.run import Run
 

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app.components.text import md
-from runs.errors import ChipledgerError
+from errors import ChipledgerError
 
 
 def notice(error: ChipledgerError, library: bool = True) -> None:

@@ -4,7 +4,7 @@ import streamlit as st
 
 from app import format as fmt
 from app.components.notice import notice
-from runs.errors import ChipledgerError
+from errors import ChipledgerError
 from runs.registry import Registry
 from runs.run import Run
 

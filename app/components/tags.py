@@ -5,7 +5,7 @@ import streamlit as st
 from app.components.notice import notice
 from app.components.text import md
 from app.summary import tags_of
-from runs.errors import ChipledgerError, InputError
+from errors import ChipledgerError, InputError
 from runs.registry import Registry
 from runs.run import Run
 

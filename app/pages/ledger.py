@@ -23,8 +23,8 @@ from app.figures.icicle import icicle
 from app.figures.waterfall import waterfall
 from app.questions import ask, price_of
 from app.verdicts import ledger_verdict, unknown
+from errors import ChipledgerError
 from runs.accounts import ACCOUNTS
-from runs.errors import ChipledgerError
 from runs.ledger import Account
 from runs.run import Run
 

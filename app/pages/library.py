@@ -17,7 +17,7 @@ from app.questions import glimpse
 from app.summary import chips_text, matches, model_text, tags_of
 from app.verdicts import unknown
 from app.workspace import Workspace
-from runs.errors import ChipledgerError
+from errors import ChipledgerError
 from runs.registry import Extras
 from runs.run import Run
 

@@ -17,7 +17,7 @@ from app.figures.hosts import hosts
 from app.figures.steps import best_scale, steps
 from app.questions import ask
 from app.verdicts import steps_verdict
-from runs.errors import ChipledgerError
+from errors import ChipledgerError
 from runs.run import Run
 
 SCALES = {"linear": "Linear", "log": "Logarithmic"}

@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 from statistics import median
 
+from errors import InputError
 from reference.train.model import parameters, step_flops
 from reference.train.plan import Plan
-from runs.errors import InputError
 
 SIDECAR = "chipledger.json"
 

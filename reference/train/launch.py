@@ -16,9 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from errors import ChipledgerError, InputError
 from reference.train import bundle
 from reference.train.plan import PLANS, Kill, Plan
-from runs.errors import ChipledgerError, InputError
 
 ROOT = Path(__file__).resolve().parents[2]
 POLL_S = 0.01

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzers import ledger
-from runs.errors import QuestionError
+from errors import QuestionError
 from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.analyzers.worlds import EPOCH, MS, World

@@ -4,7 +4,7 @@ import pytest
 
 from analyzers import steps
 from analyzers.history import history, natural_key
-from runs.errors import QuestionError
+from errors import QuestionError
 from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.analyzers.worlds import EPOCH, World

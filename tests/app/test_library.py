@@ -6,7 +6,7 @@ from app import questions
 from app.components.tags import parse
 from app.pages.library import PENDING, rows
 from app.summary import matches, run_dict
-from runs.errors import InputError
+from errors import InputError
 from tests.app import made_runs
 
 

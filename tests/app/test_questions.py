@@ -7,7 +7,7 @@ import pytest
 
 from app import questions
 from app.questions import Answers, ask, glimpse
-from runs.errors import QuestionError
+from errors import QuestionError
 from tests.app import made_runs
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.uploads import LIMIT_VARIABLE, TooLarge, Uploads, clean_name, limit_bytes
-from runs.errors import InputError, QuestionError
+from errors import InputError, QuestionError
 
 
 def receive(uploads: Uploads, upload_id: str, name: str, *chunks: bytes, announced: int | None = None) -> int:

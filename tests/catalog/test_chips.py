@@ -5,7 +5,7 @@ import pytest
 
 from catalog import chip, chips, entry
 from catalog.chips import UNITS, Chip
-from runs.errors import QuestionError
+from errors import QuestionError
 
 GIB = 1 << 30
 

@@ -8,7 +8,7 @@ from catalog import as_rows, chip, chips, entry, families, family, model, models
 from catalog.chips import index as chip_index
 from catalog.lookup import Ambiguity, Index, key
 from catalog.models import index as model_index
-from runs.errors import QuestionError
+from errors import QuestionError
 
 NAMES = sorted({*chip_index().spelled.values(), *model_index().spelled.values(), "v5p-128", "v4-8", "tpu7x-8"})
 

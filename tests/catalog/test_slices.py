@@ -5,7 +5,7 @@ import pytest
 
 from catalog import chips, entry, families, family, slice_
 from catalog.slices import WRAPS, SliceFamily
-from runs.errors import QuestionError
+from errors import QuestionError
 
 FAMILIES = list(families().values())
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collectors import goodput_log, json_stream, textlog
-from runs.errors import InputError
+from errors import InputError
 from tests.collectors.reading import read, source_of
 
 S = 1_000_000_000

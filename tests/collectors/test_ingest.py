@@ -18,7 +18,7 @@ from collectors import COLLECTORS, maxtext
 from collectors import ingest as module
 from collectors.gather import Cancelled
 from collectors.ingest import ingest
-from runs.errors import InputError
+from errors import InputError
 from runs.schema import SCHEMAS
 from runs.store import Store
 from runs.tables import frame

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collectors import maxtext_metrics
-from runs.errors import InputError
+from errors import InputError
 from tests.collectors.reading import read, source_of
 
 NUMBERED = "metrics/metrics_step_000100_to_step_000199.txt"

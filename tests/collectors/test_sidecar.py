@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from collectors import sidecar
 from collectors.base import Fact
-from runs.errors import InputError
+from errors import InputError
 from tests.collectors.reading import source_of
 
 EVERYTHING = {

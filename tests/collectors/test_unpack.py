@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from collectors import gather, unpack
 from collectors.ingest import ingest
-from runs.errors import InputError
+from errors import InputError
 from runs.store import Store
 from tests.collectors.test_goodput_log import A_JOB, lines
 from tests.collectors.test_ingest import LOG, nothing_stored

@@ -52,6 +52,7 @@ def walked(data: bytes, capacity: int, end: int | None = None):
     return rows, damage
 
 
+@settings(deadline=None)  # the first example compiles
 @given(st.integers(-(1 << 63), (1 << 63) - 1), st.binary(max_size=3))
 def test_varint_round_trip(value, tail):
     data = encoded(value)
@@ -73,6 +74,7 @@ def test_skip_refuses_groups_and_field_zero():
     assert skip(data, (5 << 3) | FIXED64, 9, 16) == -1
 
 
+@settings(deadline=None)  # the first example compiles
 @given(fields, st.integers(20, 200))
 def test_walk_finds_every_field_through_any_window(parts, capacity):
     data = message(parts)
@@ -97,7 +99,7 @@ def test_walk_over_a_cut_message_keeps_what_is_whole(parts, data):
     assert (damage is None) == (cut in boundaries)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=300), st.integers(20, 64))
 def test_noise_ends_the_walk_and_moves_only_forward(data, capacity):
     rows, damage = walked(data, capacity)
@@ -121,7 +123,8 @@ def test_a_false_length_asks_for_no_memory():
 @given(st.recursive(st.just({}), lambda kids: st.fixed_dictionaries(
     {"number": st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=4),
      "real": st.lists(st.floats(allow_nan=False), max_size=3),
-     "text": st.lists(st.binary(max_size=9), max_size=3), "child": st.lists(kids, max_size=3)}), max_leaves=8))  # fmt: skip
+     "text": st.lists(st.binary(max_size=9), max_size=3), "child": st.lists(kids, max_size=3)},
+), max_leaves=8))  # fmt: skip
 def test_walk_agrees_with_protobuf(tree):
     def build(node, spec):
         for key, values in spec.items():
@@ -133,7 +136,9 @@ def test_walk_agrees_with_protobuf(tree):
         rows, damage = window.fields(start, end)
         assert damage is None
         kids = iter(node.child)
-        texts = [window.bytes(int(s), int(n)) for f, s, n in zip(rows.number, rows.start, rows.length, strict=True) if f == 3]
+        texts = [
+            window.bytes(int(s), int(n)) for f, s, n in zip(rows.number, rows.start, rows.length, strict=True) if f == 3
+        ]
         assert texts == list(node.text)
         for number, at, length in zip(rows.number, rows.start, rows.length, strict=True):
             if number == 4:
@@ -145,7 +150,9 @@ def test_walk_agrees_with_protobuf(tree):
     check(Window(io.BytesIO(data), 32), 0, len(data), root)
 
 
-@given(st.dictionaries(st.integers(-(1 << 63), (1 << 63) - 1), st.binary(max_size=40), max_size=20), st.integers(64, 300))
+@given(
+    st.dictionaries(st.integers(-(1 << 63), (1 << 63) - 1), st.binary(max_size=40), max_size=20), st.integers(64, 300)
+)
 def test_names_of_map_entries(names, capacity):
     data, ranges = b"", []
     for key, name in names.items():

@@ -134,7 +134,7 @@ def environment(space, start_ns: int = START_NS, stop_ns: int = START_NS + 10**9
     PlaneBuilder(space, "Task Environment").stats(profile_start_time=start_ns, profile_stop_time=stop_ns)
 
 
-_JAX_PROGRAM = '''
+_JAX_PROGRAM = """
 import json, os, sys, time
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
@@ -165,7 +165,7 @@ for i in range(4):
 after = time.time_ns()
 jax.profiler.stop_trace()
 print(json.dumps({"before": before, "after": after, "marks": marks}))
-'''
+"""
 
 
 def jax_trace(folder: Path) -> tuple[Path, dict]:

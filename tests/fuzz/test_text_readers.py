@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from collectors import goodput_log, maxtext, maxtext_metrics, sidecar
-from runs.errors import InputError
+from errors import InputError
 from tests.collectors.reading import read, source_of
 from tests.collectors.test_goodput_log import A_JOB, save
 from tests.collectors.test_maxtext import ERAS

@@ -8,7 +8,7 @@ import time
 import pyarrow.parquet as pq
 import pytest
 
-from runs.errors import InputError, QuestionError
+from errors import InputError, QuestionError
 from runs.registry import Registry
 from runs.schema import SCHEMAS, TABLES
 from runs.store import Store
