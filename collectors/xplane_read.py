@@ -48,6 +48,8 @@ from collectors.xplane_tables import (
 
 _TEN_DAYS_NS = 864_000_000_000_000
 _EPOCH_NS = 10**17  # a line's timestamp beyond it counts from 1970, one below from the start of the profile
+_LINES_WINDOW = 1 << 22  # bytes of lines in memory at a time
+_NOTES_WINDOW = 1 << 17  # the same for names and stats of planes, which lie between lines
 _MAX_EVENT = 1 << 28
 _MAX_TEXTS = 200_000
 _MANY_NAMES = 64
@@ -59,7 +61,8 @@ class Reader:
 
     def __init__(self, source: Source, file: BinaryIO, space: SpaceIndex):
         self.source, self.space = source, space
-        self.window = Window(file)
+        self.window = Window(file, _LINES_WINDOW)
+        self.notes = Window(file, _NOTES_WINDOW)
         self.numbers = Numbers()
         self.batches = Batches(source.index, self.numbers)
         self.programs = Programs()
@@ -104,7 +107,7 @@ class Reader:
         self._clock()
         for index in space.planes:
             if not len(index.lines) and len(index.events):
-                yield from modules_of(self.window, index, self.source.index, self.programs)
+                yield from modules_of(self.notes, index, self.source.index, self.programs)
         devices = [p for p in space.planes if p.plane.device is not None]
         self.has_device = any(len(p.lines) for p in devices)
         for index in [p for p in space.planes if p.plane.device is None] + devices:
@@ -117,7 +120,7 @@ class Reader:
         start = None
         for index in self.space.planes:
             if index.name == "Task Environment":
-                stats = plane_stats(self.window, index)
+                stats = plane_stats(self.notes, index)
                 start = _time(stats.get("profile_start_time")) or start
                 self.stop_ns = _time(stats.get("profile_stop_time")) or self.stop_ns
         if start is None:
@@ -156,13 +159,13 @@ class Reader:
             if len(ranges):
                 start, end = int(ranges[0, 0]), int(ranges[-1].sum())
                 if end - start > _MAX_NAMES:
-                    return Names(self.window, index, self.numbers, MARKS if index.plane.kind == "host" else {})
-                key.update(self.window.bytes(start, end - start))
+                    return Names(self.notes, index, self.numbers, MARKS if index.plane.kind == "host" else {})
+                key.update(self.notes.bytes(start, end - start))
         found = self._names.get(key.digest())
         if found is None:
             if len(self._names) == _MANY_NAMES:
                 self._names.clear()
-            found = Names(self.window, index, self.numbers, MARKS if index.plane.kind == "host" else {})
+            found = Names(self.notes, index, self.numbers, MARKS if index.plane.kind == "host" else {})
             self._names[key.digest()] = found
         return found
 
@@ -260,7 +263,7 @@ class Reader:
         stats: dict[str, Value] = {}
         devices = []
         for index in self.space.planes:
-            own = plane_stats(self.window, index)
+            own = plane_stats(self.notes, index)
             if index.plane.device is not None and not index.plane.sparse:
                 devices.append((index, own))
             elif index.name.startswith("/host"):

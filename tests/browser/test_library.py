@@ -34,11 +34,11 @@ def test_the_small_ledger_appears_by_itself_and_tags_are_kept(visit, own):
 
 
 def test_a_column_sorts(visit, server, store):
-    made_runs.interrupted(Store(store), "aaa first by name")
+    made_runs.interrupted(Store(store), "!! first by name")
     page = visit(server)
     names = page.locator("td.name a")
-    expect(names.filter(has_text="aaa first by name")).to_be_visible()
+    expect(names.filter(has_text="!! first by name")).to_be_visible()
     page.get_by_role("button", name="Run", exact=True).click()
-    expect(names.first).to_have_text("aaa first by name")
+    expect(names.first).to_have_text("!! first by name")
     page.get_by_role("button", name="Run ↑").click()
-    expect(names.first).not_to_have_text("aaa first by name")
+    expect(names.first).not_to_have_text("!! first by name")

@@ -1,6 +1,5 @@
 """The XPlane reader against protobuf and JAX's own reader, on made and on real CPU traces."""
 
-import functools
 import gzip
 from collections import Counter, defaultdict
 
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 
 from collectors import xplane, xplane_batches, xplane_line, xplane_read
 from collectors.base import Source
-from collectors.wire import Window
 from errors import InputError
 from tests.collectors.traces import START_NS, Got, PlaneBuilder, XSpace, environment, got, jax_trace
 
@@ -100,7 +98,8 @@ def buffers(request, monkeypatch):
         monkeypatch.setattr(xplane_batches, "_INLINE_ROWS", 8)
         monkeypatch.setattr(xplane_batches, "_ARENA", 70)
         monkeypatch.setattr(xplane_read, "new_ops", lambda rows: xplane_line.new_ops(2))
-        monkeypatch.setattr(xplane_read, "Window", functools.partial(Window, capacity=64))
+        monkeypatch.setattr(xplane_read, "_LINES_WINDOW", 64)
+        monkeypatch.setattr(xplane_read, "_NOTES_WINDOW", 64)
         monkeypatch.setattr(xplane_read, "_MAX_TEXTS", 3)
 
 

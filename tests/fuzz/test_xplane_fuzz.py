@@ -8,7 +8,6 @@ It writes each input that broke the reader to the current folder.
 """
 
 import contextlib
-import functools
 import random
 import sys
 import tempfile
@@ -24,7 +23,6 @@ from collectors import xplane, xplane_batches, xplane_read
 from collectors.base import Source
 from collectors.hlo import analyse
 from collectors.hlo_shapes import HLO
-from collectors.wire import Window
 from errors import InputError
 from tests.collectors.traces import Got, PlaneBuilder, XSpace, environment
 from tests.fuzz.damage import damaged
@@ -118,7 +116,8 @@ def test_damage(capacity, data, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "damaged"
     path.write_bytes(data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(xplane_read, "Window", functools.partial(Window, capacity=capacity))
+        patch.setattr(xplane_read, "_LINES_WINDOW", capacity)
+        patch.setattr(xplane_read, "_NOTES_WINDOW", capacity)
         if capacity < 1000:
             patch.setattr(xplane_batches, "STAT_ROWS", 9)
             patch.setattr(xplane_batches, "EVENT_ROWS", 4)
