@@ -25,6 +25,15 @@ def bars(page: Page) -> list[str]:
     return [d["path"] for d in page.evaluate(DATA)]
 
 
+def wait_for_bars(page: Page, *first: str) -> None:
+    """Waits until the figure begins with these bars: the address changes before the figure is drawn anew."""
+    page.wait_for_function(
+        """first => { const g = document.querySelectorAll('.js-plotly-plot')[0];
+        return g && g.data && first.every((path, i) => g.data[0].customdata[i] === path) }""",
+        arg=list(first),
+    )
+
+
 def shown_titles(page: Page) -> list[str]:
     ready(page)
     return page.locator(".js-plotly-plot").first.locator(".ytick text, .bartext").all_text_contents()
