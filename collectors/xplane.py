@@ -5,7 +5,9 @@ Only what recognising a file needs is imported here; `read` and `prepare` import
 
 import gc
 import gzip
+import io
 import tempfile
+import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +27,7 @@ HELP = (
 )
 UNPACKED_LIMIT_BYTES = 1 << 35  # a gzipped trace that unpacks to more than 32 GiB is refused
 _CHUNK = 1 << 20
+_HEAD = 1 << 16
 _REPLACEMENT = b"\xef\xbf\xbd"  # U+FFFD, what a text filter puts in place of bytes that are not UTF-8
 
 
@@ -95,19 +98,23 @@ def read(source: Source) -> Iterator[Item]:
 
     Raises InputError for a file that is no XSpace, or of which no plane can be read.
     """
+    lost: list[Lost] = []
+    with _opened(source, lost) as file:
+        file.seek(0)
+        _check_head(source, file.read(_HEAD))
+        prepare()
+        yield from _read(source, file, lost)
+
+
+def _read(source: Source, file: BinaryIO, lost: list[Lost]) -> Iterator[Item]:
     from collectors.wire import Window
     from collectors.xplane_planes import index_space
     from collectors.xplane_read import Reader
 
-    lost: list[Lost] = []
-    with _opened(source, lost) as file:
-        window = Window(file, 1 << 16)
-        head = window.bytes(0, 1 << 16)
-        _check_head(source, head)
-        space = index_space(window)
-        space.lost += lost
-        _check_planes(source, space)
-        yield from Reader(source, file, space).items()
+    space = index_space(Window(file, _HEAD))
+    space.lost += lost
+    _check_planes(source, space)
+    yield from Reader(source, file, space).items()
 
 
 def _check_head(source: Source, head: bytes) -> None:
@@ -136,34 +143,33 @@ def _check_planes(source: Source, space: "SpaceIndex") -> None:
         space.lost.append(Lost("the rest of the file", "its fields are damaged, or it ends early", space.damage))
 
 
+_preparing = threading.Lock()
 _prepared = False
 
 
 def prepare() -> None:
-    """Loads, and on a new installation compiles, all that `read` needs: seconds once, then a quarter of a second.
+    """Loads, and on a new installation compiles, all that `read` needs: seconds once, then a third of a second.
 
-    Worth calling in a thread while a file is still being copied or hashed.
+    `read` calls it; calling it before, in a thread while a file is still being copied or hashed, hides that time.
     """
     global _prepared
-    if _prepared:
-        return
-    _prepared = True
-    collecting = gc.isenabled()
-    gc.disable()  # importing makes many objects and no garbage; looking for it takes a third of the time
-    try:
-        from collectors.xplane_line import grown, new_ops
+    with _preparing:
+        if _prepared:
+            return
+        collecting = gc.isenabled()
+        gc.disable()  # importing makes many objects and no garbage; looking for it takes a third of the time
+        try:
+            from collectors.xplane_line import grown, new_ops
 
-        grown(new_ops(1), 0)
-        with tempfile.TemporaryDirectory(prefix="chipledger-") as folder:
-            path = Path(folder) / "sample.xplane.pb"
-            path.write_bytes(_SAMPLE)
-            for _ in read(Source(path, path.name)):
+            grown(new_ops(1), 0)
+            for _ in _read(Source(Path("sample"), "sample"), io.BytesIO(_SAMPLE), []):
                 pass
-    finally:
-        # The objects of loaded modules stay for good: without them every later collection, and the end, is quicker.
-        gc.freeze()
-        if collecting:
-            gc.enable()
+            _prepared = True
+        finally:
+            # The objects of loaded modules stay for good: without them later collections, and the end, are quicker.
+            gc.freeze()
+            if collecting:
+                gc.enable()
 
 
 # A trace of one plane, one line and one event with one stat, for `prepare`.

@@ -139,7 +139,7 @@ class Reader:
         self.base_ns = start or 0
 
     def _plane(self, index: PlaneIndex) -> Iterator[Item]:
-        if len(self.numbers.texts) > _MAX_TEXTS:  # a new dictionary, so that texts of one plane do not pile up
+        if len(self.numbers.texts) + len(self.numbers.events) > _MAX_TEXTS:  # else those of all planes would pile up
             yield from self._flush()
             self.numbers = Numbers()
             self.batches.numbers = self.numbers

@@ -4,10 +4,13 @@ from typing import Any
 
 PARQUET_DEFAULTS: dict[str, Any] = {"compression": "zstd", "compression_level": 1}
 
-# The tables of a trace have millions of rows. Hashing their numbers for a dictionary that is given up again costs more
-# than all else together; statistics are kept where a query may skip row groups by them.
+# The tables of a trace have millions of rows. Hashing their numbers for a dictionary that is given up again would cost
+# more than all else together, and pages of the usual 20,000 rows more and larger files. Statistics are kept where a
+# query may skip row groups by them.
+_LARGE: dict[str, Any] = {"max_rows_per_page": 1 << 18, "write_batch_size": 1 << 18}
 PARQUET_OPTIONS: dict[str, dict[str, Any]] = {
     "op_events": {
+        **_LARGE,
         "use_dictionary": False,
         "column_encoding": {
             "event": "BYTE_STREAM_SPLIT",
@@ -19,10 +22,10 @@ PARQUET_OPTIONS: dict[str, dict[str, Any]] = {
         "write_statistics": ["capture", "event", "device", "op_id", "start_ps"],
     },
     "event_stats": {
+        **_LARGE,
         "use_dictionary": ["name", "text_value"],
         "column_encoding": {"event": "DELTA_BINARY_PACKED", "int_value": "BYTE_STREAM_SPLIT"},
         "write_statistics": ["capture", "event"],
-        "write_batch_size": 1 << 16,
     },
 }
 

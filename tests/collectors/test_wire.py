@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from collectors import wire as reader
 from collectors.protobuf import message_types
 from collectors.wire import BYTES, FIXED32, FIXED64, VARINT, Window, skip, varint
 
@@ -168,6 +169,18 @@ def test_names_of_map_entries(names, capacity):
     if len(ranges):
         table[-1, 1] += 5  # the last entry claims more than the file holds
         assert window.names(table, 2)[1] == 1
+
+
+def test_where_compiled_code_cannot_be_kept_it_is_made_anew(monkeypatch):
+    real = reader.njit
+
+    def refuse(**options):
+        if options.pop("cache", False):
+            raise RuntimeError("cannot cache function: no locator available")
+        return real(**options)
+
+    monkeypatch.setattr(reader, "njit", refuse)
+    assert reader._compiled()(lambda a, b: a + b)(2, 3) == 5
 
 
 def test_a_damaged_name_is_counted_not_kept():
