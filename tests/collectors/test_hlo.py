@@ -4,26 +4,15 @@ import os
 from math import prod
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from collectors.hlo import analyse
-from collectors.hlo_shapes import HLO, iota_devices, linked, replica_groups, shape_text, valid_positions
-from collectors.hlo_text import collective_of_text, groups_of_text
+from collectors.xplane.hlo import analyse
+from collectors.xplane.hlo_shapes import HLO
 from errors import InputError
+from tests.collectors.traces import hlo_proto
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 jax = pytest.importorskip("jax")
 jnp, lax = jax.numpy, jax.lax
-
-
-def hlo_proto(module: bytes) -> bytes:
-    """An HloProto around a serialised HloModuleProto: field 1."""
-    size, head = len(module), bytearray(b"\x0a")
-    while size > 127:
-        head.append(size & 127 | 128)
-        size >>= 7
-    return bytes([*head, size]) + module
 
 
 def compiled(function, *args, optimised=True):
@@ -197,97 +186,6 @@ def test_a_tpu_prints_batched_products_as_dilated_convolutions():
     (found,) = analyse(module.SerializeToString()).matmuls
     assert (found.product.m, found.product.k, found.product.n, found.product.batch) == (512, 125, 256, 4)
     assert found.product.kind == "matmul" and found.dtype == "bf16"
-
-
-@given(
-    st.integers(1, 6), st.integers(1, 4), st.integers(-3, 5), st.integers(1, 4), st.integers(1, 5), st.integers(1, 9),
-    st.integers(1, 9),
-)  # fmt: skip
-def test_valid_positions_against_counting(size, stride, low, dilation, base, inputs, outputs):
-    window = HLO["WindowDim"](size=size, stride=stride, padding_low=low, window_dilation=dilation, base_dilation=base)
-    counted = 0
-    for k in range(size):
-        for o in range(outputs):
-            at = o * stride - low + k * dilation
-            counted += at % base == 0 and 0 <= at // base < inputs
-    assert valid_positions(window, inputs, outputs) == counted
-
-
-@pytest.mark.parametrize(("text", "groups"), [
-    ("replica_groups={{0,1},{2,3}}", ((0, 1), (2, 3))),
-    ("replica_groups=[2,4]<=[8]", ((0, 1, 2, 3), (4, 5, 6, 7))),
-    ("replica_groups=[4,2]<=[2,4]T(1,0)", ((0, 4), (1, 5), (2, 6), (3, 7))),
-    ("replica_groups=mesh['x'=2,'y'=1,'z'=2] {'z'}", ((0, 1), (2, 3))),
-    ("replica_groups=mesh['x'=2,'y'=1,'z'=2] {'x'}", ((0, 2), (1, 3))),
-    ("replica_groups=mesh['x'=8] {'x':(1)2}", ((0, 4), (1, 5), (2, 6), (3, 7))),
-    ("replica_groups=mesh['x'=8] {'x':(2)4}", ((0, 1, 2, 3), (4, 5, 6, 7))),
-    ("source_target_pairs={{0,1},{1,0},{2,3}}", ((0, 1), (2, 3))),
-    ("replica_groups=[999999999,999999999]<=[999999999]", None),
-    ("replica_groups=mesh['x'=99999999999] {'x'}", None),
-    ("replica_groups={}", None),
-])  # fmt: skip
-def test_groups_of_text(text, groups):
-    assert (
-        groups_of_text(f"%all-reduce.1 = f32[] all-reduce(f32[] %x), channel_id=1, {text}, use_global=true") == groups
-    )
-
-
-def test_groups_of_protos():
-    instruction = HLO["Instruction"]()
-    assert replica_groups(instruction) is None
-    instruction.replica_groups.add(replica_ids=[0, 2])
-    instruction.replica_groups.add(replica_ids=[1, 3])
-    assert replica_groups(instruction) == ((0, 2), (1, 3))
-    iota = HLO["Instruction"](iota_collective_device_list={
-        "num_replica_groups": 4, "num_devices_per_group": 2, "reshape_dims": [2, 4], "transpose_perm": [1, 0],
-    })  # fmt: skip
-    assert replica_groups(iota) == ((0, 4), (1, 5), (2, 6), (3, 7))
-    mesh = HLO["Instruction"]()
-    mesh.mesh_axes_replica_group_list.mesh.axes.add(size=2)
-    mesh.mesh_axes_replica_group_list.mesh.axes.add(size=3)
-    mesh.mesh_axes_replica_group_list.mesh.device_ids.extend([5, 4, 3, 2, 1, 0])
-    mesh.mesh_axes_replica_group_list.axes.add(mesh_axis_index=0)
-    assert replica_groups(mesh) == ((5, 2), (4, 1), (3, 0))
-
-
-@given(
-    st.lists(st.integers(-5, 9), max_size=4),
-    st.lists(st.integers(-5, 9), max_size=4),
-    st.lists(st.integers(-3, 5), max_size=4),
-)
-def test_false_iota_lists_are_refused_not_followed(shape, reshape, perm):
-    table = iota_devices(shape, reshape, perm)
-    if table is not None:
-        assert sorted(table.ravel().tolist()) == list(range(prod(shape))) and list(table.shape) == shape
-
-
-def test_permutations_connect_devices():
-    assert linked([]) is None
-    assert linked([(0, 1), (1, 2), (2, 0), (7, 7)]) == ((0, 1, 2), (7,))
-
-
-def test_collectives_as_a_tpu_trace_names_them():
-    line = ("%all-reduce = f32[5,1024]{1,0:T(8,128)} all-reduce(f32[5,1024]{1,0:T(8,128)} %bitcast, bf16[2]{0} %b), "
-            "channel_id=1, replica_groups=[4,2]<=[2,4]T(1,0), to_apply=%region")  # fmt: skip
-    found = collective_of_text(line)
-    assert (found.kind, found.part, found.bytes, found.dtype) == ("all-reduce", "", 5 * 1024 * 4 + 4.0, "f32")
-    assert found.groups[1] == (1, 5)
-    done = collective_of_text("%all-gather-done.2 = bf16[16] all-gather-done((bf16[4], bf16[16]) %all-gather-start.2)")
-    assert (done.kind, done.part) == ("all-gather", "done")
-    assert collective_of_text("%fusion.1 = f32[] fusion(f32[] %all-reduce.1)") is None
-    assert collective_of_text("no HLO at all") is None
-
-
-def test_shape_text_is_that_of_hlo():
-    shape = HLO["Shape"](
-        element_type=16, dimensions=[8, 100],
-        layout={
-            "minor_to_major": [1, 0], "tiles": [{"dimensions": [8, 128]}, {"dimensions": [2, 1]}], "memory_space": 5,
-        },
-    )  # fmt: skip
-    assert shape_text(shape) == "bf16[8,100]{1,0:T(8,128)(2,1)S(5)}"
-    pair = HLO["Shape"](element_type=13, tuple_shapes=[{"element_type": 1}, {"element_type": 11, "dimensions": [2]}])
-    assert shape_text(pair) == "(pred[], f32[2])"
 
 
 def test_a_module_that_calls_itself_or_nobody_ends():

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collectors import xplane, xplane_batches, xplane_line, xplane_read
+from collectors import xplane
 from collectors.base import Source
+from collectors.xplane import batches, reader
+from collectors.xplane.line import new_ops
 from errors import InputError
 from tests.collectors.traces import START_NS, Got, PlaneBuilder, XSpace, environment, got, jax_trace
 
@@ -92,15 +94,15 @@ def expected(space):
 def buffers(request, monkeypatch):
     """The buffers at their usual size, and so small that every batch, table and window runs over."""
     if request.param == "tiny":
-        monkeypatch.setattr(xplane_batches, "EVENT_ROWS", 5)
-        monkeypatch.setattr(xplane_batches, "STAT_ROWS", 7)
-        monkeypatch.setattr(xplane_batches, "_MARK_ROWS", 2)
-        monkeypatch.setattr(xplane_batches, "_INLINE_ROWS", 8)
-        monkeypatch.setattr(xplane_batches, "_ARENA", 70)
-        monkeypatch.setattr(xplane_read, "new_ops", lambda rows: xplane_line.new_ops(2))
-        monkeypatch.setattr(xplane_read, "_LINES_WINDOW", 64)
-        monkeypatch.setattr(xplane_read, "_NOTES_WINDOW", 64)
-        monkeypatch.setattr(xplane_read, "_MAX_TEXTS", 3)
+        monkeypatch.setattr(batches, "EVENT_ROWS", 5)
+        monkeypatch.setattr(batches, "STAT_ROWS", 7)
+        monkeypatch.setattr(batches, "_MARK_ROWS", 2)
+        monkeypatch.setattr(batches, "_INLINE_ROWS", 8)
+        monkeypatch.setattr(batches, "_ARENA", 70)
+        monkeypatch.setattr(reader, "new_ops", lambda rows: new_ops(2))
+        monkeypatch.setattr(reader, "_LINES_WINDOW", 64)
+        monkeypatch.setattr(reader, "_NOTES_WINDOW", 64)
+        monkeypatch.setattr(reader, "_MAX_TEXTS", 3)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -576,11 +578,11 @@ def test_a_broken_archive_keeps_what_unpacked(tmp_path):
 
 def test_prepare_compiles_every_kernel():
     xplane.prepare()
-    from collectors import wire, xplane_events, xplane_tables
+    from collectors.xplane import events, tables, wire
 
     for module, names in (
-        (wire, ["index_fields", "index_entries"]), (xplane_events, ["decode", "own_time", "line_header"]),
-        (xplane_tables, ["rehash", "compact"]),
+        (wire, ["index_fields", "index_entries"]), (events, ["decode", "own_time", "line_header"]),
+        (tables, ["rehash", "compact"]),
     ):  # fmt: skip
         for name in names:
             assert getattr(module, name).signatures, name

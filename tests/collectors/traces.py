@@ -10,7 +10,7 @@ import pytest
 
 from collectors import xplane
 from collectors.base import Blob, Fact, Lost, Rows, Source
-from collectors.protobuf import message_types
+from collectors.xplane.protobuf import message_types
 from runs.schema import SCHEMAS
 
 MESSAGES = message_types(
@@ -132,6 +132,15 @@ class PlaneBuilder:
 
 def environment(space, start_ns: int = START_NS, stop_ns: int = START_NS + 10**9) -> None:
     PlaneBuilder(space, "Task Environment").stats(profile_start_time=start_ns, profile_stop_time=stop_ns)
+
+
+def hlo_proto(module: bytes) -> bytes:
+    """An HloProto around a serialised HloModuleProto: field 1."""
+    size, head = len(module), bytearray(b"\x0a")
+    while size > 127:
+        head.append(size & 127 | 128)
+        size >>= 7
+    return bytes([*head, size]) + module
 
 
 _JAX_PROGRAM = """

@@ -19,10 +19,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors import xplane, xplane_batches, xplane_read
+from collectors import xplane
 from collectors.base import Source
-from collectors.hlo import analyse
-from collectors.hlo_shapes import HLO
+from collectors.xplane import batches, reader
+from collectors.xplane.hlo import analyse
+from collectors.xplane.hlo_shapes import HLO
 from errors import InputError
 from tests.collectors.traces import Got, PlaneBuilder, XSpace, environment
 from tests.fuzz.damage import damaged
@@ -116,11 +117,11 @@ def test_damage(capacity, data, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "damaged"
     path.write_bytes(data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(xplane_read, "_LINES_WINDOW", capacity)
-        patch.setattr(xplane_read, "_NOTES_WINDOW", capacity)
+        patch.setattr(reader, "_LINES_WINDOW", capacity)
+        patch.setattr(reader, "_NOTES_WINDOW", capacity)
         if capacity < 1000:
-            patch.setattr(xplane_batches, "STAT_ROWS", 9)
-            patch.setattr(xplane_batches, "EVENT_ROWS", 4)
+            patch.setattr(batches, "STAT_ROWS", 9)
+            patch.setattr(batches, "EVENT_ROWS", 4)
         survive(path)
 
 

@@ -8,11 +8,10 @@ import pytest
 
 from collectors import xplane
 from collectors.base import Source
-from collectors.hlo import analyse
-from collectors.hlo_text import collective_of_text
+from collectors.xplane.hlo import analyse
+from collectors.xplane.hlo_text import collective_of_text
 from errors import InputError
-from tests.collectors.test_hlo import hlo_proto
-from tests.collectors.traces import Got, XSpace
+from tests.collectors.traces import Got, XSpace, hlo_proto
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 TPU = DATA / "xplane" / "tpu_v6e_4chip_host_offload.xplane.pb"

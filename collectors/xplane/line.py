@@ -4,16 +4,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from collectors.xplane_collectives import Site
-from collectors.xplane_events import own_time
-from collectors.xplane_lines import Plane
-from collectors.xplane_marks import MARKS
-from collectors.xplane_ops import Op, describe_device, describe_hlo
-from collectors.xplane_planes import EventName
-from collectors.xplane_tables import BY_NAME, HOST_HLO, N_OPS, UNSORTED, Ops, rehash
+from collectors.xplane.collectives import Site
+from collectors.xplane.events import own_time
+from collectors.xplane.lines import Plane
+from collectors.xplane.marks import MARKS
+from collectors.xplane.ops import Op, describe_device, describe_hlo
+from collectors.xplane.planes import EventName
+from collectors.xplane.tables import BY_NAME, HOST_HLO, N_OPS, UNSORTED, Ops, rehash
 
 if TYPE_CHECKING:
-    from collectors.xplane_read import Reader
+    from collectors.xplane.reader import Reader
 
 STACK = 1024  # how deep operations may nest before their own times lose exactness
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pyarrow as pa
 
-from collectors.arrays import coded, over
 from collectors.base import Rows
-from collectors.xplane_planes import Numbers
-from collectors.xplane_tables import (
+from collectors.xplane.arrays import coded, over
+from collectors.xplane.planes import Numbers
+from collectors.xplane.tables import (
     ARENA,
     BAD_AT,
     COUNTERS,

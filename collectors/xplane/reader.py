@@ -8,17 +8,16 @@ from typing import BinaryIO
 import numpy as np
 
 from collectors.base import Item, Lost, Rows, Source
-from collectors.wire import BAD, DONE, FULL, MORE, Window
-from collectors.xplane_batches import Batches
-from collectors.xplane_capture import capture_items, ranks_of
-from collectors.xplane_collectives import Collectives, StepSpans
-from collectors.xplane_events import decode, line_header
-from collectors.xplane_line import STACK, Line, grown, new_ops
-from collectors.xplane_lines import line_role
-from collectors.xplane_marks import MARKS, Marked
-from collectors.xplane_modules import modules_of
-from collectors.xplane_ops import CPU_DEVICES_PER_PROCESS, OpRows, Programs
-from collectors.xplane_planes import (
+from collectors.xplane.batches import Batches
+from collectors.xplane.capture import capture_items, ranks_of
+from collectors.xplane.collectives import Collectives, StepSpans
+from collectors.xplane.events import decode, line_header
+from collectors.xplane.line import STACK, Line, grown, new_ops
+from collectors.xplane.lines import line_role
+from collectors.xplane.marks import MARKS, Marked
+from collectors.xplane.modules import modules_of
+from collectors.xplane.ops import CPU_DEVICES_PER_PROCESS, OpRows, Programs
+from collectors.xplane.planes import (
     Names,
     Numbers,
     PlaneIndex,
@@ -28,7 +27,7 @@ from collectors.xplane_planes import (
     process_of_path,
     text,
 )  # fmt: skip
-from collectors.xplane_tables import (
+from collectors.xplane.tables import (
     BAD_AT,
     BAD_EVENTS,
     BAD_STATS,
@@ -45,6 +44,7 @@ from collectors.xplane_tables import (
     POS,
     UNSORTED,
 )  # fmt: skip
+from collectors.xplane.wire import BAD, DONE, FULL, MORE, Window
 
 _TEN_DAYS_NS = 864_000_000_000_000
 _EPOCH_NS = 10**17  # a line's timestamp beyond it counts from 1970, one below from the start of the profile

@@ -3,8 +3,8 @@
 import re
 from math import prod
 
-from collectors.hlo_shapes import HLO, Collective, Groups, iota_devices, linked, mesh_groups, type_bytes
-from collectors.xplane_lines import collective_of
+from collectors.xplane.hlo_shapes import HLO, Collective, Groups, iota_devices, linked, mesh_groups, type_bytes
+from collectors.xplane.lines import collective_of
 
 _NAME = re.compile(r"%?([\w.\-]+) = ")
 _OPERANDS = re.compile(r" [a-z][a-z\-]*\((?=[a-z(%])(.*)")

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from collectors.wire import kernel, part
+from collectors.xplane.wire import kernel, part
 
 # What a stat's value is (`Stats.kind`); inline text and bytes are interned and count as text afterwards.
 NONE, INT, REAL, TEXT = 0, 1, 2, 3

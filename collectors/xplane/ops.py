@@ -9,14 +9,14 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from collectors.arrays import batch, over
 from collectors.base import Rows
-from collectors.hlo import Module, Operation
-from collectors.hlo_shapes import Collective
-from collectors.hlo_text import collective_of_text
-from collectors.xplane_lines import Plane, category_of, collective_of, is_gpu_copy, nccl_kind
-from collectors.xplane_planes import EventName, Value
-from collectors.xplane_tables import Ops
+from collectors.xplane.arrays import batch, over
+from collectors.xplane.hlo import Module, Operation
+from collectors.xplane.hlo_shapes import Collective
+from collectors.xplane.hlo_text import collective_of_text
+from collectors.xplane.lines import Plane, category_of, collective_of, is_gpu_copy, nccl_kind
+from collectors.xplane.planes import EventName, Value
+from collectors.xplane.tables import Ops
 
 _HLO_TEXT = re.compile(r"^%?([\w.\-]+) = ")
 _MODULE_RUN = re.compile(r"^(.*)\((\d+)\)$")

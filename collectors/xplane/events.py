@@ -6,8 +6,7 @@ is called again from where it stopped. Every read is checked against the bytes t
 
 import numpy as np
 
-from collectors.wire import BAD, BYTES, DONE, FULL, MORE, kernel, part, skip, varint
-from collectors.xplane_tables import (
+from collectors.xplane.tables import (
     BAD_AT,
     BAD_EVENTS,
     BAD_STATS,
@@ -41,6 +40,7 @@ from collectors.xplane_tables import (
     intern,
     op_slot,
 )  # fmt: skip
+from collectors.xplane.wire import BAD, BYTES, DONE, FULL, MORE, kernel, part, skip, varint
 
 
 @part

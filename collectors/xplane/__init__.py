@@ -18,7 +18,7 @@ from collectors.base import Item, Lost, Source
 from errors import InputError
 
 if TYPE_CHECKING:
-    from collectors.xplane_planes import SpaceIndex
+    from collectors.xplane.planes import SpaceIndex
 
 NAME = "xplane"
 HELP = (
@@ -107,9 +107,9 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _read(source: Source, file: BinaryIO, lost: list[Lost]) -> Iterator[Item]:
-    from collectors.wire import Window
-    from collectors.xplane_planes import index_space
-    from collectors.xplane_read import Reader
+    from collectors.xplane.planes import index_space
+    from collectors.xplane.reader import Reader
+    from collectors.xplane.wire import Window
 
     space = index_space(Window(file, _HEAD))
     space.lost += lost
@@ -159,7 +159,7 @@ def prepare() -> None:
         collecting = gc.isenabled()
         gc.disable()  # importing makes many objects and no garbage; looking for it takes a third of the time
         try:
-            from collectors.xplane_line import grown, new_ops
+            from collectors.xplane.line import grown, new_ops
 
             grown(new_ops(1), 0)
             for _ in _read(Source(Path("sample"), "sample"), io.BytesIO(_SAMPLE), []):

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from collectors.arrays import batch
 from collectors.base import Fact, Item, Lost, Rows
-from collectors.wire import varint
-from collectors.xplane_ops import CPU_DEVICES_PER_PROCESS
-from collectors.xplane_planes import PlaneIndex, Value
+from collectors.xplane.arrays import batch
+from collectors.xplane.ops import CPU_DEVICES_PER_PROCESS
+from collectors.xplane.planes import PlaneIndex, Value
+from collectors.xplane.wire import varint
 
 if TYPE_CHECKING:
-    from collectors.xplane_read import Reader
+    from collectors.xplane.reader import Reader
 
 _MISSING_SHARE = 0.01  # of program time without operations, before it is worth a word
 _LOCAL_CHIP, _GLOBAL_CORE = 4, 6  # fields of a TPU plane's `core_details`

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator
 
-from collectors.arrays import batch
 from collectors.base import Rows, Source
-from collectors.xplane_batches import Batches
-from collectors.xplane_collectives import StepSpans
-from collectors.xplane_planes import Names, Numbers
-from collectors.xplane_tables import MARK_STEP, N_MARKS, TEXT
+from collectors.xplane.arrays import batch
+from collectors.xplane.batches import Batches
+from collectors.xplane.collectives import StepSpans
+from collectors.xplane.planes import Names, Numbers
+from collectors.xplane.tables import MARK_STEP, N_MARKS, TEXT
 
 _DATA, _MEMORY = 2, 3
 MARKS = {b"data_loading": _DATA, b"MemoryAllocation": _MEMORY, b"MemoryDeallocation": _MEMORY}

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import pyarrow as pa
 from google.protobuf.message import DecodeError
 
-from collectors.arrays import batch
 from collectors.base import Blob, Item, Lost, Rows
-from collectors.hlo import Module, analyse
-from collectors.wire import Window
-from collectors.xplane_ops import INT64, Programs, signed
-from collectors.xplane_planes import STAT_NAME, XPLANE, PlaneIndex, text
+from collectors.xplane.arrays import batch
+from collectors.xplane.hlo import Module, analyse
+from collectors.xplane.ops import INT64, Programs, signed
+from collectors.xplane.planes import STAT_NAME, XPLANE, PlaneIndex, text
+from collectors.xplane.wire import Window
 from errors import InputError
 
 _ANALYSED_BYTES = 1 << 28  # a larger module is kept but not analysed: as a message it would take gigabytes
