@@ -223,9 +223,8 @@ def _injections(plan: Plan, stories: list[dict], records: list, spans: list) -> 
         restored = -1 if after["restored_step"] is None else after["restored_step"]
         wasted = {s: t for s, t in spans[kill.attempt][0].items() if s > restored}
         complete = {s: t for s, t in wasted.items() if t[1] is not None and t[1] <= story["kill_ns"]}
-        died_in = max(spans[kill.attempt][kill.process])  # on a busy machine the signal may come a step late
         done.append({
-            "what": "kill", "signal": "SIGKILL", "attempt": kill.attempt, "process": kill.process, "step": died_in,
+            "what": "kill", "signal": "SIGKILL", "attempt": kill.attempt, "process": kill.process, "step": kill.step,
             "kill_ns": story["kill_ns"], "noticed_ns": story["noticed_ns"], "all_ended_ns": story["ended_ns"],
             "relaunched_ns": after["launched_ns"], "next_job_start_ns": after["job_start_ns"],
             "downtime_s": (after["job_start_ns"] - story["kill_ns"]) / 1e9,

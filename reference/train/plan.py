@@ -97,11 +97,10 @@ BUNDLED = Plan(
     cold_attempts=(2,),
 )
 
-SMOKE = Plan(
+SMOKE = Plan(  # sizes as bundled: a step must outlast the launcher's reaction, or the kill falls between two
     name="reference-smoke",
     steps=7,
     checkpoint_every=2,
-    dims=ModelDims(layers=1, emb_dim=32, heads=2, head_dim=16, mlp_dim=64, seq_len=16, batch_size=4),
     kills=(Kill(attempt=0, step=4, process=2, delay_s=0.0),),
     stragglers=(Straggler(attempt=1, process=1, first=5, last=5, busy_s=0.2),),
     stalls=(Stall(attempt=1, first=6, last=6, stall_s=0.2),),

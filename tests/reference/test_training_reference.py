@@ -108,13 +108,9 @@ def check_log(run: Recorded) -> None:
         assert list(steps) == list(range(a["first_step"], a["last_completed_step"] + 1))
         for step, (seconds, tflops, tokens_per_s, weights, _) in steps.items():
             assert weights == tokens
-            # a rate is off by half of its own last digit, and by that of the seconds it is reckoned back from
-            for rate, amount, half_digit in (
-                (tokens_per_s, tokens, 5e-4), (tflops, model["model_flops_per_step"] / 1e12, 5e-7),
-            ):  # fmt: skip
-                expected = amount / 4 / seconds
-                rounding = half_digit + expected * 5e-4 / (seconds - 5e-4)
-                assert rate == pytest.approx(expected, rel=0, abs=1.01 * rounding)
+            assert tokens_per_s * seconds * 4 == pytest.approx(tokens, rel=0.0006 / seconds)
+            half_digit = 5e-7 / max(tflops, 1e-12) + 0.0006 / seconds
+            assert tflops * 1e12 * seconds * 4 == pytest.approx(model["model_flops_per_step"], rel=half_digit)
             if step > a["first_step"]:  # MaxText counts from the end of the step before
                 assert seconds == pytest.approx((spans[step][1] - spans[step - 1][1]) / 1e9, abs=0.005)
         text = run.log(a["attempt"])
@@ -159,15 +155,11 @@ def check_kills(run: Recorded) -> None:
         times = [k[n] for n in ("kill_ns", "noticed_ns", "all_ended_ns", "relaunched_ns", "next_job_start_ns")]
         assert times == sorted(times)
         start, end = run.spans(k["attempt"], k["process"])[k["step"]]
-        assert start < k["kill_ns"] and (end is None or end <= k["kill_ns"]), "it died in that step, or right after"
-        assert k["step"] == max(run.spans(k["attempt"], k["process"])), "it entered no other"
-        planned = next(p for p in run.truth["plan"]["kills"] if p["attempt"] == k["attempt"])
-        assert k["step"] - planned["step"] in (0, 1)
+        assert start < k["kill_ns"] and end is None, "it died in that step"
         assert k["downtime_s"] >= run.truth["plan"]["reschedule_s"]
         assert k["next_first_step"] == k["restored_step"] + 1
+        assert k["wasted_steps"] == list(range(k["restored_step"] + 1, k["step"]))
         spans = run.spans(k["attempt"], 0)
-        taken = [s for s, (_, end) in spans.items() if end is not None and end <= k["kill_ns"]]
-        assert k["wasted_steps"] == [s for s in taken if s > k["restored_step"]]
         assert k["wasted_steps_s"] == pytest.approx(sum(spans[s][1] - spans[s][0] for s in k["wasted_steps"]) / 1e9)
         assert run.log_steps(k["attempt"] + 1).keys() >= set(k["wasted_steps"]), "they were done again"
 
