@@ -182,8 +182,8 @@ def train(plan, attempt, process, first, state, mesh, pipeline, manager, log, go
             goodput.now("step_start_time", step_count=step)
             state, loss = step_fn(state, *batch)
             loss = float(np.asarray(loss))
-        events.write("step_end", step=step, loss=loss)
-        before_ns, completed_ns = completed_ns, time.time_ns()
+        before_ns, completed_ns = completed_ns, time.time_ns()  # one reading for truth and log
+        events.write("step_end", step=step, loss=loss, ns=completed_ns)
         log.step(step, (completed_ns - before_ns) / 1e9, loss)
 
         save = step == plan.steps - 1 or (step > 0 and step % plan.checkpoint_every == 0)
