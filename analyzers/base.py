@@ -21,7 +21,7 @@ Facts = Mapping[str, FactValue]
 
 @dataclass(frozen=True)
 class Option:
-    """An option of an analyzer. `kind` is float, int, or a tuple of the words allowed; default None = not given."""
+    """An option of an analyzer. `kind` is float, int, str, or a tuple of the words allowed; default None = not given."""
 
     name: str
     kind: type | tuple[str, ...]
@@ -35,6 +35,8 @@ class Option:
         if isinstance(self.kind, tuple):
             if str(text) not in self.kind:
                 raise QuestionError(f"option {self.name}={text!r}", expected=f"one of {', '.join(self.kind)}")
+            return str(text)
+        if self.kind is str:
             return str(text)
         try:
             value = self.kind(text)
@@ -64,6 +66,12 @@ def parse_options(options: tuple[Option, ...], given: Mapping[str, Any]) -> dict
         if name not in known:
             raise QuestionError(f"no option {name!r} here", expected=f"one of {', '.join(known) or 'none'}")
     return {name: option.parse(given.get(name)) for name, option in known.items()}
+
+
+def with_options(facts: Facts, options: Mapping[str, Any], names: tuple[str, ...]) -> Facts:
+    """The facts, with those of `names` that an option gives taken from there: what is asked wins over what is known."""
+    given = {n: FactValue(options[n], "declared", "option") for n in names if options.get(n) is not None}
+    return {**facts, **given}
 
 
 def fact(facts: Facts, name: str) -> Any:

@@ -10,6 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+import catalog
 from app import questions
 from app.jobs import Jobs
 from app.listing import list_runs
@@ -58,6 +59,7 @@ class Api:
             Route("/api/runs", self.runs, methods=["GET"]),
             Route("/api/runs/{run_id}", self.run, methods=["GET"]),
             Route("/api/runs/{run_id}/show/{analysis}", self.show, methods=["GET"]),
+            Route("/api/models/{model}/show/{analysis}", self.show_model, methods=["GET"]),
             Route("/api/uploads", self.begin, methods=["POST"]),
             Route("/api/uploads/{upload_id}", self.discard, methods=["DELETE"]),
             Route("/upload/{upload_id}/{name:path}", self.receive, methods=["PUT"]),
@@ -89,12 +91,23 @@ class Api:
 
     @_answering
     async def show(self, request: Request) -> Any:
-        run, name = self._run(request), request.path_params["analysis"]
+        return await self._answer(self._run(request), request)
+
+    @_answering
+    async def show_model(self, request: Request) -> Any:
+        try:
+            name = catalog.model(request.path_params["model"]).name
+        except QuestionError as e:
+            raise NotFound(str(e)) from e
+        return await self._answer(questions.ModelSubject(name, name), request)
+
+    async def _answer(self, subject: questions.Subject, request: Request) -> dict[str, Any]:
+        name = request.path_params["analysis"]
         if name not in questions.NAMES:
             raise NotFound(f"no analysis {name!r}", expected=f"one of {', '.join(questions.NAMES)}")
         given = dict(request.query_params)
-        result = await run_in_threadpool(questions.ask, run, name, given, self._place.registry)
-        return questions.answer_dict(run, result)
+        result = await run_in_threadpool(questions.ask, subject, name, given, self._place.registry)
+        return questions.answer_dict(subject, result)
 
     @_answering
     async def begin(self, request: Request) -> Any:

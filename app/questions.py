@@ -3,10 +3,12 @@
 Pages, HTTP API and command line all ask here, so the three can never disagree.
 """
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -15,11 +17,28 @@ from analyzers import ANALYZERS
 from analyzers.base import Analyzer, Result, fact, parse_options
 from errors import QuestionError
 from runs.registry import Registry
-from runs.run import Run
+from runs.run import FactValue, Run
+from runs.tables import MemoryTables
 
 CACHE_BYTES = 512 << 20
 NAMES: tuple[str, ...] = tuple(a.NAME for a in ANALYZERS)
 PRICE = "usd_per_chip_hour"
+
+
+@dataclass(frozen=True)
+class ModelSubject:
+    """A model asked about without a run: its dimensions are all that is known. `model`: a name or a configuration."""
+
+    name: str
+    model: str | dict[str, Any] = field(repr=False)
+
+    @property
+    def facts(self) -> dict[str, FactValue]:
+        basis = "published" if isinstance(self.model, str) else "declared"
+        return {"model": FactValue(self.model, basis, "the question")}
+
+
+Subject = Run | ModelSubject
 
 
 def analyzer(name: str) -> Analyzer:
@@ -36,8 +55,8 @@ def price_of(run: Run, registry: Registry) -> float | None:
     return fact(run.manifest.facts, PRICE) if entered is None else entered
 
 
-def ask(run: Run, name: str, given: Mapping[str, Any], registry: Registry) -> Result:
-    """The answer to question `name` about a run.
+def ask(run: Subject, name: str, given: Mapping[str, Any], registry: Registry) -> Result:
+    """The answer to question `name` about a run, or about a model alone.
 
     A price that is not among the options given comes from the registry, then from the run's facts. Runs never
     change, so an answer is computed once for its run, name and options and then kept. It is shared: do not change
@@ -47,7 +66,7 @@ def ask(run: Run, name: str, given: Mapping[str, Any], registry: Registry) -> Re
     return _answers.get(key, compute)
 
 
-def glimpse(run: Run, name: str, registry: Registry) -> Result | None:
+def glimpse(run: Subject, name: str, registry: Registry) -> Result | None:
     """The answer where it is known already; else it is begun in the background and None is returned.
 
     Raises the error where the question was asked and has no answer.
@@ -59,18 +78,24 @@ def glimpse(run: Run, name: str, registry: Registry) -> Result | None:
     return None
 
 
-def _question(run: Run, name: str, given: Mapping[str, Any], registry: Registry) -> tuple[Any, Callable[[], Result]]:
+def _question(
+    run: Subject, name: str, given: Mapping[str, Any], registry: Registry
+) -> tuple[Any, Callable[[], Result]]:
     asked = analyzer(name)
     options = parse_options(asked.OPTIONS, given)
+    if isinstance(run, ModelSubject):
+        key = (json.dumps(run.model, sort_keys=True), name, tuple(sorted(options.items())))
+        return key, lambda: asked.analyze(MemoryTables({}), run.facts, options)
     if PRICE in options and options[PRICE] is None:
         options[PRICE] = price_of(run, registry)
     key = (str(run.folder), name, tuple(sorted(options.items())))
     return key, lambda: asked.analyze(run.tables, run.manifest.facts, options)
 
 
-def answer_dict(run: Run, result: Result) -> dict[str, Any]:
-    """The JSON contract of an answer: `run_id`, then what the result says."""
-    return {"run_id": run.run_id, **result.to_dict()}
+def answer_dict(run: Subject, result: Result) -> dict[str, Any]:
+    """The JSON contract of an answer: `run_id` (or `model`), then what the result says."""
+    who = {"model": run.name} if isinstance(run, ModelSubject) else {"run_id": run.run_id}
+    return {**who, **result.to_dict()}
 
 
 class Answers:

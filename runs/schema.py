@@ -131,6 +131,7 @@ TABLES: tuple[TableSchema, ...] = (
         Column("self_ns", REAL, "summed duration less that of operations nested in it, ns"),
         Column("flops", REAL, "floating-point operations of one execution"),
         Column("bytes", REAL, "bytes read and written by one execution"),
+        Column("cycles", REAL, "clock cycles of one execution as the compiler estimates them"),
         Column("source", TEXT, "line of the user's program it came from"),
         Column("shape", TEXT, "result shape with layout"),
     )),
@@ -185,6 +186,22 @@ TABLES: tuple[TableSchema, ...] = (
         Column("dtype", TEXT, "element type of the left operand"),
         Column("layout", TEXT, "left, right and result shape with layout"),
         Column("remat", FLAG, "whether it is a recomputation"),
+        Column("convolution", FLAG, "whether a window slides over space: no plain matrix product"),
+        Column("source", TEXT, "line of the user's program"),
+    )),
+    TableSchema("program_collectives", "a collective operation in a program", (
+        _CAPTURE,
+        Column("program", INT, "program number of its module"),
+        Column("module", TEXT, "HLO module"),
+        Column("op", TEXT, "operation name"),
+        Column("kind", TEXT, "all-reduce, all-gather, reduce-scatter, all-to-all, permute, broadcast"),
+        Column("axis", TEXT, "mesh axis or axes it runs over, joined by +; null where the mesh is not known"),
+        Column("groups", ID, "groups of devices that each do it on their own"),
+        Column("group_size", ID, "devices of one group; null where the program does not tell"),
+        Column("bytes", REAL, "bytes of the operand on one device"),
+        Column("dtype", TEXT, "element type"),
+        Column("count", INT, "executions in one run of the module (trip counts multiplied)"),
+        Column("asynchronous", FLAG, "whether it is split into a start and a done, with work between them"),
         Column("source", TEXT, "line of the user's program"),
     )),
     TableSchema("memory", "a sample of memory in use, or a buffer at the peak", (
@@ -192,10 +209,14 @@ TABLES: tuple[TableSchema, ...] = (
         Column("host", TEXT, "host or process"),
         Column("device", ID, "device number on the host"),
         Column("ts_ns", INT, "time, ns since the epoch"),
-        Column("kind", TEXT, "what the number is, such as bytes_in_use or peak_buffer"),
+        Column("kind", TEXT, "what the number is, see MEMORY_KINDS"),
         Column("bytes", INT, "logical bytes"),
         Column("padded_bytes", INT, "bytes with layout padding"),
         Column("name", TEXT, "buffer or allocator"),
+        Column("program", INT, "program number of the module that holds the buffer"),
+        Column("shape", TEXT, "shape with layout"),
+        Column("op", TEXT, "operation that makes it"),
+        Column("source", TEXT, "line of the user's program"),
     )),
     TableSchema("requests", "a served request", (
         Column("id", pa.string(), "request identifier"),
@@ -233,7 +254,7 @@ TABLES: tuple[TableSchema, ...] = (
 )  # fmt: skip
 
 SCHEMAS: dict[str, TableSchema] = {t.name: t for t in TABLES}
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 LIFECYCLE_KINDS: dict[str, str] = {
     "job": "from job start to job end; one row is one attempt",
@@ -257,6 +278,18 @@ LINE_ROLES: dict[str, str] = {
     "step": "training steps",
     "host": "host threads: the program, its runtime, its input pipeline",
     "other": "anything else the trace carries",
+}
+
+MEMORY_KINDS: dict[str, str] = {
+    "bytes_in_use": "a sample over time of what an allocator has handed out",
+    "bytes_limit": "what the device or the compiler lets a program use",
+    "arguments": "inputs of a program: parameters, optimiser state, batch",
+    "outputs": "results of a program that do not reuse the memory of its inputs",
+    "temporaries": "what a program needs besides, at its peak",
+    "code": "the program itself",
+    "peak": "the most that a program needs at once, on one device",
+    "peak_buffer": "one buffer that is alive when a program needs most",
+    "argument": "one input of a program",
 }
 
 OP_CATEGORIES: tuple[str, ...] = (

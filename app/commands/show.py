@@ -1,78 +1,69 @@
 """`chipledger show RUN ANALYSIS`: the answer to one question about a run."""
 
 import argparse
-from typing import Any
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from app import format as fmt
-from app import theme
 from app.commands.base import pairs, print_json, print_table
-from app.workspace import workspace
+from app.workspace import Workspace, workspace
+from errors import InputError
+
+if TYPE_CHECKING:
+    from app.questions import Subject
 
 NAME = "show"
-HELP = "answer one question about a run, such as `ledger` or `steps`"
+HELP = "answer one question about a run or a model, such as `ledger`, `mfu` or `padding`"
+MODEL = "model:"
+CONFIG_BYTES = 1 << 20  # a page of dimensions, not a checkpoint
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="id, beginning of an id, or name of a run")
-    parser.add_argument("analysis", metavar="ANALYSIS", help="the question: ledger, steps")
+    parser.add_argument(
+        "run", metavar="RUN",
+        help="id, beginning of an id, or name of a run; or model:NAME of the catalogue, or model:FILE, a config.json",
+    )  # fmt: skip
+    parser.add_argument("analysis", metavar="ANALYSIS", help="the question, such as ledger, mfu or padding")
     parser.add_argument("--option", action="append", metavar="KEY=VALUE", help="an option; may be given several times")
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
 
 
 def run(args: argparse.Namespace) -> None:
     from app import questions
+    from app.answers import answer
 
     place = workspace(args.store)
     questions.analyzer(args.analysis)
-    found = place.store.find(args.run)
-    result = questions.ask(found, args.analysis, pairs(args.option, "option"), place.registry)
+    subject = _subject(args.run, place)
+    result = questions.ask(subject, args.analysis, pairs(args.option, "option"), place.registry)
     if args.json:
-        print_json(questions.answer_dict(found, result))
+        print_json(questions.answer_dict(subject, result))
         return
-    PRINTED[args.analysis](result)
-
-
-def _ledger(result: Any) -> None:
-    from app.verdicts import ledger_verdict
-
-    print(ledger_verdict(result), end="\n\n")
-    whole = result.ledger.chip_seconds or 1.0
-    print_table(
-        ("account", "chip-hours", "share", "dollars", "basis", "source"),
-        (
-            ("  " * (len(path) - 1) + theme.title(a.name), fmt.number(a.chip_seconds / 3600),
-             fmt.share(a.chip_seconds / whole), fmt.usd(a.usd), f"{theme.mark(a.basis).glyph} {a.basis}", a.source)
-            for path, a in result.ledger.account.walk()
-            if a.chip_seconds > 0
-        ),
-        right=(1, 2, 3),
-    )  # fmt: skip
-    _notes(result.notes)
-
-
-def _steps(result: Any) -> None:
-    from app.verdicts import steps_verdict
-
-    print(steps_verdict(result), end="\n\n")
-    print_table(
-        ("figure", "value"),
-        (
-            ("steps", f"{result.steps:,}"),
-            ("median step", fmt.duration(result.median_step_s)),
-            ("best step", fmt.duration(result.best_step_s)),
-            ("tokens per second and chip", fmt.number(result.tokens_per_s_per_chip)),
-            ("TFLOP/s per chip", fmt.number(result.tflops_per_s_per_chip)),
-        ),
-        right=(1,),
-    )
-    _notes(result.notes)
-
-
-def _notes(notes: tuple[str, ...]) -> None:
-    if notes:
+    words = answer(args.analysis)
+    print(words.verdict(result), end="\n\n")
+    table = words.table(result)
+    print_table(table.head, table.rows, right=table.right)
+    if result.notes:
         print()
-    for note in notes:
+    for note in result.notes:
         print(f"- {note}")
 
 
-PRINTED = {"ledger": _ledger, "steps": _steps}
+def _subject(text: str, place: Workspace) -> "Subject":
+    """What is asked about: a run of the store, a model of the catalogue, or the model that a file describes."""
+    from app.questions import ModelSubject
+    from catalog import model
+
+    if not text.startswith(MODEL):
+        return place.store.find(text)
+    name = text.removeprefix(MODEL)
+    path = Path(name)
+    if not path.is_file():
+        return ModelSubject(model(name).name, model(name).name)
+    try:
+        config = json.loads(path.read_bytes()[: CONFIG_BYTES + 1])
+    except (OSError, ValueError, RecursionError) as e:
+        raise InputError(f"cannot be read as JSON ({e})", where=name, expected="a model's config.json") from e
+    if not isinstance(config, dict):
+        raise InputError("no JSON object", where=name, expected="a model's config.json")
+    return ModelSubject(path.stem, config)

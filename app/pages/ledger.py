@@ -5,6 +5,8 @@ import streamlit as st
 from analyzers.ledger import LedgerResult
 from app import format as fmt
 from app import theme
+from app.answers.ledger import unknown
+from app.answers.ledger import verdict as ledger_verdict
 from app.components.chart import chart
 from app.components.current import choose, current_run, switch
 from app.components.downloads import downloads
@@ -22,7 +24,6 @@ from app.figures.calendar import calendar
 from app.figures.icicle import icicle
 from app.figures.waterfall import waterfall
 from app.questions import ask, price_of
-from app.verdicts import ledger_verdict, unknown
 from errors import ChipledgerError
 from runs.accounts import ACCOUNTS
 from runs.ledger import Account

@@ -7,6 +7,7 @@ import streamlit as st
 from analyzers.ledger import LedgerResult
 from app import format as fmt
 from app import theme
+from app.answers.ledger import unknown
 from app.components.current import choose, open_workspace
 from app.components.howto import PROFILE
 from app.components.runs_table import runs_table
@@ -15,7 +16,6 @@ from app.components.text import md
 from app.components.upload import upload
 from app.questions import glimpse
 from app.summary import chips_text, matches, model_text, tags_of
-from app.verdicts import unknown
 from app.workspace import Workspace
 from errors import ChipledgerError
 from runs.registry import Extras

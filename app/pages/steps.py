@@ -4,6 +4,7 @@ import streamlit as st
 
 from analyzers.steps import StepsResult
 from app import format as fmt
+from app.answers.steps import verdict as steps_verdict
 from app.components.chart import chart
 from app.components.current import current_run, switch
 from app.components.downloads import downloads
@@ -16,7 +17,6 @@ from app.figures.base import standalone
 from app.figures.hosts import hosts
 from app.figures.steps import best_scale, steps
 from app.questions import ask
-from app.verdicts import steps_verdict
 from errors import ChipledgerError
 from runs.run import Run
 

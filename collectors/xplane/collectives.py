@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from collectors.base import Rows
+from collectors.hlo.shapes import Collective
 from collectors.xplane.arrays import batch, column, over
-from collectors.xplane.hlo_shapes import Collective
 from runs.schema import SCHEMAS
 
 _BATCH = 1 << 16

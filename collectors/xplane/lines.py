@@ -13,19 +13,6 @@ _TPU_ROLES = {
     "Sparse Core Ops": "async",
 }
 
-COLLECTIVES: dict[str, str] = {
-    "all-reduce": "all-reduce",
-    "all-gather": "all-gather",
-    "reduce-scatter": "reduce-scatter",
-    "all-to-all": "all-to-all",
-    "ragged-all-to-all": "all-to-all",
-    "collective-permute": "permute",
-    "collective-broadcast": "broadcast",
-}
-_COLLECTIVE_OP = re.compile(
-    r"^(all-reduce|all-gather|reduce-scatter|ragged-all-to-all|all-to-all|collective-permute|collective-broadcast)"
-    r"(-start|-done)?(?:\.[\w.]+)?$"
-)
 _NCCL = re.compile(
     r"nccl(?:Dev)?Kernel_?(AllReduce|AllGather|ReduceScatter|AllToAll|SendRecv|Broadcast|Reduce)", re.IGNORECASE
 )
@@ -39,15 +26,6 @@ _NCCL_KINDS = {
     "reduce": "all-reduce",
 }
 
-_CONTROL = {
-    "while", "conditional", "call", "async-start", "async-done", "async-update", "after-all", "domain", "partition-id",
-    "replica-id", "opt-barrier", "add-dependency",
-}  # fmt: skip
-_MOVEMENT = {
-    "broadcast", "reshape", "transpose", "slice", "dynamic-slice", "dynamic-update-slice", "concatenate", "pad",
-    "gather", "scatter", "bitcast", "reverse", "iota", "tuple", "get-tuple-element", "parameter", "constant", "sort",
-    "data formatting", "reduce-precision", "bitcast-convert",
-}  # fmt: skip
 _GPU_COPY = re.compile(r"^(Memcpy|MemcpyD2D|MemcpyH2D|MemcpyD2H|Memset|__amd_rocclr_(copy|fill))", re.IGNORECASE)
 
 
@@ -84,13 +62,6 @@ def line_role(plane: Plane, line: str) -> str:
     return "async" if plane.sparse and role == "compute" else role
 
 
-def collective_of(opcode: str) -> tuple[str, str] | None:
-    """(kind, part) of a collective's opcode or op name; part is "", "start" or "done". None for anything else."""
-    if match := _COLLECTIVE_OP.match(opcode):
-        return COLLECTIVES[match[1]], (match[2] or "").lstrip("-")
-    return None
-
-
 def nccl_kind(kernel: str) -> str | None:
     """Kind of collective of an NCCL or RCCL kernel, None for other kernels."""
     match = _NCCL.search(kernel)
@@ -100,31 +71,3 @@ def nccl_kind(kernel: str) -> str | None:
 def is_gpu_copy(kernel: str) -> bool:
     """Whether a GPU event is a copy or a fill of memory rather than a kernel of the program."""
     return bool(_GPU_COPY.match(kernel))
-
-
-def category_of(opcode: str, contraction: str = "") -> str:
-    """Category (`OP_CATEGORIES`) of an HLO opcode or of a TPU trace's `hlo_category`.
-
-    `contraction`: "matmul" or "convolution" where the operation, or the fusion around it, holds one.
-    """
-    word = opcode.lower()
-    base = word.removesuffix("-start").removesuffix("-done")
-    if contraction and base not in _CONTROL:
-        return contraction
-    if base in COLLECTIVES or base in ("send", "recv") or any(c in word for c in COLLECTIVES):
-        return "collective"
-    if base in ("dot", "convolution", "ragged-dot") or "convolution" in word:
-        return "convolution" if base == "convolution" and word == "convolution" else "matmul"
-    if base == "copy" or word.startswith("copy"):
-        return "copy"
-    if "fusion" in word:
-        return "fusion"
-    if base in ("infeed", "outfeed"):
-        return base
-    if "custom-call" in word or "custom call" in word:
-        return "custom-call"
-    if base in _CONTROL:
-        return "control"
-    if base in _MOVEMENT:
-        return "data-movement"
-    return "elementwise" if word else "other"

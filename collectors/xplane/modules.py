@@ -7,8 +7,8 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 
 from collectors.base import Blob, Item, Lost, Rows
+from collectors.hlo.module import Module, analyse
 from collectors.xplane.arrays import batch
-from collectors.xplane.hlo import Module, analyse
 from collectors.xplane.ops import INT64, Programs, signed
 from collectors.xplane.planes import STAT_NAME, XPLANE, PlaneIndex, text
 from collectors.xplane.wire import Window

@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from collectors.base import Rows
+from collectors.hlo.module import Module, Operation
+from collectors.hlo.names import category_of, collective_of
+from collectors.hlo.shapes import Collective
+from collectors.hlo.text import collective_of_text
 from collectors.xplane.arrays import batch, over
-from collectors.xplane.hlo import Module, Operation
-from collectors.xplane.hlo_shapes import Collective
-from collectors.xplane.hlo_text import collective_of_text
-from collectors.xplane.lines import Plane, category_of, collective_of, is_gpu_copy, nccl_kind
+from collectors.xplane.lines import Plane, is_gpu_copy, nccl_kind
 from collectors.xplane.planes import EventName, Value
 from collectors.xplane.tables import Ops
 

@@ -12,8 +12,8 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from collectors.base import Lost
+from collectors.protobuf import message_types
 from collectors.xplane.lines import Plane, plane_of
-from collectors.xplane.protobuf import message_types
 from collectors.xplane.tables import DEVICE, HLO_MODULE, HLO_OP, PROGRAM, ROOT, STEP, Lookup
 from collectors.xplane.wire import BYTES, Fields, Window
 

@@ -6,7 +6,9 @@ import pandas as pd
 import pytest
 
 from analyzers.ledger import LedgerResult
-from app.verdicts import PHRASES, ledger_verdict, losses, steps_verdict, unknown
+from app.answers.ledger import PHRASES, losses, unknown
+from app.answers.ledger import verdict as ledger_verdict
+from app.answers.steps import verdict as steps_verdict
 from runs.accounts import ACCOUNTS
 from runs.ledger import Account, Ledger
 from tests.app import ledgers

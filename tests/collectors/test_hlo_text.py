@@ -2,7 +2,7 @@
 
 import pytest
 
-from collectors.xplane.hlo_text import collective_of_text, groups_of_text
+from collectors.hlo.text import collective_of_text, groups_of_text
 
 
 @pytest.mark.parametrize(("text", "groups"), [

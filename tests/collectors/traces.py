@@ -10,7 +10,7 @@ import pytest
 
 from collectors import xplane
 from collectors.base import Blob, Fact, Lost, Rows, Source
-from collectors.xplane.protobuf import message_types
+from collectors.protobuf import message_types
 from runs.schema import SCHEMAS
 
 MESSAGES = message_types(

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 from collectors import xplane
 from collectors.base import Source
+from collectors.hlo.module import analyse
+from collectors.hlo.shapes import HLO
 from collectors.xplane import batches, reader
-from collectors.xplane.hlo import analyse
-from collectors.xplane.hlo_shapes import HLO
 from errors import InputError
 from tests.collectors.traces import Got, PlaneBuilder, XSpace, environment
 from tests.fuzz.damage import damaged

@@ -8,8 +8,8 @@ import pytest
 
 from collectors import xplane
 from collectors.base import Source
-from collectors.xplane.hlo import analyse
-from collectors.xplane.hlo_text import collective_of_text
+from collectors.hlo.module import analyse
+from collectors.hlo.text import collective_of_text
 from errors import InputError
 from tests.collectors.traces import Got, XSpace, hlo_proto
 

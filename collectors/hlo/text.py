@@ -3,8 +3,8 @@
 import re
 from math import prod
 
-from collectors.xplane.hlo_shapes import HLO, Collective, Groups, iota_devices, linked, mesh_groups, type_bytes
-from collectors.xplane.lines import collective_of
+from collectors.hlo.names import collective_of
+from collectors.hlo.shapes import HLO, Collective, Groups, iota_devices, linked, mesh_groups, type_bytes
 
 _NAME = re.compile(r"%?([\w.\-]+) = ")
 _OPERANDS = re.compile(r" [a-z][a-z\-]*\((?=[a-z(%])(.*)")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil, log2, prod
 from typing import Any
 
-from collectors.xplane.hlo_shapes import elements, size_bytes, valid_positions
+from collectors.hlo.shapes import elements, size_bytes, valid_positions
 
 _TRANSCENDENTAL = {
     "acos", "acosh", "asin", "asinh", "atan2", "atanh", "cbrt", "cosh", "cosine", "erf", "exponential",

@@ -1,14 +1,15 @@
-"""The verdict: what a page says in plain words before it shows anything else."""
+"""The ledger in words: its verdict, and its accounts as a terminal prints them."""
 
 import math
 from collections import defaultdict
 
 from analyzers.ledger import LedgerResult
-from analyzers.steps import StepsResult
 from app import format as fmt
 from app import theme
+from app.answers.base import Table
 from runs.ledger import Account, Ledger
 
+NAME = "ledger"
 MUCH = 0.5  # from this share on, what is not known is the story
 SOME = 0.1  # from this share on, what is not known must be said
 NO_LOSS = {"useful_maths", "not_broken_down", "eval"}
@@ -64,7 +65,7 @@ def unknown(ledger: Ledger) -> float:
     return math.fsum(a.chip_seconds for a in leaves if a.basis == "unattributed")
 
 
-def ledger_verdict(result: LedgerResult) -> str:
+def verdict(result: LedgerResult) -> str:
     """How much moved the model, the largest loss and what it is worth; first of all what cannot be told."""
     ledger = result.ledger
     whole = ledger.chip_seconds
@@ -125,27 +126,16 @@ def _missing_input(result: LedgerResult) -> str:
     return "no input says what the job did then. Add its goodput log or its text log."
 
 
-def steps_verdict(result: StepsResult) -> str:
-    """How long a usual step takes, how far that is from the best, and how many steps were lost."""
-    if not result.steps:
-        return "No step was found: the inputs hold no step line, no step event and no profile with steps."
-    rows = result.rows
-    usual = result.median_step_s
-    if usual is None:
-        text = f"{fmt.count(result.steps, 'step')} recorded, but no duration that can be trusted."
-    else:
-        text = f"A usual step takes {fmt.duration(usual)}"
-        best = result.best_step_s
-        if best and usual > best * 1.02:
-            text += f", {fmt.share(usual / best - 1, 2)} longer than the best"
-        elif best:
-            text += ", as fast as the best"
-        text += "."
-    lost = int((~rows["kept"].astype(bool)).sum())
-    if lost:
-        text += f" {fmt.count(lost, 'step was', 'steps were')} lost and taken again."
-    false = int((rows["implausible"].fillna("") != "").sum())
-    if false:
-        left_out = "is left out" if false == 1 else "are left out"
-        text += f" {fmt.count(false, 'step cannot', 'steps cannot')} be true as printed and {left_out}."
-    return text
+def table(result: LedgerResult) -> Table:
+    """Every account that holds time, parts indented."""
+    whole = result.ledger.chip_seconds or 1.0
+    return Table(
+        ("account", "chip-hours", "share", "dollars", "basis", "source"),
+        tuple(
+            ("  " * (len(path) - 1) + theme.title(a.name), fmt.number(a.chip_seconds / 3600),
+             fmt.share(a.chip_seconds / whole), fmt.usd(a.usd), f"{theme.mark(a.basis).glyph} {a.basis}", a.source)
+            for path, a in result.ledger.account.walk()
+            if a.chip_seconds > 0
+        ),
+        right=(1, 2, 3),
+    )  # fmt: skip

@@ -13,9 +13,9 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from collectors.xplane.hlo_cost import CALLERS, Product, bytes_of, config_of, flops_of, product_of
-from collectors.xplane.hlo_shapes import HLO, Collective, dtype, linked, replica_groups, shape_text, size_bytes
-from collectors.xplane.lines import category_of, collective_of
+from collectors.hlo.cost import CALLERS, Product, bytes_of, config_of, flops_of, product_of
+from collectors.hlo.names import category_of, collective_of
+from collectors.hlo.shapes import HLO, Collective, dtype, linked, replica_groups, shape_text, size_bytes
 from errors import InputError
 
 

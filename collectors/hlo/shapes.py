@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from collectors.xplane.protobuf import message_types
+from collectors.protobuf import message_types
 
 HLO = message_types(
     "chipledger.hlo",

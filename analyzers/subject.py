@@ -1,0 +1,56 @@
+"""Which model a question is about, on which chip, at which sequence length: from the run's facts or from options."""
+
+from analyzers.base import Facts, Option, fact
+from catalog.chips import Chip, chip
+from catalog.models import Model, model
+from errors import QuestionError
+
+MODEL = Option("model", str, None, "a model of the catalogue; default: the one the run names")
+CHIP = Option("chip", str, None, "a chip of the catalogue, by any usual name; default: the one the run names")
+SEQ = Option("seq", int, None, "tokens in a sequence; default: what the run says")
+SEQUENCE_FACTS = ("seq", "sequence_length", "max_target_length")  # ours, and as frameworks print it
+
+
+def model_of(facts: Facts) -> Model | None:
+    """The model that the facts name, or whose dimensions they hold; None where they say nothing of it.
+
+    Raises QuestionError for a name that the catalogue does not have and for dimensions that cannot be.
+    """
+    said = fact(facts, "model")
+    if said is None:
+        return None
+    if isinstance(said, dict):
+        from catalog.configs import from_config
+
+        return from_config(said)
+    return model(str(said))
+
+
+def need_model(facts: Facts) -> Model:
+    """The model. Raises QuestionError where the facts do not tell."""
+    found = model_of(facts)
+    if found is None:
+        raise QuestionError(
+            "nothing says which model this is",
+            advice="Ask with --option model=NAME, or ingest with --model NAME or with its dimensions in chipledger.json.",
+        )
+    return found
+
+
+def chip_of(facts: Facts) -> Chip | None:
+    """The chip of the catalogue that the facts name; None where they name none or one that it does not have."""
+    said = fact(facts, "chip")
+    try:
+        return chip(str(said)) if said else None
+    except QuestionError:
+        return None  # a chip of the user's own naming: only declared numbers hold for it
+
+
+def sequence_of(facts: Facts) -> int | None:
+    """Tokens in a sequence. Raises QuestionError for a length below 1."""
+    said = next((fact(facts, name) for name in SEQUENCE_FACTS if fact(facts, name) is not None), None)
+    if said is None:
+        return None
+    if not isinstance(said, int | float) or not 1 <= said < 1 << 31 or int(said) != said:
+        raise QuestionError(f"a sequence of {said} tokens", expected="a whole number from 1")
+    return int(said)
