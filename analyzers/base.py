@@ -21,7 +21,7 @@ Facts = Mapping[str, FactValue]
 
 @dataclass(frozen=True)
 class Option:
-    """An option of an analyzer. `kind` is float, int, str, or a tuple of the words allowed; default None = not given."""
+    """An option of an analyzer. `kind` is float, int, str, or a tuple of words; default None = not given."""
 
     name: str
     kind: type | tuple[str, ...]

@@ -32,7 +32,7 @@ def need_model(facts: Facts) -> Model:
     if found is None:
         raise QuestionError(
             "nothing says which model this is",
-            advice="Ask with --option model=NAME, or ingest with --model NAME or with its dimensions in chipledger.json.",
+            advice="Ask with --option model=NAME, or ingest with --model NAME or its dimensions in chipledger.json.",
         )
     return found
 
