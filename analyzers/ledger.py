@@ -5,9 +5,10 @@ profiled device gives each instant one use (computing, exposed communication bef
 waiting for input, idle). So the accounts close whatever the inputs overlap or contradict.
 
     held = productive + badput
-    productive = useful maths + below roofline + exposed communication + straggler wait + input wait + idle
-                 + unattributed
-    useful maths = model FLOPs of kept steps / peak FLOP/s;  below roofline = time computing - useful maths
+    productive = useful maths + recomputation + padding + below roofline + exposed communication + straggler wait
+                 + input wait + idle + unattributed
+    useful maths = model FLOPs of kept steps / peak FLOP/s;  recomputation, padding = their FLOPs / peak FLOP/s
+    below roofline = time computing - useful maths - recomputation - padding
 
 Where no profile covers a kept step, its useful maths is entered if its FLOPs and a peak are known; the rest is
 `unattributed`: a profile of ten steps says nothing of the other thousand.
@@ -21,6 +22,7 @@ from analyzers import training_accounts
 from analyzers.base import Facts, Option, fact
 from analyzers.calendar import Interruption, calendar
 from analyzers.device_time import device_traces, devices
+from analyzers.executed import executed
 from analyzers.history import history
 from analyzers.peak import hardware
 from analyzers.waits import waits
@@ -68,7 +70,8 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> LedgerResu
     if days is None and not found:
         book = training_accounts.from_step_lines(past, machine)
     else:
-        book = training_accounts.from_time(past, days, machine, device_traces(tables, waits(tables)))
+        traces = device_traces(tables, waits(tables))
+        book = training_accounts.from_time(past, days, machine, _extra(tables), traces)
     price = options.get("usd_per_chip_hour")
     price = fact(facts, "usd_per_chip_hour") if price is None else price
     if price is not None and not (math.isfinite(price) and price >= 0):
@@ -81,3 +84,8 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> LedgerResu
         profiled_share=book.profiled_share,
         notes=(*machine.notes, *book.notes),
     )
+
+
+def _extra(tables: Tables) -> training_accounts.Extra:
+    """What the run's own programs do beyond the model's FLOPs."""
+    return training_accounts.Extra(recomputed=executed(tables).recomputed_share)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from analyzers.base import Facts, fact
-from catalog.chips import Chip, chip
-from errors import QuestionError
+from analyzers.subject import chip_of
+from catalog.chips import Chip
 from runs.tables import Tables, frame
 
 PRECISIONS = {
@@ -27,7 +27,7 @@ class Hardware:
 def hardware(tables: Tables, facts: Facts, devices: int) -> Hardware:
     """From what people declared, else the profile, else the catalogue; `devices` is how many the profile saw."""
     notes: list[str] = []
-    known = _catalogued(fact(facts, "chip"))
+    known = chip_of(facts)
     per_chip = int(fact(facts, "devices_per_chip") or (known and known.value("jax_devices_per_chip")) or 1)
     seen = -(-devices // per_chip)
     chips = int(fact(facts, "chips") or 0)
@@ -39,13 +39,6 @@ def hardware(tables: Tables, facts: Facts, devices: int) -> Hardware:
         notes.append(f"{chips} chips were stated, but the profile shows {seen}: counted as {seen}.")
         chips = seen
     return Hardware(chips, per_chip, *_peak(tables, facts, known, per_chip), tuple(notes))
-
-
-def _catalogued(name: object) -> Chip | None:
-    try:
-        return chip(str(name)) if name else None
-    except QuestionError:
-        return None  # a chip of the user's own naming: only declared numbers hold for it
 
 
 def _peak(tables: Tables, facts: Facts, known: Chip | None, per_chip: int) -> tuple[float | None, str]:

@@ -30,6 +30,19 @@ class Book:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Extra:
+    """What programs execute beyond the model's own FLOPs, as multiples of the FLOPs that a profile saw executed.
+
+    `recomputed`: rematerialised operations, a part of those FLOPs. `padding`: what the matrix unit does besides for
+    the zeros of its tiles, `padding_low` where it may swap operands as it likes.
+    """
+
+    recomputed: float = 0.0
+    padding: float = 0.0
+    padding_low: float = 0.0
+
+
 @dataclass
 class Uses:
     """Chip-seconds of kept steps by use, summed over devices; filled device by device."""
@@ -42,6 +55,8 @@ class Uses:
     wait: float = 0.0
     useful: float = 0.0
     useful_unseen: float = 0.0
+    recomputed: float = 0.0
+    padding: float = 0.0
     below: float = 0.0
     unsplit: float = 0.0
     capped: float = 0.0
@@ -76,7 +91,9 @@ def from_step_lines(past: History, machine: Hardware) -> Book:
     return Book(held, known or None, None, None, 0.0 if kept.any() else None, tuple(notes))
 
 
-def from_time(past: History, days: Calendar | None, machine: Hardware, traces: Iterable[DeviceTrace]) -> Book:
+def from_time(
+    past: History, days: Calendar | None, machine: Hardware, extra: Extra, traces: Iterable[DeviceTrace]
+) -> Book:  # fmt: skip
     """Accounts from the calendar, from device traces, or from both."""
     uses, blamed = Uses(), dict[str, float]()
     weight = 1 / machine.devices_per_chip
@@ -86,7 +103,7 @@ def from_time(past: History, days: Calendar | None, machine: Hardware, traces: I
     for trace in traces:
         shift = _clock_shift(trace, past) if days else 0
         kept, outside = (days.painting.spans(CODE["kept"]), 0) if days else _profiled_steps(trace)
-        flops_known += _enter_device(trace, kept, days, past, machine, shift, uses, blamed)
+        flops_known += _enter_device(trace, kept, days, past, machine, extra, shift, uses, blamed)
         counted += weight
         kept_s += length(kept) / 1e9 * weight
         seen_s += float(overlap_with(_shifted(trace.windows, shift), kept).sum()) / 1e9 * weight
@@ -124,13 +141,17 @@ def from_time(past: History, days: Calendar | None, machine: Hardware, traces: I
     if uses.unsplit > 0 and not machine.peak_flops_per_s:
         notes.append(_no_peak())
     held = parent("held", [_productive(uses, blamed, machine, past.origin), *parts], "chips x time held")
+    if uses.padding > 0:
+        low = uses.padding * extra.padding_low / extra.padding
+        notes.append(f"Padding is modelled: {low:.3g} to {uses.padding:.3g} chip-seconds, the upper end entered. "
+                     "Nobody has measured on silicon how far a matrix unit can avoid it.")  # fmt: skip
     share = seen_s / kept_s if kept_s else None
     return Book(held, flops_known or None, start, end, share, tuple(notes))
 
 
 def _enter_device(
-    trace: DeviceTrace, kept: Spans, days: Calendar | None, past: History, machine: Hardware, shift: int, uses: Uses,
-    blamed: dict[str, float],
+    trace: DeviceTrace, kept: Spans, days: Calendar | None, past: History, machine: Hardware, extra: Extra, shift: int,
+    uses: Uses, blamed: dict[str, float],
 ) -> float:  # fmt: skip
     """Enter one device's kept time by use; returns the useful FLOPs known for it."""
     weight = 1 / machine.devices_per_chip
@@ -162,15 +183,17 @@ def _enter_device(
     for k, host in enumerate(hosts):
         blamed[host] = blamed.get(host, 0.0) + seconds[BLAMED + k]
     busy, unseen = painting.spans(COMPUTING), painting.spans(UNSEEN)
-    return _enter_compute(trace, busy, unseen, kept, past, machine, shift, uses)
+    return _enter_compute(trace, busy, unseen, kept, past, machine, extra, shift, uses)
 
 
 def _enter_compute(
-    trace: DeviceTrace, busy: Spans, unseen: Spans, kept: Spans, past: History, machine: Hardware, shift: int,
-    uses: Uses,
+    trace: DeviceTrace, busy: Spans, unseen: Spans, kept: Spans, past: History, machine: Hardware, extra: Extra,
+    shift: int, uses: Uses,
 ) -> float:  # fmt: skip
-    """Split computing time by model FLOPs; returns the device's useful FLOPs."""
+    """Split computing time by model FLOPs, recomputation and padding; returns the device's useful FLOPs."""
     peak, weight = machine.peak_flops_per_s, 1 / machine.devices_per_chip
+    at = trace.flops_at - shift
+    executed = float(trace.flops[overlap_with(kept, Spans(at, at + 1)) > 0].sum())
     busy_s, unseen_s = length(busy) / 1e9, length(unseen) / 1e9
     steps, flops = _step_flops(past, weight)
     if len(flops):
@@ -178,10 +201,8 @@ def _enter_compute(
         dark = overlap_with(unseen, steps) / whole
         busy_known = float(overlap_with(busy, steps).sum()) / 1e9
         flops_seen, flops_dark = float((flops * (1 - dark)).sum()), float((flops * dark).sum())
-    else:
-        at = trace.flops_at - shift
-        inside = overlap_with(kept, Spans(at, at + 1)) > 0
-        flops_seen, flops_dark, busy_known = float(trace.flops[inside].sum()), 0.0, busy_s
+    else:  # nobody says what the model needs: what was executed, less what was executed again
+        flops_seen, flops_dark, busy_known = executed * (1 - extra.recomputed), 0.0, busy_s
     if not peak or not flops_seen + flops_dark:
         uses.unsplit += busy_s * weight
         uses.unseen += unseen_s * weight
@@ -189,8 +210,12 @@ def _enter_compute(
     needed, needed_dark = flops_seen / (peak * weight), flops_dark / (peak * weight)
     useful, useful_dark = min(needed, busy_known), min(needed_dark, unseen_s)
     uses.capped += (needed - useful + needed_dark - useful_dark) * weight
+    again = min(executed * extra.recomputed / (peak * weight), busy_known - useful)
+    padding = min(executed * extra.padding / (peak * weight), busy_known - useful - again)
     uses.useful += useful * weight
-    uses.below += (busy_known - useful) * weight
+    uses.recomputed += again * weight
+    uses.padding += padding * weight
+    uses.below += (busy_known - useful - again - padding) * weight
     uses.unsplit += (busy_s - busy_known) * weight
     uses.useful_unseen += useful_dark * weight
     uses.unseen += (unseen_s - useful_dark) * weight
@@ -290,7 +315,9 @@ def _productive(uses: Uses, blamed: Mapping[str, float], machine: Hardware, orig
         ])]  # fmt: skip
     return parent("productive", [
         leaf("useful_maths", uses.useful + uses.useful_unseen, "derived", flops),
-        leaf("below_roofline", uses.below, "derived", "time computing less useful maths"),
+        leaf("recomputation", uses.recomputed, "derived", "rematerialised FLOPs of the programs / peak"),
+        leaf("padding", uses.padding, "modelled", "matrix products rounded up to the matrix unit's tiles / peak"),
+        leaf("below_roofline", uses.below, "derived", "time computing less useful maths, recomputation and padding"),
         leaf("exposed_communication", uses.exposed, "measured", "collectives not covered by computing"),
         waiting,
         *inputs,

@@ -32,8 +32,8 @@ ACCOUNTS: dict[str, AccountKind] = {
     ),
     "below_roofline": AccountKind(
         "Below roofline",
-        "Time in which the device computed, less useful maths at peak: what slow, memory-bound or small operations "
-        "cost, and padding and recomputation where they are not told apart.",
+        "Time in which the device computed, less useful maths, recomputation and padding at peak: what slow, "
+        "memory-bound or small operations cost, and FLOPs that the model's own count leaves out.",
     ),
     "exposed_communication": AccountKind(
         "Exposed communication",

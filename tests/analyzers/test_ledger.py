@@ -50,6 +50,29 @@ def test_every_use_of_a_step_is_found_in_its_amount():
     assert result.profiled_share == pytest.approx(1)
 
 
+def test_recomputation_is_told_apart_from_slow_computing():
+    world = World(steps=20, executed_flops=4e12, remat_share=0.25)
+    book = ask(world.tables()).ledger
+    assert book.amount("useful_maths") == pytest.approx(4 * 20 * 0.030)  # the job says 3 TFLOP a step; 100 TFLOP/s
+    assert book.amount("recomputation") == pytest.approx(4 * 20 * 0.010)
+    assert book.amount("below_roofline") == pytest.approx(4 * 20 * 0.020)
+    closes(book.account)
+
+
+def test_without_a_word_on_model_flops_those_executed_once_are_taken():
+    world = World(steps=20, executed_flops=4e12, remat_share=0.25)
+    book = ask(world.tables(goodput=False)).ledger
+    assert book.amount("useful_maths") == pytest.approx(4 * 20 * 0.030)
+    assert book.amount("recomputation") == pytest.approx(4 * 20 * 0.010)
+
+
+def test_recomputation_beyond_the_time_computed_is_cut_off():
+    book = ask(World(steps=20, executed_flops=40e12, remat_share=0.9).tables()).ledger
+    assert book.amount("recomputation") == pytest.approx(4 * 20 * 0.030)
+    assert book.amount("below_roofline") == 0
+    closes(book.account)
+
+
 @given(st.lists(st.integers(-3600 * S, 3600 * S), min_size=4, max_size=4))
 @settings(max_examples=15, deadline=None)
 def test_hosts_with_wrong_clocks_change_no_account(clocks):

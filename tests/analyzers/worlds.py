@@ -30,6 +30,9 @@ class World:
     stall_ms: dict[int, float] = field(default_factory=dict)
     profiled: tuple[int, ...] | None = None
     flops_per_step: float = 3e12
+    executed_flops: float | None = None  # of the one operation in a step, as its program has it
+    remat_share: float = 0.0
+    matmuls: dict | None = None  # columns of `matmuls`: what that program multiplies
     seed: int = 0
 
     def tables(self, goodput: bool = True, lines: dict | None = None) -> MemoryTables:
@@ -67,7 +70,8 @@ class World:
             "ops": {
                 "capture": list(profiled), "op_id": [0] * len(profiled), "host": [f"host {h}" for h in profiled],
                 "device": [0] * len(profiled), "role": ["compute"] * len(profiled),
-                "category": ["fusion"] * len(profiled),
+                "category": ["fusion"] * len(profiled), "program": [7] * len(profiled),
+                "count": [self.steps] * len(profiled), "flops": [self.executed_flops] * len(profiled),
             },
             "op_events": {
                 "capture": [e[0] for e in seen], "device": [0] * len(seen), "op_id": [e[1] for e in seen],
@@ -99,6 +103,18 @@ class World:
                 "end_ns": [f[2] + clock[f[0]] for f in fetches if f[0] in profiled],
             },
         }  # fmt: skip
+        if self.executed_flops:
+            flops = [self.executed_flops] * len(profiled)
+            tables["modules"] = {
+                "capture": list(profiled), "program": [7] * len(profiled), "flops": flops,
+                "remat_flops": [f * self.remat_share for f in flops],
+            }  # fmt: skip
+        if self.matmuls:
+            rows = len(self.matmuls["m"])
+            tables["matmuls"] = {
+                "capture": [h for h in profiled for _ in range(rows)], "program": [7] * rows * len(profiled),
+                **{name: [*values] * len(profiled) for name, values in self.matmuls.items()},
+            }  # fmt: skip
         if lines:
             _append(tables["steps"], lines)
         if goodput:
