@@ -39,6 +39,11 @@ ACCOUNTS: dict[str, AccountKind] = {
         "Exposed communication",
         "Time in collectives that no computation on the same device covers, after the last rank had arrived.",
     ),
+    "exposed_copies": AccountKind(
+        "Exposed copies",
+        "Time in copies, within the device's memory or to and from the host, that neither computation nor a collective "
+        "on the same device covers.",
+    ),
     "straggler_wait": AccountKind(
         "Straggler wait",
         "Time in exposed collectives before the last rank arrived: this rank's duration less the shortest of its "

@@ -1,12 +1,13 @@
-"""The registry: what may change about a run (notes, tags, price), in SQLite beside the store.
+"""The registry: what may change about a run (notes, tags, price, where its inputs lie), in SQLite beside the store.
 
 Runs themselves are never changed; the registry can be lost and only these additions go with it.
 """
 
 import contextlib
+import hashlib
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +20,7 @@ create table if not exists notes (id integer primary key, run_id text not null, 
     text text not null);
 create table if not exists prices (run_id text primary key, usd_per_chip_hour real not null,
     written_ns integer not null) without rowid;
+create table if not exists files (sha256 text primary key, path text not null, bytes integer not null) without rowid;
 create index if not exists notes_by_run on notes (run_id);
 """
 MAX_TEXT = 10_000  # characters of a note or a tag value: a remark, not a file
@@ -98,6 +100,31 @@ class Registry:
             if not 0 <= usd_per_chip_hour < 1e6:
                 raise InputError(f"{usd_per_chip_hour} is no price of a chip-hour", expected="dollars, 0 to 1,000,000")
             db.execute("insert or replace into prices values (?, ?, ?)", (run_id, usd_per_chip_hour, time.time_ns()))
+
+
+    def remember_files(self, files: Iterable[tuple[str, Path, int]]) -> None:
+        """Note where input files lie: (SHA-256 in hex, path, bytes) of each. The newest place of a content counts."""
+        with self._connect() as db:
+            db.executemany("insert or replace into files values (?, ?, ?)", [(h, str(p), n) for h, p, n in files])
+
+    def find_file(self, digest: str) -> Path | None:
+        """Where a file of this content lies, if it is still there unchanged: its size and its hash are compared."""
+        with self._connect() as db:
+            row = db.execute("select path, bytes from files where sha256 = ?", (digest,)).fetchone()
+        if row is None:
+            return None
+        path = Path(row[0])
+        try:
+            same = path.stat().st_size == row[1] and sha256(path) == digest
+        except OSError:
+            return None
+        return path if same else None
+
+
+def sha256(path: Path) -> str:
+    """The hash of a file's content, in hex. Raises OSError where it cannot be read."""
+    with path.open("rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()
 
 
 def _short(text: str, what: str) -> str:

@@ -80,8 +80,8 @@ TABLES: tuple[TableSchema, ...] = (
         Column("host", TEXT, "host or process; null for the job as a whole"),
         Column("start_ns", INT, "start of the step, ns since the epoch"),
         Column("dur_ns", INT, "duration in ns; null where only the start was recorded"),
-        Column("tokens_per_s_per_chip", REAL, "tokens per second and chip, as the job printed it"),
-        Column("model_flops_per_chip", REAL, "model FLOPs of the step per chip, by the job's own convention"),
+        Column("tokens_per_s_per_chip", REAL, "tokens per second and chip as printed (MaxText: of a device)"),
+        Column("model_flops_per_chip", REAL, "model FLOPs of the step by the job's own count, as the rate"),
         Column("loss", REAL, "training loss"),
         Column("capture", ID, "the profile capture it was seen in, if any"),
         Column("order", INT, "position in its input, from 0: the order in which the job wrote it"),
@@ -213,6 +213,8 @@ TABLES: tuple[TableSchema, ...] = (
         Column("bytes", INT, "logical bytes"),
         Column("padded_bytes", INT, "bytes with layout padding"),
         Column("name", TEXT, "buffer or allocator"),
+        Column("category", TEXT, "what a buffer is for, see BUFFER_CATEGORIES"),
+        Column("copies", INT, "devices that hold the same piece of it, this one included; null where not told"),
         Column("program", INT, "program number of the module that holds the buffer"),
         Column("shape", TEXT, "shape with layout"),
         Column("op", TEXT, "operation that makes it"),
@@ -290,6 +292,17 @@ MEMORY_KINDS: dict[str, str] = {
     "peak": "the most that a program needs at once, on one device",
     "peak_buffer": "one buffer that is alive when a program needs most",
     "argument": "one input of a program",
+    "bytes_reserved": "a sample over time of what a device keeps back for the compiled program itself",
+    "bytes_available": "a sample over time of what an allocator still can hand out",
+    "peak_bytes_in_use": "a sample over time of the most that an allocator had handed out so far",
+}
+
+BUFFER_CATEGORIES: dict[str, str] = {
+    "argument": "an input of the program: parameters, optimiser state, batch",
+    "output": "a result that does not reuse the memory of an input",
+    "constant": "a constant of the program",
+    "temporary": "a value between operations: saved activations, gradients, copies",
+    "fragmentation": "room between temporaries that the compiler's packing leaves unused at the peak",
 }
 
 OP_CATEGORIES: tuple[str, ...] = (

@@ -24,6 +24,7 @@ _FREE = {
 }  # fmt: skip
 CALLERS = {"fusion", "call", "async-start"}  # what they call runs once, as part of them
 _MATMUL_TARGET = re.compile(r"gemm|matmul|dot", re.IGNORECASE)
+_CYCLES = re.compile(rb'"estimated_cycles":\s*"?(\d{1,18})\b')
 _CONV_TARGET = re.compile(r"__cudnn\$conv|onednn\$convolution", re.IGNORECASE)
 
 
@@ -46,6 +47,16 @@ def config_of(instruction: Any) -> dict:
     except (ValueError, RecursionError):
         return {}
     return config if isinstance(config, dict) else {}
+
+
+def cycles_of(instruction: Any) -> float | None:
+    """Clock cycles of one execution as a TPU's compiler estimates them; None where it does not.
+
+    It writes them beside the window by which an instruction walks its operands. A number here is the compiler's own
+    weighing of schedules: no measurement, and silent on waiting for memory and for other chips.
+    """
+    found = _CYCLES.search(instruction.backend_config)
+    return (float(found[1]) or None) if found else None
 
 
 def flops_of(instruction: Any, operands: list[Any], applied: list[float]) -> float:

@@ -13,15 +13,24 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from collectors.hlo.cost import CALLERS, Product, bytes_of, config_of, flops_of, product_of
-from collectors.hlo.names import category_of, collective_of
-from collectors.hlo.shapes import HLO, Collective, dtype, linked, replica_groups, shape_text, size_bytes
+from collectors.hlo.buffers import DeviceMemory, device_memory
+from collectors.hlo.collectives import Collectives, ProgramCollective, program_collective
+from collectors.hlo.cost import CALLERS, Product, bytes_of, config_of, cycles_of, flops_of, product_of
+from collectors.hlo.layouts import padded_bytes
+from collectors.hlo.names import category_of
+from collectors.hlo.shapes import HLO, Collective, dtype, shape_text, size_bytes
+from collectors.hlo.shardings import copies_of
 from errors import InputError
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One instruction as a trace may name it. `flops`, `bytes`: of one execution; None if it only contains others."""
+    """One instruction as a trace may name it.
+
+    `flops`, `bytes`: of one execution; None if it only contains others. `cycles`: clock cycles of one execution as
+    the compiler estimates them, where it does. `count`: executions in one run of the module; 0 inside an
+    asynchronous operation, which stands for what it wraps.
+    """
 
     name: str
     opcode: str
@@ -31,6 +40,23 @@ class Operation:
     shape: str
     source: str | None
     collective: Collective | None
+    cycles: float | None = None
+    count: int = 0
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An input of a module on one device: `bytes` logical, `padded_bytes` as its layout says.
+
+    `copies`: devices that hold the same piece of it, this one included; None where the program does not tell.
+    """
+
+    name: str
+    bytes: int
+    padded_bytes: int
+    shape: str
+    op: str
+    copies: int | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +84,9 @@ class Module:
     devices: int = 0  # devices in the replica groups of its collectives, 0 where there are none
     operations: dict[str, Operation] = field(default_factory=dict)
     matmuls: list[Matmul] = field(default_factory=list)
+    collectives: list[ProgramCollective] = field(default_factory=list)
+    arguments: list[Argument] = field(default_factory=list)
+    memory: DeviceMemory | None = None  # where the compiler's buffer assignment came with the module
     unknown_loops: list[str] = field(default_factory=list)  # loops whose trip count is unknown, counted once
 
 
@@ -80,10 +109,28 @@ def analyse(data: bytes) -> Module:
     return module
 
 
+def as_hlo_proto(data: bytes) -> bytes:
+    """A serialised HloProto of what may be one, or the HloModuleProto that it would hold."""
+    try:
+        if HLO["HloProto"].FromString(data).hlo_module.computations:
+            return data
+    except DecodeError:
+        pass
+    size, length = len(data), bytearray()
+    while size > 127:
+        length.append(size & 127 | 128)
+        size >>= 7
+    return b"\x0a" + bytes([*length, size]) + data
+
+
 def _analyse(data: bytes) -> Module:
     try:
-        module = HLO["HloProto"].FromString(data).hlo_module
-        return _Analysis(module).run()
+        proto = HLO["HloProto"].FromString(data)
+        analysis = _Analysis(proto.hlo_module)
+        result = analysis.run()
+        copies = {a.op: a.copies for a in result.arguments}
+        result.memory = device_memory(proto, analysis.describe, copies)
+        return result
     except (DecodeError, RecursionError, OverflowError) as error:
         raise InputError(f"not an HloProto: {error}", expected="the bytes of stat `Hlo Proto`") from error
 
@@ -102,6 +149,7 @@ class _Analysis:
         self._inside: dict[int, str] = {}  # computation -> "", matmul or convolution: what it contains
         self._trips: dict[int, int] = {}
         self._chosen: dict[int, int] = {}  # conditional -> the costliest branch
+        self._collectives = Collectives(self.computations, self.by_id)
         self.result = Module(_text(module.name))
 
     def run(self) -> Module:
@@ -116,24 +164,58 @@ class _Analysis:
         if entry in self.computations:
             result.flops, result.remat_flops, result.bytes = self.cost(entry)
         result.instructions = sum(len(c.instructions) for c in self.module.computations)
+        runs = self.runs(entry)
+        wrapped = self.reached_from(b"async-start")
         for comp in self.module.computations:
             if comp.id not in fused:
-                for instruction in comp.instructions:
-                    operation = self.operation(instruction)
-                    result.operations[operation.name] = operation
-                    if operation.collective and operation.collective.groups:
-                        result.devices = max(result.devices, len(set(chain(*operation.collective.groups))))
-        runs = {entry: 1}
-        for comp_id in reversed(self._order):
-            for instruction in self.computations[comp_id].instructions:
-                for callee, times in self.calls(instruction):
-                    runs[callee] = runs.get(callee, 0) + runs.get(comp_id, 0) * times
+                self.enter(comp, 0 if comp.id in wrapped else runs.get(comp.id, 0))
         for comp_id, count in runs.items():
             for instruction in self.computations[comp_id].instructions if comp_id in self.computations else ():
                 product = self.product(instruction)
                 if product and count:
                     result.matmuls.append(self.matmul(instruction, product, count))
+        if entry in self.computations:
+            parameters = [i for i in self.computations[entry].instructions if i.opcode == b"parameter"]
+            copies = copies_of(parameters)
+            parameters.sort(key=lambda i: i.parameter_number)
+            result.arguments = [self.argument(i, copies.get(i.id)) for i in parameters]
         return result
+
+    def runs(self, entry: int) -> dict[int, int]:
+        """How often one run of the module executes each computation."""
+        runs = {entry: 1}
+        for comp_id in reversed(self._order):
+            for instruction in self.computations[comp_id].instructions:
+                for callee, times in self.calls(instruction):
+                    runs[callee] = runs.get(callee, 0) + runs.get(comp_id, 0) * times
+        return runs
+
+    def reached_from(self, opcode: bytes) -> set[int]:
+        """Computations that instructions of an opcode call, and those called from there."""
+        found: set[int] = set()
+        waiting = [
+            c for comp in self.module.computations for i in comp.instructions if i.opcode == opcode
+            for c in i.called_computation_ids
+        ]  # fmt: skip
+        while waiting:
+            comp_id = waiting.pop()
+            if comp_id in self.computations and comp_id not in found:
+                found.add(comp_id)
+                waiting += [c for i in self.computations[comp_id].instructions for c in i.called_computation_ids]
+        return found
+
+    def enter(self, comp: Any, count: int) -> None:
+        """The instructions of a computation outside fusions, executed so often."""
+        result = self.result
+        for instruction in comp.instructions:
+            operation = self.operation(instruction, count)
+            result.operations[operation.name] = operation
+            if operation.collective and operation.collective.groups:
+                result.devices = max(result.devices, len(set(chain(*operation.collective.groups))))
+            if count and (operation.collective or instruction.opcode == b"send"):
+                found = program_collective(self._collectives, instruction, count, self.source)
+                if found is not None:
+                    result.collectives.append(found)
 
     def flops(self, instruction: Any) -> float:
         applied = []
@@ -142,6 +224,8 @@ class _Analysis:
         return flops_of(instruction, self.operands(instruction), applied)
 
     def bytes(self, instruction: Any) -> float:
+        if instruction.opcode == b"async-start":  # it moves what the wrapped operation moves
+            return sum(self.cost(c)[2] for c in instruction.called_computation_ids if c in self.computations)
         called = instruction.called_computation_ids if instruction.opcode == b"fusion" else ()
         fused = self.computations.get(called[0]) if called else None
         return bytes_of(instruction, self.operands(instruction), fused)
@@ -259,28 +343,17 @@ class _Analysis:
                     return f"{_text(index.file_names[location.file_name_id - 1])}:{location.line}"
         return None
 
-    def collective(self, instruction: Any) -> Collective | None:
-        found = collective_of(_text(instruction.opcode))
-        wrapped = instruction
-        if found is None and instruction.opcode == b"async-start":
-            for comp_id in instruction.called_computation_ids:
-                for inner in self.computations[comp_id].instructions if comp_id in self.computations else ():
-                    if found := collective_of(_text(inner.opcode)):
-                        found, wrapped = (found[0], "start"), inner
-        if found is None:
-            return None
-        operands = self.operands(wrapped)
-        if found[1] == "done":
-            return Collective(found[0], "done", 0.0, None, None)
-        groups = replica_groups(wrapped)
-        if found[0] == "permute":
-            groups = linked((p.source, p.target) for p in wrapped.source_target_pairs)
-        return Collective(
-            found[0], found[1], float(sum(size_bytes(o.shape) for o in operands)),
-            dtype(operands[0].shape) if operands else None, groups,
-        )  # fmt: skip
+    def describe(self, instruction: Any) -> tuple[str, str | None]:
+        """What the framework calls the value that an instruction makes, and its source line."""
+        return _text(instruction.metadata.op_name or instruction.name), self.source(instruction)
 
-    def operation(self, instruction: Any) -> Operation:
+    def argument(self, instruction: Any, copies: int | None) -> Argument:
+        shape = instruction.shape
+        name = self.describe(instruction)[0]
+        op = _text(instruction.name)
+        return Argument(name, size_bytes(shape), padded_bytes(shape), shape_text(shape), op, copies)
+
+    def operation(self, instruction: Any, count: int) -> Operation:
         opcode = _text(instruction.opcode)
         flops, moved = self.flops(instruction), self.bytes(instruction)
         product = self.product(instruction)
@@ -290,14 +363,23 @@ class _Analysis:
                 if callee in self.computations:
                     flops += self.cost(callee)[0]
                     contraction = contraction or self._inside.get(callee, "")
+            opcode = self.wrapped(instruction) if opcode == "async-start" else opcode
         container = opcode in ("while", "conditional", "call")
-        collective = self.collective(instruction)
+        collective = self._collectives.of(instruction)
         return Operation(
-            _text(instruction.name), opcode,
+            _text(instruction.name), _text(instruction.opcode),
             "collective" if collective else category_of(opcode, contraction),
             None if container else flops, None if container else moved,
-            shape_text(instruction.shape), self.source(instruction), collective,
+            shape_text(instruction.shape), self.source(instruction), collective, cycles_of(instruction), count,
         )  # fmt: skip
+
+    def wrapped(self, start: Any) -> str:
+        """The opcode of what an `async-start` starts; its own where that is not known."""
+        for comp_id in start.called_computation_ids:
+            root = self.by_id.get(self.computations[comp_id].root_id) if comp_id in self.computations else None
+            if root is not None and root.opcode not in (b"call", b"async-start"):
+                return _text(root.opcode)
+        return _text(start.opcode)
 
     def matmul(self, instruction: Any, product: Product, count: int) -> Matmul:
         left, right = (o.shape for o in self.operands(instruction)[:2])

@@ -55,7 +55,7 @@ def category_of(opcode: str, contraction: str = "") -> str:
         return base
     if "custom-call" in word or "custom call" in word:
         return "custom-call"
-    if base in _CONTROL:
+    if base in _CONTROL or word in _CONTROL:
         return "control"
     if base in _MOVEMENT:
         return "data-movement"

@@ -12,7 +12,7 @@ from collectors.protobuf import message_types
 HLO = message_types(
     "chipledger.hlo",
     """
-    HloProto: Module hlo_module=1
+    HloProto: Module hlo_module=1, BufferAssignment buffer_assignment=3
     Module: bytes name=1, Computation* computations=3, int64 entry_computation_id=6, int64 id=5, \
             StackFrameIndex stack_frame_index=17, DeviceAssignment device_assignment=15
     Computation: bytes name=1, Instruction* instructions=2, int64 id=5, int64 root_id=6
@@ -25,9 +25,14 @@ HLO = message_types(
             int64 id=35, int64* operand_ids=36, int64* called_computation_ids=38, bytes backend_config=43, \
             ReplicaGroup* replica_groups=49, SourceTarget* source_target_pairs=52, \
             DeviceList collective_device_list=87, Iota iota_collective_device_list=92, \
-            MeshAxes mesh_axes_replica_group_list=93
+            MeshAxes mesh_axes_replica_group_list=93, Attributes frontend_attributes=68, \
+            Sharding? sharding=40
+    Sharding: enum type=1, int64* dimensions=3, bool replicate_on_last_tile_dim=6, enum* last_tile_dims=8
+    Attributes: Attribute* map=1
+    Attribute: bytes key=1, bytes value=2
     Shape: enum element_type=2, int64* dimensions=3, Shape* tuple_shapes=4, Layout layout=5
-    Layout: int64* minor_to_major=1, Tile* tiles=6, int64 element_size_in_bits=7, int64 memory_space=8
+    Layout: int64* minor_to_major=1, Tile* tiles=6, int64 element_size_in_bits=7, int64 memory_space=8, \
+            int64 tail_padding_alignment_in_elements=16
     Tile: int64* dimensions=1
     OpMetadata: bytes op_type=1, bytes op_name=2, bytes source_file=3, int32 source_line=4, int32 stack_frame_id=15
     Literal: int32* s32s=4, int64* s64s=5, uint64* u64s=7
@@ -55,6 +60,15 @@ HLO = message_types(
     StackFrame: int32 file_location_id=1, int32 parent_frame_id=2
     DeviceAssignment: int32 replica_count=1, int32 computation_count=2, ComputationDevice* computation_devices=3
     ComputationDevice: int64* replica_device_ids=1
+    BufferAssignment: LogicalBuffer* logical_buffers=1, Allocation* buffer_allocations=3, \
+            HeapTrace* heap_simulator_traces=4
+    LogicalBuffer: int64 id=1, int64 size=2, Location defined_at=3, int64 color=4
+    Location: bytes instruction_name=2, int64* shape_index=3, int64 instruction_id=4
+    Allocation: int64 index=1, int64 size=2, bool is_thread_local=3, bool is_entry_computation_parameter=5, \
+            bool maybe_live_out=7, int64 color=8, Assigned* assigned=9, bool is_constant=12
+    Assigned: int64 logical_buffer_id=1, int64 offset=2, int64 size=3
+    HeapTrace: HeapEvent* events=1, int64 buffer_allocation_index=3
+    HeapEvent: enum kind=1, int64 buffer_id=2, int64 share_with_canonical_id=5
     """.replace("\\\n", " "),
 )
 
@@ -67,7 +81,7 @@ _TYPES: dict[int, tuple[str, int]] = {
     27: ("u2", 1), 28: ("f8e4m3", 1), 29: ("f8e3m4", 1), 30: ("s1", 1), 31: ("u1", 1), 32: ("f4e2m1fn", 1),
     33: ("f8e8m0fnu", 1), 35: ("f6e3m2fn", 1), 36: ("f6e2m3fn", 1),
 }  # fmt: skip
-_TUPLE = 13
+TUPLE = 13
 MAX_GROUP_DEVICES = 1 << 20  # more devices than that in a replica group is damage, not a machine
 _MAX_WINDOW = 1 << 16
 
@@ -92,30 +106,33 @@ def type_bytes(name: str) -> int:
 
 def elements(shape: Any) -> int:
     """Elements of an array shape; of all leaves of a tuple shape."""
-    if shape.element_type == _TUPLE:
+    if shape.element_type == TUPLE:
         return sum(elements(s) for s in shape.tuple_shapes)
     return prod(shape.dimensions)
 
 
 def dtype(shape: Any) -> str | None:
     """Element type as HLO text prints it; of the first leaf of a tuple."""
-    if shape.element_type == _TUPLE:
+    if shape.element_type == TUPLE:
         return dtype(shape.tuple_shapes[0]) if shape.tuple_shapes else None
     return _TYPES.get(shape.element_type, (None, 0))[0]
 
 
 def size_bytes(shape: Any) -> int:
     """Logical bytes of a shape (no layout padding), all leaves of a tuple included."""
-    if shape.element_type == _TUPLE:
+    if shape.element_type == TUPLE:
         return sum(size_bytes(s) for s in shape.tuple_shapes)
-    bits = shape.layout.element_size_in_bits
-    count = prod(shape.dimensions)
-    return -(-count * bits // 8) if bits else count * _TYPES.get(shape.element_type, ("", 0))[1]
+    return -(-prod(shape.dimensions) * element_bits(shape) // 8)
+
+
+def element_bits(shape: Any) -> int:
+    """Bits of one element of an array shape: as its layout says, else those of its type; 0 for an unknown type."""
+    return max(shape.layout.element_size_in_bits, 0) or 8 * _TYPES.get(shape.element_type, ("", 0))[1]
 
 
 def shape_text(shape: Any) -> str:
     """A shape with its layout as HLO text prints it, such as `bf16[8,128]{1,0:T(8,128)(2,1)S(1)}`."""
-    if shape.element_type == _TUPLE:
+    if shape.element_type == TUPLE:
         return "(" + ", ".join(shape_text(s) for s in shape.tuple_shapes) + ")"
     text = f"{_TYPES.get(shape.element_type, ('?', 0))[0]}[{','.join(map(str, shape.dimensions))}]"
     layout = shape.layout

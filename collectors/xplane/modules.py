@@ -7,7 +7,8 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 
 from collectors.base import Blob, Item, Lost, Rows
-from collectors.hlo.module import Module, analyse
+from collectors.hlo.module import analyse
+from collectors.hlo.rows import program_rows
 from collectors.xplane.arrays import batch
 from collectors.xplane.ops import INT64, Programs, signed
 from collectors.xplane.planes import STAT_NAME, XPLANE, PlaneIndex, text
@@ -73,16 +74,5 @@ def _module(
             f"the trip count of {len(module.unknown_loops)} loops of module {name}",
             f"the compiler noted none, so they count once: {', '.join(module.unknown_loops[:5])}", offset,
         )  # fmt: skip
-    if module and module.matmuls:
-        yield Rows("matmuls", _matmuls(capture, program, name, module))
-
-
-def _matmuls(capture: int, program: int | None, name: str, module: Module) -> pa.RecordBatch:
-    def fits(m) -> bool:
-        return max(m.product.m, m.product.k, m.product.n, m.product.batch, m.count) < INT64
-
-    rows = [m for m in module.matmuls if fits(m)]
-    columns = {"capture": [capture] * len(rows), "program": [program] * len(rows), "module": [name] * len(rows)}
-    columns |= {c: [getattr(m.product, c) for m in rows] for c in ("m", "k", "n", "batch")}
-    columns |= {c: [getattr(m, c) for m in rows] for c in ("op", "count", "dtype", "layout", "remat", "source")}
-    return batch("matmuls", columns)
+    if module:
+        yield from program_rows(capture, program, name, module)

@@ -158,4 +158,5 @@ def test_tpu_programs(path):
             kept = module.operations[line.split(" = ")[0].lstrip("%")].collective
             assert (said.kind, said.part, said.groups) == (kept.kind, kept.part, kept.groups)
             found += 1
-    assert found == sum(o.collective is not None for o in module.operations.values()) > 0
+    wrapping = ("async-start", "async-done")  # printed as `call-start`: see test_tpu_collectives
+    assert found == sum(o.collective is not None and o.opcode not in wrapping for o in module.operations.values()) > 0
