@@ -10,21 +10,27 @@ KEPT = ("productive", "useful_maths")  # what moved the model: drawn first, and 
 
 
 def path_text(path: tuple[str, ...]) -> str:
-    """`("held", "badput", "wasted_progress")` as the permalink writes it: `badput.wasted_progress`."""
-    return SEPARATOR.join(path[1:])
+    """`("held", "badput", "wasted_progress")` as the permalink writes it: `badput.wasted_progress`.
+
+    A separator inside a name, as a custom event may have, gets a backslash, so that no two paths read alike.
+    """
+    return SEPARATOR.join(_escaped(name) for name in path[1:])
+
+
+def _escaped(name: str) -> str:
+    return name.replace("\\", "\\\\").replace(SEPARATOR, "\\" + SEPARATOR)
 
 
 def opened(root: Account, text: str) -> list[Account]:
     """The accounts from the root down to the one at `text`, as far as they exist in this ledger."""
     chain = [root]
     while text:
-        # a custom account may itself hold the separator: the longest child name that fits is the one meant
-        fitting = [c for c in chain[-1].children if text == c.name or text.startswith(c.name + SEPARATOR)]
-        if not fitting:
+        named = ((c, _escaped(c.name)) for c in chain[-1].children)
+        child, name = next(((c, n) for c, n in named if f"{text}.".startswith(n + SEPARATOR)), (None, ""))
+        if child is None:
             break
-        child = max(fitting, key=lambda c: len(c.name))
         chain.append(child)
-        text = text[len(child.name) + 1 :]
+        text = text[len(name) + 1 :]
     return chain
 
 

@@ -19,7 +19,7 @@ from app.figures.waterfall import falls, waterfall
 from runs.ledger import Account, Ledger
 from tests.app import ledgers
 
-names = st.text("abc.<&", min_size=1, max_size=4)
+names = st.text("abc.<&\\", min_size=1, max_size=4)
 
 
 @st.composite
@@ -34,9 +34,7 @@ def accounts(draw, depth=3):
 @given(accounts())
 def test_every_path_leads_back_to_its_account(root):
     for path, account in root.walk():
-        found = opened(root, path_text(path))[-1]
-        # a name may hold the separator, so two paths can read alike; what is found then reads the same
-        assert found is account or path_text(path) in [path_text(p) for p, a in root.walk() if a is found]
+        assert opened(root, path_text(path))[-1] is account
 
 
 @given(accounts())
@@ -84,7 +82,7 @@ def test_an_opened_account_fills_the_width_below_its_ancestors():
     assert [b.account.name for b in drawn[:3]] == ["held", "badput", "custom"]
     assert {b.width for b in drawn[:3]} == {90 * 3600.0}
     assert drawn[3].account.name == "<b>evil</b> & $5 v1.2"
-    assert opened(ledger.account, "badput.custom.<b>evil</b> & $5 v1.2")[-1] is drawn[3].account
+    assert opened(ledger.account, "badput.custom.<b>evil</b> & $5 v1\\.2")[-1] is drawn[3].account
     assert opened(ledger.account, "badput.nothing.here")[-1].name == "badput"
 
 
