@@ -12,15 +12,16 @@ from analyzers.waits import Waits
 from runs.tables import Tables, frame, int_column
 
 # an operation of these categories occupies the device without being work of its own
-NOT_COMPUTE = ("collective", "control", "infeed", "outfeed", "host", "annotation")
-COMPUTE, COLLECTIVE, INFEED = 1, 2, 3
+NOT_COMPUTE = ("collective", "copy", "control", "infeed", "outfeed", "host", "annotation")
+COMPUTE, COLLECTIVE, INFEED, COPY = 1, 2, 3, 4
 
 
 @dataclass(frozen=True)
 class DeviceTrace:
     """One device over all captures of its host, in ns since the epoch on the host's own clock.
 
-    `windows`: when it was profiled. `compute`, `collective`, `input` (infeed, or the host fetching data) may overlap.
+    `windows`: when it was profiled. `compute`, `collective`, `copy` (within the memory, or to and from the host) and
+    `input` (infeed, or the host fetching data) may overlap.
     `waits`: rows of `Waits` for this device. `steps`: this host's profiled steps (step, start_ns, dur_ns).
     `flops_at`, `flops`: start and FLOPs of each executed operation that has any.
     """
@@ -30,6 +31,7 @@ class DeviceTrace:
     windows: Spans
     compute: Spans
     collective: Spans
+    copy: Spans
     input: Spans
     waits: pd.DataFrame
     steps: pd.DataFrame
@@ -68,6 +70,7 @@ def device_traces(tables: Tables, waited: Waits) -> Iterator[DeviceTrace]:
             windows=union(_columns(mine, "start_ns", "stop_ns")),
             compute=union(joined([p[COMPUTE] for p in parts])),
             collective=union(joined([*(p[COLLECTIVE] for p in parts), _columns(rows, "start_ns", "end_ns")])),
+            copy=union(joined([p[COPY] for p in parts])),
             input=union(joined([*(p[INFEED] for p in parts), _columns(fed, "start_ns", "end_ns")])),
             waits=rows,
             steps=steps[steps["host"] == host].sort_values("start_ns")[["step", "start_ns", "dur_ns"]],
@@ -93,6 +96,7 @@ def _capture(tables: Tables, capture: int, start_ns: int, device: int) -> dict:
     at[ids[plain]] = COMPUTE
     at[ids[work & (category == "collective")]] = COLLECTIVE
     at[ids[work & (category == "infeed")]] = INFEED
+    at[ids[work & (category == "copy")]] = COPY
     flops_of[ids[plain]] = ops["flops"].fillna(0).to_numpy(dtype=float)[plain]
 
     events = tables.arrow("op_events", ["op_id", "start_ps", "dur_ps"],
@@ -101,6 +105,6 @@ def _capture(tables: Tables, capture: int, start_ns: int, device: int) -> dict:
     end_ps = start_ps + int_column(events, "dur_ps", 0)
     start, end = start_ns + start_ps // 1000, start_ns + end_ps // 1000
     kind, flops = at[op], flops_of[op]
-    out: dict = {k: union(spans(start[kind == k], end[kind == k])) for k in (COMPUTE, COLLECTIVE, INFEED)}
+    out: dict = {k: union(spans(start[kind == k], end[kind == k])) for k in (COMPUTE, COLLECTIVE, INFEED, COPY)}
     out["flops_at"], out["flops"] = start[flops > 0], flops[flops > 0]
     return out

@@ -1,40 +1,44 @@
-"""What the executed programs say of their FLOPs: how many a profile saw, and which part of them was done again."""
+"""What the programs of a run execute beyond the model's own FLOPs: recomputation, and padding of matrix products."""
 
 from dataclasses import dataclass
 
-import pandas as pd
-
-from analyzers.device_time import NOT_COMPUTE
+from analyzers.base import Facts
+from analyzers.program_matmuls import KEY, keyed, program_excess, program_runs
+from analyzers.subject import chip_of
 from runs.tables import Tables, frame
 
 
 @dataclass(frozen=True)
-class Executed:
-    """FLOPs of all operations that profiled devices executed, and the part spent on rematerialised operations.
+class Extra:
+    """As multiples of the FLOPs that the programs executed, each weighted by how often it ran.
 
-    `flops` = sum over operations of count x FLOPs of one execution; `recomputed` = the same, each program's
-    operations taken by that program's own share of rematerialised FLOPs. 0 where no program was kept.
+    `recomputed`: rematerialised operations, a part of those FLOPs. `padding`: what the matrix unit does besides, for
+    the zeros of its tiles; `padding_low` where it may swap operands as it likes.
     """
 
-    flops: float
-    recomputed: float
-
-    @property
-    def recomputed_share(self) -> float:
-        return self.recomputed / self.flops if self.flops else 0.0
+    recomputed: float = 0.0
+    padding: float = 0.0
+    padding_low: float = 0.0
 
 
-def executed(tables: Tables) -> Executed:
-    """Summed over all captures, hosts and devices."""
-    ops = frame(tables, "ops", ["capture", "program", "role", "category", "count", "flops"])
-    ops = ops[(ops["role"] == "compute") & (ops["flops"] > 0) & ~ops["category"].isin(NOT_COMPUTE)]
-    if not len(ops):
-        return Executed(0.0, 0.0)
-    each = ops["count"].astype(float) * ops["flops"].astype(float)
-    done = each.groupby([ops["capture"], ops["program"]]).sum()
-    programs = frame(tables, "modules", ["capture", "program", "flops", "remat_flops"])
-    programs = programs[(programs["flops"] > 0) & programs["program"].notna()]
-    share = (programs["remat_flops"].astype(float) / programs["flops"].astype(float)).fillna(0.0)
-    share = share.set_axis(pd.MultiIndex.from_frame(programs[["capture", "program"]]))
-    share = share[~share.index.duplicated()].reindex(done.index).fillna(0.0)
-    return Executed(float(each.sum()), float((done * share).sum()))
+def extra(tables: Tables, facts: Facts) -> Extra:
+    """0 where no program was kept; no padding where the chip's matrix unit is not known."""
+    chip = chip_of(facts)
+    side = chip.value("mxu_side") if chip else None
+    excess = program_excess(tables, int(side)) if side else None
+    return Extra(
+        recomputed=recomputed_share(tables) or 0.0,
+        padding=excess.padded_share if excess else 0.0,
+        padding_low=excess.padded_share_optimistic if excess else 0.0,
+    )
+
+
+def recomputed_share(tables: Tables) -> float | None:
+    """Part of the executed FLOPs in rematerialised operations, over all programs; None where no program was kept."""
+    runs, _ = program_runs(tables)
+    programs = keyed(frame(tables, "modules", [*KEY, "remat_flops"])).drop_duplicates(KEY)
+    rows = runs.merge(programs, on=KEY, how="left")
+    each = rows["runs"].fillna(0.0).astype(float)
+    done = float((rows["flops"].fillna(0.0).astype(float) * each).sum())
+    again = float((rows["remat_flops"].fillna(0.0).astype(float) * each).sum())
+    return again / done if done else None

@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts, fact
+from analyzers.subject import devices_per_chip
 from runs.tables import Tables, frame
 
+PER_DEVICE = ("maxtext", "maxtext_metrics")  # what they print is of a JAX device: half a chip on v2, v3 and 7x
 PLAUSIBLE_SHARE = 0.2  # a step faster than this share of the median was timed before the device had finished
 
 
@@ -43,7 +45,7 @@ COLUMNS = ["attempt", "step", "start_ns", "dur_ns", "tokens_per_s_per_chip", "mo
 
 def history(tables: Tables, facts: Facts) -> History:
     """The steps of the whole job. Pure; O(n log n) in the number of step rows."""
-    rows = frame(tables, "steps", [*COLUMNS, "host", "capture", "order", "source", "format"])
+    rows = step_rows(tables, facts, [*COLUMNS, "host", "capture", "order", "source"])
     seen = rows["capture"].notna()
     marks = rows[~seen & rows["dur_ns"].isna() & rows["start_ns"].notna()]
     lines = rows[~seen & rows["dur_ns"].notna()]
@@ -59,6 +61,18 @@ def history(tables: Tables, facts: Facts) -> History:
         return History(_judged(steps, facts), bool(steps["start_ns"].notna().all()), "step lines")
     steps = _from_profile(rows[seen])
     return History(_judged(steps, facts), True, "profile")
+
+
+def step_rows(tables: Tables, facts: Facts, columns: list[str]) -> pd.DataFrame:
+    """Rows of `steps`, rates and FLOPs of a chip: of those formats that print them for a device, times its devices."""
+    rows = frame(tables, "steps", [*columns, "format"])
+    devices = devices_per_chip(facts)
+    if devices > 1:
+        of_device = rows["format"].isin(PER_DEVICE)
+        for name in ("tokens_per_s_per_chip", "model_flops_per_chip"):
+            if name in rows:
+                rows[name] = rows[name].where(~of_device, rows[name] * devices)
+    return rows
 
 
 def job_starts(tables: Tables) -> np.ndarray:
@@ -173,6 +187,8 @@ def _judged(steps: pd.DataFrame, facts: Facts) -> pd.DataFrame:
     dur = steps["dur_ns"].to_numpy(dtype=np.float64, na_value=np.nan)
     flops = steps["model_flops_per_chip"].to_numpy(dtype=np.float64, na_value=np.nan)
     peak = fact(facts, "peak_flops_per_s")
+    if peak and facts["peak_flops_per_s"].basis == "measured":  # a trace states the peak of a device
+        peak *= devices_per_chip(facts)
     reason = np.full(len(steps), "", dtype=object)
     usual = dur[~steps["first"].to_numpy(dtype=bool) & np.isfinite(dur)]
     if len(usual) >= 3:

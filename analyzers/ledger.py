@@ -1,12 +1,12 @@
-"""The training ledger: every chip-second held, in exactly one account.
+"""The ledger: every chip-second held by a training job or a compiled step, in exactly one account.
 
 Time is painted, not added up: the calendar gives each instant of the job one heading, and inside kept steps each
 profiled device gives each instant one use (computing, exposed communication before and after the last rank came,
 waiting for input, idle). So the accounts close whatever the inputs overlap or contradict.
 
     held = productive + badput
-    productive = useful maths + recomputation + padding + below roofline + exposed communication + straggler wait
-                 + input wait + idle + unattributed
+    productive = useful maths + recomputation + padding + below roofline + exposed communication + exposed copies
+                 + straggler wait + input wait + idle + unattributed
     useful maths = model FLOPs of kept steps / peak FLOP/s;  recomputation, padding = their FLOPs / peak FLOP/s
     below roofline = time computing - useful maths - recomputation - padding
 
@@ -18,13 +18,14 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from analyzers import training_accounts
+from analyzers import compiled_accounts, training_accounts
 from analyzers.base import Facts, Option, fact
-from analyzers.calendar import Interruption, calendar
+from analyzers.calendar import Calendar, Interruption, calendar
 from analyzers.device_time import device_traces, devices
-from analyzers.executed import executed
+from analyzers.executed import extra
 from analyzers.history import history
-from analyzers.peak import hardware
+from analyzers.peak import Hardware, hardware
+from analyzers.training_accounts import Book
 from analyzers.waits import waits
 from errors import QuestionError
 from runs.ledger import Ledger
@@ -57,25 +58,19 @@ class LedgerResult:
 
 
 def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> LedgerResult:
-    """The ledger of a training run. Raises QuestionError where the run has neither steps, lifecycle nor a profile."""
-    past = history(tables, facts)
-    days = calendar(tables, past)
-    found = devices(tables)
-    if days is None and not found and not len(past.rows):
-        raise QuestionError(
-            "this run has no steps, no job events and no device in a profile",
-            advice="Add a training log, goodput entries or an XPlane profile to the same ingest.",
-        )
-    machine = hardware(tables, facts, len(found))
-    if days is None and not found:
-        book = training_accounts.from_step_lines(past, machine)
-    else:
-        traces = device_traces(tables, waits(tables))
-        book = training_accounts.from_time(past, days, machine, _extra(tables), traces)
+    """The ledger of a training run, or of a compiled step.
+
+    Raises QuestionError where the run has neither steps, lifecycle, a profile nor a compiled program.
+    """
     price = options.get("usd_per_chip_hour")
     price = fact(facts, "usd_per_chip_hour") if price is None else price
     if price is not None and not (math.isfinite(price) and price >= 0):
         raise QuestionError(f"usd_per_chip_hour={price}", expected="a price of 0 dollars or more")
+    if fact(facts, "outcome") is not None:
+        machine, days = hardware(tables, facts, 0), None
+        book = compiled_accounts.from_program(tables, facts, machine)
+    else:
+        machine, days, book = _measured(tables, facts)
     return LedgerResult(
         ledger=Ledger(chips=machine.chips, account=book.account, useful_flops=book.useful_flops).priced(price),
         start_ns=book.start_ns,
@@ -86,6 +81,17 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> LedgerResu
     )
 
 
-def _extra(tables: Tables) -> training_accounts.Extra:
-    """What the run's own programs do beyond the model's FLOPs."""
-    return training_accounts.Extra(recomputed=executed(tables).recomputed_share)
+def _measured(tables: Tables, facts: Facts) -> tuple[Hardware, Calendar | None, Book]:
+    past = history(tables, facts)
+    days = calendar(tables, past)
+    found = devices(tables)
+    if days is None and not found and not len(past.rows):
+        raise QuestionError(
+            "this run has no steps, no job events and no device in a profile",
+            advice="Add a training log, goodput entries or an XPlane profile to the same ingest.",
+        )
+    machine = hardware(tables, facts, len(found))
+    if days is None and not found:
+        return machine, days, training_accounts.from_step_lines(past, machine)
+    traces = device_traces(tables, waits(tables))
+    return machine, days, training_accounts.from_time(past, days, machine, extra(tables, facts), traces)

@@ -3,14 +3,10 @@
 from dataclasses import dataclass
 
 from analyzers.base import Facts, fact
-from analyzers.subject import chip_of
+from analyzers.formats import PRECISIONS, format_said
+from analyzers.subject import chip_of, devices_per_chip
 from catalog.chips import Chip
 from runs.tables import Tables, frame
-
-PRECISIONS = {
-    "bf16": "bf16_flops_per_s", "fp16": "fp16_flops_per_s", "fp8": "fp8_flops_per_s", "int8": "int8_ops_per_s",
-    "fp4": "fp4_flops_per_s",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -28,7 +24,7 @@ def hardware(tables: Tables, facts: Facts, devices: int) -> Hardware:
     """From what people declared, else the profile, else the catalogue; `devices` is how many the profile saw."""
     notes: list[str] = []
     known = chip_of(facts)
-    per_chip = int(fact(facts, "devices_per_chip") or (known and known.value("jax_devices_per_chip")) or 1)
+    per_chip = devices_per_chip(facts)
     seen = -(-devices // per_chip)
     chips = int(fact(facts, "chips") or 0)
     if chips < 1:
@@ -42,16 +38,19 @@ def hardware(tables: Tables, facts: Facts, devices: int) -> Hardware:
 
 
 def _peak(tables: Tables, facts: Facts, known: Chip | None, per_chip: int) -> tuple[float | None, str]:
-    if stated := fact(facts, "peak_flops_per_s"):
-        how = "declared peak" if facts["peak_flops_per_s"].basis == "declared" else "peak that the trace states"
-        return float(stated), f"{how}, {stated / 1e12:.4g} TFLOP/s"
+    """What people declared; else the catalogue's peak of a format other than BF16, if one ran; else the trace's."""
+    stated = fact(facts, "peak_flops_per_s")
+    if stated and facts["peak_flops_per_s"].basis == "declared":
+        return float(stated), f"declared peak, {stated / 1e12:.4g} TFLOP/s"
+    word = format_said(facts) or "bf16"
+    value = known.value(PRECISIONS[word]) if known else None
     seen = frame(tables, "captures", ["peak_flops_per_s"])["peak_flops_per_s"].dropna()
-    if len(seen):
-        peak = float(seen.max()) * per_chip
-        return peak, f"peak that the trace states, {peak / 1e12:.4g} TFLOP/s"
-    if known:
-        precision = str(fact(facts, "precision") or "bf16").lower()
-        value = known.value(PRECISIONS.get(precision, "bf16_flops_per_s"))
-        if value:
-            return float(value), f"catalogue peak of {known.name}, {precision} dense, {value / 1e12:.4g} TFLOP/s"
+    if word == "bf16" or not value:  # traces state the BF16 peak, whatever ran
+        device = float(seen.max()) if len(seen) else stated  # a trace states the peak of a device
+        if device:
+            peak = device * per_chip
+            return peak, f"peak that the trace states, {peak / 1e12:.4g} TFLOP/s"
+        value, word = value or (known.value("bf16_flops_per_s") if known else None), word if value else "bf16"
+    if value:
+        return float(value), f"catalogue peak of {known.name}, {word} dense, {value / 1e12:.4g} TFLOP/s"
     return None, ""

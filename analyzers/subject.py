@@ -54,3 +54,9 @@ def sequence_of(facts: Facts) -> int | None:
     if not isinstance(said, int | float) or not 1 <= said < 1 << 31 or int(said) != said:
         raise QuestionError(f"a sequence of {said} tokens", expected="a whole number from 1")
     return int(said)
+
+
+def devices_per_chip(facts: Facts) -> int:
+    """Devices that a framework makes of one chip: as the run says, else by the catalogue, else 1."""
+    chip = chip_of(facts)
+    return int(fact(facts, "devices_per_chip") or (chip and chip.value("jax_devices_per_chip")) or 1)

@@ -1,12 +1,13 @@
 """From painted time to accounts: the arithmetic of the training ledger."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from analyzers.calendar import CODE, HEADINGS, Calendar
 from analyzers.device_time import DeviceTrace
+from analyzers.executed import Extra
 from analyzers.history import History
 from analyzers.intervals import Spans, length, overlap_with, paint, spans
 from analyzers.peak import Hardware
@@ -15,7 +16,7 @@ from runs.ledger import Account, Basis
 BADPUT = HEADINGS[CODE["wasted_progress"] :] + ("infrastructure_recovery", "other")
 DERIVED = {"infrastructure_recovery", "wasted_progress", "program_startup", "other"}
 NAMED_SHARE = 0.1  # of all straggler wait: a rank that cost less is not named
-UNSEEN, IDLE, INPUT, EXPOSED, WAIT, COMPUTING, BLAMED = range(1, 8)  # BLAMED + k: charged to the k-th host
+UNSEEN, IDLE, INPUT, COPYING, EXPOSED, WAIT, COMPUTING, BLAMED = range(1, 9)  # BLAMED + k: charged to the k-th host
 
 
 @dataclass(frozen=True)
@@ -30,19 +31,6 @@ class Book:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Extra:
-    """What programs execute beyond the model's own FLOPs, as multiples of the FLOPs that a profile saw executed.
-
-    `recomputed`: rematerialised operations, a part of those FLOPs. `padding`: what the matrix unit does besides for
-    the zeros of its tiles, `padding_low` where it may swap operands as it likes.
-    """
-
-    recomputed: float = 0.0
-    padding: float = 0.0
-    padding_low: float = 0.0
-
-
 @dataclass
 class Uses:
     """Chip-seconds of kept steps by use, summed over devices; filled device by device."""
@@ -51,6 +39,7 @@ class Uses:
     idle: float = 0.0
     input: float = 0.0
     input_logged: float = 0.0
+    copying: float = 0.0
     exposed: float = 0.0
     wait: float = 0.0
     useful: float = 0.0
@@ -164,6 +153,7 @@ def _enter_device(
     fetching = _shifted(trace.input, shift) if len(trace.input.start) or not days else days.loading_in_steps
     layers = [
         (INPUT, fetching),
+        (COPYING, _shifted(trace.copy, shift)),
         (EXPOSED, _shifted(trace.collective, shift)),
         (WAIT, spans(begin, late)),
     ]
@@ -178,6 +168,7 @@ def _enter_device(
     seconds = painting.amounts(BLAMED + len(hosts)) / 1e9 * weight
     uses.idle += seconds[IDLE]
     uses.input += seconds[INPUT]
+    uses.copying += seconds[COPYING]
     uses.exposed += seconds[EXPOSED]
     uses.wait += seconds[WAIT]
     for k, host in enumerate(hosts):
@@ -313,17 +304,20 @@ def _productive(uses: Uses, blamed: Mapping[str, float], machine: Hardware, orig
             leaf("input_wait_profiled", uses.input, "measured", "device idle while the host fetched data"),
             leaf("input_wait_logged", uses.input_logged, "derived", "steps longer than usual by a longer fetch"),
         ])]  # fmt: skip
-    return parent("productive", [
+    productive = parent("productive", [
         leaf("useful_maths", uses.useful + uses.useful_unseen, "derived", flops),
         leaf("recomputation", uses.recomputed, "derived", "rematerialised FLOPs of the programs / peak"),
         leaf("padding", uses.padding, "modelled", "matrix products rounded up to the matrix unit's tiles / peak"),
         leaf("below_roofline", uses.below, "derived", "time computing less useful maths, recomputation and padding"),
         leaf("exposed_communication", uses.exposed, "measured", "collectives not covered by computing"),
+        leaf("exposed_copies", uses.copying, "measured", "copies not covered by computing or collectives"),
         waiting,
         *inputs,
         leaf("device_idle", uses.idle, "measured", "no operation on the device"),
         unknown,
     ], f"kept steps by {origin}")  # fmt: skip
+    # padding is modelled, but what it is taken from is not: the sum does not depend on the model
+    return replace(productive, basis="derived") if productive.basis == "modelled" else productive
 
 
 def _badput(days: Calendar, machine: Hardware) -> Account:

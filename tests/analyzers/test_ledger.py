@@ -73,6 +73,35 @@ def test_recomputation_beyond_the_time_computed_is_cut_off():
     closes(book.account)
 
 
+def test_padding_is_the_flops_that_tiles_add_at_peak():
+    # 4,096 x 64 x 4,096 on a 128-wide unit: the contracted 64 is filled up to 128, so each useful FLOP is done twice
+    product = {"m": [4096], "k": [64], "n": [4096], "batch": [1], "count": [1], "op": ["dot"]}
+    useful = 2 * 4096 * 64 * 4096
+    world = World(steps=20, executed_flops=4 * useful, matmuls=product, flops_per_step=useful)
+    result = ledger.analyze(world.tables(), facts_of({"chip": "v5e", "peak_flops_per_s": 1e12}), {})
+    assert result.ledger.amount("padding") == pytest.approx(4 * 20 * useful / 1e12)
+    assert result.ledger.amount("useful_maths") == pytest.approx(4 * 20 * useful / 1e12)
+    assert result.ledger.amount("below_roofline") == pytest.approx(4 * 20 * (0.060 - 2 * useful / 1e12))
+    assert any("Padding is modelled" in n for n in result.notes)
+    assert result.ledger.find("padding").basis == "modelled" and result.ledger.account.basis == "derived"
+    closes(result.ledger.account)
+    unknown = ledger.analyze(world.tables(), facts_of({"peak_flops_per_s": 1e12}), {})
+    assert unknown.ledger.amount("padding") == 0  # no chip, so no matrix unit is known
+
+
+def test_copies_that_nothing_covers_are_told_from_computing_and_from_idling():
+    # 10 ms of computing, 20 ms of copying of which 5 ms run under computing, then 10 ms of nothing; all in ps
+    ops = {"capture": [0, 0], "op_id": [0, 1], "host": ["a"] * 2, "device": [0] * 2, "role": ["compute", "async"],
+           "category": ["fusion", "copy"]}  # fmt: skip
+    events = {"capture": [0, 0], "device": [0] * 2, "op_id": [0, 1], "start_ps": [0, 5 * 10**9],
+              "dur_ps": [10 * 10**9, 20 * 10**9]}  # fmt: skip
+    captures = {"capture": [0], "host": ["a"], "start_ns": [EPOCH], "stop_ns": [EPOCH + 35 * MS]}
+    book = ask(MemoryTables({"ops": ops, "op_events": events, "captures": captures})).ledger
+    assert book.amount("exposed_copies") == pytest.approx(0.015)
+    assert book.amount("compute_unsplit") == pytest.approx(0.010)
+    assert book.amount("device_idle") == pytest.approx(0.010)
+
+
 @given(st.lists(st.integers(-3600 * S, 3600 * S), min_size=4, max_size=4))
 @settings(max_examples=15, deadline=None)
 def test_hosts_with_wrong_clocks_change_no_account(clocks):

@@ -1,0 +1,166 @@
+"""Collectives by axis and size: waiting taken out, bandwidths as nccl-tests reckons them, bounds from the catalogue."""
+
+import json
+
+import pytest
+
+from analyzers import collectives
+from analyzers.collectives import bus_factor
+from analyzers.mesh import Links, axis_of, ranks_along
+from errors import QuestionError
+from runs.run import facts_of
+from runs.tables import MemoryTables
+from tests.analyzers.device_rows import collective_rows, device_tables
+from tests.analyzers.worlds import World
+
+MS = 1_000_000
+MESH = {"data": 2, "model": 4}
+
+
+def ask(tables, **facts):
+    return collectives.analyze(tables, facts_of(facts), {})
+
+
+def test_waiting_is_what_the_others_took_longer():
+    result = ask(World(steps=10, extra_ms={(1, n): 20.0 for n in range(1, 10)}).tables())
+    (row,) = result.rows.to_dict("records")
+    assert (row["kind"], row["group_size"], row["count"], row["matched"]) == ("all-reduce", 4, 40, True)
+    assert row["transfer_median_s"] == pytest.approx(0.010)
+    # three ranks wait 20 ms in nine steps; of the first step of a capture nothing is said
+    assert row["wait_s"] == pytest.approx(3 * 9 * 0.020)
+    assert row["total_s"] == pytest.approx(40 * 0.010 + 3 * 9 * 0.020)
+    assert row["exposed_s"] == pytest.approx(row["total_s"])
+    assert result.totals["transfer_s"] == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("kind, n, factor", [
+    ("all-reduce", 2, 1.0), ("all-reduce", 4, 1.5), ("all-reduce", 8, 1.75), ("all-gather", 4, 0.75),
+    ("reduce-scatter", 8, 0.875), ("all-to-all", 2, 0.5), ("permute", 8, 1.0), ("permute", None, 1.0),
+    ("all-reduce", None, None), ("all-reduce", 1, None),
+])  # fmt: skip
+def test_bus_factors_of_nccl_tests(kind, n, factor):
+    assert bus_factor(kind, n) == factor
+
+
+def timed(kind, size, dur_ns, ranks=4, op="op.1"):
+    group = ",".join(map(str, range(ranks)))
+    return [(r, f"host {r}", 0, kind, group, size, 0, dur_ns + (r > 0), op, 0) for r in range(ranks)]
+
+
+def rows_of(rows, **facts):
+    hosts = sorted({r[1] for r in rows})
+    work = [(h, 0, "compute", "fusion", [(0, 1)]) for h in hosts]
+    return ask(device_tables(work, extra=collective_rows(rows)), **facts).rows.set_index(["kind", "bytes"])
+
+
+def test_an_all_gather_is_reckoned_by_what_it_ends_up_with():
+    rows = rows_of([*timed("all-gather", 1e6, MS), *timed("reduce-scatter", 4e6, MS, op="op.2")])
+    gather, scatter = rows.loc[("all-gather", 1e6)], rows.loc[("reduce-scatter", 4e6)]
+    assert gather["message_bytes"] == scatter["message_bytes"] == 4e6  # each is the other undone
+    assert gather["algbw_bytes_per_s"] == pytest.approx(4e9, rel=1e-5)
+    assert gather["busbw_bytes_per_s"] == pytest.approx(3e9, rel=1e-5)
+    assert scatter["busbw_bytes_per_s"] == pytest.approx(gather["busbw_bytes_per_s"])
+
+
+def test_against_the_links_of_the_chip():
+    rows = rows_of(timed("all-reduce", 60e6, MS), chip="v5p", chips=4)
+    row = rows.iloc[0]
+    assert row["link_bytes_per_s"] == 6 * 100e9
+    assert row["share_of_link"] == pytest.approx(60e6 * 1.5 / 1e-3 / 600e9, rel=1e-5)
+    assert row["bound_s"] == pytest.approx(60e6 * 1.5 / 600e9)
+    assert row["network"] == "scale-up"
+
+
+def test_small_ones_are_bound_by_latency_and_said_so_only_where_sizes_differ():
+    small, large = timed("all-reduce", 1e3, MS // 10), timed("all-reduce", 100e6, 10 * MS, op="op.2")
+    rows = rows_of([*small, *large], chip="v5p", chips=4)
+    assert bool(rows.loc[("all-reduce", 1e3), "latency_bound"]) is True
+    assert bool(rows.loc[("all-reduce", 100e6), "latency_bound"]) is False
+    assert rows_of(small, chip="v5p", chips=4)["latency_bound"].isna().all()
+
+
+def test_what_was_not_seen_on_all_ranks_is_a_lower_bound():
+    rows = [(0, "host 0", 0, "all-reduce", "0,4", 8e6, at * MS, (at + 2) * MS) for at in (0, 3)]
+    work = [("host 0", 0, "compute", "fusion", [(0, 1)])]
+    result = ask(device_tables(work, extra=collective_rows(rows)), chip="v6e", chips=8)
+    (row,) = result.rows.to_dict("records")
+    assert not row["matched"]
+    assert row["busbw_bytes_per_s"] == pytest.approx(8e6 / 2e-3)
+    assert result.totals["wait_s"] is None
+    assert result.to_dict()["rows"][0]["wait_s"] is None
+    assert any("lower bounds" in n for n in result.notes)
+
+
+def test_exposed_is_what_computing_does_not_cover():
+    rows = [(0, "h", 0, "all-reduce", None, 8e6, 0, 100), (0, "h", 0, "permute", None, 8e6, 200, 300, "op.2")]
+    work = [("h", 0, "compute", "fusion", [(60, 250)])]
+    got = ask(device_tables(work, extra=collective_rows(rows))).rows.set_index("kind")["exposed_s"]
+    assert got["all-reduce"] == pytest.approx(60e-9)
+    assert got["permute"] == pytest.approx(50e-9)
+
+
+def test_axes_from_ranks():
+    assert axis_of((0, 1, 2, 3), MESH) == "model"
+    assert axis_of((1, 5), MESH) == "data"
+    assert axis_of(tuple(range(8)), MESH) == "data+model"
+    assert axis_of((0, 2), MESH) is None  # half an axis
+    assert axis_of((0, 8), MESH) is None
+    assert axis_of((0, 1), None) is None
+    for axis in ("data", "model", "data+model"):
+        assert axis_of(ranks_along(axis, MESH), MESH) == axis
+
+
+def test_rows_name_the_axis_where_the_mesh_is_declared_or_the_program_tells():
+    rows = rows_of(timed("all-reduce", 1e6, MS), parallelism={"data": 1, "model": 4})
+    assert rows.iloc[0]["axis"] == "model"
+    work = [("host 0", 0, "compute", "fusion", [(0, 1)])]
+    extra = collective_rows([(0, "host 0", 0, "all-reduce", None, 8e6, 0, MS)])
+    extra["collectives"]["module"] = ["jit_f"]
+    extra["program_collectives"] = {"module": ["jit_f"], "op": ["op.1"], "axis": ["fsdp"], "group_size": [16]}
+    (row,) = ask(device_tables(work, extra=extra)).rows.to_dict("records")
+    assert (row["axis"], row["group_size"]) == ("fsdp", 16)
+
+
+def test_groups_that_leave_a_slice_or_a_host_go_over_the_data_centre():
+    links = Links(facts_of({"chip": "v5e", "chips": 512, "slices": 2}))
+    assert links.of((0, 1)).network == "scale-up" and links.of((0, 1)).bytes_per_s == 4 * 50e9
+    assert links.of((0, 256)).network == "data centre" and links.of((0, 256)).bytes_per_s == 3.125e9
+    gpus = Links(facts_of({"chip": "H100 SXM", "chips": 16}))
+    assert gpus.of((0, 7)).bytes_per_s == 450e9
+    assert gpus.of((0, 8)).bytes_per_s == 50e9
+    cores = Links(facts_of({"chip": "TPU7x", "chips": 4}))
+    assert cores.of((0, 2)).bytes_per_s == 6 * 100e9 / 2  # two devices share a chip's links
+    assert Links(facts_of({"chip": "a chip of my own"})).of((0, 1)) is None
+
+
+def test_a_program_alone_gives_counts_bytes_and_a_bound():
+    program = {
+        "module": ["jit_step"] * 2, "op": ["ar.1", "ag.1"], "kind": ["all-reduce", "all-gather"],
+        "axis": ["model", "data"], "group_size": [4, 2], "bytes": [1e6, 2e6], "dtype": ["bf16"] * 2, "count": [64, 2],
+    }  # fmt: skip
+    result = ask(MemoryTables({"program_collectives": program}), chip="v5e", chips=8, parallelism=MESH)
+    assert not result.measured
+    rows = result.rows.set_index("kind")
+    assert rows.loc["all-reduce", "bound_s"] == pytest.approx(1e6 * 1.5 / 200e9)
+    assert rows.loc["all-gather", "bound_s"] == pytest.approx(2 * 2e6 * 0.5 / 200e9)
+    assert result.totals["bound_s"] == pytest.approx(64 * 1e6 * 1.5 / 200e9 + 2 * 2e6 / 200e9)
+    assert result.totals["bytes"] == 64 * 1e6 + 2 * 2e6
+    assert result.rows["total_s"].isna().all()
+    two = ask(MemoryTables({"program_collectives": program}), chip="v5e", chips=8, slices=2, parallelism=MESH)
+    assert two.rows.set_index("kind").loc["all-gather", "network"] == "data centre"
+    assert two.rows.set_index("kind").loc["all-reduce", "network"] == "scale-up"
+
+
+def test_the_answer_as_json_has_the_contract_and_no_nan():
+    said = json.loads(json.dumps(ask(World(steps=5).tables(), chip="v6e", chips=4).to_dict(), allow_nan=False))
+    assert set(said["rows"][0]) >= {
+        "kind", "axis", "group_size", "bytes", "count", "total_s", "wait_s", "transfer_s", "algbw_bytes_per_s",
+        "busbw_bytes_per_s", "link_bytes_per_s", "share_of_link",
+    }  # fmt: skip
+    assert said["rows"][0]["bytes"] is None  # the trace did not tell
+    json.dumps(ask(MemoryTables({"program_collectives": {"kind": ["permute"]}})).to_dict(), allow_nan=False)
+
+
+def test_without_collectives_the_answer_says_what_would_bring_them():
+    with pytest.raises(QuestionError, match="no collectives"):
+        ask(device_tables([("h", 0, "compute", "fusion", [(0, 1)])]))

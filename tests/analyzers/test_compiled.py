@@ -1,0 +1,161 @@
+"""A compiled step: bytes, FLOPs, cycles, collectives and bounds against arithmetic done by hand."""
+
+import json
+
+import pytest
+
+from analyzers import compiled
+from errors import QuestionError
+from runs.run import facts_of
+from runs.tables import MemoryTables
+
+FACTS = {
+    "outcome": "compiled", "fits": True, "rule": "one layer, times 32", "chip": "v6e", "chips": 16, "slices": 1,
+    "devices_per_chip": 1, "topology": "v6e:4x4", "parallelism": {"data": 4, "model": 4}, "precision": "bf16",
+    "seq": 1024, "global_batch": 16, "layers": 32,
+}  # fmt: skip
+TABLES = {
+    "ops": {
+        "role": ["compute", "compute", "compute", "async", "compute"],
+        "op": ["fusion.1", "dot.2", "copy.3", "copy-start.4", "while.5"],
+        "category": ["fusion", "matmul", "copy", "copy", "control"], "count": [32, 32, 1, 8, 1],
+        "flops": [1e9, 4e11, 0.0, 0.0, 9e13], "bytes": [2e8, 1e8, 1e6, 7e6, 1e12],
+        "cycles": [1e5, 4e5, None, None, None], "source": ["a.py:1"] * 5, "shape": ["bf16[8,128]{1,0:T(8,128)}"] * 5,
+    },
+    "program_collectives": {
+        "kind": ["all-reduce", "all-reduce", "all-gather", "permute"], "axis": ["model", "model", "data", None],
+        "bytes": [8e6, 4e6, 1e6, 5e5], "count": [64, 2, 32, 1], "group_size": [4, 4, 4, None],
+        "asynchronous": [False, False, True, False],
+    },
+    "modules": {"capture": [0], "program": [0], "name": ["step"], "flops": [1.3e13]},
+    "matmuls": {"capture": [0, 0], "program": [0, 0], "op": ["dot.1", "dot.2"], "m": [64, 256], "k": [128, 256],
+                "n": [256, 300], "batch": [1, 2], "count": [3, 1]},
+    "memory": {
+        "kind": ["arguments", "outputs", "temporaries", "code", "peak", "bytes_limit", "argument", "argument"],
+        "bytes": [1000, 0, 5000, 100, 6000, 9000, 400, 500], "padded_bytes": [1300, 0, 5000, 100, 6400, 9000, 800, 500],
+        "name": [None] * 6 + ["params/w", "params/b"], "shape": [None] * 6 + ["bf16[100,2]", "f32[125]"],
+        "program": [0] * 8,
+    },
+}  # fmt: skip
+
+
+def asked(tables=None, **facts):
+    return compiled.analyze(MemoryTables(TABLES if tables is None else tables), facts_of({**FACTS, **facts}), {})
+
+
+def test_flops_and_cycles_are_summed_over_executions_without_loops_and_copies():
+    result = asked()
+    assert result.flops_per_chip == 32 * (1e9 + 4e11)
+    assert result.estimated_cycles == 32 * (1e5 + 4e5)
+    assert result.cycles_flops_share == 1.0
+    assert list(result.ops["op"]) == ["dot.2", "fusion.1", "copy.3"]
+    assert list(result.ops["cycles_share"].dropna()) == [0.8, 0.2]
+
+
+def test_bounds_are_the_three_fractions():
+    result = asked()
+    parts = {p.name: p.seconds for p in result.bounds.parts}
+    assert parts["compute"] == pytest.approx(32 * 4.01e11 / 918e12)
+    assert parts["memory"] == pytest.approx((32 * 3e8 + 1e6) / 1638e9)
+    leaving = 2 * 3 / 4 * (8e6 * 64 + 4e6 * 2) + 3 * 1e6 * 32 + 5e5
+    assert parts["network"] == pytest.approx(leaving / (4 * 100e9))
+    assert result.bounds.seconds == max(parts.values()) and result.bounds.bound_by == "compute"
+    in_turn = 32 * max(1e9 / 918e12, 2e8 / 1638e9) + 32 * max(4e11 / 918e12, 1e8 / 1638e9) + 1e6 / 1638e9
+    assert result.bounds.ops_in_turn_s == pytest.approx(in_turn)
+    assert result.tokens_per_s_bound == pytest.approx(16 * 1024 / result.bounds.seconds)
+
+
+def test_collectives_are_grouped_by_kind_and_axis():
+    rows = asked().to_dict()["collectives"]
+    assert rows == [
+        {"kind": "all-reduce", "axis": "model", "bytes": 8e6 * 64 + 4e6 * 2, "count": 66},
+        {"kind": "all-gather", "axis": "data", "bytes": 32e6, "count": 32},
+        {"kind": "permute", "axis": None, "bytes": 5e5, "count": 1},
+    ]
+
+
+def test_bytes_are_padded_and_the_padding_is_told():
+    said = asked().to_dict()
+    assert said["bytes_per_chip"] == {"arguments": 1300, "outputs": 0, "temporaries": 5000, "code": 100, "peak": 6400,
+                                      "limit": 9000}  # fmt: skip
+    assert said["padding"]["argument_bytes"] == 900 and said["padding"]["argument_padded_bytes"] == 1300
+    assert said["padding"]["argument_tax"] == pytest.approx(1300 / 900 - 1)
+    assert [(a["name"], a["tax"]) for a in said["padding"]["arguments"]] == [("params/w", 1.0)]
+
+
+def test_matmul_padding_is_that_of_the_chips_matrix_unit():
+    useful = 2 * (64 * 128 * 256 * 3 + 256 * 256 * 300 * 2)
+    padded = 2 * (64 * 256 * 256 * 3 + 256 * 256 * 512 * 2)
+    tax = asked().to_dict()["padding"]["matmuls"]
+    assert tax["mxu"] == 256 and tax["tax"] == pytest.approx(padded / useful - 1)
+    assert 0 <= tax["tax_optimistic"] <= tax["tax"]
+    assert asked(chip="v5e").matmul_tax.mxu == 128
+
+
+def test_a_chip_of_two_devices_holds_and_computes_twice_that_of_one():
+    one, two = asked(chip="tpu7x"), asked(chip="tpu7x", devices_per_chip=2)
+    assert one.bytes_per_chip["peak"] == 6400 and two.bytes_per_chip["peak"] == 12800
+    assert two.bytes_per_chip["limit"] == 18000
+    assert two.flops_per_chip == 2 * one.flops_per_chip
+    assert two.estimated_cycles == one.estimated_cycles
+    # groups of four devices are two chips: 2 (2-1)/2 B for each all-reduce, 2 x (2-1) B for each all-gather
+    permute = 0.0  # two devices may be those of one chip
+    network = next(p for p in two.bounds.parts if p.name == "network")
+    assert network.amount == pytest.approx(1 * (8e6 * 64 + 4e6 * 2) + 2 * 1e6 * 32 + permute)
+
+
+def test_slices_talk_over_the_data_centre_network():
+    result = asked(slices=2, chips=32, parallelism={"data": 8, "model": 4})
+    parts = {p.name: p for p in result.bounds.parts}
+    gathers = asked(slices=2, parallelism={"data": 8, "model": 4}, tables={
+        **TABLES, "program_collectives": {"kind": ["all-reduce"], "axis": ["data"], "bytes": [1e6], "count": [3],
+                                          "group_size": [8]},
+    })  # fmt: skip
+    # two slices with four chips each: 2 (4-1)/4 over the links, then 2 (2-1)/2 of a quarter each between slices
+    row = gathers.network.iloc[0]
+    assert row["ici_bytes"] == pytest.approx(3e6 * 1.5) and row["dcn_bytes"] == pytest.approx(3e6 * 1.0 / 4)
+    # all-gather over data, groups of four as the program says: two chips of each slice, one shard from the other side
+    assert parts["dcn"].amount == pytest.approx(32 * 1e6 * 1)
+    assert parts["dcn"].rate == 12.5e9
+
+
+def test_out_of_memory_is_an_answer():
+    result = asked({}, outcome="out_of_memory", fits=False, message="Used 40G of 31G hbm", needed_bytes=40 << 30,
+                   limit_bytes=31 << 30)  # fmt: skip
+    said = result.to_dict()
+    assert said["fits"] is False and said["bytes_per_chip"]["peak"] == 40 << 30
+    assert said["bytes_per_chip"]["limit"] == 31 << 30
+    assert said["flops_per_chip"] is None and said["seconds_bound"] is None and said["bound_by"] is None
+    assert said["collectives"] == [] and said["message"] == "Used 40G of 31G hbm"
+    assert any("what it would compute nothing is known" in n for n in said["notes"])
+
+
+def test_an_unknown_chip_has_bytes_but_no_bound():
+    said = asked(chip="my own chip").to_dict()
+    assert said["flops_per_chip"] == 32 * 4.01e11 and said["seconds_bound"] is None
+    assert any("not in the catalogue" in n for n in said["notes"])
+
+
+def test_fits_is_peak_against_limit_where_nobody_says():
+    assert asked(fits=None).fits is True
+    small = {**TABLES, "memory": {**TABLES["memory"], "padded_bytes": [1300, 0, 5000, 100, 6400, 6000, 800, 500]}}
+    assert asked(small, fits=None).fits is False
+
+
+def test_what_the_compiler_cannot_tell_is_not_summed():
+    ops = {**TABLES["ops"], "flops": [-1.0, 4e11, 0.0, 0.0, 0.0], "cycles": [-1.0, 4e5, None, None, None]}
+    result = asked({**TABLES, "ops": ops})
+    assert result.flops_per_chip == 32 * 4e11 and result.estimated_cycles == 32 * 4e5
+    assert "The compiler estimates no cycles for 2 of 3 operations." in result.notes
+
+
+def test_json_is_exact_and_has_no_nan():
+    said = json.loads(json.dumps(asked().to_dict(), allow_nan=False))
+    assert {"fits", "bytes_per_chip", "flops_per_chip", "estimated_cycles", "collectives", "padding",
+            "seconds_bound"} <= set(said)  # fmt: skip
+    json.dumps(asked({}, outcome="out_of_memory").to_dict(), allow_nan=False)
+
+
+def test_a_measured_run_is_no_compiled_one():
+    with pytest.raises(QuestionError, match="no compiled program"):
+        compiled.analyze(MemoryTables({}), facts_of({"chip": "v6e"}), {})

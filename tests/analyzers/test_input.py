@@ -1,0 +1,130 @@
+"""Bound by input, stalled now and then, or not: from profiles, from the job's own log, and where neither tells."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analyzers import input as asked
+from errors import QuestionError
+from runs.run import facts_of
+from runs.tables import MemoryTables
+from tests.analyzers.device_rows import EPOCH, device_tables
+from tests.analyzers.worlds import World
+
+MS = 1_000_000
+
+
+def ask(tables, **facts):
+    return asked.analyze(tables, facts_of(facts), {})
+
+
+def log(fetch_ms, step_ms, exposed=1.0, mark_first=True):
+    """A goodput log: of each step the fetch, hidden by the step's own work but for `exposed` of it."""
+    starts, fetches, now = [], [], EPOCH
+    for n, fetch in enumerate(fetch_ms):
+        rest = step_ms[n] if isinstance(step_ms, list) else step_ms
+        begun = now
+        if not mark_first:
+            now += int(fetch * exposed * MS)
+        starts.append(begun if mark_first else now)
+        fetches.append((begun, begun + int(fetch * MS)))
+        now = begun + int((rest + fetch * exposed) * MS)
+    return MemoryTables({
+        "steps": {"step": list(range(len(starts))), "start_ns": starts},
+        "lifecycle": {
+            "kind": ["job", *["data_loading"] * len(fetches)], "start_ns": [EPOCH - MS, *[f[0] for f in fetches]],
+            "end_ns": [now, *[f[1] for f in fetches]],
+        },
+    })  # fmt: skip
+
+
+def test_stalls_are_found_with_what_each_cost():
+    result = ask(World(steps=30, jitter_ms=1.0, stall_ms={12: 80.0, 20: 120.0, 25: 60.0}).tables(), chips=4)
+    assert result.verdict == "stalls" and result.input_bound is False
+    assert result.stalls["step"].tolist() == [12, 20, 25]
+    assert result.stalls["extra_s"].tolist() == pytest.approx([0.080, 0.120, 0.060], abs=0.004)
+    assert result.stall_chip_seconds == pytest.approx(4 * 0.26, abs=0.03)
+    assert result.waited_s == pytest.approx(4 * (30 * 0.002 + 0.26), rel=0.02)
+    assert result.slope == pytest.approx(1.0, abs=0.1) and result.slope_low > 0.5
+
+
+def test_a_run_that_waits_in_every_step_is_bound():
+    result = ask(World(steps=20, fetch_ms=25.0).tables(), chips=4)
+    assert result.input_bound is True
+    assert result.usual_waited_share == pytest.approx(0.025 / 0.1)
+    assert result.stalls.empty  # it is always so
+
+
+def test_a_fetch_under_the_devices_work_costs_nothing():
+    steps = [("h", n, n * 100, n * 100 + 100) for n in range(20)]
+    work = [("h", 0, "compute", "fusion", [(n * 100, n * 100 + 99) for n in range(20)])]
+    fetched = {"lifecycle": {
+        "kind": ["data_loading"] * 20, "host": ["h"] * 20, "start_ns": [EPOCH + n * 100 for n in range(20)],
+        "end_ns": [EPOCH + n * 100 + 90 for n in range(20)],
+    }}  # fmt: skip
+    result = ask(device_tables(work, steps=steps, extra=fetched))
+    assert result.verdict == "hidden" and result.waited_s == 0
+    assert result.median_fetch_s == pytest.approx(90e-9)
+
+
+def test_infeed_is_waiting_for_input():
+    steps = [("h", n, n * 100, n * 100 + 100) for n in range(10)]
+    work = [("h", 0, "compute", "infeed", [(n * 100, n * 100 + 40) for n in range(10)]),
+            ("h", 0, "compute", "fusion", [(n * 100 + 30, n * 100 + 100) for n in range(10)])]  # fmt: skip
+    result = ask(device_tables(work, steps=steps))
+    assert result.verdict == "bound"
+    assert result.waited_share == pytest.approx(0.30)
+
+
+def test_from_the_jobs_log_alone_stalls_have_the_step_whose_batch_was_late():
+    fetch = [1.0] * 40
+    fetch[17] = fetch[30] = 60.0
+    for mark_first in (True, False):  # some loops mark a step before its fetch, some after
+        result = ask(log(fetch, 100.0, mark_first=mark_first), chips=8)
+        assert result.verdict == "stalls"
+        assert result.stalls["step"].tolist() == [17, 30]
+        assert result.waited_s == pytest.approx(8 * 2 * 0.059, rel=0.01)
+
+
+def test_from_the_jobs_log_alone_exposed_and_hidden_fetches_differ():
+    fetch = [10.0 + (n * 7) % 31 for n in range(60)]
+    exposed, hidden = ask(log(fetch, 100.0)), ask(log(fetch, 100.0, exposed=0.0))
+    assert exposed.verdict == "bound" and exposed.slope == pytest.approx(1.0, abs=0.02)
+    assert hidden.verdict == "hidden" and hidden.slope == pytest.approx(0.0, abs=0.02)
+    assert exposed.slope_low <= exposed.slope <= exposed.slope_high
+
+
+def test_equal_fetches_tell_nothing_without_a_profile():
+    result = ask(log([20.0] * 30, 100.0))
+    assert result.input_bound is None and result.slope is None
+
+
+def test_a_short_fetch_cannot_bind_whatever_else_is_unknown():
+    assert ask(log([1.0] * 30, 100.0)).verdict == "hidden"
+
+
+def test_a_busy_device_cannot_have_waited_for_input():
+    busy = [("h", 0, "compute", "fusion", [(0, 980), (990, 1000)])]
+    idle = [("h", 0, "compute", "fusion", [(0, 400), (990, 1000)])]
+    assert ask(device_tables(busy)).input_bound is False
+    result = ask(device_tables(idle))
+    assert result.input_bound is None and result.at_most_share == pytest.approx(0.59)
+    assert any("data_loading" in n for n in result.notes)
+
+
+def test_nothing_at_all_says_what_would_tell():
+    with pytest.raises(QuestionError, match="data_loading"):
+        ask(MemoryTables({}))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.floats(0.1, 300), min_size=2, max_size=30), st.floats(1, 200), st.floats(0, 1), st.booleans())
+def test_any_log_gives_an_answer_that_closes(fetch, step_ms, exposed, mark_first):
+    result = ask(log(fetch, step_ms, exposed, mark_first), chips=4)
+    said = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert said["input_bound"] in (True, False, None)
+    assert result.waited_s is None or 0 <= result.waited_s <= 4 * float(result.rows["dur_s"].sum()) + 1e-9
+    assert all(s["extra_s"] > 0 for s in said["stalls"])
+    assert result.rows["extra_s"].sum() <= float(result.rows["fetch_s"].fillna(0).sum()) + 1e-9

@@ -1,0 +1,212 @@
+"""Memory of a run, of a compile and by formula, against arithmetic done here."""
+
+import json
+
+import pytest
+
+from analyzers import memory
+from analyzers.base import parse_options
+from catalog.models import model, parameters
+from catalog.training_memory import Sharding, training_memory
+from errors import QuestionError
+from runs.run import facts_of
+from runs.tables import MemoryTables
+
+GB = 10**9
+SECOND = 10**9
+
+
+def ask(tables=None, facts=None, **options):
+    result = memory.analyze(MemoryTables(tables or {}), facts_of(facts or {}), parse_options(memory.OPTIONS, options))
+    json.dumps(result.to_dict(), allow_nan=False)
+    return result
+
+
+def columns(rows, names):
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def buffers(*more, program=1, capture=0):
+    """Two inputs, one of them the same on 4 devices, and what a training step keeps."""
+    return [
+        {"name": "params['w']", "category": "argument", "bytes": 4 * GB, "padded_bytes": 5 * GB, "copies": 4,
+         "shape": "bf16[10,100]{1,0:T(8,128)}", "op": "param.1", "source": None},
+        {"name": "batch", "category": "argument", "bytes": GB, "padded_bytes": GB, "copies": 1},
+        {"name": "jit(step)/jvp(layer)/tanh", "category": "temporary", "bytes": 3 * GB, "padded_bytes": 3 * GB,
+         "source": "model.py:3"},
+        {"name": "jit(step)/transpose(jvp(layer))/dot", "category": "temporary", "bytes": GB, "padded_bytes": GB},
+        {"name": "room between buffers", "category": "fragmentation", "bytes": 0, "padded_bytes": GB},
+        *more,
+    ]  # fmt: skip
+
+
+def tables(parts=None, program=1, capture=0):
+    parts = buffers() if parts is None else parts
+    rows = [{"kind": "peak_buffer", "capture": capture, "program": program, **b} for b in parts]
+    whole = sum(b["padded_bytes"] for b in parts)
+    rows += [{"kind": "peak", "capture": capture, "program": program, "bytes": sum(b["bytes"] for b in parts),
+              "padded_bytes": whole}]  # fmt: skip
+    names = (
+        "kind", "capture", "program", "name", "category", "bytes", "padded_bytes", "copies", "shape", "op", "source",
+    )  # fmt: skip
+    return {
+        "memory": columns(rows, names),
+        "modules": {"capture": [capture], "program": [program], "name": ["jit_step"]},
+    }
+
+
+def test_the_peak_of_a_program():
+    result = ask(tables(), {"chip": "v5p"})
+    assert (result.subject, result.peak_basis, result.program) == ("profile", "modelled", "jit_step")
+    assert result.peak_bytes == result.parts_bytes == 11 * GB and result.padding_bytes == GB
+    assert result.limit_source == "the usable memory of TPU v5p in the catalogue" and result.fits is None
+    assert result.free_bytes == result.limit_bytes - 11 * GB
+    by = {c["category"]: (c["parts"], c["bytes"], c["padded_bytes"]) for c in result.to_dict()["categories"]}
+    assert by == {"argument": (2, 5 * GB, 6 * GB), "temporary": (2, 4 * GB, 4 * GB), "fragmentation": (1, 0, GB)}
+    assert result.to_dict()["buffers"][0]["name"] == "params['w']"
+
+
+def test_advice_says_what_each_gives_back():
+    advice = {a.what: a for a in ask(tables()).advice}
+    assert {k: a.bytes for k, a in advice.items()} == {
+        "shard": 5 * GB * 3 // 4, "remat": 3 * GB, "padding": GB, "fragmentation": GB,
+    }  # fmt: skip
+    assert "params['w']" in advice["shard"].text and "1 input," in advice["shard"].text
+    assert advice["remat"].at_most and not advice["shard"].at_most
+    assert [a.bytes for a in ask(tables()).advice] == sorted((a.bytes for a in advice.values()), reverse=True)
+
+
+def test_results_that_could_take_the_place_of_inputs():
+    shape = {"shape": "f32[8]{0}", "bytes": GB, "padded_bytes": GB}
+    parts = [{"name": f"in{i}", "category": "argument", **shape} for i in range(3)]
+    parts += [{"name": f"out{i}", "category": "output", **shape} for i in range(2)]
+    parts += [{"name": "other", "category": "output", "shape": "f32[9]{0}", "bytes": GB, "padded_bytes": GB}]
+    (advice,) = ask(tables(parts)).advice
+    assert (advice.what, advice.bytes, advice.at_most) == ("donate", 2 * GB, True)
+
+
+def test_little_is_no_advice():
+    parts = [{"name": "x", "category": "argument", "bytes": GB - 1000, "padded_bytes": GB, "copies": 1}]
+    assert ask(tables(parts)).advice == ()
+
+
+def test_a_program_counts_once_however_many_captures_saw_it():
+    small = [{"name": "x", "category": "argument", "bytes": 5, "padded_bytes": 5}]
+    one, two = tables(), tables(small, program=1, capture=1)
+    both = {name: {c: one[name][c] + two[name][c] for c in one[name]} for name in one}
+    result = ask(both)
+    assert list(result.programs["name"]) == ["jit_step"] and result.peak_bytes == 11 * GB
+    two["modules"]["name"] = ["jit_eval"]
+    both = {name: {c: one[name][c] + two[name][c] for c in one[name]} for name in one}
+    assert list(ask(both).programs["name"]) == ["jit_step", "jit_eval"]
+    other = ask(both, program="jit_eval")
+    assert other.program == "jit_eval" and other.parts_bytes == 5 and other.peak_bytes == 11 * GB
+    with pytest.raises(QuestionError, match="'jit_train'.*one of jit_step, jit_eval"):
+        ask(both, program="jit_train")
+
+
+def sampled(rows):
+    """Samples of (device, second, in use, reserved, available)."""
+    made = []
+    for device, second, used, reserved, free in rows:
+        for kind, value in (("bytes_in_use", used), ("bytes_reserved", reserved), ("bytes_available", free),
+                            ("peak_bytes_in_use", used + 1)):  # fmt: skip
+            if value is not None:
+                made.append({"kind": kind, "host": "a", "device": device, "ts_ns": second * SECOND, "bytes": value,
+                             "name": "bfc"})  # fmt: skip
+    return {"memory": columns(made, ("kind", "host", "device", "ts_ns", "bytes", "name"))}
+
+
+def test_samples_over_time():
+    result = ask(sampled([(0, 1, 4, 1, 95), (0, 2, 9, 21, 70), (0, 3, 30, 0, 70), (1, 2, 7, None, 93)]))
+    assert (result.peak_bytes, result.peak_basis, result.limit_bytes) == (30, "measured", 100)
+    assert result.limit_source == "the device's own allocator" and result.free_bytes == 70
+    first, second = result.devices.to_dict("records")
+    assert (first["device"], first["samples"], first["peak_bytes"], first["peak_ns"]) == (0, 3, 30, 2 * SECOND)
+    assert (second["device"], second["peak_bytes"], second["lifetime_peak_bytes"]) == (1, 7, 8)
+    assert list(result.samples["used_bytes"]) == [5, 30, 7, 30]
+
+
+def test_a_compile_that_fits_and_one_that_does_not():
+    rows = [
+        {"kind": "argument", "capture": 0, "program": 0, "name": "w", "bytes": 900, "padded_bytes": 1000, "copies": 2},
+        {"kind": "arguments", "capture": 0, "program": 0, "padded_bytes": 1200},
+        {"kind": "outputs", "capture": 0, "program": 0, "padded_bytes": 100},
+        {"kind": "temporaries", "capture": 0, "program": 0, "padded_bytes": 5000},
+        {"kind": "peak", "capture": 0, "program": 0, "padded_bytes": 4300},
+        {"kind": "bytes_limit", "capture": 0, "bytes": 5000},
+    ]
+    given = {
+        "memory": columns(rows, ("kind", "capture", "program", "name", "bytes", "padded_bytes", "copies")),
+        "modules": {"capture": [0], "program": [0], "name": ["step"]},
+    }
+    facts = {"outcome": "compiled", "fits": True, "chip": "v6e"}
+    result = ask(given, facts)
+    assert (result.subject, result.fits, result.peak_bytes, result.free_bytes) == ("compiled", True, 4300, 700)
+    parts = dict(zip(result.parts["name"], result.parts["padded_bytes"], strict=True))
+    assert parts == {"temporaries": 3000, "w": 1000, "other arguments": 200, "outputs": 100}
+    assert result.padding_bytes == 100 and result.limit_source == "the compiler"
+    refused = ask({}, {"outcome": "out_of_memory", "fits": False, "message": "exceeds", "needed_bytes": 7000,
+                       "limit_bytes": 5000, "model": "llama3.1-8b"})  # fmt: skip
+    assert (refused.subject, refused.fits, refused.peak_bytes, refused.free_bytes) == ("compiled", False, 7000, -2000)
+    assert refused.message == "exceeds" and not len(refused.parts) and not refused.advice
+
+
+def test_a_dump_tells_its_inputs():
+    rows = [{"kind": "argument", "capture": 0, "program": 0, "name": "w", "bytes": 900, "padded_bytes": 1000}]
+    given = {"memory": columns(rows, ("kind", "capture", "program", "name", "bytes", "padded_bytes"))}
+    result = ask(given, {"outcome": "compiled"})
+    assert result.peak_bytes is None and result.fits is None and result.parts_bytes == 1000
+
+
+def test_by_formula():
+    result = ask(facts={"model": "llama3.1-8b"}, chip="v5p", seq=4096, batch=2, fsdp=8, remat="full")
+    expected = training_memory(model("llama3.1-8b"), Sharding(fsdp=8), seq=4096, batch=2, remat="full")
+    assert result.subject == "formula" and result.peak_bytes == pytest.approx(sum(expected.values()), abs=6)
+    got = dict(zip(result.parts["category"], result.parts["padded_bytes"], strict=True))
+    assert got == {k: round(v) for k, v in expected.items()}
+    assert got["weights"] == round(parameters(model("llama3.1-8b")).total * 2 / 8)
+    assert result.fits and result.setting["chips"] == 8
+    fitting = result.largest_batch
+    for batch, fits in ((fitting, True), (fitting + 1, False)):
+        again = ask(facts={"model": "llama3.1-8b"}, chip="v5p", seq=4096, batch=batch, fsdp=8, remat="full")
+        assert again.fits is fits
+
+
+def test_a_formula_takes_what_the_run_says_and_names_what_it_assumes():
+    facts = {"model": "llama3.1-8b", "parallelism": {"data": 4, "fsdp": 2, "model": 8}, "seq": 2048, "global_batch": 64}
+    setting = ask(facts=facts).setting
+    assert (setting["dp"], setting["fsdp"], setting["tp"], setting["batch"], setting["seq"]) == (4, 2, 8, 8, 2048)
+    bare = ask(facts={"model": "llama3.1-8b"})
+    assert bare.fits is None and bare.limit_bytes is None
+    assert any("8,192 tokens and one sequence" in n for n in bare.notes) and any("No chip" in n for n in bare.notes)
+
+
+def test_advice_by_formula_is_the_difference():
+    given = {"seq": 8192, "tp": 8, "dp": 4}
+    before = ask(facts={"model": "llama3.1-70b"}, **given)
+    after = {
+        "selective": {"remat": "selective"}, "remat": {"remat": "full"},
+        "sequence_parallel": {"sequence_parallel": "yes"}, "fsdp": {"dp": 1, "fsdp": 4},
+    }  # fmt: skip
+    assert {a.what for a in before.advice} == set(after)
+    for advice in before.advice:
+        changed = ask(facts={"model": "llama3.1-70b"}, **{**given, **after[advice.what]})
+        assert advice.bytes == pytest.approx(before.peak_bytes - changed.peak_bytes, abs=10)
+
+
+def test_an_option_puts_a_model_in_the_place_of_the_profile():
+    assert ask(tables(), {"chip": "v5p"}, model="llama3.1-8b").subject == "formula"
+
+
+@pytest.mark.parametrize(("facts", "options", "said"), [
+    ({}, {}, "nothing in this run tells of memory"),
+    ({"model": "llama3.1-8b"}, {"tp": 0}, "tensor = 0"),
+    ({"model": "llama3.1-8b"}, {"batch": 0}, "a batch of 0"),
+    ({"model": "llama3.1-8b"}, {"batch": 1 << 40}, "a batch of"),
+    ({"model": "llama3.1-8b"}, {"seq": -3}, "a sequence of -3 tokens"),
+    ({"model": "no-such-model"}, {}, "no-such-model"),
+])  # fmt: skip
+def test_what_has_no_answer(facts, options, said):
+    with pytest.raises(QuestionError, match=said):
+        ask(facts=facts, **options)

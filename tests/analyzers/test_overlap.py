@@ -1,0 +1,179 @@
+"""Computing, communication, copies and idle time: unions that close, by HTA's definitions."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analyzers import overlap
+from analyzers.base import parse_options
+from errors import QuestionError
+from tests.analyzers.device_rows import collective_rows, device_tables
+from tests.analyzers.worlds import World
+
+
+def ask(tables, **options):
+    return overlap.analyze(tables, {}, parse_options(overlap.OPTIONS, options))
+
+
+def ns(value):
+    return round(float(value) * 1e9)
+
+
+def one(work, **more):
+    rows = ask(device_tables(work, **more)).devices
+    assert len(rows) == 1
+    return {c: ns(rows[c].iloc[0]) for c in overlap.SECONDS}
+
+
+GPU = [
+    ("h", 0, "compute", "matmul", [(0, 100), (50, 120), (300, 400)]),  # two streams at once: counted once
+    ("h", 0, "async", "collective", [(80, 200), (350, 450)]),
+    ("h", 0, "async", "copy", [(190, 260), (440, 460)]),
+]
+
+
+def test_known_intervals():
+    assert one(GPU) == {
+        "window_s": 460, "compute_s": 220, "communication_s": 220, "overlapped_s": 90, "exposed_s": 130,
+        "memory_s": 90, "copies_s": 70, "idle_s": 40,
+    }  # fmt: skip
+
+
+def test_hta_terms_follow_from_them():
+    result = ask(device_tables(GPU))
+    assert result.devices["overlap_share"].iloc[0] == pytest.approx(90 / 220)
+    assert result.totals["overlap_share"] == pytest.approx(90 / 220)
+    assert result.totals["compute_share"] == pytest.approx(220 / 460)
+    assert result.totals["non_compute_share"] == pytest.approx(200 / 460)
+    assert result.totals["idle_share"] == pytest.approx(40 / 460)
+
+
+def test_what_only_contains_others_or_waits_for_the_host_is_no_work():
+    work = [
+        ("h", 0, "compute", "control", [(0, 1000)]), ("h", 0, "compute", "infeed", [(0, 300)]),
+        ("h", 0, "compute", "fusion", [(300, 400)]), ("h", 0, "module", "other", [(0, 1000)]),
+        ("h", 0, "async", "fusion", [(0, 500)]),
+    ]  # fmt: skip
+    got = one(work)
+    assert (got["window_s"], got["compute_s"], got["idle_s"]) == (400, 100, 300)
+
+
+def test_a_split_collective_lasts_from_its_start_to_its_done():
+    work = [
+        ("h", 0, "compute", "collective", [(0, 5), (90, 100)]), ("h", 0, "compute", "fusion", [(5, 90)]),
+    ]  # fmt: skip
+    alone = one(work)
+    assert (alone["communication_s"], alone["overlapped_s"], alone["exposed_s"]) == (15, 0, 15)
+    joined = one(work, extra=collective_rows([(0, "h", 0, "all-reduce", None, 8, 0, 100)]))
+    assert (joined["communication_s"], joined["overlapped_s"], joined["exposed_s"]) == (100, 85, 15)
+
+
+def test_windows():
+    tables = device_tables(GPU, steps=[("h", 3, 50, 150), ("h", 4, 160, 300)], stop_ns=1000)
+    assert {w: ns(ask(tables, window=w).totals["window_s"]) for w in ("steps", "operations", "capture")} == {
+        "steps": 250, "operations": 460, "capture": 1000,
+    }  # fmt: skip
+    assert ask(tables).window == "steps"
+    assert ask(device_tables(GPU)).window == "operations"
+
+
+def test_each_step_on_its_own():
+    tables = device_tables(GPU, steps=[("h", 3, 50, 150), ("h", 4, 150, 300)])
+    rows = ask(tables).steps.set_index("step")
+    assert [ns(rows.loc[3, c]) for c in ("compute_s", "overlapped_s", "exposed_s", "copies_s", "idle_s")] == [
+        70, 40, 30, 0, 0,
+    ]  # fmt: skip
+    assert [ns(rows.loc[4, c]) for c in ("compute_s", "overlapped_s", "exposed_s", "copies_s", "idle_s")] == [
+        0, 0, 50, 60, 40,
+    ]  # fmt: skip
+    assert rows.loc[4, "overlap_share"] == 0
+
+
+def test_a_step_taken_twice_is_two_rows():
+    steps = [("h", 3, 0, 100), ("h", 4, 100, 200), ("h", 3, 200, 300)]
+    rows = ask(device_tables(GPU, steps=steps)).steps
+    assert rows[["step", "taken"]].values.tolist() == [[3, 0], [4, 0], [3, 1]]
+
+
+def test_a_world_with_steps_gives_back_what_it_was_made_of():
+    world = World(steps=12, extra_ms={(2, 5): 40.0}, clock_ns=(0, 7_000_000, -3_000_000, 1_000))
+    rows = ask(world.tables()).steps.set_index("step")
+    assert (rows["devices"] == 4).all()
+    assert rows.loc[3, "compute_s"] == pytest.approx(0.060)
+    assert rows.loc[3, "exposed_s"] == pytest.approx(0.010)
+    assert rows.loc[3, "idle_s"] == pytest.approx(0.007)
+    assert rows.loc[5, "exposed_s"] == pytest.approx(0.010 + 0.040 * 3 / 4)  # three wait for the one that is late
+    assert rows.loc[5, "idle_s"] == pytest.approx(0.007 + 0.040 / 4)
+
+
+def test_the_timeline_covers_the_step_on_every_device():
+    world = World(steps=12)
+    result = ask(world.tables(), step=7)
+    assert result.timeline_step == 7
+    step = result.steps.set_index("step").loc[7]
+    rows = result.timeline
+    assert rows.groupby(["host", "device"])["dur_s"].sum().to_numpy() == pytest.approx(step["window_s"])
+    by_kind = rows.groupby("kind")["dur_s"].sum() / 4
+    cell = step["window_s"] / 600
+    assert by_kind["compute"] == pytest.approx(step["compute_s"], abs=2 * cell)
+    assert by_kind["exposed"] == pytest.approx(step["exposed_s"], abs=2 * cell)
+    assert len(rows) <= overlap.TIMELINE_CELLS
+
+
+def test_the_timeline_stays_small_however_much_runs():
+    starts = range(0, 2_000_000, 20)
+    work = [("h", d, "compute", "fusion", [(s, s + 10) for s in starts]) for d in range(60)]
+    result = ask(device_tables(work))
+    assert len(result.devices) == 60
+    assert result.timeline["device"].nunique() == overlap.TIMELINE_DEVICES
+    assert len(result.timeline) <= overlap.TIMELINE_CELLS
+
+
+def test_a_step_that_no_profile_saw():
+    with pytest.raises(QuestionError, match="no profile saw step 99"):
+        ask(World(steps=4).tables(), step=99)
+
+
+def test_without_a_profile_the_answer_says_what_would_bring_it():
+    with pytest.raises(QuestionError, match=r"xplane\.pb"):
+        ask(device_tables([]))
+    with pytest.raises(QuestionError, match="has steps"):
+        ask(device_tables(GPU), window="steps")
+
+
+spans = st.lists(
+    st.tuples(st.integers(0, 400), st.integers(0, 60)).map(lambda p: (p[0], p[0] + p[1])), max_size=12
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=150)
+@given(spans, spans, spans, st.integers(0, 300), st.integers(1, 200))
+def test_every_nanosecond_is_one_thing(computing, talking, copying, start, width):
+    work = [("h", 0, "compute", "fusion", [*computing, (0, 1)]), ("h", 0, "async", "collective", talking),
+            ("h", 0, "async", "copy", copying)]  # fmt: skip
+    result = ask(device_tables(work, steps=[("h", 0, start, start + width)]))
+    got = {c: ns(result.devices[c].iloc[0]) for c in overlap.SECONDS}
+    on = np.zeros((3, 1000), dtype=bool)  # one flag per nanosecond: nothing of the interval algebra
+    for row, some in zip(on, ([*computing, (0, 1)], talking, copying), strict=True):
+        for a, b in some:
+            row[a:b] = True
+    c, t, m = on[:, start : start + width]
+    assert got == {
+        "window_s": width, "compute_s": c.sum(), "communication_s": t.sum(), "overlapped_s": (c & t).sum(),
+        "exposed_s": (t & ~c).sum(), "memory_s": m.sum(), "copies_s": (m & ~c & ~t).sum(),
+        "idle_s": (~c & ~t & ~m).sum(),
+    }  # fmt: skip
+    assert got["compute_s"] + got["exposed_s"] + got["copies_s"] + got["idle_s"] == got["window_s"]
+
+
+def test_the_answer_as_json_has_no_nan():
+    work = [("h", 0, "compute", "fusion", [(0, 10)]), ("h", 1, "async", "collective", [(0, 10)])]
+    said = json.loads(json.dumps(ask(device_tables(work)).to_dict(), allow_nan=False))
+    assert said["devices"][0] | {
+        "host": "h", "device": 0, "window_s": 1e-8, "exposed_s": 0.0, "overlap_share": None,
+    } == said["devices"][0]  # fmt: skip
+    assert said["devices"][1]["overlap_share"] == 0.0
+    assert set(said) >= {"devices", "totals", "steps", "notes"}
