@@ -12,6 +12,8 @@ from starlette.routing import Route
 
 import catalog
 from app import questions
+from app.answers.published import published_rows
+from app.compiling import compile_request
 from app.jobs import Jobs
 from app.listing import list_runs
 from app.summary import run_details
@@ -60,10 +62,14 @@ class Api:
             Route("/api/runs/{run_id}", self.run, methods=["GET"]),
             Route("/api/runs/{run_id}/show/{analysis}", self.show, methods=["GET"]),
             Route("/api/models/{model}/show/{analysis}", self.show_model, methods=["GET"]),
+            Route("/api/catalog/{kind}", self.catalog, methods=["GET"]),
+            Route("/api/catalog/{kind}/{name:path}", self.catalog, methods=["GET"]),
+            Route("/api/published", self.published, methods=["GET"]),
             Route("/api/uploads", self.begin, methods=["POST"]),
             Route("/api/uploads/{upload_id}", self.discard, methods=["DELETE"]),
             Route("/upload/{upload_id}/{name:path}", self.receive, methods=["PUT"]),
             Route("/api/ingest", self.ingest, methods=["POST"]),
+            Route("/api/compile", self.compile, methods=["POST"]),
             Route("/api/jobs/{job_id}", self.job, methods=["GET"]),
             Route("/api/jobs/{job_id}", self.cancel, methods=["DELETE"]),
             Route("/api/{rest:path}", self.nothing, methods=METHODS),
@@ -110,6 +116,18 @@ class Api:
         return questions.answer_dict(subject, result)
 
     @_answering
+    async def catalog(self, request: Request) -> Any:
+        kind, name = request.path_params["kind"], request.path_params.get("name")
+        try:
+            return catalog.entry(kind, name) if name else {"rows": catalog.as_rows(kind)}
+        except QuestionError as e:
+            raise NotFound(str(e)) from e
+
+    @_answering
+    async def published(self, request: Request) -> Any:
+        return {"runs": await run_in_threadpool(published_rows)}
+
+    @_answering
     async def begin(self, request: Request) -> Any:
         return {"upload_id": self._uploads.begin()}
 
@@ -144,6 +162,12 @@ class Api:
             raise InputError("tags is not understood", expected="an object of texts")
         arguments += [f"--tag={_line(key, 'tags')}={_text(tags, key)}" for key in tags]
         return self._jobs.start([*arguments, "--", *(str(p) for p in sorted(files.iterdir()))]).to_dict()
+
+    @_answering
+    async def compile(self, request: Request) -> Any:
+        asked = compile_request(await _json_object(request))
+        arguments = ["compile", "--json", f"--store={self._place.store.root}", *asked.options(), "--", asked.model]
+        return self._jobs.start(arguments).to_dict()
 
     @_answering
     async def job(self, request: Request) -> Any:

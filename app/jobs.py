@@ -1,4 +1,4 @@
-"""Ingest jobs of the server: each runs `chipledger ingest` in a process of its own.
+"""Jobs of the server: each runs `chipledger ingest` or `chipledger compile` in a process of its own.
 
 Whatever an input does to that process (bad bytes, too much memory), the server and its pages go on.
 """
@@ -18,7 +18,7 @@ from typing import Any
 from app.commands.ingest import PROGRESS_VARIABLE
 from errors import QuestionError
 
-AT_ONCE = 2  # ingests that run at the same time; more wait for their turn
+AT_ONCE = {"ingest": 2, "compile": 1}  # jobs that run at the same time; more wait for their turn
 KEPT = 500  # finished jobs that can still be asked for
 GRACE_SECONDS = 5.0
 PROJECT = Path(__file__).parent.parent
@@ -27,9 +27,13 @@ ERROR = "error: "
 
 @dataclass
 class Job:
-    """One ingest. `state`: waiting, running, done, failed or cancelled; `progress`: 0 to 1, None while unknown."""
+    """One job. `what`: its command; `state`: waiting, running, done, failed or cancelled.
+
+    `progress`: 0 to 1, None while unknown.
+    """
 
     job_id: str
+    what: str = "ingest"
     state: str = "waiting"
     progress: float | None = None
     doing: str = ""
@@ -56,11 +60,11 @@ class Jobs:
 
     def __init__(self) -> None:
         self._jobs: OrderedDict[str, Job] = OrderedDict()
-        self._turn = asyncio.Semaphore(AT_ONCE)
+        self._turns = {what: asyncio.Semaphore(most) for what, most in AT_ONCE.items()}
 
     def start(self, arguments: list[str]) -> Job:
-        """Begin `chipledger ARGUMENTS` (an ingest with --json) as a job."""
-        job = Job(uuid.uuid4().hex)
+        """Begin `chipledger ARGUMENTS` (a command that prints its run with --json) as a job."""
+        job = Job(uuid.uuid4().hex, arguments[0])
         self._jobs[job.job_id] = job
         for old in [i for i, j in self._jobs.items() if j.state not in ("waiting", "running")][:-KEPT]:
             del self._jobs[old]
@@ -87,17 +91,17 @@ class Jobs:
                 await self.cancel(job.job_id)
 
     async def _run(self, job: Job, arguments: list[str]) -> None:
-        async with self._turn:
+        async with self._turns[job.what]:
             if job.state == "cancelled":
                 return
             job.state = "running"
             try:
                 await self._child(job, arguments)
             except OSError as e:
-                job.state, job.error = "failed", f"the ingest could not be started ({e.strerror})"
+                job.state, job.error = "failed", f"the {job.what} could not be started ({e.strerror})"
             except Exception as e:  # or the page would wait for it forever
                 traceback.print_exc()
-                job.state, job.error = "failed", _why(1, [f"{type(e).__name__}: {e}"])
+                job.state, job.error = "failed", _why(job.what, 1, [f"{type(e).__name__}: {e}"])
 
     async def _child(self, job: Job, arguments: list[str]) -> None:
         paths = [str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -127,7 +131,7 @@ class Jobs:
             job.result = json.loads(output)
             job.progress, job.state = 1.0, "done"
             return
-        job.state, job.error = "failed", _why(code, said)
+        job.state, job.error = "failed", _why(job.what, code, said)
         if code != 2:
             print("\n".join(said), file=sys.stderr, flush=True)
 
@@ -142,14 +146,15 @@ def _progress(job: Job, line: str) -> bool:
     return True
 
 
-def _why(code: int, said: list[str]) -> str:
+def _why(what: str, code: int, said: list[str]) -> str:
+    kept, of_what = (" The files are kept.", "files") if what == "ingest" else ("", "request")
     if code == 2:
         errors = (s.removeprefix(ERROR) for s in reversed(said) if s.startswith(ERROR))
         return next(errors, "the input was refused")
     if code < 0:
-        return f"the system ended the ingest (signal {-code}), most likely for lack of memory. The files are kept."
+        return f"the system ended the {what} (signal {-code}), most likely for lack of memory.{kept}"
     last = said[-1] if said else f"exit code {code}"
-    return f"a defect of Chipledger, not of the files ({last}). The files are kept."
+    return f"a defect of Chipledger, not of the {of_what} ({last}).{kept}"
 
 
 async def _end(process: asyncio.subprocess.Process | None) -> None:

@@ -9,6 +9,17 @@ PAGES: tuple[tuple[str, str, str, str], ...] = (  # file, title, icon, what it i
     ("pages/library.py", "Runs", ":material/folder_open:", "Every run in this store; search, tag, add."),
     ("pages/ledger.py", "Ledger", ":material/account_tree:", "Where did every chip-second of a run go?"),
     ("pages/steps.py", "Steps", ":material/show_chart:", "How long did each step take, and which were kept?"),
+    ("pages/mfu.py", "MFU", ":material/speed:", "Which share of the chips' peak became useful maths?"),
+    ("pages/compile.py", "Compile for TPU", ":material/build:", "What does the TPU compiler make of a model?"),
+    ("pages/published.py", "Published runs", ":material/scatter_plot:", "How well do others use their chips?"),
+    ("pages/padding.py", "Padding", ":material/select_all:", "How much of the matrix unit's work is padding?"),
+    ("pages/memory.py", "Memory", ":material/memory:", "What does a device hold when it holds most?"),
+    ("pages/roofline.py", "Roofline", ":material/stacked_line_chart:", "What binds the operations, compute or memory?"),
+    ("pages/ops.py", "Operations", ":material/format_list_numbered:", "Which operations take the devices' time?"),
+    ("pages/overlap.py", "Overlap", ":material/layers:", "How much communication is hidden, and who is idle when?"),
+    ("pages/collectives.py", "Collectives", ":material/hub:", "Which collectives ran, how fast, and what bounds them?"),
+    ("pages/input.py", "Input", ":material/input:", "Is the run bound by its input?"),
+    ("pages/models.py", "Models", ":material/schema:", "How large are they, and which fit a matrix unit badly?"),
     ("pages/definitions.py", "Definitions", ":material/menu_book:", "What each account and each mark means."),
 )
 

@@ -41,8 +41,9 @@ def serve(host: str, port: int | None, *, open_browser: bool = False) -> None:
     from app.guard import Guard, is_loopback
     from app.jobs import Jobs
     from app.workspace import workspace
+    from app.xprof import Xprof
 
-    jobs = Jobs()
+    jobs, xprof = Jobs(), Xprof(workspace())
 
     url = f"http://{'localhost' if host in ('0.0.0.0', '::') else f'[{host}]' if ':' in host else host}:{port}"
 
@@ -56,13 +57,14 @@ def serve(host: str, port: int | None, *, open_browser: bool = False) -> None:
                 webbrowser.open(url)
         yield
         await jobs.close()
+        await xprof.close()
 
     # Streamlit takes a folder named `pages` for its older kind of app until st.navigation has run once: the first
     # visitor of a permalink would get the page without the dashboard around it
     PagesManager.uses_pages_directory = False
     application = st.App(
         Path(__file__).with_name("main.py"),
-        routes=Api(workspace(), jobs).routes(),
+        routes=[*Api(workspace(), jobs).routes(), *xprof.routes()],
         middleware=[Middleware(Guard, loopback=is_loopback(host))],
         lifespan=lifespan,
     )

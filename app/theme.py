@@ -13,6 +13,7 @@ COLOURS: dict[str, str] = {
     "padding": "#E69F00",
     "recomputation": "#B8860B",
     "exposed_communication": "#0072B2",
+    "exposed_copies": "#56B4E9",
     "straggler_wait": "#CC79A7",
     "input_wait": "#8E6BBF",
     "device_idle": "#8C8C8C",

@@ -19,6 +19,7 @@ PHRASES: dict[str, str] = {
     "recomputation": "Recomputing activations",
     "below_roofline": "Computing below the chip's peak",
     "exposed_communication": "Communication that no computation covers",
+    "exposed_copies": "Copies that no computation covers",
     "straggler_wait": "Waiting for the slowest rank",
     "input_wait": "Waiting for input",
     "device_idle": "An idle device inside steps",

@@ -10,6 +10,7 @@ from app.workspace import workspace
 
 NAME = "demo"
 HELP = "load the bundled reference runs and open the dashboard"
+COMPILED = "compiled"
 REFERENCE_RUNS = Path(__file__).parents[2] / "reference" / "runs"
 
 
@@ -29,22 +30,27 @@ def run(args: argparse.Namespace) -> None:
 
 def load(store: str | None) -> list[str]:
     """Ingest every reference run that the store lacks; one line about each."""
+    from app.commands.ingest import remember
     from collectors.ingest import ingest
 
     place = workspace(store)
     said = []
-    for folder in reference_runs():
-        done = ingest([folder], place.store)
+    for path in reference_runs():
+        done = ingest([path], place.store)
+        remember([path], place, done.run_id)
         name = place.store.find(done.run_id).manifest.name
         said.append(f"{'Already here' if done.existed else 'Loaded'}: {name} ({done.run_id[:12]})")
     return said or ["No reference run is bundled here; add runs of your own."]
 
 
 def reference_runs() -> list[Path]:
-    """Folders of bundled runs, those that hold files."""
+    """What is one run each: a folder of files of a job, or a file of a compiled program. The first is shown last, so
+    that the library, newest first, begins with it."""
     if not REFERENCE_RUNS.is_dir():
         return []
-    return sorted(p for p in REFERENCE_RUNS.iterdir() if p.is_dir() and any(f.is_file() for f in p.rglob("*")))
+    folders = (p for p in REFERENCE_RUNS.iterdir() if p.is_dir() and p.name != COMPILED)
+    jobs = [p for p in folders if any(f.is_file() for f in p.rglob("*"))]
+    return sorted((REFERENCE_RUNS / COMPILED).glob("*.compiled.json")) + sorted(jobs)
 
 
 def _desktop() -> bool:

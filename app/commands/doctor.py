@@ -37,7 +37,8 @@ NEEDED = tuple(
 OPTIONAL: tuple[Package, ...] = (
     Package("jax", "jax", "the reference runs cannot be recorded anew; the bundled ones still open"),
     Package("orbax-checkpoint", "orbax.checkpoint", "the reference runs cannot be recorded anew"),
-    Package("xprof", "xprof", "the side-by-side benchmark against XProf cannot run"),
+    Package("libtpu", "libtpu", "models cannot be compiled for TPUs (chipledger[tpu] brings it); bundled ones open"),
+    Package("xprof", "xprof", "XProf's own tools do not open from a run; every page of ours answers without them"),
     Package("playwright", "playwright", "the browser tests cannot run"),
 )
 

@@ -1,17 +1,19 @@
 """`chipledger ingest`: files in, one run out."""
 
 import argparse
+import contextlib
 import json
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from app.commands.base import pairs, print_json, printable
-from app.workspace import workspace
+from app.workspace import Workspace, workspace
+from runs.registry import sha256
 
 NAME = "ingest"
 HELP = "read profiles, logs and metrics into one run"
@@ -43,6 +45,7 @@ def run(args: argparse.Namespace) -> None:
         [Path(p) for p in args.paths], place.store, name=args.name, kind=args.kind, chip=args.chip, chips=args.chips,
         model=args.model, tags=pairs(args.tag, "tag"), progress=_teller(), cancel=stop.is_set,
     )  # fmt: skip
+    remember([Path(p) for p in args.paths], place, done.run_id)
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
     if args.json:
@@ -53,6 +56,30 @@ def run(args: argparse.Namespace) -> None:
         print(f"  {table}: {rows:,} rows")
     for warning in done.warnings:
         print(f"  warning: {printable(warning)}")
+
+
+def remember(paths: Sequence[Path], place: Workspace, run_id: str) -> None:
+    """Note where the run's inputs lie, for tools that read them anew: a run keeps tables, not its inputs.
+
+    A file inside an archive lies nowhere. What cannot be looked at is left out: the run is stored either way.
+    """
+    found = []
+    for source in place.store.find(run_id).manifest.sources:
+        name, digest, size = str(source["name"]), str(source["sha256"]), int(source["bytes"])
+        names = (name, name.partition("/")[2])  # of equal names below several paths, later ones have a number in front
+        files = {path / n if path.is_dir() else path for path in paths for n in names if n}
+        fitting = [f.absolute() for f in files if _bytes(f) == size and name.endswith(f.name)]
+        if len(fitting) > 1:
+            fitting = [f for f in fitting if sha256(f) == digest]
+        found += [(digest, f, size) for f in fitting[:1]]
+    place.registry.remember_files(found)
+
+
+def _bytes(path: Path) -> int | None:
+    """The size of a regular file; None for anything else."""
+    with contextlib.suppress(OSError, ValueError):
+        return path.stat().st_size if path.is_file() else None
+    return None
 
 
 def _teller() -> Callable[[int, int, str], None]:

@@ -6,11 +6,32 @@ from streamlit.delta_generator import DeltaGenerator
 from app import format as fmt
 from app.components.actions import copy_link
 from app.components.text import md
+from app.components.xprof_link import xprof_link
 from app.summary import chips_text, model_text, tags_of
 from runs.registry import Extras
 from runs.run import Run
 
-RUN_PAGES = ("pages/ledger.py", "pages/steps.py")  # each is about one run, the one in its address
+RUN_PAGES = (  # each is about one run, the one in its address
+    "pages/ledger.py",
+    "pages/steps.py",
+    "pages/mfu.py",
+    "pages/padding.py",
+    "pages/memory.py",
+    "pages/roofline.py",
+    "pages/ops.py",
+    "pages/overlap.py",
+    "pages/collectives.py",
+    "pages/input.py",
+)
+COMPILED_PAGE = "pages/compile.py"
+TIMED = {"pages/steps.py", "pages/mfu.py", "pages/overlap.py", "pages/input.py"}  # of time that only a job that ran has
+
+
+def pages_of(run: Run) -> tuple[str, ...]:
+    """The pages that can tell something of a run of this kind."""
+    if run.manifest.kind == "compiled":
+        return (COMPILED_PAGE, *(p for p in RUN_PAGES if p not in TIMED))
+    return RUN_PAGES
 
 
 def header(run: Run, extras: Extras) -> DeltaGenerator:
@@ -20,17 +41,19 @@ def header(run: Run, extras: Extras) -> DeltaGenerator:
     """
     manifest = run.manifest
     st.set_page_config(page_title=f"{manifest.name} · Chipledger")
-    name, right = st.columns([3, 2], vertical_alignment="center")
+    name, right = st.columns([1, 1], vertical_alignment="center")
     name.subheader(md(manifest.name), anchor=False)
     with right.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):
         actions = st.container(width="content")
+        xprof_link(run)
         copy_link()
     known = [chips_text(run), manifest.fact("topology"), model_text(run), manifest.fact("precision")]
     facts = [md(f) for f in known if f] + [f"{manifest.kind}", f"added {fmt.date(manifest.created_ns)}"]
     badges = [":orange-badge[:material/science: simulated: nobody ran this]"] if manifest.simulated else []
+    badges += [":orange-badge[:material/build: compiled: nobody ran this]"] if manifest.kind == "compiled" else []
     badges += [f":gray-badge[{md(f'{k}={v}' if v else k)}]" for k, v in tags_of(run, extras).items()]
     st.markdown(" · ".join(facts) + ("  " + " ".join(badges) if badges else ""))
     links = st.container(horizontal=True)
-    for page in RUN_PAGES:
+    for page in pages_of(run):
         links.page_link(page, query_params={"run": run.run_id})
     return actions

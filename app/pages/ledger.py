@@ -18,6 +18,7 @@ from app.components.notice import notice
 from app.components.price import price
 from app.components.text import md
 from app.components.verdict import verdict
+from app.components.why import why
 from app.figures.accounts import hover_lines, opened, path_text
 from app.figures.base import standalone
 from app.figures.calendar import calendar
@@ -107,6 +108,7 @@ def explore(run: Run, result: LedgerResult) -> None:
     chart(figure, key, name, ledger_verdict(result), clicked)
     lines = hover_lines(chain[-1], tuple(a.name for a in chain), result.ledger.chip_seconds)
     st.caption("  \n".join(md(line) for line in lines))
+    why(run, tuple(a.name for a in chain))
     if strip := calendar(result):
         stops = len(result.interruptions)
         attempts = fmt.count(stops + 1, "attempt")

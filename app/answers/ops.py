@@ -1,0 +1,64 @@
+"""Top operations in words: which takes most, how near it is to its roof, and what kinds of work there are."""
+
+from typing import Any
+
+import pandas as pd
+
+from analyzers.ops import OpsResult
+from app import format as fmt
+from app.answers.base import Table
+from app.answers.roofline import byte_rate, named, place_of
+
+NAME = "ops"
+SHOWN = 24
+KINDS_SAID = 3
+MOST = 0.9  # of a row's time: so much must have a roof for the row to be held against it
+HEADS = {"op": "operation", "category": "category", "source": "source", "module": "module"}
+
+
+def label(row: dict[str, Any], by: str) -> str:
+    """What a row is called: an operation with its line, a category, a line, a module."""
+    if by == "op":
+        return named(row)
+    name = row[by]
+    if not name:
+        return {"source": "no source line", "module": "no module"}.get(by, "unknown")
+    return place_of(name) if by == "source" else str(name)
+
+
+def time_of(row: dict[str, Any], result: OpsResult) -> float:
+    """Seconds of a row over all devices: what it took, or modelled at its roof where nothing was timed."""
+    value = row["self_seconds"] if result.device_seconds is not None else row["roof_seconds"]
+    return 0.0 if pd.isna(value) else float(value)
+
+
+def verdict(result: OpsResult) -> str:
+    """The row that takes most time and its roof, and the kinds of work by time."""
+    rows = result.rows
+    if not len(rows) or pd.isna(rows["share"].iloc[0]):
+        return "No operation took any time."
+    top = rows.iloc[0].to_dict()
+    whole = "device time" if result.device_seconds is not None else "the least time of this program"
+    text = f"{label(top, result.by)} takes {fmt.whole_share(top['share'])} of {whole}"
+    if pd.notna(top["roof_share"]) and top["roofed_seconds"] >= MOST * top["self_seconds"]:
+        text += f" at {fmt.whole_share(top['roof_share'])} of its roof"
+    kinds = result.by_category[result.by_category["share"] > 0].head(KINDS_SAID)
+    if result.by == "category" or len(kinds) < 2:
+        return text + "."
+    said = ", ".join(f"{c or 'unknown'} {fmt.whole_share(s)}" for c, s in zip(kinds["category"], kinds["share"],
+                                                                            strict=True))  # fmt: skip
+    return f"{text}. By kind: {said}."
+
+
+def table(result: OpsResult) -> Table:
+    """The rows that take most time."""
+    return Table(
+        (HEADS[result.by], "category", "count", "time", "share", "FLOP/s", "bytes/s", "of its roof"),
+        tuple(
+            (label(r, result.by), r["category"] or "several", f"{r['count']:,.0f}", fmt.duration(time_of(r, result)),
+             fmt.share(r["share"]), fmt.flops_rate(r["flops_per_s"]), byte_rate(r["bytes_per_s"]),
+             fmt.share(r["roof_share"]))
+            for r in result.rows.head(SHOWN).to_dict("records")
+        ),
+        right=(2, 3, 4, 5, 6, 7),
+    )  # fmt: skip

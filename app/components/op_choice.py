@@ -1,0 +1,76 @@
+"""Operations on a page: which part of a run is asked about, and the table from which one is chosen; all in the URL."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app.components.current import choose
+
+MAX_ROWS = 2000  # what a browser is sent; the files hold all
+WHERE = ("module", "host", "device", "line", "chip", "precision", "peak_flops_per_s", "hbm_bytes_per_s", "clock_hz")
+_FIRST = ("op", "source", "category", "self_seconds", "share", "roof_share", "bound", "flops_per_s", "bytes_per_s",
+          "flops_per_byte", "count")  # fmt: skip
+_PERCENT = ("share", "roof_share")
+_LARGE = ("flops", "bytes", "flops_per_s", "bytes_per_s")
+
+
+def asked() -> dict[str, str]:
+    """The options of the questions about operations that the address gives."""
+    return {name: st.query_params[name] for name in WHERE if st.query_params.get(name)}
+
+
+def choose_module(modules: list[str]) -> None:
+    """A list of the run's programs, where it has more than one; what is chosen goes into the address."""
+    now = st.query_params.get("module", "")
+    names = [m for m in modules if m]
+    if len(names) < 2 and not now:
+        return
+    options = ["", *names] if now in ("", *names) else ["", now, *names]
+
+    def changed() -> None:
+        choose("module", st.session_state["pick_module"] or "")
+
+    st.selectbox("Program", options, index=options.index(now), key="pick_module", on_change=changed, width=320,
+                 format_func=lambda m: m or "All programs", label_visibility="collapsed")  # fmt: skip
+
+
+def search() -> str:
+    """A search box; its text is in the address."""
+
+    def changed() -> None:
+        choose("q", st.session_state["search_ops"].strip())
+
+    return st.text_input("Search", st.query_params.get("q", ""), key="search_ops", on_change=changed, width=360,
+                         placeholder="Search operations, source lines, programs", label_visibility="collapsed",
+                         icon=":material/search:").strip()  # fmt: skip
+
+
+def found(rows: pd.DataFrame, text: str) -> pd.DataFrame:
+    """The rows in which every word of `text` occurs, in any column of text; upper and lower case are alike."""
+    whole = pd.Series("", index=rows.index)
+    for column in ("op", "module", "category", "source", "shape", "bound"):
+        if column in rows:
+            whole = whole + " " + rows[column].fillna("").astype(str).str.lower()
+    keep = pd.Series(True, index=rows.index)
+    for word in text.lower().split():
+        keep &= whole.str.contains(word, regex=False)
+    return rows[keep]
+
+
+def op_table(rows: pd.DataFrame, key: str, on_pick: Callable[[dict[str, Any]], None]) -> None:
+    """The rows to sort; a click on one calls `on_pick` with it."""
+    shown = rows.head(MAX_ROWS)
+
+    def picked() -> None:
+        if at := st.session_state[key].selection.rows:
+            on_pick(shown.iloc[at[0]].to_dict())
+
+    formats = {c: "percent" for c in _PERCENT} | {c: "engineering" for c in _LARGE}
+    columns = {c: st.column_config.NumberColumn(format=f) for c, f in formats.items() if c in shown}
+    order = [c for c in _FIRST if c in shown] + [c for c in shown if c not in _FIRST]
+    st.dataframe(shown, hide_index=True, column_config=columns, column_order=order, key=key, on_select=picked,
+                 selection_mode="single-row")  # fmt: skip
+    if len(rows) > MAX_ROWS:
+        st.caption(f"The first {MAX_ROWS:,} of {len(rows):,} are shown; the files below hold all.")

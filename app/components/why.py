@@ -1,0 +1,27 @@
+"""From an account to the page that explains it, and back."""
+
+import streamlit as st
+
+from app import theme
+from app.components.header import pages_of
+from runs.run import Run
+
+PAGES: dict[str, tuple[str, str]] = {  # account: the page that says why, and what it says
+    "useful_maths": ("pages/mfu.py", "How the useful maths was counted, and against which peak"),
+    "padding": ("pages/padding.py", "Which matrix products pad, and which dimension would pay most"),
+    "recomputation": ("pages/memory.py", "What recomputing saves in memory"),
+    "below_roofline": ("pages/roofline.py", "Which operations run below their roof"),
+    "exposed_communication": ("pages/overlap.py", "What is hidden behind computing, and what is not"),
+    "exposed_copies": ("pages/overlap.py", "When the devices only copied"),
+    "straggler_wait": ("pages/collectives.py", "Which collectives waited, and how fast they were"),
+    "input_wait": ("pages/input.py", "Whether the run is bound by its input"),
+    "data_loading": ("pages/input.py", "Whether the run is bound by its input"),
+    "device_idle": ("pages/overlap.py", "When the devices were idle"),
+}
+
+
+def why(run: Run, path: tuple[str, ...]) -> None:
+    """A link to the page that explains the account at this path; nothing where none does."""
+    page, question = PAGES.get(theme.known(path), ("", ""))
+    if page in pages_of(run):
+        st.page_link(page, label=question, icon=":material/arrow_forward:", query_params={"run": run.run_id})
