@@ -38,7 +38,7 @@ def from_program(tables: Tables, facts: Facts, machine: Hardware) -> Book:
     devices, chips = machine.devices_per_chip, machine.chips
     again = _recomputed_flops(tables) * devices / peak
     whole = (result.flops_per_chip or 0.0) / peak
-    padding, padding_low = _padding(tables, facts, devices, peak)
+    padding, padding_low = _padding(tables, facts, result.flops_per_chip or 0.0, devices, peak)
     stated = result.model_flops_per_step
     useful = min(stated / chips / peak if stated else whole - again, computing)
     again = min(again, computing - useful)
@@ -66,15 +66,21 @@ def _recomputed_flops(tables: Tables) -> float:
     return float(frame(tables, "modules", ["remat_flops"])["remat_flops"].fillna(0).astype(float).sum())
 
 
-def _padding(tables: Tables, facts: Facts, devices: int, peak: float) -> tuple[float, float]:
-    """Seconds of a chip that padding of matrix products costs at peak: as printed, and at best."""
+def _padding(tables: Tables, facts: Facts, flops: float, devices: int, peak: float) -> tuple[float, float]:
+    """Seconds of a chip that padding of matrix products costs at peak: as printed, and at best.
+
+    `flops`: all that a chip executes. The products may be those of the whole mesh, before they were sharded; then only
+    their tax holds for a chip, on no more FLOPs than it executes.
+    """
     chip = chip_of(facts)
     side = chip.value("mxu_side") if chip else None
     excess = program_excess(tables, int(side)) if side else None
-    if excess is None:
+    if excess is None or not excess.useful_flops:
         return 0.0, 0.0
-    most, least = excess.padded_flops - excess.useful_flops, excess.padded_flops_optimistic - excess.useful_flops
-    return most * devices / peak, least * devices / peak
+    useful = min(excess.useful_flops * devices, flops)
+    taxes = (p / excess.useful_flops - 1 for p in (excess.padded_flops, excess.padded_flops_optimistic))
+    most, least = (useful * tax / peak for tax in taxes)
+    return most, least
 
 
 def _exposed(result: CompiledResult, facts: Facts, computing: float) -> float:

@@ -10,7 +10,6 @@ from app.workspace import workspace
 
 NAME = "demo"
 HELP = "load the bundled reference runs and open the dashboard"
-COMPILED = "compiled"
 REFERENCE_RUNS = Path(__file__).parents[2] / "reference" / "runs"
 
 
@@ -35,22 +34,19 @@ def load(store: str | None) -> list[str]:
 
     place = workspace(store)
     said = []
-    for path in reference_runs():
-        done = ingest([path], place.store)
-        remember([path], place, done.run_id)
+    for folder in reference_runs():
+        done = ingest([folder], place.store)
+        remember([folder], place, done.run_id)
         name = place.store.find(done.run_id).manifest.name
         said.append(f"{'Already here' if done.existed else 'Loaded'}: {name} ({done.run_id[:12]})")
     return said or ["No reference run is bundled here; add runs of your own."]
 
 
 def reference_runs() -> list[Path]:
-    """What is one run each: a folder of files of a job, or a file of a compiled program. The first is shown last, so
-    that the library, newest first, begins with it."""
+    """Folders of bundled runs, those that hold files. The library, newest first, begins with the last of them."""
     if not REFERENCE_RUNS.is_dir():
         return []
-    folders = (p for p in REFERENCE_RUNS.iterdir() if p.is_dir() and p.name != COMPILED)
-    jobs = [p for p in folders if any(f.is_file() for f in p.rglob("*"))]
-    return sorted((REFERENCE_RUNS / COMPILED).glob("*.compiled.json")) + sorted(jobs)
+    return sorted(p for p in REFERENCE_RUNS.iterdir() if p.is_dir() and any(f.is_file() for f in p.rglob("*")))
 
 
 def _desktop() -> bool:

@@ -39,10 +39,9 @@ def page() -> None:
         teach()
         return
     asked = [results(runs, place, st.query_params.get(n, "")) for n in ("run", "against")]
-    shown = [one for one in asked if one is not None]
+    shown = [one for one in asked if one is not None] or first(runs, place)
     table(runs, place)
-    if shown:
-        told(shown)
+    told(shown)
 
 
 def teach() -> None:
@@ -52,13 +51,19 @@ def teach() -> None:
 
 
 def results(runs: Sequence[Run], place: Workspace, wanted: str) -> tuple[Run, CompiledResult] | None:
-    """The compiled run of this id with its answer; None where the address names none."""
-    run = next((r for r in runs if r.run_id == wanted), None)
+    """The compiled run whose id begins so, with its answer; None where the address names none."""
+    run = next((r for r in runs if wanted and r.run_id.startswith(wanted)), None)
     try:
         return None if run is None else (run, ask(run, "compiled", {}, place.registry))
     except ChipledgerError as e:
         notice(e, library=False)
         return None
+
+
+def first(runs: Sequence[Run], place: Workspace) -> list[tuple[Run, CompiledResult]]:
+    """What is shown before anybody chose: the newest run that fits, else the newest."""
+    fitting = [r for r in runs if r.manifest.fact("fits")] or list(runs)
+    return [one for one in [results(runs, place, fitting[0].run_id)] if one is not None]
 
 
 def table(runs: Sequence[Run], place: Workspace) -> None:

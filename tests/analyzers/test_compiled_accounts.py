@@ -57,6 +57,13 @@ def test_padding_comes_on_top():
     assert padded.chip_seconds == pytest.approx(plain.chip_seconds + extra)
 
 
+def test_products_of_the_whole_mesh_pad_no_more_flops_than_a_chip_executes():
+    matmuls = {"capture": [0], "program": [0], "op": ["scores"], "m": [4096], "k": [128], "n": [4096], "batch": [10**6],
+               "count": [32]}  # fmt: skip
+    padded = asked({**BASE, "matmuls": matmuls}).ledger
+    assert padded.amount("padding") == pytest.approx(16 * 32 * 4.01e11 / PEAK)  # 128 of 256: each FLOP is done twice
+
+
 def test_what_did_not_compile_has_no_ledger_and_says_so():
     with pytest.raises(QuestionError, match="did not compile"):
         ledger.analyze(MemoryTables({}), facts_of({**FACTS, "outcome": "out_of_memory", "fits": False}), {})

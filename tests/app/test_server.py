@@ -168,6 +168,19 @@ def test_a_name_cannot_leave_the_upload(server, store, name):
     assert all(p.is_relative_to(store / "uploads" / upload_id / "files") for p in found)
 
 
+def test_a_model_and_the_catalogue_can_be_asked_without_a_run(server):
+    status, said = get(f"{server}/api/models/llama3.1-8b/show/padding?mxu=256&seq=8192")
+    assert status == 200 and said["model"] == "llama3.1-8b" and round(said["tax"], 3) == 0.125
+    status, said = get(f"{server}/api/models/llama3.1-8b/show/flops?seq=8192")
+    assert status == 200 and round(said["flops_per_token"]["causal"] / 1e9, 2) == 51.47
+    assert get(f"{server}/api/models/no-such/show/padding")[0] == 404
+    assert get(f"{server}/api/models/llama3.1-8b/show/nothing")[0] == 404
+    assert get(f"{server}/api/models/llama3.1-8b/show/padding?seq=-1")[0] == 400
+    assert get(f"{server}/api/catalog/chips/v5e")[1]["name"] == "TPU v5e"
+    assert {row["entry"] for row in get(f"{server}/api/catalog/models")[1]["rows"]} >= {"llama3.1-8b"}
+    assert get(f"{server}/api/catalog/chips/v99")[0] == get(f"{server}/api/catalog/boats")[0] == 404
+
+
 def test_too_much_is_refused_with_413_before_it_is_sent(server, store):
     upload_id = request("POST", f"{server}/api/uploads", {})[1]["upload_id"]
     address = urlsplit(server)

@@ -1,0 +1,56 @@
+"""The page of models, and the ways between the ledger and the pages that explain its accounts."""
+
+import pytest
+
+from app.components import why
+from app.components.header import COMPILED_PAGE, RUN_PAGES, TIMED, pages_of
+from app.figures.models import taxes
+from app.main import PAGES
+from catalog.models import models
+from runs.accounts import ACCOUNTS
+from tests.app import made_runs
+from tests.app.test_pages import opened, words
+
+
+def test_the_page_names_the_model_that_pads_most_and_leads_to_every_model(place):
+    at = opened("pages/models.py")
+    assert not at.exception
+    assert "gpt2-1.5b pads most" in words(at)
+    rows = at.dataframe[0].value
+    assert list(rows["Model"]) == list(models())
+    assert rows["Padding"].iloc[0] == f"/padding?model={rows['Model'].iloc[0]}"
+
+
+def test_the_matrix_unit_is_a_choice_in_the_address(place):
+    wide, narrow = (words(opened("pages/models.py", mxu=side)) for side in ("256", "128"))
+    assert "256 x 256" in wide and "128 x 128" in narrow
+
+
+def test_bars_stand_in_the_order_of_the_tax_and_their_parts_sum_to_it():
+    figure = taxes({"small": (0.0, 0.02), "large": (0.2, 0.5), "none": (0.0, 0.0)})
+    low, rest = figure.data
+    assert list(low.y) == ["large", "small", "none"]
+    assert [a + b for a, b in zip(low.x, rest.x, strict=True)] == pytest.approx([50, 2, 0])
+    assert list(rest.text) == ["50.0 %", "2.00 %", "none"]
+
+
+def test_every_account_that_has_a_page_leads_to_one_that_exists():
+    files = {file for file, *_ in PAGES}
+    assert {page for page, _ in why.PAGES.values()} <= files
+    assert set(why.PAGES) <= set(ACCOUNTS)
+
+
+def test_an_opened_account_links_to_the_page_that_explains_it(place):
+    run = made_runs.interrupted(place.store)
+    at = opened("pages/ledger.py", run=run.run_id, account="productive.useful_maths")
+    assert not at.exception
+    assert why.PAGES["useful_maths"][1] in [link.proto.label for link in at.get("page_link")]
+    plain = opened("pages/ledger.py", run=run.run_id, account="badput.infrastructure_recovery")
+    assert why.PAGES["useful_maths"][1] not in [link.proto.label for link in plain.get("page_link")]
+
+
+def test_a_compiled_run_is_asked_nothing_that_only_a_clock_could_tell(place):
+    measured = made_runs.interrupted(place.store)
+    compiled = made_runs.write(place.store, "c", {"ops": {"role": ["compute"], "op": ["a"]}}, {}, kind="compiled")
+    assert pages_of(measured) == RUN_PAGES
+    assert pages_of(compiled)[0] == COMPILED_PAGE and not TIMED & set(pages_of(compiled))
