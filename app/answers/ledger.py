@@ -75,10 +75,12 @@ def verdict(result: LedgerResult) -> str:
     held = fmt.chip_time(whole)
     missing = unknown(ledger) / whole
     sentences = []
+    if modelled(ledger):
+        sentences.append(f"A compiled step needs at least {held}: modelled, each operation at its roof.")
     if missing >= MUCH:
         sentences.append(f"{_percent(missing)} of {held} cannot be told: {_missing_input(result)}")
     goodput, useful = ledger.amount("productive") / whole, ledger.amount("useful_maths") / whole
-    of_what = "of the time" if sentences else f"of {held}"
+    of_what = ("of it" if modelled(ledger) else "of the time") if sentences else f"of {held}"
     if ledger.find("badput") is None:  # steps or a profile alone: that they were kept is taken, not known
         if useful > 0:
             sentences.append(f"Useful maths at the chip's peak needs {fmt.whole_share(useful)} {of_what}.")
@@ -97,6 +99,11 @@ def verdict(result: LedgerResult) -> str:
     if SOME <= missing < MUCH:
         sentences.append(f"{_percent(missing)} cannot be told: {_missing_input(result)}")
     return " ".join(sentences)
+
+
+def modelled(ledger: Ledger) -> bool:
+    """Whether nobody measured any of it: a program that was compiled, not run."""
+    return all(a.basis == "modelled" for _, a in ledger.account.walk() if not a.children)
 
 
 def _percent(value: float) -> str:

@@ -5,7 +5,7 @@ import streamlit as st
 from analyzers.ledger import LedgerResult
 from app import format as fmt
 from app import theme
-from app.answers.ledger import unknown
+from app.answers.ledger import modelled, unknown
 from app.answers.ledger import verdict as ledger_verdict
 from app.components.chart import chart
 from app.components.current import choose, current_run, switch
@@ -27,9 +27,10 @@ from app.figures.waterfall import waterfall
 from app.questions import ask, price_of
 from errors import ChipledgerError
 from runs.accounts import ACCOUNTS
-from runs.ledger import Account
+from runs.ledger import Account, Ledger
 from runs.run import Run
 
+COMPILED = ("useful_maths", "padding", "below_roofline", "exposed_communication")  # what the figures of a program tell
 VIEWS = {"icicle": "Icicle", "waterfall": "Waterfall"}
 
 
@@ -62,9 +63,12 @@ def figures(result: LedgerResult) -> list[Figure]:
     productive, useful = ledger.find("productive"), ledger.find("useful_maths")
     span = None if result.start_ns is None or result.end_ns is None else (result.end_ns - result.start_ns) / 1e9
     held = f"{theme.meaning('held')} {fmt.count(ledger.chips, 'chip')} for {fmt.duration(span)}."
-    shown = [Figure("Chip time held", fmt.chip_time(ledger.chip_seconds), held, "measured")]
+    ran = not modelled(ledger)
+    shown = [Figure("Chip time held", fmt.chip_time(ledger.chip_seconds), held, "measured" if ran else "modelled")]
     if ledger.usd is not None:
         shown.append(Figure("Cost", fmt.usd(ledger.usd), "Chip-hours held times the price of a chip-hour.", "derived"))
+    if not ran:
+        return [*shown, *(_part(ledger, n) for n in COMPILED)]
     shown.append(Figure(
         "Goodput", fmt.share(productive.chip_seconds / whole if productive else 0.0),
         "Time in steps whose result was kept, as a part of the chip time held. With the seconds of those steps that "
@@ -84,6 +88,12 @@ def figures(result: LedgerResult) -> list[Figure]:
         "Cannot be told", fmt.share(unknown(ledger) / whole), theme.meaning(["unattributed"]), "unattributed",
     ))  # fmt: skip
     return shown
+
+
+def _part(ledger: Ledger, name: str) -> Figure:
+    """An account as a figure: its share of the whole."""
+    share = ledger.amount(name) / (ledger.chip_seconds or 1.0)
+    return Figure(theme.title(name), fmt.share(share), f"{theme.meaning([name])} As a part of the whole.", "modelled")
 
 
 @st.fragment

@@ -102,3 +102,12 @@ def test_a_profile_alone_does_not_claim_that_its_steps_were_kept():
         "Useful maths at the chip's peak needs 30 % of 100 chip-seconds. "
         "An idle device inside steps cost the most: 70 % (70.0 chip-seconds)."
     )
+
+
+def test_a_compiled_step_is_told_as_modelled():
+    parts = [Account(name=n, chip_seconds=s, basis="modelled") for n, s in (("useful_maths", 2.0), ("padding", 6.0))]
+    ledger = Ledger(chips=4, account=Account.total("held", [Account.total("productive", parts)]), useful_flops=1e12)
+    said = ledger_verdict(LedgerResult(ledger=ledger, start_ns=None, end_ns=None, interruptions=(),
+                                       profiled_share=None, notes=()))  # fmt: skip
+    assert said.startswith("A compiled step needs at least 8.00 chip-seconds: modelled")
+    assert "Useful maths at the chip's peak needs 25 % of it." in said
