@@ -1,0 +1,79 @@
+"""Every page about efficiency, drawn by a real Chromium on the bundled runs, and the way to it from the ledger."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from app.components.header import RUN_PAGES
+from tests.app.serving import get, serving
+from tests.browser.drawn import click_bar, ready
+
+SOME = {  # a word that only the right answer has
+    "mfu": "exact causal", "padding": "padding", "memory": "jit_train_step needs", "roofline": "communication", "ops": "all-reduce",
+    "overlap": "hidden", "collectives": "waiting", "input": "steps 64 to 73",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("store"), verb="demo") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def runs(demo):
+    return {r["name"]: r["run_id"] for r in get(f"{demo}/api/runs")[1]["runs"]}
+
+
+def drawn(page):
+    """The verdict, once a figure stands below it."""
+    page.wait_for_selector(".js-plotly-plot .main-svg")
+    expect(page.locator("h5").first).to_contain_text(re.compile(r"\w"))
+    expect(page.get_by_text("Traceback")).to_have_count(0)
+    return page.locator("h5").first.inner_text()
+
+
+@pytest.mark.parametrize("name", [file.split("/")[1].removesuffix(".py") for file in RUN_PAGES[2:]])
+def test_a_page_answers_about_the_reference_run(visit, demo, runs, name):
+    page = visit(f"{demo}/{name}?run={runs['reference-training']}", dark=name in ("roofline", "overlap"))
+    assert SOME[name].lower() in drawn(page).lower()
+
+
+def test_an_account_leads_to_the_page_that_explains_it(visit, demo, runs):
+    page = visit(f"{demo}/ledger?run={runs['reference-training']}")
+    click_bar(page, "productive.input_wait")
+    page.get_by_role("link", name="Whether the run is bound by its input").click()
+    expect(page).to_have_url(re.compile(rf"/input\?run={runs['reference-training']}"))
+    assert "steps 64 to 73" in drawn(page)
+
+
+def test_compiled_runs_stand_side_by_side(visit, demo, runs):
+    one, two = runs["compiled-llama3.1-8b-v6e"], runs["compiled-llama3.1-8b-v5p"]
+    page = visit(f"{demo}/compile?run={one}&against={two}")
+    drawn(page)
+    expect(page.get_by_text("What differs")).to_be_visible()
+    for run in (one, two):
+        told = get(f"{demo}/api/runs/{run}/show/compiled")[1]
+        assert told["fits"] and told["seconds_bound"] > 0 and told["collectives"]
+
+
+def test_a_program_that_does_not_fit_is_an_answer(visit, demo, runs):
+    page = visit(f"{demo}/compile?run={runs['compiled-llama3.1-8b-v6e-too-large']}")
+    expect(page.locator("h5").first).to_contain_text("It does not fit")
+
+
+def test_models_and_published_runs_are_drawn(visit, demo):
+    assert "gpt2-1.5b" in drawn(visit(f"{demo}/models"))
+    assert "published runs" in drawn(visit(f"{demo}/published"))
+
+
+def test_a_choice_moves_the_tax_and_is_a_permalink(visit, demo):
+    page = visit(f"{demo}/padding?model=llama3.1-8b&mxu=256")
+    ready(page)
+    before = drawn(page)
+    page.get_by_role("radio", name="MXU 128").click()
+    expect(page.locator("h5").first).not_to_have_text(before)
+    expect(page).to_have_url(re.compile("mxu=128"))
+    again = visit(page.url)
+    assert drawn(again) == page.locator("h5").first.inner_text()
