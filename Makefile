@@ -6,10 +6,10 @@ STAMP := $(VENV)/.installed
 # dependencies come as wheels whose hashes are in the lock; a local mirror is taken from pip's own configuration
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test lint reference benchmark lock clean help
+.PHONY: run test tpu lint reference reference-compiled benchmark lock clean help
 
 help: ## what can be made
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
 
 run: $(STAMP) ## set up and open the dashboard on the bundled reference runs
 	@$(BIN)/python -m app.cli demo $(ARGS)
@@ -27,12 +27,19 @@ lint: $(STAMP) ## style and the floors
 reference: $(STAMP) ## make the bundled reference run again (about three minutes, four processes)
 	@$(BIN)/python -m reference.train.launch --out reference/runs/training
 
+reference-compiled: $(STAMP) ## make the bundled compiled runs again (some minutes; needs make tpu)
+	@$(BIN)/python -m reference.compiled
+
 benchmark: $(STAMP) ## side-by-side measurements
 	@$(BIN)/python -m benchmarks.xplane_ingest $(ARGS)
 
-lock: ## write requirements.lock anew (needs uv)
-	uv pip compile --universal --python-version 3.11 --all-extras --generate-hashes --no-emit-index-url \
-		--no-annotate --no-header -q pyproject.toml -o requirements.lock
+tpu: $(STAMP) ## add the TPU compiler (libtpu, under Google's terms; 700 MB), so that `chipledger compile` works
+	@$(PIP) install --quiet --require-hashes -r requirements-tpu.lock
+
+LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header -q
+lock: ## write the locks anew (needs uv)
+	$(LOCK) --extra build --extra reference --extra bench --extra test pyproject.toml -o requirements.lock
+	$(LOCK) --extra tpu --constraints requirements.lock pyproject.toml -o requirements-tpu.lock
 
 clean: ## remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache

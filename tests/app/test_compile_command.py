@@ -91,10 +91,11 @@ def test_a_function_becomes_a_run(place, file, capsys, monkeypatch):
 @needs_compiler
 def test_it_is_cancelled_by_the_signal_that_the_server_sends(tmp_path, file):
     store = tmp_path / "store"
-    command = [sys.executable, "-m", "app.cli", "--store", str(store), "compile", f"{file}:sleep", "--topology", "v6e:1x1"]
+    asked = ["compile", f"{file}:sleep", "--topology", "v6e:1x1"]
     process = subprocess.Popen(
-        command, cwd=ROOT, env={**os.environ, PROGRESS_VARIABLE: "1"}, stderr=subprocess.PIPE, text=True
-    )
+        [sys.executable, "-m", "app.cli", "--store", str(store), *asked],
+        cwd=ROOT, env={**os.environ, PROGRESS_VARIABLE: "1"}, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
     assert any("tracing" in line for line in process.stderr)
     process.send_signal(signal.SIGTERM)
     began = time.monotonic()

@@ -10,7 +10,8 @@ from tests.app.serving import get, serving
 from tests.browser.drawn import click_bar, ready
 
 SOME = {  # a word that only the right answer has
-    "mfu": "exact causal", "padding": "padding", "memory": "jit_train_step needs", "roofline": "communication", "ops": "all-reduce",
+    "mfu": "exact causal", "padding": "padding", "memory": "jit_train_step needs", "roofline": "communication",
+    "ops": "all-reduce",
     "overlap": "hidden", "collectives": "waiting", "input": "steps 64 to 73",
 }  # fmt: skip
 
