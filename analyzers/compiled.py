@@ -138,8 +138,8 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> CompiledRe
     left = network(rows, facts, per_chip)
     held = _memory(tables, facts, per_chip)
     flops = _total(compute["flops"], per_chip)
-    # what an asynchronous copy moves, the operation that uses it has among its operands: counted there, once
-    moved = _total(compute["bytes"], per_chip)
+    # copies that run beside other work fetch what operations then find in on-chip memory: their bytes count as well
+    moved = _total(ops["bytes"], per_chip)
     bound = bounds(compute, left, flops, moved, machine.peak_flops_per_s, tables, facts)
     model_flops = fact(facts, "model_flops_per_step")
     tokens = _tokens(facts)

@@ -101,8 +101,8 @@ def _in_turn(ops: pd.DataFrame, tables: Tables, facts: Facts) -> float | None:
 def _notes(parts: list[Part], known: bool) -> tuple[str, ...]:
     notes = [
         "The bounds are modelled: peaks are reached and everything overlaps. Real steps are slower.",
-        "Memory bytes are those that the compiler counts for each operation. What stays in on-chip memory between two "
-        "operations is among them, so the memory bound can lie above the truth.",
+        "Memory bytes are operands and results that the compiler placed in main memory, with what is fetched from "
+        "there beside other work; of what is only sliced or updated, the part.",
         "The network bound lets a collective use all links of a chip at once; one laid along a single ring of the "
         "torus has two of them.",
     ]

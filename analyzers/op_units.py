@@ -167,7 +167,9 @@ def _notes(rows: pd.DataFrame, spaces: bool, compiled: bool, timed: bool, negati
                      "Lines of one device that run at once (streams, threads) are added too.")  # fmt: skip
     if spaces:
         notes.append("Bytes are those in device memory (HBM) where the trace tells memories apart.")
-    elif compiled or rows["bytes"].notna().any():
+    elif compiled:
+        notes.append("Bytes are operands and results that the compiler placed in the device's main memory.")
+    elif rows["bytes"].notna().any():
         notes.append("Bytes are operands and results as the compiler counts them; what stays in caches or on-chip "
                      "memory is among them.")  # fmt: skip
     if negative:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil, log2, prod
 from typing import Any
 
-from collectors.hlo.shapes import elements, size_bytes, valid_positions
+from collectors.hlo.shapes import elements, valid_positions
 
 _TRANSCENDENTAL = {
     "acos", "acosh", "asin", "asinh", "atan2", "atanh", "cbrt", "cosh", "cosine", "erf", "exponential",
@@ -18,7 +18,7 @@ _ELEMENTWISE = {
     "remainder", "round-nearest-afz", "round-nearest-even", "select", "shift-left", "shift-right-arithmetic",
     "shift-right-logical", "sign", "stochastic-convert", "subtract", "xor",
 }  # fmt: skip
-_FREE = {
+FREE = {
     "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id", "replica-id",
     "opt-barrier", "add-dependency", "domain", "while", "conditional", "call", "async-update", "async-done",
 }  # fmt: skip
@@ -69,7 +69,7 @@ def flops_of(instruction: Any, operands: list[Any], applied: list[float]) -> flo
         return float(elements(instruction.shape))
     if product := product_of(instruction, operands):
         return float(product.flops)
-    if opcode in _FREE or opcode in _TRANSCENDENTAL or opcode in CALLERS:
+    if opcode in FREE or opcode in _TRANSCENDENTAL or opcode in CALLERS:
         return 0.0
     first = elements(operands[0].shape) if operands else 0
     last = elements(operands[-1].shape) if operands else 0
@@ -137,67 +137,6 @@ def product_of(instruction: Any, operands: list[Any]) -> Product | None:
     m = prod(s for d, s in enumerate(sizes) if d not in contracting and d not in batch)
     total = elements(out)
     return Product(m, k, total // (m * b) if m * b else 0, b, 2 * total * k, "matmul")
-
-
-def bytes_of(instruction: Any, operands: list[Any], fused: Any = None) -> float:
-    """Bytes an instruction reads and writes; `fused`: the computation of a fusion."""
-    opcode = instruction.opcode.decode("utf-8", "replace")
-    if opcode in _FREE or opcode.endswith("-done"):
-        return 0.0
-    out = size_bytes(instruction.shape)
-    if opcode in ("dynamic-slice", "slice"):
-        return 2.0 * out
-    if opcode == "gather":
-        return 2.0 * out + (size_bytes(operands[1].shape) if len(operands) > 1 else 0)
-    if opcode == "dynamic-update-slice" and len(operands) > 1:
-        return 2.0 * size_bytes(operands[1].shape)
-    if opcode == "scatter" and len(operands) > 2:
-        return float(sum(size_bytes(o.shape) for o in operands[1:]) + 2 * size_bytes(operands[-1].shape))
-    if opcode.endswith("-start") and instruction.shape.tuple_shapes:
-        return 2.0 * sum(size_bytes(o.shape) for o in operands)
-    if fused is not None:
-        return _fusion_bytes(fused, operands, out)
-    return float(out + sum(size_bytes(o.shape) for o in operands))
-
-
-def _fusion_bytes(comp: Any, operands: list[Any], out: int) -> float:
-    """Bytes of a fusion: an operand of which only slices are read, or that is updated in place, counts that much."""
-    users: dict[int, list[Any]] = {}
-    parameters: dict[int, Any] = {}
-    inner = {}
-    for instruction in comp.instructions:
-        inner[instruction.id] = instruction
-        if instruction.opcode == b"parameter":
-            parameters[instruction.parameter_number] = instruction
-        for operand in instruction.operand_ids:
-            users.setdefault(operand, []).append(instruction)
-
-    def read(source: Any, whole: int, depth: int = 0) -> int:
-        total = 0
-        for user in users.get(source.id, ()):
-            if user.opcode in (b"dynamic-slice", b"slice", b"gather") and user.operand_ids[:1] == [source.id]:
-                total += size_bytes(user.shape)
-            elif user.opcode == b"dynamic-update-slice" and user.operand_ids[:1] == [source.id]:
-                continue
-            elif user.opcode == b"bitcast" and depth < 8:
-                total += read(user, whole, depth + 1)
-            else:
-                return whole
-        return min(total, whole)
-
-    moved = 0
-    for number, operand in enumerate(operands):
-        whole = size_bytes(operand.shape)
-        moved += read(parameters[number], whole) if number in parameters else whole
-    root = inner.get(comp.root_id)
-    for _ in range(8):
-        if root is None or root.opcode != b"bitcast" or not root.operand_ids:
-            break
-        root = inner.get(root.operand_ids[0])
-    if root is not None and root.opcode == b"dynamic-update-slice" and len(root.operand_ids) > 1:
-        update = inner.get(root.operand_ids[1])
-        return float(moved + (size_bytes(update.shape) if update is not None else out))
-    return float(moved + out)
 
 
 def _ints(values: Any) -> list[int]:

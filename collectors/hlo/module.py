@@ -15,11 +15,12 @@ from google.protobuf.message import DecodeError
 
 from collectors.hlo.buffers import DeviceMemory, device_memory
 from collectors.hlo.collectives import Collectives, ProgramCollective, program_collective
-from collectors.hlo.cost import CALLERS, Product, bytes_of, config_of, cycles_of, flops_of, product_of
+from collectors.hlo.cost import CALLERS, Product, config_of, cycles_of, flops_of, product_of
 from collectors.hlo.layouts import padded_bytes
 from collectors.hlo.names import category_of
 from collectors.hlo.shapes import HLO, Collective, dtype, shape_text, size_bytes
 from collectors.hlo.shardings import copies_of
+from collectors.hlo.traffic import bytes_of
 from errors import InputError
 
 
@@ -226,9 +227,7 @@ class _Analysis:
     def bytes(self, instruction: Any) -> float:
         if instruction.opcode == b"async-start":  # it moves what the wrapped operation moves
             return sum(self.cost(c)[2] for c in instruction.called_computation_ids if c in self.computations)
-        called = instruction.called_computation_ids if instruction.opcode == b"fusion" else ()
-        fused = self.computations.get(called[0]) if called else None
-        return bytes_of(instruction, self.operands(instruction), fused)
+        return bytes_of(instruction, self.operands(instruction), self.computations)
 
     def product(self, instruction: Any) -> Product | None:
         return product_of(instruction, self.operands(instruction))

@@ -56,7 +56,8 @@ def test_bounds_are_the_three_fractions():
     result = asked()
     parts = {p.name: p.seconds for p in result.bounds.parts}
     assert parts["compute"] == pytest.approx(32 * 4.01e11 / 918e12)
-    assert parts["memory"] == pytest.approx((32 * 3e8 + 1e6) / 1638e9)
+    beside = 8 * 7e6  # fetched into on-chip memory while other work ran
+    assert parts["memory"] == pytest.approx((32 * 3e8 + 1e6 + beside) / 1638e9)
     leaving = 2 * 3 / 4 * (8e6 * 64 + 4e6 * 2) + 3 * 1e6 * 32 + 5e5
     assert parts["network"] == pytest.approx(leaving / (4 * 100e9))
     assert result.bounds.seconds == max(parts.values()) and result.bounds.bound_by == "compute"

@@ -1,0 +1,132 @@
+"""Bytes to and from main memory, on modules as a TPU compiler prints them: worked out by hand."""
+
+import os
+
+import pytest
+
+from collectors.hlo.module import analyse
+from tests.collectors.traces import hlo_proto
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+pytest.importorskip("jaxlib")
+
+ROWS = 4096 * 256 * 4  # f32[4096,256]
+ROW = 256 * 4
+
+
+def operations(text: str) -> dict:
+    from jaxlib._hlo import hlo_module_from_text
+
+    module = hlo_module_from_text(f"HloModule m\n{text}")
+    return analyse(hlo_proto(module.as_serialized_hlo_module_proto())).operations
+
+
+def test_what_lies_on_the_chip_costs_no_traffic():
+    found = operations("""
+ENTRY e {
+  a = f32[4096,256]{1,0:T(8,128)} parameter(0)
+  b = f32[4096,256]{1,0:T(8,128)S(1)} copy(a)
+  c = f32[4096,256]{1,0:T(8,128)S(1)} negate(b)
+  ROOT d = f32[4096,256]{1,0:T(8,128)} add(c, a)
+}""")
+    assert found["b"].bytes == ROWS  # read from main memory, written to the chip
+    assert found["c"].bytes == 0
+    assert found["d"].bytes == 2 * ROWS
+
+
+def test_a_copy_that_is_split_moves_what_leaves_or_reaches_main_memory():
+    found = operations("""
+ENTRY e {
+  a = f32[4096,256]{1,0} parameter(0)
+  s = (f32[4096,256]{1,0:S(1)}, f32[4096,256]{1,0}, u32[]{:S(2)}) copy-start(a)
+  d = f32[4096,256]{1,0:S(1)} copy-done(s)
+  ROOT r = f32[4096,256]{1,0} negate(d)
+}""")
+    assert (found["s"].bytes, found["d"].bytes, found["r"].bytes) == (ROWS, 0, ROWS)
+
+
+SLICED = """
+inner {
+  p = f32[4096,256]{1,0} parameter(0)
+  i = s32[] parameter(1)
+  z = s32[] constant(0)
+  ROOT s = f32[1,256]{1,0} dynamic-slice(p, i, z), dynamic_slice_sizes={1,256}
+}
+form {
+  p = f32[4096,256]{1,0} parameter(0)
+  ROOT c = f32[4096,256]{1,0} copy(p)
+}
+"""
+
+
+def test_a_fusion_inside_a_fusion_reads_the_slice_alone():
+    found = operations(SLICED + """
+outer {
+  p = f32[4096,256]{1,0} parameter(0)
+  i = s32[] parameter(1)
+  f = f32[1,256]{1,0} fusion(p, i), kind=kLoop, calls=inner
+  ROOT n = f32[1,256]{1,0} negate(f)
+}
+ENTRY e {
+  a = f32[4096,256]{1,0} parameter(0)
+  i = s32[] parameter(1)
+  ROOT r = f32[1,256]{1,0} fusion(a, i), kind=kLoop, calls=outer
+}""")
+    assert found["r"].bytes == 2 * ROW + 4
+
+
+def test_a_value_that_only_changes_its_form_is_read_as_far_as_it_is_sliced():
+    found = operations(SLICED + """
+outer {
+  p = f32[4096,256]{1,0} parameter(0)
+  i = s32[] parameter(1)
+  f = f32[4096,256]{1,0} fusion(p), kind=kLoop, calls=form
+  h = bf16[4096,256]{1,0} convert(f)
+  z = s32[] constant(0)
+  ROOT s = bf16[1,256]{1,0} dynamic-slice(h, i, z), dynamic_slice_sizes={1,256}
+}
+ENTRY e {
+  a = f32[4096,256]{1,0} parameter(0)
+  i = s32[] parameter(1)
+  ROOT r = bf16[1,256]{1,0} fusion(a, i), kind=kLoop, calls=outer
+}""")
+    assert found["r"].bytes == ROW + ROW // 2 + 4
+
+
+def test_a_value_that_is_read_whole_as_well_counts_whole():
+    found = operations("""
+outer {
+  p = f32[4096,256]{1,0} parameter(0)
+  i = s32[] parameter(1)
+  z = s32[] constant(0)
+  s = f32[1,256]{1,0} dynamic-slice(p, i, z), dynamic_slice_sizes={1,256}
+  n = f32[4096,256]{1,0} negate(p)
+  ROOT t = (f32[1,256]{1,0}, f32[4096,256]{1,0}) tuple(s, n)
+}
+ENTRY e {
+  a = f32[4096,256]{1,0} parameter(0)
+  i = s32[] parameter(1)
+  ROOT r = (f32[1,256]{1,0}, f32[4096,256]{1,0}) fusion(a, i), kind=kLoop, calls=outer
+}""")
+    assert found["r"].bytes == 2 * ROWS + ROW + 4
+
+
+def test_an_update_in_place_writes_the_update_however_deep_it_stands():
+    found = operations("""
+inner {
+  p = f32[4096,256]{1,0} parameter(0)
+  u = f32[1,256]{1,0} parameter(1)
+  z = s32[] constant(0)
+  ROOT d = f32[4096,256]{1,0} dynamic-update-slice(p, u, z, z)
+}
+outer {
+  p = f32[4096,256]{1,0} parameter(0)
+  u = f32[1,256]{1,0} parameter(1)
+  ROOT f = f32[4096,256]{1,0} fusion(p, u), kind=kLoop, calls=inner
+}
+ENTRY e {
+  a = f32[4096,256]{1,0} parameter(0)
+  u = f32[1,256]{1,0} parameter(1)
+  ROOT r = f32[4096,256]{1,0} fusion(a, u), kind=kLoop, calls=outer
+}""")
+    assert found["r"].bytes == 2 * ROW
