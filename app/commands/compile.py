@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.commands import show
-from app.commands.ingest import _teller as teller
+from app.commands.ingest import teller
 from app.workspace import workspace
 from errors import InputError, QuestionError
 from simulators.tpu_compile.launch import DEFAULT_MEMORY_BYTES, DEFAULT_SECONDS, Limits, compiled_file

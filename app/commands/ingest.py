@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
         signal.signal(signal.SIGTERM, lambda *_: stop.set())  # the server's way to cancel: what was begun is removed
     done = ingest(
         [Path(p) for p in args.paths], place.store, name=args.name, kind=args.kind, chip=args.chip, chips=args.chips,
-        model=args.model, tags=pairs(args.tag, "tag"), progress=_teller(), cancel=stop.is_set,
+        model=args.model, tags=pairs(args.tag, "tag"), progress=teller(), cancel=stop.is_set,
     )  # fmt: skip
     remember([Path(p) for p in args.paths], place, done.run_id)
     if sys.stderr.isatty():
@@ -82,7 +82,7 @@ def _bytes(path: Path) -> int | None:
     return None
 
 
-def _teller() -> Callable[[int, int, str], None]:
+def teller() -> Callable[[int, int, str], None]:
     """Progress for whoever listens: JSON lines for the server, one line that is rewritten for a terminal."""
     last = 0.0
 
