@@ -6,19 +6,18 @@ from analyzers.collectives import CollectivesResult
 from app import format as fmt
 from app.answers.collectives import rate
 from app.answers.collectives import verdict as collectives_verdict
+from app.components.answering import answering
 from app.components.chart import chart
 from app.components.current import current_run, switch
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
 from app.components.header import header
 from app.components.howto import howto
-from app.components.notice import notice
 from app.components.text import md
 from app.components.verdict import verdict
 from app.figures import collectives as draw
 from app.figures.base import standalone
 from app.questions import ask
-from errors import ChipledgerError, QuestionError
 from runs.run import Run
 
 VIEWS = {"time": "Time by axis", "bandwidth": "Bandwidth by size"}
@@ -40,16 +39,8 @@ DEFINITIONS = (
 def page() -> None:
     run, extras, place = current_run()
     header(run, extras)
-    try:
-        with st.spinner("Reading the collectives"):
-            result = ask(run, "collectives", {}, place.registry)
-    except QuestionError as e:  # the run lacks what would answer: no defect
-        st.info(md(e), icon=":material/info:")
-        howto(run, DEFINITIONS, (), INPUTS)
-        return
-    except ChipledgerError as e:
-        notice(e)
-        return
+    with answering("Reading the collectives", lambda: howto(run, DEFINITIONS, (), INPUTS)):
+        result = ask(run, "collectives", {}, place.registry)
     verdict(collectives_verdict(result))
     figures_row(figures(result))
     picture(run, result)

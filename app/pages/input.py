@@ -5,19 +5,18 @@ import streamlit as st
 from analyzers.input import InputResult
 from app import format as fmt
 from app.answers.input import verdict as input_verdict
+from app.components.answering import answering
 from app.components.chart import chart
 from app.components.current import current_run
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
 from app.components.header import header
 from app.components.howto import howto
-from app.components.notice import notice
 from app.components.text import md
 from app.components.verdict import verdict
 from app.figures import input as draw
 from app.figures.base import standalone
 from app.questions import ask
-from errors import ChipledgerError, QuestionError
 from runs.run import Run
 
 INPUTS = ("captures", "lifecycle", "steps")
@@ -36,16 +35,8 @@ DEFINITIONS = (
 def page() -> None:
     run, extras, place = current_run()
     header(run, extras)
-    try:
-        with st.spinner("Reading fetches and steps"):
-            result = ask(run, "input", {}, place.registry)
-    except QuestionError as e:  # the run lacks what would answer: no defect
-        st.info(md(e), icon=":material/info:")
-        howto(run, DEFINITIONS, (), INPUTS)
-        return
-    except ChipledgerError as e:
-        notice(e)
-        return
+    with answering("Reading fetches and steps", lambda: howto(run, DEFINITIONS, (), INPUTS)):
+        result = ask(run, "input", {}, place.registry)
     verdict(input_verdict(result))
     figures_row(figures(result))
     pictures(run, result)

@@ -7,13 +7,13 @@ import streamlit as st
 from analyzers.ops import OpsResult
 from app import format as fmt
 from app.answers.ops import verdict as ops_verdict
+from app.components.answering import answering
 from app.components.chart import chart
 from app.components.current import choose, chosen, current_run, switch
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
 from app.components.header import header
 from app.components.howto import howto
-from app.components.notice import notice
 from app.components.op_choice import asked, choose_module, found, op_table, search
 from app.components.text import md
 from app.components.verdict import verdict
@@ -21,7 +21,6 @@ from app.figures.base import standalone
 from app.figures.ops import BARS, bars, strip
 from app.figures.roofline import key_of
 from app.questions import ask
-from errors import ChipledgerError, QuestionError
 from runs.run import Run
 
 VIEWS = {"op": "Operations", "source": "Source lines", "category": "Categories", "module": "Programs"}
@@ -42,21 +41,10 @@ def page() -> None:
     given = asked()
     if (by := chosen("by", list(VIEWS), "op")) != "op":
         given["by"] = by
-    try:
-        with st.spinner("Adding up operations"):
-            result = ask(run, "ops", given, place.registry)
-            programs = ask(run, "ops", {**{k: v for k, v in given.items() if k != "module"}, "by": "module"},
-                           place.registry)  # fmt: skip
-    except QuestionError as e:  # the run lacks what would answer, or the address asks for what it has not
-        st.info(md(e), icon=":material/info:")
-        if given:
-            st.page_link("pages/ops.py", label="Everything of this run", query_params={"run": run.run_id})
-        howto(run, DEFINITIONS, (), INPUTS)
-        return
-    except ChipledgerError as e:
-        notice(e)
-        howto(run, DEFINITIONS, (), INPUTS)
-        return
+    with answering("Adding up operations", lambda: without(run, given)):
+        result = ask(run, "ops", given, place.registry)
+        programs = ask(run, "ops", {**{k: v for k, v in given.items() if k != "module"}, "by": "module"},
+                       place.registry)  # fmt: skip
     verdict(ops_verdict(result))
     figures_row(figures(result))
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -64,6 +52,13 @@ def page() -> None:
         choose_module(list(programs.rows["module"]))
     picture(run, result, given)
     howto(run, DEFINITIONS, result.notes, INPUTS)
+
+
+def without(run: Run, given: dict) -> None:
+    """Below the reason why there is no answer: the way to all of the run, where the address asks for a part."""
+    if given:
+        st.page_link("pages/ops.py", label="Everything of this run", query_params={"run": run.run_id})
+    howto(run, DEFINITIONS, (), INPUTS)
 
 
 def figures(result: OpsResult) -> list[Figure]:

@@ -6,19 +6,17 @@ import streamlit as st
 from analyzers.overlap import OverlapResult
 from app import format as fmt
 from app.answers.overlap import verdict as overlap_verdict
+from app.components.answering import answering
 from app.components.chart import chart
 from app.components.current import choose, current_run, switch
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
 from app.components.header import header
 from app.components.howto import howto
-from app.components.notice import notice
-from app.components.text import md
 from app.components.verdict import verdict
 from app.figures import overlap as draw
 from app.figures.base import standalone
 from app.questions import ask
-from errors import ChipledgerError, QuestionError
 from runs.run import Run
 
 VIEWS = {"devices": "Devices", "steps": "Steps", "timeline": "Timeline"}
@@ -38,17 +36,9 @@ def page() -> None:
     header(run, extras)
     window = switch("Window", "window", WINDOWS, "auto")
     options = {} if window == "auto" else {"window": window}
-    try:
-        wanted = _step()
-        with st.spinner("Reading what the devices did"):
-            result = ask(run, "overlap", options if wanted is None else {**options, "step": wanted}, place.registry)
-    except QuestionError as e:  # the run lacks what would answer: no defect
-        st.info(md(e), icon=":material/info:")
-        howto(run, DEFINITIONS, (), INPUTS)
-        return
-    except ChipledgerError as e:
-        notice(e)
-        return
+    wanted = _step()
+    with answering("Reading what the devices did", lambda: howto(run, DEFINITIONS, (), INPUTS)):
+        result = ask(run, "overlap", options if wanted is None else {**options, "step": wanted}, place.registry)
     verdict(overlap_verdict(result))
     figures_row(figures(result))
     picture(run, result)

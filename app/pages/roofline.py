@@ -8,20 +8,19 @@ from analyzers.roofline import BOUNDS, RooflineResult
 from app import format as fmt
 from app.answers.roofline import TITLES, byte_rate, per_step, shares, told
 from app.answers.roofline import verdict as roofline_verdict
+from app.components.answering import answering
 from app.components.chart import chart
 from app.components.current import choose, chosen, current_run, switch
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
 from app.components.header import header
 from app.components.howto import howto
-from app.components.notice import notice
 from app.components.op_choice import asked, choose_module, found, op_table, search
 from app.components.text import md
 from app.components.verdict import verdict
 from app.figures import roofline as draw
 from app.figures.base import standalone
 from app.questions import ask
-from errors import ChipledgerError, QuestionError
 from runs.run import Run
 
 ROOFS = {"spec": "Specified peaks", "reached": "Best of this run"}
@@ -43,21 +42,10 @@ def page() -> None:
     given = asked()
     if (roof := chosen("roof", list(ROOFS), "spec")) != "spec":
         given["roof"] = roof
-    try:
-        with st.spinner("Holding operations against their roofs"):
-            result = ask(run, "roofline", given, place.registry)
-            whole = result if "module" not in given else ask(
-                run, "roofline", {k: v for k, v in given.items() if k != "module"}, place.registry)  # fmt: skip
-    except QuestionError as e:  # the run lacks what would answer, or the address asks for what it has not
-        st.info(md(e), icon=":material/info:")
-        if given:
-            st.page_link("pages/roofline.py", label="Everything of this run", query_params={"run": run.run_id})
-        howto(run, DEFINITIONS, (), INPUTS)
-        return
-    except ChipledgerError as e:
-        notice(e)
-        howto(run, DEFINITIONS, (), INPUTS)
-        return
+    with answering("Holding operations against their roofs", lambda: without(run, given)):
+        result = ask(run, "roofline", given, place.registry)
+        whole = result if "module" not in given else ask(
+            run, "roofline", {k: v for k, v in given.items() if k != "module"}, place.registry)  # fmt: skip
     verdict(roofline_verdict(result))
     figures_row(figures(result))
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -66,6 +54,13 @@ def page() -> None:
         choose_module(list(whole.programs["module"]))
     picture(run, result, given)
     howto(run, DEFINITIONS, result.notes, INPUTS)
+
+
+def without(run: Run, given: dict) -> None:
+    """Below the reason why there is no answer: the way to all of the run, where the address asks for a part."""
+    if given:
+        st.page_link("pages/roofline.py", label="Everything of this run", query_params={"run": run.run_id})
+    howto(run, DEFINITIONS, (), INPUTS)
 
 
 def figures(result: RooflineResult) -> list[Figure]:
