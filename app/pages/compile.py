@@ -39,9 +39,12 @@ def page() -> None:
         teach()
         return
     asked = [results(runs, place, st.query_params.get(n, "")) for n in ("run", "against")]
-    shown = [one for one in asked if one is not None] or first(runs, place)
+    shown = [one for one in asked if one is not None]
+    if not st.query_params.get("run"):
+        shown = first(runs, place)
     table(runs, place)
-    told(shown)
+    if shown:
+        told(shown)
 
 
 def teach() -> None:
