@@ -29,8 +29,8 @@ def verdict(rows: Sequence[Reviewed], own: Own | None) -> str:
                 f"way; their median is {median}.")  # fmt: skip
     else:
         where = f"{best.run.model} on {best.run.chips:,} × {best.run.chip}"
-        text = (f"Half of {len(sound):,} published runs reach {median} MFU or more; the best, {where}, "
-                f"{fmt.share(best.utilisation)}.")  # fmt: skip
+        text = (f"Half of {len(sound):,} published runs reach {median} MFU or more, each by its own count of "
+                f"FLOPs; the best, {where}, {fmt.share(best.utilisation)}.")  # fmt: skip
     if wrong:
         text += f" {fmt.count(wrong, 'run contradicts itself', 'runs contradict themselves')} and " + (
             "is drawn hollow." if wrong == 1 else "are drawn hollow.")  # fmt: skip

@@ -20,6 +20,7 @@ MAX_POINTS = 400  # the longest of more; the rest together is told below the fig
 LARGEST_PX, LEAST_PX = 46, 6
 LABELS = 3  # of the longest operations
 ROOM = 2.5  # axes end this factor beyond the outermost point or ridge
+EDGE = 1000  # times the ridge: operations that move next to nothing would stretch the axis without end
 LABEL_ROOM = 4.0  # to the right of all points, for the labels of the flat roofs
 SLOPE_LABEL = 0.4  # of the way up a slope its label stands
 LEAST_DECADES = 2.0  # of an axis
@@ -45,6 +46,8 @@ def drawn(result: RooflineResult) -> pd.DataFrame:
     if result.device_seconds is None:
         points = points.assign(flops_per_s=points["flops"] * points["count"] / points["roof_seconds"])
     points = points[points["flops_per_s"].notna() & (points["share"] > 0)]
+    edge = EDGE * result.roof.ridge if result.roof.ridge else math.inf
+    points = points.assign(x=points["flops_per_byte"].clip(upper=edge))
     before = points["share"].cumsum().shift(fill_value=0.0)
     return points[before < SEEN * points["share"].sum()].head(MAX_POINTS)
 
@@ -65,12 +68,17 @@ def roofline(result: RooflineResult, chosen: str = "") -> go.Figure | None:
     _draw_roofs(figure, result, ends)
     timed = result.device_seconds is not None
     for category, some in _by_category(points):
-        figure.add_trace(_markers(some, category, result, some["flops_per_byte"], some["flops_per_s"]))
+        figure.add_trace(_markers(some, category, result, some["x"], some["flops_per_s"]))
     _name_longest(figure, points, result)
+    if (points["x"] < points["flops_per_byte"]).any():
+        figure.add_annotation(
+            xref="paper", yref="paper", x=1, y=0.02, xanchor="right", yanchor="bottom", showarrow=False, font_size=11,
+            text=f"at this edge: {EDGE:,} times the ridge and more, hardly any bytes",
+        )  # fmt: skip
     at = points[[key_of(r) == chosen for r in points.to_dict("records")]] if chosen else points.head(0)
     if len(at):
         figure.add_scatter(
-            x=at["flops_per_byte"], y=at["flops_per_s"], mode="markers", hoverinfo="skip", showlegend=False,
+            x=at["x"], y=at["flops_per_s"], mode="markers", hoverinfo="skip", showlegend=False,
             marker={"symbol": "circle-open", "size": sizes(at["share"], _largest(result)) + 12,
                     "color": theme.COLOURS["infrastructure_recovery"], "line": {"width": 3}},
         )  # fmt: skip
@@ -115,7 +123,7 @@ def _name_longest(figure: go.Figure, points: pd.DataFrame, result: RooflineResul
     """Labels at the longest operations, where there is room between them."""
     named_at: list[tuple[float, float]] = []
     for row in points.head(LABELS * 3).to_dict("records"):
-        x, y = math.log10(row["flops_per_byte"]), math.log10(row["flops_per_s"])
+        x, y = math.log10(row["x"]), math.log10(row["flops_per_s"])
         if len(named_at) == LABELS or any(abs(x - a) < 0.5 and abs(y - b) < 0.35 for a, b in named_at):
             continue
         named_at.append((x, y))
@@ -134,7 +142,7 @@ def _roofs(result: RooflineResult) -> list[tuple[Roof, str]]:
 
 def _ends(result: RooflineResult, points: pd.DataFrame) -> tuple[tuple[float, float], tuple[float, float]]:
     """First and last of both axes, so that all points and the ridges of the roofs are seen."""
-    xs, ys = list(points["flops_per_byte"]), list(points["flops_per_s"])
+    xs, ys = list(points["x"]), list(points["flops_per_s"])
     for roof, _ in [*_roofs(result), (result.roof, "")]:
         xs += [roof.ridge] if roof.ridge else []
         ys += [roof.flops.per_s] if roof.flops else []

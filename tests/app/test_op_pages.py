@@ -228,3 +228,16 @@ def test_the_command_line_prints_and_gives_the_contract(run, capsys):
     assert main(["show", run.run_id, "ops", "--option", "by=category", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["run_id"] == run.run_id and said["rows"][0]["category"] == "fusion"
+
+
+def test_operations_that_move_next_to_nothing_stand_at_the_edge_and_say_so():
+    usual = [{**r, "bytes": 1e9} if r["op"] == "dot.1" else r for r in ROWS]
+    result = ask(roofline, [*usual, {**usual[0], "op": "all.on.chip", "bytes": 4.0}])
+    points = draw.drawn(result).set_index("op")
+    edge = draw.EDGE * result.roof.ridge
+    assert points.loc["all.on.chip", "flops_per_byte"] > edge
+    assert points.loc["all.on.chip", "x"] == pytest.approx(edge)
+    for op in ("fusion.123", "dot.1"):
+        assert points.loc[op, "x"] == points.loc[op, "flops_per_byte"]
+    assert any("at this edge" in a.text for a in draw.roofline(result).layout.annotations)
+    assert not any("at this edge" in a.text for a in draw.roofline(ask(roofline, usual)).layout.annotations)
