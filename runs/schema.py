@@ -172,6 +172,33 @@ TABLES: tuple[TableSchema, ...] = (
         Column("step", INT, "step it ran in, if known"),
         Column("start_ns", INT, "start, ns since the epoch on this host's clock"),
         Column("end_ns", INT, "end, ns since the epoch on this host's clock"),
+        Column("role", TEXT, "ranks with the same role do the same work (a pipeline stage); null: all do, or not known"),
+    )),
+    TableSchema("pipeline", "one operation of a pipeline-parallel training step on one rank", (
+        Column("step", INT, "step number as the job counts it"),
+        Column("dp_rank", ID, "data-parallel rank"),
+        Column("stage", ID, "pipeline stage, from 0"),
+        Column("rank", ID, "global rank"),
+        Column("op_type", TEXT, "what it does, see PIPELINE_OPS"),
+        Column("microbatch", ID, "micro-batch, from 0 in each step; null for what is done once a step"),
+        Column("chunk", ID, "model chunk of the stage (interleaved schedules), from 0; null where there is one"),
+        Column("seq", INT, "position among the operations of its type on its rank in its step, from 0"),
+        Column("start_ns", INT, "start, ns since the epoch or since the capture's start, on one clock for all ranks"),
+        Column("dur_ns", INT, "duration, ns"),
+        _SOURCE,
+    )),
+    TableSchema("evidence", "a line of a log, or an event, that may tell why something happened", (
+        Column("ts_ns", INT, "when it was written, ns since the epoch; null where it does not say"),
+        Column("attempt", ID, "which start of the job, from 0, as far as its input tells"),
+        Column("step", INT, "last step seen before it in its input, if any"),
+        Column("host", TEXT, "host that it names, or that wrote it; null where neither is known"),
+        Column("device", ID, "device number on that host, if it names one"),
+        Column("cause", TEXT, "what it tells of, see catalog.causes.CAUSES; null where no pattern fits"),
+        Column("severity", TEXT, "fatal, error, warning or info, as written"),
+        Column("text", pa.string(), "the line as written, its first 500 characters"),
+        Column("offset", INT, "its place in the input, bytes from the start"),
+        Column("order", INT, "position in its input, from 0"),
+        _SOURCE,
     )),
     TableSchema("matmuls", "a matrix multiplication in a program", (
         _CAPTURE,
@@ -256,7 +283,7 @@ TABLES: tuple[TableSchema, ...] = (
 )  # fmt: skip
 
 SCHEMAS: dict[str, TableSchema] = {t.name: t for t in TABLES}
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 LIFECYCLE_KINDS: dict[str, str] = {
     "job": "from job start to job end; one row is one attempt",
@@ -271,6 +298,23 @@ LIFECYCLE_KINDS: dict[str, str] = {
     "elastic_reinitialization": "starting again on another number of slices",
     "slices": "slice counts from this time on; `detail` is JSON with active, total, available",
     "eval": "an evaluation between training steps",
+    "queued": "waiting for machines that were asked for: nothing is held yet",
+}
+
+PIPELINE_OPS: dict[str, str] = {
+    "forward-compute": "forward pass of one micro-batch through one stage",
+    "backward-compute": "backward pass of one micro-batch through one stage",
+    "forward-send": "activations to the next stage",
+    "forward-recv": "activations from the stage before",
+    "backward-send": "gradients to the stage before",
+    "backward-recv": "gradients from the next stage",
+    "params-all-gather": "data-parallel ranks of a stage collect its parameters",
+    "grads-reduce-scatter": "data-parallel ranks of a stage sum its gradients",
+    "embedding-grads-all-reduce": "first and last stage sum the gradients of the shared embedding",
+    "layernorm-grads-all-reduce": "tensor-parallel ranks sum the gradients of normalisation layers",
+    "optimizer-clip-main-grad": "the global gradient norm: all ranks meet, and gradients are clipped",
+    "optimizer": "the optimiser's update",
+    "gc": "the Python interpreter collects garbage",
 }
 
 LINE_ROLES: dict[str, str] = {
