@@ -172,7 +172,7 @@ TABLES: tuple[TableSchema, ...] = (
         Column("step", INT, "step it ran in, if known"),
         Column("start_ns", INT, "start, ns since the epoch on this host's clock"),
         Column("end_ns", INT, "end, ns since the epoch on this host's clock"),
-        Column("role", TEXT, "ranks with the same role do the same work (a pipeline stage); null: all do, or not known"),
+        Column("role", TEXT, "ranks of one role do the same work (a pipeline stage); null: all do, or not known"),
     )),
     TableSchema("pipeline", "one operation of a pipeline-parallel training step on one rank", (
         Column("step", INT, "step number as the job counts it"),
