@@ -3,15 +3,14 @@
 Runs themselves are never changed; the registry can be lost and only these additions go with it.
 """
 
-import contextlib
 import hashlib
-import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from errors import InputError
+from runs.database import Database
 
 _SCHEMA = """
 create table if not exists tags (run_id text not null, key text not null, value text not null,
@@ -35,31 +34,10 @@ class Extras:
     usd_per_chip_hour: float | None = None
 
 
-class Registry:
-    """Opens (and makes) the database. Safe for several processes: WAL, one short transaction per call."""
+class Registry(Database):
+    """What people added to runs, and where the files lie that runs were made from."""
 
-    def __init__(self, path: Path):
-        self.path = path
-        with self._connect() as db:
-            db.execute("pragma journal_mode=wal")
-            db.executescript(_SCHEMA)
-
-    @contextlib.contextmanager
-    def _connect(self) -> Iterator[sqlite3.Connection]:
-        try:
-            db = sqlite3.connect(self.path, timeout=10)
-        except sqlite3.Error as e:
-            raise InputError(f"cannot open the registry ({e})", where=str(self.path)) from e
-        try:
-            with db:
-                yield db
-        except sqlite3.DatabaseError as e:
-            raise InputError(
-                f"the registry cannot be used ({e})", where=str(self.path),
-                advice="Move the file away: runs are kept apart from it, only tags, notes and prices are lost.",
-            ) from e  # fmt: skip
-        finally:
-            db.close()
+    SCHEMA = _SCHEMA
 
     def extras(self, run_id: str) -> Extras:
         return self.all_extras([run_id])[run_id]
