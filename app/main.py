@@ -20,6 +20,7 @@ PAGES: tuple[tuple[str, str, str, str], ...] = (  # file, title, icon, what it i
     ("pages/collectives.py", "Collectives", ":material/hub:", "Which collectives ran, how fast, and what bounds them?"),
     ("pages/input.py", "Input", ":material/input:", "Is the run bound by its input?"),
     ("pages/models.py", "Models", ":material/schema:", "How large are they, and which fit a matrix unit badly?"),
+    ("pages/alerts.py", "Alerts", ":material/notifications:", "What is watched for, and what is open?"),
     ("pages/definitions.py", "Definitions", ":material/menu_book:", "What each account and each mark means."),
 )
 

@@ -35,6 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from app.alerts.evaluate import evaluate
     from collectors.ingest import ingest
 
     place = workspace(args.store)
@@ -48,14 +49,20 @@ def run(args: argparse.Namespace) -> None:
     remember([Path(p) for p in args.paths], place, done.run_id)
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
+    alerts = evaluate(place, place.store.find(done.run_id))
     if args.json:
-        print_json({"run_id": done.run_id, "tables": dict(done.tables), "warnings": list(done.warnings)})
+        print_json({"run_id": done.run_id, "tables": dict(done.tables), "warnings": list(done.warnings),
+                    "alerts": alerts.to_dict()})  # fmt: skip
         return
     print(f"{'Already stored' if done.existed else 'Stored'}: run {done.run_id}")
     for table, rows in done.tables.items():
         print(f"  {table}: {rows:,} rows")
     for warning in done.warnings:
         print(f"  warning: {printable(warning)}")
+    for rule in alerts.open:
+        print(f"  alert: {rule} is open; `chipledger alerts` says why")
+    for problem in alerts.problems:
+        print(f"  warning: {printable(problem)}")
 
 
 def remember(paths: Sequence[Path], place: Workspace, run_id: str) -> None:

@@ -1,0 +1,78 @@
+"""How a message reaches people: one POST of JSON, shaped for Slack or plain."""
+
+import json
+import urllib.error
+import urllib.request
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from errors import InputError
+from runs.alert_book import Alert, Target
+
+SHAPES = ("slack", "json")
+TIMEOUT_S = 10.0
+PAGES = {"goodput": "goodput", "mfu_drop": "mfu", "straggler": "stragglers", "hang": "steps"}
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A webhook that sends the message elsewhere is not the one that was set."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def checked(target: Target) -> Target:
+    """The target, if it can be one. Raises InputError with what is wrong."""
+    for what, url in (("webhook", target.url), ("base URL", target.base_url)):
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError(f"the {what} is no address", expected="https://host/...")
+    if target.shape not in SHAPES:
+        raise InputError(f"no shape {target.shape!r}", expected=f"one of {', '.join(SHAPES)}")
+    return Target(target.url, target.shape, target.base_url.rstrip("/"))
+
+
+def masked(url: str) -> str:
+    """The address without what is secret in it: of a webhook the path is the password."""
+    return f"{urlsplit(url).scheme}://{urlsplit(url).hostname}/…"
+
+
+def permalink(alert: Alert, base_url: str) -> str:
+    """The page that shows why, for the run that the alert was last seen in."""
+    return f"{base_url}/{PAGES.get(alert.rule, 'ledger')}?run={quote(alert.run_id, safe=':')}"
+
+
+def message(alert: Alert, target: Target) -> dict[str, Any]:
+    """The JSON that is posted."""
+    over = alert.resolved_ns is not None
+    sentence = (alert.resolved_sentence or "") if over else alert.sentence
+    url = permalink(alert, target.base_url)
+    if target.shape == "slack":
+        text = f"{'Resolved' if over else 'Alert'}: {alert.name}: {sentence}"
+        linked = f"{':white_check_mark:' if over else ':rotating_light:'} *{_escaped(alert.name)}*: " \
+                 f"{_escaped(sentence)}\n<{url}|Open in Chipledger>"  # fmt: skip
+        return {"text": _escaped(text), "blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": linked}}]}
+    return {
+        "source": "chipledger", "state": "resolved" if over else "open", "rule": alert.rule, "subject": alert.subject,
+        "run_id": alert.run_id, "name": alert.name, "value": alert.value, "threshold": alert.threshold,
+        "sentence": sentence, "url": url, "opened_ns": alert.opened_ns, "resolved_ns": alert.resolved_ns,
+    }  # fmt: skip
+
+
+def send(body: dict[str, Any], target: Target) -> None:
+    """Post it. Raises InputError with what went wrong; the address itself, a secret, is never in the message."""
+    request = urllib.request.Request(  # noqa: S310 - http and https only, see `checked`
+        target.url, json.dumps(body).encode(), {"Content-Type": "application/json", "User-Agent": "chipledger"}
+    )
+    where = masked(target.url)
+    try:
+        with urllib.request.build_opener(_NoRedirects).open(request, timeout=TIMEOUT_S):
+            return
+    except urllib.error.HTTPError as e:
+        raise InputError(f"the webhook answered {e.code} {e.reason}", where=where) from e
+    except (OSError, ValueError) as e:
+        raise InputError(f"the webhook cannot be reached ({getattr(e, 'reason', e)})", where=where) from e
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

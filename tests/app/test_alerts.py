@@ -1,0 +1,228 @@
+"""Alerts: opened once, told once, resolved once; a real webhook on this machine takes the messages."""
+
+import json
+import threading
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from app.alerts import rules
+from app.alerts.evaluate import book, evaluate, subject_of
+from app.alerts.webhook import checked, masked, message, permalink
+from app.cli import main
+from app.workspace import workspace
+from errors import InputError
+from runs.alert_book import Alert, Target
+from tests.app import made_runs
+
+S = 1_000_000_000
+
+
+@contextmanager
+def webhook(*answers: int):
+    """A server that keeps every message posted to it; it answers with these codes, then with 200."""
+    got, codes = [], list(answers)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            got.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+            self.send_response(codes.pop(0) if codes else 200)
+            self.send_header("Location", "http://127.0.0.1:1/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/services/SECRET", got
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture
+def place(tmp_path):
+    return workspace(str(tmp_path / "store"))
+
+
+def job(place, name: str, steps: int, lost: int, job_name: str = "llama"):
+    """A run of `job_name`: `steps` of 20 s kept; before them a failure costs `lost` seconds of waiting."""
+    start = made_runs.START_NS
+    begun = start + (5 + lost) * S
+    numbers = list(range(steps + 5))
+    starts = [start + 20 * S * n for n in range(5)] + [begun + 100 * S + 20 * S * n for n in range(steps)]
+    tables = {
+        "steps": {"step": numbers, "start_ns": starts, "order": numbers, "model_flops_per_chip": [1e15] * len(numbers)},
+        "lifecycle": {"kind": ["job", "job"], "start_ns": [start, begun + 99 * S],
+                      "end_ns": [None, starts[-1] + 20 * S], "order": [0, 1]},
+    }  # fmt: skip
+    return made_runs.write(place.store, name, tables, {"chips": 4, "chip": "v5p", "job_name": job_name})
+
+
+def test_an_alert_is_told_once_and_its_resolution_once(place):
+    with webhook() as (url, got):
+        kept = book(place)
+        kept.set_threshold("goodput", 0.9)
+        kept.set_target(checked(Target(url, "json", "http://board:8501/")))
+        bad, worse, good = job(place, "a", 20, 4000), job(place, "b", 30, 5000), job(place, "c", 4000, 500)
+        assert evaluate(place, bad).open == ("goodput",)
+        assert evaluate(place, bad).told == 0
+        assert evaluate(place, worse).told == 0, "the same job's next run continues the alert"
+        outcome = evaluate(place, good)
+        assert (outcome.open, outcome.told, outcome.problems) == ((), 1, ())
+        assert evaluate(place, good).told == 0
+    states = [(body["state"], body["rule"], body["subject"]) for _, body in got]
+    assert states == [("open", "goodput", "job:llama"), ("resolved", "goodput", "job:llama")]
+    opened, resolved = got[0][1], got[1][1]
+    assert 0 < opened["value"] < 0.9 == opened["threshold"]
+    assert opened["url"] == f"http://board:8501/goodput?run={bad.run_id}"
+    assert resolved["run_id"] == good.run_id and resolved["resolved_ns"] > resolved["opened_ns"]
+
+
+def test_between_threshold_and_margin_an_open_alert_stays(place):
+    kept = book(place)
+    run = job(place, "a", 300, 900)
+    share = rules.rule("goodput").check(run, place.registry, 0.5, False).value
+    kept.set_threshold("goodput", share + 0.001)
+    assert evaluate(place, run).open == ("goodput",)
+    kept.set_threshold("goodput", share - 0.005)
+    assert evaluate(place, run).open == ("goodput",), "above the threshold, but not clearly"
+    kept.set_threshold("goodput", share - 0.02)
+    assert evaluate(place, run).open == ()
+
+
+def test_a_webhook_that_fails_is_tried_again_and_its_address_stays_secret(place):
+    with webhook(500, 302) as (url, got):
+        kept = book(place)
+        kept.set_threshold("goodput", 0.99)
+        kept.set_target(checked(Target(url, "slack", "http://board:8501")))
+        run = job(place, "a", 20, 4000)
+        for code in ("500", "302"):
+            outcome = evaluate(place, run)
+            assert outcome.told == 0 and code in outcome.problems[0] and "SECRET" not in outcome.problems[0]
+        assert evaluate(place, run).told == 1 and len(got) == 3
+    assert kept.alerts()[0].problem is None
+    kept.set_target(checked(Target("http://127.0.0.1:1/SECRET", "json", "http://board")))
+    good = job(place, "c", 4000, 0)
+    kept.set_threshold("goodput", 0.5)
+    outcome = evaluate(place, good)
+    assert outcome.open == () and "cannot be reached" in outcome.problems[0] and "SECRET" not in outcome.problems[0]
+
+
+def test_what_opened_and_closed_unseen_is_not_told(place):
+    kept = book(place)
+    kept.set_threshold("goodput", 0.99)
+    evaluate(place, job(place, "a", 20, 4000))
+    kept.set_threshold("goodput", 0.01)
+    evaluate(place, job(place, "b", 30, 4000))
+    with webhook() as (url, got):
+        kept.set_target(checked(Target(url, "json", "http://board")))
+        assert evaluate(place, job(place, "c", 40, 4000)).told == 0
+    assert got == []
+
+
+def test_a_rule_that_a_run_cannot_answer_changes_nothing(place):
+    kept = book(place)
+    for rule in rules.RULES:
+        kept.set_threshold(rule.name, rule.usual)
+    run = made_runs.write(place.store, "empty", {"scalars": {"name": ["x"], "value": [1.0]}}, {"chips": 1})
+    assert evaluate(place, run).open == () and kept.alerts() == []
+
+
+def test_a_job_hangs_only_while_it_is_followed_and_has_not_ended(place):
+    now = time.time_ns()
+    numbers = list(range(100))
+    starts = [now - 2000 * S + 10 * S * n for n in numbers]
+    tables = {"steps": {"step": numbers, "start_ns": starts, "order": numbers},
+              "lifecycle": {"kind": ["job"], "start_ns": [starts[0] - S], "end_ns": [None], "order": [0]}}  # fmt: skip
+    silent = made_runs.write(place.store, "silent", tables, {"chips": 1})
+    book(place).set_threshold("hang", 20)
+    assert evaluate(place, silent).open == ()
+    assert evaluate(place, silent, live="j").open == ("hang",)
+    alert = book(place).alerts()[0]
+    assert 100 < alert.value < 103 and alert.subject == "live:j" and "10 s" in alert.sentence
+    tables["lifecycle"]["end_ns"] = [starts[-1] + S]
+    ended = made_runs.write(place.store, "ended", tables, {"chips": 1})
+    assert evaluate(place, ended, live="j").open == ()
+    assert book(place).alerts()[0].resolved_sentence == "the job has ended."
+
+
+def test_mfu_falls(place):
+    took = [10] * 200 + [13] * 60
+    starts = [made_runs.START_NS + S * sum(took[:n]) for n in range(len(took))]
+    tables = {"steps": {"step": list(range(260)), "start_ns": starts, "order": list(range(260)),
+                        "model_flops_per_chip": [1e15] * 260}}  # fmt: skip
+    run = made_runs.write(place.store, "slower", tables, {"chips": 1, "chip": "v5p", "precision": "bf16"})
+    found = rules.rule("mfu_drop").check(run, place.registry, 0.1, False)
+    assert found.open and found.value == pytest.approx(1 - 10 / 13, rel=1e-6)
+    assert not rules.rule("mfu_drop").check(run, place.registry, 0.25, False).open
+
+
+def test_messages_carry_text_of_inputs_safely():
+    alert = Alert(id=1, rule="goodput", subject="job:x", run_id="live:a b", name="<!channel> & <b>", value=0.5,
+                  threshold=0.9, sentence="low", opened_ns=1)  # fmt: skip
+    body = message(alert, Target("http://h/x", "slack", "http://board"))
+    text = body["blocks"][0]["text"]["text"]
+    assert "<!channel>" not in text and "&lt;!channel&gt; &amp;" in text and "<!channel>" not in body["text"]
+    assert permalink(alert, "http://board") == "http://board/goodput?run=live:a%20b"
+    assert masked("https://hooks.example.com/services/T0/B0/secret") == "https://hooks.example.com/…"
+
+
+@pytest.mark.parametrize("url", ["ftp://host/x", "file:///etc/passwd", "no address", "http://"])
+def test_a_webhook_must_be_an_address(url):
+    with pytest.raises(InputError, match="is no address"):
+        checked(Target(url, "json", "http://board"))
+
+
+def test_the_command_sets_shows_tests_and_checks(tmp_path, capsys, place):
+    store = str(place.store.root)
+    run = job(place, "a", 20, 4000)
+    with webhook() as (url, got):
+        assert main(["--store", store, "alerts", "--on", "goodput=0.8", "--on", "straggler", "--webhook", url,
+                     "--shape", "json", "--test", "--check", run.run_id]) == 0  # fmt: skip
+        said = capsys.readouterr().out
+    assert "SECRET" not in said and "The test message was delivered." in said and "goodput is" in said
+    assert [b["name"] for _, b in got] == ["a", "Test"]
+    assert main(["--store", store, "alerts", "--off", "straggler", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {r["rule"]: r["threshold"] for r in told["rules"]} == {
+        "goodput": 0.8, "mfu_drop": None, "straggler": None, "hang": None}  # fmt: skip
+    assert told["alerts"][0]["sentence"].startswith("goodput is") and "SECRET" not in json.dumps(told)
+    for wrong in (["--on", "speed"], ["--on", "goodput=2"], ["--on", "goodput=x"], ["--webhook", "ftp://x"],
+                  ["--shape", "teams"], ["--check", "nothing"]):  # fmt: skip
+        before = book(place).thresholds()
+        try:
+            assert main(["--store", store, "alerts", *wrong]) == 2
+        except SystemExit as e:
+            assert e.code == 2
+        assert "error: " in capsys.readouterr().err and book(place).thresholds() == before
+
+
+def test_an_ingest_tells(tmp_path, capsys, place):
+    steps = [{"job_name": "j", "step_count": n, "step_start_time": 1e9 + 500 + n} for n in range(20)]
+    entries = [{"job_name": "j", "job_start_time": 1e9}, *steps]
+    file = tmp_path / "goodput.jsonl"
+    file.write_text("".join(
+        json.dumps({"logName": "projects/p/logs/goodput_j", "timestamp": f"2001-09-09T02:{i // 60:02d}:{i % 60:02d}Z",
+                    "severity": "INFO", "insertId": str(i), "jsonPayload": entry}) + "\n"
+        for i, entry in enumerate(entries)
+    ))  # fmt: skip
+    book(place).set_threshold("goodput", 0.5)
+    with webhook() as (url, got):
+        book(place).set_target(checked(Target(url, "slack", "http://board")))
+        assert main(["--store", str(place.store.root), "ingest", str(file), "--chips", "4", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["alerts"] == {"open": ["goodput"], "told": 1, "problems": []}
+    assert f"http://board/goodput?run={told['run_id']}" in got[0][1]["blocks"][0]["text"]["text"]
+
+
+def test_what_an_alert_is_about(place):
+    run = job(place, "a", 20, 0)
+    assert subject_of(run) == "job:llama" and subject_of(run, "x") == "live:x"
+    other = made_runs.write(place.store, "b", {"scalars": {"name": ["x"], "value": [1.0]}}, {})
+    assert subject_of(other) == f"run:{other.run_id}"
