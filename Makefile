@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # dependencies come as wheels whose hashes are in the lock; a local mirror is taken from pip's own configuration
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test tpu lint reference reference-compiled benchmark lock clean help
+.PHONY: run test tpu lint reference reference-compiled reference-fleet benchmark lock clean help
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -29,6 +29,9 @@ reference: $(STAMP) ## make the bundled reference run again (about three minutes
 
 reference-compiled: $(STAMP) ## make the bundled compiled runs again (some minutes; needs make tpu)
 	@$(BIN)/python -m reference.compiled
+
+reference-fleet: $(STAMP) ## make the bundled simulated run again (seconds)
+	@$(BIN)/python -m reference.fleet
 
 benchmark: $(STAMP) ## side-by-side measurements
 	@$(BIN)/python -m benchmarks.xplane_ingest $(ARGS)

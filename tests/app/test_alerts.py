@@ -145,7 +145,7 @@ def test_a_job_hangs_only_while_it_is_followed_and_has_not_ended(place):
     assert evaluate(place, silent).open == ()
     assert evaluate(place, silent, live="j").open == ("hang",)
     alert = book(place).alerts()[0]
-    assert 100 < alert.value < 103 and alert.subject == "live:j" and "10 s" in alert.sentence
+    assert 100 < alert.value < 103 and alert.subject == "live:j" and "10.0 s" in alert.sentence
     tables["lifecycle"]["end_ns"] = [starts[-1] + S]
     ended = made_runs.write(place.store, "ended", tables, {"chips": 1})
     assert evaluate(place, ended, live="j").open == ()
