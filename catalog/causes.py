@@ -4,7 +4,15 @@
 collective timed out) is a symptom: it counts where no line names more, and what names more counts before it.
 """
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog.cause_patterns import EXCEPTION, GATE, HARMLESS, RULES, XIDS
 
 FAMILIES: dict[str, str] = {
     "hardware": "a part of the machine broke or lied",
@@ -86,6 +94,8 @@ CAUSES: dict[str, Cause] = {
               symptom=True),
         Cause("process_exit", "unknown", "Process ended", "A worker died; nothing says of what.",
               "Look at that worker's own log.", symptom=True),
+        Cause("terminated", "unknown", "Told to stop", "A process was sent SIGTERM; by a scheduler, an operator or "
+              "another process, is not told.", "Look at the scheduler's events of that time.", symptom=True),
         Cause("connection_lost", "unknown", "Connection lost", "Another process could not be reached any more.",
               "Look for the first error on the other hosts.", symptom=True),
         Cause("unknown", "unknown", "Unknown", "No line of any log tells why.",
@@ -94,6 +104,67 @@ CAUSES: dict[str, Cause] = {
 }  # fmt: skip
 
 
+LINE_LIMIT = 2000  # characters of a line that are looked at: causes stand at the front
+_RULES = tuple((rule.cause, rule.needles, re.compile("|".join(rule.patterns)).search) for rule in RULES)
+_NAME = r"((?=[\w.-]*\d)(?=[\w.-]*[a-z])[a-z0-9][\w.-]{1,62}(?<![.-]))"
+_SYSLOG_TIME = r"(?:\w{3} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT[\d:.,]+(?:Z|[+-]\d\d:?\d\d)?)"
+_HOSTS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\b(?:host(?:name)?|node|instance|machine|server|peer)s?(?:\s|[/=:'\"]\s?){{1,2}}{_NAME}(?![\w-]*\()",
+        rf"\bon {_NAME} cancelled",
+        rf"\b(?:srun|slurmstepd): error: {_NAME}: ",
+        rf"^\[pod/{_NAME}/",
+        rf"^{_SYSLOG_TIME} {_NAME} [\w./-]+(?:\[\d+\])?:",
+        rf"\bipmi: {_NAME}:|\b(?:on|from) (?=\S*-){_NAME}(?<!\.py)(?=[\s:,;)<]|\.?$)",
+    )
+)
+_DEVICE = re.compile(
+    r"(?<![a-z])(?:gpu|cuda|tpu|chip|accelerator|/dev/nvidia|/dev/accel|local[_ ]?rank)"
+    r"(?:[ _-]?(?:id|index|device|chip))?(?: ?[:=#] ?| |-)?(\d{1,3})(?![\d.x]|:[0-9a-f]{2}|-bit)",
+    re.IGNORECASE,
+)
+
+
 def cause_of(line: str) -> str | None:
     """The cause that a line of a log tells of (a key of CAUSES), or None where no pattern fits."""
-    raise NotImplementedError
+    line = line[:LINE_LIMIT]
+    low = line.lower()
+    for cause, needles, search in _RULES:
+        for needle in needles:
+            if needle in low:
+                if match := search(low):
+                    return None if HARMLESS.search(low) else cause or XIDS.get(int(match["xid"]), "driver")
+                break
+    return "software" if EXCEPTION.search(line) and not HARMLESS.search(low) else None
+
+
+def causes_of(lines: Sequence[str]) -> list[str | None]:
+    """`cause_of` of each line, ten times faster for thousands of lines of which most are ordinary."""
+    text = [line[:LINE_LIMIT] for line in lines]
+    try:
+        array = pa.array(text, pa.string())
+    except UnicodeEncodeError:  # lone surrogates
+        array = pa.array([line.encode("utf-8", "replace").decode() for line in text], pa.string())
+    told = pc.match_substring_regex(array, GATE, ignore_case=True)
+    causes: list[str | None] = [None] * len(lines)
+    for i in np.flatnonzero(told.to_numpy(zero_copy_only=False)):
+        causes[i] = cause_of(lines[i])
+    return causes
+
+
+def host_of(line: str) -> str | None:
+    """The host that a line names, else the one that its syslog or kubectl prefix says wrote it; None where neither.
+
+    A host is a name with a letter and a digit in it, where a host is usually named: `rank 3` or `node 3` name none.
+    """
+    for pattern in _HOSTS:
+        if match := pattern.search(line[:LINE_LIMIT]):
+            return next(name for name in match.groups() if name)
+    return None
+
+
+def device_of(line: str) -> int | None:
+    """The number of the accelerator on its host (`GPU 3`, `cuda:3`, `/dev/nvidia3`), None where a line names none."""
+    match = _DEVICE.search(line[:LINE_LIMIT])
+    return int(match[1]) if match else None

@@ -9,29 +9,19 @@ A step line is `completed step: N` followed by at least one `name: number`. What
                             a full date in the log or in the file's name (the nearest one), else the time stays null.
     start_ns                logged_ns less the duration; late by the moment the job takes to print a step after its end
     attempt                 grows where the step number drops, or where a restart is announced between two steps
-Every other `name: number` becomes a row of `scalars`.
+Every other `name: number` becomes a row of `scalars`, lines that tell why something failed rows of `evidence`.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
 from math import isfinite, nan
 
 from collectors.base import Fact, Item, Source
-from collectors.textlog import (
-    DATED,
-    GLOG,
-    Buffer,
-    Tally,
-    clean,
-    fits,
-    lines,
-    moment_ns,
-    nearest_year,
-    seconds_to_ns,
-)
+from collectors.evidence import Evidence
+from collectors.line_prefix import Clock, host_prefix, plain
+from collectors.textlog import Buffer, Tally, clean, fits, lines, seconds_to_ns
 from errors import InputError
 
 NAME = "maxtext"
@@ -57,9 +47,6 @@ _PLAIN_FACT = re.compile(
 _NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf))", re.ASCII | re.IGNORECASE)
 _FIELD_NAME = re.compile(r"[A-Za-z][\w /()%.+-]{0,79}", re.ASCII)
 _COMPLETE_END = re.compile(r"(?:\.\d{3,}|nan|inf|%)\W*$", re.ASCII | re.IGNORECASE)
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_HOST = re.compile(r"^\s*\[pod/([^/\]\s]+)/|^\s*([\w.-]+) +\| |\[(rank[-_ ]?\d+)|^\s*(\d{1,6}): ", re.ASCII)
-_NAME_DATE = re.compile(r"(?<!\d)(\d{4})([-_.]?)(\d\d)\2(\d\d)(?!\d)", re.ASCII)
 _SNIFF_STEP = re.compile(rb"completed step: *\d+, (?:seconds|TFLOP|loss)")
 _SNIFF_CONFIG = re.compile(rb"Config param (?:model_name|per_device_batch_size|max_target_length|ici_\w{1,40}): ")
 
@@ -94,9 +81,12 @@ def read(source: Source) -> Iterator[Item]:
     log = _Log(source)
     empty = True
     for offset, line, whole in lines(source):
+        if not line:
+            continue
+        log.evidence.see(offset, line, log.attempt, log.last_step)
         for needle, handle in log.handlers:
             if needle in line:
-                handle(offset, _ANSI.sub("", line), whole)
+                handle(offset, plain(line), whole)
                 break
         else:
             continue
@@ -131,8 +121,10 @@ class _Log:
         self.hosts: dict[str | None, _Host] = defaultdict(_Host)
         self.facts: dict[str, object] = {}
         self.axes: dict[str, object] = {}
-        self.day = _first_day(source)
-        self.order = 0
+        self.clock = Clock(source, self.tally)
+        self.evidence = Evidence(source, self.tally, self.clock)
+        self.order = self.attempt = 0
+        self.last_step: int | None = None
         self.steps = Buffer(
             "steps", "attempt", "step", "host", "start_ns", "dur_ns", "tokens_per_s_per_chip", "model_flops_per_chip",
             "loss", "order", "logged_ns", "format", "source",
@@ -155,7 +147,7 @@ class _Log:
         )
 
     def batches(self, full_only: bool = False) -> Iterator[Item]:
-        for buffer in (self.steps, self.evals, self.scalars):
+        for buffer in (self.steps, self.evals, self.scalars, self.evidence):
             yield from buffer.full() if full_only else buffer.rest()
 
     def step(self, offset: int, line: str, whole: bool) -> None:
@@ -168,7 +160,7 @@ class _Log:
             self.tally.add("step lines", "they name a step but give no number for it", offset)
             return
         prefix = line[: match.start()]
-        host_name = _host(prefix)
+        host_name = host_prefix(prefix)
         host = self.hosts[host_name]
         if step == host.last_step and tail == host.last_text:
             self.tally.add("step lines", "each repeats the line before it word for word", offset)
@@ -176,8 +168,9 @@ class _Log:
         if host.last_step is not None and step < host.last_step:
             host.attempt += 1
         host.last_step, host.last_text = step, tail
+        self.attempt, self.last_step = host.attempt, step
 
-        at = self.time(prefix, offset)
+        at = self.clock.time_ns(prefix, offset)
         seconds = fields.get("seconds", -1.0)
         duration = seconds_to_ns(seconds) if seconds >= 0 else None
         tflops = fields.get("TFLOP/s/device", fields.get("TFLOP/s"))
@@ -194,16 +187,16 @@ class _Log:
 
     def evaluation(self, offset: int, line: str, whole: bool) -> None:
         if match := _EVAL_STEP.search(line):
-            host = self.hosts[_host(line[: match.start()])]
+            host = self.hosts[host_prefix(line[: match.start()])]
             host.eval_ns += seconds_to_ns(float(match[1] or 0)) or 0
             return
         match = _EVAL.search(line)
         if not match:
             return
         prefix, step, tail = line[: match.start()], int(match[1]), match[2].strip()
-        host_name = _host(prefix)
+        host_name = host_prefix(prefix)
         host = self.hosts[host_name]
-        at, duration = self.time(prefix, offset), host.eval_ns
+        at, duration = self.clock.time_ns(prefix, offset), host.eval_ns
         host.eval_ns = 0
         for name, value in _fields(tail, "=", cut_off=not (whole or _COMPLETE_END.search(tail))).items():
             self.scalars.add(at, step, f"eval/{name.removeprefix('eval_')}", value, None, self.name)
@@ -218,9 +211,10 @@ class _Log:
 
     def restart(self, offset: int, line: str, whole: bool) -> None:
         if match := _RESTART.search(line):
-            host = self.hosts[_host(line[: match.start()])]
+            host = self.hosts[host_prefix(line[: match.start()])]
             if host.last_step is not None:
                 host.attempt, host.last_step = host.attempt + 1, None
+                self.attempt = host.attempt
 
     def config_line(self, offset: int, line: str, whole: bool) -> None:
         match = _CONFIG.search(line)
@@ -254,44 +248,6 @@ class _Log:
         if self.axes:
             yield Fact("parallelism", self.axes)
 
-    def time(self, prefix: str, offset: int) -> int | None:
-        """When a line was written, from what stands before its text."""
-        if match := DATED.search(prefix):
-            year = int(match["year"])
-        elif match := GLOG.search(prefix):
-            year = int(match["year"] or 0)
-            if not year and self.day:
-                year = nearest_year(int(match["month"]), int(match["day"]), self.day)
-            if not year:
-                self.tally.add(
-                    "times", "the lines give month and day but neither the log nor the file's name gives a year", offset
-                )
-                return None
-        else:
-            return None
-        ns = moment_ns(match, year)
-        if ns is None:
-            return None
-        if not match.groupdict().get("zone"):
-            self.tally.add("times", "they name no time zone and were read as UTC", offset)
-        self.day = date(year, int(match["month"]), int(match["day"]))
-        return ns
-
-
-def _first_day(source: Source) -> date | None:
-    """The day to take a missing year from: the first full date that begins a line, else one in the file's name."""
-    for line in source.head.decode("utf-8", "replace").splitlines():
-        if (match := DATED.search(line[:80])) and moment_ns(match) is not None:
-            return date(int(match["year"]), int(match["month"]), int(match["day"]))
-    for match in _NAME_DATE.finditer(source.name):
-        try:
-            day = date(int(match[1]), int(match[3]), int(match[4]))
-        except ValueError:
-            continue
-        if 2015 <= day.year < 2100:  # any other eight digits are a number, not a day
-            return day
-    return None
-
 
 def _fields(tail: str, colon: str, cut_off: bool) -> dict[str, float]:
     """The `name: number` pairs of a line; the last is left out where the file ends in the middle of it."""
@@ -304,11 +260,6 @@ def _fields(tail: str, colon: str, cut_off: bool) -> dict[str, float]:
         if found and number and _FIELD_NAME.fullmatch(name):
             fields[name] = float(number[1])
     return fields
-
-
-def _host(prefix: str) -> str | None:
-    match = _HOST.search(prefix)
-    return clean(match[match.lastindex]) if match else None
 
 
 def _config_value(text: str, kind: type) -> object:

@@ -1,11 +1,13 @@
 """What the text collectors share: exact times, row buffers, and the tally of what was passed over."""
 
+import contextlib
+import os
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from math import isfinite
 
-from collectors.base import LINE_LIMIT_BYTES, Lost, Rows, Source
+from collectors.base import HEAD_BYTES, LINE_LIMIT_BYTES, Lost, Rows, Source
 from errors import InputError
 from runs.schema import SCHEMAS
 
@@ -56,12 +58,13 @@ def fits_seconds(seconds: float) -> bool:
     return -1e10 < seconds < 1e10
 
 
-def moment_ns(match: re.Match, year: int | None = None) -> int | None:
-    """Time of a DATED or GLOG match, ns since the epoch; without a zone it is read as UTC. None if it is no time."""
+def moment_ns(match: re.Match, year: int | None = None, month: int | None = None) -> int | None:
+    """Time of a match with groups as those of DATED, ns since the epoch; without a zone it is read as UTC. None if it
+    is no time. `year`, `month`: where the match does not give them as numbers."""
     parts = match.groupdict()
     try:
         moment = datetime(
-            year or int(parts["year"]), int(parts["month"]), int(parts["day"]),
+            year or int(parts["year"]), month or int(parts["month"]), int(parts["day"]),
             int(parts["hour"]), int(parts["minute"]), int(parts["second"]), tzinfo=UTC,
         )  # fmt: skip
     except ValueError:
@@ -129,6 +132,16 @@ class Tally:
         """One Lost for each reason, saying how many; its offset is that of the first."""
         for (what, reason), (count, offset) in self._counts.items():
             yield Lost(f"{what} ({count:,})", reason, offset)
+
+
+def tail(source: Source) -> bytes:
+    """The last HEAD_BYTES of a file, for a sniff that its head left in doubt; nothing of one that is packed."""
+    with contextlib.suppress(OSError):
+        if not source.gzipped:
+            with source.path.open("rb") as f:
+                f.seek(max(0, f.seek(0, os.SEEK_END) - HEAD_BYTES))
+                return f.read(HEAD_BYTES)
+    return b""
 
 
 def lines(source: Source) -> Iterator[tuple[int, str, bool]]:

@@ -250,7 +250,22 @@ def test_configuration_becomes_facts(tmp_path):
 
 def test_a_log_that_ends_before_the_first_step_still_has_its_configuration(tmp_path):
     got = log(tmp_path, "Config param model_name: gemma-7b\nTraceback (most recent call last):\n")
-    assert got.facts == {"model": "gemma-7b"} and got.rows == {}
+    assert got.facts == {"model": "gemma-7b"} and got.rows.keys() == {"evidence"}
+
+
+def test_lines_that_tell_why_stand_where_they_were_written(tmp_path):
+    died = (
+        "[pod/w-3/train] 2026-03-04T05:06:07Z ERROR: RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes on TPU 2\n"
+        "Traceback (most recent call last):\n"
+    )
+    again = "Restoring checkpoint from gs://b/c\n" + steps(0, 1, 2) + "Timeout (0:10:00)!\n"
+    got = log(tmp_path, steps(0, 1) + died + again)
+    told = [(r["cause"], r["attempt"], r["step"], r["severity"]) for r in got.rows["evidence"]]
+    assert told == [("device_memory", 0, 1, "error"), ("process_exit", 0, 1, None), ("hang", 1, 2, None)]
+    first = got.rows["evidence"][0]
+    assert (first["host"], first["device"], first["ts_ns"]) == ("w-3", 2, ns(2026, 3, 4, 5, 6, 7))
+    assert first["offset"] == len(steps(0, 1)) and first["order"] == 2 and first["source"] == "train.log"
+    assert first["text"] == died.splitlines()[0]
 
 
 def test_a_number_cut_off_by_the_end_of_the_file_is_left_out(tmp_path):
