@@ -1,0 +1,89 @@
+"""Whatever bytes a log reader meets, it hands back rows of its tables or says what is wrong: never anything else."""
+
+import gzip
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from collectors import job_log, megatron, mllog, nvrx, resiliency
+from errors import InputError
+from tests.catalog.test_causes import ORDINARY, TELLING
+from tests.collectors import test_job_log, test_megatron, test_mllog, test_nvrx, test_resiliency
+from tests.collectors.reading import read, source_of
+from tests.fuzz.damage import damaged
+
+OLD, NEW = test_megatron.old, test_megatron.new
+VALID = {
+    megatron: [
+        (
+            test_megatron.START + test_megatron.DUMP + NEW(0, 10, 1000.0) + test_megatron.timer("evaluate", 2000)
+            + " validation loss at iteration 10 | lm loss value: 2.25E+00 |\n"
+            + " saving checkpoint at iteration 10 to /c\n" + test_megatron.timer("save-checkpoint", 4000)
+            + NEW(16, 20, 1600.0) + "[after training is done] datetime: 2026-03-04 05:06:30 \n"
+        ).encode(),
+        (
+            "time to initialize megatron (seconds): 20\n[after megatron is initialized] datetime: 2026-03-04 05:05:00\n"
+            + OLD(1, 1500.5) + "time (ms) | forward-compute: 1500.25 | backward-compute: 400\n" + OLD(2, 1000.0, "nan")
+            + "Epoch 0, global_step=3.0, train_step_timing in s=2.5]\r, global_step=4.0, train_step_timing in s=2]\n"
+        ).encode(),
+    ],
+    mllog: [(test_mllog.SUBMITTED + test_mllog.STEPPED + test_mllog.EVALUATED + test_mllog.END).encode()],
+    resiliency: [test_resiliency.text_of(test_resiliency.A_JOB).encode()],
+    nvrx: [test_nvrx.TWO.encode()],
+    job_log: [
+        (test_job_log.DMESG + test_job_log.JOURNAL + test_job_log.EVENTS + test_job_log.SLURM).encode(),
+        "\n".join([*TELLING, *ORDINARY]).encode(),
+    ],
+}  # fmt: skip
+READERS = pytest.mark.parametrize("reader", VALID, ids=lambda reader: reader.NAME)
+
+
+def survive(reader, folder, data, name="train-2026-03-04.log"):
+    source = source_of(folder, data, name)
+    assert 0 <= reader.sniff(source) <= 1
+    try:
+        read(reader, source)  # checks every item against the seam
+    except InputError as error:
+        assert "\n" not in str(error) and name in str(error)
+
+
+@READERS
+def test_the_undamaged_originals_are_known_and_read(reader, tmp_path):
+    for data in VALID[reader]:
+        source = source_of(tmp_path, data, "train-2026-03-04.log")
+        assert reader.sniff(source) >= 0.5
+        assert read(reader, source).rows
+
+
+@READERS
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_damage(reader, data, tmp_path_factory):
+    survive(reader, tmp_path_factory.getbasetemp(), data.draw(damaged(VALID[reader])))
+
+
+@READERS
+@settings(max_examples=100, deadline=None)
+@given(data=st.binary(max_size=2_000))
+@example(data=b"")
+@example(data=b"{" * 100_000)
+@example(data=b":::MLLOG " + b'{"a":' * 100_000)
+@example(data=b"[" * 100_000)
+@example(data=b"\xef\xbb\xbf")
+@example(data=b"s3 403 " * 20_000)
+def test_noise(reader, data, tmp_path_factory):
+    if data[:2] != b"\x1f\x8b":  # a broken archive is the business of whoever opens it, see test_ingest
+        survive(reader, tmp_path_factory.getbasetemp(), data)
+
+
+@READERS
+def test_every_cut(reader, tmp_path):
+    for data in VALID[reader]:
+        for end in range(0, len(data), max(1, len(data) // 200)):
+            survive(reader, tmp_path, data[:end])
+
+
+@READERS
+def test_a_line_without_end_is_refused_in_bounded_memory(reader, tmp_path):
+    survive(reader, tmp_path, gzip.compress(VALID[reader][0] + b" " * (80 << 20), 1))
