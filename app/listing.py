@@ -10,4 +10,5 @@ def list_runs(place: Workspace) -> dict[str, Any]:
     """`runs --json` and `GET /api/runs`: all runs, newest first, and what could not be read."""
     runs, problems = place.store.listing()
     extras = place.registry.all_extras([r.run_id for r in runs])
-    return {"runs": [run_dict(r, extras[r.run_id]) for r in runs], "problems": problems}
+    live = {v.run_id: v for v in place.store.live.all()}
+    return {"runs": [run_dict(r, extras[r.run_id], live.get(r.run_id)) for r in runs], "problems": problems}

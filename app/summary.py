@@ -3,13 +3,14 @@
 from typing import Any
 
 from app import format as fmt
+from runs.live import TAG, Live
 from runs.registry import Extras
 from runs.run import Run
 
 
 def tags_of(run: Run, extras: Extras) -> dict[str, str]:
     """The tags it came with, overridden and completed by those people set."""
-    return {**run.manifest.tags, **extras.tags}
+    return {k: v for k, v in {**run.manifest.tags, **extras.tags}.items() if k != TAG}
 
 
 def chips_text(run: Run) -> str:
@@ -33,8 +34,8 @@ def model_text(run: Run) -> str | None:
     return f"{fmt.number(count / 1e6)} million parameters" if isinstance(count, int | float) else None
 
 
-def run_dict(run: Run, extras: Extras) -> dict[str, Any]:
-    """A run as the API and `runs --json` list it."""
+def run_dict(run: Run, extras: Extras, live: Live | None = None) -> dict[str, Any]:
+    """A run as the API and `runs --json` list it; `live`: the live run that it is the newest snapshot of."""
     manifest = run.manifest
     return {
         "run_id": run.run_id,
@@ -49,15 +50,16 @@ def run_dict(run: Run, extras: Extras) -> dict[str, Any]:
         "tags": tags_of(run, extras),
         "usd_per_chip_hour": extras.usd_per_chip_hour,
         "tables": manifest.tables,
+        "live": live.to_dict() if live else None,
     }
 
 
-def run_details(run: Run, extras: Extras) -> dict[str, Any]:
+def run_details(run: Run, extras: Extras, live: Live | None = None) -> dict[str, Any]:
     """All that is known of one run."""
     manifest = run.manifest
     facts = {n: {"value": f.value, "basis": f.basis, "source": f.source} for n, f in manifest.facts.items()}
     return {
-        **run_dict(run, extras),
+        **run_dict(run, extras, live),
         "facts": facts,
         "sources": manifest.sources,
         "warnings": manifest.warnings,

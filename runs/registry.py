@@ -4,6 +4,7 @@ Runs themselves are never changed; the registry can be lost and only these addit
 """
 
 import hashlib
+import sqlite3
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ create table if not exists notes (id integer primary key, run_id text not null, 
     text text not null);
 create table if not exists prices (run_id text primary key, usd_per_chip_hour real not null,
     written_ns integer not null) without rowid;
+create table if not exists stands (run_id text primary key, stands_for text not null) without rowid;
 create table if not exists files (sha256 text primary key, path text not null, bytes integer not null) without rowid;
 create index if not exists notes_by_run on notes (run_id);
 """
@@ -43,7 +45,7 @@ class Registry(Database):
         return self.all_extras([run_id])[run_id]
 
     def all_extras(self, run_ids: list[str]) -> dict[str, Extras]:
-        """Additions to these runs, in three queries however many they are."""
+        """Additions to these runs, in four queries however many they are."""
         wanted = set(run_ids)
         tags: dict[str, dict[str, str]] = {}
         notes: dict[str, list[str]] = {}
@@ -53,12 +55,28 @@ class Registry(Database):
             for run_id, text in db.execute("select run_id, text from notes order by id"):
                 notes.setdefault(run_id, []).append(text)
             prices = dict(db.execute("select run_id, usd_per_chip_hour from prices"))
-        return {i: Extras(tags.get(i, {}), notes.get(i, []), prices.get(i)) for i in wanted}
+            stands = dict(db.execute("select run_id, stands_for from stands"))
+        owner = {i: stands.get(i, i) for i in wanted}
+        return {i: Extras(tags.get(o, {}), notes.get(o, []), prices.get(o)) for i, o in owner.items()}
+
+    def stand_for(self, run_id: str, owner: str) -> None:
+        """Let a run share the additions of `owner`: the snapshots of a live run have theirs in common.
+
+        What was added to the run itself before stays hidden while it stands for another.
+        """
+        with self._connect() as db:
+            db.execute("insert or replace into stands values (?, ?)", (run_id, owner))
+
+    def forget(self, run_id: str) -> None:
+        """A run that shared another's additions is gone. The additions stay with their owner."""
+        with self._connect() as db:
+            db.execute("delete from stands where run_id = ?", (run_id,))
 
     def tag(self, run_id: str, key: str, value: str | None) -> None:
         """Set a tag; None removes it."""
         key = _short(key.strip(), "tag key")
         with self._connect() as db:
+            run_id = _owner(db, run_id)
             if value is None:
                 db.execute("delete from tags where run_id = ? and key = ?", (run_id, key))
             else:
@@ -67,11 +85,12 @@ class Registry(Database):
     def note(self, run_id: str, text: str) -> None:
         with self._connect() as db:
             db.execute("insert into notes (run_id, written_ns, text) values (?, ?, ?)",
-                       (run_id, time.time_ns(), _short(text.strip(), "note")))  # fmt: skip
+                       (_owner(db, run_id), time.time_ns(), _short(text.strip(), "note")))  # fmt: skip
 
     def price(self, run_id: str, usd_per_chip_hour: float | None) -> None:
         """Set the price of a chip-hour in dollars for this run; None removes it."""
         with self._connect() as db:
+            run_id = _owner(db, run_id)
             if usd_per_chip_hour is None:
                 db.execute("delete from prices where run_id = ?", (run_id,))
                 return
@@ -97,6 +116,12 @@ class Registry(Database):
         except OSError:
             return None
         return path if same else None
+
+
+def _owner(db: sqlite3.Connection, run_id: str) -> str:
+    """Whose additions a run's are: its own, or those of the live run that it is a snapshot of."""
+    row = db.execute("select stands_for from stands where run_id = ?", (run_id,)).fetchone()
+    return row[0] if row else run_id
 
 
 def sha256(path: Path) -> str:

@@ -3,6 +3,7 @@
     <root>/runs/<run_id>/run.json, tables/<table>.parquet, blobs/...
     <root>/partial/<pid>-<random>/      a run being written; swept when its process is gone
     <root>/uploads/<upload_id>/         files as they were uploaded; never changed, never lost
+    <root>/live/<name>/                 a job being followed: its entries, and a pointer to its newest run
     <root>/registry.db                  what may change: notes, tags, prices
 """
 
@@ -21,6 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from errors import InputError, QuestionError
+from runs.durable import sync
+from runs.live import PREFIX, LiveRuns
 from runs.parquet import parquet_options
 from runs.run import MANIFEST, FactValue, Manifest, Run
 from runs.schema import SCHEMAS
@@ -34,6 +37,7 @@ class Store:
         self.runs_folder = self.root / "runs"
         self.uploads_folder = self.root / "uploads"
         self._partial = self.root / "partial"
+        self.live = LiveRuns(self.root / "live")
         try:
             for folder in (self.runs_folder, self.uploads_folder, self._partial):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -59,9 +63,14 @@ class Store:
         return self.listing()[0]
 
     def listing(self) -> tuple[list[Run], list[str]]:
-        """(runs that can be read, newest first; one line about each that cannot). One broken run hides no other."""
-        runs, problems = [], []
+        """(runs that can be read, newest first; one line about each that cannot). One broken run hides no other.
+
+        Of a live run there is the newest snapshot alone.
+        """
+        runs, problems, superseded = [], [], self.live.retiring()
         for run_id in self.ids():
+            if run_id in superseded:
+                continue
             try:
                 runs.append(_read(self.runs_folder / run_id))
             except (InputError, OSError) as e:  # OSError: removed between the listing and the reading
@@ -74,10 +83,15 @@ class Store:
         return Run(folder) if inside and (folder / MANIFEST).is_file() else None
 
     def find(self, name: str) -> Run:
-        """A run by its id, an unambiguous beginning of it, or its name (the newest of that name).
+        """A run by its id, an unambiguous beginning of it, its name (the newest of that name), or `live:NAME`.
 
-        Raises QuestionError where there is none or the beginning fits several.
+        The id of a superseded snapshot of a live run leads to the newest one. Raises QuestionError where there is
+        none or the beginning fits several.
         """
+        if name.startswith(PREFIX):
+            return self._find_live(name.removeprefix(PREFIX))
+        if (live := self.live.current(name)) and live.run_id and (run := self.get(live.run_id)):
+            return run
         if run := self.get(name):
             return run
         runs = self.runs()
@@ -89,9 +103,30 @@ class Store:
             return begun[0]
         if begun:
             raise QuestionError(f"{name!r} is the beginning of {len(begun)} run ids", advice="Give more characters.")
+        if (live := self.live.leading(name)) and live.run_id and (run := self.get(live.run_id)):
+            return run
         raise QuestionError(
             f"no run {name!r} in this store", where=str(self.root), advice="`chipledger runs` lists what is there."
         )
+
+    def _find_live(self, name: str) -> Run:
+        live = self.live.read(name)
+        if live is None:
+            known = ", ".join(v.name for v in self.live.all()) or "none yet"
+            raise QuestionError(f"no live run {name!r} in this store", where=str(self.root), expected=known)
+        if live.run_id is None or (run := self.get(live.run_id)) is None:
+            problem = f" ({live.problem})" if live.problem else ""
+            raise QuestionError(f"live run {name!r} has no entries yet{problem}",
+                                advice="It appears with the job's first goodput entry.")  # fmt: skip
+        return run
+
+    def remove(self, run_id: str) -> None:
+        """Take a run out of the store, at once for whoever looks; nothing happens where it is not there."""
+        if run := self.get(run_id):
+            grave = self._partial / f"{os.getpid()}-{uuid.uuid4().hex}"
+            with contextlib.suppress(FileNotFoundError):  # somebody else removed it
+                run.folder.rename(grave)
+            shutil.rmtree(grave, ignore_errors=True)
 
     def writer(self) -> "RunWriter":
         return RunWriter(self)
@@ -160,15 +195,15 @@ class RunWriter:
         (self._folder / MANIFEST).write_text(manifest.to_json())
         for folder, _, files in os.walk(self._folder):
             for file in files:
-                _sync(Path(folder) / file)
-            _sync(Path(folder))
+                sync(Path(folder) / file)
+            sync(Path(folder))
         target = self._store.runs_folder / run_id
         try:
             self._folder.rename(target)
         except OSError:
             if not (target / MANIFEST).is_file():
                 raise
-        _sync(self._store.runs_folder)
+        sync(self._store.runs_folder)
         return Run(target)
 
 
@@ -178,14 +213,6 @@ def _read(folder: Path) -> Run:
     run = Run(folder)
     run.manifest  # noqa: B018 - read now, so that what cannot be read is told here
     return run
-
-
-def _sync(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _alive(pid: int) -> bool:

@@ -32,6 +32,7 @@ NEEDED = tuple(
     for n, m in (
         ("streamlit", "streamlit"), ("plotly", "plotly"), ("pandas", "pandas"), ("numpy", "numpy"),
         ("pyarrow", "pyarrow"), ("duckdb", "duckdb"), ("numba", "numba"), ("protobuf", "google.protobuf"),
+        ("google-cloud-logging", "google.cloud.logging"),
     )
 )  # fmt: skip
 OPTIONAL: tuple[Package, ...] = (
@@ -60,6 +61,8 @@ def run(args: argparse.Namespace) -> None:
             *((p["name"], p["version"] or "missing", "" if p["version"] else p["without"]) for p in found["packages"]),
             ("chromium", found["chromium"] or "missing",
              "" if found["chromium"] else "the browser tests cannot run; install the package chromium"),
+            ("cloud logging", found["cloud_logging"]["credentials"] or "no credentials here",
+             _without_login(found["cloud_logging"])),
             ("store", found["store"]["path"], found["store"]["problem"] or f"{found['store']['runs']} runs, writable"),
         ],
     )  # fmt: skip
@@ -75,6 +78,7 @@ def findings(store: str | None) -> dict[str, Any]:
             for p in (*NEEDED, *OPTIONAL)
         ],
         "chromium": chromium(),
+        "cloud_logging": _cloud_logging(),
         "store": _store(store),
     }
 
@@ -82,6 +86,23 @@ def findings(store: str | None) -> dict[str, Any]:
 def chromium() -> str | None:
     """The path of a Chromium or Chrome on this machine."""
     return next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+
+
+def _cloud_logging() -> dict[str, Any]:
+    """Whether `watch` would find credentials. Looks at files alone: a machine of Google's own has some without any."""
+    try:
+        from collectors.cloud_logging.service import credentials_kind
+    except ImportError as e:
+        return {"credentials": None, "problem": f"google-cloud-logging cannot be loaded ({e})"}
+    credentials, problem = credentials_kind()
+    return {"credentials": credentials, "problem": problem or None}
+
+
+def _without_login(found: dict[str, Any]) -> str:
+    if found["credentials"]:
+        return ""
+    login = "`gcloud auth application-default login`"
+    return found["problem"] or f"jobs cannot be watched ({login} brings them; a machine of Google Cloud has its own)"
 
 
 def _version(distribution: str) -> str | None:

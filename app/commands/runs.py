@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from typing import Any
 
 from app import format as fmt
 from app.commands.base import print_json, print_table, printable
@@ -31,8 +32,15 @@ def run(args: argparse.Namespace) -> None:
         print_table(
             ("run", "name", "kind", "chips", "added", "tags"),
             (
-                (r["run_id"][:12], r["name"], r["kind"] + (" (simulated)" if r["simulated"] else ""), r["chips_text"],
+                (f"live:{r['live']['name']}" if r["live"] else r["run_id"][:12], r["name"], _kind(r), r["chips_text"],
                  fmt.date(r["created_ns"]), " ".join(f"{k}={v}" for k, v in r["tags"].items()))
                 for r in found
             ),
         )  # fmt: skip
+
+
+def _kind(listed: dict[str, Any]) -> str:
+    live = listed["live"]
+    more = [live["state"]] if live else []
+    more += ["simulated"] if listed["simulated"] else []
+    return listed["kind"] + (f" ({', '.join(more)})" if more else "")

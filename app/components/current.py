@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from app.components.live import address
 from app.components.notice import notice
 from app.workspace import Workspace, workspace
 from errors import ChipledgerError
@@ -36,9 +37,10 @@ def current_run() -> tuple[Run, Extras, Workspace]:
         st.session_state.pop("last_run", None)
         notice(e)
         st.stop()
-    st.session_state["last_run"] = run.run_id
-    if st.query_params.get("run") != run.run_id:
-        st.query_params["run"] = run.run_id
+    named = address(run, place)
+    st.session_state["last_run"] = named
+    if st.query_params.get("run") != named:
+        st.query_params["run"] = named
     return run, extras, place
 
 

@@ -21,6 +21,8 @@ td.number { white-space: nowrap; }
 .tag, .mark { font-size: 0.78rem; border-radius: 0.35rem; padding: 0.05rem 0.45rem;
               border: 1px solid var(--st-border-color); }
 .mark { border-color: #c77700; color: var(--st-orange-text-color, #c77700); }
+.mark.live { border-color: #0B7A75; color: var(--st-green-text-color, #0B7A75); }
+.mark.live.stopped, .mark.live.finished { border-color: var(--st-border-color); color: inherit; opacity: 0.8; }
 .edit { font: inherit; font-size: 0.78rem; color: inherit; opacity: 0.7; background: none; border: 0; cursor: pointer;
         padding: 0 0.2rem; text-decoration: underline dotted; }
 .edit:hover { opacity: 1; color: var(--st-primary-color); }
@@ -62,6 +64,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
     name.append(link);
     const tags = make("div", "tags");
     if (run.simulated) tags.append(make("span", "mark", "simulated"));
+    if (run.live) tags.append(make("span", "mark live " + run.live.state, run.live.text));
     for (const tag of run.tags) tags.append(make("span", "tag", tag));
     const edit = make("button", "edit", run.tags.length ? "edit tags" : "add tags");
     edit.type = "button";

@@ -10,6 +10,7 @@ from app import theme
 from app.answers.ledger import unknown
 from app.components.current import choose, open_workspace
 from app.components.howto import PROFILE
+from app.components.live import LIVE_SECONDS, live_mark, watch_live_runs
 from app.components.runs_table import runs_table
 from app.components.tags import edit_tags
 from app.components.text import md
@@ -18,6 +19,7 @@ from app.questions import glimpse
 from app.summary import chips_text, matches, model_text, tags_of
 from app.workspace import Workspace
 from errors import ChipledgerError
+from runs.live import Live
 from runs.registry import Extras
 from runs.run import Run
 
@@ -29,6 +31,7 @@ def page() -> None:
     place = open_workspace()
     if added := upload():
         st.switch_page("pages/ledger.py", query_params={"run": added})
+    followed = watch_live_runs(place)
     runs, problems = place.store.listing()
     for problem in problems:
         st.warning(md(problem), icon=":material/info:")
@@ -45,8 +48,8 @@ def page() -> None:
         return
     shown = found[:wanted]
     pending = any(row["under"] == PENDING for row in rows(shown, extras, place))
-    listing = st.fragment(listed, run_every=LOOK_AGAIN_SECONDS if pending else None)
-    listing(shown, extras, place, pending)
+    every = LOOK_AGAIN_SECONDS if pending else LIVE_SECONDS if followed else None
+    st.fragment(listed, run_every=every)(shown, extras, place, pending)
     if len(found) > wanted and st.button(f"Show {min(SHOWN, len(found) - wanted)} more"):
         st.session_state["shown"] = wanted + SHOWN
         st.rerun()
@@ -63,8 +66,8 @@ def listed(runs: list[Run], extras: dict[str, Extras], place: Workspace, pending
     opened, edited = runs_table(drawn)
     if opened:
         st.switch_page("pages/ledger.py", query_params={"run": opened})
-    if edited and (run := place.store.get(edited)):
-        edit_tags(run, place.registry)
+    if edited:
+        edit_tags(place.store.find(edited), place.registry)
 
 
 def search() -> str:
@@ -78,10 +81,11 @@ def search() -> str:
 
 def rows(runs: list[Run], extras: dict[str, Extras], place: Workspace) -> list[dict[str, Any]]:
     """What the table shows of each run, and what it is sorted by."""
-    return [_row(run, extras[run.run_id], place) for run in runs]
+    live = {v.run_id: v for v in place.store.live.all()}
+    return [_row(run, extras[run.run_id], place, live.get(run.run_id)) for run in runs]
 
 
-def _row(run: Run, extras: Extras, place: Workspace) -> dict[str, Any]:
+def _row(run: Run, extras: Extras, place: Workspace, live: Live | None) -> dict[str, Any]:
     manifest = run.manifest
     bar, under, goodput = [], PENDING, None
     try:
@@ -91,7 +95,8 @@ def _row(run: Run, extras: Extras, place: Workspace) -> dict[str, Any]:
     except ChipledgerError:
         under = "no ledger: opens with why"
     return {
-        "run_id": run.run_id,
+        "run_id": live.address if live else run.run_id,
+        "live": live_mark(live) if live else None,
         "name": manifest.name,
         "chips": chips_text(run),
         "model": model_text(run) or fmt.NO_VALUE,

@@ -1,0 +1,185 @@
+"""Live runs: a name that leads to the newest snapshot of a job that is being followed.
+
+A run never changes, so what grows is a row of runs, one after another, each made from all entries until then. The name
+stays, its pages follow it.
+
+    <store>/live/<name>/live.json       the pointer, replaced whole
+    <store>/live/<name>/snapshots.txt   ids of all snapshots there were, one a line: old addresses lead on
+    <store>/live/<name>/watch.lock      held by the process that follows the job
+    <store>/live/<name>/...             what that process keeps beside (entries and how far they were read)
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from errors import InputError
+from runs.durable import append_line, write_whole
+
+POINTER, SNAPSHOTS, LOCK = "live.json", "snapshots.txt", "watch.lock"
+PREFIX = "live:"
+TAG = "snapshot_of_live"  # marks a run as a snapshot of the live run of this name: no other is ever removed
+STATES = ("following", "finished", "stopped", "failing")
+GRACE_NS = 10 * 60 * 1_000_000_000  # a page that still shows a superseded snapshot can finish reading it
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_MISSED_POLLS, _SLACK_S = 3, 120.0
+
+
+@dataclass(frozen=True)
+class Live:
+    """Where a live run stands.
+
+    `state`: following; finished (the job said that it ended); failing (`problem` says why, it is tried again); stopped.
+    `run_id`: the newest snapshot, None before the first entry. `moved_ns`: when it became that. `bytes`: of entries in
+    it. `counts`: entries that were late, repeated, from the future, or odd. `retiring`: superseded snapshots still on
+    disk, and since when. `options`: name, chip, chips and model as declared.
+    """
+
+    name: str
+    project: str
+    job: str
+    state: str = "following"
+    run_id: str | None = None
+    moved_ns: int | None = None
+    bytes: int = 0
+    entries: int = 0
+    last_entry_ns: int | None = None
+    last_poll_ns: int | None = None
+    every_s: float = 30.0
+    problem: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    retiring: list[tuple[str, int]] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        """What leads to it wherever a run is asked for."""
+        return PREFIX + self.name
+
+    def state_at(self, now_ns: int) -> str:
+        """The state, seen from outside: a process that was killed could not say that it stopped."""
+        silent_s = (now_ns - (self.last_poll_ns or 0)) / 1e9
+        gone = silent_s > _MISSED_POLLS * self.every_s + _SLACK_S
+        return "stopped" if gone and self.state in ("following", "failing") else self.state
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the API and `--json` say of it."""
+        return {
+            "name": self.name, "project": self.project, "job": self.job, "state": self.state_at(time.time_ns()),
+            "run_id": self.run_id, "updated_ns": self.moved_ns, "entries": self.entries,
+            "last_entry_ns": self.last_entry_ns, "last_poll_ns": self.last_poll_ns, "problem": self.problem or None,
+            "counts": self.counts,
+        }  # fmt: skip
+
+
+def live_name(text: str) -> str:
+    """A name that fits a folder and an address. What had to be changed gets a hash, so that two never become one."""
+    if _NAME.fullmatch(text):
+        return text
+    kept = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:80]
+    return f"{kept}-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:8]}".lstrip("-")
+
+
+class LiveRuns:
+    """The live runs of a store, below `folder`."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def of(self, name: str) -> Path:
+        """The folder of a live run, there or not. Raises InputError for a name that cannot be one."""
+        if not _NAME.fullmatch(name):
+            raise InputError(f"{name[:80]!r} cannot be the name of a live run", expected="letters, digits, . _ and -")
+        return self.folder / name
+
+    def read(self, name: str) -> Live | None:
+        """The pointer; None where there is none that can be read."""
+        try:
+            told = json.loads((self.of(name) / POINTER).read_text())
+            told["retiring"] = [(str(i), int(since)) for i, since in told.get("retiring", [])]
+            known = {k: v for k, v in told.items() if k in Live.__dataclass_fields__}
+            return Live(**known)
+        except (OSError, ValueError, TypeError, AttributeError, KeyError, InputError):
+            return None
+
+    def all(self) -> list[Live]:
+        """All that can be read, by name."""
+        if not self.folder.is_dir():
+            return []
+        names = sorted(p.name for p in self.folder.iterdir() if _NAME.fullmatch(p.name))
+        return [live for name in names if (live := self.read(name)) is not None]
+
+    def write(self, live: Live) -> None:
+        """Replace the pointer. Raises InputError where it cannot be written."""
+        folder = self.of(live.name)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / POINTER, json.dumps(asdict(live), indent=1))
+        except OSError as e:
+            raise InputError(f"cannot be written ({e.strerror or e})", where=str(folder),
+                             advice="Is the disk full?") from e  # fmt: skip
+
+    def move(self, live: Live, run_id: str, now_ns: int) -> Live:
+        """Let the pointer lead to a new snapshot; the one before retires. Returns the pointer as it is then."""
+        if run_id == live.run_id:
+            return live
+        self.of(live.name).mkdir(parents=True, exist_ok=True)
+        append_line(self.of(live.name) / SNAPSHOTS, run_id)
+        # an older snapshot may come back: then it must not be removed
+        before = [(i, since) for i, since in live.retiring if i != run_id]
+        retiring = before + ([(live.run_id, now_ns)] if live.run_id else [])
+        moved = replace(live, run_id=run_id, moved_ns=now_ns, retiring=retiring)
+        self.write(moved)
+        return moved
+
+    def leading(self, run_id: str) -> Live | None:
+        """The live run that this is a snapshot of, be it the newest, one that retires, or one that is gone."""
+        known = self.all()
+        for live in known:
+            if run_id == live.run_id or any(run_id == old for old, _ in live.retiring):
+                return live
+        return next((live for live in known if run_id in self._snapshots(live.name)), None)
+
+    def current(self, run_id: str) -> Live | None:
+        """The live run whose newest or retiring snapshot this is: without looking through all there ever were."""
+        return next((v for v in self.all() if run_id == v.run_id or any(run_id == i for i, _ in v.retiring)), None)
+
+    def retiring(self) -> set[str]:
+        """Superseded snapshots that are still on disk."""
+        return {run_id for live in self.all() for run_id, _ in live.retiring}
+
+    def _snapshots(self, name: str) -> set[str]:
+        with contextlib.suppress(OSError):
+            return set((self.of(name) / SNAPSHOTS).read_text().split())
+        return set()
+
+    @contextlib.contextmanager
+    def following(self, name: str) -> Iterator[Path]:
+        """The folder, for the one process that follows the job. A lock ends with its process, however that ends.
+
+        Raises InputError where another process follows it.
+        """
+        folder = self.of(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / LOCK).open("a+") as f:
+            try:
+                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as e:
+                f.seek(0)
+                pid = f.read().strip() or "unknown"
+                raise InputError(
+                    f"live run {name!r} is being followed already, by process {pid} of this machine or one that shares "
+                    "the store", advice="One is enough: its pages show what it reads. Stop it first to change how.",
+                ) from e  # fmt: skip
+            f.truncate(0)
+            f.write(str(os.getpid()))
+            f.flush()
+            yield folder
