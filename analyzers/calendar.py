@@ -3,13 +3,15 @@
 Headings, later ones winning where they overlap:
 
     other                      inside an attempt, but nothing says what it was
-    infrastructure_recovery    after the last sign of life of an interrupted attempt, until the next starts
+    infrastructure_recovery    after the last sign of life of an interrupted attempt, until the next starts; inside an
+                               attempt from the last step before steps are taken again until the first of those
     wasted_progress / kept     steps, by whether a later segment took them again
     program_startup            the first step of a segment beyond the median of its other steps
     data_loading ... elastic   intervals that the job recorded; inside a step, fetching data is left to the step,
                                because only a profile can tell whether the device waited for it
 
-Chips are held from each start of the job to its end, or, where it was interrupted, to its next start.
+Chips are held from each start of the job to its end, or, where it was interrupted, to its next start. Waiting for
+machines (`queued`) is no part of it: nothing is held, and it is no sign of life.
 """
 
 from dataclasses import dataclass
@@ -17,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analyzers.history import History, job_starts
-from analyzers.intervals import Painting, Spans, paint, spans
+from analyzers.history import History, Jobs, from_the_future, job_times
+from analyzers.intervals import Painting, Spans, common, paint, spans
 from runs.tables import Tables, frame
 
 # in painting order: a later heading wins
@@ -29,6 +31,9 @@ HEADINGS = (
 )  # fmt: skip
 CODE = {name: i for i, name in enumerate(HEADINGS)}
 RECORDED = HEADINGS[CODE["data_loading"] :]
+INSIDE_STEPS = ("custom", "checkpoint_save")  # what has no end there may cover steps that were taken
+RECENT, SOON = 10, 1.5  # steps that tell a usual one; how many usual steps later is still the same step
+NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,10 @@ class Calendar:
     """`painting` labels each instant with an index into HEADINGS; `outside` lies between a job's end and its rerun.
 
     `custom`: instants of each custom event, where the heading `custom` won. `loading_in_steps`: fetches inside steps.
-    `open_ended`: recorded intervals that have no end.
+    `open_ended`: recorded intervals that have no end. `attempts`: from each start of the job to its end or to the next
+    start. `finished`: whether each of them ended by itself. `last_sign_ns`: the last event or step end of each.
+    `steps`: rows of the history that have a time of day, in order of time, with `end_ns`.
+    `notes`: what was left out, and why.
     """
 
     painting: Painting
@@ -56,6 +64,11 @@ class Calendar:
     loading_in_steps: Spans
     interruptions: tuple[Interruption, ...]
     open_ended: int
+    attempts: Spans
+    finished: np.ndarray
+    last_sign_ns: np.ndarray
+    steps: pd.DataFrame
+    notes: tuple[str, ...] = ()
 
     @property
     def start_ns(self) -> int:
@@ -66,45 +79,53 @@ class Calendar:
         return int(self.painting.edges[-1])
 
 
-def calendar(tables: Tables, past: History) -> Calendar | None:
-    """The calendar, or None where no input gives the job times of day."""
-    life = frame(tables, "lifecycle", ["kind", "start_ns", "end_ns", "host", "detail", "order"])
-    life = life[life["host"].isna()]  # per-host intervals belong to that host's profile
-    steps = past.rows[past.rows["start_ns"].notna()] if past.origin != "profile" else past.rows[:0]
+def calendar(tables: Tables, past: History, now_ns: int | None = None) -> Calendar | None:
+    """The calendar, or None where no input gives the job times of day.
+
+    `now_ns`: what lies after it is not looked at, and a job that has not ended is taken to hold its chips until then.
+    """
+    life, notes = _events(tables, now_ns)
+    steps = _timed_steps(past)
     if not len(steps) and not life["start_ns"].notna().any():
         return None
     times = [steps["start_ns"], life["start_ns"], life["end_ns"]]
     if past.origin == "step lines":
         times.append(steps["start_ns"] + steps["dur_ns"])
-    signs = np.sort(np.concatenate([_ns(t.dropna()) for t in times]))
-    starts = job_starts(tables)
-    if len(starts) == 0 or starts[0] > signs[0]:
-        starts = np.concatenate(([signs[0]], starts))
-    ends = _ns(life[(life["kind"] == "job") & life["end_ns"].notna()]["end_ns"])
+    signs = np.sort(np.concatenate([_ns(t.dropna()) for t in times]), kind="stable")
+    jobs = past.jobs or job_times(tables, now_ns)
+    if len(jobs.starts) == 0 or jobs.starts[0] > signs[0]:
+        jobs = Jobs(np.concatenate(([signs[0]], jobs.starts)), jobs.ends)
 
-    recorded, open_ended = _recorded(life, signs)
-    steps = steps.assign(end_ns=_step_ends(steps, starts, ends, signs))
-    windows, recovery, gaps, interruptions = _attempts(starts, ends, signs, steps)
-    final = int(windows.end.max(initial=starts[0] + 1))
-    first_steps, loading = _first_step_starts(steps), recorded.pop("data_loading", spans())
+    recorded, open_ended = _recorded(life, signs, jobs.starts)
+    steps = steps.assign(end_ns=_step_ends(steps, jobs, signs))
+    attempts = _attempts(jobs, signs, steps, now_ns)
+    loading = recorded.pop("data_loading", spans())
     inside = _inside(loading, steps)
+    kept = steps["kept"].to_numpy(dtype=bool)
     layers = [
-        ("other", windows),
-        ("infrastructure_recovery", recovery),
-        ("kept", _spans(steps[steps["kept"]])),
-        ("wasted_progress", _spans(steps[~steps["kept"].astype(bool)])),
-        ("program_startup", first_steps),
+        ("other", attempts.windows),
+        ("infrastructure_recovery", _gaps_inside(steps)),
+        ("infrastructure_recovery", attempts.recovery),
+        ("kept", _spans(steps, kept)),
+        ("wasted_progress", _spans(steps, ~kept)),
+        ("program_startup", _first_step_starts(steps)),
         ("data_loading", spans(loading.start[~inside], loading.end[~inside])),
         *((kind, recorded[kind]) for kind in RECORDED if kind in recorded),
-        ("outside", gaps),
+        ("outside", attempts.between),
     ]
-    painting = paint(int(starts[0]), final, [(CODE[kind], x) for kind, x in layers], ground=CODE["other"])
+    final = int(attempts.windows.end.max(initial=jobs.starts[0] + 1))
+    painting = paint(int(jobs.starts[0]), final, [(CODE[kind], x) for kind, x in layers], ground=CODE["other"])
     return Calendar(
         painting=painting,
         custom=_custom(life, painting),
         loading_in_steps=spans(loading.start[inside], loading.end[inside]),
-        interruptions=interruptions,
+        interruptions=_interruptions(attempts, steps),
         open_ended=open_ended,
+        attempts=Spans(jobs.starts, attempts.end),
+        finished=attempts.finished,
+        last_sign_ns=attempts.last,
+        steps=steps,
+        notes=(*past.notes, *notes),
     )
 
 
@@ -112,114 +133,204 @@ def _ns(column: pd.Series) -> np.ndarray:
     return column.to_numpy(dtype=np.int64)
 
 
-def _spans(steps: pd.DataFrame) -> Spans:
-    return spans(_ns(steps["start_ns"]), _ns(steps["end_ns"]))
+def _spans(steps: pd.DataFrame, mine: np.ndarray) -> Spans:
+    return spans(_ns(steps["start_ns"])[mine], _ns(steps["end_ns"])[mine])
 
 
-def _recorded(life: pd.DataFrame, signs: np.ndarray) -> tuple[dict[str, Spans], int]:
-    """Recorded intervals by heading, and how many never ended. A phase without an end is entered up to the next
-    event of any kind; a custom event without one is left out, since it may cover steps that were taken."""
-    life = life[life["kind"].isin(RECORDED) & life["start_ns"].notna()]
-    unended = life["end_ns"].isna()
-    life = life[~unended | (life["kind"] != "custom")]
-    start = _ns(life["start_ns"])
+def _timed_steps(past: History) -> pd.DataFrame:
+    steps = past.rows[past.rows["start_ns"].notna()] if past.origin != "profile" else past.rows[:0]
+    if (np.diff(_ns(steps["start_ns"])) < 0).any():
+        steps = steps.sort_values("start_ns", kind="stable")
+    return steps.reset_index(drop=True)
+
+
+def _events(tables: Tables, now_ns: int | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """What the job recorded of itself, times that cannot be cleared, and what was cleared.
+
+    A host's own fetches belong to its profile. What else hosts tell one by one blocks the job for as long as any of
+    them was blocked.
+    """
+    columns = ["kind", "start_ns", "end_ns", "host", "detail", "logged_ns", "end_logged_ns"]
+    life = frame(tables, "lifecycle", columns)
+    kind = life["kind"].astype("category").cat
+    of_host = life["host"].notna().to_numpy()
+    dropped = np.array([k == "queued" for k in kind.categories] + [True])[kind.codes]
+    loading = np.array([k == "data_loading" for k in kind.categories] + [False])[kind.codes]
+    life = life[~dropped & ~(of_host & loading)]
+    notes, false = [], 0
+    for at, logged in (("start_ns", "logged_ns"), ("end_ns", "end_logged_ns")):
+        told = life[at].notna().to_numpy()
+        bad = from_the_future(life.loc[told, at], life.loc[told, logged])
+        false += int(bad.sum())
+        late = _ns(life.loc[told, at]) > now_ns if now_ns is not None else np.zeros(len(bad), dtype=bool)
+        if (bad | late).any():
+            life.loc[life.index[told][bad | late], at] = pd.NA
+    if false:
+        notes.append(f"{false:,} {'event names' if false == 1 else 'events name'} a time more than a minute after "
+                     "being written: left out.")  # fmt: skip
+    return life, tuple(notes)
+
+
+def _recorded(life: pd.DataFrame, signs: np.ndarray, starts: np.ndarray) -> tuple[dict[str, Spans], int]:
+    """Recorded intervals by heading, and how many never ended. A phase without an end is entered up to the next event
+    of its attempt; where there is none, nothing tells when it ended. A custom event or a save without an end is left
+    out, since it may cover steps that were taken."""
+    kind = life["kind"].astype("category").cat
+    code = np.array([CODE.get(k, -1) if k in RECORDED else -1 for k in kind.categories] + [-1])[kind.codes]
+    started = (code >= 0) & life["start_ns"].notna().to_numpy()
     never = life["end_ns"].isna().to_numpy()
-    following = np.searchsorted(signs, start, side="right")
-    end = np.where(never, signs[np.minimum(following, len(signs) - 1)], _ns(life["end_ns"].fillna(0)))
-    kind = life["kind"].astype(str).to_numpy()
-    return {k: spans(start[kind == k], end[kind == k]) for k in np.unique(kind)}, int(unended.sum())
+    unended = int((started & never).sum())
+    mine = started & ~(never & np.isin(code, [CODE[k] for k in INSIDE_STEPS]))
+    start, never = _ns(life["start_ns"][mine]), never[mine]
+    end = _ns(life["end_ns"][mine].fillna(0))
+    if never.any():
+        begun = start[never]
+        following = np.append(signs, NEVER)[np.searchsorted(signs, begun, side="right")]
+        next_start = np.append(starts, NEVER)[np.searchsorted(starts, begun, side="right")]
+        end[never] = np.where(following < next_start, following, begun)
+    code = code[mine]
+    return {HEADINGS[k]: spans(start[code == k], end[code == k]) for k in np.unique(code)}, unended
 
 
-def _step_ends(steps: pd.DataFrame, starts: np.ndarray, ends: np.ndarray, signs: np.ndarray) -> np.ndarray:
-    """Where each step ends. The last of a segment, if nothing tells: after a usual step, but not past the next
-    start of the job, its end, or, where it was interrupted, the last sign of life."""
+def _step_ends(steps: pd.DataFrame, jobs: Jobs, signs: np.ndarray) -> np.ndarray:
+    """Where each step ends. The last of a segment, if nothing tells: after a usual step (the median of the ten before
+    it), but not past the next step, the next start of the job, or its end; and not past the last sign of life, unless
+    the job went on after this step or ended by itself: both prove that the step was done. Where the job ended soon
+    after a usual step, it ended with that step."""
     start = _ns(steps["start_ns"])
     known = steps["dur_ns"].notna().to_numpy()
-    dur = _ns(steps["dur_ns"].fillna(0))
-    usual = int(np.median(dur[known & ~steps["first"].to_numpy(dtype=bool)])) if (known & ~steps["first"]).any() else 0
-    after = np.append(starts, np.iinfo(np.int64).max)[np.searchsorted(starts, start, side="right")]
-    ending = np.append(np.sort(ends), np.iinfo(np.int64).max)[np.searchsorted(np.sort(ends), start, side="right")]
-    clean = ending <= after
-    last_sign = signs[np.maximum(np.searchsorted(signs, after, side="left") - 1, 0)]
-    kept = steps["kept"].to_numpy(dtype=bool)
-    limit = np.where(clean, ending, np.where(kept & (after < np.iinfo(np.int64).max), after, last_sign))
-    return np.where(known, np.minimum(start + dur, after), np.minimum(start + usual, np.maximum(limit, start)))
+    end = start + _ns(steps["dur_ns"].fillna(0))
+    first, kept = steps["first"].to_numpy(dtype=bool), steps["kept"].to_numpy(dtype=bool)
+    next_start = np.append(jobs.starts, NEVER)[np.searchsorted(jobs.starts, start, side="right")]
+    end = np.minimum(end, next_start)
+    if not known.all():
+        at, after = start[~known], next_start[~known]
+        ending = np.append(jobs.ends, NEVER)[np.searchsorted(jobs.ends, at, side="right")]
+        last_sign = signs[np.maximum(np.searchsorted(signs, after, side="left") - 1, 0)]
+        proven = kept[~known] & (after < NEVER)
+        limit = np.where((ending <= after) & (ending < NEVER), ending, np.where(proven, after, last_sign))
+        limit = np.minimum(limit, np.append(start[1:], NEVER)[~known])
+        usual = _usual_before(end - start, known & ~first, np.flatnonzero(~known))
+        with_it = (ending <= after) & (limit == ending) & (ending - at <= SOON * usual)
+        end[~known] = np.where(with_it, ending, np.minimum(at + usual, np.maximum(limit, at)))
+    return end
+
+
+def _usual_before(took: np.ndarray, usual: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """For each position the median of the last ten steps before it that are `usual`; of all, where there are fewer."""
+    known = took[usual]
+    before = np.concatenate(([0], np.cumsum(usual)))[at]
+    out = np.full(len(at), int(np.median(known)) if len(known) else 0, dtype=np.int64)
+    some = before >= RECENT
+    if some.any():
+        out[some] = np.median(known[before[some][:, None] - np.arange(1, RECENT + 1)], axis=1).astype(np.int64)
+    return out
 
 
 def _first_step_starts(steps: pd.DataFrame) -> Spans:
     """The part of each segment's first step beyond the median of its other steps (of all steps, if it has none)."""
-    dur = _ns(steps["end_ns"]) - _ns(steps["start_ns"])
+    start = _ns(steps["start_ns"])
+    dur = _ns(steps["end_ns"]) - start
     first = steps["first"].to_numpy(dtype=bool)
     segment = steps["segment"].to_numpy(dtype=np.int64)
-    if not (~first).any():
+    if first.all():
         return spans()
     usual = pd.Series(dur[~first]).groupby(segment[~first]).median()
     expected = pd.Series(segment[first]).map(usual).fillna(float(np.median(dur[~first]))).to_numpy()
-    start = _ns(steps["start_ns"])[first]
-    return spans(start, start + dur[first] - expected.astype(np.int64))
+    return spans(start[first], start[first] + dur[first] - expected.astype(np.int64))
+
+
+def _gaps_inside(steps: pd.DataFrame) -> Spans:
+    """From the end of the last step before steps are taken again inside an attempt to the first of those."""
+    start, end = _ns(steps["start_ns"]), _ns(steps["end_ns"])
+    attempt = steps["attempt"].to_numpy(dtype=np.int64, na_value=0)
+    number = steps["step"].to_numpy(dtype=np.int64, na_value=-1)
+    back = np.flatnonzero((np.diff(attempt) == 0) & (np.diff(number) <= 0))
+    return spans(end[back], start[back + 1])
 
 
 def _inside(loading: Spans, steps: pd.DataFrame) -> np.ndarray:
     """Which fetches began inside a step."""
     if not len(steps):
         return np.zeros(len(loading.start), dtype=bool)
-    order = np.argsort(_ns(steps["start_ns"]), kind="stable")
-    start, end = _ns(steps["start_ns"])[order], _ns(steps["end_ns"])[order]
+    start, end = _ns(steps["start_ns"]), _ns(steps["end_ns"])
     at = np.searchsorted(start, loading.start, side="right") - 1
     return (at >= 0) & (loading.start < end[np.maximum(at, 0)])
 
 
-def _attempts(
-    starts: np.ndarray, ends: np.ndarray, signs: np.ndarray, steps: pd.DataFrame
-) -> tuple[Spans, Spans, Spans, tuple[Interruption, ...]]:
-    """Attempts with their recoveries, the gaps after a finished job, and the interruptions."""
-    window_end, recovery, gaps, interruptions = [], [], [], []
-    step_end = _ns(steps["end_ns"])
-    step_start = _ns(steps["start_ns"])
-    for k, start in enumerate(starts):
-        following = int(starts[k + 1]) if k + 1 < len(starts) else None
-        mine = (step_start >= start) & (step_start < (following if following is not None else np.iinfo(np.int64).max))
-        seen = signs[(signs >= start) & (signs < following)] if following is not None else signs[signs >= start]
-        last = int(max([start, *seen[-1:], *step_end[mine]]))
-        finished = ends[(ends >= start) & (ends <= (following if following is not None else np.iinfo(np.int64).max))]
-        if following is None:
-            window_end.append(int(finished[-1]) if len(finished) else last)
-        elif len(finished):
-            window_end.append(int(finished[-1]))
-            gaps.append((int(finished[-1]), following))
-        else:
-            last = min(last, following)
-            window_end.append(following)
-            recovery.append((last, following))
-            numbers = steps["step"].to_numpy(dtype=np.int64)
-            resumed = numbers[step_start >= following]
-            lost = mine & ~steps["kept"].to_numpy(dtype=bool)
-            interruptions.append(
-                Interruption(
-                    attempt=k,
-                    last_sign_ns=last,
-                    restart_ns=following,
-                    last_step=int(numbers[mine][-1]) if mine.any() else None,
-                    resumed_step=int(resumed[0]) if len(resumed) else None,
-                    wasted_steps=int(lost.sum()),
-                )
-            )
-    return spans(starts, window_end), _pairs(recovery), _pairs(gaps), tuple(interruptions)
+@dataclass(frozen=True)
+class _Attempts:
+    """Each attempt's last sign of life, the end of its window and whether it finished; the time after it."""
+
+    start: np.ndarray
+    last: np.ndarray
+    end: np.ndarray
+    finished: np.ndarray
+
+    @property
+    def windows(self) -> Spans:
+        return spans(self.start, self.end)
+
+    @property
+    def between(self) -> Spans:
+        """After a finished attempt, until the next starts."""
+        done = self.finished[:-1]
+        return spans(self.end[:-1][done], self.start[1:][done])
+
+    @property
+    def recovery(self) -> Spans:
+        """After the last sign of life of an interrupted attempt, until the next starts."""
+        lost = ~self.finished[:-1]
+        return spans(self.last[:-1][lost], self.start[1:][lost])
 
 
-def _pairs(pairs: list[tuple[int, int]]) -> Spans:
-    return spans([a for a, _ in pairs], [b for _, b in pairs])
+def _attempts(jobs: Jobs, signs: np.ndarray, steps: pd.DataFrame, now_ns: int | None) -> _Attempts:
+    """An attempt is finished where the job said that it ended and took no step after that."""
+    start = jobs.starts
+    following = np.append(start[1:], NEVER)
+    last = np.maximum(signs[np.maximum(np.searchsorted(signs, following, side="left") - 1, 0)], start)
+    step_start, step_end = _ns(steps["start_ns"]), _ns(steps["end_ns"])
+    begun = np.searchsorted(step_start, following, side="left") - 1  # last step begun before the next attempt
+    latest = np.append(np.maximum.accumulate(step_end), 0)[begun] if len(step_end) else np.zeros(len(start), np.int64)
+    last = np.minimum(np.maximum(last, latest), following)
+    last_begun = np.append(step_start, 0)[begun] if len(step_start) else latest
+    ended_at = np.append(jobs.ends, -NEVER)[np.searchsorted(jobs.ends, following, side="right") - 1]
+    finished = (ended_at >= start) & (ended_at >= last_begun)
+    end = np.where(finished, ended_at, np.where(following < NEVER, following, last))
+    if now_ns is not None and not finished[-1]:
+        end[-1] = max(int(end[-1]), now_ns)
+    return _Attempts(start, last, end, finished)
+
+
+def _interruptions(attempts: _Attempts, steps: pd.DataFrame) -> tuple[Interruption, ...]:
+    start = _ns(steps["start_ns"])
+    number = steps["step"].to_numpy(dtype=np.int64, na_value=-1)
+    lost = np.concatenate(([0], np.cumsum(~steps["kept"].to_numpy(dtype=bool))))
+    begins = np.searchsorted(start, attempts.start)
+    found = []
+    for k in np.flatnonzero(~attempts.finished[:-1]).tolist():
+        mine, after = int(begins[k]), int(begins[k + 1])
+        found.append(Interruption(
+            attempt=k, last_sign_ns=int(attempts.last[k]), restart_ns=int(attempts.start[k + 1]),
+            last_step=int(number[after - 1]) if after > mine else None,
+            resumed_step=int(number[after]) if after < len(number) else None,
+            wasted_steps=int(lost[after] - lost[mine]),
+        ))  # fmt: skip
+    return tuple(found)
 
 
 def _custom(life: pd.DataFrame, painting: Painting) -> dict[str, Spans]:
-    """Instants under the heading `custom` by event name; where two overlap, the name that came first has them."""
-    won = painting.spans(CODE["custom"])
-    events = life[life["kind"] == "custom"].dropna(subset=["start_ns", "end_ns"]).sort_values("start_ns", kind="stable")
-    label = events["detail"].fillna("unnamed").astype(str)
+    """Instants under the heading `custom` by event name; where two overlap, the event that began first has them."""
+    events = life[(life["kind"] == "custom").to_numpy(dtype=bool)]
+    events = events.dropna(subset=["start_ns", "end_ns"]).sort_values("start_ns", kind="stable")
     start, end = _ns(events["start_ns"]), _ns(events["end_ns"])
-    first, last = int(painting.edges[0]), int(painting.edges[-1])
-    lost = paint(first, last, [(1, won)]).spans(0)
-    names = list(dict.fromkeys(label))
-    layers = [(i + 1, spans(start[label == n], end[label == n])) for i, n in enumerate(names)]
-    by_name = paint(first, last, [*layers[::-1], (0, lost)])
-    return {n: by_name.spans(i + 1) for i, n in enumerate(names) if len(by_name.spans(i + 1).start)}
+    taken = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(end)[:-1])) if len(end) else end
+    begin = np.maximum(start, taken)
+    code, names = pd.factorize(events["detail"].fillna("unnamed").astype(str))
+    mine = end > begin
+    piece, owner = common(Spans(begin[mine], end[mine]), painting.spans(CODE["custom"]))
+    code = code[mine][owner]
+    order = np.argsort(code, kind="stable")
+    bounds = np.searchsorted(code[order], np.arange(len(names) + 1))
+    parts = ((n, order[a:b]) for n, a, b in zip(names, bounds[:-1], bounds[1:], strict=True) if b > a)
+    return {str(n): Spans(piece.start[at], piece.end[at]) for n, at in parts}

@@ -14,6 +14,9 @@ from analyzers.base import Facts, fact
 from analyzers.subject import devices_per_chip
 from runs.tables import Tables, frame
 
+NS_PER_S = 1_000_000_000
+AHEAD_NS = 60 * NS_PER_S  # an event named this much later than it was written cannot be: its clock was wrong
+SAME_STEP = 0.5  # a step marked again within this share of a usual step is the same one, told twice
 PER_DEVICE = ("maxtext", "maxtext_metrics")  # what they print is of a JAX device: half a chip on v2, v3 and 7x
 PLAUSIBLE_SHARE = 0.2  # a step faster than this share of the median was timed before the device had finished
 
@@ -28,32 +31,47 @@ class History:
     start_ns    Int64, null where no input gives a time of day
     dur_ns      Int64, null where nothing tells how long it took (the last step before a crash)
     first       first step of its segment: it compiles, allocates, warms up
-    kept        False where a later segment took this step number again
+    kept        False where a later segment took this step number again; a job that ended and was then run again from
+                its beginning keeps what it did: it was not interrupted
     tokens_per_s_per_chip, model_flops_per_chip, loss   as the job printed them
     implausible "" or why its printed speed cannot be true
 
-    `timed`: whether the rows have times of day. `origin`: goodput entries, step lines or profile.
+    `timed`: whether the rows have times of day. `origin`: goodput entries, step lines or profile. `notes`: what was
+    left out of the step starts, and why. `jobs`: the job's own times, where they were needed.
     """
 
     rows: pd.DataFrame
     timed: bool
     origin: str
+    notes: tuple[str, ...] = ()
+    jobs: "Jobs | None" = None
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """When the job was started and when it ended: sorted, without repeats, ns since the epoch."""
+
+    starts: np.ndarray
+    ends: np.ndarray
 
 
 COLUMNS = ["attempt", "step", "start_ns", "dur_ns", "tokens_per_s_per_chip", "model_flops_per_chip", "loss"]
 
 
-def history(tables: Tables, facts: Facts) -> History:
-    """The steps of the whole job. Pure; O(n log n) in the number of step rows."""
-    rows = step_rows(tables, facts, [*COLUMNS, "host", "capture", "order", "source"])
-    seen = rows["capture"].notna()
-    marks = rows[~seen & rows["dur_ns"].isna() & rows["start_ns"].notna()]
-    lines = rows[~seen & rows["dur_ns"].notna()]
+def history(tables: Tables, facts: Facts, now_ns: int | None = None) -> History:
+    """The steps of the whole job, or those begun by `now_ns`. Pure; O(n log n) in the number of step rows."""
+    rows = step_rows(tables, facts, [*COLUMNS, "host", "capture", "order", "logged_ns", "source"])
+    if now_ns is not None:
+        rows = rows[~(rows["start_ns"] > now_ns).fillna(False).to_numpy(dtype=bool)]
+    seen = rows["capture"].notna().to_numpy()
+    timed, lasting = rows["start_ns"].notna().to_numpy(), rows["dur_ns"].notna().to_numpy()
+    marks, lines = rows[~seen & ~lasting & timed], rows[~seen & lasting]
     if len(marks):
-        steps = _from_marks(marks, tables)
+        jobs = job_times(tables, now_ns)
+        steps, notes = _from_marks(marks, jobs.starts)
         _add_lines(steps, _from_lines(lines))
         _close(steps)
-        return History(_judged(steps, facts), True, "goodput entries")
+        return History(_judged(steps, facts, jobs.ends), True, "goodput entries", notes, jobs)
     if len(lines):
         steps = _from_lines(lines)
         if seen.any() and not steps["start_ns"].notna().any():
@@ -75,20 +93,68 @@ def step_rows(tables: Tables, facts: Facts, columns: list[str]) -> pd.DataFrame:
     return rows
 
 
+def job_times(tables: Tables, now_ns: int | None = None) -> Jobs:
+    """Starts and ends of the job itself, up to `now_ns`. Where hosts tell of them one by one, one host counts."""
+    columns = ["kind", "start_ns", "end_ns", "host", "logged_ns", "end_logged_ns"]
+    rows = frame(tables, "lifecycle", columns, [("kind", "==", "job")])
+    if len(rows) and rows["host"].notna().any():
+        whole = rows["host"].isna()
+        rows = rows[whole if whole.any() else rows["host"] == rows["host"].value_counts().index[0]]
+    found = []
+    for at, logged in (("start_ns", "logged_ns"), ("end_ns", "end_logged_ns")):
+        told = rows[rows[at].notna()]
+        told = told[~from_the_future(told[at], told[logged])]
+        times = np.unique(told[at].to_numpy(dtype=np.int64))
+        found.append(times if now_ns is None else times[times <= now_ns])
+    return Jobs(*found)
+
+
 def job_starts(tables: Tables) -> np.ndarray:
     """Times at which the job was started, sorted, without repeats."""
-    jobs = frame(tables, "lifecycle", ["kind", "start_ns"], [("kind", "==", "job")])["start_ns"].dropna()
-    return np.unique(jobs.to_numpy(dtype=np.int64))
+    return job_times(tables).starts
 
 
-def _from_marks(marks: pd.DataFrame, tables: Tables) -> pd.DataFrame:
-    """Step starts, sorted by the time they name (entries may be written late), repeats of an entry dropped."""
-    steps = marks.sort_values(["start_ns", "step"], kind="stable").drop_duplicates(["start_ns", "step"])
-    steps = steps[COLUMNS].reset_index(drop=True)
-    starts = job_starts(tables)
-    begun = np.searchsorted(starts, steps["start_ns"].to_numpy(dtype=np.int64), side="right") - 1
-    steps["attempt"] = np.maximum(begun, 0)
-    return _segmented(steps)
+def from_the_future(times: pd.Series, logged: pd.Series) -> np.ndarray:
+    """Which events name a time well after they were written. If the clock that names is ahead as a rule, by more than
+    that rule."""
+    ahead = times.to_numpy(dtype=np.int64) - logged.fillna(times).to_numpy(dtype=np.int64)
+    if not len(ahead) or ahead.max() <= AHEAD_NS:
+        return np.zeros(len(ahead), dtype=bool)
+    return ahead > max(float(np.median(ahead)), 0.0) + AHEAD_NS
+
+
+def _from_marks(marks: pd.DataFrame, starts: np.ndarray) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Step starts in the order of the times they name (entries may be written late), each once, and what was left
+    out."""
+    notes = []
+    if marks["host"].notna().any():  # of several hosts that mark the job's steps, one counts
+        told = marks["host"].astype(str).fillna("")
+        marks = marks[told == told.value_counts().index[0]]
+    if (false := from_the_future(marks["start_ns"], marks["logged_ns"])).any():
+        count = int(false.sum())
+        notes.append(f"{count:,} step {'start names' if count == 1 else 'starts name'} a time more than a minute after "
+                     "being written: left out.")  # fmt: skip
+        marks = marks[~false]
+    at, number = (marks[c].to_numpy(dtype=np.int64, na_value=-1) for c in ("start_ns", "step"))
+    order = np.lexsort((number, at)) if (np.diff(at) <= 0).any() else np.arange(len(at))
+    at, number = at[order], number[order]
+    attempt = np.maximum(np.searchsorted(starts, at, side="right") - 1, 0)
+    again = _told_again(at, number, attempt)
+    if again.any():
+        count = int(again.sum())
+        notes.append(f"{count:,} step {'start was' if count == 1 else 'starts were'} told twice and counted once.")
+        order = order[~again]
+    steps = marks[COLUMNS].take(order).reset_index(drop=True)
+    steps["attempt"] = attempt[~again]
+    return _segmented(steps), tuple(notes)
+
+
+def _told_again(at: np.ndarray, number: np.ndarray, attempt: np.ndarray) -> np.ndarray:
+    """Which marks repeat the one before them: the same step, in the same attempt, sooner than a step could take."""
+    gap, up = np.diff(at), np.diff(number)
+    usual = np.median(gap[(up == 1) & (gap > 0)]) if ((up == 1) & (gap > 0)).any() else 0
+    same = (up == 0) & (np.diff(attempt) == 0) & ((gap == 0) | (gap < SAME_STEP * usual))
+    return np.concatenate(([False], same))
 
 
 def _from_lines(lines: pd.DataFrame) -> pd.DataFrame:
@@ -173,17 +239,9 @@ def _close(steps: pd.DataFrame) -> None:
     steps["dur_ns"] = gap.where(inside, steps["dur_ns"])
 
 
-def _judged(steps: pd.DataFrame, facts: Facts) -> pd.DataFrame:
-    """Add `kept` and `implausible`."""
-    number = steps["step"].to_numpy(dtype=np.int64, na_value=-1)
-    segment = steps["segment"].to_numpy(dtype=np.int64)
-    count = int(segment[-1]) + 1 if len(segment) else 0
-    resumed = number[steps["first"].to_numpy(dtype=bool)]
-    later = np.full(count + 1, np.iinfo(np.int64).max)
-    for k in range(count - 1, -1, -1):
-        later[k] = min(later[k + 1], resumed[k])
-    steps["kept"] = number < later[segment + 1] if count else np.zeros(0, dtype=bool)
-
+def _judged(steps: pd.DataFrame, facts: Facts, ends: np.ndarray | None = None) -> pd.DataFrame:
+    """Add `kept` and `implausible`. `ends`: when the job ended, where that is known."""
+    steps["kept"] = _kept(steps, np.empty(0, np.int64) if ends is None else ends)
     dur = steps["dur_ns"].to_numpy(dtype=np.float64, na_value=np.nan)
     flops = steps["model_flops_per_chip"].to_numpy(dtype=np.float64, na_value=np.nan)
     peak = fact(facts, "peak_flops_per_s")
@@ -199,3 +257,27 @@ def _judged(steps: pd.DataFrame, facts: Facts) -> pd.DataFrame:
         reason[over] = "its FLOP/s exceed the chip's peak"
     steps["implausible"] = reason
     return steps.reset_index(drop=True)
+
+
+def _kept(steps: pd.DataFrame, ends: np.ndarray) -> np.ndarray:
+    """Steps that no later segment took again, as far as the job went on: where it had ended and then began anew, at
+    or before the step it had begun with, it had finished what it did."""
+    number = steps["step"].to_numpy(dtype=np.int64, na_value=-1)
+    segment = steps["segment"].to_numpy(dtype=np.int64)
+    if not len(number):
+        return np.zeros(0, dtype=bool)
+    opens = np.flatnonzero(steps["first"].to_numpy(dtype=bool))
+    begun_with = number[opens]
+    anew = np.zeros(len(opens), dtype=bool)
+    if len(ends) and steps["start_ns"].notna().all():
+        at = steps["start_ns"].to_numpy(dtype=np.int64)
+        ended = np.searchsorted(ends, at[opens[1:]], side="right") > np.searchsorted(ends, at[opens[1:] - 1])
+        first = begun_with[0]
+        for k in np.flatnonzero(ended) + 1:
+            anew[k] = begun_with[k] <= first
+            first = begun_with[k] if anew[k] else first
+    limit, least = np.empty(len(opens), dtype=np.int64), np.iinfo(np.int64).max
+    for k in range(len(opens) - 1, -1, -1):
+        limit[k] = least
+        least = np.iinfo(np.int64).max if anew[k] else min(least, int(begun_with[k]))
+    return number < limit[segment]

@@ -106,3 +106,21 @@ def overlap_with(x: Spans, windows: Spans) -> np.ndarray:
         return np.where(i > 0, before[last] + inside, 0)
 
     return covered_until(windows.end) - covered_until(windows.start)
+
+
+def common(x: Spans, y: Spans) -> tuple[Spans, np.ndarray]:
+    """What lies in both, piece by piece, and for each piece which interval of `x` it is of.
+
+    Both must be sorted and free of overlaps within themselves. O((n + pieces) log m).
+    """
+    first = np.searchsorted(y.end, x.start, side="right")
+    after = np.searchsorted(y.start, x.end, side="left")
+    owner, other = pairs(first, after)
+    return Spans(np.maximum(x.start[owner], y.start[other]), np.minimum(x.end[owner], y.end[other])), owner
+
+
+def pairs(first: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Every (i, j) with first[i] <= j < after[i], in order of i and then of j."""
+    count = np.maximum(after - first, 0)
+    i = np.repeat(np.arange(len(count)), count)
+    return i, np.arange(len(i)) - np.repeat(np.cumsum(count) - count, count) + first[i]

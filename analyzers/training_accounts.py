@@ -108,6 +108,7 @@ def from_time(
         uses.unseen += kept_s / counted * unwatched
         kept_s += kept_s / counted * unwatched
     if days:
+        notes += days.notes
         kept = days.painting.spans(CODE["kept"])
         if unwatched > 0:
             kept_s += length(kept) / 1e9 * unwatched
@@ -116,8 +117,8 @@ def from_time(
             notes.append("The job ended and was started again under the same name: the time between is not counted, "
                          "as nothing says that the chips were held.")  # fmt: skip
         if days.open_ended:
-            notes.append(f"{days.open_ended} recorded intervals have no end: phases were entered up to the next event, "
-                         "custom events left out.")
+            notes.append(f"{days.open_ended} recorded intervals have no end: phases were entered up to their attempt's "
+                         "next event, custom events and saves left out.")
         parts.append(_badput(days, machine))
     if unstepped:
         parts.append(leaf("unattributed", unstepped, "unattributed", "profiled, but outside the annotated steps"))
