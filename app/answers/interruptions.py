@@ -1,0 +1,137 @@
+"""Interruptions in words: their verdict, and their causes as a terminal prints them."""
+
+from analyzers.interruptions import InterruptionsResult
+from app import format as fmt
+from app.answers.base import Table
+from catalog.causes import CAUSES
+
+NAME = "interruptions"
+
+PHRASES: dict[str, str] = {  # a cause as the subject of "took 26 % of them"
+    "accelerator": "Faulty accelerators",
+    "hbm": "Errors in HBM memory",
+    "sram": "Errors in on-chip SRAM",
+    "firmware": "Faults of the accelerators' firmware",
+    "chip_link": "Links between chips",
+    "thermal": "Overheated accelerators or hosts",
+    "data_corruption": "Silent data corruption",
+    "host_memory": "Errors in host memory",
+    "host_cpu": "Faulty host CPUs",
+    "power": "Failed power supplies",
+    "chassis": "Faults of chassis and boards",
+    "host": "Lost hosts",
+    "network": "Switches and cables of the network",
+    "nic": "Network adapters",
+    "disk": "Local disks",
+    "remote_storage": "File systems and object stores",
+    "software": "Software errors",
+    "dependency": "Missing or broken dependencies",
+    "driver": "Faults of the driver",
+    "numerics": "Losses that were not finite",
+    "device_memory": "Accelerators out of memory",
+    "host_out_of_memory": "Hosts out of memory",
+    "maintenance": "Host maintenance",
+    "preemption": "Preemptions",
+    "hang": "Hangs",
+    "user": "People who stopped the job",
+}
+
+
+def verdict(result: InterruptionsResult) -> str:
+    """How many, how often, what the most costly cause took, what cannot be told, and which hosts stand out."""
+    n = result.count
+    if not n:
+        return _none(result)
+    sentences = [_how_often(result)]
+    if worst := _worst(result):
+        sentences.append(worst)
+    unknown = int((result.counted["family"] == "unknown").sum())
+    if unknown == n:
+        sentences.append("No log line tells why." if n > 1 else "No log line tells why it happened.")
+    elif unknown:
+        sentences.append(f"The cause of {unknown:,} ({fmt.whole_share(unknown / n)}) is not told by any log.")
+    if hosts := lemons(result):
+        many = "host fails" if len(hosts) == 1 else "hosts fail"
+        named = ", ".join(f"{name} ({count})" for name, count in hosts[:3]) + (" …" if len(hosts) > 3 else "")
+        sentences.append(f"{fmt.count(len(hosts), many, many)} far more often than chance allows: {named}.")
+    return " ".join(sentences)
+
+
+def lemons(result: InterruptionsResult) -> list[tuple[str, int]]:
+    """(host, failures) of hosts that stand out, worst first."""
+    found = result.hosts[result.hosts["lemon"].astype(bool)]
+    return [(str(h), int(n)) for h, n in zip(found["host"], found["failures"], strict=True)]
+
+
+def every(result: InterruptionsResult) -> str:
+    """`one every 2 h 47 min (95 % interval 2 h 32 min to 3 h 3 min)`; empty where no time is known."""
+    m = result.mttf
+    if m.mean_s is None:
+        return ""
+    return (f"one every {fmt.duration(m.mean_s)} (95 % interval {fmt.duration(m.low_s)} to "
+            f"{fmt.duration(m.high_s)})")  # fmt: skip
+
+
+def cause_title(cause: str) -> str:
+    return CAUSES[cause].title if cause in CAUSES else cause
+
+
+def _none(result: InterruptionsResult) -> str:
+    if result.held_s is None:
+        return "No interruption is recorded; the input carries no times of day."
+    text = f"No interruption in {fmt.duration(result.held_s)}"
+    if result.mttf.low_s:
+        text += f": with 97.5 % confidence the mean time between two is longer than {fmt.duration(result.mttf.low_s)}"
+    survived = "" if not result.survived else f" {fmt.count(result.survived, 'stop was', 'stops were')} survived."
+    return f"{text}.{survived}"
+
+
+def _how_often(result: InterruptionsResult) -> str:
+    text = fmt.count(result.count, "interruption")
+    if result.held_s is None:
+        steps = int(result.counted["lost_steps"].sum())
+        return f"{text}; {fmt.count(steps, 'step was', 'steps were')} lost. When they happened is not told."
+    text += f" in {fmt.duration(result.held_s)}"
+    if result.count > 1:
+        text += f", {every(result)}"
+    lost = float(result.counted["lost_s"].sum())
+    share = fmt.whole_share(lost / result.held_s) if result.held_s else fmt.NO_VALUE
+    cost = fmt.chip_time(lost * result.chips)
+    dollars = f", about {fmt.usd(float(result.counted['usd'].sum()))}" if result.priced else ""
+    whose = "it took" if result.count == 1 else "together they took"
+    return f"{text}; {whose} {share} of the time ({cost}{dollars})."
+
+
+def _worst(result: InterruptionsResult) -> str:
+    """The named cause that cost most; empty without one."""
+    named = result.causes[result.causes["family"] != "unknown"]
+    if not len(named):
+        return ""
+    if named["lost_s"].notna().any():
+        named = named.sort_values("lost_s", ascending=False, kind="stable")
+    worst = named.iloc[0]
+    phrase = PHRASES.get(worst["cause"], cause_title(worst["cause"]))
+    if result.count == 1:
+        return f"Its cause: {phrase[0].lower() if phrase[1].islower() else phrase[0]}{phrase[1:]}."
+    text = f"{phrase} took {fmt.whole_share(worst['share'])} of them"
+    if worst["lost_s"] == worst["lost_s"]:
+        dollars = f", about {fmt.usd(float(worst['usd']))}" if result.priced else ""
+        text += f" and cost the most: {fmt.chip_time(float(worst['lost_s']) * result.chips)}{dollars}"
+    return text + "."
+
+
+def table(result: InterruptionsResult) -> Table:
+    """One row per cause."""
+    rows = tuple(
+        (
+            r.title, r.family.replace("_", " "), f"{r.count_:,}", fmt.share(r.share), fmt.duration(_known(r.mttf_s)),
+            fmt.duration(_known(r.lost_s)), fmt.number(_known(r.chip_hours)),
+        )
+        for r in result.causes.rename(columns={"count": "count_"}).itertuples()
+    )  # fmt: skip
+    head = ("cause", "family", "interruptions", "share", "one every", "lost", "chip-hours")
+    return Table(head, rows, right=(2, 3, 4, 5, 6))
+
+
+def _known(value: float) -> float | None:
+    return None if value is None or value != value else float(value)
