@@ -18,6 +18,8 @@ from app.jobs import Jobs
 from app.listing import list_runs
 from app.summary import run_details
 from app.uploads import TooLarge, Uploads
+from app.whatif import WHATIFS
+from app.whatif.base import from_query, named
 from app.workspace import Workspace
 from errors import ChipledgerError, InputError, QuestionError
 from runs.run import KINDS, Run
@@ -65,6 +67,7 @@ class Api:
             Route("/api/catalog/{kind}", self.catalog, methods=["GET"]),
             Route("/api/catalog/{kind}/{name:path}", self.catalog, methods=["GET"]),
             Route("/api/published", self.published, methods=["GET"]),
+            Route("/api/whatif/{name}", self.whatif, methods=["GET"]),
             Route("/api/uploads", self.begin, methods=["POST"]),
             Route("/api/uploads/{upload_id}", self.discard, methods=["DELETE"]),
             Route("/upload/{upload_id}/{name:path}", self.receive, methods=["PUT"]),
@@ -77,8 +80,11 @@ class Api:
         ]
 
     def _run(self, request: Request) -> Run:
+        return self._find(request.path_params["run_id"])
+
+    def _find(self, name: str) -> Run:
         try:
-            return self._place.store.find(request.path_params["run_id"])
+            return self._place.store.find(name)
         except QuestionError as e:
             raise NotFound(str(e)) from e
 
@@ -93,7 +99,8 @@ class Api:
     @_answering
     async def run(self, request: Request) -> Any:
         run = self._run(request)
-        return run_details(run, self._place.registry.extras(run.run_id))
+        live = self._place.store.live.current(run.run_id)
+        return run_details(run, self._place.registry.extras(run.run_id), live)
 
     @_answering
     async def show(self, request: Request) -> Any:
@@ -126,6 +133,18 @@ class Api:
     @_answering
     async def published(self, request: Request) -> Any:
         return {"runs": await run_in_threadpool(published_rows)}
+
+    @_answering
+    async def whatif(self, request: Request) -> Any:
+        try:
+            asked = named(WHATIFS, request.path_params["name"])
+        except QuestionError as e:
+            raise NotFound(str(e)) from e
+        options = from_query(asked, request.query_params)
+        if getattr(options, "run", None):
+            self._find(options.run)
+        result = await run_in_threadpool(asked.answer, options, self._place)
+        return result.to_dict()
 
     @_answering
     async def begin(self, request: Request) -> Any:

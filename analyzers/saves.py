@@ -1,0 +1,125 @@
+"""The checkpoints that a job saved and restored: when, how long training stood still, how far apart, in which tier."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from runs.tables import Tables, frame
+
+REMOTE = r"^[a-z0-9+.-]+://"  # gs://, s3://, abfs://: storage that outlives the machines
+COLUMNS = ["attempt", "step", "tier", "start_ns", "end_ns", "blocked_s", "synchronous"]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How long something took, over `count` times: median, 90th percentile, mean and sum, seconds. None without any."""
+
+    count: int
+    median_s: float | None = None
+    p90_s: float | None = None
+    mean_s: float | None = None
+    total_s: float = 0.0
+
+    def to_dict(self) -> dict[str, float | int | None]:
+        return {"count": self.count, "median_s": self.median_s, "p90_s": self.p90_s, "mean_s": self.mean_s,
+                "total_s": self.total_s}  # fmt: skip
+
+
+def spread(seconds: np.ndarray) -> Spread:
+    """Of durations in seconds; those that are not known (NaN) are left out."""
+    seconds = np.asarray(seconds, dtype=float)
+    seconds = seconds[np.isfinite(seconds)]
+    if not len(seconds):
+        return Spread(0)
+    return Spread(len(seconds), float(np.median(seconds)), float(np.quantile(seconds, 0.9)), float(seconds.mean()),
+                  float(seconds.sum()))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """`rows`: one per checkpoint in order of time, columns COLUMNS. `unended`: of which no end was recorded.
+
+    attempt, step  Int64, null where the input does not tell
+    tier           remote or local where a job uses both, else all
+    blocked_s      time covered by its intervals on all hosts: a checkpoint that several hosts report counts once
+    synchronous    True, False (written in the background), or null
+    """
+
+    rows: pd.DataFrame
+    unended: int
+
+
+def checkpoints(tables: Tables, kind: str) -> Checkpoints:
+    """Checkpoints of one lifecycle kind, checkpoint_save or checkpoint_restore. O(n log n) in their rows.
+
+    Rows of the job as a whole count where there are any, else those of its hosts. Rows of one checkpoint are those of
+    one attempt, step and tier; where the step is not known, those that overlap.
+    """
+    columns = ["kind", "start_ns", "end_ns", "attempt", "step", "host", "detail"]
+    found = frame(tables, "lifecycle", columns, [("kind", "==", kind)])
+    whole = found["host"].isna()
+    found = found[whole] if whole.any() else found
+    found = found[found["start_ns"].notna()]
+    ended = found["end_ns"].notna() & (found["end_ns"] >= found["start_ns"]).fillna(False)
+    known = found[ended].sort_values("start_ns", kind="stable").reset_index(drop=True)
+    detail = known["detail"].astype("string")
+    known["synchronous"] = detail.str.extract(r'"synchronous":\s*(true|false)')[0].map({"true": True, "false": False})
+    known["tier"] = _tiers(detail.str.extract(r'"directory":\s*"([^"]*)"')[0])
+    return Checkpoints(_joined(known), int((~ended).sum()))
+
+
+def _tiers(directory: pd.Series) -> pd.Series:
+    remote = directory.str.contains(REMOTE, na=False)
+    local = directory.notna() & ~remote
+    if not (remote.any() and local.any()):
+        return pd.Series("all", index=directory.index)
+    return pd.Series(np.where(remote, "remote", np.where(local, "local", "all")), index=directory.index)
+
+
+def _groups(rows: pd.DataFrame) -> pd.Series:
+    """A key for each checkpoint."""
+    start = rows["start_ns"].to_numpy(dtype=np.int64)
+    end = np.maximum.accumulate(rows["end_ns"].to_numpy(dtype=np.int64)) if len(rows) else start
+    apart = np.cumsum(np.concatenate(([False], start[1:] > end[:-1]))) if len(rows) else start
+    attempt = rows["attempt"].astype("string").fillna("?")
+    step = rows["step"].astype("string").fillna(pd.Series(apart, index=rows.index).astype("string").radd("@"))
+    return attempt + "/" + step + "/" + rows["tier"]
+
+
+def _joined(known: pd.DataFrame) -> pd.DataFrame:
+    """One row per checkpoint from those of its hosts, which are sorted by start."""
+    which = pd.factorize(_groups(known))[0]
+    order = np.argsort(which, kind="stable")
+    start = known["start_ns"].to_numpy(dtype=np.int64)[order]
+    end = known["end_ns"].to_numpy(dtype=np.int64)[order]
+    opens = np.diff(which[order], prepend=-1) != 0
+    reached = pd.Series(end).groupby(which[order]).cummax().to_numpy(dtype=np.int64)
+    covered = np.where(opens, start, np.r_[start[:1], reached[:-1]])  # until where earlier rows of the same one reach
+    fresh_ns = np.maximum(end - np.maximum(start, covered), 0)
+    by = known.groupby(which, sort=True)
+    table = pd.DataFrame({
+        "attempt": by["attempt"].nth(0).array, "step": by["step"].nth(0).array, "tier": by["tier"].nth(0).array,
+        "start_ns": by["start_ns"].min().array, "end_ns": by["end_ns"].max().array,
+        "blocked_s": np.bincount(which[order], fresh_ns) / 1e9 if len(known) else np.zeros(0),
+        "synchronous": by["synchronous"].first().astype(object).array,
+    })[COLUMNS].astype({"attempt": "Int64", "step": "Int64"})  # fmt: skip
+    return table.sort_values("start_ns", kind="stable").reset_index(drop=True)
+
+
+def gaps(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """(seconds, steps) from the end of each save to the beginning of the next of its tier in the same attempt.
+
+    Steps are NaN where they are not known; a step that is saved again is no interval.
+    """
+    seconds, steps = [], []
+    for _, part in rows.groupby(["attempt", "tier"], sort=False, dropna=False):
+        start, end = part["start_ns"].to_numpy(dtype=np.int64), part["end_ns"].to_numpy(dtype=np.int64)
+        number = part["step"].to_numpy(dtype=float, na_value=np.nan)
+        between, ahead = (start[1:] - end[:-1]) / 1e9, np.diff(number)
+        forward = (between > 0) & ~(ahead <= 0)
+        seconds.append(between[forward])
+        steps.append(ahead[forward])
+    if not seconds:
+        return np.zeros(0), np.zeros(0)
+    return np.concatenate(seconds), np.concatenate(steps)

@@ -1,0 +1,71 @@
+"""What a job has to fall back on when machines fail: hot spares, and going on with fewer slices (elastic training).
+
+Spares. Nodes under repair are Poisson distributed with mean (failures per second) x (time of a repair), whatever the
+distribution of repair times (M/G/infinity). `S` spares are enough while at most S nodes are under repair; a failing
+node finds one free while at most S - 1 others are.
+
+Elastic. A job on K slices loses one of them with a failure. It pauses for `resume_s`, goes on with K - 1 slices for the
+`wait_s` that a replacement takes, and pauses for `resume_s` again to take it in: to first order it loses
+wait/K + pauses x resume per failure, where a job that waits loses wait + restart. Several slices may be away at once;
+their number is Poisson with mean wait/M, so that wait/(M K) of the throughput is missing on average.
+"""
+
+import math
+from dataclasses import replace
+
+from scipy.optimize import brentq
+from scipy.stats import poisson
+
+from errors import QuestionError
+from simulators.checkpointing import Job, goodput, need_seconds, optimal_s
+
+MOST_SPARES = 100_000
+
+
+def spares_enough(spares: int, failures_per_day: float, repair_days: float) -> float:
+    """Probability that at most `spares` nodes are under repair at an instant."""
+    return float(poisson.cdf(spares, failures_per_day * repair_days))
+
+
+def spare_is_free(spares: int, failures_per_day: float, repair_days: float) -> float:
+    """Probability that a node that fails finds a spare that is not standing in for another."""
+    return float(poisson.cdf(spares - 1, failures_per_day * repair_days))
+
+
+def spares_needed(failures_per_day: float, repair_days: float, share: float = 0.99) -> int:
+    """The fewest spares of which one is free at `share` (0 to 1) of failures."""
+    return min(int(poisson.ppf(share, failures_per_day * repair_days)) + 1, MOST_SPARES)
+
+
+def elastic_first_order(mttf_s: float, wait_s: float, slices: int, resume_s: float, pauses: int = 1) -> float:
+    """Share of time and slices at work, losses of steps and saves apart: 1 - (wait/K + pauses x resume)/M."""
+    return 1 - (wait_s / slices + pauses * resume_s) / mttf_s
+
+
+def elastic_goodput(job: Job, interval_s: float, slices: int, resume_s: float, pauses: int = 2) -> float:
+    """The exact goodput of `job` if it went on with fewer slices: no wait, each pause a restart, slices missing.
+
+    Raises QuestionError for fewer than two slices: with one there is nothing to go on with.
+    """
+    if slices < 2:
+        raise QuestionError(f"elastic training on {slices} slice", expected="two slices or more")
+    need_seconds("the time to resume", resume_s, zero=True)
+    missing = min(job.wait_s / (job.mttf_s * slices), 1.0)
+    running = replace(job, wait_s=0.0, restart_s=pauses * resume_s)
+    return float(goodput(running, interval_s)) * (1 - missing)
+
+
+def wait_for_gain(job: Job, slices: int, resume_s: float, gain: float, pauses: int = 2) -> float | None:
+    """Seconds that a replacement must take for elastic training to gain `gain` (a share of all time) over waiting.
+
+    Each at the best interval, all else as in `job`. None where no wait up to the MTTF times the slices does.
+    """
+    def short_of(wait_s: float) -> float:
+        waiting = replace(job, wait_s=wait_s)
+        best = optimal_s(waiting)
+        return elastic_goodput(waiting, best, slices, resume_s, pauses) - float(goodput(waiting, best)) - gain
+
+    if short_of(0.0) >= 0:
+        return 0.0
+    longest = job.mttf_s * math.sqrt(slices)  # the gain rises up to about there, then the missing slices take it back
+    return float(brentq(short_of, 0.0, longest)) if short_of(longest) > 0 else None
