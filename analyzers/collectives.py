@@ -133,18 +133,10 @@ def _executions(tables: Tables, facts: Facts, links: Links) -> pd.DataFrame:
 
 
 def _with_waits(rows: pd.DataFrame, tables: Tables) -> pd.DataFrame:
-    """Adds wait_ns, and matched: whether the ranks of its group were compared (then one of them waited)."""
+    """Adds wait_ns, and matched: whether the ranks of its group were compared. `waits` has the same rows in the same
+    order."""
     waited = waits(tables).rows
-    waited = waited.assign(host=waited["host"].astype(str), device=waited["device"].astype("int64"))
-    key = ["host", "device", "start_ns", "end_ns"]
-    for part in (rows, waited):
-        part["nth"] = part.groupby(key).cumcount()  # two at the very same time: either wait is as good
-    waited = waited.astype({"start_ns": "int64", "end_ns": "int64", "wait_ns": "int64"})
-    rows = rows.merge(waited[[*key, "nth", "wait_ns", "session", "step"]], on=[*key, "nth"], how="left")
-    rows["wait_ns"] = rows["wait_ns"].fillna(0).astype("int64")
-    place = [rows[c] for c in ("session", "step", "group", "module", "op")]
-    rows["matched"] = rows["wait_ns"].groupby(place, dropna=False).transform("max") > 0
-    return rows
+    return rows.assign(wait_ns=waited["wait_ns"].to_numpy(), matched=waited["matched"].to_numpy())
 
 
 def _with_places(rows: pd.DataFrame, tables: Tables, facts: Facts, links: Links) -> pd.DataFrame:

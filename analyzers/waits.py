@@ -16,19 +16,21 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from analyzers.meetings import Meetings, combined, meetings
 from runs.tables import Tables, frame
 
-SYNCHRONISING = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
 ENTER_Z = 3.5
 ENTER_SHARE = 0.02  # of the step
 
 
 @dataclass(frozen=True)
 class Waits:
-    """`rows`: one per exposed part in a synchronising collective, with host, device, start_ns, end_ns (its own clock),
-    wait_ns (before the last rank came), blamed_ns (the part of it charged to `blamed`) and blamed ("" or a host).
+    """`rows`: one per row of `collectives` that has both times, in its order, with host, device, start_ns, end_ns (its
+    own clock), group, module, op, kind, session, step (-1: not known), matched (whether the ranks of its group were
+    compared), wait_ns (before the last rank came), blamed_ns (the part of it charged to `blamed`) and blamed ("" or a
+    host). Text is categorical.
 
-    `matched`: how many collectives were found on every rank of their group; `lone`: how many were not.
+    `matched`: how many were found on every rank of their group; `lone`: how many were not.
     """
 
     rows: pd.DataFrame
@@ -38,72 +40,61 @@ class Waits:
 
 def waits(tables: Tables) -> Waits:
     """Waits in every collective that all ranks of its group recorded. O(n log n)."""
-    columns = ["capture", "host", "device", "group", "kind", "op", "module", "seq", "step", "start_ns", "end_ns"]
-    rows = frame(tables, "collectives", columns)
-    for column in ("group", "kind", "op", "module"):
-        rows[column] = rows[column].astype(str).fillna("")  # a null would drop its row from every grouping
-    rows["device"] = rows["device"].fillna(0)
-    rows["rank"] = rows["host"].astype(str) + "/" + rows["device"].astype(str)
-    rows["session"] = rows["capture"].map(_sessions(tables)).fillna(-1).astype(int)
-    rows = rows.sort_values(["rank", "capture", "start_ns"], kind="stable").reset_index(drop=True)
-    rows["dur_ns"] = (rows["end_ns"] - rows["start_ns"]).astype("int64")
-
-    rows["step"] = rows["step"].fillna(-1).astype("int64")
-    place = ["session", "step", "group", "module", "op"]
-    rows["nth"] = np.where(rows["step"] >= 0, rows.groupby(["rank", *place]).cumcount(), rows["seq"].fillna(-1))
-    meeting = rows.groupby([*place, "nth"], sort=False)
-    size = meeting["rank"].transform("nunique")
-    expected = rows["group"].map(_group_size)
-    complete = (size == expected.where(expected > 0, rows["rank"].nunique())) & (size > 1)
-    first = rows["step"] == rows.groupby(["rank", "capture"])["step"].transform("min")
-    usable = complete & rows["kind"].isin(SYNCHRONISING) & ~(first & (rows["step"] >= 0))
-    rows["wait_ns"] = np.where(usable, rows["dur_ns"] - meeting["dur_ns"].transform("min"), 0)
-    rows["blamed"], rows["blamed_ns"] = _blame(rows, tables)
-    kept = ["host", "device", "start_ns", "end_ns", "wait_ns", "blamed_ns", "blamed", "session", "step"]
-    return Waits(rows[kept], matched=int(complete.sum()), lone=int((~complete).sum()))
+    met = meetings(tables)
+    earliest = _first_steps(met)
+    usable = met.comparable & ~((met.step == earliest) & (met.step >= 0))
+    dur = met.dur_ns
+    wait = np.where(usable, dur - met.least(dur)[met.meeting], 0)
+    who, charged = _blame(met, wait, _usual_step_ns(tables))
+    hosts = list(dict.fromkeys(met.ranks["host"]))
+    host_of = pd.Index(hosts).get_indexer(met.ranks["host"])
+    texts = {n: pd.Categorical.from_codes(getattr(met, n), met.names[n]) for n in ("group", "module", "op", "kind")}
+    device = met.ranks["device"].to_numpy(dtype=np.int64)
+    rows = pd.DataFrame({
+        "host": pd.Categorical.from_codes(host_of[met.rank], hosts), "device": device[met.rank],
+        "start_ns": met.start_ns, "end_ns": met.end_ns, **texts, "session": met.session, "step": met.step,
+        "matched": usable, "wait_ns": wait, "blamed_ns": charged,
+        "blamed": pd.Categorical.from_codes(np.append(host_of, len(hosts))[who], [*hosts, ""]),
+    })  # fmt: skip
+    return Waits(rows, matched=int(met.complete.sum()), lone=int((~met.complete).sum()))
 
 
-def _sessions(tables: Tables) -> dict[int, int]:
-    """Which captures were taken together: the k-th of every host, where every host has as many; else all."""
-    captures = frame(tables, "captures", ["capture", "host", "start_ns"]).sort_values("start_ns")
-    counts = captures.groupby(captures["host"].astype(str))["capture"].transform("size")
-    nth = captures.groupby(captures["host"].astype(str)).cumcount()
-    session = nth if counts.nunique() <= 1 else nth * 0
-    return dict(zip(captures["capture"].astype(int), session, strict=True))
+def _first_steps(met: Meetings) -> np.ndarray:
+    """For each row, the least step of its rank's capture: what was cut off by the capture's start is not compared."""
+    key = combined(met.rank, met.capture + 1)
+    _, cell = np.unique(key, return_inverse=True)
+    least = np.full(int(cell.max()) + 1 if len(cell) else 0, np.iinfo(np.int64).max)
+    np.minimum.at(least, cell, met.step)
+    return least[cell]
 
 
-def _group_size(group: str) -> int:
-    """How many ranks take part; 0 where the trace does not tell."""
-    return group.count(",") + 1 if group else 0
-
-
-def _blame(rows: pd.DataFrame, tables: Tables) -> tuple[pd.Series, np.ndarray]:
-    """The host blamed for each row's step, and the part of the row's wait that is charged to it."""
-    nobody = pd.Series("", index=rows.index), np.zeros(len(rows), dtype=np.int64)
-    stepped = rows[rows["step"] >= 0]
-    if not len(stepped) or not rows["wait_ns"].any():
-        return nobody
-    summed = stepped.groupby(["session", "step", "rank"])["wait_ns"].sum().unstack()
-    summed = summed[summed.notna().all(axis=1)]
-    if summed.shape[1] < 2 or not len(summed):
-        return nobody
-    ordered = np.sort(summed.to_numpy(dtype=float), axis=1)
-    least, peers = ordered[:, 0], ordered[:, 1:]
-    step_ns = _usual_step_ns(tables)
-    usual = np.median(peers, axis=1)
-    margin = pd.Series(peers[:, 0] - least, index=summed.index)
-    here = np.median(np.abs(peers - usual[:, None]), axis=1)
+def _blame(met: Meetings, wait: np.ndarray, step_ns: float) -> tuple[np.ndarray, np.ndarray]:
+    """The rank blamed for each row's step (its position; -1: nobody), and the part of the row's wait charged to it."""
+    who, charged = np.full(len(wait), -1, dtype=np.int64), np.zeros(len(wait), dtype=np.int64)
+    stepped = met.step >= 0
+    if not stepped.any() or not wait.any() or len(met.ranks) < 2:
+        return who, charged
+    place, column = np.unique(combined(met.session[stepped] + 1, met.step[stepped]), return_inverse=True)
+    cell = met.rank[stepped] * len(place) + column
+    shape = (len(met.ranks), len(place))
+    summed = np.bincount(cell, wait[stepped], shape[0] * shape[1]).reshape(shape)
+    seen = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape) > 0
+    whole = np.flatnonzero(seen.all(axis=0))
+    if not len(whole):
+        return who, charged
+    ordered = np.sort(summed[:, whole], axis=0)
+    least, peers = ordered[0], ordered[1:]
+    usual, margin = np.median(peers, axis=0), peers[0] - least
+    here = np.median(np.abs(peers - usual), axis=0)
     spread = 1.4826 * np.maximum(here, np.median(here)) + 0.01 * step_ns
     clear = (usual - least > ENTER_Z * spread) & (margin > ENTER_SHARE * step_ns)
-    host_of = stepped.drop_duplicates("rank").set_index("rank")["host"].astype(str)
-    blamed = summed.idxmin(axis=1).map(host_of).where(clear, "")
-
-    key = pd.MultiIndex.from_frame(rows[["session", "step"]])
-    who = pd.Series(blamed.reindex(key).fillna("").to_numpy(), index=rows.index)
-    mine = rows.groupby(["session", "step", "rank"])["wait_ns"].transform("sum").to_numpy(dtype=float)
-    limit = margin.reindex(key).fillna(0).to_numpy(dtype=float)
-    share = np.divide(np.minimum(mine, limit), mine, out=np.zeros_like(mine), where=mine > 0)
-    charged = np.where(who != "", rows["wait_ns"].to_numpy() * share, 0).astype(np.int64)
+    culprit, limit = np.full(len(place), -1, dtype=np.int64), np.zeros(len(place))
+    culprit[whole[clear]] = summed[:, whole[clear]].argmin(axis=0)
+    limit[whole] = margin
+    mine = summed.ravel()[cell]
+    share = np.divide(np.minimum(mine, limit[column]), mine, out=np.zeros_like(mine), where=mine > 0)
+    who[stepped] = culprit[column]
+    charged[stepped] = np.where(culprit[column] >= 0, wait[stepped] * share, 0).astype(np.int64)
     return who, charged
 
 

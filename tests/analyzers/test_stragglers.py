@@ -1,0 +1,362 @@
+"""Stragglers: named by durations alone, silent where nobody is, and the same whatever the clocks say."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analyzers import stragglers
+from errors import QuestionError
+from runs.run import facts_of
+from runs.tables import MemoryTables
+from tests.analyzers.rank_worlds import RankWorld
+from tests.analyzers.worlds import World
+
+CAUSES = ("compute", "copies", "other_communication", "input", "garbage_collection", "launch")
+
+
+def ask(world, facts=None, **options):
+    tables = world if isinstance(world, MemoryTables) else world.tables()
+    return stragglers.analyze(tables, facts_of(facts or {}), options)
+
+
+def named(result):
+    return result.verdict, list(result.ranks["rank"])
+
+
+def healthy(seed):
+    rng = np.random.default_rng(seed)
+    ranks, segments = int(rng.integers(4, 65)), int(rng.choice([1, 1, 2, 4]))
+    return RankWorld(ranks=ranks, steps=int(rng.integers(30, 100)), segments=segments, seed=seed,
+                     jitter=float(rng.choice([0.002, 0.005, 0.01, 0.02, 0.03])), tail=float(rng.choice([0, 0.01, 0.1])),
+                     cell=2 if segments > 1 and ranks % 2 == 0 else 0)  # fmt: skip
+
+
+def test_healthy_jobs_raise_no_alarm():
+    """100 seeds of 4 to 64 ranks, jitter of 0.2 to 3 % and heavy tails: at most one may be called anything but none."""
+    verdicts = [ask(healthy(seed)).verdict for seed in range(100)]
+    assert sum(v != "none" for v in verdicts) <= 1
+
+
+@pytest.mark.parametrize("tail", ["normal", "student", "lognormal", "uneven machines"])
+def test_no_rank_is_called_persistent_by_chance(tail):
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        shape = (int(rng.integers(30, 60)), int(rng.choice([1, 4])), int(rng.integers(4, 65)))
+        extra = {
+            "normal": lambda shape=shape, rng=rng: np.abs(rng.normal(0, 0.04, shape)),
+            "student": lambda shape=shape, rng=rng: np.clip(0.01 * rng.standard_t(2.5, shape), -0.1, 1),
+            "lognormal": lambda shape=shape, rng=rng: 0.02 * rng.lognormal(0, 0.8, shape),
+            "uneven machines": lambda shape=shape, rng=rng: (
+                np.abs(rng.normal(0, 0.01, shape)) + rng.normal(0.03, 0.004, shape[2])
+            ),
+        }[tail]() / shape[1]
+        sizes = {"steps": shape[0], "segments": shape[1], "ranks": shape[2]}
+        verdict = ask(RankWorld(**sizes, jitter=0.002, tail=0, extra=extra, seed=seed)).verdict
+        assert verdict not in ("persistent", "network")
+
+
+def test_five_per_cent_of_a_step_is_found_in_any_rank():
+    """100 jobs of 8 to 512 ranks with jitter of 0.5 to 2 %: the right rank, and no other, in 99 at least."""
+    right = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        ranks, segments = (8, 16, 64, 128, 512)[seed % 5], int(rng.choice([1, 2, 4]))
+        slow = int(rng.integers(ranks))
+        world = RankWorld(ranks=ranks, steps=40, segments=segments, slow={slow: 0.05}, tail=0.02, seed=seed,
+                          jitter=float(rng.choice([0.005, 0.01, 0.02])))  # fmt: skip
+        right += named(ask(world)) == ("persistent", [str(slow)])
+    assert right >= 99
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+@pytest.mark.parametrize("segments", [1, 3])
+@pytest.mark.parametrize("ranks", [8, 64])
+def test_the_cause_is_the_one_injected(cause, segments, ranks):
+    per_host = 8 if cause in ("compute", "copies", "other_communication") else 1
+    result = ask(RankWorld(ranks=ranks, steps=30, segments=segments, slow={5: 0.05}, cause=cause, traced=True,
+                           per_host=per_host, clock_s=np.linspace(-3, 3, ranks)))  # fmt: skip
+    assert named(result) == ("persistent", ["5"])
+    row = result.ranks.iloc[0]
+    assert row["cause"] == cause and row["cause_share"] > 0.9
+    excess = result.causes.set_index("rank").loc["5", cause]
+    assert excess == pytest.approx(0.05, rel=0.1)
+
+
+def test_blame_is_what_would_be_saved_if_the_rank_were_mended():
+    """Against a simulation of the same job without the delay."""
+    world = RankWorld(ranks=16, steps=40, slow={3: 0.1})
+    mended = RankWorld(ranks=16, steps=40)
+    saved = world.timeline()[2][-1].max() - mended.timeline()[2][-1].max()
+    result = ask(world)
+    row = result.ranks.iloc[0]
+    assert row["blame_s"] * 40 / 39 == pytest.approx(saved, rel=0.05)  # of the first step nothing is said
+    assert result.cost_chip_seconds == pytest.approx(row["blame_s"] * 15)
+    assert row["share_of_steps"] == 1 and (row["first_step"], row["last_step"]) == (1, 39)
+    assert row["confidence"] > 0.99 and row["lag_s"] == pytest.approx(0.1, rel=0.1)
+
+
+def test_with_inner_groups_the_root_is_named_not_its_group():
+    """Ranks 4 to 7 meet in each segment; across such cells rank r meets r mod 4. All of 4 to 7 come late there."""
+    result = ask(RankWorld(ranks=16, steps=40, segments=3, cell=4, slow={6: 0.1}))
+    assert named(result) == ("persistent", ["6"])
+    blamed = result.every.set_index("rank")["blame_s"]
+    assert blamed["6"] == pytest.approx(0.1 * 39, rel=0.12)
+    assert blamed.drop("6").max() < 0.1 * blamed["6"]
+
+
+def test_ranks_of_another_role_are_no_peers():
+    """Stage 1 does a tenth more work by design; only in stage 0 is one rank slow."""
+    rng = np.random.default_rng(0)
+    tables = []
+    for stage, slow in ((0, {2: 0.08}), (1, {})):
+        columns = RankWorld(ranks=8, steps=30, slow=slow, step_s=1 + 0.1 * stage, seed=stage).tables()
+        rows = columns.arrow("collectives").to_pydict()
+        rows["rank"] = [r + 8 * stage for r in rows["rank"]]
+        rows["host"] = [f"host-{stage}"] * len(rows["rank"])
+        rows["group"] = [",".join(str(r + 8 * stage) for r in range(8))] * len(rows["rank"])
+        rows["role"] = [f"stage {stage}"] * len(rows["rank"])
+        rows["capture"] = [stage] * len(rows["rank"])
+        tables.append(rows)
+    both = {n: [*tables[0][n], *tables[1][n]] for n in tables[0]}
+    order = rng.permutation(len(both["rank"]))
+    both = {n: [v[i] for i in order] for n, v in both.items()}
+    result = ask(MemoryTables({"collectives": both}))
+    assert named(result) == ("persistent", ["2"])
+    assert [r["role"] for r in result.to_dict()["roles"]] == ["stage 0", "stage 1"]
+    both["role"] = [None] * len(order)
+    meshed = ask(MemoryTables({"collectives": both}), {"parallelism": {"pipeline": 2, "data": 8}})
+    assert named(meshed) == ("persistent", ["2"])
+
+
+@given(st.lists(st.floats(-10, 10), min_size=8, max_size=8), st.lists(st.floats(-5e-5, 5e-5), min_size=8, max_size=8))
+@settings(max_examples=8, deadline=None)
+def test_clocks_change_nothing(clock, drift):
+    def told(**more):
+        world = RankWorld(ranks=8, steps=30, segments=2, cell=2, slow={4: 0.05}, traced=True, per_host=1, **more)
+        return ask(world)
+
+    plain, off = told(), told(clock_s=np.array(clock), drift=np.array(drift))
+    assert named(off) == named(plain) == ("persistent", ["4"])
+    assert off.ranks["cause"].tolist() == plain.ranks["cause"].tolist() == ["compute"]
+    assert off.every["blame_s"].to_numpy() == pytest.approx(plain.every["blame_s"].to_numpy(), rel=2e-3, abs=2e-3)
+
+
+def test_without_drift_the_answer_is_equal_to_the_nanosecond():
+    def told(shift_s):
+        clock = np.zeros(8)
+        clock[3] = shift_s
+        answer = ask(RankWorld(ranks=8, steps=30, slow={4: 0.05}, clock_s=clock)).to_dict()
+        return {k: v for k, v in answer.items() if k not in ("clock_offsets_s", "resolution_s")}
+
+    for shift_s in (0.001, -0.001, 0.1, -0.1, 10, -10):
+        assert told(shift_s) == told(0)
+
+
+def naive_last(tables):
+    """Who starts most collectives last, by the clocks as they are."""
+    rows = tables.arrow("collectives", ["rank", "step", "start_ns"]).to_pandas()
+    last = rows.loc[rows.groupby("step")["start_ns"].idxmax(), "rank"]
+    return str(last.mode().iloc[0])
+
+
+def test_comparing_start_times_blames_the_wrong_rank_where_a_clock_is_off_by_5_ms():
+    clock = np.zeros(8)
+    clock[6] = 0.005
+    true, off = (RankWorld(ranks=8, steps=30, step_s=0.05, slow={1: 0.06}, clock_s=c).tables() for c in (None, clock))
+    assert naive_last(true) == "1" and naive_last(off) == "6"
+    assert named(ask(true)) == named(ask(off)) == ("persistent", ["1"])
+
+
+def test_offsets_and_drifts_are_shown():
+    clock, drift = np.array([0, 0.004, -0.002, 0, 0, 7.5, 0, 0]), np.array([0, 0, 2e-5, 0, 0, 0, 0, 0])
+    result = ask(RankWorld(ranks=8, steps=120, clock_s=clock, drift=drift, segments=2, cell=4))
+    offsets = result.clock_offsets_s
+    assert offsets["1"] - offsets["0"] == pytest.approx(0.004, abs=1e-5)
+    assert offsets["5"] - offsets["0"] == pytest.approx(7.5, abs=1e-4)
+    assert result.every.set_index("rank")["drift"]["2"] == pytest.approx(2e-5, rel=0.1)
+    assert result.resolution_s < 1e-5
+
+
+def test_rotating_one_step_network_and_imbalance_are_answers_too():
+    rng = np.random.default_rng(0)
+    shape = steps, segments, ranks = 60, 2, 16
+
+    def told(**more):
+        return ask(RankWorld(ranks=ranks, steps=steps, segments=segments, **more))
+
+    pauses = np.zeros(shape)
+    pauses[np.arange(steps), rng.integers(0, 2, steps), rng.integers(0, ranks, steps)] = 0.2
+    assert told(extra=pauses).verdict == "rotating"
+    once = np.zeros(shape)
+    once[33, 1, 5] = 1.5
+    result = told(extra=once)
+    assert named(result) == ("one_step", ["5"])
+    assert result.ranks.iloc[0]["first_step"] == 33 and result.cost_chip_seconds == pytest.approx(15 * 1.5, rel=0.02)
+    batch = rng.lognormal(0, 0.4, (steps, 1, ranks)) * 0.1
+    assert told(extra=np.concatenate([batch, 2 * batch], axis=1)).verdict == "imbalance"
+    slow = told(slow_network=range(25, 50))
+    assert named(slow) == ("network", [])
+    assert slow.cost_chip_seconds == pytest.approx(25 * 0.2 * 1.5 * ranks, rel=0.05)
+
+
+def test_lateness_that_follows_the_tokens_of_a_batch_is_imbalance():
+    rng = np.random.default_rng(0)
+    steps, ranks = 40, 8
+    tokens = rng.lognormal(0, 0.4, (steps, ranks))
+    world = RankWorld(ranks=ranks, steps=steps, per_host=1, extra=0.15 * tokens[:, None, :])
+    columns = {"collectives": world.tables().arrow("collectives").to_pydict()}
+    columns["steps"] = {
+        "host": [f"host-{r}" for r in range(ranks) for _ in range(steps)], "step": [*range(steps)] * ranks,
+        "dur_ns": [10**9] * (steps * ranks), "tokens_per_s_per_chip": tokens.T.ravel() * 1000,
+    }  # fmt: skip
+    result = ask(MemoryTables(columns))
+    assert result.verdict == "imbalance" and "tokens" in result.why
+
+
+def test_too_few_steps_are_said_to_be_too_few():
+    result = ask(RankWorld(steps=7, slow={1: 0.5}))
+    assert (result.verdict, result.why) == ("unknown", "only 6 steps were captured; 20 are needed")
+    assert result.cost_chip_seconds is None and len(result.ranks) == 0
+    assert result.every.sort_values("blame_s")["rank"].iloc[-1] == "1"  # what there is, is shown
+
+
+def test_a_straggler_comes_and_goes():
+    result = ask(RankWorld(ranks=32, steps=150, slow={9: 0.06}, slow_steps=range(40, 90)))
+    row = result.ranks.iloc[0]
+    assert named(result) == ("persistent", ["9"])
+    assert (row["first_step"], row["last_step"]) == (pytest.approx(40, abs=2), pytest.approx(89, abs=2))
+    fewer = ask(RankWorld(ranks=32, steps=150, slow={9: 0.06}, slow_steps=range(40, 48)))
+    assert fewer.verdict == "none"  # eight steps are not persistent
+
+
+def test_several_slow_ranks_are_named_and_their_cost_is_joint():
+    result = ask(RankWorld(ranks=16, steps=40, slow={6: 0.1, 7: 0.1}))
+    assert result.verdict == "persistent" and set(result.ranks["rank"]) == {"6", "7"}
+    assert result.ranks["blame_s"].max() < 1  # mending one of them would save next to nothing
+    assert result.cost_chip_seconds == pytest.approx(0.1 * 39 * 14, rel=0.1)
+
+
+@pytest.mark.parametrize("missing", ["step", "group", "host", "rank", "bytes", "module"])
+def test_columns_may_be_missing(missing):
+    world = RankWorld(ranks=16, steps=40, segments=2, slow={6: 0.08}, clock_s=np.linspace(-1, 1, 16))
+    rows = {n: c for n, c in zip(*(lambda t: (t.column_names, t.columns))(world.tables().arrow("collectives")),
+                                 strict=True) if n != missing}  # fmt: skip
+    if missing == "host":
+        rows.pop("device")
+    result = ask(MemoryTables({"collectives": {n: c.combine_chunks() for n, c in rows.items()}}))
+    assert named(result) == ("persistent", ["6" if missing != "rank" else "host-0/6"])
+
+
+def test_what_the_edges_of_captures_cut_off_is_left_out():
+    """Ranks begin and stop at different steps: whole meetings remain, and the answer with them."""
+    rows = RankWorld(ranks=8, steps=50, segments=2, slow={3: 0.06}).tables().arrow("collectives")
+    step, rank, op = (rows[n].to_numpy(zero_copy_only=False) for n in ("step", "rank", "op"))
+    late = np.array(["all-reduce.1" in str(o) for o in op])
+    keep = (step > rank % 3) | ((step == rank % 3) & late)
+    keep &= step < 50 - rank % 2
+    result = ask(MemoryTables({"collectives": {n: rows.filter(pa.array(keep))[n].combine_chunks()
+                                               for n in rows.column_names}}))  # fmt: skip
+    assert named(result) == ("persistent", ["3"])
+    assert any("not found on every rank" in n for n in result.notes)
+
+
+def test_sequences_that_do_not_agree_are_not_compared():
+    rows = RankWorld(ranks=8, steps=40).tables().arrow("collectives").to_pydict()
+    rows["bytes"] = [1e8 + 1e6 * r for r in rows["rank"]]
+    result = ask(MemoryTables({"collectives": rows}))
+    assert result.verdict == "unknown" and "sequences of collectives differ" in result.why
+
+
+def test_what_does_not_make_ranks_wait_is_not_compared():
+    rows = RankWorld(ranks=8, steps=40, slow={2: 0.2}).tables().arrow("collectives").to_pydict()
+    rows["kind"] = ["permute"] * len(rows["rank"])
+    assert ask(MemoryTables({"collectives": rows})).verdict == "unknown"
+
+
+def test_counters_that_began_elsewhere_give_no_wrong_name():
+    """Without steps, two ranks that were captured from a later collective on: nobody else may be named."""
+    for slow in ({}, {5: 0.06}):
+        rows = RankWorld(ranks=8, steps=45, slow=slow, numbered=False).tables().arrow("collectives").to_pydict()
+        keep = [not (r in (2, 6) and s < 3) for r, s in zip(rows["rank"], rows["seq"], strict=True)]
+        rows = {n: [v for v, k in zip(c, keep, strict=True) if k] for n, c in rows.items()}
+        rows["seq"] = [s - 3 if r in (2, 6) else s for r, s in zip(rows["rank"], rows["seq"], strict=True)]
+        verdict, ranks = named(ask(MemoryTables({"collectives": rows})))
+        assert verdict != "persistent" or ranks == ["5"]
+
+
+def test_without_steps_and_counters_the_order_tells():
+    rows = RankWorld(ranks=8, steps=40, segments=2, slow={5: 0.08}, numbered=False).tables().arrow("collectives")
+    columns = {n: rows[n].combine_chunks() for n in rows.column_names if n != "seq"}
+    assert named(ask(MemoryTables({"collectives": columns}))) == ("persistent", ["5"])
+
+
+small = st.one_of(st.none(), st.integers(0, 3))
+
+
+@given(st.lists(st.tuples(
+    st.sampled_from(["a", "b", None]), small, small, st.sampled_from(["0,1", "0,1,2", "0", "", None]),
+    st.sampled_from(["all-reduce", "permute", None]), st.sampled_from([1.0, 2.0, None]), small, small,
+    st.one_of(st.none(), st.integers(0, 2**62)), st.one_of(st.none(), st.integers(0, 2**62)),
+    st.sampled_from(["x", None]),
+), max_size=40))  # fmt: skip
+@settings(max_examples=150, deadline=None)
+def test_no_table_breaks_it(rows):
+    names = ("host", "rank", "device", "group", "kind", "bytes", "seq", "step", "start_ns", "end_ns", "role")
+    tables = MemoryTables({"collectives": {n: [r[i] for r in rows] for i, n in enumerate(names)}})
+    try:
+        answer = ask(tables).to_dict()
+    except QuestionError:
+        return
+    json.dumps(answer, allow_nan=False)
+    assert answer["verdict"] == "unknown"  # nothing so short can be named
+
+
+def test_step_logs_alone_tell_when_but_not_who():
+    dur = [1.0] * 60 + [1.3] * 40
+    logs = {"steps": {"step": [*range(100)], "dur_ns": [int(d * 1e9) for d in dur], "source": ["a.log"] * 100}}
+    result = ask(MemoryTables(logs), {"chips": 8})
+    assert result.verdict == "unknown" and "not who" in result.why
+    stretches = result.to_dict()["step_time"]["stretches"]
+    assert [(s["first_step"], s["last_step"]) for s in stretches] == [(1, 59), (60, 99)]
+    assert result.slowdown_chip_seconds == pytest.approx(0.3 * 40 * 8)
+    with pytest.raises(QuestionError, match="nothing tells who waited"):
+        ask(MemoryTables({}))
+
+
+def test_noisy_steps_have_no_change():
+    dur = np.random.default_rng(0).lognormal(0, 0.1, 400)
+    logs = {"steps": {"step": [*range(400)], "dur_ns": (dur * 1e9).astype(int), "source": ["a.log"] * 400}}
+    assert len(ask(MemoryTables(logs)).changes.stretches) == 1
+
+
+def test_two_ranks_can_be_compared_and_a_wrong_one_is_told():
+    world = RankWorld(ranks=16, steps=30, slow={5: 0.05}, cause="copies", traced=True)
+    result = ask(world, compare="5,12")
+    assert {"5", "12"} <= set(result.causes["rank"])
+    with pytest.raises(QuestionError, match="no rank '99' in this run"):
+        ask(world, compare="5,99")
+
+
+def test_the_world_of_the_ledger():
+    result = ask(World(extra_ms={(2, n): 80.0 for n in range(10, 25)}, jitter_ms=1.0))
+    assert named(result) == ("persistent", ["host 2/0"])
+    row = result.ranks.iloc[0]
+    assert (row["first_step"], row["last_step"], row["cause"]) == (10, 24, "launch")
+    assert result.cost_chip_seconds == pytest.approx(3 * 0.080 * 15, rel=0.05)
+
+
+@pytest.mark.parametrize("world", [
+    RankWorld(), RankWorld(steps=3), RankWorld(ranks=1), RankWorld(ranks=2, slow={1: 0.2}, traced=True),
+    RankWorld(ranks=16, slow={3: 0.2}, traced=True),
+])  # fmt: skip
+def test_answers_are_json(world):
+    answer = ask(world).to_dict()
+    json.dumps(answer, allow_nan=False)
+    assert {"verdict", "ranks", "cost_chip_seconds", "clock_offsets_s", "resolution_s"} <= set(answer)
+    for row in answer["ranks"]:
+        assert {"rank", "blame_s", "share_of_steps", "cause", "confidence"} <= set(row)
+        assert isinstance(row["rank"], int) and 0 <= row["confidence"] <= 1
