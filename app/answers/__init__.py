@@ -1,9 +1,30 @@
 """Answers in words: one file a question, listed once."""
 
-from app.answers import collectives, compiled, flops, input, ledger, memory, mfu, ops, overlap, padding, roofline, steps
+from app.answers import (
+    checkpoints,
+    collectives,
+    compiled,
+    flops,
+    goodput,
+    input,
+    interruptions,
+    ledger,
+    memory,
+    mfu,
+    ops,
+    overlap,
+    padding,
+    roofline,
+    slowdown,
+    steps,
+    stragglers,
+)
 from app.answers.base import Answer
 
-ANSWERS = (ledger, steps, mfu, flops, compiled, padding, memory, roofline, ops, overlap, collectives, input)
+ANSWERS = (
+    ledger, goodput, interruptions, checkpoints, steps, mfu, flops, compiled, padding, memory, roofline, ops, overlap,
+    collectives, stragglers, slowdown, input,
+)  # fmt: skip
 
 
 def answer(name: str) -> Answer:

@@ -5,14 +5,19 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app import format as fmt
 from app.components.actions import copy_link
+from app.components.live import address, live_status
 from app.components.text import md
 from app.components.xprof_link import xprof_link
 from app.summary import chips_text, model_text, tags_of
+from app.workspace import workspace
 from runs.registry import Extras
 from runs.run import Run
 
 RUN_PAGES = (  # each is about one run, the one in its address
     "pages/ledger.py",
+    "pages/goodput.py",
+    "pages/interruptions.py",
+    "pages/checkpoints.py",
     "pages/steps.py",
     "pages/mfu.py",
     "pages/padding.py",
@@ -21,17 +26,26 @@ RUN_PAGES = (  # each is about one run, the one in its address
     "pages/ops.py",
     "pages/overlap.py",
     "pages/collectives.py",
+    "pages/stragglers.py",
+    "pages/slowdown.py",
     "pages/input.py",
 )
 COMPILED_PAGE = "pages/compile.py"
-TIMED = {"pages/steps.py", "pages/mfu.py", "pages/overlap.py", "pages/input.py"}  # of time that only a job that ran has
+TIMED = {  # of time that only a job that ran has
+    "pages/goodput.py", "pages/interruptions.py", "pages/checkpoints.py", "pages/steps.py", "pages/mfu.py",
+    "pages/overlap.py", "pages/input.py", "pages/stragglers.py", "pages/slowdown.py",
+}  # fmt: skip
+
+
+NEEDS = {"pages/slowdown.py": "pipeline"}  # a page about inputs that few runs have, and the table they fill
 
 
 def pages_of(run: Run) -> tuple[str, ...]:
     """The pages that can tell something of a run of this kind."""
+    pages = tuple(p for p in RUN_PAGES if p not in NEEDS or run.manifest.tables.get(NEEDS[p]))
     if run.manifest.kind == "compiled":
-        return (COMPILED_PAGE, *(p for p in RUN_PAGES if p not in TIMED))
-    return RUN_PAGES
+        return (COMPILED_PAGE, *(p for p in pages if p not in TIMED))
+    return pages
 
 
 def header(run: Run, extras: Extras) -> DeltaGenerator:
@@ -53,7 +67,9 @@ def header(run: Run, extras: Extras) -> DeltaGenerator:
     badges += [":orange-badge[:material/build: compiled: nobody ran this]"] if manifest.kind == "compiled" else []
     badges += [f":gray-badge[{md(f'{k}={v}' if v else k)}]" for k, v in tags_of(run, extras).items()]
     st.markdown(" · ".join(facts) + ("  " + " ".join(badges) if badges else ""))
+    live_status(run)
     links = st.container(horizontal=True)
+    named = address(run, workspace())
     for page in pages_of(run):
-        links.page_link(page, query_params={"run": run.run_id})
+        links.page_link(page, query_params={"run": named})
     return actions

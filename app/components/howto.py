@@ -30,6 +30,11 @@ INPUTS: tuple[Input, ...] = (
     Input("lifecycle", "a goodput log (goodput.jsonl or Cloud Logging entries)",
           "when attempts began and ended, saves, restores, startup",
           'gcloud logging read \'logName="projects/PROJECT/logs/goodput_RUN"\' --format=json > goodput.json'),
+    Input("evidence", "the hosts' logs (training, kernel, scheduler)", "why attempts ended, and on which host",
+          "chipledger ingest goodput.jsonl logs/   # stdout and stderr of every worker, dmesg, kubectl get events"),
+    Input("pipeline", "a trace of pipeline operations (Parquet or CSV)",
+          "which worker, stage or operation slows a pipeline down",
+          "columns dp_rank, stage, rank, step, optype, start_ts, duration, seq_id, mb_id: one row per operation"),
     Input("steps", "a training log with step lines", "when each step ran, its rate and loss",
           "python train.py 2>&1 | tee train.log"),
 )  # fmt: skip

@@ -13,9 +13,16 @@ PAGES: dict[str, tuple[str, str]] = {  # account: the page that says why, and wh
     "below_roofline": ("pages/roofline.py", "Which operations run below their roof"),
     "exposed_communication": ("pages/overlap.py", "What is hidden behind computing, and what is not"),
     "exposed_copies": ("pages/overlap.py", "When the devices only copied"),
-    "straggler_wait": ("pages/collectives.py", "Which collectives waited, and how fast they were"),
+    "straggler_wait": ("pages/stragglers.py", "Which rank made the others wait, and why"),
     "input_wait": ("pages/input.py", "Whether the run is bound by its input"),
     "data_loading": ("pages/input.py", "Whether the run is bound by its input"),
+    "infrastructure_recovery": ("pages/interruptions.py", "What stopped the job, why, and what followed"),
+    "wasted_progress": ("pages/interruptions.py", "Which interruptions lost these steps, and why"),
+    "checkpoint_save": ("pages/checkpoints.py", "How often a save would pay"),
+    "checkpoint_restore": ("pages/checkpoints.py", "What a restart costs, by part, and what would shorten it"),
+    "accelerator_initialization": ("pages/checkpoints.py", "What a restart costs, by part, and what would shorten it"),
+    "training_preparation": ("pages/checkpoints.py", "What a restart costs, by part, and what would shorten it"),
+    "program_startup": ("pages/checkpoints.py", "What a restart costs, by part, and what would shorten it"),
     "device_idle": ("pages/overlap.py", "When the devices were idle"),
 }
 
