@@ -35,6 +35,7 @@ reference-fleet: $(STAMP) ## make the bundled simulated run again (seconds)
 
 benchmark: $(STAMP) ## side-by-side measurements
 	@$(BIN)/python -m benchmarks.xplane_ingest $(ARGS)
+	@$(BIN)/python -m benchmarks.goodput
 
 tpu: $(STAMP) ## add the TPU compiler (libtpu, under Google's terms; 700 MB), so that `chipledger compile` works
 	@$(PIP) install --quiet --require-hashes -r requirements-tpu.lock

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors import goodput_log, json_stream, textlog
@@ -350,7 +350,6 @@ def test_a_file_more_broken_than_whole_is_given_up(tmp_path):
 
 def test_many_entries_come_in_batches(tmp_path, monkeypatch):
     monkeypatch.setattr(textlog, "BATCH_ROWS", 10)
-    monkeypatch.setattr(goodput_log, "_CHUNK", 7)
     got = log(tmp_path, [step(i, i) for i in range(95)])
     assert got.batches >= 7 and got.column("steps", "step") == list(range(95))
 
@@ -370,6 +369,7 @@ def test_sniff(tmp_path, text, score):
     assert goodput_log.sniff(source_of(tmp_path, text)) == score
 
 
+@settings(deadline=None)
 @given(st.floats(-9e9, 9e9))
 def test_seconds_become_the_nearest_nanosecond(seconds):
     ns = textlog.seconds_to_ns(seconds)
@@ -382,6 +382,7 @@ def test_nanoseconds_beyond_64_bits_are_not_known():
     assert textlog.seconds_to_ns(float("nan")) is None
 
 
+@settings(deadline=None)
 @given(st.permutations(range(len(A_JOB))))
 def test_the_order_of_the_file_changes_nothing_but_order(tmp_path_factory, places):
     # No two entries of this job share a moment, except step 3 and the end of the custom event, which do not meet.
