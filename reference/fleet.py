@@ -63,7 +63,7 @@ def main() -> int:
     tables = {**fleet.tables, "captures": seen["captures"], "collectives": seen["collectives"]}
     for name, columns in tables.items():
         write(name, columns)
-    write("steps", seen["steps"], "steps-profiled")
+    write("steps", seen["steps"], "steps-2")
     (FOLDER / "chipledger.json").write_text(json.dumps({
         "name": "54 days on 16,384 accelerators", "kind": "simulated", "simulated": True, "chip": CHIP, "chips": CHIPS,
         "model": MODEL, "precision": "bf16", "parallelism": {"data": 128, "pipeline": 16, "tensor": 8},
