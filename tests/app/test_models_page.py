@@ -52,5 +52,7 @@ def test_an_opened_account_links_to_the_page_that_explains_it(place):
 def test_a_compiled_run_is_asked_nothing_that_only_a_clock_could_tell(place):
     measured = made_runs.interrupted(place.store)
     compiled = made_runs.write(place.store, "c", {"ops": {"role": ["compute"], "op": ["a"]}}, {}, kind="compiled")
-    assert pages_of(measured) == RUN_PAGES
+    pipeline = made_runs.write(place.store, "p", {"pipeline": {"step": [1], "op_type": ["gc"]}}, {})
+    assert pages_of(measured) == tuple(p for p in RUN_PAGES if p != "pages/slowdown.py")
+    assert pages_of(pipeline) == RUN_PAGES
     assert pages_of(compiled)[0] == COMPILED_PAGE and not TIMED & set(pages_of(compiled))

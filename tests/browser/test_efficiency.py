@@ -10,6 +10,8 @@ from tests.app.serving import get, serving
 from tests.browser.drawn import click_bar, ready
 
 SOME = {  # a word that only the right answer has
+    "goodput": "training was disrupted twice", "interruptions": "2 interruptions", "checkpoints": "you save every",
+    "stragglers": "steps 44 to 55",
     "mfu": "exact causal", "padding": "padding", "memory": "jit_train_step needs", "roofline": "communication",
     "ops": "all-reduce",
     "overlap": "hidden", "collectives": "waiting", "input": "steps 64 to 73",
@@ -35,9 +37,15 @@ def drawn(page):
     return page.locator("h5").first.inner_text()
 
 
-@pytest.mark.parametrize("name", [file.split("/")[1].removesuffix(".py") for file in RUN_PAGES[2:]])
+def test_every_page_about_a_run_is_looked_at():
+    names = {file.split("/")[1].removesuffix(".py") for file in RUN_PAGES}
+    assert names - set(SOME) == {"ledger", "steps", "slowdown"}, "these have browser tests of their own"
+
+
+@pytest.mark.parametrize("name", SOME)
 def test_a_page_answers_about_the_reference_run(visit, demo, runs, name):
-    page = visit(f"{demo}/{name}?run={runs['reference-training']}", dark=name in ("roofline", "overlap"))
+    dark = name in ("roofline", "overlap", "goodput", "stragglers")
+    page = visit(f"{demo}/{name}?run={runs['reference-training']}", dark=dark)
     assert SOME[name].lower() in drawn(page).lower()
 
 
