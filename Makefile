@@ -18,7 +18,8 @@ test: $(STAMP) ## set up and pass every test
 	@$(BIN)/ruff check .
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m tests.preflight
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest $(if $(ARGS),$(ARGS),-n auto --maxprocesses 4 --dist loadfile -m "not alone")
+	@$(if $(ARGS),,$(BIN)/python -m pytest -m alone)
 
 lint: $(STAMP) ## style and the floors
 	@$(BIN)/ruff check .

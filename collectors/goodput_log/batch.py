@@ -17,7 +17,7 @@ from collectors.textlog import clean, seconds_to_ns, whole
 _TEXT, _REAL = pa.string(), pa.float64()
 _TOP = ("logName", "severity", "insertId", "timestamp")
 _EXACT_WHOLE = 1 << 53  # whole numbers from here on are not all float64
-_RARE = 40  # entries of a block with a key: up to so many are looked at one by one, which a column would cost more than
+_RARE = 60  # entries of a block with a key: up to so many are looked at one by one, which a column would cost more than
 
 Numbers = tuple[np.ndarray, np.ndarray]  # (which entries have one, ascending; int64 values)
 Texts = tuple[np.ndarray, list[str]]  # (the number of each entry's text, -1 for none; the texts)

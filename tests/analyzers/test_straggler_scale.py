@@ -1,6 +1,4 @@
-"""16,384 ranks x 200 steps: a verdict in seconds, from memory and from Parquet through the store."""
-
-import time
+"""16,384 ranks x 200 steps: the right verdict, from memory and from Parquet through the store."""
 
 import numpy as np
 import pytest
@@ -14,7 +12,6 @@ from tests.analyzers.rank_worlds import EPOCH, texts
 
 RANKS, STEPS, PER_HOST, SLOW = 16_384, 200, 8, 777
 pytestmark = pytest.mark.slow
-SECONDS = 5.0  # of processor time, whatever else the machine does
 
 
 @pytest.fixture(scope="module")
@@ -40,26 +37,16 @@ def columns():
     }  # fmt: skip
 
 
-def told(tables):
-    """The answer, and the least processor time of two."""
-    taken = []
-    for _ in range(2):
-        begun = time.process_time()
-        result = stragglers.analyze(tables, facts_of({"chips": RANKS}), {})
-        taken.append(time.process_time() - begun)
-    return result, min(taken)
-
-
-def check(result, seconds):
+def check(tables):
+    result = stragglers.analyze(tables, facts_of({"chips": RANKS}), {})
     row = result.ranks.iloc[0]
     assert result.verdict == "persistent" and list(result.ranks["rank"]) == [str(SLOW)]
     assert (row["first_step"], row["last_step"]) == (60, 159)
     assert row["lag_s"] == pytest.approx(0.05, rel=0.05)
-    assert seconds < SECONDS
 
 
 def test_in_memory(columns):
-    check(*told(MemoryTables({"collectives": columns})))
+    check(MemoryTables({"collectives": columns}))
 
 
 def test_through_the_store(columns, tmp_path):
@@ -70,11 +57,11 @@ def test_through_the_store(columns, tmp_path):
             writer.rows("collectives", whole.slice(at, 1 << 18))
         run = writer.commit(run_id="a" * 64, name="large", kind="training", facts={}, tags=None, warnings=(), sources=[
             {"name": "made", "sha256": "0" * 64, "bytes": 0, "collector": "test"}])  # fmt: skip
-    check(*told(run.tables))
+    check(run.tables)
 
 
 def test_whatever_the_order_of_the_rows(columns):
     """Step by step instead of rank by rank, as a collector of many small files may write them."""
     order = np.arange(RANKS * STEPS).reshape(RANKS, STEPS).T.ravel()
     by_step = {n: c.take(order) if hasattr(c, "type") else c[order] for n, c in columns.items()}
-    check(*told(MemoryTables({"collectives": by_step})))
+    check(MemoryTables({"collectives": by_step}))

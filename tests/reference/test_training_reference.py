@@ -287,6 +287,7 @@ def test_bundled_compile_cache():
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_small_run_made_now_tells_its_truth(tmp_path):
     launch = pytest.importorskip("reference.train.launch", reason="needs the reference extra")
     out = tmp_path / "smoke"
