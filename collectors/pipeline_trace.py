@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
@@ -164,6 +163,8 @@ def _numbers(batch: pa.RecordBatch, name: str) -> np.ndarray:
     column = batch.column(name)
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    import pandas as pd  # late: every ingest lists the collectors, few read text as numbers
+
     return pd.to_numeric(column.to_pandas().astype(object), errors="coerce").to_numpy(dtype=float)
 
 
