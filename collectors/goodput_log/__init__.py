@@ -25,7 +25,7 @@ from collectors.goodput_log.evidence import Evidence
 from collectors.goodput_log.keys import IN_HEAD
 from collectors.goodput_log.log import Log
 from collectors.goodput_log.rows import rows_of
-from collectors.goodput_log.stream import batches, one_by_one
+from collectors.goodput_log.stream import batches
 from collectors.textlog import Tally
 from errors import InputError
 
@@ -49,11 +49,6 @@ def read(source: Source) -> Iterator[Item]:
     """Steps, lifecycle, evidence and the job's name. Raises InputError where no entry brings any of them."""
     tally = Tally()
     yield from _items(batches(source, tally, events_of), source.name, tally)
-
-
-def from_entries(entries: Iterable[tuple[int, dict]], name: str, tally: Tally) -> Iterator[Item]:
-    """The same from (offset, LogEntry as JSON) pairs, wherever they come from; `name` goes to the `source` column."""
-    yield from _items(map(events_of, one_by_one(iter(entries))), name, tally)
 
 
 def _items(found: Iterable[Events], name: str, tally: Tally) -> Iterator[Item]:
