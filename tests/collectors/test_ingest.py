@@ -373,14 +373,15 @@ def test_killed_at_any_moment_the_run_is_there_whole_or_not_at_all(tmp_path, fol
     with gzip.open(folder / "train.log.gz", "wt", compresslevel=1) as f:
         f.write(LOG * 2_000)
     root = tmp_path / "store"
-    fork = multiprocessing.get_context("fork")
+    clean = multiprocessing.get_context("forkserver")  # a child of this process could inherit a lock of its threads
+    clean.set_forkserver_preload([__name__])
     began = time.monotonic()
     whole = ingest([folder], Store(tmp_path / "another"))
     takes = time.monotonic() - began
     outcomes = set()
     rng = random.Random(7)
     for moment in [*(rng.uniform(0, 1.1) for _ in range(12)), 20]:
-        child = fork.Process(target=_ingest_in_a_child, args=(root, folder))
+        child = clean.Process(target=_ingest_in_a_child, args=(root, folder))
         child.start()
         child.join(moment * takes)
         child.kill()
