@@ -50,9 +50,9 @@ def ask(run: Run, name: str, options: dict[str, Any], registry: Registry) -> Any
 def _goodput(run: Run, registry: Registry, threshold: float, live: bool) -> Found | None:
     until_now = {"now": time.time()} if live else {}
     answer = ask(run, "goodput", until_now, registry).to_dict()
-    share = answer["goodput_share"]
-    if share is None:
+    if answer["goodput_share"] is None:
         return None
+    share = float(answer["goodput_share"])
     lost = {k: v for k, v in answer["badput_s"].items() if isinstance(v, int | float)}
     worst = max(lost, key=lost.__getitem__, default=None)
     why = f", mostly {worst.replace('_', ' ')} ({fmt.duration(lost[worst])})" if worst and lost[worst] else ""

@@ -175,7 +175,7 @@ def test_exact_windows_close_and_lie_inside_the_window(scenario, number, runs):
 
 def test_exact_slice_efficiency_is_the_librarys_where_counts_begin_with_the_job(runs):
     scenario = "elastic_slice_loss"
-    theirs = expected(scenario)[1]["cumulative"] if scenario in runs else pytest.skip("not there")
+    theirs = expected(scenario)[1]["cumulative"]
     exact = ask(runs[scenario], "exact", usd_per_chip_hour=2.0)
     assert exact.slice_efficiency.stepping == pytest.approx(theirs["stepping_slice_efficiency"])
     assert exact.usd_per_chip_hour == 2.0 and exact.chips == 1

@@ -6,6 +6,7 @@ from collections import Counter
 import pyarrow.parquet as pq
 import pytest
 
+from app.alerts.rules import rule
 from app.questions import ask
 from catalog.causes import CAUSES as KNOWN
 from collectors.ingest import ingest
@@ -82,6 +83,9 @@ def test_the_slow_rank_is_named(stored):
     told = ask(run, "stragglers", {}, registry).to_dict()
     assert told["verdict"] == "persistent"
     assert [r["rank"] for r in told["ranks"] if r["confidence"] > 0.9] == [STRAGGLER]
+    alert = rule("straggler").check(run, registry, 0.6, False)
+    assert alert.open and alert.value == pytest.approx(23 / 24) and f"rank {STRAGGLER} is last" in alert.sentence
+    assert rule("straggler").check(run, registry, 0.99, False).over
 
 
 def test_more_frequent_saves_would_pay(stored):
