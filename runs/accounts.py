@@ -1,4 +1,4 @@
-"""The accounts of a training ledger: names, titles and definitions, written down once.
+"""The accounts of ledgers of training and serving: names, titles and definitions, written down once.
 
 Pages, help texts and docs show these definitions; figures take the order of drawing from here.
 """
@@ -84,6 +84,31 @@ ACCOUNTS: dict[str, AccountKind] = {
     "unattributed": AccountKind(
         "Unattributed", "Not known: no input tells what the chips did. A profile of these steps would."
     ),
+    "served": AccountKind(
+        "Served tokens", "Time of the engine for tokens that became part of an answer (within its objectives, where "
+        "some are given): reading prompts and generating."
+    ),
+    "prefill": AccountKind("Prefill", "Reading prompts: computing the keys and values of their tokens, once."),
+    "decode": AccountKind("Decode", "Generating: the passes that gave the tokens of answers."),
+    "lost_work": AccountKind("Lost work", "Time in which the engine computed what no answer needed, or came too late."),
+    "missed_objective": AccountKind(
+        "Missed objectives", "Time spent on answers that came later than the objectives asked for allow."
+    ),
+    "bucket_padding": AccountKind(
+        "Bucket padding", "The part of a pass spent on tokens that only fill up a compiled shape."
+    ),
+    "rejected_speculation": AccountKind(
+        "Rejected speculation", "Verifying draft tokens that were not kept, and proposing them where that was recorded."
+    ),
+    "preemption_recompute": AccountKind(
+        "Preemption recompute", "Computing tokens again whose keys and values were given up to make room."
+    ),
+    "failed_requests": AccountKind("Failed requests", "Time spent on requests that failed or were aborted."),
+    "scheduling": AccountKind(
+        "Scheduling overhead", "Requests were in the engine, but the device did not compute: scheduling, sampling on "
+        "the host, sending answers."
+    ),
+    "no_requests": AccountKind("No requests", "The engine held its chips and had nothing to do."),
     "not_broken_down": AccountKind("Not broken down", "Entered as one amount by one of the runs added here."),
     "no_single_rank": AccountKind("No single rank", "Ranks waited, but no one rank was last by a clear margin."),
 }

@@ -5,67 +5,12 @@ Times inside a profile are `_ps`: integer picoseconds since the start of their c
 because an epoch in picoseconds does not fit 64 bits. A column that is null means "not known", never zero.
 """
 
-from dataclasses import dataclass
-from functools import cached_property
-
 import pyarrow as pa
 
-from errors import InputError
-
-TEXT = pa.dictionary(pa.int32(), pa.string())  # few distinct values, many rows
-INT = pa.int64()
-ID = pa.int32()
-REAL = pa.float64()
-FLAG = pa.bool_()
-
-
-@dataclass(frozen=True)
-class Column:
-    name: str
-    type: pa.DataType
-    meaning: str
-
-
-@dataclass(frozen=True)
-class TableSchema:
-    """A table's name, what one row is, and its columns."""
-
-    name: str
-    row: str
-    columns: tuple[Column, ...]
-
-    @cached_property
-    def arrow(self) -> pa.Schema:
-        return pa.schema([pa.field(c.name, c.type) for c in self.columns])
-
-    def batch(self, columns: dict) -> pa.RecordBatch:
-        """A record batch of this table from `{column: sequence or array}`; absent columns become null.
-
-        Raises InputError for a column that the table does not have or lengths that differ.
-        """
-        unknown = sorted(set(columns) - {c.name for c in self.columns})
-        if unknown:
-            raise InputError(f"no column {', '.join(unknown)}", where=f"table {self.name}")
-        lengths = {len(v) for v in columns.values()}
-        if len(lengths) > 1:
-            raise InputError(f"columns of different lengths {sorted(lengths)}", where=f"table {self.name}")
-        rows = lengths.pop() if lengths else 0
-        arrays = []
-        for field in self.arrow:
-            value = columns.get(field.name)
-            if value is None:
-                arrays.append(pa.nulls(rows, field.type))
-            elif isinstance(value, pa.Array) and value.type == field.type:
-                arrays.append(value)
-            elif isinstance(value, pa.Array):
-                arrays.append(value.cast(field.type))
-            else:
-                arrays.append(pa.array(value, type=field.type))
-        return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
-
+from runs.columns import FLAG, ID, INT, REAL, SOURCE, TEXT, Column, TableSchema
+from runs.serving_schema import SERVING_TABLES
 
 _CAPTURE = Column("capture", ID, "which profile capture of this run (key of `captures`)")
-_SOURCE = Column("source", TEXT, "name of the input file or format that the row was read from")
 _STAT = (
     Column("name", TEXT, "name of the statistic as the trace spells it"),
     Column("int_value", INT, "its value where it is a whole number (unsigned values above 2^63 wrap)"),
@@ -87,7 +32,7 @@ TABLES: tuple[TableSchema, ...] = (
         Column("order", INT, "position in its input, from 0: the order in which the job wrote it"),
         Column("logged_ns", INT, "when the entry was written, ns since the epoch, where the input says so"),
         Column("format", TEXT, "the collector that read it: two formats may tell of the same steps"),
-        _SOURCE,
+        SOURCE,
     )),
     TableSchema("lifecycle", "an interval of the job's life", (
         Column("kind", TEXT, "see LIFECYCLE_KINDS"),
@@ -101,7 +46,7 @@ TABLES: tuple[TableSchema, ...] = (
         Column("order", INT, "position in its input, from 0"),
         Column("end_logged_ns", INT, "when the entry of its end was written, where it has one of its own"),
         Column("end_order", INT, "position of that entry in its input"),
-        _SOURCE,
+        SOURCE,
     )),
     TableSchema("captures", "one profile of one host", (
         _CAPTURE,
@@ -113,7 +58,7 @@ TABLES: tuple[TableSchema, ...] = (
         Column("device_type", TEXT, "device type as the trace names it"),
         Column("peak_flops_per_s", REAL, "peak FLOP/s of one device as the trace states it"),
         Column("peak_hbm_bytes_per_s", REAL, "peak HBM bytes/s of one device as the trace states it"),
-        _SOURCE,
+        SOURCE,
     )),
     TableSchema("ops", "an operation, aggregated over one line of one device in one capture", (
         _CAPTURE,
@@ -185,7 +130,7 @@ TABLES: tuple[TableSchema, ...] = (
         Column("seq", INT, "position among the operations of its type on its rank in its step, from 0"),
         Column("start_ns", INT, "start, ns since the epoch or since the capture's start, on one clock for all ranks"),
         Column("dur_ns", INT, "duration, ns"),
-        _SOURCE,
+        SOURCE,
     )),
     TableSchema("evidence", "a line of a log, or an event, that may tell why something happened", (
         Column("ts_ns", INT, "when it was written, ns since the epoch; null where it does not say"),
@@ -198,7 +143,7 @@ TABLES: tuple[TableSchema, ...] = (
         Column("text", pa.string(), "the line as written, its first 500 characters"),
         Column("offset", INT, "its place in the input, bytes from the start"),
         Column("order", INT, "position in its input, from 0"),
-        _SOURCE,
+        SOURCE,
     )),
     TableSchema("matmuls", "a matrix multiplication in a program", (
         _CAPTURE,
@@ -247,43 +192,19 @@ TABLES: tuple[TableSchema, ...] = (
         Column("op", TEXT, "operation that makes it"),
         Column("source", TEXT, "line of the user's program"),
     )),
-    TableSchema("requests", "a served request", (
-        Column("id", pa.string(), "request identifier"),
-        Column("arrival_ns", INT, "arrival, ns since the epoch"),
-        Column("scheduled_ns", INT, "first scheduled, ns since the epoch"),
-        Column("first_token_ns", INT, "first token, ns since the epoch"),
-        Column("last_token_ns", INT, "last token, ns since the epoch"),
-        Column("prompt_tokens", INT, "prompt tokens"),
-        Column("cached_tokens", INT, "prompt tokens found in the prefix cache"),
-        Column("output_tokens", INT, "tokens generated"),
-        Column("gaps_ns", pa.list_(INT), "time between successive tokens, ns"),
-        Column("status", TEXT, "completed, failed, aborted"),
-    )),
-    TableSchema("engine", "a sample of a serving engine's counters", (
-        Column("ts_ns", INT, "time, ns since the epoch"),
-        Column("running", INT, "requests running"),
-        Column("waiting", INT, "requests waiting"),
-        Column("kv_usage", REAL, "share of the KV cache in use, 0 to 1"),
-        Column("prefix_hits", INT, "prompt tokens found in the prefix cache so far"),
-        Column("prefix_queries", INT, "prompt tokens looked up in the prefix cache so far"),
-        Column("prompt_tokens", INT, "prompt tokens processed so far"),
-        Column("output_tokens", INT, "tokens generated so far"),
-        Column("preemptions", INT, "preemptions so far"),
-        Column("accepted", INT, "draft tokens accepted so far"),
-        Column("drafted", INT, "draft tokens proposed so far"),
-    )),
+    *SERVING_TABLES,
     TableSchema("scalars", "any other metric of the job", (
         Column("ts_ns", INT, "time, ns since the epoch"),
         Column("step", INT, "step, if any"),
         Column("name", TEXT, "metric name as the job spells it"),
         Column("value", REAL, "value"),
         Column("unit", TEXT, "unit, if known"),
-        _SOURCE,
+        SOURCE,
     )),
 )  # fmt: skip
 
 SCHEMAS: dict[str, TableSchema] = {t.name: t for t in TABLES}
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 LIFECYCLE_KINDS: dict[str, str] = {
     "job": "from job start to job end; one row is one attempt",

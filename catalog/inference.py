@@ -1,0 +1,185 @@
+"""What a model needs to generate text: the key-value cache, the weights read, and the FLOPs, all before any machine.
+
+K key heads of d_k and values of d_v, L layers, T tokens of context, b bytes an element:
+
+    cache of one token    (grouped queries) L K (d_k + d_v) b;   (latent attention) L (d_c + d_rope) b
+    cache of a sequence   the same times T, or times min(T, W) in layers that look back W tokens only
+    split over n chips    key heads are dealt out; with more chips than heads they are repeated, and a latent is
+                          repeated on every chip
+    weights met by B tokens   all but the experts, plus E (1 - (1 - k/E)^B) of the E experts in each such layer
+    FLOPs of a token      2 for each weight it is multiplied with, plus 2 H (d_qk + d_v) for each token looked at
+
+Sources: the scaling book (transformer inference), DeepSeek-V2 (latent attention). Counts are of the arithmetic, not
+of an engine: pages of a paged cache, buckets and padding come on top.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from catalog.models import Attention, FeedForward, Model, parameters
+from errors import QuestionError
+
+BYTES: dict[str, float] = {
+    "float32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "fp4": 0.5, "int4": 0.5,
+}  # fmt: skip
+
+
+def element_bytes(precision: str) -> float:
+    """Bytes of one element. Raises QuestionError for a format that is not in BYTES."""
+    if precision not in BYTES:
+        raise QuestionError(f"precision {precision!r}", expected=f"one of {', '.join(BYTES)}")
+    return BYTES[precision]
+
+
+@dataclass(frozen=True)
+class Span:
+    """Layers whose caches grow alike: bytes of one token on one chip, and how far back they look (None: all)."""
+
+    name: str
+    layers: int
+    bytes_per_token: float
+    window_tokens: int | None
+    copies: float  # chips that hold the same piece, this one included: 1 where nothing is repeated
+
+    def bytes(self, tokens: float) -> float:
+        """Cache of one sequence of so many tokens on one chip."""
+        return self.bytes_per_token * (tokens if self.window_tokens is None else min(tokens, self.window_tokens))
+
+
+def layer_elements(attention: Attention) -> int:
+    """Elements that one token leaves in the cache of one layer, on a chip that holds all heads.
+
+    Keys and values are both kept where they share a projection: keys carry their position, values do not.
+    """
+    if attention.kv_lora_rank is not None:
+        return attention.kv_lora_rank + (attention.rope_head_dim or 0)
+    return attention.kv_heads * (attention.head_dim + attention.value_head_dim)
+
+
+def spans(model: Model, precision: str = "bf16", tensor: int = 1) -> tuple[Span, ...]:
+    """The cache of `model` on one of `tensor` chips, by kind of layer."""
+    if tensor < 1:
+        raise QuestionError(f"tensor parallelism over {tensor} chips", expected="a whole number from 1")
+    size = element_bytes(precision)
+    result = []
+    for kind, layers in Counter(model.attention).items():
+        heads = 1 if kind.kv_lora_rank is not None else kind.kv_heads
+        here = -(-heads // tensor)  # heads that one chip holds
+        result.append(Span(
+            name=kind.name, layers=layers, bytes_per_token=layers * layer_elements(kind) / heads * here * size,
+            window_tokens=None if kind.span == "full" else kind.window_tokens, copies=here * tensor / heads,
+        ))  # fmt: skip
+    return tuple(result)
+
+
+def kv_bytes_per_token(model: Model, precision: str = "bf16") -> float:
+    """Cache of one token over all layers, as if every layer kept it: the number that model cards quote."""
+    return sum(span.bytes_per_token for span in spans(model, precision))
+
+
+def kv_bytes(model: Model, tokens: float, precision: str = "bf16", tensor: int = 1) -> float:
+    """Cache of one sequence of `tokens` on one of `tensor` chips."""
+    return sum(span.bytes(tokens) for span in spans(model, precision, tensor))
+
+
+def weights_bytes(model: Model, precision: str = "bf16") -> float:
+    """All weights, once."""
+    return parameters(model).total * element_bytes(precision)
+
+
+def experts_touched(block: FeedForward, tokens: float) -> float:
+    """How many of a layer's routed experts some token visits, on average, where tokens choose at random."""
+    if not block.experts:
+        return 0.0
+    return block.experts * (1 - (1 - block.experts_per_token / block.experts) ** tokens)
+
+
+def always_read_bytes(model: Model, precision: str = "bf16") -> float:
+    """Weights that every pass reads: all but routed experts and a table of embeddings that is only looked up."""
+    counts = parameters(model)
+    table = 0 if model.tied_embeddings else counts.embedding
+    return (counts.total - table - routed_params(model)) * element_bytes(precision)
+
+
+def routed_params(model: Model) -> int:
+    """Weights of all routed experts."""
+    return sum(f.experts * expert_params(model, f) for f in model.feedforward)
+
+
+def expert_params(model: Model, block: FeedForward) -> int:
+    """Weights of one routed expert of this kind of block."""
+    return (3 if block.gated else 2) * model.d_model * block.d_ff if block.experts else 0
+
+
+def weights_read_bytes(model: Model, tokens: float, precision: str = "bf16") -> float:
+    """Weights that one pass over `tokens` tokens reads, on average."""
+    size = element_bytes(precision)
+    experts = sum(experts_touched(f, tokens) * expert_params(model, f) for f in model.feedforward)
+    return always_read_bytes(model, precision) + experts * size
+
+
+def token_flops(model: Model) -> float:
+    """FLOPs of one generated token in matrices, output projection included, attention left out."""
+    return 2.0 * parameters(model).active_matmul
+
+
+def prompt_token_flops(model: Model) -> float:
+    """The same for a prompt token, whose output projection is not needed (but for the last, see `output_flops`)."""
+    return token_flops(model) - output_flops(model)
+
+
+def output_flops(model: Model) -> float:
+    """The output projection for one token."""
+    return 2.0 * parameters(model).embedding
+
+
+def attention_flops(model: Model, context: float) -> float:
+    """FLOPs of one token that looks at `context` tokens: 2 H (d_qk + d_v) for each, windows respected.
+
+    Latent attention is counted in its expanded form, as for training; its absorbed form, usual in decoding, does more.
+    """
+    total = 0.0
+    for a in model.attention:
+        seen = context if a.span == "full" or a.window_tokens is None else min(context, a.window_tokens)
+        total += 2.0 * a.heads * (a.head_dim + a.value_head_dim) * seen
+    return total
+
+
+def prefill_attention_flops(model: Model, tokens: float, cached: float = 0.0) -> float:
+    """FLOPs of attention over prompt tokens `cached + 1` to `cached + tokens`, each looking at itself and all before.
+
+    The exact sum with windows: a token at position p looks at min(p, W).
+    """
+    total = 0.0
+    for a in model.attention:
+        window = None if a.span == "full" else a.window_tokens
+        seen = _positions(cached + tokens, window) - _positions(cached, window)
+        total += 2.0 * a.heads * (a.head_dim + a.value_head_dim) * seen
+    return total
+
+
+def _positions(last: float, window: int | None) -> float:
+    """Sum over positions 1 to `last` of min(position, window)."""
+    if window is None or last <= window:
+        return last * (last + 1) / 2
+    return window * (window + 1) / 2 + (last - window) * window
+
+
+def speculation_speedup(acceptance: float, draft: int, cost: float) -> float:
+    """How much faster generation is with `draft` proposed tokens, each accepted with probability `acceptance`.
+
+    (1 - a^(k+1)) / ((1 - a) (k c + 1)), c: time of one draft step by that of one step of the model (Leviathan et al.,
+    arXiv 2211.17192). Raises QuestionError for numbers that cannot be.
+    """
+    if not 0 <= acceptance <= 1:
+        raise QuestionError(f"acceptance {acceptance}", expected="a share from 0 to 1")
+    if draft < 0:
+        raise QuestionError(f"{draft} draft tokens", expected="a whole number from 0")
+    if cost < 0:
+        raise QuestionError(f"draft cost {cost}", expected="the time of a draft step by that of a step: 0 or more")
+    return accepted_length(acceptance, draft) / (draft * cost + 1)
+
+
+def accepted_length(acceptance: float, draft: int) -> float:
+    """Tokens of one step with speculation, the model's own included: 1 + a + a^2 + ... + a^k."""
+    return draft + 1.0 if acceptance == 1 else (1 - acceptance ** (draft + 1)) / (1 - acceptance)
