@@ -1,4 +1,4 @@
-"""The ledger: every chip-second held by a training job or a compiled step, in exactly one account.
+"""The ledger: every chip-second held by a training job, a serving engine or a compiled step, in exactly one account.
 
 Time is painted, not added up: the calendar gives each instant of the job one heading, and inside kept steps each
 profiled device gives each instant one use (computing, exposed communication before and after the last rank came,
@@ -11,14 +11,15 @@ waiting for input, idle). So the accounts close whatever the inputs overlap or c
     below roofline = time computing - useful maths - recomputation - padding
 
 Where no profile covers a kept step, its useful maths is entered if its FLOPs and a peak are known; the rest is
-`unattributed`: a profile of ten steps says nothing of the other thousand.
+`unattributed`: a profile of ten steps says nothing of the other thousand. The accounts of serving are told in
+`analyzers.serving_accounts`, those of a compiled step in `analyzers.compiled_accounts`.
 """
 
 import math
 from dataclasses import dataclass
 from typing import Any
 
-from analyzers import compiled_accounts, training_accounts
+from analyzers import compiled_accounts, serving_accounts, training_accounts
 from analyzers.base import Facts, Option, fact
 from analyzers.calendar import Calendar, Interruption, calendar
 from analyzers.device_time import device_traces, devices
@@ -31,11 +32,14 @@ from errors import QuestionError
 from runs.ledger import Ledger
 from runs.tables import Tables
 
+OBJECTIVES = {"ttft_s": "time to first token", "tpot_s": "time per output token", "e2e_s": "time to the last token"}
 NAME = "ledger"
 HELP = "Where did every chip-second go?"
 OPTIONS: tuple[Option, ...] = (
     Option("usd_per_chip_hour", float, None, "price of a chip-hour in dollars; without it no account has a price"),
-)
+    *(Option(name, float, None, f"serving: answers with a longer {what}, in seconds, came too late and are lost work")
+      for name, what in OBJECTIVES.items()),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +62,9 @@ class LedgerResult:
 
 
 def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> LedgerResult:
-    """The ledger of a training run, or of a compiled step.
+    """The ledger of a training run, a serving run, or a compiled step.
 
-    Raises QuestionError where the run has neither steps, lifecycle, a profile nor a compiled program.
+    Raises QuestionError where the run has neither steps, lifecycle, a profile, served requests nor a compiled program.
     """
     price = options.get("usd_per_chip_hour")
     price = fact(facts, "usd_per_chip_hour") if price is None else price
@@ -69,6 +73,10 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> LedgerResu
     if fact(facts, "outcome") is not None:
         machine, days = hardware(tables, facts, 0), None
         book = compiled_accounts.from_program(tables, facts, machine)
+    elif serving_accounts.is_serving(tables):
+        machine, days = hardware(tables, facts, len(devices(tables))), None
+        objectives = {name: options[name] for name in OBJECTIVES if options.get(name) is not None}
+        book = serving_accounts.from_serving(tables, facts, machine, objectives)
     else:
         machine, days, book = _measured(tables, facts)
     return LedgerResult(

@@ -8,7 +8,7 @@ Where an input states durations instead of times of day, those count. A request 
 whatever the tool wrote for it. Times that cannot be (nothing before its cause, nothing in no time) are kept out.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -159,6 +159,17 @@ def _exclude(rows: pd.DataFrame) -> list[str]:
 def _some(ids: Iterable[str], most: int = 3) -> str:
     ids = list(ids)
     return ", ".join(ids[:most]) + (f" and {len(ids) - most:,} more" if len(ids) > most else "")
+
+
+def late(rows: pd.DataFrame, objectives: Mapping[str, float]) -> np.ndarray:
+    """Which rows miss an objective (`{latency: seconds}`, names of LATENCIES): a latency above it. Unknown ones do not.
+
+    Requests that did not complete have no latency: whether they count as missed is the caller's to say.
+    """
+    missed = np.zeros(len(rows), dtype=bool)
+    for name, most in objectives.items():
+        missed |= (rows[name] > most).fillna(False).to_numpy(dtype=bool)
+    return missed
 
 
 def summary(values: np.ndarray | pd.Series) -> dict[str, float] | None:

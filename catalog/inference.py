@@ -16,8 +16,12 @@ of an engine: pages of a paged cache, buckets and padding come on top.
 from collections import Counter
 from dataclasses import dataclass
 
+import numpy as np
+
 from catalog.models import Attention, FeedForward, Model, parameters
 from errors import QuestionError
+
+Tokens = float | np.ndarray
 
 BYTES: dict[str, float] = {
     "float32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "fp4": 0.5, "int4": 0.5,
@@ -87,6 +91,33 @@ def weights_bytes(model: Model, precision: str = "bf16") -> float:
     return parameters(model).total * element_bytes(precision)
 
 
+def chip_weights_bytes(model: Model, precision: str = "bf16", tensor: int = 1, split_attention: bool = True) -> float:
+    """Weights on each of `tensor` chips that share them evenly, but for what no split by heads can share.
+
+    A key head needs its projection wherever it is kept, so with more chips than key heads those are repeated; the
+    projections into a latent are on every chip. `split_attention` False (data-parallel attention): all of attention is.
+    """
+    if tensor < 1:
+        raise QuestionError(f"tensor parallelism over {tensor} chips", expected="a whole number from 1")
+    counts = parameters(model)
+    whole = sum(_unshared(a, model.d_model, tensor) for a in model.attention) if split_attention else counts.attention
+    return (whole + (counts.total - whole) / tensor) * element_bytes(precision)
+
+
+def _unshared(a: Attention, d_model: int, tensor: int) -> float:
+    """Weights of a layer's attention that each chip holds beyond its even part, as so many that all chips hold alike.
+
+    x repeated parameters out of p count as p x (c - 1) / (t - 1), so that each chip holds c p / t of them.
+    """
+    if tensor == 1:
+        return 0.0
+    if a.kv_lora_rank is not None:
+        return float(d_model * (a.kv_lora_rank + (a.rope_head_dim or 0) + (a.q_lora_rank or 0)))
+    width = a.head_dim + (0 if a.shared_kv else a.value_head_dim)
+    copies = -(-a.kv_heads // tensor) * tensor / a.kv_heads
+    return d_model * a.kv_heads * width * (copies - 1) / (tensor - 1)
+
+
 def experts_touched(block: FeedForward, tokens: float) -> float:
     """How many of a layer's routed experts some token visits, on average, where tokens choose at random."""
     if not block.experts:
@@ -145,24 +176,25 @@ def attention_flops(model: Model, context: float) -> float:
     return total
 
 
-def prefill_attention_flops(model: Model, tokens: float, cached: float = 0.0) -> float:
-    """FLOPs of attention over prompt tokens `cached + 1` to `cached + tokens`, each looking at itself and all before.
+def prefill_attention_flops(model: Model, tokens: Tokens, cached: Tokens = 0.0) -> Tokens:
+    """FLOPs of attention over tokens `cached + 1` to `cached + tokens`, each looking at itself and all before.
 
-    The exact sum with windows: a token at position p looks at min(p, W).
+    The exact sum with windows: a token at position p looks at min(p, W). Numbers, or arrays of one number a sequence.
     """
-    total = 0.0
-    for a in model.attention:
+    total: Tokens = 0.0
+    for a, layers in Counter(model.attention).items():
         window = None if a.span == "full" else a.window_tokens
         seen = _positions(cached + tokens, window) - _positions(cached, window)
-        total += 2.0 * a.heads * (a.head_dim + a.value_head_dim) * seen
+        total = total + 2.0 * layers * a.heads * (a.head_dim + a.value_head_dim) * seen
     return total
 
 
-def _positions(last: float, window: int | None) -> float:
+def _positions(last: Tokens, window: int | None) -> Tokens:
     """Sum over positions 1 to `last` of min(position, window)."""
-    if window is None or last <= window:
+    if window is None:
         return last * (last + 1) / 2
-    return window * (window + 1) / 2 + (last - window) * window
+    rising = np.minimum(last, window)
+    return rising * (rising + 1) / 2 + (last - rising) * window
 
 
 def speculation_speedup(acceptance: float, draft: int, cost: float) -> float:
@@ -183,3 +215,26 @@ def speculation_speedup(acceptance: float, draft: int, cost: float) -> float:
 def accepted_length(acceptance: float, draft: int) -> float:
     """Tokens of one step with speculation, the model's own included: 1 + a + a^2 + ... + a^k."""
     return draft + 1.0 if acceptance == 1 else (1 - acceptance ** (draft + 1)) / (1 - acceptance)
+
+
+def critical_batch(flops_per_s: float, bytes_per_s: float, precision: str = "bf16") -> float:
+    """Tokens in one pass from which multiplying with a weight takes longer than reading it: FLOP/s / bytes/s x b / 2.
+
+    Of a model whose every weight meets every token; `precision` is that of the weights, b its bytes (scaling book).
+    """
+    if flops_per_s <= 0 or bytes_per_s <= 0:
+        raise QuestionError("a chip without speed", expected="FLOP/s and bytes/s above 0")
+    return flops_per_s / bytes_per_s * element_bytes(precision) / 2
+
+
+def decode_step_s(
+    sequences: float, *, weights_bytes: float, kv_bytes: float, bytes_per_s: float, flops_per_token: float = 0.0,
+    flops_per_s: float = float("inf"), tokens: float = 1.0,
+) -> float:  # fmt: skip
+    """Least time of one pass that verifies or generates `tokens` tokens of each sequence, s.
+
+    B KV / BW + max(B t F / P, W / BW): the caches (`kv_bytes` of a sequence) are read once, whatever t; rates are of
+    all chips together. Without FLOPs, what memory alone takes (scaling book).
+    """
+    maths = sequences * tokens * flops_per_token / flops_per_s
+    return sequences * kv_bytes / bytes_per_s + max(maths, weights_bytes / bytes_per_s)

@@ -1,0 +1,289 @@
+"""The ledger of a serving run: every chip-second from the first sign of the engine to its last.
+
+    held = served + lost work + scheduling + startup + no requests + unattributed
+    served = prefill + decode, each useful maths (model FLOPs of the answers / peak) + below roofline
+    lost work = bucket padding + rejected speculation + preemption recompute + failed requests + missed objectives
+
+With a record of iterations all of it is told. With requests alone, the engine is busy while a request is in it, and
+what of that is not useful maths is not known. With sums alone (a load tool's printout) neither is when it was idle.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analyzers.base import Facts
+from analyzers.intervals import Spans, length, paint, spans, union
+from analyzers.loads import loads
+from analyzers.peak import Hardware
+from analyzers.served import Served, has_requests, late, served
+from analyzers.serving_work import Shared, passes, request_flops, shared
+from analyzers.subject import model_of
+from analyzers.training_accounts import Book, leaf, parent
+from catalog.models import Model
+from errors import QuestionError
+from runs.ledger import Account, LedgerError
+from runs.tables import Tables, frame
+
+SERVED, BUSY, STARTING = 1, 2, 3
+ITERATIONS = ("No record of the engine's passes: what its busy time went into is not known beyond useful maths. vLLM "
+              "prints one with --enable-logging-iteration-details.")  # fmt: skip
+
+
+def is_serving(tables: Tables) -> bool:
+    """Whether the run tells of serving, and not of training."""
+    if tables.rows("steps"):
+        return False
+    return any(tables.rows(t) for t in ("iterations", "stages", "engine")) or has_requests(tables)
+
+
+def from_serving(tables: Tables, facts: Facts, machine: Hardware, objectives: Mapping[str, float]) -> Book:
+    """The accounts; `objectives`: seconds by latency (ttft_s, tpot_s, e2e_s) beyond which an answer came too late.
+
+    Raises QuestionError where no input tells how long the chips were held.
+    """
+    asked = _asked(tables)
+    work = _work(asked, model_of(facts), objectives)
+    found = passes(tables)
+    if not found and asked is None and not tables.rows("engine"):
+        return _from_sums(tables, model_of(facts), machine)
+    start, end = _span(tables, asked, [(p.start, p.end) for p in found])
+    busy = _in_engine(asked, tables, start, end)
+    starting = _starting(tables, start, end)
+    if found:
+        time = _passed(found, start, end, busy, starting, machine)
+    else:
+        time = _unpassed(start, end, busy, starting, work, machine)
+    return _book(time, work, machine, start, end, bool(objectives))
+
+
+@dataclass(frozen=True)
+class Work:
+    """Tokens and FLOPs of the requests, as shares: what part of prefill and of decode went where.
+
+    `flops`: of answers in time (prefill, decode), None where no model is known. Shares are of the tokens computed.
+    """
+
+    flops: tuple[float, float] | None = None
+    failed: tuple[float, float] = (0.0, 0.0)
+    missed: tuple[float, float] = (0.0, 0.0)
+    all_flops: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class Time:
+    """Chip-seconds by what is known of them."""
+
+    prefill: float = 0.0
+    decode: float = 0.0
+    lost: dict[str, float] | None = None
+    scheduling: float = 0.0
+    starting: float = 0.0
+    idle: float = 0.0
+    unknown: float = 0.0
+    whole: float = 0.0
+    notes: tuple[str, ...] = ()
+
+
+def _asked(tables: Tables) -> Served | None:
+    return served(tables) if has_requests(tables) else None
+
+
+def _work(asked: Served | None, model: Model | None, objectives: Mapping[str, float]) -> Work:
+    if asked is None:
+        return Work()
+    rows = asked.rows
+    begun = rows["completed"] | rows["first_token_ns"].notna() | (rows["output_tokens"] > 0).fillna(False)
+    rows = rows[begun.to_numpy(dtype=bool)]
+    done = rows["completed"].to_numpy(dtype=bool)
+    behind = done & late(rows, objectives)
+    prompt = rows["prompt_tokens"].to_numpy(dtype=float, na_value=0.0)
+    fresh = np.maximum(prompt - rows["cached_tokens"].to_numpy(dtype=float, na_value=0.0), 0)
+    output = rows["output_tokens"].to_numpy(dtype=float, na_value=0.0)
+
+    def shares(which: np.ndarray) -> tuple[float, float]:
+        return tuple(float(x[which].sum() / x.sum()) if x.sum() else 0.0 for x in (fresh, output))
+
+    flops, every = None, None
+    if model is not None:
+        prefill, decode = request_flops(model, rows)
+        good = done & ~behind
+        flops, every = (float(prefill[good].sum()), float(decode[good].sum())), float((prefill + decode)[done].sum())
+    return Work(flops, shares(~done), shares(behind), every, asked.notes)
+
+
+def _span(tables: Tables, asked: Served | None, told: list[tuple[np.ndarray, np.ndarray]]) -> tuple[int, int]:
+    """First and last sign of the engine, ns since the epoch."""
+    signs = [edge for start, end in told for edge in (start.min(), end.max())]
+    if asked is not None:
+        believed = asked.rows[asked.rows["out_of"] == ""]  # a wrong clock must not stretch what was held
+        times = believed[["arrival_ns", "scheduled_ns", "first_token_ns", "last_token_ns"]]
+        signs += [int(x) for c in times for x in (times[c].min(), times[c].max()) if not pd.isna(x)]
+        ends = (times["arrival_ns"] + (believed["e2e_s"] * 1e9).round().astype("Int64")).dropna()
+        signs += [int(ends.max())] if len(ends) else []
+    samples = frame(tables, "engine", ["ts_ns"])["ts_ns"].dropna()
+    events = frame(tables, "lifecycle", ["start_ns", "end_ns"])
+    for column in (samples, events["start_ns"].dropna(), events["end_ns"].dropna()):
+        signs += [int(column.min()), int(column.max())] if len(column) else []
+    if not signs or max(signs) <= min(signs):
+        raise QuestionError(
+            "no input says when the engine ran, so chip time cannot be counted",
+            advice="Add records with times of day: vLLM's detailed result, an engine log, or scrapes of /metrics.",
+        )
+    return int(min(signs)), int(max(signs))
+
+
+def _in_engine(asked: Served | None, tables: Tables, start: int, end: int) -> Spans:
+    """When at least one request was in the engine, by the requests; else by samples that count any."""
+    if asked is not None and asked.rows["arrival_ns"].notna().any():
+        rows = asked.rows[(asked.rows["out_of"] == "") & asked.rows["arrival_ns"].notna()]
+        until = rows["last_token_ns"].fillna(rows["arrival_ns"] + (rows["e2e_s"] * 1e9).round().astype("Int64"))
+        until = until.fillna(rows["arrival_ns"])
+        return union(spans(rows["arrival_ns"].to_numpy(dtype=np.int64), until.to_numpy(dtype=np.int64)))
+    rows = frame(tables, "engine", ["ts_ns", "running", "waiting"]).dropna(subset=["ts_ns"]).sort_values("ts_ns")
+    counts = rows[["running", "waiting"]].sum(axis=1, min_count=1)
+    at = np.append(rows["ts_ns"].to_numpy(dtype=np.int64), end)
+    return union(spans(at[:-1][(counts > 0).to_numpy(dtype=bool)], at[1:][(counts > 0).to_numpy(dtype=bool)]))
+
+
+def _starting(tables: Tables, start: int, end: int) -> Spans:
+    """Phases before the engine could serve, as far as they were recorded."""
+    rows = frame(tables, "lifecycle", ["kind", "start_ns", "end_ns"]).dropna()
+    kinds = rows["kind"].astype(str).isin(["accelerator_initialization", "training_preparation"])
+    rows = rows[kinds.to_numpy()]
+    return union(spans(rows["start_ns"].to_numpy(dtype=np.int64), rows["end_ns"].to_numpy(dtype=np.int64)))
+
+
+def _passed(found: list, start: int, end: int, busy: Spans, starting: Spans, machine: Hardware) -> Time:
+    """Time from passes: of each replica, whose share of the chips is taken to be equal."""
+    chips = machine.chips / len(found)
+    time = Time(lost={}, whole=(end - start) / 1e9 * machine.chips)
+    fitted, known = True, True
+    for one in found:
+        parts: Shared = shared(one)
+        inside = union(Spans(one.start, one.end))
+        device = min(float(one.device.sum()), float(length(inside)))
+        scale = device / one.device.sum() if one.device.sum() else 0.0  # passes that overlap share their time
+        painting = paint(start, end, [(STARTING, starting), (BUSY, busy), (SERVED, inside)])
+        amounts = painting.amounts(4) / 1e9 * chips
+        time.prefill += parts.prefill * scale / 1e9 * chips
+        time.decode += parts.decode * scale / 1e9 * chips
+        for name, ns in parts.lost.items():
+            time.lost[name] = time.lost.get(name, 0.0) + ns * scale / 1e9 * chips
+        time.unknown += parts.empty * scale / 1e9 * chips
+        time.scheduling += amounts[BUSY] + max(amounts[SERVED] - device / 1e9 * chips, 0.0)
+        time.starting += amounts[STARTING]
+        time.idle += amounts[0]
+        fitted, known = fitted and parts.fitted, known and one.device_known
+    notes = ["Tokens that no answer needed are charged what they added to their passes, by a fit of time against "
+             "tokens to this run's own passes; the tokens of answers share the rest." if fitted else
+             "All tokens of a pass share its time alike: the passes are too few or too much alike to fit what one "
+             "more token costs."]  # fmt: skip
+    if not known:
+        notes.append("The record does not say for which part of a pass the device computed: all of it is taken.")
+    if len(found) > 1:
+        notes.append(f"{len(found)} replicas, each taken to hold an equal share of the chips.")
+    time.notes = tuple(notes)
+    return time
+
+
+def _unpassed(start: int, end: int, busy: Spans, starting: Spans, work: Work, machine: Hardware) -> Time:
+    """Time from requests or samples alone: busy or not."""
+    amounts = paint(start, end, [(STARTING, starting), (BUSY, busy)]).amounts(4) / 1e9 * machine.chips
+    time = Time(whole=(end - start) / 1e9 * machine.chips, starting=amounts[STARTING], idle=amounts[0])
+    _enter_flops(time, float(amounts[BUSY]), work, machine)
+    time.notes = (ITERATIONS,)
+    return time
+
+
+def _enter_flops(time: Time, busy: float, work: Work, machine: Hardware) -> None:
+    """Useful maths is all that is known of busy time; never more of it than there is."""
+    peak = machine.peak_flops_per_s
+    prefill, decode = (f / peak for f in work.flops) if work.flops and peak else (0.0, 0.0)
+    fits = min(1.0, busy / (prefill + decode)) if prefill + decode else 0.0
+    time.prefill, time.decode = prefill * fits, decode * fits
+    time.unknown = max(busy - time.prefill - time.decode, 0.0)
+
+
+def _from_sums(tables: Tables, model: Model | None, machine: Hardware) -> Book:
+    """From what a load tool printed: durations and tokens in all."""
+    rows = loads(tables)
+    rows = rows[(rows["duration_s"] > 0).fillna(False).to_numpy(dtype=bool)]
+    if not len(rows):
+        raise QuestionError(
+            "no input says how long the chips were held", advice="Add the tool's own summary with its duration."
+        )
+    busy = float(rows["duration_s"].sum()) * machine.chips
+    flops = None
+    if model is not None and rows[["completed", "input_tokens", "output_tokens"]].notna().all(axis=None):
+        count = rows["completed"].astype(float).clip(lower=1)
+        mean = pd.DataFrame({"prompt_tokens": rows["input_tokens"] / count, "cached_tokens": 0.0,
+                             "output_tokens": rows["output_tokens"] / count})  # fmt: skip
+        prefill, decode = request_flops(model, mean)
+        flops = float((prefill * count).sum()), float((decode * count).sum())
+    work = Work(flops=flops, all_flops=sum(flops) if flops else None)
+    time = Time(whole=busy)
+    _enter_flops(time, busy, work, machine)
+    time.notes = (
+        "From a load tool's sums: the time between its loads is not counted, and useful maths takes every request to "
+        "be of mean length.", ITERATIONS,
+    )  # fmt: skip
+    return _book(time, work, machine, None, None, False)
+
+
+def _book(time: Time, work: Work, machine: Hardware, start: int | None, end: int | None, judged: bool) -> Book:
+    parts = _accounts_of_passes(time, work, machine) if time.lost is not None else _accounts_of_flops(time, machine)
+    account = parent("held", [
+        *parts,
+        leaf("scheduling", time.scheduling, "measured", "requests were in the engine and the device did not compute"),
+        leaf("program_startup", time.starting, "measured", "recorded phases before the engine could serve"),
+        leaf("no_requests", time.idle, "measured", "no request was in the engine"),
+    ], "chips x time held")  # fmt: skip
+    if abs(account.chip_seconds - time.whole) > 1e-6 * time.whole:
+        raise LedgerError(f"serving accounts hold {account.chip_seconds} of {time.whole} chip-seconds")
+    notes = [*time.notes, *work.notes]
+    if work.flops is None:
+        notes.append("No model is known, so useful maths cannot be told. Ingest with --model.")
+    elif not machine.peak_flops_per_s:
+        notes.append("The chip's peak is not known, so useful maths cannot be told. Ingest with --chip.")
+    if not judged and time.lost is not None:
+        notes.append("Every answer counts as served. With objectives (--option ttft_s=..., tpot_s=..., e2e_s=...) "
+                     "those that came too late are lost work.")  # fmt: skip
+    return Book(account, work.all_flops, start, end, None, tuple(notes))
+
+
+def _accounts_of_passes(time: Time, work: Work, machine: Hardware) -> list[Account]:
+    peak, phases, failed, missed = machine.peak_flops_per_s, [], 0.0, 0.0
+    for number, (name, seconds) in enumerate((("prefill", time.prefill), ("decode", time.decode))):
+        failed += seconds * work.failed[number]
+        missed += seconds * work.missed[number]
+        kept = seconds * (1 - work.failed[number] - work.missed[number])
+        useful = min(work.flops[number] / peak, kept) if work.flops and peak else 0.0
+        phases.append(_phase(name, max(kept, 0.0), useful, machine))
+    lost = [leaf(n, x, "derived", "what its tokens added to their passes") for n, x in time.lost.items()]
+    lost += [leaf("failed_requests", failed, "derived", "its share of the tokens computed"),
+             leaf("missed_objective", missed, "derived", "its share of the tokens computed")]  # fmt: skip
+    empty = leaf("unattributed", time.unknown, "unattributed", "passes in which the record counts no token")
+    return [parent("served", phases), parent("lost_work", lost), empty]
+
+
+def _phase(name: str, seconds: float, useful: float, machine: Hardware) -> Account:
+    if not useful:
+        return leaf(name, seconds, "derived", "its tokens' share of the passes")
+    return parent(name, [
+        leaf("useful_maths", useful, "derived", f"model FLOPs / {machine.peak_source}"),
+        leaf("below_roofline", seconds - useful, "derived", "its tokens' share of the passes, less useful maths"),
+    ])  # fmt: skip
+
+
+def _accounts_of_flops(time: Time, machine: Hardware) -> list[Account]:
+    flops = f"model FLOPs / {machine.peak_source}"
+    phases = [
+        parent(name, [leaf("useful_maths", seconds, "derived", flops)])
+        for name, seconds in (("prefill", time.prefill), ("decode", time.decode))
+    ]  # fmt: skip
+    busy = leaf("unattributed", time.unknown, "unattributed", "requests were in the engine; no record of its passes")
+    return [parent("served", phases), busy]

@@ -1,0 +1,202 @@
+"""The ledger of serving runs: made engines whose every second is known, and the laws on any."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analyzers import ledger
+from analyzers.base import parse_options
+from analyzers.serving_work import request_flops
+from catalog.inference import output_flops, prompt_token_flops, token_flops
+from catalog.models import model
+from errors import QuestionError
+from runs.run import facts_of
+from runs.tables import MemoryTables, frame
+
+S = 1_000_000_000
+T0 = 1_700_000_000 * S
+NEXT_LENGTH = 8
+
+
+def ask(tables, facts=None, **options):
+    return ledger.analyze(
+        MemoryTables(tables), facts_of(facts or {}), parse_options(ledger.OPTIONS, options)
+    )  # fmt: skip
+
+
+def engine(fixed_ns=4_000_000, each_ns=100_000, host_ns=1_000_000, count=40):
+    """Passes back to back from second 1 on, each `fixed + each * tokens` on the device and `host` beside it."""
+    rng = np.random.default_rng(3)
+    prefill, recomputed = rng.integers(0, 60, count), np.zeros(count, dtype=int)
+    decode, drafted = rng.integers(1, 20, count), rng.integers(0, 12, count)
+    accepted = (drafted * rng.random(count)).astype(int)
+    recomputed[5], prefill[5] = 30, 50
+    padded = -(prefill + decode + drafted) % NEXT_LENGTH
+    total = prefill + decode + drafted + padded
+    device = fixed_ns + each_ns * total
+    end = T0 + S + np.cumsum(device + host_ns)
+    rows = {
+        "start_ns": end - device - host_ns, "dur_ns": device + host_ns, "device_ns": device, "prefill_tokens": prefill,
+        "recomputed_tokens": recomputed, "decode_requests": decode, "decode_tokens": decode + accepted,
+        "drafted_tokens": drafted, "accepted_tokens": accepted, "padded_tokens": padded,
+    }  # fmt: skip
+    return rows, total
+
+
+def test_every_second_of_a_known_engine():
+    rows, total = engine()
+    last = int((rows["start_ns"] + rows["dur_ns"])[-1])
+    requests = {"id": ["a", "b"], "arrival_ns": [T0 + S, T0 + S], "first_token_ns": [last - 1000] * 2,
+                "last_token_ns": [last, last + S // 2], "prompt_tokens": [10, 10], "output_tokens": [5, 5],
+                "status": ["completed", "completed"]}  # fmt: skip
+    lifecycle = {"kind": ["training_preparation"], "start_ns": [T0], "end_ns": [T0 + S // 2]}
+    got = ask({"iterations": rows, "requests": requests, "lifecycle": lifecycle}, {"chips": 2}).ledger
+
+    passed = float(rows["dur_ns"].sum()) / S
+    assert got.chip_seconds == pytest.approx(2 * (0.5 + 0.5 + passed + 0.5))
+    assert got.amount("program_startup") == pytest.approx(2 * 0.5)
+    assert got.amount("no_requests") == pytest.approx(2 * 0.5)  # between the end of startup and the first arrival
+    assert got.amount("scheduling") == pytest.approx(2 * (40 * 1e-3 + 0.5))  # and the tail of request b
+    each = 2 * 100_000 / S
+    assert got.amount("bucket_padding") == pytest.approx(each * rows["padded_tokens"].sum())
+    rejected = rows["drafted_tokens"] - rows["accepted_tokens"]
+    assert got.amount("rejected_speculation") == pytest.approx(each * rejected.sum())
+    assert got.amount("preemption_recompute") == pytest.approx(each * 30)
+    fresh, kept = rows["prefill_tokens"] - rows["recomputed_tokens"], rows["decode_tokens"]
+    rest = rows["device_ns"] - 100_000 * (rows["padded_tokens"] + rejected + rows["recomputed_tokens"])
+    assert got.amount("prefill") == pytest.approx(2 * float((rest * fresh / (fresh + kept)).sum()) / S)
+    assert got.amount("decode") == pytest.approx(2 * float((rest * kept / (fresh + kept)).sum()) / S)
+    assert got.amount("unattributed") == 0
+
+
+def test_useful_maths_of_answers_and_their_worth():
+    known = model("llama3.1-8b")
+    rows, _ = engine()
+    requests = {"id": ["a", "b", "c"], "arrival_ns": [T0 + S] * 3, "first_token_ns": [T0 + 2 * S] * 3,
+                "last_token_ns": [T0 + 3 * S, T0 + 3 * S, None], "prompt_tokens": [100, 300, 600],
+                "cached_tokens": [0, 200, 0], "output_tokens": [50, 1, 10],
+                "status": ["completed", "completed", "failed"]}  # fmt: skip
+    facts = {"chips": 1, "model": "llama3.1-8b", "peak_flops_per_s": 1e15}
+    got = ask({"iterations": rows, "requests": requests}, facts).ledger
+    attention = 4 * known.layers * 32 * 128
+    prefill = 200 * prompt_token_flops(known) + 2 * output_flops(known)
+    prefill += attention * (100 * 101 / 2 + 300 * 301 / 2 - 200 * 201 / 2)
+    decode = 49 * token_flops(known) + attention * (149 * 150 / 2 - 100 * 101 / 2)
+    phases = got.account.child("served")
+    assert phases.child("prefill").child("useful_maths").chip_seconds == pytest.approx(prefill / 1e15)
+    assert phases.child("decode").child("useful_maths").chip_seconds == pytest.approx(decode / 1e15)
+    assert got.useful_flops == pytest.approx(prefill + decode)
+    whole = [phases.child(n).chip_seconds for n in ("prefill", "decode")]
+    failed = got.amount("failed_requests")
+    assert failed == pytest.approx(whole[0] / (200 / 800) * (600 / 800) + whole[1] / (51 / 61) * (10 / 61))
+
+    late = ask({"iterations": rows, "requests": requests}, facts, ttft_s=0.5).ledger
+    assert late.amount("served") == 0
+    assert late.amount("missed_objective") + late.amount("failed_requests") == pytest.approx(sum(whole) + failed)
+    assert late.useful_flops == got.useful_flops  # made, though too late to be of use
+
+
+def test_requests_alone_tell_when_the_engine_was_busy():
+    requests = {"id": ["a", "b"], "arrival_ns": [T0, T0 + 10 * S], "scheduled_ns": [T0, T0 + 10 * S],
+                "first_token_ns": [T0 + S, T0 + 11 * S], "last_token_ns": [T0 + 4 * S, T0 + 12 * S],
+                "prompt_tokens": [1000, 1000], "output_tokens": [100, 100],
+                "status": ["completed", "completed"]}  # fmt: skip
+    result = ask({"requests": requests}, {"chips": 4, "model": "llama3.1-8b", "peak_flops_per_s": 1e15})
+    got = result.ledger
+    assert got.chip_seconds == pytest.approx(4 * 12)
+    assert got.amount("no_requests") == pytest.approx(4 * 6)
+    assert got.amount("served") == pytest.approx(got.useful_flops / 1e15)
+    assert got.amount("served") + got.amount("unattributed") == pytest.approx(4 * 6)
+    assert any("passes" in note for note in result.notes)
+
+
+def test_sums_of_a_load_tool_hold_its_duration():
+    stages = {"stage": ["64", "128"], "duration_s": [1202.5, 846.39], "completed": [3000, 3000],
+              "input_tokens": [2_997_000] * 2, "output_tokens": [3_000_000] * 2, "order": [0, 1]}  # fmt: skip
+    got = ask({"stages": stages}, {"chips": 8, "chip": "v6e", "model": "llama3.1-70b"}).ledger
+    assert got.chip_seconds == pytest.approx(8 * (1202.5 + 846.39))
+    flops = 6000 * (999 * 2 * 69.5e9 + 1000 * 2 * 70.55e9)  # the weights alone, roughly
+    assert got.useful_flops == pytest.approx(flops, rel=0.05)
+    assert got.find("no_requests") is None
+
+
+def test_samples_alone_tell_when_it_was_empty():
+    engine_rows = {"ts_ns": [T0, T0 + 10 * S, T0 + 20 * S, T0 + 30 * S], "running": [0, 3, 0, 0],
+                   "waiting": [0, 0, 2, 0]}  # fmt: skip
+    got = ask({"engine": engine_rows}, {"chips": 1}).ledger
+    assert got.amount("no_requests") == pytest.approx(10)
+    assert got.amount("unattributed") == pytest.approx(20)
+
+
+def test_few_or_equal_passes_share_alike():
+    rows, total = engine(count=10)
+    result = ask({"iterations": rows}, {"chips": 1})
+    expected = float((rows["device_ns"] * rows["padded_tokens"] / total).sum()) / S
+    assert result.ledger.amount("bucket_padding") == pytest.approx(expected)
+    assert any("share its time alike" in note for note in result.notes)
+
+
+def test_a_wrong_clock_does_not_stretch_what_was_held():
+    requests = {"id": ["a", "b"], "arrival_ns": [T0, T0 + 900_000 * S], "first_token_ns": [T0 + S, T0 + S],
+                "last_token_ns": [T0 + 4 * S, T0 + 5 * S], "status": ["completed", "completed"]}  # fmt: skip
+    result = ask({"requests": requests}, {"chips": 1})
+    assert result.ledger.chip_seconds == pytest.approx(4)
+    assert any("took no time" in note for note in result.notes)
+
+
+def test_a_trace_of_traffic_has_no_ledger():
+    trace = {"id": ["a"], "arrival_ns": [T0], "prompt_tokens": [10], "output_tokens": [5]}
+    with pytest.raises(QuestionError):
+        ask({"requests": trace})
+    timeless = {"id": ["a"], "ttft_ns": [S], "e2e_ns": [2 * S], "status": ["completed"]}
+    with pytest.raises(QuestionError, match="when the engine ran"):
+        ask({"requests": timeless})
+
+
+def test_flops_of_windows_follow_each_position():
+    known = model("gpt-oss-20b")
+    rows = frame(MemoryTables({"requests": {"prompt_tokens": [300], "cached_tokens": [100], "output_tokens": [50]}}),
+                 "requests", ["prompt_tokens", "cached_tokens", "output_tokens"])  # fmt: skip
+    prefill, decode = request_flops(known, rows)
+
+    def looked(first, last):
+        return sum(4 * 64 * 64 * (min(p, 128) if a.span == "sliding" else p)
+                   for p in range(first, last + 1) for a in known.attention)  # fmt: skip
+
+    assert prefill[0] == pytest.approx(200 * prompt_token_flops(known) + output_flops(known) + looked(101, 300))
+    assert decode[0] == pytest.approx(49 * token_flops(known) + looked(301, 349))
+
+
+counts = st.integers(0, 500)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 5 * S), st.integers(-5, 2 * S), st.integers(-5, 3 * S), counts, counts, counts,
+                       counts, counts, counts), max_size=50),
+    st.lists(st.tuples(st.integers(0, 5 * S), st.integers(-S, 5 * S), st.integers(-S, 5 * S), counts, counts,
+                       st.sampled_from(["completed", "failed", "aborted"])), max_size=8),
+    st.integers(1, 9), st.sampled_from([None, "llama3.1-8b"]), st.sampled_from([None, 0.5]),
+)  # fmt: skip
+def test_it_closes_whatever_the_record_holds(passes, asked, chips, named, ttft_s):
+    columns = ("start_ns", "dur_ns", "device_ns", "prefill_tokens", "recomputed_tokens", "decode_tokens",
+               "drafted_tokens", "accepted_tokens", "padded_tokens")  # fmt: skip
+    rows = dict(zip(columns, map(list, zip(*passes, strict=True)), strict=True)) if passes else {}
+    if rows:
+        rows["start_ns"] = [T0 + x for x in rows["start_ns"]]
+    requests = {
+        "id": [str(i) for i in range(len(asked))], "arrival_ns": [T0 + a[0] for a in asked],
+        "first_token_ns": [T0 + a[0] + a[1] for a in asked], "last_token_ns": [T0 + a[0] + a[2] for a in asked],
+        "prompt_tokens": [a[3] for a in asked], "output_tokens": [a[4] for a in asked], "status": [a[5] for a in asked],
+    }  # fmt: skip
+    facts = {"chips": chips, "peak_flops_per_s": 1e12} | ({"model": named} if named else {})
+    try:
+        got = ask({"iterations": rows, "requests": requests}, facts, **({"ttft_s": ttft_s} if ttft_s else {})).ledger
+    except QuestionError:
+        return
+    leaves = [a.chip_seconds for _, a in got.account.walk() if not a.children]
+    assert math.fsum(leaves) == pytest.approx(got.chip_seconds, rel=1e-9)
+    assert min(leaves) >= 0
