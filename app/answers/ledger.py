@@ -12,7 +12,7 @@ from runs.ledger import Account, Ledger
 NAME = "ledger"
 MUCH = 0.5  # from this share on, what is not known is the story
 SOME = 0.1  # from this share on, what is not known must be said
-NO_LOSS = {"useful_maths", "not_broken_down", "eval"}
+NO_LOSS = {"useful_maths", "not_broken_down", "eval", "prefill", "decode"}
 
 PHRASES: dict[str, str] = {
     "padding": "Padding matrices to the size of the tiles",
@@ -36,6 +36,13 @@ PHRASES: dict[str, str] = {
     "elastic_reinitialization": "Starting again on another number of slices",
     "no_single_rank": "Waiting for ranks none of which was clearly last",
     "other": "Time between the named phases, which no event explains,",
+    "bucket_padding": "Filling passes up to compiled shapes",
+    "rejected_speculation": "Verifying drafts that were not kept",
+    "preemption_recompute": "Computing again what preemptions gave up",
+    "failed_requests": "Requests that failed",
+    "missed_objective": "Answers that came too late",
+    "scheduling": "Scheduling around the passes",
+    "no_requests": "Having no request to serve",
 }
 
 
@@ -81,7 +88,9 @@ def verdict(result: LedgerResult) -> str:
         sentences.append(f"{_percent(missing)} of {held} cannot be told: {_missing_input(result)}")
     goodput, useful = ledger.amount("productive") / whole, ledger.amount("useful_maths") / whole
     of_what = ("of it" if modelled(ledger) else "of the time") if sentences else f"of {held}"
-    if ledger.find("badput") is None:  # steps or a profile alone: that they were kept is taken, not known
+    if ledger.find("served") is not None:
+        sentences += _served(ledger, whole, of_what)
+    elif ledger.find("badput") is None:  # steps or a profile alone: that they were kept is taken, not known
         if useful > 0:
             sentences.append(f"Useful maths at the chip's peak needs {fmt.whole_share(useful)} {of_what}.")
         elif not sentences:
@@ -119,8 +128,21 @@ def _useful(useful: float, goodput: float) -> str:
     return f"; useful maths at the chip's peak needs {fmt.whole_share(useful)}"
 
 
+def _served(ledger: Ledger, whole: float, of_what: str) -> list[str]:
+    """How much became tokens of answers, and how much of that is useful maths; in a run without passes, that alone."""
+    served, useful = ledger.amount("served") / whole, ledger.amount("useful_maths") / whole
+    if served > useful:
+        parts = " and ".join(f"{fmt.share(ledger.amount(n) / whole)} {words}"
+                             for n, words in (("prefill", "reading prompts"), ("decode", "generating"))
+                             if ledger.amount(n))  # fmt: skip
+        return [f"{_percent(served)} {of_what} went into tokens of answers ({parts}){_useful(useful, served)}."]
+    return [f"Useful maths at the chip's peak needs {fmt.whole_share(useful)} {of_what}."] if useful else []
+
+
 def _missing_input(result: LedgerResult) -> str:
     """Which input would tell what is not known, by where in the ledger it lies."""
+    if result.ledger.find("served") is not None:
+        return "requests were in the engine, but no record of its passes says what they did."
     whole = unknown(result.ledger)
     productive = result.ledger.find("productive")
     inside = 0.0

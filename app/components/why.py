@@ -23,6 +23,15 @@ PAGES: dict[str, tuple[str, str]] = {  # account: the page that says why, and wh
     "accelerator_initialization": ("pages/checkpoints.py", "What a restart costs, by part, and what would shorten it"),
     "training_preparation": ("pages/checkpoints.py", "What a restart costs, by part, and what would shorten it"),
     "program_startup": ("pages/checkpoints.py", "What a restart costs, by part, and what would shorten it"),
+    "prefill": ("pages/latency.py", "How long prompts waited and took to be read"),
+    "decode": ("pages/latency.py", "How fast tokens followed one another"),
+    "missed_objective": ("pages/slo.py", "Which requests came too late, and why"),
+    "failed_requests": ("pages/latency.py", "Which requests failed, and what they cost"),
+    "bucket_padding": ("pages/engine.py", "How full the passes were"),
+    "rejected_speculation": ("pages/speculation.py", "Whether drafting pays"),
+    "preemption_recompute": ("pages/engine.py", "When requests were preempted, and why"),
+    "scheduling": ("pages/engine.py", "What the engine ran and queued over time"),
+    "no_requests": ("pages/engine.py", "When the engine was empty"),
     "device_idle": ("pages/overlap.py", "When the devices were idle"),
 }
 

@@ -6,7 +6,7 @@ from app.figures.base import plain
 from runs.ledger import Account
 
 SEPARATOR = "."
-KEPT = ("productive", "useful_maths")  # what moved the model: drawn first, and what a waterfall leads down to
+KEPT = ("productive", "served", "useful_maths")  # what moved the model or answered: drawn first, led down to
 
 
 def path_text(path: tuple[str, ...]) -> str:

@@ -53,7 +53,7 @@ def page() -> None:
         run,
         [(theme.title(n), theme.meaning([n])) for n in ACCOUNTS if n in held],
         result.notes,
-        ("captures", "lifecycle", "steps"),
+        ("iterations", "requests") if run.manifest.kind == "serving" else ("captures", "lifecycle", "steps"),
     )
 
 
@@ -69,6 +69,8 @@ def figures(result: LedgerResult) -> list[Figure]:
         shown.append(Figure("Cost", fmt.usd(ledger.usd), "Chip-hours held times the price of a chip-hour.", "derived"))
     if not ran:
         return [*shown, *(_part(ledger, n) for n in COMPILED)]
+    if served := ledger.find("served"):
+        return [*shown, *_serving(ledger, served, whole)]
     shown.append(Figure(
         "Goodput", fmt.share(productive.chip_seconds / whole if productive else 0.0),
         "Time in steps whose result was kept, as a part of the chip time held. With the seconds of those steps that "
@@ -90,10 +92,26 @@ def figures(result: LedgerResult) -> list[Figure]:
     return shown
 
 
-def _part(ledger: Ledger, name: str) -> Figure:
+def _serving(ledger: Ledger, served: Account, whole: float) -> list[Figure]:
+    """The figures of a serving run beside the time held."""
+    told = served.chip_seconds > ledger.amount("useful_maths")
+    value = fmt.share(served.chip_seconds / whole) if told else fmt.NO_VALUE
+    shown = [
+        Figure("Served tokens", value, theme.meaning(["served"]), "derived" if told else "unattributed"),
+        _part(ledger, "useful_maths", "derived"),
+    ]
+    if ledger.usd is None:
+        shown.append(_part(ledger, "no_requests", "measured"))
+    if missing := unknown(ledger):
+        return [*shown, Figure("Cannot be told", fmt.share(missing / whole), theme.meaning(["unattributed"]),
+                               "unattributed")]  # fmt: skip
+    return [*shown, _part(ledger, "lost_work", "derived")]
+
+
+def _part(ledger: Ledger, name: str, basis: str = "modelled") -> Figure:
     """An account as a figure: its share of the whole."""
     share = ledger.amount(name) / (ledger.chip_seconds or 1.0)
-    return Figure(theme.title(name), fmt.share(share), f"{theme.meaning([name])} As a part of the whole.", "modelled")
+    return Figure(theme.title(name), fmt.share(share), f"{theme.meaning([name])} As a part of the whole.", basis)
 
 
 @st.fragment

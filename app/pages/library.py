@@ -1,5 +1,6 @@
 """The run library: every run in the store, to be searched, tagged and added to."""
 
+import math
 from typing import Any
 
 import streamlit as st
@@ -114,16 +115,20 @@ def _row(run: Run, extras: Extras, place: Workspace, live: Live | None) -> dict[
 
 
 def _picture(result: LedgerResult) -> tuple[list[dict[str, Any]], str, float | None]:
-    """The ledger in four parts, its amount in words, and its goodput."""
+    """The ledger in four parts, its amount in words, and its goodput: the share in kept steps, or in answers."""
     ledger, whole = result.ledger, result.ledger.chip_seconds
     if whole <= 0:
         return [], "no chip time", None
     useful, missing, badput = ledger.amount("useful_maths"), unknown(ledger), ledger.amount("badput")
+    serving = ledger.find("served") is not None
+    if serving:
+        badput = math.fsum(ledger.amount(n) for n in ("lost_work", "scheduling", "program_startup", "no_requests"))
     parts = (
         ("Useful maths", useful, "useful_maths"),
-        ("Other known time in kept steps", max(whole - useful - missing - badput, 0.0), "below_roofline"),
+        (f"Other known time in {'answers' if serving else 'kept steps'}",
+         max(whole - useful - missing - badput, 0.0), "below_roofline"),
         ("Unattributed", missing, "unattributed"),
-        ("Badput", badput, "badput"),
+        ("Lost, waiting or idle" if serving else "Badput", badput, "badput"),
     )
     bar = [
         {"title": f"{title}: {fmt.share(amount / whole)}", "share": amount / whole, "colour": theme.colour([name]),
@@ -131,8 +136,10 @@ def _picture(result: LedgerResult) -> tuple[list[dict[str, Any]], str, float | N
         for title, amount, name in parts
         if amount > 0
     ]  # fmt: skip
-    goodput = ledger.amount("productive") / whole
-    return bar, f"{fmt.chip_time(whole)}, {fmt.share(goodput)} kept", goodput
+    goodput = ledger.amount("served" if serving else "productive") / whole
+    if serving and missing > whole / 2:  # what was served cannot be told: a bound would be read as a measurement
+        return bar, f"{fmt.chip_time(whole)}, serving", None
+    return bar, f"{fmt.chip_time(whole)}, {fmt.share(goodput)} {'served' if serving else 'kept'}", goodput
 
 
 def welcome() -> None:
