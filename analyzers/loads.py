@@ -6,9 +6,13 @@ from runs.tables import Tables, frame
 
 
 def loads(tables: Tables) -> pd.DataFrame:
-    """One row a load in the order of the inputs, columns as in the table `stages`; empty where the run has none."""
+    """One row a load in the order of the inputs, columns as in the table `stages`; empty where the run has none.
+
+    A load of which several files tell, under one name, is there once: as the first of them has it.
+    """
     rows = frame(tables, "stages")
-    return rows.sort_values(["source", "order"], kind="stable", ignore_index=True)
+    rows = rows.sort_values(["source", "order"], kind="stable")
+    return rows[~rows.duplicated("stage") | rows["stage"].isna()].reset_index(drop=True)
 
 
 def printed(tables: Tables) -> pd.DataFrame:

@@ -28,6 +28,7 @@ from runs.ledger import Account, LedgerError
 from runs.tables import Tables, frame
 
 SERVED, BUSY, STARTING = 1, 2, 3
+STARTUP = ("server_startup", "accelerator_initialization", "training_preparation")  # kinds of `lifecycle`
 ITERATIONS = ("No record of the engine's passes: what its busy time went into is not known beyond useful maths. vLLM "
               "prints one with --enable-logging-iteration-details.")  # fmt: skip
 
@@ -152,8 +153,7 @@ def _in_engine(asked: Served | None, tables: Tables, start: int, end: int) -> Sp
 def _starting(tables: Tables, start: int, end: int) -> Spans:
     """Phases before the engine could serve, as far as they were recorded."""
     rows = frame(tables, "lifecycle", ["kind", "start_ns", "end_ns"]).dropna()
-    kinds = rows["kind"].astype(str).isin(["accelerator_initialization", "training_preparation"])
-    rows = rows[kinds.to_numpy()]
+    rows = rows[rows["kind"].astype(str).isin(STARTUP).to_numpy()]
     return union(spans(rows["start_ns"].to_numpy(dtype=np.int64), rows["end_ns"].to_numpy(dtype=np.int64)))
 
 

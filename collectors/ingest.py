@@ -25,8 +25,8 @@ from runs.store import RunWriter, Store
 MAX_WARNINGS = 1_000
 _QUEUED = 8  # batches read ahead of the Parquet writer: keeps both busy, and memory small
 _SURE = 0.5  # a file goes to no collector less sure of it than this
-_SERVING_TABLES = ("requests", "engine")
-_TRAINING_TABLES = ("steps", "lifecycle", "ops")
+_SERVING_TABLES = ("requests", "engine", "stages", "iterations", "histograms")
+_TRAINING_TABLES = ("steps", "lifecycle")  # a profile is of either
 _BASES = ("declared", "measured", "derived", "published")  # whose word counts first
 _SUFFIXES = re.compile(r"(?:\.(?:gz|zip|tar|tgz|log|txt|out|jsonl?|xplane|pb))+$", re.IGNORECASE)
 _OPTION = "command line"

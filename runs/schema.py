@@ -219,6 +219,7 @@ LIFECYCLE_KINDS: dict[str, str] = {
     "elastic_reinitialization": "starting again on another number of slices",
     "slices": "slice counts from this time on; `detail` is JSON with active, total, available",
     "eval": "an evaluation between training steps",
+    "server_startup": "a serving engine loading weights and compiling, before it can answer",
     "queued": "waiting for machines that were asked for: nothing is held yet",
 }
 

@@ -357,7 +357,8 @@ def test_the_reader_is_never_far_ahead_of_the_writer(store, folder, monkeypatch)
 
 @pytest.mark.parametrize(
     ("tables", "kind"),
-    [({"requests": 3}, "serving"), ({"engine": 1}, "serving"), ({"requests": 3, "ops": 1}, "training")],
+    [({"requests": 3}, "serving"), ({"engine": 1}, "serving"), ({"requests": 3, "ops": 1}, "serving"),
+     ({"requests": 3, "steps": 1}, "training"), ({"ops": 1}, "training"), ({"stages": 1}, "serving")],
 )
 def test_the_kind_follows_from_the_tables(tables, kind):
     assert module._kind(tables) == kind

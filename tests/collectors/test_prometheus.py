@@ -1,0 +1,306 @@
+"""Prometheus text: scrapes told apart, names of all versions, and numbers that cannot be."""
+
+import gzip
+import json
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collectors import prometheus
+from collectors.exposition import parsed, time_ns
+from errors import InputError
+from tests.app.metrics_server import exposition
+from tests.collectors.reading import read, source_of
+
+S = 1_000_000_000
+WHO = '{engine="0",model_name="llama"}'
+SGLANG = """# HELP sglang:num_running_reqs The number of running requests
+# TYPE sglang:num_running_reqs gauge
+sglang:num_running_reqs{model_name="qwen",tp_rank="0"} 162.0
+sglang:num_running_reqs{model_name="qwen",tp_rank="1"} 162.0
+sglang:num_queue_reqs{model_name="qwen"} 2826.0
+sglang:token_usage{model_name="qwen"} 0.28
+sglang:cache_hit_rate{model_name="qwen"} 0.0075
+sglang:gen_throughput{model_name="qwen"} 86.5
+sglang:prompt_tokens_total{model_name="qwen"} 8.128902e+06
+sglang:cached_tokens_total{model_name="qwen"} 4000.0
+sglang:generation_tokens_total{model_name="qwen"} 7.557572e+06
+sglang:max_total_num_tokens{model_name="qwen"} 454097.0
+sglang:per_stage_req_latency_seconds_bucket{le="1.0",model_name="qwen",stage="prefill"} 5.0
+sglang:per_stage_req_latency_seconds_bucket{le="+Inf",model_name="qwen",stage="prefill"} 6.0
+sglang:per_stage_req_latency_seconds_bucket{le="1.0",model_name="qwen",stage="decode"} 1.0
+sglang:per_stage_req_latency_seconds_bucket{le="+Inf",model_name="qwen",stage="decode"} 9.0
+"""
+
+
+def metrics(tmp_path, text, name="metrics.prom"):
+    return read(prometheus, source_of(tmp_path, text, name))
+
+
+def engine(got) -> list[dict]:
+    return [{k: v for k, v in row.items() if v is not None and k != "source"} for row in got.rows["engine"]]
+
+
+def test_a_scrape_of_vllm(tmp_path):
+    got = metrics(tmp_path, exposition(40))
+    [row] = engine(got)
+    assert row == {"order": 0, "replica": "0", "running": 3, "waiting": 1, "kv_usage": 0.25, "prompt_tokens": 4000,
+                   "output_tokens": 800, "preemptions": 4}  # fmt: skip
+    buckets = [(r["le"], r["count"], r["total"], r["replica"]) for r in got.rows["histograms"]]
+    assert buckets == [(le, n, 5.0, "0") for le, n in ((0.001, 0), (0.01, 10), (0.1, 20), (1.0, 40), (math.inf, 40))]
+    assert set(got.column("histograms", "name")) == {"vllm:time_to_first_token_seconds"}
+    assert got.column("scalars", "name") == ["process_start_time_seconds"]
+    assert got.facts == {"model": "meta-llama/Llama-3.1-8B-Instruct"} and not got.lost
+
+
+def test_a_scrape_of_sglang(tmp_path):
+    got = metrics(tmp_path, SGLANG)
+    [row] = engine(got)
+    assert row == {"order": 0, "running": 162, "waiting": 2826, "kv_usage": 0.28, "prefix_hit_rate": 0.0075,
+                   "output_tokens_per_s": 86.5, "prompt_tokens": 8_128_902, "prefix_queries": 8_128_902,
+                   "prefix_hits": 4000, "output_tokens": 7_557_572}  # fmt: skip
+    assert got.facts == {"model": "qwen", "kv_cache_tokens": 454_097}
+    assert [(r["name"], r["count"]) for r in got.rows["histograms"]] == [
+        ('sglang:per_stage_req_latency_seconds{stage="prefill"}', 5),
+        ('sglang:per_stage_req_latency_seconds{stage="prefill"}', 6),
+        ('sglang:per_stage_req_latency_seconds{stage="decode"}', 1),
+        ('sglang:per_stage_req_latency_seconds{stage="decode"}', 9),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "value"),
+    [
+        (f"vllm:gpu_cache_usage_perc{WHO} 0.5", "kv_usage", 0.5),
+        (f"vllm:kv_cache_usage_perc{WHO} 1", "kv_usage", 1.0),
+        (f"vllm:prefix_cache_hits_total{WHO} 3.0", "prefix_hits", 3),
+        (f"vllm:prefix_cache_queries{WHO} 3.0", "prefix_queries", 3),
+        (f"vllm:num_preemptions{WHO} 7", "preemptions", 7),
+        (f"vllm:spec_decode_num_drafts_total{WHO} 9", "drafts", 9),
+        (f"vllm:avg_generation_throughput_toks_per_s{WHO} 12.5", "output_tokens_per_s", 12.5),
+        ('tgi_queue_size 4', "waiting", 4),
+        ('jetstream_prefill_backlog_size{id="x"} 4', None, None),
+    ],
+)  # fmt: skip
+def test_names_of_many_versions(tmp_path, line, column, value):
+    got = metrics(tmp_path, line + "\n")
+    if column is None:
+        assert "engine" not in got.rows and got.rows["scalars"][0]["value"] == 4.0
+    else:
+        assert engine(got)[0][column] == value
+
+
+def test_accepted_tokens_by_position(tmp_path):
+    name = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
+    text = "".join(f'{name}{{engine="0",position="{p}"}} {n}.0\n' for p, n in ((1, 40), (0, 70), (2, 10)))
+    assert metrics(tmp_path, text).rows["engine"][0]["accepted_per_position"] == [70, 40, 10]
+    assert metrics(tmp_path, text.replace('"1"', '"5"')).rows["engine"][0]["accepted_per_position"] is None
+
+
+def test_a_cache_counted_in_blocks_is_told_in_tokens(tmp_path):
+    config = 'vllm:cache_config_info{block_size="16",cache_dtype="auto",num_gpu_blocks="1000"} 1.0\n'
+    name = "vllm:gpu_prefix_cache_queries_total"
+    text = f"# HELP {name} GPU prefix cache queries, in terms of number of queried blocks.\n{name}{WHO} 10.0\n"
+    got = metrics(tmp_path, text + config)
+    assert got.rows["engine"][0]["prefix_queries"] == 160
+    assert got.facts == {"model": "llama", "block_tokens": 16, "kv_cache_tokens": 16_000}
+    without = metrics(tmp_path, text)
+    assert without.rows["engine"][0]["prefix_queries"] is None and "count blocks" in without.reasons()
+    tokens = metrics(tmp_path, text.replace("blocks", "tokens") + config)
+    assert tokens.rows["engine"][0]["prefix_queries"] == 10
+
+
+def test_replicas_and_models_are_kept_apart(tmp_path):
+    who = (("0", "a:8000", "m"), ("1", "a:8000", "m"), ("0", "b:8000", "m"), ("0", "b", "n"))
+    text = "".join(f'vllm:num_requests_running{{engine="{e}",instance="{i}",model_name="{m}"}} {n}\n'
+                   for n, (e, i, m) in enumerate(who))  # fmt: skip
+    got = metrics(tmp_path, text)
+    assert [(r["replica"], r["running"]) for r in got.rows["engine"]] == [
+        ("a:8000 0", 0), ("a:8000 1", 1), ("b:8000 0", 2), ("n b 0", 3),
+    ]  # fmt: skip
+
+
+ONE, TWO = exposition(10), exposition(30)
+AT, LATER = 1_700_000_000 * S, 1_700_000_005 * S
+
+
+@pytest.mark.parametrize(
+    ("text", "times"),
+    [
+        (ONE + TWO, [None, None]),
+        (f"{ONE}# EOF\n{TWO}# EOF\n", [None, None]),
+        (f"# scraped_at 1700000000.000000001\n{ONE}# scraped_at 1700000005\n{TWO}", [AT + 1, LATER]),
+        (f"2023-11-14T22:13:20Z\n{ONE}2023-11-14T22:13:25+00:00\n{TWO}", [AT, LATER]),
+        (f"1700000000\n{ONE}1700000005\n{TWO}", [AT, LATER]),
+        (f"1700000000\n{ONE}\n{TWO}", [1_700_000_000 * S]),
+    ],
+)  # fmt: skip
+def test_scrapes_joined_in_one_file(tmp_path, text, times):
+    got = metrics(tmp_path, text)
+    assert got.column("engine", "ts_ns") == times
+    assert got.column("engine", "order") == list(range(len(times)))
+    assert got.column("engine", "prompt_tokens") == [1000, 3000][: len(times)]
+    if len(times) == 1:
+        assert "twice in one scrape" in got.reasons()
+
+
+@pytest.mark.parametrize("by_series", [True, False])
+@pytest.mark.parametrize("scale", [1, 1000])
+def test_samples_with_times_of_their_own(tmp_path, by_series, scale):
+    """Prometheus' format has ms, OpenMetrics seconds; a dump goes series by series, a federation scrape by scrape."""
+    names = ("vllm:num_requests_running", "vllm:num_requests_waiting")
+    cells = [(n, t) for n in names for t in (1_700_000_005, 1_700_000_000)]
+    cells = cells if by_series else sorted(cells, key=lambda c: c[1])
+    text = "".join(f"{n}{WHO} {t % 100 + (n == names[1])} {t * scale}\n" for n, t in cells)
+    rows = engine(metrics(tmp_path, text + "# EOF\n"))
+    assert [(r["ts_ns"], r["running"], r["waiting"]) for r in rows] == [
+        (1_700_000_000 * S, 0, 1), (1_700_000_005 * S, 5, 6),
+    ]  # fmt: skip
+
+
+def test_openmetrics_exemplars_escapes_and_spaces(tmp_path):
+    text = (
+        'vllm:e2e_request_latency_seconds_bucket{le="1.0",model_name="m"} 2 # {trace_id="a } b"} 0.67 1700000000.1\n'
+        'vllm:e2e_request_latency_seconds_bucket{le="+Inf",model_name="m"} 3 1700000000.5 # {} 1\n'
+        'custom{ path = "C:\\\\dir\\"x\\"\\n}" , b="1",}  -1.5e3\n'
+    )
+    got = metrics(tmp_path, text)
+    assert [(r["le"], r["count"], r["ts_ns"]) for r in got.rows["histograms"]] == [
+        (1.0, 2, None), (math.inf, 3, 1_700_000_000 * S + S // 2),
+    ]  # fmt: skip
+    assert got.rows["scalars"][0]["name"] == 'custom{path="C:\\dir"x"\n}",b="1"}'
+    assert got.rows["scalars"][0]["value"] == -1500.0
+
+
+def test_counters_that_reset_are_kept_as_they_stand(tmp_path):
+    text = "".join(f"# scraped_at {1_700_000_000 + n}\n{exposition(r)}" for n, r in enumerate((5, 9, 2)))
+    got = metrics(tmp_path, text)
+    assert got.column("engine", "prompt_tokens") == [500, 900, 200]
+
+
+def test_gaps_of_the_poller_are_told(tmp_path):
+    text = f"# scraped_at 1700000000\n{ONE}# no_answer 1700000005.5 does not answer (Connection refused)\n" \
+           f"# scraped_at 1700000010\n{TWO}"  # fmt: skip
+    got = metrics(tmp_path, text)
+    assert len(got.rows["engine"]) == 2
+    [lost] = got.lost
+    assert lost.what == "scrapes (1)" and "gap" in lost.reason and "Connection refused" in lost.reason
+
+
+def bucket(le, n, name="x_seconds"):
+    return f'{name}_bucket{{le="{le}"}} {n}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (bucket(1, 5) + bucket(2, 4) + bucket("+Inf", 6), "fewer than the one below"),
+        (bucket(1, 5) + bucket("+Inf", 4), "fewer than the one below"),
+        (bucket("one", 5), "bound is no number"),
+        (bucket("NaN", 5), "bound is no number"),
+        (bucket(1, "NaN"), "counts that are no numbers"),
+        (bucket(1, -1), "counts that are no numbers"),
+    ],
+)
+def test_histograms_that_cannot_be(tmp_path, text, said):
+    got = metrics(tmp_path, "y 1\n" + text)
+    assert "histograms" not in got.rows and said in got.reasons()
+
+
+def test_bounds_that_change_are_told_and_kept(tmp_path):
+    text = "".join(f"# scraped_at {1_700_000_000 + n}\n" + "".join(bucket(b, c) for c, b in enumerate(bounds))
+                   for n, bounds in enumerate(((1, 2, "+Inf"), (1, 5, "+Inf"))))  # fmt: skip
+    got = metrics(tmp_path, text)
+    assert got.column("histograms", "le") == [1, 2, math.inf, 1, 5, math.inf] and "bounds changed" in got.reasons()
+
+
+def test_a_histogram_without_its_last_bucket_takes_it_from_the_count(tmp_path):
+    got = metrics(tmp_path, bucket(2, 4) + bucket(1, 3) + "x_seconds_count 9\nx_seconds_sum NaN\n")
+    assert [(r["le"], r["count"], r["total"]) for r in got.rows["histograms"]] == [
+        (1.0, 3, None), (2.0, 4, None), (math.inf, 9, None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "column"),
+    [("vllm:kv_cache_usage_perc 1.5", "kv_usage"), ("vllm:num_requests_running -2", "running"),
+     ("vllm:num_requests_running NaN", "running"), ("vllm:num_preemptions_total +Inf", "preemptions"),
+     ("vllm:num_preemptions_total 1e300", "preemptions"), ("vllm:gpu_prefix_cache_hit_rate -1", "prefix_hit_rate")],
+)  # fmt: skip
+def test_numbers_that_cannot_be_are_not_known(tmp_path, line, column):
+    assert metrics(tmp_path, line + "\n").rows["engine"][0][column] is None
+
+
+def test_lines_that_are_no_samples_are_counted(tmp_path):
+    bad = "bad line here\nx{a=b} 1\nx{ 1\nx 1_000\nx one\n"
+    got = metrics(tmp_path, bad + exposition(1) + "vllm:num_requests_run")
+    assert {lost.what for lost in got.lost} == {"lines (5)", "last line (1)"} and len(got.rows["engine"]) == 1
+
+
+def test_other_series_are_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(prometheus, "MAX_SCALAR_SERIES", 3)
+    got = metrics(tmp_path, "".join(f"x{n} 1\n" for n in range(5)))
+    assert len(got.rows["scalars"]) == 3 and "more than 3 other series" in got.reasons()
+
+
+def test_labels_that_tell_series_apart_stay_in_the_name(tmp_path):
+    name = "vllm:request_success_total"
+    got = metrics(tmp_path, f'{name}{{engine="1",finished_reason="stop",model_name="m"}} 4\npython_info_created 5\n')
+    assert [(r["name"], r["value"]) for r in got.rows["scalars"]] == [
+        (f'{name}{{finished_reason="stop",engine="1"}}', 4.0)
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# HELP x y\n# EOF\n", "hello\nworld\n"])
+def test_nothing_in_it_is_refused(tmp_path, text):
+    with pytest.raises(InputError, match="no sample"):
+        metrics(tmp_path, text)
+
+
+def test_gzipped_in_many_members(tmp_path):
+    data = b"".join(gzip.compress(f"# scraped_at {1_700_000_000 + n}\n{exposition(n)}".encode()) for n in range(3))
+    assert metrics(tmp_path, data).column("engine", "prompt_tokens") == [0, 100, 200]
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [
+        (exposition(1), 0.9, 1.0), (SGLANG, 0.9, 1.0), (f"vllm:num_requests_running{WHO} 3\n", 0.9, 1.0),
+        ("# TYPE go_goroutines gauge\ngo_goroutines 8\n", 0.85, 0.9), ("# scraped_at 1700000000\nx 1\n", 0.85, 0.9),
+        ("", 0, 0), ("# TYPE of thing\n", 0, 0), ("completed step: 1, seconds: 2.0\n", 0, 0),
+        ("INFO vllm: hello {x}\n", 0, 0), (json.dumps({"vllm:num_requests_running": 1}), 0, 0),
+        ("x,y\n1,2\n", 0, 0), ("# TYPE a gauge\n\0", 0, 0),
+    ],
+)  # fmt: skip
+def test_sniff(tmp_path, text, least, most):
+    assert least <= prometheus.sniff(source_of(tmp_path, text)) <= most
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        ("1700000000", 1_700_000_000 * S), ("1700000000.000000001", 1_700_000_000 * S + 1),
+        ("1700000000123", 1_700_000_000 * S + 123_000_000), ("1700000000000000001", 1_700_000_000 * S + 1),
+        ("2023-11-14 22:13:20", 1_700_000_000 * S), ("2023-11-14T23:13:20.5+01:00", 1_700_000_000 * S + S // 2),
+        ("yesterday", None), ("170", None),
+    ],
+)  # fmt: skip
+def test_times(text, ns):
+    assert time_ns(text) == ns
+
+
+NAMES = st.from_regex(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,10}", fullmatch=True).filter(lambda n: not n.endswith("_created"))
+VALUES = st.text(st.characters(codec="utf-8", exclude_characters="\r\x85\x1c\x1d\x1e\x0b\x0c\u2028\u2029"), max_size=12)
+
+
+@settings(deadline=None)
+@given(NAMES, st.dictionaries(st.from_regex(r"[a-z]{1,4}x", fullmatch=True), VALUES, max_size=3), st.floats(-1e9, 1e9))
+def test_what_is_written_is_what_is_read(tmp_path_factory, name, labels, value):
+    escaped = {k: v.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") for k, v in labels.items()}
+    series = name + "{" + ",".join(f'{k}="{v}"' for k, v in escaped.items()) + "}"
+    assert parsed(series) == (name, labels)
+    got = metrics(tmp_path_factory.getbasetemp(), f"{series} {value!r}\n")
+    [row] = got.rows["scalars"]
+    assert row["value"] == value and row["name"].startswith(name)

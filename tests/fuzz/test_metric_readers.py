@@ -1,0 +1,77 @@
+"""Whatever bytes the readers of metrics and traces meet: rows of their tables, or a sentence of what is wrong."""
+
+import gzip
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from collectors import prometheus, request_trace, tpu_info
+from tests.app.metrics_server import exposition
+from tests.collectors.reading import read, source_of
+from tests.collectors.test_prometheus import SGLANG
+from tests.collectors.test_request_trace import AZURE, BURSTGPT, MOONCAKE
+from tests.collectors.test_tpu_info import BOXED, TABLES
+from tests.fuzz.damage import damaged
+from tests.fuzz.test_text_readers import survive
+
+VALID = {
+    prometheus: [
+        f"# scraped_at 1700000000.5\n{exposition(3)}# no_answer 1700000005 gone\n1700000010\n{exposition(9)}".encode(),
+        SGLANG.encode(),
+        b'a_bucket{le="1",x="\\"}"} 1 1700000000000 # {t="1"} 2\na_bucket{le="+Inf"} 2 1700000000.5\n# EOF\n'
+        b'vllm:cache_config_info{block_size="16",num_gpu_blocks="9"} 1\n',
+    ],
+    tpu_info: [
+        f"Last update: 2025-07-24 11:00:59 UTC\n{TABLES}{BOXED}".encode(),
+        b"TPU_0(process=0) {'num_allocs': 3, 'bytes_in_use': 12, 'bytes_limit': 100}\n1 {'bytes_in_use': 3}\n",
+        b'{"time": 1700000000.5, "devices": [{"id": 3, "memory_stats": {"bytes_in_use": 7, "bytes_limit": 9}}]}\n',
+    ],
+    request_trace: [
+        AZURE.encode(), MOONCAKE.encode(), BURSTGPT.encode(),
+        b"id,timestamp_ms,user,input_tokens,output_tokens,ttft_ms,latency_s,status\na,1,x,5,6,7,8,ok\nb,2,y,5,6,,,failed\n",
+    ],
+}  # fmt: skip
+READERS = pytest.mark.parametrize("reader", VALID, ids=lambda reader: reader.NAME)
+
+
+@READERS
+def test_the_undamaged_originals_are_known_and_read(reader, tmp_path):
+    for data in VALID[reader]:
+        source = source_of(tmp_path, data)
+        assert reader.sniff(source) >= 0.5
+        assert read(reader, source).rows
+
+
+@READERS
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_damage(reader, data, tmp_path_factory):
+    survive(reader, tmp_path_factory.getbasetemp(), data.draw(damaged(VALID[reader])))
+
+
+@READERS
+@settings(max_examples=100, deadline=None)
+@given(data=st.binary(max_size=2_000))
+@example(data=b"")
+@example(data=b"{" * 100_000)
+@example(data=b'{"bytes_in_use":' * 100_000)
+@example(data=b'a{b="' * 50_000)
+@example(data=b"x" + b" " * 100_000 + b"y\n")
+@example(data=b'a{' + b'b="c",' * 50_000 + b"\n")
+@example(data=b"timestamp,input_tokens" + b",x" * 10_000 + b"\n1,2\n")
+def test_noise(reader, data, tmp_path_factory):
+    if data[:2] != b"\x1f\x8b":  # a broken archive is the business of whoever opens it
+        survive(reader, tmp_path_factory.getbasetemp(), data)
+
+
+@READERS
+def test_every_cut(reader, tmp_path):
+    data = VALID[reader][0]
+    for end in range(0, len(data), max(1, len(data) // 200)):
+        survive(reader, tmp_path, data[:end])
+
+
+@READERS
+def test_a_line_without_end_is_refused_in_bounded_memory(reader, tmp_path):
+    survive(reader, tmp_path, gzip.compress(VALID[reader][0] + b" " * (80 << 20), 1))
