@@ -28,7 +28,7 @@ from runs.ledger import Account, LedgerError
 from runs.tables import Tables, frame
 
 SERVED, BUSY, STARTING = 1, 2, 3
-STARTUP = ("server_startup", "accelerator_initialization", "training_preparation")  # kinds of `lifecycle`
+STARTUP = ("accelerator_initialization", "training_preparation")  # kinds of `lifecycle`
 ITERATIONS = ("No record of the engine's passes: what its busy time went into is not known beyond useful maths. vLLM "
               "prints one with --enable-logging-iteration-details.")  # fmt: skip
 

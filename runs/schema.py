@@ -209,7 +209,7 @@ SCHEMA_VERSION = 4
 LIFECYCLE_KINDS: dict[str, str] = {
     "job": "from job start to job end; one row is one attempt",
     "accelerator_initialization": "setting up the accelerators",
-    "training_preparation": "building the model, the mesh and the input pipeline",
+    "training_preparation": "building the model, the mesh and the input pipeline; of a server, weights and compiling",
     "data_loading": "the training loop waiting for (or fetching) a batch",
     "checkpoint_save": "the training loop blocked by a checkpoint being saved",
     "checkpoint_restore": "a checkpoint being restored",
@@ -219,7 +219,6 @@ LIFECYCLE_KINDS: dict[str, str] = {
     "elastic_reinitialization": "starting again on another number of slices",
     "slices": "slice counts from this time on; `detail` is JSON with active, total, available",
     "eval": "an evaluation between training steps",
-    "server_startup": "a serving engine loading weights and compiling, before it can answer",
     "queued": "waiting for machines that were asked for: nothing is held yet",
 }
 

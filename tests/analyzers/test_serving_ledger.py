@@ -52,7 +52,7 @@ def test_every_second_of_a_known_engine():
     requests = {"id": ["a", "b"], "arrival_ns": [T0 + S, T0 + S], "first_token_ns": [last - 1000] * 2,
                 "last_token_ns": [last, last + S // 2], "prompt_tokens": [10, 10], "output_tokens": [5, 5],
                 "status": ["completed", "completed"]}  # fmt: skip
-    lifecycle = {"kind": ["server_startup"], "start_ns": [T0], "end_ns": [T0 + S // 2]}
+    lifecycle = {"kind": ["training_preparation"], "start_ns": [T0], "end_ns": [T0 + S // 2]}
     got = ask({"iterations": rows, "requests": requests, "lifecycle": lifecycle}, {"chips": 2}).ledger
 
     passed = float(rows["dur_ns"].sum()) / S

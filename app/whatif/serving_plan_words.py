@@ -1,0 +1,68 @@
+"""The serving plan in words: what the page's head and a terminal say."""
+
+from typing import TYPE_CHECKING
+
+from app import format as fmt
+from app.answers.base import Table
+from app.whatif.base import Words
+
+if TYPE_CHECKING:
+    from app.whatif.serving_plan_answer import ServingPlan
+    from simulators.serving.disaggregated import Comparison
+    from simulators.serving.planner import Choice
+
+SHOWN = 20
+ALIKE = 0.05  # rates nearer than this are not told apart
+
+
+def verdict(result: "ServingPlan") -> str:
+    """The setup that wins, at what cost and by how much; or that none does it."""
+    best, wanted = result.plan.best, result.plan.wanted
+    if best is None:
+        first = result.plan.choices[0]
+        return (f"No setup that was tried serves {wanted.model.name} within these objectives. The nearest, "
+                f"{first.name}: {first.why}.")  # fmt: skip
+    text = f"{best.name} serves it: {fmt.count(best.chips, 'chip')}"
+    if best.usd_per_hour is not None:
+        text += f", {fmt.usd(best.usd_per_hour)} an hour, {fmt.usd(best.usd_per_million)} per million tokens generated"
+    if best.chips_low is not None:
+        most = "more than any number tried" if best.chips_high is None else f"{best.chips_high:,}"
+        text += f" (from {best.chips_low:,} to {most} chips over the efficiencies assumed)"
+    text += "."
+    other = next((c for c in result.plan.choices if c.feasible and c.setup.chip.name != best.setup.chip.name), None)
+    if other is not None:
+        text += f" Next, on another chip: {other.name}, {other.why.partition(':')[0]}."
+    if result.pools is not None:
+        text += f" {pools_verdict(result.pools)}"
+    return text
+
+
+def pools_verdict(found: "Comparison") -> str:
+    """Whether two pools would pay, honestly."""
+    gain = found.gain
+    if gain is None:
+        return "Two pools keep these objectives in no split that was tried: don't."
+    split = found.best.name
+    if gain > 1 + ALIKE:
+        return f"Prefill and decode apart ({split}) would bear {fmt.share(gain - 1)} more: worth a trial."
+    if gain >= 1 - ALIKE:
+        return f"Prefill and decode apart ({split}) would bear as much: don't, it is one more thing to run."
+    return f"Prefill and decode apart: don't. The best split ({split}) bears {fmt.share(1 - gain)} less."
+
+
+def row(c: "Choice") -> tuple[str, ...]:
+    """One setup as text: name, chips, their range, dollars, latencies, what is said of it."""
+    spread = "" if c.chips_low is None else f"{c.chips_low:,} to {'?' if c.chips_high is None else f'{c.chips_high:,}'}"
+    return (
+        c.name, f"{c.chips:,}" if c.feasible else fmt.NO_VALUE, spread, fmt.usd(c.usd_per_hour),
+        fmt.usd(c.usd_per_million), fmt.duration(c.seen.get("ttft_s")), fmt.duration(c.seen.get("tpot_s")), c.basis,
+        c.why,
+    )  # fmt: skip
+
+
+def words(result: "ServingPlan") -> Words:
+    head = ("setup", "chips", "range", "$/h", "$/M tokens", "TTFT", "TPOT", "basis", "why")
+    rows = tuple(row(c) for c in result.plan.choices[:SHOWN])
+    more = len(result.plan.choices) - SHOWN
+    left = (f"{more:,} further setups are in --json.",) if more > 0 else ()
+    return Words(verdict(result), Table(head, rows, right=(1, 2, 3, 4, 5, 6)), (*left, *result.notes))

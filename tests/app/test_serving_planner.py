@@ -1,0 +1,53 @@
+"""`whatif serving-plan`: the contract on the command line and over HTTP, and its page."""
+
+import json
+
+import pytest
+
+from app.cli import main
+from app.whatif import serving_plan
+from app.whatif.base import from_query
+from app.whatif.serving_plan_answer import prices
+from errors import QuestionError
+from tests.app.test_pages import opened, words
+
+QUERY = {"model": "llama3.1-8b", "on": "h100,v6e", "input": "500", "output": "100", "rate": "20", "ttft_s": "1",
+         "tpot_s": "0.03"}  # fmt: skip
+
+
+def test_the_contract(capsys):
+    arguments = [f"--{k.replace('_', '-')}={v}" for k, v in QUERY.items()]
+    assert main(["whatif", "serving-plan", *arguments, "--price", "h100=3,v6e=2.7", "--disaggregate", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    first = told["choices"][0]
+    assert first["feasible"] and first["basis"] == "simulated" and first["usd_per_hour"] > 0
+    assert told["basis"] == "modelled" and told["disaggregated"]["splits"]
+    assert main(["whatif", "serving-plan", *arguments]) == 0
+    assert "serves it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("change", [{"model": None}, {"on": "nothing"}, {"on": ","}, {"rate": "-1"}, {"prefix": "500"},
+                                    {"price": "h100"}, {"price": "h100=-3"}, {"formats": "fp64"}])  # fmt: skip
+def test_what_cannot_be_asked(change):
+    query = {k: v for k, v in {**QUERY, **change}.items() if v is not None}
+    with pytest.raises(QuestionError):
+        serving_plan.answer(from_query(serving_plan, query), None)
+
+
+def test_prices_are_read_by_any_name():
+    assert prices("h100=3.5, v6e=2.7") == {"H100 SXM": 3.5, "TPU v6e": 2.7}
+    assert prices(None) == {}
+
+
+def test_the_page(place):
+    at = opened("pages/serving_planner.py", **QUERY, price="h100=3,v6e=2.7")
+    assert not at.exception and "serves it" in words(at)
+    assert at.metric[0].value.isdigit()
+    table = at.dataframe[0].value
+    assert (table["why"].str.len() > 0).all() and "tips_at_usd_per_chip_hour" not in table.columns[:3]
+
+
+def test_the_page_teaches_where_the_address_is_wrong(place):
+    at = opened("pages/serving_planner.py", **{**QUERY, "rate": "many"})
+    assert not at.exception and "a number" in words(at)
+    assert not opened("pages/serving_planner.py").exception  # an example

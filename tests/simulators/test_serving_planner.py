@@ -1,0 +1,147 @@
+"""The planner: the winner was simulated, every loser has a reason, capacity is where objectives break, pools add up."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from catalog import chip, model
+from catalog.inference import kv_bytes
+from errors import QuestionError
+from simulators.serving.cost import break_even, usd_per_million_tokens
+from simulators.serving.disaggregated import balance, compare, pools, serve
+from simulators.serving.efficiency import IDEAL, SLOW, TYPICAL
+from simulators.serving.engine import simulate
+from simulators.serving.estimate import estimate
+from simulators.serving.objectives import Objectives, Shape, capacity
+from simulators.serving.planner import Wanted, best_formats, plan
+from simulators.serving.setup import Setup
+from simulators.serving.step import decode_s, prefill_s, step_model
+
+SHAPE = Shape(500, 100)
+SOON = Objectives(ttft_s=1.0, tpot_s=0.03)
+
+
+def setup(**more):
+    return Setup(**{"model": model("llama3.1-8b"), "chip": chip("h100"), **more})
+
+
+def wanted(**more):
+    return Wanted(**{"model": model("llama3.1-8b"), "shape": SHAPE, "rate_per_s": 40.0, "objectives": SOON, **more})
+
+
+def test_capacity_lies_where_the_objectives_break():
+    one = setup()
+
+    def answers(traffic):
+        return simulate(one, traffic, TYPICAL, record=False).requests
+
+    found = capacity(answers, SHAPE, SOON)
+    assert found.rate_per_s > 0 and found.limit == "tpot_s"
+    assert not SOON.broken(found.seen)
+    beyond = answers(SHAPE.at(found.rate_per_s * 1.15, 3000)).iloc[1000:]
+    assert SOON.broken(SOON.seen(beyond))
+    guessed = capacity(answers, SHAPE, SOON, found.rate_per_s * 1.7)
+    assert guessed.rate_per_s == pytest.approx(found.rate_per_s, rel=0.06)
+
+
+def test_capacity_of_what_cannot_and_of_no_objective():
+    def answers(traffic):
+        return simulate(setup(), traffic, TYPICAL, record=False).requests
+
+    never = capacity(answers, SHAPE, Objectives(tpot_s=1e-4))
+    assert (never.rate_per_s, never.limit) == (0.0, "tpot_s")
+    stable = capacity(answers, SHAPE, Objectives())
+    assert stable.limit == "rate" and stable.rate_per_s > 0  # what it can do at all, however late
+
+
+def test_the_estimate_is_the_arithmetic_it_says():
+    one = setup(max_sequences=64)
+    found = estimate(one, SHAPE, Objectives(), IDEAL)
+    machine = step_model(one, IDEAL)
+    gap = decode_s(machine, 64, 550) + 64 / 100 * prefill_s(machine, 500, 0, 8192)
+    assert found.batch == 64 and found.limit == "seats"
+    assert found.rate_per_s == pytest.approx(64 / (100 * gap))
+    strict = estimate(one, SHAPE, Objectives(tpot_s=gap * 0.8), IDEAL)
+    assert strict.limit == "tpot_s" and strict.tpot_s <= gap * 0.8 and strict.batch < 64
+    small = estimate(setup(model=model("llama3.1-70b")), SHAPE, Objectives())
+    assert small.rate_per_s == 0 and "weights" in small.why
+    slow = estimate(one, SHAPE, Objectives(ttft_s=1e-5))
+    assert "even alone" in slow.why
+
+
+def test_the_plan_ranks_by_cost_and_gives_reasons():
+    prices = {"TPU v6e": 2.7, "H100 SXM": 3.0}
+    made = plan(wanted(), [chip("v6e"), chip("h100")], prices, {}, max_sequences=128)
+    best = made.best
+    assert best.basis == "simulated" and best.why.startswith("the cheapest")
+    feasible = [c for c in made.choices if c.feasible]
+    assert [c.usd_per_hour for c in feasible] == sorted(c.usd_per_hour for c in feasible)
+    assert {c.setup.chip.name for c in feasible if c.basis == "simulated"} == {"TPU v6e", "H100 SXM"}
+    assert all(c.why for c in made.choices)
+    for c in feasible:
+        assert c.replicas * c.rate_per_replica >= 40.0 * (1 - 1e-6)
+        assert (c.replicas - 1) * c.rate_per_replica < 40.0
+        assert c.usd_per_hour == pytest.approx(c.chips * prices[c.setup.chip.name])
+        assert c.usd_per_million == pytest.approx(usd_per_million_tokens(4000, c.chips, prices[c.setup.chip.name]))
+        if c.chips_low is not None:
+            assert c.chips_low <= c.chips <= c.chips_high
+
+
+def test_without_prices_the_fewest_chips_come_first():
+    made = plan(wanted(), [chip("v6e"), chip("h100")], {}, {})
+    chips = [c.chips for c in made.choices if c.feasible]
+    assert chips == sorted(chips) and made.best.usd_per_hour is None
+
+
+def test_nothing_fits_and_says_why():
+    made = plan(wanted(model=model("llama3.1-405b")), [chip("RTX PRO 6000 Server")], {}, {})
+    assert made.best is None or made.best.feasible
+    alone = plan(wanted(objectives=Objectives(tpot_s=1e-5)), [chip("h100")], {}, {})
+    assert alone.best is None and all("alone" in c.why or "weights" in c.why for c in alone.choices)
+
+
+def test_formats_are_those_in_which_a_chip_is_faster():
+    assert best_formats(chip("v6e")) == ("bf16", "int8")  # its fp8 peak is that of bf16
+    assert best_formats(chip("h100")) == ("bf16", "fp8")
+
+
+def test_two_pools_conserve_requests_and_send_the_cache():
+    split = pools(setup(chips=4, tensor=1, replicas=4), 1, 3)
+    traffic = SHAPE.at(20.0, 400)
+    rows = serve(split, traffic)
+    assert len(rows) == 400 and rows.notna().all(axis=None)
+    assert (rows["first_token_s"] > rows["arrival_s"]).all() and (rows["last_token_s"] > rows["first_token_s"]).all()
+    sent = kv_bytes(model("llama3.1-8b"), 500) / split.link_bytes_per_s
+    assert split.transfer_s(500) == pytest.approx(sent)
+    gap = (rows["last_token_s"] - rows["first_token_s"]).min()
+    assert gap > sent + 99 * decode_s(step_model(setup()), 1, 500) * 0.9
+    slower = serve(replace(split, link_bytes_per_s=split.link_bytes_per_s / 1000), traffic)
+    more = (slower["last_token_s"] - rows["last_token_s"]).median()
+    assert more == pytest.approx(999 * sent, rel=0.25)
+
+
+def test_one_token_needs_no_second_pool():
+    rows = serve(pools(setup(chips=2, tensor=1, replicas=2), 1, 1), Shape(500, 1).at(5.0, 50))
+    assert np.allclose(rows["first_token_s"], rows["last_token_s"]) and rows["tpot_s"].isna().all()
+
+
+def test_the_balance_of_pools():
+    one = setup()
+    machine = step_model(one, SLOW)
+    expected = prefill_s(machine, 500, 0, 8192) * 32 / (decode_s(machine, 32, 550) * 100)
+    assert balance(one, SHAPE, 32, SLOW) == pytest.approx(expected)
+
+
+def test_pools_are_compared_with_one_on_the_same_chips():
+    found = compare(setup(chips=4, tensor=1, replicas=4), SHAPE, SOON, most=2)
+    assert found.best.chips == 4 and len(found.splits) == 2
+    assert found.gain == pytest.approx(found.disaggregated.rate_per_s / found.aggregate.rate_per_s)
+
+
+def test_numbers_that_cannot_be_are_refused():
+    for wrong in (lambda: Objectives(ttft_s=-1), lambda: Objectives(percentile=0), lambda: wanted(rate_per_s=0),
+                  lambda: pools(setup(), 0, 1), lambda: usd_per_million_tokens(0, 1, 1),
+                  lambda: break_even((0, 1), (1, 1))):  # fmt: skip
+        with pytest.raises(QuestionError):
+            wrong()
