@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # dependencies come as wheels whose hashes are in the lock; a local mirror is taken from pip's own configuration
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test tpu lint reference reference-compiled reference-fleet benchmark lock clean help
+.PHONY: run test tpu lint reference reference-compiled reference-fleet reference-serving benchmark lock clean help
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -33,6 +33,9 @@ reference-compiled: $(STAMP) ## make the bundled compiled runs again (some minut
 
 reference-fleet: $(STAMP) ## make the bundled simulated run again (seconds)
 	@$(BIN)/python -m reference.fleet
+
+reference-serving: $(STAMP) ## make the bundled serving run again (some ten minutes, on two cores)
+	@$(BIN)/python -m reference.serve.launch --out reference/runs/serving
 
 benchmark: $(STAMP) ## side-by-side measurements
 	@$(BIN)/python -m benchmarks.xplane_ingest $(ARGS)

@@ -44,7 +44,7 @@ def _status(name: str, shown: str) -> None:
         st.rerun()
     now_ns = time.time_ns()
     colour, icon, words = BADGES[live.state_at(now_ns)]
-    entries = fmt.count(live.entries, "log entry", "log entries") + odd(live)
+    entries = fmt.count(live.entries, *(("log entry", "log entries") if live.project else ("answer",))) + odd(live)
     last = f", the last of {fmt.date(live.last_entry_ns)}" if live.last_entry_ns else ""
     st.markdown(f":{colour}-badge[:material/{icon}: {words}] updated {ago(live.moved_ns, now_ns)} · {entries}{last}")
     if live.problem:
@@ -68,7 +68,9 @@ def _moved(place: Workspace, drawn: set[str]) -> None:
     for live in place.store.live.all():
         if live.run_id is None and live.state_at(time.time_ns()) != "stopped":
             there = fmt.count(live.entries, "entry", "entries") + " read so far" if live.entries else "no entry yet"
-            st.caption(f"Following job {md(live.job)} of project {md(live.project)}: {there}. {md(live.problem)}")
+            what = f"Following job {md(live.job)} of project {md(live.project)}" if live.project else \
+                f"Asking {md(live.job)}"  # fmt: skip
+            st.caption(f"{what}: {there}. {md(live.problem)}")
 
 
 def _snapshots(place: Workspace) -> set[str]:

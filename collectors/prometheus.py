@@ -1,0 +1,302 @@
+"""What a serving engine tells at `/metrics`: Prometheus text, one scrape or many (see `exposition`).
+
+    engine       one row a scrape and replica: vLLM's and SGLang's gauges and counters under their names of any version
+    histograms   every bucket as it was exposed; labels that tell series of one name apart become part of the name
+    scalars      every other sample, at most MAX_SCALAR_SERIES series
+    facts        model (label model_name), block_tokens and kv_cache_tokens (vllm:cache_config_info)
+Counters are kept as they stand, also where a restart set them back: who reads them knows (`analyzers/counters.py`).
+Replica: labels instance, pod, engine and dp_rank as far as they are there. Ranks of one replica tell the same: the
+first counts. SGLang looks up every prompt token, so that its prompt tokens are its prefix queries.
+`*_created` (when a counter began) is passed over.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import inf, isfinite, nan
+from typing import Any
+
+from collectors.base import Fact, Item, Source
+from collectors.exposition import NO_ANSWER, SCRAPED_AT, Reader, Scrape, parsed
+from collectors.textlog import Buffer, Tally, clean, fits
+from errors import InputError
+
+NAME = "prometheus"
+HELP = "Prometheus text of a serving engine (/metrics of vLLM, SGLang and others): gauges, counters, histograms."
+
+MAX_SCALAR_SERIES, MAX_SCALARS = 2_000, 2_000_000
+MAX_HISTOGRAMS = 1_000
+MAX_NAME = 200  # characters of a name with its labels
+_TYPED = re.compile(
+    rb"^# (?:TYPE [a-zA-Z_:][\w:.]* (?:counter|gauge|(?:gauge)?histogram|summary|untyped|unknown|info|stateset)\s*$"
+    rb"|scraped_at \d)", re.MULTILINE,
+)  # fmt: skip
+_OURS = re.compile(rb"^(?:vllm|sglang):[a-z_]+(?:\{[^\n]*\})? +\S", re.MULTILINE)
+
+_ENGINE: dict[str, tuple[str, ...]] = {  # metric, without `_total`: columns of `engine`
+    "vllm:num_requests_running": ("running",),
+    "vllm:num_requests_waiting": ("waiting",),
+    "vllm:kv_cache_usage_perc": ("kv_usage",),
+    "vllm:gpu_cache_usage_perc": ("kv_usage",),
+    "vllm:prefix_cache_queries": ("prefix_queries",),
+    "vllm:prefix_cache_hits": ("prefix_hits",),
+    "vllm:gpu_prefix_cache_queries": ("prefix_queries",),
+    "vllm:gpu_prefix_cache_hits": ("prefix_hits",),
+    "vllm:gpu_prefix_cache_hit_rate": ("prefix_hit_rate",),
+    "vllm:prompt_tokens": ("prompt_tokens",),
+    "vllm:generation_tokens": ("output_tokens",),
+    "vllm:avg_prompt_throughput_toks_per_s": ("prompt_tokens_per_s",),
+    "vllm:avg_generation_throughput_toks_per_s": ("output_tokens_per_s",),
+    "vllm:num_preemptions": ("preemptions",),
+    "vllm:spec_decode_num_drafts": ("drafts",),
+    "vllm:spec_decode_num_draft_tokens": ("drafted",),
+    "vllm:spec_decode_num_accepted_tokens": ("accepted",),
+    "sglang:num_running_reqs": ("running",),
+    "sglang:num_queue_reqs": ("waiting",),
+    "sglang:token_usage": ("kv_usage",),
+    "sglang:cache_hit_rate": ("prefix_hit_rate",),
+    "sglang:prompt_tokens": ("prompt_tokens", "prefix_queries"),
+    "sglang:cached_tokens": ("prefix_hits",),
+    "sglang:generation_tokens": ("output_tokens",),
+    "sglang:gen_throughput": ("output_tokens_per_s",),
+    "sglang:spec_accept_length": ("acceptance_length",),
+    "tgi_batch_current_size": ("running",),
+    "tgi_queue_size": ("waiting",),
+    "jetstream_prefill_backlog_size": ("waiting",),
+}
+_PER_POSITION = "vllm:spec_decode_num_accepted_tokens_per_pos"
+_SHARES, _REALS = {"kv_usage", "prefix_hit_rate"}, {"prompt_tokens_per_s", "output_tokens_per_s", "acceptance_length"}
+_COLUMNS = tuple(dict.fromkeys(c for columns in _ENGINE.values() for c in columns))
+_REPLICA = ("instance", "pod", "engine", "dp_rank")
+_WHO = {*_REPLICA, "model_name", "model", "job", "namespace", "node", "container", "endpoint", "service", "tp_rank",
+        "pp_rank", "moe_ep_rank", "engine_type", "pid"}  # labels that say who tells, not of what  # fmt: skip
+_MAX_POSITIONS = 64
+
+
+def sniff(source: Source) -> float:
+    head = source.head
+    if b"\0" in head:
+        return 0.0
+    if _OURS.search(head):
+        return 0.95
+    return 0.9 if _TYPED.search(head) or head.startswith((SCRAPED_AT.encode(), NO_ANSWER.encode())) else 0.0
+
+
+def read(source: Source) -> Iterator[Item]:
+    """Engine samples, histograms, scalars, facts. Raises InputError where there is no sample."""
+    tally = Tally()
+    reader = Reader(source, tally)
+    metrics = _Metrics(source, tally, reader.help)
+    order = -1
+    for order, scrape in enumerate(reader.scrapes()):
+        metrics.take(scrape, order)
+        for buffer in metrics.buffers:
+            yield from buffer.full()
+    if order < 0:
+        told = "; ".join(f"{lost.what}: {lost.reason}" for lost in tally.lost())
+        raise InputError(
+            f"no sample in it{f' ({told})' if told else ''}", where=source.name,
+            expected='lines such as `vllm:num_requests_running{engine="0",model_name="llama"} 12`',
+        )  # fmt: skip
+    for buffer in metrics.buffers:
+        yield from buffer.rest()
+    for name, value in metrics.facts.items():
+        yield Fact(name, value)
+    yield from tally.lost()
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """What a series is to us. `kind`: engine, position, bucket, sum, count, capacity, skip or scalar."""
+
+    kind: str
+    replica: str | None = None
+    name: str = ""
+    columns: tuple[str, ...] = ()
+    le: float = nan
+
+
+@dataclass
+class _Buckets:
+    counts: dict[float, float] = field(default_factory=dict)
+    total: float | None = None
+    count: float | None = None
+
+
+class _Metrics:
+    def __init__(self, source: Source, tally: Tally, help: dict[str, str]):
+        self.source, self.tally, self.help = clean(source.name), tally, help
+        self.engine = Buffer("engine", "ts_ns", "order", "replica", *_COLUMNS, "accepted_per_position", "source")
+        self.histograms = Buffer("histograms", "ts_ns", "order", "replica", "name", "le", "count", "total", "source")
+        self.scalars = Buffer("scalars", "ts_ns", "name", "value", "source")
+        self.buffers = (self.engine, self.histograms, self.scalars)
+        self.facts: dict[str, Any] = {}
+        self._known: dict[str, _Series] = {}
+        self._bases: set[str] = set()  # names that have buckets
+        self._bounds: dict[tuple[str | None, str], tuple[float, ...]] = {}
+        self._scalar_names: set[str] = set()
+        self._scalar_rows = 0
+        self._model: str | None = None
+
+    def take(self, scrape: Scrape, order: int) -> None:
+        """Rows of one scrape."""
+        for text in scrape.values:
+            if text not in self._known and "_bucket" in text:
+                self._bases.add(text.partition("{")[0].strip().removesuffix("_bucket"))
+        for text in scrape.values:
+            if text not in self._known:
+                self._known[text] = self._series(text)
+        rows: dict[str | None, dict[str, Any]] = {}
+        shapes: dict[tuple[str | None, str], _Buckets] = {}
+        for text, value in scrape.values.items():
+            self._enter(self._known[text], value, scrape.ts_ns, rows, shapes)
+        for replica, row in rows.items():
+            positions = row.pop("positions", None)
+            self.engine.add(scrape.ts_ns, order, replica, *(row.get(c) for c in _COLUMNS), _listed(positions),
+                            self.source)  # fmt: skip
+        for (replica, name), shape in shapes.items():
+            self._histogram(scrape.ts_ns, order, replica, name, shape)
+
+    def _enter(
+        self, series: _Series, value: float, ts_ns: int | None, rows: dict[str | None, dict[str, Any]],
+        shapes: dict[tuple[str | None, str], _Buckets],
+    ) -> None:  # fmt: skip
+        match series.kind:
+            case "engine":
+                row = rows.setdefault(series.replica, {})
+                for column in series.columns:
+                    if column not in row:
+                        row[column] = self._cell(series, column, value)
+            case "position":
+                if isfinite(value) and value >= 0:
+                    rows.setdefault(series.replica, {}).setdefault("positions", {}).setdefault(int(series.le), value)
+            case "bucket":
+                shapes.setdefault((series.replica, series.name), _Buckets()).counts.setdefault(series.le, value)
+            case "sum" | "count":
+                shape = shapes.setdefault((series.replica, series.name), _Buckets())
+                side = "total" if series.kind == "sum" else "count"
+                if getattr(shape, side) is None:
+                    setattr(shape, side, value)
+            case "capacity":
+                if isfinite(value) and 0 < value < 1 << 50:
+                    self.facts.setdefault("kv_cache_tokens", round(value))
+            case "scalar":
+                self._scalar(series.name, value, ts_ns)
+
+    def _series(self, text: str) -> _Series:
+        name, labels = parsed(text)
+        bare = name.removesuffix("_total")
+        replica = self._replica(labels)
+        if "le" in labels and name.endswith("_bucket"):
+            bound = _bound(labels["le"])
+            if bound is None:
+                self.tally.add("buckets", f"their bound is no number ({clean(labels['le'])[:40]!r})")
+                return _Series("skip")
+            return _Series("bucket", replica, _named(name.removesuffix("_bucket"), labels), le=bound)
+        for side in ("sum", "count"):
+            if name.endswith(f"_{side}") and name.removesuffix(f"_{side}") in self._bases:
+                return _Series(side, replica, _named(name.removesuffix(f"_{side}"), labels))
+        if name.endswith("_created"):
+            return _Series("skip")
+        if bare == _PER_POSITION and (place := labels.get("position", "")).isdecimal() and int(place) < _MAX_POSITIONS:
+            return _Series("position", replica, le=float(place))
+        if bare == "vllm:cache_config_info":
+            self._config(labels)
+            return _Series("skip")
+        if name == "sglang:max_total_num_tokens":
+            return _Series("capacity")
+        if bare in _ENGINE and not set(labels) - _WHO:
+            return _Series("engine", replica, name, _ENGINE[bare])
+        return _Series("scalar", replica, _named(name, labels, replica))
+
+    def _replica(self, labels: dict[str, str]) -> str | None:
+        """Who tells: the labels that name a replica; the model too where it is not the first one's."""
+        parts = [labels[key] for key in _REPLICA if labels.get(key)]
+        if model := labels.get("model_name"):
+            if self._model is None:
+                self._model = model
+                self.facts["model"] = clean(model)[:MAX_NAME]
+            elif model != self._model:
+                parts.insert(0, model)
+        return clean(" ".join(parts))[:MAX_NAME] or None
+
+    def _cell(self, series: _Series, column: str, value: float) -> float | int | None:
+        if not isfinite(value) or (column == "prefix_hit_rate" and value == -1):  # that is: no prefix cache
+            return None
+        if value < 0 or (column in _SHARES and value > 1.001):
+            self.tally.add(f"samples of {series.name}", "below 0, or a share above 1")
+            return None
+        if column in _SHARES or column in _REALS:
+            return value
+        bare = series.name.removesuffix("_total")
+        said = self.help.get(series.name) or self.help.get(bare, "")
+        if bare.startswith("vllm:gpu_prefix_cache_") and "block" in said:
+            if (tokens := self.facts.get("block_tokens")) is None:
+                self.tally.add(f"samples of {series.name}", "they count blocks, and nothing says how long a block is")
+                return None
+            value *= tokens
+        return round(value) if fits(round(value)) else None
+
+    def _config(self, labels: dict[str, str]) -> None:
+        size, blocks = (labels.get(key, "") for key in ("block_size", "num_gpu_blocks"))
+        if size.isdecimal() and 0 < int(size) < 1 << 20:
+            self.facts["block_tokens"] = int(size)
+            if blocks.isdecimal() and 0 < int(blocks) < 1 << 40:
+                self.facts["kv_cache_tokens"] = int(size) * int(blocks)
+
+    def _scalar(self, name: str, value: float, ts_ns: int | None) -> None:
+        if name not in self._scalar_names and len(self._scalar_names) >= MAX_SCALAR_SERIES:
+            self.tally.add("samples", f"of more than {MAX_SCALAR_SERIES:,} other series")
+        elif self._scalar_rows >= MAX_SCALARS:
+            self.tally.add("samples", f"more than {MAX_SCALARS:,} of other series")
+        elif not isfinite(value):
+            return  # the series stands for nothing at this moment
+        else:
+            self._scalar_names.add(name)
+            self._scalar_rows += 1
+            self.scalars.add(ts_ns, name, value, self.source)
+
+    def _histogram(self, ts_ns: int | None, order: int, replica: str | None, name: str, shape: _Buckets) -> None:
+        counts = dict(sorted(shape.counts.items()))
+        if shape.count is not None:
+            counts.setdefault(inf, shape.count)
+        values = list(counts.values())
+        if not counts or not all(isfinite(v) and v >= 0 and fits(round(v)) for v in values):
+            self.tally.add(f"histogram {name}", "it has no buckets, or counts that are no numbers from 0")
+            return
+        if any(b < a for a, b in zip(values, values[1:], strict=False)):
+            self.tally.add(f"histogram {name}", "a bucket holds fewer than the one below it: left out of this scrape")
+            return
+        bounds, key = tuple(counts), (replica, name)
+        if key not in self._bounds and len(self._bounds) >= MAX_HISTOGRAMS:
+            self.tally.add("histograms", f"more than {MAX_HISTOGRAMS:,} of them")
+            return
+        if self._bounds.setdefault(key, bounds) != bounds:
+            self._bounds[key] = bounds
+            self.tally.add(f"histogram {name}", "its bounds changed: what all scrapes have in common can be compared")
+        total = shape.total if shape.total is not None and isfinite(shape.total) else None
+        for le, count in counts.items():
+            self.histograms.add(ts_ns, order, replica, name, le, round(count), total, self.source)
+
+
+def _bound(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return None if value != value or value == -inf else value
+
+
+def _named(name: str, labels: dict[str, str], replica: str | None = None) -> str:
+    """The name with the labels that tell what it is about: `vllm:request_success_total{finished_reason="stop"}`."""
+    about = [f'{key}="{value}"' for key, value in labels.items() if key not in _WHO and key != "le"]
+    if replica is not None:
+        about += [f'{key}="{labels[key]}"' for key in _REPLICA if labels.get(key)]
+    return clean(name + (f"{{{','.join(about)}}}" if about else ""))[:MAX_NAME]
+
+
+def _listed(positions: dict[int, float] | None) -> list[float] | None:
+    """Values by position from 0; None where a position is missing."""
+    if not positions or set(positions) != set(range(len(positions))):
+        return None
+    return [positions[n] for n in range(len(positions))]

@@ -1,0 +1,1 @@
+"""The program that makes the bundled serving run: see `reference/serving.md`."""
