@@ -40,6 +40,7 @@ reference-serving: $(STAMP) ## make the bundled serving run again (some ten minu
 benchmark: $(STAMP) ## side-by-side measurements
 	@$(BIN)/python -m benchmarks.xplane_ingest $(ARGS)
 	@$(BIN)/python -m benchmarks.goodput
+	@$(BIN)/python -m benchmarks.serving
 
 tpu: $(STAMP) ## add the TPU compiler (libtpu, under Google's terms; 700 MB), so that `chipledger compile` works
 	@$(PIP) install --quiet --require-hashes -r requirements-tpu.lock
@@ -63,4 +64,5 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PIP) install --quiet --require-hashes -r requirements.lock
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m collectors.xplane
+	@$(BIN)/python -m simulators.serving
 	@touch $(STAMP)

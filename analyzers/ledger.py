@@ -48,6 +48,7 @@ class LedgerResult:
 
     `start_ns`, `end_ns`: the span that is accounted for (None where the inputs carry no time of day).
     `profiled_share`: the part of kept step time that a profile covers, 0 to 1; None without kept steps.
+    `serving`: whether it is that of a serving engine.
     """
 
     ledger: Ledger
@@ -56,6 +57,7 @@ class LedgerResult:
     interruptions: tuple[Interruption, ...]
     profiled_share: float | None
     notes: tuple[str, ...]
+    serving: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         return {**self.ledger.to_dict(), "notes": list(self.notes)}
@@ -70,10 +72,11 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> LedgerResu
     price = fact(facts, "usd_per_chip_hour") if price is None else price
     if price is not None and not (math.isfinite(price) and price >= 0):
         raise QuestionError(f"usd_per_chip_hour={price}", expected="a price of 0 dollars or more")
+    serving = fact(facts, "outcome") is None and serving_accounts.is_serving(tables)
     if fact(facts, "outcome") is not None:
         machine, days = hardware(tables, facts, 0), None
         book = compiled_accounts.from_program(tables, facts, machine)
-    elif serving_accounts.is_serving(tables):
+    elif serving:
         machine, days = hardware(tables, facts, len(devices(tables))), None
         objectives = {name: options[name] for name in OBJECTIVES if options.get(name) is not None}
         book = serving_accounts.from_serving(tables, facts, machine, objectives)
@@ -86,6 +89,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> LedgerResu
         interruptions=days.interruptions if days else (),
         profiled_share=book.profiled_share,
         notes=(*machine.notes, *book.notes),
+        serving=serving,
     )
 
 

@@ -28,6 +28,7 @@ from runs.ledger import Account, LedgerError
 from runs.tables import Tables, frame
 
 SERVED, BUSY, STARTING = 1, 2, 3
+NEAR_NS = 3600 * 10**9  # before the first sign, in which phases of starting up are those of this engine
 STARTUP = ("accelerator_initialization", "training_preparation")  # kinds of `lifecycle`
 ITERATIONS = ("No record of the engine's passes: what its busy time went into is not known beyond useful maths. vLLM "
               "prints one with --enable-logging-iteration-details.")  # fmt: skip
@@ -50,13 +51,14 @@ def from_serving(tables: Tables, facts: Facts, machine: Hardware, objectives: Ma
     found = passes(tables)
     if not found and asked is None and not tables.rows("engine"):
         return _from_sums(tables, model_of(facts), machine)
-    start, end = _span(tables, asked, [(p.start, p.end) for p in found])
+    start, end, left_out = _span(tables, asked, [(p.start, p.end) for p in found])
     busy = _in_engine(asked, tables, start, end)
     starting = _starting(tables, start, end)
     if found:
         time = _passed(found, start, end, busy, starting, machine)
     else:
         time = _unpassed(start, end, busy, starting, work, machine)
+    time.notes = (*time.notes, *left_out)
     return _book(time, work, machine, start, end, bool(objectives))
 
 
@@ -116,25 +118,47 @@ def _work(asked: Served | None, model: Model | None, objectives: Mapping[str, fl
     return Work(flops, shares(~done), shares(behind), every, asked.notes)
 
 
-def _span(tables: Tables, asked: Served | None, told: list[tuple[np.ndarray, np.ndarray]]) -> tuple[int, int]:
-    """First and last sign of the engine, ns since the epoch."""
-    signs = [edge for start, end in told for edge in (start.min(), end.max())]
-    if asked is not None:
-        believed = asked.rows[asked.rows["out_of"] == ""]  # a wrong clock must not stretch what was held
-        times = believed[["arrival_ns", "scheduled_ns", "first_token_ns", "last_token_ns"]]
-        signs += [int(x) for c in times for x in (times[c].min(), times[c].max()) if not pd.isna(x)]
-        ends = (times["arrival_ns"] + (believed["e2e_s"] * 1e9).round().astype("Int64")).dropna()
-        signs += [int(ends.max())] if len(ends) else []
-    samples = frame(tables, "engine", ["ts_ns"])["ts_ns"].dropna()
-    events = frame(tables, "lifecycle", ["start_ns", "end_ns"])
-    for column in (samples, events["start_ns"].dropna(), events["end_ns"].dropna()):
-        signs += [int(column.min()), int(column.max())] if len(column) else []
-    if not signs or max(signs) <= min(signs):
+def _span(
+    tables: Tables, asked: Served | None, told: list[tuple[np.ndarray, np.ndarray]]
+) -> tuple[int, int, tuple[str, ...]]:  # fmt: skip
+    """First and last sign of the engine, ns since the epoch, and what had to be left out.
+
+    The first of passes, requests, samples and recorded phases that has times sets the clock; one that does not meet it
+    at any moment runs on another (a log that counts from its start) and says nothing of when.
+    """
+    ranges = {
+        "passes of the engine": [edge for start, end in told for edge in (start.min(), end.max())],
+        "requests": _request_signs(asked),
+        "samples of the engine": frame(tables, "engine", ["ts_ns"])["ts_ns"].dropna().tolist(),
+        "recorded phases": frame(tables, "lifecycle", ["start_ns", "end_ns"]).stack().tolist(),
+    }
+    first, last, notes = None, None, []
+    for what, signs in ranges.items():
+        if not signs:
+            continue
+        low, high = int(min(signs)), int(max(signs))
+        if first is None:
+            first, last = low, high
+        elif low <= last and high >= first or what == "recorded phases" and abs(low - first) < NEAR_NS:
+            first, last = min(first, low), max(last, high)
+        else:
+            notes.append(f"The {what} were timed by another clock: they are left out of the time held.")
+    if first is None or last <= first:
         raise QuestionError(
             "no input says when the engine ran, so chip time cannot be counted",
             advice="Add records with times of day: vLLM's detailed result, an engine log, or scrapes of /metrics.",
         )
-    return int(min(signs)), int(max(signs))
+    return first, last, tuple(notes)
+
+
+def _request_signs(asked: Served | None) -> list[int]:
+    """Every time of day that a request tells, those that cannot be left out: they must not stretch what was held."""
+    if asked is None:
+        return []
+    believed = asked.rows[asked.rows["out_of"] == ""]
+    times = believed[["arrival_ns", "scheduled_ns", "first_token_ns", "last_token_ns"]].stack().dropna().tolist()
+    ends = (believed["arrival_ns"] + (believed["e2e_s"] * 1e9).round().astype("Int64")).dropna()
+    return [*times, *ends.tolist()]
 
 
 def _in_engine(asked: Served | None, tables: Tables, start: int, end: int) -> Spans:

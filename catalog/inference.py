@@ -176,6 +176,18 @@ def attention_flops(model: Model, context: float) -> float:
     return total
 
 
+def decode_attention_flops(model: Model, context: float) -> float:
+    """The same as an engine decodes: latent attention in its absorbed form, 2 H (2 d_c + d_rope) for each token."""
+    total = 0.0
+    for a in model.attention:
+        seen = context if a.span == "full" or a.window_tokens is None else min(context, a.window_tokens)
+        width = a.head_dim + a.value_head_dim
+        if a.kv_lora_rank is not None:
+            width = 2 * a.kv_lora_rank + (a.rope_head_dim or 0)
+        total += 2.0 * a.heads * width * seen
+    return total
+
+
 def prefill_attention_flops(model: Model, tokens: Tokens, cached: Tokens = 0.0) -> Tokens:
     """FLOPs of attention over tokens `cached + 1` to `cached + tokens`, each looking at itself and all before.
 

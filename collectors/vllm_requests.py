@@ -2,8 +2,8 @@
 
     *.jsonl   one request a line, with vLLM's own times of it: arrival_time is a time of day, queued_ts, scheduled_ts,
               first_token_ts and last_token_ts count from the start of the machine. The smallest (queued - arrival) of
-              the file moves them onto the calendar, so that the fastest request took no time to reach the engine;
-              what the others took longer counts as waiting.
+              the file moves them onto the calendar. A request arrives when the engine queued it, as in vLLM's own
+              statistics; how much longer than the fastest the others took to get there is said.
     *.csv     t,prompt_throughput,gen_throughput,running,waiting,kv_cache_pct: samples of the engine, t in seconds
               since its start, rates per second since the sample before, kv_cache_pct in per cent. ts_ns counts from
               the start, and the fact `engine_times` says so.
@@ -108,7 +108,8 @@ def _aligned(source: Source, rows: list[tuple], tally: Tally) -> Iterator[Item]:
                   "cannot be aligned")  # fmt: skip
     shift = delays[0] if delays else None
     requests = Requests(source)
-    for name, prompt, output, arrival, _, *engine, offset in rows:
+    for name, prompt, output, sent, queued, *engine, offset in rows:
+        arrival = queued - shift if queued and shift is not None else sent
         scheduled, first, last = (t - shift if t and shift is not None else None for t in engine)
         served = bool(engine[1]) and bool(engine[2])
         if not served:
@@ -121,8 +122,9 @@ def _aligned(source: Source, rows: list[tuple], tally: Tally) -> Iterator[Item]:
     yield from requests.rest()
     if delays:
         median_ms, most_ms = ((delays[i] - delays[0]) / 1e6 for i in (len(delays) // 2, -1))
-        tally.add("engine times", "moved onto the calendar by the smallest time from arrival to queueing; the others "
-                  f"took up to {most_ms:.1f} ms longer (median {median_ms:.1f} ms): waiting")  # fmt: skip
+        tally.add("engine times", "moved onto the calendar by the smallest time from being sent to being queued; the "
+                  f"others took up to {most_ms:.1f} ms longer (median {median_ms:.1f} ms), which is not in their "
+                  "latencies")  # fmt: skip
 
 
 def _samples(source: Source) -> Iterator[Item]:

@@ -4,26 +4,34 @@ from app.answers import (
     checkpoints,
     collectives,
     compiled,
+    engine,
     flops,
     goodput,
     input,
     interruptions,
+    kv,
     ledger,
+    load,
     memory,
     mfu,
     ops,
     overlap,
     padding,
+    prefix,
     roofline,
+    serving,
+    slo,
     slowdown,
+    speculation,
     steps,
     stragglers,
+    workload,
 )
 from app.answers.base import Answer
 
 ANSWERS = (
     ledger, goodput, interruptions, checkpoints, steps, mfu, flops, compiled, padding, memory, roofline, ops, overlap,
-    collectives, stragglers, slowdown, input,
+    collectives, stragglers, slowdown, input, kv, speculation, prefix, workload, load, engine, serving, slo,
 )  # fmt: skip
 
 

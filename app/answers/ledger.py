@@ -88,7 +88,7 @@ def verdict(result: LedgerResult) -> str:
         sentences.append(f"{_percent(missing)} of {held} cannot be told: {_missing_input(result)}")
     goodput, useful = ledger.amount("productive") / whole, ledger.amount("useful_maths") / whole
     of_what = ("of it" if modelled(ledger) else "of the time") if sentences else f"of {held}"
-    if ledger.find("served") is not None:
+    if result.serving:
         sentences += _served(ledger, whole, of_what)
     elif ledger.find("badput") is None:  # steps or a profile alone: that they were kept is taken, not known
         if useful > 0:
@@ -141,7 +141,7 @@ def _served(ledger: Ledger, whole: float, of_what: str) -> list[str]:
 
 def _missing_input(result: LedgerResult) -> str:
     """Which input would tell what is not known, by where in the ledger it lies."""
-    if result.ledger.find("served") is not None:
+    if result.serving:
         return "requests were in the engine, but no record of its passes says what they did."
     whole = unknown(result.ledger)
     productive = result.ledger.find("productive")

@@ -1,4 +1,5 @@
-"""`chipledger watch`: follow jobs in Cloud Logging into live runs, whose pages refresh themselves."""
+"""`chipledger watch`: follow jobs in Cloud Logging, or a server's /metrics, into live runs whose pages refresh
+themselves."""
 
 import argparse
 import contextlib
@@ -22,25 +23,31 @@ from runs.live import Live, live_name
 from runs.run import Run
 
 if TYPE_CHECKING:
+    from app.scraping import MetricsPlan
     from app.watching import Plan, Watcher
 
 NAME = "watch"
-HELP = "follow jobs in Cloud Logging into live runs, whose pages refresh themselves"
+HELP = "follow jobs in Cloud Logging, or a serving engine's /metrics, into live runs"
 ENDPOINT_VARIABLE = "CHIPLEDGER_LOGGING_ENDPOINT"
-SINCE, EVERY = "30d", "30s"
+SINCE, EVERY, EVERY_METRICS = "30d", "30s", "5s"
+OF_JOBS = ("project", "job", "log_name", "also", "endpoint")  # options that have no meaning with --metrics
 UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 LEAST_EVERY_S = 1.0
 _one_at_a_time = threading.Lock()  # alerts of several jobs, and lines on the terminal
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--metrics", metavar="URL",
+                        help="poll a serving engine instead: such as http://127.0.0.1:8000/metrics")  # fmt: skip
+    parser.add_argument("--for", dest="duration", metavar="TIME", help="with --metrics: how long, such as 10m")
     parser.add_argument("--project", help="project id (default: $GOOGLE_CLOUD_PROJECT, else the credentials' own)")
-    parser.add_argument("--job", action="append", required=True, help="job_name of its entries; may be given again")
+    parser.add_argument("--job", action="append", help="job_name of its entries; may be given again")
     parser.add_argument("--since", default=SINCE, metavar="WHEN",
                         help="how far to go back: such as 30d or 12h, or a date (default %(default)s)")  # fmt: skip
-    parser.add_argument("--every", default=EVERY, metavar="TIME", help="how often to look (default %(default)s)")
+    parser.add_argument("--every", metavar="TIME",
+                        help=f"how often to look (default {EVERY}, of metrics {EVERY_METRICS})")  # fmt: skip
     parser.add_argument("--once", action="store_true", help="read what there is, then end")
-    parser.add_argument("--name", help="name of the live run, where there is one job (default: the job's name)")
+    parser.add_argument("--name", help="name of the live run, where there is one (default: the job's name)")
     parser.add_argument("--chip", help="chip, by any usual name")
     parser.add_argument("--chips", type=int, help="number of chips")
     parser.add_argument("--model", help="model")
@@ -73,7 +80,7 @@ def on_snapshot(place: Workspace, run: Run, live: Live) -> None:
 
 def run(args: argparse.Namespace) -> None:
     place, stop = workspace(args.store), threading.Event()
-    named = plans(args, stop)
+    named = plans(args, stop) if args.metrics is None else metrics_plans(args)
     _on_signal(stop)
     with contextlib.ExitStack() as locks:
         for name in named:
@@ -84,22 +91,20 @@ def run(args: argparse.Namespace) -> None:
 def plans(args: argparse.Namespace, stop: threading.Event) -> "dict[str, Plan]":
     """Live run's name: what to follow there. Raises InputError for what cannot be meant."""
     from app.watching import Plan
-    from collectors import sidecar
     from collectors.cloud_logging.pace import QUOTA_READS, Limiter
     from collectors.cloud_logging.query import Wanted, check_project
     from collectors.cloud_logging.service import Door
 
+    if not args.job:
+        raise InputError("nothing to follow", expected="--job NAME, or --metrics URL of a serving engine")
+    if args.duration is not None:
+        raise InputError("--for with --job", expected="--for with --metrics: a job is followed until it ends")
     jobs = list(dict.fromkeys(args.job))
     if args.name is not None and len(jobs) > 1:
         raise InputError(f"one --name for {len(jobs)} jobs", advice="Leave it out: each is named after its job.")
     if not 1 <= args.reads_per_minute <= QUOTA_READS:
         raise InputError(f"{args.reads_per_minute} reads a minute", expected=f"1 to {QUOTA_READS}, the quota")
-    every_s = seconds(args.every, "--every")
-    if every_s < LEAST_EVERY_S:
-        raise InputError(f"--every {args.every}", expected=f"at least {LEAST_EVERY_S:.0f}s")
-    options = {k: getattr(args, k) for k in ("name", "chip", "chips", "model") if getattr(args, k) is not None}
-    for key, value in options.items():
-        sidecar.check(key, value, "command line")
+    every_s, options = _every_s(args, EVERY), _options(args)
     endpoint = args.endpoint or os.environ.get(ENDPOINT_VARIABLE) or None
     if endpoint is not None and not re.fullmatch(r"https?://[^\s/]+[^\s]*", endpoint):
         raise InputError(f"{endpoint[:80]!r} is no endpoint", expected="such as http://127.0.0.1:8085")
@@ -112,6 +117,34 @@ def plans(args: argparse.Namespace, stop: threading.Event) -> "dict[str, Plan]":
         wanted.filter()  # raises now for what would be refused later
         found[live_name(args.name or job)] = Plan(wanted, door, since_ns, every_s, options)
     return found
+
+
+def metrics_plans(args: argparse.Namespace) -> "dict[str, MetricsPlan]":
+    """Live run's name: the server to poll. Raises InputError for what cannot be meant."""
+    from app.scraping import MetricsPlan, address, host
+
+    if given := next((o for o in OF_JOBS if getattr(args, o)), None):
+        raise InputError(f"--{given.replace('_', '-')} with --metrics", expected="one of them: a job, or a server")
+    url = address(args.metrics)
+    for_s = None if args.duration is None else seconds(args.duration, "--for")
+    return {live_name(args.name or host(url)): MetricsPlan(url, _every_s(args, EVERY_METRICS), for_s, _options(args))}
+
+
+def _every_s(args: argparse.Namespace, default: str) -> float:
+    every_s = seconds(args.every or default, "--every")
+    if every_s < LEAST_EVERY_S:
+        raise InputError(f"--every {args.every}", expected=f"at least {LEAST_EVERY_S:.0f}s")
+    return every_s
+
+
+def _options(args: argparse.Namespace) -> dict[str, Any]:
+    """What a person says of the run, checked."""
+    from collectors import sidecar
+
+    options = {k: getattr(args, k) for k in ("name", "chip", "chips", "model") if getattr(args, k) is not None}
+    for key, value in options.items():
+        sidecar.check(key, value, "command line")
+    return options
 
 
 def seconds(text: str, where: str) -> float:
@@ -141,15 +174,20 @@ def _project(args: argparse.Namespace, endpoint: str | None) -> str:
     raise InputError("no project is named", expected="--project ID", advice="`gcloud projects list` shows the ids.")
 
 
-def _follow(place: Workspace, named: "dict[str, Plan]", stop: threading.Event, args: argparse.Namespace) -> None:
+def _follow(
+    place: Workspace, named: "dict[str, Plan] | dict[str, MetricsPlan]", stop: threading.Event, args: argparse.Namespace
+) -> None:
     """A thread for each job, until all have ended. The first error of any ends the others, and is raised."""
-    from app.watching import Watcher
+    if args.metrics is None:
+        from app.watching import Watcher as Following
+    else:
+        from app.scraping import MetricsWatcher as Following
 
     def tell(live: Live) -> None:
         with _one_at_a_time:
             say(live, args.json)
 
-    watchers = [Watcher(place, name, plan, stop, tell, on_snapshot) for name, plan in named.items()]
+    watchers = [Following(place, name, plan, stop, tell, on_snapshot) for name, plan in named.items()]
     errors: list[BaseException] = []
 
     def follow(watcher: "Watcher") -> None:
@@ -177,14 +215,16 @@ def say(live: Live, as_json: bool) -> None:
         print(json.dumps(told, allow_nan=False), flush=True)
         return
     odd = ", ".join(f"{n:,} {what}" for what, n in live.counts.items())
+    polled = not live.project  # a server's answers, not a job's log
     parts = [
         live.state if live.state != "finished" else "finished: the job ended, a restart is picked up",
-        fmt.count(live.entries, "entry", "entries") + (f" ({odd})" if odd else ""),
+        (fmt.count(live.entries, "answer") if polled else fmt.count(live.entries, "entry", "entries"))
+        + (f" ({odd})" if odd else ""),
         f"until {fmt.date(live.last_entry_ns)}" if live.last_entry_ns else "",
         f"run {live.run_id[:12]}" if live.run_id else "no run yet",
     ]
     print(f"{printable(live.address)}: " + ", ".join(filter(None, parts)), flush=True)
-    if live.run_id is None and not live.problem and not live.entries:
+    if live.run_id is None and not live.problem and not live.entries and not polled:
         print("It appears with the job's first goodput entry. Is the job's name right (MaxText: run_name)? "
               "--log-name and --since look elsewhere.", flush=True)  # fmt: skip
     if live.problem:

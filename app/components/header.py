@@ -29,6 +29,15 @@ RUN_PAGES = (  # each is about one run, the one in its address
     "pages/stragglers.py",
     "pages/slowdown.py",
     "pages/input.py",
+    "pages/latency.py",
+    "pages/slo.py",
+    "pages/load.py",
+    "pages/workload.py",
+    "pages/engine.py",
+    "pages/kv_cache.py",
+    "pages/speculation.py",
+    "pages/prefix_cache.py",
+    "pages/compare.py",
 )
 COMPILED_PAGE = "pages/compile.py"
 TIMED = {  # of time that only a job that ran has
@@ -37,12 +46,34 @@ TIMED = {  # of time that only a job that ran has
 }  # fmt: skip
 
 
-NEEDS = {"pages/slowdown.py": "pipeline"}  # a page about inputs that few runs have, and the table they fill
+SERVING = {  # of requests served
+    "pages/latency.py", "pages/slo.py", "pages/load.py", "pages/workload.py", "pages/engine.py", "pages/kv_cache.py",
+    "pages/speculation.py", "pages/prefix_cache.py", "pages/compare.py",
+}  # fmt: skip
+PROFILED = {"pages/memory.py", "pages/padding.py", "pages/roofline.py", "pages/ops.py", "pages/overlap.py",
+            "pages/collectives.py"}  # of what a device did, whatever for  # fmt: skip
+NEEDS = {  # a page about inputs that few runs have, and the tables one of which must be there
+    "pages/slowdown.py": ("pipeline",),
+    "pages/latency.py": ("requests", "stages"),
+    "pages/slo.py": ("requests",),
+    "pages/load.py": ("requests", "stages"),
+    "pages/workload.py": ("requests",),
+    "pages/engine.py": ("engine", "iterations"),
+    "pages/speculation.py": ("engine", "iterations", "requests", "stages"),
+    "pages/prefix_cache.py": ("requests", "engine"),
+    "pages/compare.py": ("requests",),
+}
 
 
 def pages_of(run: Run) -> tuple[str, ...]:
     """The pages that can tell something of a run of this kind."""
-    pages = tuple(p for p in RUN_PAGES if p not in NEEDS or run.manifest.tables.get(NEEDS[p]))
+    held = run.manifest.tables
+    pages = tuple(p for p in RUN_PAGES if p not in NEEDS or any(held.get(table) for table in NEEDS[p]))
+    if run.manifest.kind == "serving":
+        profiled = PROFILED if held.get("ops") else {"pages/memory.py"} if held.get("memory") else set()
+        told = SERVING | {RUN_PAGES[0]} | profiled
+        return tuple(p for p in pages if p in told)
+    pages = tuple(p for p in pages if p not in SERVING)
     if run.manifest.kind == "compiled":
         return (COMPILED_PAGE, *(p for p in pages if p not in TIMED))
     return pages

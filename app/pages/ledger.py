@@ -69,8 +69,8 @@ def figures(result: LedgerResult) -> list[Figure]:
         shown.append(Figure("Cost", fmt.usd(ledger.usd), "Chip-hours held times the price of a chip-hour.", "derived"))
     if not ran:
         return [*shown, *(_part(ledger, n) for n in COMPILED)]
-    if served := ledger.find("served"):
-        return [*shown, *_serving(ledger, served, whole)]
+    if result.serving:
+        return [*shown, *_serving(ledger, whole)]
     shown.append(Figure(
         "Goodput", fmt.share(productive.chip_seconds / whole if productive else 0.0),
         "Time in steps whose result was kept, as a part of the chip time held. With the seconds of those steps that "
@@ -92,10 +92,11 @@ def figures(result: LedgerResult) -> list[Figure]:
     return shown
 
 
-def _serving(ledger: Ledger, served: Account, whole: float) -> list[Figure]:
+def _serving(ledger: Ledger, whole: float) -> list[Figure]:
     """The figures of a serving run beside the time held."""
-    told = served.chip_seconds > ledger.amount("useful_maths")
-    value = fmt.share(served.chip_seconds / whole) if told else fmt.NO_VALUE
+    served = ledger.amount("served")
+    told = served > ledger.amount("useful_maths")
+    value = fmt.share(served / whole) if told else fmt.NO_VALUE
     shown = [
         Figure("Served tokens", value, theme.meaning(["served"]), "derived" if told else "unattributed"),
         _part(ledger, "useful_maths", "derived"),

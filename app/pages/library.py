@@ -120,7 +120,7 @@ def _picture(result: LedgerResult) -> tuple[list[dict[str, Any]], str, float | N
     if whole <= 0:
         return [], "no chip time", None
     useful, missing, badput = ledger.amount("useful_maths"), unknown(ledger), ledger.amount("badput")
-    serving = ledger.find("served") is not None
+    serving = result.serving
     if serving:
         badput = math.fsum(ledger.amount(n) for n in ("lost_work", "scheduling", "program_startup", "no_requests"))
     parts = (

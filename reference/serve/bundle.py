@@ -14,7 +14,7 @@ from reference.serve import client
 from reference.serve.model import parameters
 from reference.serve.plan import Plan
 from reference.serve.truth import truth_of
-from reference.train.bundle import SIDECAR, _compact, truth_path
+from reference.train.bundle import SIDECAR, compact, truth_path
 from runs.schema import SCHEMAS
 
 
@@ -62,7 +62,7 @@ def write(plan: Plan, job: Path, answers: list[client.Answer], span_s: tuple[flo
         folder.rename(place)
     staged.rmdir()
     path = truth_path(out)
-    path.write_text(_compact(truth))
+    path.write_text(compact(truth))
     return path
 
 

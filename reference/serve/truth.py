@@ -8,7 +8,7 @@ from statistics import median
 
 from reference.serve.client import LEFT, Answer
 from reference.serve.plan import Plan
-from reference.train.bundle import _cpu_model as cpu_model
+from reference.train.bundle import cpu_model as cpu_model
 
 _ITERATION_SUMS = (
     "prefill_tokens", "recomputed_tokens", "decode_tokens", "drafted_tokens", "accepted_tokens", "padded_tokens",

@@ -56,7 +56,7 @@ def write(plan: Plan, attempts: list[dict], job: Path, out: Path) -> Path:
     shutil.rmtree(out, ignore_errors=True)
     staged.rename(out)
     path = truth_path(out)
-    path.write_text(_compact(truth))
+    path.write_text(compact(truth))
     return path
 
 
@@ -64,7 +64,7 @@ def _lines(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def _compact(truth: dict) -> str:
+def compact(truth: dict) -> str:
     """JSON with a line per key or list item, down to the second level: small, and still readable in a diff."""
     parts = []
     for key, value in truth.items():
@@ -129,7 +129,7 @@ def _truth(plan: Plan, attempts: list[dict], records: list[list[list[dict]]]) ->
         "what": "What was truly done to the run beside this file, by the record of those who did it. "
         "All `_ns` are integer nanoseconds since 1970-01-01 UTC.",
         "plan": json.loads(plan.to_json()),
-        "machine": {"cpu": _cpu_model(), "cores": os.cpu_count(), "python": platform.python_version()},
+        "machine": {"cpu": cpu_model(), "cores": os.cpu_count(), "python": platform.python_version()},
         "peak": peak,
         "natural_step": _spread([d for durations in untouched for d in durations]),
         "attempts": stories,
@@ -263,7 +263,7 @@ def _total(events: list[dict], name: str) -> dict:
     }  # fmt: skip
 
 
-def _cpu_model() -> str:
+def cpu_model() -> str:
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

@@ -2,7 +2,7 @@
 
 A request is read in the prefill pool, which gives its first token; its cache then goes over the network, layer after
 layer of nothing overlapped, and the decode pool generates the rest. The pools are the same engine, simulated one after
-the other. In the decode pool a sequence's room is taken in seats, since its prompt comes with its cache.
+the other; in the decode pool the cache that comes with a request takes room of its own.
 
     balance: prefill replicas by decode replicas = (time to read a prompt) (batch) / (decode step x tokens generated)
     transfer: cache of the prompt / (chips of a replica x link, one way)
@@ -105,15 +105,11 @@ def serve(split: Pools, traffic: Traffic, efficiency: Efficiency = TYPICAL) -> p
     more = np.flatnonzero((output > 1) & np.isfinite(sent))
     if len(more):
         order = more[np.argsort(sent[more], kind="stable")]
-        room = max_sequences(split.decode, int(traffic.prompt.max() + output.max()))
-        if room < 1:
-            raise QuestionError("no sequence fits into a decode replica beside its weights")
-        seats = max(1, min(split.decode.max_sequences, room // split.decode.groups))
         after = Traffic(
             sent[order] - sent[order[0]], traffic.prompt[order], output[order] - 1, traffic.prompt[order] - 1,
-            traffic.name,
+            traffic.name, own_cache=True,
         )  # fmt: skip
-        made = simulate(replace(split.decode, max_sequences=seats), after, efficiency, record=False).requests
+        made = simulate(split.decode, after, efficiency, record=False).requests
         last[order] = made["last_token_s"].to_numpy() + sent[order[0]]
     rows = pd.DataFrame({"arrival_s": traffic.arrival_s, "first_token_s": first, "last_token_s": last})
     rows["ttft_s"], rows["e2e_s"] = rows["first_token_s"] - rows["arrival_s"], rows["last_token_s"] - rows["arrival_s"]

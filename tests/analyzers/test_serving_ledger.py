@@ -147,6 +147,15 @@ def test_a_wrong_clock_does_not_stretch_what_was_held():
     assert any("took no time" in note for note in result.notes)
 
 
+def test_samples_of_another_clock_do_not_stretch_what_was_held():
+    requests = {"id": ["a"], "arrival_ns": [T0], "first_token_ns": [T0 + S], "last_token_ns": [T0 + 4 * S],
+                "status": ["completed"]}  # fmt: skip
+    since_start = {"ts_ns": [S, 2 * S, 9 * S], "running": [1, 1, 0]}
+    result = ask({"requests": requests, "engine": since_start}, {"chips": 1})
+    assert result.ledger.chip_seconds == pytest.approx(4)
+    assert any("another clock" in note for note in result.notes)
+
+
 def test_a_trace_of_traffic_has_no_ledger():
     trace = {"id": ["a"], "arrival_ns": [T0], "prompt_tokens": [10], "output_tokens": [5]}
     with pytest.raises(QuestionError):

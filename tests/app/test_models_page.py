@@ -3,7 +3,7 @@
 import pytest
 
 from app.components import why
-from app.components.header import COMPILED_PAGE, RUN_PAGES, TIMED, pages_of
+from app.components.header import COMPILED_PAGE, RUN_PAGES, SERVING, TIMED, pages_of
 from app.figures.models import taxes
 from app.main import PAGES
 from catalog.models import models
@@ -49,10 +49,21 @@ def test_an_opened_account_links_to_the_page_that_explains_it(place):
     assert why.PAGES["useful_maths"][1] not in [link.proto.label for link in plain.get("page_link")]
 
 
+def test_a_serving_run_is_asked_about_serving(place):
+    served = made_runs.write(place.store, "s", {"requests": {"id": ["a"], "status": ["completed"]}}, {}, kind="serving")
+    assert pages_of(served) == ("pages/ledger.py", "pages/latency.py", "pages/slo.py", "pages/load.py",
+                                "pages/workload.py", "pages/kv_cache.py", "pages/speculation.py",
+                                "pages/prefix_cache.py", "pages/compare.py")  # fmt: skip
+    profiled = made_runs.write(place.store, "t", {"engine": {"running": [1]}, "ops": {"op": ["a"]}}, {}, kind="serving")
+    assert {"pages/engine.py", "pages/ops.py"} <= set(pages_of(profiled))
+    assert "pages/goodput.py" not in pages_of(profiled)
+
+
 def test_a_compiled_run_is_asked_nothing_that_only_a_clock_could_tell(place):
     measured = made_runs.interrupted(place.store)
     compiled = made_runs.write(place.store, "c", {"ops": {"role": ["compute"], "op": ["a"]}}, {}, kind="compiled")
     pipeline = made_runs.write(place.store, "p", {"pipeline": {"step": [1], "op_type": ["gc"]}}, {})
-    assert pages_of(measured) == tuple(p for p in RUN_PAGES if p != "pages/slowdown.py")
-    assert pages_of(pipeline) == RUN_PAGES
+    training = tuple(p for p in RUN_PAGES if p not in SERVING)
+    assert pages_of(measured) == tuple(p for p in training if p != "pages/slowdown.py")
+    assert pages_of(pipeline) == training
     assert pages_of(compiled)[0] == COMPILED_PAGE and not TIMED & set(pages_of(compiled))

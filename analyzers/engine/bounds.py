@@ -1,0 +1,76 @@
+"""What held requests back, sample by sample.
+
+kv        requests wait while 90 % of the KV cache or more is in use, or while some are preempted: memory
+seats     requests wait while as many run as may (`max_num_seqs`)
+tokens    requests wait though there is memory and a seat: the token budget of an iteration, or the scheduler
+unknown   requests wait, and the input does not tell which of these it was; or it tells nothing at all
+idle      nothing runs and nothing waits
+none      requests run and none waits
+"""
+
+import numpy as np
+import pandas as pd
+
+from analyzers.base import Facts, fact
+
+BOUNDS = ("kv", "seats", "tokens", "unknown", "none", "idle")
+FULL = 0.9
+SEAT_FACTS = ("max_num_seqs", "max_running_requests")
+PLATEAU = 0.2  # of the samples in which requests wait
+FEWEST = 3
+CLOSE_S, CLOSE_SAMPLES = 1.0, 2.0
+
+
+def seats_of(rows: pd.DataFrame, facts: Facts, asked: int | None) -> tuple[float | None, str]:
+    """(most requests that one replica may run, how that is known, as a sentence)."""
+    if asked is not None:
+        return float(asked), f"At most {asked} requests may run at once, as was asked."
+    for name in SEAT_FACTS:
+        said = fact(facts, name)
+        if isinstance(said, int | float) and said >= 1:
+            return float(said), f"At most {said:g} requests may run at once ({name})."
+    waits = rows[(rows["waiting"] > 0) & ~(rows["kv_usage"] >= FULL)]
+    most = rows["running"].max()
+    held = waits["running"] == most
+    if len(waits) and held.sum() >= max(FEWEST, PLATEAU * len(waits)):
+        return float(most), (f"{most:g} is taken for the most that may run: {held.sum():,} samples show just that many "
+                             "while others wait.")  # fmt: skip
+    return None, "Nothing says how many requests may run at once."
+
+
+def bounds(rows: pd.DataFrame, seats: float | None) -> np.ndarray:
+    """One word of BOUNDS for each sample."""
+    running, waiting = rows["running"].to_numpy(), rows["waiting"].to_numpy()
+    usage, preempted = rows["kv_usage"].to_numpy(), rows["preempted"].to_numpy()
+    word = np.full(len(rows), "unknown", dtype=object)
+    word[(waiting == 0) & (running > 0)] = "none"
+    word[(waiting == 0) & (running == 0)] = "idle"
+    waits = waiting > 0
+    word[waits & (usage < FULL) & (running < seats if seats is not None else False)] = "tokens"
+    if seats is not None:
+        word[waits & (running >= seats)] = "seats"
+    word[(waits & (usage >= FULL)) | (preempted > 0)] = "kv"
+    return word
+
+
+def shares(words: np.ndarray, weight: np.ndarray) -> dict[str, float]:
+    """Share of the time of each bound; together 1."""
+    whole = weight.sum()
+    return {b: float(weight[words == b].sum() / whole) if whole else 0.0 for b in BOUNDS}
+
+
+def stretches(t_s: np.ndarray, dt_s: np.ndarray, on: np.ndarray, amount: np.ndarray) -> pd.DataFrame:
+    """Samples in which `on` holds, those close in time joined: start_s, end_s, amount (summed).
+
+    Close: no more than a second between them, or no more than two usual samples. Samples are in order of time.
+    """
+    places = np.flatnonzero(on)
+    if not len(places):
+        return pd.DataFrame({"start_s": [], "end_s": [], "amount": []}, dtype=float)
+    close = max(CLOSE_S, CLOSE_SAMPLES * float(np.median(dt_s)))
+    first = np.concatenate(([True], np.diff(t_s[places]) - dt_s[places[1:]] > close))
+    group = np.cumsum(first) - 1
+    begins = places[first]
+    ends = places[np.concatenate((first[1:], [True]))]
+    summed = np.bincount(group, weights=np.nan_to_num(amount[places]))
+    return pd.DataFrame({"start_s": t_s[begins] - dt_s[begins], "end_s": t_s[ends], "amount": summed})

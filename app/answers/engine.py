@@ -1,0 +1,94 @@
+"""The engine in words: what held requests back, for which part of the time, and what would help."""
+
+from analyzers.engine import EngineResult
+from app import format as fmt
+from app.answers.base import Table
+
+NAME = "engine"
+HELD = ("kv", "seats", "tokens", "unknown")
+TITLES = {
+    "kv": "waiting for KV cache", "seats": "waiting for a seat", "tokens": "waiting for tokens of the budget",
+    "unknown": "waiting, cause unknown", "none": "running, none waits", "idle": "no requests",
+}  # fmt: skip
+HELP = {
+    "kv": "more memory for the cache (a smaller format, more chips, shorter contexts) would let them in",
+    "seats": "a larger max_num_seqs would let them in, if the cache bears it",
+    "tokens": "a larger token budget (max_num_batched_tokens) would let them in, at the price of longer iterations",
+}
+LITTLE = 0.01
+
+
+def verdict(result: EngineResult) -> str:
+    """What limited the engine, for which share of the time, and what would help."""
+    held = sorted((b for b in HELD if result.bound[b] >= LITTLE), key=lambda b: -result.bound[b])
+    if result.figures["waiting_share"] is None:
+        text = "How many requests waited is not recorded: what limited the engine cannot be told."
+    elif not held:
+        text = f"Requests hardly ever waited: the engine was not the limit{_idle(result)}."
+    else:
+        parts = [f"for {fmt.whole_share(result.bound[b])} {_reason(b, result)}" for b in held]
+        text = f"Of the time, requests waited {_joined(parts)}."
+        if held[0] in HELP:
+            text += f" {HELP[held[0]][:1].upper()}{HELP[held[0]][1:]}{_peak(held[0], result)}."
+    return text + _preempted(result)
+
+
+def _reason(bound: str, result: EngineResult) -> str:
+    if bound == "seats":
+        return f"for a seat (at most {whole(result.seats)} run)"
+    return {"kv": "for KV cache", "tokens": "for the token budget or the scheduler",
+            "unknown": "for a cause that the input does not tell"}[bound]  # fmt: skip
+
+
+def _joined(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _peak(bound: str, result: EngineResult) -> str:
+    if bound != "seats":
+        return ""
+    then = result.windows["kv_usage"][result.windows["share_seats"] > 0.5].max()
+    return f" ({fmt.whole_share(then)} of it was in use then, at most)" if then == then else " (its use is not known)"
+
+
+def whole(count: float | None) -> str:
+    """A number of requests: `48`, `1,110`; a mean keeps its digits: `15.5`."""
+    return f"{count:,.0f}" if count is not None and count == round(count) else fmt.number(count)
+
+
+def _idle(result: EngineResult) -> str:
+    idle = result.bound["idle"]
+    return f", and it had nothing to do for {fmt.whole_share(idle)} of the time" if idle >= LITTLE else ""
+
+
+def _preempted(result: EngineResult) -> str:
+    count = result.figures["preemptions"]
+    if not count:
+        return ""
+    text = f" {fmt.count(round(count), 'request was', 'requests were')} preempted"
+    if result.burst_count > 1:
+        text += f" in {result.burst_count:,} bursts"
+    return text + "."
+
+
+def table(result: EngineResult) -> Table:
+    """The engine's figures."""
+    f = result.figures
+    rows = [
+        ("samples", f"{result.samples:,} of {result.source}"),
+        ("span", fmt.duration(result.span_s)),
+        ("running, mean (most)", f"{fmt.number(f['running']['mean'])} ({whole(f['running']['max'])})"),
+        ("waiting, mean (most)", f"{fmt.number(f['waiting']['mean'])} ({whole(f['waiting']['max'])})"),
+        ("KV cache in use, mean (most)", f"{fmt.share(f['kv_usage']['mean'])} ({fmt.share(f['kv_usage']['max'])})"),
+        ("preemptions", whole(f["preemptions"])),
+        ("prefix hit rate", fmt.share(f["prefix_hit_rate"])),
+        ("prompt tokens/s", fmt.number(f["prompt_tokens_per_s"])),
+        ("output tokens/s", fmt.number(f["output_tokens_per_s"])),
+        ("acceptance of drafts", fmt.share(f["acceptance_rate"])),
+        ("padding", fmt.share(f["padded_share"])),
+    ]
+    if result.fit is not None:
+        per_token = fmt.duration(result.fit.per_token_s)
+        rows.append(("iteration", f"{fmt.duration(result.fit.overhead_s)} and {per_token} per token"))
+    rows += [(TITLES[b], fmt.share(s)) for b, s in result.bound.items() if s]
+    return Table(("figure", "value"), tuple(rows), right=(1,))

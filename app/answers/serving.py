@@ -1,0 +1,100 @@
+"""Latency in words: how long requests waited, for what, and what stands out."""
+
+from analyzers.serving import ServingResult
+from analyzers.serving.summary import Load
+from app import format as fmt
+from app.answers.base import Table
+
+NAME = "serving"
+NAMES = {
+    "ttft_s": "TTFT", "queue_s": "queue", "prefill_s": "prefill", "tpot_s": "TPOT", "itl_s": "ITL", "e2e_s": "E2E",
+}  # as people say them  # fmt: skip
+CAUSES = {
+    "preempted": "its request was preempted", "prefill": "prompts of others were read beside it",
+    "slow pass": "a pass that only generates was slow", "between": "no pass ran", "unknown": "the cause is not told",
+}  # of a stall  # fmt: skip
+MUCH = 0.5  # share of TTFT in the queue from which waiting is what there is to say
+
+
+def verdict(result: ServingResult) -> str:
+    """The time to the first token and of those after it, what took the larger part, and what was lost."""
+    load = result.load
+    if load.requests and load.failed == load.requests:
+        return f"None of {fmt.count(load.requests, 'request')} was answered: there is no latency.{_errors(result)}"
+    return " ".join(s for s in (_main(load), _queue(result), _stalls(result), _lost(result)) if s)
+
+
+def _main(load: Load) -> str:
+    first, high = load.statistic("ttft_s", "p50"), load.statistic("ttft_s", "p99")
+    each = load.statistic("tpot_s", "p50")
+    if first is None:
+        whole = load.statistic("e2e_s", "p50") or load.statistic("e2e_s", "mean")
+        text = "The time to the first token is not told"
+        return text + (f"; a usual answer took {fmt.duration(whole)}." if whole is not None else ".")
+    text = f"Half of the requests had their first token within {fmt.duration(first)}"
+    text += f", one in a hundred waited longer than {fmt.duration(high)}." if high is not None else "."
+    if each:
+        text += f" Tokens then came every {fmt.duration(each)}, {fmt.number(1 / each)} a second to one user."
+    return text
+
+
+def _queue(result: ServingResult) -> str:
+    share = result.queue_share
+    if share is None:
+        return ""
+    mean = result.load.statistic("queue_s", "mean")
+    if share >= MUCH:
+        return (f"{fmt.whole_share(share)} of the wait for the first token was queueing ({fmt.duration(mean)} on "
+                "average): more capacity or less load shortens it, a faster prefill hardly does.")  # fmt: skip
+    return f"{fmt.whole_share(share)} of the wait for the first token was queueing, the rest reading the prompt."
+
+
+def _stalls(result: ServingResult) -> str:
+    found = result.gaps
+    if not found or not found.p99_prefill_share or found.p99_without_prefill_s is None:
+        return ""
+    if (result.queue_share or 0) >= MUCH or found.p99_prefill_share < MUCH:
+        return ""  # there is something larger to say
+    return (f"The slowest hundredth of gaps between tokens took {fmt.duration(found.p99_s)} or more; "
+            f"{fmt.whole_share(found.p99_prefill_share)} of those waited for prompts of others, and the p99 of gaps "
+            f"that did not is {fmt.duration(found.p99_without_prefill_s)}.")  # fmt: skip
+
+
+def _lost(result: ServingResult) -> str:
+    failed = result.load.failed
+    if not failed or not result.load.requests:
+        return ""
+    text = f"{fmt.count(failed, 'request')} of {result.load.requests:,} did not complete"
+    if result.lost_tokens:
+        text += f", with {fmt.share(result.lost_token_share)} of all tokens"
+    return text + "." + _errors(result)
+
+
+def _errors(result: ServingResult) -> str:
+    if not len(result.failures):
+        return ""
+    most = result.failures.iloc[0]
+    return f" Most often: {most['error']} ({int(most['requests']):,})."
+
+
+def table(result: ServingResult) -> Table:
+    """Each latency with mean, p50, p90, p99 and its basis, then counts and rates."""
+    load = result.load
+    which = ("mean", "p50", "p90", "p99")
+    rows = [
+        (NAMES[m], *(fmt.duration(load.statistic(m, s)) for s in which), load.basis.get(m, ""))
+        for m in NAMES if m in load.latency
+    ]  # fmt: skip
+    counts = (
+        ("requests", f"{load.requests:,}" if load.requests is not None else fmt.NO_VALUE, ""),
+        ("failed", f"{load.failed:,}" if load.failed is not None else fmt.NO_VALUE, ""),
+        ("duration", fmt.duration(load.duration_s), load.basis.get("duration_s", "")),
+        ("requests per second", fmt.number(load.request_rate_per_s), load.basis.get("request_rate_per_s", "")),
+        ("output tokens per second", fmt.number(load.output_tokens_per_s), load.basis.get("output_tokens_per_s", "")),
+        ("total tokens per second", fmt.number(load.total_tokens_per_s), load.basis.get("total_tokens_per_s", "")),
+    )
+    rows += [(name, value, "", "", "", basis) for name, value, basis in counts]
+    rows += [(f"load {x.stage}", fmt.duration(x.statistic("ttft_s", "p50")), fmt.duration(x.statistic("tpot_s", "p50")),
+              "", f"{fmt.number(x.output_tokens_per_s)} tokens/s", "TTFT p50, TPOT p50, output")
+             for x in result.loads if len(result.loads) > 1]  # fmt: skip
+    return Table(("latency", *which, "basis"), tuple(rows), right=(1, 2, 3, 4))

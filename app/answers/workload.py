@@ -1,0 +1,103 @@
+"""The traffic in words: how it comes, how long it is, and what a Poisson model would get wrong."""
+
+from analyzers.arrivals import Window
+from analyzers.workload import WorkloadResult
+from app import format as fmt
+from app.answers.base import Table
+
+NAME = "workload"
+SHAPES = {
+    "poisson": "like a Poisson process", "bursty": "in bursts", "drifting": "at a rate that drifts",
+    "even": "more evenly than chance", "at_once": "all at once", "unknown": "not known",
+}  # fmt: skip
+MIX = {
+    "short_both": "short prompt, short answer", "heavy_prompt": "long prompt, short answer: prefill-heavy",
+    "heavy_output": "short prompt, long answer: decode-heavy", "heavy_both": "long prompt, long answer",
+}  # fmt: skip
+
+
+def verdict(result: WorkloadResult) -> str:
+    """How requests come, what a Poisson model would miss, and which part of the tokens are prompts."""
+    return " ".join(part for part in (_arrivals(result), _lengths(result)) if part)
+
+
+def _arrivals(result: WorkloadResult) -> str:
+    cv = None if result.gaps is None else fmt.number(result.gaps.cv, 4)
+    worst = result.hardest
+    match result.shape:
+        case "at_once":
+            return f"All {result.requests:,} requests came at once: this is a test of throughput, and no traffic."
+        case "poisson":
+            return (f"Arrivals look like a Poisson process: their gaps have a CV of {cv}, and counts vary as chance "
+                    "allows. A Poisson model is fair.")  # fmt: skip
+        case "even":
+            return (f"Requests come more evenly than chance (CV {cv}), as a paced client sends them: a Poisson model "
+                    "would overstate their queue.")  # fmt: skip
+        case "bursty":
+            text = f"Bursts: gaps between requests have a CV of {cv}, where a Poisson process has 1."
+            return f"{text} {_peak(worst)}" if worst else text
+        case "drifting":
+            text = f"Single gaps look like chance (CV {cv}), but the rate drifts:"
+            if worst and worst.dispersion:
+                text += (f" counts in windows of {span(worst.window_s)} vary {fmt.number(worst.dispersion)} times as "
+                         f"much as chance has them. {_peak(worst)}")  # fmt: skip
+            return text
+    known = 0 if result.gaps is None else result.gaps.gaps + 1
+    return f"{fmt.count(known, 'arrival is', 'arrivals are')} known: too few to say how traffic comes."
+
+
+def span(seconds: float) -> str:
+    """The length of a window: `10 s`, `1 min`."""
+    return f"{seconds:g} s" if 1 <= seconds < 60 else fmt.duration(seconds)
+
+
+def tokens(value: float | None) -> str:
+    """A number of tokens: whole ones are shown whole as far as three digits go."""
+    return f"{value:,.0f}" if value is not None and value < 1000 and value == int(value) else fmt.number(value)
+
+
+def _peak(window: Window) -> str:
+    return (f"The busiest {span(window.window_s)} brought {fmt.number(window.peak_per_s)} requests/s, "
+            f"{fmt.number(window.peak_to_mean)} times the mean; a Poisson model would stay within "
+            f"{fmt.number(window.chance_peak_per_s)}.")  # fmt: skip
+
+
+def _lengths(result: WorkloadResult) -> str:
+    prompt, output = result.prompt_tokens, result.output_tokens
+    if prompt is None:
+        return ""
+    if output is None or result.prompt_share is None:
+        return f"Half of the prompts have {tokens(prompt['p50'])} tokens or more."
+    return (f"{fmt.share(result.prompt_share)} of the tokens are prompts: the median request reads "
+            f"{tokens(prompt['p50'])} and writes {tokens(output['p50'])}.")  # fmt: skip
+
+
+def table(result: WorkloadResult) -> Table:
+    """Arrivals, windows and lengths."""
+    rows = [("requests", f"{result.requests:,}"), ("lasts", fmt.duration(result.duration_s)),
+            ("requests per second", fmt.number(result.request_rate_per_s)),
+            ("they come", SHAPES[result.shape])]  # fmt: skip
+    if result.gaps:
+        rows.append(("CV of the gaps", fmt.number(result.gaps.cv, 4)))
+    for w in result.windows:
+        long = span(w.window_s)
+        rows.append((f"busiest {long}, requests per second",
+                     f"{fmt.number(w.peak_per_s)} ({fmt.number(w.peak_to_mean)} times the mean)"))  # fmt: skip
+        rows.append((f"index of dispersion over {long}", _dispersion(w)))
+    for what, found in (("prompt", result.prompt_tokens), ("answer", result.output_tokens)):
+        if found:
+            told = ", ".join(f"{k} {tokens(found[k])}" for k in ("mean", "p50", "p99", "max"))
+            rows.append((f"{what} tokens", told))
+    rows.append(("prompt tokens of all", fmt.share(result.prompt_share)))
+    for kind, share in (result.mix or {}).items():
+        rows.append((MIX[kind], fmt.share(share)))
+    if result.concurrency:
+        rows.append(("in flight, mean and peak",
+                     f"{fmt.number(result.concurrency['mean'])}, {result.concurrency['peak']:,}"))  # fmt: skip
+    return Table(("figure", "value"), tuple(rows), right=(1,))
+
+
+def _dispersion(w: Window) -> str:
+    if w.dispersion is None:
+        return "too few windows"
+    return f"{fmt.number(w.dispersion)} (chance {fmt.number(w.chance_low)} to {fmt.number(w.chance_high)})"

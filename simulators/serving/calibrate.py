@@ -1,0 +1,193 @@
+"""Fits the shares of the peaks to a measured run, and says how far off the model is on what it was not fitted to.
+
+All requests are simulated, since they share the engine; the fit sees the times to first token and times per token of
+one half only, least squares of (simulated - measured): times per token request by request, by its own; times to first
+token in order of size, by their mean, since which step a request just missed is a matter of microseconds. The other
+half then tells the error of the mean and of the 99th percentile. The shares together give the times; one by one they
+are not settled (a slow link looks like slow matrices, slow memory like a long own time of each step).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import least_squares
+
+from errors import QuestionError
+from simulators.serving.efficiency import TYPICAL, Efficiency
+from simulators.serving.engine import Outcome, simulate
+from simulators.serving.setup import Setup
+from simulators.serving.traffic import Traffic
+
+METRICS = ("ttft_mean", "ttft_p99", "tpot_mean", "tpot_p99")
+BOUNDS: dict[str, tuple[float, float, float]] = {  # lowest, highest, where the search begins
+    "bandwidth": (0.05, 1.0, 0.8), "compute": (0.05, 1.0, 0.55), "step_s": (1e-5, 0.05, 1.5e-3),
+    "sequence_s": (1e-8, 1e-3, 8e-6), "communication": (0.01, 1.0, 0.4),
+}  # fmt: skip
+FEWEST = 20  # requests with both times: fewer say nothing of a 99th percentile, and little of a mean
+MOST = 3000  # requests that a fit simulates
+RESAMPLES = 400
+EVALUATIONS = 25
+DIFFERENCES = (0.1, 0.03)  # of the logarithms, for the slopes
+ANOTHER_CHIP = 0.3  # by how much such models miss on a card that they were not calibrated on
+BEYOND = 1.25  # how far the batch may go beyond the calibrated one before the band is widened
+ANOTHER_MODEL = {"ttft": 0.45, "tpot": 0.3}
+"""By how much vLLM measured otherwise than simulated, where the fit was to another model on the same card: Llama 3.1 8B
+on one, Qwen3 32B on two, both ways, under overload (times to first token then add up all that steps miss)."""
+PRIOR = 0.05  # of a residual, for each factor of e from where the search begins: settles what the times do not
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run to calibrate on: what it was asked (`traffic`), and what came of it, seconds, NaN where not known."""
+
+    traffic: Traffic
+    ttft_s: np.ndarray
+    tpot_s: np.ndarray
+    name: str = "the run"
+
+    def first(self, count: int) -> "Measured":
+        return Measured(self.traffic.first(count), self.ttft_s[:count], self.tpot_s[:count], self.name)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """`errors`: simulated by measured - 1 of METRICS on the half held back, `fitted` on the other. `intervals`: between
+    what measured by simulated - 1 lies when the requests held back are drawn anew (95 %).
+    `batch`, `prompt`: the largest seen, beyond which nothing was calibrated. `simulations`: how many the fit took.
+    """
+
+    setup: Setup
+    efficiency: Efficiency
+    errors: dict[str, float]
+    fitted: dict[str, float]
+    intervals: dict[str, tuple[float, float]]
+    requests: int
+    batch: int
+    prompt: int
+    name: str
+    simulations: int
+    notes: tuple[str, ...] = field(default=())
+
+    def for_setup(self, setup: Setup) -> tuple[Efficiency, list[str]]:
+        """The shares for another setup, with what of it was not calibrated."""
+        given, notes = dict(vars(self.efficiency)), []
+        if setup.replica_chips > 1 and self.setup.replica_chips == 1:
+            given["communication"] = TYPICAL.communication
+            notes.append("The run had no exchange between chips: the share of their links is assumed "
+                         f"({TYPICAL.communication:.0%}).")  # fmt: skip
+        return Efficiency(**given), notes
+
+    def band(self, outcome: Outcome) -> tuple[dict[str, tuple[float, float]], list[str]]:
+        """(by how much each of METRICS may be off, as shares below and above; why the band was widened).
+
+        As on the half held back; wider on another chip, for another model, and beyond the calibrated batch.
+        """
+        setup, notes, wider = outcome.setup, [], dict.fromkeys(ANOTHER_MODEL, 0.0)
+        if setup.chip.name != self.setup.chip.name:
+            wider = {k: v + ANOTHER_CHIP for k, v in wider.items()}
+            notes.append(f"Calibrated on {self.setup.chip.name}, asked of {setup.chip.name}: such models miss by up "
+                         f"to {ANOTHER_CHIP:.0%} on a card that they have not seen, so the band is wider.")  # fmt: skip
+        ttft, tpot = (f"{v:.0%}" for v in ANOTHER_MODEL.values())
+        if setup.model.name != self.setup.model.name or setup.replica_chips != self.setup.replica_chips:
+            wider = {k: v + ANOTHER_MODEL[k] for k, v in wider.items()}
+            notes.append(f"Calibrated on {self.setup.model.name} on {self.setup.replica_chips} × "
+                         f"{self.setup.chip.name}, and not on this model and split: the band is {tpot} wider for times "
+                         f"per token and {ttft} for times to first token, as fits missed elsewhere.")  # fmt: skip
+        batch = int(outcome.steps["running"].max()) if len(outcome.steps) else 0
+        if batch > BEYOND * self.batch:
+            wider = {k: v + ANOTHER_MODEL[k] for k, v in wider.items()}
+            notes.append(f"Up to {batch:,} requests run at a time, and at most {self.batch:,} did in the run: beyond "
+                         f"what was calibrated the band is {tpot} and {ttft} wider.")  # fmt: skip
+        by = {m: wider[m.partition("_")[0]] for m in METRICS}
+        return {m: (min(lo, 0.0) - by[m], max(hi, 0.0) + by[m]) for m, (lo, hi) in self.intervals.items()}, notes
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "run": self.name, "model": self.setup.model.name, "chip": self.setup.chip.name, "chips": self.setup.chips,
+            "requests": self.requests, "errors_held_out": self.errors, "errors_fitted": self.fitted,
+            "measured_by_simulated": {m: list(v) for m, v in self.intervals.items()},
+            "batch_max": self.batch, "prompt_tokens_max": self.prompt,
+            "simulations": self.simulations, "efficiency": self.efficiency.to_dict(), "notes": list(self.notes),
+        }  # fmt: skip
+
+
+def calibrate(setup: Setup, measured: Measured, fitted_half: np.ndarray | None = None) -> Calibration:
+    """Fit `setup`'s shares to `measured`. `fitted_half`: which requests the fit sees; None: every other.
+
+    Raises QuestionError where too few requests have times, or the setup cannot be what ran.
+    """
+    whole, notes = len(measured.traffic), []
+    if whole > MOST:
+        measured = measured.first(MOST)
+        notes.append(f"Fitted to the first {MOST:,} of {whole:,} requests.")
+    half = np.arange(whole) % 2 == 0 if fitted_half is None else np.asarray(fitted_half, dtype=bool)
+    half = half[: len(measured.traffic)]
+    known = np.isfinite(measured.ttft_s) & np.isfinite(measured.tpot_s)
+    if min((known & half).sum(), (known & ~half).sum()) < FEWEST:
+        raise QuestionError(
+            f"{measured.name} has {known.sum():,} requests with a time to first token and per token",
+            expected=f"at least {FEWEST} in each half, to calibrate on one and test on the other",
+            advice="Give a run with per-request times, of more requests.",
+        )
+    names = [n for n in BOUNDS if n != "communication" or setup.replica_chips > 1]
+    logs, simulations = _fit(setup, measured, known & half, names)
+    efficiency = _efficiency(names, logs, measured.name)
+    outcome = simulate(setup, measured.traffic, efficiency)
+    held = known & ~half
+    if refused := int(outcome.requests["last_token_s"].isna().sum()):
+        notes.append(f"{refused:,} requests of the run do not fit into this setup, though they were served.")
+    return Calibration(
+        setup, efficiency, errors(outcome.requests, measured, held), errors(outcome.requests, measured, known & half),
+        _intervals(outcome.requests, measured, held), len(measured.traffic), int(outcome.steps["running"].max()),
+        int(measured.traffic.prompt.max()), measured.name, simulations, tuple(notes),
+    )  # fmt: skip
+
+
+def errors(rows: pd.DataFrame, measured: Measured, which: np.ndarray) -> dict[str, float]:
+    """Simulated by measured - 1 of the mean and the 99th percentile of both times, over the requests `which`."""
+    simulated = _statistics(rows["ttft_s"].to_numpy()[which], rows["tpot_s"].to_numpy()[which])
+    real = _statistics(measured.ttft_s[which], measured.tpot_s[which])
+    return dict(zip(METRICS, (simulated / real - 1).tolist(), strict=True))
+
+
+def _statistics(ttft: np.ndarray, tpot: np.ndarray) -> np.ndarray:
+    """By METRICS; times may have further axes in front of the one of requests."""
+    return np.stack([f for t in (ttft, tpot) for f in (np.nanmean(t, -1), np.nanpercentile(t, 99, axis=-1))], -1)
+
+
+def _efficiency(names: list[str], logs: np.ndarray, run: str) -> Efficiency:
+    values = dict(zip(names, np.exp(logs).tolist(), strict=True))
+    return Efficiency(**values, basis=f"calibrated on {run}")
+
+
+def _fit(setup: Setup, measured: Measured, which: np.ndarray, names: list[str]) -> tuple[np.ndarray, int]:
+    """(logarithms of the shares, simulations). Drawn a little to where such engines usually are, so that what the times
+    do not settle stays there; with wide differences first, since the times jump a little with every share."""
+    ttft, tpot = np.sort(measured.ttft_s[which]), measured.tpot_s[which]
+    scale, count = ttft.mean(), [0]
+    low, high, start = np.log(np.array([BOUNDS[n] for n in names]).T)
+
+    def residuals(logs: np.ndarray) -> np.ndarray:
+        count[0] += 1
+        rows = simulate(setup, measured.traffic, _efficiency(names, logs, ""), record=False).requests[which]
+        first, per = np.sort(rows["ttft_s"].to_numpy()), rows["tpot_s"].to_numpy()
+        off = np.concatenate([(per - tpot) / tpot, (first - ttft) / scale, PRIOR * (logs - start)])
+        return np.nan_to_num(off, nan=10.0)
+
+    found = start
+    for difference in DIFFERENCES:
+        found = least_squares(residuals, found, bounds=(low, high), diff_step=difference, ftol=1e-4, xtol=1e-4,
+                              max_nfev=EVALUATIONS).x  # fmt: skip
+    return found, count[0]
+
+
+def _intervals(rows: pd.DataFrame, measured: Measured, held: np.ndarray) -> dict[str, tuple[float, float]]:
+    """95 % of measured by simulated - 1 when the requests held back are drawn again and again."""
+    at = np.flatnonzero(held)
+    drawn = at[np.random.default_rng(0).integers(0, len(at), (RESAMPLES, len(at)))]
+    simulated = _statistics(rows["ttft_s"].to_numpy()[drawn], rows["tpot_s"].to_numpy()[drawn])
+    ratio = _statistics(measured.ttft_s[drawn], measured.tpot_s[drawn]) / simulated - 1
+    low, high = np.percentile(ratio, [2.5, 97.5], axis=0)
+    return {m: (float(a), float(b)) for m, a, b in zip(METRICS, low, high, strict=True)}

@@ -1,0 +1,102 @@
+"""What fits into the memory of a setup: weights, what a step needs beside them, and the key-value cache."""
+
+from dataclasses import dataclass
+
+from catalog.inference import always_read_bytes, element_bytes, kv_bytes, routed_params, spans
+from catalog.models import parameters
+from errors import QuestionError
+from simulators.serving.setup import Setup
+
+RUNTIME_BYTES = 0.5e9  # context, captured graphs, buffers of the collectives: assumed
+
+
+@dataclass(frozen=True)
+class Room:
+    """Memory of one chip, in bytes: `usable` = weights + reserve + cache. `cache` below 0: it does not fit."""
+
+    usable_bytes: float
+    weights_bytes: float
+    reserve_bytes: float
+    cache_bytes: float
+    why: str  # "" where it fits
+
+    @property
+    def fits(self) -> bool:
+        return self.why == ""
+
+
+def weights_bytes(setup: Setup) -> float:
+    """Weights on one chip: routed experts over all chips of a replica, the rest over `tensor`."""
+    model = setup.model
+    rest = parameters(model).total - routed_params(model)
+    experts = routed_params(model) * element_bytes(setup.experts_precision or setup.weights_precision)
+    return rest * element_bytes(setup.weights_precision) / setup.tensor + experts / setup.replica_chips
+
+
+def read_bytes(setup: Setup) -> float:
+    """Weights of one chip that every step reads: all but the routed experts and a table that is only looked up."""
+    return always_read_bytes(setup.model, setup.weights_precision) / setup.tensor
+
+
+def reserve_bytes(setup: Setup) -> float:
+    """Memory of one chip for a step's activations, its logits and the runtime, where none is given (modelled).
+
+    tokens (2 d_ff / tensor + 6 d_model) 2 bytes, + sequences vocab / tensor 4 bytes, + RUNTIME_BYTES.
+    """
+    if setup.reserve_bytes is not None:
+        return setup.reserve_bytes
+    model, tensor = setup.model, setup.tensor
+    widest = max(
+        max(f.d_ff * max(f.experts_per_token, 1), f.shared_experts * f.d_ff_shared) for f in model.feedforward
+    )
+    tokens = setup.token_budget / setup.groups
+    logits = setup.max_sequences / setup.groups * model.vocab / tensor * 4
+    return tokens * (2 * widest / tensor + 6 * model.d_model) * 2 + logits + RUNTIME_BYTES
+
+
+def room(setup: Setup, sequence_tokens: int = 1) -> Room:
+    """How the memory of one chip is shared out. It fits where one sequence of `sequence_tokens` does."""
+    usable = setup.machine.memory_bytes * setup.memory_utilization
+    weights, reserve = weights_bytes(setup), reserve_bytes(setup)
+    cache = usable - weights - reserve
+    one = kv_bytes(setup.model, sequence_tokens, setup.kv_precision, setup.tensor)
+    why = ""
+    if weights > usable:
+        why = f"the weights alone take {weights / 1e9:,.1f} GB of a chip, and {usable / 1e9:,.1f} GB are to be had"
+    elif cache < one:
+        why = (f"beside {weights / 1e9:,.1f} GB of weights and {reserve / 1e9:,.1f} GB for a step's own use "
+               f"{max(cache, 0) / 1e9:,.2f} GB of a chip are left, and one sequence of {sequence_tokens:,} tokens "
+               f"needs {one / 1e9:,.2f} GB")  # fmt: skip
+    return Room(usable, weights, reserve, cache, why)
+
+
+def kv_capacity_bytes(setup: Setup) -> float:
+    """Cache of one chip. Raises QuestionError, saying why, where the setup does not fit."""
+    found = room(setup)
+    if not found.fits:
+        raise QuestionError(
+            f"{setup.model.name} does not fit on {setup.replica_chips} × {setup.chip.name}: {found.why}",
+            advice="Split it over more chips, or keep weights or cache in a smaller format.",
+        )
+    return found.cache_bytes
+
+
+def kv_capacity_tokens(setup: Setup, sequence_tokens: int = 8192) -> int:
+    """Tokens that the caches of one replica hold, in sequences of `sequence_tokens` (which only matters where layers
+    look back a window only). Raises QuestionError where the setup does not fit."""
+    one = kv_bytes(setup.model, sequence_tokens, setup.kv_precision, setup.tensor)
+    return int(kv_capacity_bytes(setup) * setup.groups / one * sequence_tokens)
+
+
+def max_sequences(setup: Setup, sequence_tokens: int) -> int:
+    """Sequences of so many tokens that one replica holds at a time, its seats left aside."""
+    one = kv_bytes(setup.model, sequence_tokens, setup.kv_precision, setup.tensor)
+    return int(kv_capacity_bytes(setup) / one) * setup.groups
+
+
+def cache_spans(setup: Setup) -> list[tuple[float, float]]:
+    """(bytes of one token on one chip, window in tokens or infinity) of each kind of layer."""
+    return [
+        (s.bytes_per_token, float(s.window_tokens or "inf"))
+        for s in spans(setup.model, setup.kv_precision, setup.tensor)
+    ]

@@ -1,0 +1,149 @@
+"""`whatif serving`: the contract, on the terminal and over HTTP, and what is said of what cannot be."""
+
+import json
+
+import pytest
+
+from app.cli import main
+from app.whatif import WHATIFS, serving
+from app.whatif.base import from_query
+from collectors.ingest import ingest
+from errors import QuestionError
+from runs.store import Store
+
+ASKED = {"model": "llama-3.1-8b", "chip": "h100", "chips": "1", "input": "500", "output": "50", "rate": "5",
+         "requests": "100"}  # fmt: skip
+KEYS = {"ttft_s", "tpot_s", "itl_s", "e2e_s", "output_tokens_per_s", "per_chip", "kv_usage_peak", "bound", "error_band",
+        "basis", "notes"}  # fmt: skip
+
+
+def answer(**query):
+    return serving.answer(from_query(serving, {**ASKED, **{k: str(v) for k, v in query.items()}}), None)
+
+
+def out(capsys, *arguments):
+    try:
+        code = main([str(a) for a in arguments])
+    except SystemExit as e:
+        code = e.code
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def options(**more):
+    return [part for k, v in (ASKED | more).items() if v is not None for part in (f"--{k.replace('_', '-')}", v)]
+
+
+def test_it_is_listed_once():
+    assert [w.NAME for w in WHATIFS].count("serving") == 1
+
+
+def test_the_contract(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("CHIPLEDGER_STORE", str(tmp_path / "none"))
+    code, text, errors = out(capsys, "whatif", "serving", *options(), "--json")
+    told = json.loads(text)
+    assert (code, errors) == (0, "") and told.keys() >= KEYS
+    assert not (tmp_path / "none").exists()
+    assert told["per_chip"] == told["output_tokens_per_s"] and told["bound"] in ("compute", "memory", "overhead")
+    assert told["ttft_s"]["p50"] <= told["ttft_s"]["p99"] and 0 < told["kv_usage_peak"] < 1
+    low, high = told["error_band"]["tpot_s"]["mean"]
+    assert low < told["tpot_s"]["mean"] < high
+    assert "assumed" in told["basis"] and any("52 % and 44 %" in n for n in told["notes"])
+    assert told["calibration"] is None and told["requests"] == 100 and told["refused"] == 0
+
+
+def test_words_say_the_verdict_and_that_it_is_no_forecast(capsys):
+    code, text, _ = out(capsys, "whatif", "serving", *options())
+    assert code == 0 and text.startswith("llama3.1-8b on 1 × H100 SXM: ")
+    assert "Not calibrated" in text and "time to first token" in text and "peak of the KV cache" in text
+
+
+def test_over_http_the_same_and_no_files():
+    assert answer().to_dict()["requests"] == 100
+    for name in ("trace", "out"):
+        with pytest.raises(QuestionError, match=f"--{name}"):
+            from_query(serving, ASKED | {name: "/etc/hosts"})
+
+
+def test_concurrency_prefix_and_speculation():
+    loop = answer(rate="", concurrency=8, requests=40).to_dict()
+    assert loop["running_peak"] == 8
+    cached = answer(prefix=400).to_dict()
+    assert cached["prefix_hit_share"] == pytest.approx(0.8) and cached["ttft_s"]["mean"] < answer().to_dict()[
+        "ttft_s"]["mean"]  # fmt: skip
+    drafted = answer(draft=4, acceptance=0.8, cost=0.05).to_dict()
+    assert drafted["acceptance"] is not None and drafted["tpot_s"]["mean"] < answer().to_dict()["tpot_s"]["mean"]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"chips": ""}, "--chips"), ({"rate": ""}, "no traffic"), ({"input": ""}, "--input and --output"),
+        ({"concurrency": 4}, "in 2 ways"), ({"model": "llama-3.1-405b"}, "weights alone"), ({"chip": "h1000"}, "H100"),
+        ({"draft": 3}, "--acceptance"), ({"requests": 9_000_000}, "requests"), ({"rate": -1}, "a second"),
+        ({"output": 60_000, "requests": 100_000}, "more than one question"), ({"disaggregate": "yes"}, "--replicas"),
+        ({"precision": "fp5"}, "fp5"), ({"faster": 2}, "--faster says nothing"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused(query, said):
+    with pytest.raises(QuestionError, match=said):
+        answer(**query)
+
+
+def test_two_pools_beside_one():
+    result = answer(chips=4, replicas=4, disaggregate="yes", rate=20, requests=200)
+    told = result.to_dict()
+    assert told.keys() >= KEYS and told["pools"] in ("1P3D", "2P2D", "3P1D") and told["transfer_s"] > 0
+    assert told["together"]["chips"] == told["chips"] == 4
+    assert told["pools"] in serving.words(result).verdict
+    with pytest.raises(QuestionError, match="at a rate or from a trace"):
+        answer(chips=4, replicas=4, disaggregate="yes", rate="", concurrency=4)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """(store, its folder, id) of a simulated run that was written and ingested."""
+    folder = tmp_path_factory.mktemp("simulated")
+    made = ["whatif", "serving", *options(rate="12", requests="200", output="80"), "--out", str(folder / "out")]
+    assert main(made) == 0
+    store = Store(folder / "store")
+    return store, folder, ingest([folder / "out"], store).run_id
+
+
+def test_a_written_run_is_a_run_like_any_other(written, capsys):
+    store, folder, run_id = written
+    run = store.find(run_id)
+    assert run.manifest.simulated and run.tables.rows("requests") == 200 and run.tables.rows("iterations") > 80
+    code, text, _ = out(capsys, "--store", folder / "store", "show", run_id, "serving", "--json")
+    shown = json.loads(text)
+    code, text, _ = out(capsys, "whatif", "serving", *options(rate="12", requests="200", output="80"), "--json")
+    told = json.loads(text)
+    for name in ("ttft_s", "tpot_s", "e2e_s", "itl_s"):
+        assert shown[name]["mean"] == pytest.approx(told[name]["mean"], rel=1e-6), name
+    assert shown["output_tokens_per_s"] == pytest.approx(told["output_tokens_per_s"], rel=1e-6)
+
+
+def test_calibrated_on_a_run_it_takes_setup_and_traffic_from_there(written, capsys):
+    _, folder, run_id = written
+    code, text, _ = out(capsys, "--store", folder / "store", "whatif", "serving", "--calibrate", run_id, "--json")
+    told = json.loads(text)
+    assert code == 0 and told["setup"]["chip"] == "H100 SXM" and told["requests"] == 200
+    assert "calibrated on" in told["basis"]
+    assert max(abs(e) for e in told["calibration"]["errors_held_out"].values()) < 0.08
+    # the run was made with the shares that are assumed: reading prompts tells their one apart from the others
+    assert told["efficiency"]["compute"] == pytest.approx(0.5, rel=0.05)
+    asked = ("whatif", "serving", "--calibrate", run_id, "--chip", "h200", "--faster", 2)
+    code, text, _ = out(capsys, "--store", folder / "store", *asked)
+    assert code == 0 and "H200 SXM" in text and "have not seen" in text
+
+
+def test_a_trace_is_replayed(tmp_path, capsys):
+    trace = tmp_path / "trace.csv"
+    lines = [f"2023-11-16 18:15:{i:02d}.5000000,{300 + i},{10 + i % 7}" for i in range(50)]
+    trace.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n" + "\n".join(lines) + "\n")
+    more = options(input=None, output=None, rate=None, requests=None)
+    code, text, _ = out(capsys, "whatif", "serving", *more, "--trace", trace, "--input", 5)
+    assert code == 2
+    code, text, _ = out(capsys, "whatif", "serving", *more, "--trace", trace, "--json")
+    told = json.loads(text)
+    assert code == 0 and told["requests"] == 50 and told["traffic"].startswith("50 requests of trace.csv")

@@ -1,0 +1,66 @@
+"""Every page about serving, drawn by a real Chromium on the bundled serving run, and the planner."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from app.components.header import SERVING
+from tests.app.serving import get, serving
+from tests.browser.drawn import click_bar
+
+SOME = {  # words that only the right answer has
+    "latency": "first token", "slo": "requests kept", "load": "tokens/s", "workload": "gaps", "engine": "waited",
+    "kv_cache": "found room for 5,760 tokens", "speculation": "draft", "prefix_cache": "cache",
+}  # fmt: skip
+PLAN = ("serving_planner?model=llama3.1-8b&on=H100+SXM,TPU+v6e&input=500&output=100&rate=20&ttft_s=1&tpot_s=0.03"
+        "&price=h100%3D3,v6e%3D2.7")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("store"), verb="demo") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def runs(demo):
+    return {r["name"]: r["run_id"] for r in get(f"{demo}/api/runs")[1]["runs"]}
+
+
+def drawn(page):
+    """The verdict, once a figure stands below it."""
+    page.wait_for_selector(".js-plotly-plot .main-svg")
+    expect(page.locator("h5").first).to_contain_text(re.compile(r"\w"))
+    expect(page.get_by_text("Traceback")).to_have_count(0)
+    return page.locator("h5").first.inner_text()
+
+
+def test_every_page_about_serving_is_looked_at():
+    assert {file.split("/")[1].removesuffix(".py") for file in SERVING} == {*SOME, "compare"}
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_a_page_answers_about_the_reference_run(visit, demo, runs, name):
+    page = visit(f"{demo}/{name}?run={runs['reference-serving']}", dark=name in ("slo", "engine", "kv_cache"))
+    assert SOME[name].lower() in drawn(page).lower()
+
+
+def test_the_ledger_of_serving_leads_to_what_explains_it(visit, demo, runs):
+    page = visit(f"{demo}/ledger?run={runs['reference-serving']}")
+    assert "tokens of answers" in drawn(page)
+    click_bar(page, "lost_work.rejected_speculation")
+    page.get_by_role("link", name="Whether drafting pays").click()
+    expect(page).to_have_url(re.compile(rf"/speculation\?run={runs['reference-serving']}"))
+
+
+def test_two_runs_are_compared(visit, demo, runs):
+    client = next(i for name, i in runs.items() if "client" in name)
+    page = visit(f"{demo}/compare?run={runs['reference-serving']}&with={client}")
+    expect(page.locator("h5").first).to_contain_text(re.compile(r"\w"))
+    expect(page.get_by_text("Traceback")).to_have_count(0)
+
+
+def test_the_planner_and_a_case(visit, demo):
+    assert "serves it" in drawn(visit(f"{demo}/{PLAN}"))
+    assert "1.55 times the price" in drawn(visit(f"{demo}/serving_cases?case=cost", dark=True))
