@@ -71,8 +71,7 @@ def pages_of(run: Run) -> tuple[str, ...]:
     pages = tuple(p for p in RUN_PAGES if p not in NEEDS or any(held.get(table) for table in NEEDS[p]))
     if run.manifest.kind == "serving":
         profiled = PROFILED if held.get("ops") else {"pages/memory.py"} if held.get("memory") else set()
-        told = SERVING | {RUN_PAGES[0]} | profiled
-        return tuple(p for p in pages if p in told)
+        return (RUN_PAGES[0], *(p for p in pages if p in SERVING), *(p for p in pages if p in profiled))
     pages = tuple(p for p in pages if p not in SERVING)
     if run.manifest.kind == "compiled":
         return (COMPILED_PAGE, *(p for p in pages if p not in TIMED))

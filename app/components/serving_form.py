@@ -40,7 +40,7 @@ OBJECTIVES = (
     Field("max_sequences", "Seats", "Requests that a replica may run at a time; empty: 256.", True),
 )
 NUMBERS = (*TRAFFIC, *OBJECTIVES)
-WORDS = ("model", "on", "price", "formats", "disaggregate")
+WORDS = ("model", "on", "price", "formats", "calibrate", "disaggregate")
 
 
 def asked() -> dict[str, object]:
@@ -59,8 +59,8 @@ def asked() -> dict[str, object]:
     return found
 
 
-def serving_form(now: Mapping[str, object]) -> None:
-    """The form; sent, it writes everything into the address."""
+def serving_form(now: Mapping[str, object], runs: Mapping[str, str]) -> None:
+    """The form; sent, it writes everything into the address. `runs`: names of measured runs by id."""
     with st.form("serving-plan", border=True):
         left, right = st.columns([1, 2])
         names = list(models())
@@ -70,16 +70,20 @@ def serving_form(now: Mapping[str, object]) -> None:
         entered = {f.name: column.text_input(f.label, _text(now.get(f.name)), help=f.meaning)
                    for fields in (TRAFFIC, OBJECTIVES)
                    for f, column in zip(fields, st.columns(len(fields)), strict=True)}  # fmt: skip
-        left, right = st.columns([2, 1], vertical_alignment="bottom")
+        left, middle, right = st.columns([2, 1, 1], vertical_alignment="bottom")
         price = left.text_input("Prices, dollars per chip-hour", str(now.get("price", "")), placeholder=suggestion(on),
                                 help="CHIP=USD by comma. Without prices the setup with the fewest chips comes first. "
                                      "The grey values are suggestions that nobody has verified.")  # fmt: skip
+        named = now.get("calibrate")
+        fitted = middle.selectbox("Calibrate on", list(runs), index=list(runs).index(named) if named in runs else None,
+                                  format_func=lambda i: runs[i], placeholder="no run: assumed shares",
+                                  help="A measured run: the shares of its chip's peaks are fitted to it.")  # fmt: skip
         pools = right.toggle("Compare with two pools", now.get("disaggregate") == "yes",
                              help="Prefill and decode on machines of their own, for the setup that wins.")  # fmt: skip
         if not st.form_submit_button("Plan", type="primary", icon=":material/calculate:"):
             return
-    sent = {**entered, "model": model, "on": ",".join(on), "price": price, "disaggregate": "yes" if pools else "",
-            "formats": str(now.get("formats", ""))}  # fmt: skip
+    sent = {**entered, "model": model, "on": ",".join(on), "price": price, "calibrate": fitted or "",
+            "disaggregate": "yes" if pools else "", "formats": str(now.get("formats", ""))}  # fmt: skip
     st.query_params.from_dict({n: v.strip() for n, v in sent.items() if v.strip()})
     st.rerun()
 

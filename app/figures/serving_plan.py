@@ -54,7 +54,7 @@ def pools(found: Comparison) -> go.Figure:
     rates = [bears.rate_per_s for _, bears in found.splits]
     figure = go.Figure(go.Bar(
         x=names, y=rates, marker={"color": theme.COLOURS["prefill"]}, text=[f"{r:.3g}/s" for r in rates],
-        textposition="outside", cliponaxis=False, hoverinfo="skip",
+        textposition="inside", insidetextanchor="middle", hoverinfo="skip",
     ))  # fmt: skip
     one = found.aggregate.rate_per_s
     figure.add_hline(y=one, line={"color": theme.GREY, "dash": "dash"}, annotation_text=f"one pool: {one:.3g}/s",

@@ -8,6 +8,7 @@ import streamlit as st
 from app import format as fmt
 from app.components.actions import copy_link
 from app.components.chart import chart
+from app.components.current import open_workspace
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
 from app.components.notice import notice
@@ -19,6 +20,7 @@ from app.figures.serving_plan import costs, pools
 from app.questions import Answers
 from app.whatif.serving_plan_answer import ServingPlan, choice_dict, find
 from app.whatif.serving_plan_words import verdict as plan_verdict
+from app.workspace import Workspace
 from errors import QuestionError
 
 DEFINITIONS = (
@@ -39,31 +41,38 @@ def planner() -> None:
     if "model" not in st.query_params:
         st.query_params.update(EXAMPLE)  # so that the address says what is shown
     now: dict[str, object] = {}
+    place = open_workspace()
+    runs = {r.run_id: r.manifest.name for r in place.store.listing()[0] if r.manifest.kind == "serving"
+            and r.manifest.tables.get("requests") and r.manifest.fact("chip")}  # fmt: skip
     try:
         now = asked()
-        made = planned(now)
+        made = planned(now, place)
     except QuestionError as e:
         notice(e, library=False)
-        serving_form(now or dict(st.query_params))
+        serving_form(now or dict(st.query_params), runs)
         return
     verdict(plan_verdict(made))
     show(made, now)
-    serving_form(now)
+    serving_form(now, runs)
     with st.expander("How this is computed", icon=":material/function:"):
         st.markdown("\n".join(f"- {md(note)}" for note in made.notes))
         st.markdown("\n".join(f"- **{md(title)}**: {md(text)}" for title, text in DEFINITIONS))
 
 
-def planned(now: dict[str, object]) -> ServingPlan:
+def planned(now: dict[str, object], place: Workspace) -> ServingPlan:
     """The plan, computed once for its options, with a bar that moves meanwhile."""
     for name in ("model", "on", "input", "output", "rate"):
         if name not in now:
             raise QuestionError(f"nothing was entered for {name!r}", advice="Fill it in below, then press Plan.")
     bar = st.empty()
     options = {n: now.get(n) for n in (*EXAMPLE, "prefix", "burst", "e2e_s", "percentile", "max_sequences", "price",
-                                       "formats", "disaggregate")}  # fmt: skip
-    made = _plans.get(tuple(sorted((k, str(v)) for k, v in options.items())),
-                      lambda: find(options, lambda share, what: bar.progress(share, f"Simulating {what}")))  # fmt: skip
+                                       "formats", "disaggregate", "calibrate")}  # fmt: skip
+    run = place.store.find(str(now["calibrate"])) if now.get("calibrate") else None
+
+    def told(share: float, what: str) -> None:
+        bar.progress(share, f"Simulating {what}")
+
+    made = _plans.get(tuple(sorted((k, str(v)) for k, v in options.items())), lambda: find(options, run, told))
     bar.empty()
     return made
 

@@ -74,7 +74,7 @@ def find(args: argparse.Namespace, run: "Run | None") -> Simulated | Split:
             f"{tokens:,} tokens to generate are more than one question may simulate",
             expected=f"at most {MOST_TOKENS:,}", advice="Take fewer requests with --requests.",
         )  # fmt: skip
-    fitted = None if run is None else _fitted(run, run_setup(args, run))
+    fitted = None if run is None else fit(run, run_setup(args, run))
     together = _together(args, asked, requests, fitted)
     if args.disaggregate == "yes":
         if getattr(args, "out", None):
@@ -85,8 +85,8 @@ def find(args: argparse.Namespace, run: "Run | None") -> Simulated | Split:
     return together
 
 
-def _fitted(run: "Run", ran: Setup) -> Calibration:
-    """Seconds of work, so the last few are kept: a run never changes."""
+def fit(run: "Run", ran: Setup) -> Calibration:
+    """The model fitted to a run on its setup. Seconds of work, so the last few are kept: a run never changes."""
     key = (str(run.folder), ran.model.name, ran.chip.name, *(str(getattr(ran, f)) for f in _TOLD_BY))
     if key not in _fits:
         while len(_fits) >= KEPT_FITS:

@@ -39,6 +39,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", type=int, metavar="N", help=what)
     for name, what in NUMBERS.items():
         parser.add_argument(f"--{name}", type=float, metavar="NUMBER", help=what)
+    parser.add_argument("--calibrate", dest="run", metavar="RUN", help="a measured run of the store: its chip's shares "
+                        "of the peaks are fitted to it, those of other chips stay assumed")  # fmt: skip
     parser.add_argument("--disaggregate", nargs="?", const="yes", choices=("yes", "no"),
                         help="also compare with prefill and decode on machines of their own")  # fmt: skip
 
@@ -50,7 +52,9 @@ def answer(args: argparse.Namespace, place: "Workspace | None") -> "ServingPlan"
     missing = [n for n in ("model", "on", "input", "output", "rate") if getattr(args, n) is None]
     if missing:
         raise QuestionError("the question is not complete", expected=", ".join(f"--{m}" for m in missing))
-    return find(vars(args))
+    if args.run and place is None:
+        raise QuestionError(f"no store is open to look for run {args.run!r}")
+    return find(vars(args), place.store.find(args.run) if args.run and place else None)
 
 
 def words(result: "ServingPlan") -> "Words":

@@ -4,8 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from app.whatif import serving
+from app.whatif.base import from_query
+from app.whatif.serving_answer import fit
+from app.whatif.serving_inputs import run_setup
 from catalog import chip, model
 from errors import QuestionError
+from runs.run import Run
+from simulators.serving.calibrate import Calibration
 from simulators.serving.disaggregated import Comparison, compare
 from simulators.serving.efficiency import SOURCE, TYPICAL
 from simulators.serving.objectives import LATENCIES, Objectives, Shape
@@ -13,9 +19,9 @@ from simulators.serving.planner import Choice, Plan, Wanted, plan
 
 LIMITS = ("max_sequences", "token_budget")
 LEAST_REPLICAS = 4  # to split in two pools; fewer leave no choice
+ASSUMED = ("Uncalibrated: shares of the peaks are assumed, and the range of chips is that between the fastest and the "
+           "slowest assumed. Calibrate on a run of the machine (--calibrate) before money is spent.")  # fmt: skip
 NOTES = (
-    "Uncalibrated: shares of the peaks are assumed, and the range of chips is that between the fastest and the slowest "
-    "assumed. Calibrate on a run of the machine before money is spent.",
     "Requests of equal lengths. Replicas share the load evenly, each served by an engine with a queue of its own.",
     "8-bit weights change the answers: whether yours stay good enough is for you to measure. The cache stays in bf16.",
     "Chips are bought in whole replicas; hosts, networks and idle spares are not priced.",
@@ -61,8 +67,11 @@ def pools_dict(found: Comparison) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def find(given: Mapping[str, Any], progress: Callable[[float, str], None] = lambda share, what: None) -> ServingPlan:
-    """The plan for `given`, options by name with underscores; None counts as not given. Raises QuestionError."""
+def find(
+    given: Mapping[str, Any], run: Run | None = None, progress: Callable[[float, str], None] = lambda share, what: None
+) -> ServingPlan:
+    """The plan for `given`, options by name with underscores; None counts as not given. `run`: what its chip is
+    calibrated on. Raises QuestionError."""
     asked = {name: value for name, value in given.items() if value is not None}
     chips = [chip(name.strip()) for name in str(asked["on"]).split(",") if name.strip()]
     if not chips:
@@ -74,10 +83,25 @@ def find(given: Mapping[str, Any], progress: Callable[[float, str], None] = lamb
     wanted = Wanted(model=model(asked["model"]), shape=shape, rate_per_s=asked["rate"], objectives=objectives)
     formats = tuple(f.strip() for f in str(asked.get("formats") or "").split(",") if f.strip())
     priced = prices(asked.get("price"))
-    made = plan(wanted, list({c.name: c for c in chips}.values()), priced, {}, formats, progress,
+    calibrated, told = calibration(run) if run else ({}, ())
+    made = plan(wanted, list({c.name: c for c in chips}.values()), priced, calibrated, formats, progress,
                 **{n: asked[n] for n in LIMITS if n in asked})  # fmt: skip
     pools = in_two_pools(made) if asked.get("disaggregate") == "yes" and made.best else None
-    return ServingPlan(made, priced, pools, (SOURCE, *made.notes, *NOTES))
+    assumed = () if {c.name for c in chips} <= calibrated.keys() else (SOURCE, ASSUMED)
+    return ServingPlan(made, priced, pools, (*told, *assumed, *made.notes, *NOTES))
+
+
+def calibration(run: Run) -> tuple[dict[str, Calibration], tuple[str, ...]]:
+    """The fit to a run by the name of its chip, and its error in a sentence. Raises QuestionError."""
+    ran = run_setup(from_query(serving, {}), run)
+    found = fit(run, ran)
+    missed = ", ".join(f"{name.replace('_s', '').replace('_', ' ').upper()} {error:+.1%}"
+                       for name, error in found.errors.items())  # fmt: skip
+    return {ran.chip.name: found}, (
+        f"{ran.chip.name} is calibrated on {run.manifest.name} ({ran.model.name}, {ran.replica_chips} chips a "
+        f"replica); on the half of its requests held back it missed by {missed}. Another model or split "
+        "misses by more: 20 to 70 % where that was tried.",
+    )  # fmt: skip
 
 
 def prices(text: str | None) -> dict[str, float]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from catalog.chips import Chip
 from catalog.models import Model
 from errors import QuestionError
+from simulators.serving.calibrate import Calibration
 from simulators.serving.cost import usd_per_million_tokens
 from simulators.serving.efficiency import FAST, SLOW, TYPICAL, Efficiency
 from simulators.serving.engine import simulate
@@ -94,18 +95,19 @@ class Plan:
 
 
 def plan(
-    wanted: Wanted, chips: Sequence[Chip], prices: Mapping[str, float], efficiency: Mapping[str, Efficiency],
+    wanted: Wanted, chips: Sequence[Chip], prices: Mapping[str, float], calibrated: Mapping[str, Calibration],
     formats: Sequence[str] = (), progress: Progress = lambda share, what: None, **limits: int,
 ) -> Plan:  # fmt: skip
-    """The plan. `prices`: dollars per chip-hour by chip name; `efficiency`: by chip name, typical where none is given;
-    `formats`: of weights and of what multiplies them; none: bf16 and the chip's faster 8-bit format. `limits`: further
-    fields of Setup, such as max_sequences."""
+    """The plan. `prices`: dollars per chip-hour by chip name; `calibrated`: by chip name, typical efficiencies and a
+    range where there is none; `formats`: of weights and of what multiplies them; none: bf16 and the chip's faster 8-bit
+    format. `limits`: further fields of Setup, such as max_sequences."""
     if unknown := [f for f in formats if f not in FORMATS]:
         raise QuestionError(f"format {unknown[0]!r}", expected=f"one of {', '.join(FORMATS)}")
     reckoned, notes = [], []
     for chip in chips:
         for setup in setups(wanted.model, chip, formats, limits, notes):
-            shares = efficiency.get(chip.name, TYPICAL)
+            shares, told = calibrated[chip.name].for_setup(setup) if chip.name in calibrated else (TYPICAL, [])
+            notes += told
             reckoned.append((setup, shares, estimate(setup, wanted.shape, wanted.objectives, shares)))
     if not reckoned:
         raise QuestionError("no setup could be tried", expected="a chip with a known peak in one of these formats")
@@ -116,7 +118,7 @@ def plan(
             break
         setup, shares, guess = reckoned[i]
         progress(done / SIMULATED, choices[i].name)
-        choices[i] = _simulated(wanted, setup, shares, guess, prices, setup.chip.name in efficiency)
+        choices[i] = _simulated(wanted, setup, shares, guess, prices, setup.chip.name in calibrated)
     progress(1.0, "done")
     choices.sort(key=lambda c: _rank(c, prices))
     return Plan(wanted, tuple(_with_reasons(choices, prices)), tuple(dict.fromkeys(notes)))
@@ -233,6 +235,7 @@ def _with_reasons(ranked: Sequence[Choice], prices: Mapping[str, float]) -> list
         elif choice.usd_per_hour is None and best.usd_per_hour is not None:
             lead = f"no price for {choice.setup.chip.name}"
         else:
-            lead = f"takes {choice.chips:,} chips, not {best.chips:,}"
+            more = choice.chips > best.chips
+            lead = f"takes {choice.chips:,} chips, not {best.chips:,}" if more else "takes as many chips"
         result.append(replace(choice, why=f"{lead}: {bears}"))
     return result

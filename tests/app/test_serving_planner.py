@@ -8,7 +8,9 @@ from app.cli import main
 from app.whatif import serving_plan
 from app.whatif.base import from_query
 from app.whatif.serving_plan_answer import prices
+from collectors.ingest import ingest
 from errors import QuestionError
+from runs.store import Store
 from tests.app.test_pages import opened, words
 
 QUERY = {"model": "llama3.1-8b", "on": "h100,v6e", "input": "500", "output": "100", "rate": "20", "ttft_s": "1",
@@ -51,3 +53,19 @@ def test_the_page_teaches_where_the_address_is_wrong(place):
     at = opened("pages/serving_planner.py", **{**QUERY, "rate": "many"})
     assert not at.exception and "a number" in words(at)
     assert not opened("pages/serving_planner.py").exception  # an example
+
+
+def test_calibrated_on_a_run_its_chip_has_no_assumed_range(tmp_path, capsys):
+    made = {"model": "llama3.1-8b", "chip": "h100", "chips": "1", "input": "500", "output": "80", "rate": "12",
+            "requests": "200"}  # fmt: skip
+    arguments = [f"--{k}={v}" for k, v in made.items()]
+    assert main(["whatif", "serving", *arguments, "--out", str(tmp_path / "out")]) == 0
+    store = Store(tmp_path / "store")
+    run_id = ingest([tmp_path / "out"], store).run_id
+    capsys.readouterr()
+    asked = [f"--{k.replace('_', '-')}={v}" for k, v in QUERY.items()]
+    assert main(["--store", str(store.root), "whatif", "serving-plan", *asked, "--calibrate", run_id, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    simulated = {c["chip"]: c for c in told["choices"] if c["basis"] == "simulated"}
+    assert simulated["H100 SXM"]["chips_low"] is None and simulated["TPU v6e"]["chips_low"] is not None
+    assert any("is calibrated on" in note and "held back" in note for note in told["notes"])
