@@ -144,13 +144,16 @@ def _number(text: str) -> float | None:
 
 
 def _stamp_ns(text: str) -> int | None:
-    """Milliseconds in Prometheus' format, seconds in OpenMetrics': told apart by size."""
+    """Milliseconds in Prometheus' format, seconds in OpenMetrics': told apart by size. None beyond 64 bits of ns."""
     value = _number(text)
     if value is None or not isfinite(value) or not 0 <= value < 1e16:
         return None
     if value < 1e11:
         head, _, tail = text.partition(".")
         if head.isdigit() and (not tail or tail.isdigit()):
-            return int(head) * NS_PER_S + int(tail[:9].ljust(9, "0"))
-        return round(value * 1e9)
-    return round(value) * 1_000_000
+            ns = int(head) * NS_PER_S + int(tail[:9].ljust(9, "0"))
+        else:
+            ns = round(value * 1e9)
+    else:
+        ns = round(value) * 1_000_000
+    return ns if fits(ns) else None

@@ -33,6 +33,9 @@ def refusal(unfit: Unfit, schema: TableSchema, where: str, row: int) -> InputErr
     )  # fmt: skip
 
 
+ENDLESS = {"le", "requested_rate_per_s"}  # columns in which infinity means something
+
+
 def fitted(column: pa.Array, field: pa.Field) -> pa.Array:
     """The column in the field's type. Raises Unfit where its type is of another kind or a value does not fit."""
     target = field.type
@@ -54,7 +57,9 @@ def fitted(column: pa.Array, field: pa.Field) -> pa.Array:
     numeric = pa.types.is_integer(found) or pa.types.is_floating(found) or pa.types.is_decimal(found)
     if not numeric:
         _refuse(field, found, "numbers")
-    return _finite(_cast(column, field, "numbers that a double holds"))
+    column = _cast(column, field, "numbers that a double holds")
+    return pc.replace_with_mask(column, pc.is_nan(column).fill_null(False), pa.scalar(None, column.type)) \
+        if field.name in ENDLESS else _finite(column)  # fmt: skip
 
 
 def _refuse(field: pa.Field, found: pa.DataType, expected: str) -> pa.Array:
@@ -100,10 +105,11 @@ def _whole(column: pa.Array, field: pa.Field) -> pa.Array:
 def _list(column: pa.Array, field: pa.Field) -> pa.Array:
     found = column.type
     if not (pa.types.is_list(found) or pa.types.is_large_list(found) or pa.types.is_fixed_size_list(found)):
-        _refuse(field, found, "lists of whole numbers")
-    if not pa.types.is_integer(found.value_type):
-        _refuse(field, found, "lists of whole numbers")
-    return _cast(column, field, "lists of whole numbers of 64 bits")
+        _refuse(field, found, "lists of numbers")
+    whole = pa.types.is_integer(field.type.value_type)
+    if not (pa.types.is_integer(found.value_type) or (not whole and pa.types.is_floating(found.value_type))):
+        _refuse(field, found, "lists of whole numbers" if whole else "lists of numbers")
+    return _cast(column, field, "lists of whole numbers of 64 bits" if whole else "lists of numbers")
 
 
 def _text(column: pa.Array, field: pa.Field) -> pa.Array:

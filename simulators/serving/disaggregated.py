@@ -73,7 +73,12 @@ def balance(setup: Setup, shape: Shape, batch: int, efficiency: Efficiency = TYP
     model = step_model(setup, efficiency)
     read = prefill_s(model, shape.prompt, shape.cached, setup.token_budget)
     step = decode_s(model, batch, shape.prompt + shape.output / 2)
-    return read * batch / (step * shape.output)
+    return prefill_by_decode(read, batch, step, shape.output)
+
+
+def prefill_by_decode(prompt_s: float, batch: int, step_s: float, output: int) -> float:
+    """The same from times: (time to read a prompt) (batch) / (decode step x tokens generated)."""
+    return prompt_s * batch / (step_s * output)
 
 
 def pools(setup: Setup, prefill: int, decode: int) -> Pools:

@@ -12,7 +12,7 @@ from analyzers.engine import windows as engine_windows
 from analyzers.engine.bounds import BOUNDS
 from errors import QuestionError
 from runs.tables import MemoryTables
-from tests.analyzers.load.tests import EPOCH_NS, ask
+from tests.analyzers.load_tests import EPOCH_NS, ask
 
 S = 10**9
 

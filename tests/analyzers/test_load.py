@@ -11,7 +11,7 @@ from analyzers import load
 from analyzers.load.value import front
 from errors import QuestionError
 from runs.tables import MemoryTables
-from tests.analyzers.load.tests import ask, closed_loop, open_loop, requests, summaries
+from tests.analyzers.load_tests import ask, closed_loop, open_loop, requests, summaries
 
 RATES = [1.0, 20.0, 40.0, 60.0, 80.0, 120.0, 160.0]
 

@@ -9,7 +9,7 @@ from analyzers import load
 from analyzers.load.pace import pace
 from analyzers.load.steady import flow, peak_per_s
 from analyzers.served import served
-from tests.analyzers.load.tests import ask, closed_loop, queued, requests
+from tests.analyzers.load_tests import ask, closed_loop, queued, requests
 
 
 def test_a_closed_loop_is_steady_until_the_last_request_is_sent():

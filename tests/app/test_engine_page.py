@@ -7,7 +7,7 @@ from analyzers import engine
 from app.answers import engine as words_of
 from app.figures import engine as draw
 from runs.tables import MemoryTables
-from tests.analyzers.load.tests import EPOCH_NS, ask
+from tests.analyzers.load_tests import EPOCH_NS, ask
 from tests.analyzers.test_engine import S, iterated, sampled
 from tests.app import made_runs
 from tests.app.test_pages import opened, words

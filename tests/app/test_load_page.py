@@ -7,7 +7,7 @@ from analyzers import load
 from app.answers import load as words_of
 from app.components.load_controls import MOST
 from app.figures import load as draw
-from tests.analyzers.load.tests import ask, closed_loop, open_loop, queued, requests, summaries
+from tests.analyzers.load_tests import ask, closed_loop, open_loop, queued, requests, summaries
 from tests.app import made_runs
 from tests.app.test_pages import opened, words
 

@@ -30,9 +30,10 @@ def browser():
     if path is None:
         _missing(HOW)
     try:
-        from playwright.sync_api import sync_playwright
+        from playwright.sync_api import expect, sync_playwright
     except ImportError:
         _missing(HOW)
+    expect.set_options(timeout=30_000)  # as for all else that is waited for: other tests run beside these
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         yield started

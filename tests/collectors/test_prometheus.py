@@ -304,3 +304,11 @@ def test_what_is_written_is_what_is_read(tmp_path_factory, name, labels, value):
     got = metrics(tmp_path_factory.getbasetemp(), f"{series} {value!r}\n")
     [row] = got.rows["scalars"]
     assert row["value"] == value and row["name"].startswith(name)
+
+
+def test_a_time_beyond_64_bits_is_no_time(tmp_path):
+    line = 'vllm:num_requests_running{engine="0"}'
+    text = f"{line} 1 11700000000000\n{line} 2 99999999999\n{line} 3 1700000000000\n"
+    rows = read(prometheus, source_of(tmp_path, text, "metrics.prom")).column("engine", "ts_ns")
+    assert 1_700_000_000 * 10**9 in rows
+    assert all(t is None or 0 <= t < 2**63 for t in rows)

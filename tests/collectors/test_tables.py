@@ -58,6 +58,7 @@ def test_every_table_survives_a_round_trip(tmp_path, table):
     values = {
         pa.int64(): [1, None, -3], pa.int32(): [1, 0, None], pa.float64(): [0.5, None, 3.0],
         pa.bool_(): [True, None, False], pa.string(): ["x", "é", None], pa.list_(pa.int64()): [[1, 2], [], None],
+        pa.list_(pa.float64()): [[0.5, 1.0], [], None],
     }  # fmt: skip
     columns = {f.name: values.get(f.type, ["a", None, "b"]) for f in schema}
     whole = pa.Table.from_batches([SCHEMAS[table].batch(columns)])
@@ -269,3 +270,12 @@ def test_damaged_files_give_rows_or_a_sentence(tmp_path_factory, data):
         read(tables, source)
     except InputError as error:
         assert "\n" not in str(error) and "steps.parquet" in str(error)
+
+
+def test_infinity_stays_where_it_means_something(tmp_path):
+    stages = {"stage": ["a", "b", "c"], "requested_rate_per_s": [float("inf"), float("nan"), 2.0],
+              "duration_s": [float("inf"), 1.0, 2.0]}  # fmt: skip
+    got = get(tmp_path, stages, "stages.parquet")
+    assert got.column("stages", "requested_rate_per_s") == [float("inf"), None, 2.0]
+    assert got.column("stages", "duration_s") == [None, 1.0, 2.0]
+    assert read(tables, written(tmp_path, {"accepted_per_position": [[1.5], None]}, "engine.parquet")).rows["engine"]

@@ -15,7 +15,7 @@ import pytest
 from analyzers import engine, load
 from collectors.ingest import ingest
 from runs.store import Store
-from tests.analyzers.load.tests import ask
+from tests.analyzers.load_tests import ask
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "inference"
 KNEES = {  # by eye on the published figures: the last load with usual latency, and the first of the queue
