@@ -201,15 +201,20 @@ def _cost(facts: Facts, options: dict[str, Any], large: Model | None) -> tuple[f
         if isinstance(said, int | float) and said >= 0:
             return float(said), "said by the run"
     small = first_fact(facts, DRAFT_MODEL_FACTS)
-    try:
-        if small and large:
-            ratio = always_read_bytes(model_named(str(small))) / always_read_bytes(large)
-            return ratio, f"the weights of {small} by those of {large.name}: steps bound by memory"
-    except QuestionError:
-        pass  # a draft head or a model of the user's own: its size is not known
+    if small and large and (drafts := _known(str(small))):
+        ratio = always_read_bytes(drafts) / always_read_bytes(large)
+        return ratio, f"the weights of {small} by those of {large.name}: steps bound by memory"
     if str(fact(facts, "speculative_method") or "").lower() in ("ngram", "prompt_lookup"):
         return 0.0, "drafts are looked up in the text, with no model"
     return DEFAULT_COST, "assumed: nothing says what a draft step takes"
+
+
+def _known(name: str) -> Model | None:
+    """The model of the catalogue; None for a draft head or a model of the user's own, whose size is not known."""
+    try:
+        return model_named(name)
+    except QuestionError:
+        return None
 
 
 def _context(tables: Tables, options: dict[str, Any]) -> int:

@@ -1,7 +1,8 @@
 """What a page is about where it may be a run or a model alone: chosen at its head, kept in the address."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import streamlit as st
@@ -17,7 +18,7 @@ from app.components.text import md
 from app.questions import ModelSubject, Subject
 from app.workspace import Workspace
 from catalog.models import Model, model, models, parameters
-from errors import ChipledgerError
+from errors import ChipledgerError, QuestionError
 from runs.run import Run
 
 FIRST = "llama3.1-8b"  # what a page shows before anybody chose
@@ -86,6 +87,20 @@ def explained(
             st.markdown(f"- {md(note)}")
         st.markdown("\n".join(f"- **{md(title)}**: {md(text)}" for title, text in definitions))
         st.page_link("pages/definitions.py", label="All definitions", icon=":material/menu_book:")
+
+
+def answered(
+    about: About, compute: Callable[[], Any], definitions: Sequence[tuple[str, str]], inputs: Sequence[str]
+) -> Any:
+    """What `compute` gives; where it has no answer the page says why, with what would help, and this is None."""
+    try:
+        return compute()
+    except QuestionError as e:
+        st.info(md(e), icon=":material/info:")
+    except ChipledgerError as e:
+        notice(e)
+    explained(about, definitions, (), inputs)
+    return None
 
 
 def pick(label: str, name: str, options: dict[str, str], default: str, width: int | str = "stretch") -> str:

@@ -34,17 +34,17 @@ def beside(rows: Sequence[Row]) -> go.Figure:
         hovertemplate="%{hovertext}<extra></extra>", cliponaxis=False,
     ))  # fmt: skip
     figure.add_vline(x=1, line={"color": theme.GREY, "width": 1, "dash": "dot"})
-    figure.add_annotation(x=0, y=-0.8, text="published", showarrow=False, font={"color": theme.GREY})
+    figure.add_annotation(x=0, y=-1.1, text="published", showarrow=False, font={"color": theme.GREY})
     edges = [v for r in told for v in (r.ratio, (r.low or r.computed) / r.stated, (r.high or r.computed) / r.stated)]
     low, high = log10(min([*edges, 0.8])), log10(max([*edges, 1.25]))
     ticks = [t for t in TICKS if low - 0.1 <= log10(t) <= high + 0.1]
     return layout(
-        figure, height=ROW_PX * len(told) + 90,
+        figure, height=ROW_PX * len(told) + 110,
         xaxis={"title": {"text": "ours / published, logarithmic"}, "type": "log", "gridcolor": GRID, "zeroline": False,
                "fixedrange": True, "tickvals": ticks, "ticktext": [f"{t:g}×" for t in ticks],
                "range": [low - 0.12 * (high - low), high + 0.12 * (high - low)]},
         yaxis={"tickvals": list(range(len(told))), "ticktext": [plain(r.what) for r in told], "automargin": True,
-               "range": [len(told) - 0.4, -1.2], "fixedrange": True, "showgrid": False, "zeroline": False},
+               "range": [len(told) - 0.4, -1.4], "fixedrange": True, "showgrid": False, "zeroline": False},
     )  # fmt: skip
 
 

@@ -37,6 +37,8 @@ DEFINITIONS = (
      "difference stayed as it is: half widths shrink with the square root."),
     ("Independent requests", "Requests over the autocorrelation time of their latencies in order of arrival. In a "
      "queue that grows, hundreds of requests may count as a handful."),
+    ("Output tokens per second", "From the first arrival to the last answer, pauses between loads included: it is "
+     "compared over time; the page Latency leaves those pauses out."),
     ("B took longer", "How often, of one request of each drawn at random, B's took longer. 50 %: neither."),
 )  # fmt: skip
 

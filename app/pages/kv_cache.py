@@ -11,14 +11,11 @@ from app.components.chart import chart
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
 from app.components.kv_controls import controls
-from app.components.model_picker import About, explained, model_or_run
-from app.components.notice import notice
-from app.components.text import md
+from app.components.model_picker import About, answered, explained, model_or_run
 from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.figures.kv import by_length, memory, over_time
 from app.questions import ask
-from errors import ChipledgerError, QuestionError
 
 DEFINITIONS = (
     ("Cache of a token", "Keys and values of all layers: 2 x layers x key heads x head width x bytes of an element; of "
@@ -46,18 +43,16 @@ def view(about: About) -> None:
     """Everything below the head: a choice draws it again and leaves the head alone."""
     top = st.container()
     own = {"model": about.model} if about.run and about.model else {}
-    try:
+
+    def compute() -> tuple[KvResult, dict[str, object]]:
         base = ask(about.subject, "kv", own, about.place.registry)
         given = own | controls(base, about.run is not None)
-        result = base if given == own else ask(about.subject, "kv", given, about.place.registry)
-    except QuestionError as e:
-        st.info(md(e), icon=":material/info:")
-        explained(about, DEFINITIONS, (), INPUTS)
+        return base if given == own else ask(about.subject, "kv", given, about.place.registry), given
+
+    found = answered(about, compute, DEFINITIONS, INPUTS)
+    if found is None:
         return
-    except ChipledgerError as e:
-        notice(e)
-        explained(about, DEFINITIONS, (), INPUTS)
-        return
+    result, given = found
     with top:
         verdict(kv_verdict(result))
         figures_row(figures(result))

@@ -12,15 +12,13 @@ from app.answers.speculation import verdict as speculation_verdict
 from app.components.chart import chart
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
-from app.components.model_picker import About, explained, model_or_run
-from app.components.notice import notice
+from app.components.model_picker import About, answered, explained, model_or_run
 from app.components.speculation_controls import controls, model_known
 from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.figures.speculation import by_batch, by_draft, by_position, over_time
 from app.questions import ask
-from errors import ChipledgerError, QuestionError
 
 DEFINITIONS = (
     ("Accepted", "Accepted by proposed draft tokens. A token counts only where all before it in its draft were "
@@ -46,17 +44,15 @@ def page() -> None:
 def view(about: About) -> None:
     """Everything below the head: a choice draws it again and leaves the head alone."""
     top = st.container()
-    try:
+
+    def compute() -> tuple[SpeculationResult, dict[str, object]]:
         given = controls(about)
-        result = ask(about.subject, "speculation", given, about.place.registry)
-    except QuestionError as e:
-        st.info(md(e), icon=":material/info:")
-        explained(about, DEFINITIONS, (), INPUTS)
+        return ask(about.subject, "speculation", given, about.place.registry), given
+
+    found = answered(about, compute, DEFINITIONS, INPUTS)
+    if found is None:
         return
-    except ChipledgerError as e:
-        notice(e)
-        explained(about, DEFINITIONS, (), INPUTS)
-        return
+    result, given = found
     with top:
         verdict(speculation_verdict(result))
         figures_row(figures(result))

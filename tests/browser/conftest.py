@@ -9,7 +9,7 @@ import pytest
 from app.commands.doctor import chromium
 from runs.store import Store
 from tests.app import made_runs
-from tests.app.serving import serving
+from tests.app.serving import get, serving
 
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
@@ -66,6 +66,19 @@ def visit(browser):
 
 def _leaves(url: str) -> bool:
     return not url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:"))
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory):
+    """The dashboard on the bundled runs; tests look and change nothing."""
+    with serving(tmp_path_factory.mktemp("demo"), verb="demo") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def runs(demo):
+    """Ids of the bundled runs by name."""
+    return {r["name"]: r["run_id"] for r in get(f"{demo}/api/runs")[1]["runs"]}
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,8 @@
 """What plotly drew, read back from the page."""
 
-from playwright.sync_api import Page
+import re
+
+from playwright.sync_api import Page, expect
 
 DATA = """() => { const g = document.querySelectorAll('.js-plotly-plot')[0];
   return [...g.data[0].customdata].map((path, i) => ({path, i})) }"""
@@ -37,3 +39,11 @@ def wait_for_bars(page: Page, *first: str) -> None:
 def shown_titles(page: Page) -> list[str]:
     ready(page)
     return page.locator(".js-plotly-plot").first.locator(".ytick text, .bartext").all_text_contents()
+
+
+def drawn(page: Page) -> str:
+    """The verdict, once a figure stands below it."""
+    page.wait_for_selector(".js-plotly-plot .main-svg")
+    expect(page.locator("h5").first).to_contain_text(re.compile(r"\w"))
+    expect(page.get_by_text("Traceback")).to_have_count(0)
+    return page.locator("h5").first.inner_text()

@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from app.components.header import RUN_PAGES, SERVING
-from tests.app.serving import get, serving
-from tests.browser.drawn import click_bar, ready
+from tests.app.serving import get
+from tests.browser.drawn import click_bar, drawn, ready
 
 SOME = {  # a word that only the right answer has
     "goodput": "training was disrupted twice", "interruptions": "2 interruptions", "checkpoints": "you save every",
@@ -16,25 +16,6 @@ SOME = {  # a word that only the right answer has
     "ops": "all-reduce",
     "overlap": "hidden", "collectives": "waiting", "input": "steps 64 to 73",
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("store"), verb="demo") as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def runs(demo):
-    return {r["name"]: r["run_id"] for r in get(f"{demo}/api/runs")[1]["runs"]}
-
-
-def drawn(page):
-    """The verdict, once a figure stands below it."""
-    page.wait_for_selector(".js-plotly-plot .main-svg")
-    expect(page.locator("h5").first).to_contain_text(re.compile(r"\w"))
-    expect(page.get_by_text("Traceback")).to_have_count(0)
-    return page.locator("h5").first.inner_text()
 
 
 def test_every_page_about_a_run_is_looked_at():

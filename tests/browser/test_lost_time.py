@@ -18,12 +18,6 @@ MOST_BYTES = 2_000_000  # that a page of a run may send
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("store"), verb="demo") as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def run_id(demo):
     (run,) = [r for r in get(f"{demo}/api/runs")[1]["runs"] if r["simulated"]]
     return run["run_id"]

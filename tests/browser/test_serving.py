@@ -6,8 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from app.components.header import SERVING
-from tests.app.serving import get, serving
-from tests.browser.drawn import click_bar
+from tests.browser.drawn import click_bar, drawn
 
 SOME = {  # words that only the right answer has
     "latency": "first token", "slo": "requests kept", "load": "tokens/s", "workload": "gaps", "engine": "waited",
@@ -15,25 +14,6 @@ SOME = {  # words that only the right answer has
 }  # fmt: skip
 PLAN = ("serving_planner?model=llama3.1-8b&on=H100+SXM,TPU+v6e&input=500&output=100&rate=20&ttft_s=1&tpot_s=0.03"
         "&price=h100%3D3,v6e%3D2.7")  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("store"), verb="demo") as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def runs(demo):
-    return {r["name"]: r["run_id"] for r in get(f"{demo}/api/runs")[1]["runs"]}
-
-
-def drawn(page):
-    """The verdict, once a figure stands below it."""
-    page.wait_for_selector(".js-plotly-plot .main-svg")
-    expect(page.locator("h5").first).to_contain_text(re.compile(r"\w"))
-    expect(page.get_by_text("Traceback")).to_have_count(0)
-    return page.locator("h5").first.inner_text()
 
 
 def test_every_page_about_serving_is_looked_at():

@@ -2,6 +2,9 @@
 
 from hypothesis import strategies as st
 
+from errors import InputError
+from tests.collectors.reading import read, source_of
+
 
 @st.composite
 def damaged(draw, originals: list[bytes]) -> bytes:
@@ -31,3 +34,13 @@ FOREIGN = [
     b"\\ud800", b"\x1b[31m", "é日本".encode(), b'{"a":' * 2000, b"[" * 2000, b"completed step: 5, ",
     b"I0230 25:61:61.1 x ",
 ]  # fmt: skip
+
+
+def survive(reader, folder, data: bytes, name: str) -> None:
+    """The reader takes it or refuses it in one line that names the file; what it hands on fits the seam."""
+    source = source_of(folder, data, name)
+    assert 0 <= reader.sniff(source) <= 1
+    try:
+        read(reader, source)  # checks every item against the seam
+    except InputError as error:
+        assert "\n" not in str(error) and name in str(error)

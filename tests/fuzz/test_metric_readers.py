@@ -12,8 +12,7 @@ from tests.collectors.reading import read, source_of
 from tests.collectors.test_prometheus import SGLANG
 from tests.collectors.test_request_trace import AZURE, BURSTGPT, MOONCAKE
 from tests.collectors.test_tpu_info import BOXED, TABLES
-from tests.fuzz.damage import damaged
-from tests.fuzz.test_text_readers import survive
+from tests.fuzz.damage import damaged, survive
 
 VALID = {
     prometheus: [
@@ -32,6 +31,7 @@ VALID = {
         b"id,timestamp_ms,user,input_tokens,output_tokens,ttft_ms,latency_s,status\na,1,x,5,6,7,8,ok\nb,2,y,5,6,,,failed\n",
     ],
 }  # fmt: skip
+NAME = "readings.txt"  # of the input
 READERS = pytest.mark.parametrize("reader", VALID, ids=lambda reader: reader.NAME)
 
 
@@ -47,7 +47,7 @@ def test_the_undamaged_originals_are_known_and_read(reader, tmp_path):
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_damage(reader, data, tmp_path_factory):
-    survive(reader, tmp_path_factory.getbasetemp(), data.draw(damaged(VALID[reader])))
+    survive(reader, tmp_path_factory.getbasetemp(), data.draw(damaged(VALID[reader])), NAME)
 
 
 @READERS
@@ -62,16 +62,16 @@ def test_damage(reader, data, tmp_path_factory):
 @example(data=b"timestamp,input_tokens" + b",x" * 10_000 + b"\n1,2\n")
 def test_noise(reader, data, tmp_path_factory):
     if data[:2] != b"\x1f\x8b":  # a broken archive is the business of whoever opens it
-        survive(reader, tmp_path_factory.getbasetemp(), data)
+        survive(reader, tmp_path_factory.getbasetemp(), data, NAME)
 
 
 @READERS
 def test_every_cut(reader, tmp_path):
     data = VALID[reader][0]
     for end in range(0, len(data), max(1, len(data) // 200)):
-        survive(reader, tmp_path, data[:end])
+        survive(reader, tmp_path, data[:end], NAME)
 
 
 @READERS
 def test_a_line_without_end_is_refused_in_bounded_memory(reader, tmp_path):
-    survive(reader, tmp_path, gzip.compress(VALID[reader][0] + b" " * (80 << 20), 1))
+    survive(reader, tmp_path, gzip.compress(VALID[reader][0] + b" " * (80 << 20), 1), NAME)

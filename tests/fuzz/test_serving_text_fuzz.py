@@ -8,11 +8,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from collectors import sglang_bench, sglang_log, vllm_bench, vllm_log, vllm_requests
-from errors import InputError
 from tests.collectors import test_sglang_bench, test_sglang_log, test_vllm_log, test_vllm_requests
 from tests.collectors.reading import read, source_of
 from tests.collectors.serving_files import BLOCK, SGLANG_BLOCK, detailed, result, template
-from tests.fuzz.damage import damaged
+from tests.fuzz.damage import damaged, survive
 
 VALID = {
     vllm_bench: [
@@ -45,22 +44,14 @@ VALID = {
         ).encode(),
     ],
 }  # fmt: skip
+NAME = "serving.log"  # of the input
 READERS = pytest.mark.parametrize("reader", VALID, ids=lambda reader: reader.NAME)
-
-
-def survive(reader, folder, data, name="serving.log"):
-    source = source_of(folder, data, name)
-    assert 0 <= reader.sniff(source) <= 1
-    try:
-        read(reader, source)  # checks every item against the seam
-    except InputError as error:
-        assert "\n" not in str(error) and name in str(error)
 
 
 @READERS
 def test_the_undamaged_originals_are_known_and_read(reader, tmp_path):
     for data in VALID[reader]:
-        source = source_of(tmp_path, data, "serving.log")
+        source = source_of(tmp_path, data, NAME)
         assert reader.sniff(source) >= 0.5
         found = read(reader, source)
         assert found.rows or found.facts
@@ -70,7 +61,7 @@ def test_the_undamaged_originals_are_known_and_read(reader, tmp_path):
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_damage(reader, data, tmp_path_factory):
-    survive(reader, tmp_path_factory.getbasetemp(), data.draw(damaged(VALID[reader])))
+    survive(reader, tmp_path_factory.getbasetemp(), data.draw(damaged(VALID[reader])), NAME)
 
 
 @READERS
@@ -91,14 +82,14 @@ def test_damage(reader, data, tmp_path_factory):
 @example(data=b"is preempted by " * 100_000)
 def test_noise(reader, data, tmp_path_factory):
     if data[:2] != b"\x1f\x8b":  # a broken archive is the business of whoever opens it, see test_ingest
-        survive(reader, tmp_path_factory.getbasetemp(), data)
+        survive(reader, tmp_path_factory.getbasetemp(), data, NAME)
 
 
 @READERS
 def test_every_cut(reader, tmp_path):
     for data in VALID[reader]:
         for end in range(0, len(data), max(1, len(data) // 150)):
-            survive(reader, tmp_path, data[:end])
+            survive(reader, tmp_path, data[:end], NAME)
 
 
 @settings(max_examples=60, deadline=None)
@@ -118,9 +109,9 @@ def test_every_cut(reader, tmp_path):
 @example({"itls": [[8e9] * 3, [8e9], [], [8e9]]})
 def test_results_with_anything_in_them(tmp_path_factory, odd):
     for reader, whole in ((vllm_bench, detailed()), (sglang_bench, test_sglang_bench.detailed())):
-        survive(reader, tmp_path_factory.getbasetemp(), json.dumps(whole | odd).encode())
+        survive(reader, tmp_path_factory.getbasetemp(), json.dumps(whole | odd).encode(), NAME)
 
 
 @pytest.mark.parametrize("reader", [vllm_log, sglang_log, vllm_requests], ids=lambda reader: reader.NAME)
 def test_a_line_without_end_is_refused_in_bounded_memory(reader, tmp_path):
-    survive(reader, tmp_path, gzip.compress(VALID[reader][0] + b" " * (80 << 20), 1))
+    survive(reader, tmp_path, gzip.compress(VALID[reader][0] + b" " * (80 << 20), 1), NAME)
