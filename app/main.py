@@ -13,6 +13,7 @@ PAGES: tuple[tuple[str, str, str, str], ...] = (  # file, title, icon, what it i
     ("pages/checkpoints.py", "Checkpoints", ":material/save:", "What do saves and failures cost, and what would help?"),
     ("pages/steps.py", "Steps", ":material/show_chart:", "How long did each step take, and which were kept?"),
     ("pages/mfu.py", "MFU", ":material/speed:", "Which share of the chips' peak became useful maths?"),
+    ("pages/topology.py", "Topology lab", ":material/lan:", "Which network do chips form, how far, how loaded?"),
     ("pages/compile.py", "Compile for TPU", ":material/build:", "What does the TPU compiler make of a model?"),
     ("pages/checkpoint_planner.py", "Checkpoint planner", ":material/save:", "How often should a job save?"),
     ("pages/published.py", "Published runs", ":material/scatter_plot:", "How well do others use their chips?"),

@@ -1,0 +1,27 @@
+"""Networks of chips: built from a name, counted, loaded, broken. One file for each kind of system, listed once."""
+
+from functools import lru_cache
+
+from simulators.topology import boardfly_pod, free_lattice, tpu_slice
+from simulators.topology.network import Network
+from simulators.topology.spec import Spec, System, split
+
+SYSTEMS: tuple[System, ...] = (free_lattice, boardfly_pod, tpu_slice)  # the first that reads a name has it
+
+
+def parse(text: str) -> Spec:
+    """The topology of this name. Raises QuestionError: the rule that it breaks, and the nearest that exist."""
+    return _parsed(text)[1]
+
+
+@lru_cache(maxsize=16)
+def build(text: str) -> Network:
+    """The network of this name; of the last few names it is kept. Raises QuestionError as `parse`."""
+    system, spec = _parsed(text)
+    return system.build(spec)
+
+
+def _parsed(text: str) -> tuple[System, Spec]:
+    name, shape, options = split(text)
+    system = next(s for s in SYSTEMS if s.reads(name) or s is SYSTEMS[-1])
+    return system, system.parse(text, name, shape, options)
