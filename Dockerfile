@@ -5,7 +5,9 @@ COPY requirements.lock pyproject.toml ./
 RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir --require-hashes -r requirements.lock
 COPY . .
 # compiled kernels are kept beside the sources, so that a container does not compile them at its first upload
-RUN /venv/bin/pip install --no-cache-dir --no-deps --no-build-isolation --editable . && /venv/bin/python -m collectors.xplane
+RUN /venv/bin/pip install --no-cache-dir --no-deps --no-build-isolation --editable . \
+    && /venv/bin/python -m collectors.xplane \
+    && /venv/bin/python -m simulators.serving && /venv/bin/python -m simulators.topology
 
 FROM python:3.12-slim
 RUN useradd --create-home --uid 10001 chipledger && mkdir /data && chown chipledger /data

@@ -41,6 +41,7 @@ benchmark: $(STAMP) ## side-by-side measurements
 	@$(BIN)/python -m benchmarks.xplane_ingest $(ARGS)
 	@$(BIN)/python -m benchmarks.goodput
 	@$(BIN)/python -m benchmarks.serving
+	@$(BIN)/python -m benchmarks.topology
 
 tpu: $(STAMP) ## add the TPU compiler (libtpu, under Google's terms; 700 MB), so that `chipledger compile` works
 	@$(PIP) install --quiet --require-hashes -r requirements-tpu.lock
@@ -65,4 +66,5 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m collectors.xplane
 	@$(BIN)/python -m simulators.serving
+	@$(BIN)/python -m simulators.topology
 	@touch $(STAMP)

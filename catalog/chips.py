@@ -33,6 +33,7 @@ UNITS: dict[str, tuple[str, str]] = {
     "links_per_chip": ("links", "links of the scale-up network (ICI, NVLink, Infinity Fabric)"),
     "link_oneway_bytes_per_s": ("bytes/s one way", "one such link, one way"),
     "scaling_book_link_oneway_bytes_per_s": ("bytes/s one way", "the same as the scaling book reckons it"),
+    "die_to_die_links": ("links", "rate between the two dies of a chip one way, as so many links of it"),
     "scaleup_bidi_bytes_per_s": ("bytes/s both ways", "all such links of a chip, both ways added"),
     "scaleup_domain_chips": ("chips", "chips that the scale-up network can join"),
     "dcn_oneway_bytes_per_s": ("bytes/s one way", "share of the data-centre network per chip, one way"),

@@ -4,9 +4,10 @@ Only facts and look-up; distances, wraps and placement belong to the topology si
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from math import prod
+from typing import Any
 
 from catalog.entries import Number, Value, parse_numbers, read_data, rows_of
 from catalog.lookup import Index, key, shown
@@ -64,13 +65,33 @@ class Topology:
 
 
 @dataclass(frozen=True, kw_only=True)
+class XpkTypes:
+    """The slices that xpk creates, as PREFIX-SHAPE; it knows one shape for each number of chips and refuses others."""
+
+    prefix: str
+    topologies: tuple[str, ...]
+    source: str
+    mark: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runtime:
+    """The software version that a slice made through the Cloud TPU API starts with."""
+
+    version: str
+    source: str
+    mark: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class SliceFamily:
     """The rule for slices of one chip.
 
     Legal shapes are `small_topologies`, and with `axis_multiple` m every shape whose axes are multiples of m,
     written in ascending order, up to `numbers["pod_chips"]`; without it exactly the listed `topologies`.
     `axes` None: no torus. `twistable` None: not known. `accelerator_prefixes` name slices as prefix-count, where
-    the count is chips times `count_per_chip` (None: such names do not exist).
+    the count is chips times `count_per_chip` (None: such names do not exist). `xpk` None: xpk does not create them;
+    `tpu_runtime` None: no version is known, or the Cloud TPU API does not create them.
     """
 
     name: str
@@ -83,6 +104,8 @@ class SliceFamily:
     accelerator_prefixes: tuple[str, ...]
     count_per_chip: int | None
     gke_accelerators: tuple[str, ...]
+    xpk: XpkTypes | None
+    tpu_runtime: Runtime | None
     numbers: dict[str, Number]
     machines: tuple[MachineType, ...]
     topologies: tuple[Topology, ...]
@@ -108,6 +131,8 @@ class SliceFamily:
             "small_topologies": list(self.small_topologies), "axis_multiple": self.axis_multiple,
             "twistable": self.twistable, "accelerator_prefixes": list(self.accelerator_prefixes),
             "count_per_chip": self.count_per_chip, "gke_accelerators": list(self.gke_accelerators),
+            "xpk": self.xpk and {**asdict(self.xpk), "topologies": list(self.xpk.topologies)},
+            "tpu_runtime": self.tpu_runtime and asdict(self.tpu_runtime),
             "numbers": {k: n.as_json() for k, n in self.numbers.items()},
             "machines": {m.name: {k: n.as_json() for k, n in m.numbers.items()} for m in self.machines},
             "topologies": [
@@ -156,6 +181,9 @@ def families() -> dict[str, SliceFamily]:
             small_topologies=tuple(raw["small_topologies"]), axis_multiple=raw["axis_multiple"],
             twistable=raw["twistable"], accelerator_prefixes=tuple(types["prefixes"]),
             count_per_chip=types["count_per_chip"], gke_accelerators=tuple(raw["gke_accelerators"]),
+            xpk=XpkTypes(**_sourced(raw["xpk"], sources, topologies=tuple(raw["xpk"]["topologies"])))
+            if raw["xpk"] else None,
+            tpu_runtime=Runtime(**_sourced(raw["tpu_runtime"], sources)) if raw["tpu_runtime"] else None,
             numbers=parse_numbers(name, raw["numbers"], UNITS, sources),
             machines=tuple(
                 MachineType(name=m, family=name, numbers=parse_numbers(m, numbers, UNITS, sources))
@@ -170,6 +198,11 @@ def families() -> dict[str, SliceFamily]:
             notes=tuple(raw["notes"]),
         )  # fmt: skip
     return result
+
+
+def _sourced(raw: dict[str, Any], sources: dict[str, str], **more: Any) -> dict[str, Any]:
+    """The fields with the full text of their source."""
+    return {**raw, "source": sources[raw["source"]], **more}
 
 
 def cloud_names(family: SliceFamily) -> list[str]:

@@ -2,11 +2,13 @@
 
 from functools import lru_cache
 
-from simulators.topology import boardfly_pod, free_lattice, tpu_slice
+from simulators.topology import boardfly_pod, edge_list, fat_tree, free_lattice, nvlink, tpu_slice
 from simulators.topology.network import Network
 from simulators.topology.spec import Spec, System, split
 
-SYSTEMS: tuple[System, ...] = (free_lattice, boardfly_pod, tpu_slice)  # the first that reads a name has it
+SYSTEMS: tuple[System, ...] = (  # the first that reads a name has it
+    free_lattice, boardfly_pod, nvlink, fat_tree, edge_list, tpu_slice,
+)  # fmt: skip
 
 
 def parse(text: str) -> Spec:

@@ -6,7 +6,7 @@ connected by copper, which takes 11 of those 16; 5 go to optics, 40 for a group;
 every published count, and a group has a diameter of 3, which about 1 in 100 random port maps reaches.
 """
 
-from itertools import count
+from itertools import count, islice
 
 import numpy as np
 
@@ -63,7 +63,8 @@ def _optical(groups: int, spare_ports: bool) -> list[tuple[int, int]]:
         return links
     free = PORTS - (groups - 1)
     ports = count(groups - 1)
-    for distance in range(1, free // 2 + 1):
+    away = (d for d in count(1) if d % groups)  # once around, the nearest groups get a further link
+    for distance in islice(away, free // 2):
         there, back = next(ports), next(ports)
         links += [(_port_chip(i, there), _port_chip((i + distance) % groups, back)) for i in range(groups)]
     if free % 2 and groups % 2 == 0:

@@ -9,7 +9,7 @@ from errors import QuestionError
 from simulators.topology.lattice import twist_of
 from simulators.topology.lattice_network import lattice_network
 from simulators.topology.network import Network
-from simulators.topology.spec import MOST_CHIPS, Spec, dims_of, refuse_options
+from simulators.topology.spec import MOST_CHIPS, Spec, dims_of, refuse_options, yes_no
 
 FORMS = (
     ("torus:8x8x16", "a torus of any lengths: every axis is a ring"),
@@ -28,8 +28,10 @@ def parse(text: str, name: str, shape: str, options: Mapping[str, str]) -> Spec:
     refuse_options(text, options, ("twisted",) if name == "torus" else ())
     dims = dims_of(shape, text)
     if prod(dims) > MOST_CHIPS:
-        raise QuestionError(f"topology {text!r} has {prod(dims):,} chips", expected=f"at most {MOST_CHIPS:,}")
-    twisted = "twisted" in options
+        shrunk = [max(1, int(k * (MOST_CHIPS / prod(dims)) ** (1 / len(dims)))) for k in dims]
+        near = f", such as {name}:{'x'.join(map(str, shrunk))}" if prod(shrunk) <= MOST_CHIPS else ""
+        raise QuestionError(f"topology {text!r} has {prod(dims):,} chips", expected=f"at most {MOST_CHIPS:,}{near}")
+    twisted = yes_no(text, options, "twisted")
     if twisted and twist_of(dims) is None:
         raise QuestionError(
             f"topology {text!r}: a twist is defined for k x k x 2k and k x 2k x 2k only",

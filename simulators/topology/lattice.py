@@ -53,15 +53,14 @@ class Lattice:
 
     def links(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(links int32 (n, 2), axis of each, whether it closes a ring)."""
-        at = self.coordinates()
-        ids = np.arange(self.chips)
-        ends, axes, closing = [], [], []
+        at, ids = self.coordinates(), np.arange(self.chips)
+        links = [np.zeros((0, 2), np.int64)]
+        axis_of, closing = [np.zeros(0, int)], [np.zeros(0, bool)]
         for axis, (k, wrapped) in enumerate(zip(self.dims, self.wraps, strict=True)):
             if k == 1:
                 continue
-            here = at[:, axis] < k - 1
-            ends.append(np.stack([ids[here], ids[here] + prod(self.dims[axis + 1 :])], axis=1))
-            closing.append(np.zeros(here.sum(), bool))
+            inner = ids[at[:, axis] < k - 1]
+            ends = [np.stack([inner, inner + prod(self.dims[axis + 1 :])], axis=1)]
             if wrapped:
                 last = at[at[:, axis] == k - 1]
                 to = last.copy()
@@ -69,11 +68,10 @@ class Lattice:
                 if self.twist:
                     to = (to + np.array(self.twist[axis])) % np.array(self.dims)
                 ends.append(np.stack([self.index(last), self.index(to)], axis=1))
-                closing.append(np.ones(len(last), bool))
-            axes.append(np.full(sum(map(len, ends)) - sum(map(len, axes)), axis))
-        if not ends:
-            return np.zeros((0, 2), np.int32), np.zeros(0, int), np.zeros(0, bool)
-        return np.concatenate(ends).astype(np.int32), np.concatenate(axes), np.concatenate(closing)
+            links += ends
+            axis_of.append(np.full(sum(map(len, ends)), axis))
+            closing.append(np.repeat([False, True], [len(inner), self.chips // k * wrapped]))
+        return np.concatenate(links).astype(np.int32), np.concatenate(axis_of), np.concatenate(closing)
 
     def index(self, at: np.ndarray) -> np.ndarray:
         """Numbers of the chips at coordinates (n, axes)."""

@@ -1,7 +1,6 @@
 """A lattice as a network: kinds of its links, and the hosts, cubes and optical switches that its chips belong to."""
 
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 
@@ -64,6 +63,4 @@ def _block(at: np.ndarray, dims: Sequence[int], size: Sequence[int]) -> np.ndarr
     """Number of the block of `size` chips that each chip stands in; axes beyond `size` are cut into single chips."""
     whole = [*size, *[1] * len(dims)][: len(dims)]
     counts = [-(-n // s) for n, s in zip(dims, whole, strict=True)]
-    if prod(counts) == 0:
-        return np.zeros(len(at), int)
     return np.ravel_multi_index(tuple((at // np.array(whole)).T), counts)

@@ -20,6 +20,7 @@ from simulators.topology.network import Network
 MOST_CHIPS = 65_536  # of all slices together: what a browser can still draw, and twice the largest machine known
 MOST_SLICES = 512
 LONGEST = 200
+LONGEST_EDGES = 4000  # of an edge list inside a name: what an address still carries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +55,10 @@ class System(Protocol):
 
 def split(text: str) -> tuple[str, str, dict[str, str]]:
     """(name, shape, options); an option without `=` has the value "yes". Raises QuestionError."""
-    if len(text) > LONGEST:
-        raise QuestionError("a topology of more than 200 characters", expected="such as v5p:4x4x8 or boardfly:1024")
+    longest = LONGEST_EDGES if text.lstrip()[:6].lower() == "edges:" else LONGEST
+    if len(text) > longest:
+        raise QuestionError(f"a topology of more than {longest:,} characters",
+                            expected="such as v5p:4x4x8, boardfly:1024, or graph: for a long edge list")  # fmt: skip
     name, _, rest = text.strip().partition(":")
     shape, *options = rest.split(":") if rest else [""]
     given = {}
@@ -67,8 +70,10 @@ def split(text: str) -> tuple[str, str, dict[str, str]]:
 
 def dims_of(shape: str, text: str, axes: Sequence[int] = range(1, 7)) -> tuple[int, ...]:
     """`4x4x8` as numbers. Raises QuestionError where it is none, or has another number of axes than allowed."""
-    if not re.fullmatch(r"[1-9][0-9]{0,5}(x[1-9][0-9]{0,5})*", shape):
-        raise QuestionError(f"topology {text!r} has no shape", expected="chips along each axis, such as 4x4x8")
+    if not re.fullmatch(r"[1-9][0-9]{0,8}(x[1-9][0-9]{0,8})*", shape):
+        what = f"{shape!r} is no shape" if shape else "the shape is missing"
+        raise QuestionError(f"topology {text!r}: {what}",
+                            expected="chips along each axis, 1 or more, such as 4x4x8")  # fmt: skip
     dims = tuple(int(n) for n in shape.split("x"))
     if len(dims) not in axes:
         raise QuestionError(f"topology {text!r} has {len(dims)} axes", expected=" or ".join(map(str, axes)))
@@ -87,6 +92,14 @@ def whole(text: str, what: str, value: str, least: int, most: int) -> int:
     """A whole number of an option or shape, within bounds. Raises QuestionError."""
     number = int(value) if re.fullmatch(r"[0-9]{1,9}", value) else -1
     if not least <= number <= most:
-        raise QuestionError(f"topology {text!r}: {what} {value!r}", expected=f"{least:,} to {most:,}")
+        said = f"{what} must be a whole number, not {value!r}" if number < 0 else f"{what} {number:,}"
+        raise QuestionError(f"topology {text!r}: {said}", expected=f"{least:,} to {most:,}")
     return number
 
+
+def yes_no(text: str, options: Mapping[str, str], option: str, default: bool = False) -> bool:
+    """Whether an option is set: `:twisted`, `:twisted=yes` or `:twisted=no`. Raises QuestionError for other values."""
+    value = options.get(option, "yes" if default else "no").lower()
+    if value not in ("yes", "no"):
+        raise QuestionError(f"topology {text!r}: {option}={value!r}", expected="yes or no")
+    return value == "yes"

@@ -10,8 +10,9 @@ from typing import Any
 
 from catalog.chips import chip as find_chip
 from catalog.lookup import shown
-from catalog.slices import SliceFamily, families, slice_
+from catalog.slices import SliceFamily, families
 from errors import QuestionError
+from simulators.topology import shapes
 
 COMPILER_NAMES: dict[str, str] = {
     "TPU v2": "v2", "TPU v3": "v3", "TPU v4": "v4", "TPU v5e": "v5e", "TPU v5p": "v5p", "TPU v6e": "v6e",
@@ -55,7 +56,8 @@ class Topology:
             options["chip_config_name"] = "megacore"
         if self.slices > 1:
             options["num_slices"] = self.slices
-        if families()[self.chip].wrap == "cube" and min(self.shape) >= families()[self.chip].axis_multiple:
+        family = families()[self.chip]
+        if family.wrap == "cube" and all(shapes.wraps(family, self.shape)):
             options["wrap"] = [True] * 3
         return options
 
@@ -66,39 +68,32 @@ def parse_topology(text: str, slices: int = 1) -> Topology:
     Raises QuestionError for an unknown chip, one that the compiler does not know, and a shape that does not exist.
     """
     name, colon, shape = text.strip().partition(":")
-    if not colon:
-        named = slice_(name)
-        if named.topology is None:
-            raise QuestionError(f"{named.name} comes in several shapes", expected=_FORM)
-        name, shape = named.chip, named.topology
-    chip = find_chip(name).name
-    if chip not in COMPILER_NAMES:
+    if colon:
+        family = families().get(find_chip(name).name)
+        given = None if family is None else _numbers(shape, text)
+    else:
+        family, given = shapes.of_accelerator_type(name)
+    if family is None or family.chip not in COMPILER_NAMES:
         known = ", ".join(COMPILER_NAMES.values())
-        raise QuestionError(f"the TPU compiler here does not know {chip}", expected=f"one of {known}")
-    if not re.fullmatch(r"[1-9][0-9]{0,2}(x[1-9][0-9]{0,2}){0,2}", shape):
-        raise QuestionError(f"topology {shown(text)} is not understood", expected=_FORM)
+        raise QuestionError(f"the TPU compiler here does not know {find_chip(name).name}", expected=f"one of {known}")
     if not 1 <= slices <= MOST_SLICES:
         raise QuestionError(f"{slices} slices", expected=f"1 to {MOST_SLICES}")
-    return Topology(chip, _shape(families()[chip], tuple(int(n) for n in shape.split("x"))), slices)
+    return Topology(family.chip, _in_order(family, given), slices)
 
 
-def _shape(family: SliceFamily, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape with as many axes as the family has. Raises QuestionError where no such slice exists."""
-    axes = family.axes or 0
-    whole = shape + (1,) * (axes - len(shape))
-    text = "x".join(map(str, whole))
-    listed = {t.shape for t in family.topologies} | set(family.small_topologies)
-    if len(whole) == axes and (prod(whole) == 1 or text in listed or _cubes(family, whole)):
-        return whole
-    near = sorted(listed, key=lambda s: abs(prod(map(int, s.split("x"))) - prod(whole)))[:3]
-    rule = f", or axes in ascending order that are multiples of {family.axis_multiple}" if family.axis_multiple else ""
-    raise QuestionError(
-        f"{family.name} has no slice of {'x'.join(map(str, shape))} chips",
-        expected=f"such as {', '.join(near)}{rule}, up to {family.numbers['pod_chips'].value:,} chips, or one chip",
-    )
+def _numbers(shape: str, text: str) -> shapes.Dims:
+    if not re.fullmatch(r"[1-9][0-9]{0,2}(x[1-9][0-9]{0,2}){0,2}", shape):
+        raise QuestionError(f"topology {shown(text)} is not understood", expected=_FORM)
+    return shapes.dims_in(shape)
 
 
-def _cubes(family: SliceFamily, shape: tuple[int, ...]) -> bool:
-    m = family.axis_multiple
-    whole = bool(m) and all(n % m == 0 for n in shape) and list(shape) == sorted(shape)
-    return whole and prod(shape) <= family.numbers["pod_chips"].value
+def _in_order(family: SliceFamily, given: shapes.Dims) -> shapes.Dims:
+    """The legal shape. Raises QuestionError where none is, or where the axes stand in another order than the maker's:
+    a mesh is laid over the axes, so that changing their order unasked would change the program.
+    """
+    dims = shapes.legal(family, given)
+    if given + (1,) * (len(dims) - len(given)) != dims:
+        written = f"{COMPILER_NAMES[family.chip]}:{shapes.text_of(dims)}"
+        raise QuestionError(f"{family.name} writes {shapes.text_of(given)} with all its axes in ascending order",
+                            expected=written)  # fmt: skip
+    return dims
