@@ -1,0 +1,93 @@
+"""Collectives over axes of a mesh or torus, whole or broken: rings where an axis wraps, lines where it does not.
+
+After a failure the rings that lost a link are lines, and the slowest group counts: all of them start together. A
+twisted axis comes back on another line, so that by itself it is a line; over all axes the twist is used.
+"""
+
+from math import prod
+
+import numpy as np
+
+from errors import QuestionError
+from simulators.collectives import general, rings
+from simulators.collectives.cost import PASSES, Cost, Setting, one
+from simulators.collectives.graph import link_rates
+from simulators.collectives.rings import Time
+from simulators.collectives.shape import Shape
+from simulators.topology.network import Network
+
+FORMULAS = {
+    "all_gather": rings.all_gather, "reduce_scatter": rings.reduce_scatter, "all_reduce": rings.all_reduce,
+    "all_to_all": rings.all_to_all, "permute": rings.permute,
+}  # fmt: skip
+
+
+def cost(network: Network, shape: Shape, axes: tuple[int, ...], kind: str, setting: Setting, end: str) -> Cost:
+    """Within every group of chips that differ along `axes` (positions) alone, all groups at once.
+
+    Raises QuestionError where a broken axis falls into pieces.
+    """
+    lengths = [shape.dims[i] for i in axes]
+    wraps = [shape.rings[i] for i in axes] if shape.whole else _left(network, shape, axes)
+    rate = float(link_rates(network, setting.link_bytes_per_s).min(initial=np.inf))
+    time = FORMULAS[kind](1.0, lengths, wraps, rate, setting.hop_s)
+    chips = prod(lengths)
+    if end == "low":
+        exact = (chips - 1) / chips if kind in PASSES and chips > 1 and all(wraps) else 1.0
+        time = Time(time.latency_s, time.bandwidth_s * exact)
+    elif end == "high" and kind == "all_to_all":
+        time = Time(time.latency_s, time.bandwidth_s, False)
+    return one(kind, time, _told(lengths, wraps, kind))
+
+
+def all_axes(network: Network, shape: Shape, kind: str, setting: Setting, end: str, routing: str) -> Cost:
+    """Over all chips: by the formulas where the lattice is whole and straight, else by what its links allow.
+
+    Twisted or broken, a gathering over its axes as they are left, lines among them, is the high end.
+    """
+    axes = tuple(i for i, k in enumerate(shape.dims) if k > 1)
+    if shape.whole and not any(shape.shifted) and kind != "permute":
+        return cost(network, shape, axes, kind, setting, end)
+    found = general.cost(network, kind, setting, end, routing)
+    if kind in PASSES and end == "high":
+        try:
+            plain = cost(network, shape, axes, kind, setting, end)
+        except QuestionError:  # an axis in pieces: what runs over one tree remains
+            return found
+        rest = Time(found.latency_s, plain.seconds_per_byte)
+        return one(kind, rest, f"as {plain.algorithm}")
+    return found
+
+
+def _told(lengths: list[int], wraps: list[bool], kind: str) -> str:
+    """Such as `rings of 4 and 8, a line of 2`."""
+    ring = [str(k) for k, w in zip(lengths, wraps, strict=True) if w and k > 1]
+    line = [str(k) for k, w in zip(lengths, wraps, strict=True) if not w and k > 1]
+    words = [f"{name} of {found[0]}" if len(found) == 1 else f"{name}s of {', '.join(found[:-1])} and {found[-1]}"
+             for name, found in (("ring", ring), ("line", line)) if found]  # fmt: skip
+    if kind == "permute":
+        return f"to the next along the first axis: {', '.join(words) or 'nothing to move'}"
+    return ", ".join(words) + (" at once" if len(ring) + len(line) > 1 else "") or "nothing to move"
+
+
+def _left(network: Network, shape: Shape, axes: tuple[int, ...]) -> list[bool]:
+    """Which of the axes are still rings everywhere. Raises QuestionError where one is in pieces somewhere."""
+    alive = network.alive[: network.chips].reshape(shape.dims)
+    at = network.coordinates[network.links]
+    apart = np.abs(at[:, 0] - at[:, 1])
+    left = []
+    for axis in axes:
+        k = shape.dims[axis]
+        others = tuple(n for i, n in enumerate(shape.dims) if i != axis)
+        along = (apart[:, axis] > 0) & (np.delete(apart, axis, axis=1) == 0).all(axis=1)
+        line = np.delete(at[along, 0], axis, axis=1)
+        number = np.ravel_multi_index(tuple(line.T), others) if others else np.zeros(len(line), int)
+        links = np.bincount(number, minlength=prod(others))
+        chips = np.moveaxis(alive, axis, -1).reshape(-1, k).sum(axis=1)
+        if (links < chips - 1).any() or (chips == 0).all():
+            raise QuestionError(
+                f"axis {shape.axes[axis]} of {network.spec} is in pieces after the failure: no collective along it "
+                "stays on it", advice="Leave the axes out: over all chips it goes another way.",
+            )  # fmt: skip
+        left.append(bool((links == k)[chips > 0].all()) and shape.rings[axis] and k > 1)
+    return left
