@@ -26,6 +26,7 @@ from runs.run import KINDS, Run
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 BODY_BYTES = 1 << 16  # of a JSON request; files go another way
+MOST_SPECS, MOST_FAILURES = 4, 32  # of one question about topologies
 
 
 class NotFound(QuestionError):
@@ -68,6 +69,7 @@ class Api:
             Route("/api/catalog/{kind}/{name:path}", self.catalog, methods=["GET"]),
             Route("/api/published", self.published, methods=["GET"]),
             Route("/api/whatif/{name}", self.whatif, methods=["GET"]),
+            Route("/api/topology", self.topology, methods=["GET"]),
             Route("/api/uploads", self.begin, methods=["POST"]),
             Route("/api/uploads/{upload_id}", self.discard, methods=["DELETE"]),
             Route("/upload/{upload_id}/{name:path}", self.receive, methods=["PUT"]),
@@ -147,6 +149,12 @@ class Api:
         return result.to_dict()
 
     @_answering
+    async def topology(self, request: Request) -> Any:
+        asked = _several(request, "spec", 1, MOST_SPECS), _several(request, "fail", 0, MOST_FAILURES)
+        told = await run_in_threadpool(_topologies, *asked, self._place)
+        return told if len(told) > 1 else told[0]
+
+    @_answering
     async def begin(self, request: Request) -> Any:
         return {"upload_id": self._uploads.begin()}
 
@@ -205,6 +213,20 @@ class Api:
     @_answering
     async def nothing(self, request: Request) -> Any:
         raise NotFound(f"nothing answers {request.method} {request.url.path!r}")
+
+
+def _topologies(specs: list[str], failures: list[str], place: Workspace) -> list[dict[str, Any]]:
+    from app.topologies import report
+
+    return [report(spec, failures, place).to_dict() for spec in specs]
+
+
+def _several(request: Request, name: str, least: int, most: int) -> list[str]:
+    """The values of an option that may be repeated; empty ones count as not given."""
+    given = [v for v in request.query_params.getlist(name) if v.strip()]
+    if not least <= len(given) <= most:
+        raise QuestionError(f"{len(given)} times {name!r}", expected=f"{least} to {most}")
+    return given
 
 
 async def _json_object(request: Request) -> dict[str, Any]:

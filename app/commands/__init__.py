@@ -1,5 +1,19 @@
 """The command line's commands: one file each, listed once."""
 
-from app.commands import alerts, catalog, compare, compile, demo, doctor, ingest, runs, serve, show, watch, whatif
+from app.commands import (
+    alerts,
+    catalog,
+    compare,
+    compile,
+    demo,
+    doctor,
+    ingest,
+    runs,
+    serve,
+    show,
+    topology,
+    watch,
+    whatif,
+)
 
-COMMANDS = (demo, serve, ingest, runs, show, compare, compile, whatif, catalog, alerts, watch, doctor)
+COMMANDS = (demo, serve, ingest, runs, show, compare, compile, topology, whatif, catalog, alerts, watch, doctor)

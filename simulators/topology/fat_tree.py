@@ -134,7 +134,14 @@ def build(spec: Spec) -> Network:
         coordinates=np.stack([unit, node % UNIT, gpu % NODE], axis=1), axes=("unit", "node", "gpu"),
         parts={k: v.astype(np.int32) for k, v in parts.items()}, oneway_bytes_per_s=rates,
         inferred=INFERRED if kind == "nvlink" else DIRECT_INFERRED,
+        uniform=kind in ("nvlink", "direct") and _full(found, rails),
     )  # fmt: skip
+
+
+def _full(found: Plan, rails: bool) -> bool:
+    """Whether every leaf, and every pod, has all that it can hold."""
+    nodes = UNIT if rails else DOWN // NODE
+    return found.nodes % nodes == 0 and not (found.cores and found.leaves % POD_LEAVES)
 
 
 def _node_links(chip: str, nodes: int) -> tuple[np.ndarray, str, int]:

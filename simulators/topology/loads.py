@@ -89,8 +89,22 @@ def _all_to_all(network: Network) -> tuple[np.ndarray, np.ndarray, bool]:
         axis = lattice.links()[1]  # moving every chip along moves each link to all others of its axis
         forward, backward = (np.bincount(axis, way)[axis] for way in flow(network, chips[:1]))
         return forward, backward, True
+    if network.uniform:
+        return *_spread(network, *flow(network, chips[:1])), True
     most = max(1, int(MOST_STEPS / max(1, 2 * len(network.links))))
     sample = np.sort(np.random.default_rng(0).choice(chips, most, replace=False)) if most < len(chips) else chips
     forward, backward = flow(network, sample)
     scale = len(chips) / max(1, len(sample))
     return forward * scale, backward * scale, len(sample) == len(chips)
+
+
+def _spread(network: Network, forward: np.ndarray, backward: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What all chips send, from what one does: on a uniform network the links of a kind share it alike.
+
+    A link from a chip to a switch tells its two directions apart; one between two chips does not.
+    """
+    kind, links = network.link_kind, np.maximum(np.bincount(network.link_kind), 1)
+    up, down = (np.bincount(kind, way) * network.chips / links for way in (forward, backward))
+    level = np.bincount(kind, (network.links < network.chips).all(axis=1)) > 0
+    up[level] = down[level] = (up[level] + down[level]) / 2
+    return up[kind], down[kind]

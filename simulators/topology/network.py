@@ -47,6 +47,7 @@ class Network:
     lattice       where the network is a mesh or torus without faults: closed forms hold
     alive         bool (nodes,): False for nodes that failed; links of failed nodes are left out of `links`
     slices        equal slices joined by the data-centre network alone; their links are all in `links`
+    uniform       every chip sees the same network, and any two links of one kind can be exchanged without changing it
     inferred      sentences on what of the wiring is not published
     """
 
@@ -65,6 +66,7 @@ class Network:
     lattice: "Lattice | None" = None
     alive: np.ndarray
     slices: int = 1
+    uniform: bool = False
     inferred: tuple[str, ...] = ()
 
     @property
@@ -83,10 +85,11 @@ class Network:
         """The network after failures. `nodes`: bool (nodes,), `links`: bool (links,), True where one failed."""
         alive = self.alive & ~nodes
         kept = ~links & alive[self.links].all(axis=1)
+        whole = kept.all() and np.array_equal(alive, self.alive)
         return replace(
             self, links=self.links[kept], link_kind=self.link_kind[kept], alive=alive,
             link_parts={k: v[kept] for k, v in self.link_parts.items()},
-            lattice=self.lattice if kept.all() and alive.all() else None,
+            lattice=self.lattice if whole else None, uniform=self.uniform and whole,
         )  # fmt: skip
 
 

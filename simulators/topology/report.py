@@ -8,7 +8,7 @@ import numpy as np
 
 from simulators.topology.bisection import Bisection, bisection
 from simulators.topology.failures import Broken
-from simulators.topology.loads import link_loads, routings
+from simulators.topology.loads import ROUTINGS, LinkLoads, link_loads, routings, usual_routing
 from simulators.topology.manifest import manifest
 from simulators.topology.network import LINK_KINDS, Network
 from simulators.topology.search import HopCounts, hop_counts
@@ -37,7 +37,8 @@ class Report:
     degrees               least, mean and greatest number of links at a chip
     hops                  ordered pairs of chips by links crossed on a shortest path
     bisection             fewest links found between two halves of the chips, with its basis
-    loads                 by routing and kind; `busiest`: routing -> ordered pairs on the busiest direction of a link;
+    loads                 by routing and kind; `routing`: the usual one
+    busiest               routing -> ordered pairs on the busiest direction of a link;
                           not `loads_exact` where only some chips sent, and the loads were scaled up
     dcn_pairs             ordered pairs in different slices: they have no path of links, but the data-centre network
     inferred              whether part of the wiring is not published; `notes` says which
@@ -56,6 +57,7 @@ class Report:
     dcn_pairs: int
     bisection: Bisection
     loads: tuple[KindLoad, ...]
+    routing: str
     busiest: Mapping[str, float]
     loads_exact: bool
     load_unit: str
@@ -75,6 +77,11 @@ class Report:
     def wraps(self) -> tuple[str, ...]:
         """The axes that are rings."""
         return tuple(a for a, w in zip(self.axes, self.spec.wraps, strict=False) if w)
+
+    @property
+    def max_link_load(self) -> float | None:
+        """Ordered pairs on the busiest direction of a link under the usual routing; None without links."""
+        return self.busiest[self.routing] if self.links else None
 
     @property
     def cut_bound(self) -> float | None:
@@ -98,7 +105,7 @@ class Report:
         wiring = "partly inferred" if self.inferred else "as given" if self.kind == "graph" else "by the maker's rule"
         scaled = "" if self.loads_exact else ", scaled up from a part of the chips"
         return (f"derived: wiring {wiring}; hops by {self.hops.basis}; bisection {self.bisection.basis}; loads of "
-                f"all-to-all with all shortest paths used alike{scaled}")  # fmt: skip
+                f"all-to-all {ROUTINGS[self.routing]}{scaled}")  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract of `chipledger topology SPEC --json`."""
@@ -112,8 +119,8 @@ class Report:
             "unreachable_pairs": self.hops.unreachable, "dcn_pairs": self.dcn_pairs, "connected": self.connected,
             "bisection_links": self.bisection.links, "bisection_low_links": self.bisection.low,
             "bisection_basis": self.bisection.basis,
-            "max_link_load": self.busiest.get("shortest"), "max_link_load_exact": self.loads_exact,
-            "max_link_load_by_routing": dict(self.busiest),
+            "max_link_load": self.max_link_load, "max_link_load_routing": self.routing,
+            "max_link_load_exact": self.loads_exact, "max_link_load_by_routing": dict(self.busiest),
             "max_link_load_bound": self.cut_bound, "load_unit": self.load_unit,
             "load_by_kind": [vars(row) for row in self.loads],
             "dims": list(self.spec.dims), "axes": list(self.axes), "wraps": list(self.wraps),
@@ -127,30 +134,41 @@ class Report:
 def report(spec: Spec, network: Network, broken: Broken | None = None) -> Report:
     """Counts it. `network`: without faults; `broken`: what failures left of it, or None where nothing failed.
 
-    Loads are of all-to-all: every chip to every other, all shortest paths alike; of a Boardfly also with at most one
-    optical hop. Hosts, cubes and the manifest are those of the whole topology.
+    Loads are of all-to-all, every chip to every other, by each routing that the network has: the usual one first, and
+    dimension order only where it differs from all shortest paths used alike. Hosts, cubes and the manifest are those of
+    the whole topology.
     """
     left = broken.network if broken else network
     kinds = np.bincount(left.link_kind, minlength=len(LINK_KINDS))
     by_kind = {name: int(n) for (name, _), n in zip(LINK_KINDS, kinds, strict=True) if n}
     degrees = left.degrees()[: left.chips][left.alive[: left.chips]]
-    rows, busiest, exact, unit = [], {}, True, ""
-    for routing in (r for r in ("shortest", "one_ocs") if r in routings(left)):
-        found = link_loads(left, PATTERN, routing)
-        busiest[routing], exact, unit = float(found.max), exact and found.exact, found.unit
-        rows += [KindLoad(routing=routing, kind=kind, links=by_kind[kind], least=float(a), mean=float(b), most=float(c))
-                 for kind, (a, b, c) in found.by_kind().items()]  # fmt: skip
+    loads = _loads(left)
+    rows = [KindLoad(routing=routing, kind=kind, links=by_kind[kind], least=float(a), mean=float(b), most=float(c))
+            for routing, found in loads.items() for kind, (a, b, c) in found.by_kind().items()]  # fmt: skip
+    usual = next(iter(loads.values()))
     created = manifest(spec)
     return Report(
         spec=spec, kind=left.kind, chips=left.chips_alive, links=len(left.links), links_by_kind=by_kind,
         switches=int(np.count_nonzero(left.alive[left.chips :])),
         degrees=(int(degrees.min()), float(degrees.mean()), int(degrees.max())) if len(degrees) else (0, 0.0, 0),
         axes=left.axes, hops=hop_counts(left), dcn_pairs=_between_slices(left), bisection=bisection(left),
-        loads=tuple(rows), busiest=busiest, loads_exact=exact, load_unit=unit,
+        loads=tuple(rows), routing=usual.routing, busiest={r: round(float(found.max), 6) for r, found in loads.items()},
+        loads_exact=all(found.exact for found in loads.values()), load_unit=usual.unit,
         hosts=created.get("hosts") or _parts(network, "host", "node"), cubes=_parts(network, "cube"),
         manifest=created, notes=(*spec.notes, *network.inferred),
         inferred=bool(network.inferred), after=broken.to_dict() if broken else None,
     )  # fmt: skip
+
+
+def _loads(network: Network) -> dict[str, LinkLoads]:
+    """By routing, the usual one first."""
+    usual = usual_routing(network)
+    found = {r: link_loads(network, PATTERN, r) for r in sorted(routings(network), key=lambda r: r != usual)}
+    by_axes = found.get("dimension_order")
+    if by_axes and np.allclose([by_axes.forward, by_axes.backward],
+                               [found["shortest"].forward, found["shortest"].backward]):  # fmt: skip
+        del found["dimension_order"]
+    return found
 
 
 def _parts(network: Network, *names: str) -> int | None:

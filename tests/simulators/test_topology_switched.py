@@ -1,10 +1,13 @@
 """NVLink domains, direct meshes, fat trees and rails: counts against what is published, hops by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from errors import QuestionError
 from simulators.topology import build, parse
+from simulators.topology.loads import link_loads
 from simulators.topology.network import KIND_OF
 from simulators.topology.search import hop_counts
 from simulators.topology.switches import of_kind
@@ -107,3 +110,22 @@ def test_what_cannot_be_is_told_with_the_nearest(name, said):
 
 def test_a_tpu_is_no_gpu():
     assert parse("v5p:4x4x8").kind == "torus"
+
+
+@pytest.mark.parametrize("spec", ["rail:512", "fattree:96", "fattree:512:oversubscription=2", "rail:512:chip=mi300x",
+                                  "rail:4096"])  # fmt: skip
+def test_a_full_tree_loads_all_links_of_a_kind_alike(spec):
+    network = build(spec)
+    short, long = (link_loads(n) for n in (network, replace(network, uniform=False)))
+    assert network.uniform and short.exact and long.exact
+    np.testing.assert_allclose(short.forward, long.forward)
+    np.testing.assert_allclose(short.backward, long.backward)
+
+
+def test_a_tree_that_lacks_something_is_not_uniform():
+    assert not any(build(spec).uniform for spec in ("rail:264", "fattree:72", "rail:2304", "rail:16:chip=v100"))
+    whole = build("rail:512")
+    nothing, none = np.zeros(whole.nodes, bool), np.zeros(len(whole.links), bool)
+    assert whole.without(nothing, none).uniform
+    assert not whole.without(np.arange(whole.nodes) == 3, none).uniform
+    assert not whole.without(nothing, np.arange(len(whole.links)) == 3).uniform
