@@ -4,6 +4,7 @@ All of it is in the address: `spec=` (the first is shown, further ones are compa
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -84,6 +85,12 @@ def reports(lab: Lab) -> list[Report]:
         except ChipledgerError as e:
             notice(e, library=False)
     return found
+
+
+def networks_of(lab: Lab, shown: Sequence[Report]) -> list[tuple[Network, Network]]:
+    """(without faults, as broken) of each report: failures are those of the topology shown, the others have none."""
+    whole = [topologies.network(r.spec.text, open_workspace())[1] for r in shown]
+    return [(n, lab.broken if r.spec.text == lab.spec.text else n) for n, r in zip(whole, shown, strict=True)]
 
 
 def choose_specs(*texts: str) -> None:

@@ -13,7 +13,8 @@ from app.components import lab_times
 from app.components.chart import chart
 from app.components.current import choose, open_workspace, switch
 from app.components.downloads import downloads
-from app.components.lab import MOST_COMPARED, Lab, answer_of, asked, choose_specs, reports
+from app.components.lab import MOST_COMPARED, Lab, answer_of, asked, choose_specs, networks_of, reports
+from app.components.lab_picture import pictures
 from app.components.model_picker import pick
 from app.components.text import md
 from app.figures.base import standalone
@@ -37,6 +38,8 @@ def panel(lab: Lab) -> None:
     told = lab_times.times(lab, found, int(size))
     said = [*compared(found), *lab_times.sentences(told, found), *costs(found, prices)]
     st.markdown("\n".join(f"- {md(sentence)}" for sentence in said))
+    if len(found) > 1:
+        pictures(networks_of(lab, found))
     names = [r.spec.text for r in found]
     figure = small_multiples(names, counted(found) + lab_times.charts(told))
     chart(figure, f"compare {names} {lab.failures} {size}", "topologies", " ".join(said))

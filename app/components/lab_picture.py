@@ -1,7 +1,7 @@
 """The lab's network in three dimensions: by kind of link or by load, with what failed and the route of two chips."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -49,6 +49,15 @@ def picture(lab: Lab) -> None:
         time.sleep(HEAD_START_S)
 
 
+def pictures(systems: Sequence[tuple[Network, Network]]) -> None:
+    """Small ones side by side, each without faults and as broken; their cameras are kept in no address."""
+    for number, (column, (network, broken)) in enumerate(zip(st.columns(len(systems)), systems, strict=True)):
+        with column:
+            st.markdown(f"**{md(network.spec)}**")
+            blob = pack(_header(network, broken) | {"aside": True}, _left(network, broken))
+            network3d(message(network, blob), f"{KEY}_{number}", lambda event: None)
+
+
 def caption(lab: Lab, loads: LinkLoads | None, way: Route | None) -> str:
     """What the picture shows, as Markdown."""
     said = [f"**{md(lab.spec.text)}.** Drag to turn, wheel to zoom, click a chip or a link to fail it or to begin a "
@@ -69,27 +78,34 @@ def caption(lab: Lab, loads: LinkLoads | None, way: Route | None) -> str:
 
 def shown(lab: Lab, loads: LinkLoads | None, way: Route | None, colour: str) -> bytes:
     """What may change while the network stays: failures, loads, the route, and colours."""
-    left = None if lab.broken is lab.network else still_there(lab.network, lab.broken)
-    return _shown(lab.network, lab.broken, lab.failures, loads, way, colour, left)
-
-
-def _shown(network: Network, broken: Network, failures: tuple[str, ...], loads: LinkLoads | None, way: Route | None,
-           colour: str, left: np.ndarray | None) -> bytes:  # fmt: skip
-    rows = np.arange(len(network.links)) if left is None else np.flatnonzero(left)
-    header = {
-        "looks": {**LOOKS, "ramp": HEAT, "chosenWidth": CHOSEN.width_px}, "plain": colour == "none",
-        "fails": [name for name, _ in FAILS], "failures": list(failures), "alt": alt(network, broken, way),
-        "route": list(way.nodes) if way else [], "routeLinks": rows[list(way.links)].tolist() if way else [],
-    }  # fmt: skip
-    arrays = {}
-    if left is not None:
-        arrays |= {"left": left, "alive": broken.alive}
+    network, broken = lab.network, lab.broken
+    rows = np.arange(len(network.links))
+    header: dict[str, object] = {"plain": colour == "none", "failures": list(lab.failures)}
+    arrays = _left(network, broken)
+    if "left" in arrays:
+        rows = np.flatnonzero(arrays["left"])
+    if way is not None:
+        header |= {"route": list(way.nodes), "routeLinks": rows[list(way.links)].tolist()}
     if loads is not None:
         header |= {"unit": loads.unit, "most": loads.max}
         for name, values in (("forward", loads.forward), ("backward", loads.backward)):
             arrays[name] = np.zeros(len(network.links), np.float32)
             arrays[name][rows] = values
-    return pack(header, arrays)
+    return pack(_header(network, broken, way) | header, arrays)
+
+
+def _header(network: Network, broken: Network, way: Route | None = None) -> dict[str, object]:
+    """`aside`: a small picture beside others, to look at and turn only."""
+    return {
+        "looks": {**LOOKS, "ramp": HEAT, "chosenWidth": CHOSEN.width_px}, "plain": False, "aside": False,
+        "fails": [name for name, _ in FAILS], "failures": [], "alt": alt(network, broken, way), "route": [],
+        "routeLinks": [],
+    }  # fmt: skip
+
+
+def _left(network: Network, broken: Network) -> dict[str, np.ndarray]:
+    """Which links and nodes are still there; nothing where all are."""
+    return {} if broken is network else {"left": still_there(network, broken), "alive": broken.alive}
 
 
 def alt(network: Network, broken: Network, way: Route | None) -> str:

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app import format as fmt
-from app import topologies
-from app.components.current import open_workspace
-from app.components.lab import Lab
+from app.components.lab import Lab, networks_of
 from app.figures.topology_compare import Bar, Small
 from errors import QuestionError
 from simulators.collectives import Collective, collective
@@ -30,8 +28,7 @@ class Times:
 
 def times(lab: Lab, reports: Sequence[Report], array_bytes: int) -> Times:
     """All-to-all and all-reduce of an array of this size over all chips of each system."""
-    networks = [lab.broken if r.spec.text == lab.spec.text else topologies.network(r.spec.text, open_workspace())[1]
-                for r in reports]  # fmt: skip
+    networks = [broken for _, broken in networks_of(lab, reports)]
     rate = lent(networks)
     found = {kind: [_one(n, kind, array_bytes, rate) for n in networks] for kind, _ in KINDS}
     return Times(array_bytes, found, rate)

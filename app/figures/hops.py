@@ -35,7 +35,8 @@ def histogram(reports: Sequence[Report]) -> go.Figure:
         xaxis={"title": {"text": "hops on a shortest path"}, "gridcolor": GRID, "zeroline": False,
                "range": [0, 1.16 * farthest], "dtick": max(1, -(-farthest // 16))},
         yaxis={"title": {"text": "ordered pairs of chips (%)"}, "gridcolor": GRID, "zeroline": False,
-               "range": [0, top * (1.12 + 0.09 * len(reports))]},
+               "range": [0, top * (1.12 + 0.09 * len(reports))],
+               "tickvals": list(range(0, 101, 20)) if top > 60 else None},
     )  # fmt: skip
 
 

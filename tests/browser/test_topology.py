@@ -27,6 +27,8 @@ def test_the_worked_examples_one_after_another(visit, demo):
     for title, *parts in EXAMPLES:
         page.get_by_role("button", name=title).click()
         verdict(page, *parts)
+        if title == EXAMPLES[0][0]:  # the one shown, and all three small beside each other
+            expect(page.locator(".picture")).to_have_count(4)
     expect(page.get_by_text("Traceback")).to_have_count(0)
 
 

@@ -42,6 +42,9 @@ class View {
     const { blob, network, shown } = await readMessage(bytes, this.blob);
     if (turn !== this.turn || this.gone) return;
     this.blob = blob;
+    if (shown.aside && !this.aside) this.hidden.clear();
+    this.aside = shown.aside;
+    this.root.style.setProperty("--high", shown.aside ? "320px" : "560px");
     if (network) {
       const first = !this.scene;
       this.scene = new Scene(network);
@@ -51,7 +54,7 @@ class View {
       this.camera.reset();
       this.usual = this.camera.text;
       this.share = Math.min(1, PLENTY / this.scene.pieceLink.length);
-      if (first) this.camera.read(parameter("camera"));
+      if (first && !this.aside) this.camera.read(parameter("camera"));
       else this.keepAddress(true);
       this.fresh = true;
     }
@@ -161,9 +164,9 @@ class View {
     this.written = setTimeout(() => this.keepAddress(true), 300);
   }
 
-  // Camera and hidden kinds belong to the address, but the server need not hear of them.
+  // Camera and hidden kinds of the one large picture belong to the address, but the server need not hear of them.
   keepAddress(changed = false) {
-    if (this.gone || !this.scene || (!changed && this.wanted === undefined)) return;
+    if (this.gone || this.aside || !this.scene || (!changed && this.wanted === undefined)) return;
     if (changed) {
       const { text } = this.camera;
       this.wanted = { camera: text === this.usual ? "" : text, hide: [...this.hidden].join(",") };

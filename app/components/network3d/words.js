@@ -42,6 +42,7 @@ const about = (scene, what) => (what.node === undefined ? aboutLink(scene, what.
 
 // Buttons for what is chosen: [text, event, value].
 function actions(scene, what, start) {
+  if (scene.shown.aside) return [];
   const found = [], failed = scene.shown.failures;
   const named = (text, part, which) => {
     const [its, numbers] = text.split("=");
