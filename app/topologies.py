@@ -16,12 +16,13 @@ from app.questions import Answers
 from app.workspace import Workspace
 from errors import InputError, QuestionError
 from simulators import topology
-from simulators.topology import edge_list, failures
+from simulators.topology import failures
 from simulators.topology.loads import LinkLoads, link_loads
 from simulators.topology.network import Network
 from simulators.topology.report import Report
 from simulators.topology.report import report as report_of
 from simulators.topology.spec import Spec
+from simulators.topology.systems import edge_list
 
 if TYPE_CHECKING:
     from simulators.topology.failures import Broken

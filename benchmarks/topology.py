@@ -14,7 +14,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
 from simulators.topology import build
-from simulators.topology.bisection import bisection
+from simulators.topology.cuts.bisection import bisection
 from simulators.topology.flow import living
 from simulators.topology.loads import link_loads
 from simulators.topology.network import Network

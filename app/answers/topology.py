@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from app import format as fmt
 from app.answers.base import Table
 from catalog.slices import families
-from simulators.topology.boardfly import GROUP
 from simulators.topology.lattice import Lattice
 from simulators.topology.report import Report
+from simulators.topology.systems.boardfly import GROUP
 
 NAME = "topology"
 KINDS = {

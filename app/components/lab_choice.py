@@ -10,7 +10,7 @@ from errors import ChipledgerError
 from simulators import topology
 from simulators.topology.lattice import twist_of
 from simulators.topology.spec import MOST_SLICES, Spec
-from simulators.topology.tpu_slice import SHORT
+from simulators.topology.systems.tpu_slice import SHORT
 
 UNLISTED = ("4x4x4", "4x4x8", "4x8x8", "8x8x8", "8x8x16", "8x16x16", "16x16x16", "16x16x24", "20x20x24")
 FREE = ("4x4", "8x8", "16x16", "4x4x4", "4x4x8", "8x8x8", "8x8x16", "8x16x16", "16x16x16")

@@ -7,8 +7,8 @@ from app.components.current import open_workspace
 from app.components.lab import Lab, choose_specs
 from app.components.text import md
 from errors import ChipledgerError, InputError
-from simulators.topology import edge_list
 from simulators.topology.network import KIND_OF
+from simulators.topology.systems import edge_list
 
 SHORT = 1500  # characters of a name that an address carries without harm
 REFUSED = "lab_graph_refused"

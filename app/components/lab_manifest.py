@@ -13,7 +13,7 @@ from app.components.figures_row import Figure, figures_row
 from app.components.lab import Lab, choose_specs
 from app.components.text import md
 from catalog.slices import SliceFamily, families
-from simulators.topology.manifest import CAPACITIES, manifest
+from simulators.topology.manifests.manifest import CAPACITIES, manifest
 from simulators.topology.spec import Spec
 
 TOOLS = {"gke": "GKE", "xpk": "xpk", "queued": "Queued resource"}

@@ -8,7 +8,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components, maximum_flow
 
 from errors import QuestionError
-from simulators.topology.bisection import bisection
+from simulators.topology.cuts.bisection import bisection
 from simulators.topology.loads import link_loads
 from simulators.topology.network import KIND_OF, LINK_KINDS, Network
 from simulators.topology.search import HopCounts, hop_counts

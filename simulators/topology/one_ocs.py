@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulators.topology.boardfly import GROUP
 from simulators.topology.network import KIND_OF, Network
+from simulators.topology.systems.boardfly import GROUP
 
 _NEVER = 1 << 12  # hops where there is no way: more than any sum of three ways inside groups
 

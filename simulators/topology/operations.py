@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from catalog.slices import SliceFamily, families
-from simulators.topology import boardfly
 from simulators.topology.network import KIND_OF, Network
 from simulators.topology.switches import SWITCHES, switch_kinds
+from simulators.topology.systems import boardfly
 
 RESILIENT = ("TPU v4", "TPU v5p")  # documentation tells of ICI resiliency for these
 FACES, PATHS = 96, 2  # optical faces of a cube, and light paths of it on each of the 48 switches

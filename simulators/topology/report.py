@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from simulators.topology.bisection import Bisection, bisection
+from simulators.topology.cuts.bisection import Bisection, bisection
 from simulators.topology.failures import Broken
 from simulators.topology.loads import ROUTINGS, LinkLoads, link_loads, routings, usual_routing
-from simulators.topology.manifest import manifest
+from simulators.topology.manifests.manifest import manifest
 from simulators.topology.network import LINK_KINDS, Network
 from simulators.topology.search import HopCounts, hop_counts
 from simulators.topology.spec import Spec

@@ -5,9 +5,9 @@ from math import prod
 
 from errors import QuestionError
 from simulators.topology import parse
-from simulators.topology.boardfly import GROUP
 from simulators.topology.lattice import twist_of
 from simulators.topology.spec import Spec
+from simulators.topology.systems.boardfly import GROUP
 
 UNITS = {"boardfly": GROUP, "fattree": 8, "rail": 8}  # chips that such a network grows by
 NEAR = 0.9  # of the chips that could be had: a rounder shape is worth the rest

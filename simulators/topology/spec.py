@@ -1,6 +1,6 @@
 """What a topology is called: `NAME:SHAPE[:OPTION]...`, such as v5p:4x4x8:twisted or v5e:16x16:slices=199.
 
-A system is a module of this folder, listed once in `SYSTEMS`, with:
+A system is a module in `systems/`, listed once in `SYSTEMS`, with:
 
     FORMS              how it is written: (example, what it is)
     reads(name)        whether it reads what stands before the first colon

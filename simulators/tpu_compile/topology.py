@@ -12,7 +12,7 @@ from catalog.chips import chip as find_chip
 from catalog.lookup import shown
 from catalog.slices import SliceFamily, families
 from errors import QuestionError
-from simulators.topology import shapes
+from simulators.topology.systems import shapes
 
 COMPILER_NAMES: dict[str, str] = {
     "TPU v2": "v2", "TPU v3": "v3", "TPU v4": "v4", "TPU v5e": "v5e", "TPU v5p": "v5p", "TPU v6e": "v6e",

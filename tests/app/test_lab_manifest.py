@@ -6,7 +6,7 @@ from streamlit.testing.v1 import AppTest
 from app.components.lab_manifest import facts
 from catalog.slices import families
 from simulators.topology import parse
-from simulators.topology.manifest import manifest
+from simulators.topology.manifests.manifest import manifest
 
 
 def script():

@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulators.topology import boardfly, build
-from simulators.topology.bisection import bisection
-from simulators.topology.cut_bounds import spectral_bound, spectrum
+from simulators.topology import build
+from simulators.topology.cuts.bisection import bisection
+from simulators.topology.cuts.bounds import spectral_bound, spectrum
 from simulators.topology.loads import link_loads, usual_routing
 from simulators.topology.network import KIND_OF
 from simulators.topology.search import hop_counts
+from simulators.topology.systems import boardfly
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "oracles" / "topology"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the oracles beside the project are absent")

@@ -11,8 +11,8 @@ from catalog import chip
 from catalog.slices import families
 from errors import QuestionError
 from simulators.topology import build, parse
-from simulators.topology.manifest import manifest
-from simulators.topology.shapes import SHORT, largest, text_of
+from simulators.topology.manifests.manifest import manifest
+from simulators.topology.systems.shapes import SHORT, largest, text_of
 
 SHEET = Path(__file__).resolve().parents[3] / "shared" / "oracles" / "topology" / "specs.csv"
 pytestmark = pytest.mark.skipif(not SHEET.exists(), reason="the oracles beside the project are absent")

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from simulators.topology import bisection as module
 from simulators.topology import build
-from simulators.topology.bisection import bisection
-from simulators.topology.cut_bounds import flow_bound, spectral_bound, spectrum
-from simulators.topology.cut_search import search
+from simulators.topology.cuts import bisection as module
+from simulators.topology.cuts.bisection import bisection
+from simulators.topology.cuts.bounds import flow_bound, spectral_bound, spectrum
+from simulators.topology.cuts.search import search
 from tests.simulators.topology_graphs import broken, network
 
 

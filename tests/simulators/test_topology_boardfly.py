@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from simulators.topology import boardfly
 from simulators.topology.network import KIND_OF
+from simulators.topology.systems import boardfly
 
 
 @pytest.mark.parametrize("groups", [*range(1, 18), 32, 33, 36, 41])

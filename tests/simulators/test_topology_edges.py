@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from errors import ChipledgerError, InputError, QuestionError
-from simulators.topology import build, edge_list, parse
+from simulators.topology import build, parse
 from simulators.topology.network import KIND_OF
 from simulators.topology.search import hop_counts
+from simulators.topology.systems import edge_list
 
 
 def read(text):

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from errors import QuestionError
-from simulators.topology import build, edge_list
+from simulators.topology import build
 from simulators.topology.failures import FAILS, breakable, fail, parse_failure
 from simulators.topology.search import hop_counts
+from simulators.topology.systems import edge_list
 
 OPTICAL = "link=0-56"  # of a Boardfly: between group 0 and another
 

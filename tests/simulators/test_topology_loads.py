@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from errors import QuestionError
 from simulators.topology import build, kernels, loads
-from simulators.topology.lattice_network import lattice_network
 from simulators.topology.loads import PATTERNS, link_loads, routings, usual_routing
 from simulators.topology.network import KIND_OF
 from simulators.topology.patterns import pairs
 from simulators.topology.search import hop_counts
 from simulators.topology.spec import Spec
+from simulators.topology.systems.lattice_network import lattice_network
 from tests.simulators.topology_graphs import all_paths, broken, network, plain_loads
 
 ALL_HOPS = "ordered pairs of chips per directed link"

@@ -9,7 +9,7 @@ import yaml
 from catalog.slices import families
 from errors import QuestionError
 from simulators.topology import parse
-from simulators.topology.manifest import CAPACITIES, manifest
+from simulators.topology.manifests.manifest import CAPACITIES, manifest
 
 LISTED = [
     (f"{f.name.removeprefix('TPU ')}:{t.shape}", machine)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from catalog.slices import families
 from errors import InputError, QuestionError
 from simulators.topology import parse
-from simulators.topology.shapes import (
+from simulators.topology.systems.shapes import (
     all_shapes,
     dims_in,
     largest,

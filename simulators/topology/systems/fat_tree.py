@@ -17,9 +17,9 @@ import numpy as np
 
 from catalog.chips import chip as find_chip
 from errors import QuestionError
-from simulators.topology import nvlink
 from simulators.topology.network import KIND_OF, Network, make
 from simulators.topology.spec import MOST_CHIPS, Spec, refuse_options, whole
+from simulators.topology.systems import nvlink
 
 FORMS = (
     ("rail:1024", "nodes of 8 H100, rail-optimised: GPU i of each node under leaf i of its unit"),

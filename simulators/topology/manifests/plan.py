@@ -6,8 +6,8 @@ from math import prod
 from catalog.chips import chip as find_chip
 from catalog.slices import MachineType, SliceFamily, families
 from errors import QuestionError
-from simulators.topology import shapes
 from simulators.topology.spec import Spec
+from simulators.topology.systems import shapes
 
 _SINGLE_HOST_KIND = ("ct3-", "ct5l-")  # machines of the `device` kind, which GKE labels apart from slices
 

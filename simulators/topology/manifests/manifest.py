@@ -8,9 +8,10 @@ from math import prod
 from typing import Any
 
 from errors import QuestionError
-from simulators.topology import manifest_commands, manifest_gke, shapes
-from simulators.topology.slice_plan import Plan, Unavailable, cannot, machines, nearest_creatable, plan_of
+from simulators.topology.manifests import commands, gke
+from simulators.topology.manifests.plan import Plan, Unavailable, cannot, machines, nearest_creatable, plan_of
 from simulators.topology.spec import Spec
+from simulators.topology.systems import shapes
 
 CAPACITIES: dict[str, str] = {
     "on-demand": "at list price, while there is any",
@@ -34,8 +35,8 @@ def manifest(spec: Spec, machine: str | None = None, capacity: str = "on-demand"
         return {"reason": reason, "nearest": list(nearest_creatable(spec))}
     plan = plan_of(spec, machine, capacity)
     written = {
-        "gke": manifest_gke.workload(plan), "node_pool": manifest_gke.node_pool(plan),
-        "xpk": manifest_commands.xpk(plan), "queued_resource": manifest_commands.queued_resource(plan),
+        "gke": gke.workload(plan), "node_pool": gke.node_pool(plan),
+        "xpk": commands.xpk(plan), "queued_resource": commands.queued_resource(plan),
     }  # fmt: skip
     return {
         "machine_type": plan.machine, "hosts": plan.hosts * spec.slices, "chips_per_host": plan.chips_per_host,

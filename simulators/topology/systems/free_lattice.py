@@ -7,9 +7,9 @@ import numpy as np
 
 from errors import QuestionError
 from simulators.topology.lattice import twist_of
-from simulators.topology.lattice_network import lattice_network
 from simulators.topology.network import Network
 from simulators.topology.spec import MOST_CHIPS, Spec, dims_of, refuse_options, yes_no
+from simulators.topology.systems.lattice_network import lattice_network
 
 FORMS = (
     ("torus:8x8x16", "a torus of any lengths: every axis is a ring"),

@@ -6,7 +6,7 @@ import numpy as np
 
 from simulators.numba_cache import compiler
 
-_compiler = compiler(Path(__file__).parent, ("cut_kernel",))
+_compiler = compiler(Path(__file__).parent, ("kernel",))
 _NONE = -1
 
 

@@ -9,10 +9,10 @@ from catalog.chips import index as chip_index
 from catalog.lookup import shown
 from catalog.slices import SliceFamily, chip_of, families
 from errors import QuestionError
-from simulators.topology import shapes
-from simulators.topology.lattice_network import lattice_network
 from simulators.topology.network import Network
 from simulators.topology.spec import MOST_CHIPS, MOST_SLICES, Spec, dims_of, refuse_options, whole, yes_no
+from simulators.topology.systems import shapes
+from simulators.topology.systems.lattice_network import lattice_network
 
 FORMS = (
     ("v5p:4x4x8", "a TPU slice of a shape that exists (v2 to 8t), or an accelerator type such as v5p-256"),

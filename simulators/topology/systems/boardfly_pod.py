@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 from catalog.chips import chip as find_chip
 from errors import QuestionError
-from simulators.topology import boardfly
 from simulators.topology.network import Network
 from simulators.topology.spec import Spec, refuse_options, yes_no
+from simulators.topology.systems import boardfly
 
 FORMS = (
     ("boardfly:1024", "TPU 8i: whole groups of 32 chips, 1,024 active or 1,152 in all"),

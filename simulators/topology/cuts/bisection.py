@@ -12,8 +12,8 @@ from math import ceil
 import numpy as np
 
 from simulators.topology.alike import alike, several
-from simulators.topology.cut_bounds import flow_bound, spectral_bound, spectrum
-from simulators.topology.cut_search import search
+from simulators.topology.cuts.bounds import flow_bound, spectral_bound, spectrum
+from simulators.topology.cuts.search import search
 from simulators.topology.dimension_order import dimension_order
 from simulators.topology.flow import living
 from simulators.topology.lattice import Lattice

@@ -2,9 +2,9 @@
 
 from math import prod
 
-from simulators.topology import shapes
-from simulators.topology.manifest_gke import command
-from simulators.topology.slice_plan import Plan, Unavailable
+from simulators.topology.manifests.gke import command
+from simulators.topology.manifests.plan import Plan, Unavailable
+from simulators.topology.systems import shapes
 
 _XPK = {"on-demand": ["--on-demand"], "spot": ["--spot"], "reserved": ["--reservation=RESERVATION"]}
 _QUEUED = {"on-demand": [], "spot": ["--spot"], "reserved": ["--reserved"]}

@@ -1,6 +1,6 @@
 """The Kubernetes workload and the node pool of a slice on Google Kubernetes Engine."""
 
-from simulators.topology.slice_plan import Plan, Unavailable
+from simulators.topology.manifests.plan import Plan, Unavailable
 
 TPU_PORT = 8471  # by which the hosts' TPU runtimes talk
 METRICS_PORT = 8431

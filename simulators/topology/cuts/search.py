@@ -21,7 +21,7 @@ def search(network: Network, vectors: np.ndarray | None = None) -> tuple[int, np
 
     `vectors` (living chips, few): eigenvectors whose signs divide the chips well.
     """
-    from simulators.topology.cut_kernel import improve  # late: closed forms need no compiler
+    from simulators.topology.cuts.kernel import improve  # late: closed forms need no compiler
 
     chips, graph = living(network), csr(network)
     weight = (network.alive & (np.arange(network.nodes) < network.chips)).astype(np.int64)

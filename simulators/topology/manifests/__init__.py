@@ -1,0 +1,1 @@
+"""The texts that create a slice: for GKE, XPK and queued resources."""
