@@ -10,8 +10,10 @@ from app.components.text import md
 from app.components.xprof_link import xprof_link
 from app.summary import chips_text, model_text, tags_of
 from app.workspace import workspace
+from errors import ChipledgerError
 from runs.registry import Extras
 from runs.run import Run
+from simulators.topology import parse
 
 RUN_PAGES = (  # each is about one run, the one in its address
     "pages/ledger.py",
@@ -102,4 +104,17 @@ def header(run: Run, extras: Extras) -> DeltaGenerator:
     named = address(run, workspace())
     for page in pages_of(run):
         links.page_link(page, query_params={"run": named})
+    if spec := slice_of(run):
+        links.page_link("pages/topology.py", query_params={"spec": spec})
     return actions
+
+
+def slice_of(run: Run) -> str | None:
+    """The run's slice as the topology lab names it; None where its facts name none that exists."""
+    chip, shape = run.manifest.fact("chip"), str(run.manifest.fact("topology") or "")
+    slices = run.manifest.fact("slices") or 1
+    try:
+        text = shape if ":" in shape else f"{chip}:{shape}"
+        return parse(f"{text}:slices={slices}").text if chip and shape else None
+    except ChipledgerError:
+        return None

@@ -3,7 +3,7 @@
 import pytest
 
 from app.components import why
-from app.components.header import COMPILED_PAGE, RUN_PAGES, SERVING, TIMED, pages_of
+from app.components.header import COMPILED_PAGE, RUN_PAGES, SERVING, TIMED, pages_of, slice_of
 from app.figures.models import taxes
 from app.main import PAGES
 from catalog.models import models
@@ -67,3 +67,13 @@ def test_a_compiled_run_is_asked_nothing_that_only_a_clock_could_tell(place):
     assert pages_of(measured) == tuple(p for p in training if p != "pages/slowdown.py")
     assert pages_of(pipeline) == training
     assert pages_of(compiled)[0] == COMPILED_PAGE and not TIMED & set(pages_of(compiled))
+
+
+@pytest.mark.parametrize(("facts", "spec"), [
+    ({"chip": "v6e", "topology": "v6e:4x4", "slices": 2}, "v6e:4x4:slices=2"),
+    ({"chip": "v5p", "topology": "4x4x8"}, "v5p:4x4x8"), ({"chip": "v5p", "topology": "3x3x3"}, None),
+    ({"topology": "4x4x8"}, None), ({"chip": "h100"}, None),
+    ({"chip": "cpu-process", "topology": "data=2,model=2", "slices": "two"}, None),
+])  # fmt: skip
+def test_a_run_leads_to_its_slice_in_the_topology_lab(place, facts, spec):
+    assert slice_of(made_runs.write(place.store, "r", {"ops": {"role": ["compute"], "op": ["a"]}}, facts)) == spec
