@@ -96,9 +96,14 @@ def networks_of(lab: Lab, shown: Sequence[Report]) -> list[tuple[Network, Networ
 def choose_specs(*texts: str) -> None:
     """Write topologies into the address: one shown, others compared. What was about the old one alone goes."""
     if texts[0] != asked()[0]:
-        for name in ("fail", "route"):
-            st.query_params.pop(name, None)
+        whole()
     st.query_params["spec"] = list(dict.fromkeys(texts))[:MOST_COMPARED]
+
+
+def whole() -> None:
+    """Take failures and the route out of the address."""
+    for name in ("fail", "route"):
+        st.query_params.pop(name, None)
 
 
 def answer_of(texts: tuple[str, ...], failures: tuple[str, ...] = ()) -> str:

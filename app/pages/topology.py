@@ -12,7 +12,7 @@ from app.components import lab_collectives, lab_compare, lab_failures, lab_graph
 from app.components.actions import copy_link
 from app.components.current import chosen, open_workspace, switch
 from app.components.figures_row import Figure, figures_row
-from app.components.lab import Lab, counted, load, report, reports
+from app.components.lab import Lab, counted, failed, load, report, reports, whole
 from app.components.lab_choice import chooser
 from app.components.lab_examples import examples
 from app.components.lab_picture import picture
@@ -60,6 +60,8 @@ def page() -> None:
         found = report(lab)
     except ChipledgerError as e:
         notice(e, library=False)
+        if failed() or st.query_params.get("route"):
+            st.button("Without failures and route", icon=":material/undo:", on_click=whole)
         return
     shown = chosen("show", [name for name, *_ in PANELS], PANELS[0][0])
     with top.container():

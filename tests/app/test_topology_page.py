@@ -30,6 +30,13 @@ def honest():
     return [report(text) for text in HONEST]
 
 
+def test_a_failure_that_cannot_be_is_told_and_can_be_taken_back(place):
+    at = opened_at("", "v5p:2x2x4", fail="chip=500")
+    assert "chips 0 to 15" in at.warning[0].value
+    at.button[-1].click().run()
+    assert not at.exception and not at.warning and "16 chips" in words(at)
+
+
 def test_verdicts_hold_the_numbers():
     assert verdict(report("v5p:16x8x4")).startswith(
         "512 chips, TPU v5p 4x8x16, a torus of 8 cubes: at most 14 hops, 7.01 on average; 64 links join its halves; "
