@@ -55,8 +55,7 @@ def hops(report: Report) -> str:
 def cut(report: Report) -> str:
     """`128 links join its halves; under all-to-all the busiest carries 2,048 pairs of chips each way`."""
     load = report.max_link_load
-    about = "" if report.loads_exact else "about "
-    busy = f"under all-to-all the busiest link carries {about}{pairs(load)} pairs of chips" if load else ""
+    busy = f"under all-to-all the busiest link carries {pairs(load)} pairs of chips" if load else ""
     return "; ".join(filter(None, (halves(report), busy)))
 
 

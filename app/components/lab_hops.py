@@ -34,7 +34,8 @@ def panel(lab: Lab) -> None:
         if report.loads:
             chart(link_loads(report), f"loads {report.spec.text} {lab.failures}", "link-loads", _loads_said(report))
         else:
-            st.info("It has no links.", icon=":material/info:")
+            why = "there are too many ways to follow each." if report.links else "it has no links."
+            st.info(f"Not counted: {why}", icon=":material/info:")
     _evidence(lab, found, figure)
 
 

@@ -18,7 +18,12 @@ ROUTINGS: Mapping[str, str] = MappingProxyType({
                "carries the same share, and so does each shortest path before and after it",
     "dimension_order": "along the first axis, then the next; half each way where both ways around a ring are as long",
 })  # fmt: skip
+MOST_STEPS = 5e9  # senders times entries of the graph: ten seconds on two cores
 _PARTS = 8  # shares of the sources, each with flows of its own
+
+
+class TooMany(QuestionError):
+    """What each link carries would take too long to count."""
 
 
 def routings(network: Network) -> tuple[str, ...]:
@@ -49,11 +54,17 @@ def require_routing(network: Network, routing: str) -> None:
 
 def flow(network: Network, sources: np.ndarray, ends: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """(forward, backward) flow over each link over all shortest paths, float64. Each source sends 1 to its chip of
-    `ends`, or to every chip that it reaches.
+    `ends`, or to every chip that it reaches. Raises TooMany where that takes more than MOST_STEPS: a part of the
+    senders would not do, since the links beside them carry far more of it than of the whole.
     """
     from simulators.topology.kernels import flows  # late: closed forms need no compiler
 
     graph = csr(network)
+    if len(sources) * len(graph.neighbours) > MOST_STEPS:
+        raise TooMany(
+            f"{network.spec}: {len(sources):,} senders over {len(network.links):,} links are too many to follow each "
+            "way", expected="fewer chips", advice="Whole tori and trees of any size are counted by their symmetry.",
+        )  # fmt: skip
     sources = sources.astype(np.int32)
     ends = np.full(len(sources), -1, np.int32) if ends is None else ends.astype(np.int32)
     edges = np.linspace(0, len(sources), min(_PARTS, len(sources)) + 1).astype(int)

@@ -1,5 +1,6 @@
 """What each link carries when all chips talk, by pattern and routing; nothing is timed here, messages are counted."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -9,18 +10,18 @@ from errors import QuestionError
 from simulators.topology import one_ocs
 from simulators.topology.alike import alike, several
 from simulators.topology.dimension_order import dimension_order
-from simulators.topology.flow import ROUTINGS, flow, living, require_routing, routings, usual_routing
+from simulators.topology.flow import ROUTINGS, TooMany, flow, living, require_routing, routings, usual_routing
 from simulators.topology.network import LINK_KINDS, Network
 from simulators.topology.patterns import ALL_TO_ALL, PATTERNS, pairs
 
-__all__ = ("ALL_TO_ALL", "PATTERNS", "ROUTINGS", "LinkLoads", "link_loads", "routings", "usual_routing")
-MOST_STEPS = 2e9  # senders times entries of the graph that are followed one by one: some seconds on two cores
+__all__ = ("ALL_TO_ALL", "PATTERNS", "ROUTINGS", "LinkLoads", "TooMany", "by_routing", "link_loads", "routings",
+           "usual_routing")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class LinkLoads:
     """What runs over each link from its first node to its second and back, float64 (links,), in rows of
-    `network.links`. `exact`: False where a sample of the chips sent and the loads were scaled up to all.
+    `network.links`, exact up to rounding.
     """
 
     forward: np.ndarray
@@ -29,7 +30,6 @@ class LinkLoads:
     pattern: str
     routing: str
     unit: str
-    exact: bool = True
 
     @property
     def max(self) -> float:
@@ -47,10 +47,11 @@ class LinkLoads:
 
 
 def link_loads(network: Network, pattern: str = ALL_TO_ALL, routing: str = "shortest", seed: int = 0) -> LinkLoads:
-    """The load of every link, exact up to rounding. Pairs without a way between them load nothing. Each slice has the
+    """The load of every link. Pairs without a way between them load nothing. Each slice has the
     pattern to itself: nothing crosses from one to another over these links. `seed` is for the pattern "random".
 
-    Raises QuestionError for a pattern or routing that does not exist, or that this network does not have.
+    Raises QuestionError for a pattern or routing that does not exist, or that this network does not have; TooMany where
+    there are more ways to follow than `flow.MOST_STEPS`.
     """
     if pattern not in PATTERNS:
         raise QuestionError(f"no pattern {pattern!r}", expected=" or ".join(PATTERNS))
@@ -58,15 +59,22 @@ def link_loads(network: Network, pattern: str = ALL_TO_ALL, routing: str = "shor
     return _loads(network, pattern, routing, seed if pattern == "random" else 0)
 
 
+def by_routing(network: Network, pattern: str = ALL_TO_ALL) -> dict[str, LinkLoads]:
+    """By every routing that the network has, the usual one first; without those that take too long to count."""
+    usual, found = usual_routing(network), {}
+    for routing in sorted(routings(network), key=lambda r: r != usual):
+        with suppress(TooMany):
+            found[routing] = link_loads(network, pattern, routing)
+    return found
+
+
 @lru_cache(maxsize=8)
 def _loads(network: Network, pattern: str, routing: str, seed: int) -> LinkLoads:
-    exact = True
     if several(network):
         forward, backward = np.zeros((2, len(network.links)))
         for part in alike(network):
             one = link_loads(part.network, pattern, routing, seed)
             forward[part.rows], backward[part.rows] = one.forward, one.backward
-            exact = exact and one.exact
     else:
         listed = None if pattern == ALL_TO_ALL else pairs(network, pattern, seed)
         if routing == "dimension_order":
@@ -76,26 +84,22 @@ def _loads(network: Network, pattern: str, routing: str, seed: int) -> LinkLoads
         elif listed is not None:
             forward, backward = flow(network, *listed)
         else:
-            forward, backward, exact = _all_to_all(network)
+            forward, backward = _all_to_all(network)
     what = "ordered pairs of chips" if pattern == ALL_TO_ALL else "messages"
-    unit = f"{what} per directed link" + ("" if exact else ", estimated from a sample of senders")
+    unit = f"{what} per directed link"
     forward.flags.writeable = backward.flags.writeable = False  # kept for the next who asks
-    return LinkLoads(forward, backward, network.link_kind, pattern, routing, unit, exact)
+    return LinkLoads(forward, backward, network.link_kind, pattern, routing, unit)
 
 
-def _all_to_all(network: Network) -> tuple[np.ndarray, np.ndarray, bool]:
+def _all_to_all(network: Network) -> tuple[np.ndarray, np.ndarray]:
     chips, lattice = living(network), network.lattice
     if lattice is not None and lattice.transitive and len(network.links):
         axis = lattice.links()[1]  # moving every chip along moves each link to all others of its axis
         forward, backward = (np.bincount(axis, way)[axis] for way in flow(network, chips[:1]))
-        return forward, backward, True
+        return forward, backward
     if network.uniform:
-        return *_spread(network, *flow(network, chips[:1])), True
-    most = max(1, int(MOST_STEPS / max(1, 2 * len(network.links))))
-    sample = np.sort(np.random.default_rng(0).choice(chips, most, replace=False)) if most < len(chips) else chips
-    forward, backward = flow(network, sample)
-    scale = len(chips) / max(1, len(sample))
-    return forward * scale, backward * scale, len(sample) == len(chips)
+        return _spread(network, *flow(network, chips[:1]))
+    return flow(network, chips)
 
 
 def _spread(network: Network, forward: np.ndarray, backward: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

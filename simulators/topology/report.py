@@ -8,13 +8,14 @@ import numpy as np
 
 from simulators.topology.cuts.bisection import Bisection, bisection
 from simulators.topology.failures import Broken
-from simulators.topology.loads import ROUTINGS, LinkLoads, link_loads, routings, usual_routing
+from simulators.topology.loads import ROUTINGS, LinkLoads, by_routing, usual_routing
 from simulators.topology.manifests.manifest import manifest
 from simulators.topology.network import LINK_KINDS, Network
 from simulators.topology.search import HopCounts, hop_counts
 from simulators.topology.spec import Spec
 
 PATTERN = "all_to_all"
+UNIT = "ordered pairs of chips per directed link"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +39,8 @@ class Report:
     hops                  ordered pairs of chips by links crossed on a shortest path
     bisection             fewest links found between two halves of the chips, with its basis
     loads                 by routing and kind; `routing`: the usual one
-    busiest               routing -> ordered pairs on the busiest direction of a link;
-                          not `loads_exact` where only some chips sent, and the loads were scaled up
+    busiest               routing -> ordered pairs on the busiest direction of a link; empty where they were not
+                          counted, since there are too many ways to follow each
     dcn_pairs             ordered pairs in different slices: they have no path of links, but the data-centre network
     inferred              whether part of the wiring is not published; `notes` says which
     after                 what the failures took and what they mean for a job, as `Broken.to_dict`; None without any
@@ -59,7 +60,6 @@ class Report:
     loads: tuple[KindLoad, ...]
     routing: str
     busiest: Mapping[str, float]
-    loads_exact: bool
     load_unit: str
     hosts: int | None
     cubes: int | None
@@ -80,8 +80,8 @@ class Report:
 
     @property
     def max_link_load(self) -> float | None:
-        """Ordered pairs on the busiest direction of a link under the usual routing; None without links."""
-        return self.busiest[self.routing] if self.links else None
+        """Ordered pairs on the busiest direction of a link under the usual routing; None where it is not known."""
+        return self.busiest.get(self.routing) if self.links else None
 
     @property
     def cut_bound(self) -> float | None:
@@ -103,9 +103,9 @@ class Report:
     def basis(self) -> str:
         """How it is known, in one sentence."""
         wiring = "partly inferred" if self.inferred else "as given" if self.kind == "graph" else "by the maker's rule"
-        scaled = "" if self.loads_exact else ", scaled up from a part of the chips"
+        loads = ROUTINGS[self.routing] if self.busiest else "not counted: too many ways to follow each"
         return (f"derived: wiring {wiring}; hops by {self.hops.basis}; bisection {self.bisection.basis}; loads of "
-                f"all-to-all {ROUTINGS[self.routing]}{scaled}")  # fmt: skip
+                f"all-to-all {loads}")  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract of `chipledger topology SPEC --json`."""
@@ -120,7 +120,7 @@ class Report:
             "bisection_links": self.bisection.links, "bisection_low_links": self.bisection.low,
             "bisection_basis": self.bisection.basis,
             "max_link_load": self.max_link_load, "max_link_load_routing": self.routing,
-            "max_link_load_exact": self.loads_exact, "max_link_load_by_routing": dict(self.busiest),
+            "max_link_load_by_routing": dict(self.busiest),
             "max_link_load_bound": self.cut_bound, "load_unit": self.load_unit,
             "load_by_kind": [vars(row) for row in self.loads],
             "dims": list(self.spec.dims), "axes": list(self.axes), "wraps": list(self.wraps),
@@ -145,15 +145,15 @@ def report(spec: Spec, network: Network, broken: Broken | None = None) -> Report
     loads = _loads(left)
     rows = [KindLoad(routing=routing, kind=kind, links=by_kind[kind], least=float(a), mean=float(b), most=float(c))
             for routing, found in loads.items() for kind, (a, b, c) in found.by_kind().items()]  # fmt: skip
-    usual = next(iter(loads.values()))
     created = manifest(spec)
     return Report(
         spec=spec, kind=left.kind, chips=left.chips_alive, links=len(left.links), links_by_kind=by_kind,
         switches=int(np.count_nonzero(left.alive[left.chips :])),
         degrees=(int(degrees.min()), float(degrees.mean()), int(degrees.max())) if len(degrees) else (0, 0.0, 0),
         axes=left.axes, hops=hop_counts(left), dcn_pairs=_between_slices(left), bisection=bisection(left),
-        loads=tuple(rows), routing=usual.routing, busiest={r: round(float(found.max), 6) for r, found in loads.items()},
-        loads_exact=all(found.exact for found in loads.values()), load_unit=usual.unit,
+        loads=tuple(rows), routing=next(iter(loads), usual_routing(left)),
+        busiest={r: round(float(found.max), 6) for r, found in loads.items()},
+        load_unit=UNIT,
         hosts=created.get("hosts") or _parts(network, "host", "node"), cubes=_parts(network, "cube"),
         manifest=created, notes=(*spec.notes, *network.inferred),
         inferred=bool(network.inferred), after=broken.to_dict() if broken else None,
@@ -161,12 +161,10 @@ def report(spec: Spec, network: Network, broken: Broken | None = None) -> Report
 
 
 def _loads(network: Network) -> dict[str, LinkLoads]:
-    """By routing, the usual one first."""
-    usual = usual_routing(network)
-    found = {r: link_loads(network, PATTERN, r) for r in sorted(routings(network), key=lambda r: r != usual)}
-    by_axes = found.get("dimension_order")
-    if by_axes and np.allclose([by_axes.forward, by_axes.backward],
-                               [found["shortest"].forward, found["shortest"].backward]):  # fmt: skip
+    """By routing, the usual one first; dimension order only where it differs from all shortest paths."""
+    found = by_routing(network, PATTERN)
+    by_axes, shortest = found.get("dimension_order"), found.get("shortest")
+    if by_axes and shortest and np.allclose([by_axes.forward, by_axes.backward], [shortest.forward, shortest.backward]):
         del found["dimension_order"]
     return found
 

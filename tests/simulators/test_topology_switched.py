@@ -117,7 +117,7 @@ def test_a_tpu_is_no_gpu():
 def test_a_full_tree_loads_all_links_of_a_kind_alike(spec):
     network = build(spec)
     short, long = (link_loads(n) for n in (network, replace(network, uniform=False)))
-    assert network.uniform and short.exact and long.exact
+    assert network.uniform
     np.testing.assert_allclose(short.forward, long.forward)
     np.testing.assert_allclose(short.backward, long.backward)
 

@@ -10,7 +10,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from simulators.topology.csr import csr
 from simulators.topology.flow import living
 from simulators.topology.lattice import Lattice
-from simulators.topology.loads import link_loads
+from simulators.topology.loads import by_routing
 from simulators.topology.network import Network
 from simulators.topology.search import hop_counts
 
@@ -26,11 +26,10 @@ def flow_bound(network: Network) -> int:
     chips = network.chips_alive
     if hop_counts(network).unreachable:
         return 0
-    routings = ("shortest", "one_ocs") if network.kind == "boardfly" else ("shortest",)
-    if network.kind == "boardfly" and hop_counts(network, "one_ocs").unreachable:
-        routings = ("shortest",)
-    loads = [link_loads(network, routing=r) for r in routings]
-    most = min((load.max for load in loads if load.exact), default=0.0)
+    loads = by_routing(network)
+    if "one_ocs" in loads and hop_counts(network, "one_ocs").unreachable:
+        del loads["one_ocs"]
+    most = min((load.max for load in loads.values()), default=0.0)
     return ceil((chips // 2) * (chips - chips // 2) / most - 1e-6) if most else 0
 
 
