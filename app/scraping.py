@@ -18,19 +18,17 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from app.watching import INGEST_SHARE, OnPoll, Tell, Watcher, _one_at_a_time
+from app.watching import OnPoll, Tell, Watcher
 from app.workspace import Workspace
 from collectors.exposition import NO_ANSWER, SCRAPED_AT
 from collectors.gather import Cancelled
-from collectors.ingest import ingest
 from errors import InputError, QuestionError
-from runs.durable import write_whole
+from runs.durable import write_whole, writing
 from runs.live import TAG, Live
 from runs.run import Run
 
@@ -124,7 +122,7 @@ class Spool:
 
     def __init__(self, folder: Path):
         self.path, self._cursor_path = folder / SPOOL, folder / CURSOR
-        with self._using():
+        with writing(self.path):
             folder.mkdir(parents=True, exist_ok=True)
             self.cursor = self._read_cursor()
             size = self.path.stat().st_size if self.path.exists() else 0
@@ -159,14 +157,14 @@ class Spool:
 
     def _append(self, text: bytes) -> None:
         member = gzip.compress(text, 6)
-        with self._using(), self.path.open("r+b" if self.path.exists() else "xb") as f:
+        with writing(self.path), self.path.open("r+b" if self.path.exists() else "xb") as f:
             f.truncate(self.cursor.bytes)  # what a write that failed left there
             f.seek(self.cursor.bytes)
             f.write(member)
             f.flush()
             os.fsync(f.fileno())
         self.cursor.bytes += len(member)
-        with self._using():
+        with writing(self.path):
             write_whole(self._cursor_path, json.dumps(asdict(self.cursor), indent=1))
 
     def _read_cursor(self) -> Cursor:
@@ -174,14 +172,6 @@ class Spool:
             return Cursor(**json.loads(self._cursor_path.read_text()))
         except (FileNotFoundError, ValueError, TypeError):
             return Cursor()
-
-    @contextlib.contextmanager
-    def _using(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as e:
-            raise InputError(f"cannot be written ({e.strerror or e})", where=str(self.path),
-                             advice="Is the disk full?") from e  # fmt: skip
 
 
 def _stamp(ns: int) -> str:
@@ -226,6 +216,8 @@ class MetricsWatcher(Watcher):
     Raises InputError where the name is taken by something else, or the spool cannot be used.
     """
 
+    least_pause_s = SNAPSHOT_EVERY_S
+
     def __init__(
         self, place: Workspace, name: str, plan: MetricsPlan, stop: threading.Event, tell: Tell, on_poll: OnPoll
     ):
@@ -267,28 +259,11 @@ class MetricsWatcher(Watcher):
         if self.live.run_id is None:
             raise QuestionError("not one answer with metrics", advice=self.live.problem or "Is the address right?")
 
-    def _snapshot(self, at_once: bool) -> bool:
-        """A new run of all answers, where there are some that the newest snapshot lacks; whether it was made."""
-        cursor, spool = self.fetcher.spool.cursor, self.fetcher.spool
-        there = self.live.run_id is not None and self.place.store.get(self.live.run_id) is not None
-        if not cursor.entries or (there and cursor.bytes == self.live.bytes and not self._stale):
-            return False
-        if not at_once and time.monotonic() < self._next_snapshot_s:
-            return False
-        begun = time.monotonic()
-        with _one_at_a_time:
-            done = ingest(
-                [spool.path], self.place.store, kind="serving", tags={TAG: self.live.name},
-                **{"name": self.live.name, **self.live.options},
-            )  # fmt: skip
-        took_s = time.monotonic() - begun
-        self._next_snapshot_s = time.monotonic() + max((INGEST_SHARE - 1) * took_s, SNAPSHOT_EVERY_S)
-        if (made := self.place.store.get(done.run_id)) and self._ours(made):
-            self.place.registry.stand_for(done.run_id, self.live.address)
-        holding = replace(self.live, bytes=cursor.bytes)
-        self.live = self.place.store.live.move(holding, done.run_id, time.time_ns())
-        self._stale = False
-        return True
+    def _anything(self) -> bool:
+        return bool(self.fetcher.spool.cursor.entries)
+
+    def _ingesting(self) -> dict[str, Any]:
+        return {"kind": "serving", "name": self.live.name}  # not cancelled: the last one is made after the stop
 
     def _ours(self, run: Run) -> bool:
         manifest = run.manifest

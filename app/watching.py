@@ -44,6 +44,8 @@ class Watcher:
     snapshot after every poll. Raises InputError where the name is taken by another job, or the spool cannot be used.
     """
 
+    least_pause_s = 0.0  # between two snapshots
+
     def __init__(self, place: Workspace, name: str, plan: Plan, stop: threading.Event, tell: Tell, on_poll: OnPoll):
         self.place, self.plan, self.stop, self._tell, self._on_poll = place, plan, stop, tell, on_poll
         wanted = plan.wanted
@@ -135,24 +137,30 @@ class Watcher:
         there = self.live.run_id is not None and self.place.store.get(self.live.run_id) is not None
         if there and cursor.bytes == self.live.bytes and not self._stale:
             return False
-        if cursor.active is None and cursor.ended is None:
-            return False  # not one goodput entry yet
+        if not self._anything():
+            return False
         if not at_once and time.monotonic() < self._next_snapshot_s:
             return False
         begun = time.monotonic()
         with _one_at_a_time:
-            done = ingest(
-                [spool.path], self.place.store, kind="training", tags={TAG: self.live.name}, cancel=self.stop.is_set,
-                **{"name": self.plan.wanted.job, **self.live.options},
-            )  # fmt: skip
+            done = ingest([spool.path], self.place.store, tags={TAG: self.live.name},
+                          **{**self._ingesting(), **self.live.options})  # fmt: skip
         took_s = time.monotonic() - begun
-        self._next_snapshot_s = time.monotonic() + (INGEST_SHARE - 1) * took_s
+        self._next_snapshot_s = time.monotonic() + max((INGEST_SHARE - 1) * took_s, self.least_pause_s)
         if (made := self.place.store.get(done.run_id)) and self._ours(made):
             self.place.registry.stand_for(done.run_id, self.live.address)
         holding = replace(self.live, bytes=cursor.bytes)
         self.live = self.place.store.live.move(holding, done.run_id, time.time_ns())
         self._stale = False
         return True
+
+    def _anything(self) -> bool:
+        """Whether what was read so far makes a run: one goodput entry at least."""
+        return self.fetcher.spool.cursor.active is not None or self.fetcher.spool.cursor.ended is not None
+
+    def _ingesting(self) -> dict[str, Any]:
+        """What a snapshot is told beside its entries; options of the person override it."""
+        return {"kind": "training", "name": self.plan.wanted.job, "cancel": self.stop.is_set}
 
     def _publish(self, news: bool = False, **changes: Any) -> None:
         """Write the pointer. That it cannot be written is told, and is no reason to end: the next poll tries again."""

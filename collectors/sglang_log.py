@@ -17,7 +17,7 @@ from collectors.base import Fact, Item, Source
 from collectors.evidence import Evidence
 from collectors.line_prefix import Clock, plain
 from collectors.serving_rows import count, number
-from collectors.textlog import Buffer, Tally, clean, lines, tail
+from collectors.textlog import Buffer, Tally, clean, lines, shows
 from errors import InputError
 
 NAME = "sglang_log"
@@ -49,9 +49,7 @@ _MOST = 10_000_000  # lines of batches
 
 
 def sniff(source: Source) -> float:
-    if b"\0" in source.head or source.head.lstrip()[:1] in (b"{", b"<"):
-        return 0.0
-    return 0.92 if _SNIFF.search(source.head) or _SNIFF.search(tail(source)) else 0.0
+    return 0.92 if shows(source, _SNIFF) else 0.0
 
 
 def read(source: Source) -> Iterator[Item]:

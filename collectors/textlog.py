@@ -134,6 +134,13 @@ class Tally:
             yield Lost(f"{what} ({count:,})", reason, offset)
 
 
+def shows(source: Source, pattern: re.Pattern[bytes]) -> bool:
+    """Whether the beginning or the end of a text log has it; what begins as JSON or XML, or holds a zero, is none."""
+    if b"\0" in source.head or source.head.lstrip()[:1] in (b"{", b"<"):
+        return False
+    return bool(pattern.search(source.head) or pattern.search(tail(source)))
+
+
 def tail(source: Source) -> bytes:
     """The last HEAD_BYTES of a file, for a sniff that its head left in doubt; nothing of one that is packed."""
     with contextlib.suppress(OSError):

@@ -21,7 +21,18 @@ from collectors.base import Fact, Item, Source
 from collectors.evidence import Evidence
 from collectors.line_prefix import plain
 from collectors.serving_rows import Loads, count, number, scaled
-from collectors.textlog import DATED, NS_PER_S, Buffer, Tally, clean, lines, moment_ns, nearest_year, tail
+from collectors.textlog import (
+    DATED,
+    NS_PER_S,
+    Buffer,
+    Tally,
+    clean,
+    lines,
+    moment_ns,
+    nearest_year,
+    shows,
+    tail,
+)
 from collectors.vllm_bench import BLOCK
 from collectors.vllm_bench.block import Blocks
 from collectors.vllm_requests import engine_facts
@@ -91,9 +102,7 @@ _LEAP_NS = moment_ns(DATED.match("1972-01-01 00:00:00"))  # a leap year stands i
 
 
 def sniff(source: Source) -> float:
-    if b"\0" in source.head or source.head.lstrip()[:1] in (b"{", b"<"):
-        return 0.0
-    return 0.92 if _SNIFF.search(source.head) or _SNIFF.search(tail(source)) else 0.0
+    return 0.92 if shows(source, _SNIFF) else 0.0
 
 
 def read(source: Source) -> Iterator[Item]:

@@ -1,7 +1,21 @@
 """Writing that survives a kill and a power cut."""
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
+
+from errors import InputError
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """What is written within it; a disk that refuses becomes an InputError that names `path`."""
+    try:
+        yield
+    except OSError as e:
+        raise InputError(f"cannot be written ({e.strerror or e})", where=str(path),
+                         advice="Is the disk full?") from e  # fmt: skip
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from errors import InputError
-from runs.durable import append_line, write_whole
+from runs.durable import append_line, write_whole, writing
 
 POINTER, SNAPSHOTS, LOCK = "live.json", "snapshots.txt", "watch.lock"
 PREFIX = "live:"
@@ -120,12 +120,9 @@ class LiveRuns:
     def write(self, live: Live) -> None:
         """Replace the pointer. Raises InputError where it cannot be written."""
         folder = self.of(live.name)
-        try:
+        with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
             write_whole(folder / POINTER, json.dumps(asdict(live), indent=1))
-        except OSError as e:
-            raise InputError(f"cannot be written ({e.strerror or e})", where=str(folder),
-                             advice="Is the disk full?") from e  # fmt: skip
 
     def move(self, live: Live, run_id: str, now_ns: int) -> Live:
         """Let the pointer lead to a new snapshot; the one before retires. Returns the pointer as it is then."""

@@ -7,18 +7,16 @@ A kill between the two leaves entries that the cursor does not know: they are fo
 line at the end is cut off, since its entry will be given again.
 """
 
-import contextlib
 import json
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from collectors.cloud_logging.query import stamp_ns
 from errors import InputError
-from runs.durable import write_whole
+from runs.durable import write_whole, writing
 
 ENTRIES, CURSOR = "entries.jsonl", "cursor.json"
 _KEY = re.compile(rb'\{"timestamp":"([^"\\]*)","insertId":"([^"\\]*)"')
@@ -84,7 +82,7 @@ class Spool:
         self.job = job
         self.path = folder / ENTRIES
         self._cursor_path = folder / CURSOR
-        with self._using():
+        with writing(self.path):
             folder.mkdir(parents=True, exist_ok=True)
             self.cursor = self._read_cursor()
             # a 64-bit hash stands for the key: a false match in a million entries has odds of one in 40 million
@@ -117,7 +115,7 @@ class Spool:
 
     def _write(self, data: bytes) -> None:
         """Append after the last whole entry: what a failed write left there goes."""
-        with self._using(), self.path.open("r+b" if self.path.exists() else "xb") as f:
+        with writing(self.path), self.path.open("r+b" if self.path.exists() else "xb") as f:
             f.truncate(self.cursor.bytes)
             f.seek(self.cursor.bytes)
             f.write(data)
@@ -127,7 +125,7 @@ class Spool:
 
     def save(self) -> None:
         """Write the cursor, so that it is the old or the new one after a kill."""
-        with self._using():
+        with writing(self.path):
             write_whole(self._cursor_path, json.dumps(asdict(self.cursor), indent=1))
 
     def _read_cursor(self) -> Cursor:
@@ -166,14 +164,6 @@ class Spool:
             os.truncate(self.path, whole)
         self.cursor.bytes = whole
         self.save()
-
-    @contextlib.contextmanager
-    def _using(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as e:
-            raise InputError(f"cannot be written ({e.strerror or e})", where=str(self.path),
-                             advice="Is the disk full?") from e  # fmt: skip
 
 
 def _line(entry: dict[str, Any]) -> str:

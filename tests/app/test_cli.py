@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from app.cli import main
 from app.workspace import workspace
 from runs.store import Store
 from tests.app import made_runs
+from tests.app.commands import out
 from tests.app.serving import command
 
 
@@ -16,16 +16,6 @@ def log(tmp_path):
     path = tmp_path / "goodput.jsonl"
     path.write_bytes(made_runs.goodput_log())
     return path
-
-
-def out(capsys, *arguments):
-    """Run in this process: (exit code, stdout, stderr)."""
-    try:
-        code = main([str(a) for a in arguments])
-    except SystemExit as e:
-        code = e.code
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 def test_ingest_then_show_in_real_processes(tmp_path, log):

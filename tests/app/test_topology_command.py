@@ -5,26 +5,16 @@ import json
 import pytest
 
 from app import topologies
-from app.cli import main
 from errors import ChipledgerError
+from tests.app.commands import out
 from tests.app.serving import get, request, serving
 from tests.simulators.test_topology_report import CONTRACT
 
 SQUARE = "# a ring of four\n0 1\n1 2\n2 3\n3 0\n"
 
 
-def out(capsys, *arguments):
-    """Run in this process: (exit code, stdout, stderr)."""
-    try:
-        code = main(["topology", *map(str, arguments)])
-    except SystemExit as e:
-        code = e.code
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
 def told(capsys, *arguments):
-    code, text, _ = out(capsys, *arguments, "--json")
+    code, text, _ = out(capsys, "topology", *arguments, "--json")
     assert code == 0
     return json.loads(text)
 
@@ -52,15 +42,15 @@ def test_the_honest_comparison(capsys):
 
 
 def test_words_and_a_table_without_json(capsys):
-    code, text, _ = out(capsys, "v5p:2x2x4", "nvl:8", "--fail", "chip=1")
+    code, text, _ = out(capsys, "topology", "v5p:2x2x4", "nvl:8", "--fail", "chip=1")
     assert code == 0
     lines = text.splitlines()
     assert "15 of 16 chips left, TPU v5p 2x2x4" in text and "7 of 8 GPUs left" in text
     assert any(line.startswith("diameter (hops)") for line in lines)
     assert lines[-1].startswith("- ")
-    plain = out(capsys, "v5p:2x2x4")[1]
+    plain = out(capsys, "topology", "v5p:2x2x4")[1]
     assert "It is a mesh, no torus: a dimension under 4 has no optical wrap; with wraps it would be 4 hops." in plain
-    assert "different slices" in out(capsys, "v5e:4x4:slices=2")[1]
+    assert "different slices" in out(capsys, "topology", "v5e:4x4:slices=2")[1]
 
 
 def test_a_file_of_links(capsys, tmp_path):
@@ -76,7 +66,7 @@ def test_a_file_of_links(capsys, tmp_path):
     ("torus:" + "4x" * 300 + "4",), ("torus:8x8x16:twist",),
 ])  # fmt: skip
 def test_bad_input_is_one_error_line_and_exit_2(capsys, arguments):
-    code, text, error = out(capsys, *arguments)
+    code, text, error = out(capsys, "topology", *arguments)
     assert (code, text) == (2, "")
     assert error.startswith("error: ") and error.count("\n") == 1
 
@@ -88,7 +78,7 @@ def test_bad_input_is_one_error_line_and_exit_2(capsys, arguments):
 def test_a_file_that_is_no_edge_list(capsys, tmp_path, content, says):
     file = tmp_path / "graph.txt"
     file.write_bytes(content)
-    code, text, error = out(capsys, f"graph:{file}")
+    code, text, error = out(capsys, "topology", f"graph:{file}")
     assert (code, text) == (2, "") and says in error and error.count("\n") == 1
 
 

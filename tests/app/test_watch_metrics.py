@@ -13,7 +13,7 @@ import pytest
 
 from analyzers.counters import increase, resets
 from analyzers.histograms import observed
-from app import scraping
+from app import scraping, watching
 from app.scraping import MetricsPlan, MetricsWatcher, Spool, address, host, scrape
 from app.workspace import workspace
 from errors import InputError, QuestionError
@@ -148,8 +148,8 @@ def test_it_ends_when_its_time_is_over_with_all_answers_in_the_run(tmp_path, ser
 
 
 def test_the_newest_snapshot_alone_is_listed_and_the_old_address_leads_on(tmp_path, server, monkeypatch):
-    monkeypatch.setattr(scraping, "SNAPSHOT_EVERY_S", 0.0)
-    monkeypatch.setattr(scraping, "INGEST_SHARE", 1)
+    monkeypatch.setattr(scraping.MetricsWatcher, "least_pause_s", 0.0)
+    monkeypatch.setattr(watching, "INGEST_SHARE", 1)
     place = workspace(str(tmp_path))
     watched = watcher(place, server.address)
     watched.poll()

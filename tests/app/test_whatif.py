@@ -7,25 +7,15 @@ import urllib.parse
 import pytest
 
 from app import format as fmt
-from app.cli import main
 from app.whatif import WHATIFS, checkpoint
 from app.whatif.base import from_query, named
 from errors import QuestionError
 from simulators.checkpointing import Job, goodput, optimal_s
 from tests.app import made_runs
+from tests.app.commands import out
 from tests.app.serving import request, serving
 
 ORACLE = {"young": 0.873597, "daly": 0.873653, "optimal": 0.873653, "first_order_young": 0.866813}
-
-
-def out(capsys, *arguments):
-    """Run in this process: (exit code, stdout, stderr)."""
-    try:
-        code = main([str(a) for a in arguments])
-    except SystemExit as e:
-        code = e.code
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 def answer(**query):

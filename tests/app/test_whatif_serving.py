@@ -10,6 +10,7 @@ from app.whatif.base import from_query
 from collectors.ingest import ingest
 from errors import QuestionError
 from runs.store import Store
+from tests.app.commands import out
 
 ASKED = {"model": "llama-3.1-8b", "chip": "h100", "chips": "1", "input": "500", "output": "50", "rate": "5",
          "requests": "100"}  # fmt: skip
@@ -19,15 +20,6 @@ KEYS = {"ttft_s", "tpot_s", "itl_s", "e2e_s", "output_tokens_per_s", "per_chip",
 
 def answer(**query):
     return serving.answer(from_query(serving, {**ASKED, **{k: str(v) for k, v in query.items()}}), None)
-
-
-def out(capsys, *arguments):
-    try:
-        code = main([str(a) for a in arguments])
-    except SystemExit as e:
-        code = e.code
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 def options(**more):

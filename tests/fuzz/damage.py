@@ -1,5 +1,10 @@
 """Damage as disks, networks and people do it: cut short, bits turned over, pieces lost, doubled or foreign."""
 
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+
+import pytest
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from errors import InputError
@@ -44,3 +49,46 @@ def survive(reader, folder, data: bytes, name: str) -> None:
         read(reader, source)  # checks every item against the seam
     except InputError as error:
         assert "\n" not in str(error) and name in str(error)
+
+
+EMPTY_AND_DEEP = (b"", b"{" * 100_000, b'{"a":' * 100_000, b"[" * 100_000, b"\xef\xbb\xbf")
+Tests = tuple[Callable, Callable, Callable, Callable]
+
+
+def checks_of(originals: Mapping[ModuleType, Sequence[bytes]], name: str, noise: Sequence[bytes] = (), *,
+             cuts: int = 200, noises: int = 100, facts_alone: Sequence[ModuleType] = ()) -> Tests:  # fmt: skip
+    """Four tests of readers with files that each of them reads: as they are, damaged, other bytes (`noise` among them),
+    and cut at some `cuts` places. `name`: of the input; `facts_alone`: readers whose files may hold no rows."""
+    readers = pytest.mark.parametrize("reader", originals, ids=lambda reader: reader.NAME)
+
+    @readers
+    def undamaged(reader, tmp_path):
+        for data in originals[reader]:
+            source = source_of(tmp_path, data, name)
+            assert reader.sniff(source) >= 0.5
+            found = read(reader, source)
+            assert found.rows or (reader in facts_alone and found.facts)
+
+    @readers
+    @settings(max_examples=150, deadline=None)
+    @given(data=st.data())
+    def damage(reader, data, tmp_path_factory):
+        survive(reader, tmp_path_factory.getbasetemp(), data.draw(damaged(originals[reader])), name)
+
+    @readers
+    @settings(max_examples=noises, deadline=None)
+    @given(data=st.binary(max_size=2_000))
+    def other(reader, data, tmp_path_factory):
+        if data[:2] != b"\x1f\x8b":  # a broken archive is the business of whoever opens it, see test_ingest
+            survive(reader, tmp_path_factory.getbasetemp(), data, name)
+
+    for data in (*EMPTY_AND_DEEP, *noise):
+        other = example(data=data)(other)
+
+    @readers
+    def cut(reader, tmp_path):
+        for data in originals[reader]:
+            for end in range(0, len(data), max(1, len(data) // cuts)):
+                survive(reader, tmp_path, data[:end], name)
+
+    return undamaged, damage, other, cut

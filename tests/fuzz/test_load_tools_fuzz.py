@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors import (
@@ -24,8 +24,7 @@ from tests.collectors import test_llm_d as llm_d_test
 from tests.collectors import test_llmperf as llmperf_test
 from tests.collectors import test_maxtext_inference as maxtext_test
 from tests.collectors import test_mlperf_inference as mlperf_test
-from tests.collectors.reading import read, source_of
-from tests.fuzz.damage import damaged, survive
+from tests.fuzz.damage import checks_of, survive
 
 NAME = "stage_0_lifecycle_metrics.json"
 VALID = {
@@ -53,44 +52,13 @@ VALID = {
     mlperf_inference: [mlperf_test.summary(**mlperf_test.SERVER).encode(), mlperf_test.DETAIL.encode()],
 }  # fmt: skip
 READERS = pytest.mark.parametrize("reader", VALID, ids=lambda reader: reader.NAME)
-
-
-@READERS
-def test_the_undamaged_originals_are_known_and_read(reader, tmp_path):
-    for data in VALID[reader]:
-        source = source_of(tmp_path, data, NAME)
-        assert reader.sniff(source) >= 0.5
-        found = read(reader, source)
-        assert found.rows or found.facts
-
-
-@READERS
-@settings(max_examples=150, deadline=None)
-@given(data=st.data())
-def test_damage(reader, data, tmp_path_factory):
-    survive(reader, tmp_path_factory.getbasetemp(), data.draw(damaged(VALID[reader])), NAME)
-
-
-@READERS
-@settings(max_examples=60, deadline=None)
-@given(data=st.binary(max_size=2_000))
-@example(data=b"")
-@example(data=b"{" * 100_000)
-@example(data=b'{"a":' * 100_000)
-@example(data=b"[" * 100_000)
-@example(data=b"a: " * 10_000)
-@example(data=b"- " * 10_000)
-@example(data=b"\xef\xbb\xbf")
-def test_noise(reader, data, tmp_path_factory):
-    if data[:2] != b"\x1f\x8b":  # a broken archive is the business of whoever opens it, see test_ingest
-        survive(reader, tmp_path_factory.getbasetemp(), data, NAME)
-
-
-@READERS
-def test_every_cut(reader, tmp_path):
-    for data in VALID[reader]:
-        for end in range(0, len(data), max(1, len(data) // 100)):
-            survive(reader, tmp_path, data[:end], NAME)
+NOISE = (
+    b"a: " * 10_000,
+    b"- " * 10_000,
+)
+test_the_undamaged_originals_are_known_and_read, test_damage, test_noise, test_every_cut = checks_of(
+    VALID, NAME, NOISE, cuts=100, noises=60, facts_alone=(mlperf_inference,)
+)
 
 
 SHAPES = st.recursive(

@@ -3,14 +3,11 @@
 import gzip
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from collectors import job_log, megatron, mllog, nvrx, resiliency
 from tests.catalog.test_causes import ORDINARY, TELLING
 from tests.collectors import test_job_log, test_megatron, test_mllog, test_nvrx, test_resiliency
-from tests.collectors.reading import read, source_of
-from tests.fuzz.damage import damaged, survive
+from tests.fuzz.damage import checks_of, survive
 
 OLD, NEW = test_megatron.old, test_megatron.new
 VALID = {
@@ -37,42 +34,13 @@ VALID = {
 }  # fmt: skip
 NAME = "train-2026-03-04.log"  # of the input
 READERS = pytest.mark.parametrize("reader", VALID, ids=lambda reader: reader.NAME)
-
-
-@READERS
-def test_the_undamaged_originals_are_known_and_read(reader, tmp_path):
-    for data in VALID[reader]:
-        source = source_of(tmp_path, data, NAME)
-        assert reader.sniff(source) >= 0.5
-        assert read(reader, source).rows
-
-
-@READERS
-@settings(max_examples=150, deadline=None)
-@given(data=st.data())
-def test_damage(reader, data, tmp_path_factory):
-    survive(reader, tmp_path_factory.getbasetemp(), data.draw(damaged(VALID[reader])), NAME)
-
-
-@READERS
-@settings(max_examples=100, deadline=None)
-@given(data=st.binary(max_size=2_000))
-@example(data=b"")
-@example(data=b"{" * 100_000)
-@example(data=b":::MLLOG " + b'{"a":' * 100_000)
-@example(data=b"[" * 100_000)
-@example(data=b"\xef\xbb\xbf")
-@example(data=b"s3 403 " * 20_000)
-def test_noise(reader, data, tmp_path_factory):
-    if data[:2] != b"\x1f\x8b":  # a broken archive is the business of whoever opens it, see test_ingest
-        survive(reader, tmp_path_factory.getbasetemp(), data, NAME)
-
-
-@READERS
-def test_every_cut(reader, tmp_path):
-    for data in VALID[reader]:
-        for end in range(0, len(data), max(1, len(data) // 200)):
-            survive(reader, tmp_path, data[:end], NAME)
+NOISE = (
+    b":::MLLOG " + b'{"a":' * 100_000,
+    b"s3 403 " * 20_000,
+)
+test_the_undamaged_originals_are_known_and_read, test_damage, test_noise, test_every_cut = checks_of(
+    VALID, NAME, NOISE, cuts=200, noises=100
+)
 
 
 @READERS

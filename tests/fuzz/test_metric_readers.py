@@ -3,16 +3,13 @@
 import gzip
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from collectors import prometheus, request_trace, tpu_info
 from tests.app.metrics_server import exposition
-from tests.collectors.reading import read, source_of
 from tests.collectors.test_prometheus import SGLANG
 from tests.collectors.test_request_trace import AZURE, BURSTGPT, MOONCAKE
 from tests.collectors.test_tpu_info import BOXED, TABLES
-from tests.fuzz.damage import damaged, survive
+from tests.fuzz.damage import checks_of, survive
 
 VALID = {
     prometheus: [
@@ -33,43 +30,16 @@ VALID = {
 }  # fmt: skip
 NAME = "readings.txt"  # of the input
 READERS = pytest.mark.parametrize("reader", VALID, ids=lambda reader: reader.NAME)
-
-
-@READERS
-def test_the_undamaged_originals_are_known_and_read(reader, tmp_path):
-    for data in VALID[reader]:
-        source = source_of(tmp_path, data)
-        assert reader.sniff(source) >= 0.5
-        assert read(reader, source).rows
-
-
-@READERS
-@settings(max_examples=150, deadline=None)
-@given(data=st.data())
-def test_damage(reader, data, tmp_path_factory):
-    survive(reader, tmp_path_factory.getbasetemp(), data.draw(damaged(VALID[reader])), NAME)
-
-
-@READERS
-@settings(max_examples=100, deadline=None)
-@given(data=st.binary(max_size=2_000))
-@example(data=b"")
-@example(data=b"{" * 100_000)
-@example(data=b'{"bytes_in_use":' * 100_000)
-@example(data=b'a{b="' * 50_000)
-@example(data=b"x" + b" " * 100_000 + b"y\n")
-@example(data=b'a{' + b'b="c",' * 50_000 + b"\n")
-@example(data=b"timestamp,input_tokens" + b",x" * 10_000 + b"\n1,2\n")
-def test_noise(reader, data, tmp_path_factory):
-    if data[:2] != b"\x1f\x8b":  # a broken archive is the business of whoever opens it
-        survive(reader, tmp_path_factory.getbasetemp(), data, NAME)
-
-
-@READERS
-def test_every_cut(reader, tmp_path):
-    data = VALID[reader][0]
-    for end in range(0, len(data), max(1, len(data) // 200)):
-        survive(reader, tmp_path, data[:end], NAME)
+NOISE = (
+    b'{"bytes_in_use":' * 100_000,
+    b'a{b="' * 50_000,
+    b"x" + b" " * 100_000 + b"y\n",
+    b"a{" + b'b="c",' * 50_000 + b"\n",
+    b"timestamp,input_tokens" + b",x" * 10_000 + b"\n1,2\n",
+)
+test_the_undamaged_originals_are_known_and_read, test_damage, test_noise, test_every_cut = checks_of(
+    VALID, NAME, NOISE, cuts=200, noises=100
+)
 
 
 @READERS

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from collectors import sglang_bench, sglang_log, vllm_bench, vllm_log, vllm_requests
 from tests.collectors import test_sglang_bench, test_sglang_log, test_vllm_log, test_vllm_requests
-from tests.collectors.reading import read, source_of
 from tests.collectors.serving_files import BLOCK, SGLANG_BLOCK, detailed, result, template
-from tests.fuzz.damage import damaged, survive
+from tests.fuzz.damage import checks_of, survive
 
 VALID = {
     vllm_bench: [
@@ -46,50 +45,17 @@ VALID = {
 }  # fmt: skip
 NAME = "serving.log"  # of the input
 READERS = pytest.mark.parametrize("reader", VALID, ids=lambda reader: reader.NAME)
-
-
-@READERS
-def test_the_undamaged_originals_are_known_and_read(reader, tmp_path):
-    for data in VALID[reader]:
-        source = source_of(tmp_path, data, NAME)
-        assert reader.sniff(source) >= 0.5
-        found = read(reader, source)
-        assert found.rows or found.facts
-
-
-@READERS
-@settings(max_examples=150, deadline=None)
-@given(data=st.data())
-def test_damage(reader, data, tmp_path_factory):
-    survive(reader, tmp_path_factory.getbasetemp(), data.draw(damaged(VALID[reader])), NAME)
-
-
-@READERS
-@settings(max_examples=60, deadline=None)
-@given(data=st.binary(max_size=2_000))
-@example(data=b"")
-@example(data=b"{" * 100_000)
-@example(data=b'{"a":' * 100_000)
-@example(data=b'{"queued_ts":\n' * 3_000)
-@example(data=b"[" * 100_000)
-@example(data=b"\xef\xbb\xbf")
-@example(data=b"= Serving Benchmark Result =\n" * 3_000)
-@example(data=b"Iteration(" + b"1" * 100_000)
-@example(
-    data=b"= Serving Benchmark Result =\n" + b"-" * 100_000 + b"\n" + b"a " * 50_000 + b"\n" + b"=" * 100_000 + b"x:"
+NOISE = (
+    b'{"queued_ts":\n' * 3_000,
+    b"= Serving Benchmark Result =\n" * 3_000,
+    b"Iteration(" + b"1" * 100_000,
+    b"= Serving Benchmark Result =\n" + b"-" * 100_000 + b"\n" + b"a " * 50_000 + b"\n" + b"=" * 100_000 + b"x:",
+    b"Decode batch, #" + b"a" * 100_000,
+    b"is preempted by " * 100_000,
 )
-@example(data=b"Decode batch, #" + b"a" * 100_000)
-@example(data=b"is preempted by " * 100_000)
-def test_noise(reader, data, tmp_path_factory):
-    if data[:2] != b"\x1f\x8b":  # a broken archive is the business of whoever opens it, see test_ingest
-        survive(reader, tmp_path_factory.getbasetemp(), data, NAME)
-
-
-@READERS
-def test_every_cut(reader, tmp_path):
-    for data in VALID[reader]:
-        for end in range(0, len(data), max(1, len(data) // 150)):
-            survive(reader, tmp_path, data[:end], NAME)
+test_the_undamaged_originals_are_known_and_read, test_damage, test_noise, test_every_cut = checks_of(
+    VALID, NAME, NOISE, cuts=150, noises=60, facts_alone=(vllm_requests,)
+)
 
 
 @settings(max_examples=60, deadline=None)

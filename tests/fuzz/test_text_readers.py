@@ -4,16 +4,13 @@ import gzip
 import json
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from collectors import goodput_log, maxtext, maxtext_metrics, sidecar
-from tests.collectors.reading import read, source_of
 from tests.collectors.test_goodput_log import A_JOB, save
 from tests.collectors.test_maxtext import ERAS
 from tests.collectors.test_maxtext_metrics import record
 from tests.collectors.test_sidecar import EVERYTHING
-from tests.fuzz.damage import damaged, survive
+from tests.fuzz.damage import checks_of, survive
 
 VALID = {
     maxtext: [
@@ -34,42 +31,10 @@ VALID = {
 }
 NAME = "chipledger.json"  # of the input
 READERS = pytest.mark.parametrize("reader", VALID, ids=lambda reader: reader.NAME)
-
-
-@READERS
-def test_the_undamaged_originals_are_known_and_read(reader, tmp_path):
-    for data in VALID[reader]:
-        source = source_of(tmp_path, data, NAME)
-        assert reader.sniff(source) >= 0.5
-        assert read(reader, source).rows or reader is sidecar
-
-
-@READERS
-@settings(max_examples=150, deadline=None)
-@given(data=st.data())
-def test_damage(reader, data, tmp_path_factory):
-    survive(reader, tmp_path_factory.getbasetemp(), data.draw(damaged(VALID[reader])), NAME)
-
-
-@READERS
-@settings(max_examples=100, deadline=None)
-@given(data=st.binary(max_size=2_000))
-@example(data=b"")
-@example(data=b"{" * 100_000)
-@example(data=b'{"a":' * 100_000)
-@example(data=b"[" * 100_000)
-@example(data=b"\xef\xbb\xbf")
-@example(data=b"\x1f\x8b")
-def test_noise(reader, data, tmp_path_factory):
-    if data[:2] != b"\x1f\x8b":  # a broken archive is the business of whoever opens it, see test_ingest
-        survive(reader, tmp_path_factory.getbasetemp(), data, NAME)
-
-
-@READERS
-def test_every_cut(reader, tmp_path):
-    data = VALID[reader][0]
-    for end in range(0, len(data), max(1, len(data) // 200)):
-        survive(reader, tmp_path, data[:end], NAME)
+NOISE = (b"\x1f\x8b",)
+test_the_undamaged_originals_are_known_and_read, test_damage, test_noise, test_every_cut = checks_of(
+    VALID, NAME, NOISE, cuts=200, noises=100, facts_alone=(sidecar,)
+)
 
 
 @READERS
