@@ -93,6 +93,8 @@ def matter(report: Report) -> str:
         return f"Without the twist it would be {plain[0]} hops, {fmt.number(plain[1])} on average."
     if spec.dims and spec.chip and not all(w or k == 1 for w, k in zip(spec.wraps, spec.dims, strict=True)):
         return _lines(report)
+    if spec.inferred:
+        return f"No shape of {spec.chip} is published: this one follows the rule of the generations before."
     if report.kind == "boardfly":
         return "Its counts are published, which chip holds which port is not: this port map is inferred."
     if report.switches:

@@ -57,6 +57,9 @@ def machine(spec: Spec, network: Network, axes: Sequence[LogicalAxis], dtype: st
     else:
         raise QuestionError(f"{spec.text} ({spec.kind}) has no axes or levels to lay a mesh on", where="topology",
                             expected="a mesh, torus, Boardfly, GPUs joined alike or a fat tree")  # fmt: skip
+    if spec.kind == "boardfly":
+        notes.append("How JAX numbers the devices of a Boardfly is not known: the Python given takes their ids to "
+                     "follow group, board and chip.")  # fmt: skip
     physical = [_shared(a, per_chip) for a in physical]
     if per_chip > 1:
         physical.append(_core(chip, per_chip, notes))

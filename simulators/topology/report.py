@@ -156,7 +156,7 @@ def report(spec: Spec, network: Network, broken: Broken | None = None) -> Report
         load_unit=UNIT,
         hosts=created.get("hosts") or _parts(network, "host", "node"), cubes=_parts(network, "cube"),
         manifest=created, notes=(*spec.notes, *network.inferred),
-        inferred=bool(network.inferred), after=broken.to_dict() if broken else None,
+        inferred=spec.inferred or bool(network.inferred), after=broken.to_dict() if broken else None,
     )  # fmt: skip
 
 

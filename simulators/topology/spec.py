@@ -28,7 +28,8 @@ class Spec:
     """A topology that may be built. `text`: as it is written in full; two spellings of one topology have one text.
 
     `dims` of one slice in ascending order where the maker orders them so; empty where it is no lattice.
-    `more`: what only one system knows, such as groups or oversubscription.
+    `inferred`: such a shape is not published; `notes` say so. `more`: what only one system knows, such as groups or
+    oversubscription.
     """
 
     text: str
@@ -41,6 +42,7 @@ class Spec:
     slices: int = 1
     more: Mapping[str, float | str] = field(default_factory=lambda: MappingProxyType({}))
     notes: tuple[str, ...] = ()
+    inferred: bool = False
 
 
 class System(Protocol):

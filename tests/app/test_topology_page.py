@@ -46,6 +46,9 @@ def test_verdicts_hold_the_numbers():
     assert many.startswith("50,944 chips, 199 slices of TPU v5e 16x16, a torus: at most 16 hops")
     assert "32 links join the halves of a slice" in many and "99.5 % of all pairs" in many
     assert "72 GPUs, GB200, an NVLink domain: at most 2 hops" in verdict(report("nvl:72"))
+    assert verdict(report("8t:20x20x24")).endswith("No shape of TPU 8t is published: this one follows the rule of the "
+                                                   "generations before.")  # fmt: skip
+    assert report("8t:20x20x24").inferred and not report("7x:16x24x24").inferred
     assert "at most 12 hops, 6.98 on average" in verdict(report("torus:8x8x16:twisted"))
 
 

@@ -145,6 +145,13 @@ def test_the_mesh_to_begin_with_fits(text):
     assert answer(text, suggested(spec, network)).found.placements
 
 
+def test_nothing_is_said_of_jax_where_its_order_is_not_known():
+    fly, rack = answer("boardfly:64", "data=2,tensor=32"), answer("nvl:72", "data=9,tensor=8")
+    assert fly.found.jax is None and "JAX" not in placement.words(fly).verdict
+    assert any("How JAX numbers the devices of a Boardfly is not known" in note for note in fly.notes)
+    assert rack.found.jax is rack.best and "mesh_utils of JAX lays it so" in placement.words(rack).verdict
+
+
 def test_the_panel_shows_the_best_and_leads_to_the_json(place):
     at = opened("pages/topology.py", spec="v5p:4x4x8", show="placement", mesh="data=8,model=16", axis="data")
     assert not at.exception

@@ -51,6 +51,7 @@ def parse(text: str, name: str, shape: str, options: Mapping[str, str]) -> Spec:
         text=written + ":twisted" * twisted + (f":slices={slices}" if slices > 1 else ""),
         kind="twisted torus" if twisted else "torus" if any(wraps) else "mesh",
         chip=family.chip, chips=total, dims=dims, wraps=wraps, twisted=twisted, slices=slices, notes=notes,
+        inferred=not family.topologies or (twisted and family.twistable is None),
     )  # fmt: skip
 
 
