@@ -127,7 +127,12 @@ RULES: tuple[Rule, ...] = (
         r"\b(?:nic|rdma (?:nic|device)|hca)\b.{0,40}(?:fail|fault|hung|flap|reset|fatal)",
         r"\befa\b.{0,40}(?:fatal|reset|fail)",
     )),
+    # An InfiniBand completion that failed, by its number or its name: 5, flushed, only follows on an earlier one.
+    Rule("connection_lost", ("wr_flush_err", "completion"), (
+        r"ibv_wc_wr_flush_err", r"got completion .{0,120}(?:status|error)[= ]5\b",
+    )),
     Rule("network", ("link", "port", "completion", "net/", "carrier", "unreachable", "packet", "ibv"), (
+        r"got completion .{0,120}(?:status|error)[= ][1-9]", r"\bibv_wc_\w+_err\b",
         r"link ?(?:is |state )?:? ?down\b", r"linkdown", r"link_down", r"link (?:flap|fail)", r"(?:lost|no) carrier",
         r"carrier lost", r"\bib\w*[ _-]?port\b.{0,40}(?:down|error)", r"infiniband.{0,60}(?:down\b|fail)",
         r"async event.{0,20}port error",
@@ -174,11 +179,13 @@ RULES: tuple[Rule, ...] = (
         r"self-detected stall", r"nodestatusunknown", r"nodelost", r"unexpected(?:ly)? reboot",
         r"\bhost\b.{0,40}(?:crashed|rebooted|vanished)",
     )),
-    Rule("user", ("interrupt", "cancel", "time limit", "sigint", "deadline", "scancel", "exiting program",
-        "signal 2"), (
-        r"\bkeyboardinterrupt\b", r"(?:received|caught|got) (?:sigint|signal[: ]+2)\b", r"due to time limit",
-        r"(?:reached|exceeded|hit) (?:its |the |job )?time limit", r"cancell?ed at \S+ \*\*\*",
-        r"cancell?ed by (?:user|operator|the user|uid|admin)", r"\bscancel\b", r"longer than specified deadline",
+    Rule("time_limit", ("time limit", "runlimit", "walltime", "deadline"), (
+        r"due to time limit", r"(?:reach|exceed|hit)\w*(?: (?:its|the|job|lsf|run|wall))* ?time limit",
+        r"\bterm_runlimit\b", r"\bwalltime\b.{0,30}exceeded", r"longer than specified deadline",
+    )),
+    Rule("user", ("interrupt", "cancel", "sigint", "scancel", "exiting program", "signal 2"), (
+        r"\bkeyboardinterrupt\b", r"(?:received|caught|got) (?:sigint|signal[: ]+2)\b", r"cancell?ed at \S+ \*\*\*",
+        r"cancell?ed by (?:user|operator|the user|uid|admin)", r"\bscancel\b",
         r"exiting program (?:at iteration|after \d)", r"user requested (?:stop|cancel|abort)",
     )),
     Rule("numerics", ("nan", "finite"), (
@@ -254,7 +261,8 @@ RULES: tuple[Rule, ...] = (
         r"\btpu (?:system )?initiali[sz]ation failed", r"unable to initialize backend 'tpu'",
     )),
     Rule("process_exit", ("exit", "traceback", "killed", "sigkill", "signal", "died", "childfailed",
-        "unhandled cuda", "crashloop", "back-off", "aborted"), (
+        "unhandled cuda", "crashloop", "back-off", "aborted", "failure_detected"), (
+        r"\bevent: *failure_detected\b",  # the launcher of the NVIDIA resiliency extension
         r"exit ?(?:code|status)\W{1,3}-?[1-9]\d{0,2}\b", r"exited (?:with|status|code)\W{0,2}(?:code |status )?-?[1-9]",
         r"traceback \(most recent call last\)", r"childfailederror", r"(?:died|exited|terminated) unexpectedly",
         r"signal[: ]+9\b", r"sigkill", r"task \d[\d,-]*: (?:killed|terminated|aborted|out of memory)",

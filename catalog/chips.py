@@ -1,6 +1,7 @@
 """Chips: peaks, memory, links and topology facts, each with its unit, source and mark."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 
 from catalog.entries import Number, Value, parse_numbers, read_data, rows_of
@@ -78,6 +79,11 @@ class Chip:
         number = self.numbers.get(key)
         return number.value if number else None
 
+    def doubt(self, key: str) -> str:
+        """Why the number called `key` is doubtful, as the catalogue says; empty where it is not."""
+        number = self.numbers.get(key)
+        return number.note if number and number.note.startswith("doubtful") else ""
+
     def need(self, key: str) -> int | float:
         """The number called `key`. Raises QuestionError, saying why, where it is not known."""
         value = self.value(key)
@@ -143,9 +149,44 @@ def index() -> Index:
     return Index("chip", {name: c.aliases for name, c in chips().items()}, ambiguities)
 
 
+OR = " or "  # joins the names of chips of which it is not known which one it is
+
+
 def chip(name: str) -> Chip:
-    """The chip called `name` by any usual alias, device kind, GKE label, machine or accelerator type.
+    """The chip called `name` by any usual alias, device kind, GKE label, machine or accelerator type. `A or B` is one
+    of two that could not be told apart: it has the numbers in which they agree.
 
     Raises QuestionError where no chip is called so (with the nearest names), or where the name fits several.
     """
+    if isinstance(name, str) and OR in name:
+        return one_of(tuple(chip(part).name for part in name.split(OR)))
     return chips()[index().get(name) or chip_of(name) or index().find(name)]
+
+
+@cache
+def one_of(names: tuple[str, ...]) -> Chip:
+    """What is known of a chip that is one of these: what they differ in is not."""
+    first, *others = each = [chips()[name] for name in dict.fromkeys(names)]
+    if not others:
+        return first
+    title = OR.join(c.name for c in each)
+
+    def same(values: Iterable[str]) -> str:
+        return OR.join(dict.fromkeys(values))
+
+    return Chip(
+        name=title, vendor=same(c.vendor for c in each), memory=same(c.memory for c in each),
+        scaleup=same(c.scaleup for c in each), aliases=(), notes=(f"It is one of two: {title}.",),
+        numbers={key: _agreed(key, each) for key in dict.fromkeys(k for c in each for k in c.numbers)},
+        price_suggestion=None,
+    )  # fmt: skip
+
+
+def _agreed(key: str, each: Sequence[Chip]) -> Number:
+    """The number in which they agree, as the first has it; else one that is not known."""
+    values = [c.value(key) for c in each]
+    first = next(c.numbers[key] for c in each if key in c.numbers)
+    if len(set(values)) == 1:
+        return first
+    told = ", ".join(f"{c.name} {'not known' if v is None else f'{v:.4g}'}" for c, v in zip(each, values, strict=True))
+    return replace(first, value=None, mark="derived", note=f"they differ: {told}")

@@ -12,6 +12,7 @@ MARKS: dict[str, str] = {
     "derived": "computed from published figures, or measured; the note or the source says how",
     "inferred": "reasoned from other facts, never printed by the maker",
     "secondary": "from someone else's copy, or from memory of the maker's document; not checked against it",
+    "declared": "given by whoever asks, in a file of their own",
     "unverified": "a suggestion that nobody could check (prices only); never used unless a person says so",
 }
 

@@ -9,6 +9,8 @@ K key heads of d_k and values of d_v, L layers, T tokens of context, b bytes an 
     weights met by B tokens   all but the experts, plus E (1 - (1 - k/E)^B) of the E experts in each such layer
     FLOPs of a token      2 for each weight it is multiplied with, plus 2 H (d_qk + d_v) for each token looked at
 
+Weights count in the format that they are kept in, with its scales and the parts that stay wide (`formats.py`).
+
 Sources: the scaling book (transformer inference), DeepSeek-V2 (latent attention). Counts are of the arithmetic, not
 of an engine: pages of a paged cache, buckets and padding come on top.
 """
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from catalog.formats import Kept, format_named, kept
 from catalog.models import Attention, FeedForward, Model, parameters
 from errors import QuestionError
 
@@ -29,7 +32,7 @@ BYTES: dict[str, float] = {
 
 
 def element_bytes(precision: str) -> float:
-    """Bytes of one element. Raises QuestionError for a format that is not in BYTES."""
+    """Bytes of one element of a plain format: caches and activations. Raises QuestionError for one not in BYTES."""
     if precision not in BYTES:
         raise QuestionError(f"precision {precision!r}", expected=f"one of {', '.join(BYTES)}")
     return BYTES[precision]
@@ -86,9 +89,29 @@ def kv_bytes(model: Model, tokens: float, precision: str = "bf16", tensor: int =
     return sum(span.bytes(tokens) for span in spans(model, precision, tensor))
 
 
+def weight_bytes(precision: str) -> float:
+    """Bytes of a weight in the narrow parts of a format, scales included. Raises QuestionError for an unknown one."""
+    return format_named(precision).bytes
+
+
+def part_params(model: Model) -> dict[str, int]:
+    """Weights by part (`formats.PARTS`); together `parameters(model).total`."""
+    counts, experts = parameters(model), routed_params(model)
+    router = sum(model.d_model * f.experts for f in model.feedforward)
+    return {
+        "attention": counts.attention, "dense": counts.feedforward - experts - router, "experts": experts,
+        "router": router, "embedding": counts.embedding * (1 if model.tied_embeddings else 2),
+    }  # fmt: skip
+
+
+def kept_bytes(model: Model, held: Kept) -> dict[str, float]:
+    """Bytes of the weights by part."""
+    return {part: count * held.bytes[part] for part, count in part_params(model).items()}
+
+
 def weights_bytes(model: Model, precision: str = "bf16") -> float:
     """All weights, once."""
-    return parameters(model).total * element_bytes(precision)
+    return sum(kept_bytes(model, kept(model, precision)).values())
 
 
 def chip_weights_bytes(model: Model, precision: str = "bf16", tensor: int = 1, split_attention: bool = True) -> float:
@@ -101,7 +124,8 @@ def chip_weights_bytes(model: Model, precision: str = "bf16", tensor: int = 1, s
         raise QuestionError(f"tensor parallelism over {tensor} chips", expected="a whole number from 1")
     counts = parameters(model)
     whole = sum(_unshared(a, model.d_model, tensor) for a in model.attention) if split_attention else counts.attention
-    return (whole + (counts.total - whole) / tensor) * element_bytes(precision)
+    here = whole * kept(model, precision).bytes["attention"]
+    return here + (weights_bytes(model, precision) - here) / tensor
 
 
 def _unshared(a: Attention, d_model: int, tensor: int) -> float:
@@ -127,9 +151,14 @@ def experts_touched(block: FeedForward, tokens: float) -> float:
 
 def always_read_bytes(model: Model, precision: str = "bf16") -> float:
     """Weights that every pass reads: all but routed experts and a table of embeddings that is only looked up."""
-    counts = parameters(model)
-    table = 0 if model.tied_embeddings else counts.embedding
-    return (counts.total - table - routed_params(model)) * element_bytes(precision)
+    return kept_always_read_bytes(model, kept(model, precision))
+
+
+def kept_always_read_bytes(model: Model, held: Kept) -> float:
+    """The same of weights kept in given formats."""
+    parts = kept_bytes(model, held)
+    table = 0 if model.tied_embeddings else parameters(model).embedding * held.bytes["embedding"]
+    return sum(parts.values()) - table - parts["experts"]
 
 
 def routed_params(model: Model) -> int:
@@ -144,9 +173,15 @@ def expert_params(model: Model, block: FeedForward) -> int:
 
 def weights_read_bytes(model: Model, tokens: float, precision: str = "bf16") -> float:
     """Weights that one pass over `tokens` tokens reads, on average."""
-    size = element_bytes(precision)
     experts = sum(experts_touched(f, tokens) * expert_params(model, f) for f in model.feedforward)
-    return always_read_bytes(model, precision) + experts * size
+    return always_read_bytes(model, precision) + experts * kept(model, precision).bytes["experts"]
+
+
+def part_flops(model: Model) -> dict[str, float]:
+    """FLOPs of one prompt token by the part of the weights that it is multiplied with: 2 for each weight met."""
+    met = sum(f.experts_per_token * expert_params(model, f) for f in model.feedforward)
+    return {part: 2.0 * (met if part == "experts" else count) for part, count in part_params(model).items()
+            if part != "embedding"}  # fmt: skip
 
 
 def token_flops(model: Model) -> float:
@@ -236,7 +271,7 @@ def critical_batch(flops_per_s: float, bytes_per_s: float, precision: str = "bf1
     """
     if flops_per_s <= 0 or bytes_per_s <= 0:
         raise QuestionError("a chip without speed", expected="FLOP/s and bytes/s above 0")
-    return flops_per_s / bytes_per_s * element_bytes(precision) / 2
+    return flops_per_s / bytes_per_s * weight_bytes(precision) / 2
 
 
 def decode_step_s(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from catalog.entries import MARKS, Number, Value, read_data, rows_of
+from catalog.formats import FORMATS, PARTS, Published
 from catalog.lookup import Index
 
 UNITS: dict[str, tuple[str, str]] = {
@@ -34,6 +35,8 @@ UNITS: dict[str, tuple[str, str]] = {
     "layers_of_kind": ("layers", "how many layers have this block"),
     "total_params": ("parameters", "matrices and embeddings; no norms, biases, positions or prediction layers"),
     "active_matmul_params": ("parameters", "weights that one token is multiplied with, output projection included"),
+    "published_format": ("format", "in which the maker hands out the weights, scales included"),
+    "published_parts": ("parts", "of the weights that are kept in that format; the others are in bf16"),
 }
 
 SPANS: dict[str, str] = {
@@ -111,6 +114,7 @@ class Model:
     source: str
     mark: str
     notes: tuple[str, ...]
+    published: Published = Published()
 
     @property
     def numbers(self) -> dict[str, Number]:
@@ -127,6 +131,9 @@ class Model:
                 for key, value in vars(kind).items():
                     if key in UNITS and value is not None:
                         result[f"{kind.name}.{key}"] = stated(key, value)
+        result["published_format"] = stated("published_format", self.published.format)
+        if self.published.narrow != PARTS:
+            result["published_parts"] = stated("published_parts", ", ".join(self.published.narrow))
         counts = parameters(self)
         for key, value in (("total_params", counts.total), ("active_matmul_params", counts.active_matmul)):
             result[key] = Number(value=value, unit=UNITS[key][0], source="the dimensions above", mark="derived")
@@ -209,7 +216,16 @@ def _parse(name: str, raw: dict, sources: dict[str, str]) -> Model:
         attention=tuple(attention[k] for k in _expand(raw.get("attention_pattern", list(attention)), layers)),
         feedforward=tuple(feedforward[k] for k in _expand(raw.get("feedforward_pattern", list(feedforward)), layers)),
         source=sources[raw["source"]], mark=raw["mark"], notes=tuple(raw.get("notes", ())),
+        published=_published(name, raw),
     )  # fmt: skip
+
+
+def _published(name: str, raw: dict) -> Published:
+    """In bf16 where the entry says nothing; a format's own narrow parts where it names none."""
+    said = raw.get("published", {})
+    if (kind := said.get("format", Published.format)) not in FORMATS:
+        raise ValueError(f"{name}: format {kind!r} does not exist")
+    return Published(kind, tuple(said.get("narrow", FORMATS[kind].narrow)))
 
 
 def _attention(kind: str, fields: dict) -> Attention:

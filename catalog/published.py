@@ -20,8 +20,8 @@ class PublishedRun:
 
     `model`: its name in the catalogue, or as the source has it. `parameters`: of the whole model. `model_class`: dense,
     moe, or hybrid (attention and state-space layers). `task`: pretraining, fine-tuning or lora. `precision`: bf16,
-    fp16, fp8 or fp4 of the matrix products, `precision_printed` where the source is more exact. `parallelism`: sizes of
-    tensor, pipeline, context, data, expert and virtual_pipeline parallelism. `seq`: tokens in a sequence.
+    fp16, fp8, int8 or fp4 of the matrix products, `precision_printed` where the source is more exact. `parallelism`:
+    sizes of tensor, pipeline, context, data, expert and virtual_pipeline parallelism. `seq`: tokens in a sequence.
     `recomputation`: full or none. `convention`: how model FLOPs were counted, by its name in `catalog.flops`.
 
     `printed`: figures with the digits of the print: tokens_per_s and tflops_per_s of a chip, mfu_percent, hfu_percent,

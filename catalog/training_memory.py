@@ -36,25 +36,28 @@ RECIPES: dict[str, dict[str, int]] = {
 class Sharding:
     """How a model is spread. `fsdp` devices share weights, gradients and optimiser state; `data` repeat them.
 
-    `tensor` (t) splits matrices within a layer, with `sequence_parallel` also what lies between them; `pipeline` (p)
-    splits layers, each stage in `interleave` (m) chunks.
+    `expert` devices deal out the routed experts and repeat the rest; each has sequences of its own. `context` devices
+    share each sequence and repeat all weights. `tensor` (t) splits matrices within a layer, with `sequence_parallel`
+    also what lies between them; `pipeline` (p) splits layers, each stage in `interleave` (m) chunks.
     """
 
     data: int = 1
     fsdp: int = 1
+    expert: int = 1
+    context: int = 1
     tensor: int = 1
     pipeline: int = 1
     interleave: int = 1
     sequence_parallel: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("data", "fsdp", "tensor", "pipeline", "interleave"):
+        for name in ("data", "fsdp", "expert", "context", "tensor", "pipeline", "interleave"):
             if getattr(self, name) < 1:
                 raise QuestionError(f"{name} = {getattr(self, name)}", expected="a whole number from 1")
 
     @property
     def chips(self) -> int:
-        return self.data * self.fsdp * self.tensor * self.pipeline
+        return self.data * self.fsdp * self.expert * self.context * self.tensor * self.pipeline
 
 
 def interleave_factor(pipeline: int, interleave: int) -> float:
@@ -85,13 +88,14 @@ def activations(
     """Bytes of saved activations on a device of the first pipeline stage, where most are in flight.
 
     That stage holds L / p layers for each of p microbatches, so L layers' worth, times the interleave factor. `batch`
-    is sequences of a microbatch on one device of the data and fsdp axes. See `layer_bytes_per_token` for a layer.
+    is sequences of a microbatch on one device of the data, fsdp and expert axes, of which `context` devices hold a part
+    each. Experts are taken to be visited alike. See `layer_bytes_per_token` for a layer.
     """
     per_token = sum(
         layer_bytes_per_token(model.d_model, attention, block, sharding, seq=seq, remat=remat, dropout=dropout)
         for attention, block in zip(model.attention, model.feedforward, strict=True)
     )
-    return seq * batch * per_token * interleave_factor(sharding.pipeline, sharding.interleave)
+    return seq * batch / sharding.context * per_token * interleave_factor(sharding.pipeline, sharding.interleave)
 
 
 def layer_bytes_per_token(
@@ -120,17 +124,25 @@ def layer_bytes_per_token(
 
 
 def logits_bytes(model: Model, sharding: Sharding, *, seq: int, batch: int) -> float:
-    """4 s b (h + v) / t: inputs of the last norm and projection in 16 bits, logits in 32. In the last stage only, so
-    0 with a pipeline, whose first stage holds most."""
-    return 0.0 if sharding.pipeline > 1 else 4 * seq * batch * (model.d_model + model.vocab) / sharding.tensor
+    """4 s b (h + v) / t: inputs of the last norm and projection in 16 bits, logits in 32; of a part of the sequence
+    where `context` devices share it. In the last stage only, so 0 with a pipeline, whose first stage holds most."""
+    if sharding.pipeline > 1:
+        return 0.0
+    return 4 * seq * batch / sharding.context * (model.d_model + model.vocab) / sharding.tensor
 
 
-def state_bytes(params: float, sharding: Sharding, recipe: str = "mixed") -> dict[str, float]:
+def routed_parameters(model: Model) -> int:
+    """Weights of all routed experts."""
+    return sum((3 if f.gated else 2) * model.d_model * f.d_ff * f.experts for f in model.feedforward)
+
+
+def state_bytes(params: float, sharding: Sharding, recipe: str = "mixed", routed: float = 0.0) -> dict[str, float]:
     """Weights, gradients, master weights and Adam's two moments on one device: bytes per parameter (RECIPES) times
-    parameters / (t p fsdp). Raises QuestionError for an unknown recipe."""
+    parameters / (t p fsdp), of which those of `routed` experts / expert. Raises QuestionError for an unknown recipe."""
     if recipe not in RECIPES:
         raise QuestionError(f"precision recipe {recipe!r}", expected=f"one of {', '.join(RECIPES)}")
-    share = params / (sharding.tensor * sharding.pipeline * sharding.fsdp)
+    held = params - routed + routed / sharding.expert
+    share = held / (sharding.tensor * sharding.pipeline * sharding.fsdp)
     return {name: size * share for name, size in RECIPES[recipe].items()}
 
 
@@ -139,7 +151,7 @@ def training_memory(
     dropout: bool = False,
 ) -> Mapping[str, float]:  # fmt: skip
     """Bytes on one device by account: weights, gradients, master_weights, moments, activations, logits."""
-    return state_bytes(parameters(model).total, sharding, recipe) | {
+    return state_bytes(parameters(model).total, sharding, recipe, routed_parameters(model)) | {
         "activations": activations(model, sharding, seq=seq, batch=batch, remat=remat, dropout=dropout),
         "logits": logits_bytes(model, sharding, seq=seq, batch=batch),
     }
