@@ -36,7 +36,7 @@ _COUNTS = {
     "input_sequence_length": "prompt_tokens", "output_sequence_length": "output_tokens",
     "num_input_token": "prompt_tokens", "num_output_token": "output_tokens",
     "output_token_throughput_per_user": "output_tokens_per_s",
-    "output_token_throughput_per_request": "output_tokens_per_s",
+    "output_token_throughput_per_request": "output_tokens_per_s", "effective_concurrency": "concurrency",
 }  # fmt: skip
 _CONCURRENCY = (
     ("concurrency",), ("loadgen", "concurrency"), ("perf_analyzer", "stimulus", "concurrency"),
@@ -49,7 +49,7 @@ def sniff(source: Source) -> float:
     head = source.head
     if b"\0" in head or not begins(source):
         return 0.0
-    if b'"request_start_ns"' in head and b'"metadata"' in head and b'"metrics"' in head:
+    if _of_records(head):
         return 0.95
     if _EXPERIMENTS.search(head):
         return 0.9  # when pieces came may stand behind a long prompt
@@ -58,10 +58,15 @@ def sniff(source: Source) -> float:
     return 0.9 if summed or nothing else 0.0
 
 
+def _of_records(head: bytes) -> bool:
+    started = b'"request_start_ns"' in head or b'"timestamp_ns"' in head
+    return started and b'"metadata"' in head and b'"metrics"' in head
+
+
 def read(source: Source) -> Iterator[Item]:
     """A load with its statistics, or its requests. Raises InputError for anything else."""
     tally = Tally()
-    if b'"request_start_ns"' in source.head:
+    if _of_records(source.head):
         yield from _records(source, tally)
     else:
         report = document(source, _EXPECTED, hook=_lighter)
@@ -69,7 +74,7 @@ def read(source: Source) -> Iterator[Item]:
         if isinstance(experiments, list):
             yield from _experiments(source, experiments, tally)
         else:
-            yield from _summary(source, report, tally)
+            yield from _summary(source, _level(report), tally)
     yield from tally.lost()
 
 
@@ -86,6 +91,8 @@ def _records(source: Source, tally: Tally) -> Iterator[Item]:
     for offset, record in objects(source, tally):
         about, metrics = part(record, "metadata"), part(record, "metrics")
         start = whole(part(about, "request_start_ns"))
+        if start is None:
+            start = whole(part(about, "timestamp_ns"))  # as versions before 0.2 name it
         if start is None:
             tally.add("requests", "without the time at which they were sent", offset)
         elif part(about, "benchmark_phase") == "warmup":
@@ -231,6 +238,18 @@ def _summary(source: Source, report: Any, tally: Tally) -> Iterator[Item]:
     yield from loads.rows()
     if model := text(_first(config, _MODELS)):
         yield Fact("model", model)
+    if isinstance(valid := part(report, "submission_valid"), bool):
+        yield Fact("aiperf_submission_valid", valid)
+        if not valid:
+            tally.add("result", "AIPerf calls it no valid submission")
+
+
+def _level(report: Any) -> Any:
+    """A summary with its metrics at the top, where versions before 0.3 hold them in `records`."""
+    records = part(report, "records")
+    if isinstance(records, list):
+        records = {tag: metric for metric in records if isinstance(tag := part(metric, "tag"), str)}
+    return {**records, **report} if isinstance(records, dict) and isinstance(report, dict) else report
 
 
 def _average(report: Any, name: str) -> float | None:

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
 
+from collectors.encodings import as_utf8
 from errors import InputError
 
 HEAD_BYTES = 65536  # enough for any sniff; never the whole file
@@ -29,23 +30,31 @@ LINE_LIMIT_BYTES = 1 << 26  # a line of a log; one longer is no log
 class Source:
     """One input file. `name` is its path relative to what the user gave; `index` is unique within the run.
 
-    A `.gz` file is read through transparently: offsets in messages are then those of the unpacked bytes.
+    A `.gz` file is read through transparently, and so are byte-order marks: offsets in messages are then those of the
+    unpacked bytes, as UTF-8.
     """
+
+    head_bytes = HEAD_BYTES  # a constant of the class, no field
 
     path: Path
     name: str
     index: int = 0
 
     @property
+    def content(self) -> Path:
+        """The file that is read: `path`, or what was taken out of it."""
+        return self.path
+
+    @property
     def gzipped(self) -> bool:
-        with self.path.open("rb") as f:
+        with self.content.open("rb") as f:
             return f.read(2) == b"\x1f\x8b"
 
     def open(self) -> BinaryIO:
         """The content, unpacked if it was gzipped. Raises OSError, EOFError or zlib.error if broken."""
         if self.gzipped:
-            return gzip.open(self.path, "rb")  # type: ignore[return-value]
-        return self.path.open("rb")
+            return as_utf8(gzip.open(self.content, "rb"))
+        return as_utf8(self.content.open("rb"))
 
     def text(self) -> Iterator[tuple[int, str]]:
         """(byte offset, line without its end) for each line; bytes that are not UTF-8 become U+FFFD."""
@@ -62,14 +71,13 @@ class Source:
 
     @cached_property
     def head(self) -> bytes:
-        """The first HEAD_BYTES of the content, or as many of them as can be read and unpacked."""
-        head = b""
+        """The first `head_bytes` of the content, or as many of them as can be read and unpacked."""
+        head = bytearray()
         # Piece by piece, so that an archive cut short early still shows what it is.
         with contextlib.suppress(OSError, EOFError, zlib.error), self.open() as f:
-            while len(head) < HEAD_BYTES and (piece := f.read1(HEAD_BYTES - len(head))):  # type: ignore[attr-defined]
+            while (left := self.head_bytes - len(head)) > 0 and (piece := f.read1(left)):  # type: ignore[attr-defined]
                 head += piece
-        return head
-
+        return bytes(head)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from catalog.causes import LINE_LIMIT, causes_of, device_of, host_of
 from collectors.base import Rows, Source
-from collectors.line_prefix import Clock, host_prefix, plain, severity
+from collectors.line_prefix import Clock, bare, host_prefix, plain, severity
 from collectors.textlog import Buffer, Tally, clean
 
 KEPT = 200
@@ -64,7 +64,7 @@ class Evidence:
 
     def _judge(self) -> None:
         if self._waiting:
-            causes = causes_of([line for _, line, *_ in self._waiting])
+            causes = causes_of([line for _, line, *_ in self._waiting], bare)
             for (offset, line, attempt, step, order), cause in zip(self._waiting, causes, strict=True):
                 if cause is not None:
                     self._take(cause, offset, line, attempt, step, order)

@@ -34,20 +34,33 @@ def gather(paths: Sequence[Path], scratch: Path, check: Callable[[], None]) -> G
     and may raise. Raises InputError for a path that does not exist or is no file or folder, and for too many files.
     """
     result = Gathered()
-    named: dict[str, Path] = {}
+    alike: dict[str, list[Path]] = {}
+    count = 0
     for path in paths:
         for file, name in _files_below(path, result.notes):
             check()
-            unique, count = name, 2
-            while unique in named:
-                unique, count = f"{count}/{name}", count + 1  # in front: formats are known by the ends of names
-            named[unique] = file
-            if len(named) > MAX_FILES:
+            alike.setdefault(name, []).append(file)
+            count += 1
+            if count > MAX_FILES:
                 raise InputError(f"more than {MAX_FILES:,} files", where=str(path), advice="Give one run's folder.")
+    named = dict(_unique(alike))
     for name in sorted(named):
         check()
         _open(named[name], name, scratch, result, check)
     return result
+
+
+def _unique(alike: dict[str, list[Path]]) -> Iterator[tuple[str, Path]]:
+    """Each file under a name of its own, whatever the order in which they were given. Of files of one name the later
+    ones have a number in front: formats are known by the ends of names."""
+    for name, files in alike.items():
+        count = 1
+        for file in sorted(files):
+            unique = name
+            while count > 1 and (unique := f"{count}/{name}") in alike:
+                count += 1
+            yield unique, file
+            count += 1
 
 
 def _files_below(path: Path, notes: list[str]) -> Iterator[tuple[Path, str]]:
@@ -73,10 +86,20 @@ def _files_below(path: Path, notes: list[str]) -> Iterator[tuple[Path, str]]:
         for file in sorted(f for f in files if not f.startswith(".")):
             found = Path(folder) / file
             name = shown(found.relative_to(path).as_posix())
-            if found.is_symlink() and not found.resolve().is_relative_to(root):
-                notes.append(f"{name}: a link that leaves the folder, passed over")
+            if found.is_symlink() and (astray := _astray(found, root)):
+                notes.append(f"{name}: a link that {astray}, passed over")
             elif found.is_file():
                 yield found, name
+
+
+def _astray(link: Path, root: Path) -> str:
+    """Where a link leads that is not followed; empty for one to a file of the folder."""
+    try:
+        if not link.exists():
+            return "leads nowhere"
+        return "" if link.resolve().is_relative_to(root) else "leaves the folder"
+    except (OSError, RuntimeError):  # links that lead to one another
+        return "leads nowhere"
 
 
 def _open(file: Path, name: str, scratch: Path, result: Gathered, check: Callable[[], None]) -> None:

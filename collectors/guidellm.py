@@ -4,6 +4,9 @@ Its statistics come by how requests ended; those of answered requests are kept. 
 first token since version 0.3 (ours: `normalized_tpot`), and is left out of older reports, where it is neither.
 "Inter-token latency" is a request's (last token - first token) / (output tokens - 1), weighted by its tokens: its mean
 is that of all gaps (`itl`), its percentiles are smoother. Requests that the end of a load cut off are aborted.
+
+Its statistics and totals are of the measured window, without warm-up and cool-down, while all requests are kept, or a
+sample of them: those that ended before the window or began after it are left out here too, by name.
 """
 
 import re
@@ -54,13 +57,15 @@ def read(source: Source) -> Iterator[Item]:
         if not isinstance(part(benchmark, "metrics"), dict):
             tally.add("benchmarks", "without metrics")
             continue
-        stage = _load(loads, benchmark, tally)
+        stage, window = _load(loads, benchmark, tally), _window(benchmark)
         for ending, status in _ENDS.items():
             entries = part(benchmark, "requests", ending)
             for entry in entries if isinstance(entries, list) else []:
                 row = _request(entry, status)
                 if row is None:
                     tally.add("requests", "without a start")
+                elif _outside(entry, row["arrival_ns"], window):
+                    tally.add("requests", "of the warm-up or the cool-down: not part of the measured load")
                 else:
                     requests.add(stage=stage, **row)
             yield from requests.full()
@@ -120,6 +125,27 @@ def _load(loads: Loads, benchmark: Any, tally: Tally) -> str:
 
 
 _RATED = ("constant", "poisson", "async")
+
+
+def _window(benchmark: Any) -> tuple[int | None, int | None]:
+    """(start, end) of what the report's statistics are of, ns since the epoch; Nones in reports of before 0.3, which
+    keep no request of warm-up and cool-down."""
+    told = part(benchmark, "scheduler_metrics")
+    if told is None:
+        return None, None
+    return tuple(
+        ns if (ns := seconds_to_ns(part(told, f"measure_{end}_time"))) is not None
+        else seconds_to_ns(part(benchmark, f"{end}_time")) for end in ("start", "end")
+    )  # fmt: skip
+
+
+def _outside(entry: Any, start_ns: int, window: tuple[int | None, int | None]) -> bool:
+    """Whether a request ended before the measured window or began after it, which is GuideLLM's own rule."""
+    timings = part(entry, "info", "timings") or part(entry, "scheduler_info", "request_timings")
+    end_ns = _moment(entry, timings, "request_end_time", "end_time", "request_end", "resolve_end")
+    first, last = window
+    early = first is not None and end_ns is not None and end_ns < first
+    return early or (last is not None and start_ns > last)
 
 
 def _statistics(benchmark: Any, tally: Tally) -> dict[tuple[str, str], float]:

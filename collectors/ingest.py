@@ -2,47 +2,54 @@
 
 import contextlib
 import hashlib
-import json
 import os
 import re
-import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
 
+import pyarrow as pa
+
 from collectors import COLLECTORS, sidecar
 from collectors.base import Blob, Fact, Item, Lost, Rows
+from collectors.chip_facts import most_chips, settled_chips
 from collectors.gather import Cancelled, Gathered, gather, shown
+from collectors.identity import faults, made_anew, made_of, not_applied, readers, stored_before
+from collectors.order import begins, natural
+from collectors.plausible import plausible
+from collectors.recognise import SURE, Together, recognise
 from collectors.unpack import BROKEN, CHUNK, SafeSource
 from errors import InputError
-from runs.run import FactValue, Manifest
-from runs.store import RunWriter, Store
+from runs.devices import devices
+from runs.run import MANIFEST, FactValue, Manifest
+from runs.store import Store
+from runs.writer import RunWriter
 
 MAX_WARNINGS = 1_000
 _QUEUED = 8  # batches read ahead of the Parquet writer: keeps both busy, and memory small
-_SURE = 0.5  # a file goes to no collector less sure of it than this
 _SERVING_TABLES = ("requests", "engine", "stages", "iterations", "histograms")
 _TRAINING_TABLES = ("steps", "lifecycle")  # a profile is of either
 _BASES = ("declared", "measured", "derived", "published")  # whose word counts first
 _SUFFIXES = re.compile(r"(?:\.(?:gz|zip|tar|tgz|log|txt|out|jsonl?|xplane|pb))+$", re.IGNORECASE)
 _OPTION = "command line"
-_LABELS = ("name", "tags")  # options that change nothing of what a run says
 
 Check = Callable[[], None]
 
 
 @dataclass(frozen=True)
 class Ingested:
-    """What became of the input: the run, its rows by table, what was passed over, and whether it was there before."""
+    """What became of the input: the run, its rows by table, what was passed over, whether it was there before, and
+    whether it was read anew."""
 
     run_id: str
     tables: dict[str, int]
     warnings: list[str]
     existed: bool
+    replaced: bool = False
 
 
 def ingest(
@@ -55,14 +62,19 @@ def ingest(
     chips: int | None = None,
     model: str | None = None,
     tags: Mapping[str, str] | None = None,
+    again: bool = False,
     progress: Callable[[int, int, str], None] | None = None,
     cancel: Callable[[], bool] | None = None,
 ) -> Ingested:
     """Store the files and folders at `paths` as one run, whole or not at all.
 
-    The run's id is made from the content of its files and of the options but name and tags, so the same input twice
-    is one run, found again without being written. `progress(done_bytes, total_bytes, what)` is called as files are
-    read; `cancel()` is asked between pieces, and where it is true the ingest ends with Cancelled.
+    The run's id is made from its files (their content, what reads them, what their names tell, and the order in which
+    they are read) and from the options but name and tags, so the same input twice is one run, found again without
+    being written. With `again` it is read anew, by what reads it now, and takes the place of the one before, whose
+    name and tags it keeps where none are given; so it is where the one that is stored was damaged.
+
+    `progress(done_bytes, total_bytes, what)` is called as files are read; `cancel()` is asked between pieces, and where
+    it is true the ingest ends with Cancelled.
 
     A file that cannot be read costs a warning where others can be read; what was read of it before the fault stays.
     Raises InputError, with nothing stored, where no file is of a known format, where none of those can be read, where
@@ -75,44 +87,62 @@ def ingest(
             raise Cancelled("cancelled; nothing was stored")
 
     try:
-        # The scratch folder lies where the store sweeps up after killed processes.
-        with tempfile.TemporaryDirectory(prefix=f"{os.getpid()}-", dir=store.root / "partial") as scratch:
-            gathered = gather([Path(p) for p in paths], Path(scratch), check)
-            jobs = _recognise(gathered, check)
-            hashes = _hashes(jobs, check)
-            run_id = _run_id(hashes, options)
-            if (known := store.get(run_id)) is not None:
-                warnings = [*known.manifest.warnings, *_not_applied(known.manifest, options)]
-                return Ingested(run_id, known.manifest.tables, warnings, existed=True)
-            jobs, hashes = _without_copies(jobs, hashes, gathered)
-            return _Ingest(store, options, gathered, jobs, progress, check).store_as(
-                run_id, options.get("name") or _name(paths), hashes
-            )
+        with store.hold() as scratch:  # swept by the store where this process is killed
+            gathered = gather([Path(p) for p in paths], scratch.folder, check)
+            jobs = _in_order(_hashed(_recognise(gathered, scratch.folder, check), check))
+            run_id, known = made_of(jobs, options), None
+            if (stored := stored_before(store, run_id, jobs, options)) is not None:
+                run_id, fault = stored.run_id, next(faults(stored), None)
+                known = None if fault and fault.where.endswith(MANIFEST) else stored.manifest
+                if known and not again and not fault:
+                    return Ingested(run_id, known.tables, [*known.warnings, *not_applied(known, options)], True)
+                if fault:
+                    gathered.notes.append(f"what was stored of this input was damaged, and was read anew: {fault.what}")
+            work = _Ingest(store, options, gathered, _without_copies(jobs, gathered), progress, check, known)
+            return work.store_as(run_id, _name(paths), replace=stored is not None)
     except BROKEN as e:  # not a file's fault: those are dealt with where files are read
-        raise InputError(f"cannot use the store ({e})", where=str(store.root)) from e
+        reason = e.strerror if isinstance(e, OSError) and e.strerror else e
+        raise InputError(f"cannot use the store ({reason})", where=str(store.root)) from e
 
 
 @dataclass(frozen=True)
 class _Job:
+    """A file to read. `begins`: the first time and step that it tells. `state`: what it was before its digest was
+    taken."""
+
     source: SafeSource
-    collector: ModuleType
+    collector: ModuleType | Together
     size: int
+    begins: tuple[float, float]
+    digest: str = ""
+    state: tuple[int, ...] = ()
+
+    def changed(self) -> bool:
+        """Whether somebody wrote to the file since."""
+        with contextlib.suppress(OSError):
+            return _state(self.source.path) != self.state
+        return True
 
 
-def _recognise(gathered: Gathered, check: Check) -> list[_Job]:
+def _state(path: Path) -> tuple[int, ...]:
+    told = path.stat()
+    return told.st_size, told.st_mtime_ns, told.st_ino
+
+
+def _recognise(gathered: Gathered, scratch: Path, check: Check) -> list[_Job]:
     """Each source with the collector that is surest of it. Raises InputError where no file has one."""
     jobs: list[_Job] = []
     unknown: list[str] = []
     for found in gathered.sources:
         check()
-        score, collector = max(((c.sniff(found), c) for c in COLLECTORS), key=lambda scored: scored[0])
-        if score < _SURE:
+        best = recognise(found, scratch, check)
+        if best.score < SURE:
             unknown.append(found.name)
             continue
-        # A fresh source, numbered, without the head that sniffing left in memory.
         with _reading(found):
             size = found.path.stat().st_size
-        jobs.append(_Job(SafeSource(found.path, found.name, len(jobs)), collector, size))
+        jobs.append(_Job(best.source, best.collector, size, begins(best.source)))
+        gathered.notes += best.notes
     if unknown:
         gathered.notes.append(f"not recognised, passed over: {_listed(unknown)}")
     if all(job.collector is sidecar for job in jobs):
@@ -125,43 +155,36 @@ def _recognise(gathered: Gathered, check: Check) -> list[_Job]:
     return jobs
 
 
-def _hashes(jobs: list[_Job], check: Check) -> list[str]:
-    """SHA-256 of each file as it lies on disk."""
+def _in_order(jobs: list[_Job]) -> list[_Job]:
+    """As they are read, and numbered so."""
+    ordered = sorted(jobs, key=lambda job: (job.begins, natural(job.source.name), job.digest))
+    return [replace(job, source=replace(job.source, index=n)) for n, job in enumerate(ordered)]
 
-    def sha256(job: _Job) -> str:
+
+def _hashed(jobs: list[_Job], check: Check) -> list[_Job]:
+    """With the SHA-256 of each file as it lies on disk."""
+
+    def hashed(job: _Job) -> _Job:
         digest = hashlib.sha256()
         with _reading(job.source), job.source.path.open("rb") as f:
+            state = _state(job.source.path)
             while chunk := f.read(CHUNK):
                 check()
                 digest.update(chunk)
-        return digest.hexdigest()
+        return replace(job, digest=digest.hexdigest(), state=state)
 
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
-        return list(pool.map(sha256, jobs))
+        return list(pool.map(hashed, jobs))
 
 
-def _run_id(hashes: list[str], options: dict[str, Any]) -> str:
-    """What the run is made of: its files, and the options that change what it says. A name or a tag does not."""
-    said = {key: value for key, value in options.items() if key not in _LABELS}
-    whole = json.dumps([sorted(hashes), said], sort_keys=True)
-    return hashlib.sha256(whole.encode()).hexdigest()[:16]
-
-
-def _not_applied(known: Manifest, options: dict[str, Any]) -> list[str]:
-    """Labels given for a run that is stored already, under others: runs are never changed."""
-    if options.get("name", known.name) != known.name or not options.get("tags", {}).items() <= known.tags.items():
-        return [f"this input is stored already, as {known.name!r}; the name and tags given now are not applied"]
-    return []
-
-
-def _without_copies(jobs: list[_Job], hashes: list[str], gathered: Gathered) -> tuple[list[_Job], list[str]]:
+def _without_copies(jobs: list[_Job], gathered: Gathered) -> list[_Job]:
     """The jobs without further copies of the same file, which would count its rows twice."""
     first: dict[str, _Job] = {}
-    for job, digest in zip(jobs, hashes, strict=True):
-        original = first.setdefault(digest, job)
+    for job in jobs:
+        original = first.setdefault(job.digest, job)
         if original is not job:
             gathered.notes.append(f"{job.source.name}: the same bytes as {original.source.name}, read once")
-    return list(first.values()), list(first)
+    return list(first.values())
 
 
 class _StoreFault(InputError):
@@ -209,37 +232,48 @@ class _Ingest:
     jobs: list[_Job]
     progress: Callable[[int, int, str], None] | None
     check: Check
+    known: Manifest | None = None  # of the run that this one takes the place of
 
     def __post_init__(self) -> None:
         self.facts: dict[str, list[FactValue]] = {}
+        self.devices: set[tuple[str, int]] = set()
         self.warnings: list[str] = list(self.gathered.notes)
         self.total = sum(job.size for job in self.jobs)
+        self.changed: list[_Job] = []  # while they were read
 
-    def store_as(self, run_id: str, name: str, hashes: list[str]) -> Ingested:
+    def store_as(self, run_id: str, name: str, replace: bool) -> Ingested:
         with self.store.writer() as writer:
             with _Lane(writer) as lane:
                 self._read_all(lane)
                 lane.finish()
+            if self.changed:  # what was read is not what the id was made from: that input may come yet
+                run_id, replace = made_anew(run_id), False
             facts = self._settled_facts()
             declared = {key: facts.pop(key).value for key in ("name", "kind", "tags") if key in facts}
             for key in ("chip", "chips", "model"):
                 if key in self.options:
                     facts[key] = FactValue(self.options[key], "declared", _OPTION)
+            chips, warning = settled_chips(facts, self.devices)
+            facts |= {} if chips is None else {"chips": chips}
+            self.warnings += [warning] if warning else []
             self.check()
             run = writer.commit(
                 run_id=run_id,
-                name=self.options.get("name") or declared.get("name") or name,
-                kind=self.options.get("kind") or declared.get("kind") or _kind(writer.counts),
+                name=self.options.get("name") or (self.known and self.known.name) or declared.get("name") or name,
+                kind=self.options.get("kind") or declared.get("kind") or _kind(writer.counts, facts),
                 facts=facts,
                 sources=[
-                    {"name": job.source.name, "sha256": digest, "bytes": job.size, "collector": job.collector.NAME}
-                    for job, digest in zip(self.jobs, hashes, strict=True)
+                    {"name": job.source.name, "sha256": job.digest, "bytes": job.size, "collector": job.collector.NAME}
+                    for job in sorted(self.jobs, key=lambda job: natural(job.source.name))
                 ],
                 warnings=_capped(self.warnings),
-                tags={**declared.get("tags", {}), **self.options.get("tags", {})},
+                tags={**declared.get("tags", {}), **(self.known.tags if self.known else {}),
+                      **self.options.get("tags", {})},
+                readers=readers(),
+                replace=replace,
             )
         self._report(self.total, "stored")
-        return Ingested(run_id, run.manifest.tables, run.manifest.warnings, existed=False)
+        return Ingested(run_id, run.manifest.tables, run.manifest.warnings, existed=False, replaced=replace)
 
     def _read_all(self, lane: _Lane) -> None:
         """Read every file. Raises the first error where not one file with content could be read."""
@@ -265,6 +299,10 @@ class _Ingest:
                 kept |= isinstance(item, Rows)
                 self._take(item, job, lane)
                 self._report(done + min(job.source.bytes_read(), job.size), job.source.name)
+            if job.changed():
+                self.changed.append(job)
+                self.warnings.append(f"{job.source.name}: was written to while it was read, and some of it may lack; "
+                                     "ingest it again when it is complete")  # fmt: skip
             done += job.size
         if failures and not whole:
             raise failures[0]
@@ -272,6 +310,10 @@ class _Ingest:
     def _take(self, item: Item, job: _Job, lane: _Lane) -> None:
         if isinstance(item, Rows | Blob):
             lane.put(item)
+            if isinstance(item, Rows) and item.table == "ops":
+                self.devices |= devices(pa.Table.from_batches([item.batch]))
+        elif isinstance(item, Fact) and not _held(item.value):
+            self.warnings.append(f"{job.source.name}: {item.name}: a number that 64 bits do not hold, passed over")
         elif isinstance(item, Fact):
             self.facts.setdefault(item.name, []).append(FactValue(item.value, item.basis, job.source.name))
         elif isinstance(item, Lost):
@@ -282,13 +324,13 @@ class _Ingest:
         """One value a fact: declared before measured before derived before published, then the first file's."""
         settled = {}
         for name, values in self.facts.items():
-            best = min(values, key=lambda fact: _BASES.index(fact.basis))
+            best = most_chips(values) if name == "chips" else min(values, key=lambda fact: _BASES.index(fact.basis))
             settled[name] = best
             other = next((v for v in values if v.basis == best.basis and v.value != best.value), None)
             if other is not None and name not in self.options:
-                self.warnings.append(
-                    f"{name}: {best.source} says {best.value!r}, {other.source} says {other.value!r}; the first counts"
-                )
+                which = "larger" if name == "chips" and best.basis != "declared" else "first"
+                said = f"{best.source} says {best.value!r}, {other.source} says {other.value!r}"
+                self.warnings.append(f"{name}: {said}; the {which} counts")
         return settled
 
     def _report(self, done: int, what: str) -> None:
@@ -299,7 +341,14 @@ class _Ingest:
 def _items(job: _Job) -> Iterator[Item]:
     """What the collector reads; a damaged or vanished file becomes an InputError that names it."""
     with _reading(job.source):
-        yield from job.collector.read(job.source)
+        yield from plausible(job.collector.read(job.source))
+
+
+def _held(value: Any) -> bool:
+    """Whether the whole numbers of a fact fit 64 bits: JSON's may have any number of digits."""
+    if isinstance(value, dict | list | tuple):
+        return all(map(_held, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, int) or -(1 << 63) <= value < 1 << 63
 
 
 @contextlib.contextmanager
@@ -330,9 +379,11 @@ def _name(paths: Sequence[Path | str]) -> str:
     return _SUFFIXES.sub("", base) or base or "run"
 
 
-def _kind(tables: Mapping[str, int]) -> str:
+def _kind(tables: Mapping[str, int], facts: Collection[str] = ()) -> str:
+    """`serving` also where a server's log tells of its start alone: it may have failed before it served anything."""
     trained = any(tables.get(t) for t in _TRAINING_TABLES)
-    return "serving" if not trained and any(tables.get(t) for t in _SERVING_TABLES) else "training"
+    served = "engine" in facts or any(tables.get(t) for t in _SERVING_TABLES)
+    return "serving" if served and not trained else "training"
 
 
 def _listed(names: list[str], most: int = 10) -> str:

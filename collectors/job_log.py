@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from catalog.causes import cause_of
 from collectors.base import Item, Source
 from collectors.evidence import Evidence
-from collectors.line_prefix import Clock
+from collectors.line_prefix import Clock, bare
 from collectors.textlog import Tally, lines, tail
 from errors import InputError
 
@@ -27,7 +27,8 @@ _NAMED = re.compile(
 _TEXT = re.compile(r"\.txt(?:\.gz)?$", re.IGNORECASE)
 _LOG_LINE = re.compile(
     r"^\W{0,3}(?:"
-    r"\d{4}-?\d\d-?\d\d[T ]\d\d:?\d\d|[IWEF]\d{4,8} \d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"  # a time
+    r"\d{4}[-/]?\d\d[-/]?\d\d[T ]\d\d:?\d\d|[IWEF]\d{4,8} \d\d:\d\d"  # a time
+    r"|(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
     r"|\[ *\d+\.\d{6}\]"  # seconds since boot
     r"|\[?(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b"
     r"|\[?rank[ _-]?\d+\]?:|\d{1,6}: |\[pod/|[\w.-]+ +\| |(?:srun|slurmstepd|sbatch|kernel|systemd)\b.*:"
@@ -50,7 +51,7 @@ def sniff(source: Source) -> float:
         return 0.0
     if any(_share(_LOG_LINE, found) >= _LEAST_SHARE for found in ends):
         return _SURE
-    return _SURE if named and any(cause_of(line) for found in ends for line in found[-200:]) else 0.0
+    return _SURE if named and any(cause_of(bare(line)) for found in ends for line in found[-200:]) else 0.0
 
 
 def read(source: Source) -> Iterator[Item]:

@@ -1,8 +1,10 @@
 """JSON objects one after another, whether a file holds them a line each, in one array, or pretty-printed."""
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator
+from math import inf
 
 from collectors.base import Source
 from collectors.textlog import Tally
@@ -17,6 +19,9 @@ _NEXT = re.compile(r"[^\s,\[\]]")
 _RESUME = re.compile(r"\n|\}\s*,\s*(?=\{)")
 _UNSURE = re.compile(r"(?:\}\s*(?:,\s*)?)?\Z")  # the beginning of what _RESUME looks for, at the end of what was read
 _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)  # NaN and Infinity are no JSON: not known
+_PATIENT = json.JSONDecoder(  # the same for numbers of any length, at the cost of a call for each
+    strict=False, parse_constant=lambda _: None, parse_int=lambda digits: int(digits) if len(digits) < 400 else inf
+)
 
 
 def objects(source: Source, tally: Tally) -> Iterator[tuple[int, dict]]:
@@ -96,12 +101,20 @@ def first(piece: bytes) -> tuple[dict, int] | None:
 def _decode(buffer: str, position: int) -> tuple[dict, int] | None:
     """(object, where it ends), or None where it is incomplete or no JSON."""
     try:
-        value, end = _DECODER.raw_decode(buffer, position)
-        if end - position > OBJECT_LIMIT:
-            return None
-        text = buffer[position:end]
-        if not text.isascii():  # all JSON punctuation is ASCII, so decoding as UTF-8 leaves the structure as it was
-            value = _DECODER.decode(text.encode("latin-1").decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
+        return _decoded(buffer, position, _DECODER)
+    except json.JSONDecodeError:
         return None
+    except (ValueError, RecursionError):  # a number of more digits than Python reads, or brackets without end
+        with contextlib.suppress(ValueError, RecursionError):
+            return _decoded(buffer, position, _PATIENT)
+    return None
+
+
+def _decoded(buffer: str, position: int, decoder: json.JSONDecoder) -> tuple[dict, int] | None:
+    value, end = decoder.raw_decode(buffer, position)
+    if end - position > OBJECT_LIMIT:
+        return None
+    text = buffer[position:end]
+    if not text.isascii():  # all JSON punctuation is ASCII, so decoding as UTF-8 leaves the structure as it was
+        value = decoder.decode(text.encode("latin-1").decode("utf-8", "replace"))
     return value, end

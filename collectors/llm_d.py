@@ -188,10 +188,39 @@ def _facts(report: Any, tally: Tally) -> Iterator[Fact]:
     total = _chips(engines, held, tally)
     if total:
         yield Fact("chips", total)
+    yield from _layout(report, engines, tally)
     load = part(report, "scenario", "load")
     tool = text(part(load, "standardized", "tool")) or text(part(load, "name"))
     if tool:
         yield Fact("load_tool", tool)
+
+
+def _layout(report: Any, engines: list, tally: Tally) -> Iterator[Fact]:
+    """How many engines of each role there are, and over how many chips each splits its tensors.
+
+    v0.1 lists them in `scenario.host`: `type` (replica, prefill or decode) and `accelerator` side by side.
+    """
+    if engines:
+        told = [
+            (text(part(e, "role")), count(part(e, "replicas")) or 1, count(part(e, "accelerator", "parallelism", "tp")))
+            for e in engines
+        ]  # fmt: skip
+    else:
+        roles, held = part(report, "scenario", "host", "type"), part(report, "scenario", "host", "accelerator")
+        roles, held = (value if isinstance(value, list) else [] for value in (roles, held))
+        told = [(text(part(roles, n)), 1, count(part(each, "parallelism", "tp"))) for n, each in enumerate(held)]
+    for role in ("prefill", "decode"):
+        if workers := sum(many for kind, many, _ in told if kind == role):
+            yield Fact(f"{role}_workers", workers)
+        tensors = {tensor for kind, _, tensor in told if kind == role} - {None}
+        if len(tensors) == 1:
+            yield Fact(f"{role}_tensor_parallel_size", next(iter(tensors)))
+    making = [tensor for kind, _, tensor in told if kind != "prefill"]  # a token's cache lies where it is generated
+    tensors = set(making or [tensor for _, _, tensor in told])
+    if len(tensors) == 1 and (tensor := tensors.pop()):
+        yield Fact("tensor_parallel_size", tensor)
+    elif tensors - {None}:
+        tally.add("tensor parallelism", f"not the same in all engines: {sorted(tensors - {None})}")
 
 
 def _chips(engines: list, held: list, tally: Tally) -> int | None:

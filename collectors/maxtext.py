@@ -8,26 +8,29 @@ A step line is `completed step: N` followed by at least one `name: number`. What
     logged_ns               the line's own time, where it has a full date. A glog date lacks the year: it is taken from
                             a full date in the log or in the file's name (the nearest one), else the time stays null.
     start_ns                logged_ns less the duration; late by the moment the job takes to print a step after its end
-    attempt                 grows where the step number drops, or where a restart is announced between two steps
+    attempt                 grows where the step number drops (unless the lines are of hosts mixed in one file, see
+                            `attempts`), or where a restart is announced between two steps
 Every other `name: number` becomes a row of `scalars`, lines that tell why something failed rows of `evidence`.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite, nan
 
+from collectors.attempts import Lanes, StepRows, much_later
 from collectors.base import Fact, Item, Source
 from collectors.evidence import Evidence
-from collectors.line_prefix import Clock, host_prefix, plain
-from collectors.textlog import Buffer, Tally, clean, fits, lines, seconds_to_ns
+from collectors.line_prefix import Clock, host_prefix, pieces, plain
+from collectors.textlog import Buffer, Tally, clean, fits, is_text_log, lines, seconds_to_ns
 from errors import InputError
 
 NAME = "maxtext"
 HELP = "MaxText training log (standard output, kubectl logs): step times, throughput, loss, restarts, configuration."
 
 _STEP = re.compile(r"completed (?:profiler activation/deactivation )?step: *(\d{1,19})(?!\d)(.*)", re.ASCII)
+_BELOW_ZERO = re.compile(r"completed step: *-\d")
 _EVAL = re.compile(
     r"(?:Completed eval after train step|eval metrics after step:?|average loss after step\W)\s*(\d{1,18})(?!\d):?(.*)",
     re.ASCII,
@@ -69,7 +72,7 @@ _OWN_COLUMNS = {"seconds", "TFLOP/s/device", "TFLOP/s", "Tokens/s/device", "loss
 
 
 def sniff(source: Source) -> float:
-    if b"\0" in source.head:
+    if not is_text_log(source):
         return 0.0
     if _SNIFF_STEP.search(source.head):
         return 0.9
@@ -86,7 +89,8 @@ def read(source: Source) -> Iterator[Item]:
         log.evidence.see(offset, line, log.attempt, log.last_step)
         for needle, handle in log.handlers:
             if needle in line:
-                handle(offset, plain(line), whole)
+                for piece in pieces(plain(line)):
+                    handle(offset, piece, whole)
                 break
         else:
             continue
@@ -108,9 +112,10 @@ def read(source: Source) -> Iterator[Item]:
 class _Host:
     """How far one host's log has come."""
 
-    attempt: int = 0
+    lanes: Lanes = field(default_factory=Lanes)
     last_step: int | None = None
     last_text: str = ""
+    last_ns: int | None = None
     eval_ns: int = 0
 
 
@@ -125,8 +130,8 @@ class _Log:
         self.evidence = Evidence(source, self.tally, self.clock)
         self.order = self.attempt = 0
         self.last_step: int | None = None
-        self.steps = Buffer(
-            "steps", "attempt", "step", "host", "start_ns", "dur_ns", "tokens_per_s_per_chip", "model_flops_per_chip",
+        self.steps = StepRows(
+            "step", "host", "start_ns", "dur_ns", "tokens_per_s_per_chip", "model_flops_per_chip",
             "loss", "order", "logged_ns", "format", "source",
         )  # fmt: skip
         self.evals = Buffer(
@@ -153,6 +158,8 @@ class _Log:
     def step(self, offset: int, line: str, whole: bool) -> None:
         match = _STEP.search(line)
         if not match:
+            if _BELOW_ZERO.search(line):
+                self.tally.add("step lines", "their step is below zero: refused", offset)
             return
         step, tail = int(match[1]), match[2].strip()
         fields = _fields(tail, ":", cut_off=not (whole or _COMPLETE_END.search(tail)))
@@ -162,21 +169,21 @@ class _Log:
         prefix = line[: match.start()]
         host_name = host_prefix(prefix)
         host = self.hosts[host_name]
-        if step == host.last_step and tail == host.last_text:
-            self.tally.add("step lines", "each repeats the line before it word for word", offset)
-            return
-        if host.last_step is not None and step < host.last_step:
-            host.attempt += 1
-        host.last_step, host.last_text = step, tail
-        self.attempt, self.last_step = host.attempt, step
-
         at = self.clock.time_ns(prefix, offset)
         seconds = fields.get("seconds", -1.0)
         duration = seconds_to_ns(seconds) if seconds >= 0 else None
+        again = step == host.last_step and tail == host.last_text
+        if again and not much_later(host.last_ns, at, duration):
+            self.tally.add("step lines", "each repeats the line before it word for word", offset)
+            return
+        taken = host.lanes.take(step, at, duration)
+        host.last_step, host.last_text, host.last_ns = step, tail, at
+        self.attempt, self.last_step = host.lanes.attempt, step
+
         tflops = fields.get("TFLOP/s/device", fields.get("TFLOP/s"))
         flops = tflops * 1e12 * seconds if tflops is not None and duration else None  # printed 0.000: not known
         self.steps.add(
-            host.attempt, step, host_name, None if at is None or duration is None else at - duration, duration,
+            taken.start, step, host_name, None if at is None or duration is None else at - duration, duration,
             _finite(fields.get("Tokens/s/device")), _finite(flops), fields.get("loss"), self.order, at, NAME,
             self.name,
         )  # fmt: skip
@@ -206,15 +213,15 @@ class _Log:
             self.tally.add("evaluations", "the log gives no time for them: no place in the lifecycle", offset)
             return
         start = at - duration if duration else None
-        self.evals.add("eval", start, at, host.attempt, step, host_name, at, self.order, self.name)
+        self.evals.add("eval", start, at, host.lanes.attempt, step, host_name, at, self.order, self.name)
         self.order += 1
 
     def restart(self, offset: int, line: str, whole: bool) -> None:
         if match := _RESTART.search(line):
             host = self.hosts[host_prefix(line[: match.start()])]
             if host.last_step is not None:
-                host.attempt, host.last_step = host.attempt + 1, None
-                self.attempt = host.attempt
+                host.lanes.restart()
+                self.attempt, host.last_step = host.lanes.attempt, None
 
     def config_line(self, offset: int, line: str, whole: bool) -> None:
         match = _CONFIG.search(line)

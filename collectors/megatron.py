@@ -14,32 +14,36 @@ is made for each of these iterations, since each was taken; where there are seve
     logged_ns               the line's own time, where it has one
     start_ns                so that the rows end when the line was printed; in logs whose lines have no time, laid end
                             to end from `[before the start of training step] datetime`
-    attempt                 grows where the program begins again, or where the iteration drops
+    attempt                 grows where the program begins again, or where the iteration drops (unless the lines are of
+                            hosts mixed in one file, see `attempts`)
+    host                    where what stands before the line names one
 What stands between two moments that the log dates, and saves, restores and evaluations that it times, become
 `lifecycle`; every other number of a step line and the printed timers `scalars`; lines that tell why, `evidence`.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
-from math import isfinite
+from itertools import pairwise
 
+from collectors.attempts import Lane, Lanes, Start, StepRows, Taken, much_later
 from collectors.base import Fact, Item, Source
 from collectors.evidence import Evidence
-from collectors.line_prefix import Clock, plain
+from collectors.line_prefix import Clock, bare, host_prefix, pieces, plain
 from collectors.megatron_arguments import Arguments
-from collectors.textlog import DATED, Buffer, Tally, fits, lines, seconds_to_ns, tail
+from collectors.step_fields import NUMBER, fields_of, first
+from collectors.textlog import DATED, Buffer, Tally, fits, is_text_log, lines, seconds_to_ns, tail
 from errors import InputError
 
 NAME = "megatron"
 HELP = "Megatron-LM, Megatron-DeepSpeed or NeMo training log: iteration times, throughput, loss, checkpoints, model."
 
 _STEP = re.compile(r"iteration\s+(\d{1,18})\s*/\s*\d{1,18}\s*\|(.*)", re.ASCII)
+_BELOW_ZERO = re.compile(r"iteration +-\d")
 _NEMO = re.compile(r"global_step[=:] ?(\d{1,18})(?:\.0)?\b.*?train_step_timing in s[=:] ?(\d{1,9}(?:\.\d+)?)", re.ASCII)
 _NEMO_FIELD = re.compile(
     r"(reduced_train_loss|lr|global_batch_size|consumed_samples)[=:] ?([-+\d.eE]+|nan|inf)", re.ASCII
 )
-_NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf))", re.ASCII | re.IGNORECASE)
-_FIELD_NAME = re.compile(r"[A-Za-z][\w /()%.+-]{0,79}", re.ASCII)
 _ELAPSED = {"elapsed time per iteration (ms)": 1e-3, "elapsed time per iteration (s)": 1.0}
 _TFLOPS = ("throughput per GPU (TFLOP/s/GPU)", "TFLOPs", "TFLOP/s/GPU", "tflops")
 _TOKENS = ("tokens per gpu per second (tgs)", "tokens/sec/gpu", "tokens-per-second-per-gpu")
@@ -49,7 +53,7 @@ _MOMENT = re.compile(r"\[([^\]]{1,100})\] datetime: ")
 _INITIALISED = re.compile(r"time to initialize megatron \(seconds\): *(\d{1,9}(?:\.\d+)?)", re.ASCII)
 _OLD_TIMER = re.compile(r"\| *([\w/-]{1,60}): (\d{1,12}(?:\.\d+)?)(?![\w.])", re.ASCII)
 _NEW_TIMER = re.compile(
-    r"^(?:\d+:)?\s+([\w/-]{1,60}) \.{2,}: \((\d{1,12}(?:\.\d+)?), (\d{1,12}(?:\.\d+)?)\)", re.ASCII
+    r"\s*([\w/-]{1,60}) \.{2,}: \((\d{1,12}(?:\.\d+)?), (\d{1,12}(?:\.\d+)?)\)", re.ASCII
 )  # least and most of all ranks
 _SAVING = re.compile(r"saving checkpoint at iteration +(\d{1,18})", re.ASCII)
 _LOADED = re.compile(r"load(?:ing|ed) checkpoint from .*at iteration +(\d{1,18})", re.ASCII)
@@ -59,11 +63,12 @@ _SNIFF = re.compile(
     rb"|global_step.{0,400}train_step_timing in s[=:] ?\d"
 )
 _SNIFF_START = re.compile(rb"using world size: *\d+, data.parallel.size|after megatron is initialized")
+_PRINTED = re.compile(rb"iteration +(\d{1,18})/ *\d+ \|")
 _MOST_AVERAGED = 100_000  # iterations in one line; more are a gap in the log
 
 
 def sniff(source: Source) -> float:
-    if b"\0" in source.head or source.head.lstrip()[:1] == b"{":
+    if not is_text_log(source):
         return 0.0
     if _SNIFF.search(source.head):
         return 0.9
@@ -95,17 +100,25 @@ def read(source: Source) -> Iterator[Item]:
     yield from log.tally.lost()
 
 
+def _apart(source: Source) -> int:
+    """How many iterations lie from one printed to the next at the beginning of a log; 1 where that is not told."""
+    printed = sorted({int(n) for n in _PRINTED.findall(source.head)})
+    return min((b - a for a, b in pairwise(printed)), default=1)
+
+
 class _Log:
     def __init__(self, source: Source):
         self.name, self.tally = source.name, Tally()
         self.clock = Clock(source, self.tally)
         self.evidence = Evidence(source, self.tally, self.clock)
         self.arguments = Arguments()
+        self.apart = _apart(source)
         self.order = self.attempt = 0
         self.averaged: set[int] = set()
+        self.hosts: dict[str | None, Lanes] = defaultdict(lambda: Lanes(Start(self.attempt)))
         self._begin()
-        self.steps = Buffer(
-            "steps", "attempt", "step", "start_ns", "dur_ns", "tokens_per_s_per_chip", "model_flops_per_chip", "loss",
+        self.steps = StepRows(
+            "step", "host", "start_ns", "dur_ns", "tokens_per_s_per_chip", "model_flops_per_chip", "loss",
             "order", "logged_ns", "format", "source",
         )  # fmt: skip
         self.life = Buffer("lifecycle", "kind", "start_ns", "end_ns", "attempt", "step", "detail", "order", "source")
@@ -129,10 +142,14 @@ class _Log:
     def _begin(self) -> None:
         """Nothing is known of this attempt yet."""
         self.last_step: int | None = None
-        self.last_text = ""
+        self.last_line: tuple[str | None, int, str] | None = None
+        self.last_line_ns: int | None = None
+        self.leader: Lane | None = None  # of several hosts that print steps, the one that times are laid end to end of
         self.cursor: int | None = None  # the time that the log has come to, ns since the epoch
+        self.begun: int | None = None  # that before the last step line
         self.printed_ns: int | None = None  # time of day of the last step line
         self.paused_ns = 0  # saves and evaluations since the last step line
+        self.taken_off_ns = 0  # of them, what the last step line's time included
         self.initialised_ns: int | None = None
         self.initialising_ns = 0
         self.built_ns: int | None = None
@@ -149,7 +166,7 @@ class _Log:
     def line(self, offset: int, line: str, whole: bool) -> None:
         for needle, handle in self.handlers:
             if needle in line:
-                for piece in line.split("\r"):  # progress bars
+                for piece in pieces(line):
                     handle(offset, piece, whole)
                 break
         else:
@@ -161,35 +178,61 @@ class _Log:
     def step(self, offset: int, line: str, whole: bool) -> None:
         match = _STEP.search(line)
         if not match:
+            if _BELOW_ZERO.search(line):
+                self.tally.add("step lines", "their iteration is below zero: refused", offset)
             return
-        fields = _fields(match[2], cut_off=not whole)
+        fields = fields_of(match[2], cut_off=not whole)
         elapsed = next((fields[name] * unit for name, unit in _ELAPSED.items() if name in fields), None)
         step, each_ns = int(match[1]), seconds_to_ns(elapsed)
         if not fits(step) or each_ns is None or each_ns < 0:
             self.tally.add("step lines", "they name an iteration but give no time for it", offset)
-        elif (step, match[2]) == (self.last_step, self.last_text):
-            self.tally.add("step lines", "each repeats the line before it word for word", offset)
         else:
-            self._restart_at(step)
-            at = self.clock.time_ns(line[: match.start()], offset)
-            self._steps(step, self._covered(step, offset), each_ns, at, fields)
-            self.last_text = match[2]
+            before = line[: match.start()]
+            host = host_prefix(before)
+            at = self.clock.time_ns(before, offset)
+            if (host, step, match[2]) == self.last_line and not much_later(self.last_line_ns, at, each_ns):
+                self.tally.add("step lines", "each repeats the line before it word for word", offset)
+                return
+            taken = self._taken(host, step, at, each_ns)
+            self.last_line, self.last_line_ns = (host, step, match[2]), at
+            self._steps(taken, host, step, self._covered(taken, step, offset), each_ns, at, fields)
 
     def nemo_step(self, offset: int, line: str, whole: bool) -> None:
         match = _NEMO.search(line)
         if not match or (not whole and not line[match.end() :].strip()):
             return
         step, dur_ns = int(match[1]), seconds_to_ns(float(match[2]))
-        if step == self.last_step or not fits(step):
+        host = host_prefix(line[: match.start()])
+        if any(lane.last == step for lane in self.hosts[host].now) or not fits(step):
             return  # a progress bar shows each step many times
-        self._restart_at(step)
-        fields = {name: float(value) for name, value in _NEMO_FIELD.findall(line) if _NUMBER.fullmatch(value)}
-        self._steps(step, 1, dur_ns, self.clock.time_ns(line[: match.start()], offset), fields)
+        fields = {name: float(value) for name, value in _NEMO_FIELD.findall(line) if NUMBER.fullmatch(value)}
+        at = self.clock.time_ns(line[: match.start()], offset)
+        self._steps(self._taken(host, step, at, dur_ns), host, step, 1, dur_ns, at, fields)
 
-    def _covered(self, step: int, offset: int) -> int:
+    def _taken(self, host: str | None, step: int, at: int | None, dur_ns: int | None) -> Taken:
+        """Where a step line belongs. Where the iteration drops, the same process goes on from an earlier one."""
+        lanes = self.hosts[host]
+        taken = lanes.take(step, at, dur_ns)
+        attempt = lanes.attempt if len(self.hosts) == 1 else max(one.attempt for one in self.hosts.values())
+        if attempt > self.attempt:
+            job, cursor = self.job, self.cursor
+            self._begin()
+            self.job, self.cursor = job, cursor
+        self.attempt = attempt
+        return taken
+
+    def _leads(self, lane: Lane) -> bool:
+        """Whether a lane is the one by which the log's own time goes on: the first that is still alive."""
+        if self.leader is not lane and not any(self.leader in lanes.now for lanes in self.hosts.values()):
+            self.leader = lane
+        return self.leader is lane
+
+    def _covered(self, taken: Taken, step: int, offset: int) -> int:
         """How many iterations the line of `step` stands for."""
         interval = self.arguments.number("log_interval")
-        begun = self.last_step if self.last_step is not None else self.loaded_step
+        if not interval and taken.before is None and self.loaded_step is None and step % self.apart == 0:
+            interval = self.apart  # a log that was rotated: the arguments stand in its first part
+        begun = taken.before if taken.before is not None else self.loaded_step
         since = step - begun if begun is not None else step if interval else 1
         covered = min(since, interval) if interval else since
         if not 1 <= covered <= _MOST_AVERAGED:
@@ -197,22 +240,29 @@ class _Log:
             return 1
         return covered
 
-    def _steps(self, step: int, count: int, each_ns: int | None, at: int | None, fields: dict[str, float]) -> None:
+    def _steps(
+        self, taken: Taken, host: str | None, step: int, count: int, each_ns: int | None, at: int | None,
+        fields: dict[str, float],
+    ) -> None:  # fmt: skip
         """Rows of the `count` iterations up to `step`, of which each took `each_ns` in the mean."""
-        total, end = (each_ns or 0) * count, at
-        if at is None and self.cursor is not None:
-            end = self.cursor + total
+        total, end, leads = (each_ns or 0) * count, at, self._leads(taken.lane)
+        if leads:
+            self.begun = self.cursor
+            paused = 0 < self.paused_ns < total and self._timer_ran_on(at, total)
+            self.taken_off_ns = self.paused_ns if paused else 0
+        if at is None and self.begun is not None:
+            end = self.begun + total
             self.tally.add("times of steps", "laid end to end from the start of training: their lines have no time")
-        if 0 < self.paused_ns < total and self._timer_ran_on(at, total):
-            each_ns = (total - self.paused_ns) // count
-        tokens, flops = self._tokens(fields, each_ns), _first(fields, _TFLOPS)
+        if 0 < self.taken_off_ns < total:
+            each_ns = (total - self.taken_off_ns) // count
+        tokens, flops = self._tokens(fields, each_ns), first(fields, _TFLOPS)
         flops = None if flops is None or not each_ns else flops * 1e12 * each_ns / 1e9
         for n in range(count):
             start = None if end is None or each_ns is None else end - each_ns * (count - n)
             last = n == count - 1
             self.steps.add(
-                self.attempt, step - count + 1 + n, start, each_ns, tokens, flops,
-                _first(fields, _LOSSES, finite=False) if last else None, self.order, at if last else None, NAME,
+                taken.start, step - count + 1 + n, host, start, each_ns, tokens, flops,
+                first(fields, _LOSSES, finite=False) if last else None, self.order, at if last else None, NAME,
                 self.name,
             )  # fmt: skip
             self.order += 1
@@ -222,7 +272,9 @@ class _Log:
         for name, value in fields.items():
             if name not in _OWN:
                 self.scalars.add(end, step, name, value, None, self.name)
-        self.last_step, self.cursor, self.printed_ns, self.paused_ns = step, end, at, 0
+        self.last_step = step
+        if leads:
+            self.cursor, self.printed_ns, self.paused_ns = end, at, 0
 
     def _timer_ran_on(self, at: int | None, total: int) -> bool:
         """Whether the printed time includes the saves and evaluations before it."""
@@ -232,9 +284,9 @@ class _Log:
         return abs(gap - total) <= abs(gap - total - self.paused_ns)
 
     def _tokens(self, fields: dict[str, float], each_ns: int | None) -> float | None:
-        printed, samples = _first(fields, _TOKENS), _first(fields, ("samples per second",))
+        printed, samples = first(fields, _TOKENS), first(fields, ("samples per second",))
         batch, length, ranks = (
-            _first(fields, ("global batch size",)), self.arguments.number("seq_length"),
+            first(fields, ("global batch size",)), self.arguments.number("seq_length"),
             self.arguments.number("world_size"),
         )  # fmt: skip
         if samples is None and batch and each_ns:
@@ -248,7 +300,7 @@ class _Log:
     def timers(self, offset: int, line: str, whole: bool) -> None:
         if not whole:
             return
-        new = _NEW_TIMER.match(line)
+        new = _NEW_TIMER.match(line) or _NEW_TIMER.match(bare(line))
         for name, milliseconds in [(new[1], new[3])] if new else _OLD_TIMER.findall(line):
             dur_ns = seconds_to_ns(float(milliseconds) / 1e3)
             if dur_ns is None:
@@ -286,7 +338,7 @@ class _Log:
     def validation(self, offset: int, line: str, whole: bool) -> None:
         if match := _VALIDATED.search(line):
             step = int(match[2]) if match[2] and fits(int(match[2])) else self.last_step
-            for name, value in _fields(match[3], cut_off=not whole).items():
+            for name, value in fields_of(match[3], cut_off=not whole).items():
                 self.scalars.add(self.cursor, step, f"{match[1]}/{name}", value, None, self.name)
 
     # --- starts and ends of the program
@@ -329,15 +381,9 @@ class _Log:
         if start is not None:
             self._live("job", start, end, attempt=attempt)
 
-    def _restart_at(self, step: int) -> None:
-        """Where the iteration drops, the same process goes on from an earlier one."""
-        if self.last_step is not None and step < self.last_step:
-            job, cursor = self.job, self.cursor
-            self._next_attempt()
-            self.job, self.cursor = job, cursor
-
     def _next_attempt(self) -> None:
         self.attempt += 1
+        self.hosts.clear()
         self._begin()
 
     def _live(
@@ -352,21 +398,3 @@ class _Log:
         yield from self.arguments.facts()
         if self.averaged:
             yield Fact("steps_averaged_over", max(self.averaged))
-
-
-def _fields(text: str, cut_off: bool) -> dict[str, float]:
-    """The `name: number` pieces of a line; the last is left out where the file ends in the middle of it."""
-    fields = {}
-    parts = text.split("|")
-    for part in parts[:-1] if cut_off else parts:
-        name, found, value = part.rpartition(":")
-        number = _NUMBER.match(value)
-        name = name.strip()
-        if found and number and _FIELD_NAME.fullmatch(name):
-            fields[name] = float(number[1])
-    return fields
-
-
-def _first(fields: dict[str, float], names: tuple[str, ...], finite: bool = True) -> float | None:
-    value = next((fields[name] for name in names if name in fields), None)
-    return value if value is not None and (isfinite(value) or not finite) else None

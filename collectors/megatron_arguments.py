@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from collectors.base import Fact
+from collectors.line_prefix import bare
 from collectors.textlog import clean
 
-_ARGUMENT = re.compile(r"^(?:\d+:)?\s{2,}(\w{1,60}) \.{2,} ?(.{0,200})", re.ASCII)
+_ARGUMENT = re.compile(r"\s*(\w{1,60}) \.{2,} ?(.{0,200})", re.ASCII)
 _WORLD = re.compile(
     r"using world size: *(?P<world>\d{1,9}), data.parallel.size: *(?P<data>\d{1,9})"
     r"(?:, context.parallel.size: *(?P<context>\d{1,9}))?.*?, tensor.model.parallel.size: *(?P<tensor>\d{1,9})"
@@ -46,7 +47,7 @@ class Arguments:
 
     def line(self, line: str) -> None:
         """Any line that is nothing else: an argument, or the size of the vocabulary."""
-        if " .." in line and (match := _ARGUMENT.match(line)):
+        if " .." in line and (match := _ARGUMENT.match(bare(line))):
             if match[1] in _KEPT:
                 self._said[match[1]] = match[2].strip()
         elif "padded vocab" in line and (match := _VOCABULARY.search(line)):

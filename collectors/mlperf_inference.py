@@ -118,6 +118,9 @@ def _summary(source: Source, rows: dict[str, str], tally: Tally) -> Iterator[Ite
     loads.add(_columns(rows, scenario, tally), _statistics(rows, tally), name=_stage(source, scenario))
     yield from loads.rows()
     yield from _facts(rows, scenario, result)
+    if result.upper() != "VALID" and broken:
+        names = ", ".join(name.removesuffix("satisfied").strip() for name in broken)
+        yield Fact("mlperf_invalid_reason", f"not satisfied: {names}"[:200])
 
 
 def _stage(source: Source, scenario: str) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from collectors.base import Item, Source
 from collectors.evidence import Evidence
 from collectors.line_prefix import plain
-from collectors.textlog import DATED, Buffer, Tally, clean, lines, moment_ns
+from collectors.textlog import DATED, Buffer, Tally, clean, is_text_log, lines, moment_ns
 from errors import InputError
 
 NAME = "nvrx"
@@ -38,7 +38,7 @@ _MOST_CYCLES, _MOST_FAILURES = 100_000, 100_000  # of one log
 
 
 def sniff(source: Source) -> float:
-    return 0.9 if b"\0" not in source.head and _SNIFF.search(source.head) else 0.0
+    return 0.9 if is_text_log(source) and _SNIFF.search(source.head) else 0.0
 
 
 def read(source: Source) -> Iterator[Item]:

@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 
 from collectors.base import Fact, Item, Lost, Rows, Source
 from collectors.gather import shown
+from collectors.textlog import digits
 from errors import InputError
 from runs.schema import PIPELINE_OPS, SCHEMAS, TEXT
 
@@ -247,10 +248,10 @@ def _sizes(source: Source) -> Iterator[Item]:
     for key in (*SIZES, "world_size"):
         if key not in said:
             continue
-        if said[key].isascii() and said[key].isdigit() and 0 < int(said[key]) <= MAX_PLACE:
-            sizes[key] = int(said[key])
+        if (size := digits(said[key])) and size <= MAX_PLACE:
+            sizes[key] = size
         else:
-            yield Lost(f"{key}: {said[key]}", "not a whole number from 1")
+            yield Lost(f"{key}: {said[key][:80]}", "not a whole number from 1")
     if not sizes:
         raise InputError("no parallel sizes in it", where=source.name, expected="lines such as `dp_size: 4`")
     yield Fact("parallelism", {axis: sizes[key] for key, axis in SIZES.items() if key in sizes})

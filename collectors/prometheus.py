@@ -6,19 +6,23 @@
     facts        model (label model_name), block_tokens and kv_cache_tokens (vllm:cache_config_info)
 Counters are kept as they stand, also where a restart set them back: who reads them knows (`analyzers/counters.py`).
 Replica: labels instance, pod, engine and dp_rank as far as they are there. Ranks of one replica tell the same: the
-first counts. SGLang looks up every prompt token, so that its prompt tokens are its prefix queries.
-`*_created` (when a counter began) is passed over.
+first counts. Labels that split what one replica tells (SPLITS) are added up, unless one series tells of all. Any other
+label of an engine's gauge (`cluster`) is of who tells: it is left out, or part of the replica where it differs.
+SGLang looks up every prompt token, so that its prompt tokens are its prefix queries. Hits of vLLM outside its device
+(`external`) are hits. Of Triton the TensorRT-LLM backend's gauges are read. `*_created` (when a counter began) is
+passed over.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import inf, isfinite, nan
 from typing import Any
 
 from collectors.base import Fact, Item, Source
+from collectors.engine_metrics import COLUMNS, ENGINE, HELPERS, KINDS, REALS, SHARES, SPLITS, Row, metric_of
 from collectors.exposition import NO_ANSWER, SCRAPED_AT, Reader, Scrape, parsed
-from collectors.textlog import Buffer, Tally, clean, fits
+from collectors.textlog import Buffer, Tally, clean, digits, fits
 from errors import InputError
 
 NAME = "prometheus"
@@ -31,45 +35,12 @@ _TYPED = re.compile(
     rb"^# (?:TYPE [a-zA-Z_:][\w:.]* (?:counter|gauge|(?:gauge)?histogram|summary|untyped|unknown|info|stateset)\s*$"
     rb"|scraped_at \d)", re.MULTILINE,
 )  # fmt: skip
-_OURS = re.compile(rb"^(?:vllm|sglang):[a-z_]+(?:\{[^\n]*\})? +\S", re.MULTILINE)
+_OURS = re.compile(rb"^(?:(?:vllm|sglang):|trtllm_|nv_trt_llm_)[a-z_]+(?:\{[^\n]*\})? +\S", re.MULTILINE)
 
-_ENGINE: dict[str, tuple[str, ...]] = {  # metric, without `_total`: columns of `engine`
-    "vllm:num_requests_running": ("running",),
-    "vllm:num_requests_waiting": ("waiting",),
-    "vllm:kv_cache_usage_perc": ("kv_usage",),
-    "vllm:gpu_cache_usage_perc": ("kv_usage",),
-    "vllm:prefix_cache_queries": ("prefix_queries",),
-    "vllm:prefix_cache_hits": ("prefix_hits",),
-    "vllm:gpu_prefix_cache_queries": ("prefix_queries",),
-    "vllm:gpu_prefix_cache_hits": ("prefix_hits",),
-    "vllm:gpu_prefix_cache_hit_rate": ("prefix_hit_rate",),
-    "vllm:prompt_tokens": ("prompt_tokens",),
-    "vllm:generation_tokens": ("output_tokens",),
-    "vllm:avg_prompt_throughput_toks_per_s": ("prompt_tokens_per_s",),
-    "vllm:avg_generation_throughput_toks_per_s": ("output_tokens_per_s",),
-    "vllm:num_preemptions": ("preemptions",),
-    "vllm:spec_decode_num_drafts": ("drafts",),
-    "vllm:spec_decode_num_draft_tokens": ("drafted",),
-    "vllm:spec_decode_num_accepted_tokens": ("accepted",),
-    "sglang:num_running_reqs": ("running",),
-    "sglang:num_queue_reqs": ("waiting",),
-    "sglang:token_usage": ("kv_usage",),
-    "sglang:cache_hit_rate": ("prefix_hit_rate",),
-    "sglang:prompt_tokens": ("prompt_tokens", "prefix_queries"),
-    "sglang:cached_tokens": ("prefix_hits",),
-    "sglang:generation_tokens": ("output_tokens",),
-    "sglang:gen_throughput": ("output_tokens_per_s",),
-    "sglang:spec_accept_length": ("acceptance_length",),
-    "tgi_batch_current_size": ("running",),
-    "tgi_queue_size": ("waiting",),
-    "jetstream_prefill_backlog_size": ("waiting",),
-}
 _PER_POSITION = "vllm:spec_decode_num_accepted_tokens_per_pos"
-_SHARES, _REALS = {"kv_usage", "prefix_hit_rate"}, {"prompt_tokens_per_s", "output_tokens_per_s", "acceptance_length"}
-_COLUMNS = tuple(dict.fromkeys(c for columns in _ENGINE.values() for c in columns))
 _REPLICA = ("instance", "pod", "engine", "dp_rank")
 _WHO = {*_REPLICA, "model_name", "model", "job", "namespace", "node", "container", "endpoint", "service", "tp_rank",
-        "pp_rank", "moe_ep_rank", "engine_type", "pid"}  # labels that say who tells, not of what  # fmt: skip
+        "pp_rank", "moe_ep_rank", "engine_type", "pid", "prometheus", "prometheus_replica"}  # who tells  # fmt: skip
 _MAX_POSITIONS = 64
 
 
@@ -102,6 +73,8 @@ def read(source: Source) -> Iterator[Item]:
         yield from buffer.rest()
     for name, value in metrics.facts.items():
         yield Fact(name, value)
+    if metrics.untold:
+        tally.add("samples of an engine", metrics.untold)
     yield from tally.lost()
 
 
@@ -114,6 +87,7 @@ class _Series:
     name: str = ""
     columns: tuple[str, ...] = ()
     le: float = nan
+    part: tuple[str, ...] = ()  # values of the labels that split what a replica tells
 
 
 @dataclass
@@ -126,7 +100,7 @@ class _Buckets:
 class _Metrics:
     def __init__(self, source: Source, tally: Tally, help: dict[str, str]):
         self.source, self.tally, self.help = clean(source.name), tally, help
-        self.engine = Buffer("engine", "ts_ns", "order", "replica", *_COLUMNS, "accepted_per_position", "source")
+        self.engine = Buffer("engine", "ts_ns", "order", "replica", *COLUMNS, "accepted_per_position", "source")
         self.histograms = Buffer("histograms", "ts_ns", "order", "replica", "name", "le", "count", "total", "source")
         self.scalars = Buffer("scalars", "ts_ns", "name", "value", "source")
         self.buffers = (self.engine, self.histograms, self.scalars)
@@ -137,39 +111,77 @@ class _Metrics:
         self._scalar_names: set[str] = set()
         self._scalar_rows = 0
         self._model: str | None = None
+        self._about: dict[str, set[str]] = {}  # labels of who tells that are not known ones, and their values
+        self._sampled = False
 
     def take(self, scrape: Scrape, order: int) -> None:
         """Rows of one scrape."""
         for text in scrape.values:
             if text not in self._known and "_bucket" in text:
                 self._bases.add(text.partition("{")[0].strip().removesuffix("_bucket"))
+        self._learn(text for text in scrape.values if text not in self._known)
         for text in scrape.values:
             if text not in self._known:
                 self._known[text] = self._series(text)
-        rows: dict[str | None, dict[str, Any]] = {}
+        rows: dict[str | None, Row] = {}
         shapes: dict[tuple[str | None, str], _Buckets] = {}
         for text, value in scrape.values.items():
             self._enter(self._known[text], value, scrape.ts_ns, rows, shapes)
-        for replica, row in rows.items():
-            positions = row.pop("positions", None)
-            self.engine.add(scrape.ts_ns, order, replica, *(row.get(c) for c in _COLUMNS), _listed(positions),
-                            self.source)  # fmt: skip
+        for replica, found in rows.items():
+            row = self._whole(found.whole())
+            if row or found.positions:
+                self._sampled = True
+                self.engine.add(scrape.ts_ns, order, replica, *(row.get(c) for c in COLUMNS),
+                                _listed(found.positions), self.source)  # fmt: skip
         for (replica, name), shape in shapes.items():
             self._histogram(scrape.ts_ns, order, replica, name, shape)
 
+    def _learn(self, texts: Iterable[str]) -> None:
+        """Which labels of an engine's series say who tells. What was known of series is forgotten where it changes."""
+        before = {key: len(values) > 1 for key, values in self._about.items()}
+        for text in texts:
+            name, labels = parsed(text)
+            if metric_of(name, labels) in ENGINE:
+                for key in set(labels) - _WHO - SPLITS - set(KINDS.values()):
+                    self._about.setdefault(key, set()).add(labels[key])
+        if before != {key: len(values) > 1 for key, values in self._about.items()}:
+            self._known.clear()
+
+    def _whole(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Columns of `engine` from what several metrics tell."""
+        helpers = {name: row.pop(name, None) for name in HELPERS}
+        if helpers["external_hits"] is not None:
+            row["prefix_hits"] = (row.get("prefix_hits") or 0) + helpers["external_hits"]
+            row["prefix_queries"] = row.get("prefix_queries") or helpers["external_queries"]
+        if helpers["host_hit_rate"] is not None:
+            row["prefix_hit_rate"] = max(row.get("prefix_hit_rate") or 0.0, helpers["host_hit_rate"])
+        used, most, tokens = helpers["used_blocks"], helpers["most_blocks"], helpers["block_tokens"]
+        if row.get("kv_usage") is None and used is not None and most and used <= most:
+            row["kv_usage"] = used / most
+        if most and tokens and tokens < 1 << 20 and most < 1 << 40:
+            self.facts |= {"block_tokens": tokens, "kv_cache_tokens": most * tokens}
+        return row
+
+    @property
+    def untold(self) -> str | None:
+        """What must be said where no metric of an engine was among those read."""
+        if self._sampled:
+            return None
+        return ("none of the metrics is a gauge or counter of an engine that is read (vLLM, SGLang, TGI, JetStream, "
+                "TensorRT-LLM and its Triton backend): what ran, waited and was cached is not told")  # fmt: skip
+
     def _enter(
-        self, series: _Series, value: float, ts_ns: int | None, rows: dict[str | None, dict[str, Any]],
+        self, series: _Series, value: float, ts_ns: int | None, rows: dict[str | None, Row],
         shapes: dict[tuple[str | None, str], _Buckets],
     ) -> None:  # fmt: skip
         match series.kind:
             case "engine":
-                row = rows.setdefault(series.replica, {})
+                row = rows.setdefault(series.replica, Row())
                 for column in series.columns:
-                    if column not in row:
-                        row[column] = self._cell(series, column, value)
+                    row.add(column, series.name, series.part, self._cell(series, column, value))
             case "position":
                 if isfinite(value) and value >= 0:
-                    rows.setdefault(series.replica, {}).setdefault("positions", {}).setdefault(int(series.le), value)
+                    rows.setdefault(series.replica, Row()).positions.setdefault(int(series.le), value)
             case "bucket":
                 shapes.setdefault((series.replica, series.name), _Buckets()).counts.setdefault(series.le, value)
             case "sum" | "count":
@@ -187,15 +199,16 @@ class _Metrics:
         name, labels = parsed(text)
         bare = name.removesuffix("_total")
         replica = self._replica(labels)
+        about = {key: value for key, value in labels.items() if key not in self._about}
         if "le" in labels and name.endswith("_bucket"):
             bound = _bound(labels["le"])
             if bound is None:
                 self.tally.add("buckets", f"their bound is no number ({clean(labels['le'])[:40]!r})")
                 return _Series("skip")
-            return _Series("bucket", replica, _named(name.removesuffix("_bucket"), labels), le=bound)
+            return _Series("bucket", replica, _named(name.removesuffix("_bucket"), about), le=bound)
         for side in ("sum", "count"):
             if name.endswith(f"_{side}") and name.removesuffix(f"_{side}") in self._bases:
-                return _Series(side, replica, _named(name.removesuffix(f"_{side}"), labels))
+                return _Series(side, replica, _named(name.removesuffix(f"_{side}"), about))
         if name.endswith("_created"):
             return _Series("skip")
         if bare == _PER_POSITION and (place := labels.get("position", "")).isdecimal() and int(place) < _MAX_POSITIONS:
@@ -205,13 +218,15 @@ class _Metrics:
             return _Series("skip")
         if name == "sglang:max_total_num_tokens":
             return _Series("capacity")
-        if bare in _ENGINE and not set(labels) - _WHO:
-            return _Series("engine", replica, name, _ENGINE[bare])
-        return _Series("scalar", replica, _named(name, labels, replica))
+        if (metric := metric_of(name, labels)) in ENGINE:
+            part = tuple(labels[key] for key in sorted(SPLITS & set(labels)))
+            return _Series("engine", replica, name, ENGINE[metric], part=part)
+        return _Series("scalar", replica, _named(name, about, replica))
 
     def _replica(self, labels: dict[str, str]) -> str | None:
         """Who tells: the labels that name a replica; the model too where it is not the first one's."""
         parts = [labels[key] for key in _REPLICA if labels.get(key)]
+        parts = [labels[k] for k, values in sorted(self._about.items()) if len(values) > 1 and labels.get(k)] + parts
         if model := labels.get("model_name"):
             if self._model is None:
                 self._model = model
@@ -223,10 +238,10 @@ class _Metrics:
     def _cell(self, series: _Series, column: str, value: float) -> float | int | None:
         if not isfinite(value) or (column == "prefix_hit_rate" and value == -1):  # that is: no prefix cache
             return None
-        if value < 0 or (column in _SHARES and value > 1.001):
+        if value < 0 or (column in SHARES and value > 1.001):
             self.tally.add(f"samples of {series.name}", "below 0, or a share above 1")
             return None
-        if column in _SHARES or column in _REALS:
+        if column in SHARES or column in REALS:
             return value
         bare = series.name.removesuffix("_total")
         said = self.help.get(series.name) or self.help.get(bare, "")
@@ -238,11 +253,11 @@ class _Metrics:
         return round(value) if fits(round(value)) else None
 
     def _config(self, labels: dict[str, str]) -> None:
-        size, blocks = (labels.get(key, "") for key in ("block_size", "num_gpu_blocks"))
-        if size.isdecimal() and 0 < int(size) < 1 << 20:
-            self.facts["block_tokens"] = int(size)
-            if blocks.isdecimal() and 0 < int(blocks) < 1 << 40:
-                self.facts["kv_cache_tokens"] = int(size) * int(blocks)
+        size, blocks = (digits(labels.get(key, "")) for key in ("block_size", "num_gpu_blocks"))
+        if size and size < 1 << 20:
+            self.facts["block_tokens"] = size
+            if blocks and blocks < 1 << 40:
+                self.facts["kv_cache_tokens"] = size * blocks
 
     def _scalar(self, name: str, value: float, ts_ns: int | None) -> None:
         if name not in self._scalar_names and len(self._scalar_names) >= MAX_SCALAR_SERIES:

@@ -4,26 +4,28 @@ CSV (comma, semicolon or tab) with a head, or JSON objects (lines or one array).
 spelling (`ContextTokens`, `context_tokens`, `Request tokens`): see ROLES. Known layouts:
 
     Azure LLM traces   TIMESTAMP (a date with up to 9 digits of a second), ContextTokens, GeneratedTokens
-    Mooncake           timestamp (ms), input_length, output_length, hash_ids (blocks of 512 tokens)
+    Mooncake           timestamp (ms from zero, whatever it begins with), input_length, output_length, hash_ids
+                       (blocks of 512 tokens)
     BurstGPT           Timestamp (s), Model, Request tokens, Response tokens, Log Type
-    others             any of the names of ROLES; a time that counts from zero is in seconds unless its name says else
+    others             any of the names of ROLES; a time that counts from zero is in seconds unless its name says else,
+                       or in milliseconds where it begins beyond three years
 
 Times that count from zero stay so (fact `arrival_origin`: trace). Rows have no status: nobody says here that they were
 served; only where a column tells a latency (its unit in its name) they are `completed`, or what their status says.
 """
 
-import codecs
 import csv as plain_csv
 import io
 import re
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as csv
 
 from collectors.base import Fact, Item, Lost, Rows, Source
+from collectors.encodings import Utf8
 from collectors.json_stream import objects
 from collectors.textlog import BATCH_ROWS, DATED, Tally, clean, moment_ns
 from errors import InputError
@@ -50,7 +52,8 @@ ROLES: dict[str, tuple[str, ...]] = {  # role: names it goes by, without case an
 UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "sec": 1_000_000_000, "seconds": 1_000_000_000}
 _LATENCIES = {"ttft": "ttft_ns", "timetofirsttoken": "ttft_ns", "e2e": "e2e_ns", "latency": "e2e_ns", "e2el": "e2e_ns"}
 _SERVED = re.compile(rb"first_token|itls?\"|\bttfts\b|inter_token|scheduled_ts|perf/", re.IGNORECASE)  # others' formats
-_ABSOLUTE = ((1e17, 1), (1e14, 1_000), (1e11, 1_000_000), (1e8, 1_000_000_000))  # a number since 1970: its unit in ns
+_FIRST_S, _LAST_S = 9e8, 4.2e9  # 1998 and 2103: numbers between them, in some unit, count from 1970
+_LONGEST_S = 1e8  # three years: a trace that counts from zero and would last longer is not in seconds
 MAX_TOKENS = 1 << 31
 MAX_BLOCKS = 1 << 20
 MOONCAKE_BLOCK_TOKENS = 512
@@ -139,7 +142,7 @@ def _csv(source: Source, tally: Tally) -> Iterator[dict[str, pa.Array]]:
         yield from (
             {name: batch.column(name) for name in wanted}
             for batch in csv.open_csv(
-                io.BufferedReader(_Utf8(source.open())),
+                io.BufferedReader(Utf8(source.open())),
                 read_options=csv.ReadOptions(column_names=names, skip_rows=1, use_threads=False, block_size=1 << 22),
                 parse_options=csv.ParseOptions(delimiter=separator, invalid_row_handler=uneven),
                 convert_options=csv.ConvertOptions(
@@ -150,27 +153,6 @@ def _csv(source: Source, tally: Tally) -> Iterator[dict[str, pa.Array]]:
     except (pa.ArrowException, ValueError) as e:
         said = clean((str(e) or type(e).__name__).splitlines()[0])[:200]
         raise InputError(f"the table is damaged ({said})", where=source.name) from e
-
-
-class _Utf8(io.RawIOBase):
-    """A stream with U+FFFD for bytes that are no UTF-8, on which the CSV reader fails."""
-
-    def __init__(self, stream: BinaryIO):
-        self._stream, self._decoder = stream, codecs.getincrementaldecoder("utf-8")("replace")
-        self._ready = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._ready:
-            piece = self._stream.read(1 << 16)
-            self._ready = self._decoder.decode(piece, final=not piece).encode()
-            if not piece:
-                break
-        taken, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
-        buffer[: len(taken)] = taken
-        return len(taken)
 
 
 def _json(source: Source, tally: Tally) -> Iterator[dict[str, list]]:
@@ -260,12 +242,18 @@ class _Trace:
         return ns, usable
 
     def _learn(self, first: float, name: str, mooncake: bool) -> None:
-        absolute = next((unit for least, unit in _ABSOLUTE if first >= least), None)
-        named = _unit(name)
-        self._unit_ns = named or absolute or (UNITS_NS["ms"] if mooncake else UNITS_NS["s"])
-        self.said["arrival_origin"] = "1970" if first * self._unit_ns >= 1e17 else "trace"
-        if named is None and absolute is None and not mooncake:
-            self.said["arrival_unit"] = "s"
+        """The unit of times that are numbers: by the column's name, by the layout, or by which date they would be."""
+        units = {ns: _FIRST_S <= first * ns / 1e9 <= _LAST_S for ns in sorted(set(UNITS_NS.values()))}
+        since_1970 = next((ns for ns, is_date in units.items() if is_date), None)
+        if mooncake and since_1970 == UNITS_NS["s"]:  # its format counts milliseconds, and these are no date in them
+            since_1970 = None
+        named, ms = _unit(name), UNITS_NS["ms"]
+        assumed = ms if mooncake or first >= _LONGEST_S else UNITS_NS["s"]
+        self._unit_ns = named or since_1970 or assumed
+        dated = _FIRST_S <= first * self._unit_ns / 1e9 <= _LAST_S
+        self.said["arrival_origin"] = "1970" if dated and not (mooncake and since_1970 is None) else "trace"
+        if named is None and since_1970 is None and not mooncake:
+            self.said["arrival_unit"] = "ms" if assumed == ms else "s"
 
     def _tenant(self, values: dict[str, Any], used: np.ndarray) -> list[str | None] | None:
         """Who asked; where only the model and the kind of log are told, these are the class of traffic."""

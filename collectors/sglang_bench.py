@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from collectors.base import Item, Source
 from collectors.textlog import tail
-from collectors.vllm_bench import BLOCK, SGLANG_BLOCK, read_json, read_text
+from collectors.vllm_bench import SGLANG_BLOCK, has_block, read_json, read_text
 
 NAME = "sglang_bench"
 HELP = "SGLang bench_serving: JSON lines of --output-file (plain or with --output-details), and the block it prints."
@@ -26,7 +26,7 @@ def sniff(source: Source) -> float:
     if b"\0" in source.head:
         return 0.0
     ends = (source.head, tail(source))
-    return 0.9 if any(BLOCK.search(part) and SGLANG_BLOCK.search(part) for part in ends) else 0.0
+    return 0.9 if any(has_block(part) and SGLANG_BLOCK.search(part) for part in ends) else 0.0
 
 
 def read(source: Source) -> Iterator[Item]:

@@ -5,8 +5,9 @@
              the input throughput; from Decode lines the output throughput and the accept len, which counts the sure
              token. Retracted requests are preemptions, added up.
     facts    of the start: model, parallel sizes, limits, room for the KV cache
-With data parallelism each DP rank is a replica. Of tensor and pipeline ranks only the first counts: the others tell of
-the same batches. Times without a zone are read as UTC.
+With data parallelism each DP rank is a replica, behind the host where what stands before the lines names one. Of
+tensor and pipeline ranks only the first counts: the others tell of the same batches. Times without a zone are read as
+UTC.
 """
 
 import re
@@ -15,9 +16,9 @@ from typing import Any
 
 from collectors.base import Fact, Item, Source
 from collectors.evidence import Evidence
-from collectors.line_prefix import Clock, plain
+from collectors.line_prefix import Clock, host_prefix, plain
 from collectors.serving_rows import count, number
-from collectors.textlog import Buffer, Tally, clean, lines, shows
+from collectors.textlog import Buffer, Tally, clean, lines, mentions, shows
 from errors import InputError
 
 NAME = "sglang_log"
@@ -30,6 +31,7 @@ _BATCH = re.compile(r"\b(?P<kind>Prefill|Decode) batch(?: \[\d+\])?[.,]? *(?=#)(
 _FIELD = re.compile(r"(?P<name>[#A-Za-z][A-Za-z -]{0,40}(?: \(token/s\))?): (?P<value>[\d.]+)")
 _RANK = re.compile(r"\b(?P<axis>DP|TP|PP)(?P<n>\d{1,5})\b")
 _RETRACTED = re.compile(r"Retract requests\..*?#retracted_reqs: (?P<n>\d{1,9})")
+_TELLS = re.compile(rb"Retract requests\.[^\n]*?#retracted_reqs: \d")
 _ARGUMENTS = re.compile(r"server_args=ServerArgs\((?P<rest>.*)")
 _ARGUMENT = re.compile(
     r"\b(?P<name>model_path|tp_size|dp_size|pp_size|ep_size|max_running_requests|chunked_prefill_size|context_length"
@@ -58,6 +60,7 @@ def read(source: Source) -> Iterator[Item]:
     for offset, line, _ in lines(source):
         if line:
             log.line(offset, plain(line[:_LONGEST]))
+            yield from log.rows.full()
             yield from log.evidence.full()
     yield from log.rest()
 
@@ -67,9 +70,14 @@ class _Log:
         self.name, self.tally = clean(source.name), Tally()
         self.clock = Clock(source, self.tally)
         self.evidence = Evidence(source, self.tally, self.clock)
-        self.samples: list[tuple] = []
+        self.rows = Buffer(
+            "engine", "order", "ts_ns", "replica", "running", "waiting", "kv_usage", "prefix_hits", "prefix_queries",
+            "prompt_tokens", "prompt_tokens_per_s", "output_tokens_per_s", "preemptions", "acceptance_length", "source",
+        )  # fmt: skip
+        self.sampled = 0
         self.totals: dict[str | None, list[int]] = {}  # of each replica: computed, found, retracted
-        self.retracts = False
+        # a log that never tells of retractions may be one that cannot
+        self.retracts = mentions(source, b"#retracted_reqs", _TELLS)
         self.facts: dict[str, Any] = {}
 
     def line(self, offset: int, line: str) -> None:
@@ -78,7 +86,6 @@ class _Log:
         elif "Retract requests" in line and (match := _RETRACTED.search(line)):
             if (replica := _replica(line[: match.start()])) is not False:
                 self.totals.setdefault(replica, [0, 0, 0])[2] += int(match["n"])
-                self.retracts = True
         else:
             if "=" in line or "KV Cache" in line:
                 self._start(line)
@@ -98,15 +105,16 @@ class _Log:
         usage = [v for name in _USAGE if (v := found.get(name)) is not None and 0 <= v <= 1]
         if running is None:
             self.tally.add("batch lines", "cut off, or of a kind that is not known", offset)
-        if len(self.samples) >= _MOST:
+        if self.sampled >= _MOST:
             raise InputError(f"more than {_MOST:,} batches", where=self.name, expected="the log of one server")
-        self.samples.append((
-            self.clock.time_ns(before, offset), replica, running, waiting, max(usage) if usage else None,
+        self.rows.add(
+            self.sampled, self.clock.time_ns(before, offset), replica, running, waiting, max(usage) if usage else None,
             totals[1], totals[0] + totals[1], totals[0],
             found.get("input throughput (token/s)") if prefill else None,
             found.get("gen throughput (token/s)") if not prefill else None,
-            totals[2], found.get("accept len"),
-        ))  # fmt: skip
+            totals[2] if self.retracts else None, found.get("accept len"), self.name,
+        )  # fmt: skip
+        self.sampled += 1
 
     def _start(self, line: str) -> None:
         if match := _ARGUMENTS.search(line):
@@ -130,19 +138,12 @@ class _Log:
             self.facts.setdefault("kv_precision", clean(kv)[:40])
 
     def rest(self) -> Iterator[Item]:
-        if not self.samples and not self.facts:
+        if not self.sampled and not self.facts:
             raise InputError(
                 "no line of an SGLang server's scheduler in it", where=self.name,
                 expected="lines such as `Decode batch. #running-req: 12, #token: 8192, token usage: 0.31, ...`",
             )  # fmt: skip
-        rows = Buffer(
-            "engine", "order", "ts_ns", "replica", "running", "waiting", "kv_usage", "prefix_hits", "prefix_queries",
-            "prompt_tokens", "prompt_tokens_per_s", "output_tokens_per_s", "preemptions", "acceptance_length", "source",
-        )  # fmt: skip
-        for order, (*sample, retracted, length) in enumerate(self.samples):
-            rows.add(order, *sample, retracted if self.retracts else None, length, self.name)
-            yield from rows.full()
-        yield from rows.rest()
+        yield from self.rows.rest()
         yield from self.evidence.rest()
         yield Fact("engine", "sglang")
         for name, value in self.facts.items():
@@ -162,6 +163,7 @@ class _Log:
 def _replica(before: str) -> str | None | bool:
     """The DP rank that wrote a line, None where there are none; False for a rank that repeats what the first says."""
     ranks = {m["axis"]: int(m["n"]) for m in _RANK.finditer(before)}
-    if "DP" in ranks:
-        return str(ranks["DP"])
-    return False if ranks.get("TP") or ranks.get("PP") else None
+    if "DP" not in ranks and (ranks.get("TP") or ranks.get("PP")):
+        return False
+    parts = [host_prefix(before), str(ranks["DP"]) if "DP" in ranks else None]
+    return "/".join(part for part in parts if part is not None) or None

@@ -61,7 +61,8 @@ KEYS: dict[str, _Check] = {
     "peak_basis": ("text: where that peak comes from", _text),
     "simulated": ("true or false", lambda v: isinstance(v, bool)),
     "note": ("text", _text),
-    "tags": ("an object of text by text", lambda v: _named(v, _text)),
+    "tags": ("an object of text by text, with names without =", lambda v: _named(v, _text) and not any(
+        "=" in name for name in v)),
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import zlib
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from math import isfinite
@@ -13,16 +14,43 @@ from runs.schema import SCHEMAS
 
 NS_PER_S = 1_000_000_000
 BATCH_ROWS = 50_000
+_PIECE_BYTES = 1 << 22
+_NO_LOG = re.compile(rb"\s*(?:\{\s*[\"}]|\[\s*[{\]]|<(?:[?!]|html|svg|\w+>\s*<))")
 _INT64_LIMIT = 1 << 63
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
 
+# Seconds ahead of UTC of the names of zones that mean one offset wherever they are used (RFC 5322, tz database).
+ZONES_S: dict[str, int] = {
+    name: round(hours * 3600)
+    for name, hours in dict(
+        Z=0, UTC=0, UT=0, GMT=0, WET=0, WEST=1, CET=1, CEST=2, MET=1, MEST=2, EET=2, EEST=3, MSK=3, JST=9, KST=9, HKT=8,
+        SGT=8, AWST=8, AEST=10, AEDT=11, ACST=9.5, ACDT=10.5, NZST=12, NZDT=13, EST=-5, EDT=-4, CDT=-5, MST=-7, MDT=-6,
+        PST=-8, PDT=-7, AKST=-9, AKDT=-8, HST=-10,
+    ).items()
+}  # fmt: skip
+# Names that several places use for different offsets: China and Chicago, India and Israel, Britain and Bangladesh ...
+_SHARED_ZONES = ("CST", "IST", "BST", "AST", "ADT", "AMT", "ECT", "GST", "PKT", "SST", "WIB", "WST")
+_ZONE = rf"(?P<zone>{'|'.join((*ZONES_S, *_SHARED_ZONES))}|[+-](?:0\d|1[0-4])(?::?[0-5]\d)?)(?!\w|[.:]\d)"
+_TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9})\d*)?" \
+    r"(?: ?(?P<half>[AaPp])\.?[Mm]\b)?"
+
 DATED = re.compile(
-    r"(?<!\d)(?P<year>\d{4})(?P<dash>-?)(?P<month>\d\d)(?P=dash)(?P<day>\d\d)[T ]"
-    r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9})\d*)?"
-    r"(?:\s?(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d)(?!\w))?",
+    r"(?<!\d)(?P<year>\d{4})(?P<dash>[-/]?)(?P<month>\d\d)(?P=dash)(?P<day>\d\d)[T ]" + _TIME + rf"(?:\s?{_ZONE})?",
     re.ASCII,
 )
+MONTHS = dict(Jan=1, Feb=2, Mar=3, Apr=4, May=5, Jun=6, Jul=7, Aug=8, Sep=9, Oct=10, Nov=11, Dec=12)
+_NAME = rf"(?P<name>{'|'.join(MONTHS)})[a-z]{{0,6}}"
+WORDED = tuple(
+    re.compile(pattern, re.ASCII)
+    for pattern in (  # dates with a year whose month is a word, or that can be read in one way only
+        rf"\b{_NAME} +(?P<day>\d{{1,2}}) {_TIME}(?: {_ZONE})? (?P<year>\d{{4}})(?!\d)",  # dmesg -T, ctime, date
+        rf"\b{_NAME} +(?P<day>\d{{1,2}}),? (?P<year>\d{{4}}),? {_TIME}(?:\s?{_ZONE})?",
+        rf"(?<![\d.])(?P<day>\d\d)\.(?P<month>\d\d)\.(?P<year>\d{{4}}),? {_TIME}(?:\s?{_ZONE})?",  # 04.03.2026
+        rf"(?<!\d)(?P<day>\d{{1,2}})[ /-]{_NAME}[ /-](?P<year>\d{{4}})[ :]{_TIME}(?:\s?{_ZONE})?",  # mail, web servers
+    )
+)
+NUMBERED = re.compile(rf"(?<!\d)(?P<first>\d\d)/(?P<then>\d\d)/(?P<year>\d{{4}}),? {_TIME}(?:\s?{_ZONE})?", re.ASCII)
 GLOG = re.compile(
     r"(?<!\w)[IWEF](?P<year>\d{4})?(?P<month>\d\d)(?P<day>\d\d) "
     r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?\s",
@@ -44,6 +72,11 @@ def whole(value: object) -> int | None:
     return int(value) if fits(int(value)) else None
 
 
+def digits(text: str) -> int | None:
+    """A whole number written in digits alone, if 64 bits hold it."""
+    return int(text) if len(text) < 19 and text.isascii() and text.isdigit() else None
+
+
 def seconds_to_ns(seconds: object) -> int | None:
     """Seconds to the nearest ns, from the number's exact binary value; None for no finite number or over 64 bits."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not fits_seconds(seconds):
@@ -58,23 +91,46 @@ def fits_seconds(seconds: float) -> bool:
     return -1e10 < seconds < 1e10
 
 
-def moment_ns(match: re.Match, year: int | None = None, month: int | None = None) -> int | None:
-    """Time of a match with groups as those of DATED, ns since the epoch; without a zone it is read as UTC. None if it
-    is no time. `year`, `month`: where the match does not give them as numbers."""
+def moment_ns(
+    match: re.Match, year: int | None = None, month: int | None = None, day: int | None = None
+) -> int | None:
+    """Time of a match with groups as those of DATED, ns since the epoch, None if it is no time; without a zone, or with
+    one that `zone_doubt` names, it is read as UTC. `year`, `month`, `day`: where the match gives no numbers of them."""
     parts = match.groupdict()
     try:
         moment = datetime(
-            year or int(parts["year"]), month or int(parts["month"]), int(parts["day"]),
-            int(parts["hour"]), int(parts["minute"]), int(parts["second"]), tzinfo=UTC,
+            year or int(parts["year"]), month or int(parts["month"]), day or int(parts["day"]),
+            _hour(parts), int(parts["minute"]), int(parts["second"]), tzinfo=UTC,
         )  # fmt: skip
     except ValueError:
         return None
     ns = (moment - _EPOCH) // _SECOND * NS_PER_S + int((parts["fraction"] or "0").ljust(9, "0"))
-    zone = parts.get("zone") or "Z"
-    if zone[0] in "+-":
-        offset = int(zone[1:3]) * 3600 + int(zone[-2:]) * 60
-        ns -= (offset if zone[0] == "+" else -offset) * NS_PER_S
+    ns -= _zone_s(parts.get("zone") or "Z") * NS_PER_S
     return ns if fits(ns) else None
+
+
+def _hour(parts: dict[str, str | None]) -> int:
+    """The hour of the day; 12 AM is midnight, 12 PM noon. What names a half of the day past 12 counts to 24 anyway."""
+    hour, half = int(parts["hour"] or 0), parts.get("half")
+    return hour if not half or hour > 12 else hour % 12 + 12 * (half in "pP")
+
+
+def _zone_s(zone: str) -> int:
+    """Seconds that a zone is ahead of UTC: a name, or a sign and hours with or without minutes."""
+    if zone[0] not in "+-":
+        return ZONES_S.get(zone, 0)
+    offset = int(zone[1:3]) * 3600 + (int(zone[-2:]) * 60 if len(zone) > 3 else 0)
+    return offset if zone[0] == "+" else -offset
+
+
+def zone_doubt(match: re.Match) -> str | None:
+    """Why the zone of a match that `moment_ns` reads is an assumption, in words; None where the match names it."""
+    zone = match["zone"] if "zone" in match.re.groupindex else None
+    if not zone:
+        return "they name no time zone and were read as UTC"
+    if zone[0] in "+-" or zone in ZONES_S:
+        return None
+    return f"they name the time zone {zone}, which means different hours in different places, and were read as UTC"
 
 
 def nearest_year(month: int, day: int, hint: date) -> int | None:
@@ -134,18 +190,33 @@ class Tally:
             yield Lost(f"{what} ({count:,})", reason, offset)
 
 
+def is_text_log(source: Source) -> bool:
+    """Whether a file may be a log in plain lines: what begins as JSON or XML, or holds a zero, is none."""
+    return b"\0" not in source.head and not _NO_LOG.match(source.head)
+
+
 def shows(source: Source, pattern: re.Pattern[bytes]) -> bool:
-    """Whether the beginning or the end of a text log has it; what begins as JSON or XML, or holds a zero, is none."""
-    if b"\0" in source.head or source.head.lstrip()[:1] in (b"{", b"<"):
-        return False
-    return bool(pattern.search(source.head) or pattern.search(tail(source)))
+    """Whether the beginning or the end of a text log has it."""
+    return is_text_log(source) and bool(pattern.search(source.head) or pattern.search(tail(source)))
+
+
+def mentions(source: Source, word: bytes, pattern: re.Pattern[bytes]) -> bool:
+    """Whether a line of the whole file has `pattern`, which holds `word`: a search of the bytes, at the speed of the
+    disk, for what decides how all rows are read. What cannot be read is left to the reading to tell."""
+    before = b""
+    with contextlib.suppress(OSError, EOFError, zlib.error, InputError), source.open() as f:
+        while piece := f.read(_PIECE_BYTES):
+            if word in (text := before + piece) and pattern.search(text):
+                return True
+            before = text[-HEAD_BYTES:]
+    return False
 
 
 def tail(source: Source) -> bytes:
     """The last HEAD_BYTES of a file, for a sniff that its head left in doubt; nothing of one that is packed."""
     with contextlib.suppress(OSError):
         if not source.gzipped:
-            with source.path.open("rb") as f:
+            with source.content.open("rb") as f:
                 f.seek(max(0, f.seek(0, os.SEEK_END) - HEAD_BYTES))
                 return f.read(HEAD_BYTES)
     return b""

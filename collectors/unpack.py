@@ -6,6 +6,7 @@ the same, because an archive that holds one was made to do harm.
 
 import gzip
 import io
+import itertools
 import lzma
 import re
 import struct
@@ -17,12 +18,15 @@ from pathlib import Path
 from typing import BinaryIO
 
 from collectors.base import Source
+from collectors.encodings import as_utf8
 from errors import InputError
 
 MAX_MEMBERS = 10_000
 MAX_UNPACKED_BYTES = 1 << 35  # of one archive
 MAX_RATIO = 200  # unpacked bytes for one packed byte; logs and traces reach 10 to 50
 RATIO_FREE_BYTES = 1 << 23  # below this size no ratio does harm
+MAX_HEADER_BYTES = 1 << 25  # of a tar, beside the content of its members: 3,300 for each of MAX_MEMBERS
+MAX_LIST_BYTES = 1 << 23  # of a zip's members
 CHUNK = 1 << 20
 
 BROKEN = (OSError, EOFError, zlib.error)  # what reading a damaged or vanished file raises
@@ -39,16 +43,17 @@ class SafeSource(Source):
     """A Source that refuses a gzip stream which unpacks out of all proportion, and knows how far it was read."""
 
     def open(self) -> BinaryIO:
-        raw = self.path.open("rb")
+        raw = self.content.open("rb")
         object.__setattr__(self, "_raw", raw)
-        return io.BufferedReader(_Inflater(raw, self.name), CHUNK) if self.gzipped else raw  # type: ignore[return-value]
+        unpacked = io.BufferedReader(_Inflater(raw, self.name), CHUNK) if self.gzipped else raw  # type: ignore[arg-type]
+        return as_utf8(unpacked)
 
     def bytes_read(self) -> int:
         """Bytes of the file on disk that were read so far; 0 if `open` was never called."""
         raw = getattr(self, "_raw", None)
         if raw is None:
             return 0
-        return self.path.stat().st_size if raw.closed else raw.tell()
+        return self.content.stat().st_size if raw.closed else raw.tell()
 
 
 class _Inflater(io.RawIOBase):
@@ -115,8 +120,48 @@ def unpack(source: SafeSource, kind: str, folder: Path, check: Callable[[], None
     return unpacked
 
 
+class _Forward:
+    """A tar's bytes, read once from front to end. Of what is no member's content (names, further headers, maps of
+    sparse files) MAX_HEADER_BYTES are read: `tarfile` keeps all of that in memory, whatever size it claims."""
+
+    def __init__(self, raw: BinaryIO, name: str):
+        self._raw, self._name, self._at, self._header_bytes = raw, name, 0, 0
+        self.content = False  # whether a member's content is being read
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, to: int, whence: int = 0) -> int:
+        if whence or to < self._at:
+            raise tarfile.StreamError("the archive goes back")
+        while self._at < to and (skipped := self._raw.read(min(CHUNK, to - self._at))):
+            self._at += len(skipped)
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        if not self.content:
+            self._header_bytes += size
+            _limit(self._name, size >= 0 and self._header_bytes <= MAX_HEADER_BYTES,
+                   f"holds more than {MAX_HEADER_BYTES:,} bytes beside its files")  # fmt: skip
+        data = self._raw.read(size)
+        self._at += len(data)
+        return data
+
+
+class _Directory:
+    """A zip's bytes. Its list of members is read in one piece and kept in memory: not one beyond MAX_LIST_BYTES."""
+
+    def __init__(self, raw: BinaryIO, name: str):
+        self._raw, self._name = raw, name
+        self.seek, self.tell, self.seekable = raw.seek, raw.tell, raw.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        _limit(self._name, size <= MAX_LIST_BYTES, f"lists its files in more than {MAX_LIST_BYTES:,} bytes")
+        return self._raw.read(size)
+
+
 def _zip_members(source: SafeSource) -> Iterator[tuple[str, Callable[[int], bytes]]]:
-    with zipfile.ZipFile(source.path) as archive:
+    with source.path.open("rb") as f, zipfile.ZipFile(_Directory(f, source.name)) as archive:  # type: ignore[arg-type]
         infos = archive.infolist()
         _limit(source.name, len(infos) <= MAX_MEMBERS, f"holds more than {MAX_MEMBERS:,} files")
         # zipfile yields no more than the size that the directory states, so these sums bind.
@@ -134,13 +179,21 @@ def _zip_members(source: SafeSource) -> Iterator[tuple[str, Callable[[int], byte
 
 def _tar_members(source: SafeSource) -> Iterator[tuple[str, Callable[[int], bytes]]]:
     # Read as a stream, once: the guard on the gzip stream then sees every byte.
-    with source.open() as f, tarfile.open(fileobj=f, mode="r|") as archive:
-        for count, info in enumerate(archive):
+    with source.open() as f:
+        stream = _Forward(f, source.name)
+        archive = tarfile.TarFile(fileobj=stream, mode="r")  # type: ignore[arg-type]
+        for count in itertools.count():
+            stream.content = False
+            info = archive.next()
+            archive.members.clear()  # each has the headers of all, which nobody asks for again
+            if info is None:
+                return
             _limit(source.name, count < MAX_MEMBERS, f"holds more than {MAX_MEMBERS:,} files")
             _refuse_unsafe(source.name, info.name)
             # Links and devices have no content of their own; a sparse file may claim any size.
             if info.isreg() and not info.issparse() and not _hidden(info.name):
                 member = archive.extractfile(info)
+                stream.content = True
                 if member is not None:
                     yield info.name.removeprefix("./"), member.read
 

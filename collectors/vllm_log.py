@@ -3,13 +3,16 @@
     engine       `Avg prompt throughput: ...` lines of v1 (Running, Waiting) and v0 (Running, Swapped, Pending; the
                  swapped wait too), for any device, with the `SpecDecoding metrics:` that follow on them. Preemptions
                  and draft tokens are printed for the time since the line before; they are added up here.
+                 A prefix cache on the host (v0's CPU) or behind a connector (External) counts like that of the device:
+                 of v0's two rates, each of its own look-ups, the larger; External is of what the device lacked.
     iterations   `Iteration(n): ...` lines. With speculation the generated tokens that were scheduled are one for each
                  request and the drafts. A duration under 0.1 ms is that of handing work over, not of a forward pass.
                  Lines tell the second in which one ended; within it they are put one after the other.
     facts        of the start: version, model, parallel sizes, limits, room for the KV cache
 Lines give month and day, and no year. It is that of a full date in the log's head or in the file's name; without one
 ts_ns counts from the start of the unknown year, and the fact `engine_times` says "since start". Times are read as
-UTC. A result of `vllm bench serve` in the same file is read as `vllm_bench` does.
+UTC. Where what stands before the lines names pods or hosts, each is a server, and replicas are host/engine. A result
+of `vllm bench serve` in the same file is read as `vllm_bench` does.
 """
 
 import re
@@ -19,7 +22,7 @@ from typing import Any
 
 from collectors.base import Fact, Item, Source
 from collectors.evidence import Evidence
-from collectors.line_prefix import plain
+from collectors.line_prefix import host_prefix, plain
 from collectors.serving_rows import Loads, count, number, scaled
 from collectors.textlog import (
     DATED,
@@ -28,10 +31,12 @@ from collectors.textlog import (
     Tally,
     clean,
     lines,
+    mentions,
     moment_ns,
     nearest_year,
     shows,
     tail,
+    zone_doubt,
 )
 from collectors.vllm_bench import BLOCK
 from collectors.vllm_bench.block import Blocks
@@ -54,8 +59,9 @@ _NUMBERS = {name: re.compile(pattern) for name, pattern in {
     "running": r"\bRunning: (\d+) reqs", "waiting": r"\b(?:Waiting|Pending): (\d+) reqs",
     "swapped": r"\bSwapped: (\d+) reqs", "preemptions": r"\bPreemptions: (\d+)",
     "kv": r"\bKV cache usage: ([\d.]+)%", "prefix": r"(?<!External )\bPrefix cache hit rate: (?:GPU: )?([\d.]+)%",
+    "external": r"\bExternal prefix cache hit rate: ([\d.]+)%",
 }.items()}  # fmt: skip
-_PREFIX_V0 = re.compile(r"\] Prefix cache hit rate: GPU: (?P<share>[\d.]+)%")
+_PREFIX_V0 = re.compile(r"\] Prefix cache hit rate: GPU: (?P<gpu>-?[\d.]+)%(?:, CPU: (?P<cpu>-?[\d.]+)%)?")
 _SPECULATION = re.compile(r"SpecDecoding metrics: (?P<rest>.*)")
 _SPECULATED = {name: re.compile(pattern) for name, pattern in {
     "length": r"Mean acceptance length: ([\d.]+)", "accepted": r"\bAccepted: (\d+) tokens",
@@ -87,6 +93,13 @@ _MEASURES = {  # name of the fact: pattern, what it counts in, which value count
     "kv_cache_blocks": (re.compile(r"num_gpu_blocks is: (\d+)|# (?:GPU|cuda|TPU) blocks: (\d+)"), 1, min),
     "weights_loaded_bytes": (re.compile(r"Model loading took ([\d.]+) ?GiB"), 1 << 30, max),
 }  # fmt: skip
+_TELLS = re.compile(
+    rb"\bPreemptions: \d|\bis preempted by\b[^\n]*total_num_cumulative_preemption=\d|\bPreempting request \S"
+)
+_COLUMNS = (
+    "ts_ns", "replica", "running", "waiting", "kv_usage", "prefix_hit_rate", "prompt_tokens_per_s",
+    "output_tokens_per_s", "preemptions", "drafted", "accepted", "acceptance_length", "acceptance_per_position",
+)  # fmt: skip
 _CONCURRENCY = re.compile(r"Maximum concurrency for ([\d,]+) tokens per request: ([\d.]+)x")
 _BATCHED = re.compile(r"Chunked prefill is enabled with max_num_batched_tokens=(\d+)")
 _START = (
@@ -111,6 +124,7 @@ def read(source: Source) -> Iterator[Item]:
     for offset, line, _ in lines(source):
         if line:
             log.line(offset, plain(line[:_LONGEST]))
+            yield from log.engine.full()
             yield from log.iterations.full()
             yield from log.evidence.full()
     yield from log.rest()
@@ -127,11 +141,15 @@ class _Log:
             "iterations", "order", "replica", "start_ns", "dur_ns", "prefill_requests", "prefill_tokens",
             "decode_requests", "decode_tokens", "drafted_tokens", "kv_usage", "source",
         )  # fmt: skip
-        self.samples: list[dict[str, Any]] = []
+        self.engine = Buffer("engine", "order", *_COLUMNS, "source")
+        self.sample: dict[str, Any] | None = None  # the last one, to which a line after it may add
+        self.sampled = 0
+        # a log that never tells of preemptions may be one that cannot
+        self.counted = mentions(source, b"reempt", _TELLS)
         self.arguments: dict[str, str] = {}
         self.facts: dict[str, Any] = {}
         self.printed: dict[str | None, int] = {}  # preemptions so far, by replica, of the samples' own count
-        self.warned = 0  # preemptions so far, of warnings
+        self.warned: dict[str | None, int] = {}  # preemptions so far, of warnings, by host
         self.drafts: dict[str | None, list[int]] = {}
         self.ended: dict[str | None, int] = {}  # when the last iteration of each replica ended
         self.iterated = 0
@@ -139,44 +157,56 @@ class _Log:
     def line(self, offset: int, line: str) -> None:
         if "Avg prompt throughput" in line:
             for match in _SAMPLE.finditer(line):
-                self._sample(match, self.clock.time_ns(line[: match.start()], offset), offset)
+                self._sample(match, line[: match.start()], offset)
         elif "Iteration(" in line and (match := _ITERATION.search(line)):
             self._iteration(match, line[: match.start()], offset)
         elif "SpecDecoding metrics" in line and (match := _SPECULATION.search(line)):
             self._speculation(match["rest"], self.clock.time_ns(line[: match.start()], offset))
         elif "reempt" in line and (match := _PREEMPTED.search(line)):
-            self.warned = max(self.warned + 1, int(match["total"] or 0) if len(match["total"] or "") < 19 else 0)
-        elif (match := _PREFIX_V0.search(line)) and self.samples:
-            self.samples[-1]["prefix_hit_rate"] = _share(match["share"])
+            host, total = host_prefix(line[: match.start()]), match["total"] or ""
+            told = int(total or 0) if len(total) < 19 else 0
+            self.warned[host] = max(self.warned.get(host, 0) + 1, told)
+        elif (match := _PREFIX_V0.search(line)) and self.sample is not None:
+            known = [s for s in (_share(match["gpu"]), _share(match["cpu"])) if s is not None]
+            self.sample["prefix_hit_rate"] = max(known, default=None)
         elif self.blocks is None or not self.blocks.see(offset, line):  # a server may go on writing amid a block
             if any(word in line for word in _START):
                 self._start(line)
             self.evidence.see(offset, line)
 
-    def _sample(self, match: re.Match, ts_ns: int | None, offset: int) -> None:
+    def _sample(self, match: re.Match, before: str, offset: int) -> None:
+        ts_ns, host = self.clock.time_ns(before, offset), host_prefix(before)
         found = {k: number(m[1]) if (m := p.search(match["rest"])) else None for k, p in _NUMBERS.items()}
-        replica = None if match["engine"] is None else str(int(match["engine"]))
+        replica = _replica(host, match["engine"])
         if found["preemptions"] is not None:
             self.printed[replica] = self.printed.get(replica, 0) + (count(found["preemptions"]) or 0)
         waiting = [count(found[k]) for k in ("waiting", "swapped") if found[k] is not None]
         if found["running"] is None:
             self.tally.add("engine lines", "cut off", offset)
-        if len(self.samples) >= _MOST:
-            raise InputError(f"more than {_MOST:,} samples", where=self.name, expected="the log of one server")
-        self.samples.append({
+        self._next({
             "ts_ns": ts_ns, "replica": replica, "running": count(found["running"]),
             "waiting": None if None in waiting or not waiting else sum(waiting),
-            "kv_usage": _share(found["kv"]), "prefix_hit_rate": _share(found["prefix"]),
+            "kv_usage": _share(found["kv"]), "prefix_hit_rate": _found(found["prefix"], found["external"]),
             "prompt_tokens_per_s": number(match["prompt"]), "output_tokens_per_s": number(match["output"]),
-            "preemptions": max(self.warned, self.printed.get(replica, 0)),
+            "preemptions": max(self.warned.get(host, 0), self.printed.get(replica, 0)) if self.counted else None,
         })  # fmt: skip
+
+    def _next(self, sample: dict[str, Any] | None) -> None:
+        """Begin a sample: nothing adds to the one before any more."""
+        if self.sample is not None:
+            self.engine.add(self.sampled - 1, *(self.sample.get(c) for c in _COLUMNS), self.name)
+        if sample is not None:
+            if self.sampled >= _MOST:
+                raise InputError(f"more than {_MOST:,} samples", where=self.name, expected="the log of one server")
+            self.sampled += 1
+        self.sample = sample
 
     def _speculation(self, rest: str, ts_ns: int | None) -> None:
         """Belongs to the sample just before it; on its own where there is none, or that has its own already."""
         found = {k: m[1] if (m := p.search(rest)) else None for k, p in _SPECULATED.items()}
-        if not self.samples or "acceptance_length" in self.samples[-1]:
-            self.samples.append({"ts_ns": ts_ns, "replica": self.samples[-1]["replica"] if self.samples else None})
-        sample = self.samples[-1]
+        if self.sample is None or "acceptance_length" in self.sample:
+            self._next({"ts_ns": ts_ns, "replica": self.sample["replica"] if self.sample else None})
+        sample = self.sample
         totals = self.drafts.setdefault(sample["replica"], [0, 0])
         for i, name in enumerate(("drafted", "accepted")):
             totals[i] = min(totals[i] + (count(found[name]) or 0), 1 << 62)
@@ -197,7 +227,8 @@ class _Log:
         dur_ns = None if ms is None or ms > 1e12 else round(ms * 1e6)
         end_ns = self.clock.time_ns(before, offset)
         drafted = None if tokens is None or tokens < decodes else tokens - decodes
-        replica = str(int(process["n"])) if (process := _PROCESS.search(before)) else None
+        process = _PROCESS.search(before)
+        replica = _replica(host_prefix(before), process and process["n"])
         self.iterations.add(
             int(match["n"]), replica, self._begin(replica, end_ns, dur_ns), dur_ns, int(match["prefills"]), prompt,
             decodes, decodes if drafted == 0 else None, drafted, _share(match["kv"]), self.name,
@@ -240,12 +271,13 @@ class _Log:
             self.arguments.setdefault(_SAME.get(match["name"], match["name"]), match["value"])
 
     def rest(self) -> Iterator[Item]:
-        if not (self.samples or self.iterated or self.facts or self.arguments or (self.blocks and self.blocks.read)):
+        if not (self.sampled or self.iterated or self.facts or self.arguments or (self.blocks and self.blocks.read)):
             raise InputError(
                 "no line of a vLLM server's engine in it", where=self.name,
                 expected="lines such as `Engine 000: Avg prompt throughput: 98.1 tokens/s, ..., Running: 3 reqs`",
             )  # fmt: skip
-        yield from self._samples()
+        self._next(None)
+        yield from self.engine.rest()
         yield from self.iterations.rest()
         yield from self.evidence.rest()
         if self.blocks is not None:
@@ -262,18 +294,11 @@ class _Log:
             yield Fact("engine_times", "since start")
         yield from self.tally.lost()
 
-    def _samples(self) -> Iterator[Item]:
-        columns = ("ts_ns", "replica", "running", "waiting", "kv_usage", "prefix_hit_rate", "prompt_tokens_per_s",
-                   "output_tokens_per_s", "preemptions", "drafted", "accepted", "acceptance_length",
-                   "acceptance_per_position")  # fmt: skip
-        counted = bool(self.printed or self.warned)  # a log that never tells of preemptions may be one that cannot
-        rows = Buffer("engine", "order", *columns, "source")
-        for order, sample in enumerate(self.samples):
-            if not counted:
-                sample["preemptions"] = None
-            rows.add(order, *(sample.get(c) for c in columns), self.name)
-            yield from rows.full()
-        yield from rows.rest()
+
+def _replica(host: str | None, engine: str | None) -> str | None:
+    """The engine's number, behind the host where the lines name one; None where they name neither."""
+    parts = [host, None if engine is None else str(int(engine))]
+    return "/".join(part for part in parts if part is not None) or None
 
 
 class _Clock:
@@ -287,6 +312,8 @@ class _Clock:
     def time_ns(self, before: str, offset: int) -> int | None:
         """Time in ns that the text before a message names; None where it names none."""
         if match := DATED.search(before):
+            if doubt := zone_doubt(match):
+                self._tally.add("times", doubt, offset)
             return moment_ns(match)
         matches = list(_SHORT_DATE.finditer(before[-200:]))
         if not matches:
@@ -336,6 +363,14 @@ def _a_day(source: Source) -> date | None:
         except ValueError:
             continue
     return None
+
+
+def _found(local: object, external: object) -> float | None:
+    """The share of looked-up prompt tokens found in the cache or outside it; the second is of what the first lacked."""
+    here, there = _share(local), _share(external)
+    if here is None or there is None:
+        return there if here is None else here
+    return here + (1 - here) * there
 
 
 def _share(percent: object) -> float | None:

@@ -214,6 +214,9 @@ def engine_facts(given: dict[str, Any]) -> Iterator[Fact]:
     dtype = given.get("dtype")
     if isinstance(dtype, str) and (precision := PRECISIONS.get(dtype.removeprefix("torch."))):
         yield Fact("precision", precision)
+    quantization = given.get("quantization")  # of the weights, where they are not kept in dtype
+    if isinstance(quantization, str) and quantization not in ("", "None", "null"):
+        yield Fact("quantization", clean(quantization)[:40])
     kv = given.get("kv_cache_dtype")
     if isinstance(kv, str) and kv and kv != "auto":  # auto: as the model
         yield Fact("kv_precision", clean(kv)[:40])

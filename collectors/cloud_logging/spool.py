@@ -29,7 +29,8 @@ class Cursor:
     `since`: where the back-fill began; `through`: windows before it are read whole; `newest`: the newest timestamp
     seen, no later than it was received; `received`: when the newest was received; `swept_at`: when entries were last
     looked for by when they were received, `sweep_from`: what to begin with the next time; `ended`, `active`: the
-    job's last job_end, and its last entry of another kind.
+    job's last job_end, and its last entry of another kind; `heard`: when the service last received such an entry, by
+    its own clock, whatever that of the job's hosts says (None: not noted by an earlier version).
     Counted: `entries` kept; `late` (older than others before them), `repeated` (given again in the read that
     brought them), `future` (dated after they were received), `odd` (without timestamp or insertId: known by all that
     they hold).
@@ -44,6 +45,7 @@ class Cursor:
     sweep_from: int | None = None
     ended: int | None = None
     active: int | None = None
+    heard: int | None = None
     bytes: int = 0
     entries: int = 0
     counts: dict[str, int] = field(default_factory=dict)
@@ -70,6 +72,7 @@ class Cursor:
                 self.ended = max(when, self.ended or when)
             else:
                 self.active = max(when, self.active or when)
+                self.heard = max(received or when, self.heard or 0)
 
     def count(self, what: str, number: int = 1) -> None:
         self.counts[what] = self.counts.get(what, 0) + number

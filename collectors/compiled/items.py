@@ -106,7 +106,8 @@ def _module(
     if module.unknown_loops:
         yield Lost(
             f"the trip count of {len(module.unknown_loops)} loops of program {name}",
-            f"the compiler noted none, so they count once: {', '.join(module.unknown_loops[:5])}",
+            "neither the compiler nor the program tells it, so what they hold is not summed: "
+            + ", ".join(module.unknown_loops[:5]),
         )
     for rows in compiled_rows(capture, number, name, module, runs, axis):
         if matmuls or rows.table != "matmuls":

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from collectors.hlo.assignment import Assignment, devices_of
 from collectors.hlo.names import collective_of
 from collectors.hlo.shapes import Collective, Groups, dtype, linked, replica_groups, size_bytes
 
@@ -30,7 +31,7 @@ _NUMBER = re.compile(r"\d{1,9}")
 
 @dataclass(frozen=True)
 class ProgramCollective:
-    """A collective of a module and how often one run of the module executes it.
+    """A collective of a module and how often one run of the module executes it (None: not known).
 
     `groups` are of partition numbers; of device identifiers where `across_slices`. `asynchronous`: it is split into
     a start and a done, so work may run meanwhile.
@@ -42,15 +43,19 @@ class ProgramCollective:
     across_slices: bool
     bytes: float
     dtype: str | None
-    count: int
+    count: int | None
     asynchronous: bool
     source: str | None
 
 
 class Collectives:
-    """Finds what instructions of one module are as collectives. `by_id`: every instruction of the module."""
+    """Finds what instructions of one module are as collectives. `by_id`: every instruction of the module;
+    `assignment`: on which devices it runs."""
 
-    def __init__(self, computations: Mapping[int, Any], by_id: Mapping[int, Any]):
+    def __init__(
+        self, computations: Mapping[int, Any], by_id: Mapping[int, Any], assignment: Assignment | None = None
+    ):
+        self._assignment = assignment
         self._computations = computations
         self._by_id = by_id
         self._inside: dict[int, Any] = {}
@@ -112,8 +117,11 @@ class Collectives:
         groups = replica_groups(instruction)
         if kind == "permute":
             groups = linked((p.source, p.target) for p in instruction.source_target_pairs)
+        devices = devices_of(
+            groups, kind, instruction.channel_id > 0, instruction.use_global_device_ids, self._assignment
+        )
         return Collective(
-            kind, part, float(sum(map(size_bytes, shapes))), dtype(shapes[0]) if shapes else None, groups
+            kind, part, float(sum(map(size_bytes, shapes))), dtype(shapes[0]) if shapes else None, groups, devices
         )
 
     def transfer(self, instruction: Any) -> Collective | None:
@@ -130,11 +138,14 @@ class Collectives:
         groups: Groups | None = tuple(g for g in listed if g) or None
         if kind == "permute" and groups:
             groups = linked((g[0], g[1]) for g in groups if len(g) == 2)
-        return Collective(kind, "start", float(size_bytes(shapes[0])), dtype(shapes[0]), groups)
+        devices = groups  # a target between slices names devices
+        if b"_xla_megascale_target" not in said:
+            devices = devices_of(groups, kind, instruction.channel_id > 0, False, self._assignment)
+        return Collective(kind, "start", float(size_bytes(shapes[0])), dtype(shapes[0]), groups, devices)
 
 
 def program_collective(
-    finder: Collectives, instruction: Any, count: int, source_of: Callable[[Any], str | None]
+    finder: Collectives, instruction: Any, count: int | None, source_of: Callable[[Any], str | None]
 ) -> ProgramCollective | None:
     """The row that an instruction outside fusions makes; None for what is no collective, or only the end of one."""
     transfer = instruction.opcode == b"send"

@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, log2, prod
 from typing import Any
 
@@ -22,10 +22,12 @@ FREE = {
     "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id", "replica-id",
     "opt-barrier", "add-dependency", "domain", "while", "conditional", "call", "async-update", "async-done",
 }  # fmt: skip
+_BYTES = (2, 6)  # element types s8 and u8
 CALLERS = {"fusion", "call", "async-start"}  # what they call runs once, as part of them
 _MATMUL_TARGET = re.compile(r"gemm|matmul|dot", re.IGNORECASE)
 _CYCLES = re.compile(rb'"estimated_cycles":\s*"?(\d{1,18})\b')
 _CONV_TARGET = re.compile(r"__cudnn\$conv|onednn\$convolution", re.IGNORECASE)
+_CONV_BACKWARD = re.compile(r"__cudnn\$convBackward(Input|Filter)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,8 @@ def product_of(instruction: Any, operands: list[Any]) -> Product | None:
     out = instruction.shape.tuple_shapes[0] if instruction.shape.tuple_shapes else instruction.shape
     left, right = operands[0].shape, operands[1].shape
     target = instruction.custom_call_target.decode("utf-8", "replace")
+    if opcode == b"custom-call" and (backward := _CONV_BACKWARD.search(target)):
+        return _gradient(instruction, backward[1].lower(), left, right, out)
     if opcode == b"convolution" or (opcode == b"custom-call" and _CONV_TARGET.search(target)):
         return _convolution(instruction, left, right, out)
     dims = instruction.dot_dimension_numbers
@@ -144,6 +148,34 @@ def _ints(values: Any) -> list[int]:
         return [int(v) for v in values or ()]
     except (TypeError, ValueError):
         return []
+
+
+def _gradient(instruction: Any, of: str, left: Any, right: Any, out: Any) -> Product | None:
+    """A library's gradient of a convolution by its input or its filter.
+
+    Window and dimension numbers are those of the convolution whose gradient it is: the gradient by the input is where
+    that one's input stands, made of its output's gradient and its filter. Each product of an input element and a filter
+    element of that one is taken once in either gradient, so the FLOPs are its own. As a product, what was summed over
+    is a side of the result, and the other way round.
+    """
+    if of == "input":
+        found = _convolution(instruction, out, right, left)
+        return found and replace(found, k=found.n, n=found.k)
+    found = _convolution(instruction, left, out, right)
+    return found and replace(found, m=found.k, k=found.m)
+
+
+def scratch_shape(instruction: Any) -> Any:
+    """The scratch space that a call of XLA's own into a library hands out beside its results; None where it has none.
+
+    XLA's calls (cuBLAS, cuDNN, CUB and the like) are named `__library$what`; scratch is the last of their results, a
+    row of bytes.
+    """
+    shapes = instruction.shape.tuple_shapes
+    if len(shapes) < 2 or not instruction.custom_call_target.startswith(b"__"):
+        return None
+    last = shapes[-1]
+    return last if last.element_type in _BYTES and len(last.dimensions) == 1 else None
 
 
 def _convolution(instruction: Any, left: Any, right: Any, out: Any) -> Product | None:

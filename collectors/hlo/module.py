@@ -1,22 +1,24 @@
 """What an HLO module costs: FLOPs and bytes of its operations, its matrix products, its collectives, its loops.
 
 FLOPs follow XLA's own cost analysis (a multiply-add is two, transcendental functions are not counted), except that
-the body of a loop is counted as often as the loop runs. Bytes are those of operands and results, without what a
-fusion keeps to itself.
+the body of a loop is counted as often as the loop runs, and that what runs an unknown number of times has no sum.
+Bytes are those of operands and results, without what a fusion keeps to itself.
 """
 
 import hashlib
-from collections.abc import Iterable
+import math
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
+from collectors.hlo.assignment import Assignment, assignment_of
 from collectors.hlo.buffers import DeviceMemory, device_memory
 from collectors.hlo.collectives import Collectives, ProgramCollective, program_collective
-from collectors.hlo.cost import CALLERS, Product, config_of, cycles_of, flops_of, product_of
+from collectors.hlo.cost import CALLERS, Product, cycles_of, flops_of, product_of
 from collectors.hlo.layouts import padded_bytes
+from collectors.hlo.loops import Loops
 from collectors.hlo.names import category_of
 from collectors.hlo.shapes import HLO, Collective, dtype, shape_text, size_bytes
 from collectors.hlo.shardings import copies_of
@@ -30,7 +32,7 @@ class Operation:
 
     `flops`, `bytes`: of one execution; None if it only contains others. `cycles`: clock cycles of one execution as
     the compiler estimates them, where it does. `count`: executions in one run of the module; 0 inside an
-    asynchronous operation, which stands for what it wraps.
+    asynchronous operation, which stands for what it wraps; None in a loop that runs an unknown number of times.
     """
 
     name: str
@@ -42,7 +44,7 @@ class Operation:
     source: str | None
     collective: Collective | None
     cycles: float | None = None
-    count: int = 0
+    count: int | None = 0
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,11 @@ class Argument:
 
 @dataclass(frozen=True)
 class Matmul:
-    """A matrix product of a module and how often one run of the module executes it."""
+    """A matrix product of a module and how often one run of the module executes it; None: not known."""
 
     op: str
     product: Product
-    count: int
+    count: int | None
     dtype: str | None
     layout: str
     remat: bool
@@ -75,12 +77,15 @@ class Matmul:
 
 @dataclass
 class Module:
-    """The analysis of one module. `operations` holds every instruction outside fusions, by name."""
+    """The analysis of one module. `operations` holds every instruction outside fusions, by name.
+
+    `flops`, `remat_flops`, `bytes`: of one run; None where a loop of `unknown_loops` holds some.
+    """
 
     name: str
-    flops: float = 0.0
-    remat_flops: float = 0.0
-    bytes: float = 0.0
+    flops: float | None = 0.0
+    remat_flops: float | None = 0.0
+    bytes: float | None = 0.0
     instructions: int = 0
     devices: int = 0  # devices in the replica groups of its collectives, 0 where there are none
     operations: dict[str, Operation] = field(default_factory=dict)
@@ -88,7 +93,8 @@ class Module:
     collectives: list[ProgramCollective] = field(default_factory=list)
     arguments: list[Argument] = field(default_factory=list)
     memory: DeviceMemory | None = None  # where the compiler's buffer assignment came with the module
-    unknown_loops: list[str] = field(default_factory=list)  # loops whose trip count is unknown, counted once
+    assignment: Assignment | None = None  # on which devices it runs, where the program tells
+    unknown_loops: list[str] = field(default_factory=list)  # loops of which nothing tells how often they run
 
 
 _analysed: dict[bytes, "Module"] = {}
@@ -140,6 +146,22 @@ def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
 
+def _told(amount: float) -> float | None:
+    """An amount as others see it: None where it hangs on an unknown number of rounds."""
+    return None if math.isnan(amount) else amount
+
+
+def _dearest(amount: float) -> float:
+    return math.inf if math.isnan(amount) else amount
+
+
+def _times(amount: float, times: int | None) -> float:
+    """So many times an amount; NaN for an unknown number of times, except of nothing."""
+    if times is None:
+        return math.nan if amount else 0.0
+    return amount * times
+
+
 class _Analysis:
     def __init__(self, module: Any):
         self.module = module
@@ -148,10 +170,11 @@ class _Analysis:
         self._costs: dict[int, tuple[float, float, float]] = {}  # computation -> flops, recomputed flops, bytes
         self._order: list[int] = []  # computations, callees before callers
         self._inside: dict[int, str] = {}  # computation -> "", matmul or convolution: what it contains
-        self._trips: dict[int, int] = {}
+        self._trips: dict[int, int | None] = {}
+        self._loops = Loops(self.computations, self.by_id)
         self._chosen: dict[int, int] = {}  # conditional -> the costliest branch
-        self._collectives = Collectives(self.computations, self.by_id)
-        self.result = Module(_text(module.name))
+        self.result = Module(_text(module.name), assignment=assignment_of(module))
+        self._collectives = Collectives(self.computations, self.by_id, self.result.assignment)
 
     def run(self) -> Module:
         result = self.result
@@ -163,7 +186,7 @@ class _Analysis:
         if entry not in self.computations and self.computations:
             entry = list(self.computations)[-1]
         if entry in self.computations:
-            result.flops, result.remat_flops, result.bytes = self.cost(entry)
+            result.flops, result.remat_flops, result.bytes = map(_told, self.cost(entry))
         result.instructions = sum(len(c.instructions) for c in self.module.computations)
         runs = self.runs(entry)
         wrapped = self.reached_from(b"async-start")
@@ -173,7 +196,7 @@ class _Analysis:
         for comp_id, count in runs.items():
             for instruction in self.computations[comp_id].instructions if comp_id in self.computations else ():
                 product = self.product(instruction)
-                if product and count:
+                if product and count != 0:
                     result.matmuls.append(self.matmul(instruction, product, count))
         if entry in self.computations:
             parameters = [i for i in self.computations[entry].instructions if i.opcode == b"parameter"]
@@ -182,13 +205,16 @@ class _Analysis:
             result.arguments = [self.argument(i, copies.get(i.id)) for i in parameters]
         return result
 
-    def runs(self, entry: int) -> dict[int, int]:
-        """How often one run of the module executes each computation."""
-        runs = {entry: 1}
+    def runs(self, entry: int) -> dict[int, int | None]:
+        """How often one run of the module executes each computation; None where nothing tells."""
+        runs: dict[int, int | None] = {entry: 1}
         for comp_id in reversed(self._order):
-            for instruction in self.computations[comp_id].instructions:
+            own = runs.get(comp_id, 0)
+            for instruction in self.computations[comp_id].instructions if own != 0 else ():
                 for callee, times in self.calls(instruction):
-                    runs[callee] = runs.get(callee, 0) + runs.get(comp_id, 0) * times
+                    before = runs.get(callee, 0)
+                    told = None not in (own, times, before) or times == 0
+                    runs[callee] = before + (own * times if times else 0) if told else None
         return runs
 
     def reached_from(self, opcode: bytes) -> set[int]:
@@ -205,15 +231,15 @@ class _Analysis:
                 waiting += [c for i in self.computations[comp_id].instructions for c in i.called_computation_ids]
         return found
 
-    def enter(self, comp: Any, count: int) -> None:
-        """The instructions of a computation outside fusions, executed so often."""
+    def enter(self, comp: Any, count: int | None) -> None:
+        """The instructions of a computation outside fusions, executed so often (None: not known)."""
         result = self.result
         for instruction in comp.instructions:
             operation = self.operation(instruction, count)
             result.operations[operation.name] = operation
             if operation.collective and operation.collective.groups:
                 result.devices = max(result.devices, len(set(chain(*operation.collective.groups))))
-            if count and (operation.collective or instruction.opcode == b"send"):
+            if count != 0 and (operation.collective or instruction.opcode == b"send"):
                 found = program_collective(self._collectives, instruction, count, self.source)
                 if found is not None:
                     result.collectives.append(found)
@@ -235,13 +261,13 @@ class _Analysis:
     def operands(self, instruction: Any) -> list[Any]:
         return [self.by_id[i] for i in instruction.operand_ids if i in self.by_id]
 
-    def calls(self, instruction: Any) -> list[tuple[int, int]]:
+    def calls(self, instruction: Any) -> list[tuple[int, int | None]]:
         """(computation, times it runs) for what an instruction calls as a whole program, not once per element."""
         called = [c for c in instruction.called_computation_ids if c in self.computations]
         if instruction.opcode == b"while":
-            trips = self._trips.get(instruction.id, 1)
+            trips = self._trips.get(instruction.id)
             # XLA lists the body, then the condition.
-            return [(c, trips if i == 0 else trips + 1) for i, c in enumerate(called)]
+            return [(c, trips if i == 0 or trips is None else trips + 1) for i, c in enumerate(called)]
         if instruction.opcode == b"conditional":
             return [(self._chosen[instruction.id], 1)] if instruction.id in self._chosen else []
         if _text(instruction.opcode) in CALLERS:
@@ -258,24 +284,26 @@ class _Analysis:
         for instruction in self.computations[comp_id].instructions:
             opcode = _text(instruction.opcode)
             if opcode == "while":
-                self._trips[instruction.id] = self.trips(instruction)
+                self._trips[instruction.id] = trips = self._loops.trips(instruction)
+                if trips is None:
+                    self.result.unknown_loops.append(_text(instruction.name))
             called = [c for c in instruction.called_computation_ids if c in self.computations]
             if opcode == "conditional" and called:
-                self._chosen[instruction.id] = max(called, key=lambda c: self.cost(c)[:1])
+                self._chosen[instruction.id] = max(called, key=lambda c: _dearest(self.cost(c)[0]))
             own = self.flops(instruction)
             part_again = own if self.is_remat(instruction) else 0.0
             for callee, times in self.calls(instruction):
                 inner = self.cost(callee)
-                own += inner[0] * times
-                part_again += inner[1] * times
+                own += _times(inner[0], times)
+                part_again += _times(inner[1], times)
                 if opcode not in ("fusion", "async-start"):
-                    moved += inner[2] * times
+                    moved += _times(inner[2], times)
                 inside = inside or self._inside.get(callee, "")
             if product := self.product(instruction):
                 inside = "matmul" if "matmul" in (inside, product.kind) else product.kind
             moved += self.bytes(instruction)
             flops += own
-            again += min(part_again, own)
+            again += part_again if math.isnan(part_again) or math.isnan(own) else min(part_again, own)
         self._costs[comp_id] = (flops, again, moved)
         self._inside[comp_id] = inside
         self._order.append(comp_id)
@@ -283,50 +311,6 @@ class _Analysis:
 
     def is_remat(self, instruction: Any) -> bool:
         return b"rematted_computation" in instruction.metadata.op_name or b".remat" in instruction.name
-
-    def trips(self, instruction: Any) -> int:
-        """Trip count of a loop: as the compiler noted it, else from a comparison with a constant, else 1."""
-        known = config_of(instruction).get("known_trip_count")
-        try:
-            if isinstance(known, dict) and int(known.get("n", -1)) >= 0:
-                return int(known["n"])
-        except (TypeError, ValueError):
-            pass
-        bounds = []
-        for comp_id in instruction.called_computation_ids[1:]:
-            for compare in self.find(comp_id, b"compare", set()):
-                limit = [v for v in map(self.constant, self.operands(compare)) if v is not None]
-                if limit and compare.comparison_direction in (b"LT", b"LE"):
-                    bounds.append(limit[0] + (compare.comparison_direction == b"LE"))
-        if len(bounds) == 1 and bounds[0] >= 0:
-            return bounds[0]
-        self.result.unknown_loops.append(_text(instruction.name))
-        return 1
-
-    def find(self, comp_id: int, opcode: bytes, seen: set[int]) -> Iterable[Any]:
-        if comp_id in seen or comp_id not in self.computations:
-            return
-        seen.add(comp_id)
-        for instruction in self.computations[comp_id].instructions:
-            if instruction.opcode == opcode:
-                yield instruction
-            for callee in instruction.called_computation_ids:
-                yield from self.find(callee, opcode, seen)
-
-    def constant(self, instruction: Any) -> int | None:
-        if instruction.opcode == b"parameter":  # of a fused comparison: what the fusion is given
-            for caller in self.module.computations:
-                for user in caller.instructions:
-                    if user.opcode == b"fusion" and any(
-                        instruction.id in (i.id for i in self.computations[c].instructions)
-                        for c in user.called_computation_ids if c in self.computations
-                    ):  # fmt: skip
-                        given = self.operands(user)
-                        if instruction.parameter_number < len(given):
-                            return self.constant(given[instruction.parameter_number])
-            return None
-        values = [*instruction.literal.s32s, *instruction.literal.s64s]
-        return values[0] if instruction.opcode == b"constant" and len(values) == 1 else None
 
     def source(self, instruction: Any) -> str | None:
         """File and line of the user's program, innermost frame."""
@@ -368,7 +352,7 @@ class _Analysis:
         return Operation(
             _text(instruction.name), _text(instruction.opcode),
             "collective" if collective else category_of(opcode, contraction),
-            None if container else flops, None if container else moved,
+            None if container else _told(flops), None if container else _told(moved),
             shape_text(instruction.shape), self.source(instruction), collective, cycles_of(instruction), count,
         )  # fmt: skip
 

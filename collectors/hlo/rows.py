@@ -43,7 +43,8 @@ def compiled_rows(
     """
     def ops() -> Iterator[dict[str, Any]]:
         for number, found in enumerate(module.operations.values()):
-            if found.count <= 0 or found.count * runs >= INT64 or found.opcode in _IDLE or _DONE.search(found.opcode):
+            count = _counted(found.count, runs)
+            if found.count == 0 or not _fits(count) or found.opcode in _IDLE or _DONE.search(found.opcode):
                 continue
             part = found.collective.part if found.collective else ""
             if part == "done":
@@ -51,7 +52,7 @@ def compiled_rows(
             yield {
                 "op_id": (program << 32) + number, "op": found.name,
                 "role": "async" if part == "start" or found.opcode in _STARTS else "compute",
-                "category": found.category, "count": found.count * runs, "flops": found.flops, "bytes": found.bytes,
+                "category": found.category, "count": count, "flops": found.flops, "bytes": found.bytes,
                 "cycles": found.cycles, "source": found.source, "shape": found.shape,
             }  # fmt: skip
 
@@ -69,10 +70,18 @@ def table(name: str, fixed: dict[str, Any], rows: Iterable[dict[str, Any] | None
         yield Rows(name, batch(name, columns))
 
 
+def _counted(count: int | None, runs: int) -> int | None:
+    return None if count is None else count * runs
+
+
+def _fits(value: int | None) -> bool:
+    return value is None or 0 <= value < INT64
+
+
 def _matmul(found: Any, runs: int) -> dict[str, Any] | None:
     product = found.product
-    row = {key: getattr(product, key) for key in ("m", "k", "n", "batch")} | {"count": found.count * runs}
-    if not all(0 <= v < INT64 for v in row.values()):
+    row = {key: getattr(product, key) for key in ("m", "k", "n", "batch")} | {"count": _counted(found.count, runs)}
+    if not all(map(_fits, row.values())):
         return None
     row |= {key: getattr(found, key) for key in ("op", "dtype", "layout", "remat", "source")}
     return row | {"convolution": product.kind == "convolution"}
@@ -80,12 +89,13 @@ def _matmul(found: Any, runs: int) -> dict[str, Any] | None:
 
 def _collective(found: ProgramCollective, axis: AxisOf | None, runs: int) -> dict[str, Any] | None:
     groups = found.groups
-    if found.count * runs >= INT64:
+    count = _counted(found.count, runs)
+    if not _fits(count):
         return None
     return {
         "op": found.op, "kind": found.kind, "axis": axis(found) if axis else None, "groups": len(groups or ()) or 1,
         "group_size": max(map(len, groups)) if groups else None, "bytes": found.bytes, "dtype": found.dtype,
-        "count": found.count * runs, "asynchronous": found.asynchronous, "source": found.source,
+        "count": count, "asynchronous": found.asynchronous, "source": found.source,
     }  # fmt: skip
 
 

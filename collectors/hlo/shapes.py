@@ -22,6 +22,7 @@ HLO = message_types(
             int64 batch_group_count=58, int64 channel_id=26, bytes custom_call_target=28, \
             DotDims dot_dimension_numbers=30, RaggedDotDims ragged_dot_dimension_numbers=90, \
             int64* fft_length=32, bytes comparison_direction=63, \
+            bool use_global_device_ids=71, \
             int64 id=35, int64* operand_ids=36, int64* called_computation_ids=38, bytes backend_config=43, \
             ReplicaGroup* replica_groups=49, SourceTarget* source_target_pairs=52, \
             DeviceList collective_device_list=87, Iota iota_collective_device_list=92, \
@@ -35,7 +36,7 @@ HLO = message_types(
             int64 tail_padding_alignment_in_elements=16
     Tile: int64* dimensions=1
     OpMetadata: bytes op_type=1, bytes op_name=2, bytes source_file=3, int32 source_line=4, int32 stack_frame_id=15
-    Literal: int32* s32s=4, int64* s64s=5, uint64* u64s=7
+    Literal: int32* s32s=4, int64* s64s=5, uint64* u32s=6, uint64* u64s=7
     Window: WindowDim* dimensions=1
     WindowDim: int64 size=1, int64 stride=2, int64 padding_low=3, int64 padding_high=4, int64 window_dilation=5, \
             int64 base_dilation=6, bool window_reversal=7
@@ -90,13 +91,17 @@ Groups = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Collective:
-    """A collective operation: its kind, "start" or "done" where it is split, operand bytes, element type, groups."""
+    """A collective operation: its kind, "start" or "done" where it is split, operand bytes, element type, groups.
+
+    `groups`: in the program's own numbers; `devices`: of device identifiers, None where the program does not tell.
+    """
 
     kind: str
     part: str
     bytes: float | None
     dtype: str | None
     groups: Groups | None
+    devices: Groups | None = None
 
 
 def type_bytes(name: str) -> int:

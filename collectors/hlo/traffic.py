@@ -2,13 +2,14 @@
 
 What lies in on-chip memory (a layout's memory space other than 0: VMEM is 1 on a TPU, the host's memory 5) costs no
 traffic there; it did when it was fetched. Of an operand of which only slices are read, those count; of one that is
-updated in place, the update.
+updated in place, the update. Scratch space that a library call is given is neither an operand nor a result: how much
+of it is used, nobody says.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from collectors.hlo.cost import FREE
+from collectors.hlo.cost import FREE, scratch_shape
 from collectors.hlo.shapes import TUPLE, elements, size_bytes
 
 _SLICES = (b"dynamic-slice", b"slice", b"gather")
@@ -46,6 +47,8 @@ def bytes_of(instruction: Any, operands: list[Any], computations: Computations) 
         called = [c for c in instruction.called_computation_ids if c in computations]
         if called:
             return float(_fusion(computations[called[0]], operands, shape, computations))
+    if opcode == "custom-call" and (scratch := scratch_shape(instruction)) is not None:
+        written -= main_bytes(scratch)
     return float(written + sum(main_bytes(o.shape) for o in operands))
 
 

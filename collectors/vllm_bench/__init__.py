@@ -23,10 +23,17 @@ NAME = "vllm_bench"
 HELP = "vllm bench serve: the result block of its output, and --save-result JSON (plain, detailed, appended, sweeps)."
 
 BLOCK = re.compile(rb"=\s*Serving Benchmark Result\s*=", re.IGNORECASE)
+_BARE = re.compile(rb"\bSuccessful requests:[ \t]+\d[\d,]*\s", re.IGNORECASE)  # a block without its first line
+_RATE_ROW = re.compile(rb"\bRequest throughput \(req/s\):", re.IGNORECASE)
 SGLANG_BLOCK = re.compile(rb"Total generated tokens \(retokenized\)|E2E Latency \(ms\)", re.IGNORECASE)
 _JSON_KEYS = (b'"model_id"', b'"num_prompts"', b'"request_rate"', b'"request_throughput"', b'"total_input_tokens"',
               b'"mean_ttft_ms"', b'"backend"', b'"start_times"')  # fmt: skip
 _OTHERS = (b'"total_output_tokens_retokenized"', b'"sharegpt_output_len"', b'"benchmark_values"', b'"extra_info"')
+
+
+def has_block(text: bytes) -> bool:
+    """Whether a piece of a file holds a block, or one whose first line was cut away."""
+    return bool(BLOCK.search(text) or (_BARE.search(text) and _RATE_ROW.search(text)))
 
 
 def sniff(source: Source) -> float:
@@ -38,7 +45,7 @@ def sniff(source: Source) -> float:
         return 0.9 if found >= 4 and (b'"model_id"' in head or b'"request_throughput"' in head) else 0.0
     if b"\0" in source.head:
         return 0.0
-    ends = [part for part in (source.head, tail(source)) if BLOCK.search(part)]
+    ends = [part for part in (source.head, tail(source)) if has_block(part)]
     return 0.0 if not ends or any(SGLANG_BLOCK.search(part) for part in ends) else 0.9
 
 

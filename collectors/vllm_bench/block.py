@@ -5,8 +5,9 @@
     Mean TTFT (ms):                          251.04
     ==================================================
 
-Labels are found anywhere in a line, in any case, so that prefixes of logs do no harm. Milliseconds become seconds with
-the digits that were printed. A block with `xxx` in place of a number is a template out of a guide, not a result.
+A block whose first line was cut away begins at `Successful requests:`. Labels are found anywhere in a line, in any
+case, so that prefixes of logs do no harm. Milliseconds become seconds with the digits that were printed. A block with
+`xxx` in place of a number is a template out of a guide, not a result.
 """
 
 import re
@@ -17,6 +18,7 @@ from collectors.line_prefix import plain
 from collectors.serving_rows import Loads, count, milliseconds, number, rate, scaled, statistic
 from collectors.textlog import Buffer, Tally, clean
 
+BARE_START = re.compile(r"\bSuccessful requests:[ \t]+\d[\d,]*\s*$", re.IGNORECASE)
 START = re.compile(r"=\s*Serving Benchmark Result\s*=", re.IGNORECASE)
 _RULE = re.compile(r"={20,}\s*$")
 _SECTION = re.compile(r"-{3,}\s*[A-Za-z][^:]*-{3,}\s*$")
@@ -101,6 +103,12 @@ class Blocks:
                 self._tally.add("results", "they have no end: another begins in them", self._start)
                 self.end()
             self._rows, self._latencies, self._start, self._template = {}, {}, offset, False
+        elif self._rows is None and BARE_START.search(line):
+            self._rows, self._latencies, self._start, self._template = {}, {}, offset, False
+            self._row(line, offset)
+        elif self._rows is not None and "successful requests" in self._rows and BARE_START.search(line):
+            self.end()  # another block of which the first line was cut away
+            self.see(offset, line)
         elif self._rows is None:
             self._before(line)
             return False

@@ -1,6 +1,7 @@
 """Whether a result's statistics are those of its own requests: recomputed by the tool's definitions, and compared."""
 
 from collections.abc import Iterator, Mapping
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ def differences(
         theirs = printed.get(key)
         if ours is None or isinstance(theirs, bool) or not isinstance(theirs, int | float):
             continue
-        if not -1e300 < theirs < 1e300 or abs(theirs - ours) > tolerance(float(theirs)):
+        if not -1e300 < theirs < 1e300:  # whole numbers of a file may be longer than floats reach
+            yield key, theirs if isinstance(theirs, float) else inf if theirs > 0 else -inf, ours
+        elif abs(theirs - ours) > tolerance(float(theirs)):
             yield key, float(theirs), ours
 
 

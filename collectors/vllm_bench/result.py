@@ -23,6 +23,7 @@ from collectors.serving_rows import statistic as statistic_of
 from collectors.textlog import NS_PER_S, Buffer, Tally, clean, seconds_to_ns
 from collectors.vllm_bench.block import METRICS, without_empty
 from collectors.vllm_bench.check import differences, of_requests
+from collectors.vllm_bench.server_info import server_facts
 from runs.schema import SCHEMAS
 
 _STATISTIC = re.compile(
@@ -54,6 +55,7 @@ _SCALARS = {
     "diffusion_denoising_steps": None, "diffusion_canvas_positions": None,
 }  # fmt: skip
 _FACTS = {"tensor_parallel_size": count, "data_parallel_size": count, "pipeline_parallel_size": count}
+ALIKE = 1e-5
 _DETAILS = ("input_lens", "output_lens", "ttfts", "itls", "latencies", "start_times", "errors")
 _RESULT = ("completed", "duration", "request_throughput", "total_input_tokens", "mean_ttft_ms", "mean_e2el_ms")
 _EPOCHS = (9e8, 1e10)  # seconds since 1970 from 1998 on: what counts from elsewhere is far below
@@ -135,6 +137,8 @@ class Results:
                 self._scalars.add(f"{stage}/{key}", value, unit, self._source)
         if isinstance(model := result.get("model_id"), str) and model:
             self._facts.setdefault("model", (clean(model)[:300], "measured"))
+        for name, value in server_facts(result.get("server_info")).items():
+            self._facts.setdefault(name, (value, "measured"))
         for name, read in _FACTS.items():
             if value := read(result.get(name)):
                 self._facts.setdefault(name, (value, "declared"))  # a person's --metadata
@@ -218,9 +222,16 @@ class Results:
             e2e_s if self._from_gaps or result.get("latencies") else None, flat, duration_s,
         )  # fmt: skip
         for key, printed, recomputed in differences(result, {k: v for k, v in ours.items() if v is not None}):
-            if isfinite(recomputed):
+            if isfinite(recomputed) and not _reads_alike(printed, recomputed):
                 what = f"the summary says {printed:.6g}, its requests give {recomputed:.6g}"
                 self._tally.add(f"{stage}: {key}", what, offset)
+
+
+def _reads_alike(printed: float, recomputed: float) -> bool:
+    """Whether times or rates agree to five digits: what rounding of the parts explains is no finding. Counts are exact.
+    """
+    counts = printed == int(printed) and recomputed == int(recomputed) if isfinite(printed) else True
+    return not counts and abs(printed - recomputed) <= ALIKE * abs(recomputed)
 
 
 def _gap_sums(gaps: Any) -> list[int | None]:

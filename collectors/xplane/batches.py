@@ -16,6 +16,7 @@ from collectors.xplane.tables import (
     N_INLINE,
     N_STATS,
     REAL,
+    SCRATCH,
     TEXT,
     Events,
     Inline,
@@ -41,7 +42,7 @@ class Batches:
         self.numbers = numbers
         self.counters = np.zeros(COUNTERS, np.int64)
         self.counters[BAD_AT] = -1
-        self.scratch = np.zeros(8, np.int64)
+        self.scratch = np.zeros(SCRATCH, np.int64)
         self.marks = Marks(np.zeros((_MARK_ROWS, 6), np.int64))
         self.inline = Inline(
             np.full(2 * _INLINE_ROWS, -1, np.int32), np.zeros(_INLINE_ROWS + 1, np.int64),

@@ -3,66 +3,30 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from catalog.chips import OR, chip
 from collectors.base import Fact, Item, Lost, Rows
 from collectors.xplane.arrays import batch
-from collectors.xplane.ops import CPU_DEVICES_PER_PROCESS
 from collectors.xplane.planes import PlaneIndex, Value
-from collectors.xplane.wire import varint
+from collectors.xplane.ranks import LOCAL_CHIP, core_details
 
 if TYPE_CHECKING:
     from collectors.xplane.reader import Reader
 
-_MISSING_SHARE = 0.01  # of program time without operations, before it is worth a word
-_LOCAL_CHIP, _GLOBAL_CORE = 4, 6  # fields of a TPU plane's `core_details`
-
-
-def core_details(stats: dict[str, Value]) -> dict[int, int]:
-    """Integer fields of a TPU plane's `core_details` by number; fields that are 0 are not written."""
-    raw = stats.get("core_details")
-    if not isinstance(raw, bytes) or not raw:
-        return {}
-    data, pos, found = np.frombuffer(raw, np.uint8), 0, {_LOCAL_CHIP: 0, _GLOBAL_CORE: 0}
-    while pos < len(data):
-        tag, pos = varint(data, pos, len(data))
-        if pos < 0 or tag & 7:
-            break
-        value, pos = varint(data, pos, len(data))
-        if pos < 0:
-            break
-        found[int(tag) >> 3] = int(value)
-    return found
-
-
-def ranks_of(devices: list[tuple[PlaneIndex, dict]], stand_ins: set[int]) -> dict[int, int]:
-    """Global rank by device number, where the trace tells: TPU cores know theirs, CPU devices count by process.
-
-    CPU ranks assume that all processes have as many devices as this one.
-    """
-    ranks = {}
-    for index, stats in devices:
-        details = core_details(stats)
-        if details and index.plane.device is not None:
-            ranks[index.plane.device] = details[_GLOBAL_CORE]
-    local = sorted({d % CPU_DEVICES_PER_PROCESS for d in stand_ins})
-    for ordinal in stand_ins:
-        process, device = divmod(ordinal, CPU_DEVICES_PER_PROCESS)
-        ranks[device] = process * len(local) + local.index(device)
-    return ranks
-
+_ALIKE = 0.02  # memory bandwidths within so much of one another are the same, as printed and as the trace reckons it
 
 # GPU planes tell vendor, compute capability, cores and memory, not the product: (vendor, major, minor, cores,
-# least and most memory in GB) that only one product has, and its name.
+# least and most memory in GB) that one product has, or two that nothing there tells apart but perhaps the bandwidth.
 _GPUS = (
     ("Nvidia", 7, 0, 80, 0, 20, "V100 16GB"),
     ("Nvidia", 7, 0, 80, 20, 40, "V100 32GB"),
-    ("Nvidia", 8, 0, 108, 0, 50, "A100 40GB"),
-    ("Nvidia", 8, 0, 108, 50, 100, "A100 80GB"),
+    ("Nvidia", 8, 0, 108, 0, 50, "A100 SXM 40GB or A100 PCIe 40GB"),
+    ("Nvidia", 8, 0, 108, 50, 100, "A100 SXM 80GB or A100 PCIe 80GB"),
     ("Nvidia", 9, 0, 114, 0, 100, "H100 PCIe"),
-    ("Nvidia", 9, 0, 132, 0, 100, "H100 SXM"),
-    ("Nvidia", 9, 0, 132, 120, 160, "H200"),
-    ("Nvidia", 10, 0, 148, 160, 220, "B200"),
+    ("Nvidia", 9, 0, 132, 0, 90, "H100 SXM or H800 SXM"),
+    ("Nvidia", 9, 0, 132, 145, 152, "H200"),
+    ("Nvidia", 10, 0, 148, 160, 195, "B200"),
+    ("Nvidia", 10, 0, 148, 195, 220, "GB200"),
+    ("Nvidia", 10, 0, 152, 195, 220, "GB200"),
     ("AMD", 9, 4, 304, 180, 220, "MI300X"),
 )
 
@@ -75,11 +39,20 @@ def device_type(devices: list[tuple[PlaneIndex, dict]]) -> tuple[str | None, str
         if index.plane.kind == "gpu":
             parts = [stats.get(n) for n in ("device_vendor", "compute_cap_major", "compute_cap_minor", "core_count")]
             memory = (_number(stats.get("memory_size")) or 0.0) / 1e9
-            for *known, low, high, name in _GPUS:
-                if known == parts and low < memory <= high:
-                    return name, "derived"
-            return f"{parts[0]} GPU, compute capability {parts[1]}.{parts[2]}, {parts[3]} cores", "measured"
+            for vendor, *known, low, high, name in _GPUS:
+                # Older traces name no vendor: capability and cores tell.
+                if known == parts[1:] and parts[0] in (vendor, None) and low < memory <= high:
+                    return _by_bandwidth(name, _number(stats.get("memory_bandwidth"))), "derived"
+            vendor = f"{parts[0]} " if parts[0] else ""
+            return f"{vendor}GPU, compute capability {parts[1]}.{parts[2]}, {parts[3]} cores", "measured"
     return (devices[0][0].name.split(":")[1] if devices else None), "measured"
+
+
+def _by_bandwidth(name: str, bytes_per_s: float | None) -> str:
+    """Of two products the one whose memory is as fast as the trace says, where that fits one alone."""
+    names = name.split(OR)
+    fits = [n for n in names if bytes_per_s and abs(bytes_per_s / chip(n).need("hbm_bytes_per_s") - 1) < _ALIKE]
+    return fits[0] if len(fits) == 1 else name
 
 
 def _number(value: Value) -> float | None:
@@ -108,7 +81,7 @@ def capture_items(
     }))  # fmt: skip
     if kind:
         yield Fact("chip", kind, basis)
-    chips = len({core_details(s).get(_LOCAL_CHIP, i) for i, (_, s) in enumerate(devices)}) if devices else count
+    chips = len({core_details(s).get(LOCAL_CHIP, i) for i, (_, s) in enumerate(devices)}) if devices else count
     if reader.programs.devices > count > 0:  # collectives reach beyond this host
         yield Fact("chips", chips * reader.programs.devices // count, "derived")
     elif chips:
@@ -119,21 +92,13 @@ def capture_items(
     ):  # fmt: skip
         if value is not None:
             yield Fact(name, value)
+    if reader.clock.used:
+        yield Fact("operation_times", "as the devices measured them")
     yield from _gaps(reader)
 
 
 def _gaps(reader: "Reader") -> Iterator[Lost]:
-    for device, runs in reader.program_runs.items():
-        spans = np.concatenate(runs)
-        seen = reader.programs_seen.get(device)
-        missing = np.ones(len(spans), bool) if seen is None else ~seen[: len(spans)]
-        length = (spans[:, 1] - spans[:, 0]).astype(float)
-        if length.sum() and length[missing].sum() > _MISSING_SHARE * length.sum():
-            yield Lost(
-                f"operations of device {device}",
-                f"{missing.sum()} of {len(spans)} program runs ({length[missing].sum() / 1e12:.3f} s) show none: "
-                "the profiler's buffer was full; profile a shorter time",
-            )  # fmt: skip
+    yield from reader.program_runs.missing()
     if reader.gpu_ops[0] and not reader.gpu_ops[1]:
         yield Lost(
             "the HLO operations of GPU kernels",

@@ -7,8 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from collectors.base import Rows
+from collectors.hlo.assignment import Assignment
 from collectors.hlo.shapes import Collective
 from collectors.xplane.arrays import batch, column, over
+from collectors.xplane.ranks import Ranks
 from runs.schema import SCHEMAS
 
 _BATCH = 1 << 16
@@ -22,6 +24,7 @@ class Site(NamedTuple):
     op: str
     role: str
     what: Collective
+    assignment: Assignment | None = None  # on which devices its program runs
 
 
 class StepSpans:
@@ -58,6 +61,7 @@ class Collectives:
         self.sites: dict[int, Site] = {}  # by op_id
         self._parts: dict[_Key, list[np.ndarray]] = {}  # (start, end ps)
         self._whats: dict[_Key, Collective] = {}
+        self._assignments: dict[_Key, Assignment | None] = {}
 
     def add(self, op_ids: np.ndarray, start: np.ndarray, dur: np.ndarray) -> None:
         """Enters executions of operations that are in `sites`.
@@ -76,9 +80,10 @@ class Collectives:
             key = (site.device, site.module, site.op, site.role)
             self._parts.setdefault(key, []).append(part.copy())
             self._whats[key] = site.what
+            self._assignments[key] = site.assignment
 
     def rows(
-        self, ranks: dict[int, int], capture: int, host: str | None, base_ns: int, steps: StepSpans
+        self, ranks: Ranks, capture: int, host: str | None, base_ns: int, steps: StepSpans
     ) -> Iterator[Rows]:
         """Rows in the order of device, module, op and start. What was gathered is given up meanwhile."""
         keys = sorted(self._parts, key=lambda k: (k[0] is None, k[0] or 0, k[1] or "", k[2]))
@@ -107,10 +112,11 @@ class Collectives:
         spans = np.concatenate([s for _, _, s in part])
         sizes = [len(s) for _, _, s in part]
         devices = [key[0] for key, _, _ in part]
-        rank_of = [ranks.get(d) if d is not None else None for d in devices]
+        rank_of = [ranks.rank.get(d) if d is not None else None for d in devices]
+        who = [ranks.of(what, key[0], self._assignments[key]) for key, what, _ in part]
         fixed = {
             "capture": [capture] * len(part), "host": [host] * len(part), "rank": rank_of, "device": devices,
-            "group": [group_of(what.groups, rank) for (_, what, _), rank in zip(part, rank_of, strict=True)],
+            "group": [w.ranks for w in who], "places": [w.places for w in who],
             "kind": [what.kind for _, what, _ in part], "bytes": [what.bytes for _, what, _ in part],
             "dtype": [what.dtype for _, what, _ in part], "op": [key[2] for key, _, _ in part],
             "module": [key[1] for key, _, _ in part],
@@ -138,11 +144,3 @@ def _join(starts: np.ndarray, done_ends: np.ndarray) -> np.ndarray:
         row[1] = done_ends[at]
         at += 1
     return spans
-
-
-def group_of(groups, rank: int | None) -> str | None:
-    """The ranks of a device's own group, comma-separated; with one group only, that one."""
-    if not groups:
-        return None
-    own = groups[0] if len(groups) == 1 else next((g for g in groups if rank is not None and rank in g), None)
-    return ",".join(map(str, own)) if own else None

@@ -7,28 +7,42 @@ is called again from where it stopped. Every read is checked against the bytes t
 import numpy as np
 
 from collectors.xplane.tables import (
+    AN_OP,
     BAD_AT,
     BAD_EVENTS,
     BAD_STATS,
     BY_HLO,
+    COPY,
+    COPY_OP,
     DEVICE,
     EVENT_TAG,
+    FAR_PS,
     GENERATION,
     HLO_MODULE,
     HLO_OP,
     HOST_HLO,
     INT,
+    KNOT_LAG,
+    KNOT_STEP,
     LAST_DUR,
     LAST_START,
     MARK_STEP,
     MAX_PS,
     N_EVENTS,
     N_INLINE,
+    N_KNOTS,
     N_MARKS,
     N_STATS,
+    NEAR_HOST,
+    NEAR_LAG,
     NEED,
     NEXT_EVENT,
+    NO_OP,
     NONE,
+    OWN,
+    OWN_DURATION,
+    OWN_OFFSET,
+    OWN_SHIFT,
     POS,
     PROGRAM,
     REAL,
@@ -41,6 +55,28 @@ from collectors.xplane.tables import (
     op_slot,
 )  # fmt: skip
 from collectors.xplane.wire import BAD, BYTES, DONE, FULL, MORE, kernel, part, skip, varint
+
+_TIMED = (1 << OWN_OFFSET) | (1 << OWN_DURATION)
+
+
+@part
+def note_lag(own, knots, host, lag):
+    """Notes by how much the host's clock is ahead of the device's at `host`, where that changed since the last note.
+
+    The point before the change is noted, too: between notes the lag may be taken as a straight line.
+    """
+    change = lag - own[KNOT_LAG]
+    if own[OWN] == 1 or change > own[KNOT_STEP] or -change > own[KNOT_STEP]:
+        n = own[N_KNOTS]
+        if own[OWN] == 2:
+            knots[n, 0], knots[n, 1] = own[NEAR_HOST], own[NEAR_LAG]
+            n += 1
+        knots[n, 0], knots[n, 1] = host, lag
+        own[N_KNOTS] = n + 1
+        own[KNOT_LAG] = lag
+        own[OWN] = 2
+    own[NEAR_HOST] = host
+    own[NEAR_LAG] = lag
 
 
 @part
@@ -121,6 +157,8 @@ def stat(
                 # An inline text's number must stay its own when the tables are emptied between two batches.
                 scratch[special] = text if text >= 0 else text - counters[GENERATION]
                 scratch[0] |= 1 << special
+        elif special == COPY:
+            scratch[0] |= 1 << COPY  # that it is there tells, not what it says
         elif kind == INT:
             scratch[special] = value
             scratch[0] |= 1 << special
@@ -128,11 +166,13 @@ def stat(
 
 
 @kernel
-def decode(buf, pos, stop, limit, shift, place, mode, look, ops, events, stats, inline, marks, counters, scratch):
+def decode(
+    buf, pos, stop, limit, shift, place, mode, look, ops, events, stats, inline, marks, counters, scratch, own, knots
+):  # fmt: skip
     """Decodes the events of a line from `pos` on; how it ended is DONE, MORE, FULL or BAD, and where is counters[POS].
 
     `stop`: end of the window's bytes; `limit`: end of the line; `shift`: ps to add to an event's offset; `place`: the
-    line's number.
+    line's number; `own`, `knots`: the device's own clock (see `clock`), by which events that tell it are placed.
     An event that is damaged inside is left out and counted (BAD_EVENTS, first one at BAD_AT), for its length still
     tells where the next begins. A damaged length ends the line.
     """
@@ -172,7 +212,7 @@ def decode(buf, pos, stop, limit, shift, place, mode, look, ops, events, stats, 
         end = p + size
         n = counters[N_EVENTS]
         at = counters[N_STATS]
-        if n == event_dur.shape[0] or counters[N_MARKS] == mark_rows.shape[0]:
+        if n == event_dur.shape[0] or counters[N_MARKS] == mark_rows.shape[0] or own[N_KNOTS] + 4 > knots.shape[0]:
             return FULL
         key = np.int64(0)
         start = np.int64(0)
@@ -232,7 +272,9 @@ def decode(buf, pos, stop, limit, shift, place, mode, look, ops, events, stats, 
         if row < 0:
             row = np.int64(mark_of.shape[0] - 1)
         seen = scratch[0]
-        is_op = np.int64(mode == BY_HLO or (mode == HOST_HLO and seen & (1 << HLO_OP)))
+        is_op = np.int64(NO_OP)
+        if mode == BY_HLO or (mode == HOST_HLO and seen & (1 << HLO_OP)):
+            is_op = np.int64(COPY_OP if seen & (1 << COPY) else AN_OP)
         hlo, program, device, module = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(-1)
         if is_op:
             if seen & (1 << HLO_OP):
@@ -249,6 +291,17 @@ def decode(buf, pos, stop, limit, shift, place, mode, look, ops, events, stats, 
         )  # fmt: skip
         if op < 0:
             return FULL
+        if own[OWN]:
+            lag = own[NEAR_LAG]
+            if seen & _TIMED == _TIMED:
+                at_own = scratch[OWN_OFFSET] + own[OWN_SHIFT]
+                took = scratch[OWN_DURATION]
+                if 0 <= took <= MAX_PS and -FAR_PS < start - at_own < FAR_PS:
+                    lag = start - at_own
+                    note_lag(own, knots, start, lag)
+                    note_lag(own, knots, start + dur, start + dur - at_own - took)
+                    dur = took
+            start -= lag
         mark = np.int64(mark_of[row])
         if seen & (1 << STEP) and seen & (1 << ROOT) and scratch[ROOT]:
             mark = MARK_STEP
@@ -289,7 +342,7 @@ def own_time(events, order, ops, stack, depth):
     """
     for j in order:
         op, start, dur = events.op[j], events.start[j], events.dur[j]
-        is_op = ops.key[op, 2] != 0
+        is_op = ops.key[op, 2] != NO_OP
         end = start + dur
         ops.own[op] += dur
         for k in range(2):
@@ -300,7 +353,7 @@ def own_time(events, order, ops, stack, depth):
                 d -= 1
             if d > 0:
                 parent = stack[k, d - 1, 0]
-                if k == 0 or ops.key[parent, 2] == 0:
+                if k == 0 or ops.key[parent, 2] == NO_OP:
                     ops.own[parent] -= min(end, stack[k, d - 1, 1]) - start
             if d < stack.shape[1]:
                 stack[k, d, 0] = op

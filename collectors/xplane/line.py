@@ -10,7 +10,7 @@ from collectors.xplane.lines import Plane
 from collectors.xplane.marks import MARKS
 from collectors.xplane.ops import Op, describe_device, describe_hlo
 from collectors.xplane.planes import EventName
-from collectors.xplane.tables import BY_NAME, HOST_HLO, N_OPS, UNSORTED, Ops, rehash
+from collectors.xplane.tables import BY_NAME, COPY_OP, HOST_HLO, N_OPS, UNSORTED, Ops, rehash
 
 if TYPE_CHECKING:
     from collectors.xplane.reader import Reader
@@ -35,11 +35,19 @@ def grown(ops: Ops, used: int) -> Ops:
     return larger
 
 
+def by_start(start: np.ndarray, dur: np.ndarray) -> np.ndarray:
+    """Positions by start, of equal starts the longer first; quick where nearly all are in order."""
+    order = np.argsort(start, kind="stable")
+    a, b = start[order], dur[order]
+    return np.lexsort((-dur, start)) if ((a[1:] == a[:-1]) & (b[1:] > b[:-1])).any() else order
+
+
 class Line:
     """A line between two calls of the decoder."""
 
-    def __init__(self, reader: "Reader", plane: Plane, name: str, role: str, mode: int):
+    def __init__(self, reader: "Reader", plane: Plane, name: str, role: str, mode: int, moved: bool):
         self.reader, self.plane, self.name, self.role, self.mode = reader, plane, name, role, mode
+        self._moved = moved  # onto the host's clock, while others of the plane tell the device's own times
         self._depth = np.zeros(2, np.int64)
         self._latest: int | None = None
         self.disorder = False
@@ -50,6 +58,8 @@ class Line:
         reader, batches = self.reader, self.reader.batches
         if batches.counters[N_OPS] > len(reader.op_rows.ops):
             self._describe(int(batches.counters[N_OPS]))
+        if self._moved and first < last:
+            self._move_back(first, last)
         self.marks, steps = reader.marked.take(batches)
         for i in steps:
             reader.op_rows.ops[i] = reader.op_rows.ops[i]._replace(category="annotation")
@@ -60,7 +70,7 @@ class Line:
         order = np.arange(first, last)
         if batches.counters[UNSORTED]:
             batches.counters[UNSORTED] = 0
-            order = first + np.lexsort((-dur, start))
+            order = first + by_start(start, dur)
         earliest, latest = int(start[order[0] - first]), int(start[order[-1] - first])
         if self._latest is not None and earliest < self._latest:
             self.disorder = True
@@ -73,6 +83,15 @@ class Line:
             chosen = np.flatnonzero(collective)
             reader.collectives.add(op[chosen], start[chosen], dur[chosen])
         self._special_lines(start, dur, op)
+
+    def _move_back(self, first: int, last: int) -> None:
+        """Puts events [first, last) where the device's own clock has them."""
+        reader, events = self.reader, self.reader.batches.events
+        start, dur, op = events.start[first:last], events.dur[first:last], events.op[first:last]
+        new, took = reader.clock.moved(start, dur)
+        np.add.at(reader.ops.total, op, (took - dur).astype(float))
+        start[:], dur[:] = new, took
+        reader.batches.counters[UNSORTED] = 1  # what was in order need not be so now
 
     def _describe(self, n_ops: int) -> None:
         """Describes the operations that the decoder met for the first time."""
@@ -88,15 +107,20 @@ class Line:
                     reader.gpu_ops[hlo != -1] += 1
                 op = describe_hlo(
                     event, self.plane, reader.batches.op_text(hlo), None if program == -1 else program, given,
-                    reader.batches.op_text(module), reader.programs,
+                    reader.batches.op_text(module), reader.programs, is_op == COPY_OP,
                 )  # fmt: skip
             elif self.plane.kind == "host":
                 op = Op(event.name or None, None, "host", "annotation" if event.name.encode() in MARKS else "host")
             else:
                 op = describe_device(event, self.plane, self.role, reader.programs)
             reader.op_rows.enter(self.name, op, event)
+            if self.plane.kind == "gpu":
+                reader.peaks.enter_kernel(i, op)
+            elif self.plane.device is not None:
+                reader.peaks.enter(i, op, event)
             if op.collective:
-                reader.collectives.sites[i] = Site(op.device, op.module, op.name or "", op.role, op.collective)
+                runs_on = reader.programs.assignment(op.program, op.module)
+                reader.collectives.sites[i] = Site(op.device, op.module, op.name or "", op.role, op.collective, runs_on)
 
     def _special_lines(self, start: np.ndarray, dur: np.ndarray, op: np.ndarray) -> None:
         """Steps and programs of a device, and which programs show the operations they ran."""
@@ -109,9 +133,10 @@ class Line:
                 if numbers[o] is not None:
                     reader.steps.add(device, s, d, numbers[o])
         elif self.role == "module":
-            reader.program_runs.setdefault(device, []).append(np.stack([start, start + dur], axis=1))
+            reader.program_runs.ran(device, start, start + dur)
         elif self.role == "compute" and self.mode == BY_NAME:
-            reader.op_starts(device, start)
+            reader.program_runs.showed(device, start)
+            reader.peaks.took(op, dur)
 
 
 def _step_number(event: EventName) -> int | None:

@@ -26,7 +26,11 @@ _NCCL_KINDS = {
     "reduce": "all-reduce",
 }
 
-_GPU_COPY = re.compile(r"^(Memcpy|MemcpyD2D|MemcpyH2D|MemcpyD2H|Memset|__amd_rocclr_(copy|fill))", re.IGNORECASE)
+# Names of copies and fills: CUPTI's, those of three generations of ROCm's tracers, and ROCm's own kernels for them.
+_GPU_COPY = re.compile(
+    r"^((hip|cuda)?(Memcpy|Memset)|Copy(Device|Host)To(Device|Host)|FillBuffer|MEMORY_COPY_|__amd_rocclr_(copy|fill))",
+    re.IGNORECASE,
+)
 
 
 class Plane(NamedTuple):
@@ -46,7 +50,7 @@ def plane_of(name: str) -> Plane:
 
 
 def line_role(plane: Plane, line: str) -> str:
-    """Role of a line (`LINE_ROLES`). On a GPU it holds for kernels; copies and NCCL kernels there are `async`.
+    """Role of a line (`LINE_ROLES`). A GPU's streams hold all that occupies it: kernels, copies and collectives.
 
     XProf may have added lines derived from others (`XLA Ops` on a GPU): those are `other`, or time would count twice.
     """

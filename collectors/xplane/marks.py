@@ -82,23 +82,24 @@ class Marked:
         """Rows of `steps`, and the spans to find an event's step by.
 
         A device's own `Steps` line is closer to the truth than the host's annotation, which may end before the
-        device has begun; with several devices a step lasts from the first start to the last end.
+        device has begun; with several devices a step lasts from the first start to the last end, as far as they took
+        it at one time (see `_taken`).
         """
-        rows = sorted(self._steps)
-        for start, dur, step in rows:
+        for start, dur, step in sorted(self._steps):
             device_steps.add(None, start, dur, step)
-        merged: dict[int, list[int]] = {}
+        taken: dict[int, list[tuple[int, int, int]]] = {}
         for device, spans in device_steps.spans.items():
             for start, end, step in spans if device is not None else ():
-                span = merged.setdefault(step, [start, end])
-                span[0], span[1] = min(span[0], start), max(span[1], end)
-        if merged:
-            rows = sorted((start, end - start, step) for step, (start, end) in merged.items())
+                taken.setdefault(step, []).append((start, end, device))
+        rows = [(start, end, step, device) for step, spans in taken.items() for start, end, device in _taken(spans)]
+        rows = rows or [(start, start + dur, step, None) for start, dur, step in self._steps]
+        rows.sort(key=lambda row: row[:3])
         columns = {
-            "step": [step for _, _, step in rows],
+            "step": [step for _, _, step, _ in rows],
             "host": [host] * len(rows),
-            "start_ns": [base_ns + start // 1000 for start, _, _ in rows],
-            "dur_ns": [round(dur / 1000) for _, dur, _ in rows],
+            "device": [device for *_, device in rows],
+            "start_ns": [base_ns + start // 1000 for start, *_ in rows],
+            "dur_ns": [round((end - start) / 1000) for start, end, *_ in rows],
             "capture": [self._source.index] * len(rows),
             "order": list(range(len(rows))),
             "source": ["xplane"] * len(rows),
@@ -125,3 +126,20 @@ class Marked:
                 "device": [s[1] for s in part], "ts_ns": [base_ns + s[0] // 1000 for s in part],
                 "kind": [s[2] for s in part], "bytes": [s[3] for s in part], "name": [s[4] for s in part],
             }))  # fmt: skip
+
+
+def _taken(spans: list[tuple[int, int, int]]) -> list[tuple[int, int, int | None]]:
+    """(start, end, device) of each time that a step was taken, from the same of its devices; None: of all of them.
+
+    Spans that meet are one. Apart from each other they are the same step of devices that were captured at different
+    times, each its own; or, where a device comes again, the step taken again.
+    """
+    met: list[tuple[int, int, set[int]]] = []
+    for start, end, device in sorted(spans):
+        if met and start < met[-1][1]:
+            met[-1] = (met[-1][0], max(met[-1][1], end), met[-1][2] | {device})
+        else:
+            met.append((start, end, {device}))
+    if len(met) > 1 and sum(len(devices) for *_, devices in met) == len(set().union(*(d for *_, d in met))):
+        return list(spans)
+    return [(start, end, None) for start, end, _ in met]

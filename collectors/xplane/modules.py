@@ -72,7 +72,8 @@ def _module(
     if module and module.unknown_loops:
         yield Lost(
             f"the trip count of {len(module.unknown_loops)} loops of module {name}",
-            f"the compiler noted none, so they count once: {', '.join(module.unknown_loops[:5])}", offset,
+            "neither the compiler nor the program tells it, so what they hold is not summed: "
+            + ", ".join(module.unknown_loops[:5]), offset,
         )  # fmt: skip
     if module:
         yield from program_rows(capture, program, name, module)

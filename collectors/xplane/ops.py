@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from collectors.base import Rows
+from collectors.hlo.assignment import Assignment
 from collectors.hlo.module import Module, Operation
 from collectors.hlo.names import category_of, collective_of
 from collectors.hlo.shapes import Collective
@@ -64,6 +65,7 @@ class Programs:
         self._by_name: dict[str, Module] = {}
         self._seen: set[tuple[int | None, int]] = set()
         self.devices = 0  # devices that collectives reach, as far as programs tell
+        self.widest: Assignment | None = None  # of the program that runs on the most devices
 
     def seen(self, program: int | None, proto: bytes) -> bool:
         """Whether this very module came before: the planes of joined traces repeat theirs."""
@@ -81,11 +83,22 @@ class Programs:
         if module is not None:
             self._by_name[name] = module
             self.devices = max(self.devices, module.devices)
+            own = module.assignment
+            if own and (self.widest is None or len(own.order) > len(self.widest.order)):
+                self.widest = own
 
     def operation(self, program: int | None, module: str | None, op: str) -> Operation | None:
-        found = self._by_program.get(program) if program is not None else None
-        found = found or (self._by_name.get(module) if module else None)
+        found = self._module(program, module)
         return found.operations.get(op) if found else None
+
+    def assignment(self, program: int | None, module: str | None) -> Assignment | None:
+        """On which devices a program runs."""
+        found = self._module(program, module)
+        return found.assignment if found else None
+
+    def _module(self, program: int | None, module: str | None) -> Module | None:
+        found = self._by_program.get(program) if program is not None else None
+        return found or (self._by_name.get(module) if module else None)
 
 
 def describe_device(event: EventName, plane: Plane, role: str, programs: Programs) -> Op:
@@ -126,14 +139,17 @@ def describe_device(event: EventName, plane: Plane, role: str, programs: Program
 
 def describe_hlo(
     event: EventName, plane: Plane, hlo_op: str | None, program: int | None, device: int | None, module: str | None,
-    programs: Programs,
+    programs: Programs, copies: bool = False,
 ) -> Op:  # fmt: skip
-    """An operation that events tie to an HLO instruction: a GPU kernel, or host threads standing in for a device."""
+    """An operation that events tie to an HLO instruction: a GPU kernel, or host threads standing in for a device.
+
+    `copies`: whether its events tell what they copied or filled, whatever they are called.
+    """
     name = hlo_op or event.name or None
     if module is None and program is not None:
         module = programs.names.get(program)
     hlo = programs.operation(program, module, hlo_op) if hlo_op else None
-    role, kernel = "compute", None
+    kernel = None
     category = hlo.category if hlo else category_of(hlo_op.split(".")[0]) if hlo_op else "other"
     collective = hlo.collective if hlo else None
     if plane.kind == "gpu":
@@ -141,15 +157,15 @@ def describe_hlo(
         kind = nccl_kind(event.name)
         if kind:
             known = collective or Collective(kind, "", None, None, None)
-            collective, category, role = replace(known, part=""), "collective", "async"
-        elif is_gpu_copy(event.name):
-            category, role = "copy", "async" if not hlo_op else "compute"
+            collective, category = replace(known, part=""), "collective"
+        elif copies or is_gpu_copy(event.name):
+            category = "copy"
         else:
             collective = None  # a kernel beside the collective, such as a copy into its buffer
     elif device is not None:
         device %= CPU_DEVICES_PER_PROCESS
     return Op(
-        name, plane.device if plane.kind == "gpu" else device, role, category, module, program,
+        name, plane.device if plane.kind == "gpu" else device, "compute", category, module, program,
         hlo.flops if hlo else None, hlo.bytes if hlo else None, hlo.source if hlo else None, hlo.shape if hlo else None,
         kernel, collective,
     )  # fmt: skip
@@ -227,7 +243,7 @@ class OpRows:
 
     def _lesser_kernels(self, total: np.ndarray) -> set[int]:
         """Of several kernels for one HLO operation on a line, all but the one that took longest: they share the
-        operation's cost in a way that the trace does not tell."""
+        operation's cost in a way that the trace does not tell. One that fills memory for another is no such share."""
         best: dict[tuple, int] = {}
         lesser = set()
         for i, op in enumerate(self.ops):
@@ -236,7 +252,7 @@ class OpRows:
             key = (self._lines[i], op.device, op.module, op.program, op.name)
             other = best.setdefault(key, i)
             if other != i:
-                longer = total[i] > total[other]
+                longer = (op.category != "copy", total[i]) > (self.ops[other].category != "copy", total[other])
                 best[key] = i if longer else other
                 lesser.add(other if longer else i)
         return lesser

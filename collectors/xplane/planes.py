@@ -13,8 +13,20 @@ from google.protobuf.message import DecodeError
 
 from collectors.base import Lost
 from collectors.protobuf import message_types
+from collectors.xplane.clock import DURATION, OFFSET
 from collectors.xplane.lines import Plane, plane_of
-from collectors.xplane.tables import DEVICE, HLO_MODULE, HLO_OP, PROGRAM, ROOT, STEP, Lookup
+from collectors.xplane.tables import (
+    COPY,
+    DEVICE,
+    HLO_MODULE,
+    HLO_OP,
+    OWN_DURATION,
+    OWN_OFFSET,
+    PROGRAM,
+    ROOT,
+    STEP,
+    Lookup,
+)  # fmt: skip
 from collectors.xplane.wire import BYTES, Fields, Window
 
 XPLANE = message_types(
@@ -31,7 +43,8 @@ STAT_NAME = 2  # field of XStatMetadata, and of XEventMetadata
 _MAX_NAME = 1 << 16
 _DENSE = 1 << 20  # identifiers up to this go through a table
 _SPECIAL = {b"hlo_op": HLO_OP, b"hlo_module": HLO_MODULE, b"program_id": PROGRAM, b"device_ordinal": DEVICE,
-            b"step_num": STEP, b"_r": ROOT}  # fmt: skip
+            b"step_num": STEP, b"_r": ROOT, b"memcpy_details": COPY, b"memset_details": COPY, OFFSET: OWN_OFFSET,
+            DURATION: OWN_DURATION}  # fmt: skip
 
 Value = int | float | str | bytes | None
 

@@ -3,21 +3,25 @@
 import hashlib
 from collections.abc import Iterator
 from pathlib import PurePath
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
 from collectors.base import Item, Lost, Rows, Source
 from collectors.xplane.batches import Batches
-from collectors.xplane.capture import capture_items, ranks_of
+from collectors.xplane.capture import capture_items
+from collectors.xplane.clock import DURATION, OFFSET, SAMPLES, DeviceClock, offsets, samples
 from collectors.xplane.collectives import Collectives, StepSpans
 from collectors.xplane.events import decode, line_header
+from collectors.xplane.gaps import ProgramRuns
 from collectors.xplane.line import STACK, Line, grown, new_ops
 from collectors.xplane.lines import line_role
 from collectors.xplane.marks import MARKS, Marked
 from collectors.xplane.modules import modules_of
 from collectors.xplane.ops import CPU_DEVICES_PER_PROCESS, OpRows, Programs
+from collectors.xplane.peaks import PeakCheck
 from collectors.xplane.planes import (
+    STAT_NAME,
     Names,
     Numbers,
     PlaneIndex,
@@ -27,6 +31,7 @@ from collectors.xplane.planes import (
     process_of_path,
     text,
 )  # fmt: skip
+from collectors.xplane.ranks import Ranks
 from collectors.xplane.tables import (
     BAD_AT,
     BAD_EVENTS,
@@ -38,6 +43,7 @@ from collectors.xplane.tables import (
     LAST_START,
     MAX_PS,
     N_EVENTS,
+    N_KNOTS,
     N_OPS,
     NEED,
     NEXT_EVENT,
@@ -49,11 +55,21 @@ from collectors.xplane.wire import BAD, DONE, FULL, MORE, Window
 _TEN_DAYS_NS = 864_000_000_000_000
 _EPOCH_NS = 10**17  # a line's timestamp beyond it counts from 1970, one below from the start of the profile
 _LINES_WINDOW = 1 << 22  # bytes of lines in memory at a time
+_CLOCK_WINDOW = 1 << 18  # bytes of a line that its device's clock is learnt from
 _NOTES_WINDOW = 1 << 17  # the same for names and stats of planes, which lie between lines
 _MAX_EVENT = 1 << 28
 _MAX_TEXTS = 200_000
 _MANY_NAMES = 64
 _MAX_NAMES = 1 << 22  # bytes of a plane's tables that are compared with those of planes before it
+
+
+class Place(NamedTuple):
+    """Where a line lies, its own fields (see `line_header`), and the offset of damage or None."""
+
+    start: int
+    end: int
+    header: np.ndarray
+    damage: int | None
 
 
 class Reader:
@@ -81,23 +97,15 @@ class Reader:
         self._names: dict[bytes, Names] = {}
         self.has_device = False
         self.stand_ins: set[int] = set()  # device ordinals of host threads that stand in for devices
-        self.program_runs: dict[int, list[np.ndarray]] = {}  # by device, (start, end) ps
-        self.programs_seen: dict[int, np.ndarray] = {}  # by device, whether a run shows operations
+        self.program_runs = ProgramRuns()
+        self.clock = DeviceClock()
+        self.peaks = PeakCheck()
+        self._own: dict[int, int] = {}  # by a line's start: ps to add to the times that its device measured
         self.gpu_ops = [0, 0]  # GPU operations without and with the name of an HLO instruction
 
     def saw(self, last_ps: int) -> None:
         """Notes how far events reach."""
         self.last_ps = max(last_ps, self.last_ps or last_ps)
-
-    def op_starts(self, device: int, start: np.ndarray) -> None:
-        """Notes which program runs of a device the operations that start at `start` belong to."""
-        if device not in self.program_runs:
-            return
-        spans = np.concatenate(self.program_runs[device])
-        seen = self.programs_seen.setdefault(device, np.zeros(len(spans), bool))
-        if len(seen) == len(spans):
-            at = np.searchsorted(spans[:, 0], start, "right") - 1
-            seen[np.unique(at[at >= 0])] = True
 
     def items(self) -> Iterator[Item]:
         space = self.space
@@ -105,6 +113,7 @@ class Reader:
         for note, offset in space.notes:
             yield Lost("something the profiler itself noted", note, offset)
         self._clock()
+        self._device_clocks()
         for index in space.planes:
             if not len(index.lines) and len(index.events):
                 yield from modules_of(self.notes, index, self.source.index, self.programs)
@@ -138,6 +147,35 @@ class Reader:
             ))  # fmt: skip
         self.base_ns = start or 0
 
+    def _device_clocks(self) -> None:
+        """Learns where the times that devices measured themselves lie, before any line is decoded.
+
+        A device has one clock: what its lines tell together, or they would come apart.
+        """
+        places: list[list[int]] = []
+        found: list[np.ndarray] = []
+        for index in self.space.planes:
+            if index.plane.kind not in ("tpu", "device"):
+                continue
+            known, _ = self.notes.names(index.stat_names, STAT_NAME)
+            ids = {name: key for key, name in known.items()}
+            if OFFSET not in ids or DURATION not in ids:
+                continue
+            lines: dict[int, np.ndarray] = {}
+            for start, length in index.lines.tolist():
+                place = self._place(start, start + length)
+                shift = self._shift_ps(int(place.header[3]))
+                data, base, have = self.window.at(start, min(length, _LINES_WINDOW, _CLOCK_WINDOW))
+                out = np.zeros((SAMPLES, 2), np.int64)
+                n = samples(data, start - base, have, place.end - base, ids[OFFSET], ids[DURATION], out)
+                if n and shift is not None:
+                    lines[start] = out[:n] + np.array([shift, 0])
+            if lines:
+                told = np.concatenate(list(lines.values()))
+                places.append(list(lines))
+                found.append(told[np.argsort(told[:, 0], kind="stable")])
+        self._own = {start: own for of, own in zip(places, offsets(found), strict=True) for start in of}
+
     def _plane(self, index: PlaneIndex) -> Iterator[Item]:
         if len(self.numbers.texts) + len(self.numbers.events) > _MAX_TEXTS:  # else those of all planes would pile up
             yield from self._flush()
@@ -149,8 +187,12 @@ class Reader:
         if names.damaged:
             yield Lost(f"{names.damaged} names of plane {index.name!r}", "their metadata are damaged", index.start)
         self.marked.plane(names, self.numbers)
-        for start, length in index.lines.tolist():
-            yield from self._line(index, names, start, start + length)
+        self.clock.next_plane()
+        if index.plane.device is not None:
+            self.peaks.plane(plane_stats(self.notes, index))
+        # Lines that tell the device's own times come first: by them the others are moved.
+        for start, length in sorted(index.lines.tolist(), key=lambda line: line[0] not in self._own):
+            yield from self._line(index, names, self._place(start, start + length))
 
     def _names_of(self, index: PlaneIndex) -> Names:
         """The tables of a plane; read once where joined traces repeat them."""
@@ -168,6 +210,9 @@ class Reader:
             found = Names(self.notes, index, self.numbers, MARKS if index.plane.kind == "host" else {})
             self._names[key.digest()] = found
         return found
+
+    def _place(self, start: int, end: int) -> Place:
+        return Place(start, end, *self._header(start, end))
 
     def _header(self, start: int, end: int) -> tuple[np.ndarray, int | None]:
         header = np.zeros(7, np.int64)
@@ -192,8 +237,8 @@ class Reader:
             return (stamp - self.base_ns) * 1000
         return stamp * 1000 if 0 <= stamp < _TEN_DAYS_NS else None
 
-    def _line(self, index: PlaneIndex, names: Names, start: int, end: int) -> Iterator[Item]:
-        header, damage = self._header(start, end)
+    def _line(self, index: PlaneIndex, names: Names, of: Place) -> Iterator[Item]:
+        start, end, header, damage = of
         name = text(self.window.bytes(int(header[1]), min(int(header[2]), 1 << 16)))
         name = name or text(self.window.bytes(int(header[4]), min(int(header[5]), 1 << 16))) or f"line {header[0]}"
         what = f"line {name!r} of plane {index.name!r}"
@@ -206,7 +251,9 @@ class Reader:
         mode = BY_HLO if plane.kind == "gpu" and role == "compute" else BY_NAME
         if plane.kind == "host" and not self.has_device:
             mode = HOST_HLO
-        line = Line(self, plane, name, role, mode)
+        own = self._own.get(start)
+        line = Line(self, plane, name, role, mode, moved=own is None and self.clock.known)
+        self.clock.line(own)
         # Operations are told apart within a line of this name, however many joined traces repeat it.
         place = self._places.setdefault((self._generation, index.name, name), len(self._places))
         batches, counters = self.batches, self.batches.counters
@@ -219,6 +266,7 @@ class Reader:
             how = decode(
                 data, pos - base, min(have, end - base), end - base, shift, place, mode, names.lookup, self.ops,
                 batches.events, batches.stats, batches.inline, batches.marks, counters, batches.scratch,
+                self.clock.own, self.clock.knots,
             )  # fmt: skip
             if counters[BAD_AT] >= 0 and bad_at is None:
                 bad_at = int(counters[BAD_AT]) + base
@@ -229,6 +277,8 @@ class Reader:
             if how == FULL:
                 if counters[N_OPS] == len(self.ops.count):
                     self.ops = grown(self.ops, int(counters[N_OPS]))
+                elif self.clock.own[N_KNOTS] + 4 > len(self.clock.knots):
+                    self.clock.take()
                 elif counters[N_EVENTS] == len(batches.events.dur):
                     if rows := batches.flush_events(int(counters[NEXT_EVENT])):
                         yield rows
@@ -244,6 +294,7 @@ class Reader:
                 damage = at
                 break
             pos = at
+        self.clock.take(last=True)
         if damage is not None:
             yield Lost(f"the rest of {what}", "its fields are damaged or the file ends in it", damage)
         if counters[BAD_EVENTS]:
@@ -282,7 +333,8 @@ class Reader:
         self.steps = spans
         yield from steps
         yield from self.marked.other_rows(self.base_ns, host)
-        ranks = ranks_of(devices, self.stand_ins)
+        ranks = Ranks(devices, self.stand_ins, self.programs.widest)
+        yield from self.peaks.told(self.ops)
         yield from self.collectives.rows(ranks, self.source.index, host, self.base_ns, self.steps)
         yield from capture_items(self, host, process, devices, stats)
         yield from self.lost

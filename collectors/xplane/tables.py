@@ -9,14 +9,21 @@ from collectors.xplane.wire import kernel, part
 # What a stat's value is (`Stats.kind`); inline text and bytes are interned and count as text afterwards.
 NONE, INT, REAL, TEXT = 0, 1, 2, 3
 # Stats with a meaning of their own (`Lookup.special`): which place in an event's scratch array they take.
-HLO_OP, HLO_MODULE, PROGRAM, DEVICE, STEP, ROOT = 1, 2, 3, 4, 5, 6
+HLO_OP, HLO_MODULE, PROGRAM, DEVICE, STEP, ROOT, COPY, OWN_OFFSET, OWN_DURATION = 1, 2, 3, 4, 5, 6, 7, 8, 9
+SCRATCH = 16
+# What an event with a key of its own is (`Ops.key[:, 2]`): no operation, one, or one that copies or fills memory.
+NO_OP, AN_OP, COPY_OP = 0, 1, 2
 # How operations are told apart (`mode`): by metadata alone; by metadata, HLO op and program; like that where the
 # event names an HLO op, as host threads that stand in for a device do.
 BY_NAME, BY_HLO, HOST_HLO = 0, 1, 2
 # Counters, kept in one array between calls.
 (POS, N_EVENTS, N_STATS, N_OPS, N_MARKS, BAD_EVENTS, BAD_STATS, BAD_AT, NEXT_EVENT, N_INLINE, ARENA, GENERATION,
  NEED, LAST_START, LAST_DUR, UNSORTED, COUNTERS) = range(17)  # fmt: skip
-MAX_PS = np.int64(1) << 53  # 104 days: a time beyond it is damage, and sums below it stay exact
+# The device's own clock while a line is decoded (`own`): 0 not told, 1 told, 2 and met; ps to add to its times; the
+# least change of the lag that makes a knot; knots so far, the last one's lag; time and lag of the last point met.
+OWN, OWN_SHIFT, KNOT_STEP, N_KNOTS, KNOT_LAG, NEAR_HOST, NEAR_LAG, CLOCK = range(8)
+MAX_PS = np.int64(1) << 53  # two and a half hours: a time beyond it is damage, and sums below it stay exact
+FAR_PS = np.int64(10**13)  # a device's own time 10 s from where the host puts it is damage
 EVENT_TAG = 0x22
 MARK_STEP = 1
 
@@ -40,7 +47,7 @@ class Ops(NamedTuple):
     """The operations of all lines: a hash table over keys, and sums."""
 
     table: np.ndarray  # open addressing, -1 is free
-    key: np.ndarray  # (op, 7): line, event number, is it a device op, HLO op text, program, device, module text
+    key: np.ndarray  # (op, 7): line, event number, NO_OP.., HLO op text, program, device, module text
     count: np.ndarray
     total: np.ndarray  # ps
     own: np.ndarray  # ps, without nested operations

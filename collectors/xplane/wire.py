@@ -5,36 +5,24 @@ list of (field, wire type, payload), so a reader can walk one level, note where 
 them. Every length is checked against the bytes that are really there before it is used.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO, NamedTuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from runs.numba_cache import compiler
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types
 DONE, MORE, FULL, BAD = 0, 1, 2, 3  # how a compiled walk ended: at the limit, at the window's end, output full, damage
 _WALK_ROWS = 8192
 
 
-def _compiled(**options: bool) -> Callable:
-    """A decorator that compiles a function at its first call and keeps the code for the next process.
-
-    Without reference counts: they only guard arrays that a kernel makes, none of these does, and counting the arguments
-    of every small function made decoding eight times slower. Numba notices changes of a function's own file only: after
-    a change of what it calls in another, delete `__pycache__/*.nb?`.
-    """
-
-    def decorate(function: Callable) -> Any:
-        try:
-            return njit(cache=True, nogil=True, _nrt=False, **options)(function)
-        except RuntimeError:  # there is no folder that may be written: compile in each process
-            return njit(nogil=True, _nrt=False, **options)(function)
-
-    return decorate
-
-
-kernel = _compiled()
-part = _compiled(forceinline=True)  # of a kernel: a call would cost more than what it does
+_compiler = compiler(Path(__file__).parent, ("wire", "tables", "events", "clock"))
+# Without reference counts: they only guard arrays that a kernel makes, none of these does, and counting the arguments
+# of every small function made decoding eight times slower.
+kernel = _compiler(_nrt=False)
+part = _compiler(_nrt=False, forceinline=True)  # of a kernel: a call would cost more than what it does
 
 
 @part

@@ -191,3 +191,24 @@ def test_what_is_no_export(tmp_path):
     for text in ("{}", '{"request_latency": 1}', json.dumps(SUMMARY)[:300], '{"experiments": []}'):
         with pytest.raises(InputError):
             read(aiperf, source_of(tmp_path, text))
+
+
+def test_what_was_in_flight_is_read_and_whether_the_submission_is_valid(tmp_path):
+    said = {**SUMMARY, "effective_concurrency": {"unit": "requests", "avg": 31.5}, "submission_valid": False}
+    found = read(aiperf, source_of(tmp_path, json.dumps(said), "profile_export_aiperf.json"))
+    assert {(r["metric"], r["statistic"]): r["value"] for r in found.rows["stage_stats"]}["concurrency", "mean"] == 31.5
+    assert found.facts["aiperf_submission_valid"] is False and "no valid submission" in found.reasons()
+
+
+@pytest.mark.parametrize("shape", ["by name", "as a list"])
+def test_older_summaries_hold_their_metrics_in_records(tmp_path, shape):
+    new = SUMMARY
+    metrics = {key: value for key, value in new.items() if isinstance(value, dict) and "unit" in value}
+    rest = {key: value for key, value in new.items() if key not in metrics}
+    inner = metrics if shape == "by name" else [{"tag": tag, **metric} for tag, metric in metrics.items()]
+    older = source_of(tmp_path, json.dumps({**rest, "records": inner}), "profile_export_aiperf.json")
+    assert aiperf.sniff(older) > 0.5
+    newer = read(aiperf, source_of(tmp_path, json.dumps(new), "x/profile_export_aiperf.json")).rows
+    found = read(aiperf, older).rows
+    assert [r["value"] for r in found["stage_stats"]] == [r["value"] for r in newer["stage_stats"]]
+    assert found["stages"][0]["output_tokens_per_s"] == newer["stages"][0]["output_tokens_per_s"] is not None

@@ -107,3 +107,10 @@ def test_prefixes_of_launchers(line, host):
 
 def test_colours_are_taken_off():
     assert plain("\x1b[1;31mred\x1b[0m") == "red" and plain("as is") == "as is"
+
+
+@pytest.mark.parametrize("prefix", ["[default0]:", "[rank3]: ", "worker-0 | ", "[pod/w-3/train] ", "3: ", "host-1: "])
+def test_causes_are_found_behind_what_launchers_put_before_a_line(tmp_path, prefix):
+    shown = [(prefix + "ValueError: shape mismatch", 0, 1), (prefix + "    raise ValueError", 0, 1)]
+    rows, _ = gathered(shown, tmp_path)
+    assert [row["cause"] for row in rows] == ["software"] and rows[0]["text"].startswith(prefix)

@@ -132,3 +132,20 @@ def test_what_is_no_report(tmp_path):
             read(guidellm, source_of(tmp_path, text))
     found = read_report(tmp_path, {"metrics": None}, benchmark())
     assert len(found.rows["stages"]) == 1 and "without metrics" in found.reasons()
+
+
+def test_warm_up_and_cool_down_are_no_part_of_the_load(tmp_path):
+    """Statistics are of the measured window; requests that only touch it count, as GuideLLM counts them."""
+    base = 1_786_678_148.25
+    sent = {"warm": (-3.0, -0.5), "over the start": (-1.0, 0.5), "inside": (1.0, 3.0), "over the end": (4.0, 6.0),
+            "cool": (5.5, 7.0)}  # fmt: skip
+    requests = [{"request_id": name, "prompt_tokens": 5, "output_tokens": 3, "request_start_time": base + start,
+                 "request_end_time": base + end,
+                 "info": {"timings": {"request_start": base + start, "first_token_iteration": base + start + 0.1,
+                                      "last_token_iteration": base + end}}}
+                for name, (start, end) in sent.items()]  # fmt: skip
+    one = benchmark(requests={"successful": requests}, scheduler_metrics={
+        "request_start_time": base - 3.0, "measure_start_time": base, "measure_end_time": base + 5.0})  # fmt: skip
+    found = read_report(tmp_path, one)
+    assert [r["id"] for r in found.rows["requests"]] == ["over the start", "inside", "over the end"]
+    assert "warm-up or the cool-down" in found.reasons()

@@ -113,6 +113,16 @@ def test_the_kind_follows_from_the_tables(tables, kind):
     assert module._kind(tables) == kind
 
 
+@pytest.mark.parametrize(
+    ("tables", "facts", "kind"),
+    [({"evidence": 6}, {"engine"}, "serving"), ({}, {"engine", "model"}, "serving"), ({"evidence": 6}, {"model"},
+     "training"), ({"steps": 3}, {"engine"}, "training")],
+)  # fmt: skip
+def test_a_servers_log_alone_is_a_run_of_serving(tables, facts, kind):
+    """Its starts may all have failed: then nothing but lines and facts is there."""
+    assert module._kind(tables, facts) == kind
+
+
 def _ingest_in_a_child(root, folder):
     ingest([folder], Store(root))
 

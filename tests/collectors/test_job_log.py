@@ -15,6 +15,10 @@ DMESG = (
     "[    0.000000] Linux version 6.1.0\n[   12.345678] nvidia: loading out-of-tree module\n"
     "[ 9123.456789] NVRM: Xid (PCI:0000:c6:00): 79, pid=7, name=python, GPU has fallen off the bus.\n"
 )
+DATED_DMESG = (
+    "[Wed Mar  4 05:05:00 2026] nvidia: loading out-of-tree module\n"
+    "[Wed Mar  4 05:06:07 2026] NVRM: Xid (PCI:0000:c6:00): 79, pid=7, name=python, GPU has fallen off the bus.\n"
+)
 JOURNAL = (
     "2026-03-04T05:06:07+0000 gke-a3-17 systemd[1]: Started job.\n"
     "2026-03-04T05:16:07+0000 gke-a3-17 kernel: Out of memory: Killed process 4711 (python3) total-vm:5kB\n"
@@ -40,6 +44,8 @@ def log(folder, text, name="job.log"):
         (JOURNAL, "journal.log", [("host_out_of_memory", "gke-a3-17")]),
         (EVENTS, "events.txt", [("host", "gke-a3-17")]),
         (SLURM, "slurm-7.out", [("user", "n12")]),
+        (SLURM.replace(" ***\n", " DUE TO TIME LIMIT ***\n"), "slurm-7.out", [("time_limit", "n12")]),
+        (DATED_DMESG, "boot.txt", [("accelerator", None)]),
         (TRACE, "worker.err", [("process_exit", None), ("software", None)]),
     ],
 )
@@ -121,3 +127,7 @@ def test_alone_a_log_that_tells_something_is_a_run(tmp_path):
     path = tmp_path / "slurm-7.out"
     path.write_text(SLURM)
     assert ingest([path], Store(tmp_path / "store")).tables == {"evidence": 1}
+
+
+def test_dates_of_dmesg_have_a_year(tmp_path):
+    assert log(tmp_path, DATED_DMESG, "boot.txt").column("evidence", "ts_ns") == [1_772_600_767 * 10**9]

@@ -79,7 +79,8 @@ def test_a_newer_report(tmp_path):
     assert said["kv_usage", "mean"] == 0.425 and said["queue_length", "mean"] == 3.5  # the engine's, not the router's
     assert not any(metric == "itl" for metric, _ in said)
     assert "furlongs" in found.reasons() and "cut off" in found.reasons()
-    assert found.facts == {"model": "a/model", "chip": "TPU v6e", "chips": 8, "load_tool": "inference-perf"}
+    assert found.facts == {"model": "a/model", "chip": "TPU v6e", "chips": 8, "load_tool": "inference-perf",
+                           "tensor_parallel_size": 4}  # fmt: skip
 
 
 def test_chips_that_contradict_the_replicas_are_not_known(tmp_path):
@@ -103,7 +104,8 @@ def test_gauges_summed_over_all_engines_come_first(tmp_path):
 OLDER = {
     "version": "0.1",
     "scenario": {"model": {"name": "a/model"}, "load": {"name": "guidellm", "metadata": {"stage": 0}},
-                 "host": {"accelerator": [{"model": "H100", "count": 4}, {"model": "H100", "count": 2}],
+                 "host": {"accelerator": [{"model": "H100", "count": 4, "parallelism": {"tp": 4, "pp": 1}},
+                                          {"model": "H100", "count": 2, "parallelism": {"tp": 2, "pp": 1}}],
                           "type": ["prefill", "decode"]}},
     "metrics": {
         "time": {"duration": 16.5, "start": 1_749_570_583.5, "stop": 1_749_570_600.0},
@@ -125,7 +127,10 @@ def test_an_older_report(tmp_path):
     said = stats(found)
     assert said["ttft", "mean"] == 1.7075 and said["ttft", "p99"] == 2.6075 and said["itl", "mean"] == 0.03375
     assert said["prompt_tokens", "mean"] == 628.5 and said["output_tokens", "mean"] == 32.25
-    assert found.facts == {"model": "a/model", "chip": "H100", "chips": 6, "load_tool": "guidellm"}
+    assert found.facts == {
+        "model": "a/model", "chip": "H100", "chips": 6, "load_tool": "guidellm", "prefill_workers": 1,
+        "prefill_tensor_parallel_size": 4, "decode_workers": 1, "decode_tensor_parallel_size": 2,
+        "tensor_parallel_size": 2}  # a token's cache lies where it is generated
 
 
 def test_nothing_answered(tmp_path):

@@ -108,3 +108,20 @@ def test_a_job_has_ended_when_it_said_so_and_nothing_follows(tmp_path, server):
     server.add(*job(end + 7200 * S, 3, first=500, ends=False))
     got.poll(NOW)
     assert not got.ended(NOW)
+
+
+def test_when_a_job_was_heard_is_told_by_the_clock_of_the_service(tmp_path):
+    from collectors.cloud_logging.spool import Cursor
+
+    cursor = Cursor()
+    stamps = [("2026-01-01T09:00:00Z", "2026-01-01T11:00:01Z"),  # a host two hours behind
+              ("2027-01-01T00:00:00Z", "2026-01-01T11:00:05Z"),  # one that is a year ahead
+              ("2026-01-01T10:00:00Z", "2026-01-01T11:00:03Z")]  # fmt: skip
+    for number, (when, received) in enumerate(stamps):
+        cursor.note({"timestamp": when, "receiveTimestamp": received, "insertId": str(number),
+                     "jsonPayload": {"job_name": "j", "step_count": number}}, "j")  # fmt: skip
+    assert cursor.heard == stamp_ns("2026-01-01T11:00:05Z") and cursor.active == stamp_ns("2027-01-01T00:00:00Z")
+    end = {"job_name": "j", "job_end_time": 1.0}
+    cursor.note({"timestamp": "2026-01-01T12:00:00Z", "insertId": "e", "jsonPayload": end}, "j")
+    cursor.note({"timestamp": "2026-01-01T13:00:00Z", "insertId": "f", "jsonPayload": {"job_name": "other"}}, "j")
+    assert cursor.heard == stamp_ns("2026-01-01T11:00:05Z"), "neither its end nor another job"

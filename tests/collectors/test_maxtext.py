@@ -12,6 +12,7 @@ from collectors import maxtext, textlog
 from collectors.base import Source
 from errors import InputError
 from tests.collectors.reading import read, source_of
+from tests.collectors.test_attempts import attempts
 
 S = 1_000_000_000
 
@@ -345,5 +346,32 @@ def test_what_is_printed_is_what_is_read(tmp_path_factory, values):
     assert got.column("steps", "dur_ns") == [v[1] * 1_000_000 for v in unique]
     assert got.column("steps", "loss") == [pytest.approx(v[3] / 1000) for v in unique]
     assert got.column("steps", "model_flops_per_chip") == [pytest.approx(v[1] * v[2] * 1e6, rel=1e-9) for v in unique]
-    drops = sum(b[0] < a[0] for a, b in zip(unique, unique[1:], strict=False))
-    assert got.column("steps", "attempt")[-1] == drops
+    # A drop is a restart unless the numbers look like those of two hosts: test_attempts says when, independently.
+    assert got.column("steps", "attempt") == attempts(*(v[0] for v in unique))
+
+
+def test_two_hosts_in_one_file_make_no_restart(tmp_path):
+    """Without a prefix that tells them apart, and with one of them two lines behind."""
+    line = "{at} completed step: {n}, seconds: 2.00{host}, TFLOP/s/device: 100.000, loss: 2.000\n"
+    lines = [(2 * n + host * 4.1, n, host) for n in range(20) for host in (0, 1)]
+    text = "".join(
+        line.format(at=f"2026-03-04T05:00:{at:09.6f}Z" if at < 60 else "", n=n, host=host)
+        for at, n, host in sorted(lines)
+    )
+    got = log(tmp_path, text)
+    assert len(got.rows["steps"]) == 40 and set(got.column("steps", "attempt")) == {0}
+
+
+def test_a_negative_step_is_refused(tmp_path):
+    got = log(tmp_path, steps(0, 1) + steps(2).replace("step: 2", "step: -2"))
+    assert got.column("steps", "step") == [0, 1] and "below zero: refused" in got.reasons()
+
+
+@pytest.mark.parametrize(("second", "attempts"), [(9, [0, 0]), (50, [0, 0, 1])])
+def test_the_same_words_much_later_are_a_restart(tmp_path, second, attempts):
+    """A line that a launcher writes twice comes at once; a step that is taken again, after a start of the job."""
+    text = "".join(f"2026-03-04T05:06:{at:02d}Z {line}" for at, line in zip(
+        (5, 8, second), (steps(4), steps(5), steps(5)), strict=True))  # fmt: skip
+    got = log(tmp_path, text)
+    assert got.column("steps", "attempt") == attempts
+    assert ("word for word" in got.reasons()) is (len(attempts) == 2)

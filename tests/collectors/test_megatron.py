@@ -91,7 +91,21 @@ def test_a_line_every_ten_iterations_is_a_mean_over_ten(tmp_path):
 
 def test_without_arguments_the_distance_of_lines_tells_the_interval(tmp_path):
     got = log(tmp_path, old(10, 1000.0) + old(15, 1000.0) + old(20, 1000.0))
-    assert got.column("steps", "step") == [10, *range(11, 21)]
+    assert got.column("steps", "step") == list(range(6, 21))
+
+
+def test_parts_of_a_rotated_log_tell_every_iteration_once(tmp_path):
+    """The arguments, and with them the log interval, stand in the first part alone."""
+    lines = [new(10 * n, 10 * n, 1000.0) for n in range(1, 26)]
+    found = [n for k, part in enumerate((DUMP + "".join(lines[:8]), "".join(lines[8:17]), "".join(lines[17:])))
+             for n in log(tmp_path, part, f"train.out.{3 - k}").column("steps", "step")]  # fmt: skip
+    assert found == list(range(1, 251))
+
+
+def test_the_same_words_much_later_are_a_restart(tmp_path):
+    line = new(0, 7, 1000.0)
+    assert log(tmp_path, EVERY + line + line).column("steps", "attempt") == [0]
+    assert log(tmp_path, EVERY + line + line.replace("05:05:00", "05:09:00")).column("steps", "attempt") == [0, 1]
 
 
 def test_a_gap_in_the_log_is_not_filled(tmp_path):
@@ -251,3 +265,75 @@ def test_sniff(tmp_path, text, mine):
 def test_a_restored_program_prints_its_first_line_early(tmp_path):
     text = DUMP + "  successfully loaded checkpoint from /ckpt [ t 0, p 0 ] at iteration 16\n" + new(0, 20, 1000.0)
     assert log(tmp_path, text).column("steps", "step") == [17, 18, 19, 20]
+
+
+LAUNCHED = """ using world size: 8, data-parallel size: 8, tensor-model-parallel size: 1
+------------------------ arguments ------------------------
+  ffn_hidden_size ................................. 16384
+  global_batch_size ............................... 16
+  hidden_size ..................................... 4096
+  log_interval .................................... 5
+  num_attention_heads ............................. 32
+  num_layers ...................................... 24
+  params_dtype .................................... torch.bfloat16
+  seq_length ...................................... 2048
+-------------------- end of arguments ---------------------
+ > padded vocab (size: 50257) with 47 dummy tokens (new size: 50304)
+    forward-backward ...............................: (1000.00, 2000.00)
+"""
+
+
+@pytest.mark.parametrize(
+    ("prefix", "host"),
+    [
+        ("[default0]:", "default0"), ("worker-0  | ", "worker-0"), ("[pod/w-0/train] ", "w-0"),
+        ("[host-1]: ", "host-1"), ("[host-1]:", "host-1"), ("2026-03-04T05:06:07.123456789Z ", None),
+        ("2026-03-04 05:06:07 ", None), ("0: ", "0"), ("2026-03-04T05:06:07.1Z stdout F ", None),
+        ("[rank0]: ", "rank0"), ("worker-1: ", "worker-1"),
+        ("[pod/w-0/train] 2026-03-04T05:06:07Z ", "w-0"), ("Mar  4 05:06:07 n3 python[9]: ", "n3"),
+    ],
+)  # fmt: skip
+def test_model_batch_and_steps_behind_a_launchers_prefix(tmp_path, prefix, host):
+    text = LAUNCHED + "".join(old(n, 1000.0) for n in range(5, 30, 5))
+    plainly = log(tmp_path, text)
+    got = log(tmp_path, "".join(prefix + line for line in text.splitlines(keepends=True)))
+    assert got.facts == plainly.facts and got.facts["global_batch"] == 16 and got.facts["model"]["layers"] == 24
+    columns = ("step", "attempt", "dur_ns", "tokens_per_s_per_chip")
+    assert [got.column("steps", c) for c in columns] == [plainly.column("steps", c) for c in columns]
+    assert len(got.rows["steps"]) == 25 and set(got.column("steps", "host")) == {host}
+    assert "timers/forward-backward" in got.column("scalars", "name")
+
+
+def test_ranks_that_all_print_their_steps(tmp_path):
+    text = "".join(f"[rank{r}]:{new(10 * n, n, 1000.0 + r)}" for n in range(1, 11) for r in range(4))
+    got = log(tmp_path, text)
+    assert set(got.column("steps", "attempt")) == {0} and len(got.rows["steps"]) == 40
+    assert {h: got.column("steps", "host").count(h) for h in got.column("steps", "host")} == dict.fromkeys(
+        ("rank0", "rank1", "rank2", "rank3"), 10
+    )
+
+
+def test_two_hosts_in_one_file_make_no_restart(tmp_path):
+    text = "".join(new(10 * n, n, 1000.0 + r) for n in range(1, 11) for r in range(2))
+    got = log(tmp_path, text)
+    assert set(got.column("steps", "attempt")) == {0}
+    assert got.column("steps", "step") == [n for n in range(1, 11) for _ in range(2)]
+
+
+def test_two_hosts_without_times_are_laid_side_by_side(tmp_path):
+    begun = "[before the start of training step] datetime: 2026-03-04 05:05:12 \n"
+    text = begun + "".join(old(n, 1000.0 + r) for n in range(1, 5) for r in range(2))
+    got = log(tmp_path, text)
+    ends = [r["start_ns"] + r["dur_ns"] for r in got.rows["steps"]]
+    assert max(ends) - min(ends) < 4 * S
+
+
+def test_restart_cycles_in_the_log_are_evidence(tmp_path):
+    line = "[ft] - Cycle: 0 Event: failure_detected Node: n7_1_0 Rank: 5 Time: 2026-03-04 05:06:07.123 UTC\n"
+    got = log(tmp_path, START + old(1, 1000.0) + line + old(2, 1000.0))
+    assert [(r["cause"], r["step"]) for r in got.rows["evidence"]] == [("process_exit", 1)]
+
+
+def test_a_negative_iteration_is_refused(tmp_path):
+    got = log(tmp_path, old(1, 1000.0) + old(2, 1000.0).replace("       2/", "      -2/"))
+    assert got.column("steps", "step") == [1] and "below zero: refused" in got.reasons()

@@ -105,6 +105,114 @@ def test_blocks_that_do_not_say_what_they_took(tmp_path):
     assert "how many samples" in got.reasons() and "without its other side" in got.reasons()
 
 
+def started(at):
+    """A program that starts: four ranks of it say so."""
+    ranks = "".join(entry(at + n / 10, "init_start", prefix=f"{n}: ") for n in range(4))
+    return entry(at - 1, "cache_clear", True) + ranks + entry(at + 10, "init_stop") + entry(at + 10, "run_start")
+
+
+FACTS = entry(1, "global_batch_size", 8) + entry(1, "submission_benchmark", "llama2_70b_lora")
+
+
+def taken(got):
+    return [(r["attempt"], r["step"], seconds(r["start_ns"]), r["dur_ns"] / S) for r in got.rows.get("steps", [])]
+
+
+def test_a_job_that_was_queued_again(tmp_path):
+    """The first start is cut off in its second block, the second goes on from the evaluation's checkpoint."""
+    text = (
+        FACTS + started(10)
+        + entry(20, "block_start", samples_count=0) + entry(60, "block_stop", samples_count=32)
+        + entry(60, "eval_start", samples_count=32) + entry(70, "eval_stop", samples_count=32)
+        + entry(70, "block_start", samples_count=32)
+        + entry(80, "train_loss", 2.0, samples_count=40) + entry(90, "train_loss", 1.9, samples_count=48)
+        + "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO PREEMPTION ***\n"
+        + started(300)
+        + entry(310, "block_start", samples_count=32) + entry(350, "block_stop", samples_count=64)
+        + "NVRM: Xid (PCI:0000:c6:00): 79, GPU has fallen off the bus.\n"
+        + entry(351, "run_stop", samples_count=64, status="success")
+    )  # fmt: skip
+    for shuffled in (False, True):
+        lines = text.splitlines(keepends=True)
+        if shuffled:
+            random.Random(1).shuffle(lines)
+        got = log(tmp_path, "".join(lines))
+        jobs = [(r["attempt"], seconds(r["start_ns"]), seconds(r["end_ns"]))
+                for r in got.rows["lifecycle"] if r["kind"] == "job"]  # fmt: skip
+        assert jobs == [(0, 1, None), (1, 299, 351)]
+        assert taken(got) == [
+            *((0, n + 1, 20 + 10 * n, 10) for n in range(4)), (0, 5, 70, 10), (0, 6, 80, 10),
+            *((1, n + 5, 310 + 10 * n, 10) for n in range(4)),
+        ]  # fmt: skip
+        preparations = [(r["attempt"], seconds(r["start_ns"]), seconds(r["end_ns"]))
+                        for r in got.rows["lifecycle"] if r["kind"] == "training_preparation"]  # fmt: skip
+        assert preparations == [(0, 10, 20), (1, 300, 310)]
+    got = log(tmp_path, text)
+    assert [(r["cause"], r["attempt"]) for r in got.rows["evidence"]] == [("preemption", 0), ("accelerator", 1)]
+
+
+def test_many_ranks_that_start_are_one_start(tmp_path):
+    got = log(tmp_path, FACTS + started(10) + entry(21, "run_start") + entry(22, "block_start", samples_count=0))
+    assert [r["attempt"] for r in got.rows["lifecycle"]] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [entry(60, "eval_start", samples_count=32), entry(60, "block_start", samples_count=32),
+     entry(61, "run_stop", samples_count=32, status="success")],
+    ids=["evaluation", "next block", "the end"],
+)  # fmt: skip
+def test_a_block_whose_stop_repeats_where_it_began(tmp_path, behind):
+    block = entry(20, "block_start", samples_count=0) + entry(60, "block_stop", samples_count=0)
+    got = log(tmp_path, FACTS + started(10) + block + behind)
+    assert taken(got) == [(0, n + 1, 20 + 10 * n, 10) for n in range(4)]
+
+
+@pytest.mark.parametrize("stats", [{"throughput": 0.8}, {"throughput": 0.8, "train_step_time": 10.0}])
+def test_a_block_of_which_only_the_rate_is_told(tmp_path, stats):
+    block = entry(20, "block_start", samples_count=0) + entry(60, "tracked_stats", stats) + entry(60, "block_stop")
+    assert len(taken(log(tmp_path, FACTS + started(10) + block))) == 4
+
+
+def test_epochs_that_are_epochs(tmp_path):
+    """Positions that no batch of samples reaches, and so many samples in an epoch."""
+    block = entry(20, "block_start", first_epoch_num=0, epoch_count=2) + entry(60, "block_stop", first_epoch_num=0)
+    got = log(tmp_path, entry(1, "global_batch_size", 100) + entry(1, "train_samples", 1000) + started(10) + block)
+    assert len(taken(got)) == 20
+
+
+def test_positions_that_are_steps(tmp_path):
+    stats = entry(60, "tracked_stats", {"throughput": 3.2}, step=16)
+    block = entry(20, "block_start", step=0) + stats + entry(60, "block_stop", step=16)
+    assert len(taken(log(tmp_path, FACTS + started(10) + block))) == 16
+    assert len(taken(log(tmp_path, FACTS + started(10) + block.replace("3.2", "0.4")))) == 2
+
+
+def test_evaluations_after_the_run_are_offline(tmp_path):
+    offline = entry(101, "eval_start") + entry(130, "eval_accuracy", 0.9) + entry(131, "eval_stop")
+    got = log(tmp_path, SUBMITTED + STEPPED + EVALUATED + END + offline)
+    assert [r["kind"] for r in got.rows["lifecycle"]] == ["job", "training_preparation", "eval"]
+    assert "evaluations (1): done offline, after run_stop" in got.reasons()
+    assert seconds(got.rows["lifecycle"][0]["end_ns"]) == 100
+
+
+def test_results_of_evaluations_nobody_timed(tmp_path):
+    got = log(tmp_path, SUBMITTED + STEPPED + entry(90, "eval_accuracy", 0.5) + END)
+    assert "evaluations (1): results without a start and a stop: done offline, or inside the blocks" in got.reasons()
+
+
+def test_tokens_follow_from_batch_length_and_chips(tmp_path):
+    got = log(tmp_path, SUBMITTED + STEPPED + END)
+    assert got.column("steps", "tokens_per_s_per_chip") == [pytest.approx(8 * 4 / 32 / 9.5)] * 3
+
+
+def test_what_the_benchmark_prescribes_and_its_ranks_tell(tmp_path):
+    text = FACTS + entry(1, "submission_platform", "2xSomething") + started(10) + STEPPED
+    got = log(tmp_path, text)
+    assert got.facts["sequence_length"] == 8192 and got.facts["chips"] == 4
+    assert "chips" not in log(tmp_path, text.replace("2xSome", "3xSome")).facts
+
+
 def test_a_run_that_never_stopped_and_why(tmp_path):
     got = log(tmp_path, SUBMITTED + "[rank3]: torch.OutOfMemoryError: CUDA out of memory\n")
     assert got.rows["lifecycle"][0]["end_ns"] is None

@@ -90,6 +90,7 @@ def test_an_invalid_result_is_named(tmp_path):
     found = read_summary(tmp_path, summary(result="INVALID", **SERVER))
     assert found.facts["mlperf_result"] == "INVALID"
     assert "INVALID: performance constraints satisfied" in found.reasons()
+    assert found.facts["mlperf_invalid_reason"] == "not satisfied: performance constraints"
     assert found.rows["stages"][0]["request_rate_per_s"] == 99.86
 
 

@@ -81,15 +81,11 @@ def test_a_scrape_of_sglang(tmp_path):
         (f"vllm:spec_decode_num_drafts_total{WHO} 9", "drafts", 9),
         (f"vllm:avg_generation_throughput_toks_per_s{WHO} 12.5", "output_tokens_per_s", 12.5),
         ('tgi_queue_size 4', "waiting", 4),
-        ('jetstream_prefill_backlog_size{id="x"} 4', None, None),
+        ('jetstream_prefill_backlog_size{id="x"} 4', "waiting", 4),
     ],
 )  # fmt: skip
 def test_names_of_many_versions(tmp_path, line, column, value):
-    got = metrics(tmp_path, line + "\n")
-    if column is None:
-        assert "engine" not in got.rows and got.rows["scalars"][0]["value"] == 4.0
-    else:
-        assert engine(got)[0][column] == value
+    assert engine(metrics(tmp_path, line + "\n"))[0][column] == value
 
 
 def test_accepted_tokens_by_position(tmp_path):
@@ -312,3 +308,70 @@ def test_a_time_beyond_64_bits_is_no_time(tmp_path):
     rows = read(prometheus, source_of(tmp_path, text, "metrics.prom")).column("engine", "ts_ns")
     assert 1_700_000_000 * 10**9 in rows
     assert all(t is None or 0 <= t < 2**63 for t in rows)
+
+
+def test_any_label_of_who_tells_leaves_the_gauges(tmp_path):
+    text = exposition(40).replace('{engine="0"', '{cluster="eu",prometheus_replica="a",team="x",engine="0"')
+    got = metrics(tmp_path, text)
+    assert [(r["replica"], r["running"], r["output_tokens"]) for r in engine(got)] == [("0", 3, 800)]
+    assert set(got.column("histograms", "name")) == {"vllm:time_to_first_token_seconds"}
+    again = [line for line in text.splitlines() if '"eu"' in line]
+    twice = text + "\n".join(line.replace('replica="a"', 'replica="b"') for line in again) + "\n"
+    assert [r["running"] for r in engine(metrics(tmp_path, twice))] == [3]  # two Prometheus tell the same
+    other = text + "\n".join(line.replace('"eu"', '"us"') for line in again) + "\n"
+    assert [(r["replica"], r["running"]) for r in engine(metrics(tmp_path, other))] == [("eu 0", 3), ("us 0", 3)]
+
+
+def test_what_labels_split_is_added_up_unless_one_tells_of_all(tmp_path):
+    got = metrics(tmp_path, """sglang:num_running_reqs{model_name="q",priority=""} 7
+sglang:num_running_reqs{model_name="q",priority="0"} 5
+sglang:num_running_reqs{model_name="q",priority="1"} 2
+sglang:num_queue_reqs{model_name="q",priority="0"} 4
+sglang:num_queue_reqs{model_name="q",priority="1"} 5
+sglang:token_usage{model_name="q",priority="0"} 0.5
+sglang:prompt_tokens_total{model_name="q"} 1000
+sglang:cached_tokens_total{cache_source="device",model_name="q"} 400
+sglang:cached_tokens_total{cache_source="host",model_name="q"} 100
+sglang:generation_tokens_total{is_streaming="false",model_name="q"} 100
+sglang:generation_tokens_total{is_streaming="true",model_name="q"} 50
+sglang:num_retracted_requests_total{model_name="q"} 3
+""")
+    assert engine(got) == [{
+        "order": 0, "running": 7, "waiting": 9, "kv_usage": 0.5, "prefix_queries": 1000, "prompt_tokens": 1000,
+        "prefix_hits": 500, "output_tokens": 150, "preemptions": 3,
+    }]  # fmt: skip
+
+
+def test_hits_outside_the_device_are_hits(tmp_path):
+    text = "".join(f"vllm:{name}_total{WHO} {n}\n" for name, n in (
+        ("prefix_cache_queries", 1000), ("prefix_cache_hits", 300), ("external_prefix_cache_queries", 700),
+        ("external_prefix_cache_hits", 500)))  # fmt: skip
+    [row] = engine(metrics(tmp_path, text))
+    assert (row["prefix_hits"], row["prefix_queries"]) == (800, 1000)
+    [row] = engine(metrics(tmp_path, "\n".join(text.splitlines()[2:]) + "\n"))
+    assert (row["prefix_hits"], row["prefix_queries"]) == (500, 700)
+    rates = f"vllm:gpu_prefix_cache_hit_rate{WHO} 0\nvllm:cpu_prefix_cache_hit_rate{WHO} 0.85\n"
+    assert engine(metrics(tmp_path, rates))[0]["prefix_hit_rate"] == 0.85
+
+
+def test_tensorrt_llm_and_its_triton_backend(tmp_path):
+    got = metrics(tmp_path, """trtllm_num_requests_running{model_name="m",engine_type="trtllm"} 4
+trtllm_num_requests_waiting{model_name="m",engine_type="trtllm"} 2
+trtllm_kv_cache_utilization{model_name="m",engine_type="trtllm"} 0.62
+""")
+    assert engine(got) == [{"order": 0, "running": 4, "waiting": 2, "kv_usage": 0.62}]
+    triton = "".join(f'nv_trt_llm_{metric}{{{label}="{kind}",model="tensorrt_llm",version="1"}} {value}\n'
+                     for metric, label, kind, value in (
+        ("request_metrics", "request_type", "scheduled", 12), ("request_metrics", "request_type", "waiting", 3),
+        ("request_metrics", "request_type", "max", 512), ("kv_cache_block_metrics", "kv_cache_block_type", "used", 50),
+        ("kv_cache_block_metrics", "kv_cache_block_type", "max", 200),
+        ("kv_cache_block_metrics", "kv_cache_block_type", "tokens_per", 64)))  # fmt: skip
+    got = metrics(tmp_path, triton)
+    assert engine(got) == [{"order": 0, "running": 12, "waiting": 3, "kv_usage": 0.25}]
+    assert (got.facts["block_tokens"], got.facts["kv_cache_tokens"]) == (64, 12_800)
+
+
+def test_metrics_of_no_engine_say_so(tmp_path):
+    got = metrics(tmp_path, 'nv_inference_request_success{model="bert",version="1"} 500\n')
+    assert not got.rows.get("engine")
+    assert ["what ran, waited and was cached is not told" in lost.reason for lost in got.lost] == [True]

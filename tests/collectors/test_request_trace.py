@@ -164,3 +164,35 @@ def test_what_is_written_is_what_is_read(tmp_path_factory, rows, as_json):
         text = ",".join(names) + "\n" + "".join(",".join(map(str, r)) + "\n" for r in rows)
     got = trace(tmp_path_factory.getbasetemp(), text)
     assert columns(got, "arrival_ns", "prompt_tokens", "output_tokens") == [(t * 10**6, p, o) for t, p, o in rows]
+
+
+def mooncake(first, gap=3000):
+    line = {"input_length": 700, "output_length": 5, "hash_ids": [1, 2]}
+    return "".join(json.dumps({"timestamp": first + gap * n} | line) + "\n" for n in range(3))
+
+
+@pytest.mark.parametrize(
+    ("first", "origin"),
+    [(0, "trace"), (27_482_000, "trace"), (100_000_500, "trace"), (1_000_000_000, "trace"), (9_000_000_000, "trace"),
+     (1_700_000_000_000, "1970")],
+)  # fmt: skip
+def test_a_mooncake_trace_counts_milliseconds_wherever_it_begins(tmp_path, first, origin):
+    got = read(request_trace, source_of(tmp_path, mooncake(first)))
+    assert columns(got, "arrival_ns") == [((first + 3000 * n) * 10**6,) for n in range(3)]
+    assert got.facts["arrival_origin"] == origin
+
+
+@pytest.mark.parametrize(
+    ("first", "unit_ns", "facts"),
+    [
+        (0, S, {"arrival_origin": "trace", "arrival_unit": "s"}),
+        (5_000_000, S, {"arrival_origin": "trace", "arrival_unit": "s"}),
+        (100_000_500, 10**6, {"arrival_origin": "trace", "arrival_unit": "ms"}),
+        (1_700_000_000, S, {"arrival_origin": "1970"}), (1_700_000_000_000, 10**6, {"arrival_origin": "1970"}),
+        (1_700_000_000_000_000, 10**3, {"arrival_origin": "1970"}),
+    ],
+)  # fmt: skip
+def test_units_that_nothing_names(tmp_path, first, unit_ns, facts):
+    text = "timestamp,input_tokens,output_tokens\n" + "".join(f"{first + n},5,5\n" for n in range(3))
+    got = read(request_trace, source_of(tmp_path, text))
+    assert columns(got, "arrival_ns") == [((first + n) * unit_ns,) for n in range(3)] and got.facts == facts

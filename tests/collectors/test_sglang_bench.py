@@ -101,3 +101,19 @@ def test_each_tool_knows_its_own(tmp_path):
         source = source_of(tmp_path, text)
         assert sglang_bench.sniff(source) >= 0.9 and vllm_bench.sniff(source) == 0
     assert sglang_bench.sniff(source_of(tmp_path, BLOCK)) == sglang_bench.sniff(source_of(tmp_path, "{}")) == 0
+
+
+def test_what_the_server_said_of_itself(tmp_path):
+    info = {"model_path": "a/model", "tp_size": 4, "dp_size": 1, "page_size": 16, "version": "0.5.2",
+            "kv_cache_dtype": "auto", "internal_states": [{"memory_usage": {"token_capacity": 1_234_567}}]}
+    facts = saved(tmp_path, load(server_info=info)).facts
+    assert facts == {"model": "a/model", "tensor_parallel_size": 4, "data_parallel_size": 1, "page_size": 16,
+                     "chips": 4, "engine_version": "0.5.2", "kv_cache_tokens": 1_234_567, "engine": "sglang"}
+
+
+def test_a_router_names_servers_of_prefill_and_of_decode(tmp_path):
+    one = {"model_path": "a/model", "max_total_num_tokens": 500_000}
+    info = {"prefill": [{**one, "tp_size": 4}] * 2, "decode": [{**one, "tp_size": 8, "max_total_num_tokens": 900_000}]}
+    facts = saved(tmp_path, load(server_info=info)).facts
+    assert facts == {"model": "a/model", "prefill_workers": 2, "decode_workers": 1, "prefill_tensor_parallel_size": 4,
+                     "decode_tensor_parallel_size": 8, "chips": 16, "kv_cache_tokens": 900_000, "engine": "sglang"}

@@ -104,3 +104,8 @@ def test_it_knows_its_own(tmp_path):
         assert sglang_log.sniff(source_of(tmp_path, text)) > 0.9
     for text in ("", "batch\n", "{}", "Prefill batch\n"):
         assert sglang_log.sniff(source_of(tmp_path, text)) == 0
+
+
+def test_servers_behind_a_prefix_are_replicas(tmp_path):
+    got = log(tmp_path, "[pod/a-0/s] " + prefill(7, 0) + "[pod/a-1/s] " + prefill(9, 0, rank=" DP1 TP1"))
+    assert got.column("engine", "replica") == ["a-0", "a-1/1"] and got.column("engine", "prompt_tokens") == [7, 9]

@@ -4,6 +4,7 @@ import gzip
 import io
 import os
 import tarfile
+import tracemalloc
 import zipfile
 
 import pytest
@@ -220,3 +221,71 @@ def test_a_fifo_in_a_folder_is_no_file(tmp_path, store):
     os.mkfifo(inputs / "pipe.log")
     (inputs / "train.log").write_text(LOG)
     assert ingest([inputs], store).tables["steps"] == 10
+
+
+# Headers
+
+
+def memory_of(store, path, reason):
+    """Bytes that refusing an archive took at its peak."""
+    tracemalloc.start()
+    with pytest.raises(InputError, match=reason):
+        ingest([path], store)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert nothing_stored(store)
+    return peak
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
+def test_a_header_of_a_tar_that_claims_much_is_refused_before_it_is_read(tmp_path, store, kind):
+    info = tarfile.TarInfo("header")
+    info.type, info.size = kind, 400 << 20
+    path = tmp_path / "x.tar"
+    with path.open("wb") as f:
+        f.write(info.tobuf(tarfile.GNU_FORMAT))
+        f.truncate(401 << 20)
+    assert memory_of(store, path, "holds more than 33,554,432 bytes beside its files") < 60 << 20
+
+
+def test_many_headers_of_a_tar_count_together(tmp_path, store, monkeypatch):
+    monkeypatch.setattr(unpack, "MAX_HEADER_BYTES", 200_000)
+    path = given_archive(tmp_path, tarred({f"{i}.log": LOG for i in range(40)}), "x.tar")
+    assert ingest([path], store).tables["steps"] == 10
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as t:
+        for i in range(400):
+            info = tarfile.TarInfo(f"{i}.log")
+            info.pax_headers = {"comment": "x" * 600}
+            t.addfile(info, io.BytesIO())
+    with pytest.raises(InputError, match="holds more than 200,000 bytes beside its files"):
+        ingest([given_archive(tmp_path, out.getvalue(), "y.tar")], store)
+
+
+def test_a_list_of_a_zip_that_claims_much_is_refused_before_it_is_read(tmp_path, store):
+    whole = zipped({"train.log": LOG})
+    claimed = 400 << 20
+    end = bytearray(whole[-22:])
+    end[12:16] = claimed.to_bytes(4, "little")
+    path = tmp_path / "x.zip"
+    with path.open("wb") as f:
+        f.write(whole[:-22])
+        f.truncate(claimed + len(whole) - 22)
+        f.seek(0, io.SEEK_END)
+        f.write(end)
+    assert memory_of(store, path, "lists its files in more than 8,388,608 bytes") < 60 << 20
+
+
+def test_links_that_lead_to_one_another_lead_nowhere(tmp_path, store):
+    inputs = tmp_path / "inputs"
+    inputs.mkdir()
+    (inputs / "a.log").symlink_to(inputs / "b.log")
+    (inputs / "b.log").symlink_to(inputs / "a.log")
+    (inputs / "self").symlink_to("self")
+    (inputs / "train.log").write_text(LOG)
+    done = ingest([inputs], store)
+    assert done.tables["steps"] == 10
+    assert [w for w in done.warnings if "link" in w] == [
+        f"{name}: a link that leads nowhere, passed over" for name in ("a.log", "b.log", "self")]  # fmt: skip
+    with pytest.raises(InputError, match="no such file or folder"):
+        ingest([inputs / "self"], store)

@@ -285,3 +285,23 @@ def test_each_tool_knows_its_own(tmp_path):
         assert vllm_bench.sniff(source) >= 0.9 and sglang_bench.sniff(source) == 0
     for data in (SGLANG_BLOCK.encode(), b"{}", b'{"a": 1}\n', b"", b"\0" + BLOCK.encode()):
         assert vllm_bench.sniff(source_of(tmp_path, data)) == 0
+
+
+def test_blocks_without_their_first_line_are_read(tmp_path):
+    whole = stats(text(tmp_path, BLOCK))
+    rows = BLOCK[BLOCK.index("Successful requests"):]
+    bare = source_of(tmp_path, "bash-5.1$ cat out\n" + rows + rows, "bench.txt")
+    assert vllm_bench.sniff(bare) > 0.5
+    got = stats(read(vllm_bench, bare))
+    assert got == whole | {(f"{stage} #2", *rest): value for (stage, *rest), value in whole.items()}
+    cut = "\n".join(line for line in (rows + rows).splitlines() if "====" not in line)
+    assert stats(text(tmp_path, cut)) == got
+
+
+def test_numbers_that_read_alike_are_no_difference(tmp_path):
+    """Sums in another order or of rounded times: 10.5247 beside 10.5247 tells nobody anything."""
+    said = detailed()
+    key = "mean_ttft_ms"
+    near, far = {**said, key: said[key] * (1 + 4e-6)}, {**said, key: said[key] * 1.01}
+    assert not any("its requests give" in lost.reason for lost in saved(tmp_path, near).lost)
+    assert sum("its requests give" in lost.reason for lost in saved(tmp_path, far).lost) == 1

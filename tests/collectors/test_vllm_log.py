@@ -191,3 +191,36 @@ def test_a_line_cut_off_is_named(tmp_path):
     got = log(tmp_path, sample() + sample().partition(", Running")[0] + "\n")
     assert got.column("engine", "running") == [3, None] and "engine lines (1): cut off" in got.reasons()
     assert log(tmp_path, sample(kv="200.0", hit="")).column("engine", "kv_usage") == [None]
+
+
+def test_servers_behind_a_prefix_are_replicas_with_counters_of_their_own(tmp_path):
+    def preempted(total):
+        return (f"WARNING 06-14 12:00:00 [scheduler.py:1] Sequence group 7 is preempted by PreemptionMode.RECOMPUTE "
+                f"mode because of the cache. total_num_cumulative_preemption={total}\n")
+
+    text = "".join(f"[pod/vllm-{n}/server] {line}" for n, line in (
+        (0, preempted(3)), (1, preempted(1)), (0, sample()), (1, sample()), (1, preempted(2)), (0, sample()),
+        (1, sample()),
+    ))  # fmt: skip
+    got = log(tmp_path, text)
+    assert got.column("engine", "replica") == ["vllm-0/0", "vllm-1/0"] * 2
+    assert got.column("engine", "preemptions") == [3, 1, 3, 2]
+
+
+def test_a_zone_that_is_none_of_ours_is_said(tmp_path):
+    got = log(tmp_path, "2026-06-14 12:00:00 CST " + sample())
+    assert got.column("engine", "ts_ns") == [NOON] and "CST, which means different hours" in got.reasons()
+
+
+def test_hits_outside_the_device_are_hits(tmp_path):
+    text = sample(more=", External prefix cache hit rate: 50.0%")
+    assert log(tmp_path, text).column("engine", "prefix_hit_rate") == [pytest.approx(0.456 + 0.544 * 0.5)]
+    v0 = (
+        "INFO 06-14 12:00:00 metrics.py:295] Avg prompt throughput: 1.5 tokens/s, Avg generation throughput: "
+        "7.0 tokens/s, Running: 3 reqs, Swapped: 0 reqs, Pending: 0 reqs, GPU KV cache usage: 1.2%, "
+        "CPU KV cache usage: 9.0%.\n"
+        "INFO 06-14 12:00:00 metrics.py:311] Prefix cache hit rate: GPU: {}%, CPU: {}%\n"
+    )
+    for gpu, cpu, found in (("0.00", "85.00", 0.85), ("-100.00", "85.00", 0.85), ("40.00", "0.00", 0.4)):
+        assert log(tmp_path, v0.format(gpu, cpu)).column("engine", "prefix_hit_rate") == [found]
+    assert log(tmp_path, v0.format("-100.00", "-100.00")).column("engine", "prefix_hit_rate") == [None]

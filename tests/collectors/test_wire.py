@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors.protobuf import message_types
-from collectors.xplane import wire as reader
 from collectors.xplane.wire import BYTES, FIXED32, FIXED64, VARINT, Window, skip, varint
 
 NODE = message_types("chipledger.wire", "Node: int64* number=1, double* real=2, bytes* text=3, Node* child=4")["Node"]
@@ -169,18 +168,6 @@ def test_names_of_map_entries(names, capacity):
     if len(ranges):
         table[-1, 1] += 5  # the last entry claims more than the file holds
         assert window.names(table, 2)[1] == 1
-
-
-def test_where_compiled_code_cannot_be_kept_it_is_made_anew(monkeypatch):
-    real = reader.njit
-
-    def refuse(**options):
-        if options.pop("cache", False):
-            raise RuntimeError("cannot cache function: no locator available")
-        return real(**options)
-
-    monkeypatch.setattr(reader, "njit", refuse)
-    assert reader._compiled()(lambda a, b: a + b)(2, 3) == 5
 
 
 def test_a_damaged_name_is_counted_not_kept():

@@ -270,8 +270,9 @@ def test_tpu_steps_and_collectives(tmp_path):
     assert rows == [
         ("all-gather-start.1", "all-gather", 8.0, "bf16", "0,1,2,3", 2, 0, 40, 200, 260),
         ("all-gather-start.1", "all-gather", 8.0, "bf16", "0,1,2,3", 2, 1, 41, 700, 762),
-        ("all-reduce.3", "all-reduce", 32.0, "f32", "2,3", 2, 0, 40, 100, 130),
-        ("all-reduce.3", "all-reduce", 32.0, "f32", "2,3", 2, 1, 41, 600, 631),
+        # Without the program nobody knows on which devices its partitions 2 and 3 run.
+        ("all-reduce.3", "all-reduce", 32.0, "f32", "?,?", 2, 0, 40, 100, 130),
+        ("all-reduce.3", "all-reduce", 32.0, "f32", "?,?", 2, 1, 41, 600, 631),
     ]
 
 
@@ -315,8 +316,8 @@ def test_gpu_kernels_copies_and_nccl(tmp_path):
         ("launch", "python", "host", None, None),
         ("cublas-gemm.2", "Stream #14(Compute)", "compute", 1, "jit_f"),
         ("cublas-gemm.2", "Stream #14(Compute)", "compute", 1, "jit_f"),
-        ("all-reduce-start.1", "Stream #14(Compute)", "async", 1, "jit_f"),
-        ("MemcpyD2H", "Stream #20(MemcpyD2H)", "async", 1, None),
+        ("all-reduce-start.1", "Stream #14(Compute)", "compute", 1, "jit_f"),
+        ("MemcpyD2H", "Stream #20(MemcpyD2H)", "compute", 1, None),
         ("cublas-gemm.2", "XLA Ops", "other", 1, None),
     ]
     assert [o["category"] for o in read.rows["ops"][3:5]] == ["collective", "copy"]
@@ -324,7 +325,34 @@ def test_gpu_kernels_copies_and_nccl(tmp_path):
     assert {"gemm_kernel", "splitk_reduce"} <= kernels
     (row,) = read.rows["collectives"]
     assert (row["kind"], row["device"], row["end_ns"] - row["start_ns"]) == ("all-reduce", 1, 40)
-    assert read.rows["captures"][0]["device_type"] == "H100 SXM" == read.facts["chip"]
+    assert read.rows["captures"][0]["device_type"] == "H100 SXM or H800 SXM" == read.facts["chip"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "memory", "bandwidth", "name"),
+    [
+        ((8, 0, 108), 42.5e9, 1555e9, "A100 SXM 40GB or A100 PCIe 40GB"),
+        ((8, 0, 108), 84.9e9, 2039e9, "A100 SXM 80GB"),
+        ((8, 0, 108), 84.9e9, 1935e9, "A100 PCIe 80GB"),
+        ((8, 0, 108), 84.9e9, None, "A100 SXM 80GB or A100 PCIe 80GB"),
+        ((9, 0, 132), 85.0e9, 3352e9, "H100 SXM or H800 SXM"),
+        ((9, 0, 132), 101.5e9, 4023e9, "Nvidia GPU, compute capability 9.0, 132 cores"),
+        ((9, 0, 132), 150.1e9, 4917e9, "H200"),
+        ((10, 0, 148), 191.5e9, 8000e9, "B200"),
+        ((10, 0, 152), 198.0e9, 8000e9, "GB200"),
+    ],
+)
+def test_a_gpu_is_told_from_its_namesakes_or_is_one_of_two(tmp_path, parts, memory, bandwidth, name):
+    space = XSpace()
+    major, minor, cores = parts
+    told = {} if bandwidth is None else {"memory_bandwidth": int(bandwidth)}
+    plane = PlaneBuilder(space, "/device:GPU:0").stats(
+        device_vendor="Nvidia", compute_cap_major=major, compute_cap_minor=minor, core_count=cores,
+        memory_size=int(memory), **told,
+    )  # fmt: skip
+    plane.line("Stream #14(Compute)", [("kernel", 0, 50, {"hlo_op": "a.1", "hlo_module": "jit_f", "program_id": 4})])
+    environment(space)
+    assert got(tmp_path, space.SerializeToString()).facts["chip"] == name
 
 
 def test_gpu_kernels_that_name_no_hlo_operation_are_pointed_out(tmp_path):

@@ -10,6 +10,7 @@ import pytest
 
 from collectors import xplane
 from collectors.base import Blob, Fact, Lost, Rows, Source
+from collectors.hlo.shapes import HLO
 from collectors.protobuf import message_types
 from runs.schema import SCHEMAS
 
@@ -141,6 +142,70 @@ def hlo_proto(module: bytes) -> bytes:
         head.append(size & 127 | 128)
         size >>= 7
     return bytes([*head, size]) + module
+
+
+def sharded_program(
+    groups: list[list[int]], assignment: list[list[int]] | None, opcode: str = "all-reduce", channel: int = 1,
+    everywhere: bool = True,
+) -> bytes:  # fmt: skip
+    """The HloProto of a program with one collective, `<opcode>.1`, over `groups` of its own numbers.
+
+    `assignment`: device identifiers by partition, then replica; None leaves it out. `channel`, `everywhere`: see
+    `collectors.hlo.assignment`.
+    """
+    proto = HLO["HloProto"]()
+    module = proto.hlo_module
+    module.name, module.entry_computation_id = b"jit_step", 1
+    shape = {"element_type": 11, "dimensions": [8]}
+    entry = module.computations.add(id=1, root_id=2)
+    entry.instructions.add(id=1, name=b"x", opcode=b"parameter", shape=shape)
+    found = entry.instructions.add(
+        id=2, name=f"{opcode}.1".encode(), opcode=opcode.encode(), shape=shape, operand_ids=[1], channel_id=channel,
+        use_global_device_ids=everywhere,
+    )  # fmt: skip
+    for group in groups:
+        if opcode == "collective-permute":
+            found.source_target_pairs.add(source=group[0], target=group[1])
+        else:
+            found.replica_groups.add(replica_ids=group)
+    if assignment is not None:
+        module.device_assignment.replica_count = len(assignment[0])
+        module.device_assignment.computation_count = len(assignment)
+        for part in assignment:
+            module.device_assignment.computation_devices.add(replica_device_ids=part)
+    return proto.SerializeToString()
+
+
+def tpu_steps(
+    program: bytes, meets: list[list[int]], busy_ms: dict[int, list[float]], host: int = 0, per_host: int = 4,
+    cores: list[int] | None = None, op: str = "all-reduce.1",
+) -> bytes:  # fmt: skip
+    """A trace of one TPU host: in each step a device works `busy_ms[device][step]`, then meets the devices of its group
+    in `meets` (global numbers), which all leave together a millisecond after the last of them came."""
+    space = XSpace(hostnames=[f"host{host}".encode()])
+    environment(space)
+    PlaneBuilder(space, "/host:metadata").metadata("jit_step(9)", **{"Hlo Proto": program, "program_id": 9})
+    steps, ms, long = len(next(iter(busy_ms.values()))), 1_000_000, 100
+    for local in range(per_host):
+        device = host * per_host + local
+        core = device if cores is None else cores[local]
+        plane = PlaneBuilder(space, f"/device:TPU:{local}").stats(
+            device_type_string="TPU v5 lite", core_details=bytes([0x20, local, 0x28, core, 0x30, core])
+        )
+        text = f"%{op} = f32[8]{{0}} {op.split('.')[0]}(f32[8]{{0}} %x)"
+        plane.metadata(text, hlo_category=op.split(".")[0], program_id=9)
+        plane.metadata("%fusion.2 = f32[8]{0} fusion(f32[8]{0} %x)", hlo_category="loop fusion", program_id=9)
+        group = next(g for g in meets if device in g)
+        events = []
+        for step in range(steps):
+            begin, came = step * long * ms, [busy_ms[d][step] for d in group]
+            mine = busy_ms[device][step]
+            events.append(("%fusion.2 = f32[8]{0} fusion(f32[8]{0} %x)", begin, mine * ms))
+            events.append((text, begin + mine * ms, (max(came) + 1 - mine) * ms))
+        plane.line("Steps", [(str(i), i * long * ms, 90 * ms) for i in range(steps)])
+        plane.line("XLA Modules", [("jit_step(9)", i * long * ms, 90 * ms) for i in range(steps)])
+        plane.line("XLA Ops", events)
+    return space.SerializeToString()
 
 
 _JAX_PROGRAM = """

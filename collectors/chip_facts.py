@@ -1,0 +1,44 @@
+"""The fact `chips` of a run: one number for manifest, pages and ledger, by the rule of `catalog.chip_count`.
+
+A file tells of its own host or process; so of several files the largest number counts, unless a person declared one,
+and never fewer than the profiles show devices of.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from catalog.chip_count import chips_held, chips_seen, devices_of_a_chip
+from catalog.chips import chip
+from errors import QuestionError
+from runs.run import FactValue
+
+
+def most_chips(values: Sequence[FactValue]) -> FactValue:
+    """The first that a person declared, else the largest."""
+    declared = (value for value in values if value.basis == "declared")
+    return next(declared, None) or max(values, key=lambda value: value.value)
+
+
+def settled_chips(
+    facts: Mapping[str, FactValue], devices: Collection[tuple[str, int]]
+) -> tuple[FactValue | None, str]:  # fmt: skip
+    """(the fact, a sentence where it is not as it was stated); `devices`: (host, device) that profiles show."""
+    stated = facts.get("chips")
+    seen = chips_seen(len(devices), _devices_per_chip(facts))
+    if stated is not None and seen <= stated.value:
+        return stated, ""
+    chips = chips_held(stated and stated.value, seen)
+    if chips is None:
+        return None, ""
+    found = FactValue(chips, "derived", f"{len(devices)} devices in the profiles")
+    if stated is None or stated.basis != "declared":
+        return found, ""
+    return found, f"chips: {stated.value:g} were stated, but the profiles show {seen}: counted as {seen}"
+
+
+def _devices_per_chip(facts: Mapping[str, FactValue]) -> int:
+    said, name = facts.get("devices_per_chip"), facts.get("chip")
+    try:
+        known = chip(str(name.value)) if name else None
+    except QuestionError:
+        known = None
+    return devices_of_a_chip(said and said.value, known)

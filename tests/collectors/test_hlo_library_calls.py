@@ -1,0 +1,131 @@
+"""Calls into libraries, as XLA prints them for GPUs: what convolutions and their gradients cost, and scratch space."""
+
+import os
+from itertools import product as every
+from math import prod
+
+import pytest
+
+from collectors.hlo.module import analyse
+from tests.collectors.traces import hlo_proto
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+pytest.importorskip("jaxlib")
+
+
+def analysed(text):
+    from jaxlib._hlo import hlo_module_from_text
+
+    module = hlo_module_from_text(f"HloModule m\n{text}")
+    return analyse(hlo_proto(module.as_serialized_hlo_module_proto()))
+
+
+class Convolution:
+    """A small convolution (batch, height x width, features) whose multiply-adds are counted one by one."""
+
+    def __init__(self, size=(7, 9), window=(3, 2), stride=(1, 1), pad=((0, 0), (0, 0)), dilate=(1, 1), groups=1,
+                 batch=2, features=(4, 6)):  # fmt: skip
+        self.size, self.window, self.stride, self.pad, self.dilate = size, window, stride, pad, dilate
+        self.groups, self.batch, self.features = groups, batch, features
+        self.out = tuple(
+            (s + sum(p) - d * (w - 1) - 1) // t + 1
+            for s, p, d, w, t in zip(size, pad, dilate, window, stride, strict=True)
+        )
+
+    @property
+    def multiply_adds(self):
+        """Every output position, window position and pair of features in one group that meets an input element."""
+        meets = 0
+        for at, place in every(every(*map(range, self.out)), every(*map(range, self.window))):
+            where = [o * t + w * d - p[0]
+                     for o, w, t, d, p in zip(at, place, self.stride, self.dilate, self.pad, strict=True)]  # fmt: skip
+            meets += all(0 <= x < s for x, s in zip(where, self.size, strict=True))
+        ins, outs = self.features
+        return meets * self.batch * (ins // self.groups) * outs
+
+    def shapes(self):
+        """(input, filter, output), features last but of the filter: `b01f_01io->b01f`."""
+        ins, outs = self.features
+        return ((self.batch, *self.size, ins), (*self.window, ins // self.groups, outs), (self.batch, *self.out, outs))
+
+    def call(self, target):
+        """The module with the library call; its scratch is the second result."""
+        given, kernel, out = (f"f32[{','.join(map(str, s))}]{{3,2,1,0}}" for s in self.shapes())
+        first, second, made = {"BackwardInput": (out, kernel, given), "BackwardFilter": (given, out, kernel)}.get(
+            target, (given, kernel, out))  # fmt: skip
+        bias = f"f32[{self.features[1]}]{{0}}"
+        more = ", c" if target == "BiasActivationForward" else ""
+        window = f"size={'x'.join(map(str, self.window))} stride={'x'.join(map(str, self.stride))} "
+        window += f"pad={'x'.join(f'{a}_{b}' for a, b in self.pad)} rhs_dilate={'x'.join(map(str, self.dilate))}"
+        return analysed(f"""
+ENTRY e {{
+  a = {first} parameter(0)
+  b = {second} parameter(1)
+  c = {bias} parameter(2)
+  ROOT r = ({made}, u8[1000]{{0}}) custom-call(a, b{more}), window={{{window}}}, dim_labels=b01f_01io->b01f,
+    feature_group_count={self.groups}, custom_call_target="__cudnn$conv{target}"
+}}""")
+
+
+CONVOLUTIONS = {
+    "plain": Convolution(), "strided": Convolution(stride=(2, 2)), "strided by 3": Convolution(stride=(3, 2)),
+    "padded": Convolution(pad=((1, 1), (2, 0))), "dilated": Convolution(dilate=(2, 3), pad=((1, 0), (0, 1))),
+    "strided and padded": Convolution((8, 8), (3, 3), (2, 2), ((1, 1), (1, 1))),
+    "grouped": Convolution(groups=2, stride=(2, 1)), "one by one": Convolution(window=(1, 1)),
+    "downsampling": Convolution((8, 8), (1, 1), (2, 2)), "whole": Convolution((4, 4), (4, 4)),
+    "many features": Convolution(batch=1, features=(3, 32), stride=(2, 2), window=(5, 5), pad=((2, 2), (2, 2))),
+}  # fmt: skip
+TARGETS = ("Forward", "ForwardGraph", "BiasActivationForward", "BackwardInput", "BackwardFilter")
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_flops_are_two_for_each_multiply_add(name, target):
+    convolution = CONVOLUTIONS[name]
+    assert convolution.call(target).operations["r"].flops == 2 * convolution.multiply_adds
+
+
+@pytest.mark.parametrize(("target", "m", "k", "n"), [
+    ("Forward", 2 * 63, 4, 6), ("BackwardInput", 2 * 63, 6, 4), ("BackwardFilter", 4, 2 * 63, 6),
+])  # fmt: skip
+def test_a_gradient_sums_over_a_side_of_the_product(target, m, k, n):
+    (found,) = CONVOLUTIONS["one by one"].call(target).matmuls
+    assert (found.product.m, found.product.k, found.product.n, found.product.kind) == (m, k, n, "matmul")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_bytes_of_a_convolution_are_operands_and_result(target):
+    convolution = CONVOLUTIONS["strided"]
+    more = 4 * convolution.features[1] if target == "BiasActivationForward" else 0
+    assert convolution.call(target).operations["r"].bytes == 4 * sum(map(prod, convolution.shapes())) + more
+
+
+def product(target, result, scratch="s8[33554432]{0}"):
+    """A product of [64, 32] and [32, 128] in bf16 by a library."""
+    (found,) = (o for o in analysed(f"""
+ENTRY e {{
+  a = bf16[64,32]{{1,0}} parameter(0)
+  b = bf16[32,128]{{1,0}} parameter(1)
+  ROOT r = ({result}, {scratch}) custom-call(a, b), custom_call_target="{target}", backend_config={{
+    "gemm_backend_config":{{"dot_dimension_numbers":{{"lhs_contracting_dimensions":["1"],
+    "rhs_contracting_dimensions":["0"],"lhs_batch_dimensions":[],"rhs_batch_dimensions":[]}}}}}}
+}}""").operations.values() if o.name == "r")  # fmt: skip
+    return found
+
+
+OPERANDS, RESULT = 2 * (64 * 32 + 32 * 128), 2 * 64 * 128
+
+
+@pytest.mark.parametrize("target", ["__cublas$gemm", "__cublas$lt$matmul"])
+def test_scratch_space_of_a_product_is_no_traffic(target):
+    found = product(target, "bf16[64,128]{1,0}")
+    assert found.bytes == OPERANDS + RESULT and found.flops == 2 * 64 * 32 * 128
+
+
+@pytest.mark.parametrize(("target", "scratch", "bytes_of"), [
+    ("__cublas$lt$matmul$f8", "f32[]", 4),  # the largest element, which is a result
+    ("__cublas$gemm", "s8[64,128]{1,0}", 64 * 128),  # a matrix of bytes is a result too
+    ("a_kernel_of_the_users_own", "u8[1000]{0}", 1000),  # of which nobody knows what its results are
+])  # fmt: skip
+def test_other_results_are_traffic(target, scratch, bytes_of):
+    assert product(target, "bf16[64,128]{1,0}", scratch).bytes == OPERANDS + RESULT + bytes_of

@@ -1,0 +1,182 @@
+"""Exact times, zones and dates of every form; row buffers; the tally; what a text log is."""
+
+import gzip
+import re
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collectors import textlog
+from collectors.base import LINE_LIMIT_BYTES
+from collectors.textlog import (
+    DATED,
+    NUMBERED,
+    WORDED,
+    ZONES_S,
+    Buffer,
+    Tally,
+    clean,
+    fits,
+    is_text_log,
+    lines,
+    moment_ns,
+    nearest_year,
+    seconds_to_ns,
+    shows,
+    tail,
+    whole,
+    zone_doubt,
+)
+from errors import InputError
+from tests.collectors.reading import source_of
+
+S = 10**9
+NOON = int(datetime(2026, 3, 4, 12, 0, 0, tzinfo=UTC).timestamp())
+
+
+def at(text):
+    return moment_ns(DATED.search(text))
+
+
+@pytest.mark.parametrize(
+    ("zone", "ahead_minutes"),
+    [
+        ("", 0), ("Z", 0), (" UTC", 0), (" GMT", 0), ("+00:00", 0), ("+05", 300), ("+05:30", 330), ("+0530", 330),
+        (" +0545", 345), ("-03:30", -210), ("-0930", -570), ("-08", -480), (" PST", -480), (" PDT", -420),
+        (" CET", 60), (" CEST", 120), (" JST", 540), (" EST", -300), (" EDT", -240), (" ACST", 570),
+    ],
+)  # fmt: skip
+def test_zones_move_the_time_by_hours_and_minutes(zone, ahead_minutes):
+    assert at(f"2026-03-04 12:00:00{zone} text") == (NOON - ahead_minutes * 60) * S
+    assert at(f"2026-03-04T12:00:00.250{zone}: text") == (NOON - ahead_minutes * 60) * S + S // 4
+
+
+@given(st.integers(0, 14), st.integers(0, 59), st.sampled_from("+-"), st.sampled_from(["", ":"]))
+def test_any_zone_of_hours_and_minutes(hours, minutes, sign, colon):
+    text = f"2026-03-04T12:00:00.000000001{sign}{hours:02d}{colon}{minutes:02d}"
+    assert moment_ns(DATED.fullmatch(text)) == int(datetime.fromisoformat(text).timestamp()) * S + 1
+
+
+@pytest.mark.parametrize("text", ["12:00:00 -1", "12:00:00 -10.5 ms", "12:00:00 PSTN", "12:00:00 - 05", "12:00:00 +99"])
+def test_what_is_no_zone(text):
+    match = DATED.search(f"2026-03-04 {text}")
+    assert match["zone"] is None and moment_ns(match) == NOON * S
+
+
+@pytest.mark.parametrize(
+    ("zone", "doubt"),
+    [("", "no time zone"), (" PST", None), ("+05", None), ("Z", None), (" CST", "CST, which means different hours"),
+     (" IST", "IST, which means different hours")],
+)  # fmt: skip
+def test_what_a_zone_leaves_in_doubt(zone, doubt):
+    found = zone_doubt(DATED.search(f"2026-03-04 12:00:00{zone} text"))
+    assert found is None if doubt is None else doubt in found and found.endswith("read as UTC")
+
+
+def test_zones_are_within_a_day_of_utc():
+    assert all(-12 * 3600 <= offset <= 14 * 3600 and offset % 1800 == 0 for offset in ZONES_S.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "second"),
+    [
+        ("[Wed Mar  4 12:00:00 2026] NVRM: Xid", 0), ("Wed Mar 4 12:00:01 UTC 2026", 1),
+        ("Wed Mar  4 04:00:02 PST 2026", 2), ("Mar 4, 2026 12:00:03", 3), ("March 04 2026 12:00:04.000", 4),
+        ("Wed, 04 Mar 2026 13:00:05 +0100", 5), ('[04/Mar/2026:12:00:06 +0000] "GET"', 6), ("04-Mar-2026 12:00:07", 7),
+    ],
+)  # fmt: skip
+def test_dates_whose_month_is_a_word(text, second):
+    match = next(m for pattern in WORDED if (m := pattern.search(text)))
+    assert moment_ns(match, month=textlog.MONTHS[match["name"]]) == (NOON + second) * S
+
+
+def test_dates_of_slashes():
+    assert at("2026/03/04 12:00:00 [error]") == NOON * S and at("20260304 12:00:00") == NOON * S
+    match = NUMBERED.search("03/04/2026 12:00:00 - INFO - step")
+    assert moment_ns(match, month=int(match["first"]), day=int(match["then"])) == NOON * S
+
+
+@pytest.mark.parametrize("text", ["2026-02-30 12:00:00", "2026-13-01 12:00:00", "2026-03-04 25:00:00"])
+def test_what_is_no_time(text):
+    assert at(text) is None
+
+
+@given(st.datetimes(datetime(1700, 1, 1), datetime(2250, 1, 1)))
+def test_times_are_exact(moment):
+    text = moment.strftime("%Y-%m-%d %H:%M:%S.%f").rjust(26, "0") + "123"
+    expected = (moment - datetime(1970, 1, 1)) // timedelta(microseconds=1) * 1000 + 123
+    assert moment_ns(DATED.search(text)) == expected
+
+
+@given(st.floats(-9e9, 9e9))
+def test_seconds_to_the_nearest_ns(seconds):
+    assert abs(seconds_to_ns(seconds) - int(round(seconds)) * S) <= S
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e300, 10**400, "1", True, None])
+def test_seconds_that_are_none(value):
+    assert seconds_to_ns(value) is None
+
+
+def test_whole_numbers():
+    assert (whole(3), whole(3.0), whole(3.5), whole(True), whole("3"), whole(1e300)) == (3, 3, None, None, None, None)
+    assert fits((1 << 63) - 1) and not fits(1 << 63)
+
+
+def test_the_nearest_year():
+    assert nearest_year(12, 31, date(2026, 1, 2)) == 2025 and nearest_year(1, 1, date(2026, 12, 30)) == 2027
+    assert nearest_year(2, 29, date(2025, 3, 1)) == 2024 and nearest_year(2, 30, date(2025, 3, 1)) is None
+
+
+def test_lone_surrogates_become_question_marks():
+    assert clean("a\ud800b") == "a?b"
+
+
+def test_rows_come_in_batches(monkeypatch):
+    monkeypatch.setattr(textlog, "BATCH_ROWS", 2)
+    buffer = Buffer("scalars", "step", "name")
+    buffer.add(1, "a")
+    assert list(buffer.full()) == []
+    buffer.add(2, "b")
+    (rows,) = buffer.full()
+    assert rows.table == "scalars" and rows.batch.column("step").to_pylist() == [1, 2] and list(buffer.rest()) == []
+
+
+def test_the_tally_keeps_the_first_place():
+    tally = Tally()
+    tally.add("lines", "cut off", 7)
+    tally.add("lines", "cut off", 9, count=1_000)
+    ((what, reason, offset),) = [(lost.what, lost.reason, lost.offset) for lost in tally.lost()]
+    assert (what, reason, offset) == ("lines (1,001)", "cut off", 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_log"),
+    [
+        ("[default0]: x\n", True), ("<frozen runpy>:128: RuntimeWarning\n", True), ("{'a': 1}\n", True),
+        ("[2026-03-04 12:00:00] x\n", True), ('{"a": 1}\n', False), ("[\n  {\n", False), ("<?xml", False),
+        ("a\0b", False),
+    ],
+)  # fmt: skip
+def test_what_may_be_a_log(tmp_path, text, is_log):
+    assert is_text_log(source_of(tmp_path, text)) is is_log
+
+
+def test_head_and_tail(tmp_path):
+    source = source_of(tmp_path, "x\n" * 100_000 + "here")
+    assert shows(source, re.compile(rb"here")) and tail(source).endswith(b"here") and b"here" not in source.head
+    assert tail(source_of(tmp_path, gzip.compress(b"here"))) == b""
+
+
+def test_lines_and_their_places(tmp_path):
+    assert list(lines(source_of(tmp_path, b"a\r\n\nb\xff"))) == [(0, "a", True), (3, "", True), (4, "b\ufffd", False)]
+
+
+def test_a_line_without_an_end(tmp_path):
+    source = source_of(tmp_path, "")
+    with source.path.open("wb") as f:
+        f.truncate(LINE_LIMIT_BYTES + 1)
+    with pytest.raises(InputError, match="a line longer than"):
+        next(lines(source))

@@ -1,0 +1,103 @@
+"""Planes of GPUs, built here: copies by what they say of themselves, steps of devices captured apart, chips by name."""
+
+import pytest
+
+from collectors.xplane.line import new_ops
+from collectors.xplane.lines import is_gpu_copy
+from collectors.xplane.ops import Op, OpRows
+from collectors.xplane.planes import EventName
+from tests.collectors.traces import START_NS, PlaneBuilder, XSpace, environment, got
+
+COPY = {"memcpy_details": "kind:Unknown size:655360 dest:2 async:1"}
+V100 = {"compute_cap_major": 7, "compute_cap_minor": 0, "core_count": 80, "memory_size": 16_945_512_448}
+
+
+def read(tmp_path, *planes):
+    """What the reader makes of planes: (name, {line: events}[, stats])."""
+    space = XSpace()
+    for name, lines, *stats in planes:
+        plane = PlaneBuilder(space, name).stats(**(stats[0] if stats else {}))
+        for line, events in lines.items():
+            plane.line(line, events)
+    environment(space)
+    return got(tmp_path, space.SerializeToString(), "h.xplane.pb")
+
+
+def test_an_event_with_details_of_a_copy_is_one_whatever_its_name(tmp_path):
+    fill = {"hlo_op": "attention.1", "hlo_module": "jit_f", "program_id": 4}
+    found = read(tmp_path, ("/device:GPU:0", {
+        "Stream #7(MemcpyOther)": [("moved", 0, 10, COPY), ("moved", 20, 10, COPY), ("zeroed", 40, 5,
+                                   {"memset_details": "size:8 async:1"})],
+        "Stream #1(Kernel)": [("moved", 0, 7), ("attention_kernel", 10, 30, fill), ("setter", 50, 2, fill | COPY)],
+    }))  # fmt: skip
+    assert [(o["op"], o["category"], o["role"], o["count"]) for o in found.rows["ops"]] == [
+        ("moved", "copy", "compute", 2), ("zeroed", "copy", "compute", 1),
+        ("moved", "other", "compute", 1),  # a kernel of that name that says nothing of copying
+        ("attention.1", "elementwise", "compute", 1), ("attention.1", "copy", "compute", 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [
+    "MemcpyD2D", "Memset", "CopyDeviceToDevice", "CopyHostToDevice", "CopyDeviceToHost", "FillBuffer",
+    "MEMORY_COPY_DEVICE_TO_DEVICE", "hipMemcpyDtoDAsync", "__amd_rocclr_copyBuffer.kd",
+    "__amd_rocclr_fillBufferAligned",
+])  # fmt: skip
+def test_copies_and_fills_are_known_by_name(name):
+    assert is_gpu_copy(name)
+
+
+@pytest.mark.parametrize("name", ["input_copy_fusion", "Cijk_Ailk", "loop_transpose_fusion", "Im3d2Col", "copy_kernel"])
+def test_kernels_are_no_copies(name):
+    assert not is_gpu_copy(name)
+
+
+def steps_of(tmp_path, *devices):
+    """(step, device, start, duration) from the steps of each device as (number, start, duration)."""
+    found = read(tmp_path, *(
+        (f"/device:GPU:{d}", {"Steps": [(str(n), start, dur) for n, start, dur in steps]})
+        for d, steps in enumerate(devices)
+    ))  # fmt: skip
+    return [(s["step"], s["device"], s["start_ns"] - START_NS, s["dur_ns"]) for s in found.rows["steps"]]
+
+
+def test_devices_that_take_a_step_at_one_time_share_it(tmp_path):
+    assert steps_of(tmp_path, [(0, 0, 100), (1, 100, 90)], [(0, 5, 90), (1, 105, 95)]) == [
+        (0, None, 0, 100), (1, None, 100, 100),
+    ]  # fmt: skip
+
+
+def test_devices_captured_at_different_times_have_steps_of_their_own(tmp_path):
+    assert steps_of(tmp_path, [(0, 0, 100), (1, 100, 90)], [(0, 5000, 80), (1, 5080, 95)]) == [
+        (0, 0, 0, 100), (1, 0, 100, 90), (0, 1, 5000, 80), (1, 1, 5080, 95),
+    ]  # fmt: skip
+
+
+def test_a_step_that_a_device_takes_again_is_no_long_one(tmp_path):
+    assert steps_of(tmp_path, [(7, 0, 100), (7, 9000, 80)], [(7, 10, 80), (7, 9010, 90)]) == [
+        (7, None, 0, 100), (7, None, 9000, 100),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("vendor", [{}, {"device_vendor": "Nvidia"}])
+def test_a_trace_that_names_no_vendor_is_known_by_capability_and_cores(tmp_path, vendor):
+    found = read(tmp_path, ("/device:GPU:0", {"Stream #1(Kernel)": [("kernel", 0, 5)]}, V100 | vendor))
+    assert found.facts["chip"] == "V100 16GB"
+
+
+def test_an_unknown_gpu_without_a_vendor_is_no_none(tmp_path):
+    odd = V100 | {"core_count": 3}
+    found = read(tmp_path, ("/device:GPU:0", {"Stream #1(Kernel)": [("kernel", 0, 5)]}, odd))
+    assert found.facts["chip"] == "GPU, compute capability 7.0, 3 cores"
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_kernel_that_fills_memory_carries_no_cost(order):
+    rows, sums = OpRows(0), new_ops(3)
+    kernels = [("fill", "copy", 90.0), ("gemm", "matmul", 30.0), ("reduce", "matmul", 10.0)][::order]
+    for number, (kernel, category, total) in enumerate(kernels):
+        op = Op("dot.1", 0, "compute", category, "jit_f", 1, flops=5.0, bytes=7.0, kernel=kernel)
+        rows.enter("Stream #1", op, EventName(kernel, "", ()))
+        sums.count[number], sums.total[number], sums.own[number] = 1, total, total
+    (batch, *_) = rows.rows("h", sums)
+    costs = dict(zip([k for k, *_ in kernels], batch.batch["flops"].to_pylist(), strict=True))
+    assert costs == {"fill": None, "gemm": 5.0, "reduce": None}
