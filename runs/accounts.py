@@ -23,6 +23,11 @@ ACCOUNTS: dict[str, AccountKind] = {
         "Time inside training steps whose result was kept (not repeated after a restart), less the time in them "
         "that another account explains.",
     ),
+    "profiled": AccountKind(
+        "Profiled, steps not known",
+        "Time that a profile covers and in which it shows no step: what devices did in it is told below. Whether any "
+        "of it was a training step, and was kept, is not known.",
+    ),
     "useful_maths": AccountKind(
         "Useful maths", "The model's FLOPs in kept steps, at the chip's peak rate: what a perfect chip would need."
     ),
@@ -51,7 +56,8 @@ ACCOUNTS: dict[str, AccountKind] = {
     ),
     "input_wait": AccountKind("Input wait", "Device idle while the host fetched the next batch."),
     "device_idle": AccountKind(
-        "Device idle", "Inside a kept, profiled step, no operation ran on the device and no known wait explains it."
+        "Device idle", "Inside a kept, profiled step (inside the profile, where it shows no steps) no operation ran on "
+        "the device and no known wait explains it."
     ),
     "badput": AccountKind("Badput", "Time in which the job held the chips without taking a step that was kept."),
     "infrastructure_recovery": AccountKind(
@@ -72,6 +78,10 @@ ACCOUNTS: dict[str, AccountKind] = {
     "checkpoint_restore": AccountKind("Checkpoint restore", "A checkpoint being restored."),
     "wasted_progress": AccountKind(
         "Wasted progress", "Steps whose result was lost with an interruption and that were taken again later."
+    ),
+    "hang": AccountKind(
+        "Hang", "What a step took beyond a usual one where it took a hundred times as long, ten minutes at least, and "
+        "nothing recorded says why."
     ),
     "elastic_slice_down": AccountKind("Elastic slice-down", "Waiting after slices were lost."),
     "elastic_scale_up": AccountKind("Elastic scale-up", "Waiting for slices to join."),

@@ -1,37 +1,101 @@
 """A small SQLite file beside the store: opened anew for each call, safe for several processes."""
 
 import contextlib
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 from errors import InputError
+from runs.durable import keep_private
+
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_CLOSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
+_ALTERED = ("no such table", "no such column", "Could not decode", "unsupported file format")
+_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 
 
 class Database:
-    """Opens (and makes) the database. WAL, one short transaction per call. `SCHEMA` is what a subclass keeps there."""
+    """Opens (and makes) the database, for its owner alone. WAL, one short transaction per call. `SCHEMA` is what a
+    subclass keeps there. One that cannot be written is read."""
 
     SCHEMA = ""
 
     def __init__(self, path: Path):
         self.path = path
-        with self._connect() as db:
-            db.execute("pragma journal_mode=wal")
-            db.executescript(self.SCHEMA)
+        self._make()
+
+    def _make(self) -> None:
+        """Make the file and what is kept there. Where nothing can be written, what is there is read."""
+        with contextlib.suppress(OSError):
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        for file in (self.path, _beside(self.path, "-wal"), _beside(self.path, "-shm")):
+            keep_private(file)
+        try:
+            with contextlib.closing(sqlite3.connect(self.path, timeout=10)) as db, db:
+                db.execute("pragma journal_mode=wal")
+                db.executescript(self.SCHEMA)
+        except sqlite3.Error as e:
+            if not (_kind(e) in (*_CLOSED, *_FULL) and self.path.exists()):
+                raise _refusal(e, self.path) from e
 
     @contextlib.contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
+        if not self.path.exists():
+            self._make()  # removed while this process ran
+        db = None
         try:
-            db = sqlite3.connect(self.path, timeout=10)
-        except sqlite3.Error as e:
-            raise InputError(f"cannot open the registry ({e})", where=str(self.path)) from e
-        try:
+            db = _opened(self.path)
             with db:
                 yield db
-        except sqlite3.DatabaseError as e:
-            raise InputError(
-                f"the registry cannot be used ({e})", where=str(self.path),
-                advice="Move the file away: runs are kept apart from it, only tags, notes, prices and alerts are lost.",
-            ) from e  # fmt: skip
+        except sqlite3.Error as e:
+            raise _refusal(e, self.path) from e
         finally:
-            db.close()
+            if db is not None:
+                db.close()
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """A connection that can read: of a file on a disk that cannot be written, one that writes nothing beside it."""
+    ways = ["mode=rw", "mode=ro"]
+    if not (wal := _beside(path, "-wal")).exists() or not wal.stat().st_size:  # or what stands there would be missed
+        ways.append("mode=ro&immutable=1")
+    for way in ways:
+        db = None
+        try:
+            db = sqlite3.connect(f"{path.absolute().as_uri()}?{way}", timeout=10, uri=True)
+            db.execute("select 1 from sqlite_master limit 1").fetchall()
+            return db
+        except sqlite3.Error as e:
+            if db is not None:
+                db.close()
+            if _kind(e) not in (*_CLOSED, *_FULL):
+                raise
+            refused = e
+    raise refused
+
+
+def _kind(error: sqlite3.Error) -> int:
+    """SQLite's primary result code."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _refusal(error: sqlite3.Error, path: Path) -> InputError:
+    """What is wrong, and what to do: only a registry that is damaged should be given up."""
+    kind = _kind(error)
+    if kind in _DAMAGED or str(error).startswith(_ALTERED):
+        return InputError(
+            f"the registry cannot be used, it is damaged ({error})", where=str(path),
+            advice="Move the file away: runs are kept apart from it, only tags, notes, prices and alerts are lost.",
+        )  # fmt: skip
+    if kind in _CLOSED:
+        return InputError(f"the registry cannot be written ({error})", where=str(path),
+                          advice="May this user write to the store, and is its disk mounted for writing?")  # fmt: skip
+    if kind in _FULL:
+        return InputError(f"the registry cannot be written ({error})", where=str(path),
+                          advice="Is the disk full? The registry itself is whole.")  # fmt: skip
+    return InputError(f"the registry cannot be used now ({error})", where=str(path), advice="Try again.")
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(path.name + ending)

@@ -1,11 +1,23 @@
-"""Writing that survives a kill and a power cut."""
+"""Writing that survives a kill and a power cut, and that others cannot read."""
 
 import contextlib
 import os
+import stat
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 from errors import InputError
+
+PRIVATE = 0o700  # of a folder; a file of its own keeps what that leaves it
+
+
+def keep_private(path: Path) -> None:
+    """Take from others what they may do with a file or folder of ours; nothing where it is not there or not ours."""
+    with contextlib.suppress(OSError):
+        told = path.stat()
+        if told.st_uid == os.geteuid() and told.st_mode & ~PRIVATE & 0o777:
+            path.chmod(stat.S_IMODE(told.st_mode) & PRIVATE)
 
 
 @contextlib.contextmanager
@@ -20,21 +32,31 @@ def writing(path: Path) -> Iterator[None]:
 
 def write_whole(path: Path, text: str) -> None:
     """Replace a file, so that at any moment there is the old one or the new one, whole."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    with partial.open("w", encoding="utf-8") as f:
-        f.write(text)
-        f.flush()
-        os.fsync(f.fileno())
-    partial.replace(path)
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")  # a process id is another's too, in its container
+    try:
+        with partial.open("w", encoding="utf-8") as f:
+            f.write(text)
+            f.flush()
+            os.fsync(f.fileno())
+        partial.replace(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
     sync(path.parent)
 
 
 def append_line(path: Path, line: str) -> None:
-    """Add a line to a file; it is on disk when this returns."""
-    with path.open("a", encoding="utf-8") as f:
-        f.write(line + "\n")
-        f.flush()
-        os.fsync(f.fileno())
+    """Add a line to a file, whole or not at all; it is on disk when this returns."""
+    with path.open("ab", buffering=0) as f:
+        end, data = f.seek(0, os.SEEK_END), (line + "\n").encode()
+        try:
+            while data:
+                data = data[f.write(data) :]
+            os.fsync(f.fileno())
+        except OSError:  # a full disk takes the half of it, and the next line would go on there
+            with contextlib.suppress(OSError):
+                f.truncate(end)
+            raise
 
 
 def sync(path: Path) -> None:

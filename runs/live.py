@@ -19,10 +19,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin
 
 from errors import InputError
-from runs.durable import append_line, write_whole, writing
+from runs.durable import PRIVATE, append_line, write_whole, writing
+from runs.scratch import unlock
 
 POINTER, SNAPSHOTS, LOCK = "live.json", "snapshots.txt", "watch.lock"
 PREFIX = "live:"
@@ -39,8 +41,10 @@ class Live:
 
     `state`: following; finished (the job said that it ended); failing (`problem` says why, it is tried again); stopped.
     `run_id`: the newest snapshot, None before the first entry. `moved_ns`: when it became that. `bytes`: of entries in
-    it. `counts`: entries that were late, repeated, from the future, or odd. `retiring`: superseded snapshots still on
-    disk, and since when. `options`: name, chip, chips and model as declared.
+    it. `read_ns`: when the last read began of which the newest snapshot holds all: until then it is known how the job
+    did, whatever the clock says. `active_ns`: when the log last received an entry of the job itself, of those read.
+    `counts`: entries that were late, repeated, from the future, or odd. `retiring`: superseded snapshots still on disk,
+    and since when. `options`: name, chip, chips and model as declared.
     """
 
     name: str
@@ -53,6 +57,8 @@ class Live:
     entries: int = 0
     last_entry_ns: int | None = None
     last_poll_ns: int | None = None
+    read_ns: int | None = None
+    active_ns: int | None = None
     every_s: float = 30.0
     problem: str = ""
     counts: dict[str, int] = field(default_factory=dict)
@@ -78,6 +84,15 @@ class Live:
             "last_entry_ns": self.last_entry_ns, "last_poll_ns": self.last_poll_ns, "problem": self.problem or None,
             "counts": self.counts,
         }  # fmt: skip
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of the type that its field is declared as: a pointer that was damaged may hold any."""
+    if isinstance(kind, UnionType):
+        return any(_fits(value, k) for k in get_args(kind))
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, int | float) if kind is float else isinstance(value, get_origin(kind) or kind)
 
 
 def live_name(text: str) -> str:
@@ -106,30 +121,38 @@ class LiveRuns:
             told = json.loads((self.of(name) / POINTER).read_text())
             told["retiring"] = [(str(i), int(since)) for i, since in told.get("retiring", [])]
             known = {k: v for k, v in told.items() if k in Live.__dataclass_fields__}
-            return Live(**known)
-        except (OSError, ValueError, TypeError, AttributeError, KeyError, InputError):
+            fit = all(_fits(value, Live.__dataclass_fields__[field].type) for field, value in known.items())
+            return Live(**known) if fit and told["name"] == name else None
+        except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError, InputError):
             return None
 
     def all(self) -> list[Live]:
         """All that can be read, by name."""
-        if not self.folder.is_dir():
+        try:
+            names = sorted(p.name for p in self.folder.iterdir() if _NAME.fullmatch(p.name))
+        except OSError:  # nothing was ever followed here
             return []
-        names = sorted(p.name for p in self.folder.iterdir() if _NAME.fullmatch(p.name))
         return [live for name in names if (live := self.read(name)) is not None]
 
     def write(self, live: Live) -> None:
         """Replace the pointer. Raises InputError where it cannot be written."""
         folder = self.of(live.name)
         with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
+            self._make(folder)
             write_whole(folder / POINTER, json.dumps(asdict(live), indent=1))
+
+    def _make(self, folder: Path) -> None:
+        self.folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        folder.mkdir(mode=PRIVATE, exist_ok=True)
 
     def move(self, live: Live, run_id: str, now_ns: int) -> Live:
         """Let the pointer lead to a new snapshot; the one before retires. Returns the pointer as it is then."""
         if run_id == live.run_id:
             return live
-        self.of(live.name).mkdir(parents=True, exist_ok=True)
-        append_line(self.of(live.name) / SNAPSHOTS, run_id)
+        folder = self.of(live.name)
+        with writing(folder):
+            self._make(folder)
+            append_line(folder / SNAPSHOTS, run_id)
         # an older snapshot may come back: then it must not be removed
         before = [(i, since) for i, since in live.retiring if i != run_id]
         retiring = before + ([(live.run_id, now_ns)] if live.run_id else [])
@@ -165,11 +188,13 @@ class LiveRuns:
         Raises InputError where another process follows it.
         """
         folder = self.of(name)
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / LOCK).open("a+") as f:
+        with contextlib.ExitStack() as stack:
+            with writing(folder):
+                self._make(folder)
+                f = stack.enter_context((folder / LOCK).open("a+"))
             try:
                 fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as e:
+            except BlockingIOError as e:
                 f.seek(0)
                 pid = f.read().strip() or "unknown"
                 raise InputError(
@@ -177,6 +202,7 @@ class LiveRuns:
                     "the store", advice="One is enough: its pages show what it reads. Stop it first to change how.",
                 ) from e  # fmt: skip
             f.truncate(0)
+            stack.callback(unlock, f)
             f.write(str(os.getpid()))
             f.flush()
             yield folder

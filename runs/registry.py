@@ -75,6 +75,8 @@ class Registry(Database):
     def tag(self, run_id: str, key: str, value: str | None) -> None:
         """Set a tag; None removes it."""
         key = _short(key.strip(), "tag key")
+        if "=" in key:
+            raise InputError(f"tag {key[:80]!r} has a = in its name", expected="key=value, with the first = after it")
         with self._connect() as db:
             run_id = _owner(db, run_id)
             if value is None:
@@ -98,11 +100,17 @@ class Registry(Database):
                 raise InputError(f"{usd_per_chip_hour} is no price of a chip-hour", expected="dollars, 0 to 1,000,000")
             db.execute("insert or replace into prices values (?, ?, ?)", (run_id, usd_per_chip_hour, time.time_ns()))
 
-
     def remember_files(self, files: Iterable[tuple[str, Path, int]]) -> None:
         """Note where input files lie: (SHA-256 in hex, path, bytes) of each. The newest place of a content counts."""
         with self._connect() as db:
             db.executemany("insert or replace into files values (?, ?, ?)", [(h, str(p), n) for h, p, n in files])
+
+    def files_below(self, folder: Path) -> set[str]:
+        """Contents (SHA-256 in hex) of the remembered files that lie below a folder."""
+        with self._connect() as db:
+            start = f"{folder}/"
+            rows = db.execute("select sha256 from files where substr(path, 1, ?) = ?", (len(start), start))
+            return {digest for (digest,) in rows}
 
     def find_file(self, digest: str) -> Path | None:
         """Where a file of this content lies, if it is still there unchanged: its size and its hash are compared."""

@@ -1,18 +1,22 @@
 """A run: one folder, written once and never changed, with its manifest and its tables."""
 
 import json
-from collections.abc import Mapping
+import stat
+import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from errors import InputError
+from runs.integrity import AGAIN, Files, Mark
 from runs.schema import SCHEMA_VERSION
 from runs.tables import ParquetTables
 
 MANIFEST = "run.json"
 KINDS = ("training", "serving", "rl", "compiled", "simulated")
+CHECKSUM = "crc32"  # the manifest's own, over all else that it says
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,8 @@ class Manifest:
     `facts`: chip, chips, model, topology, precision, parallelism, peak_flops_per_s, job_name, ...
     `sources`: name, sha256, bytes and collector of every input file.
     `tables`: rows by table. `warnings`: what could not be read, each a sentence.
+    `files`: what each file of the run was when it was written; None of a run of an earlier version, which did not note
+    it. `readers`: what read the inputs, a hash of the readers' text; empty where it was not noted.
     """
 
     run_id: str
@@ -42,6 +48,8 @@ class Manifest:
     tables: dict[str, int] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    files: dict[str, Mark] | None = None
+    readers: str = ""
     schema_version: int = SCHEMA_VERSION
 
     def fact(self, name: str, default: Any = None) -> Any:
@@ -51,25 +59,103 @@ class Manifest:
     def simulated(self) -> bool:
         return self.kind == "simulated" or bool(self.fact("simulated", False))
 
+    @property
+    def marks(self) -> dict[str, Mark | None]:
+        """The mark of each file; None for those of which only the name is known."""
+        if self.files is not None:
+            return dict(self.files)
+        return {f"tables/{name}.parquet": None for name, rows in self.tables.items() if rows}
+
     def to_json(self) -> str:
-        return json.dumps(asdict(self), indent=1, sort_keys=True)
+        body = json.loads(json.dumps(asdict(self)))  # as it will be read: keys become text, tuples lists
+        return json.dumps({**body, CHECKSUM: _checksum(body)}, indent=1, sort_keys=True)
 
     @staticmethod
-    def from_json(text: str, where: str) -> "Manifest":
-        """Raises InputError where the text is no manifest of a version that this program reads."""
+    def from_json(raw: bytes | str, where: str) -> "Manifest":
+        """Raises InputError where it is no manifest of a version that this program reads, or was damaged."""
         try:
-            data = json.loads(text)
+            data = json.loads(raw if isinstance(raw, str) else raw.decode())
+            _whole(data)
             version = data["schema_version"]
-            facts = {n: FactValue(**f) for n, f in data.pop("facts").items()}
-            manifest = Manifest(facts=facts, **data)
-        except (ValueError, KeyError, TypeError) as e:
-            raise InputError(f"not a run manifest ({e})", where=where, advice="Ingest the inputs again.") from e
-        if version > SCHEMA_VERSION:
-            raise InputError(
-                f"written by a newer version (schema {version}, this one reads up to {SCHEMA_VERSION})",
-                where=where, advice="Upgrade Chipledger.",
-            )  # fmt: skip
-        return manifest
+            if isinstance(version, int) and version > SCHEMA_VERSION:
+                raise InputError(
+                    f"written by a newer version (schema {version}, this one reads up to {SCHEMA_VERSION})",
+                    where=where, advice="Upgrade Chipledger.",
+                )  # fmt: skip
+            return _manifest(data)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+            reason = " ".join(f"{type(e).__name__}: {e}".split())[:200]
+            raise InputError(f"not a run manifest ({reason})", where=where, advice=AGAIN) from e
+
+
+def _checksum(body: Mapping[str, Any]) -> str:
+    return f"{zlib.crc32(json.dumps(body, sort_keys=True).encode()):08x}"
+
+
+def _whole(data: Any) -> None:
+    """Take the checksum out of a manifest that was read. Raises where it is of something else, or has to be there."""
+    if not isinstance(data, dict):
+        raise ValueError("no JSON object")
+    told = data.pop(CHECKSUM, None)
+    if told is None and "files" not in data:  # written before there were checksums
+        return
+    if told != _checksum(data):
+        raise ValueError("it was changed: its checksum differs")
+
+
+def _manifest(data: dict[str, Any]) -> Manifest:
+    """Raises ValueError, KeyError or TypeError for a field that is unknown, lacking or not of its type."""
+    for name, (allowed, expected) in _FIELDS.items():
+        if name in data and not allowed(data[name]):
+            raise ValueError(f"{name} is not {expected}")
+    facts = {n: FactValue(**f) for n, f in data.pop("facts").items()}
+    wrong = next((n for n, f in facts.items() if n in _FACTS and not _FACTS[n](f.value)), None)
+    if wrong:
+        raise ValueError(f"the fact {wrong} is of a wrong type")
+    files = data.pop("files", None)
+    marks = None if files is None else {relative: Mark(**told) for relative, told in files.items()}
+    return Manifest(facts=facts, files=marks, **data)
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _whole_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
+
+
+def _all(allowed: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, dict) and all(map(allowed, value.values()))
+
+
+def _source(value: Any) -> bool:
+    return (isinstance(value, dict) and all(_text(value.get(k)) for k in ("name", "sha256", "collector"))
+            and _whole_number(value.get("bytes")))  # fmt: skip
+
+
+def _fact(value: Any) -> bool:
+    return isinstance(value, dict) and _text(value.get("basis")) and _text(value.get("source"))
+
+
+def _mark(value: Any) -> bool:
+    return isinstance(value, dict) and _whole_number(value.get("bytes")) and _text(value.get("crc32"))
+
+
+_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "run_id": (_text, "text"), "name": (_text, "text"), "kind": (_text, "text"), "readers": (_text, "text"),
+    "created_ns": (_whole_number, "a whole number"), "schema_version": (_whole_number, "a whole number"),
+    "facts": (_all(_fact), "facts"), "tags": (_all(_text), "text by text"),
+    "tables": (_all(_whole_number), "rows by table"),
+    "files": (lambda v: v is None or _all(_mark)(v), "marks of files"),
+    "sources": (lambda v: isinstance(v, list) and all(map(_source, v)), "a list of inputs"),
+    "warnings": (lambda v: isinstance(v, list) and all(map(_text, v)), "a list of sentences"),
+}  # fmt: skip
+_FACTS: dict[str, Callable[[Any], bool]] = {  # those that every list of runs shows
+    "chips": lambda v: v is None or (isinstance(v, int | float) and 0 <= v < 1 << 63),
+    "chip": lambda v: v is None or _text(v),
+    "model": lambda v: v is None or isinstance(v, str | dict),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -80,24 +166,65 @@ class Run:
 
     @cached_property
     def manifest(self) -> Manifest:
-        path = self.folder / MANIFEST
-        return Manifest.from_json(path.read_text(), where=self.folder.name + "/" + MANIFEST)
+        """Raises InputError where it is missing, damaged, of another run, or of a newer version."""
+        path, where = self.folder / MANIFEST, f"{self.folder.name}/{MANIFEST}"
+        try:
+            if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
+                raise InputError("is no file", where=where, advice=AGAIN)
+            raw = path.read_bytes()
+        except FileNotFoundError as e:
+            raise InputError("is missing", where=where, advice=AGAIN) from e
+        except OSError as e:
+            raise InputError(f"cannot be read ({e.strerror})", where=where,
+                             advice="Is the disk whole, and may this user read it?") from e  # fmt: skip
+        told = Manifest.from_json(raw, where)
+        if told.run_id != self.folder.name:
+            raise InputError(f"is that of another run, {told.run_id[:80]!r}", where=where, advice=AGAIN)
+        return told
 
     @property
     def run_id(self) -> str:
         return self.folder.name
 
+    @property
+    def writing(self) -> tuple[str, int]:
+        """What answers may be kept by: the folder, and when it was written. A run that is read anew is another."""
+        return str(self.folder), self.manifest.created_ns
+
+    @cached_property
+    def files(self) -> Files:
+        return Files(self.folder, self.manifest.marks, self.moved)
+
+    def moved(self) -> str:
+        """What became of the run since its manifest was read; empty where it is the same, or was damaged."""
+        try:
+            now = Run(self.folder).manifest
+        except InputError:
+            return "" if self.folder.is_dir() else "the run was removed meanwhile, or is being read anew"
+        same = (now.created_ns, now.files) == (self.manifest.created_ns, self.manifest.files)
+        return "" if same else "the run was read anew meanwhile"
+
+    @property
+    def damage(self) -> str | None:
+        """One sentence about the files that a look finds missing or damaged; None where all are there."""
+        found = [str(e) for e in self.files.look()]
+        more = f" {len(found) - 1:,} more files of this run are damaged." if len(found) > 1 else ""
+        return found[0] + more if found else None
+
     @cached_property
     def tables(self) -> ParquetTables:
-        return ParquetTables(self.folder / "tables")
+        return ParquetTables(self.files)
 
     def blob(self, name: str) -> Path:
-        """The path of a kept file, such as an HLO module. Raises InputError for a name outside the run."""
+        """The path of a kept file, such as an HLO module, once it is known to be whole.
+
+        Raises InputError for a name outside the run, and for a file that was damaged.
+        """
         root = (self.folder / "blobs").resolve()
         path = (root / name).resolve()
         if not path.is_relative_to(root):
             raise InputError(f"blob name {name!r} leaves the run's folder")
-        return path
+        return self.files.whole(f"blobs/{path.relative_to(root).as_posix()}") or path
 
 
 def facts_of(values: Mapping[str, Any], basis: str = "declared", source: str = "") -> dict[str, FactValue]:

@@ -32,6 +32,7 @@ TABLES: tuple[TableSchema, ...] = (
         Column("order", INT, "position in its input, from 0: the order in which the job wrote it"),
         Column("logged_ns", INT, "when the entry was written, ns since the epoch, where the input says so"),
         Column("format", TEXT, "the collector that read it: two formats may tell of the same steps"),
+        Column("device", ID, "device it was alone on: others of the host took it at another time; null: all took it"),
         SOURCE,
     )),
     TableSchema("lifecycle", "an interval of the job's life", (
@@ -97,7 +98,7 @@ TABLES: tuple[TableSchema, ...] = (
         Column("program", INT, "its program number in the capture"),
         Column("name", TEXT, "module name"),
         Column("file", TEXT, "the kept HloProto, below the run's `blobs/` folder, zstd"),
-        Column("flops", REAL, "floating-point operations of one execution, loops counted by their trip count"),
+        Column("flops", REAL, "FLOPs of one execution, loops by trip count; null where one of a loop is not known"),
         Column("remat_flops", REAL, "the part of `flops` spent on recomputation (rematerialised operations)"),
         Column("bytes", REAL, "bytes of operands and results of one execution, loops counted likewise"),
         Column("instructions", INT, "instructions in all computations"),
@@ -107,7 +108,8 @@ TABLES: tuple[TableSchema, ...] = (
         Column("host", TEXT, "host or process"),
         Column("rank", ID, "global rank of the device, if known"),
         Column("device", ID, "device number on the host"),
-        Column("group", TEXT, "ranks that take part, comma-separated; null where the trace does not tell"),
+        Column("group", TEXT, "ranks that take part, comma-separated, ? for one not known; null: not even how many"),
+        Column("places", TEXT, "the group by places in the program's own order, as mesh axes count; null: the same"),
         Column("kind", TEXT, "all-reduce, all-gather, reduce-scatter, all-to-all, permute, broadcast"),
         Column("bytes", REAL, "bytes of the operand on this device"),
         Column("dtype", TEXT, "element type"),
@@ -154,7 +156,7 @@ TABLES: tuple[TableSchema, ...] = (
         Column("k", INT, "contracted dimension"),
         Column("n", INT, "columns of the result"),
         Column("batch", INT, "product of the batch dimensions"),
-        Column("count", INT, "executions in one run of the module (trip counts multiplied)"),
+        Column("count", INT, "executions in one run of the module (trip counts multiplied); null: not known"),
         Column("dtype", TEXT, "element type of the left operand"),
         Column("layout", TEXT, "left, right and result shape with layout"),
         Column("remat", FLAG, "whether it is a recomputation"),
@@ -172,7 +174,7 @@ TABLES: tuple[TableSchema, ...] = (
         Column("group_size", ID, "devices of one group; null where the program does not tell"),
         Column("bytes", REAL, "bytes of the operand on one device"),
         Column("dtype", TEXT, "element type"),
-        Column("count", INT, "executions in one run of the module (trip counts multiplied)"),
+        Column("count", INT, "executions in one run of the module (trip counts multiplied); null: not known"),
         Column("asynchronous", FLAG, "whether it is split into a start and a done, with work between them"),
         Column("source", TEXT, "line of the user's program"),
     )),
@@ -204,7 +206,7 @@ TABLES: tuple[TableSchema, ...] = (
 )  # fmt: skip
 
 SCHEMAS: dict[str, TableSchema] = {t.name: t for t in TABLES}
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 LIFECYCLE_KINDS: dict[str, str] = {
     "job": "from job start to job end; one row is one attempt",

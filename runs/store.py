@@ -1,86 +1,112 @@
 """The store: runs on the local disk, each written once and complete or not at all.
 
     <root>/runs/<run_id>/run.json, tables/<table>.parquet, blobs/...
-    <root>/partial/<pid>-<random>/      a run being written; swept when its process is gone
-    <root>/uploads/<upload_id>/         files as they were uploaded; never changed, never lost
+    <root>/partial/<random>/            what is being written; swept when its process is gone
+    <root>/uploads/<upload_id>/         files as they were uploaded; never changed
     <root>/live/<name>/                 a job being followed: its entries, and a pointer to its newest run
     <root>/registry.db                  what may change: notes, tags, prices
+
+All of it can be read by its owner alone.
 """
 
 import contextlib
 import functools
 import os
-import shutil
-import time
-import uuid
-from collections.abc import Mapping, Sequence
+import re
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from errors import InputError, QuestionError
-from runs.durable import sync
+from runs.durable import PRIVATE, keep_private, writing
 from runs.live import PREFIX, LiveRuns
-from runs.parquet import parquet_options
-from runs.run import MANIFEST, FactValue, Manifest, Run
-from runs.schema import SCHEMAS
+from runs.run import MANIFEST, Run
+from runs.scratch import Held, Scratch
+from runs.writer import RunWriter, rescue
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_LOOKS = 5  # at a run that is another each time
+_SHOWN = 80  # characters of a name that a message repeats
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The runs of a store, newest first, and one sentence about each that is damaged, by its id. Of those some can be
+    read but for a file, and are among the runs too."""
+
+    runs: list[Run] = field(default_factory=list)
+    broken: dict[str, str] = field(default_factory=dict)
 
 
 class Store:
-    """A folder of runs. Opening it makes the folder and sweeps what a killed ingest left behind."""
+    """A folder of runs. Opening it makes the folder and sweeps what a killed ingest left behind; one that is there and
+    cannot be written is read."""
 
     def __init__(self, root: Path):
         self.root = Path(root).expanduser().absolute()
         self.runs_folder = self.root / "runs"
         self.uploads_folder = self.root / "uploads"
-        self._partial = self.root / "partial"
+        partial = self.root / "partial"
         self.live = LiveRuns(self.root / "live")
+        self._scratch = Scratch(partial)
         try:
-            for folder in (self.runs_folder, self.uploads_folder, self._partial):
-                folder.mkdir(parents=True, exist_ok=True)
+            _open_root(self.root, self.runs_folder)
+            for folder in (self.runs_folder, self.uploads_folder, partial):
+                folder.mkdir(mode=PRIVATE, exist_ok=True)
         except OSError as e:
-            raise InputError(
-                f"cannot use this folder as a store ({e.strerror})", where=str(self.root),
-                advice="Give another with --store or $CHIPLEDGER_STORE.",
-            ) from e  # fmt: skip
-        self._sweep()
+            if not _readable(self.runs_folder):
+                raise InputError(
+                    f"cannot use this folder as a store ({e.strerror})", where=str(self.root),
+                    advice="Give another with --store or $CHIPLEDGER_STORE.",
+                ) from e  # fmt: skip
+        for folder in (self.runs_folder, self.uploads_folder, partial, self.live.folder):
+            keep_private(folder)
+        self._scratch.sweep(lambda folder: rescue(folder, self.runs_folder))
 
-    def _sweep(self) -> None:
-        for folder in self._partial.iterdir():
-            pid = folder.name.partition("-")[0]
-            if pid.isdigit() and not _alive(int(pid)):
-                shutil.rmtree(folder, ignore_errors=True)
+    def check(self) -> None:
+        """Raises InputError where the store is no longer there, or can no longer be read."""
+        if not _readable(self.runs_folder):
+            raise InputError(
+                "the store is gone, or can no longer be read", where=str(self.root),
+                advice="Is its disk mounted? Bring it back, or start again with another --store.",
+            )  # fmt: skip
+
+    def hold(self) -> Held:
+        """A folder for what is being written, removed with its process. Raises OSError where none can be made."""
+        return self._scratch.hold()
 
     def ids(self) -> list[str]:
-        """Identifiers of all runs, in no particular order."""
-        return [p.name for p in self.runs_folder.iterdir() if (p / MANIFEST).is_file()]
+        """Identifiers of all runs, in no particular order. Raises InputError where the store is gone."""
+        self.check()
+        return [p.name for p in self.runs_folder.iterdir() if _ID.fullmatch(p.name) and p.is_dir()]
 
     def runs(self) -> list[Run]:
-        """All runs that can be read, newest first."""
-        return self.listing()[0]
+        """All runs whose manifest can be read, newest first."""
+        return self.look().runs
 
     def listing(self) -> tuple[list[Run], list[str]]:
-        """(runs that can be read, newest first; one line about each that cannot). One broken run hides no other.
+        """(runs whose manifest can be read, newest first; one sentence about each that is damaged)."""
+        found = self.look()
+        return found.runs, list(found.broken.values())
+
+    def look(self) -> Listing:
+        """All runs, and what is wrong with those that are damaged. One broken run hides no other.
 
         Of a live run there is the newest snapshot alone.
         """
-        runs, problems, superseded = [], [], self.live.retiring()
+        found, superseded = Listing(), self.live.retiring()
         for run_id in self.ids():
             if run_id in superseded:
                 continue
-            try:
-                runs.append(_read(self.runs_folder / run_id))
-            except (InputError, OSError) as e:  # OSError: removed between the listing and the reading
-                problems.append(str(e))
-        return sorted(runs, key=lambda r: -r.manifest.created_ns), problems
+            with contextlib.suppress(FileNotFoundError):  # removed between the listing and the reading
+                run, problem = _looked_at(self.runs_folder / run_id)
+                found.runs.extend([run] if run else [])
+                found.broken.update({run_id: problem} if problem else {})
+        found.runs.sort(key=lambda r: -r.manifest.created_ns)
+        return found
 
     def get(self, run_id: str) -> Run | None:
         folder = self.runs_folder / run_id
-        inside = bool(run_id) and folder.parent == self.runs_folder and "/" not in run_id and run_id not in (".", "..")
-        return Run(folder) if inside and (folder / MANIFEST).is_file() else None
+        return Run(folder) if _ID.fullmatch(run_id) and folder.is_dir() else None
 
     def find(self, name: str) -> Run:
         """A run by its id, an unambiguous beginning of it, its name (the newest of that name), or `live:NAME`.
@@ -102,18 +128,21 @@ class Store:
         if len(begun) == 1:
             return begun[0]
         if begun:
-            raise QuestionError(f"{name!r} is the beginning of {len(begun)} run ids", advice="Give more characters.")
+            raise QuestionError(
+                f"{name[:_SHOWN]!r} is the beginning of {len(begun)} run ids", advice="Give more characters."
+            )
         if (live := self.live.leading(name)) and live.run_id and (run := self.get(live.run_id)):
             return run
         raise QuestionError(
-            f"no run {name!r} in this store", where=str(self.root), advice="`chipledger runs` lists what is there."
-        )
+            f"no run {name[:_SHOWN]!r} in this store", where=str(self.root),
+            advice="`chipledger runs` lists what is there.",
+        )  # fmt: skip
 
     def _find_live(self, name: str) -> Run:
         live = self.live.read(name)
         if live is None:
             known = ", ".join(v.name for v in self.live.all()) or "none yet"
-            raise QuestionError(f"no live run {name!r} in this store", where=str(self.root), expected=known)
+            raise QuestionError(f"no live run {name[:_SHOWN]!r} in this store", where=str(self.root), expected=known)
         if live.run_id is None or (run := self.get(live.run_id)) is None:
             problem = f" ({live.problem})" if live.problem else ""
             raise QuestionError(f"live run {name!r} has no entries yet{problem}",
@@ -121,105 +150,57 @@ class Store:
         return run
 
     def remove(self, run_id: str) -> None:
-        """Take a run out of the store, at once for whoever looks; nothing happens where it is not there."""
+        """Take a run out of the store, at once for whoever looks; nothing happens where it is not there. Raises
+        InputError where the store cannot be written."""
         if run := self.get(run_id):
-            grave = self._partial / f"{os.getpid()}-{uuid.uuid4().hex}"
-            with contextlib.suppress(FileNotFoundError):  # somebody else removed it
-                run.folder.rename(grave)
-            shutil.rmtree(grave, ignore_errors=True)
+            with writing(run.folder), self.hold() as held, contextlib.suppress(FileNotFoundError):  # somebody else did
+                run.folder.rename(held.folder / "removed")
 
-    def writer(self) -> "RunWriter":
-        return RunWriter(self)
+    def writer(self) -> RunWriter:
+        return RunWriter(self.hold, self.runs_folder)
 
 
-class RunWriter:
-    """Writes one run. Used as a context manager: leaving it without `commit` removes every trace."""
+def _open_root(root: Path, runs_folder: Path) -> None:
+    """Make the store's folder. One that was there and holds other things than a store keeps its permissions."""
+    root.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+    if runs_folder.is_dir() or not any(root.iterdir()):
+        keep_private(root)
 
-    def __init__(self, store: Store):
-        self._store = store
-        self._folder = store._partial / f"{os.getpid()}-{uuid.uuid4().hex}"
-        self._tables = self._folder / "tables"
-        self._blobs = self._folder / "blobs"
-        self._writers: dict[str, pq.ParquetWriter] = {}
-        self.counts: dict[str, int] = {}
 
-    def __enter__(self) -> Self:
-        self._tables.mkdir(parents=True)
-        return self
+def _readable(runs_folder: Path) -> bool:
+    return runs_folder.is_dir() and os.access(runs_folder, os.R_OK | os.X_OK)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        for writer in self._writers.values():
-            with contextlib.suppress(Exception):  # the run is being thrown away; a full disk must not hide `error`
-                writer.close()
-        self._writers.clear()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
-    def rows(self, table: str, batch: pa.RecordBatch) -> None:
-        """Append rows to a table. The batch must have the table's schema."""
-        if batch.num_rows == 0:
-            return
-        if table not in self._writers:
-            path = self._tables / f"{table}.parquet"
-            self._writers[table] = pq.ParquetWriter(path, SCHEMAS[table].arrow, **parquet_options(table))
-            self.counts[table] = 0
-        self._writers[table].write_batch(batch)
-        self.counts[table] += batch.num_rows
-
-    def blob(self, name: str, data: bytes) -> None:
-        """Keep bytes under `blobs/<name>`; `name` is made by a collector, never taken from an input."""
-        path = (self._blobs / name).resolve()
-        if not path.is_relative_to(self._blobs.resolve()):
-            raise InputError(f"blob name {name!r} leaves the run's folder")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-
-    def commit(
-        self,
-        *,
-        run_id: str,
-        name: str,
-        kind: str,
-        facts: Mapping[str, FactValue],
-        sources: Sequence[dict[str, Any]],
-        warnings: Sequence[str] = (),
-        tags: Mapping[str, str] | None = None,
-    ) -> Run:
-        """Close, sync and rename into place. If the run came to be meanwhile, that one stays and is returned."""
-        for writer in self._writers.values():
-            writer.close()
-        self._writers.clear()
-        manifest = Manifest(
-            run_id=run_id, name=name, kind=kind, created_ns=time.time_ns(), facts=dict(facts), sources=list(sources),
-            tables=dict(self.counts), tags=dict(tags or {}), warnings=list(warnings),
-        )  # fmt: skip
-        (self._folder / MANIFEST).write_text(manifest.to_json())
-        for folder, _, files in os.walk(self._folder):
-            for file in files:
-                sync(Path(folder) / file)
-            sync(Path(folder))
-        target = self._store.runs_folder / run_id
+def _looked_at(folder: Path) -> tuple[Run | None, str]:
+    """(a run, where its manifest can be read; what is damaged of it). One that is read anew at the same time is looked
+    at again. Raises FileNotFoundError where it is gone."""
+    for _ in range(_LOOKS):
+        run, problem, state = None, "", _state(folder)
         try:
-            self._folder.rename(target)
-        except OSError:
-            if not (target / MANIFEST).is_file():
-                raise
-        sync(self._store.runs_folder)
-        return Run(target)
+            run = _read_once(folder, state)
+            problem = run.damage or ""
+        except (InputError, OSError) as e:
+            problem = str(e)
+        if not problem or _state(folder) == state:
+            break
+    return run, problem
+
+
+def _state(folder: Path) -> tuple[int, ...]:
+    """What tells that a manifest is another, without reading it. Raises FileNotFoundError where the run is gone."""
+    try:
+        told = (folder / MANIFEST).stat()
+    except FileNotFoundError:
+        folder.stat()
+        return ()
+    except OSError:  # a link that leads nowhere: reading it says so
+        return ()
+    return told.st_mtime_ns, told.st_ctime_ns, told.st_size, told.st_ino
 
 
 @functools.lru_cache(maxsize=10_000)
-def _read(folder: Path) -> Run:
-    """A run with its manifest read: it never changes, so a store of thousands is read once."""
+def _read_once(folder: Path, state: tuple[int, ...]) -> Run:
+    """A run with its manifest read. It is read once, as long as the same file lies there."""
     run = Run(folder)
     run.manifest  # noqa: B018 - read now, so that what cannot be read is told here
     return run
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -1,6 +1,7 @@
 """Reading a run's tables: what analyzers are given, whether the rows lie in Parquet files or in memory."""
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from errors import QuestionError
+from runs.integrity import Files
 from runs.schema import SCHEMAS
 
 if TYPE_CHECKING:
@@ -55,28 +57,46 @@ def _schema(name: str, columns: Sequence[str] | None) -> pa.Schema:
 
 
 class ParquetTables:
-    """Tables as `<folder>/<name>.parquet`."""
+    """Tables as `tables/<name>.parquet` of a run. A table that the run never had reads as empty; one that is missing
+    or was changed is an InputError that names the file."""
 
-    def __init__(self, folder: Path):
-        self.folder = folder
+    def __init__(self, files: Files):
+        self._files = files
 
     def path(self, name: str) -> Path:
-        return self.folder / f"{name}.parquet"
+        return self._files.folder / _relative(name)
 
     def rows(self, name: str) -> int:
-        path = self.path(name)
-        return pq.read_metadata(path).num_rows if path.exists() else 0
+        path = self._files.whole(_relative(name))
+        if path is None:
+            return 0
+        with self._reading(name):
+            return pq.read_metadata(path).num_rows
 
     def arrow(self, name: str, columns: Sequence[str] | None = None, where: Where | None = None) -> pa.Table:
         schema = _schema(name, columns)
-        path = self.path(name)
-        if not path.exists():
+        path = self._files.whole(_relative(name))
+        if path is None:
             return schema.empty_table()
         filters = None if where is None else pq.filters_to_expression([tuple(w) for w in where])
-        there = set(pq.read_schema(path).names)  # a run written before a column was thought of reads as null there
-        table = pq.read_table(path, columns=[n for n in schema.names if n in there], filters=filters)
-        columns = [table[f.name] if f.name in there else pa.nulls(table.num_rows, f.type) for f in schema]
-        return pa.table(dict(zip(schema.names, columns, strict=True))).cast(schema)
+        with self._reading(name):
+            there = set(pq.read_schema(path).names)  # a run written before a column was thought of reads as null there
+            table = pq.read_table(path, columns=[n for n in schema.names if n in there], filters=filters)
+            columns = [table[f.name] if f.name in there else pa.nulls(table.num_rows, f.type) for f in schema]
+            return pa.table(dict(zip(schema.names, columns, strict=True))).cast(schema)
+
+    @contextlib.contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        """What Parquet says of a damaged file that no checksum is known of becomes an InputError that names it."""
+        try:
+            yield
+        except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError) as e:
+            reason = " ".join(f"{type(e).__name__}: {e}".split())[:200]
+            raise self._files.error(_relative(name), f"cannot be read ({reason})") from e
+
+
+def _relative(name: str) -> str:
+    return f"tables/{name}.parquet"
 
 
 class MemoryTables:

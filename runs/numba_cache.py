@@ -1,0 +1,87 @@
+"""Numba with its cache on disk, and never a stale one.
+
+Numba looks for a cached function by that function's own file; what it calls, and the constants it takes from
+elsewhere, are compiled into it. A change of one file would leave the others as they were, so the text of all files that
+a kernel is built from is part of the key here.
+
+Numba numbers its files of code, so that two processes that compile at once may give one number to two kernels, and it
+runs what lies there. Here a file is named after its key and holds it, with a checksum: what was damaged, cut off or is
+of something else is compiled anew.
+"""
+
+import contextlib
+import hashlib
+import pickle
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba import njit
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+Decorator = Callable[[Callable], Callable]
+_DIGEST_BYTES = 32
+
+
+class CodeFiles(IndexDataCacheFile):
+    """The compiled code of one function, a file for each key: the digest of what follows, then key and code."""
+
+    def save(self, key: Any, data: Any) -> None:
+        body = self._dump((self._whole(key), data))
+        with self._open_for_write(self._path(key)) as f:
+            f.write(hashlib.sha256(body).digest() + body)
+
+    def load(self, key: Any) -> Any:
+        """The code; None where there is none of this key that is whole."""
+        try:
+            raw = Path(self._path(key)).read_bytes()
+        except OSError:
+            return None
+        body = raw[_DIGEST_BYTES:]
+        if hashlib.sha256(body).digest() != raw[:_DIGEST_BYTES]:
+            return None
+        there, data = pickle.loads(body)
+        return data if there == self._whole(key) else None
+
+    def _whole(self, key: Any) -> tuple:
+        return numba.__version__, self._source_stamp, key
+
+    def _path(self, key: Any) -> str:
+        number = int.from_bytes(hashlib.sha256(repr(self._whole(key)).encode()).digest()[:6])
+        return self._data_path(self._data_name(number))
+
+
+def compiler(folder: Path, files: Sequence[str]) -> Callable[..., Decorator]:
+    """Makes decorators that compile a function when it is first called, without the interpreter's lock, and keep the
+    code on disk until one of `files` (names without .py) of `folder` changes. Takes numba's own options.
+    """
+    paths = (Path(__file__), *(folder / f"{name}.py" for name in files))  # this one sets options of compilation
+    version = hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+
+    class Cache(FunctionCache):
+        built_from = paths
+
+        def __init__(self, function: Callable):
+            super().__init__(function)
+            self._cache_file = CodeFiles(
+                self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
+            )
+
+        def _index_key(self, sig: Any, codegen: Any) -> tuple:
+            return (*super()._index_key(sig, codegen), version)
+
+        def save_overload(self, sig: Any, data: Any) -> None:
+            with contextlib.suppress(OSError):  # a disk that is full: this process has its code
+                super().save_overload(sig, data)
+
+    def options(**given: bool) -> Decorator:
+        def decorate(function: Callable) -> Callable:
+            dispatcher = njit(nogil=True, **given)(function)
+            with contextlib.suppress(RuntimeError):  # no folder may be written: it is compiled in each process
+                dispatcher._cache = Cache(function)
+            return dispatcher
+
+        return decorate
+
+    return options

@@ -1,0 +1,140 @@
+"""Writing a run: rows and blobs into a folder of its own, one commit that renames it into place."""
+
+import contextlib
+import errno
+import itertools
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from errors import InputError
+from runs.durable import sync
+from runs.integrity import Mark, mark
+from runs.parquet import parquet_options
+from runs.run import MANIFEST, FactValue, Manifest, Run
+from runs.schema import SCHEMAS
+from runs.scratch import Held
+
+
+class RunWriter:
+    """Writes one run. Used as a context manager: leaving it without `commit` removes every trace."""
+
+    def __init__(self, hold: Callable[[], Held], runs_folder: Path):
+        self._hold, self._runs_folder = hold, runs_folder
+        self._writers: dict[str, pq.ParquetWriter] = {}
+        self.counts: dict[str, int] = {}
+
+    def __enter__(self) -> Self:
+        self._held = self._hold()
+        self._folder = self._held.folder / "run"
+        self._tables, self._blobs = self._folder / "tables", self._folder / "blobs"
+        self._tables.mkdir(parents=True)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        for writer in self._writers.values():
+            with contextlib.suppress(Exception):  # the run is being thrown away; a full disk must not hide `error`
+                writer.close()
+        self._writers.clear()
+        self._held.end()
+
+    def rows(self, table: str, batch: pa.RecordBatch) -> None:
+        """Append rows to a table. The batch must have the table's schema."""
+        if batch.num_rows == 0:
+            return
+        if table not in self._writers:
+            path = self._tables / f"{table}.parquet"
+            self._writers[table] = pq.ParquetWriter(path, SCHEMAS[table].arrow, **parquet_options(table))
+            self.counts[table] = 0
+        self._writers[table].write_batch(batch)
+        self.counts[table] += batch.num_rows
+
+    def blob(self, name: str, data: bytes) -> None:
+        """Keep bytes under `blobs/<name>`; `name` is made by a collector, never taken from an input."""
+        path = (self._blobs / name).resolve()
+        if not path.is_relative_to(self._blobs.resolve()):
+            raise InputError(f"blob name {name!r} leaves the run's folder")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+    def commit(
+        self,
+        *,
+        run_id: str,
+        name: str,
+        kind: str,
+        facts: Mapping[str, FactValue],
+        sources: Sequence[dict[str, Any]],
+        warnings: Sequence[str] = (),
+        tags: Mapping[str, str] | None = None,
+        readers: str = "",
+        replace: bool = False,
+    ) -> Run:
+        """Close, sync and rename into place. If the run came to be meanwhile, that one stays and is returned, unless
+        it is to be replaced: then whoever looks finds the one or the other."""
+        for writer in self._writers.values():
+            writer.close()
+        self._writers.clear()
+        manifest = Manifest(
+            run_id=run_id, name=name, kind=kind, created_ns=time.time_ns(), facts=dict(facts), sources=list(sources),
+            tables=dict(self.counts), tags=dict(tags or {}), warnings=list(warnings), files=self._synced(),
+            readers=readers,
+        )  # fmt: skip
+        written = manifest.to_json()
+        (self._folder / MANIFEST).write_text(written)
+        sync(self._folder / MANIFEST)
+        sync(self._folder)
+        target = self._runs_folder / run_id
+        run = Run(target)
+        if self._place(target, replace):  # what was stored is known, though somebody may remove it at once
+            run.__dict__["manifest"] = Manifest.from_json(written, run_id)
+        sync(self._runs_folder)
+        return run
+
+    def _synced(self) -> dict[str, Mark]:
+        """Have the disk hold every file, and mark what each is."""
+        marks = {}
+        for folder, _, files in os.walk(self._folder):
+            for file in files:
+                path = Path(folder) / file
+                sync(path)
+                marks[path.relative_to(self._folder).as_posix()] = mark(path)
+            sync(Path(folder))
+        return marks
+
+    def _place(self, target: Path, replace: bool) -> bool:
+        """Whether it was put there; else there is one already, which stays."""
+        for attempt in itertools.count():
+            try:
+                self._folder.rename(target)
+                with contextlib.suppress(FileNotFoundError):  # else, killed now, one removed later would come back
+                    (self._held.folder / REPLACED).rename(self._held.folder / "before")
+                return True
+            except OSError as e:
+                if e.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+            if not replace:
+                return False
+            before = self._held.folder / REPLACED / str(attempt) / target.name
+            before.parent.mkdir(parents=True)
+            with contextlib.suppress(FileNotFoundError):  # somebody else replaces or removes it as well
+                target.rename(before)
+
+
+REPLACED = "replaced"  # where the run before lies while the new one takes its place
+
+
+def rescue(folder: Path, runs_folder: Path) -> None:
+    """Put a run in its place again whose writer ended between taking the one before away and putting the new one
+    there: the new one is whole by then."""
+    for before in (folder / REPLACED).glob("*/*"):
+        target, new = runs_folder / before.name, folder / "run"
+        if not target.exists():
+            with contextlib.suppress(OSError):
+                (new if new.is_dir() else before).rename(target)
