@@ -221,8 +221,8 @@ def _elastic(m: Measured) -> Found:
     else:
         pauses = f"{_of(RESUMED)} of a restart of {_said(restart)}"
         paused = [part * restart for part in RESUMED]
-    return ("elastic_slice_down", f"{m.slices:,} slices or replicas; the job goes on without the one that failed "
-            f"for the {_said(m.job.wait_s)} that a replacement takes, and pauses twice for {pauses}.",
+    return ("elastic_slice_down", f"{m.slices:,} slices or replicas; the job goes on without those that failed, down "
+            f"to one, for the {_said(m.job.wait_s)} that a replacement takes, and pauses twice for {pauses}.",
             [_resumed(m, m.slices, pause) for pause in paused])  # fmt: skip
 
 

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from errors import QuestionError
+from errors.numbers import Number
 from simulators.checkpointing import Job, need_seconds
 from simulators.two_tier import Local
 
+SHAPE = Number(0.2, 10)  # of Weibull times; 1 is exponential
 MOST = 20_000_000  # failures drawn at once: 160 MB a column
 
 
@@ -72,8 +74,7 @@ def simulate_two_tier(
 def _clocks(job: Job, failures: int, seed: int, shape: float) -> np.ndarray:
     if not 2 <= failures <= MOST:
         raise QuestionError(f"{failures:,} failures to draw", expected=f"2 to {MOST:,}")
-    if not 0.2 <= shape <= 10:
-        raise QuestionError(f"Weibull shape {shape:g}", expected="0.2 to 10; 1 is exponential")
+    SHAPE.read(shape, "Weibull shape")
     rng = np.random.default_rng(seed)
     if shape == 1:
         return rng.exponential(job.mttf_s, failures)

@@ -6,8 +6,15 @@ node finds one free while at most S - 1 others are.
 
 Elastic. A job on K slices loses one of them with a failure. It pauses for `resume_s`, goes on with K - 1 slices for the
 `wait_s` that a replacement takes, and pauses for `resume_s` again to take it in: to first order it loses
-wait/K + pauses x resume per failure, where a job that waits loses wait + restart. Several slices may be away at once;
-their number is Poisson with mean wait/M, so that wait/(M K) of the throughput is missing on average.
+wait/K + pauses x resume per failure, where a job that waits loses wait + restart. Several slices may be away at once,
+but never the last: a failure that strikes it is a restart in its place, after the same pauses. So the number away is
+that of busy lines in Erlang's loss model (M/G/c/c, whatever the distribution of waits): Poisson with mean a = wait/M,
+cut off at c = K - 1, and with B(c, a) the share of failures that find c away,
+
+    missing of the throughput = a (1 - B(c, a)) / K        close to a/K while waits are short; (K - 1)/K at most
+
+Failures come as often with fewer slices, and what a failure costs and what is missing count as independent of one
+another: together within three points of failures drawn one by one.
 """
 
 import math
@@ -42,6 +49,16 @@ def elastic_first_order(mttf_s: float, wait_s: float, slices: int, resume_s: flo
     return 1 - (wait_s / slices + pauses * resume_s) / mttf_s
 
 
+def missing_share(waits_by_mttf: float, slices: int) -> float:
+    """Share of a job's throughput that is missing on average while failed slices are replaced: a (1 - B)/K."""
+    most = slices - 1
+    fewer = float(poisson.logcdf(most, waits_by_mttf))
+    if fewer == -math.inf:  # waits so long that fewer are hardly ever away
+        return most / slices
+    found_full = min(float(poisson.logpmf(most, waits_by_mttf)) - fewer, 0.0)
+    return min(waits_by_mttf * -math.expm1(found_full), most) / slices
+
+
 def elastic_goodput(job: Job, interval_s: float, slices: int, resume_s: float, pauses: int = 2) -> float:
     """The exact goodput of `job` if it went on with fewer slices: no wait, each pause a restart, slices missing.
 
@@ -50,7 +67,7 @@ def elastic_goodput(job: Job, interval_s: float, slices: int, resume_s: float, p
     if slices < 2:
         raise QuestionError(f"elastic training on {slices} slice", expected="two slices or more")
     need_seconds("the time to resume", resume_s, zero=True)
-    missing = min(job.wait_s / (job.mttf_s * slices), 1.0)
+    missing = missing_share(job.wait_s / job.mttf_s, slices)
     running = replace(job, wait_s=0.0, restart_s=pauses * resume_s)
     return float(goodput(running, interval_s)) * (1 - missing)
 
@@ -67,5 +84,5 @@ def wait_for_gain(job: Job, slices: int, resume_s: float, gain: float, pauses: i
 
     if short_of(0.0) >= 0:
         return 0.0
-    longest = job.mttf_s * math.sqrt(slices)  # the gain rises up to about there, then the missing slices take it back
+    longest = job.mttf_s * math.sqrt(slices)  # the gain rises up to about there, then missing slices take it back
     return float(brentq(short_of, 0.0, longest)) if short_of(longest) > 0 else None

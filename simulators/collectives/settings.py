@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from catalog.chips import chip as find_chip
 from errors import QuestionError
+from errors.numbers import HOP, PER_SECOND
 from simulators.collectives.cost import Setting
 from simulators.topology.network import LINK_KINDS, Network
 
@@ -32,10 +33,10 @@ def settings(network: Network, rates: str = "docs", link_bytes_per_s: float | No
     """What is given is taken as it is: it has no band. Raises QuestionError for what cannot be."""
     if rates not in RATES:
         raise QuestionError(f"no rates {rates!r}", expected=" or ".join(RATES))
-    for name, value, least in (("bytes/s of a link", link_bytes_per_s, 1.0), ("seconds of a hop", hop_s, 0.0),
-                               ("bytes/s of the data-centre network", dcn_bytes_per_s, 1.0)):  # fmt: skip
-        if value is not None and not least <= value < float("inf"):
-            raise QuestionError(f"{value:g} {name}", expected=f"a number from {least:g}")
+    for name, value, number in (("bytes/s of a link", link_bytes_per_s, PER_SECOND), ("seconds of a hop", hop_s, HOP),
+                                ("bytes/s of the data-centre network", dcn_bytes_per_s, PER_SECOND)):  # fmt: skip
+        if value is not None:
+            number.read(value, "", shown=f"{value:g} {name}")
     links = _Links(network, rates, link_bytes_per_s)
     dcn, dcn_note = _dcn(network, dcn_bytes_per_s)
     value = Setting(link_bytes_per_s=links.value, hop_s=HOP_S if hop_s is None else hop_s, dcn_bytes_per_s=dcn,

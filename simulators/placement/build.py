@@ -9,6 +9,7 @@ import numpy as np
 from catalog.chips import Chip
 from catalog.chips import chip as find_chip
 from errors import QuestionError
+from errors.numbers import HOP, PER_SECOND
 from simulators.placement.fit import nearest
 from simulators.placement.machine import Machine, PhysicalAxis
 from simulators.placement.mesh import LogicalAxis, shown
@@ -34,6 +35,11 @@ class Given:
     hop_s: float | None = None
     dcn_bytes_per_s: float | None = None
     peak_flops_per_s: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("link_bytes_per_s", "hop_s", "dcn_bytes_per_s", "peak_flops_per_s"):
+            if (value := getattr(self, name)) is not None:
+                (HOP if name == "hop_s" else PER_SECOND).read(value, name.replace("_", "-"))
 
 
 def machine(spec: Spec, network: Network, axes: Sequence[LogicalAxis], dtype: str = "bf16",

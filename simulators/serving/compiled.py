@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from simulators.numba_cache import compiler
+from runs.numba_cache import compiler
 
-_compiler = compiler(Path(__file__).parent, ("kernel", "pages", "scheduling", "state", "step"))
+_compiler = compiler(Path(__file__).parent, ("compiled", "kernel", "pages", "scheduling", "state", "step"))
 
 allocating = _compiler()
 """Compiles a function when it is first called, without the interpreter's lock, and keeps the code on disk."""

@@ -19,10 +19,12 @@ from simulators.serving.efficiency import TYPICAL, Efficiency
 from simulators.serving.engine import simulate
 from simulators.serving.estimate import estimate
 from simulators.serving.memory import max_sequences
-from simulators.serving.objectives import Capacity, Objectives, Shape, capacity
+from simulators.serving.objectives import Capacity, Objectives, Shape, looked_for
 from simulators.serving.setup import Setup
 from simulators.serving.step import decode_s, prefill_s, step_model
 from simulators.serving.traffic import Traffic
+
+NARROW, MOST = 1.06, 5_000  # between rates borne and not, requests of a trial: pools are compared by the same arrivals
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,8 @@ def compare(
 ) -> Comparison:
     """`setup` (all its replicas in one pool) against its replicas split in two, at most `most` ways around balance."""
     near = estimate(setup, shape, objectives, efficiency).rate_per_s * setup.replicas
-    whole = capacity(lambda t: simulate(setup, t, efficiency, record=False).requests, shape, objectives, near or None)
+    whole = looked_for(lambda t: simulate(setup, t, efficiency, record=False).requests, shape, objectives, near or None,
+                       NARROW, MOST)  # fmt: skip
     batch = max(1, min(setup.max_sequences, max_sequences(setup, shape.prompt + shape.output)))
     even = balance(setup, shape, batch, efficiency)
     wanted = setup.replicas * even / (1 + even)
@@ -135,8 +138,8 @@ def compare(
     counts = sorted(range(1, setup.replicas), key=lambda p: abs(p - wanted))[:most]
     for count in sorted(counts):
         split = pools(setup, count, setup.replicas - count)
-        bears = capacity(lambda t, split=split: serve(split, t, efficiency), shape, objectives,
-                         whole.rate_per_s or None)  # fmt: skip
+        bears = looked_for(lambda t, split=split: serve(split, t, efficiency), shape, objectives,
+                           whole.rate_per_s or None, NARROW, MOST)  # fmt: skip
         splits.append((split.name, bears))
         if best is None or bears.rate_per_s > best[1].rate_per_s:
             best = split, bears

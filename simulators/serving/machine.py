@@ -1,77 +1,111 @@
-"""The chip as the step model uses it: one peak, one memory, one network, each with where it comes from.
+"""The chip as the step model uses it: its peaks, one memory, one network, each with where it comes from.
+
+Weights are multiplied in their format where the chip has a peak for it; else they are only stored so, and widened to
+16 bits on their way to the matrix units. Attention looks at its context in 16 bits.
 
 A group of chips that share every matrix talks over the scale-up network (ICI, NVLink) where that joins so many chips;
 over the host's bus where the chip has no such network; else over the data-centre network.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from catalog.chips import Chip
+from catalog.chips import Chip, chips
+from catalog.formats import WIDE, Kept
 from errors import QuestionError
 
 PEAKS = {
     "bf16": "bf16_flops_per_s", "fp16": "fp16_flops_per_s", "fp8": "fp8_flops_per_s", "int8": "int8_ops_per_s",
     "fp4": "fp4_flops_per_s", "int4": "int4_ops_per_s",
 }  # fmt: skip
-COMPUTED_IN = {"fp8": "fp8", "int8": "int8"}  # weights of other formats are widened to bf16 before they are multiplied
 SAME_SILICON = {"RTX PRO 6000 Server": "RTX PRO 6000 Workstation"}  # both with 188 streaming multiprocessors
+NARROWER = (("fp8", 2), ("fp4", 4))  # formats, and how many times as fast as bf16 they usually are
 HOP_S = {"NVLink": 0.7e-6, "ICI": 1e-6, "Infinity Fabric": 1.5e-6, "PCIe": 5e-6, "network": 15e-6}
 """Latency of one hop of a collective by kind of link: assumed, of the order that microbenchmarks show."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """One chip and its way to the others. `flops_per_s`: the dense peak of `computes_in`. `link_bytes_per_s`: what one
-    chip can send to the rest of its group, one way. `hop_s`: latency of one hop of a collective (assumed).
+    """One chip and its way to the others. `flops_per_s`: the dense peak of `computes_in`, in which most weights are
+    multiplied; `peaks`: the peak for each format that weights are multiplied in, bf16 always. `link_bytes_per_s`: what
+    one chip can send to the rest of its group, one way. `hop_s`: latency of one hop of a collective (assumed).
+    `stand_ins`: for each number that is another chip's, which and why.
     """
 
     chip: str
     computes_in: str
     flops_per_s: float
+    peaks: Mapping[str, float]
     bytes_per_s: float
     memory_bytes: float
     link: str
     link_bytes_per_s: float
     hop_s: float
     notes: tuple[str, ...] = ()
+    stand_ins: tuple[str, ...] = ()
 
 
-def machine(chip: Chip, precision: str, group: int, peak_flops_per_s: float | None = None) -> Machine:
-    """`chip` for weights of `precision` where `group` chips share the work of a step. `peak_flops_per_s`: a peak of
-    your own. Raises QuestionError where a number is needed that the catalogue does not know.
+def machine(chip: Chip, held: Kept, group: int, peak_flops_per_s: float | None = None) -> Machine:
+    """`chip` for weights kept as `held` where `group` chips share the work of a step. `peak_flops_per_s`: a peak of
+    your own, for every format. Raises QuestionError where a number is needed that the catalogue does not know.
     """
     notes: list[str] = []
+    stand_ins: list[str] = []
     memory = chip.value("hbm_usable_bytes") or chip.need("hbm_bytes")
-    computes_in, flops = COMPUTED_IN.get(precision, "bf16"), peak_flops_per_s
-    if flops is None:
-        computes_in, flops = _peak(chip, computes_in, notes)
+    needed, computes_in = {WIDE, *held.multiplies.values()}, held.bulk
+    if peak_flops_per_s is not None:
+        peaks = dict.fromkeys(needed, peak_flops_per_s)
+    else:
+        found = {f: _peak(chip, f, notes) for f in sorted(needed)}
+        stand_ins = _stand_ins(chip, dict(found.values()))
+        peaks, computes_in = {f: rate for f, (_, rate) in found.items()}, found[held.bulk][0]
     link, rate = _link(chip, group, notes) if group > 1 else ("none", float("inf"))
     return Machine(
-        chip=chip.name, computes_in=computes_in, flops_per_s=flops, bytes_per_s=chip.need("hbm_bytes_per_s"),
-        memory_bytes=memory, link=link, link_bytes_per_s=rate, hop_s=HOP_S.get(link, 0.0), notes=tuple(notes),
+        chip=chip.name, computes_in=computes_in, flops_per_s=peaks[held.bulk], peaks=peaks,
+        bytes_per_s=float(chip.need("hbm_bytes_per_s")), memory_bytes=memory, link=link, link_bytes_per_s=rate,
+        hop_s=HOP_S.get(link, 0.0), notes=(*notes, *stand_ins), stand_ins=tuple(stand_ins),
     )  # fmt: skip
 
 
-def _peak(chip: Chip, precision: str, notes: list[str]) -> tuple[str, float]:
-    """(format, its peak): the format itself, else bf16; a chip of the same silicon where the catalogue is silent."""
-    from catalog import chip as named
-
-    found = None if chip.value(PEAKS[precision]) is not None or precision == "bf16" else "bf16"
-    if found:
-        notes.append(f"The catalogue knows no {precision} peak of {chip.name}: its {found} peak is used.")
-        precision = found
+def known_peak(chip: Chip, precision: str) -> float | None:
+    """The dense peak of a format, that of a chip of the same silicon where the catalogue is silent; None: neither."""
     value = chip.value(PEAKS[precision])
     if value is None and chip.name in SAME_SILICON:
-        twin = named(SAME_SILICON[chip.name])
-        value = twin.value(PEAKS[precision])
-        notes.append(f"No source gives the {precision} peak of {chip.name}; that of {twin.name}, with as many "
-                     "multiprocessors, stands in for it (assumed).")  # fmt: skip
+        value = chips()[SAME_SILICON[chip.name]].value(PEAKS[precision])
+    return None if value is None else float(value)
+
+
+def _peak(chip: Chip, precision: str, notes: list[str]) -> tuple[str, float]:
+    """(format that is computed in, its peak): the format itself, else bf16, else fp16, else by NARROWER."""
+    value, asked = known_peak(chip, precision), precision
+    if value is None and precision != WIDE:
+        notes.append(f"{chip.name} has no {precision} peak that the catalogue knows: weights are stored in {precision} "
+                     "and multiplied in 16 bits.")  # fmt: skip
+        precision, value = WIDE, known_peak(chip, WIDE)
+    if value is None and (half := known_peak(chip, "fp16")) is not None:
+        notes.append(f"{chip.name} has no {WIDE}: its fp16 peak is used.")
+        precision, value = "fp16", half
+    if value is None:
+        value = next((rate / times for f, times in NARROWER if (rate := known_peak(chip, f)) is not None), None)
     if value is None:
         raise QuestionError(
-            f"the catalogue does not know the {precision} peak of {chip.name}",
+            f"the catalogue does not know the {asked} peak of {chip.name}",
             expected="a dense peak in FLOP/s", advice="Give it with --peak-flops-per-s.",
         )  # fmt: skip
-    return precision, float(value)
+    return precision, value
+
+
+def _stand_ins(chip: Chip, used: Mapping[str, float]) -> list[str]:
+    """A sentence on the peaks (by format) that are another chip's."""
+    lent = [f for f in used if chip.value(PEAKS[f]) is None]
+    if not lent:
+        return []
+    rates = ", ".join(f"{f} {used[f] / 1e12:,.1f} TFLOP/s" for f in lent)
+    if chip.name not in SAME_SILICON:
+        return [f"No source gives a peak of {chip.name} in 16 bits: half of fp8 or a quarter of fp4 "
+                f"stands in for it ({rates}; assumed)."]  # fmt: skip
+    return [f"No source gives the peaks of {chip.name}: {SAME_SILICON[chip.name]}, with as many multiprocessors, "
+            f"stands in for it ({rates}; assumed)."]  # fmt: skip
 
 
 def _link(chip: Chip, group: int, notes: list[str]) -> tuple[str, float]:

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from catalog.inference import always_read_bytes, element_bytes, kv_bytes, routed_params, spans
-from catalog.models import parameters
+from catalog.inference import kept_always_read_bytes, kept_bytes, kv_bytes, spans
 from errors import QuestionError
 from simulators.serving.setup import Setup
 
+STATED_FOR = 8192  # tokens of a sequence, where a cache is stated in tokens and some layers look back a window only
 RUNTIME_BYTES = 0.5e9  # context, captured graphs, buffers of the collectives: assumed
 
 
@@ -27,15 +27,14 @@ class Room:
 
 def weights_bytes(setup: Setup) -> float:
     """Weights on one chip: routed experts over all chips of a replica, the rest over `tensor`."""
-    model = setup.model
-    rest = parameters(model).total - routed_params(model)
-    experts = routed_params(model) * element_bytes(setup.experts_precision or setup.weights_precision)
-    return rest * element_bytes(setup.weights_precision) / setup.tensor + experts / setup.replica_chips
+    parts = kept_bytes(setup.model, setup.kept)
+    experts = parts.pop("experts")
+    return sum(parts.values()) / setup.tensor + experts / setup.replica_chips
 
 
 def read_bytes(setup: Setup) -> float:
     """Weights of one chip that every step reads: all but the routed experts and a table that is only looked up."""
-    return always_read_bytes(setup.model, setup.weights_precision) / setup.tensor
+    return kept_always_read_bytes(setup.model, setup.kept) / setup.tensor
 
 
 def reserve_bytes(setup: Setup) -> float:
@@ -59,6 +58,11 @@ def room(setup: Setup, sequence_tokens: int = 1) -> Room:
     usable = setup.machine.memory_bytes * setup.memory_utilization
     weights, reserve = weights_bytes(setup), reserve_bytes(setup)
     cache = usable - weights - reserve
+    if setup.cache_tokens is not None:  # stated: what is left is the reserve
+        one = kv_bytes(setup.model, STATED_FOR, setup.kv_precision, setup.tensor)
+        cache = setup.cache_tokens * one / STATED_FOR
+        reserve = max(usable - weights - cache, 0.0)
+        usable = weights + reserve + cache
     one = kv_bytes(setup.model, sequence_tokens, setup.kv_precision, setup.tensor)
     why = ""
     if weights > usable:

@@ -10,9 +10,11 @@ from functools import cached_property
 
 from catalog import chip as find_chip
 from catalog.chips import Chip
+from catalog.formats import Kept, kept
 from catalog.inference import element_bytes
 from catalog.models import Model
 from errors import QuestionError
+from errors.numbers import COST, COUNT, PER_SECOND, SHARE, SHARE_OF_SOME
 from simulators.serving.machine import Machine, machine
 
 
@@ -26,11 +28,9 @@ class Speculation:
     cost: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.draft < 1 or not 0 <= self.acceptance <= 1 or self.cost < 0:
-            raise QuestionError(
-                f"speculation with {self.draft} draft tokens, acceptance {self.acceptance}, cost {self.cost}",
-                expected="at least one token, a share from 0 to 1, and a cost of 0 or more",
-            )
+        said = f"speculation with {self.draft} draft tokens, acceptance {self.acceptance}, cost {self.cost}"
+        for number, value in ((COUNT, self.draft), (SHARE, self.acceptance), (COST, self.cost)):
+            number.read(value, "", shown=said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +39,11 @@ class Setup:
 
     `max_sequences`: seats, requests that may run in one replica; `token_budget`: tokens of one step (a chunk of a
     prompt counts its tokens); `page_tokens`: tokens of a page of the cache; `reserve_bytes`: memory of a chip beside
-    weights and cache, None: reckoned (`memory.reserve_bytes`); `chunked`: a prompt may be spread over steps;
+    weights and cache, None: reckoned (`memory.reserve_bytes`); `cache_tokens`: of the cache of one group, as an engine
+    states it, None: what memory leaves; `chunked`: a prompt may be spread over steps;
     `asynchronous`: the next step is scheduled while one runs, so that a request waits one step more (vLLM's default
-    since 0.14); `experts_precision`: where routed experts are kept in another format than the rest.
+    since 0.14); `weights_precision`: a format of `catalog.formats`, or `published`; `experts_precision`: where routed
+    experts are kept in another format than the rest.
     """
 
     model: Model
@@ -55,6 +57,7 @@ class Setup:
     kv_precision: str = "bf16"
     memory_utilization: float = 0.9
     reserve_bytes: float | None = None
+    cache_tokens: int | None = None
     max_sequences: int = 256
     token_budget: int = 8192
     page_tokens: int = 16
@@ -84,10 +87,10 @@ class Setup:
             "tokens of a page": self.page_tokens,
         }  # fmt: skip
         for what, value in whole.items():
-            if value < 1:
-                raise QuestionError(f"{what}: {value}", expected="a whole number from 1")
-        if not 0 < self.memory_utilization <= 1:
-            raise QuestionError(f"memory utilization {self.memory_utilization}", expected="a share from 0 to 1")
+            COUNT.read(value, f"{what}:")
+        SHARE_OF_SOME.read(self.memory_utilization, "memory utilization")
+        if self.peak_flops_per_s is not None:
+            PER_SECOND.read(self.peak_flops_per_s, "peak FLOP/s of a chip:")
         if self.expert > 1 and self.expert % self.tensor:
             raise QuestionError(f"experts over {self.expert} chips in groups of {self.tensor}", expected="a multiple")
         if self.chips != self.replicas * self.replica_chips:
@@ -97,8 +100,8 @@ class Setup:
             )
         if self.expert > 1 and not any(f.experts for f in self.model.feedforward):
             raise QuestionError(f"{self.model.name} has no routed experts to deal out", expected="expert = 1")
-        for precision in (self.weights_precision, self.kv_precision, self.experts_precision or "bf16"):
-            element_bytes(precision)
+        element_bytes(self.kv_precision)
+        self.kept  # noqa: B018 - a format that is not known is found here
         if self.token_budget < self.max_sequences * (1 + (self.speculation.draft if self.speculation else 0)):
             raise QuestionError(
                 f"{self.token_budget} tokens a step for {self.max_sequences} sequences",
@@ -116,9 +119,14 @@ class Setup:
         return self.replica_chips // self.tensor
 
     @cached_property
+    def kept(self) -> Kept:
+        """How the weights are kept, part by part. Raises QuestionError for a format that is not known."""
+        return kept(self.model, self.weights_precision, self.experts_precision)
+
+    @cached_property
     def machine(self) -> Machine:
         """The chip as the step model uses it. Raises QuestionError where the catalogue lacks a number."""
-        return machine(self.chip, self.weights_precision, self.replica_chips, self.peak_flops_per_s)
+        return machine(self.chip, self.kept, self.replica_chips, self.peak_flops_per_s)
 
     def on(self, chip: str, chips: int | None = None, tensor: int | None = None) -> "Setup":
         """The same on another machine."""

@@ -4,9 +4,11 @@ A step multiplies `n` tokens (chunks of prompts, and one or more tokens of each 
 weights, and lets each token look at its context. Matrices run at the slower of two roofs, attention at the slower of
 its two, and exchanges between chips and the engine's own time come on top:
 
-    matrices       max(FLOPs / (peak e_c), (weights met by n tokens + what goes in and out) / (bandwidth e_b))
+    matrices       max(FLOPs / (peak e_c), (weights met by n tokens + what goes in and out) / (bandwidth e_b)), each
+                   part of the weights at the peak of the format that multiplies it
     between them   norms, residual sums and activation functions: 8 d + 3 d_ff elements a token and layer, bandwidth
-    attention      generating: max(FLOPs, cache read);  reading a prompt: max(FLOPs of the exact sum, cache read)
+    attention      generating: max(FLOPs, cache read);  reading a prompt: max(FLOPs of the exact sum, cache read);
+                   in 16 bits
     communication  tensor n: two all-reduces a layer, 2 (n-1)/n tokens d bytes / (link e_l) + 2 (n-1) hop each;
                    experts over m chips: two all-to-alls a layer, (m-1)/m tokens/m k d bytes / (link e_l) + hop each
     own time       s_0 + s_1 for each sequence
@@ -22,12 +24,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catalog.inference import (
-    element_bytes,
-    expert_params,
-    output_flops,
-    prompt_token_flops,
-)
+from catalog.formats import WIDE
+from catalog.inference import expert_params, output_flops, part_flops
 from catalog.models import Attention
 from simulators.serving.compiled import compiled
 from simulators.serving.efficiency import TYPICAL, Efficiency
@@ -37,7 +35,8 @@ from simulators.serving.setup import Setup
 ACTIVATION_BYTES = 2  # of one element that chips exchange
 # Positions in the array of scalars that the compiled loop reads.
 (FLOPS_PER_TOKEN, FLOPS_PER_OUTPUT, READ_BYTES, MATRIX_BYTES_PER_TOKEN, BETWEEN_BYTES_PER_TOKEN, FLOPS_PER_S,
- BYTES_PER_S, COMM_S_PER_TOKEN, COMM_S, STEP_S, SEQUENCE_S, DRAFT_COST, GROUPS) = range(13)  # fmt: skip
+ BYTES_PER_S, COMM_S_PER_TOKEN, COMM_S, STEP_S, SEQUENCE_S, DRAFT_COST, GROUPS,
+ WIDE_FLOPS_PER_S) = range(14)  # fmt: skip
 # Columns of the array of kinds of attention layers: the sums are over one chip.
 SPAN_BYTES, SPAN_WINDOW, SPAN_DECODE_FLOPS, SPAN_PREFILL_FLOPS = range(4)
 # Columns of the array of kinds of layers with experts.
@@ -77,9 +76,11 @@ def step_model(setup: Setup, efficiency: Efficiency = TYPICAL) -> StepModel:
     """The step model of `setup`. Raises QuestionError where the catalogue lacks a number of its chip."""
     model, machine, chips, tensor = setup.model, setup.machine, setup.replica_chips, setup.tensor
     peak, bandwidth = machine.flops_per_s * efficiency.compute, machine.bytes_per_s * efficiency.bandwidth
-    scalars = np.zeros(13)
-    scalars[FLOPS_PER_TOKEN] = prompt_token_flops(model) / chips
-    scalars[FLOPS_PER_OUTPUT] = output_flops(model) / chips
+    scalars = np.zeros(14)
+    slower = {f: machine.flops_per_s / rate for f, rate in machine.peaks.items()}  # FLOPs count as at flops_per_s
+    by = setup.kept.multiplies
+    scalars[FLOPS_PER_TOKEN] = sum(flops * slower[by[part]] for part, flops in part_flops(model).items()) / chips
+    scalars[FLOPS_PER_OUTPUT] = output_flops(model) * slower[by["embedding"]] / chips
     scalars[READ_BYTES] = read_bytes(setup)
     scalars[MATRIX_BYTES_PER_TOKEN], scalars[BETWEEN_BYTES_PER_TOKEN] = _activations(setup)
     scalars[FLOPS_PER_S], scalars[BYTES_PER_S] = peak, bandwidth
@@ -88,7 +89,8 @@ def step_model(setup: Setup, efficiency: Efficiency = TYPICAL) -> StepModel:
     if setup.speculation:
         scalars[DRAFT_COST] = setup.speculation.draft * setup.speculation.cost
     scalars[GROUPS] = setup.groups
-    size = element_bytes(setup.experts_precision or setup.weights_precision)
+    scalars[WIDE_FLOPS_PER_S] = machine.peaks[WIDE] * efficiency.compute
+    size = setup.kept.bytes["experts"]
     experts = [
         (f.experts, f.experts_per_token, layers * f.experts * expert_params(model, f) * size / chips)
         for f, layers in Counter(model.feedforward).items() if f.experts
@@ -179,10 +181,10 @@ def step_seconds(
         decode_bytes += looked[s] * spans[s, SPAN_BYTES]
         prompt_flops += pairs[s] * spans[s, SPAN_PREFILL_FLOPS]
         prompt_bytes += read[s] * spans[s, SPAN_BYTES]
-    decode_compute = decode_flops / groups / scalars[FLOPS_PER_S]
+    decode_compute = decode_flops / groups / scalars[WIDE_FLOPS_PER_S]
     decode_memory = decode_bytes / groups / scalars[BYTES_PER_S]
     parts[COMPUTE if decode_compute > decode_memory else MEMORY] += max(decode_compute, decode_memory)
-    prompt_compute = prompt_flops / groups / scalars[FLOPS_PER_S]
+    prompt_compute = prompt_flops / groups / scalars[WIDE_FLOPS_PER_S]
     prompt_memory = prompt_bytes / groups / scalars[BYTES_PER_S]
     parts[COMPUTE if prompt_compute > prompt_memory else MEMORY] += max(prompt_compute, prompt_memory)
     parts[COMMUNICATION] += tokens * scalars[COMM_S_PER_TOKEN] + scalars[COMM_S]

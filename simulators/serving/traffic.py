@@ -13,9 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from errors import QuestionError
+from errors.numbers import COUNT, Number
 from runs.tables import Tables, int_column
 
 MAX_REQUESTS = 5_000_000
+RATE = Number(1e-9, 1e9)  # requests a second, and how many times as many
+VARIATION = Number(0, 100)  # of gaps: 0 even, 1 Poisson, more comes in bursts
+EVEN = 1e-6  # gaps that vary less are even: their square is no number that a distribution could be drawn from
 BLOCK_TOKENS = 512  # of one identity in the traces of Mooncake
 
 
@@ -47,18 +51,29 @@ class Traffic:
 
     def faster(self, factor: float) -> "Traffic":
         """The same requests, `factor` times as many a second."""
-        if not factor > 0:
-            raise QuestionError(f"traffic {factor} times as fast", expected="a number above 0")
+        RATE.read(factor, "", shown=f"traffic {factor} times as fast")
         return replace(self, arrival_s=self.arrival_s / factor, name=f"{self.name}, {factor:g} times as fast")
 
     def first(self, count: int) -> "Traffic":
-        """The first `count` requests."""
+        """The first `count` requests; all where there are no more."""
+        COUNT.read(count, "", shown=f"the first {count:,} requests")
         if count >= len(self):
             return self
         hashes = None if self.hash_start is None else self.hash_start[: count + 1]
         cut = {k: getattr(self, k)[:count] for k in ("arrival_s", "prompt", "output", "cached")}
         return replace(self, **cut, hash_start=hashes, rows=None if self.rows is None else self.rows[:count],
                        notes=(*self.notes, f"Only the first {count:,} requests of {len(self):,}."))  # fmt: skip
+
+    def only(self, at: np.ndarray) -> "Traffic":
+        """The requests at these positions, when they came."""
+        cut = {k: getattr(self, k)[at] for k in ("arrival_s", "prompt", "output", "cached")}
+        start, ids = self.hash_start, self.hash_ids
+        if ids is not None:
+            counts = np.diff(start)
+            keep = np.concatenate([np.arange(start[i], start[i + 1]) for i in at]) if len(at) else np.zeros(0, int)
+            start, ids = np.concatenate(([0], np.cumsum(counts[at]))), ids[keep]
+        rows = None if self.rows is None else self.rows[at]
+        return replace(self, **cut, hash_start=start, hash_ids=ids, rows=rows)
 
 
 def poisson(rate: float, requests: int, prompt: int, output: int, cached: int = 0, seed: int = 0) -> Traffic:
@@ -69,12 +84,11 @@ def gamma(
     rate: float, cv: float, requests: int, prompt: int, output: int, cached: int = 0, seed: int = 0
 ) -> Traffic:
     """`requests` of equal lengths at `rate` a second, gaps with a coefficient of variation of `cv`."""
-    if not 0 < rate < float("inf"):
-        raise QuestionError(f"{rate} requests a second", expected="a number above 0")
-    if not 0 <= cv < float("inf"):
-        raise QuestionError(f"a coefficient of variation of {cv}", expected="0 (even gaps), 1 (Poisson) or more")
+    RATE.read(rate, "", shown=f"{rate} requests a second")
+    VARIATION.read(cv, "a coefficient of variation of")
     lengths = _lengths(requests, prompt, output, cached)
-    if cv == 0:
+    if cv < EVEN:
+        cv = 0.0
         gaps = np.full(requests, 1 / rate)
     else:
         gaps = np.random.default_rng(seed).gamma(1 / cv**2, cv**2 / rate, requests)
@@ -85,8 +99,7 @@ def gamma(
 
 def closed(concurrency: int, requests: int, prompt: int, output: int, cached: int = 0) -> Traffic:
     """`requests` of equal lengths, `concurrency` of them in flight at any time."""
-    if concurrency < 1:
-        raise QuestionError(f"{concurrency} requests in flight", expected="a whole number from 1")
+    Number(1, MAX_REQUESTS, whole=True).read(concurrency, "", shown=f"{concurrency} requests in flight")
     lengths = _lengths(requests, prompt, output, cached)
     arrival = np.where(np.arange(requests) < concurrency, 0.0, np.inf)
     name = f"{requests:,} requests of {prompt:,} + {output:,} tokens, {concurrency:,} in flight"
@@ -94,10 +107,9 @@ def closed(concurrency: int, requests: int, prompt: int, output: int, cached: in
 
 
 def _lengths(requests: int, prompt: int, output: int, cached: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    if not 1 <= requests <= MAX_REQUESTS:
-        raise QuestionError(f"{requests:,} requests", expected=f"1 to {MAX_REQUESTS:,}")
-    if prompt < 1 or output < 1:
-        raise QuestionError(f"requests of {prompt} + {output} tokens", expected="at least one of each")
+    Number(1, MAX_REQUESTS, whole=True).read(requests, "", shown=f"{requests:,} requests")
+    for tokens in (prompt, output):
+        COUNT.read(tokens, "", shown=f"requests of {prompt} + {output} tokens")
     if not 0 <= cached <= prompt:
         raise QuestionError(f"{cached} of {prompt} prompt tokens cached", expected="from none to all of them")
     return tuple(np.full(requests, v, dtype=np.int64) for v in (prompt, output, cached))

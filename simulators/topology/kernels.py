@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from simulators.numba_cache import compiler
+from runs.numba_cache import compiler
 
 _compiler = compiler(Path(__file__).parent, ("kernels",))
 _allocating = _compiler()

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from catalog.formats import Published
 from catalog.lookup import shown
 from catalog.models import Attention, FeedForward, Model
 from errors import QuestionError
@@ -69,7 +70,9 @@ class CompileRequest:
             attention = tuple(Attention(**a) for a in model["attention"])
             feedforward = tuple(FeedForward(**f) for f in model["feedforward"])
             words = {key: tuple(model[key]) for key in ("aliases", "notes")}
-            given["model"] = Model(**{**model, **words, "attention": attention, "feedforward": feedforward})
+            kept = Published(model["published"]["format"], tuple(model["published"]["narrow"]))
+            built = {"attention": attention, "feedforward": feedforward, "published": kept}
+            given["model"] = Model(**{**model, **words, **built})
         return cls(**given)
 
 

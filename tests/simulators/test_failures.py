@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from errors import QuestionError
@@ -11,6 +12,7 @@ from simulators.failures import simulate, simulate_two_tier
 from simulators.recovery import (
     elastic_first_order,
     elastic_goodput,
+    missing_share,
     spare_is_free,
     spares_enough,
     spares_needed,
@@ -140,8 +142,46 @@ def test_elastic_by_its_own_parts():
     running = Job(save_s=10, mttf_s=3000, restart_s=120)  # two pauses of 60 s
     expected = float(goodput(running, 200)) * (1 - 600 / (3000 * 48))
     assert elastic_goodput(job, 200, 48, 60) == pytest.approx(expected)
+    two = Job(save_s=10, mttf_s=3000, restart_s=120, wait_s=6000)  # one of two at most is away: a = 2, B = 2/3
+    assert elastic_goodput(two, 200, 2, 60) == pytest.approx(float(goodput(running, 200)) * (1 - 2 * (1 / 3) / 2))
     with pytest.raises(QuestionError, match="1 slice"):
         elastic_goodput(job, 200, 1, 60)
+
+
+def drawn_elastic(job: Job, interval_s: float, slices: int, resume_s: float, seed: int = 0) -> float:
+    """Failures one by one: each takes a slice away for the wait unless it is the last, and costs two pauses; what was
+    saved is kept, at the throughput of the slices that were there."""
+    kept = now = 0.0
+    away: list[float] = []  # when each comes back
+    for clock in np.random.default_rng(seed).exponential(job.mttf_s, 60_000).tolist():
+        at = now + 2 * resume_s
+        while at + interval_s + job.save_s <= now + clock:
+            away = [back for back in away if back > at]
+            lost = sum(min(back, at + interval_s) - at for back in away)
+            kept += interval_s - lost / slices
+            at += interval_s + job.save_s
+        now += clock
+        away = [back for back in away if back > now]
+        if len(away) < slices - 1:
+            away.append(now + job.wait_s)
+    return kept / now
+
+
+@pytest.mark.parametrize(("slices", "waits"), [(2, 0.1), (2, 1.5), (2, 4.0), (3, 2.0), (8, 3.0), (48, 1.5)])
+def test_elastic_training_is_what_failures_drawn_one_by_one_give(slices, waits):
+    job = Job(save_s=60, mttf_s=10800, restart_s=300, wait_s=waits * 10800)
+    interval = optimal_s(job)
+    found = elastic_goodput(job, interval, slices, 300)
+    assert found == pytest.approx(drawn_elastic(job, interval, slices, 300), abs=0.025)
+    assert found > 0.5 / slices and (waits < 1 or found > float(goodput(job, interval)))
+
+
+@pytest.mark.parametrize(("waits", "slices", "missing"), [
+    (0.0, 2, 0.0), (1.5, 2, 0.3), (0.5, 48, 0.5 / 48), (1e6, 2, 0.5), (1e12, 4, 0.75), (1e-9, 1000, 1e-12),
+    (3.0, 10**9, 3e-9), (1e8, 10**6, 1 - 1e-6),
+])  # fmt: skip
+def test_what_is_missing_is_never_more_than_all_but_one(waits, slices, missing):
+    assert missing_share(waits, slices) == pytest.approx(missing, rel=1e-5, abs=1e-15)
 
 
 def test_the_wait_from_which_elastic_training_gains_as_claimed():

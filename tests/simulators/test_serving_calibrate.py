@@ -7,7 +7,20 @@ import pytest
 
 from catalog import chip, model
 from errors import QuestionError
-from simulators.serving.calibrate import ANOTHER_CHIP, ANOTHER_MODEL, METRICS, Measured, calibrate, errors
+from simulators.serving.calibrate import (
+    ALTERNATE,
+    ANOTHER_CHIP,
+    ANOTHER_MODEL,
+    BY_REPLICA,
+    FARTHER,
+    IN_TIME,
+    METRICS,
+    Measured,
+    at_a_time,
+    calibrate,
+    errors,
+    served,
+)
 from simulators.serving.efficiency import TYPICAL, Efficiency
 from simulators.serving.engine import simulate
 from simulators.serving.setup import Setup
@@ -36,8 +49,10 @@ def test_what_made_the_run_is_found_again(found):
     """Not each share by itself: slow memory looks like a long own time of steps. But reading prompts, and times."""
     assert found.efficiency.compute == pytest.approx(TRUTH.compute, rel=0.05)
     assert found.efficiency.basis == "calibrated on made"
-    assert max(abs(e) for e in found.errors.values()) < 0.03
+    assert max(abs(e) for e in found.splits[ALTERNATE].values()) < 0.03
     assert set(found.errors) == set(METRICS) and found.requests == 160
+    assert found.errors == found.splits[found.worst] and set(found.splits) == {ALTERNATE, IN_TIME}
+    assert max(abs(e) for e in found.errors.values()) < 0.12  # of 80 requests, the other 80 seen
     other = poisson(8, 200, 900, 150, seed=7)  # another load, which the fit has not seen
     made, told = (simulate(SETUP, other, e).requests for e in (TRUTH, found.efficiency))
     assert told["tpot_s"].mean() == pytest.approx(made["tpot_s"].mean(), rel=0.05)
@@ -78,6 +93,58 @@ def test_the_band_is_wider_where_nothing_was_calibrated(found):
     crowded = poisson(1000, 2000, 500, 200)
     wide, notes = width(replace(SETUP, max_sequences=256), crowded)
     assert wide == pytest.approx(same + 2 * ANOTHER_MODEL["tpot"], abs=1e-9) and "run at a time" in notes
+
+
+def test_a_run_that_changes_is_told_by_the_worst_split():
+    """The second half takes 1.4 times as long: requests that alternate hardly show it, halves of the time do."""
+    run = measured()
+    late = np.arange(160) >= 80
+    slower = Measured(run.traffic, run.ttft_s * np.where(late, 1.4, 1), run.tpot_s * np.where(late, 1.4, 1), "made")
+    found = calibrate(SETUP, slower)
+    assert found.worst == IN_TIME and found.errors["tpot_mean"] == pytest.approx(1 / 1.4 - 1, abs=0.08)
+    assert abs(found.splits[ALTERNATE]["tpot_mean"]) < 0.15
+    told = found.to_dict()
+    assert told["errors_held_out"] == told["errors_by_split"][IN_TIME] and told["worst_split"] == IN_TIME
+    assert found.intervals["tpot_mean"][1] > 0.3
+
+
+def test_each_replica_serves_what_it_had():
+    """Three quarters go to one of two replicas: by turns nothing of it would be found."""
+    pair, rng = replace(SETUP, chips=2, tensor=1, replicas=2), np.random.default_rng(5)
+    traffic = replace(poisson(60, 240, 10, 10, seed=5), prompt=rng.integers(50, 2500, 240),
+                      output=rng.integers(20, 300, 240))  # fmt: skip
+    uneven = Measured(traffic, np.zeros(240), np.zeros(240), "made", (rng.random(240) < 0.25).astype(int))
+    rows, _ = served(pair, uneven, TRUTH)
+    alone = simulate(SETUP, traffic.only(np.flatnonzero(uneven.replica == 0)), TRUTH).requests
+    assert np.allclose(rows["tpot_s"][uneven.replica == 0], alone["tpot_s"])
+    run = replace(uneven, ttft_s=rows["ttft_s"].to_numpy(), tpot_s=rows["tpot_s"].to_numpy())
+    found = calibrate(pair, run)
+    assert set(found.splits) == {ALTERNATE, IN_TIME, BY_REPLICA}
+    assert max(abs(e) for e in found.splits[BY_REPLICA].values()) < 0.1
+    blind = calibrate(pair, replace(run, replica=None))
+    assert abs(blind.errors["tpot_mean"]) > abs(found.errors["tpot_mean"]) and BY_REPLICA not in blind.splits
+
+
+def test_the_band_is_wider_the_farther_the_load_is(found):
+    def told(traffic):
+        band, notes = found.band(simulate(SETUP, traffic, found.efficiency))
+        return band["tpot_mean"][1], " ".join(notes)
+
+    near, notes = told(measured().traffic)
+    assert notes == ""
+    longest = measured().traffic.prompt.max()
+    double, notes = told(poisson(3, 60, int(2 * longest), 200))
+    assert double == pytest.approx(near + FARTHER["tpot"], rel=0.02) and "Prompts have up to" in notes
+    four, _ = told(poisson(1, 60, int(4 * longest), 200))
+    assert four >= double + 0.9 * FARTHER["tpot"]
+    alone, notes = told(poisson(0.01, 40, 500, 100))
+    away = np.log2(found.fewest)
+    assert found.fewest > 2 and alone == pytest.approx(near + away * FARTHER["tpot"]) and "at a time" in notes
+
+
+def test_requests_at_a_time_by_hand():
+    steps = simulate(SETUP, poisson(1, 3, 10, 10)).steps.iloc[:3].assign(running=[4, 1, 2], dur_s=[5.0, 1.0, 4.0])
+    assert [at_a_time(steps, share) for share in (0.05, 0.1, 0.5, 0.51)] == [1, 1, 2, 4]
 
 
 def test_links_that_the_run_did_not_use_are_assumed(found):

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 from catalog import chip, model
 from catalog.inference import kv_bytes, token_flops, weights_bytes
 from catalog.models import parameters
+from catalog.serving_figures import cases
 from errors import QuestionError
 from simulators.serving.efficiency import FAST, IDEAL, SLOW, TYPICAL, Efficiency
+from simulators.serving.engine import simulate
+from simulators.serving.known import anchored, traffic_of
 from simulators.serving.memory import kv_capacity_bytes, kv_capacity_tokens, max_sequences, room
 from simulators.serving.setup import Setup, Speculation
 from simulators.serving.step import decode_s, positions, prefill_s, step_model, step_time
@@ -204,3 +207,14 @@ def test_flops_of_a_prompt_token_and_a_generated_one_add_up():
     scalars = step_model(setup).scalars
     assert (scalars[0] + scalars[1]) * 4 == pytest.approx(token_flops(setup.model))
     assert np.isfinite(scalars).all()
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda c: c.name)
+def test_the_assumed_range_holds_what_was_measured(case):
+    ran = made(case.model, case.chip, case.chips, weights_precision=case.precision)
+    load = traffic_of(case.requests, case.in_flight, case.input, case.answer_tokens, case.prefix)
+    low, high = (simulate(ran, load, e, record=False).output_tokens_per_s for e in (SLOW, FAST))
+    assert low < case.output_tokens_per_s < high
+    held = anchored(ran, load, case.request_rate_per_s, case.name)
+    again = simulate(ran, load, held.efficiency, record=False).output_tokens_per_s
+    assert again == pytest.approx(case.output_tokens_per_s, rel=0.02)

@@ -21,6 +21,7 @@ OPTICAL_CHIP = (0, 1, 2, 3, 3)  # chips of a board that hold its five optical po
 INFERRED = (
     "Boardfly's counts are published through secondary copies; which chip holds which port is not: this port map is "
     "inferred. It meets every published count, and other maps that do would differ in the second digit of mean hops.",
+    "How many chips of a Boardfly share a host is not published: hosts are inferred, one for each board of 4 chips.",
 )
 
 
