@@ -92,12 +92,14 @@ def split(activity: Activity, windows: Spans) -> Split:
 
 def activities(tables: Tables) -> Iterator[Activity]:
     """Every profiled device, one at a time, so that memory is bounded by the events of one device."""
-    captures = frame(tables, "captures", ["capture", "host", "start_ns", "stop_ns"]).dropna(subset=["start_ns"])
+    captures = frame(tables, "captures", ["capture", "host", "start_ns", "stop_ns"])
+    captures = captures.dropna(subset=["capture", "host", "start_ns"])  # nothing can be placed without these
     captures = captures.assign(host=captures["host"].astype(str)).sort_values("start_ns")
     steps = profiled_steps(tables)
     collectives = frame(tables, "collectives", ["capture", "host", "device", "start_ns", "end_ns"]).dropna()
     collectives = collectives.assign(host=collectives["host"].astype(str))
-    ops = frame(tables, "ops", ["capture", "op_id", "host", "device", "role", "category"]).dropna(subset=["device"])
+    ops = frame(tables, "ops", ["capture", "op_id", "host", "device", "role", "category"])
+    ops = ops.dropna(subset=["capture", "op_id", "host", "device"])
     ops = ops[ops["role"].isin(WORK)].assign(host=lambda x: x["host"].astype(str))
     found = sorted({(h, int(d)) for h, d in zip(ops["host"], ops["device"], strict=True)},
                    key=lambda x: (natural_key(x[0]), x[1]))  # fmt: skip
@@ -105,18 +107,24 @@ def activities(tables: Tables) -> Iterator[Activity]:
         mine = captures[captures["host"] == host]
         here = ops[(ops["host"] == host) & (ops["device"] == device)]
         rows = collectives[(collectives["host"] == host) & (collectives["device"] == device)]
-        yield _activity(tables, host, device, mine, here, rows, steps[steps["host"] == host])
+        yield _activity(tables, host, device, mine, here, rows, steps_of(steps, host, device))
 
 
 def profiled_steps(tables: Tables) -> pd.DataFrame:
-    """host, step, start_ns, end_ns, capture of every step that a profile saw, in order of host and time."""
-    steps = frame(tables, "steps", ["host", "step", "start_ns", "dur_ns", "capture"])
-    steps = steps.dropna(subset=["capture", "start_ns", "dur_ns", "step"])
+    """host, step, start_ns, end_ns, capture, device (nullable, see the schema) of every step that a profile saw, in
+    order of host and time."""
+    steps = frame(tables, "steps", ["host", "step", "start_ns", "dur_ns", "capture", "device"])
+    steps = steps.dropna(subset=["capture", "host", "start_ns", "dur_ns", "step"])
     return pd.DataFrame({
         "host": steps["host"].astype(str), "step": steps["step"].astype("int64"),
         "start_ns": steps["start_ns"].astype("int64"), "end_ns": (steps["start_ns"] + steps["dur_ns"]).astype("int64"),
-        "capture": steps["capture"].astype("int64"),
+        "capture": steps["capture"].astype("int64"), "device": steps["device"],
     }).sort_values(["host", "start_ns"], kind="stable").reset_index(drop=True)  # fmt: skip
+
+
+def steps_of(steps: pd.DataFrame, host: str, device: int) -> pd.DataFrame:
+    """Of profiled steps, those that a device took: its host's, but for those that other devices were alone on."""
+    return steps[(steps["host"] == host) & (steps["device"].isna() | (steps["device"] == device).fillna(False))]
 
 
 def _activity(
@@ -165,10 +173,18 @@ def _kinds(tables: Tables, capture: int, start_ns: int, device: int, ops: pd.Dat
     beside = (ops["role"].astype(str) == "async").to_numpy()
     kind[beside & (kind == COMPUTATION)] = 0  # between its start and its done anything may have run
     kind_of[ops["op_id"].to_numpy(dtype=np.int64)] = kind
-    events = tables.arrow("op_events", ["op_id", "start_ps", "dur_ps"],
-                          [("capture", "==", capture), ("device", "==", device)])  # fmt: skip
-    op, start_ps = int_column(events, "op_id", 0), int_column(events, "start_ps", 0)
-    end_ps = start_ps + int_column(events, "dur_ps", 0)
+    op, start_ps, end_ps = executions(tables, capture, device)
     seen = np.where(op < len(kind_of), kind_of[np.minimum(op, len(kind_of) - 1)], 0)
     start, end = start_ns + start_ps // 1000, start_ns + end_ps // 1000
     return {k: union(spans(start[seen == k], end[seen == k])) for k in (COMPUTATION, COMMUNICATION, MEMORY, INFEED)}
+
+
+def executions(tables: Tables, capture: int, device: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(op_id, start, end) of every operation that a device executed in a capture, ps since its start; one of which the
+    operation, its start or its duration is not known is left out."""
+    events = tables.arrow("op_events", ["op_id", "start_ps", "dur_ps"],
+                          [("capture", "==", capture), ("device", "==", device)])  # fmt: skip
+    if any(column.null_count for column in events.columns):
+        events = events.drop_null()
+    op, start, took = (int_column(events, name) for name in events.column_names)
+    return op, start, start + took

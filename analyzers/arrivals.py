@@ -4,6 +4,7 @@
                           less); 1 for a Poisson process, 0 for a metronome
     index of dispersion   variance of the counts in windows of one length by their mean; 1 for a Poisson process at any
                           length, and growing with the length where the rate itself drifts
+    lag correlation       of each gap with the next; 0 for a Poisson process, -1 where short and long take turns
     range of chance       where 99 of 100 Poisson processes of the same mean rate would lie
 """
 
@@ -15,6 +16,8 @@ CHANCE = 0.99  # a range that holds so large a share of Poisson processes
 LEAST_WINDOWS = 10  # fewer say nothing of a variance
 CV_SLACK, DISPERSION_SLACK = 0.10, 1.5  # what no queue would notice, however sure it is that it is there
 LEAST_GAPS = 30
+SURE = 2.576  # standard deviations: 99 of 100 lie within
+TAKE_TURNS = 0.25  # gaps so strongly against the one before halve the variance of counts
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,11 @@ class Window:
     def beyond_chance(self) -> bool:
         """Whether counts vary more than chance explains, and enough to matter."""
         return self.dispersion is not None and self.dispersion > max(self.chance_high, DISPERSION_SLACK)
+
+    @property
+    def below_chance(self) -> bool:
+        """Whether counts vary less than chance explains, and enough to matter."""
+        return self.dispersion is not None and self.dispersion < min(self.chance_low, 1 / DISPERSION_SLACK)
 
 
 def window(times_s: np.ndarray, window_s: float) -> Window | None:
@@ -91,7 +99,8 @@ def chance_dip(mean: float, windows: int) -> float:
 
 @dataclass(frozen=True)
 class Gaps:
-    """Gaps between arrivals, s. `cv` None: all came at once. `zero_share`: gaps of exactly nothing."""
+    """Gaps between arrivals, s. `cv` None: all came at once. `zero_share`: gaps of exactly nothing. `lag`: the
+    correlation of each gap with the next, 0 where all are alike."""
 
     gaps: int
     mean: float
@@ -101,6 +110,12 @@ class Gaps:
     p99: float
     max: float
     zero_share: float
+    lag: float = 0.0
+
+    @property
+    def slack(self) -> float:
+        """How far a CV lies from 1 by chance alone, or too little to matter."""
+        return max(CV_SLACK, SURE / np.sqrt(self.gaps))
 
 
 def gaps(times_s: np.ndarray) -> Gaps | None:
@@ -112,26 +127,38 @@ def gaps(times_s: np.ndarray) -> Gaps | None:
     p50, p99 = np.percentile(between, [50, 99])
     return Gaps(
         gaps=len(between), mean=mean, std=std, cv=std / mean if mean > 0 else None, p50=float(p50), p99=float(p99),
-        max=float(between.max()), zero_share=float((between == 0).mean()),
+        max=float(between.max()), zero_share=float((between == 0).mean()), lag=_lag(between - mean),
     )  # fmt: skip
+
+
+def _lag(apart: np.ndarray) -> float:
+    power = float(apart @ apart)
+    return float(apart[:-1] @ apart[1:]) / power if power > 0 else 0.0
 
 
 def shape(between: Gaps | None, windows: list[Window]) -> str:
     """What the arrivals are like: `poisson`, `bursty` (gaps vary more than chance), `drifting` (gaps look like chance,
-    counts do not: the rate changes), `even` (gaps vary less: a paced client), `at_once`, or `unknown` (too few).
+    counts do not: the rate changes), `even` (gaps vary less: a paced client), `paced` (gaps vary as much as chance or
+    more, but the counts over time less: pairs at even times), `at_once`, or `unknown` (too few).
 
-    The CV of n gaps of a Poisson process has a standard deviation of 1/sqrt(n).
+    The CV of n gaps of a Poisson process has a standard deviation of 1/sqrt(n), and so has their lag correlation.
     """
     if between is not None and between.cv is None:
         return "at_once"
     if between is None or between.gaps < LEAST_GAPS:
         return "unknown"
-    slack = max(CV_SLACK, 2.576 / np.sqrt(between.gaps))
-    if between.cv > 1 + slack:
+    slack = between.slack
+    judged = [w for w in windows if w.dispersion is not None]
+    varied = any(w.beyond_chance for w in judged)
+    turns = between.lag < -max(TAKE_TURNS, SURE / np.sqrt(between.gaps))
+    level = turns or bool(judged and judged[-1].below_chance)
+    if between.cv > 1 + slack and (varied or not level):
         return "bursty"
-    if any(w.beyond_chance for w in windows):
-        return "drifting"
-    return "even" if between.cv < 1 - slack else "poisson"
+    if between.cv < 1 - slack and not varied:
+        return "even"
+    if level:
+        return "paced"
+    return "drifting" if varied else "poisson"
 
 
 def in_flight(arrival_s: np.ndarray, e2e_s: np.ndarray) -> tuple[float, int, np.ndarray, np.ndarray]:

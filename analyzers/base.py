@@ -13,18 +13,22 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from errors import QuestionError
+from errors.numbers import ANY, ANY_WHOLE, Number
 from runs.run import FactValue
 from runs.tables import Tables
 
 Facts = Mapping[str, FactValue]
+OPTION = "option"  # source of a fact that a question was asked with
+_SHOWN = 80  # characters of a value that is refused
 
 
 @dataclass(frozen=True)
 class Option:
-    """An option of an analyzer. `kind` is float, int, str, or a tuple of words; default None = not given."""
+    """An option of an analyzer. `kind` is str, a tuple of words, float or int (any finite number, any whole one), or a
+    Number with bounds; default None = not given."""
 
     name: str
-    kind: type | tuple[str, ...]
+    kind: type | tuple[str, ...] | Number
     default: Any
     help: str
 
@@ -38,13 +42,9 @@ class Option:
             return str(text)
         if self.kind is str:
             return str(text)
-        try:
-            value = self.kind(text)
-        except (TypeError, ValueError):
-            value = None
-        if value is None or value != value or value in (float("inf"), float("-inf")):
-            raise QuestionError(f"option {self.name}={text!r}", expected=f"a number ({self.kind.__name__})")
-        return value
+        number = self.kind if isinstance(self.kind, Number) else ANY_WHOLE if self.kind is int else ANY
+        said = str(text)[:_SHOWN] if ANY.reads(text) else repr(str(text)[:_SHOWN])
+        return number.read(text, self.name, shown=f"option {self.name}={said}")
 
 
 class Result(Protocol):
@@ -70,7 +70,7 @@ def parse_options(options: tuple[Option, ...], given: Mapping[str, Any]) -> dict
 
 def with_options(facts: Facts, options: Mapping[str, Any], names: tuple[str, ...]) -> Facts:
     """The facts, with those of `names` that an option gives taken from there: what is asked wins over what is known."""
-    given = {n: FactValue(options[n], "declared", "option") for n in names if options.get(n) is not None}
+    given = {n: FactValue(options[n], "declared", OPTION) for n in names if options.get(n) is not None}
     return {**facts, **given}
 
 

@@ -6,6 +6,7 @@ Headings, later ones winning where they overlap:
     infrastructure_recovery    after the last sign of life of an interrupted attempt, until the next starts; inside an
                                attempt from the last step before steps are taken again until the first of those
     wasted_progress / kept     steps, by whether a later segment took them again
+    hang                       what a step that hung (analyzers.hangs) took beyond a usual one
     program_startup            the first step of a segment beyond the median of its other steps
     data_loading ... elastic   intervals that the job recorded; inside a step, fetching data is left to the step,
                                because only a profile can tell whether the device waited for it
@@ -19,21 +20,23 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analyzers.history import History, Jobs, from_the_future, job_times
+from analyzers.history import History
 from analyzers.intervals import Painting, Spans, common, paint, spans
+from analyzers.job_times import Jobs, from_the_future, job_times, moved
 from runs.tables import Tables, frame
 
 # in painting order: a later heading wins
 HEADINGS = (
-    "outside", "other", "infrastructure_recovery", "kept", "wasted_progress", "program_startup", "data_loading",
-    "training_preparation", "accelerator_initialization", "eval", "custom", "checkpoint_save", "checkpoint_restore",
-    "elastic_reinitialization", "elastic_scale_up", "elastic_slice_down",
+    "outside", "other", "infrastructure_recovery", "kept", "wasted_progress", "hang", "program_startup",
+    "data_loading", "training_preparation", "accelerator_initialization", "eval", "custom", "checkpoint_save",
+    "checkpoint_restore", "elastic_reinitialization", "elastic_scale_up", "elastic_slice_down",
 )  # fmt: skip
 CODE = {name: i for i, name in enumerate(HEADINGS)}
 RECORDED = HEADINGS[CODE["data_loading"] :]
 INSIDE_STEPS = ("custom", "checkpoint_save")  # what has no end there may cover steps that were taken
 RECENT, SOON = 10, 1.5  # steps that tell a usual one; how many usual steps later is still the same step
 NEVER = np.iinfo(np.int64).max
+NO_STEP_READ = "no step was read"
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Calendar:
     `open_ended`: recorded intervals that have no end. `attempts`: from each start of the job to its end or to the next
     start. `finished`: whether each of them ended by itself. `last_sign_ns`: the last event or step end of each.
     `steps`: rows of the history that have a time of day, in order of time, with `end_ns`.
-    `notes`: what was left out, and why.
+    `notes`: what was left out, and why. `why_no_steps`: where `steps` holds none.
     """
 
     painting: Painting
@@ -69,6 +72,7 @@ class Calendar:
     last_sign_ns: np.ndarray
     steps: pd.DataFrame
     notes: tuple[str, ...] = ()
+    why_no_steps: str = ""
 
     @property
     def start_ns(self) -> int:
@@ -84,15 +88,16 @@ def calendar(tables: Tables, past: History, now_ns: int | None = None) -> Calend
 
     `now_ns`: what lies after it is not looked at, and a job that has not ended is taken to hold its chips until then.
     """
-    life, notes = _events(tables, now_ns)
+    life, notes = _events(tables, past, now_ns)
     steps = _timed_steps(past)
+    jobs = past.jobs or job_times(tables, now_ns)
+    life, offline = _without_offline(life, steps, jobs, past.averaged)
     if not len(steps) and not life["start_ns"].notna().any():
         return None
     times = [steps["start_ns"], life["start_ns"], life["end_ns"]]
     if past.origin == "step lines":
         times.append(steps["start_ns"] + steps["dur_ns"])
     signs = np.sort(np.concatenate([_ns(t.dropna()) for t in times]), kind="stable")
-    jobs = past.jobs or job_times(tables, now_ns)
     if len(jobs.starts) == 0 or jobs.starts[0] > signs[0]:
         jobs = Jobs(np.concatenate(([signs[0]], jobs.starts)), jobs.ends)
 
@@ -108,6 +113,7 @@ def calendar(tables: Tables, past: History, now_ns: int | None = None) -> Calend
         ("infrastructure_recovery", attempts.recovery),
         ("kept", _spans(steps, kept)),
         ("wasted_progress", _spans(steps, ~kept)),
+        ("hang", _hangs(steps)),
         ("program_startup", _first_step_starts(steps)),
         ("data_loading", spans(loading.start[~inside], loading.end[~inside])),
         *((kind, recorded[kind]) for kind in RECORDED if kind in recorded),
@@ -125,8 +131,26 @@ def calendar(tables: Tables, past: History, now_ns: int | None = None) -> Calend
         finished=attempts.finished,
         last_sign_ns=attempts.last,
         steps=steps,
-        notes=(*past.notes, *notes),
+        notes=(*past.notes, *notes, *offline),
+        why_no_steps="" if len(steps) else why_no_steps(past),
     )
+
+
+def why_no_steps(past: History) -> str:
+    """Why a calendar has no steps, as a clause."""
+    if not len(past.rows):
+        return NO_STEP_READ
+    if past.origin == "profile":
+        return f"only a profile shows steps, {len(past.rows):,} of them"
+    return "the steps that were read carry no times of day"
+
+
+def no_steps(past: History) -> str:
+    """What a note says of a calendar without steps."""
+    why = why_no_steps(past)
+    dated = "with dates" if len(past.rows) and past.origin != "profile" else "that prints its steps"
+    return (f"{why[0].upper()}{why[1:]}: which part of the time held went into steps, and which of them were kept, "
+            f"cannot be told. Add a log {dated}, or the job's goodput log.")  # fmt: skip
 
 
 def _ns(column: pd.Series) -> np.ndarray:
@@ -144,14 +168,20 @@ def _timed_steps(past: History) -> pd.DataFrame:
     return steps.reset_index(drop=True)
 
 
-def _events(tables: Tables, now_ns: int | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """What the job recorded of itself, times that cannot be cleared, and what was cleared.
+def _events(tables: Tables, past: History, now_ns: int | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """What the job recorded of itself, by its own clock, times that cannot be cleared, and what was cleared.
 
     A host's own fetches belong to its profile. What else hosts tell one by one blocks the job for as long as any of
     them was blocked.
     """
     columns = ["kind", "start_ns", "end_ns", "host", "detail", "logged_ns", "end_logged_ns"]
-    life = frame(tables, "lifecycle", columns)
+    elsewhere = past.shifts or past.strangers
+    life = frame(tables, "lifecycle", [*columns, "source"] if elsewhere else columns)
+    if elsewhere:
+        life = life[~life["source"].isin(list(past.strangers))]
+        for at in ("start_ns", "end_ns"):
+            told = life[at].notna().to_numpy()
+            life.loc[life.index[told], at] = moved(life[told], at, past.shifts)
     kind = life["kind"].astype("category").cat
     of_host = life["host"].notna().to_numpy()
     dropped = np.array([k == "queued" for k in kind.categories] + [True])[kind.codes]
@@ -169,6 +199,31 @@ def _events(tables: Tables, now_ns: int | None) -> tuple[pd.DataFrame, tuple[str
         notes.append(f"{false:,} {'event names' if false == 1 else 'events name'} a time more than a minute after "
                      "being written: left out.")  # fmt: skip
     return life, tuple(notes)
+
+
+def _without_offline(
+    life: pd.DataFrame, steps: pd.DataFrame, jobs: Jobs, averaged: bool
+) -> tuple[pd.DataFrame, tuple[str, ...]]:  # fmt: skip
+    """Events without the evaluations that held nothing up, and how many those were: during which the job took whole
+    steps (told one by one: times that are means hide where a pause was), or which began after it had ended."""
+    of_eval = (life["kind"] == "eval").to_numpy(dtype=bool) & life["start_ns"].notna().to_numpy()
+    if not of_eval.any():
+        return life, ()
+    start, end = _ns(life["start_ns"][of_eval]), _ns(life["end_ns"][of_eval].fillna(0))
+    timed = steps[steps["dur_ns"].notna()]
+    begun, done = _ns(timed["start_ns"]), _ns(timed["start_ns"]) + _ns(timed["dur_ns"])
+    beside = np.append(done, NEVER)[np.searchsorted(begun, start)] <= end
+    beside &= not averaged
+    after = np.searchsorted(jobs.starts, start) == len(jobs.starts)
+    after &= (start >= (jobs.ends[-1] if len(jobs.ends) else NEVER)) & (start >= begun.max(initial=0))
+    out = beside | after
+    if not out.any():
+        return life, ()
+    lasted = float(np.maximum(end - start, 0)[out].sum()) / 1e9
+    count = int(out.sum())
+    said = (f"{count:,} {'evaluation' if count == 1 else 'evaluations'} ran offline, while steps were taken or after "
+            f"the job had ended ({lasted:,.1f} s in all): none of it is time that the job lost.")  # fmt: skip
+    return life.drop(index=life.index[of_eval][out]), (said,)
 
 
 def _recorded(life: pd.DataFrame, signs: np.ndarray, starts: np.ndarray) -> tuple[dict[str, Spans], int]:
@@ -238,6 +293,12 @@ def _first_step_starts(steps: pd.DataFrame) -> Spans:
     usual = pd.Series(dur[~first]).groupby(segment[~first]).median()
     expected = pd.Series(segment[first]).map(usual).fillna(float(np.median(dur[~first]))).to_numpy()
     return spans(start[first], start[first] + dur[first] - expected.astype(np.int64))
+
+
+def _hangs(steps: pd.DataFrame) -> Spans:
+    """The last part of each step that hung."""
+    end = _ns(steps["end_ns"])
+    return spans(np.maximum(end - _ns(steps["hung_ns"]), _ns(steps["start_ns"])), end)
 
 
 def _gaps_inside(steps: pd.DataFrame) -> Spans:

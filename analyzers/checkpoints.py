@@ -19,14 +19,15 @@ from analyzers.mttf import CONFIDENCE, Mttf, mttf
 from analyzers.peak import hardware
 from analyzers.saves import Checkpoints, Spread, checkpoints, gaps, spread
 from analyzers.stops import STARTUP, stops
-from analyzers.subject import chip_of
+from analyzers.subject import chip_of, slices_of
 from errors import QuestionError
+from errors.numbers import USD
 from runs.tables import Tables
 
 NAME = "checkpoints"
 HELP = "What do checkpoints and failures cost, and how often does the job save?"
 OPTIONS: tuple[Option, ...] = (
-    Option("usd_per_chip_hour", float, None, "price of a chip-hour in dollars; without it losses have no price"),
+    Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it losses have no price"),
 )
 REPLICAS = ("data", "dp", "data_parallel", "replica")  # mesh axes that hold the same weights again
 FINAL = "final"  # the kind of stop after which nothing was started
@@ -135,7 +136,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Checkpoint
             "nothing tells when this job started, saved or failed",
             advice="Add its goodput log, or a training log with times of day, to the same ingest.",
         )
-    machine = hardware(tables, facts, 0)
+    machine = hardware(tables, facts)
     saved, restored = checkpoints(tables, "checkpoint_save"), checkpoints(tables, "checkpoint_restore")
     found = _completed(stops(tables, past, days).rows, past)
     amounts = days.painting.amounts(len(HEADINGS)) / 1e9
@@ -165,7 +166,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Checkpoint
         chips_per_node=_chips_per_node(facts),
         slices=_slices(facts),
         usd_per_chip_hour=price,
-        notes=(*machine.notes, *past.notes, *days.notes, *_notes(saved, whole, found, past, days, source)),
+        notes=(*machine.notes, *days.notes, *_notes(saved, whole, found, past, days, source)),
     )
 
 
@@ -202,12 +203,12 @@ def _chips_per_node(facts: Facts) -> int | None:
 
 def _slices(facts: Facts) -> int | None:
     """Slices of the job, else its data-parallel replicas: what it could go on without one of."""
-    value = fact(facts, "num_slices")
+    value = slices_of(facts)
     mesh = fact(facts, "parallelism")
-    if not (isinstance(value, int | float) and value > 1) and isinstance(mesh, dict):
+    if not (value and value > 1) and isinstance(mesh, dict):
         axes = [n for axis, n in mesh.items() if axis in REPLICAS and isinstance(n, int) and n > 0]
         value = math.prod(axes) if axes else value
-    return int(value) if isinstance(value, int | float) and value >= 1 else None
+    return value if value and value >= 1 else None
 
 
 def _notes(

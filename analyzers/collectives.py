@@ -20,8 +20,8 @@ import pandas as pd
 from analyzers.activity import activities
 from analyzers.base import Facts, Option
 from analyzers.intervals import Spans, overlap_with
-from analyzers.mesh import Links, axis_of, mesh_of, ranks_along
-from analyzers.waits import waits
+from analyzers.mesh import Links, axis_of, members, mesh_of, ranks_along, size_of
+from analyzers.waits import FIRST_STEP, KIND, LONE, NAMELESS, UNEQUAL, waits
 from errors import QuestionError
 from runs.tables import Tables, frame
 
@@ -31,10 +31,22 @@ OPTIONS: tuple[Option, ...] = ()
 BUCKETS = ((64e3, "up to 64 kB"), (1e6, "64 kB to 1 MB"), (16e6, "1 to 16 MB"), (256e6, "16 to 256 MB"),
            (float("inf"), "over 256 MB"))  # fmt: skip
 GROUPING = ["kind", "axis", "group_size", "bytes", "dtype", "network"]
+_BOUND = "their rates are lower bounds."
+UNCOMPARED = {
+    LONE: "were not found on every rank of their group: how long they waited is not known, and their rates are lower "
+          "bounds. Profiles of all hosts would tell.",
+    NAMELESS: "are of groups whose ranks are not known, as the trace does not say on which devices its program runs: "
+              f"how long they waited is not known, and {_BOUND}",
+    KIND: "are of kinds in which ranks do not all wait for each other (permutes, broadcasts): what a rank waited for "
+          f"its sender cannot be told from the transfer, so {_BOUND}",
+    UNEQUAL: f"differ in kind, size or number between the ranks of their group, so they were not compared: {_BOUND}",
+    FIRST_STEP: "lie in the first step of a capture, where it is not known when the other ranks came: "
+                f"{_BOUND} Profile more steps.",
+}  # fmt: skip
 LATENCY_FACTOR = 2.0  # a collective this close to the quickest of its kind and group is bound by latency
 COLUMNS = [
-    *GROUPING, "bucket", "message_bytes", "count", "total_s", "wait_s", "transfer_s", "exposed_s", "min_s", "median_s",
-    "p99_s", "transfer_median_s", "matched", "algbw_bytes_per_s", "busbw_bytes_per_s", "link_bytes_per_s",
+    *GROUPING, "bucket", "message_bytes", "count", "total_s", "wait_s", "unknown_s", "transfer_s", "exposed_s", "min_s",
+    "median_s", "p99_s", "transfer_median_s", "matched", "algbw_bytes_per_s", "busbw_bytes_per_s", "link_bytes_per_s",
     "share_of_link", "latency_bound", "bound_s", "ops",
 ]  # fmt: skip
 
@@ -45,13 +57,15 @@ class CollectivesResult:
 
     count             executions, summed over devices; of a program: in one run of it, on one device
     message_bytes     bytes that rates are reckoned by (see above); `bytes` is the operand on one device
-    total_s, wait_s   device-seconds in them, and of these waiting for the last rank; transfer_s = total_s - wait_s.
-                      Both are null where not `matched`
+    total_s, wait_s   device-seconds in them, and of these waiting for the last rank
+    transfer_s        total_s - wait_s
+    unknown_s         of transfer_s, what the first step of a capture spent beyond the usual transfer: when the other
+                      ranks came is not known there, so it may be waiting. These three are null where not `matched`
     exposed_s         device-seconds of them under which nothing was computed
     min_s, median_s, p99_s   of one execution on one device, waiting included
     transfer_median_s of one execution, waiting taken out where `matched`
-    matched           whether executions were found on every rank, so that waiting is known; else it is still inside
-                      and the rates are lower bounds
+    matched           whether executions were compared across ranks, so that waiting is known; else it is still
+                      inside and the rates are lower bounds (`notes` say why)
     link_bytes_per_s  what a device can send one way over `network`; share_of_link = busbw / link
     latency_bound     takes hardly longer than the smallest of its kind and group; null where sizes do not tell
     bound_s           least seconds of one execution by that link
@@ -88,19 +102,21 @@ def bus_factor(kind: str, n: float | None) -> float | None:
 def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> CollectivesResult:
     """Collectives that ran, else those that the run's programs hold. Raises QuestionError where there are neither."""
     links = Links(facts)
-    if tables.rows("collectives"):
+    if _timed(tables):
         executions = _executions(tables, facts, links)
-        rows, measured = _measured(executions), True
+        rows, measured, why = _measured(executions), True, _uncompared(executions)
     elif tables.rows("program_collectives"):
-        rows, measured = _programmed(tables, facts, links), False
+        rows, measured, why = _programmed(tables, facts, links), False, ()
     else:
+        there = tables.rows("collectives") > 0
         raise QuestionError(
-            "this run has no collectives",
+            "the collectives of this run have no times" if there else "this run has no collectives",
             advice="A profile of several devices would show them (*.xplane.pb), or a compiled program with a mesh.",
         )
     rows = _rated(rows)
-    order = "total_s" if measured else "bound_s"
-    rows = rows.sort_values(order, ascending=False, kind="stable", na_position="last", ignore_index=True)[COLUMNS]
+    weight = rows["total_s"] if measured else _needed(rows)
+    order = weight.sort_values(ascending=False, kind="stable", na_position="last").index
+    rows = rows.loc[order, COLUMNS].reset_index(drop=True)
     link = links.of(())
     return CollectivesResult(
         rows=rows,
@@ -108,15 +124,20 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Collective
         one_link_bytes_per_s=links.one_link(),
         link_words=link.words if link else "",
         totals=_totals(rows, measured),
-        notes=_notes(rows, links, measured),
+        notes=(*why, *_notes(rows, links, measured), *(() if measured else _unknown_counts(tables))),
     )
+
+
+def _timed(tables: Tables) -> bool:
+    """Whether any collective has both times."""
+    return bool(tables.rows("collectives")) and len(tables.arrow("collectives", ["start_ns", "end_ns"]).drop_null()) > 0
 
 
 def _executions(tables: Tables, facts: Facts, links: Links) -> pd.DataFrame:
     """One row per device's part in a collective, with what it waited, what computing covered, its axis and network."""
-    columns = ["host", "device", "group", "kind", "bytes", "dtype", "op", "module", "start_ns", "end_ns"]
+    columns = ["host", "device", "group", "places", "kind", "bytes", "dtype", "op", "module", "start_ns", "end_ns"]
     rows = frame(tables, "collectives", columns).dropna(subset=["start_ns", "end_ns"])
-    for column in ("host", "group", "kind", "dtype", "op", "module"):
+    for column in ("host", "group", "places", "kind", "dtype", "op", "module"):
         rows[column] = rows[column].astype(object).where(rows[column].notna(), "").astype(str)
     rows["device"] = rows["device"].fillna(0).astype("int64")
     rows[["start_ns", "end_ns"]] = rows[["start_ns", "end_ns"]].astype("int64")
@@ -133,10 +154,10 @@ def _executions(tables: Tables, facts: Facts, links: Links) -> pd.DataFrame:
 
 
 def _with_waits(rows: pd.DataFrame, tables: Tables) -> pd.DataFrame:
-    """Adds wait_ns, and matched: whether the ranks of its group were compared. `waits` has the same rows in the same
-    order."""
+    """Adds wait_ns, unknown_ns, and matched: whether the ranks of its group were compared, with the reason if not.
+    `waits` has the same rows in the same order."""
     waited = waits(tables).rows
-    return rows.assign(wait_ns=waited["wait_ns"].to_numpy(), matched=waited["matched"].to_numpy())
+    return rows.assign(**{name: waited[name].to_numpy() for name in ("wait_ns", "unknown_ns", "matched", "reason")})
 
 
 def _with_places(rows: pd.DataFrame, tables: Tables, facts: Facts, links: Links) -> pd.DataFrame:
@@ -146,17 +167,17 @@ def _with_places(rows: pd.DataFrame, tables: Tables, facts: Facts, links: Links)
     program = program.sort_values("axis", na_position="last").drop_duplicates(["module", "op"])
     known = {(r.module, r.op): (r.axis, r.group_size) for r in program.itertuples()}
     mesh, places = mesh_of(facts), []
-    sites = rows[["module", "op", "group"]].drop_duplicates()
-    for module, op, text in sites.itertuples(index=False):
-        group = tuple(int(r) for r in text.split(",")) if text else ()
+    sites = rows[["module", "op", "group", "places"]].drop_duplicates()
+    for module, op, text, placed in sites.itertuples(index=False):
+        group = members(text)
         axis, size = known.get((module, op), (None, None))
-        axis = axis if isinstance(axis, str) else axis_of(group, mesh)
+        axis = axis if isinstance(axis, str) else axis_of(members(placed) or group, mesh)
         link = links.of(group)
-        places.append((axis or "", len(group) or size or pd.NA, link.network if link else "",
+        places.append((axis or "", size_of(text) or size or pd.NA, link.network if link else "",
                        link.bytes_per_s if link else np.nan))  # fmt: skip
     sites[["axis", "group_size", "network", "link_bytes_per_s"]] = pd.DataFrame(places, index=sites.index)
     sites["group_size"] = sites["group_size"].astype("Int64")
-    return rows.merge(sites, on=["module", "op", "group"], how="left")
+    return rows.merge(sites, on=["module", "op", "group", "places"], how="left")
 
 
 def _measured(rows: pd.DataFrame) -> pd.DataFrame:
@@ -165,17 +186,25 @@ def _measured(rows: pd.DataFrame) -> pd.DataFrame:
     grouped = rows.groupby(GROUPING, dropna=False, observed=True, sort=False)
     out = pd.DataFrame({
         "count": grouped.size(), "total_s": grouped["dur_ns"].sum() / 1e9, "wait_s": grouped["wait_ns"].sum() / 1e9,
-        "transfer_s": grouped["transfer_ns"].sum() / 1e9,
+        "unknown_s": grouped["unknown_ns"].sum() / 1e9, "transfer_s": grouped["transfer_ns"].sum() / 1e9,
         "exposed_s": (grouped["dur_ns"].sum() - grouped["covered_ns"].sum()) / 1e9,
         "min_s": grouped["dur_ns"].min() / 1e9, "median_s": grouped["dur_ns"].median() / 1e9,
         "p99_s": grouped["dur_ns"].quantile(0.99) / 1e9, "matched": grouped["matched"].any(),
         "link_bytes_per_s": grouped["link_bytes_per_s"].first(), "ops": grouped["op"].agg(_names),
     })  # fmt: skip
-    out[["wait_s", "transfer_s"]] = out[["wait_s", "transfer_s"]].where(out["matched"].astype(bool))
+    known = ["wait_s", "unknown_s", "transfer_s"]
+    out[known] = out[known].where(out["matched"].astype(bool))
     clean = rows[rows["matched"]].groupby(GROUPING, dropna=False, observed=True, sort=False)["transfer_ns"].median()
     every = grouped["transfer_ns"].median()
     out["transfer_median_s"] = clean.reindex(every.index).fillna(every) / 1e9
     return out.reset_index()
+
+
+def _uncompared(rows: pd.DataFrame) -> tuple[str, ...]:
+    """Why the executions of rows in which none was compared were not, each reason with its executions."""
+    matched = rows.groupby(GROUPING, dropna=False, observed=True, sort=False)["matched"].transform("any")
+    counts = rows.loc[~matched.astype(bool), "reason"].value_counts()
+    return tuple(f"{counts[reason]:,} executions {words}" for reason, words in UNCOMPARED.items() if reason in counts)
 
 
 def _names(names: pd.Series) -> str:
@@ -200,7 +229,8 @@ def _programmed(tables: Tables, facts: Facts, links: Links) -> pd.DataFrame:
         "count": grouped["count"].sum(), "link_bytes_per_s": grouped["link_bytes_per_s"].first(),
         "ops": grouped["op"].agg(_names),
     })  # fmt: skip
-    for name in ("total_s", "wait_s", "transfer_s", "exposed_s", "min_s", "median_s", "p99_s", "transfer_median_s"):
+    for name in ("total_s", "wait_s", "unknown_s", "transfer_s", "exposed_s", "min_s", "median_s", "p99_s",
+                 "transfer_median_s"):  # fmt: skip
         out[name] = np.nan
     out["matched"] = pd.NA
     return out.reset_index()
@@ -228,6 +258,12 @@ def _rated(rows: pd.DataFrame) -> pd.DataFrame:
     return rows
 
 
+def _needed(rows: pd.DataFrame) -> pd.Series:
+    """What all executions of a row need of the links, in s; where nothing is known of the links, their bytes."""
+    each = rows["bound_s"] if rows["bound_s"].notna().any() else rows["bytes"].astype("Float64").astype("float64")
+    return each * rows["count"].astype("float64")
+
+
 def _bucket(size: float) -> str | None:
     return None if np.isnan(size) else next(words for limit, words in BUCKETS if size <= limit)
 
@@ -247,21 +283,27 @@ def _latency_bound(rows: pd.DataFrame) -> pd.Series:
 
 
 def _totals(rows: pd.DataFrame, measured: bool) -> dict[str, float | None]:
-    moved = (rows["bytes"].astype("Float64") * rows["count"].astype("Float64")).sum()
-    sums: dict[str, float | None] = {"count": int(rows["count"].sum()), "bytes": float(moved)}
-    for name in ("total_s", "wait_s", "transfer_s", "exposed_s"):
+    moved = (rows["bytes"].astype("Float64") * rows["count"].astype("Float64")).dropna()
+    sums: dict[str, float | None] = {
+        "count": int(rows["count"].sum()), "bytes": float(moved.sum()) if len(moved) else None,
+    }  # fmt: skip
+    for name in ("total_s", "wait_s", "unknown_s", "transfer_s", "exposed_s"):
         sums[name] = float(rows[name].sum()) if measured and rows[name].notna().any() else None
     known = rows["bound_s"].notna()
     bound = float((rows["bound_s"] * rows["count"].astype("float64"))[known].sum())
     return {**sums, "bound_s": bound if known.any() else None}
 
 
+def _unknown_counts(tables: Tables) -> list[str]:
+    lacking = int(frame(tables, "program_collectives", ["count"])["count"].isna().sum())
+    if not lacking:
+        return []
+    of = "1 collective lies in a loop" if lacking == 1 else f"{lacking:,} collectives lie in loops"
+    return [f"{of} of which nothing tells how often it runs: counted once."]
+
+
 def _notes(rows: pd.DataFrame, links: Links, measured: bool) -> tuple[str, ...]:
     notes = []
-    if measured and not rows["matched"].all():
-        lone = rows.loc[~rows["matched"].astype(bool), "count"].sum()
-        notes.append(f"{lone:,} executions were not found on every rank of their group: how long they waited is not "
-                     "known, and their rates are lower bounds. Profiles of all hosts would tell.")  # fmt: skip
     if not measured:
         notes.append("Nothing ran: counts and bytes are of one run of the program on one device, and times are what "
                      "the link needs at least.")  # fmt: skip

@@ -13,7 +13,7 @@ import pandas as pd
 from analyzers.base import Facts, Option, fact
 from analyzers.compiled_bounds import NETWORK_COLUMNS, Bounds, bounds, network, utilisation
 from analyzers.peak import hardware
-from analyzers.program_matmuls import program_excess
+from analyzers.program_matmuls import once, program_excess, unknown_programs
 from analyzers.subject import chip_of, sequence_of
 from errors import QuestionError
 from runs.tables import Tables, frame
@@ -130,7 +130,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> CompiledRe
     outcome = fact(facts, "outcome")
     if outcome is None:
         raise QuestionError("this run is no compiled program", advice=ASK)
-    machine = hardware(tables, facts, 0)
+    machine = hardware(tables, facts)
     per_chip = machine.devices_per_chip
     ops = _ops(tables)
     compute = ops[ops["role"] == "compute"]
@@ -164,7 +164,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> CompiledRe
         model_flops_per_step=model_flops,
         mfu_bound=utilisation(model_flops, bound.seconds, machine.chips, machine.peak_flops_per_s),
         facts={n: fact(facts, n) for n in FACTS if fact(facts, n) is not None},
-        notes=(*_notes(str(outcome), ops, known, per_chip), *bound.notes),
+        notes=(*_notes(str(outcome), ops, known, per_chip), *once(unknown_programs(tables)), *bound.notes),
     )
 
 

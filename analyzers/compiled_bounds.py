@@ -13,7 +13,7 @@ import pandas as pd
 
 from analyzers.base import Facts, fact
 from analyzers.roofs import bound_s, spec_roof
-from analyzers.subject import chip_of
+from analyzers.subject import chip_of, slices_of
 from runs.tables import Tables
 
 NETWORK_COLUMNS = ["kind", "axis", "group_size", "count", "asynchronous", "operand_bytes", "ici_bytes", "dcn_bytes"]
@@ -123,7 +123,7 @@ def network(rows: pd.DataFrame, facts: Facts, per_chip: int) -> pd.DataFrame:
     all-to-all, of which each chip has its own part. A group of unknown size counts as its mesh axis, else as two.
     """
     axes = {k: int(v) for k, v in (fact(facts, "parallelism") or {}).items()}
-    spans = _spans(axes, int(fact(facts, "slices") or 1))
+    spans = _spans(axes, slices_of(facts) or 1)
     size = rows["group_size"].astype("Float64")
     names = [str(a).split("+") if a else [] for a in rows["axis"]]
     of_axis = pd.Series([math.prod(axes[n] for n in group) if group and all(n in axes for n in group) else None

@@ -50,9 +50,10 @@ class PeakMatch:
 class Fingerprint:
     """What a print says of itself.
 
-    `printed_flops_per_token`: None unless both rates are known. `conventions`: every different count for this model,
-    nearest first (empty without a model). `implied_peak_flops_per_s`, `peaks`: the peak behind a printed MFU and those
-    of the catalogue within `tolerance` of it, nearest first. `contradictions`: sentences; empty where all agrees.
+    `tolerance`: of the conventions. `printed_flops_per_token`: None unless both rates are known. `conventions`: every
+    different count for this model, nearest first (empty without a model). `implied_peak_flops_per_s`, `peaks`: the
+    peak behind a printed MFU and those of the catalogue within the tolerance and the print's own rounding of it,
+    nearest first. `contradictions`: sentences; empty where all agrees.
     """
 
     tolerance: float
@@ -98,12 +99,14 @@ class Fingerprint:
 def fingerprint(
     *, model: Model | None = None, seq: int | None = None, chip: Chip | None = None, precision: str | None = None,
     peak_flops_per_s: float | None = None, tflops_per_s: float | None = None, tokens_per_s: float | None = None,
-    printed_mfu: float | None = None, tolerance: float = TOLERANCE,
+    printed_mfu: float | None = None, mfu_unit: float = 0.0, tolerance: float = TOLERANCE,
 ) -> Fingerprint:  # fmt: skip
     """What can be told from rates per chip and a printed MFU (a share). `peak_flops_per_s`: the chip's native peak.
+    `mfu_unit`: one in the last printed place of the MFU, as a share: a print of 43 % stands for 42.5 to 43.5.
 
     Pure. Whatever is None is not compared.
     """
+    loose = tolerance + (0.5 * mfu_unit / printed_mfu if printed_mfu else 0.0)
     per_token = tflops_per_s * 1e12 / tokens_per_s if tflops_per_s and tokens_per_s else None
     meant = per_token
     if not tflops_per_s and printed_mfu and tokens_per_s and peak_flops_per_s:
@@ -111,14 +114,14 @@ def fingerprint(
     counts = _counts(model, seq, meant) if model and seq and meant else ()
     implied = tflops_per_s * 1e12 / printed_mfu if tflops_per_s and printed_mfu else None
     found = Fingerprint(
-        tolerance=tolerance, printed_flops_per_token=per_token, conventions=counts,
-        implied_peak_flops_per_s=implied, peaks=_peaks(implied, chip, tolerance) if implied else (),
+        tolerance=tolerance if per_token else loose, printed_flops_per_token=per_token, conventions=counts,
+        implied_peak_flops_per_s=implied, peaks=_peaks(implied, chip, loose) if implied else (),
     )  # fmt: skip
     wrong = []
     if counts and not found.matching:
         wrong.append(_no_convention(found) if per_token else _wrong_share(found, printed_mfu))
     if implied and peak_flops_per_s:
-        wrong.append(_wrong_peak(found, chip, precision, peak_flops_per_s, printed_mfu, tflops_per_s))
+        wrong.append(_wrong_peak(found, chip, precision, peak_flops_per_s, printed_mfu, tflops_per_s, loose))
     return Fingerprint(**{**vars(found), "contradictions": tuple(w for w in wrong if w)})
 
 
@@ -184,11 +187,12 @@ def _wrong_share(found: Fingerprint, printed: float) -> str:
 
 
 def _wrong_peak(
-    found: Fingerprint, chip: Chip | None, precision: str | None, peak: float, printed: float, tflops_per_s: float
-) -> str:
+    found: Fingerprint, chip: Chip | None, precision: str | None, peak: float, printed: float, tflops_per_s: float,
+    tolerance: float,
+) -> str:  # fmt: skip
     """What to say where a printed MFU is not the printed TFLOP/s over the native peak; "" where it is."""
     right = tflops_per_s * 1e12 / peak
-    if abs(right / printed - 1) <= found.tolerance:
+    if abs(right / printed - 1) <= tolerance:
         return ""
     used = next((p for p in found.peaks if chip and p.chip == chip.name), None)
     if used is None:

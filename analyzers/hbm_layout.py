@@ -76,20 +76,23 @@ def shapes(text: str) -> list[Buffer]:
 
 
 def hbm_padding(tables: Tables, layouts: pd.Series | None = None) -> HbmPadding | None:
-    """What layouts add in device memory: from buffers of the `memory` table, else from the operands of products.
+    """What layouts add in device memory: to the buffers of the one program that holds most at once, else to operands of
+    products. Programs do not hold theirs at one time, and captures tell of the same program again.
 
     `layouts`: texts as in `matmuls.layout`; each distinct array counts once. None where nothing tells.
     """
-    rows = frame(tables, "memory", ["kind", "name", "shape", "bytes", "padded_bytes"])
+    rows = frame(tables, "memory", ["capture", "program", "kind", "name", "shape", "bytes", "padded_bytes"])
     rows = rows[rows["kind"].astype(str).isin(BUFFERS) & rows["padded_bytes"].notna() & (rows["bytes"] > 0)]
     for kind in BUFFERS:
         mine = rows[rows["kind"].astype(str) == kind]
         if len(mine):
+            mine, name = _fullest(tables, mine)
             worst = mine.assign(lost=mine["padded_bytes"] - mine["bytes"]).nlargest(SHOWN, "lost")
             worst = worst[worst["lost"] > 0]
-            buffers = zip(worst["name"].astype(str), worst["shape"].astype(str), worst["bytes"], worst["padded_bytes"],
-                          strict=True)  # fmt: skip
-            counted = "buffers alive at the peak" if kind == "peak_buffer" else "inputs of the programs"
+            names, texts = (worst[c].astype(object).fillna("not told") for c in ("name", "shape"))
+            buffers = zip(names, texts, worst["bytes"], worst["padded_bytes"], strict=True)
+            counted = "buffers alive at the peak" if kind == "peak_buffer" else "inputs"
+            counted += f" of {name}" if name else ""
             whole = int(mine["bytes"].sum()), int(mine["padded_bytes"].sum())
             return HbmPadding(*whole, counted, tuple(Buffer(n, s, int(b), int(p)) for n, s, b, p in buffers))
     arrays = {b.shape: b for text in (layouts if layouts is not None else ()) for b in shapes(str(text))}
@@ -100,6 +103,16 @@ def hbm_padding(tables: Tables, layouts: pd.Series | None = None) -> HbmPadding 
         sum(b.bytes for b in arrays.values()), sum(b.padded_bytes for b in arrays.values()),
         "operands and results of the matrix products, each once", tuple(b for b in lost if b.padded_bytes > b.bytes),
     )  # fmt: skip
+
+
+def _fullest(tables: Tables, rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """The rows of the program that takes most in device memory, as one capture tells them, and its name, if known."""
+    keys = [rows[name].fillna(-1).astype("int64") for name in ("capture", "program")]
+    capture, program = rows["padded_bytes"].groupby(keys).sum().idxmax()
+    names = frame(tables, "modules", ["capture", "program", "name"])
+    mine = names["capture"].fillna(-1).eq(capture) & names["program"].fillna(-1).eq(program)
+    name = names.loc[mine, "name"].dropna().astype(str)
+    return rows[(keys[0] == capture) & (keys[1] == program)], name.iloc[0] if len(name) else ""
 
 
 def _numbers(text: str) -> tuple[int, ...]:

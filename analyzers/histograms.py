@@ -3,6 +3,7 @@
 A bucket tells how many observations were at most so large. Between its bounds nobody knows where they lie.
 """
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from analyzers.servers import servers
 from runs.tables import Tables, frame
 
 
@@ -73,31 +75,53 @@ class Histogram:
     def quantile(self, q: float) -> Quantile:
         return quantile(self.le, self.count, q)
 
+    def within(self, most: float) -> tuple[float, float] | None:
+        """(least, most) share of observations that are at most so large: those up to the bounds around it."""
+        if not self.observations:
+            return None
+        below = self.count[self.le <= most]
+        above = self.count[self.le >= most]
+        low = float(below[-1]) if len(below) else 0.0
+        high = float(above[0]) if len(above) else float(self.count[-1])
+        return low / self.observations, high / self.observations
+
 
 def observed(tables: Tables, *names: str, replica: str | None = None) -> Histogram | None:
     """What the histogram of the first of these names that the run has observed between its first and last scrape.
 
-    Replicas are added up; `replica` takes one. A process that started again begins anew; bounds that are not the same
-    in all scrapes are left out. With one scrape of a replica the counts are those since its process started. None
-    where the run has no such histogram.
+    Servers are added up (see `servers`); `replica` takes one. A process that started again begins anew; bounds that are
+    not the same in all scrapes are left out. With one scrape of a server the counts are those since its process
+    started. None where the run has no such histogram.
     """
     for name in names:
-        columns = ["order", "replica", "source", "le", "count", "total"]
-        rows = frame(tables, "histograms", columns, [("name", "=", name)])
+        columns = ["ts_ns", "order", "replica", "source", "le", "count", "total"]
+        rows = _variants(frame(tables, "histograms", [*columns, "name"]), name)
         if replica is not None:
-            rows = rows[rows["replica"].astype(str) == replica]
+            rows = rows[(rows["replica"].astype(str) == replica) | (servers(tables, rows) == replica)]
         rows = rows[rows["le"].notna() & rows["count"].notna() & rows["order"].notna()]
         if len(rows):
-            return _observed(name, rows)
+            return _observed(name, rows.assign(server=servers(tables, rows)))
     return None
 
 
+def _variants(rows: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The rows of a histogram: those without further labels or whose labels are empty, which are of all, if there are
+    any; else those that its labels split, to be added up."""
+    names = rows["name"].astype(str)
+    whole = names == name
+    if not whole.any():
+        split = names[names.str.startswith(name + "{")]
+        empty = {n for n in split.unique() if not re.search(r'="[^"]', n)}
+        whole = names.isin(empty or set(split))
+    return rows[whole.to_numpy(dtype=bool)]
+
+
 def _observed(name: str, rows: pd.DataFrame) -> Histogram:
-    rows = rows.assign(replica=rows["replica"].astype(object).fillna(""), source=rows["source"].astype(str))
+    rows = rows.assign(at=rows.groupby(["ts_ns", "order"], sort=True, dropna=False).ngroup())
     parts, once = [], []
-    for _, mine in rows.groupby(["source", "replica"], observed=True, sort=False):
-        counts = mine.pivot_table(index="order", columns="le", values="count", aggfunc="first").astype(float)
-        totals = mine.groupby("order")["total"].first().astype(float).to_numpy(dtype=float, na_value=np.nan)
+    for _, mine in rows.groupby(["server", "name"], sort=False, observed=True):
+        counts = mine.pivot_table(index="at", columns="le", values="count", aggfunc="first").astype(float)
+        totals = mine.groupby("at")["total"].first().astype(float).to_numpy(dtype=float, na_value=np.nan)
         parts.append(_grown(counts, totals))
         once.append(len(counts) == 1)
     bounds = parts[0][0].index

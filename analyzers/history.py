@@ -4,20 +4,27 @@ Goodput entries say when each step started, step lines how long it took and how 
 only for the steps they saw. One row comes out per step taken; a step taken again after a restart has two rows.
 """
 
-import re
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts, fact
+from analyzers.hangs import hung_ns, slow_after_pause
+from analyzers.job_times import Jobs, attempt_of, from_the_future, job_times, strangers, told_apart, with_starts_told
+from analyzers.step_joins import add_lines, anchor
+from analyzers.step_streams import NS_PER_S, UNTIMED, Stream, natural_key, spoken, streams
+from analyzers.step_takes import Takes, lines_taken, takes
 from analyzers.subject import devices_per_chip
 from runs.tables import Tables, frame
 
-NS_PER_S = 1_000_000_000
-AHEAD_NS = 60 * NS_PER_S  # an event named this much later than it was written cannot be: its clock was wrong
-SAME_STEP = 0.5  # a step marked again within this share of a usual step is the same one, told twice
+__all__ = ["NS_PER_S", "History", "Jobs", "from_the_future", "history", "job_times", "natural_key", "step_rows"]
+
+HANGS_NAMED = 3  # steps that notes name one by one
 PER_DEVICE = ("maxtext", "maxtext_metrics")  # what they print is of a JAX device: half a chip on v2, v3 and 7x
+MEANS_LEFT = 2  # means of steps that did not start up, of which a usual step is told
 PLAUSIBLE_SHARE = 0.2  # a step faster than this share of the median was timed before the device had finished
 
 
@@ -30,29 +37,30 @@ class History:
     step        number as the job counts it
     start_ns    Int64, null where no input gives a time of day
     dur_ns      Int64, null where nothing tells how long it took (the last step before a crash)
-    first       first step of its segment: it compiles, allocates, warms up
+    first       first step of its segment, those that share its printed mean, or one that took far longer than
+                usual after a pause: it compiles, allocates, warms up
     kept        False where a later segment took this step number again; a job that ended and was then run again from
                 its beginning keeps what it did: it was not interrupted
     tokens_per_s_per_chip, model_flops_per_chip, loss   as the job printed them
     implausible "" or why its printed speed cannot be true
+    hung_ns     how long it hung (analyzers.hangs), 0 where it did not
 
     `timed`: whether the rows have times of day. `origin`: goodput entries, step lines or profile. `notes`: what was
-    left out of the step starts, and why. `jobs`: the job's own times, where they were needed.
+    left out, moved or assumed, and why. `jobs`: the job's own times; where step lines alone tell of a restart, its
+    first step stands for the start. `attempts`: the attempt here of each (source, attempt as that input counts).
+    `shifts`: how far the clock of an input is to be moved, ns; `strangers`: inputs whose times lie on another clock
+    altogether. `averaged`: whether durations are means over several steps.
     """
 
     rows: pd.DataFrame
     timed: bool
     origin: str
     notes: tuple[str, ...] = ()
-    jobs: "Jobs | None" = None
-
-
-@dataclass(frozen=True)
-class Jobs:
-    """When the job was started and when it ended: sorted, without repeats, ns since the epoch."""
-
-    starts: np.ndarray
-    ends: np.ndarray
+    jobs: Jobs | None = None
+    shifts: Mapping[str, int] = field(default_factory=dict)
+    strangers: tuple[str, ...] = ()
+    averaged: bool = False
+    attempts: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
 
 COLUMNS = ["attempt", "step", "start_ns", "dur_ns", "tokens_per_s_per_chip", "model_flops_per_chip", "loss"]
@@ -60,25 +68,19 @@ COLUMNS = ["attempt", "step", "start_ns", "dur_ns", "tokens_per_s_per_chip", "mo
 
 def history(tables: Tables, facts: Facts, now_ns: int | None = None) -> History:
     """The steps of the whole job, or those begun by `now_ns`. Pure; O(n log n) in the number of step rows."""
-    rows = step_rows(tables, facts, [*COLUMNS, "host", "capture", "order", "logged_ns", "source"])
+    rows = step_rows(tables, facts, [*COLUMNS, "host", "capture", "device", "order", "logged_ns", "source"])
     if now_ns is not None:
         rows = rows[~(rows["start_ns"] > now_ns).fillna(False).to_numpy(dtype=bool)]
+    rows, notes = _possible(rows)
     seen = rows["capture"].notna().to_numpy()
     timed, lasting = rows["start_ns"].notna().to_numpy(), rows["dur_ns"].notna().to_numpy()
     marks, lines = rows[~seen & ~lasting & timed], rows[~seen & lasting]
     if len(marks):
-        jobs = job_times(tables, now_ns)
-        steps, notes = _from_marks(marks, jobs.starts)
-        _add_lines(steps, _from_lines(lines))
-        _close(steps)
-        return History(_judged(steps, facts, jobs.ends), True, "goodput entries", notes, jobs)
+        return _by_marks(tables, facts, marks, lines, notes, now_ns)
     if len(lines):
-        steps = _from_lines(lines)
-        if seen.any() and not steps["start_ns"].notna().any():
-            _anchor(steps, _from_profile(rows[seen]))
-        return History(_judged(steps, facts), bool(steps["start_ns"].notna().all()), "step lines")
-    steps = _from_profile(rows[seen])
-    return History(_judged(steps, facts), True, "profile")
+        return _by_lines(tables, facts, lines, rows[seen], notes, now_ns)
+    steps, said = _from_profile(rows[seen])
+    return History(_judged(steps, facts, kept=True), True, "profile", (*notes, *said))
 
 
 def step_rows(tables: Tables, facts: Facts, columns: list[str]) -> pd.DataFrame:
@@ -93,101 +95,172 @@ def step_rows(tables: Tables, facts: Facts, columns: list[str]) -> pd.DataFrame:
     return rows
 
 
-def job_times(tables: Tables, now_ns: int | None = None) -> Jobs:
-    """Starts and ends of the job itself, up to `now_ns`. Where hosts tell of them one by one, one host counts."""
-    columns = ["kind", "start_ns", "end_ns", "host", "logged_ns", "end_logged_ns"]
-    rows = frame(tables, "lifecycle", columns, [("kind", "==", "job")])
-    if len(rows) and rows["host"].notna().any():
-        whole = rows["host"].isna()
-        rows = rows[whole if whole.any() else rows["host"] == rows["host"].value_counts().index[0]]
-    found = []
-    for at, logged in (("start_ns", "logged_ns"), ("end_ns", "end_logged_ns")):
-        told = rows[rows[at].notna()]
-        told = told[~from_the_future(told[at], told[logged])]
-        times = np.unique(told[at].to_numpy(dtype=np.int64))
-        found.append(times if now_ns is None else times[times <= now_ns])
-    return Jobs(*found)
+def _possible(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Rows that name a step from 0 on which took no less than no time; what else was left out."""
+    told = rows["capture"].isna()
+    checks = (
+        ("names no step number", "name no step number", told & rows["step"].isna()),
+        ("names a step below 0", "name a step below 0", told & (rows["step"] < 0)),
+        ("tells of a step that took less than no time", "tell of steps that took less than no time",
+         rows["dur_ns"] < 0),
+    )  # fmt: skip
+    out, notes = np.zeros(len(rows), dtype=bool), []
+    for one, many, wrong in checks:
+        wrong = wrong.fillna(False).to_numpy(dtype=bool) & ~out
+        out |= wrong
+        if count := int(wrong.sum()):
+            notes.append(f"{count:,} {'row ' + one if count == 1 else 'rows ' + many}: left out.")
+    return (rows[~out] if out.any() else rows), notes
 
 
-def job_starts(tables: Tables) -> np.ndarray:
-    """Times at which the job was started, sorted, without repeats."""
-    return job_times(tables).starts
+def _by_marks(
+    tables: Tables, facts: Facts, marks: pd.DataFrame, lines: pd.DataFrame, notes: list[str], now_ns: int | None
+) -> History:  # fmt: skip
+    """Steps by goodput entries, with what step lines add."""
+    times = marks["start_ns"].to_numpy(dtype=np.int64)
+    lone = strangers(tables, (*_sources(marks), *_sources(lines)), int(times.min()), int(times.max()))
+    jobs = job_times(tables, now_ns, without=lone, step_ns=times)
+    steps, clock, said = _from_marks(marks, jobs.starts)
+    found = lines_taken(lines, clock)
+    if found.shifts:
+        jobs = job_times(tables, now_ns, found.shifts, lone, times)
+    add_lines(steps, _stepped(lines, found))
+    _close(steps)
+    steps = _judged(steps, facts, jobs.ends)
+    steps["hung_ns"] = hung_ns(steps, tables, lone)
+    notes = [*notes, *said, *found.notes, *told_apart(lone), *hangs_said(steps)]
+    return History(steps, True, "goodput entries", tuple(notes), jobs, found.shifts, lone)
 
 
-def from_the_future(times: pd.Series, logged: pd.Series) -> np.ndarray:
-    """Which events name a time well after they were written. If the clock that names is ahead as a rule, by more than
-    that rule."""
-    ahead = times.to_numpy(dtype=np.int64) - logged.fillna(times).to_numpy(dtype=np.int64)
-    if not len(ahead) or ahead.max() <= AHEAD_NS:
-        return np.zeros(len(ahead), dtype=bool)
-    return ahead > max(float(np.median(ahead)), 0.0) + AHEAD_NS
+def _by_lines(
+    tables: Tables, facts: Facts, lines: pd.DataFrame, seen: pd.DataFrame, notes: list[str], now_ns: int | None
+) -> History:  # fmt: skip
+    """Steps by step lines, with the times of day of a profile where they have none."""
+    found = lines_taken(lines)
+    steps, notes = _stepped(lines, found), [*notes, *found.notes]
+    if len(seen) and not steps["start_ns"].notna().any() and not anchor(steps, seen.dropna(subset=["start_ns"])):
+        notes.append("The profile's steps are not those of the log, by their numbers or by how long they took: it "
+                     "lends no times of day.")  # fmt: skip
+    timed = bool(steps["start_ns"].notna().all())
+    jobs, lone = None, ()
+    if timed and len(steps):
+        start = steps["start_ns"].to_numpy(dtype=np.int64)
+        end = start + steps["dur_ns"].to_numpy(dtype=np.int64)
+        lone = strangers(tables, _sources(lines), int(start.min()), int(end.max()))
+        jobs = job_times(tables, now_ns, found.shifts, lone, start)
+        jobs = Jobs(with_starts_told(jobs.starts, start, steps["attempt"].to_numpy(dtype=np.int64)), jobs.ends)
+        steps["attempt"] = attempt_of(start, jobs.starts)
+        steps = _segmented(steps)
+        steps["first"] |= slow_after_pause(start, end)
+    averaged = fact(facts, "steps_averaged_over") or 1
+    if averaged > 1:
+        steps["first"] = _sharing_the_first_mean(steps, averaged)
+    steps = _judged(steps, facts, None if jobs is None else jobs.ends)
+    steps["hung_ns"] = hung_ns(steps, tables, lone)
+    notes += [*told_apart(lone), *hangs_said(steps)]
+    own = _own_attempts(lines.iloc[found.row], steps["attempt"].to_numpy(dtype=np.int64))
+    return History(steps, timed, "step lines", tuple(notes), jobs, found.shifts, lone, averaged > 1, own)
 
 
-def _from_marks(marks: pd.DataFrame, starts: np.ndarray) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Step starts in the order of the times they name (entries may be written late), each once, and what was left
-    out."""
+def _sharing_the_first_mean(steps: pd.DataFrame, averaged: int) -> np.ndarray:
+    """Which steps are the first of their segment, or share the mean that was printed for it: what starting up took is
+    spread over all of these. None more where too few others are left to tell what a usual step takes."""
+    first = steps["first"].to_numpy(dtype=bool)
+    took = steps["dur_ns"].to_numpy(dtype=np.int64, na_value=-1)
+    alike = np.cumsum(first | (np.diff(took, prepend=-1) != 0))
+    shared = np.isin(alike, alike[first])
+    return shared if (~shared).sum() >= MEANS_LEFT * averaged else first
+
+
+def _own_attempts(lines: pd.DataFrame, attempt: np.ndarray) -> dict[tuple[str, int], int]:
+    """What each input's own count of attempts stands for."""
+    own = pd.DataFrame({"source": lines["source"].astype(str).to_numpy(), "attempt": attempt,
+                        "own": lines["attempt"].to_numpy(dtype=np.int64, na_value=0)})  # fmt: skip
+    own = own.drop_duplicates(["source", "own"])
+    return {(s, k): a for s, k, a in zip(own["source"], own["own"].tolist(), own["attempt"].tolist(), strict=True)}
+
+
+def _sources(rows: pd.DataFrame) -> tuple[str, ...]:
+    return tuple(str(s) for s in rows["source"].dropna().unique())
+
+
+def hangs_said(steps: pd.DataFrame) -> list[str]:
+    """Which steps hung, for how long, beside a usual one."""
+    hung = steps[steps["hung_ns"] > 0]
+    usual = steps.loc[~steps["first"].astype(bool), "dur_ns"].dropna()
+    named = [f"Step {r.step} took {spoken(int(r.dur_ns))}, where a usual one takes {spoken(int(usual.median()))}: it "
+             "hung, and what goes beyond a usual step counts as a hang, not as training." for r in
+             hung.head(HANGS_NAMED).itertuples()]  # fmt: skip
+    more = len(hung) - len(named)
+    return named + ([f"{more:,} more {'step' if more == 1 else 'steps'} hung likewise."] if more else [])
+
+
+# --- steps by marks, lines and profiles
+
+
+def _from_marks(marks: pd.DataFrame, starts: np.ndarray) -> tuple[pd.DataFrame, Stream, list[str]]:
+    """Step starts, each once; a stream that keeps their clock; and what was left out."""
     notes = []
-    if marks["host"].notna().any():  # of several hosts that mark the job's steps, one counts
-        told = marks["host"].astype(str).fillna("")
-        marks = marks[told == told.value_counts().index[0]]
     if (false := from_the_future(marks["start_ns"], marks["logged_ns"])).any():
         count = int(false.sum())
         notes.append(f"{count:,} step {'start names' if count == 1 else 'starts name'} a time more than a minute after "
                      "being written: left out.")  # fmt: skip
         marks = marks[~false]
-    at, number = (marks[c].to_numpy(dtype=np.int64, na_value=-1) for c in ("start_ns", "step"))
-    order = np.lexsort((number, at)) if (np.diff(at) <= 0).any() else np.arange(len(at))
-    at, number = at[order], number[order]
-    attempt = np.maximum(np.searchsorted(starts, at, side="right") - 1, 0)
-    again = _told_again(at, number, attempt)
-    if again.any():
-        count = int(again.sum())
+    again: Counter[str] = Counter()
+    told, said = streams(marks, again, starts)
+    if count := again.total():
         notes.append(f"{count:,} step {'start was' if count == 1 else 'starts were'} told twice and counted once.")
-        order = order[~again]
-    steps = marks[COLUMNS].take(order).reset_index(drop=True)
-    steps["attempt"] = attempt[~again]
-    return _segmented(steps), tuple(notes)
+    found = takes(told, np.zeros(0), np.zeros(0))
+    steps = _rows_of(marks, found)
+    steps["attempt"] = attempt_of(found.start_ns, starts)
+    clock = replace(told[0], row=found.row, place=found.row, step=found.step, start_ns=found.start_ns,
+                    end_ns=found.start_ns)  # fmt: skip
+    return _segmented(steps), clock, [*notes, *said, *found.notes]
 
 
-def _told_again(at: np.ndarray, number: np.ndarray, attempt: np.ndarray) -> np.ndarray:
-    """Which marks repeat the one before them: the same step, in the same attempt, sooner than a step could take."""
-    gap, up = np.diff(at), np.diff(number)
-    usual = np.median(gap[(up == 1) & (gap > 0)]) if ((up == 1) & (gap > 0)).any() else 0
-    same = (up == 0) & (np.diff(attempt) == 0) & ((gap == 0) | (gap < SAME_STEP * usual))
-    return np.concatenate(([False], same))
+def _rows_of(rows: pd.DataFrame, found: Takes) -> pd.DataFrame:
+    steps = rows[COLUMNS].take(found.row).reset_index(drop=True)
+    steps["start_ns"] = pd.array(np.where(found.start_ns == UNTIMED, 0, found.start_ns), dtype="Int64")
+    steps.loc[found.start_ns == UNTIMED, "start_ns"] = pd.NA
+    return steps
 
 
-def _from_lines(lines: pd.DataFrame) -> pd.DataFrame:
-    """Step lines, file by file in the order of their names, attempts within a file as the log tells them. A file that
-    goes on where the one before ended continues its attempt. Where several formats tell of the job (its log and its
-    metrics files), the one that tells of most steps counts."""
-    for column in ("format", "host"):  # of several hosts that print the job's steps, one counts
-        told = lines[column].astype(str).fillna("")
-        lines = lines[told == told.value_counts().index[0]] if len(lines) else lines
-    file = lines["source"].astype(str).fillna("")
-    rank = file.map({name: i for i, name in enumerate(sorted(file.unique(), key=natural_key))})
-    steps = lines.assign(_file=rank).sort_values(["_file", "order"], kind="stable")
-    other_file = (steps["_file"] != steps["_file"].shift()).fillna(True)
-    goes_on = (steps["step"] == steps["step"].shift() + 1).fillna(False)
-    announced = (steps["attempt"] != steps["attempt"].shift()).fillna(False)
-    restart = (other_file & ~goes_on) | (~other_file & announced)
-    steps = steps[COLUMNS].reset_index(drop=True)
-    steps["attempt"] = np.maximum(restart.to_numpy(dtype=bool).cumsum() - 1, 0)
+def _stepped(lines: pd.DataFrame, found: Takes) -> pd.DataFrame:
+    """Step lines as rows of the history, attempts as their inputs tell them."""
+    steps = _rows_of(lines, found)
+    steps["attempt"] = np.maximum(found.opens.cumsum() - 1, 0)
     return _segmented(steps)
 
 
-def _from_profile(seen: pd.DataFrame) -> pd.DataFrame:
-    """Steps of the profile's first host (its captures in order of time); every host has the same ones."""
+def _from_profile(seen: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Steps of the host with most of them, its captures in order of time, and of others where these tell of other
+    steps at other times; every host of a capture has the same ones."""
+    seen = seen.dropna(subset=["start_ns", "dur_ns"])
     if not len(seen):
-        return _segmented(seen[COLUMNS].reset_index(drop=True))
-    host = sorted(seen["host"].dropna().astype(str).unique(), key=natural_key)[0]
-    steps = seen[seen["host"] == host].sort_values("start_ns", kind="stable")[COLUMNS].reset_index(drop=True)
-    return _segmented(steps)
+        return _segmented(seen[COLUMNS].reset_index(drop=True)), []
+    hosts = seen["host"].astype(str).where(seen["host"].notna(), "")
+    ranked = sorted(hosts.unique(), key=lambda h: (-int((hosts == h).sum()), natural_key(h)))
+    kept = seen[hosts == ranked[0]]
+    for host in ranked[1:]:
+        for _, one in seen[hosts == host].groupby("capture"):
+            apart = (one["start_ns"].min() > (kept["start_ns"] + kept["dur_ns"]).max()
+                     or (one["start_ns"] + one["dur_ns"]).max() < kept["start_ns"].min())  # fmt: skip
+            if apart and not one["step"].isin(kept["step"]).any():
+                kept = pd.concat([kept, one])
+    steps = _segmented(_once(kept).sort_values("start_ns", kind="stable")[COLUMNS].reset_index(drop=True))
+    if steps["segment"].max() == 0:
+        return steps, []
+    return steps, ["The profiles' step numbers begin anew: a profile may count its own steps, and says nothing of "
+                   "whether they were taken again. All are taken as kept, in order of time."]  # fmt: skip
 
 
-def natural_key(name: str) -> list:
-    """Sorts `attempt_2` before `attempt_10`."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
+def _once(seen: pd.DataFrame) -> pd.DataFrame:
+    """Of a step that each device took at a time of its own, the one of the device that took longest."""
+    alone = seen["device"].notna()
+    if not alone.any():
+        return seen
+    longest = seen[alone].sort_values("dur_ns", ascending=False).drop_duplicates(["capture", "step"])
+    return pd.concat([seen[~alone], longest])
 
 
 def _segmented(steps: pd.DataFrame) -> pd.DataFrame:
@@ -201,37 +274,6 @@ def _segmented(steps: pd.DataFrame) -> pd.DataFrame:
     return steps
 
 
-def _anchor(steps: pd.DataFrame, profiled: pd.DataFrame) -> None:
-    """Give untimed step lines times of day: their durations laid end to end, each segment moved so that the steps
-    that a profile saw start when they did there. A segment without such a step follows the one before it."""
-    dur = steps["dur_ns"].to_numpy(dtype=np.int64)
-    laid = np.cumsum(dur) - dur
-    seen = profiled.drop_duplicates("step", keep="last").set_index("step")["start_ns"]
-    first = int(seen.iloc[0])  # differences from it are small enough for a double, an epoch in ns is not
-    gap = (seen - first).reindex(steps["step"]).to_numpy(dtype=float, na_value=np.nan) - laid
-    shift = pd.Series(gap).groupby(steps["segment"].to_numpy()).median().ffill().bfill()
-    if shift.notna().all():
-        moved = shift.reindex(steps["segment"]).to_numpy().astype(np.int64)
-        steps["start_ns"] = pd.array(first + laid + moved, dtype="Int64")
-
-
-def _add_lines(steps: pd.DataFrame, lines: pd.DataFrame) -> None:
-    """Give each marked step what its step line printed. A stretch of lines belongs to the first marked segment,
-    not used yet, that holds its first step number: both are in the order of time."""
-    if not len(lines):
-        return
-    unused = [(k, set(g["step"]), g.index) for k, g in steps.groupby("segment")]
-    for _, stretch in lines.groupby("segment"):
-        match = next((u for u in unused if stretch["step"].iloc[0] in u[1]), None)
-        if match is None:
-            continue
-        unused = [u for u in unused if u[0] > match[0]]
-        printed = stretch.drop_duplicates("step").set_index("step")
-        rows = match[2]
-        for column in ("dur_ns", "tokens_per_s_per_chip", "model_flops_per_chip", "loss"):
-            steps.loc[rows, column] = printed[column].reindex(steps.loc[rows, "step"]).array
-
-
 def _close(steps: pd.DataFrame) -> None:
     """A step lasts until the next one of its segment starts; the last keeps the duration that was printed."""
     gap = steps["start_ns"].shift(-1) - steps["start_ns"]
@@ -239,9 +281,11 @@ def _close(steps: pd.DataFrame) -> None:
     steps["dur_ns"] = gap.where(inside, steps["dur_ns"])
 
 
-def _judged(steps: pd.DataFrame, facts: Facts, ends: np.ndarray | None = None) -> pd.DataFrame:
-    """Add `kept` and `implausible`. `ends`: when the job ended, where that is known."""
-    steps["kept"] = _kept(steps, np.empty(0, np.int64) if ends is None else ends)
+def _judged(steps: pd.DataFrame, facts: Facts, ends: np.ndarray | None = None, kept: bool = False) -> pd.DataFrame:
+    """Add `kept` (of all, where they are taken to be), `implausible`, and that none hung. `ends`: when the job ended,
+    where that is known."""
+    steps["kept"] = kept or _kept(steps, np.empty(0, np.int64) if ends is None else ends)
+    steps["hung_ns"] = 0
     dur = steps["dur_ns"].to_numpy(dtype=np.float64, na_value=np.nan)
     flops = steps["model_flops_per_chip"].to_numpy(dtype=np.float64, na_value=np.nan)
     peak = fact(facts, "peak_flops_per_s")
@@ -266,7 +310,7 @@ def _kept(steps: pd.DataFrame, ends: np.ndarray) -> np.ndarray:
     segment = steps["segment"].to_numpy(dtype=np.int64)
     if not len(number):
         return np.zeros(0, dtype=bool)
-    opens = np.flatnonzero(steps["first"].to_numpy(dtype=bool))
+    opens = np.flatnonzero(np.diff(segment, prepend=-1))
     begun_with = number[opens]
     anew = np.zeros(len(opens), dtype=bool)
     if len(ends) and steps["start_ns"].notna().all():

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.activity import Activity, activities, profiled_steps
+from analyzers.activity import Activity, activities, profiled_steps, steps_of
 from analyzers.base import Facts, Option
 from analyzers.history import History, history
 from analyzers.intervals import Spans, joined, overlap_with, spans, union
@@ -24,9 +24,11 @@ HELP = "Is the run bound by its input, or does it stall now and then, and what d
 OPTIONS: tuple[Option, ...] = ()
 BOUND_SHARE = 0.05  # of the usual step: from here on, input is what to mend first
 STALL_SHARE = 0.05  # of the usual step: a shorter delay is noise
+TOLD_SHARE = 0.5  # of usual steps: where fewer have a fetch recorded, nothing is concluded from the others
 STALL_Z = 3.5  # robust standard deviations of the fetch
 EXPOSED_SLOPE, HIDDEN_SLOPE = 0.5, 0.2
 RESAMPLES, SEED = 1000, 0
+MOST_RESAMPLED, Z_95 = 50_000, 1.96  # steps; more would be drawn a thousand times over, for minutes
 COLUMNS = [
     "step", "attempt", "start_ns", "dur_s", "fetch_s", "waited_s", "idle_s", "devices", "kept", "usual", "stalled",
     "extra_s",
@@ -36,6 +38,9 @@ COLUMNS = [
 @dataclass(frozen=True, kw_only=True)
 class InputResult:
     """`verdict`: bound, stalls, hidden (a fetch costs nothing) or unknown; `input_bound`: True, False, None (unknown).
+
+    `fetches_told`: of usual steps, the share in which a fetch is recorded, or a profile looked. Below a half, that the
+    others waited for none is not concluded: a job may note the few fetches before its first step and no other.
 
     `rows`: one row per step taken, in order of time: step, attempt, start_ns, dur_s (to the start of the next), fetch_s
     (of the slowest host), waited_s and idle_s (mean over the devices that a profile saw), devices, kept, usual (kept,
@@ -61,6 +66,7 @@ class InputResult:
     slope_low: float | None
     slope_high: float | None
     stall_chip_seconds: float
+    fetches_told: float = 0.0
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -85,6 +91,7 @@ class InputResult:
             "slope": self.slope,
             "slope_interval": None if self.slope is None else [self.slope_low, self.slope_high],
             "stall_chip_seconds": self.stall_chip_seconds,
+            "fetches_told": self.fetches_told,
             "stalls": stalls.astype(object).where(stalls.notna(), None).to_dict("records"),
             "notes": list(self.notes),
         }
@@ -99,7 +106,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> InputResul
             "nothing tells how long steps took or what a device did",
             advice="Add a profile, or a goodput log with data_loading entries.",
         )
-    machine = hardware(tables, facts, seen.devices)
+    machine = hardware(tables, facts)
     rows = _rows(past, seen, tables)
     usual = rows[rows["usual"]]
     step_s, fetch_s = _median(usual["dur_s"]), _median(usual["fetch_s"])
@@ -111,12 +118,16 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> InputResul
     if not len(rows) and fed:
         waited_s, whole_s = seen.waited_ns / 1e9 / machine.devices_per_chip, seen.window_ns / 1e9
         whole_s /= machine.devices_per_chip
+    looked = usual["fetch_s"].gt(0).fillna(False) | (usual["devices"] > 0)
+    told = float(looked.mean()) if len(usual) else 0.0
+    if told < TOLD_SHARE and not waited_s and len(rows):
+        waited_s = None
     share = waited_s / whole_s if waited_s is not None and whole_s else None
     shares = (usual["waited_s"] / usual["dur_s"]).dropna()
     usual_share = _median(shares) if fed else None
     stalled = rows[rows["stalled"] & rows["kept"]]
     measured = usual_share if len(rows) else share
-    verdict = _verdict(fed, measured, slope, step_s, fetch_s, len(stalled) > 0, at_most_share)
+    verdict = _verdict(fed, measured, slope, step_s, fetch_s, len(stalled) > 0, at_most_share, told >= TOLD_SHARE)
     return InputResult(
         verdict=verdict,
         rows=rows[COLUMNS],
@@ -130,6 +141,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> InputResul
         slope_low=slope[1] if slope else None,
         slope_high=slope[2] if slope else None,
         stall_chip_seconds=float(stalled["extra_s"].sum()) * machine.chips,
+        fetches_told=told,
         notes=_notes(rows, fed, seen, past, verdict),
     )
 
@@ -166,7 +178,7 @@ def _enter(seen: _Seen, activity: Activity, fetched: Spans) -> None:
     """Add one device: a wait is a fetch of its host, or an infeed, that neither computing nor communication covers."""
     busy = union(joined([activity.computation, activity.communication]))
     waiting = union(joined([busy, activity.infeed, fetched]))
-    rows = seen.steps[seen.steps["host"] == activity.host]
+    rows = steps_of(seen.steps, activity.host, activity.device)
     windows = _windows(rows)
     worked, spent = overlap_with(busy, windows), overlap_with(waiting, windows)
     seen.steps.loc[rows.index, "devices"] += 1
@@ -188,7 +200,8 @@ def _windows(rows: pd.DataFrame) -> Spans:
 
 def _periods(steps: pd.DataFrame) -> pd.DataFrame:
     """Profiled steps up to the start of the next one of their capture: a loop may fetch between its annotations."""
-    after = steps["start_ns"].astype("Int64").groupby([steps["host"], steps["capture"]]).shift(-1)
+    takers = [steps["host"], steps["capture"], steps["device"]]
+    after = steps["start_ns"].astype("Int64").groupby(takers, dropna=False).shift(-1)
     return steps.assign(end_ns=after.fillna(steps["end_ns"]).astype("int64").clip(lower=steps["end_ns"]))
 
 
@@ -257,13 +270,12 @@ def _add_job_fetches(out: pd.DataFrame, rows: pd.DataFrame, job: Spans) -> None:
 
 def _matched(rows: pd.DataFrame, seen: pd.DataFrame) -> np.ndarray:
     """For each profiled step of a host, the row of that step that began nearest to it; -1 where there is none."""
-    timed = rows[rows["start_ns"].notna()]
-    found = {n: (g.index.to_numpy(), g["start_ns"].to_numpy(dtype=np.int64)) for n, g in timed.groupby("step")}
+    timed = rows.loc[rows["start_ns"].notna() & rows["step"].isin(seen["step"].unique()), ["step", "start_ns"]]
+    taken = pd.DataFrame({"row": timed.index, **timed.astype("int64").reset_index(drop=True)}).sort_values("start_ns")
+    sought = seen[["step", "start_ns"]].astype("int64").assign(place=np.arange(len(seen))).sort_values("start_ns")
+    found = pd.merge_asof(sought, taken, on="start_ns", by="step", direction="nearest")
     out = np.full(len(seen), -1, dtype=np.int64)
-    for i, (step, at) in enumerate(zip(seen["step"], seen["start_ns"], strict=True)):
-        if step in found:
-            index, starts = found[step]
-            out[i] = index[np.abs(starts - at).argmin()]
+    out[found["place"]] = found["row"].fillna(-1)
     return out
 
 
@@ -286,7 +298,8 @@ def _mark_stalls(rows: pd.DataFrame, usual: pd.DataFrame, step_s: float | None, 
 
 def _slope(usual: pd.DataFrame, step_s: float | None, fetch_s: float | None) -> tuple[float, float, float] | None:
     """Least squares through the medians over steps whose fetch exceeds the median, with a bootstrap interval over
-    steps; None where fewer than three of them differ by a hundredth of a step: chance would decide."""
+    steps: of very many steps the one that bootstraps tend to, by linearisation. None where fewer than three of them
+    differ by a hundredth of a step: chance would decide."""
     if step_s is None or fetch_s is None:
         return None
     some = usual.dropna(subset=["fetch_s", "dur_s"])
@@ -294,14 +307,18 @@ def _slope(usual: pd.DataFrame, step_s: float | None, fetch_s: float | None) -> 
     y = some["dur_s"].astype(float).to_numpy() - step_s
     if (x > 0.01 * step_s).sum() < 3:
         return None
-    rng = np.random.default_rng(SEED)
-    xy, xx, drawn = x * y, x * x, []
+    xy, xx = x * y, x * x
+    slope = float(xy.sum() / xx.sum())
+    if len(x) > MOST_RESAMPLED:
+        margin = Z_95 * float(np.sqrt(((xy - slope * xx) ** 2).sum())) / float(xx.sum())
+        return slope, slope - margin, slope + margin
+    rng, drawn = np.random.default_rng(SEED), []
     for _ in range(RESAMPLES):
         pick = rng.integers(0, len(x), len(x))
         if whole := xx[pick].sum():
             drawn.append(xy[pick].sum() / whole)
     low, high = np.quantile(drawn, [0.025, 0.975])
-    return float(xy.sum() / xx.sum()), float(low), float(high)
+    return slope, float(low), float(high)
 
 
 def _waited(rows: pd.DataFrame, chips: int, per_chip: int, fed: bool) -> tuple[float | None, float]:
@@ -318,7 +335,7 @@ def _waited(rows: pd.DataFrame, chips: int, per_chip: int, fed: bool) -> tuple[f
 
 def _verdict(
     fed: bool, waited_share: float | None, slope: tuple[float, float, float] | None, step_s: float | None,
-    fetch_s: float | None, stalls: bool, at_most_share: float | None,
+    fetch_s: float | None, stalls: bool, at_most_share: float | None, told: bool,
 ) -> str:  # fmt: skip
     """See InputResult. Measured waits come first, then what the fetch can cost at most, then steps held together."""
     if not fed:
@@ -328,7 +345,7 @@ def _verdict(
     if not step_s or fetch_s is None:
         return "unknown"
     if fetch_s < BOUND_SHARE * step_s:
-        return "stalls" if stalls else "hidden"
+        return "stalls" if stalls else "hidden" if told else "unknown"
     if slope and slope[1] > EXPOSED_SLOPE:
         return "bound"
     if slope and slope[2] < HIDDEN_SLOPE:
@@ -356,6 +373,7 @@ def _notes(rows: pd.DataFrame, fed: bool, seen: _Seen, past: History, verdict: s
     if len(rows):
         notes.append(f"Steps are taken from {past.origin}; a step lasts until the next one starts. The first of each "
                      "attempt, lost and implausible ones are left out of medians and slope.")  # fmt: skip
+    notes += past.notes
     if verdict == "hidden" and fed:
         notes.append("A batch that arrives within a step hides behind it: storage need be no faster than that.")
     return tuple(notes)

@@ -21,7 +21,7 @@ from typing import Any
 
 from analyzers import compiled_accounts, serving_accounts, training_accounts
 from analyzers.base import Facts, Option, fact
-from analyzers.calendar import Calendar, Interruption, calendar
+from analyzers.calendar import NO_STEP_READ, Calendar, Interruption, calendar
 from analyzers.device_time import device_traces, devices
 from analyzers.executed import extra
 from analyzers.history import history
@@ -29,6 +29,7 @@ from analyzers.peak import Hardware, hardware
 from analyzers.training_accounts import Book
 from analyzers.waits import waits
 from errors import QuestionError
+from errors.numbers import SECONDS, USD
 from runs.ledger import Ledger
 from runs.tables import Tables
 
@@ -36,8 +37,8 @@ OBJECTIVES = {"ttft_s": "time to first token", "tpot_s": "time per output token"
 NAME = "ledger"
 HELP = "Where did every chip-second go?"
 OPTIONS: tuple[Option, ...] = (
-    Option("usd_per_chip_hour", float, None, "price of a chip-hour in dollars; without it no account has a price"),
-    *(Option(name, float, None, f"serving: answers with a longer {what}, in seconds, came too late and are lost work")
+    Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it no account has a price"),
+    *(Option(name, SECONDS, None, f"serving: answers with a longer {what}, in seconds, came too late and are lost work")
       for name, what in OBJECTIVES.items()),
 )  # fmt: skip
 
@@ -48,7 +49,9 @@ class LedgerResult:
 
     `start_ns`, `end_ns`: the span that is accounted for (None where the inputs carry no time of day).
     `profiled_share`: the part of kept step time that a profile covers, 0 to 1; None without kept steps.
-    `serving`: whether it is that of a serving engine.
+    `serving`: whether it is that of a serving engine. `steps_read`: whether any input tells which steps were taken,
+    and when: without them no share of the time is goodput, nor is it none; `why_no_steps` as a clause. `peak_known`:
+    whether a peak of the chip is. `profiled_chips`: of how many chips a profile shows devices; None: not counted.
     """
 
     ledger: Ledger
@@ -58,6 +61,10 @@ class LedgerResult:
     profiled_share: float | None
     notes: tuple[str, ...]
     serving: bool = False
+    steps_read: bool = True
+    why_no_steps: str = NO_STEP_READ
+    peak_known: bool = True
+    profiled_chips: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {**self.ledger.to_dict(), "notes": list(self.notes)}
@@ -74,22 +81,27 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> LedgerResu
         raise QuestionError(f"usd_per_chip_hour={price}", expected="a price of 0 dollars or more")
     serving = fact(facts, "outcome") is None and serving_accounts.is_serving(tables)
     if fact(facts, "outcome") is not None:
-        machine, days = hardware(tables, facts, 0), None
+        machine, days = hardware(tables, facts), None
         book = compiled_accounts.from_program(tables, facts, machine)
     elif serving:
-        machine, days = hardware(tables, facts, len(devices(tables))), None
+        machine, days = hardware(tables, facts), None
         objectives = {name: options[name] for name in OBJECTIVES if options.get(name) is not None}
         book = serving_accounts.from_serving(tables, facts, machine, objectives)
     else:
         machine, days, book = _measured(tables, facts)
+    ledger = Ledger(chips=machine.chips, account=book.account, useful_flops=book.useful_flops)
     return LedgerResult(
-        ledger=Ledger(chips=machine.chips, account=book.account, useful_flops=book.useful_flops).priced(price),
+        ledger=ledger.priced(price),
         start_ns=book.start_ns,
         end_ns=book.end_ns,
         interruptions=days.interruptions if days else (),
         profiled_share=book.profiled_share,
         notes=(*machine.notes, *book.notes),
         serving=serving,
+        steps_read=len(days.steps) > 0 if days else ledger.find("profiled") is None,
+        why_no_steps=days.why_no_steps if days else NO_STEP_READ,
+        peak_known=machine.peak_flops_per_s is not None,
+        profiled_chips=book.profiled_chips,
     )
 
 
@@ -102,8 +114,8 @@ def _measured(tables: Tables, facts: Facts) -> tuple[Hardware, Calendar | None, 
             "this run has no steps, no job events and no device in a profile",
             advice="Add a training log, goodput entries or an XPlane profile to the same ingest.",
         )
-    machine = hardware(tables, facts, len(found))
-    if days is None and not found:
-        return machine, days, training_accounts.from_step_lines(past, machine)
+    machine = hardware(tables, facts)
+    if days is None and len(past.rows) and (not found or (past.origin != "profile" and not past.timed)):
+        return machine, days, training_accounts.from_step_lines(past, machine, len(found))
     traces = device_traces(tables, waits(tables))
     return machine, days, training_accounts.from_time(past, days, machine, extra(tables, facts), traces)

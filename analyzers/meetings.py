@@ -12,11 +12,12 @@ import pandas as pd
 import pyarrow as pa
 
 from analyzers.history import natural_key
+from analyzers.mesh import UNKNOWN, members
 from runs.tables import Tables, frame, int_column
 
 SYNCHRONISING = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
-COLUMNS = ["capture", "host", "rank", "device", "group", "kind", "bytes", "op", "module", "seq", "step", "start_ns",
-           "end_ns", "role"]  # fmt: skip
+COLUMNS = ["capture", "host", "rank", "device", "group", "places", "kind", "bytes", "op", "module", "seq", "step",
+           "start_ns", "end_ns", "role"]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,12 @@ class Meetings:
     group, kind, op, module   positions in `names[...]`; "" is among the names where a value is missing
     start_ns, end_ns, dur_ns  by the rank's own clock
     meeting         number of the meeting; rows of a meeting share it
-    complete        whether all ranks of its group took part
+    complete        whether all ranks of its group took part; never where it is not known which those are
     comparable      complete, synchronising, of one kind and size on all ranks, each of them in it once
 
     `order`: positions that bring the rows of one meeting together, meetings by number, ranks rising within them.
-    `begins`: where each meeting begins in that order. `ranks`: host, device, rank (nullable), role, label; by number.
+    `begins`: where each meeting begins in that order. `ranks`: host, device, rank (nullable), role, label, and
+    place in the program's own order of devices, by which mesh axes count (nullable); by number.
     """
 
     rank: np.ndarray
@@ -58,6 +60,16 @@ class Meetings:
     def dur_ns(self) -> np.ndarray:
         return self.end_ns - self.start_ns
 
+    @property
+    def synchronising(self) -> np.ndarray:
+        """Whether a row is of a kind in which all ranks wait for the last one."""
+        return np.isin(self.names["kind"], SYNCHRONISING)[self.kind]
+
+    @property
+    def nameless(self) -> np.ndarray:
+        """Whether it is not known which ranks make up a row's group."""
+        return np.array([UNKNOWN in g for g in self.names["group"]], dtype=bool)[self.group]
+
     def least(self, values: np.ndarray) -> np.ndarray:
         """The least of `values` (one per row) in each meeting."""
         return np.minimum.reduceat(values[self.order], self.begins) if len(self.order) else values[:0]
@@ -70,11 +82,12 @@ def meetings(tables: Tables) -> Meetings:
     if rows["start_ns"].null_count or rows["end_ns"].null_count:
         rows = rows.filter(timed)
     code, names = {}, {}
-    for name in ("host", "group", "kind", "op", "module", "role"):
+    for name in ("host", "group", "places", "kind", "op", "module", "role"):
         code[name], names[name] = codes(rows[name])
     number = {name: int_column(rows, name) for name in ("capture", "rank", "device", "seq", "step")}
     start, end = int_column(rows, "start_ns"), int_column(rows, "end_ns")
     rank, ranks = _ranks(code, names, number)
+    ranks["place"] = _places(ranks["rank"], code, names)
     session = _sessions(tables, rank, number["capture"])
     place = combined(session + 1, number["step"] + 1, code["group"], code["module"], code["op"])
     nth, by_rank = _numbered(place, rank, start, len(ranks))
@@ -102,7 +115,10 @@ def meetings(tables: Tables) -> Meetings:
 
 
 def codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
-    """Dictionary codes of a text column and their texts; what is missing is "", which is then among the texts."""
+    """Codes of a text column and their texts, in alphabetical order; what is missing is "", then among the texts.
+
+    A dictionary's own order is that in which the texts came: what is decided by it would change with the files' order.
+    """
     whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     if isinstance(whole, pa.ChunkedArray):
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], type=column.type)
@@ -112,7 +128,11 @@ def codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
         indices[indices == len(texts)] = texts.index("")
     elif whole.null_count:
         texts.append("")
-    return indices, texts
+    known = sorted(set(texts))
+    if known == texts:
+        return indices, texts
+    place = {text: n for n, text in enumerate(known)}
+    return np.array([place[text] for text in texts], dtype=np.int64)[indices], known
 
 
 def combined(*keys: np.ndarray) -> np.ndarray:
@@ -153,6 +173,19 @@ def _ranks(code: dict, names: dict, number: dict) -> tuple[np.ndarray, pd.DataFr
     ranks = ranks.iloc[order].reset_index(drop=True)
     ranks["rank"] = ranks["rank"].astype("Int64").where(ranks["rank"] >= 0)
     return at[inverse.reshape(-1)], ranks
+
+
+def _places(rank: pd.Series, code: dict, names: dict) -> pd.Series:
+    """Each rank's place in the order of devices of the programs that it runs: its own number where they say nothing
+    else, null where they differ."""
+    found: dict[int, int] = {}
+    width = len(names["places"]) + 1
+    for pair in np.unique(code["group"] * width + code["places"]).tolist():
+        group, places = members(names["group"][pair // width]), members(names["places"][pair % width])
+        for number, place in zip(group, places or group, strict=False):
+            found[number] = place if found.get(number, place) == place else -1
+    place = rank.map(lambda number: found.get(number, number), na_action="ignore").astype("Int64")
+    return place.where(place >= 0)
 
 
 def _sessions(tables: Tables, rank: np.ndarray, capture: np.ndarray) -> np.ndarray:
@@ -203,8 +236,11 @@ def _numbered(place: np.ndarray, rank: np.ndarray, start: np.ndarray, ranks: int
 def _complete(
     order: np.ndarray, begins: np.ndarray, rank: np.ndarray, group: np.ndarray, groups: list[str], ranks: int
 ) -> np.ndarray:
-    """For each meeting, whether as many different ranks took part as its group has; all ranks where it is not told."""
-    sizes = np.array([g.count(",") + 1 if g else ranks for g in groups], dtype=np.int64)
+    """For each meeting, whether as many different ranks took part as its group has; all ranks where it is not told.
+
+    Never where the members of a group are not known: who was late for whom cannot be said then.
+    """
+    sizes = np.array([0 if UNKNOWN in g else g.count(",") + 1 if g else ranks for g in groups], dtype=np.int64)
     sorted_rank = rank[order]
     fresh = np.ones(len(order), dtype=np.int64)
     fresh[1:] = sorted_rank[1:] != sorted_rank[:-1]

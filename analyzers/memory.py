@@ -1,6 +1,6 @@
 """Memory: what a device holds when it holds most, how near that is to its limit, and what would give some back."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -37,7 +37,8 @@ class MemoryResult:
     is known. `parts`: what makes up `parts_bytes`, the peak of `program` (columns PART_COLUMNS of `memory_run`; for
     `formula` by account). `limit_bytes`: what the device lets programs use, by `limit_source`; `fits`: whether the
     compiler, or the sum by formula, says so; None for what ran. `programs`, `devices`, `samples`: see `memory_run`.
-    `largest_batch`: by formula, sequences of a microbatch that fit.
+    `largest_batch`: by formula, sequences of a microbatch that fit. `ran`: whether what the formula is asked about, as
+    the run tells it, took steps: then it did fit, whatever the formula says.
     """
 
     subject: str
@@ -57,6 +58,7 @@ class MemoryResult:
     largest_batch: int | None = None
     message: str = ""
     notes: tuple[str, ...] = ()
+    ran: bool = False
 
     @property
     def parts_bytes(self) -> int:
@@ -130,7 +132,8 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> MemoryResu
             advice="Add a profile (*.xplane.pb): it carries programs with their buffers. Or ask by formula: --option "
             "model=NAME.",
         )
-    return _by_formula(facts, options)
+    asked = any(value is not None for value in options.values())
+    return replace(_by_formula(facts, options), ran=not asked and tables.rows("steps") > 0)
 
 
 def _of_run(tables: Tables, facts: Facts, options: dict[str, Any]) -> MemoryResult:
@@ -197,7 +200,6 @@ def _by_formula(facts: Facts, options: dict[str, Any]) -> MemoryResult:
     limit, source = by_run.catalogue_limit(chip, per_chip=1)
     parts = by_formula.parts(model, asked)
     peak = int(parts["padded_bytes"].sum())
-    none = pd.DataFrame()
     notes = [
         "Activations by arXiv 2205.05198, counted for this model's own dimensions, without dropout; of the first "
         "pipeline stage. Weights, gradients and optimiser state: bytes per parameter, evenly sharded.",
@@ -205,13 +207,17 @@ def _by_formula(facts: Facts, options: dict[str, Any]) -> MemoryResult:
         "model (chipledger compile) for its own account.",
     ]
     if asked.assumed:
-        notes.append(f"Assumed, because nothing tells: {' and '.join(asked.assumed)}.")
+        *some, last = asked.assumed
+        said = f"{', '.join(some)} and {last}" if some else last
+        notes.append(f"Assumed, because nothing tells: {said}.")
     if chip is None:
         notes.append("No chip is named, so there is no limit to compare with: ask with chip=NAME.")
     return MemoryResult(
         subject="formula", peak_bytes=peak, peak_basis="modelled", limit_bytes=limit, limit_source=source,
         fits=None if limit is None else peak <= limit, program=None, parts=parts,
-        programs=none, devices=none, samples=none, advice=by_formula.advise(model, asked),
+        programs=pd.DataFrame(columns=by_run.PROGRAM_COLUMNS),
+        devices=pd.DataFrame(columns=by_run.DEVICE_COLUMNS), samples=pd.DataFrame(columns=by_run.SAMPLE_COLUMNS),
+        advice=by_formula.advise(model, asked),
         chip=chip.name if chip else None, setting={"model": model.name} | asked.to_dict(),
         largest_batch=by_formula.largest_batch(model, asked, limit), notes=tuple(notes),
     )  # fmt: skip

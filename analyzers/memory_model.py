@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import pandas as pd
@@ -9,27 +10,28 @@ import pandas as pd
 from analyzers.base import Facts, Option, fact
 from analyzers.memory_advice import Advice
 from analyzers.memory_run import PART_COLUMNS
+from analyzers.parallelism import devices_of, parallel_ways
 from analyzers.subject import sequence_of
 from catalog.models import Model
 from catalog.training_memory import RECIPES, REMAT, Sharding, training_memory
 from errors import QuestionError
+from errors.numbers import COUNT
 
 DEFAULT_SEQ = 8192
 MAX_BATCH = 1 << 20
-AXES = {  # what axes of a mesh are called, by what they shard
-    "dp": ("data", "dp", "replica", "diloco"),
-    "fsdp": ("fsdp", "zero", "fsdp_transpose"),
-    "tp": ("tensor", "model", "tp", "mp", "tensor_transpose", "tensor_sequence"),
-    "pp": ("stage", "pipeline", "pp", "pipe"),
-}
-WAYS = {"dp": "data", "fsdp": "fsdp", "tp": "tensor", "pp": "pipeline", "interleave": "interleave"}
+WAYS = {
+    "dp": "data", "fsdp": "fsdp", "ep": "expert", "cp": "context", "tp": "tensor", "pp": "pipeline",
+    "interleave": "interleave",
+}  # fmt: skip
 OPTIONS: tuple[Option, ...] = (
-    Option("batch", int, None, "by formula: sequences of a microbatch on each device of the data axes; default 1"),
-    Option("dp", int, None, "by formula: devices that repeat weights and optimiser state; default: the mesh's, else 1"),
-    Option("fsdp", int, None, "by formula: devices that share weights, gradients and optimiser state"),
-    Option("tp", int, None, "by formula: devices of tensor parallelism"),
-    Option("pp", int, None, "by formula: pipeline stages"),
-    Option("interleave", int, None, "by formula: interleaved chunks of each pipeline stage"),
+    Option("batch", COUNT, None, "by formula: sequences of a microbatch on each device of the data axes; default 1"),
+    Option("dp", COUNT, None, "by formula: devices that repeat weights and optimiser state; default: the mesh's, or 1"),
+    Option("fsdp", COUNT, None, "by formula: devices that share weights, gradients and optimiser state"),
+    Option("ep", COUNT, None, "by formula: devices over which routed experts are dealt out"),
+    Option("cp", COUNT, None, "by formula: devices that share each sequence"),
+    Option("tp", COUNT, None, "by formula: devices of tensor parallelism"),
+    Option("pp", COUNT, None, "by formula: pipeline stages"),
+    Option("interleave", COUNT, None, "by formula: interleaved chunks of each pipeline stage"),
     Option("remat", tuple(REMAT), None, "by formula: what is computed again instead of kept; default none"),
     Option("sequence_parallel", ("yes", "no"), None, "by formula: tensor parallelism also splits what lies between "
            "matrices; default no"),
@@ -67,22 +69,23 @@ class Setting:
 
 def setting(facts: Facts, options: Mapping[str, Any]) -> Setting:
     """The options, where they are not given the facts, else usual values, which `assumed` names."""
-    mesh = fact(facts, "parallelism")
-    axes = {k.lower(): v for k, v in mesh.items() if isinstance(v, int)} if isinstance(mesh, dict) else {}
-    ways, assumed = {}, []
-    for option, name in WAYS.items():
-        found = 1
-        for axis in AXES.get(option, ()):
-            found *= max(axes.get(axis, 1), 1)
-        ways[name] = found if options[option] is None else options[option]
+    said, devices, assumed = parallel_ways(facts), devices_of(facts), []
+    ways = {name: said.get(name, 1) if options[option] is None else options[option] for option, name in WAYS.items()}
+    if prod(ways.values()) == 1 and all(options[option] is None for option in WAYS):
+        if devices > 1:
+            ways["fsdp"] = devices
+            assumed.append(f"weights and optimiser state shared by all {devices:,} devices (FSDP)")
+        elif not devices:
+            assumed.append("one chip")
     seq = sequence_of(facts)
     if seq is None:
         assumed.append(f"sequences of {DEFAULT_SEQ:,} tokens")
     batch = options["batch"]
     if batch is None:
-        total, devices = fact(facts, "global_batch"), ways["data"] * ways["fsdp"]
-        known = isinstance(total, int) and total > 0 and ways["pipeline"] == 1
-        batch = max(total // devices, 1) if known else 1
+        total, shared = fact(facts, "global_batch"), ways["data"] * ways["fsdp"] * ways["expert"]
+        told = devices or prod(ways.values()) > 1  # else the batch would be laid onto one chip
+        known = isinstance(total, int) and total > 0 and ways["pipeline"] == 1 and told
+        batch = max(total // shared, 1) if known else 1
         if not known:
             assumed.append("one sequence a device")
     if not 1 <= batch <= MAX_BATCH:

@@ -16,6 +16,7 @@ DEVICE_COLUMNS = [
 ]  # fmt: skip
 SAMPLE_COLUMNS = ["host", "device", "allocator", "ts_ns", "used_bytes"]
 TOTALS = ("arguments", "outputs", "temporaries", "code", "peak")
+_HOST = r"(?i)host|cpu|pinned"  # allocators of a host's memory, which belong to no device, by their names
 _SAMPLED = ("bytes_in_use", "bytes_reserved", "bytes_available", "peak_bytes_in_use")
 
 
@@ -102,7 +103,8 @@ def _with(rows: pd.DataFrame, name: str, category: str, held: float) -> pd.DataF
 
 
 def samples(tables: Tables) -> pd.DataFrame:
-    """What allocators had handed out over time, in order of time: SAMPLE_COLUMNS, and `limit_bytes`, `lifetime_peak`.
+    """What allocators of devices had handed out over time, in order of time: SAMPLE_COLUMNS, and `limit_bytes`,
+    `lifetime_peak`. Allocators of the host's own memory are left out: they say nothing of a device.
 
     used = bytes in use + bytes reserved (what a TPU keeps back for the program that runs); limit = used + available.
     """
@@ -113,6 +115,8 @@ def samples(tables: Tables) -> pd.DataFrame:
         other = found[kind].drop_duplicates(keys, keep="last").rename(columns={"bytes": kind})
         result = result.merge(other, on=keys, how="left")
     result = result[result["ts_ns"].notna() & result["bytes_in_use"].notna()]
+    of_host = result["device"].isna() & result["name"].astype("string").str.contains(_HOST, regex=True).fillna(False)
+    result = result[~of_host.astype(bool)]
     used = result["bytes_in_use"] + result["bytes_reserved"].fillna(0)
     result = result.assign(
         used_bytes=used, limit_bytes=used + result["bytes_available"], lifetime_peak=result["peak_bytes_in_use"]
@@ -138,9 +142,11 @@ def devices(taken: pd.DataFrame) -> pd.DataFrame:
 
 
 def limit_of(tables: Tables, facts: Facts, sampled: pd.DataFrame, chip: Any) -> tuple[int | None, str]:
-    """(bytes that one device may use, who says so): the allocator, the compiler, or the catalogue of chips."""
-    if len(sampled) and sampled["limit_bytes"].notna().any():
-        return int(sampled["limit_bytes"].max()), "the device's own allocator"
+    """(bytes that one device may use, who says so): the allocator of the fullest device, the compiler, or the catalogue
+    of chips."""
+    fullest = devices(sampled)["limit_bytes"].dropna()
+    if len(fullest):
+        return int(fullest.iloc[0]), "the device's own allocator"
     said = rows_of(tables, ("bytes_limit",), ["bytes"])["bytes"].dropna()
     if len(said) or fact(facts, "limit_bytes"):
         return int(said.max() if len(said) else fact(facts, "limit_bytes")), "the compiler"

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzers.base import Facts, fact
-from analyzers.subject import chip_of
+from analyzers.subject import chip_of, slices_of
 from catalog.chips import Chip
 
+UNKNOWN = "?"  # a member of a group that is not known
 SCALE_UP, DATA_CENTRE = "scale-up", "data centre"
 
 
@@ -30,8 +31,22 @@ def mesh_of(facts: Facts) -> dict[str, int] | None:
     return whole if len(whole) == len(said) else None
 
 
+def members(text: str | None) -> tuple[int, ...]:
+    """The numbers of a group as `collectives` holds them; empty where they are not all known."""
+    parts = text.split(",") if text else []
+    return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else ()
+
+
+def size_of(text: str | None) -> int | None:
+    """How many take part in a group; None where that is not told."""
+    return text.count(",") + 1 if text and text != UNKNOWN else None
+
+
 def axis_of(group: tuple[int, ...], mesh: Mapping[str, int] | None) -> str | None:
-    """The axes along which the ranks of `group` differ, joined by +. None where the group is not all of them."""
+    """The axes along which the members of `group` differ, joined by +. None where the group is not all of them.
+
+    Mesh axes count by a program's own order of devices, so `group` holds places in it, not ranks.
+    """
     if mesh is None or len(group) < 2 or min(group) < 0 or max(group) >= int(np.prod(list(mesh.values()))):
         return None
     at = np.stack(np.unravel_index(np.array(group), tuple(mesh.values())))
@@ -57,7 +72,7 @@ class Links:
         self.chip: Chip | None = chip_of(facts)
         known = self.chip.value("jax_devices_per_chip") if self.chip else None
         self.devices_per_chip = int(fact(facts, "devices_per_chip") or known or 1)
-        self.slices = max(int(fact(facts, "slices") or 1), 1)
+        self.slices = slices_of(facts) or 1
         self.devices = int(fact(facts, "chips") or 0) * self.devices_per_chip
 
     def of(self, group: tuple[int, ...]) -> Link | None:

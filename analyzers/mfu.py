@@ -1,6 +1,7 @@
 """MFU: which share of what the chips could compute became useful maths; HFU and EMFU beside it, step by step."""
 
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,14 @@ from analyzers.executed import recomputed_share
 from analyzers.fingerprint import Fingerprint, fingerprint
 from analyzers.formats import format_of
 from analyzers.history import History, history
-from analyzers.precision import PEAK, PRECISION, Peaks, peaks
+from analyzers.precision import PEAK, PRECISION, Peaks, bounded, peaks
 from analyzers.subject import CHIP, MODEL, SEQ, model_of, sequence_of
 from analyzers.useful import Printed, printed, tokens_of_steps
 from catalog.flops import NAMES as CONVENTION_NAMES
 from catalog.flops import FlopsPerToken, flops_per_token
 from catalog.models import Model
 from errors import QuestionError
+from errors.numbers import Number
 from runs.tables import Tables
 
 NAME = "mfu"
@@ -29,7 +31,7 @@ OPTIONS: tuple[Option, ...] = (
     MODEL, CHIP, SEQ, CONVENTION, PRECISION, PEAK, REMAT,
     Option("tflops_per_s", float, None, "TFLOP/s per chip, as printed somewhere: asks about that number"),
     Option("tokens_per_s", float, None, "tokens/s per chip, as printed somewhere: asks about that number"),
-    Option("printed_mfu", float, None, "MFU as printed somewhere: a share up to 1, else per cent"),
+    Option("printed_mfu", Number(1e-6, 1e6), None, "MFU as printed somewhere: a share up to 1, else per cent"),
 )  # fmt: skip
 COLUMNS = [
     "attempt", "step", "start_ns", "dur_s", "kept", "first", "implausible", "tokens_per_s_per_chip",
@@ -48,7 +50,7 @@ class MfuResult:
     emfu     the same FLOPs over the BF16 peak, whatever ran; may exceed 1
     best     the best kept, plausible step
     average  useful FLOPs of all kept steps over the wall time from the first to the last step, restarts, saves and
-             lost steps included; `wall_s`: that time, in seconds
+             lost steps included; `wall_s`: that time, in seconds. A last step of unknown end is in neither
 
     `convention`: how FLOPs are counted, `job` for the job's own. `flops`: a token's, by that convention (by `causal`
     where the job's own counts), split. `rows`: one per step taken, see COLUMNS; rates and MFU by the convention.
@@ -161,8 +163,7 @@ def _stated(subject: _Subject, tables: Tables, facts: Facts, options: dict[str, 
 
 
 def _from_steps(subject: _Subject, tables: Tables, facts: Facts, options: dict[str, Any]) -> MfuResult:
-    bound = {"peak_flops_per_s": FactValue(subject.peaks.most, "derived", "")} if subject.peaks.most else {}
-    past = history(tables, {**facts, **bound})
+    past = history(tables, bounded(facts, subject.peaks))
     if not len(past.rows):
         raise QuestionError(
             "there are no steps to take a rate from",
@@ -185,6 +186,7 @@ def _from_steps(subject: _Subject, tables: Tables, facts: Facts, options: dict[s
         useful = tokens * counted.total
     rows = _rows(past, useful, tokens, subject.peaks)
     usual = rows[rows["kept"] & (rows["implausible"] == "") & rows["tflops_per_s_per_chip"].notna()]
+    usual = usual[usual["hung_ns"] == 0]
     usual = usual[~usual["first"]] if (~usual["first"]).any() else usual
     seconds = float(usual["dur_s"].sum())
     wall_s, notes = _wall(rows, past.timed)
@@ -193,14 +195,14 @@ def _from_steps(subject: _Subject, tables: Tables, facts: Facts, options: dict[s
         tokens=_over(usual, "tokens_per_s_per_chip"),
         rate=float((usual["tflops_per_s_per_chip"] * usual["dur_s"]).sum()) / seconds if seconds else None,
     )  # fmt: skip
-    counts = rows["kept"] if past.timed else rows["kept"] & (rows["implausible"] == "")
+    counts = rows["kept"] & _inside(rows) if past.timed else rows["kept"] & (rows["implausible"] == "")
     done = _filled(useful, counts.to_numpy(dtype=bool))
     native = subject.peaks.native
     return replace(
         found, rows=rows[COLUMNS], wall_s=wall_s, conventions=((JOB,) if has_job else ()) + own,
         best=float(usual["mfu"].max()) if native and len(usual) else None,
         average=done / wall_s / native if native and wall_s else None,
-        notes=(*found.notes, *notes, *_false_steps(rows)),
+        notes=(*found.notes, *past.notes, *notes, *_false_steps(rows)),
     )  # fmt: skip
 
 
@@ -264,6 +266,13 @@ def _wall(rows: pd.DataFrame, timed: bool) -> tuple[float | None, list[str]]:
     return total or None, ["The input carries no times of day: the average leaves out the time between attempts."]
 
 
+def _inside(rows: pd.DataFrame) -> pd.Series:
+    """Whether a step began before the last that is known of the time: a last step whose end nothing tells began there,
+    so that its FLOPs lie beyond it."""
+    start = rows["start_ns"].astype("Int64")
+    return (start < (start + rows["dur_ns"].fillna(0)).max()).fillna(False).astype(bool)
+
+
 def _false_steps(rows: pd.DataFrame) -> list[str]:
     false = rows[rows["implausible"] != ""]
     named = [f"Step {r.step} cannot be true: {r.implausible}." for r in false.head(3).itertuples()]
@@ -279,11 +288,10 @@ def _result(
     counted, of = subject.counted(convention), subject.peaks
     mfu = rate * 1e12 / of.native if rate and of.native else None
     again, basis, how = _recomputed(tables, facts, options, counted)
-    mark = options["printed_mfu"]
+    mark, unit = _as_printed(options["printed_mfu"])
     own = fingerprint(
-        model=subject.model, seq=subject.seq, chip=of.chip, precision=format_of(of.precision), printed_mfu=mark and
-        (mark if mark <= 1 else mark / 100), peak_flops_per_s=of.native, tflops_per_s=told.tflops_per_s,
-        tokens_per_s=told.tokens_per_s,
+        model=subject.model, seq=subject.seq, chip=of.chip, precision=format_of(of.precision), printed_mfu=mark,
+        mfu_unit=unit, peak_flops_per_s=of.native, tflops_per_s=told.tflops_per_s, tokens_per_s=told.tokens_per_s,
     )  # fmt: skip
     per_token = counted.total if counted else None
     if convention == JOB and own.printed_flops_per_token:
@@ -295,6 +303,15 @@ def _result(
         model=subject.model and subject.model.name, seq=subject.seq, flops=counted, printed=told, fingerprint=own,
         conventions=(), notes=(*subject.notes, *_basis(convention, subject, how)),
     )  # fmt: skip
+
+
+def _as_printed(mfu: float | None) -> tuple[float | None, float]:
+    """(a printed MFU as a share, one in its last place as a share): 43 and 0.43 are whole per cents, 43.27 is not."""
+    if mfu is None:
+        return None, 0.0
+    decimals = -Decimal(f"{mfu:.12g}").normalize().as_tuple().exponent
+    scale = 1 if mfu <= 1 else 100
+    return mfu / scale, 10.0 ** -max(decimals, 2 if scale == 1 else 0) / scale
 
 
 def _recomputed(

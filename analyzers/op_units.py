@@ -14,13 +14,14 @@ import pandas as pd
 from analyzers.base import Facts, Option, fact
 from analyzers.memory_spaces import hbm_bytes
 from errors import QuestionError
+from errors.numbers import FROM_ZERO, PER_SECOND
 from runs.tables import Tables, frame
 
 HOST = Option("host", str, None, "one host only, as the trace names it")
-DEVICE = Option("device", int, None, "one device number only")
+DEVICE = Option("device", FROM_ZERO, None, "one device number only")
 MODULE = Option("module", str, None, "one HLO module only")
 LINE = Option("line", ("compute", "async"), "compute", "operations that occupy a device, or those beside them")
-CLOCK = Option("clock_hz", float, None, "clock of the device, Hz: makes seconds of a compiler's estimated cycles")
+CLOCK = Option("clock_hz", PER_SECOND, None, "clock of the device, Hz: makes seconds of a compiler's estimated cycles")
 UNIT_OPTIONS = (HOST, DEVICE, MODULE, LINE, CLOCK)
 
 # What an operation is to a roofline. Only work has a roof of the device's own.
@@ -36,19 +37,23 @@ _HALF = r"-(?:start|done|update)(?:\.\d+)*$"  # of an asynchronous operation, by
 _HOST_MEMORY = r"S\(5\)"  # a layout's memory space of the host on TPUs
 _COLUMNS = ["capture", "op_id", "host", "device", "role", "module", "op", "category", "count", "total_ns", "self_ns",
             "flops", "bytes", "cycles", "source", "shape"]  # fmt: skip
+_TEXTS = ("module", "op", "shape", "category", "source")
 NEEDED = "Add a profile (*.xplane.pb), or a program compiled with `chipledger compile`."
 
 
 @dataclass(frozen=True)
 class Units:
     """`rows`: module, op, shape, category, source, kind (see KINDS), count (executions), self_s, total_s (NaN where
-    nobody timed them), flops, bytes (of all executions; NaN: not known), cycles.
+    nobody timed them), flops, bytes (of all executions; NaN: not known), cycles. Where several kernels of a GPU carry
+    out one operation, category and source are those of the longest. `parts`: the same, apart by category: a kernel that
+    clears memory for a product is a copy.
 
     `basis` of the seconds: measured; modelled from estimated cycles and a clock; unattributed where there are none.
     `device_steps`: steps profiled, each counted on each of its host's devices; None where none are.
     """
 
     rows: pd.DataFrame
+    parts: pd.DataFrame
     devices: int
     device_steps: int | None
     basis: str
@@ -61,8 +66,9 @@ class Units:
 
 def op_units(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> Units:
     """The operations that `options` (see UNIT_OPTIONS) ask for. Raises QuestionError where there are none."""
-    compiled = fact(facts, "outcome") is not None
     ops = frame(tables, "ops", _COLUMNS, [("role", "==", options.get("line") or "compute")])
+    ran = (ops["device"].notna() & ops["self_ns"].notna()).any()  # a profile beside a compiled program is what is told
+    compiled = fact(facts, "outcome") is not None and not ran
     if not compiled:
         ops = ops[ops["device"].notna()]
     if not len(ops):
@@ -78,9 +84,10 @@ def op_units(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> Units:
     if not compiled and not timed:
         raise QuestionError("the operations of this run have no times", advice=NEEDED)
     spaces = hbm_bytes(tables)
-    rows, lacking = _summed(ops, spaces)
+    rows, parts, lacking = _summed(ops, spaces)
     return Units(
         rows=rows,
+        parts=parts,
         devices=len(ops[["host", "device"]].drop_duplicates()),
         device_steps=_device_steps(tables, ops),
         basis="measured" if not compiled else "modelled" if timed else "unattributed",
@@ -101,8 +108,8 @@ def _chosen(ops: pd.DataFrame, options: Mapping[str, Any]) -> pd.DataFrame:
     return ops
 
 
-def _summed(ops: pd.DataFrame, spaces: pd.Series) -> tuple[pd.DataFrame, int]:
-    """Rows of `Units`, longest first, and how many operations had impossible (negative) FLOPs or bytes."""
+def _summed(ops: pd.DataFrame, spaces: pd.Series) -> tuple[pd.DataFrame, pd.DataFrame, int]:
+    """Rows and parts of `Units`, longest first, and how many operations had impossible (negative) FLOPs or bytes."""
     count = ops["count"].to_numpy(dtype=float, na_value=np.nan)
     flops = ops["flops"].to_numpy(dtype=float, na_value=np.nan)
     moved = ops["bytes"].to_numpy(dtype=float, na_value=np.nan)
@@ -113,25 +120,29 @@ def _summed(ops: pd.DataFrame, spaces: pd.Series) -> tuple[pd.DataFrame, int]:
     flops, moved = np.where(flops < 0, np.nan, flops), np.where(moved < 0, np.nan, moved)
     flops[(flops == 0) & (ops["category"] == "custom-call").to_numpy()] = np.nan  # compilers do not look inside
     known = ~(np.isnan(flops) & np.isnan(moved))
-    keys = ops[["module", "op", "shape"]]
     given = pd.DataFrame({
+        **{name: ops[name] for name in _TEXTS},
         "count": count, "known_count": np.where(known, count, np.nan), "flops": flops * count, "bytes": moved * count,
         "self_s": ops["self_ns"].to_numpy(dtype=float, na_value=np.nan) / 1e9,
         "total_s": ops["total_ns"].to_numpy(dtype=float, na_value=np.nan) / 1e9,
         "cycles": ops["cycles"].to_numpy(dtype=float, na_value=np.nan) * count,
-    }, index=ops.index)  # fmt: skip
-    by = [keys[k] for k in keys]
+    }, index=ops.index).sort_values("self_s", ascending=False, kind="stable")  # fmt: skip
+    return _joined(given, list(_TEXTS[:3])), _joined(given, list(_TEXTS[:4])), negative
+
+
+def _joined(given: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Sums by `by`, with the other texts of the first row of each."""
     grouped = given.groupby(by, observed=True, dropna=False, sort=False)
-    rows = grouped.sum(min_count=1)
-    told = ops[["category", "source"]].groupby(by, observed=True, dropna=False, sort=False).first()
-    rows = rows.join(told).reset_index()
+    texts = [name for name in _TEXTS if name not in by]
+    rows = grouped[[name for name in given if name not in _TEXTS]].sum(min_count=1)
+    rows = rows.join(grouped[texts].first()).reset_index()
     # of several kernels for one operation only one carries its cost: executions are those that carry it
     rows["count"] = rows.pop("known_count").fillna(rows["count"]).fillna(0)
-    for name in ("module", "op", "shape", "category", "source"):
+    for name in _TEXTS:
         rows[name] = rows[name].astype(object).where(rows[name].notna(), None)
     rows["kind"] = _kinds(rows)
     order = "self_s" if rows["self_s"].notna().any() else "bytes"
-    return rows.sort_values(order, ascending=False, kind="stable", ignore_index=True), negative
+    return rows.sort_values(order, ascending=False, kind="stable", ignore_index=True)
 
 
 def _kinds(rows: pd.DataFrame) -> np.ndarray:
@@ -148,10 +159,11 @@ def _kinds(rows: pd.DataFrame) -> np.ndarray:
 
 
 def _device_steps(tables: Tables, ops: pd.DataFrame) -> int | None:
-    steps = frame(tables, "steps", ["capture", "dur_ns"]).dropna()
+    steps = frame(tables, "steps", ["capture", "dur_ns", "device"]).dropna(subset=["capture", "dur_ns"])
     devices = ops[["capture", "host", "device"]].drop_duplicates().groupby("capture").size()
-    found = int(steps.groupby("capture").size().mul(devices, fill_value=0).sum())
-    return found or None
+    alone = steps[steps["device"].notna()][["capture", "device"]]
+    taken = steps[steps["device"].isna()].groupby("capture").size().mul(devices, fill_value=0).sum()
+    return int(taken + len(alone.merge(ops[["capture", "device"]].drop_duplicates()))) or None
 
 
 def _notes(rows: pd.DataFrame, spaces: bool, compiled: bool, timed: bool, negative: int) -> tuple[str, ...]:

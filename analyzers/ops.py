@@ -11,6 +11,7 @@ from analyzers.op_units import UNIT_OPTIONS, op_units
 from analyzers.roofline import place, records
 from analyzers.roofs import ROOF_OPTIONS, Roof, reached_roof, spec_roof
 from errors import QuestionError
+from errors.numbers import COUNT
 from runs.tables import Tables
 
 NAME = "ops"
@@ -19,12 +20,12 @@ BY = ("op", "category", "source", "module")
 TOP = 200
 OPTIONS: tuple[Option, ...] = (
     Option("by", BY, "op", "what a row is: an operation of a program, a category, a source line, or an HLO module"),
-    Option("top", int, TOP, "rows listed; the rest are summed in `others`"),
+    Option("top", COUNT, TOP, "rows listed; the rest are summed in `others`"),
     *UNIT_OPTIONS, *ROOF_OPTIONS,
 )  # fmt: skip
 ROW_KEYS = (
     "module", "op", "category", "source", "shape", "ops", "count", "self_seconds", "total_seconds", "share", "flops",
-    "bytes", "flops_per_s", "bytes_per_s", "roofed_seconds", "roof_seconds", "roof_share",
+    "bytes", "flops_per_s", "bytes_per_s", "roofed_seconds", "roof_seconds", "roof_share", "above_seconds",
 )  # fmt: skip
 _NAMES = ("module", "op", "category", "source", "shape")
 _ANY_ROOF = 1.0  # every operation is held against its roof here, however far below it is
@@ -38,8 +39,9 @@ class OpsResult:
     devices), self_seconds (without what is nested in it), total_seconds (with it), share (of device_seconds; modelled
     roof seconds where nothing was timed), flops and bytes (of all executions; NaN: not known), flops_per_s and
     bytes_per_s (of one device, over the time of the operations of which they are known), roofed_seconds (the part of
-    self_seconds in operations that have a roof), roof_seconds (the least those would take at the specified roofs) and
-    roof_share (the latter by the former).
+    self_seconds in operations that have a roof), roof_seconds (the least those would take at the specified roofs),
+    roof_share (the latter by the former) and above_seconds (the part of self_seconds in operations that show more than
+    their roof allows: they count as having none in rows of several operations).
     """
 
     rows: pd.DataFrame
@@ -79,32 +81,36 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> OpsResult:
         raise QuestionError(f"top={options['top']}", expected="a number of rows, 0 or more")
     units = op_units(tables, facts, options)
     spec, notes = spec_roof(tables, facts, options)
-    reached, _ = reached_roof(units.rows[units.rows["kind"] == "work"], spec)
+    reached, beyond = reached_roof(units.rows[units.rows["kind"] == "work"], spec)
     roof = spec.filled(reached)
-    placed = place(units, roof, _ANY_ROOF).assign(total_seconds=units.rows["total_s"])
+    placed, parts = (place(r, roof, _ANY_ROOF).assign(total_seconds=r["total_s"]) for r in (units.rows, units.parts))
     timed = units.seconds is not None
-    rows = grouped(placed, options["by"], timed)
+    by_category = grouped(parts, "category", timed)
+    rows = by_category if options["by"] == "category" else grouped(placed, options["by"], timed)
     lacking = [what for what, own in (("FLOP/s", spec.flops), ("memory bandwidth", spec.bytes)) if own is None]
     if lacking:
-        notes.append(f"The specified {' and '.join(lacking)} of this device is not known: roofs rest on the best that "
-                     "the run's own operations reached.")  # fmt: skip
+        verb = "are" if len(lacking) > 1 else "is"
+        instead = "roofs rest on the best that the run's own operations reached" if timed else "ask with chip=NAME"
+        notes.append(f"The specified {' and '.join(lacking)} of this device {verb} not known: {instead}.")
     return OpsResult(
-        rows=rows, by_category=grouped(placed, "category", timed), by=options["by"], top=options["top"],
+        rows=rows, by_category=by_category, by=options["by"], top=options["top"],
         device_seconds=units.seconds, basis=units.basis if timed else "modelled", roof=roof, devices=units.devices,
         device_steps=units.device_steps, line=options["line"],
-        notes=(*units.notes, "Idle time is no operation and in no row; the page Overlap tells of it.", *notes),
+        notes=(*units.notes, "Idle time is no operation and in no row; the page Overlap tells of it.", *notes, *beyond),
     )  # fmt: skip
 
 
 def grouped(placed: pd.DataFrame, by: str, timed: bool) -> pd.DataFrame:
     """The columns of `OpsResult.rows`: `placed` as it is for `op`, else summed over all with the same `by`."""
     count = np.maximum(placed["count"], 1.0)
-    seconds, least = placed["self_seconds"], placed["roof_seconds"]
+    seconds, least, above = placed["self_seconds"], placed["roof_seconds"], placed["bound"] == "above"
+    if by != "op":
+        least = least.mask(above)
     sums = pd.DataFrame({
         "ops": 1, "count": placed["count"], "self_seconds": seconds, "total_seconds": placed["total_seconds"],
         "flops": placed["flops"] * count, "bytes": placed["bytes"] * count, "roof_seconds": least,
         "flops_s": seconds.where(placed["flops"].notna()), "bytes_s": seconds.where(placed["bytes"].notna()),
-        "roofed_s": seconds.where(least.notna()),
+        "roofed_s": seconds.where(least.notna()), "above_s": seconds.where(above, 0.0),
     })  # fmt: skip
     names = placed[list(_NAMES)]
     if by != "op":
@@ -121,7 +127,7 @@ def grouped(placed: pd.DataFrame, by: str, timed: bool) -> pd.DataFrame:
         share=weight / total if total > 0 else np.nan, flops=sums["flops"], bytes=sums["bytes"],
         flops_per_s=_over(sums["flops"], sums["flops_s"]), bytes_per_s=_over(sums["bytes"], sums["bytes_s"]),
         roofed_seconds=sums["roofed_s"], roof_seconds=sums["roof_seconds"],
-        roof_share=_over(sums["roof_seconds"], sums["roofed_s"]),
+        roof_share=_over(sums["roof_seconds"], sums["roofed_s"]), above_seconds=sums["above_s"],
     )  # fmt: skip
     return rows.sort_values("share", ascending=False, kind="stable", ignore_index=True)[list(ROW_KEYS)]
 

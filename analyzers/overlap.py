@@ -15,13 +15,14 @@ from analyzers.activity import WINDOWS, Activity, Split, activities, profiled_st
 from analyzers.base import Facts, Option
 from analyzers.intervals import Spans
 from errors import QuestionError
+from errors.numbers import FROM_ZERO
 from runs.tables import Tables
 
 NAME = "overlap"
 HELP = "How much of the communication is hidden behind computation, and how long is each device idle?"
 OPTIONS: tuple[Option, ...] = (
     Option("window", WINDOWS, None, "what time is counted over; default: steps where known, else operations"),
-    Option("step", int, None, "the step that the timeline shows; default: the one of median duration"),
+    Option("step", FROM_ZERO, None, "the step that the timeline shows; default: the one of median duration"),
 )
 TIMELINE_DEVICES = 48  # rows that a screen can show
 TIMELINE_CELLS = 4000

@@ -7,34 +7,35 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option, fact, with_options
+from analyzers.base import Facts, Option, with_options
 from analyzers.gpu_tiles import ALIGNED_BYTES, TileWaste, alignment, tile_table
 from analyzers.hbm_layout import HbmPadding, hbm_padding
 from analyzers.matmul_table import Unit, model_rows, taxes, unit_of, with_padding
 from analyzers.model_changes import DIMS, changed, main_block
 from analyzers.padding_advice import Advice, model_advice, program_advice
-from analyzers.program_matmuls import COMPILED, matmul_time_share, products, program_runs
+from analyzers.parallelism import parallel_ways
+from analyzers.program_matmuls import COMPILED, matmul_time_share, once, products, program_runs, unknown_programs
 from analyzers.rounding import Rounding, bucket_padding, buckets_of, expert_blocks
 from analyzers.subject import CHIP, MODEL, SEQ, chip_of, model_of, need_model, sequence_of
 from catalog.matmuls import matmuls
 from catalog.models import Model
 from errors import QuestionError
+from errors.numbers import COUNT
 from runs.tables import Tables, frame
 
 NAME = "padding"
 HELP = "How much of the matrix unit's work is padding, by A and B, and which dimension would pay most?"
 SOURCES = ("model", "program")
 DEFAULT_SEQ = 8192
-TENSOR_AXES = ("tensor", "tp", "model", "tensor_parallel", "tensor_parallelism", "ici_tensor_parallelism")
 OPTIONS: tuple[Option, ...] = (
     MODEL, CHIP, SEQ,
     Option("source", SOURCES, None, "whose products: of the model's forward pass or of the programs that ran; "
            "default: the programs where the run has any and nothing of the model is asked"),
     Option("mxu", ("128", "256"), None, "side of the matrix unit; default: the chip's"),
-    Option("tp", int, None, "tensor parallelism: devices that share each layer; default: what the run says, else 1"),
-    Option("batch", int, None, "sequences of one forward pass; default: 1"),
-    *(Option(name, int, None, f"what if: {meaning}") for name, meaning in DIMS.items()),
-    Option("group_block", int, None, "rows to which a grouped product rounds up each expert's tokens, such as 128"),
+    Option("tp", COUNT, None, "tensor parallelism: devices that share each layer; default: what the run says, else 1"),
+    Option("batch", COUNT, None, "sequences of one forward pass; default: 1"),
+    *(Option(name, COUNT, None, f"what if: {meaning}") for name, meaning in DIMS.items()),
+    Option("group_block", COUNT, None, "rows to which a grouped product rounds up each expert's tokens, such as 128"),
     Option("buckets", str, None, "compiled sequence lengths of a server, such as 128,256,512"),
 )  # fmt: skip
 OF_MODEL = ("model", "seq", "tp", "batch", *DIMS, "group_block")  # options that only a model can answer
@@ -212,6 +213,7 @@ def _of_programs(rows: pd.DataFrame, tables: Tables, unit: Unit) -> PaddingResul
     windows = frame(tables, "matmuls", ["convolution"])["convolution"].fillna(False)
     if count := int(windows.sum()):
         notes.append(f"{count:,} convolutions over space are left out: they are no plain matrix products.")
+    notes += once(unknown_programs(tables))
     return PaddingResult(
         rows=table.reset_index(drop=True), unit=unit, source="program", basis="derived",
         subject=subject, tax=tax, tax_optimistic=optimistic, advice=advice,
@@ -242,9 +244,7 @@ def _element_bytes(dtypes: pd.Series) -> float:
 
 def _tensor_parallelism(facts: Facts) -> int:
     """What the run says of its mesh, 1 where it says nothing."""
-    mesh = fact(facts, "parallelism")
-    sizes = [mesh[a] for a in TENSOR_AXES if a in mesh] if isinstance(mesh, dict) else []
-    return next((int(s) for s in sizes if isinstance(s, int | float) and s >= 1), 1)
+    return parallel_ways(facts)["tensor"]
 
 
 def _buckets(tables: Tables, text: str, seq: int) -> Buckets:

@@ -10,15 +10,17 @@ from typing import Any
 
 from analyzers.base import Facts, FactValue, Option, fact
 from analyzers.formats import PRECISIONS, format_of
-from analyzers.peak import hardware
+from analyzers.peak import doubts, peak
 from analyzers.subject import chip_of
 from catalog.chips import Chip, chip
 from catalog.lookup import shown
 from errors import QuestionError
+from errors.numbers import PER_SECOND
 from runs.tables import Tables
 
 PRECISION = Option("precision", str, None, "bf16, fp16, fp8, int8, fp4, or shares of FLOPs such as fp8=0.7,bf16=0.3")
-PEAK = Option("peak_flops_per_s", float, None, "peak of one chip, FLOP/s; default: declared, traced or the catalogue's")
+PEAK = Option("peak_flops_per_s", PER_SECOND, None,
+              "peak of one chip, FLOP/s; default: declared, traced or the catalogue's")
 SHARES_SUM = 1e-3
 
 
@@ -83,12 +85,16 @@ def peaks(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> Peaks:
     elif known and (asked or options.get("chip") or (not _declared(facts) and stated not in (None, "bf16"))):
         native, source = _catalogued(known, mix, bf16)
     else:
-        machine = hardware(tables, {**facts, "precision": FactValue(stated or "bf16", "derived", "")}, 0)
-        native, source = machine.peak_flops_per_s, machine.peak_source
+        native, source = peak(tables, {**facts, "precision": FactValue(stated or "bf16", "derived", "")})
     if known is None and word == "bf16":
         bf16 = native
     most = max(native or 0.0, fastest if not mix or native is None else 0.0) or None
     return Peaks(known, label or (str(written) if written else None), native, bf16 and float(bf16), most, source)
+
+
+def bounded(facts: Facts, of: Peaks) -> Facts:
+    """The facts with the highest rate that a step can have, in whatever format it ran: by it steps are judged."""
+    return {**facts, "peak_flops_per_s": FactValue(of.most, "derived", "")} if of.most else facts
 
 
 def _declared(facts: Facts) -> bool:
@@ -100,7 +106,8 @@ def _catalogued(known: Chip, mix: Mapping[str, float], bf16: float | None) -> tu
         return None, ""
     if not mix:
         kind = "BF16" if known.value("bf16_flops_per_s") else "FP16"
-        return bf16, f"catalogue peak of {known.name}, {kind} dense, {bf16 / 1e12:.4g} TFLOP/s"
+        doubt = doubts(known, ("bf16",))
+        return bf16, f"catalogue peak of {known.name}, {kind} dense, {bf16 / 1e12:.4g} TFLOP/s{doubt}"
     native = native_peak(known, mix)
     words = " + ".join(f"{s * 100:.3g} % {w.upper()}" if s < 1 else w.upper() for w, s in mix.items())
-    return native, f"catalogue peak of {known.name}, {words} dense, {native / 1e12:.4g} TFLOP/s"
+    return native, f"catalogue peak of {known.name}, {words} dense, {native / 1e12:.4g} TFLOP/s{doubts(known, mix)}"

@@ -82,12 +82,32 @@ def products(tables: Tables) -> pd.DataFrame:
     return merged
 
 
+def unknown_programs(tables: Tables) -> tuple[str, ...]:
+    """Names of programs that ran, or were compiled, and whose FLOPs are not known: they hold loops of which neither the
+    compiler nor the program tells how often they run."""
+    told = keyed(frame(tables, "modules", [*KEY, "name", "flops", "instructions"])).drop_duplicates(KEY)
+    told = told[told["flops"].isna() & told["instructions"].notna()]
+    if not len(told):
+        return ()
+    runs, _ = program_runs(tables)
+    return tuple(sorted(set(told.merge(runs[runs["ran"]][KEY], on=KEY)["name"].astype(str))))
+
+
+def once(names: tuple[str, ...]) -> list[str]:
+    """What is to be said where bodies of loops of unknown length count once; nothing where there are none."""
+    if not names:
+        return []
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return [f"The FLOPs of {', '.join(names[:3])}{more} are not known: nothing tells how often some of the loops run. "
+            "What those hold is counted as if they ran once."]  # fmt: skip
+
+
 def program_runs(tables: Tables) -> tuple[pd.DataFrame, str]:
     """How often each program ran, over all devices, and how that is known.
 
-    Columns: capture, program, flops (of one run), runs. Counted from the trace's line of whole programs; where it has
-    none, executed FLOPs of a program's operations over the FLOPs of one run, to the nearest whole. Where no operation
-    was timed (compiled, never executed) each program counts as run once.
+    Columns: capture, program, flops (of one run), runs, ran (whether it did at all). Counted from the trace's line of
+    whole programs; where it has none, executed FLOPs of its operations over the FLOPs of one run, to the nearest
+    whole. Where no operation was timed (compiled, never executed) each program counts as run once.
     """
     programs = keyed(frame(tables, "modules", [*KEY, "name", "flops"])).drop_duplicates(KEY)
     ops = frame(tables, "ops", [*KEY, "module", "role", "category", "count", "total_ns", "flops"],
@@ -96,7 +116,7 @@ def program_runs(tables: Tables) -> tuple[pd.DataFrame, str]:
     if not ops["total_ns"].notna().any():
         carried = keyed(frame(tables, "matmuls", KEY)).drop_duplicates()
         programs = programs.merge(carried, on=KEY, how="outer")
-        return programs.assign(runs=1.0)[[*KEY, "flops", "runs"]], COMPILED
+        return programs.assign(runs=1.0, ran=True)[[*KEY, "flops", "runs", "ran"]], COMPILED
     ops = _by_name(keyed(ops), programs)
     line = ops[ops["role"] == "module"]
     counted = line.groupby(KEY)["count"].sum().astype(float).rename("counted")
@@ -109,9 +129,10 @@ def program_runs(tables: Tables) -> tuple[pd.DataFrame, str]:
     watched = programs["capture"].isin(set(line["capture"]))
     programs["runs"] = np.where(watched, programs["counted"].astype(float), estimated)
     programs["runs"] = programs["runs"].fillna(0.0).round()
+    programs["ran"] = (programs["counted"].fillna(0.0) + programs["done"].fillna(0.0)).astype(float) > 0
     how = "from the trace's program line" if watched.all() else "from the operations that ran"
     how = f"their runs are counted {how}, on all devices"
-    return programs[[*KEY, "flops", "runs"]], how
+    return programs[[*KEY, "flops", "runs", "ran"]], how
 
 
 def _by_name(ops: pd.DataFrame, programs: pd.DataFrame) -> pd.DataFrame:

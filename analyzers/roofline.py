@@ -8,23 +8,35 @@ import pandas as pd
 
 from analyzers.base import Facts, Option
 from analyzers.op_units import UNIT_OPTIONS, Units, op_units
-from analyzers.roofs import ROOF_OPTIONS, Roof, bound_s, devices_per_chip, other_precisions, reached_roof, spec_roof
+from analyzers.roofs import (
+    CREDIBLE,
+    ROOF_OPTIONS,
+    Roof,
+    bound_s,
+    devices_per_chip,
+    other_precisions,
+    reached_roof,
+    spec_roof,
+)
 from analyzers.subject import chip_of
 from catalog.chips import chip
 from errors import QuestionError
+from errors.numbers import COUNT, SHARE_OF_SOME
 from runs.tables import Tables
 
 NAME = "roofline"
 HELP = "Which operations does compute bind, which memory, and what would they take at the device's roofs?"
 ROOF = Option("roof", ("spec", "reached"), "spec", "the device's specified peaks, or the best that this run reached")
-TOP = Option("top", int, 500, "operations listed in `points`; totals are over all")
-NEAR = Option("near", float, 0.1, "part of its roof from which on an operation counts as bound by it")
+TOP = Option("top", COUNT, 500, "operations listed in `points`; totals are over all")
+NEAR = Option("near", SHARE_OF_SOME, 0.1, "part of its roof from which on an operation counts as bound by it")
 OPTIONS: tuple[Option, ...] = (ROOF, *UNIT_OPTIONS, TOP, NEAR, *ROOF_OPTIONS)
 
 BOUNDS: dict[str, str] = {
     "compute": "at its FLOPs per byte the peak FLOP/s binds, and the operation comes near it",
     "memory": "at its FLOPs per byte the memory bandwidth binds, and the operation comes near it",
     "neither": "far below both roofs: latency, small or ill-shaped work, waiting",
+    "above": "shows more than its roof allows: its FLOPs or bytes are counted too high (what stays in caches never "
+    "reaches memory), or the roof is set too low",
     "communication": "a collective, waiting for peers included: the network binds, not the device",
     "asynchronous": "begins or awaits a copy that runs beside it",
     "host": "moves data between host and device: the host link binds",
@@ -121,7 +133,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> RooflineRe
     spec, roof_notes = spec_roof(tables, facts, options)
     reached, reach_notes = reached_roof(units.rows[units.rows["kind"] == "work"], spec)
     roof, chosen_notes = _chosen(spec, reached, options["roof"])
-    placed = place(units, roof, options["near"])
+    placed = place(units.rows, roof, options["near"])
     weight = placed["self_seconds"] if units.seconds is not None else placed["roof_seconds"].fillna(0.0)
     total = float(weight.sum())
     placed["share"] = weight / total if total > 0 else np.nan
@@ -170,9 +182,11 @@ def _chosen(spec: Roof, reached: Roof, name: str) -> tuple[Roof, list[str]]:
     return roof, notes
 
 
-def place(units: Units, roof: Roof, near: float) -> pd.DataFrame:
-    """The units with rates, least seconds at the roof, and what binds them: the columns of `RooflineResult.points`."""
-    rows = units.rows
+def place(rows: pd.DataFrame, roof: Roof, near: float) -> pd.DataFrame:
+    """Rows of `Units` with rates, least seconds at the roof, and what binds them: columns of `RooflineResult.points`.
+
+    What reaches more than CREDIBLE of its roof is `above` it, and no measure of the device.
+    """
     work = (rows["kind"] == "work").to_numpy()
     count = np.maximum(rows["count"].to_numpy(dtype=float), 1.0)
     seconds = rows["self_s"].to_numpy(dtype=float)
@@ -187,6 +201,7 @@ def place(units: Units, roof: Roof, near: float) -> pd.DataFrame:
     binds = np.where(np.isnan(least), None, np.where(by_memory, "memory", "compute"))
     bound = np.where(rows["kind"].isin(("work", "uncounted")), "unknown", rows["kind"])
     bound = np.where(np.isnan(least), bound, np.where(reach < near, "neither", binds))
+    bound = np.where(reach > CREDIBLE, "above", bound)
     return pd.DataFrame({
         "module": rows["module"], "op": rows["op"], "category": rows["category"], "source": rows["source"],
         "shape": rows["shape"], "count": rows["count"], "self_seconds": seconds, "flops": flops / count,
@@ -245,6 +260,7 @@ def _notes(placed: pd.DataFrame, units: Units, near: float) -> list[str]:
     notes = [f"An operation counts as bound by its roof from {near * 100:.3g} % of it on, below that by neither."]
     elsewhere = placed[placed["roof_seconds"].isna()]
     if len(elsewhere):
-        notes.append(f"{len(elsewhere)} operations have no roof of the device (communication, waiting, unknown work); "
-                     "at the roofs they are counted with the time that they took.")  # fmt: skip
+        lack = f"{len(elsewhere)} operations have" if len(elsewhere) > 1 else "1 operation has"
+        notes.append(f"{lack} no roof of the device (communication, waiting, unknown work); at the roofs such time is "
+                     "counted as it is.")  # fmt: skip
     return notes

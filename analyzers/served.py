@@ -106,6 +106,13 @@ def served(tables: Tables) -> Served:
     return Served(rows[keep], tables, order, _origin(rows), tuple(notes))
 
 
+def sampled(of: Served, counted: object) -> int | None:
+    """Completed requests that are kept, where their tool counts others (`counted`: `completed` of `stages`); else None.
+    """
+    kept = int(of.rows["completed"].sum())
+    return None if counted is None or pd.isna(counted) or int(counted) == kept else kept
+
+
 def _origin(rows: pd.DataFrame) -> int | None:
     known = rows["arrival_ns"].dropna()
     return int(known.min()) if len(known) else None

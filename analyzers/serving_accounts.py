@@ -15,20 +15,23 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts
+from analyzers.in_engine import Presence, presence, told_of
 from analyzers.intervals import Spans, length, paint, spans, union
 from analyzers.loads import loads
 from analyzers.peak import Hardware
-from analyzers.served import Served, has_requests, late, served
+from analyzers.served import Served, has_requests, late, sampled, served
 from analyzers.serving_work import Shared, passes, request_flops, shared
-from analyzers.subject import model_of
+from analyzers.source_clocks import meeting
+from analyzers.subject import known_model
 from analyzers.training_accounts import Book, leaf, parent
 from catalog.models import Model
 from errors import QuestionError
 from runs.ledger import Account, LedgerError
 from runs.tables import Tables, frame
 
-SERVED, BUSY, STARTING = 1, 2, 3
-NEAR_NS = 3600 * 10**9  # before the first sign, in which phases of starting up are those of this engine
+SERVED, BUSY, STARTING, SEEN, OPEN = 1, 2, 3, 4, 5
+NAME_IT = "ingest with --model NAME, or with its dimensions in chipledger.json, for useful maths"
+UNTOLD = "No answer tells how many tokens it took, of its prompt and generated: useful maths cannot be told."
 STARTUP = ("accelerator_initialization", "training_preparation")  # kinds of `lifecycle`
 ITERATIONS = ("No record of the engine's passes: what its busy time went into is not known beyond useful maths. vLLM "
               "prints one with --enable-logging-iteration-details.")  # fmt: skip
@@ -46,19 +49,22 @@ def from_serving(tables: Tables, facts: Facts, machine: Hardware, objectives: Ma
 
     Raises QuestionError where no input tells how long the chips were held.
     """
-    asked = _asked(tables)
-    work = _work(asked, model_of(facts), objectives)
+    asked, unknown = _asked(tables), []
+    model = known_model(facts, unknown, advice=NAME_IT)
+    work = _work(asked, model, objectives)
     found = passes(tables)
     if not found and asked is None and not tables.rows("engine"):
-        return _from_sums(tables, model_of(facts), machine)
+        return _from_sums(tables, model, machine, tuple(unknown))
     start, end, left_out = _span(tables, asked, [(p.start, p.end) for p in found])
-    busy = _in_engine(asked, tables, start, end)
+    within = presence(asked, tables, start, end, [p.replica for p in found])
+    # where passes are recorded, a request that was in the engine shows in them
+    perhaps, said = _perhaps_open(None if found else asked, end)
     starting = _starting(tables, start, end)
     if found:
-        time = _passed(found, start, end, busy, starting, machine)
+        time = _passed(found, start, end, within, perhaps, starting, machine)
     else:
-        time = _unpassed(start, end, busy, starting, work, machine)
-    time.notes = (*time.notes, *left_out)
+        time = _unpassed(start, end, within, perhaps, starting, work, machine)
+    time.notes = (*time.notes, *said, *left_out, *unknown)
     return _book(time, work, machine, start, end, bool(objectives))
 
 
@@ -92,7 +98,11 @@ class Time:
 
 
 def _asked(tables: Tables) -> Served | None:
-    return served(tables) if has_requests(tables) else None
+    """The requests; None where their load tool kept only some of those that it counts: those are not all the work."""
+    found = served(tables) if has_requests(tables) else None
+    counted = loads(tables)["completed"].sum(min_count=1)
+    kept = None if found is None else sampled(found, counted)
+    return None if kept is not None and kept < counted else found
 
 
 def _work(asked: Served | None, model: Model | None, objectives: Mapping[str, float]) -> Work:
@@ -110,12 +120,18 @@ def _work(asked: Served | None, model: Model | None, objectives: Mapping[str, fl
     def shares(which: np.ndarray) -> tuple[float, float]:
         return tuple(float(x[which].sum() / x.sum()) if x.sum() else 0.0 for x in (fresh, output))
 
-    flops, every = None, None
-    if model is not None:
+    failed, missed = shares(~done), shares(behind)
+    flops, every, notes = None, None, asked.notes
+    told = rows[["prompt_tokens", "output_tokens"]].notna().all(axis=1).to_numpy(dtype=bool)
+    if model is not None and (done & ~told).any():
+        notes = (*notes, UNTOLD if not (done & told).any() else
+                 f"{int((done & ~told).sum()):,} of {int(done.sum()):,} answers do not tell how many tokens they took: "
+                 "their useful maths is not counted.")  # fmt: skip
+    if model is not None and UNTOLD not in notes:
         prefill, decode = request_flops(model, rows)
-        good = done & ~behind
+        good, done = done & ~behind & told, done & told
         flops, every = (float(prefill[good].sum()), float(decode[good].sum())), float((prefill + decode)[done].sum())
-    return Work(flops, shares(~done), shares(behind), every, asked.notes)
+    return Work(flops, failed, missed, every, notes)
 
 
 def _span(
@@ -128,22 +144,15 @@ def _span(
     """
     ranges = {
         "passes of the engine": [edge for start, end in told for edge in (start.min(), end.max())],
-        "requests": _request_signs(asked),
+        "requests": [*_request_signs(asked), *(_dead_loads(tables) if asked is not None else ())],
         "samples of the engine": frame(tables, "engine", ["ts_ns"])["ts_ns"].dropna().tolist(),
-        "recorded phases": frame(tables, "lifecycle", ["start_ns", "end_ns"]).stack().tolist(),
+        "recorded phases": frame(tables, "lifecycle", ["start_ns", "end_ns"]).stack().dropna().tolist(),
     }
-    first, last, notes = None, None, []
-    for what, signs in ranges.items():
-        if not signs:
-            continue
-        low, high = int(min(signs)), int(max(signs))
-        if first is None:
-            first, last = low, high
-        elif low <= last and high >= first or what == "recorded phases" and abs(low - first) < NEAR_NS:
-            first, last = min(first, low), max(last, high)
-        else:
-            notes.append(f"The {what} were timed by another clock: they are left out of the time held.")
-    if first is None or last <= first:
+    known = {what: (int(min(signs)), int(max(signs))) for what, signs in ranges.items() if signs}
+    held, left_out = meeting(known, near=("recorded phases",))
+    first, last = held or (0, 0)
+    notes = [f"The {what} were timed by another clock: they are left out of the time held." for what in left_out]
+    if last <= first:
         raise QuestionError(
             "no input says when the engine ran, so chip time cannot be counted",
             advice="Add records with times of day: vLLM's detailed result, an engine log, or scrapes of /metrics.",
@@ -161,17 +170,26 @@ def _request_signs(asked: Served | None) -> list[int]:
     return [*times, *ends.tolist()]
 
 
-def _in_engine(asked: Served | None, tables: Tables, start: int, end: int) -> Spans:
-    """When at least one request was in the engine, by the requests; else by samples that count any."""
-    if asked is not None and asked.rows["arrival_ns"].notna().any():
-        rows = asked.rows[(asked.rows["out_of"] == "") & asked.rows["arrival_ns"].notna()]
-        until = rows["last_token_ns"].fillna(rows["arrival_ns"] + (rows["e2e_s"] * 1e9).round().astype("Int64"))
-        until = until.fillna(rows["arrival_ns"])
-        return union(spans(rows["arrival_ns"].to_numpy(dtype=np.int64), until.to_numpy(dtype=np.int64)))
-    rows = frame(tables, "engine", ["ts_ns", "running", "waiting"]).dropna(subset=["ts_ns"]).sort_values("ts_ns")
-    counts = rows[["running", "waiting"]].sum(axis=1, min_count=1)
-    at = np.append(rows["ts_ns"].to_numpy(dtype=np.int64), end)
-    return union(spans(at[:-1][(counts > 0).to_numpy(dtype=bool)], at[1:][(counts > 0).to_numpy(dtype=bool)]))
+def _dead_loads(tables: Tables) -> list[int]:
+    """Start and end of each load of which nothing was answered: its requests say when they came, and no more."""
+    rows = loads(tables)
+    rows = rows[(rows["completed"] == 0).fillna(False).to_numpy(dtype=bool)].dropna(subset=["start_ns", "duration_s"])
+    starts = rows["start_ns"].astype("int64")
+    return [*starts, *(starts + (rows["duration_s"] * 1e9).round().astype("int64"))]
+
+
+def _perhaps_open(asked: Served | None, end: int) -> tuple[Spans, tuple[str, ...]]:
+    """(when requests were open that failed and do not say when, a sentence). Each is taken to have been open for at
+    most as long as the longest that tells its end; where none does, until the end."""
+    if asked is None:
+        return spans(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)), ()
+    rows = asked.rows
+    endless = ~rows["completed"] & rows["arrival_ns"].notna() & rows["last_token_ns"].isna()
+    begun = rows.loc[endless, "arrival_ns"].to_numpy(dtype=np.int64)
+    longest = float(asked.timed["e2e_s"].max()) if len(asked.timed) else np.nan
+    until = np.full(len(begun), end) if np.isnan(longest) else np.minimum(begun + round(longest * 1e9), end)
+    said = f"{len(begun):,} requests failed and do not say when: that they were open is no idle time, and not known."
+    return union(spans(begun, np.maximum(until, begun))), (said,) if len(begun) else ()
 
 
 def _starting(tables: Tables, start: int, end: int) -> Spans:
@@ -181,7 +199,10 @@ def _starting(tables: Tables, start: int, end: int) -> Spans:
     return union(spans(rows["start_ns"].to_numpy(dtype=np.int64), rows["end_ns"].to_numpy(dtype=np.int64)))
 
 
-def _passed(found: list, start: int, end: int, busy: Spans, starting: Spans, machine: Hardware) -> Time:
+def _passed(
+    found: list, start: int, end: int, within: Mapping[str, Presence], perhaps: Spans, starting: Spans,
+    machine: Hardware,
+) -> Time:  # fmt: skip
     """Time from passes: of each replica, whose share of the chips is taken to be equal."""
     chips = machine.chips / len(found)
     time = Time(lost={}, whole=(end - start) / 1e9 * machine.chips)
@@ -191,16 +212,19 @@ def _passed(found: list, start: int, end: int, busy: Spans, starting: Spans, mac
         inside = union(Spans(one.start, one.end))
         device = min(float(one.device.sum()), float(length(inside)))
         scale = device / one.device.sum() if one.device.sum() else 0.0  # passes that overlap share their time
-        painting = paint(start, end, [(STARTING, starting), (BUSY, busy), (SERVED, inside)])
-        amounts = painting.amounts(4) / 1e9 * chips
+        there = within[one.replica]
+        layers = [(SEEN, there.seen), (OPEN, perhaps), (STARTING, starting), (BUSY, there.busy), (SERVED, inside)]
+        painting = paint(start, end, layers)
+        amounts = painting.amounts(6) / 1e9 * chips
         time.prefill += parts.prefill * scale / 1e9 * chips
         time.decode += parts.decode * scale / 1e9 * chips
         for name, ns in parts.lost.items():
             time.lost[name] = time.lost.get(name, 0.0) + ns * scale / 1e9 * chips
-        time.unknown += parts.empty * scale / 1e9 * chips
-        time.scheduling += amounts[BUSY] + max(amounts[SERVED] - device / 1e9 * chips, 0.0)
+        time.unknown += parts.empty * scale / 1e9 * chips + amounts[0] + amounts[OPEN]
+        time.unknown += 0.0 if there.own else amounts[BUSY]
+        time.scheduling += (amounts[BUSY] if there.own else 0.0) + max(amounts[SERVED] - device / 1e9 * chips, 0.0)
         time.starting += amounts[STARTING]
-        time.idle += amounts[0]
+        time.idle += amounts[SEEN]
         fitted, known = fitted and parts.fitted, known and one.device_known
     notes = ["Tokens that no answer needed are charged what they added to their passes, by a fit of time against "
              "tokens to this run's own passes; the tokens of answers share the rest." if fitted else
@@ -208,18 +232,23 @@ def _passed(found: list, start: int, end: int, busy: Spans, starting: Spans, mac
              "more token costs."]  # fmt: skip
     if not known:
         notes.append("The record does not say for which part of a pass the device computed: all of it is taken.")
-    if len(found) > 1:
-        notes.append(f"{len(found)} replicas, each taken to hold an equal share of the chips.")
+    notes += told_of(within)
     time.notes = tuple(notes)
     return time
 
 
-def _unpassed(start: int, end: int, busy: Spans, starting: Spans, work: Work, machine: Hardware) -> Time:
+def _unpassed(
+    start: int, end: int, within: Mapping[str, Presence], perhaps: Spans, starting: Spans, work: Work,
+    machine: Hardware,
+) -> Time:  # fmt: skip
     """Time from requests or samples alone: busy or not."""
-    amounts = paint(start, end, [(STARTING, starting), (BUSY, busy)]).amounts(4) / 1e9 * machine.chips
-    time = Time(whole=(end - start) / 1e9 * machine.chips, starting=amounts[STARTING], idle=amounts[0])
+    painted = [paint(start, end, [(SEEN, p.seen), (OPEN, perhaps), (STARTING, starting), (BUSY, p.busy)])
+               for p in within.values()]  # fmt: skip
+    amounts = sum(p.amounts(6) for p in painted) / 1e9 * machine.chips / len(painted)
+    time = Time(whole=(end - start) / 1e9 * machine.chips, starting=amounts[STARTING], idle=amounts[SEEN])
     _enter_flops(time, float(amounts[BUSY]), work, machine)
-    time.notes = (ITERATIONS,)
+    time.unknown += float(amounts[0] + amounts[OPEN])
+    time.notes = (ITERATIONS, *told_of(within))
     return time
 
 
@@ -232,7 +261,7 @@ def _enter_flops(time: Time, busy: float, work: Work, machine: Hardware) -> None
     time.unknown = max(busy - time.prefill - time.decode, 0.0)
 
 
-def _from_sums(tables: Tables, model: Model | None, machine: Hardware) -> Book:
+def _from_sums(tables: Tables, model: Model | None, machine: Hardware, unknown: tuple[str, ...]) -> Book:
     """From what a load tool printed: durations and tokens in all."""
     rows = loads(tables)
     rows = rows[(rows["duration_s"] > 0).fillna(False).to_numpy(dtype=bool)]
@@ -253,7 +282,7 @@ def _from_sums(tables: Tables, model: Model | None, machine: Hardware) -> Book:
     _enter_flops(time, busy, work, machine)
     time.notes = (
         "From a load tool's sums: the time between its loads is not counted, and useful maths takes every request to "
-        "be of mean length.", ITERATIONS,
+        "be of mean length.", ITERATIONS, *unknown,
     )  # fmt: skip
     return _book(time, work, machine, None, None, False)
 
@@ -269,7 +298,7 @@ def _book(time: Time, work: Work, machine: Hardware, start: int | None, end: int
     if abs(account.chip_seconds - time.whole) > 1e-6 * time.whole:
         raise LedgerError(f"serving accounts hold {account.chip_seconds} of {time.whole} chip-seconds")
     notes = [*time.notes, *work.notes]
-    if work.flops is None:
+    if work.flops is None and UNTOLD not in notes and not any(NAME_IT in note for note in notes):
         notes.append("No model is known, so useful maths cannot be told. Ingest with --model.")
     elif not machine.peak_flops_per_s:
         notes.append("The chip's peak is not known, so useful maths cannot be told. Ingest with --chip.")

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import nnls
 
+from analyzers.servers import servers
 from catalog.inference import output_flops, prefill_attention_flops, prompt_token_flops, token_flops
 from catalog.models import Model
 from runs.tables import Tables, frame
@@ -69,10 +70,10 @@ class Shared:
 
 
 def passes(tables: Tables) -> list[Passes]:
-    """The recorded iterations, replica by replica; those without start or duration are left out."""
-    rows = frame(tables, "iterations", ["replica", "start_ns", "dur_ns", "device_ns", *_COUNTS])
+    """The recorded iterations, server by server (see `servers`); those without start or duration are left out."""
+    rows = frame(tables, "iterations", ["replica", "source", "start_ns", "dur_ns", "device_ns", *_COUNTS])
     rows = rows[rows["start_ns"].notna() & (rows["dur_ns"] > 0).fillna(False)]
-    rows["replica"] = rows["replica"].astype(str).where(rows["replica"].notna(), "")
+    rows["replica"] = servers(tables, rows, "start_ns")
     return [_passes(str(name), group.sort_values("start_ns")) for name, group in rows.groupby("replica", sort=True)]
 
 

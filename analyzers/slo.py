@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts, Option
+from analyzers.exposed import Exposed, alone
 from analyzers.served import ADVICE, Served, has_requests, served
 from analyzers.serving.summary import Load, all_loads, together
 from analyzers.slo_causes import CAUSES, Judged, judge
 from errors import QuestionError
+from errors.numbers import SECONDS
 from runs.tables import Tables
 
 NAME = "slo"
@@ -23,7 +25,7 @@ OBJECTIVES: dict[str, str] = {
     "itl_s": "p99 of a request's own gaps between pieces of output, s, at most; met by requests of one token",
 }
 OPTIONS: tuple[Option, ...] = (
-    *(Option(name, float, None, words) for name, words in OBJECTIVES.items()),
+    *(Option(name, SECONDS, None, words) for name, words in OBJECTIVES.items()),
     Option("stage", str, None, "a load of the run by its name; default: all together"),
 )
 POINTS, GRID = 400, 48
@@ -84,6 +86,8 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> SloResult:
     for name, most in objectives.items():
         if most <= 0:
             raise QuestionError(f"option {name}={most:g}", expected="seconds above 0")
+    if (told := alone(tables)) is not None and options.get("stage") is None:
+        return _exposed(told, objectives)
     load = _load(tables, options.get("stage"))
     of = load.served
     if not objectives:
@@ -105,6 +109,33 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> SloResult:
         misses={c: int(count[c]) for c in CAUSES if c in count}, curves=_curves(values, judged, objectives),
         surface=_surface(of, judged, objectives), missed=_missed(of, judged, objectives),
         tenants=_tenants(of, judged), notes=tuple([*_notes(load, judged, objectives), *of.notes]),
+    )  # fmt: skip
+
+
+def _exposed(told: Exposed, objectives: Mapping[str, float]) -> SloResult:
+    """Of a server's own histograms: at least what lies below the bound under each objective, at most what lies below
+    the one above. Of several objectives at least what no miss of one could take from another, at most the least."""
+    if not objectives:
+        raise QuestionError("no objective was given", expected="at least one of ttft_s, tpot_s, e2e_s",
+                            advice="Ask with, for instance, --option ttft_s=0.5.")  # fmt: skip
+    known = set(told.latencies) - {"itl_s"}  # the objective is about each request's own gaps
+    found = {n: told.latencies[n].within(most) for n, most in objectives.items() if n in known}
+    if lacking := [n.removesuffix("_s").upper() for n in objectives if n not in found]:
+        raise QuestionError(f"no histogram of this server tells {' and '.join(lacking)} of a request", advice=ADVICE)
+    low = max(0.0, 1 - sum(1 - share for share, _ in found.values()))
+    curves = [
+        pd.DataFrame({"objective": n, "threshold_s": h.le, "attainment": h.count / h.observations})[np.isfinite(h.le)]
+        for n, h in ((n, told.latencies[n]) for n in objectives)
+    ]  # fmt: skip
+    sent = told.requests or 0
+    return SloResult(
+        load=Load(stage=None, tool="/metrics", requests=told.requests), objectives=dict(objectives), attainment=low,
+        attainment_high=min(share for _, share in found.values()), attainment_of_completed=None, goodput_per_s=None,
+        best_goodput_per_s=None, each={n: share for n, (share, _) in found.items()},
+        misses={"unknown": round((1 - low) * sent)} if low < 1 else {}, curves=pd.concat(curves, ignore_index=True),
+        surface=None, missed=pd.DataFrame(columns=ROWS), tenants=pd.DataFrame(), notes=(
+            *told.notes, "Shares are of the requests whose latency the server observed; those that failed before are "
+            "not among them, and single requests would tell why one missed."),
     )  # fmt: skip
 
 

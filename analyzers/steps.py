@@ -7,6 +7,8 @@ import pandas as pd
 
 from analyzers.base import Facts, Option
 from analyzers.history import History, history
+from analyzers.precision import bounded, peaks
+from analyzers.useful import tokens_of_steps
 from errors import QuestionError
 from runs.tables import Tables, frame
 
@@ -26,8 +28,10 @@ class StepsResult:
     attempt, step, start_ns (nullable), dur_s, kept (False: taken again later), first (of its attempt: includes
     compilation), implausible ("" or why it cannot be true), tokens_per_s_per_chip, tflops_per_s_per_chip, loss.
 
-    `hosts`: one row per host and profiled step: host, step, dur_s.
-    Summary figures use kept, plausible steps that are not the first of their attempt; None where unknown.
+    `hosts`: one row per host and profiled step: host, step, dur_s; per device (`host/device`) where each device took
+    the step at a time of its own.
+    Summary figures use kept, plausible steps that did not hang and are not the first of their attempt; None where
+    unknown.
     """
 
     rows: pd.DataFrame
@@ -52,7 +56,7 @@ class StepsResult:
 
 def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> StepsResult:
     """Every step taken. Raises QuestionError where no input tells of steps."""
-    past = history(tables, facts)
+    past = history(tables, bounded(facts, peaks(tables, facts, {})))
     if not len(past.rows):
         raise QuestionError(
             "this run has no steps",
@@ -60,7 +64,10 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> StepsResul
         )
     rows = past.rows.assign(dur_s=past.rows["dur_ns"].astype("Float64") / 1e9)
     rows["tflops_per_s_per_chip"] = rows["model_flops_per_chip"] / rows["dur_s"] / 1e12
-    good = rows[rows["kept"] & (rows["implausible"] == "") & rows["dur_s"].notna()]
+    if (tokens := tokens_of_steps(tables, facts, rows["step"])) is not None:  # a log's own seconds leave some out
+        rate = pd.Series(tokens, index=rows.index) / rows["dur_s"].where(rows["dur_s"] > 0).astype(float)
+        rows["tokens_per_s_per_chip"] = rate.fillna(rows["tokens_per_s_per_chip"].astype(float))
+    good = rows[rows["kept"] & (rows["implausible"] == "") & (rows["hung_ns"] == 0) & rows["dur_s"].notna()]
     usual = good[~good["first"].astype(bool)]
     usual = usual if len(usual) else good
     return StepsResult(
@@ -87,16 +94,21 @@ def _rate(rows: pd.DataFrame, column: str) -> float | None:
 
 
 def _hosts(tables: Tables) -> pd.DataFrame:
-    steps = frame(tables, "steps", ["host", "step", "start_ns", "dur_ns", "capture"])
-    steps = steps[steps["capture"].notna() & steps["dur_ns"].notna()].sort_values(["host", "start_ns"])
+    steps = frame(tables, "steps", ["host", "step", "start_ns", "dur_ns", "capture", "device"])
+    steps = steps.dropna(subset=["host", "capture", "dur_ns"]).sort_values(["host", "start_ns"])
     return pd.DataFrame({
-        "host": steps["host"].astype(str), "step": steps["step"], "start_ns": steps["start_ns"],
+        "host": steps["host"].astype(str).where(steps["device"].isna(), _places(steps)), "step": steps["step"],
+        "start_ns": steps["start_ns"],
         "dur_s": steps["dur_ns"].astype("Float64") / 1e9,
     }).reset_index(drop=True)  # fmt: skip
 
 
+def _places(steps: pd.DataFrame) -> pd.Series:
+    return steps["host"].astype(str) + "/" + steps["device"].astype(str)
+
+
 def _notes(rows: pd.DataFrame, past: History) -> tuple[str, ...]:
-    notes = [f"Steps are taken from {past.origin}."]
+    notes = [f"Steps are taken from {past.origin}.", *past.notes]
     if count := int((~rows["kept"].astype(bool)).sum()):
         notes.append(f"{count} steps were taken again after a restart; they are not in the figures.")
     if count := int((rows["implausible"] != "").sum()):

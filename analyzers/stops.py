@@ -22,7 +22,7 @@ STARTUP = (
     "accelerator_initialization", "training_preparation", "checkpoint_restore", "data_loading", "program_startup",
     "elastic_slice_down", "elastic_scale_up", "elastic_reinitialization", "custom", "other",
 )  # fmt: skip
-NOT_DOWN = ("outside", "kept", "wasted_progress", "program_startup", "eval")
+NOT_DOWN = ("outside", "kept", "wasted_progress", "hang", "program_startup", "eval")
 KINDS: dict[str, str] = {
     "restart": "the job was started again",
     "final": "it ended the job: nothing was started after it",

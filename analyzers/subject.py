@@ -1,13 +1,15 @@
 """Which model a question is about, on which chip, at which sequence length: from the run's facts or from options."""
 
 from analyzers.base import Facts, Option, fact
+from catalog.chip_count import devices_of_a_chip
 from catalog.chips import Chip, chip
 from catalog.models import Model, model
 from errors import QuestionError
+from errors.numbers import COUNT
 
 MODEL = Option("model", str, None, "a model of the catalogue; default: the one the run names")
 CHIP = Option("chip", str, None, "a chip of the catalogue, by any usual name; default: the one the run names")
-SEQ = Option("seq", int, None, "tokens in a sequence; default: what the run says")
+SEQ = Option("seq", COUNT, None, "tokens in a sequence; default: what the run says")
 SEQUENCE_FACTS = ("seq", "sequence_length", "max_target_length")  # ours, and as frameworks print it
 
 
@@ -24,6 +26,21 @@ def model_of(facts: Facts) -> Model | None:
 
         return from_config(said)
     return model(str(said))
+
+
+def known_model(facts: Facts, notes: list[str], advice: str = "ask with --option model=NAME") -> Model | None:
+    """The model that the run or an option names; None, and a note, where the run's name is in no catalogue: a run says
+    no less for having a model of the user's own naming than for naming none.
+
+    Raises QuestionError for a name that was asked about and is none.
+    """
+    try:
+        return model_of(facts)
+    except QuestionError as e:
+        if facts["model"].source in ("option", "the question"):
+            raise
+        notes.append(f"The run's model is not known here ({e.what}): {advice}.")
+        return None
 
 
 def need_model(facts: Facts) -> Model:
@@ -56,7 +73,12 @@ def sequence_of(facts: Facts) -> int | None:
     return int(said)
 
 
+def slices_of(facts: Facts) -> int | None:
+    """Slices of the job, joined by the data-centre network: `slices`, or as MaxText prints it; None: not known."""
+    said = next((fact(facts, name) for name in ("slices", "num_slices") if fact(facts, name) is not None), None)
+    return int(said) if isinstance(said, int | float) and 1 <= said < 1 << 31 else None
+
+
 def devices_per_chip(facts: Facts) -> int:
     """Devices that a framework makes of one chip: as the run says, else by the catalogue, else 1."""
-    chip = chip_of(facts)
-    return int(fact(facts, "devices_per_chip") or (chip and chip.value("jax_devices_per_chip")) or 1)
+    return devices_of_a_chip(fact(facts, "devices_per_chip"), chip_of(facts))

@@ -4,19 +4,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
-from analyzers.calendar import CODE, HEADINGS, Calendar
+from analyzers.calendar import CODE, HEADINGS, Calendar, no_steps
 from analyzers.device_time import DeviceTrace
 from analyzers.executed import Extra
 from analyzers.history import History
 from analyzers.intervals import Spans, length, overlap_with, paint, spans
 from analyzers.peak import Hardware
+from analyzers.source_clocks import COARSE_NS
+from analyzers.waits import LONE, NAMELESS
 from runs.ledger import Account, Basis
 
 BADPUT = HEADINGS[CODE["wasted_progress"] :] + ("infrastructure_recovery", "other")
-DERIVED = {"infrastructure_recovery", "wasted_progress", "program_startup", "other"}
+DERIVED = {"infrastructure_recovery", "wasted_progress", "hang", "program_startup", "other"}
 NAMED_SHARE = 0.1  # of all straggler wait: a rank that cost less is not named
-UNSEEN, IDLE, INPUT, COPYING, EXPOSED, WAIT, COMPUTING, BLAMED = range(1, 9)  # BLAMED + k: charged to the k-th host
+UNSEEN, IDLE, INPUT, COPYING, EXPOSED, UNTOLD, WAIT, COMPUTING = range(1, 9)
+BLAMED = 9  # BLAMED + k: charged to the k-th host
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Book:
     end_ns: int | None
     profiled_share: float | None
     notes: tuple[str, ...]
+    profiled_chips: float | None = None  # of how many chips a profile shows devices; None where that was not counted
 
 
 @dataclass
@@ -41,6 +46,7 @@ class Uses:
     input_logged: float = 0.0
     copying: float = 0.0
     exposed: float = 0.0
+    untold: float = 0.0
     wait: float = 0.0
     useful: float = 0.0
     useful_unseen: float = 0.0
@@ -49,6 +55,7 @@ class Uses:
     below: float = 0.0
     unsplit: float = 0.0
     capped: float = 0.0
+    lone: bool = False  # some collectives could not be compared across ranks
 
 
 def leaf(name: str, chip_seconds: float, basis: Basis, source: str) -> Account:
@@ -60,24 +67,33 @@ def parent(name: str, parts: Iterable[Account], source: str = "") -> Account:
     return Account.total(name, [p for p in parts if p.chip_seconds > 0], source)
 
 
-def from_step_lines(past: History, machine: Hardware) -> Book:
-    """Accounts from step lines alone: step time is known, when and between is not."""
+def from_step_lines(past: History, machine: Hardware, profiled: int = 0) -> Book:
+    """Accounts from step lines alone: step time is known, when and between is not. `profiled`: devices of a profile
+    whose steps are not those of the lines, so that nothing of it can be entered."""
     rows = past.rows[past.rows["dur_ns"].notna()]
     seconds = rows["dur_ns"].to_numpy(dtype=float) / 1e9
     kept = rows["kept"].to_numpy(dtype=bool)
     flops = rows["model_flops_per_chip"].to_numpy(dtype=float, na_value=0.0)
+    hung = rows["hung_ns"].to_numpy(dtype=np.int64) / 1e9
+    seconds = seconds - hung
     held_s, peak = float(seconds[kept].sum()), machine.peak_flops_per_s
     useful = min(float(flops[kept].sum()) / peak, held_s) if peak else 0.0
     uses = Uses(useful=useful * machine.chips, unseen=(held_s - useful) * machine.chips)
     wasted = leaf("wasted_progress", float(seconds[~kept].sum()) * machine.chips, "derived", "steps taken again later")
     notes = ["Only step lines were given: time before the first step, between attempts and after the last is not in "
-             "this ledger. Goodput entries would bring it."]  # fmt: skip
+             "this ledger. Goodput entries would bring it.", *past.notes]  # fmt: skip
+    if profiled:
+        notes.append("The profile shows none of the log's steps, and the log has no times of day: what devices did is "
+                     "not in this ledger; the pages Overlap and Roofline tell it. Profile with "
+                     "jax.profiler.StepTraceAnnotation around each step, numbered as the log does.")  # fmt: skip
     if not peak:
         notes.append(_no_peak())
-    parts = [_productive(uses, {}, machine, past.origin), parent("badput", [wasted])]
+    stood = leaf("hang", float(hung.sum()) * machine.chips, "derived", "steps beyond a hundred usual ones")
+    parts = [_productive(uses, {}, machine, past.origin), parent("badput", [wasted, stood])]
     held = parent("held", parts, "sum of step times")
     known = float(flops[kept].sum()) * machine.chips
-    return Book(held, known or None, None, None, 0.0 if kept.any() else None, tuple(notes))
+    share = 0.0 if kept.any() else None
+    return Book(held, known or None, None, None, share, tuple(notes), profiled / machine.devices_per_chip or None)
 
 
 def from_time(
@@ -89,9 +105,10 @@ def from_time(
     notes: list[str] = []
     counted, kept_s, seen_s, unstepped, flops_known = 0.0, 0.0, 0.0, 0.0, 0.0
     start, end = (days.start_ns, days.end_ns) if days else (None, None)
+    stepless = days is None and not len(past.rows)
     for trace in traces:
         shift = _clock_shift(trace, past) if days else 0
-        kept, outside = (days.painting.spans(CODE["kept"]), 0) if days else _profiled_steps(trace)
+        kept, outside = (days.painting.spans(CODE["kept"]), 0) if days else _profiled_steps(trace, stepless)
         flops_known += _enter_device(trace, kept, days, past, machine, extra, shift, uses, blamed)
         counted += weight
         kept_s += length(kept) / 1e9 * weight
@@ -107,8 +124,11 @@ def from_time(
                      "long, and what they did is not known.")  # fmt: skip
         uses.unseen += kept_s / counted * unwatched
         kept_s += kept_s / counted * unwatched
+        unstepped += unstepped / counted * unwatched
     if days:
         notes += days.notes
+        if not len(days.steps):
+            notes.append(no_steps(past))
         kept = days.painting.spans(CODE["kept"])
         if unwatched > 0:
             kept_s += length(kept) / 1e9 * unwatched
@@ -119,24 +139,38 @@ def from_time(
         if days.open_ended:
             notes.append(f"{days.open_ended} recorded intervals have no end: phases were entered up to their attempt's "
                          "next event, custom events and saves left out.")
-        parts.append(_badput(days, machine))
+        parts += _outside_steps(days, machine)
     if unstepped:
-        parts.append(leaf("unattributed", unstepped, "unattributed", "profiled, but outside the annotated steps"))
-    if not days:
+        where = f" on {counted:g} of {machine.chips} chips" if unwatched > 0 else ""
+        said = f"profiled{where}, but outside the annotated steps"
+        parts.append(leaf("unattributed", unstepped, "unattributed", said))
+    if stepless:
+        notes.append("The profile shows no step: what devices did is told, but not whether any of it was a step that "
+                     "was kept. Mark steps with jax.profiler.StepTraceAnnotation, or add the job's log.")  # fmt: skip
+    elif not days:
         notes.append("Only a profile was given: what it covers is taken as kept. Whether steps were lost, and what "
                      "happened around it, goodput entries or a training log would tell.")  # fmt: skip
     if uses.capped > 0:
         notes.append(f"Model FLOPs at peak exceed the time spent computing by {uses.capped:.3g} chip-seconds: the "
                      "peak is too low or the FLOPs too high. Useful maths was entered up to that time.")  # fmt: skip
+    if uses.lone and uses.exposed > 0:
+        notes.append("Some collectives were not found on every rank of their group: what was waited in them is still "
+                     "inside exposed communication.")  # fmt: skip
     if uses.unsplit > 0 and not machine.peak_flops_per_s:
         notes.append(_no_peak())
-    held = parent("held", [_productive(uses, blamed, machine, past.origin), *parts], "chips x time held")
+    if extra.unknown:
+        notes.append(f"Recomputation and padding are not told: the FLOPs of {', '.join(extra.unknown[:3])} are not "
+                     "known, as nothing tells how often some of the loops run.")  # fmt: skip
+    used = _productive(uses, blamed, machine, past.origin)
+    if stepless:
+        used = replace(used, name="profiled", source="what the profile covers; it shows no step")
+    held = parent("held", [used, *parts], "chips x time held")
     if uses.padding > 0:
         low = uses.padding * extra.padding_low / extra.padding
         notes.append(f"Padding is modelled: {low:.3g} to {uses.padding:.3g} chip-seconds, the upper end entered. "
                      "Nobody has measured on silicon how far a matrix unit can avoid it.")  # fmt: skip
     share = seen_s / kept_s if kept_s else None
-    return Book(held, flops_known or None, start, end, share, tuple(notes))
+    return Book(held, flops_known or None, start, end, share, tuple(notes), counted)
 
 
 def _enter_device(
@@ -156,6 +190,7 @@ def _enter_device(
         (INPUT, fetching),
         (COPYING, _shifted(trace.copy, shift)),
         (EXPOSED, _shifted(trace.collective, shift)),
+        (UNTOLD, spans(begin, begin + trace.waits["unknown_ns"].to_numpy(dtype=np.int64))),
         (WAIT, spans(begin, late)),
     ]
     for k, host in enumerate(hosts):
@@ -171,6 +206,8 @@ def _enter_device(
     uses.input += seconds[INPUT]
     uses.copying += seconds[COPYING]
     uses.exposed += seconds[EXPOSED]
+    uses.lone |= bool(trace.waits["reason"].isin((LONE, NAMELESS)).any())
+    uses.untold += seconds[UNTOLD]
     uses.wait += seconds[WAIT]
     for k, host in enumerate(hosts):
         blamed[host] = blamed.get(host, 0.0) + seconds[BLAMED + k]
@@ -252,11 +289,11 @@ def _step_flops(past: History, share: float) -> tuple[Spans, np.ndarray]:
     return Spans(start, end), rows["model_flops_per_chip"].to_numpy(dtype=float) * share
 
 
-def _profiled_steps(trace: DeviceTrace) -> tuple[Spans, int]:
+def _profiled_steps(trace: DeviceTrace, stepless: bool) -> tuple[Spans, int]:
     """Without a calendar: from the first annotated step of each capture to the end of its last, within the capture;
-    whole captures where no step is annotated. Also the nanoseconds profiled outside that."""
+    whole captures where the run is `stepless`. Also the nanoseconds profiled outside that."""
     if not len(trace.steps):
-        return trace.windows, 0
+        return (trace.windows, 0) if stepless else (spans([], []), length(trace.windows))
     start = trace.steps["start_ns"].to_numpy(dtype=np.int64)
     end = start + trace.steps["dur_ns"].to_numpy(dtype=np.int64)
     which = np.searchsorted(trace.windows.start, start, side="right") - 1
@@ -268,7 +305,9 @@ def _profiled_steps(trace: DeviceTrace) -> tuple[Spans, int]:
 
 def _clock_shift(trace: DeviceTrace, past: History) -> int:
     """How far this host's clock is ahead of the one that wrote the calendar, ns: the median over steps of its step
-    start less the nearest start of the same step there. 0 where they share no step."""
+    start less the nearest start of the same step there. 0 where they share no step, and where the profile counts its
+    own steps: by its times it lies among the steps of the job, but each capture begins with step 0 or 1, not with the
+    number that the job had reached."""
     rows = past.rows[past.rows["start_ns"].notna()]
     if past.origin == "profile" or not len(rows) or not len(trace.steps):
         return 0
@@ -278,7 +317,18 @@ def _clock_shift(trace: DeviceTrace, past: History) -> int:
         if step in known:
             gap = int(at) - known[step]
             gaps.append(int(gap[np.abs(gap).argmin()]))
-    return int(np.median(gaps)) if gaps else 0
+    shift = int(np.median(gaps)) if gaps else 0
+    return 0 if _counts_its_own(trace, rows, shift) else shift
+
+
+def _counts_its_own(trace: DeviceTrace, rows: pd.DataFrame, shift: int) -> bool:
+    """Whether the numbers of the profile's steps are its own and not the job's."""
+    at, number = (trace.steps[c].to_numpy(dtype=np.int64, na_value=-1) for c in ("start_ns", "step"))
+    opens = np.flatnonzero(np.diff(number, prepend=number[:1] + 1) <= 0)
+    start = rows["start_ns"].to_numpy(dtype=np.int64)
+    among = (at >= start.min()) & (at <= start.max())
+    usual = float(rows["dur_ns"].astype("Float64").median()) if rows["dur_ns"].notna().any() else 0.0
+    return bool(abs(shift) > max(COARSE_NS, 2 * usual) and among.all() and (number[opens] <= 1).all())
 
 
 def _shifted(x: Spans, ns: int) -> Spans:
@@ -297,6 +347,8 @@ def _productive(uses: Uses, blamed: Mapping[str, float], machine: Hardware, orig
     flops = f"model FLOPs / {machine.peak_source}" if machine.peak_source else "model FLOPs"
     unknown = parent("unattributed", [
         leaf("not_profiled", uses.unseen, "unattributed", "no profile covers these steps"),
+        leaf("communication_or_wait", uses.untold, "unattributed",
+             "first steps of captures: when the other ranks came is not known"),
         leaf("compute_unsplit", uses.unsplit, "unattributed", "computing, but FLOPs or peak are not known"),
     ])  # fmt: skip
     inputs = [leaf("input_wait", uses.input, "measured", "device idle while the host fetched data")]
@@ -321,10 +373,19 @@ def _productive(uses: Uses, blamed: Mapping[str, float], machine: Hardware, orig
     return replace(productive, basis="derived") if productive.basis == "modelled" else productive
 
 
+def _outside_steps(days: Calendar, machine: Hardware) -> list[Account]:
+    """Badput; and, where no step was read, the time of which nothing tells whether it went into steps."""
+    badput = _badput(days, machine)
+    if len(days.steps):
+        return [badput]
+    unknown = float(days.painting.amounts(len(HEADINGS))[CODE["other"]]) / 1e9 * machine.chips
+    return [badput, leaf("unattributed", unknown, "unattributed", "no input tells which steps were taken, and when")]
+
+
 def _badput(days: Calendar, machine: Hardware) -> Account:
     seconds = days.painting.amounts(len(HEADINGS)) / 1e9 * machine.chips
     parts = []
-    for name in BADPUT:
+    for name in BADPUT if len(days.steps) else [n for n in BADPUT if n != "other"]:
         source = "inferred from steps and job starts" if name in DERIVED else "recorded by the job"
         if name == "custom":
             events = [leaf(n, length(x) / 1e9 * machine.chips, "measured", source) for n, x in days.custom.items()]

@@ -7,7 +7,7 @@ import pandas as pd
 
 from analyzers.base import Facts, fact
 from analyzers.history import step_rows
-from analyzers.subject import devices_per_chip
+from analyzers.subject import devices_per_chip, sequence_of
 from runs.tables import Tables
 
 ALIKE = 0.02  # step lines print seconds to the millisecond: tokens per step within this of each other are one number
@@ -46,12 +46,14 @@ def tokens_of_steps(tables: Tables, facts: Facts, steps: pd.Series) -> np.ndarra
     """Tokens per chip in each of `steps`, by step number; NaN where not known, None where nothing tells.
 
     A step's tokens = printed tokens/s x printed seconds. Where all are alike but for rounding, they are taken as one
-    number: the stated batch where it agrees, else the sum of the seconds over the sum of seconds per token.
+    number: the stated batch where it agrees, else the sum of the seconds over the sum of seconds per token. Where no
+    line prints a rate, a step's tokens are those of the global batch over the chips, as the log states them.
     """
     lines = _lines(tables, facts)
     lines = lines[lines["tokens_per_s_per_chip"] > 0].drop_duplicates("step", keep="last")
     if not len(lines):
-        return None
+        one = _of_global_batch(facts)
+        return None if one is None else np.full(len(steps), one)
     each = lines["tokens_per_s_per_chip"] * lines["dur_ns"] / 1e9
     usual = float(each.median())
     alike = (each / usual - 1).abs() <= ALIKE
@@ -61,6 +63,12 @@ def tokens_of_steps(tables: Tables, facts: Facts, steps: pd.Series) -> np.ndarra
     of_step = each.where(~alike, one).set_axis(lines["step"])
     found = of_step.reindex(steps.astype(float)).to_numpy(dtype=float)
     return np.where(np.isnan(found) & bool(alike.all()), one, found)
+
+
+def _of_global_batch(facts: Facts) -> float | None:
+    """Tokens per chip and step: sequences of the global batch x their length / chips; None where one is not known."""
+    batch, length, chips = fact(facts, "global_batch"), sequence_of(facts), fact(facts, "chips")
+    return float(batch) * length / float(chips) if batch and length and chips else None
 
 
 def _stated(facts: Facts) -> list[float]:

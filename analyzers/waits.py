@@ -19,6 +19,7 @@ import pandas as pd
 from analyzers.meetings import Meetings, combined, meetings
 from runs.tables import Tables, frame
 
+COMPARED, FIRST_STEP, KIND, NAMELESS, LONE, UNEQUAL = range(6)
 ENTER_Z = 3.5
 ENTER_SHARE = 0.02  # of the step
 
@@ -27,8 +28,14 @@ ENTER_SHARE = 0.02  # of the step
 class Waits:
     """`rows`: one per row of `collectives` that has both times, in its order, with host, device, start_ns, end_ns (its
     own clock), group, module, op, kind, session, step (-1: not known), matched (whether the ranks of its group were
-    compared), wait_ns (before the last rank came), blamed_ns (the part of it charged to `blamed`) and blamed ("" or a
-    host). Text is categorical.
+    compared), wait_ns (before the last rank came), blamed_ns (the part of it charged to `blamed`), blamed (a host,
+    or "" where nobody is, or one of no known host), unknown_ns and reason. Text is categorical.
+
+    reason      COMPARED, or why a row was not: FIRST_STEP of a capture, where it is not known when the others came;
+                KIND: ranks do not all wait for each other in it; NAMELESS: which ranks take part is not known;
+                LONE: it was not found on every rank; UNEQUAL: kind or size differ between ranks
+    unknown_ns  of a row in the first step of a capture, its time before what the same operation usually takes when
+                all ranks are there: waiting or communication, it is not known which
 
     `matched`: how many were found on every rank of their group; `lone`: how many were not.
     """
@@ -41,12 +48,14 @@ class Waits:
 def waits(tables: Tables) -> Waits:
     """Waits in every collective that all ranks of its group recorded. O(n log n)."""
     met = meetings(tables)
-    earliest = _first_steps(met)
-    usable = met.comparable & ~((met.step == earliest) & (met.step >= 0))
+    first = (met.step == _first_steps(met)) & (met.step >= 0)
+    usable = met.comparable & ~first
     dur = met.dur_ns
-    wait = np.where(usable, dur - met.least(dur)[met.meeting], 0)
+    least = met.least(dur)
+    wait = np.where(usable, dur - least[met.meeting], 0)
+    unknown = _unknown(met, usable, met.comparable & first, least)
     who, charged = _blame(met, wait, _usual_step_ns(tables))
-    hosts = list(dict.fromkeys(met.ranks["host"]))
+    hosts = list(dict.fromkeys([*met.ranks["host"], ""]))  # "" is nobody, and whoever's host is not known
     host_of = pd.Index(hosts).get_indexer(met.ranks["host"])
     texts = {n: pd.Categorical.from_codes(getattr(met, n), met.names[n]) for n in ("group", "module", "op", "kind")}
     device = met.ranks["device"].to_numpy(dtype=np.int64)
@@ -54,9 +63,35 @@ def waits(tables: Tables) -> Waits:
         "host": pd.Categorical.from_codes(host_of[met.rank], hosts), "device": device[met.rank],
         "start_ns": met.start_ns, "end_ns": met.end_ns, **texts, "session": met.session, "step": met.step,
         "matched": usable, "wait_ns": wait, "blamed_ns": charged,
-        "blamed": pd.Categorical.from_codes(np.append(host_of, len(hosts))[who], [*hosts, ""]),
+        "blamed": pd.Categorical.from_codes(np.append(host_of, hosts.index(""))[who], hosts),
+        "unknown_ns": unknown, "reason": _reasons(met, usable),
     })  # fmt: skip
     return Waits(rows, matched=int(met.complete.sum()), lone=int((~met.complete).sum()))
+
+
+def _unknown(met: Meetings, usable: np.ndarray, first: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """Of each row in `first`, the ns beyond the usual transfer of its operation: the median over the meetings that were
+    compared of the shortest duration. All of it where none was."""
+    unknown = np.zeros(len(first), dtype=np.int64)
+    if not first.any():
+        return unknown
+    place = combined(met.group, met.module, met.op)
+    one = met.order[met.begins] if len(met.order) else met.order
+    seen = one[usable[one]]
+    usual = pd.Series(least[met.meeting[seen]]).groupby(place[seen]).median()
+    known = usual.reindex(place[first]).fillna(0).to_numpy(dtype=float)
+    unknown[first] = np.maximum(met.dur_ns[first] - np.rint(known), 0).astype(np.int64)
+    return unknown
+
+
+def _reasons(met: Meetings, usable: np.ndarray) -> np.ndarray:
+    why = np.full(len(usable), UNEQUAL, dtype=np.int8)
+    why[met.comparable & ~usable] = FIRST_STEP
+    why[~met.complete] = LONE
+    why[met.nameless] = NAMELESS
+    why[~met.synchronising] = KIND
+    why[usable] = COMPARED
+    return why
 
 
 def _first_steps(met: Meetings) -> np.ndarray:
@@ -64,7 +99,8 @@ def _first_steps(met: Meetings) -> np.ndarray:
     key = combined(met.rank, met.capture + 1)
     _, cell = np.unique(key, return_inverse=True)
     least = np.full(int(cell.max()) + 1 if len(cell) else 0, np.iinfo(np.int64).max)
-    np.minimum.at(least, cell, met.step)
+    stepped = met.step >= 0  # collectives between steps, or after the last one, have none
+    np.minimum.at(least, cell[stepped], met.step[stepped])
     return least[cell]
 
 

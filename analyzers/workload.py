@@ -16,14 +16,15 @@ from analyzers.arrivals import Gaps, Window, chance_dip, chance_peak, gaps, in_f
 from analyzers.base import Facts, Option, fact
 from analyzers.served import ADVICE, has_requests, served, summary
 from errors import QuestionError
+from errors.numbers import FROM_ZERO
 from runs.tables import Tables, frame
 
 NAME = "workload"
 HELP = "How bursty is the traffic, how long are prompts and answers, and is a Poisson process a fair model of it?"
 OPTIONS = (
     Option("stage", str, None, "one load of a load test; default: all requests"),
-    Option("heavy_prompt", int, 512, "tokens from which a prompt is heavy"),
-    Option("heavy_output", int, 128, "tokens from which an answer is heavy"),
+    Option("heavy_prompt", FROM_ZERO, 512, "tokens from which a prompt is heavy"),
+    Option("heavy_output", FROM_ZERO, 128, "tokens from which an answer is heavy"),
 )
 WINDOWS_S = (1.0, 10.0, 60.0)
 MIX = ("short_both", "heavy_prompt", "heavy_output", "heavy_both")
@@ -70,11 +71,18 @@ class WorkloadResult:
     concurrency: dict[str, float] | None
     flight: pd.DataFrame
     notes: tuple[str, ...] = field(default=())
+    loads: int = 1
 
     @property
     def hardest(self) -> Window | None:
         """The window in which a Poisson model misses the peak by most."""
         return _hardest(self.windows)
+
+    @property
+    def unlikeliest(self) -> Window | None:
+        """The window in which counts vary most against the most that chance allows; None where none is judged."""
+        judged = [w for w in self.windows if w.dispersion is not None]
+        return max(judged, key=lambda w: w.dispersion / w.chance_high, default=None)
 
     def window(self, window_s: float) -> Window | None:
         return next((w for w in self.windows if w.window_s == window_s), None)
@@ -86,7 +94,7 @@ class WorkloadResult:
             "interarrival_s": None if self.gaps is None else {
                 "mean": self.gaps.mean, "std": self.gaps.std, "cv": self.gaps.cv, "p50": self.gaps.p50,
                 "p99": self.gaps.p99, "max": self.gaps.max},
-            "shape": self.shape,
+            "shape": self.shape, "loads": self.loads,
             "poisson_is_fair": None if self.shape in ("unknown", "at_once") else self.shape == "poisson",
             "windows": [asdict(w) for w in self.windows],
             "prompt_tokens": self.prompt_tokens, "output_tokens": self.output_tokens,
@@ -105,8 +113,9 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> WorkloadRe
             raise QuestionError(f"option {name}={options[name]}", expected="a whole number of tokens from 1")
     rows, notes = _rows(tables, options["stage"])
     times = np.sort(_seconds(rows))
-    between = gaps(times) if len(times) else None
-    windows = [w for s in WINDOWS_S if len(times) > 1 and (w := window(times, s)) is not None]
+    apart = _apart(rows)  # the pauses between loads are no traffic: how requests come is told of one load
+    between = gaps(times) if len(times) and apart < 2 else None
+    windows = [w for s in WINDOWS_S if len(times) > 1 and apart < 2 and (w := window(times, s)) is not None]
     duration = float(times[-1] - times[0]) if len(times) > 1 else None
     prompt, output = _tokens(rows, "prompt_tokens"), _tokens(rows, "output_tokens")
     notes += _notes(rows, times, between, output, facts)
@@ -118,9 +127,10 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> WorkloadRe
         requests=len(rows), served=bool(rows["status"].notna().any()),
         failed=int(rows["status"].isin(LOST).sum()), duration_s=duration,
         request_rate_per_s=1 / between.mean if between and between.mean > 0 else None, gaps=between,
-        shape=shape(between, windows), windows=tuple(windows), curve=_curve(times, duration), rates=rates,
+        shape=shape(between, windows), windows=tuple(windows), loads=max(apart, 1),
+        curve=_curve(times, duration if apart < 2 else None), rates=rates,
         rate_window_s=rate_window_s,
-        rate_chance=_chance_rates(times, rates, rate_window_s),
+        rate_chance=_chance_rates(times, rates, rate_window_s) if apart < 2 else None,
         prompt_tokens=summary(prompt), output_tokens=summary(output),
         prompt_share=both[0] / sum(both) if told else None, heavy_prompt=options["heavy_prompt"],
         heavy_output=options["heavy_output"], mix=_mix(prompt, output, options), lengths=_lengths(prompt, output),
@@ -140,9 +150,16 @@ def _rows(tables: Tables, stage: str | None) -> tuple[pd.DataFrame, list[str]]:
         if not len(rows):
             raise QuestionError(f"no requests of a load {stage!r}", expected=f"one of {', '.join(stages) or 'none'}")
     elif len(stages) > 1:
-        return rows, [f"These are {len(stages)} loads of a test, one after another: pauses between them look like "
-                      "bursts. Ask about one with the option `stage`."]  # fmt: skip
+        return rows, [f"These are {len(stages)} loads of a test. Ask about one with the option `stage`."]
     return rows, []
+
+
+def _apart(rows: pd.DataFrame) -> int:
+    """How many loads there are that came one after another; 0 where some came at the same time, or none is named."""
+    known = rows[rows["arrival_ns"].notna() & rows["stage"].notna()]
+    spans = known.groupby(known["stage"].astype(str))["arrival_ns"].agg(["min", "max"]).sort_values("min")
+    overlap = (spans["min"].to_numpy()[1:] < spans["max"].to_numpy()[:-1]).any()
+    return 0 if overlap else len(spans)
 
 
 def _seconds(rows: pd.DataFrame) -> np.ndarray:

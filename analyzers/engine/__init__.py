@@ -15,7 +15,10 @@ from analyzers.engine import windows as engine_windows
 from analyzers.engine.bounds import bounds, seats_of, shares, stretches
 from analyzers.engine.iterations import IterationFit, iterations
 from analyzers.engine.samples import Samples, samples
+from analyzers.exposed import Exposed, exposed
+from analyzers.printed_hits import overall
 from errors import QuestionError
+from errors.numbers import COUNT
 from runs.tables import Tables
 
 NAME = "engine"
@@ -23,7 +26,7 @@ HELP = "What did the engine run, queue and keep over time, and what limited it?"
 ALL = "all"
 OPTIONS: tuple[Option, ...] = (
     Option("replica", str, ALL, "one engine or replica by name; default: all of them together"),
-    Option("max_running", int, None, "most requests that one replica may run; default: what the run says or shows"),
+    Option("max_running", COUNT, None, "most requests that one replica may run; default: what the run says or shows"),
 )
 MOST_BARS = 64
 MOST_BURSTS = 20
@@ -58,6 +61,7 @@ class EngineResult:
     figures: dict[str, Any]
     bound: dict[str, float]
     notes: tuple[str, ...]
+    exposed: Exposed | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -71,6 +75,7 @@ class EngineResult:
             "bound": self.bound,
             "preemption_bursts": self.bursts.to_dict("records"),
             "iteration": None if self.fit is None else self.fit.to_dict(),
+            "metrics": None if self.exposed is None else self.exposed.to_dict(),
             "notes": list(self.notes),
         }
 
@@ -100,12 +105,14 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> EngineResu
     spent = stretches(*(timely[c].to_numpy() for c in ("t_s", "dt_s")), (timely["preempted"] > 0).to_numpy(),
                       timely["preempted"].to_numpy())  # fmt: skip
     drawn, fit = iterations(tables, None if wanted == ALL else wanted)
+    told = exposed(tables) if wanted == ALL else None
+    notes += told.notes if told is not None else ()
     return EngineResult(
         windows=windows, batch=_batch(rows), drawn=drawn, fit=fit, replicas=replicas, replica=wanted,
         bursts=spent.nlargest(MOST_BURSTS, "amount").reset_index(drop=True),
         burst_count=len(spent), samples=int((~rows["pause"]).sum()), source=fine.source, timed=fine.timed,
         origin_ns=fine.origin_ns, span_s=_span(fine), seats=seats, figures=_figures(fine, coarse, windows),
-        bound=shares(words, weight), notes=tuple(notes),
+        bound=shares(words, weight), notes=tuple(notes), exposed=told,
     )  # fmt: skip
 
 
@@ -140,7 +147,6 @@ def _batch(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _figures(fine: Samples, coarse: Samples | None, windows: pd.DataFrame) -> dict[str, Any]:
     time = windows["dt_s"].to_numpy()
-    span = _span(fine) or 0.0
     hits, queries, drafted, accepted, prompt, output, padded, preempted = (
         _total(fine, coarse, n)
         for n in ("hits", "queries", "drafted", "accepted", "prompt", "output", "padded", "preempted")
@@ -155,8 +161,8 @@ def _figures(fine: Samples, coarse: Samples | None, windows: pd.DataFrame) -> di
         "preemptions": preempted,
         "prefix_hit_rate": _share(hits, queries) if queries else said,
         "acceptance_rate": _share(accepted, drafted),
-        "prompt_tokens_per_s": _share(prompt, span),
-        "output_tokens_per_s": _share(output, span),
+        "prompt_tokens_per_s": _rate(fine, coarse, "prompt"),
+        "output_tokens_per_s": _rate(fine, coarse, "output"),
         "prompt_share": _share(prompt, (prompt or 0) + (output or 0)) if output is not None else None,
         "prefill_heavy_share": _share(float(time[windows["prompt_share"] > HEAVY].sum()), float(time[heavy].sum())),
         "padded_share": _share(padded, (padded or 0) + (prompt or 0) + (output or 0)),
@@ -175,15 +181,23 @@ def _share(part: float | None, whole: float | None) -> float | None:
 
 
 def _level(fine: Samples, windows: pd.DataFrame, name: str) -> dict[str, float | None]:
-    """Mean over time, summed over replicas (cache: their mean); the most of single samples, of a sum by window."""
+    """Mean over the time in which any replica tells it, summed over replicas (cache: the mean over the time of all);
+    the most of single samples, of a sum by window."""
     known = fine.rows[fine.rows[name].notna() & (fine.rows["dt_s"] > 0)]
     if not len(known):
         return {"mean": None, "max": None}
-    amount = (known[name] * known["dt_s"]).groupby(known["replica"]).sum()
-    time = known.groupby("replica")["dt_s"].sum()
-    single = name == "kv_usage" or len(time) == 1
-    mean = float(amount.sum() / time.sum()) if single else float((amount / time).sum())
+    single = name == "kv_usage" or known["replica"].nunique() == 1
+    held = known[name] * known["dt_s"]
+    mean = float(held.sum() / known["dt_s"].sum()) if single else engine_windows.over_time(known, held, name)
     return {"mean": mean, "max": float(known[name].max() if single else windows[name].max())}
+
+
+def _rate(fine: Samples, coarse: Samples | None, name: str) -> float | None:
+    """An amount per second of the time of which any replica tells it, from the finest input that knows it."""
+    for found in (fine, coarse):
+        if found is not None and found.timed and found.rows[name].notna().any():
+            return engine_windows.over_time(found.rows, found.rows[name], name, "told_s")
+    return None
 
 
 def _total(fine: Samples, coarse: Samples | None, name: str) -> float | None:
@@ -195,11 +209,8 @@ def _total(fine: Samples, coarse: Samples | None, name: str) -> float | None:
 
 
 def _printed_hits(fine: Samples, coarse: Samples | None) -> float | None:
-    """The last hit rate that a log prints: of its recent requests."""
-    for found in (fine, coarse):
-        if found is not None and len(known := found.rows["hit_rate"].dropna()):
-            return float(known.iloc[-1])
-    return None
+    """What the hit rates that a log prints say of all its requests."""
+    return next((r for f in (fine, coarse) if f is not None and (r := overall(f.rows)) is not None), None)
 
 
 def _lacking(rows: pd.DataFrame) -> list[str]:

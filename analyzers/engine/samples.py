@@ -1,8 +1,10 @@
-"""What an engine said of itself, brought to one form: samples of each replica, each with the time it stands for.
+"""What an engine said of itself, brought to one form: samples of each server, each with the time it stands for.
 
 A sample of a log or of /metrics stands for the time since the sample before it (the first: for a usual gap); after a
-gap of more than five usual ones for one usual gap, the rest is not known. An iteration stands for the time until the
-next one begins; if that is over 50 ms after its end, the pause is a sample of its own: nothing to do, or a standstill.
+gap of more than five usual ones for one usual gap, the rest is not known. A line of a log after a silence that began
+with an idle engine stands for one usual gap, and the silence is idle (see `_silent`). An iteration stands for the time
+until the next one begins; if that is over 50 ms after its end, the pause is a sample of its own: nothing to do, or a
+standstill.
 Counters grow; a sample's tokens are what they grew by, with restarts counted from zero (see `counters`).
 """
 
@@ -13,6 +15,7 @@ import pandas as pd
 
 from analyzers.base import Facts, fact
 from analyzers.counters import increments
+from analyzers.servers import samples_of_servers, servers
 from errors import QuestionError
 from runs.tables import Tables, frame
 
@@ -20,10 +23,14 @@ LEVELS = ("running", "waiting", "kv_usage")
 AMOUNTS = (
     "prompt", "output", "preempted", "hits", "queries", "drafts", "drafted", "accepted", "padded", "recomputed",
 )  # fmt: skip
-SAMPLES = ["t_s", "dt_s", "replica", "pause", *LEVELS, *AMOUNTS, "hit_rate", "acceptance_length"]
+SAMPLES = ["t_s", "dt_s", "told_s", "replica", "pause", *LEVELS, *AMOUNTS, "hit_rate", "acceptance_length"]
 LONG_GAP = 5.0  # usual gaps
 IDLE_S = 0.05
-ONE = "engine"  # a replica without a name
+SILENT = 1.5  # usual gaps, from which a log that follows on an idle line was silent
+COUNTED = {
+    "prompt": "prompt_tokens", "output": "output_tokens", "preempted": "preemptions", "hits": "prefix_hits",
+    "queries": "prefix_queries", "drafts": "drafts", "drafted": "drafted", "accepted": "accepted",
+}  # amounts, and the counters of `engine` that tell them  # fmt: skip
 ADVICE = "Add an engine's log or scrapes of its /metrics, or the table `iterations` as Parquet."
 
 
@@ -32,9 +39,9 @@ class Samples:
     """`rows`: columns SAMPLES, by replica in order of time; float, NaN where unknown.
 
     t_s: the end of the time a sample stands for, since the first began (in samples, where `timed` is False); dt_s:
-    that time; pause: no iteration ran. Amounts are of that time: tokens,
-    preemptions, drafts. `origin_ns`: time of day of t_s = 0, None where no input gives one. `source`: engine or
-    iterations.
+    that time; told_s: the time up to t_s that its amounts (tokens, preemptions, drafts) are of; pause: no iteration
+    ran, or a log was silent. `replica`: see `servers`. `origin_ns`: time of day of t_s = 0, None where no input gives
+    one. `source`: engine or iterations.
     """
 
     rows: pd.DataFrame
@@ -49,59 +56,90 @@ def samples(tables: Tables, facts: Facts) -> tuple[Samples, Samples | None]:
     held = [name for name in ("iterations", "engine") if tables.rows(name)]
     if not held:
         raise QuestionError("this run has no samples of a serving engine", advice=ADVICE)
-    found = [_iterations(tables) if name == "iterations" else _engine(tables, facts) for name in held]
+    found = [_iterations(tables) if name == "iterations" else engine_samples(tables, facts) for name in held]
     return found[0], found[1] if len(found) > 1 else None
-
-
-def _names(rows: pd.DataFrame) -> np.ndarray:
-    return rows["replica"].astype("string").fillna(ONE).to_numpy(dtype=object)
 
 
 def _floats(rows: pd.DataFrame, column: str) -> np.ndarray:
     return rows[column].to_numpy(dtype=float, na_value=np.nan)
 
 
-def _engine(tables: Tables, facts: Facts) -> Samples:
-    rows = frame(tables, "engine")
-    rows = rows.assign(replica=_names(rows))
+def engine_samples(tables: Tables, facts: Facts | None = None) -> Samples:
+    """Of the table `engine` alone, which has rows."""
+    rows, notes = samples_of_servers(tables)
     timed = bool(rows["ts_ns"].notna().all())
     rows = rows.sort_values(["replica", "ts_ns", "order"] if timed else ["replica", "order"], kind="stable")
     rows = rows.reset_index(drop=True)
-    notes = []
     at = rows["ts_ns"].to_numpy(dtype=np.int64) if timed else rows.groupby("replica").cumcount().to_numpy(np.int64)
     origin = int(at.min())
-    t = (at - origin) / (1e9 if timed else 1.0)
-    new = np.ones(len(rows), dtype=bool)
-    new[1:] = rows["replica"].to_numpy()[1:] != rows["replica"].to_numpy()[:-1]
-    gap = np.diff(t, prepend=np.nan)
-    gap[new] = np.nan
     if not timed:
         notes.append("The samples carry no times: each counts alike, and they are drawn in the order of the log.")
-    usual = float(np.nanmedian(gap[gap > 0])) if (gap > 0).any() else 1.0
-    far = gap > LONG_GAP * usual
+    rows["t_s"] = (at - origin) / (1e9 if timed else 1.0)
+    parts = [_of_server(mine.reset_index(drop=True), notes) for _, mine in rows.groupby("replica", sort=False)]
+    found = pd.concat(parts, ignore_index=True)
+    _known_cache(found, notes)
+    since_start = facts is not None and fact(facts, "engine_times") == "since start"
+    return _samples(found, "engine", timed, None if since_start or not timed else origin, notes)
+
+
+def _of_server(rows: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
+    """The samples of one server, in order of time: columns SAMPLES."""
+    t = rows["t_s"].to_numpy()
+    gap = np.diff(t, prepend=np.nan)
+    silent = _silent(rows)  # the engine had nothing to do before this line, and was silent
+    usual = _usual(gap[~silent]) or _usual(gap) or 1.0
+    silent &= gap > SILENT * usual
+    far = (gap > LONG_GAP * usual) & ~silent
     if far.any():
         notes.append(f"{far.sum():,} gaps between samples are longer than {LONG_GAP:g} usual ones "
                      f"({usual:.3g} s): what happened in them is not known.")  # fmt: skip
-    dt = np.where(new | far, usual, gap)
+    dt = np.where(np.isnan(gap) | far | silent, usual, gap)
     found = pd.DataFrame({"t_s": t, "dt_s": dt, "replica": rows["replica"].to_numpy()})
     for level in LEVELS:
         found[level] = _floats(rows, level)
-    _known_cache(found, notes)
-    counted = {
-        "prompt": "prompt_tokens", "output": "output_tokens", "preempted": "preemptions", "hits": "prefix_hits",
-        "queries": "prefix_queries", "drafts": "drafts", "drafted": "drafted", "accepted": "accepted",
-    }  # fmt: skip
-    for name, column in counted.items():
-        values = _floats(rows, column)
-        parts = [increments(values[mine]) for mine in np.split(np.arange(len(rows)), np.flatnonzero(new)[1:])]
-        found[name] = np.concatenate(parts)
+    for name, column in COUNTED.items():
+        found[name] = increments(_floats(rows, column))
+    counted = found[list(COUNTED)].notna().any(axis=1).to_numpy()
+    found["told_s"] = np.where(counted & far, gap, dt)  # counters tell what they grew by in a long gap too
     for name, column in (("prompt", "prompt_tokens_per_s"), ("output", "output_tokens_per_s")):
         found[name] = found[name].where(found[name].notna(), _floats(rows, column) * dt)
     found["padded"] = found["recomputed"] = np.nan
     found["hit_rate"] = _floats(rows, "prefix_hit_rate")
     found["acceptance_length"] = _floats(rows, "acceptance_length")
-    since_start = fact(facts, "engine_times") == "since start"
-    return _samples(found, "engine", timed, None if since_start or not timed else origin, notes)
+    return _with_silences(found, silent, gap - dt) if silent.any() else found
+
+
+def _usual(gap: np.ndarray) -> float | None:
+    return float(np.median(gap[gap > 0])) if (gap > 0).any() else None
+
+
+def _silent(rows: pd.DataFrame) -> np.ndarray:
+    """Which lines of a log follow on one of the same log that says that nothing ran, waited or was generated.
+
+    vLLM goes on counting every interval and leaves out the lines of those in which nothing happened, so that the next
+    line tells of its own interval alone.
+    """
+    printed = (rows["output_tokens_per_s"].notna() & rows["output_tokens"].isna()).to_numpy()
+    nothing = [(rows[c].fillna(0) == 0).to_numpy() for c in ("waiting", "prompt_tokens_per_s", "output_tokens_per_s")]
+    idle = printed & (rows["running"] == 0).fillna(False).to_numpy(dtype=bool) & np.logical_and.reduce(nothing)
+    one = rows["source"].astype("string").fillna("").to_numpy()
+    after = np.zeros(len(rows), dtype=bool)
+    after[1:] = idle[:-1] & printed[1:] & (one[1:] == one[:-1])
+    return after
+
+
+def _with_silences(found: pd.DataFrame, silent: np.ndarray, silence: np.ndarray) -> pd.DataFrame:
+    """With a sample for each silence: nothing ran, and the cache was as the line before left it."""
+    rest = found[silent].copy()
+    before = found.shift()[silent]
+    rest["t_s"] = found["t_s"][silent] - found["dt_s"][silent]
+    rest["dt_s"] = rest["told_s"] = silence[silent]
+    rest[[c for c in AMOUNTS if found[c].notna().any()]] = 0.0
+    rest["running"] = rest["waiting"] = 0.0
+    rest["kv_usage"] = before["kv_usage"]
+    rest["hit_rate"] = rest["acceptance_length"] = np.nan
+    both = pd.concat([found.assign(pause=False), rest.assign(pause=True)], ignore_index=True)
+    return both.sort_values("t_s", kind="stable", ignore_index=True)
 
 
 def _known_cache(found: pd.DataFrame, notes: list[str]) -> None:
@@ -114,7 +152,7 @@ def _known_cache(found: pd.DataFrame, notes: list[str]) -> None:
 
 def _iterations(tables: Tables) -> Samples:
     rows = frame(tables, "iterations")
-    rows = rows.assign(replica=_names(rows))
+    rows = rows.assign(replica=servers(tables, rows, "start_ns"))
     timed = bool(rows["start_ns"].notna().all() and rows["dur_ns"].notna().all())
     rows = rows.sort_values(["replica", "start_ns", "order"] if timed else ["replica", "order"], kind="stable")
     rows = rows.reset_index(drop=True)
@@ -158,7 +196,9 @@ def _samples(found: pd.DataFrame, source: str, timed: bool, origin_ns: int | Non
     """Times counted from the start of the time that the first sample stands for."""
     begin = float((found["t_s"] - found["dt_s"]).min())
     found["t_s"] -= begin
-    found["pause"] = found["pause"].astype(bool) if "pause" in found else False
+    if "told_s" not in found:
+        found["told_s"] = found["dt_s"]
+    found["pause"] = found["pause"].fillna(False).astype(bool) if "pause" in found else False
     origin_ns = None if origin_ns is None else origin_ns + round(begin * 1e9)
     return Samples(found[SAMPLES], source, timed, origin_ns, tuple(notes))
 

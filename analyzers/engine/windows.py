@@ -11,6 +11,7 @@ from analyzers.engine.bounds import BOUNDS
 from analyzers.engine.samples import LEVELS
 
 MOST = 1500
+EDGES = 2.0  # usual samples, that replicas sampled one after the other are known for less than all together
 
 
 class _Over:
@@ -18,15 +19,23 @@ class _Over:
 
     def __init__(self, rows: pd.DataFrame, starts: np.ndarray, ends: np.ndarray):
         self.rows, self.starts, self.ends = rows, starts, ends
-        self.dt = rows["dt_s"].to_numpy()
-        edges = np.column_stack((rows["t_s"].to_numpy() - self.dt, rows["t_s"].to_numpy())).ravel()
-        self.at = np.maximum.accumulate(edges)
+        self.dt, self.told = rows["dt_s"].to_numpy(), rows["told_s"].to_numpy()
+        self.at, self.told_at = self._edges(self.dt), self._edges(self.told)
 
-    def total(self, of_samples: np.ndarray) -> np.ndarray:
-        """Of an amount, given for each sample as a whole."""
+    def _edges(self, lasts: np.ndarray) -> np.ndarray:
+        ends = self.rows["t_s"].to_numpy()
+        return np.maximum.accumulate(np.column_stack((ends - lasts, ends)).ravel())
+
+    def total(self, of_samples: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
+        """Of an amount, given for each sample as a whole; `at`: the samples' begins and ends, if not in time."""
+        at = self.at if at is None else at
         upto = np.concatenate(([0.0], np.cumsum(of_samples)))
         both = np.repeat(upto, 2)[1:-1]
-        return np.interp(self.ends, self.at, both) - np.interp(self.starts, self.at, both)
+        return np.interp(self.ends, at, both) - np.interp(self.starts, at, both)
+
+    def told_for(self, column: str) -> np.ndarray:
+        """The time of each window of which an amount is known."""
+        return self.total(self.told * self.rows[column].notna().to_numpy(), self.told_at)
 
     def amount(self, column: str) -> np.ndarray:
         """Sum of the known amounts, NaN where none is known."""
@@ -34,7 +43,7 @@ class _Over:
         known = ~np.isnan(values)
         if not known.any():
             return np.full(len(self.ends), np.nan)
-        return np.where(self.total(self.dt * known) > 0, self.total(np.where(known, values, 0.0)), np.nan)
+        return np.where(self.told_for(column) > 0, self.total(np.where(known, values, 0.0), self.told_at), np.nan)
 
     def mean(self, column: str) -> np.ndarray:
         """Mean over the time in which the level is known, NaN where it never is."""
@@ -43,6 +52,32 @@ class _Over:
         if not known.any():
             return np.full(len(self.ends), np.nan)
         return ratio(self.total(np.where(known, values, 0.0) * self.dt), self.total(self.dt * known))
+
+
+def known_s(rows: pd.DataFrame, column: str, lasting: str = "dt_s") -> float:
+    """The time in which at least one replica tells a level or (`lasting` told_s) an amount, s."""
+    known = rows[rows[column].notna() & (rows[lasting] > 0)].sort_values("t_s", kind="stable")
+    ends = known["t_s"].to_numpy()
+    begins = np.minimum.accumulate((ends - known[lasting].to_numpy())[::-1])[::-1]
+    before = np.concatenate(([-np.inf], ends[:-1]))
+    return float(np.maximum(ends - np.maximum(begins, before), 0).sum())
+
+
+def over_time(rows: pd.DataFrame, amount: pd.Series, column: str, lasting: str = "dt_s") -> float | None:
+    """`amount` of the rows in which `column` is known, by time, summed over replicas; None where it never is.
+
+    By the time in which any replica tells it, so that one that ran for an hour of a day counts for that; one that was
+    sampled all the time, but for what lies between its first or last sample and another's, by its own.
+    """
+    known = rows[rows[column].notna() & (rows[lasting] > 0)]
+    if not len(known):
+        return None
+    whole, total = known_s(rows, column, lasting), 0.0
+    for _, mine in known.groupby("replica", sort=False):
+        own = float(mine[lasting].sum())
+        edges = EDGES * float(mine[lasting].median())
+        total += float(amount[mine.index].sum()) / (own if whole - own <= edges else whole)
+    return total
 
 
 def ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -80,6 +115,7 @@ def windows(rows: pd.DataFrame, words: np.ndarray) -> pd.DataFrame:
 def _of_replica(over: _Over, words: np.ndarray) -> dict[str, np.ndarray]:
     said = {level: over.mean(level) for level in LEVELS}
     said |= {name: over.amount(name) for name in ("prompt", "output", "padded")}
+    said |= {f"{name}_told": over.told_for(name) for name in ("prompt", "output")}
     said["seen"] = over.total(over.dt)
     held = over.rows["preempted"].to_numpy()
     said["preempted"] = np.full(len(over.ends), np.nan)
@@ -101,7 +137,8 @@ def _added(parts: list[dict[str, np.ndarray]], starts: np.ndarray, ends: np.ndar
     known = np.sum([~np.isnan(p["kv_usage"]) for p in parts], axis=0)
     found["kv_usage"] = ratio(total("kv_usage"), known)
     prompt, output, padded = total("prompt"), total("output"), total("padded")
-    found["prompt_tokens_per_s"], found["output_tokens_per_s"] = prompt / width, output / width
+    for name, tokens in (("prompt", prompt), ("output", output)):  # by the time of which any replica tells them
+        found[f"{name}_tokens_per_s"] = ratio(tokens, np.max([p[f"{name}_told"] for p in parts], axis=0))
     found["preemptions"] = total("preempted")
     found["prompt_share"] = ratio(prompt, prompt + output)
     found["padded_share"] = ratio(padded, padded + np.nan_to_num(prompt) + np.nan_to_num(output))

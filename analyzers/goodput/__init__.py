@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from analyzers import serving_accounts
 from analyzers.base import Facts, Option, fact
 from analyzers.goodput.differences import differences
 from analyzers.goodput.entries import Entries, entries
@@ -18,7 +19,9 @@ from analyzers.goodput.exact import by_exact_rules
 from analyzers.goodput.ml_goodput import by_library
 from analyzers.goodput.query import EXACT, LIBRARY, Query, query
 from analyzers.goodput.result import GoodputResult
+from analyzers.held import held
 from errors import QuestionError
+from errors.numbers import COUNT, FROM_ZERO, SPAN, USD
 from runs.tables import Tables
 
 NAME = "goodput"
@@ -26,14 +29,14 @@ HELP = "Which part of the time held went into steps that were kept, and where di
 OPTIONS: tuple[Option, ...] = (
     Option("rules", (EXACT, LIBRARY), EXACT, "exact: shares sum to the whole; ml-goodput: that library's numbers"),
     Option("now", str, None, "as of this time (ISO 8601 or seconds since 1970); a job without an end ran until then"),
-    Option("window_s", float, None, "the last so many seconds, up to `end`, `now` or the end of the job"),
+    Option("window_s", SPAN, None, "the last so many seconds, up to `end`, `now` or the end of the job"),
     Option("start", str, None, "start of the window (ISO 8601 or seconds since 1970)"),
     Option("end", str, None, "end of the window (ISO 8601 or seconds since 1970)"),
     Option("exclude", str, None, "times to leave out: START/END pairs, separated by commas"),
-    Option("attempt", int, None, "one start of the job alone, from 0"),
-    Option("bins", int, 240, "into how many equal stretches the time is cut for goodput over time"),
-    Option("rolling_s", float, None, "seconds that the rolling share looks back; default: a 20th of the time told of"),
-    Option("usd_per_chip_hour", float, None, "price of a chip-hour in dollars"),
+    Option("attempt", FROM_ZERO, None, "one start of the job alone, from 0"),
+    Option("bins", COUNT, 240, "into how many equal stretches the time is cut for goodput over time"),
+    Option("rolling_s", SPAN, None, "seconds that the rolling share looks back; default: a 20th of the time told of"),
+    Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars"),
 )
 MOST_BINS = 5_000
 
@@ -44,6 +47,11 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> GoodputRes
     Raises QuestionError where the run's inputs carry neither step starts, step lines nor events of the job; where
     the library would raise an error of its own; and for options that cannot be.
     """
+    if serving_accounts.is_serving(tables):
+        raise QuestionError(
+            "this run served requests and took no training step: goodput of training is not asked of it",
+            advice="Ask ledger for where its time went, slo for the share of answers in time, load for its limits.",
+        )
     asked = query(options)
     bins, rolling_s = options.get("bins") or 240, options.get("rolling_s")
     if not 1 <= bins <= MOST_BINS:
@@ -63,7 +71,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> GoodputRes
     price = options.get("usd_per_chip_hour")
     return replace(
         result,
-        chips=fact(facts, "chips"),
+        chips=held(tables, facts).chips,
         usd_per_chip_hour=fact(facts, "usd_per_chip_hour") if price is None else price,
         differences=differences(*both, log),
     )

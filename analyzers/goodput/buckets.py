@@ -23,8 +23,9 @@ HEADING: dict[str, str] = {  # bucket: heading of the calendar (an account of th
 }
 BUCKETS: tuple[str, ...] = (*list(HEADING)[:4], ASYNC, *list(HEADING)[4:])
 BUCKET: dict[str, str] = {heading: bucket for bucket, heading in HEADING.items()}
-EVAL = "EVAL"
-"""Evaluations between steps have no bucket of their own: they go among the custom events under this name."""
+EVAL, HANG = "EVAL", "HANG"
+"""Evaluations between steps, and steps that hung, have no bucket of their own: they go among the custom events under
+these names."""
 
 
 def leaves(badput: Badput) -> dict[str, float]:

@@ -12,7 +12,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyzers.history import NS_PER_S
+from analyzers.step_streams import NS_PER_S
+from analyzers.step_takes import lines_taken
 from runs.tables import Tables, frame
 
 PAIRED = (
@@ -121,14 +122,21 @@ def entries(tables: Tables) -> Entries:
 
 
 def _marks(tables: Tables) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rows that only say when a step began, and rows of other logs that say how long it took as well."""
-    rows = frame(
-        tables, "steps", ["step", "start_ns", "dur_ns", "capture", "order", "logged_ns", "source", "host"]
-    )  # fmt: skip
+    """Rows that only say when a step began, and, each step once whoever told of it, rows of other logs that say how
+    long it took as well."""
+    rows = frame(tables, "steps", [
+        "step", "start_ns", "dur_ns", "capture", "order", "logged_ns", "source", "host", "format", "attempt", "loss",
+    ])  # fmt: skip
     told = rows["step"].notna().to_numpy() & rows["capture"].isna().to_numpy()
     timed, lasting = rows["start_ns"].notna().to_numpy(), rows["dur_ns"].notna().to_numpy()
     marks, lines = rows[told & timed & ~lasting], rows[told & lasting]
-    return marks, lines if len(marks) else lines[lines["start_ns"].notna().to_numpy()]
+    if len(marks) or not len(lines):
+        return marks, lines
+    lines = lines[lines["start_ns"].notna().to_numpy() & (lines["dur_ns"] >= 0).to_numpy(dtype=bool)]
+    found = lines_taken(lines)
+    once = lines.iloc[found.row]
+    moved = found.start_ns - once["start_ns"].to_numpy(dtype=np.int64)
+    return marks, once.assign(start_ns=once["start_ns"] + moved, logged_ns=once["logged_ns"] + moved)
 
 
 def _joined(*columns: pd.Series) -> np.ndarray:

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts
-from analyzers.calendar import CODE, HEADINGS, Calendar, calendar
-from analyzers.goodput.buckets import ASYNC, BUCKET, BUCKETS, CUSTOM, EVAL, Badput
+from analyzers.calendar import CODE, HEADINGS, Calendar, calendar, no_steps
+from analyzers.goodput.buckets import ASYNC, BUCKET, BUCKETS, CUSTOM, EVAL, HANG, Badput
 from analyzers.goodput.entries import Entries
 from analyzers.goodput.query import EXACT, Query, counted, said
 from analyzers.goodput.result import GoodputResult
@@ -113,9 +113,12 @@ def by_exact_rules(
     counts = None if log is None else slice_counts(log)
     rolling = rolling_s or (end - start) / 1e9 / ROLLING_PARTS
     usual = steps.loc[~steps["first"], "step_s"].to_numpy()
+    read = len(days.steps) > 0
     return GoodputResult(
         rules=EXACT,
-        goodput_share=ns[KEPT] / total,
+        goodput_share=ns[KEPT] / total if read else None,
+        steps_read=read,
+        why_no_steps=days.why_no_steps,
         productive_s=ns[KEPT] / 1e9,
         total_s=total / 1e9,
         badput_s=badput,
@@ -130,8 +133,8 @@ def by_exact_rules(
         spike_interval_s=spiky.interval_s,
         slice_efficiency=exact_efficiency(counts, _held(held)) if counts else None,
         slice_counts=counts.table if counts else pd.DataFrame(),
-        attempts=_attempts(days, held),
-        over_time=_over_time(held, start, end, bins, rolling),
+        attempts=_shares_known(_attempts(days, held), read),
+        over_time=_shares_known(_over_time(held, start, end, bins, rolling), read),
         rolling_s=rolling,
         start_ns=start,
         end_ns=end,
@@ -183,8 +186,9 @@ def _badput(ns: np.ndarray, names: tuple[str, ...]) -> Badput:
     for bucket in BUCKETS:
         if bucket == CUSTOM:
             custom = {n: float(s) / 1e9 for n, s in zip(names, ns[len(HEADINGS) :], strict=True) if s}
-            if ns[CODE["eval"]]:
-                custom[EVAL] = custom.get(EVAL, 0.0) + float(ns[CODE["eval"]]) / 1e9
+            for name, heading in ((EVAL, "eval"), (HANG, "hang")):
+                if ns[CODE[heading]]:
+                    custom[name] = custom.get(name, 0.0) + float(ns[CODE[heading]]) / 1e9
             if ns[CUSTOM_CODE]:
                 custom["UNNAMED"] = custom.get("UNNAMED", 0.0) + float(ns[CUSTOM_CODE]) / 1e9
             out[bucket] = custom
@@ -273,7 +277,8 @@ def _columns(ns: np.ndarray) -> dict[str, np.ndarray]:
     out = {"productive": ns[:, KEPT] / 1e9}
     for bucket in BUCKETS:
         if bucket == CUSTOM:
-            out[bucket] = (ns[:, CUSTOM_CODE] + ns[:, CODE["eval"]] + ns[:, len(HEADINGS) :].sum(axis=1)) / 1e9
+            named = ns[:, [CUSTOM_CODE, CODE["eval"], CODE["hang"]]].sum(axis=1)
+            out[bucket] = (named + ns[:, len(HEADINGS) :].sum(axis=1)) / 1e9
         elif bucket != ASYNC:
             out[bucket] = sum(ns[:, CODE[h]] for h, b in BUCKET.items() if b == bucket) / 1e9
     out["total_s"] = (ns.sum(axis=1) - ns[:, OUTSIDE]) / 1e9
@@ -295,6 +300,11 @@ def _over_time(held: Painted, start: int, end: int, bins: int, rolling_s: float)
     return table
 
 
+def _shares_known(table: pd.DataFrame, read: bool) -> pd.DataFrame:
+    """The table, its shares not known where no step was read."""
+    return table if read else table.assign(**{c: np.nan for c in table if c.endswith("share")})
+
+
 def _from_step_lines(past: History, asked: Query) -> GoodputResult:
     """Without times of day: the steps kept and those taken again, and nothing between them."""
     rows = past.rows[past.rows["dur_ns"].notna()]
@@ -314,26 +324,32 @@ def _from_step_lines(past: History, asked: Query) -> GoodputResult:
     steps = pd.DataFrame({"step": number, "step_s": took[kept], "deviation_s": np.abs(took[kept] - (ideal or 0.0)),
                           "spike": are_spikes(took[kept])})  # fmt: skip
     spiky = spikes(steps["deviation_s"].to_numpy())
-    total, productive = float(took.sum()), float(took[kept].sum())
+    hung = rows["hung_ns"].to_numpy(dtype=np.int64) / 1e9
+    total, productive = float(took.sum()), float((took - hung)[kept].sum())
     badput = {b: {} if b == CUSTOM else 0.0 for b in BUCKETS if b != ASYNC}
-    badput["wasted_progress_from_disruption"] = float(took[~kept].sum())
+    badput["wasted_progress_from_disruption"] = float((took - hung)[~kept].sum())
     segment = rows["segment"].to_numpy(dtype=np.int64)
+    if hung.any():
+        badput[CUSTOM] = {HANG: float(hung.sum())}
     return GoodputResult(
         rules=EXACT, goodput_share=productive / total if total else None, productive_s=productive,
-        total_s=productive + badput["wasted_progress_from_disruption"], badput_s=badput,
-        badput_share={b: v if isinstance(v, dict) else v / total if total else 0.0 for b, v in badput.items()},
+        total_s=total, badput_s=badput,
+        badput_share={b: {n: s / total for n, s in v.items()} if isinstance(v, dict) else v / total if total else 0.0
+                      for b, v in badput.items()},
         data_loading_async_s=0.0, excluded_s=0.0, disruptions=int(segment.max() - segment.min()),
         max_step=int(number.max()) if len(number) else None, ideal_step_s=ideal, steps=steps,
         spike_cumulative_s=spiky.cumulative_s, spike_interval_s=spiky.interval_s, slice_efficiency=None,
         slice_counts=pd.DataFrame(), attempts=pd.DataFrame(), over_time=pd.DataFrame(), rolling_s=None, start_ns=None,
         end_ns=None, chips=None, usd_per_chip_hour=None, finished=None,
         notes=("Only step lines without times of day were given: time before the first step, between attempts and "
-               "after the last is in none of these numbers. A goodput log would bring it.",),
+               "after the last is in none of these numbers. A goodput log would bring it.", *past.notes),
     )  # fmt: skip
 
 
 def _notes(days: Calendar, asked: Query, past: History) -> list[str]:
     notes = [*days.notes]
+    if not len(days.steps):
+        notes.append(no_steps(past))
     if len(days.loading_in_steps.start):
         notes.append("Fetches inside steps (data_loading_async) are no badput: a device may work meanwhile. They are "
                      "told beside, and only a profile can say what of them the device waited for.")  # fmt: skip
@@ -352,7 +368,7 @@ def _notes(days: Calendar, asked: Query, past: History) -> list[str]:
         else:
             notes.append("The job has no end recorded: it is told of up to its last sign of life. The last step counts "
                          "only once something proves that it was done.")  # fmt: skip
-    if past.origin == "step lines":
+    if past.origin == "step lines" and len(days.steps):
         notes.append("Steps are taken from step lines with dates, not from a goodput log.")
     if asked.reversed:
         notes.append(asked.passed_over)

@@ -64,6 +64,7 @@ def by_library(log: Entries, asked: Query) -> GoodputResult:
     return GoodputResult(
         rules=LIBRARY,
         goodput_share=found.sums.productive_s / found.total_s if found.total_s else 0.0,
+        steps_read=bool((log.code == STEP).any()),
         productive_s=found.sums.productive_s,
         total_s=found.total_s,
         badput_s=badput,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from analyzers.calendar import NO_STEP_READ
 from analyzers.goodput.buckets import CUSTOM, Badput
 from analyzers.goodput.slices import SliceEfficiency
 
@@ -15,7 +16,8 @@ from analyzers.goodput.slices import SliceEfficiency
 class GoodputResult:
     """Goodput of a job, of a window or of an attempt of it, by one of two rule sets.
 
-    goodput_share   productive_s / total_s, 0 to 1; None where the total is 0
+    goodput_share   productive_s / total_s, 0 to 1; None where the total is 0 and, by the exact rules, where no step
+                    was read: time of which nothing tells whether it went into steps is then in the bucket other
     productive_s    time in steps that were kept      total_s   time for which the job held its chips
     badput_s        s by bucket of ml-goodput; custom events by name. By the exact rules productive_s and all of its
                     leaves sum to total_s; by the library's they need not
@@ -33,6 +35,7 @@ class GoodputResult:
                     share, cumulative_share, rolling_share (over `rolling_s` up to end_ns); empty likewise
     slice_counts    time_ns, active, available, total: slice counts that hold from then on
     differences     in sentences: where the two rule sets differ for this job, and why
+    steps_read      whether any input tells which steps were taken, and when; why_no_steps: else why not, as a clause
     start_ns, end_ns  the time that is told of; None where the inputs carry no time of day
     """
 
@@ -60,6 +63,8 @@ class GoodputResult:
     chips: int | None
     usd_per_chip_hour: float | None
     finished: bool | None
+    steps_read: bool = True
+    why_no_steps: str = NO_STEP_READ
     differences: tuple[str, ...] = field(default=())
     notes: tuple[str, ...] = field(default=())
 

@@ -20,13 +20,14 @@ from analyzers.peak import hardware
 from analyzers.stops import STARTUP, Stops, stops
 from catalog.causes import CAUSES
 from errors import QuestionError
+from errors.numbers import COUNT, USD
 from runs.tables import Tables
 
 NAME = "interruptions"
 HELP = "What interrupted the job, how often, what did it cost, and is a host to blame?"
 OPTIONS: tuple[Option, ...] = (
-    Option("usd_per_chip_hour", float, None, "price of a chip-hour in dollars; without it nothing has a price"),
-    Option("chips_per_host", int, None, "chips of one host; default: what the run or the catalogue says"),
+    Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it nothing has a price"),
+    Option("chips_per_host", COUNT, None, "chips of one host; default: what the run or the catalogue says"),
 )
 ENDS = ("restart", "final")
 """Kinds of stops that ended an attempt: these are counted. What training survived is listed, not counted."""
@@ -109,14 +110,13 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Interrupti
             "nothing tells when this job was started or which steps it took",
             advice="Add goodput entries or a training log with step lines to the same ingest.",
         )
-    seen = devices(tables)
-    machine = hardware(tables, facts, len(seen))
+    machine = hardware(tables, facts)
     found = stops(tables, past, days)
-    told = evidence(tables, found.rows, found.usual_s)
+    told = evidence(tables, found.rows, found.usual_s, past.shifts, past.attempts)
     rows = _rows(found, told, machine.chips, price)
     ended = rows[rows["kind"].isin(ENDS)]
     held_s, at_s = _held(days, ended)
-    nodes = nodes_of(facts, machine.chips, seen, per_host)
+    nodes = nodes_of(facts, machine.chips, machine.devices_per_chip, devices(tables), per_host)
     unplanned = int((~ended["planned"]).sum())
     failed = rows[rows["kind"].isin((*ENDS, "elastic")) & ~rows["planned"]]
     hosts, lemon = by_host(failed, held_s, nodes.count)
@@ -128,7 +128,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Interrupti
         chips=machine.chips, nodes=nodes, held_s=held_s, mttf=mttf(len(ended), held_s),
         mttf_unplanned=mttf(unplanned, held_s), gaps_s=gaps, spread=exponential(gaps), trend=trend(at_s, held_s or 0.0),
         lemons=lemon, rate=rate(unplanned, nodes.count, held_s), priced=price is not None,
-        notes=(*machine.notes, *_notes(found, told, rows, days, nodes)),
+        notes=(*machine.notes, *_notes(found, told, rows, days, nodes, past.notes)),
     )  # fmt: skip
 
 
@@ -202,10 +202,12 @@ def _phases(days: Calendar | None) -> pd.DataFrame:
 
 
 def _notes(
-    found: Stops, told: Evidence, rows: pd.DataFrame, days: Calendar | None, nodes: Nodes
+    found: Stops, told: Evidence, rows: pd.DataFrame, days: Calendar | None, nodes: Nodes,
+    past_notes: tuple[str, ...],
 ) -> tuple[str, ...]:  # fmt: skip
-    notes = ["An interruption is a start of the job after one that did not end by itself; what training survived "
-             "(slices lost, steps taken again in place) is listed and not counted."]  # fmt: skip
+    last = ", and its last end where a log tells why" if (rows["kind"] == "final").any() else ""
+    notes = [f"An interruption is a start of the job after one that did not end by itself{last}; what training "
+             "survived (slices lost, steps taken again in place) is listed and not counted."]  # fmt: skip
     if days is None:
         notes.append("The input carries no times of day: only lost steps can be counted, no downtime and no rate.")
     elif not found.finished and not (rows["kind"] == "final").any():
@@ -221,7 +223,7 @@ def _notes(
         notes.append("Without chips per host no rate per node can be told: ask with --option chips_per_host=N.")
     else:
         notes.append(f"{nodes.count:,} {'host' if nodes.count == 1 else 'hosts'}: {nodes.words}.")
-    return (*notes, *(days.notes if days else ()))
+    return (*notes, *(days.notes if days else past_notes))
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ cause, but another family was named at the same moment, or it is a warning, or w
 `guess`: symptoms alone, so that the family stays unknown. `unknown`: no line.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,11 +59,19 @@ class Evidence:
     unplaced: int
 
 
-def evidence(tables: Tables, stops: pd.DataFrame, usual_s: float | None) -> Evidence:
-    """The line that tells why, for each stop (in order of time). O(n log n) in lines; text is read for the chosen."""
+def evidence(
+    tables: Tables, stops: pd.DataFrame, usual_s: float | None, shifts: Mapping[str, int] | None = None,
+    attempts: Mapping[tuple[str, int], int] | None = None,
+) -> Evidence:  # fmt: skip
+    """The line that tells why, for each stop (in order of time). O(n log n) in lines; text is read for the chosen.
+    `shifts`, `attempts`: see analyzers.history.History."""
     table = tables.arrow("evidence", [*COLUMNS, "text", "source", "offset"])
     table = table.filter(pc.is_valid(table["cause"]))
     lines = _lines(table)
+    for source, shift in (shifts or {}).items():
+        mine = pc.fill_null(pc.equal(pc.cast(table["source"], pa.string()), source), False).to_numpy()
+        lines.loc[mine, "ts_ns"] += shift
+    _recount(lines, table, attempts or {})
     usual_ns = int((usual_s or 0.0) * S)
     lines["stop"], lines["timed"] = _stop_of(lines, stops, usual_ns)
     unplaced = int((lines["ts_ns"].isna() & lines["attempt"].isna()).sum())
@@ -105,6 +114,16 @@ def _lines(table: pa.Table) -> pd.DataFrame:
         "row": np.arange(table.num_rows), "symptom": symptom[code] if len(words) else np.zeros(0, dtype=bool),
         "family": family[code] if len(words) else np.zeros(0, dtype=np.int64), "mild": mild[said], **numbers,
     })  # fmt: skip
+
+
+def _recount(lines: pd.DataFrame, table: pa.Table, attempts: Mapping[tuple[str, int], int]) -> None:
+    """Attempts as the job counts them, for lines without a time: each input counts its own from 0."""
+    bare = np.flatnonzero((lines["ts_ns"].isna() & lines["attempt"].notna()).to_numpy())
+    if not (len(bare) and attempts):
+        return
+    source = pc.cast(table["source"], pa.string()).take(pa.array(bare)).to_pylist()
+    own = lines["attempt"].iloc[bare].tolist()
+    lines.loc[bare, "attempt"] = [attempts.get((str(s), int(a)), a) for s, a in zip(source, own, strict=True)]
 
 
 def _stop_of(lines: pd.DataFrame, stops: pd.DataFrame, usual_ns: int) -> tuple[np.ndarray, np.ndarray]:

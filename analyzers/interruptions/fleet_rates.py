@@ -9,9 +9,10 @@ from analyzers.base import Facts, fact
 from analyzers.mttf import rate_interval
 from analyzers.subject import chip_of
 from catalog.causes import CAUSES
+from catalog.chip_count import chips_seen
 from catalog.fleets import DAY_S, Fleet, fleets
 
-DECIDED = ("maintenance", "user")
+DECIDED = ("maintenance", "time_limit", "user")
 """Causes shown as one: tables count announced maintenance among planned interruptions, without saying of what kind."""
 
 
@@ -35,15 +36,17 @@ class Nodes:
     words: str
 
 
-def nodes_of(facts: Facts, chips: int, seen: list[tuple[str, int]], stated: int | None) -> Nodes:
+def nodes_of(
+    facts: Facts, chips: int, devices_per_chip: int, seen: list[tuple[str, int]], stated: int | None
+) -> Nodes:  # fmt: skip
     """From the option, what the run declares, the profile where it saw all chips, or the catalogue's usual host.
 
-    `seen`: (host, device) of every profiled device.
+    `seen`: (host, device) of every profiled device, of which a chip has `devices_per_chip`.
     """
     declared = stated or fact(facts, "chips_per_host")
     if declared:
         return Nodes(max(-(-chips // int(declared)), 1), f"{int(declared)} chips a host, as stated")
-    if seen and len(seen) >= chips:
+    if seen and chips_seen(len(seen), devices_per_chip) >= chips:
         return Nodes(len({host for host, _ in seen}), "the hosts that the profile shows")
     chip = chip_of(facts)
     usual = chip.value("chips_per_host") if chip else None
@@ -84,7 +87,7 @@ def shares(causes: pd.DataFrame, fleet: Fleet) -> pd.DataFrame:
     """Causes of this run and of a fleet side by side, largest share first: cause, title, family, count, share,
     fleet_count, fleet_share. Shares are of all interruptions, planned ones included, in both.
 
-    Maintenance and what people stopped are one row: `decided`.
+    Maintenance, time limits and what people stopped are one row: `decided`.
     """
     mine = causes.set_index("cause")["count"].to_dict()
     theirs = dict(fleet.counts())
@@ -96,7 +99,7 @@ def shares(causes: pd.DataFrame, fleet: Fleet) -> pd.DataFrame:
     total, fleet_total = sum(mine.values()), sum(theirs.values())
     table = pd.DataFrame({
         "cause": names,
-        "title": [CAUSES[n].title if n in CAUSES else "Maintenance or stopped by a person" for n in names],
+        "title": [CAUSES[n].title if n in CAUSES else "Maintenance, a time limit or a person" for n in names],
         "family": [CAUSES[n].family if n in CAUSES else "maintenance" for n in names],
         "count": [int(mine.get(n, 0)) for n in names], "fleet_count": [int(theirs.get(n, 0)) for n in names],
     })  # fmt: skip

@@ -8,7 +8,7 @@ import pandas as pd
 from analyzers.mttf import Lemons, lemons, mttf
 from catalog.causes import CAUSES, FAMILIES
 
-PLANNED = ("maintenance", "user")
+PLANNED = ("maintenance", "scheduler", "user")
 """Families of what somebody decided; whatever else, unknown included, counts as unplanned."""
 
 MACHINE = ("hardware", "network", "storage", "hang")

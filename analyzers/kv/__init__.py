@@ -9,8 +9,8 @@ from analyzers.base import Facts, with_options
 from analyzers.kv.room import Room, Setting, alternatives, room
 from analyzers.kv.run import Measured, compared, measured, rounding
 from analyzers.kv.setting import OPTIONS as SETTING_OPTIONS
-from analyzers.kv.setting import known_model, lengths_of, setting
-from analyzers.subject import chip_of
+from analyzers.kv.setting import lengths_of, setting
+from analyzers.subject import chip_of, known_model
 from catalog.inference import kv_bytes_per_token, weights_bytes
 from catalog.models import Model
 from errors import QuestionError
@@ -95,7 +95,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> KvResult:
     model, run, lengths = known_model(facts, unknown), measured(tables, facts), lengths_of(tables)
     if model is None and not run.any:
         raise QuestionError(
-            unknown[0] if unknown else "nothing says which model this is, and no engine tells of its cache",
+            unknown[0].rstrip(".") if unknown else "nothing says which model this is, and no engine tells of its cache",
             advice="Ask with --option model=NAME, or add the engine's log or its /metrics (kv_cache_usage_perc).",
         )
     set_up, about = setting(facts, options, lengths)

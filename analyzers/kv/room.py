@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
+from catalog.formats import NAMES
 from catalog.inference import BYTES, chip_weights_bytes, element_bytes, kv_bytes_per_token, spans, weights_bytes
 from catalog.models import Model
 from errors import QuestionError
@@ -63,7 +64,9 @@ class Setting:
         declared = 1 if self.weights_bytes is None else self.weights_bytes
         if self.hbm_bytes <= 0 or self.activations_bytes < 0 or declared <= 0:
             raise QuestionError("memory below nothing", expected="bytes from 0, and a chip with some memory")
-        element_bytes(self.kv_precision), element_bytes(self.weights_precision)
+        element_bytes(self.kv_precision)
+        if self.weights_precision not in NAMES:
+            raise QuestionError(f"precision {self.weights_precision!r}", expected=f"one of {', '.join(NAMES)}")
 
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self)}
@@ -181,10 +184,11 @@ def alternatives(model: Model, setting: Setting) -> list[tuple[str, str, Setting
     for precision, words in (("fp8", "8-bit caches take half of 16-bit ones"),):
         if BYTES[setting.kv_precision] > BYTES[precision]:
             found.append(("kv_precision", words, replace(setting, kv_precision=precision)))
-    if BYTES[setting.weights_precision] > 1:
+    now, narrow = (weights_bytes(model, p) for p in (setting.weights_precision, "fp8"))
+    if narrow < now:
         found.append(("weights_precision", "8-bit weights leave more room", replace(
             setting, weights_precision="fp8",
-            weights_bytes=setting.weights_bytes and setting.weights_bytes / BYTES[setting.weights_precision],
+            weights_bytes=setting.weights_bytes and setting.weights_bytes * narrow / now,
         )))  # fmt: skip
     for tensor in tensor_choices(model, setting.chips // setting.pipeline):
         if tensor != setting.tensor:

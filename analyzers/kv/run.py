@@ -10,6 +10,7 @@ from analyzers.base import Facts, fact
 from analyzers.kv.room import Room
 from analyzers.kv.setting import whole_fact
 from analyzers.memory_run import rows_of
+from analyzers.servers import samples_of_servers
 from runs.tables import Tables, frame
 
 
@@ -66,7 +67,7 @@ def _samples(tables: Tables) -> pd.DataFrame:
     columns = ["order", "replica", "kv_usage", "running", "waiting"]
     rows = frame(tables, "iterations", [*columns, "start_ns"]).rename(columns={"start_ns": "ts_ns"})
     if not rows["kv_usage"].notna().any():
-        rows = frame(tables, "engine", [*columns, "ts_ns"])
+        rows, _ = samples_of_servers(tables, [*columns, "ts_ns"])
     good = rows["kv_usage"].between(0, 1).fillna(False)  # a share outside cannot be, and is left out
     return rows[good.astype(bool)].sort_values(["ts_ns", "order"], kind="stable", ignore_index=True)
 

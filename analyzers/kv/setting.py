@@ -7,28 +7,31 @@ import numpy as np
 
 from analyzers.base import Facts, Option, fact
 from analyzers.kv.room import ATTENTION, Setting
-from analyzers.subject import CHIP, MODEL, SEQ, chip_of, model_of, sequence_of
+from analyzers.subject import CHIP, MODEL, SEQ, chip_of, sequence_of
+from catalog.formats import FORMATS, spelled
+from catalog.formats import NAMES as WEIGHT_FORMATS
 from catalog.inference import BYTES
-from catalog.models import Model
 from errors import QuestionError
+from errors.numbers import COUNT, NOT_NEGATIVE, SHARE_OF_SOME, SIZE
 from runs.tables import Tables, frame
 
 OPTIONS: tuple[Option, ...] = (
     MODEL, CHIP, SEQ,
-    Option("chips", int, None, "chips in all; default: the run's, else one copy of the weights"),
-    Option("tensor", int, None, "chips that share one copy of the weights; default: the run's, else all"),
-    Option("pipeline", int, None, "pipeline stages; default: the run's, else 1"),
+    Option("chips", COUNT, None, "chips in all; default: the run's, else one copy of the weights"),
+    Option("tensor", COUNT, None, "chips that share one copy of the weights; default: the run's, else all"),
+    Option("pipeline", COUNT, None, "pipeline stages; default: the run's, else 1"),
     Option("attention", ATTENTION, None, "how sequences are spread over them: split by key heads (tensor), or whole, "
            "each on one chip (data)"),
     Option("kv_precision", tuple(BYTES), None, "format of the cache; default: the run's, else bf16"),
-    Option("weights_precision", tuple(BYTES), None, "format of the weights; default: the run's, else bf16"),
-    Option("weights_bytes", float, None, "all weights once, bytes, in place of what the model's dimensions give"),
-    Option("hbm_bytes", float, None, "memory of one chip, bytes; default: what the catalogue says programs may use"),
-    Option("utilization", float, None, "share of the memory that the engine takes; default: the run's, else 0.9"),
-    Option("activations_bytes", float, 0.0, "memory of one chip kept for activations, bytes"),
-    Option("page_tokens", int, None, "tokens of a page of the cache; default: the run's, else 16"),
-    Option("input", int, None, "prompt tokens of a request; with `output` in place of `seq`"),
-    Option("output", int, None, "tokens generated for a request"),
+    Option("weights_precision", WEIGHT_FORMATS, None, "format of the weights (published: as the maker hands them out); "
+           "default: the run's, else bf16"),
+    Option("weights_bytes", SIZE, None, "all weights once, bytes, in place of what the model's dimensions give"),
+    Option("hbm_bytes", SIZE, None, "memory of one chip, bytes; default: what the catalogue says programs may use"),
+    Option("utilization", SHARE_OF_SOME, None, "share of the memory that the engine takes; default: the run's, or 0.9"),
+    Option("activations_bytes", NOT_NEGATIVE, 0.0, "memory of one chip kept for activations, bytes"),
+    Option("page_tokens", COUNT, None, "tokens of a page of the cache; default: the run's, else 16"),
+    Option("input", COUNT, None, "prompt tokens of a request; with `output` in place of `seq`"),
+    Option("output", COUNT, None, "tokens generated for a request"),
     Option("replication", ("yes", "no"), "yes", "no: as if key heads that must be repeated were not (an arithmetic "
            "that is often quoted)"),
 )  # fmt: skip
@@ -42,36 +45,26 @@ WEIGHT_FACTS = ("weights_precision", "quantization", "dtype", "precision")
 PAGE_FACTS = ("block_size", "page_size", "page_tokens", "block_tokens")
 UTILIZATION_FACTS = ("gpu_memory_utilization", "mem_fraction_static", "hbm_utilization")
 FLOATS = ("bf16", "fp16", "float32")  # of weights: an engine keeps its cache alike where it is told nothing else
-_SPELLINGS = {
-    "bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16", "half": "fp16", "float32": "float32",
-    "fp32": "float32", "fp8": "fp8", "float8": "fp8", "int8": "int8", "w8a8": "int8", "fp4": "fp4", "mxfp4": "fp4",
-    "nvfp4": "fp4", "float4": "fp4", "int4": "int4", "awq": "int4", "gptq": "int4",
-}  # fmt: skip
-
 
 def first_fact(facts: Facts, names: tuple[str, ...]) -> Any:
     """The first of these facts that the run states."""
     return next((fact(facts, n) for n in names if fact(facts, n) is not None), None)
 
 
-def known_model(facts: Facts, notes: list[str]) -> Model | None:
-    """The model that the run or an option names; None, and a note, where the run's name is in no catalogue.
-
-    Raises QuestionError for a name that was asked about and is none.
-    """
-    try:
-        return model_of(facts)
-    except QuestionError as e:
-        if facts["model"].source in ("option", "the question"):
-            raise
-        notes.append(f"The run's model is not known here ({e.what}): ask with --option model=NAME.")
-        return None
-
-
 def precision_of(said: Any) -> str | None:
-    """A key of BYTES from a framework's name of a format (`fp8_e4m3`, `bfloat16`); None for `auto` and the unknown."""
-    text = str(said or "").lower().replace("torch.", "").replace("jnp.", "")
-    return next((p for spelling, p in _SPELLINGS.items() if text.startswith(spelling)), None)
+    """The catalogue's name of a format from a framework's (`fp8_e4m3`, `bfloat16`); None for `auto` and the unknown."""
+    return spelled(said)
+
+
+def cache_precision_of(said: Any) -> str | None:
+    """The same for a cache, which has no scales of its own: a key of BYTES."""
+    word = spelled(said)
+    return word if word is None or word in BYTES else FORMATS[word].family
+
+
+def weights_of(facts: Facts) -> str | None:
+    """The format of the weights that the run states: `quantization` before `dtype`, which is that of the rest."""
+    return next((word for n in WEIGHT_FACTS if (word := precision_of(fact(facts, n)))), None)
 
 
 def whole_fact(facts: Facts, names: tuple[str, ...]) -> int | None:
@@ -158,13 +151,13 @@ def setting(facts: Facts, options: Mapping[str, Any], lengths: np.ndarray) -> tu
     memory, source = memory_of(facts, options)
     chips, tensor, stages = spread(facts, options, assumed)
     seq, mean = length(facts, options, lengths, assumed)
-    weights = options["weights_precision"] or precision_of(first_fact(facts, WEIGHT_FACTS))
+    weights = options["weights_precision"] or weights_of(facts)
     if weights is None:
         weights = "bf16"
         assumed.append("weights in bf16")
-    kv = options["kv_precision"] or precision_of(first_fact(facts, KV_FACTS))
+    kv = options["kv_precision"] or cache_precision_of(first_fact(facts, KV_FACTS))
     if kv is None:
-        said = precision_of(first_fact(facts, WEIGHT_FACTS))
+        said = weights_of(facts)
         kv = said if said in FLOATS else "bf16"
         assumed.append(f"the cache in {kv}")
     utilization = options["utilization"]

@@ -11,27 +11,31 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts, Option, fact, with_options
+from analyzers.held import held
 from analyzers.load.knee import AXES, Knee, axis_of, find, judge, placed
 from analyzers.load.points import METRICS, STATISTICS, points
 from analyzers.load.steady import Flow, Steady, flow, peak_per_s, steady
 from analyzers.load.value import add_roofline, add_value, little, price_of
+from analyzers.loads import invalid_by
 from analyzers.served import Served
+from analyzers.servers import samples_of_servers
 from analyzers.subject import CHIP, MODEL
 from errors import QuestionError
-from runs.tables import Tables, frame
+from errors.numbers import COUNT, SECONDS, USD
+from runs.tables import Tables
 
 NAME = "load"
 HELP = "How much load does it bear, at what latency and cost, and is the run in a steady state?"
 OPTIONS: tuple[Option, ...] = (
-    Option("ttft_s", float, None, "objective: time to first token of at most so many seconds"),
-    Option("tpot_s", float, None, "objective: time per output token of at most so many seconds"),
-    Option("e2e_s", float, None, "objective: end-to-end latency of at most so many seconds"),
+    Option("ttft_s", SECONDS, None, "objective: time to first token of at most so many seconds"),
+    Option("tpot_s", SECONDS, None, "objective: time per output token of at most so many seconds"),
+    Option("e2e_s", SECONDS, None, "objective: end-to-end latency of at most so many seconds"),
     Option("statistic", STATISTICS, "p99", "which statistic of a load must keep the objectives"),
     Option("latency", tuple(f"{m}_{s}" for m in ("e2e", "ttft", "tpot") for s in ("mean", "p50", "p99")), "e2e_mean",
            "the latency whose growth tells the knee"),
     Option("stage", str, None, "the load in which a steady window is looked for; default: the heaviest below the knee"),
-    Option("usd_per_chip_hour", float, None, "price of a chip-hour in dollars; without it nothing has a price"),
-    Option("chips", int, None, "chips that served; default: what the run says"),
+    Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it nothing has a price"),
+    Option("chips", COUNT, None, "chips that served; default: what the run says"),
     MODEL, CHIP,
 )  # fmt: skip
 MAY_FAIL = {"mean": 1.0, "p50": 0.5, "p90": 0.1, "p95": 0.05, "p99": 0.01}  # a request that failed is late for ever
@@ -127,17 +131,17 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> LoadResult
         raise QuestionError("an objective of no time", expected="seconds above 0")
     facts = with_options(facts, options, ("model", "chip", "chips"))
     price = price_of(facts, options["usd_per_chip_hour"])
-    chips = _chips(facts)
+    chips = _chips(tables, facts)
     rows, single, notes = points(tables)
     axis = axis_of(rows)
     rows["load"] = placed(rows, axis)
-    rows = rows.sort_values("load", kind="stable", ignore_index=True)
+    rows = rows.sort_values(["load", f"{options['latency']}_s"], kind="stable", ignore_index=True)  # of equals the best
     judge(rows, f"{options['latency']}_s")
     knee, knee_words = find(rows, axis)
     add_value(rows, chips, price)
+    notes = [*([invalid] if (invalid := invalid_by(facts)) else []), *notes]
     notes += _means(rows, axis, chips, price)
-    if roof := add_roofline(rows, facts, chips):
-        notes.append(roof)
+    add_roofline(rows, facts, chips, notes)
     flows = _flows(rows, single)
     peaks = {stage: peak_per_s(f)[0] for stage, f in flows.items() if f.exact}
     rows["peak_output_tokens_computed_per_s"] = rows["stage"].map(peaks).astype(float)
@@ -156,11 +160,12 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> LoadResult
     )  # fmt: skip
 
 
-def _chips(facts: Facts) -> float | None:
+def _chips(tables: Tables, facts: Facts) -> float | None:
     said = fact(facts, "chips")
     if said is not None and not said >= 1:
         raise QuestionError(f"chips={said}", expected="a whole number from 1")
-    return None if said is None else float(said)
+    chips = held(tables, facts).chips
+    return None if chips is None else float(chips)
 
 
 def _means(rows: pd.DataFrame, axis: str, chips: float | None, price: float | None) -> list[str]:
@@ -190,10 +195,10 @@ def _engine_level(tables: Tables) -> float | None:
     """Mean of running + waiting over the engine's samples, its idle ones before and after left out."""
     if not tables.rows("engine"):
         return None
-    samples = frame(tables, "engine", ["order", "replica", "running", "waiting"])
+    samples, _ = samples_of_servers(tables)
     if samples["replica"].nunique() > 1:
         return None
-    level = (samples.sort_values("order")["running"] + samples["waiting"]).dropna().to_numpy(dtype=float)
+    level = (samples.sort_values(["ts_ns", "order"])["running"] + samples["waiting"]).dropna().to_numpy(dtype=float)
     busy = np.flatnonzero(level)
     return float(level[busy[0] : busy[-1] + 1].mean()) if len(busy) else None
 

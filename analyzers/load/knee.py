@@ -31,7 +31,8 @@ AXES = {"rate": "requests/s offered", "concurrency": "requests in flight allowed
 class Knee:
     """`low`: the heaviest load below the knee (None: the first is beyond), `high`: the first beyond.
 
-    `low_load`, `high_load`: the same on `axis` (see AXES). `sign`: rate, latency or both. `capacity_per_s`: (low,
+    `low_load`, `high_load`: the same on `axis` (see AXES), NaN for a load that stands nowhere on it, equal where tries
+    of one load lie on both sides. `sign`: rate, latency or both. `capacity_per_s`: (low,
     mid, high) of requests answered per second by the loads that fell behind, None where none did.
     """
 
@@ -48,7 +49,7 @@ class Knee:
         capacity = self.capacity_per_s
         return {
             "axis": self.axis, "unit": AXES[self.axis], "low": self.low, "high": self.high, "low_load": self.low_load,
-            "high_load": self.high_load, "sign": self.sign,
+            "high_load": self.high_load if np.isfinite(self.high_load) else None, "sign": self.sign,
             "capacity_per_s": None if capacity is None else dict(zip(("low", "mid", "high"), capacity, strict=True)),
             "capacity_output_tokens_per_s": self.capacity_output_tokens_per_s,
         }  # fmt: skip
@@ -65,9 +66,10 @@ def axis_of(table: pd.DataFrame) -> str:
 
 
 def placed(table: pd.DataFrame, axis: str) -> pd.Series:
-    """Where each load stands on the axis."""
+    """Where each load stands on the axis; NaN for one of which only is known that nothing was answered."""
     column = {"rate": "offered_per_s", "concurrency": "max_concurrency", "answered": "request_rate_per_s"}[axis]
-    return table[column].astype(float)
+    place = table[column].astype(float)
+    return place.mask(table["failed_load"]) if axis == "answered" else place
 
 
 def judge(table: pd.DataFrame, latency: str) -> None:

@@ -10,18 +10,20 @@ Latencies are recomputed where a load has single requests, else as its tool prin
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from analyzers.loads import loads, printed, stage_names
-from analyzers.served import Served, has_requests, served, summary
+from analyzers.loads import AGREES, loads, printed, stage_names
+from analyzers.served import Served, has_requests, sampled, served, summary
 from errors import QuestionError
 from runs.tables import Tables
 
 METRICS = ("ttft", "tpot", "e2e")
 STATISTICS = ("mean", "p50", "p90", "p95", "p99")
 ALONE = "all requests"  # the name of the one load of a run whose requests name none
+UNNAMED = "requests of no named load"  # beside others that name theirs: a load of its own
 AT_ONCE = 0.01  # arrivals within this share of a load's duration came all at once
 ADVICE = ("Add the result of a load test (`vllm bench serve --save-result`, inference-perf, guidellm, AIPerf, ...), or "
           "one record for each request; a curve needs several loads.")  # fmt: skip
@@ -45,6 +47,9 @@ def points(tables: Tables) -> tuple[pd.DataFrame, dict[str, Served], list[str]]:
     single = served(tables) if has_requests(tables) or not names else None
     if single is None and not len(loads(tables)):
         raise QuestionError("this run has no load test and no served requests", advice=ADVICE)
+    if single is not None and names and not (stages := single.rows["stage"]).isna().all() and stages.isna().any():
+        named = stages.astype(object).where(stages.notna(), UNNAMED)
+        single, names = replace(single, rows=single.rows.assign(stage=named)), (*names, UNNAMED)
     names = names or (ALONE,)
     summed = loads(tables)
     summed = summed.assign(stage=summed["stage"].astype(str)).drop_duplicates("stage").set_index("stage")
@@ -54,7 +59,9 @@ def points(tables: Tables) -> tuple[pd.DataFrame, dict[str, Served], list[str]]:
     for name in names:
         row = {"stage": name, "basis": "printed", **_stated(summed, said, name)}
         mine = _requests(single, name, len(names), notes)
-        if mine is not None:
+        if mine is not None and (kept := sampled(mine, summed["completed"].get(name))) is not None:
+            _fill(row, mine, kept, notes)
+        elif mine is not None:
             found[name] = mine
             _recompute(row, mine)
         rows.append(row)
@@ -111,6 +118,19 @@ def spans(mine: Served) -> pd.DataFrame:
     })  # fmt: skip
 
 
+def _fill(row: dict, mine: Served, kept: int, notes: list[str]) -> None:
+    """Latencies that the tool did not print, from the requests that are kept of those that it counts."""
+    filled = []
+    for metric in METRICS:
+        stated = summary(mine.timed[f"{metric}_s"])
+        if stated and all(np.isnan(row[f"{metric}_{s}_s"]) for s in STATISTICS):
+            row |= {f"{metric}_{s}_s": stated[s] for s in STATISTICS}
+            filled.append(metric.upper())
+    rest = f"; {', '.join(filled)} are those of the requests kept" if filled else ""
+    notes.append(f"{row['stage']}: {kept:,} completed requests are kept of {row['completed']:,.0f}: its numbers are "
+                 f"the tool's own{rest}.")  # fmt: skip
+
+
 def _recompute(row: dict, mine: Served) -> None:
     timed = mine.timed
     row["basis"] = "requests"
@@ -150,7 +170,8 @@ def _complete(table: pd.DataFrame, notes: list[str]) -> None:
         ("total_tokens_per_s", table["input_tokens"] + table["output_tokens"]),
     ):  # fmt: skip
         computed = amount / duration
-        table[key] = computed.where(computed.notna(), table[key])  # from whole counts: a print has few digits
+        other = (table["basis"] == "printed") & ((computed - table[key]).abs() > AGREES * table[key].abs())
+        table[key] = computed.where(computed.notna() & ~other, table[key])
     table["prompt_tokens_mean"] = table["input_tokens"] / table["completed"].where(table["completed"] > 0)
     table["output_tokens_mean"] = table["output_tokens"] / table["completed"].where(table["completed"] > 0)
     _derive_e2e(table, notes)

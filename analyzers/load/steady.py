@@ -107,11 +107,13 @@ def _area(since: np.ndarray, at: np.ndarray, weight: np.ndarray | None = None) -
 
 
 def flow(mine: Served) -> Flow | None:
-    """The load along time; None where arrivals or tokens are not known."""
+    """The load along time; None where arrivals or tokens are not known. An answer of which no first token was timed
+    came in one piece, at its end: that is how tools that do not stream receive them."""
     requests = spans(mine)
     requests = requests[requests["tokens"].notna()]
     if not len(requests):
         return None
+    requests = requests.assign(first=requests["first"].fillna(requests["end"]))
     begun = requests["start"].to_numpy()
     last = float((mine.rows["arrival_ns"].dropna().max() - mine.origin_ns) / 1e9)
     gaps, owner = mine.gaps

@@ -13,11 +13,14 @@ import pandas as pd
 
 from analyzers.base import Facts, fact
 from analyzers.formats import PRECISIONS, format_said
-from analyzers.subject import chip_of, model_of
+from analyzers.kv.setting import FLOATS, KV_FACTS, cache_precision_of, first_fact, weights_of
+from analyzers.subject import chip_of, known_model
 from catalog import inference
+from catalog.formats import kept
 from catalog.models import parameters
 from errors import QuestionError
 
+CAP = "most in flight that the tool allowed"
 LITTLE = 0.05  # a difference by less is rounding, ramp and drain
 
 
@@ -49,29 +52,25 @@ def front(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return on
 
 
-def add_roofline(table: pd.DataFrame, facts: Facts, chips: float | None) -> str | None:
+def add_roofline(table: pd.DataFrame, facts: Facts, chips: float | None, notes: list[str]) -> None:
     """Add `step_roof_s` and `roofline_share` (least time / mean TPOT), and say on what they rest.
 
-    None where model, chip or chips are not known.
+    Nothing is added where model, chip or chips are not known.
 
     Not told where tokens are drafted: a step then brings several tokens, and TPOT is no step.
     """
     table["step_roof_s"] = table["roofline_share"] = np.nan
-    try:
-        model = model_of(facts)
-    except QuestionError:
-        model = None
+    model = known_model(facts, notes)
     chip = chip_of(facts)
     drafted = table["acceptance_length"].notna().any()
     if model is None or chip is None or not chips or drafted or not chip.value("hbm_bytes_per_s"):
-        return None
-    word = format_said(facts) or "bf16"
-    try:
-        size = inference.element_bytes(word)
-    except QuestionError:
-        return None
+        return
+    word = weights_of(facts) or format_said(facts) or "bf16"
+    held = kept(model, word)
+    size, computed = held.bytes["embedding"], held.bulk
+    cached = cache_precision_of(first_fact(facts, KV_FACTS)) or (word if word in FLOATS else "bf16")
     bandwidth = chips * float(chip.value("hbm_bytes_per_s"))
-    peak = chip.value(PRECISIONS.get(word, PRECISIONS["bf16"])) or chip.value("bf16_flops_per_s")
+    peak = chip.value(PRECISIONS.get(computed, PRECISIONS["bf16"])) or chip.value("bf16_flops_per_s")
     used = parameters(model).active_matmul
     table_bytes = 0.0 if model.tied_embeddings else parameters(model).embedding * size
     for i, row in table.iterrows():
@@ -79,27 +78,30 @@ def add_roofline(table: pd.DataFrame, facts: Facts, chips: float | None) -> str 
         if not batch > 0 or not row["tpot_mean_s"] > 0 or np.isnan(row["prompt_tokens_mean"]):
             continue
         context = row["prompt_tokens_mean"] + row["output_tokens_mean"] / 2
-        cache = batch * inference.kv_bytes(model, context, word) / bandwidth
+        cache = batch * inference.kv_bytes(model, context, cached) / bandwidth
         weights = (inference.weights_read_bytes(model, batch, word) + table_bytes) / bandwidth
         compute = 2 * batch * used / (chips * float(peak)) if peak else 0.0
         least = cache + max(weights, compute)
         table.loc[i, ["step_roof_s", "roofline_share"]] = least, least / row["tpot_mean_s"]
-    return (f"Roofline of a decode step: {model.name} in {word} on {chips:g} {chip.name}, all weights once (of experts "
-            "those that a token visits), the cache of the requests in flight at prompt + half the answer.")  # fmt: skip
+    notes.append(
+        f"Roofline of a decode step: {model.name} in {word} on {chips:g} {chip.name}, all weights once (of experts "
+        "those that a token visits), the cache of the requests in flight at prompt + half the answer."
+    )
 
 
 def little(table: pd.DataFrame, engine_level: float | None) -> list[str]:
     """Add `little_from`, `in_flight_measured`, `little_difference`: Little's law against a count that is not derived
-    from it. The sentences name loads where the two differ by over 5 %.
+    from it. The sentences name loads where the two differ by over 5 %; most that a tool allowed is no count of what
+    was in flight, and contradicts only what lies above it.
 
     `engine_level`: mean of running + waiting by the engine's own samples, where the run is one load.
     """
     source = np.full(len(table), None, dtype=object)
     measured = np.full(len(table), np.nan)
-    closed = table["max_concurrency"].notna() & ~np.isfinite(table["requested_rate_per_s"])
+    capped = table["max_concurrency"].notna() & ~np.isfinite(table["requested_rate_per_s"])
     single = pd.Series(engine_level if len(table) == 1 else None, table.index, dtype=float)
     for name, values in (
-        ("most in flight that the tool allowed", table["max_concurrency"].where(closed)),
+        (CAP, table["max_concurrency"].where(capped)),
         ("engine's running and waiting", single),
         ("concurrency that the tool printed", table["concurrency_printed"]),
     ):
@@ -108,7 +110,8 @@ def little(table: pd.DataFrame, engine_level: float | None) -> list[str]:
     table["in_flight_measured"] = measured
     table["little_from"] = source
     table["little_difference"] = table["in_flight"] / table["in_flight_measured"] - 1
-    odd = table[table["little_difference"].abs() > LITTLE]
+    below = (table["little_from"] == CAP) & (table["little_difference"] < 0)
+    odd = table[(table["little_difference"].abs() > LITTLE) & ~below]
     return [
         f"Little's law does not hold for {row['stage']}: rate x latency gives {row['in_flight']:,.4g} requests in "
         f"flight, the {row['little_from']} {row['in_flight_measured']:,.4g} ({row['little_difference']:+.0%})."

@@ -9,22 +9,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyzers.base import Facts, Option, with_options
-from analyzers.kv.setting import KV_FACTS, first_fact, known_model, precision_of, whole_fact
+from analyzers.kv.setting import KV_FACTS, cache_precision_of, first_fact, whole_fact
 from analyzers.prefix.measured import SOURCES, MeasuredPrefix, measured_prefix
 from analyzers.prefix.replay import Replay, replay, sizes_to_show
 from analyzers.prefix.saved import first_tokens, saved
-from analyzers.subject import CHIP, MODEL, chip_of
+from analyzers.subject import CHIP, MODEL, chip_of, known_model
 from catalog.inference import BYTES, kv_bytes_per_token
 from errors import QuestionError
+from errors.numbers import COUNT
 from runs.tables import Tables, frame
 
 NAME = "prefix"
 HELP = "What share of prompts does the prefix cache find, and what would caches of other sizes find?"
 OPTIONS: tuple[Option, ...] = (
     MODEL, CHIP,
-    Option("blocks", int, None, "size of the cache to ask about, blocks; default: the engine's own, where it says"),
+    Option("blocks", COUNT, None, "size of the cache to ask about, blocks; default: the engine's own, where it says"),
     Option("gigabytes", float, None, "the same in GB (10^9 bytes), where the model is known"),
-    Option("block_tokens", int, None, "tokens of a block of the requests' hash_ids; default: what the prompts tell"),
+    Option("block_tokens", COUNT, None, "tokens of a block of the requests' hash_ids; default: what the prompts tell"),
     Option("kv_precision", tuple(BYTES), None, "format of the cache; default: the run's, else bf16"),
     Option("caches", ("replica", "shared"), "replica", "whether each replica has a cache of its own, or all share one"),
 )  # fmt: skip
@@ -148,7 +149,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> PrefixResu
     counts = np.diff(asked.starts)
     lengths = asked.rows["prompt_tokens"].to_numpy(dtype=np.int64, na_value=0)
     tokens = _block_tokens(facts, options, lengths, counts)
-    precision = options["kv_precision"] or precision_of(first_fact(facts, KV_FACTS)) or "bf16"
+    precision = options["kv_precision"] or cache_precision_of(first_fact(facts, KV_FACTS)) or "bf16"
     block_bytes = tokens * kv_bytes_per_token(model, precision) if model and tokens else None
     caches = _caches(asked.rows, options["caches"])
     arrivals = asked.rows["arrival_ns"].to_numpy(dtype=np.int64, na_value=np.iinfo(np.int64).max)

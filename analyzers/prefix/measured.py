@@ -1,7 +1,7 @@
 """What an engine said of its prefix cache: the share of looked-up prompt tokens that it found, also over time.
 
 Counters come first (tokens found by tokens looked up, restarts counted as a fresh start), then the cached tokens that
-requests record, then rates that a log prints, each of which covers a stretch of its own.
+requests record, then rates that a log prints, each of which covers a stretch of its own (see `printed_hits`).
 """
 
 from dataclasses import dataclass
@@ -10,13 +10,16 @@ import numpy as np
 import pandas as pd
 
 from analyzers.counters import increments
+from analyzers.engine.samples import engine_samples
+from analyzers.printed_hits import overall
 from runs.tables import Tables, frame
 
 TIME_COLUMNS = ["ts_ns", "hit_rate", "tokens"]
 SOURCES = {
     "counters": "the engine's counters of prompt tokens looked up and found",
     "requests": "the cached tokens that each request records",
-    "printed": "the mean of the rates that the log prints: each covers a stretch of its own, so that it is rough",
+    "printed": "the rates that the log prints, each of the newest requests: the last one while all of them can be of "
+               "all requests so far, else weighted by prompt tokens, which is rough",
 }
 BINS = 120  # of time, where only requests tell
 
@@ -94,10 +97,13 @@ def _binned(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _printed(tables: Tables) -> MeasuredPrefix | None:
+    if not tables.rows("engine"):
+        return None
+    found = engine_samples(tables)
+    hit_rate = overall(found.rows)
+    if hit_rate is None:
+        return None
     rows = _engine(tables, ["prefix_hit_rate"])
     rows = rows[rows["prefix_hit_rate"].between(0, 1)]
-    if not len(rows):
-        return None
     table = pd.DataFrame({"ts_ns": rows["ts_ns"], "hit_rate": rows["prefix_hit_rate"].astype(float), "tokens": np.nan})
-    table = table.sort_values("ts_ns", kind="stable", ignore_index=True)
-    return MeasuredPrefix(float(table["hit_rate"].mean()), "printed", None, table)
+    return MeasuredPrefix(hit_rate, "printed", None, table.sort_values("ts_ns", kind="stable", ignore_index=True))

@@ -11,22 +11,15 @@ stack distance). Depths do not depend on C, and one pass answers for all sizes.
 A request touches its blocks from the last to the first, as engines give them back: of a prompt, its end goes first.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 import numpy as np
-from numba import njit
 
+from runs.numba_cache import compiler
+
+_compiled = compiler(Path(__file__).parent, ("replay",))()
 NEVER = np.iinfo(np.int64).max  # reach of a block that no cache, however large, would find
-
-
-def _compiled(function: Callable) -> Any:
-    """Compiled at the first call; the code is kept for the next process where a folder may be written."""
-    try:
-        return njit(cache=True, nogil=True)(function)
-    except RuntimeError:
-        return njit(nogil=True)(function)
 
 
 @_compiled

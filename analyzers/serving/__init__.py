@@ -1,14 +1,17 @@
 """Serving: how fast requests were answered, and where their time went."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 
 from analyzers.base import Facts, Option
+from analyzers.exposed import Exposed, alone, exposed
+from analyzers.loads import invalid_by
 from analyzers.served import Served
 from analyzers.serving.anatomy import cumulative, failures, split, tenants, tokens_lost, windows
 from analyzers.serving.gaps import Gaps, gaps
+from analyzers.serving.log_lines import log_lines, said
 from analyzers.serving.passes import engine
 from analyzers.serving.summary import METRICS, Load, all_loads, since, together
 from errors import QuestionError
@@ -31,6 +34,8 @@ class ServingResult:
     Of single requests, where they are there (else empty or None): `rows` one a request in order of arrival (columns
     ROWS, arrival_s since the first); `split` (anatomy.split), `windows` (anatomy.windows), `tenants`, `failures`,
     `gaps`, `distributions` {metric: value, share}; `lost_tokens` of requests that did not complete, and their share.
+    `exposed`: what the server itself told at /metrics, in ranges; the only answer where nothing else tells.
+    `log_lines` (log_lines.COLUMNS): what logs tell of failures. `invalid`: why the tool calls its own result invalid.
     `queue_share`: part of all TTFT spent in the queue, over requests that tell it.
     """
 
@@ -47,6 +52,9 @@ class ServingResult:
     lost_tokens: int | None
     lost_token_share: float | None
     notes: tuple[str, ...]
+    exposed: Exposed | None = None
+    log_lines: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["text"]))
+    invalid: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -56,8 +64,11 @@ class ServingResult:
             "tokens_lost_share": self.lost_token_share,
             "failures": self.failures[["status", "error", "requests"]].to_dict("records") if len(self.failures) else [],
             "gaps": self.gaps.to_dict() if self.gaps else None,
+            "invalid": self.invalid,
+            "log_lines": _records(self.log_lines),
             "tenants": _records(self.tenants),
             "stages": [load.to_dict() for load in self.loads],
+            "metrics": None if self.exposed is None else self.exposed.to_dict(),
             "notes": list(self.notes),
         }
 
@@ -68,15 +79,26 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> ServingResult:
     """Latencies and rates. Raises QuestionError where the run tells of no request and for a load that it has not."""
-    every = all_loads(tables)
+    told = exposed(tables)
+    if (only := alone(tables)) is not None and options.get("stage") is None:
+        return _exposed(only)
+    lines = log_lines(tables)
+    try:
+        every = all_loads(tables)
+    except QuestionError as e:
+        if not len(lines) or tables.rows("requests"):
+            raise
+        raise QuestionError(f"{e.what}; {said(lines).rstrip('.')}", expected=e.expected, advice=e.advice) from e
+    invalid = invalid_by(facts)
     load, notes = chosen_load(every, options.get("stage"), tables)
-    notes = [*notes, *_notes(load)]
+    notes = [*notes, *([invalid] if invalid else []), *_notes(load)]
     of = load.served
     if of is None:
         none = pd.DataFrame()
         return ServingResult(
             load=load, loads=tuple(every), rows=none, split=none, windows=none, tenants=none, failures=none, gaps=None,
             distributions={}, queue_share=None, lost_tokens=None, lost_token_share=None, notes=tuple(notes),
+            exposed=told, log_lines=lines, invalid=invalid,
         )  # fmt: skip
     found = gaps(of, engine(tables, of.origin_ns))
     lost, share = tokens_lost(of.rows)
@@ -86,7 +108,26 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> ServingRes
         load=load, loads=tuple(every), rows=_rows(of), split=split(timed), windows=windows(of), tenants=tenants(of),
         failures=failures(of.rows), gaps=found, distributions={n: d for n, d in distributions.items() if len(d)},
         queue_share=_queue_share(timed), lost_tokens=lost, lost_token_share=share,
-        notes=tuple([*notes, *of.notes, *_gap_notes(found)]),
+        notes=tuple([*notes, *of.notes, *_gap_notes(found)]), exposed=told,
+        log_lines=lines, invalid=invalid,
+    )  # fmt: skip
+
+
+def _exposed(told: Exposed) -> ServingResult:
+    """Of a server's own histograms alone: means are known, quantiles lie in ranges that `exposed` tells."""
+    means = {n: {"mean": h.mean} for n, h in told.latencies.items() if h.mean is not None}
+    queue, first = (told.latencies.get(n) for n in ("queue_s", "ttft_s"))
+    share = None
+    if queue and first and queue.mean is not None and first.mean and queue.observations == first.observations:
+        share = min(queue.mean / first.mean, 1.0)
+    load = Load(
+        stage=None, tool="/metrics", requests=told.requests, latency=means, basis=dict.fromkeys(means, "measured"),
+        input_tokens=told.prompt_tokens, output_tokens=told.output_tokens,
+    )  # fmt: skip
+    none = pd.DataFrame()
+    return ServingResult(
+        load=load, loads=(load,), rows=none, split=none, windows=none, tenants=none, failures=none, gaps=None,
+        distributions={}, queue_share=share, lost_tokens=None, lost_token_share=None, notes=told.notes, exposed=told,
     )  # fmt: skip
 
 
@@ -101,14 +142,14 @@ def chosen_load(every: list[Load], wanted: str | None, tables: Tables) -> tuple[
         raise QuestionError("no load of this run answered a request", advice="Its latencies mean nothing.")
     if len(every) == 1:
         return every[0], []
-    if all(load.served is not None for load in every):
+    if all(load.served is not None and load.kept is None for load in every):
         return together(every, tables), [
             f"{len(every)} loads are taken together, request by request; ask for one with the option stage."
         ]
     best = max(every, key=lambda load: load.output_tokens_per_s or load.request_rate_per_s or 0.0)
     return best, [f"This run holds {len(every)} loads, and percentiles printed for each cannot be merged into one: the "
-                  f"numbers are those of {best.stage}, the load with most output tokens per second. Ask for another "
-                  "with the option stage."]  # fmt: skip
+                  f"numbers are those of {best.stage or 'one without a name'}, the load with most output tokens per "
+                  "second. Ask for another with the option stage."]  # fmt: skip
 
 
 def _names(every: list[Load]) -> str:
@@ -120,6 +161,10 @@ def _notes(load: Load) -> list[str]:
     notes = ["Requests are all that were sent, those that failed included; rates count completed requests, as vLLM's."]
     if load.served is None:
         notes.append(f"There are no single requests: all numbers are as {load.tool or 'the tool'} printed them.")
+    elif load.kept is not None:
+        notes.append(f"{load.kept:,} of {_completed(load)} completed requests are kept: counts, rates and latencies "
+                     f"are as {load.tool or 'the tool'} printed them{_of_kept(load)}. Shares, distributions and single "
+                     "requests are of those kept.")  # fmt: skip
     else:
         notes.append("Recomputed from single requests; percentiles are interpolated linearly, as NumPy and vLLM do.")
         printed = [m.removesuffix("_s") for m in METRICS if load.basis.get(m) == "measured"]
@@ -129,11 +174,22 @@ def _notes(load: Load) -> list[str]:
     if load.requests and load.failed == load.requests:
         notes.append("No request was answered: there is no latency.")
     if load.duration_s is None:
-        notes.append("How long it took is not known: there are no rates.")
+        rates = (load.request_rate_per_s, load.output_tokens_per_s, load.total_tokens_per_s)
+        notes.append("How long it took is not known: " + ("there are no rates." if rates == (None,) * 3 else
+                     f"rates are as {load.tool or 'the tool'} printed them."))  # fmt: skip
     elif load.span_s and load.duration_s > 1.02 * load.span_s:
         notes.append(f"The tool's own duration, {load.duration_s:.6g} s, counts for rates; first arrival to last token "
                      f"took {load.span_s:.6g} s.")  # fmt: skip
     return notes
+
+
+def _completed(load: Load) -> str:
+    return f"{load.requests - (load.failed or 0):,}" if load.requests is not None else "those"
+
+
+def _of_kept(load: Load) -> str:
+    own = [m.removesuffix("_s") for m in METRICS if load.basis.get(m) == "derived"]
+    return f"; {', '.join(own)} are of the requests kept" if own else ""
 
 
 def _gap_notes(found: Gaps | None) -> list[str]:

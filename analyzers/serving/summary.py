@@ -7,7 +7,9 @@
     itl                 = every gap between two successive pieces of output, all requests together
     duration            = what the tool printed, unless its requests span more; else first arrival to last token
 
-Where a tool states its own duration, its rates rest on that: so recomputed ones equal what it printed.
+Where a tool states its own duration, its rates rest on that: so recomputed ones equal what it printed. Where it counts
+other requests than are kept (a sample of them), its own totals, rates and latencies stand, and the kept requests tell
+only what it did not print.
 """
 
 from collections.abc import Sequence
@@ -16,8 +18,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from analyzers.loads import loads, printed, stage_names
-from analyzers.served import Served, has_requests, served, summary
+from analyzers.loads import loads, printed, rate_of, stage_names
+from analyzers.served import Served, has_requests, sampled, served, summary
 from errors import QuestionError
 from runs.tables import Tables
 
@@ -25,7 +27,7 @@ METRICS = {
     "ttft_s": "ttft", "tpot_s": "tpot", "itl_s": "itl", "e2e_s": "e2e", "queue_s": "queue", "prefill_s": "prefill",
 }  # name in an answer: metric of `stage_stats`  # fmt: skip
 STATISTICS = ("mean", "p50", "p99")
-MORE_STATISTICS = ("std", "min", "p90", "p95", "max")
+MORE_STATISTICS = ("std", "min", "p90", "p95", "p99.9", "max")
 SHORTER = 0.999  # a printed duration below this part of what the requests span cannot be theirs
 ADVICE = (
     "Add the result of a load test (`vllm bench serve --save-result --save-detailed` and the like), or per-request "
@@ -38,9 +40,11 @@ class Load:
     """One load, or several taken together (`stage` None). Rates and times are None where unknown.
 
     `requests`: all that were sent; `failed`: those of them that did not complete, aborted ones included.
+    `goodput_per_s`: requests per second that kept the tool's own objectives, as it printed it.
     `input_tokens`, `output_tokens`: of the completed ones. `latency`: {name of METRICS: {statistic: seconds}}.
     `basis`: {name: derived (recomputed from single requests) or measured (printed by the tool)}, of the rates too.
-    `served`: its single requests, None where there are none. `span_s`: first arrival to last token.
+    `served`: its single requests, None where there are none. `span_s`: first arrival to last token. `kept`: how many
+    requests of those that completed are kept, where these are not all that the tool counts; else None.
     """
 
     stage: str | None
@@ -54,11 +58,13 @@ class Load:
     total_tokens_per_s: float | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    goodput_per_s: float | None = None
     requested_rate_per_s: float | None = None
     max_concurrency: int | None = None
     latency: dict[str, dict[str, float]] = field(default_factory=dict)
     basis: dict[str, str] = field(default_factory=dict)
     served: Served | None = field(default=None, repr=False)
+    kept: int | None = None
 
     def statistic(self, metric: str, which: str) -> float | None:
         return self.latency.get(metric, {}).get(which)
@@ -66,7 +72,7 @@ class Load:
     def to_dict(self) -> dict:
         """The keys of the JSON contract; each latency has mean, p50 and p99 at least, None where unknown."""
         names = ("stage", "requests", "failed", "duration_s", "request_rate_per_s", "output_tokens_per_s",
-                 "total_tokens_per_s", "input_tokens", "output_tokens", "max_concurrency")  # fmt: skip
+                 "total_tokens_per_s", "goodput_per_s", "input_tokens", "output_tokens", "max_concurrency")  # fmt: skip
         said = {name: _finite(getattr(self, name)) for name in names}
         said["requested_rate_per_s"] = _finite(self.requested_rate_per_s)
         for metric in METRICS:
@@ -87,7 +93,7 @@ def all_loads(tables: Tables, times: bool = True) -> list[Load]:
     """
     single = served(tables) if has_requests(tables) else None
     rows = loads(tables).drop_duplicates("stage")
-    summed = {str(r["stage"]): r for r in rows.to_dict("records")}
+    summed = {None if pd.isna(r["stage"]) else str(r["stage"]): r for r in rows.to_dict("records")}
     stats = printed(tables)
     names: list[str | None] = list(stage_names(tables)) if single is not None else list(summed)
     if not names and single is None:
@@ -123,6 +129,8 @@ def _load(stage: str | None, of: Served | None, row: dict | None, stats: pd.Data
     told = _printed(stage, row, stats)
     if of is None:
         return told
+    if (kept := sampled(of, None if row is None else row.get("completed"))) is not None:
+        return _of_sample(told, of, kept, times)
     begin, end = span(of)
     spans = None if end is None else end - begin
     duration = told.duration_s
@@ -138,6 +146,13 @@ def _load(stage: str | None, of: Served | None, row: dict | None, stats: pd.Data
     keep = {n: v for n, v in own.items() if v is not None}
     return Load(**{**_fields(told), **keep, "duration_s": duration, "span_s": spans, "latency": latency,
                    "basis": basis, "served": of})  # fmt: skip
+
+
+def _of_sample(told: Load, of: Served, kept: int, times: bool) -> Load:
+    """The tool's own numbers, with latencies that it did not print from the requests that are kept."""
+    own = _recomputed(of, None, times)["latency"]
+    basis = {**dict.fromkeys(own, "derived"), **told.basis}
+    return Load(**{**_fields(told), "latency": {**own, **told.latency}, "basis": basis, "served": of, "kept": kept})
 
 
 def _fields(load: Load) -> dict:
@@ -203,19 +218,21 @@ def _printed(stage: str | None, row: dict | None, stats: pd.DataFrame) -> Load:
             known = {str(s): float(v) for (m, s), v in said.items() if m == metric}
             latency |= {name: known} if known else {}
     duration = _number(row.get("duration_s"))
+    both = None if None in (row.get("input_tokens"), row.get("output_tokens")) else (
+        row["input_tokens"] + row["output_tokens"])  # fmt: skip
     rates = {} if dead else {
-        "request_rate_per_s": _or(_number(row.get("request_rate_per_s")), _per(completed, duration)),
-        "output_tokens_per_s": _or(_number(row.get("output_tokens_per_s")), _per(row.get("output_tokens"), duration)),
-        "total_tokens_per_s": _number(row.get("total_tokens_per_s")),
+        name: rate_of(amount, duration, _number(row.get(name))) for name, amount in (
+            ("request_rate_per_s", completed), ("output_tokens_per_s", row.get("output_tokens")),
+            ("total_tokens_per_s", both))
     }  # fmt: skip
     counts = {n: None if row.get(n) is None else int(row[n]) for n in ("input_tokens", "output_tokens",
                                                                        "max_concurrency")}  # fmt: skip
-    if rates and rates["total_tokens_per_s"] is None and None not in (counts["input_tokens"], counts["output_tokens"]):
-        rates["total_tokens_per_s"] = _per(counts["input_tokens"] + counts["output_tokens"], duration)
     return Load(
         stage=stage, tool=None if row.get("tool") is None else str(row["tool"]), duration_s=duration,
         requests=None if completed is None else int(completed + (failed or 0)),
-        failed=None if failed is None else int(failed), requested_rate_per_s=_number(row.get("requested_rate_per_s")),
+        failed=None if failed is None else int(failed),
+        goodput_per_s=None if dead else _number(row.get("goodput_per_s")),
+        requested_rate_per_s=_number(row.get("requested_rate_per_s")),
         latency=latency, basis=dict.fromkeys([*latency, *(n for n, v in rates.items() if v is not None)], "measured"),
         **rates, **counts,
     )  # fmt: skip
@@ -223,10 +240,6 @@ def _printed(stage: str | None, row: dict | None, stats: pd.DataFrame) -> Load:
 
 def _number(value: object) -> float | None:
     return None if value is None else float(value)
-
-
-def _or(first: float | None, otherwise: float | None) -> float | None:
-    return otherwise if first is None else first
 
 
 def together(parts: Sequence[Load], tables: Tables, times: bool = True) -> Load:

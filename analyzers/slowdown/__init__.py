@@ -4,6 +4,7 @@ The what-if analysis of "Understanding Stragglers in Large Model Training Using 
 
     S = T / T_ideal            T: replayed step time without launch delays, T_ideal: with all durations ideal
     waste = 1 - 1 / S
+    time over ideal time = measured step time / T_ideal = S x launch slowdown
     S_x                        with all durations ideal but those of x (a stage, a data-parallel rank, a type)
     S_worker ~ min(S of its data-parallel rank, S of its stage)
     M_W, M_S = (T - T without x) / (T - T_ideal)    x: the slowest 3 % of workers; the last stage
@@ -20,19 +21,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option, fact
-from analyzers.slowdown.causes import CAUSES, Shares, cause, microbatches, stage_ratio
+from analyzers.base import Facts, Option
+from analyzers.held import Held, held
+from analyzers.slowdown.causes import CAUSES, Shares, cause, causes, microbatches, stage_ratio
 from analyzers.slowdown.one_step import timeline
 from analyzers.slowdown.ops import PipelineOps, load
 from analyzers.slowdown.times import NAMES, PART_OPS, Replays, ideal_durations
 from errors import QuestionError
+from errors.numbers import FROM_ZERO
 from runs.tables import Tables
 
 NAME = "slowdown"
 HELP = "How much faster would a pipeline-parallel job be with even ranks, stages and micro-batches?"
 OPTIONS = (
-    Option("step", int, None, "the step whose timeline is kept; default: the slowest"),
-    Option("dp_rank", int, None, "the data-parallel rank whose timeline is kept; default: the one that costs most"),
+    Option("step", FROM_ZERO, None, "the step whose timeline is kept; default: the slowest"),
+    Option("dp_rank", FROM_ZERO, None,
+           "the data-parallel rank whose timeline is kept; default: the one that costs most"),
 )
 WORST = 0.03  # of the workers count for M_W, at least one
 TRUSTED = 0.05  # replay and trace may differ by this much
@@ -45,8 +49,10 @@ class SlowdownResult:
     """`per_step`: step, measured_s, replayed_s, t_s, t_ideal_s, s. `workers`: dp_rank, stage, s.
 
     `types`: of each type of operation op_type, count, ideal_s, mean_s, longest_s, s. `timeline`: see `one_step`.
-    `t_s`, `t_ideal_s`: means over steps. `launch_slowdown`: measured step time over `t_s`: what delays between
-    operations cost. `worst`: (dp_rank, stage) of the workers that M_W is about. `validity`: how far to trust it.
+    `t_s`, `t_ideal_s`: means over steps. `over_ideal`: measured step time over the ideal. `causes`: the cause, and
+    micro-batches of different length where they hold beside it. `launch_slowdown`: measured step time over `t_s`: what
+    delays between operations cost. `worst`: (dp_rank, stage) of the workers that M_W is about. `validity`: how far to
+    trust it.
     """
 
     s: float
@@ -54,6 +60,7 @@ class SlowdownResult:
     t_s: float
     t_ideal_s: float
     launch_slowdown: float
+    over_ideal: float
     per_step: pd.DataFrame
     workers: pd.DataFrame
     types: pd.DataFrame
@@ -63,6 +70,7 @@ class SlowdownResult:
     worst: tuple[tuple[int, int], ...]
     shares: Shares
     cause: str
+    causes: tuple[str, ...]
     chips: int
     cost_chip_seconds: float
     validity: dict[str, Any]
@@ -73,7 +81,8 @@ class SlowdownResult:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "s": self.s, "waste": self.waste, "cause": self.cause, "m_w": self.shares.worker,
+            "over_ideal": self.over_ideal, "s": self.s, "waste": self.waste, "cause": self.cause,
+            "causes": list(self.causes), "m_w": self.shares.worker,
             "m_s": self.shares.last_stage, "by_worker": self.workers.to_dict("records"),
             "by_dp_rank": {str(k): v for k, v in self.by_dp_rank.items()},
             "by_stage": {str(k): v for k, v in self.by_stage.items()}, "by_op_type": self.by_op_type,
@@ -102,15 +111,17 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> SlowdownRe
     workers = _workers(ops, by_dp, by_stage)
     shares, worst = _shares(trace, workers, by_stage)
     validity = trace.validity()
-    chips, chips_known = _chips(ops, facts)
+    chips, chips_known = _chips(ops, held(tables, facts))
     lost = float(np.nansum(trace.whole - trace.even))
     step, dp_rank = _shown(trace, by_dp, options)
+    named = cause(s, shares, _whole_stage(workers, worst), validity["trusted"])
     return SlowdownResult(
         s=s, waste=max(1 - 1 / s, 0.0), t_s=float(np.nanmean(trace.whole)), t_ideal_s=float(np.nanmean(trace.even)),
-        launch_slowdown=float(np.nansum(trace.measured) / np.nansum(trace.whole)), per_step=trace.per_step(),
+        launch_slowdown=float(np.nansum(trace.measured) / np.nansum(trace.whole)),
+        over_ideal=trace.slowdown(trace.measured), per_step=trace.per_step(),
         workers=workers, types=_types(ideals, by_type), by_dp_rank=by_dp, by_stage=by_stage, by_op_type=by_type,
         worst=worst, shares=shares, chips=chips,
-        cause=cause(s, shares, _whole_stage(workers, worst), validity["trusted"]),
+        cause=named, causes=causes(named, shares) if validity["trusted"] else (named,),
         cost_chip_seconds=max(lost, 0.0) * chips, validity=validity, step=int(ops.steps[step]),
         dp_rank=int(ops.dps[dp_rank]), timeline=timeline(parts, step, dp_rank),
         notes=_notes(trace, shares, validity, chips_known),
@@ -129,6 +140,7 @@ class _Trace:
         self.of_replicas = np.concatenate(of_replicas)
         times = np.concatenate(kept)
         self.whole, self.even = times[:, 0], times[:, 1]
+        self.measured = np.where(np.isnan(self.whole), np.nan, self.measured)  # a step left out is in no sum
         self.of_stages, self.of_types = times[:, 2 : 2 + len(self.stages)], times[:, 2 + len(self.stages) :]
         if np.isnan(self.whole).all():
             raise QuestionError(
@@ -240,10 +252,9 @@ def _types(ideals: pd.DataFrame, by_type: dict[str, float]) -> pd.DataFrame:
     return rows.sort_values("s", ascending=False).reset_index(drop=True)
 
 
-def _chips(ops: PipelineOps, facts: Facts) -> tuple[int, bool]:
-    """Chips of the job: as the run says, else the ranks of the trace."""
-    known = fact(facts, "chips")
-    return (int(known), True) if known else (ops.workers, False)
+def _chips(ops: PipelineOps, found: Held) -> tuple[int, bool]:
+    """Chips of the job and whether they are known: where they are not, one for each rank of the trace."""
+    return (found.chips, True) if found.chips else (ops.workers, False)
 
 
 def _shown(trace: _Trace, by_dp: dict[int, float], options: dict[str, Any]) -> tuple[int, int]:

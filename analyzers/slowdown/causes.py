@@ -65,9 +65,20 @@ def cause(s: float, shares: Shares, whole_stage: bool, trusted: bool) -> str:
         return "stage"
     if worker >= MOST:
         return "worker"
-    if (shares.correlation or 0.0) >= CORRELATED and (shares.variation or 0.0) >= VARIED:
+    if differ_in_length(shares):
         return "sequence imbalance"
     return "unknown"
+
+
+def differ_in_length(shares: Shares) -> bool:
+    """Whether the passes of micro-batches differ together, as those of sequences of different length do."""
+    return (shares.correlation or 0.0) >= CORRELATED and (shares.variation or 0.0) >= VARIED
+
+
+def causes(first: str, shares: Shares) -> tuple[str, ...]:
+    """The cause and, beside one that does not come of it, micro-batches of different length where they hold too."""
+    beside = first not in ("none", "sequence imbalance") and differ_in_length(shares)
+    return (first, "sequence imbalance") if beside else (first,)
 
 
 def stage_ratio(ops: PipelineOps, stage: int) -> float | None:

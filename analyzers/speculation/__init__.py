@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts, Option, fact, with_options
-from analyzers.kv.setting import KV_FACTS, WEIGHT_FACTS, first_fact, known_model, precision_of, whole_fact
+from analyzers.kv.setting import KV_FACTS, cache_precision_of, first_fact, weights_of, whole_fact
 from analyzers.speculation.data import SOURCES, Observed, observed
 from analyzers.speculation.model import (
     Draft,
@@ -21,24 +21,26 @@ from analyzers.speculation.model import (
     needed_chance,
     wilson,
 )
-from analyzers.subject import CHIP, MODEL, chip_of
+from analyzers.subject import CHIP, MODEL, chip_of, known_model
+from catalog.formats import NAMES as WEIGHT_FORMATS
 from catalog.inference import BYTES, always_read_bytes, speculation_speedup
 from catalog.models import Model
 from catalog.models import model as model_named
 from errors import QuestionError
+from errors.numbers import COST, FROM_ZERO, SHARE
 from runs.tables import Tables, frame
 
 NAME = "speculation"
 HELP = "How many draft tokens are accepted, what is that worth, and up to how many sequences does it pay?"
 OPTIONS: tuple[Option, ...] = (
     MODEL, CHIP,
-    Option("acceptance", float, None, "chance that a draft token is accepted where all before it were, in place of "
+    Option("acceptance", SHARE, None, "chance that a draft token is accepted where all before it were, in place of "
            "what the run tells"),
     Option("draft", int, None, "draft tokens of a draft; default: the run's"),
-    Option("cost", float, None, "time of a draft step by that of a step; default: by the weights of the run's draft "
-           "model, else 0.05"),
-    Option("context", int, None, "tokens that a sequence holds at a step; default: the run's mean, else 0"),
-    Option("weights_precision", tuple(BYTES), None, "format of the weights; default: the run's, else bf16"),
+    Option("cost", COST, None, "time of a draft step by that of a step; default: by the weights of the run's "
+           "draft model, else 0.05"),
+    Option("context", FROM_ZERO, None, "tokens that a sequence holds at a step; default: the run's mean, else 0"),
+    Option("weights_precision", WEIGHT_FORMATS, None, "format of the weights; default: the run's, else bf16"),
     Option("kv_precision", tuple(BYTES), None, "format of the cache; default: the run's, else bf16"),
     Option("stage", str, None, "one load of a load test, by name"),
 )  # fmt: skip
@@ -167,8 +169,8 @@ def _result(
     context = _context(tables, options)
     steps = None
     if model and chip and chip.value("bf16_flops_per_s") and chip.value("hbm_bytes_per_s"):
-        weights = options["weights_precision"] or precision_of(first_fact(facts, WEIGHT_FACTS)) or "bf16"
-        kv = options["kv_precision"] or precision_of(first_fact(facts, KV_FACTS)) or "bf16"
+        weights = options["weights_precision"] or weights_of(facts) or "bf16"
+        kv = options["kv_precision"] or cache_precision_of(first_fact(facts, KV_FACTS)) or "bf16"
         steps = machine(model, chip, context, weights, kv)
     drafts = by_draft(chance, cost)
     expected = by_positions(np.array(seen.positions), cost) if seen.positions else ()

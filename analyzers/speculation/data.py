@@ -7,6 +7,7 @@
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ SOURCES = {
     "counters": "the engine's counters of drafts",
     "iterations": "the engine's own record of its passes",
     "requests": "what each request records",
-    "load test": "what the load test printed",
+    "load test": "what the load test printed, its loads weighted by their drafts where all print how many",
     "log": "what the engine's log printed: the mean of stretches, each counted alike",
     "asked": "the options alone: nothing here was measured",
 }
@@ -182,31 +183,40 @@ def _requests(tables: Tables, draft: int | None, stage: str | None) -> Observed 
 
 
 def _load_test(tables: Tables, draft: int | None, stage: str | None) -> Observed | None:
-    """Sums over loads where counts are printed; else the first load that prints a rate or a length."""
+    """Counts are summed over the loads that print them all. Rates, lengths and shares by position are means over the
+    loads that print them, weighted by their drafts where all of these print how many they had, else each alike."""
     told = printed(tables)
     if stage is not None and stage not in told.index:
         raise QuestionError(f"no load {stage!r} with printed statistics",
                             expected=f"one of {', '.join(map(str, told.index)) or 'none'}")  # fmt: skip
     rows = told if stage is None else told.loc[[stage]]
-
-    def column(metric: str) -> pd.Series | None:
-        names = [c for c in rows.columns if c[0] == metric and not c[1].startswith("per_position")]
-        order = sorted(names, key=lambda c: ("total", "mean").index(c[1]) if c[1] in ("total", "mean") else 2)
-        return rows[order[0]].dropna() if order and rows[order[0]].notna().any() else None
-
-    counts = {key: column(metric) for key, metric in
-              (("drafts", "drafts"), ("drafted", "drafted_tokens"), ("accepted", "accepted_tokens"))}  # fmt: skip
-    known = {k: float(v.sum()) for k, v in counts.items() if v is not None}
+    names = {"drafts": "drafts", "drafted": "drafted_tokens", "accepted": "accepted_tokens"}
+    counts = pd.DataFrame({k: v for k, metric in names.items() if (v := _printed(rows, metric)) is not None}).dropna()
+    known: dict[str, Any] = counts.sum().to_dict() if len(counts) else {}
+    drafts = _printed(rows, "drafts")
     for key, metric in (("rate", "acceptance_rate"), ("length", "acceptance_length")):
-        if not {"drafts", "accepted"} <= set(known) and (values := column(metric)) is not None:
-            known[key] = float(values.iloc[0])
-    positions = sorted(
-        (int(c[1].removeprefix("per_position_")), c) for c in rows.columns
-        if c[0] in ("acceptance_rate", "accepted_tokens") and c[1].removeprefix("per_position_").isdigit()
-    )  # fmt: skip
-    shares = [float(rows[c].dropna().iloc[0]) for _, c in positions if rows[c].notna().any()]
+        if not {"drafts", "accepted"} <= set(known) and (values := _printed(rows, metric)) is not None:
+            known[key] = _mean(values, drafts)
+    positions = {int(c[1].removeprefix("per_position_")): c for c in rows.columns
+                 if c[0] == "acceptance_rate" and c[1].removeprefix("per_position_").isdigit()}  # fmt: skip
+    shares = tuple(_mean(rows[positions[n]], drafts) for n in sorted(positions) if rows[positions[n]].notna().any())
     if shares and max(shares) <= 1:
-        known["positions"] = tuple(shares)
+        known["positions"] = shares
     if not {"rate", "length", "positions"} & set(known) and not {"drafted", "accepted"} <= set(known):
         return None
     return _complete("load test", draft, **known)
+
+
+def _printed(rows: pd.DataFrame, metric: str) -> pd.Series | None:
+    """What loads print of a metric, their total before their mean before another statistic; None where none does."""
+    columns = [c for c in rows.columns if c[0] == metric and not c[1].startswith("per_position")]
+    first = sorted(columns, key=lambda c: ("total", "mean").index(c[1]) if c[1] in ("total", "mean") else 2)[:1]
+    return rows[first[0]] if first and rows[first[0]].notna().any() else None
+
+
+def _mean(values: pd.Series, weights: pd.Series | None) -> float:
+    """The mean of what is known, weighted where every value has a weight and some weigh anything."""
+    values = values.dropna()
+    weights = None if weights is None else weights.reindex(values.index)
+    weighted = weights is not None and weights.notna().all() and weights.sum() > 0
+    return float(np.average(values, weights=weights if weighted else None))

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option, fact
+from analyzers.base import Facts, Option
+from analyzers.held import held
 from analyzers.meetings import Meetings, meetings
 from analyzers.stragglers.blame import Lateness, lateness
 from analyzers.stragglers.clocks import clocks
@@ -166,7 +167,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Stragglers
         resolution_s=watched.resolution_s,
         blame_resolution_s=x.resolution_s if seen else None,
         changes=changes,
-        slowdown_chip_seconds=None if changes.excess_s is None else changes.excess_s * int(fact(facts, "chips") or 1),
+        slowdown_chip_seconds=None if changes.excess_s is None else changes.excess_s * held(tables, facts).counted,
         notes=_notes(met, x, found, causes, changes),
     )
 
@@ -278,7 +279,8 @@ def _notes(
     met: Meetings, x: Lateness, found: Finding, causes: pd.DataFrame, changes: StepChanges
 ) -> tuple[str, ...]:  # fmt: skip
     notes = list(found.others)
-    lone = int((~met.complete).sum())
+    nameless = int(met.nameless.sum())
+    lone = int((~met.complete).sum()) - nameless
     unequal = int((met.complete & ~met.comparable & (met.step >= 0)).sum())
     if len(x.step):
         notes.append(
@@ -290,6 +292,9 @@ def _notes(
     if lone:
         notes.append(f"{lone:,} of {len(met.rank):,} rows of collectives were not found on every rank of their group: "
                      "nothing is known of waiting in them.")  # fmt: skip
+    if nameless:
+        notes.append(f"{nameless:,} of {len(met.rank):,} rows of collectives are of groups of which it is not known "
+                     "which ranks they are: the trace does not say on which devices its program runs.")  # fmt: skip
     if unequal and len(x.step):
         notes.append(f"{unequal:,} rows are of collectives that do not make ranks wait for each other, or differ in "
                      "kind or size between ranks; they are not compared.")  # fmt: skip

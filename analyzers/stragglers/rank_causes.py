@@ -135,6 +135,7 @@ def _host_events(tables: Tables, host: str, wanted) -> Spans:
         if capture not in begun.index:
             continue
         events = tables.arrow("op_events", ["op_id", "start_ps", "dur_ps"], [("capture", "==", int(capture))])
+        events = events.drop_null()
         events = events.filter(pc.is_in(events["op_id"], pa.array(some["op_id"].astype("int64"), pa.int64())))
         start = events["start_ps"].to_numpy() // 1000 + int(begun[capture])
         parts.append(spans(start, start + events["dur_ps"].to_numpy() // 1000))

@@ -191,6 +191,8 @@ def unmatched(met: Meetings) -> str:
     """Why nothing could be compared."""
     if len(met.ranks) < 2:
         return "collectives of one rank only were captured; its peers' profiles are needed"
+    if not met.complete.any() and met.nameless.any():
+        return "which ranks meet in which collective is not known: the trace does not say where its program runs"
     if not met.complete.any():
         return "no collective was captured on all ranks of its group; profiles of all ranks at the same time are needed"
     if not met.comparable.any():

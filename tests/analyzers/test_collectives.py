@@ -7,6 +7,7 @@ import pytest
 from analyzers import collectives
 from analyzers.collectives import bus_factor
 from analyzers.mesh import Links, axis_of, ranks_along
+from app.answers import answer
 from errors import QuestionError
 from runs.run import facts_of
 from runs.tables import MemoryTables
@@ -38,6 +39,8 @@ def test_waiting_is_what_the_others_took_longer():
     ("reduce-scatter", 8, 0.875), ("all-to-all", 2, 0.5), ("permute", 8, 1.0), ("permute", None, 1.0),
     ("all-reduce", None, None), ("all-reduce", 1, None),
 ])  # fmt: skip
+
+
 def test_bus_factors_of_nccl_tests(kind, n, factor):
     assert bus_factor(kind, n) == factor
 
@@ -89,6 +92,41 @@ def test_what_was_not_seen_on_all_ranks_is_a_lower_bound():
     assert result.totals["wait_s"] is None
     assert result.to_dict()["rows"][0]["wait_s"] is None
     assert any("lower bounds" in n for n in result.notes)
+
+
+def test_transfer_times_come_from_executions_that_were_matched():
+    """One met on both ranks and took 10 ms after 5 ms of waiting; three of 90 ms were seen on one rank alone, where
+    waiting cannot be told from moving."""
+    met = [(r, f"host {r}", 0, "all-reduce", "0,1", 8e6, 0, (15 - 5 * r) * MS) for r in (0, 1)]
+    lone = [(0, "host 0", 0, "all-reduce", "0,1", 8e6, at * MS, (at + 90) * MS, "op.2") for at in (100, 200, 300)]
+    work = [(f"host {r}", 0, "compute", "fusion", [(0, 1)]) for r in (0, 1)]
+    (row,) = ask(device_tables(work, extra=collective_rows([*met, *lone]))).rows.to_dict("records")
+    assert (row["count"], row["matched"]) == (5, True)
+    assert row["transfer_median_s"] == pytest.approx(0.010)
+    assert row["algbw_bytes_per_s"] == pytest.approx(8e6 / 0.010)
+
+
+def test_permutes_found_on_every_rank_are_not_said_to_be_missing():
+    rows = [(h, f"host {h}", 0, "permute", "0,1", 8e6, at * MS, (at + 2) * MS) for at in (0, 3) for h in (0, 1)]
+    work = [(f"host {h}", 0, "compute", "fusion", [(0, 1)]) for h in (0, 1)]
+    result = ask(device_tables(work, extra=collective_rows(rows)), chip="v6e", chips=8)
+    assert not result.rows["matched"].any()
+    assert not any("not found" in n for n in result.notes)
+    assert any(n.startswith("4 executions are of kinds in which ranks do not all wait") for n in result.notes)
+
+
+def test_what_of_the_first_step_may_be_waiting_is_told_beside_the_transfer():
+    """Of three steps, 2 ms each; in the first, host 1 came 5 ms late."""
+    spans = [(0, 7), (10, 12), (20, 22)], [(5, 7), (10, 12), (20, 22)]
+    rows = [
+        (h, f"host {h}", 0, "all-reduce", "0,1", 8e6, start * MS, end * MS, "op.1", step)
+        for h, mine in enumerate(spans) for step, (start, end) in enumerate(mine)
+    ]  # fmt: skip
+    work = [(f"host {h}", 0, "compute", "fusion", [(0, 1)]) for h in (0, 1)]
+    result = ask(device_tables(work, extra=collective_rows(rows)), chip="v6e", chips=8)
+    (row,) = result.rows.to_dict("records")
+    assert [row[n] for n in ("total_s", "wait_s", "unknown_s", "transfer_s")] == pytest.approx([0.017, 0, 0.005, 0.017])
+    assert result.totals["unknown_s"] == pytest.approx(0.005)
 
 
 def test_exposed_is_what_computing_does_not_cover():
@@ -164,3 +202,15 @@ def test_the_answer_as_json_has_the_contract_and_no_nan():
 def test_without_collectives_the_answer_says_what_would_bring_them():
     with pytest.raises(QuestionError, match="no collectives"):
         ask(device_tables([("h", 0, "compute", "fusion", [(0, 1)])]))
+
+
+def test_what_no_input_tells_is_not_told_as_nothing():
+    rows = collective_rows([(0, f"h{n}", 0, "all-reduce", "0,1", None, 0, 100) for n in range(2)])
+    assert ask(MemoryTables(rows)).totals["bytes"] is None
+    program = {"program_collectives": {"kind": ["permute"], "axis": ["data"]}}
+    result = ask(MemoryTables(program), chip="v5e", chips=8)
+    assert result.totals["bytes"] is None and "0 bytes" not in answer("collectives").verdict(result)
+    rows["collectives"]["end_ns"] = [None, None]
+    with pytest.raises(QuestionError, match="have no times"):
+        ask(MemoryTables(rows))
+    assert not ask(MemoryTables(rows | program), chip="v5e", chips=8).measured

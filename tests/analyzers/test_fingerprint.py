@@ -130,3 +130,13 @@ def test_the_tolerance_is_the_border():
 def test_nothing_known_says_nothing():
     found = fingerprint()
     assert found.verdict == "" and found.to_dict()["contradictions"] == []
+
+
+@pytest.mark.parametrize("printed, unit, fits", [(0.43, 0.01, True), (0.43, 0.0001, False), (0.432, 0.001, True),
+                                                 (0.42, 0.01, False), (0.44, 0.01, False)])  # fmt: skip
+def test_a_print_stands_for_all_that_rounds_to_it(printed, unit, fits):
+    """428.1 of 989.4 TFLOP/s are 43.27 %: a print of 43 % says so, one of 43.00 % does not."""
+    found = fingerprint(chip=chip("H100"), precision="bf16", peak_flops_per_s=989.4e12, tflops_per_s=428.1,
+                        printed_mfu=printed, mfu_unit=unit)  # fmt: skip
+    assert (not found.contradictions) == fits
+    assert not fits or "989.4 TFLOP/s (H100 SXM, BF16 dense)" in found.verdict

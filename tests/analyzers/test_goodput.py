@@ -61,7 +61,11 @@ def closes(result):
             assert np.allclose(summed.to_numpy(dtype=float), table["total_s"].to_numpy(dtype=float), atol=1e-9)
     if len(result.over_time):
         assert result.over_time["total_s"].sum() == pytest.approx(result.total_s, abs=1e-6)
-        assert result.over_time["cumulative_share"].iloc[-1] == pytest.approx(result.goodput_share)
+        shares = result.over_time["cumulative_share"]
+        if result.goodput_share is None:  # no step was read: no share of the time is told, at no moment
+            assert shares.isna().all()
+        else:
+            assert shares.iloc[-1] == pytest.approx(result.goodput_share)
     json.dumps(result.to_dict(), allow_nan=False)
 
 
@@ -355,3 +359,67 @@ kinds = st.sampled_from(["job", "job", "custom", "checkpoint_save", "data_loadin
 def test_whatever_the_log_says_the_shares_sum_to_the_whole(life, steps, options):
     with contextlib.suppress(QuestionError):
         ask(job(steps, life), **options)
+
+
+def test_without_a_step_no_share_is_told():
+    here = job([], [("job", 0, 1000), ("training_preparation", 0, 300), ("eval", 400, 500)])
+    result = goodput.analyze(here, facts_of({}), {"rules": "exact"})
+    assert math.isclose(result.badput_total_s, result.total_s)
+    assert result.goodput_share is None and not result.steps_read
+    assert result.to_dict()["goodput_share"] is None
+    assert result.badput_s["other"] == pytest.approx(600) and result.badput_s["training_prep"] == pytest.approx(300)
+    assert result.attempts["goodput_share"].isna().all() and result.over_time["cumulative_share"].isna().all()
+    assert any("No step was read" in note for note in result.notes)
+    book = ledger.analyze(here, facts_of({"chips": 1}), {})
+    assert book.ledger.amount("unattributed") == pytest.approx(600) and book.ledger.amount("other") == 0
+    assert not book.steps_read and any("No step was read" in note for note in book.notes)
+
+
+def test_steps_without_times_beside_a_job_with_times_are_not_none():
+    here = MemoryTables({
+        "steps": {"step": range(9), "dur_ns": [S] * 9, "order": range(9), "source": ["a.log"] * 9},
+        "lifecycle": {"kind": ["job"], "start_ns": [ns(0)], "end_ns": [ns(100)], "source": ["events"]},
+    })  # fmt: skip
+    result = goodput.analyze(here, facts_of({}), {"rules": "exact"})
+    assert result.goodput_share is None
+    assert any("carry no times of day" in note for note in result.notes)
+
+
+def test_a_window_without_a_step_of_a_job_that_took_some_kept_none():
+    result = ask(job(even(0, 100, 50), [("job", 0, 300)]), window_s=50.0, end=str(EPOCH / S + 60))
+    assert result.goodput_share == 0 and result.steps_read
+
+
+@pytest.mark.parametrize("rules", ["exact", "ml-goodput"])
+def test_a_server_is_not_asked_for_the_goodput_of_training(rules):
+    here = MemoryTables({
+        "iterations": {"start_ns": [ns(10), ns(11)], "dur_ns": [S, S]},
+        "lifecycle": {"kind": ["training_preparation"], "start_ns": [ns(0)], "end_ns": [ns(9)]},
+    })  # fmt: skip
+    with pytest.raises(QuestionError, match="served requests"):
+        goodput.analyze(here, facts_of({}), {"rules": rules})
+
+
+def test_evaluations_beside_training_and_after_it_lose_no_time():
+    steps = even(0, 10, 40)
+    beside = [("job", 0, 100), ("eval", 20.5, 33.5), ("eval", 120, 200)]
+    result = ask(job(steps, beside))
+    assert result.badput_s["custom_badput_events"] == {} and result.productive_s == pytest.approx(80)
+    assert any("2 evaluations ran offline" in note and "93.0 s" in note for note in result.notes)
+    between = [(n, t if n < 20 else t + 30) for n, t in steps]
+    paused = ask(job(between, [("job", 0, 130), ("eval", 50, 80)]))
+    assert paused.badput_s["custom_badput_events"] == {"EVAL": pytest.approx(30)}
+    assert not any("offline" in note for note in paused.notes)
+
+
+def test_hosts_that_mark_the_same_steps_are_no_disruptions_by_either_rules():
+    columns = {"step": [], "start_ns": [], "dur_ns": [], "source": [], "order": []}
+    for host in range(2):
+        for n in range(30):
+            for name, value in zip(columns, (n, ns(2 * n + 0.3 * host), 2 * S, f"h{host}.log", n), strict=True):
+                columns[name].append(value)
+    life = {"kind": ["job"], "start_ns": [ns(-5)], "end_ns": [ns(61)]}
+    for rules in ("exact", "ml-goodput"):
+        result = goodput.analyze(MemoryTables({"steps": columns, "lifecycle": life}), facts_of({}), {"rules": rules})
+        assert result.disruptions == 0, rules
+        assert result.goodput_share > 0.85, rules

@@ -2,6 +2,8 @@
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -128,3 +130,27 @@ def test_any_log_gives_an_answer_that_closes(fetch, step_ms, exposed, mark_first
     assert result.waited_s is None or 0 <= result.waited_s <= 4 * float(result.rows["dur_s"].sum()) + 1e-9
     assert all(s["extra_s"] > 0 for s in said["stalls"])
     assert result.rows["extra_s"].sum() <= float(result.rows["fetch_s"].fillna(0).sum()) + 1e-9
+
+
+def test_profiled_steps_are_found_among_many_as_one_by_one():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"step": pd.array(rng.integers(0, 40, 400), dtype="Int64"),
+                         "start_ns": pd.array(rng.permutation(4_000)[:400] * 7 + EPOCH, dtype="Int64")})  # fmt: skip
+    rows.loc[[3, 9], "start_ns"] = pd.NA
+    seen = pd.DataFrame({"step": rng.integers(0, 50, 60), "start_ns": rng.integers(0, 28_000, 60) + EPOCH})
+    expected = []
+    for step, at in zip(seen["step"], seen["start_ns"], strict=True):
+        same = rows[(rows["step"] == step) & rows["start_ns"].notna()]
+        expected.append(int((same["start_ns"] - at).abs().astype("int64").idxmin()) if len(same) else -1)
+    assert asked._matched(rows, seen).tolist() == expected
+    assert asked._matched(rows.head(0), seen).tolist() == [-1] * 60
+
+
+def test_the_interval_of_very_many_steps_is_that_of_bootstraps(monkeypatch):
+    rng = np.random.default_rng(1)
+    fetch = rng.exponential(0.01, 4_000)
+    usual = pd.DataFrame({"fetch_s": fetch, "dur_s": 0.1 + 0.7 * fetch + rng.normal(0, 0.002, 4_000)})
+    step_s, fetch_s = float(usual["dur_s"].median()), float(usual["fetch_s"].median())
+    drawn = asked._slope(usual, step_s, fetch_s)
+    monkeypatch.setattr(asked, "MOST_RESAMPLED", 1_000)
+    assert asked._slope(usual, step_s, fetch_s) == pytest.approx(drawn, abs=0.1 * (drawn[2] - drawn[1]))

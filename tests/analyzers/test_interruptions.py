@@ -94,7 +94,7 @@ def test_hundreds_of_known_interruptions():
         usual_s = STEP_S / 49  # the step that died as it began shortens a usual one by its share
         assert row["startup_s"] == pytest.approx(STARTUP_S, abs=usual_s)
         assert row["lost_steps"] == a.lost and row["wasted_s"] == pytest.approx((a.lost - 1) * STEP_S)
-    planned = sum(CAUSES[c].family in ("maintenance", "user") for c, *_ in expected)
+    planned = sum(CAUSES[c].family in ("maintenance", "scheduler", "user") for c, *_ in expected)
     assert (result.planned, result.unplanned) == (planned, 420 - planned)
     last = EPOCH + (sum(a.down_s for a in job.attempts[:-1]) + sum(
         INIT_S + COMPILE_S + (a.steps - 2) * STEP_S for a in job.attempts[:-1])) * S  # fmt: skip

@@ -10,6 +10,7 @@ from analyzers import kv
 from analyzers.base import parse_options
 from analyzers.kv.room import Setting, room, tensor_choices
 from analyzers.kv.setting import precision_of
+from app.answers import kv as words
 from catalog.inference import kv_bytes, weights_bytes
 from catalog.models import model
 from errors import QuestionError
@@ -154,7 +155,8 @@ def test_impossible_options_are_refused(wrong):
 
 
 def test_formats_as_frameworks_name_them():
-    names = {"torch.bfloat16": "bf16", "fp8_e4m3": "fp8", "auto": None, None: None, "float16": "fp16", "mxfp4": "fp4"}
+    names = {"torch.bfloat16": "bf16", "fp8_e4m3": "fp8", "auto": None, None: None, "float16": "fp16", "mxfp4": "mxfp4",
+             "awq_marlin": "awq"}
     assert {n: precision_of(n) for n in names} == names
 
 
@@ -178,3 +180,11 @@ def test_what_fits_is_the_most_that_fits(name, groups, tensor, seq, page, attent
         assert a_lane * found.sequence_bytes <= found.free_bytes * (1 + 1e-9)
         assert (a_lane + 1) * found.sequence_bytes > found.free_bytes * (1 - 1e-9)
     assert found.repeated_bytes >= 0 and 0 <= found.rounding_share < 1
+
+
+def test_a_start_up_log_alone_tells_how_much_fits():
+    """The engine printed its cache and the longest sequence, and nobody said on which chip."""
+    facts = {"kv_cache_tokens": 153_360, "max_model_len": 32_768, "model": "qwen3-8b"}
+    result = kv.analyze(MemoryTables({}), facts_of(facts), parse_options(kv.OPTIONS, {}))
+    assert result.room is None and result.to_dict()["measured"]["engine_tokens"] == 153_360
+    assert words.verdict(result) == "The engine found room for 153,360 tokens: 4.68 sequences of 32,768 at a time."

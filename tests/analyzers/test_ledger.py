@@ -89,6 +89,26 @@ def test_padding_is_the_flops_that_tiles_add_at_peak():
     assert unknown.ledger.amount("padding") == 0  # no chip, so no matrix unit is known
 
 
+def test_waits_in_a_captures_first_step_are_not_booked_as_communication():
+    """Host 2 is 80 ms late in each of four steps; the transfer takes 10 ms. Of the first step nobody knows."""
+    result = ask(World(steps=4, extra_ms={(2, n): 80.0 for n in range(4)}).tables(goodput=False))
+    book = result.ledger
+    assert book.amount("communication_or_wait") == pytest.approx(3 * 0.080)
+    assert book.find("communication_or_wait").basis == "unattributed"
+    assert book.amount("straggler_wait") == pytest.approx(3 * 3 * 0.080)
+    assert book.amount("exposed_communication") == pytest.approx(4 * 4 * 0.010)
+    closes(book.account)
+
+
+def test_collectives_whose_peers_were_not_profiled_still_hold_their_waits_and_say_so():
+    world = World(steps=4, profiled=(0, 1), extra_ms={(2, n): 80.0 for n in range(4)})
+    result = ask(world.tables(goodput=False))
+    assert result.ledger.amount("exposed_communication") == pytest.approx(2 * 4 * 0.090)
+    assert any("still inside exposed communication" in note for note in result.notes)
+    everyone = ask(World(steps=4).tables())
+    assert not any("still inside" in note for note in everyone.notes)
+
+
 def test_copies_that_nothing_covers_are_told_from_computing_and_from_idling():
     # 10 ms of computing, 20 ms of copying of which 5 ms run under computing, then 10 ms of nothing; all in ps
     ops = {"capture": [0, 0], "op_id": [0, 1], "host": ["a"] * 2, "device": [0] * 2, "role": ["compute", "async"],
@@ -141,8 +161,8 @@ def test_a_profile_of_half_the_chips_leaves_the_other_half_unknown():
 
 
 def test_a_log_without_times_is_laid_over_the_profile_of_some_of_its_steps():
-    world = World(steps=10)
-    lines = {"step": range(-5, 95), "dur_ns": [77 * MS] * 100, "source": ["log"] * 100, "order": range(100),
+    world = World(steps=10, first_step=5)
+    lines = {"step": range(100), "dur_ns": [77 * MS] * 100, "source": ["log"] * 100, "order": range(100),
              "model_flops_per_chip": [3e12] * 100}  # fmt: skip
     result = ask(world.tables(goodput=False, lines=lines))
     assert result.ledger.chip_seconds == pytest.approx(4 * 100 * 0.077)

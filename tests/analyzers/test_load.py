@@ -109,7 +109,7 @@ def test_objectives_choose_the_load_that_answers_most():
     assert result.rows["keeps_objectives"].tolist() == kept and 0 < sum(kept) < len(kept)
     assert result.best == f"load {max(i for i, k in enumerate(kept) if k)}"
     assert ask(load, tables, ttft_s=0.001).best is None
-    with pytest.raises(QuestionError, match="objective"):
+    with pytest.raises(QuestionError, match="option ttft_s=-1.0; expected a number above 0"):
         ask(load, tables, ttft_s=-1.0)
 
 
@@ -158,7 +158,8 @@ def test_littles_law_is_held_against_what_was_allowed_and_printed():
         "duration_s": 100.0,
         "e2e_mean": 1.0,
     }
-    odd = {**fits, "max_concurrency": 64}
+    below = {**fits, "max_concurrency": 64}  # a cap that was not reached: nothing is odd about it
+    odd = {**fits, "max_concurrency": 16}
     printed = {
         "requested_rate_per_s": 5.0,
         "completed": 500,
@@ -166,14 +167,14 @@ def test_littles_law_is_held_against_what_was_allowed_and_printed():
         "e2e_mean": 2.0,
         "concurrency_mean": 9.9,
     }
-    result = ask(load, summaries([fits, odd, printed]))
+    result = ask(load, summaries([fits, below, odd, printed]))
     rows = result.rows.set_index("stage")
     assert rows.loc["load 0", "little_difference"] == pytest.approx(0)
     assert rows.loc["load 1", "little_difference"] == pytest.approx(-0.5)
-    assert rows.loc["load 2", "in_flight_measured"] == 9.9
+    assert rows.loc["load 3", "in_flight_measured"] == 9.9
     assert [n for n in result.notes if "Little" in n] == [
-        "Little's law does not hold for load 1: rate x latency gives 32 requests in flight, the most in flight that "
-        "the tool allowed 64 (-50%)."
+        "Little's law does not hold for load 2: rate x latency gives 32 requests in flight, the most in flight that "
+        "the tool allowed 16 (+100%)."
     ]  # fmt: skip
 
 
@@ -243,3 +244,21 @@ def test_the_front_holds_what_nothing_beats(points):
         for i in range(len(a))
     ]  # fmt: skip
     assert front(a, b).tolist() == expected
+
+
+def test_a_load_test_that_answered_nothing_stands_nowhere_on_the_axis():
+    lost = {"requested_rate_per_s": None, "request_rate_per_s": None, "duration_s": None, "completed": 0, "failed": 9,
+            "outcome": "failed"}  # fmt: skip
+    alone = ask(load, summaries([lost]))
+    beside = ask(load, summaries([{**lost, "completed": 40, "failed": 0, "outcome": "measured", "duration_s": 20.0,
+                                   "e2e_mean": 0.5}, lost]))  # fmt: skip
+    for result in (alone, beside):
+        said = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+        assert said["knee"]["high_load"] is None
+
+
+def test_requests_that_name_no_load_are_one_beside_those_that_do():
+    start, first, end = closed_loop(90, 4, 0.1, 0.01, 50)
+    tables = requests(start, first, end, np.full(90, 50), stage=["tried"] * 40 + [None] * 50)
+    rows = ask(load, tables).rows.set_index("stage")
+    assert rows["completed"].to_dict() == {"tried": 40, "requests of no named load": 50}

@@ -9,6 +9,7 @@ from analyzers import load
 from analyzers.load.pace import pace
 from analyzers.load.steady import flow, peak_per_s
 from analyzers.served import served
+from runs.tables import MemoryTables
 from tests.analyzers.load_tests import ask, closed_loop, queued, requests
 
 
@@ -162,3 +163,15 @@ def test_the_peak_is_the_fullest_second():
     made, at = peak_per_s(flow(served(tables)))
     assert (made, at) == (pytest.approx(counts.max(), abs=1.5), float(np.argmax(counts)))
     assert ask(load, tables).rows["peak_output_tokens_computed_per_s"].iloc[0] == pytest.approx(made)
+
+
+def test_answers_of_which_no_first_token_was_timed_came_in_one_piece():
+    """A tool that does not stream: the rate of tokens is that of the answers, not 0."""
+    start, first, end = closed_loop(2000, 32, 0.3, 0.01, 200)
+    rows = requests(start, first, end, np.full(2000, 200)).arrow("requests").to_pydict()
+    rows["first_token_ns"] = [None] * 2000
+    found = ask(load, MemoryTables({"requests": rows}))
+    inside = 32 * 200 / (end - start).mean()
+    assert found.steady.output_tokens_per_s == pytest.approx(inside, rel=0.05)
+    assert found.steady.outside == pytest.approx(1 - found.steady.whole_output_tokens_per_s / inside, abs=0.05)
+    assert found.rows["peak_output_tokens_computed_per_s"].iloc[0] >= inside

@@ -201,10 +201,10 @@ def test_an_option_puts_a_model_in_the_place_of_the_profile():
 
 @pytest.mark.parametrize(("facts", "options", "said"), [
     ({}, {}, "nothing in this run tells of memory"),
-    ({"model": "llama3.1-8b"}, {"tp": 0}, "tensor = 0"),
-    ({"model": "llama3.1-8b"}, {"batch": 0}, "a batch of 0"),
-    ({"model": "llama3.1-8b"}, {"batch": 1 << 40}, "a batch of"),
-    ({"model": "llama3.1-8b"}, {"seq": -3}, "a sequence of -3 tokens"),
+    ({"model": "llama3.1-8b"}, {"tp": 0}, "option tp=0"),
+    ({"model": "llama3.1-8b"}, {"batch": 0}, "option batch=0"),
+    ({"model": "llama3.1-8b"}, {"batch": 1 << 40}, "option batch=1099511627776"),
+    ({"model": "llama3.1-8b"}, {"seq": -3}, "option seq=-3"),
     ({"model": "no-such-model"}, {}, "no-such-model"),
 ])  # fmt: skip
 def test_what_has_no_answer(facts, options, said):

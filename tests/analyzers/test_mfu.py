@@ -269,6 +269,13 @@ def test_a_printed_share_is_checked(printed):
     assert "54.25 %" in result.fingerprint.contradictions[0]
 
 
+@pytest.mark.parametrize("printed, fits", [("43", True), ("0.43", True), ("43.27", True), ("43.9", False),
+                                           ("42", False), ("0.4", False)])  # fmt: skip
+def test_a_printed_share_is_as_exact_as_its_digits(printed, fits):
+    result = of_model(tflops_per_s="428.1", chip="H100", printed_mfu=printed)
+    assert result.mfu == pytest.approx(0.4327, abs=5e-5) and (not result.fingerprint.contradictions) == fits
+
+
 @pytest.mark.parametrize("options, said", [
     ({}, "there are no steps to take a rate from"),
     ({"tokens_per_s": "100"}, "need a model, a sequence length and tokens per second"),
@@ -279,7 +286,7 @@ def test_a_printed_share_is_checked(printed):
     ({"tflops_per_s": "nan"}, "option tflops_per_s='nan'"),
     ({"tflops_per_s": "1", "chip": "v77"}, "no chip is called 'v77'"),
     ({"tflops_per_s": "1", "precision": "fp8"}, "no chip is known whose peak this precision has"),
-    ({"tflops_per_s": "1", "seq": "0"}, "a sequence of 0 tokens"),
+    ({"tflops_per_s": "1", "seq": "0"}, "option seq=0; expected a whole number from 1"),
     ({"tflops_per_s": "1", "convention": "x"}, "option convention='x'; expected one of job, causal"),
 ])  # fmt: skip
 def test_what_cannot_be_asked_is_told(options, said):
@@ -293,6 +300,17 @@ def test_steps_without_any_rate_say_what_is_missing():
         ask({"step": [0, 1], "start_ns": [EPOCH, EPOCH + S], "order": [0, 1]})
     with pytest.raises(QuestionError, match="the model or its sequence length is not known"):
         ask(lines([1.0] * 4, per_token=None), {"chip": "v6e"})
+
+
+def test_tokens_of_the_global_batch_where_no_line_prints_a_rate():
+    columns = {"step": [0, 1, 2], "order": [0, 1, 2], "dur_ns": [4 * S, 2 * S, 2 * S], "source": ["a"] * 3}
+    facts = {"model": "llama3.1-8b", "chip": "v6e", "global_batch": 512, "sequence_length": 8192, "chips": 256}
+    told = ask(columns, facts)
+    assert told.tokens_per_s_per_chip == pytest.approx(TOKENS / 2)
+    assert told.tflops_per_s_per_chip == pytest.approx(TOKENS * EXACT / 2 / 1e12)
+    for missing in ("global_batch", "sequence_length", "chips"):
+        with pytest.raises(QuestionError, match="how many FLOPs or tokens"):
+            ask(columns, {k: v for k, v in facts.items() if k != missing})
 
 
 # The question `flops` -------------------------------------------------------------------------------------------------
@@ -350,3 +368,27 @@ def test_the_bundled_run_recomputes_nothing_and_says_what_it_lacks(bundled):
     assert bundled.emfu is None and any("no BF16 peak" in n for n in bundled.notes)
     assert bundled.average < bundled.mfu < bundled.best
     assert bundled.to_dict()["printed_convention"] == "causal"
+
+
+def test_averages_over_time_give_back_the_totals():
+    """Steps of unequal work and speed: a rate times the time it is an average over is what was done in that time."""
+    seconds, work = [30.0, 2.0, 4.0, 8.0, 2.0], [1.0, 1.0, 3.0, 2.0, 0.5]
+    columns = lines(seconds, tokens=None, per_token=None, start_s=[0, 30, 40, 50, 60])
+    columns["model_flops_per_chip"] = [w * 1e15 for w in work]
+    columns["tokens_per_s_per_chip"] = [w * 1e4 / s for w, s in zip(work, seconds, strict=True)]
+    result = ask(columns, {"chip": "TPU v6e"}, convention="job")
+    usual_s, usual_work = sum(seconds[1:]), sum(work[1:])
+    assert result.tflops_per_s_per_chip * usual_s == pytest.approx(usual_work * 1e3)
+    assert result.tokens_per_s_per_chip * usual_s == pytest.approx(usual_work * 1e4)
+    assert result.mfu * usual_s * 918e12 == pytest.approx(usual_work * 1e15)
+    assert result.wall_s == 62
+    assert result.average * 62 * 918e12 == pytest.approx(sum(work) * 1e15)
+    assert result.best == pytest.approx(max(w / s for w, s in zip(work[1:], seconds[1:], strict=True)) * 1e15 / 918e12)
+
+
+def test_a_step_that_hung_is_no_usual_step_but_its_time_is_in_the_average():
+    seconds = [2.0] * 20 + [3600.0] + [2.0] * 20
+    result = ask(lines(seconds))
+    assert result.mfu == pytest.approx(TOKENS * EXACT / 2 / 918e12, rel=1e-4)
+    assert result.average == pytest.approx(41 * TOKENS * EXACT / sum(seconds) / 918e12, rel=1e-3)
+    assert any("Step 20 took 1 h" in note for note in result.notes)

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 from analyzers import overlap
 from analyzers.base import parse_options
+from analyzers.device_time import device_traces
+from analyzers.waits import waits
 from errors import QuestionError
+from runs.tables import MemoryTables
 from tests.analyzers.device_rows import collective_rows, device_tables
 from tests.analyzers.worlds import World
 
@@ -123,6 +126,16 @@ def test_the_timeline_covers_the_step_on_every_device():
     assert len(rows) <= overlap.TIMELINE_CELLS
 
 
+def test_the_timeline_shows_the_step_of_median_duration_but_for_the_first_of_a_capture():
+    """Of 100, 40, 20 and 30 the first is left out, for it was cut or warms up; of the others 30 is in the middle."""
+    edges = [0, 100, 140, 160, 190]
+    steps = [("h", 5 + k, start, end) for k, (start, end) in enumerate(zip(edges, edges[1:], strict=False))]
+    work = [("h", 0, "compute", "fusion", [(start, end) for _, _, start, end in steps])]
+    assert ask(device_tables(work, steps=steps)).timeline_step == 8
+    assert ask(device_tables(work, steps=steps[:1])).timeline_step == 5  # there is no other
+    assert ask(device_tables(work, steps=steps), step=5).timeline_step == 5
+
+
 def test_the_timeline_stays_small_however_much_runs():
     starts = range(0, 2_000_000, 20)
     work = [("h", d, "compute", "fusion", [(s, s + 10) for s in starts]) for d in range(60)]
@@ -177,3 +190,25 @@ def test_the_answer_as_json_has_no_nan():
     } == said["devices"][0]  # fmt: skip
     assert said["devices"][1]["overlap_share"] == 0.0
     assert set(said) >= {"devices", "totals", "steps", "notes"}
+
+
+@pytest.mark.parametrize("column", ["op_id", "start_ps", "dur_ps"])
+def test_executions_of_which_something_is_not_known_are_left_out(column):
+    """Not taken to have run at the start of the capture, in no time, or as the first operation."""
+    tables = device_tables([("h", 0, "compute", "matmul", [(100, 200)]), ("h", 0, "async", "copy", [(300, 350)])])
+    rows = {name: tables.arrow(name).to_pydict() for name in ("captures", "ops", "op_events")}
+    more = {"capture": 0, "device": 0, "op_id": 0, "start_ps": 900_000, "dur_ps": 50_000, column: None}
+    rows["op_events"] = {name: [*values, more.get(name)] for name, values in rows["op_events"].items()}
+    expected, got = (ask(t).devices for t in (tables, MemoryTables(rows)))
+    assert got.equals(expected)
+    waited, facts = waits(MemoryTables(rows)), [next(device_traces(t, waits(t))) for t in (tables, MemoryTables(rows))]
+    assert not len(waited.rows) and facts[0].compute.start.tolist() == facts[1].compute.start.tolist()
+    assert facts[0].windows.end.tolist() == facts[1].windows.end.tolist()
+
+
+@pytest.mark.parametrize(("table", "column"), [("ops", "host"), ("ops", "op_id"), ("captures", "capture")])
+def test_without_what_places_an_operation_no_device_is_made_up(table, column):
+    rows = {name: device_tables(GPU).arrow(name).to_pydict() for name in ("captures", "ops", "op_events")}
+    rows[table][column] = [None] * len(rows[table][column])
+    with pytest.raises(QuestionError, match="no profile of this run shows what a device did"):
+        ask(MemoryTables(rows))

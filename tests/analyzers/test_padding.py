@@ -281,6 +281,18 @@ def test_hbm_padding_prefers_buffers_at_the_peak():
     assert asked({"chip": "v5p"}, table).hbm.tax == pytest.approx((1024 + 64 * 128) / (512 + 64 * 128) - 1)
 
 
+def test_tiles_and_waves_of_several_products_are_weighted_by_their_flops():
+    """By hand: 128 x 128 once and 100 x 200 three at a time, 1 and 3 FLOPs, on 4 multiprocessors."""
+    of = (np.array(x, dtype=float) for x in ((128, 100), (128, 200), (1, 3), (1, 3)))
+    _, wide, tall = gpu_tiles.tile_table(*of, 4)
+    second = 3 * 128 * 256 / (100 * 200)
+    assert wide.tile_efficiency == pytest.approx(4 / (2 + second))
+    assert wide.wave_efficiency == pytest.approx((2 + second) / (2 / 0.25 + second / 0.75))  # 1 of 4, and 3 of 4
+    second = 3 * 256 * 256 / (100 * 200)
+    assert tall.tile_efficiency == pytest.approx(4 / (2 + second))
+    assert tall.wave_efficiency == pytest.approx((2 + second) / (2 / 0.25 + second / 0.75))  # 1 of 4, and 6 of 8
+
+
 def test_gpu_tiles_and_waves():
     assert gpu_tiles.tile_efficiency(129, 256, (128, 128)) == 129 / 256
     assert gpu_tiles.wave_efficiency(133, 132) == 133 / 264
@@ -288,6 +300,10 @@ def test_gpu_tiles_and_waves():
     assert (worst, best) == (2 * 256 * 7 * 256, 2 * 128 * 7 * 256)
     [first, *_] = gpu_tiles.tile_table(np.array([1408.0]), np.array([1536.0]), np.array([1.0]), np.array([1.0]), 132)
     assert (first.tile_efficiency, first.wave_efficiency) == (1.0, 1.0)  # 11 x 12 tiles: one whole wave
+    for batch, waves in ((1, 0.5), (2, 1.0), (3, 0.75)):  # 66 tiles each: products launched together share waves
+        of = (np.array([x]) for x in (1408.0, 768.0, 1.0, batch))
+        [some, *_] = gpu_tiles.tile_table(*of, 132)
+        assert some.wave_efficiency == waves
     assert gpu_tiles.alignment(50257, 2) == (2, 50304) and gpu_tiles.alignment(50304, 2) == (128, None)
     result = asked({"model": "gpt2-1.5b", "chip": "H100 SXM"}, vocab=50257)
     assert result.misaligned == ((50257, 2, 50304),) and result.unit == Unit(None, 132)
@@ -305,3 +321,15 @@ def test_experts_and_buckets_round_up():
     requests = MemoryTables({"requests": {"prompt_tokens": [100, 200, None]}})
     served = asked({"model": "llama3.1-8b"}, requests, buckets="128,256").to_dict()["buckets"]
     assert (served["tax"], served["lengths"]) == (pytest.approx(192 / 150 - 1), "2 prompts of this run")
+
+
+def test_hbm_bytes_are_those_of_one_program_in_one_capture():
+    """Two captures of two programs: a device never holds what the four of them add up to."""
+    rows = [(capture, program, "peak_buffer", size, size + 10 * program)
+            for capture in (0, 1) for program, size in ((1, 100), (2, 300))]  # fmt: skip
+    names = ("capture", "program", "kind", "bytes", "padded_bytes")
+    memory = {name: [row[i] for row in rows] for i, name in enumerate(names)} | {"name": ["b"] * 4, "shape": ["s"] * 4}
+    modules = {"capture": [0, 0, 1, 1], "program": [1, 2, 1, 2], "name": ["jit_init", "jit_train"] * 2}
+    found = hbm_padding(MemoryTables({"memory": memory, "modules": modules}))
+    assert (found.bytes, found.padded_bytes) == (300, 320)
+    assert found.counted == "buffers alive at the peak of jit_train" and len(found.worst) == 1

@@ -220,3 +220,24 @@ def test_what_cannot_be_answered_is_refused():
             asked(tables, **wrong)
     with pytest.raises(QuestionError):
         asked(tables, {"model": "llama-3.1-8b", "block_tokens": 16}, gigabytes=-1.0)
+
+
+def printed(prompt, rate, found):
+    n = len(rate)
+    return measured_prefix(MemoryTables({"engine": {
+        "ts_ns": [i * 10 * S for i in range(n)], "order": list(range(n)), "running": [1] * n, "waiting": [0] * n,
+        "prompt_tokens_per_s": prompt, "output_tokens_per_s": [5.0] * n, "prefix_hit_rate": rate,
+    }})).hit_rate == pytest.approx(found)  # fmt: skip
+
+
+def test_rates_of_all_requests_so_far_are_not_averaged():
+    """Prompts of 1,000 tokens, of which all but the first find 976: the engine prints the rate of all so far."""
+    prompts_so_far = np.cumsum([1] * 10 + [0] * 20 + [30])
+    rate = [0.976 * (k - 1) / k for k in prompts_so_far]
+    assert printed([100.0] * 10 + [0.0] * 20 + [3000.0], rate, 0.976 * 39 / 40)
+
+
+def test_rates_of_newest_requests_count_by_their_prompts():
+    """The first 10 lines find .9, the next 10, of which the engine prints the newest alone, .1."""
+    assert printed([100.0] * 20, [0.9] * 10 + [0.1] * 10, 0.5)
+    assert printed([100.0] * 10 + [300.0] * 10, [0.9] * 10 + [0.1] * 10, 0.3)

@@ -25,7 +25,9 @@ def test_known_mistakes_of_print_are_flagged():
     assert share.startswith("38.55 %") and "35.18 % (non-causal)" in share
     (peak,) = wrong["llama3.1-405b", "B200", "67.96"]
     assert "2,237" in peak and "33.98 %" in peak
-    assert {m for m, *_ in wrong} == {"llama3.1-405b", "llama3.1-70b", "gpt-oss-120b"}
+    (emfu,) = wrong["MaxText default 32B", "TPU v5e", "52.99"]
+    assert "INT8, it is 26.56 %" in emfu  # called EMFU: divided by the BF16 peak
+    assert {m for m, *_ in wrong} == {"llama3.1-405b", "llama3.1-70b", "gpt-oss-120b", "MaxText default 32B"}
     assert len(wrong) <= len([r for r in reviewed() if r.contradictions]) < 15
 
 

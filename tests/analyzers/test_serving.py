@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers import serving
+from analyzers import ledger, load, serving
 from analyzers.base import parse_options
 from analyzers.serving.anatomy import cumulative
+from app.answers import serving as words
 from errors import QuestionError
+from runs.run import FactValue
 from runs.tables import MemoryTables
 from tests.analyzers.served_worlds import START_NS, World, world
 
@@ -247,3 +249,41 @@ def test_a_reduced_distribution_is_true_at_every_point(values):
     assert len(table) <= 400 and table["share"].iloc[-1] == 1 and table["value"].iloc[-1] == known[-1]
     for value, share in zip(table["value"], table["share"], strict=True):
         assert (known < value).mean() < share <= (known <= value).mean() + 1e-12
+
+
+def test_requests_and_loads_without_a_name_are_told_as_such(made):
+    """Beside loads that are named; neither "nan" nor "None" is the name of a load."""
+    names = [("a", "b", None)[n % 3] for n in range(240)]
+    result = ask(MemoryTables({"requests": {**made.requests, "stage": names}}))
+    said = [row[0] for row in words.table(result).rows]
+    assert {"load a", "load b", "load without a name"} <= set(said)
+    rates = {"duration_s": [2.0, 2.0], "output_tokens_per_s": [50.0, 90.0]}
+    summed = {"stage": ["a", None], "completed": [10, 20], **rates}
+    result = ask(MemoryTables({"stages": summed}))
+    assert [load.stage for load in result.loads] == ["a", None] and "load without a name" in str(words.table(result))
+    assert any("those of one without a name," in note for note in result.notes)
+
+
+def test_of_a_sample_of_requests_the_tools_own_totals_stand():
+    """46 were answered and one is kept: its numbers are not the load's, but tell what the tool did not print."""
+    tables = MemoryTables({
+        "requests": {"id": ["a"], "stage": ["x"], "arrival_ns": [0], "first_token_ns": [S // 4], "last_token_ns": [S],
+                     "prompt_tokens": [256], "output_tokens": [4], "status": ["completed"]},
+        "stages": {"stage": ["x"], "tool": ["guidellm"], "order": [0], "duration_s": [30.0], "completed": [46],
+                   "failed": [0], "input_tokens": [46 * 256], "output_tokens": [46 * 128], "outcome": ["measured"],
+                   "source": ["x"]},
+        "stage_stats": {"stage": ["x"] * 2, "metric": ["ttft"] * 2, "statistic": ["mean", "p50"],
+                        "value": [0.0168, 0.0164]},
+    })  # fmt: skip
+    said = ask(tables).to_dict()
+    assert (said["requests"], said["failed"]) == (46, 0)
+    assert said["request_rate_per_s"] == pytest.approx(46 / 30)
+    assert said["output_tokens_per_s"] == pytest.approx(46 * 128 / 30)
+    assert (said["ttft_s"]["mean"], said["ttft_s"]["p50"], said["ttft_s"]["p99"]) == (0.0168, 0.0164, None)
+    assert said["tpot_s"]["mean"] == pytest.approx(0.25) and said["basis"]["tpot_s"] == "derived"
+    assert any("1 of 46 completed requests are kept" in note for note in said["notes"])
+    drawn = load.analyze(tables, {}, parse_options(load.OPTIONS, {})).to_dict()["loads"][0]
+    assert drawn["completed"] == 46 and drawn["request_rate_per_s"] == pytest.approx(46 / 30)
+    assert drawn["ttft_s"]["mean"] == 0.0168
+    held = ledger.analyze(tables, {"chips": FactValue(2, "declared", "x")}, parse_options(ledger.OPTIONS, {})).ledger
+    assert held.chip_seconds == pytest.approx(60)  # not the second of the request that is kept

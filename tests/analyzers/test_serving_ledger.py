@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from analyzers import ledger
 from analyzers.base import parse_options
+from analyzers.serving_accounts import UNTOLD
 from analyzers.serving_work import request_flops
 from catalog.inference import output_flops, prompt_token_flops, token_flops
 from catalog.models import model
@@ -113,6 +114,27 @@ def test_requests_alone_tell_when_the_engine_was_busy():
     assert any("passes" in note for note in result.notes)
 
 
+def test_where_all_requests_failed_the_engine_is_not_said_to_have_been_idle():
+    """They say when they came and not when they failed: until the end of the load it is not known."""
+    requests = {"id": ["a", "b"], "stage": ["x"] * 2, "arrival_ns": [T0, T0 + 2 * S], "status": ["failed"] * 2}
+    stages = {"stage": ["x"], "start_ns": [T0], "duration_s": [30.0], "completed": [0], "failed": [2], "order": [0],
+              "outcome": ["failed"]}  # fmt: skip
+    result = ask({"requests": requests, "stages": stages}, {"chips": 4})
+    assert result.ledger.chip_seconds == pytest.approx(4 * 30)
+    assert result.ledger.amount("no_requests") == 0 and result.ledger.amount("unattributed") == pytest.approx(4 * 30)
+    assert any("do not say when" in note for note in result.notes)
+
+
+def test_a_request_that_failed_counts_as_open_for_no_longer_than_the_longest():
+    requests = {"id": ["a", "b", "c"], "arrival_ns": [T0, T0 + 10 * S, T0 + 20 * S],
+                "first_token_ns": [T0 + S, None, T0 + 21 * S], "last_token_ns": [T0 + 4 * S, None, T0 + 22 * S],
+                "prompt_tokens": [10] * 3, "output_tokens": [10, 0, 10],
+                "status": ["completed", "failed", "completed"]}  # fmt: skip
+    got = ask({"requests": requests}, {"chips": 1}).ledger
+    assert got.chip_seconds == pytest.approx(22)
+    assert got.amount("unattributed") == pytest.approx(4 + 4 + 2) and got.amount("no_requests") == pytest.approx(12)
+
+
 def test_sums_of_a_load_tool_hold_its_duration():
     stages = {"stage": ["64", "128"], "duration_s": [1202.5, 846.39], "completed": [3000, 3000],
               "input_tokens": [2_997_000] * 2, "output_tokens": [3_000_000] * 2, "order": [0, 1]}  # fmt: skip
@@ -209,3 +231,53 @@ def test_it_closes_whatever_the_record_holds(passes, asked, chips, named, ttft_s
     leaves = [a.chip_seconds for _, a in got.account.walk() if not a.children]
     assert math.fsum(leaves) == pytest.approx(got.chip_seconds, rel=1e-9)
     assert min(leaves) >= 0
+
+
+def test_answers_that_do_not_tell_their_tokens_have_no_known_maths():
+    requests = {"id": ["a", "b"], "arrival_ns": [T0, T0 + 10 * S], "last_token_ns": [T0 + 4 * S, T0 + 12 * S],
+                "prompt_tokens": [1000, 1000], "output_tokens": [100, 100],
+                "status": ["completed", "completed"]}  # fmt: skip
+    facts = {"chips": 4, "model": "llama3.1-8b", "peak_flops_per_s": 1e15}
+    whole = ask({"requests": requests}, facts).ledger
+    for column in ("prompt_tokens", "output_tokens"):
+        none = ask({"requests": {**requests, column: [None, None]}}, facts)
+        assert none.ledger.useful_flops is None and none.ledger.amount("served") == 0
+        assert none.ledger.amount("unattributed") == pytest.approx(4 * 6)
+        assert UNTOLD in none.notes and not any("No model is known" in note for note in none.notes)
+        one = ask({"requests": {**requests, column: [None, 100 if column == "output_tokens" else 1000]}}, facts)
+        assert one.ledger.useful_flops == pytest.approx(whole.useful_flops / 2)
+        assert any(note.startswith("1 of 2 answers do not tell how many tokens") for note in one.notes)
+
+
+def sampled_servers(*each: tuple[str, list[int], list[int]]) -> dict:
+    """Rows of `engine`: of each server its input, times in s and requests running. All call themselves "0"."""
+    rows = [(T0 + t * S, n, source) for source, at, running in each for t, n in zip(at, running, strict=True)]
+    at, running, source = (list(c) for c in zip(*rows, strict=True))
+    return {"ts_ns": at, "running": running, "waiting": [0] * len(rows), "source": source, "replica": ["0"] * len(rows)}
+
+
+def test_two_servers_are_idle_each_on_its_own_whatever_the_order_of_scraping():
+    busy, idle = [3] * 11, [0] * 11
+    for first, second in ((0, 1), (1, 0)):
+        rows = sampled_servers(("a", [10 * i + first for i in range(11)], busy),
+                               ("b", [10 * i + second for i in range(11)], idle))  # fmt: skip
+        got = ask({"engine": rows}, {"chips": 2}).ledger
+        assert got.chip_seconds == pytest.approx(2 * 101)
+        assert got.amount("no_requests") == pytest.approx(100)
+        assert got.amount("unattributed") == pytest.approx(102)  # one busy; a second of each in which it was not seen
+
+
+def test_a_replica_without_requests_is_idle_and_not_scheduling():
+    passes = [(name, T0 + i * S) for name, count in (("a", 100), ("b", 50)) for i in range(count)]
+    iterations = {"replica": [n for n, _ in passes], "start_ns": [t for _, t in passes], "dur_ns": [S] * 150,
+                  "decode_requests": [2] * 150, "decode_tokens": [2] * 150, "order": list(range(150))}  # fmt: skip
+    requests = {"id": ["x", "y"], "replica": ["a", "b"], "arrival_ns": [T0, T0], "first_token_ns": [T0 + S, T0 + S],
+                "last_token_ns": [T0 + 100 * S, T0 + 50 * S], "prompt_tokens": [10, 10], "output_tokens": [100, 50],
+                "status": ["completed"] * 2}  # fmt: skip
+    got = ask({"iterations": iterations, "requests": requests}, {"chips": 2}).ledger
+    assert got.amount("no_requests") == pytest.approx(50) and got.amount("scheduling") == pytest.approx(0)
+    unnamed = ask({"iterations": iterations, "requests": {k: v for k, v in requests.items() if k != "replica"}},
+                  {"chips": 2})  # fmt: skip
+    assert unnamed.ledger.amount("scheduling") == pytest.approx(0)
+    assert unnamed.ledger.amount("unattributed") == pytest.approx(50)
+    assert any("Which replica the requests were in" in note for note in unnamed.notes)

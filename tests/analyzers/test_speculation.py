@@ -172,6 +172,35 @@ def test_a_load_test_s_own_words():
         asked(tables, stage="three")
 
 
+def test_several_loads_are_told_as_one():
+    """A short load that accepts much beside a long one that accepts little: pooled, not the first's."""
+    rows = [("one", "drafts", "total", 100), ("one", "drafted_tokens", "total", 200),
+            ("one", "accepted_tokens", "total", 170), ("one", "acceptance_rate", "per_position_0", 0.9),
+            ("one", "acceptance_rate", "per_position_1", 0.8), ("two", "drafts", "total", 900),
+            ("two", "drafted_tokens", "total", 1800), ("two", "accepted_tokens", "total", 450),
+            ("two", "acceptance_rate", "per_position_0", 0.4), ("two", "acceptance_rate", "per_position_1", 0.1)]
+    tables = {"stage_stats": dict(zip(("stage", "metric", "statistic", "value"), zip(*rows, strict=True), strict=True))}
+    result = asked(tables)
+    assert result.positions["acceptance"].tolist() == pytest.approx([0.45, 0.17])
+    assert result.length == pytest.approx(1 + 620 / 1000) == pytest.approx(1 + sum(result.observed.positions))
+    backwards = {"stage_stats": {k: v[::-1] for k, v in tables["stage_stats"].items()}}
+    assert asked(backwards).positions.equals(result.positions)
+    shares = [r for r in rows if r[1] == "acceptance_rate"] + [("one", "acceptance_rate", "mean", 0.8),
+                                                              ("two", "acceptance_rate", "mean", 0.3)]  # fmt: skip
+    columns = zip(*shares, strict=True)
+    alike = asked({"stage_stats": dict(zip(("stage", "metric", "statistic", "value"), columns, strict=True))})
+    assert alike.positions["acceptance"].tolist() == pytest.approx([0.65, 0.45])
+    assert alike.observed.rate == pytest.approx(0.55)
+
+
+def test_counts_are_of_loads_that_print_them_all():
+    tables = {"stage_stats": {
+        "stage": ["a", "a", "a", "b"], "metric": ["drafts", "drafted_tokens", "accepted_tokens", "drafts"],
+        "statistic": ["total"] * 4, "value": [100, 300, 150, 900],
+    }}  # fmt: skip
+    assert asked(tables).length == pytest.approx(2.5)
+
+
 def test_passes_with_and_without_drafts_at_equal_batch():
     n = 10
     tables = {"iterations": {

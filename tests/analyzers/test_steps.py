@@ -105,3 +105,10 @@ def test_no_steps_says_what_would_bring_them():
 
 def test_natural_order():
     assert sorted(["a10", "a9", "b", "10", "9"], key=natural_key) == ["9", "10", "a9", "a10", "b"]
+
+
+def test_rates_are_averages_over_time():
+    rates = {"tokens_per_s_per_chip": [1.0, 100.0, 10.0], "model_flops_per_chip": [1e12, 4e12, 1e12]}
+    result = ask(lines("a.log", range(3), [9.0, 2.0, 8.0], **rates))
+    assert result.tokens_per_s_per_chip * 10 == pytest.approx(100 * 2 + 10 * 8)
+    assert result.tflops_per_s_per_chip * 10 == pytest.approx(4 + 1)

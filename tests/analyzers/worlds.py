@@ -29,6 +29,7 @@ class World:
     extra_ms: dict[tuple[int, int], float] = field(default_factory=dict)
     stall_ms: dict[int, float] = field(default_factory=dict)
     profiled: tuple[int, ...] | None = None
+    first_step: int = 0
     flops_per_step: float = 3e12
     executed_flops: float | None = None  # of the one operation in a step, as its program has it
     remat_share: float = 0.0
@@ -90,7 +91,7 @@ class World:
                 "end_ns": [c[3] + clock[c[0]] for c in colls if c[0] in profiled],
             },
             "steps": {
-                "step": [s[1] for s in steps if s[0] in profiled],
+                "step": [self.first_step + s[1] for s in steps if s[0] in profiled],
                 "host": [f"host {s[0]}" for s in steps if s[0] in profiled],
                 "start_ns": [s[2] + clock[s[0]] for s in steps if s[0] in profiled],
                 "dur_ns": [s[3] for s in steps if s[0] in profiled],

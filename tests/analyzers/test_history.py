@@ -1,0 +1,438 @@
+"""Steps of jobs with a known history, told by many files, hosts and clocks in any order: the same history comes out."""
+
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from analyzers import goodput, interruptions, ledger, mfu, steps
+from analyzers.calendar import calendar
+from analyzers.history import history
+from runs.run import facts_of
+from runs.tables import MemoryTables
+from tests.analyzers.told_jobs import EPOCH, Row, S, Take, TrueJob, log, renumbered, tables
+from tests.analyzers.worlds import MS, World
+
+SEEDS = range(300)
+
+
+KINDS = ("one file", "file per host", "file per attempt", "rotated", "prefix", "renamed pods", "cut", "west", "merged",
+         "newest first")  # fmt: skip
+NAMELESS = KINDS[-2:]  # nothing in them would tell of a restart that takes no step again
+
+
+def told(rng: random.Random, job: TrueJob, kind: str) -> list[Row]:
+    """The job as its hosts told of it, in one of the ways that logs come in."""
+    names = [f"{rng.choice('abcxyz')}{rng.randint(0, 99)}-{k}" for k in range(40)]
+    takes, step_s = job.takes, job.step_s
+    jitter = 0.2 * step_s
+    if kind == "one file":
+        return log(rng, takes, "train.log")
+    if kind == "file per host":
+        hosts = rng.randint(2, 4)
+        return [r for h in range(hosts) for r in log(rng, takes, names[h], clock_s=rng.uniform(-1, 1),
+                                                     jitter_s=jitter)]  # fmt: skip
+    if kind == "file per attempt":
+        hosts = rng.randint(1, 3)
+        return [r for k in range(job.attempts) for h in range(hosts) for r in log(
+            rng, [t for t in takes if t.attempt == k], names[k * hosts + h], jitter_s=jitter)]  # fmt: skip
+    if kind == "rotated":
+        cut = sorted(rng.sample(range(5, len(takes) - 5), 2))
+        parts = [takes[: cut[0]], takes[cut[0] : cut[1]], takes[cut[1] :]]
+        return [r for part, name in zip(parts, ("log.2", "log.1", "log"), strict=True) for r in log(rng, part, name)]
+    if kind == "prefix":
+        return [r for h in range(3) for r in log(rng, takes, "pods.log", names[h], jitter_s=jitter)]
+    if kind == "renamed pods":
+        return [r for k in range(job.attempts) for h in range(2) for r in log(
+            rng, [t for t in takes if t.attempt == k], "pods.log", names[2 * k + h], jitter_s=jitter)]  # fmt: skip
+    if kind == "cut":  # the first host's log has a hole that the second's covers; that one begins late and ends early
+        a, b = sorted(rng.sample(range(4, len(takes) - 4), 2))
+        return (log(rng, takes[:a] + takes[b:], names[0], jitter_s=jitter)
+                + log(rng, takes[max(a - 3, 1) : b + 3], names[1], jitter_s=jitter))  # fmt: skip
+    if kind == "merged":
+        both = [r for h in range(rng.randint(2, 3)) for r in log(rng, takes, "all.log", jitter_s=jitter)]
+        return renumbered(sorted(both, key=lambda r: r.start_s + r.dur_s))
+    if kind == "newest first":
+        return renumbered(log(rng, takes, "export.json")[::-1])
+    return [r for h in range(3) for r in log(rng, takes, names[h], clock_s=-7 * 3600 if h == 2 else 0.0,
+                                             jitter_s=jitter)]  # fmt: skip
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_whoever_tells_of_a_job_the_same_history_comes_out(block):
+    for seed in SEEDS[block::6]:
+        rng = random.Random(seed)
+        kind = rng.choice(KINDS)
+        job = TrueJob(rng, rng.randint(1, 4), rng.choice([0.4, 3.0, 20.0]), kind in NAMELESS)
+        rows = told(rng, job, kind)
+        rng.shuffle(rows)
+        here = tables(rows)
+        past = history(here, {})
+        days = calendar(here, past)
+        where = (seed, kind)
+        found = list(zip(past.rows["attempt"], past.rows["step"], strict=True))
+        assert found == [(t.attempt, t.step) for t in job.takes], where
+        kept = past.rows[past.rows["kept"].astype(bool)]
+        assert list(zip(kept["attempt"], kept["step"], strict=True)) == job.kept, where
+        ends = [(i.last_step, i.resumed_step) for i in days.interruptions]
+        assert ends == list(zip(job.last_steps[:-1], job.first_steps[1:], strict=True)), where
+        assert (days.end_ns - days.start_ns) / S == pytest.approx(job.held_s, abs=2 + job.step_s), where
+        asked = interruptions.analyze(here, facts_of({"chips": 1}), {})
+        assert asked.count == job.attempts - 1, where
+
+
+def untimed(rng: random.Random, job: TrueJob) -> tuple[list[Row], str]:
+    kind = rng.choice(["one file", "file per attempt", "ranks", "rotated"])
+    takes = job.takes
+    if kind == "one file":
+        return log(rng, takes, "train.log", timed=False), kind
+    if kind == "file per attempt":
+        return [r for k in range(job.attempts) for r in log(
+            rng, [t for t in takes if t.attempt == k], f"attempt_{k + 8}.log", timed=False)], kind  # fmt: skip
+    if kind == "ranks":
+        return [r for h in range(4) for r in log(rng, takes, f"rank{h}.log", timed=False)], kind
+    cut = sorted(rng.sample(range(5, len(takes) - 5), 2))
+    parts = [takes[: cut[0]], takes[cut[0] : cut[1]], takes[cut[1] :]]
+    named = zip(parts, ("log.2", "log.1", "log"), strict=True)
+    return [r for part, name in named for r in log(rng, part, name, timed=False)], kind
+
+
+def test_without_times_of_day_copies_are_hosts_and_files_follow_one_another():
+    for seed in range(150):
+        rng = random.Random(seed)
+        job = TrueJob(rng, rng.randint(1, 4), 3.0)
+        rows, kind = untimed(rng, job)
+        if kind == "file per attempt" and any(a == b for a, b in pairwise(job.first_steps)):
+            continue  # from the same step on at the same speed: nothing tells a rerun from a copy, and a note says so
+        rng.shuffle(rows)
+        past = history(tables(rows), {})
+        found = list(zip(past.rows["attempt"], past.rows["step"], strict=True))
+        assert [s for _, s in found] == [t.step for t in job.takes], (seed, kind)
+        kept = past.rows[past.rows["kept"].astype(bool)]
+        assert list(kept["step"]) == [s for _, s in job.kept], (seed, kind)
+        assert not past.timed
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_order_of_rows_split_of_files_and_a_second_host_change_nothing(seed):
+    rng = random.Random(seed)
+    job = TrueJob(rng, rng.randint(1, 3), 3.0)
+    alone = log(rng, job.takes, "a.log")
+    cut = rng.randint(1, len(alone) - 1)
+    mixed = alone[:]
+    rng.shuffle(mixed)
+    split = [Row(r.take, r.host, "a.log" if n < cut else "0.log", r.order, r.attempt, r.start_s, r.dur_s)
+             for n, r in enumerate(alone)]  # fmt: skip
+    copied = alone + [Row(r.take, r.host, "b.log", r.order, r.attempt, r.start_s + rng.uniform(0, 0.3), r.dur_s)
+                      for r in alone]  # fmt: skip
+    first = answer(alone)
+    for other in (mixed, split, alone[::-1]):
+        assert answer(other) == first
+    assert answer(copied) == pytest.approx(first, abs=0.5)
+
+
+def answer(rows: list[Row]) -> list[float]:
+    here, facts = tables(rows), facts_of({"chips": 4, "peak_flops_per_s": 1e13})
+    book = ledger.analyze(here, facts, {}).ledger
+    share = goodput.analyze(here, facts, {"rules": "exact"})
+    cut = interruptions.analyze(here, facts, {})
+    return [book.chip_seconds, book.amount("productive"), book.amount("wasted_progress"), book.useful_flops,
+            book.amount("infrastructure_recovery"), share.productive_s, share.disruptions, cut.count]  # fmt: skip
+
+
+def job_of(*attempts: tuple[int, int, float], dur_s: float = 5.0) -> list[Take]:
+    """Takes of (first step, last step, start): steps laid end to end."""
+    return [Take(k, n, at + (n - a) * dur_s, dur_s) for k, (a, b, at) in enumerate(attempts) for n in range(a, b + 1)]
+
+
+def logs(*parts, **options) -> MemoryTables:
+    """Tables of (takes, source) pairs."""
+    rng = random.Random(0)
+    return tables([r for takes, source in parts for r in log(rng, takes, source, **options)])
+
+
+def test_a_new_pod_that_repeats_no_step_is_a_restart_and_keeps_both_parts():
+    here = logs((job_of((0, 49, 0)), "pod-a.log"), (job_of((50, 99, 1000)), "pod-b.log"))
+    past = history(here, {})
+    assert past.rows["attempt"].tolist() == [0] * 50 + [1] * 50
+    (stop,) = calendar(here, past).interruptions
+    assert (stop.last_step, stop.resumed_step, stop.wasted_steps) == (49, 50, 0)
+    assert ledger.analyze(here, facts_of({"chips": 1}), {}).ledger.amount("infrastructure_recovery") == pytest.approx(
+        750, abs=1)  # fmt: skip
+    assert steps.analyze(here, facts_of({}), {}).steps == 100
+
+
+def test_a_log_that_goes_on_in_the_next_file_is_no_restart():
+    past = history(logs((job_of((0, 49, 0)), "log.1"), (job_of((50, 99, 250)), "log")), {})
+    assert set(past.rows["attempt"]) == {0} and past.rows["first"].sum() == 1
+
+
+@pytest.mark.parametrize("where", ["same file", "other file"])
+def test_a_restart_at_the_next_step_keeps_its_flops_where_the_goodput_log_marks_it(where):
+    takes = job_of((0, 99, 10), (100, 199, 2000))
+    parts = [(takes, "a.log")] if where == "same file" else [(takes[:100], "a.log"), (takes[100:], "b.log")]
+    for timed in (True, False):
+        rng = random.Random(0)
+        rows = [r for part, name in parts for r in log(rng, part, name, timed=timed, announced=False)]
+        columns = dict(zip(("step", "dur_ns", "source", "order", "model_flops_per_chip", "start_ns"), zip(*(
+            (r.take.step, round(r.dur_s * S), r.source, r.order, 1e12,
+             None if r.start_s is None else EPOCH + round(r.start_s * S)) for r in rows), strict=True), strict=True))
+        marks = {"step": [t.step for t in takes], "start_ns": [EPOCH + round(t.start_s * S) for t in takes],
+                 "source": ["g.json"] * len(takes), "order": list(range(len(takes)))}  # fmt: skip
+        both = {n: [*marks.get(n, [None] * len(takes)), *columns[n]] for n in columns}
+        here = MemoryTables({"steps": both, "lifecycle": {
+            "kind": ["job", "job"], "start_ns": [EPOCH, EPOCH + 1900 * S], "end_ns": [None, EPOCH + 2500 * S]}})
+        past = history(here, {})
+        assert past.rows["model_flops_per_chip"].notna().all()
+        assert past.rows["attempt"].tolist() == [0] * 100 + [1] * 100
+        book = ledger.analyze(here, facts_of({"chips": 1, "peak_flops_per_s": 1e12}), {}).ledger
+        assert book.useful_flops == pytest.approx(200e12)
+
+
+def test_a_start_that_was_cut_off_is_a_start_all_the_same():
+    at = [*range(0, 1000, 10), *range(8260, 9260, 10)]
+    here = MemoryTables({
+        "steps": {"step": range(200), "start_ns": [EPOCH + t * S for t in at], "order": range(200)},
+        "lifecycle": {"kind": ["job"], "start_ns": [EPOCH + 8200 * S], "end_ns": [EPOCH + 9260 * S]},
+    })  # fmt: skip
+    assert history(here, {}).rows["attempt"].tolist() == [0] * 100 + [1] * 100
+    book = ledger.analyze(here, facts_of({"chips": 1}), {}).ledger
+    assert book.amount("infrastructure_recovery") == pytest.approx(8200 - 1000)
+    assert book.amount("productive") == pytest.approx(2000, abs=1)
+
+
+def test_a_log_seven_hours_west_is_the_same_attempt_and_its_events_move_with_it():
+    takes = job_of((0, 700, 0))
+    rng = random.Random(0)
+    rows = [*log(rng, takes, "a.log"), *log(rng, takes, "b.log"), *log(rng, takes, "w.log", clock_s=-7 * 3600)]
+    here = tables(rows)
+    here = MemoryTables({"steps": here.arrow("steps").to_pydict(), "lifecycle": {
+        "kind": ["eval"], "start_ns": [EPOCH + (3505 - 7 * 3600) * S], "end_ns": [EPOCH + (3525 - 7 * 3600) * S],
+        "source": ["w.log"]}})  # fmt: skip
+    result = ledger.analyze(here, facts_of({"chips": 1}), {})
+    assert result.ledger.chip_seconds == pytest.approx(3525, abs=1)
+    assert result.ledger.amount("eval") == pytest.approx(20)
+    assert any("w.log: its clock is 7 h behind" in note for note in result.notes)
+
+
+def test_of_two_logs_by_two_clocks_the_goodput_log_s_holds():
+    takes = job_of((0, 99, 0))
+    rows = tables(log(random.Random(0), takes, "w.log", clock_s=-5.5 * 3600)).arrow("steps").to_pydict()
+    for name, values in rows.items():
+        more = {"step": [t.step for t in takes], "start_ns": [EPOCH + round(t.start_s * S) for t in takes],
+                "source": ["g.json"] * 100, "order": list(range(100))}  # fmt: skip
+        values += more.get(name, [None] * 100)
+    past = history(MemoryTables({"steps": rows}), {})
+    assert past.rows["start_ns"].iloc[0] == EPOCH
+    assert past.shifts == {"w.log": round(5.5 * 3600 * S)}
+    assert past.rows["loss"].notna().all()
+
+
+def test_a_rerun_from_the_beginning_hours_later_is_no_other_time_zone():
+    again = job_of((0, 99, 0), (0, 149, 2 * 3600 + 222))
+    here = logs((again[:100], "a.log"), (again[100:], "b.log"))
+    past = history(here, {})
+    assert past.rows["attempt"].nunique() == 2 and int((~past.rows["kept"]).sum()) == 100
+
+
+def test_events_by_another_clock_are_left_out_and_said():
+    here = logs((job_of((0, 99, 0)), "a.log"))
+    here = MemoryTables({"steps": here.arrow("steps").to_pydict(), "lifecycle": {
+        "kind": ["job", "job"], "start_ns": [EPOCH - 9 * 3600 * S, EPOCH - 8 * 3600 * S], "end_ns": [None, None],
+        "source": ["events.json"] * 2}})  # fmt: skip
+    result = ledger.analyze(here, facts_of({"chips": 1}), {})
+    assert result.ledger.chip_seconds == pytest.approx(500, abs=1) and not result.interruptions
+    assert any("events.json" in note and "another clock" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("apart_s", [0.2, 30.0])
+def test_starts_that_several_ranks_tell_of_are_one(apart_s):
+    takes = job_of((0, 99, 100), (100, 199, 2000))
+    here = logs((takes, "a.log"), announced=False).arrow("steps").to_pydict()
+    starts = [EPOCH + round((t + r * apart_s) * S) for t in (0, 1900) for r in range(4)]
+    life = {"kind": ["job"] * 8, "start_ns": starts, "end_ns": [None] * 8, "source": [f"rank{r}" for r in range(4)] * 2}
+    found = interruptions.analyze(MemoryTables({"steps": here, "lifecycle": life}), facts_of({"chips": 1}), {})
+    assert found.count == 1 and len(found.attempts) == 2
+
+
+def test_starts_that_one_input_tells_of_are_each_a_start():
+    life = {"kind": ["job"] * 3, "start_ns": [EPOCH + t * S for t in (0, 20, 40)], "end_ns": [None] * 3}
+    here = logs((job_of((0, 99, 100)), "a.log")).arrow("steps").to_pydict()
+    assert interruptions.analyze(MemoryTables({"steps": here, "lifecycle": life}), facts_of({}), {}).count == 2
+
+
+def test_a_clock_that_goes_back_takes_no_step_again_and_is_said():
+    takes = job_of((0, 49, 4000), (50, 99, 650))
+    here = logs((takes, "a.log"), announced=False)
+    result = goodput.analyze(here, facts_of({}), {"rules": "exact"})
+    assert (result.disruptions, result.goodput_share) == (0, pytest.approx(1, abs=0.01))
+    assert any("clock goes back at step 50" in note and "1 h" in note for note in result.notes)
+    again = history(MemoryTables({"steps": {"step": range(100), "order": range(100), "start_ns": [
+        EPOCH + round((t.start_s) * S) for t in takes]}}), {})  # fmt: skip
+    assert again.rows["kept"].all() and any("goes back" in note for note in again.notes)
+
+
+def test_one_time_far_ahead_is_drawn_in():
+    at = [EPOCH + (10 * n + (900_000_000 if n == 30 else 0)) * S for n in range(60)]
+    past = history(MemoryTables({"steps": {"step": range(60), "order": range(60), "start_ns": at,
+                                           "dur_ns": [10 * S] * 60}}), {})  # fmt: skip
+    assert past.rows["start_ns"].max() == EPOCH + 590 * S
+    assert any("step 30 names a time later" in note for note in past.notes)
+
+
+def test_times_printed_to_the_second_take_no_step_again():
+    at = [EPOCH + round(0.3 * n + 0.3) * S - round((0.31 if n % 3 else 0.29) * S) for n in range(200)]
+    past = history(MemoryTables({"steps": {"step": range(200), "order": range(200), "start_ns": at,
+                                           "dur_ns": [round(0.3 * S)] * 200}}), {})  # fmt: skip
+    assert past.rows["kept"].all() and past.rows["segment"].max() == 0
+
+
+def test_steps_below_0_and_shorter_than_nothing_are_refused():
+    columns = {"step": [0, -1, 1, 2, None], "dur_ns": [S, S, -S, S, S], "order": range(5), "source": ["a"] * 5}
+    past = history(MemoryTables({"steps": columns}), {})
+    assert past.rows["step"].tolist() == [0, 2]
+    assert "1 row names a step below 0: left out." in past.notes
+    assert "1 row tells of a step that took less than no time: left out." in past.notes
+    assert past.notes[0].startswith("1 row names no step number")
+    assert set(past.notes) <= set(steps.analyze(MemoryTables({"steps": columns}), facts_of({}), {}).notes)
+
+
+def test_what_was_left_out_reaches_every_answer():
+    here = logs((job_of((0, 49, 0)), "a.log"), (job_of((0, 49, 0)), "b.log"))
+    facts = facts_of({"chips": 1, "peak_flops_per_s": 1e15})
+    notes = history(here, {}).notes
+    assert any("2 hosts or logs" in note for note in notes)
+    options = {o.name: o.default for o in mfu.OPTIONS}
+    for found in (ledger.analyze(here, facts, {}), goodput.analyze(here, facts, {"rules": "exact"}),
+                  interruptions.analyze(here, facts, {}), steps.analyze(here, facts, {}),
+                  mfu.analyze(here, facts, options)):  # fmt: skip
+        assert set(notes) <= set(found.notes)
+    bare = logs((job_of((0, 49, 0)), "a.log"), (job_of((0, 49, 0)), "b.log"), timed=False)
+    notes = history(bare, {}).notes
+    assert any("taken for hosts of one attempt" in note for note in notes)
+    for found in (ledger.analyze(bare, facts, {}), goodput.analyze(bare, facts, {"rules": "exact"}),
+                  interruptions.analyze(bare, facts, {})):  # fmt: skip
+        assert set(notes) <= set(found.notes)
+
+
+# --- profiles
+
+
+def profile(*captures: tuple[int, float, list[int]], dur_s: float = 5.0) -> dict[str, list]:
+    """Rows of steps of (capture, start, step numbers)."""
+    rows = [(c, n, at + i * dur_s) for c, at, numbers in captures for i, n in enumerate(numbers)]
+    return {"capture": [c for c, *_ in rows], "step": [n for _, n, _ in rows], "host": ["h"] * len(rows),
+            "start_ns": [EPOCH + round(t * S) for *_, t in rows], "dur_ns": [round(dur_s * S)] * len(rows)}  # fmt: skip
+
+
+def joined(lines: dict, seen: dict) -> MemoryTables:
+    count, more = len(lines["step"]), len(seen["step"])
+    return MemoryTables({"steps": {n: [*lines.get(n, [None] * count), *seen.get(n, [None] * more)]
+                                   for n in {*lines, *seen}}})  # fmt: skip
+
+
+def test_two_profiles_that_count_from_0_lost_nothing():
+    past = history(MemoryTables({"steps": profile((0, 0, [0, 1, 2]), (1, 3600, [0, 1, 2]))}), {})
+    assert past.rows["kept"].all() and len(past.rows) == 6
+    assert any("begin anew" in note for note in past.notes)
+
+
+def test_steps_of_a_capture_of_another_host_at_another_time_are_told_too():
+    columns = profile((0, 0, [10, 11, 12]), (1, 3600, [500, 501]))
+    columns["host"] = ["a"] * 3 + ["b"] * 2
+    assert history(MemoryTables({"steps": columns}), {}).rows["step"].tolist() == [10, 11, 12, 500, 501]
+
+
+@pytest.mark.parametrize("seen_at", [0.0, 900.0])
+def test_a_profile_does_not_lay_two_attempts_over_one_another(seen_at):
+    takes = job_of((0, 199, 0), (100, 299, 5000))
+    lines = logs((takes, "a.log"), timed=False).arrow("steps").to_pydict()
+    here = joined(lines, profile((0, 10_000 + seen_at, [150, 151, 152])))
+    days = calendar(here, history(here, {}))
+    assert days.end_ns - days.start_ns == pytest.approx(2000 * S, rel=0.01)
+    assert days.steps["start_ns"].is_monotonic_increasing
+
+
+def test_two_profiles_of_the_same_numbers_lie_in_two_attempts():
+    takes = job_of((0, 199, 0), (100, 299, 5000))
+    lines = logs((takes, "a.log"), timed=False).arrow("steps").to_pydict()
+    here = joined(lines, profile((0, 750, [150, 151, 152]), (1, 5250, [150, 151, 152])))
+    rows = history(here, {}).rows
+    at = rows[rows["step"] == 150]["start_ns"].to_numpy(dtype=np.int64)
+    assert at.tolist() == pytest.approx([EPOCH + 750 * S, EPOCH + 5250 * S], abs=S)
+
+
+def test_a_profile_of_other_steps_lends_no_time_and_that_is_said():
+    lines = logs((job_of((0, 199, 0)), "a.log"), timed=False).arrow("steps").to_pydict()
+    past = history(joined(lines, profile((0, 50, [7, 8, 9]), dur_s=0.05)), {})
+    assert not past.timed and any("lends no times" in note for note in past.notes)
+
+
+def test_a_profile_that_counts_its_own_steps_stays_where_its_clock_puts_it():
+    world = World(steps=100, compute_ms=900.0, profiled=(0,))
+    here = world.tables()
+    columns = here.arrow("steps").to_pydict()
+    whole = ledger.analyze(here, facts_of({"chips": 1, "peak_flops_per_s": 1e14}), {}).profiled_share
+    seen = [n for n, c in enumerate(columns["capture"]) if c is not None]
+    keep = [n for n in range(len(columns["step"])) if n not in seen[:40] + seen[50:]]
+    part = {name: [values[n] for n in keep] for name, values in columns.items()}
+    for n, (step, c) in enumerate(zip(part["step"], part["capture"], strict=True)):
+        part["step"][n] = step - 40 if c is not None else step
+    start = [s for s, c in zip(part["start_ns"], part["capture"], strict=True) if c is not None]
+    made = {n: here.arrow(n).to_pydict() for n in ("ops", "op_events", "lifecycle", "captures")}
+    began = made["captures"]["start_ns"][0]
+    made["captures"] |= {"start_ns": [start[0]], "stop_ns": [start[-1] + 917 * MS]}
+    inside = [n for n, ps in enumerate(made["op_events"]["start_ps"])
+              if start[0] - began <= ps // 1000 < start[-1] + 917 * MS - began]  # fmt: skip
+    made["op_events"] = {name: [values[n] for n in inside] for name, values in made["op_events"].items()}
+    made["op_events"]["start_ps"] = [ps - 1000 * (start[0] - began) for ps in made["op_events"]["start_ps"]]
+    result = ledger.analyze(MemoryTables({"steps": part, **made}), facts_of({"chips": 1, "peak_flops_per_s": 1e14}), {})
+    assert whole == pytest.approx(1)
+    assert result.profiled_share == pytest.approx(0.1, rel=0.02)
+    assert result.ledger.amount("device_idle") < 0.2, "moved to step 0 it would look idle or lie outside"
+
+
+def test_hosts_that_mark_the_steps_tell_of_all_that_any_of_them_saw():
+    takes = job_of((0, 99, 0), (90, 149, 2000))
+    rows = [(t.step, t.start_s, host) for k, hosts in ((0, "ab"), (1, "cd")) for host in hosts for t in takes
+            if t.attempt == k]  # fmt: skip
+    random.Random(0).shuffle(rows)
+    here = MemoryTables({
+        "steps": {"step": [n for n, *_ in rows], "host": [h for *_, h in rows],
+                  "start_ns": [EPOCH + round((t + 0.4 * (h in "bd")) * S) for _, t, h in rows]},
+        "lifecycle": {"kind": ["job"] * 4, "host": list("abcd"), "end_ns": [None] * 4,
+                      "start_ns": [EPOCH + t * S for t in (-20, -18, 1900, 1903)]},
+    })  # fmt: skip
+    past = history(here, {})
+    assert list(zip(past.rows["attempt"], past.rows["step"], strict=True)) == [(t.attempt, t.step) for t in takes]
+    (stop,) = calendar(here, past).interruptions
+    assert (stop.last_step, stop.resumed_step, stop.wasted_steps) == (99, 90, 10)
+
+
+def test_a_host_whose_log_misses_the_restart_does_not_hide_it():
+    takes = job_of((0, 59, 0), (50, 99, 2000))
+    holed = [t for t in takes if not (t.attempt == 0 and t.step >= 40)]
+    past = history(logs((takes, "a.log"), (holed, "b.log")), {})
+    assert list(zip(past.rows["attempt"], past.rows["step"], strict=True)) == [(t.attempt, t.step) for t in takes]
+
+
+def test_a_line_without_a_time_takes_none_from_the_others():
+    takes = job_of((0, 99, 0), (90, 149, 3000))
+    columns = logs((takes, "a.log")).arrow("steps").to_pydict()
+    for n in (0, 7, 8, 99, 100, 101, 159):
+        columns["start_ns"][n] = columns["logged_ns"][n] = None
+    past = history(MemoryTables({"steps": columns}), {})
+    assert past.timed
+    assert past.rows["start_ns"].to_numpy(dtype=np.int64).tolist() == pytest.approx(
+        [EPOCH + round(t.start_s * S) for t in takes], abs=S)  # fmt: skip
+
+
+def test_a_line_that_tells_why_belongs_to_the_attempt_of_its_own_log():
+    takes = job_of((0, 59, 0), (50, 99, 2000), (90, 129, 4000))
+    here = logs(*((takes[a:b], f"attempt_{k}.log") for k, (a, b) in enumerate([(0, 60), (60, 110), (110, 150)])),
+                timed=False).arrow("steps").to_pydict()  # fmt: skip
+    evidence = {"ts_ns": [None], "attempt": [0], "step": [99], "cause": ["hbm"], "severity": ["error"],
+                "text": ["HBM uncorrectable"], "offset": [0], "order": [0], "source": ["attempt_1.log"]}  # fmt: skip
+    found = interruptions.analyze(MemoryTables({"steps": here, "evidence": evidence}), facts_of({"chips": 1}), {})
+    assert found.rows["cause"].tolist() == ["unknown", "hbm"]

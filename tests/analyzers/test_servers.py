@@ -1,0 +1,118 @@
+"""Several servers: each by its input and its name for itself, in any order of scraping; what a silence of a log is."""
+
+import numpy as np
+import pytest
+
+from analyzers import engine
+from analyzers.servers import samples_of_servers, servers
+from runs.tables import MemoryTables, frame
+from tests.analyzers.load_tests import EPOCH_NS, ask
+
+S = 10**9
+
+
+def scrapes(*servers_: dict, began: dict | None = None) -> MemoryTables:
+    """Rows of `engine`: of each server its `source`, times `at` (s) and lists of columns. All call themselves "0"."""
+    rows: dict[str, list] = {}
+    columns = dict.fromkeys(c for one in servers_ for c in one if c not in ("source", "at", "replica"))
+    for one in servers_:
+        count = len(one["at"])
+        cells = {c: one.get(c, [None] * count) for c in columns}
+        cells |= {"ts_ns": [EPOCH_NS + round(t * S) for t in one["at"]], "order": list(range(count)),
+                  "replica": [one.get("replica", "0")] * count, "source": [one["source"]] * count}  # fmt: skip
+        for column, values in cells.items():
+            rows.setdefault(column, []).extend(values)
+    tables: dict[str, dict] = {"engine": rows}
+    if began:
+        tables["scalars"] = {"name": ["process_start_time_seconds"] * len(began), "value": list(began.values()),
+                             "source": list(began)}  # fmt: skip
+    return MemoryTables(tables)
+
+
+def counted(source: str, at: list[float], per_s: float, start: int, running: int, **more) -> dict:
+    n = len(at)
+    tokens = [start + round(per_s * (t - at[0])) for t in at]
+    return {"source": source, "at": at, "output_tokens": tokens, "running": [running] * n, "waiting": [0] * n, **more}
+
+
+def test_counters_of_two_servers_are_not_one():
+    at = list(range(0, 60, 5))
+    tables = scrapes(counted("a.prom", at, 100, 10, 4), counted("b.prom", [t + 2 for t in at], 100, 5_000_000, 6))
+    result = ask(engine, tables)
+    assert result.replicas == ("a.prom 0", "b.prom 0")
+    assert result.figures["output_tokens_per_s"] == pytest.approx(200)
+    assert result.figures["running"]["mean"] == pytest.approx(10)
+    assert result.windows["output_tokens_per_s"].dropna().max() < 201
+    assert ask(engine, tables, replica="b.prom 0").figures["output_tokens_per_s"] == pytest.approx(100)
+
+
+def test_logs_of_two_servers_add_up():
+    line = {"output_tokens_per_s": [100.0] * 12, "running": [4] * 12, "waiting": [0] * 12}
+    at = np.arange(0, 120, 10)
+    tables = scrapes({"source": "a.log", "at": at, **line}, {"source": "b.log", "at": at, **line})
+    assert ask(engine, tables).figures["output_tokens_per_s"] == pytest.approx(200)
+
+
+def test_two_scrapes_are_a_rate_over_the_time_between():
+    f = ask(engine, scrapes(counted("a", [0, 10], 50, 7, 1))).figures
+    assert f["output_tokens_per_s"] == pytest.approx(50)
+
+
+def test_unequal_uptimes_are_weighted_by_time():
+    short, long = counted("a", [0, 10, 20], 1, 0, 100), counted("b", list(range(0, 1001, 10)), 1, 0, 10)
+    mean = ask(engine, scrapes(short, long)).figures["running"]["mean"]
+    assert mean == pytest.approx((100 * 30 + 10 * 1010) / 1010)
+
+
+def test_a_log_that_goes_on_in_another_file_is_of_one_server():
+    first, second = counted("a.1", [0, 10, 20], 10, 0, 1), counted("a.2", [30, 40, 50], 10, 300, 1)
+    assert ask(engine, scrapes(first, second)).replicas == ("0",)
+    assert ask(engine, scrapes(second, first)).figures["output_tokens_per_s"] == pytest.approx(10)
+    beside = scrapes(first, second, began={"a.1": 5.0, "a.2": 9.0})  # it ran before the other ended
+    assert ask(engine, beside).replicas == ("a.1 0", "a.2 0")
+    began = EPOCH_NS / S
+    assert ask(engine, scrapes(first, second, began={"a.1": began - 9, "a.2": began + 25})).replicas == ("0",)
+
+
+def test_names_that_differ_need_no_source():
+    tables = scrapes(counted("a", [0, 10], 1, 0, 1, replica="pod-1"), counted("b", [0, 10], 1, 0, 1, replica="pod-2"))
+    assert sorted(set(servers(tables, frame(tables, "engine")))) == ["pod-1", "pod-2"]
+
+
+def test_a_log_and_scrapes_of_one_server_are_counted_once():
+    at = list(range(0, 300, 10))
+    log = {"source": "server.log", "at": [t + 1 for t in at], "running": [5] * 30, "waiting": [0] * 30,
+           "output_tokens_per_s": [100.0] * 30}  # fmt: skip
+    scraped = counted("m.prom", at, 100, 0, 5)
+    rows, notes = samples_of_servers(scrapes(log, scraped))
+    assert len(notes) == 1 and rows["replica"].nunique() == 1
+    result = ask(engine, scrapes(log, scraped))
+    assert result.figures["running"]["mean"] == pytest.approx(5)
+    assert result.figures["output_tokens_per_s"] == pytest.approx(100, rel=0.01)
+    other = counted("m.prom", at, 900, 0, 5)
+    assert ask(engine, scrapes(log, other)).figures["output_tokens_per_s"] == pytest.approx(1000)
+
+
+def test_a_line_after_a_silence_is_not_stretched_over_it():
+    """vLLM prints each 10 s, one line with zeros, then nothing until there is traffic again."""
+    at = [10, 20, 30, 40, 75, 85, 95, 600, 610]
+    rate = [100.0, 100.0, 50.0, 0.0, 80.0, 20.0, 0.0, 60.0, 60.0]
+    running = [4, 4, 2, 0, 3, 1, 0, 2, 2]
+    log = {"source": "a.log", "at": at, "output_tokens_per_s": rate, "prompt_tokens_per_s": rate, "running": running,
+           "waiting": [0] * 9, "kv_usage": [r / 10 for r in running]}  # fmt: skip
+    result = ask(engine, scrapes(log))
+    tokens, span = 10 * sum(rate), 610
+    assert result.figures["output_tokens_per_s"] == pytest.approx(tokens / span)
+    assert result.figures["prompt_tokens_per_s"] == pytest.approx(tokens / span)
+    assert result.figures["running"]["mean"] == pytest.approx(10 * sum(running) / span)
+    assert result.figures["kv_usage"]["mean"] == pytest.approx(sum(running) / span)
+    assert result.bound["idle"] == pytest.approx(1 - 70 / span)
+    assert result.samples == 9 and result.span_s == pytest.approx(span)
+    assert not any("gaps between samples" in n for n in result.notes)
+
+
+def test_a_gap_in_scrapes_keeps_its_tokens_and_its_time():
+    found = counted("a", [0, 10, 20, 30, 1030, 1040], 10, 0, 1)
+    result = ask(engine, scrapes(found))
+    assert result.figures["output_tokens_per_s"] == pytest.approx(10)
+    assert result.windows["output_tokens_per_s"].dropna().max() == pytest.approx(10)
