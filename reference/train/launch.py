@@ -40,6 +40,10 @@ class Tail:
         self._offset += end
         return [json.loads(line) for line in data[:end].splitlines()]
 
+    def begins(self, step: int) -> bool:
+        """Whether what is new says that `step` began."""
+        return any(e["event"] == "step_start" and e["step"] == step for e in self.new())
+
 
 def free_port() -> int:
     with socket.socket() as s:
@@ -85,16 +89,17 @@ def run_attempt(plan: Plan, job: Path, attempt: int) -> dict:
     kill: Kill | None = next((k for k in plan.kills if k.attempt == attempt), None)
     record = {"attempt": attempt, "launched_ns": time.time_ns()}
     workers = start_workers(plan, job, attempt)
-    tail = Tail(job / "truth" / f"attempt_{attempt}.process_{kill.process}.jsonl") if kill else None
+    # the step to die in has begun on every process: before that, another may still be ending the step before
+    tails = [Tail(job / "truth" / f"attempt_{attempt}.process_{p}.jsonl") for p in range(plan.processes) if kill]
     deadline, next_check = time.monotonic() + plan.attempt_timeout_s, time.monotonic() + plan.health_check_s
     try:
         while True:
             time.sleep(POLL_S)
-            if tail and any(e["event"] == "step_start" and e["step"] == kill.step for e in tail.new()):
+            tails = [tail for tail in tails if not tail.begins(kill.step)]
+            if kill and not tails and "kill_ns" not in record:
                 time.sleep(kill.delay_s)
                 record["kill_ns"] = time.time_ns()
                 workers[kill.process].send_signal(signal.SIGKILL)
-                tail = None
             if all(worker.poll() == 0 for worker in workers):
                 record["ended_ns"] = time.time_ns()
                 return record | {"finished": True}
