@@ -14,19 +14,23 @@ import catalog
 from app import questions
 from app.answers.published import published_rows
 from app.compiling import compile_request
-from app.jobs import Jobs
+from app.ingesting import UPLOAD, ingest_arguments, line
+from app.jobs import Job, Jobs
 from app.listing import list_runs
+from app.places import placeless
 from app.summary import run_details
 from app.uploads import TooLarge, Uploads
 from app.whatif import WHATIFS
-from app.whatif.base import from_query, named
+from app.whatif.base import from_query, named, once_each
 from app.workspace import Workspace
 from errors import ChipledgerError, InputError, QuestionError
-from runs.run import KINDS, Run
+from runs.run import Run
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 BODY_BYTES = 1 << 16  # of a JSON request; files go another way
 MOST_SPECS, MOST_FAILURES = 4, 32  # of one question about topologies
+SEVERAL = ("spec", "fail")
+ASKED = ("show", "show_model", "whatif", "topology")  # handlers that read parameters; others take none
 
 
 class NotFound(QuestionError):
@@ -39,11 +43,15 @@ def _answering(handler: Callable) -> Callable:
     @functools.wraps(handler)
     async def wrapped(self: Any, request: Request) -> Response:
         try:
-            return JSONResponse(await handler(self, request))
+            if handler.__name__ not in ASKED:
+                once_each(request.query_params.multi_items(), ())
+            answer = await handler(self, request)
+            return answer if isinstance(answer, Response) else JSONResponse(answer)
         except ChipledgerError as e:
             code = 413 if isinstance(e, TooLarge) else 404 if isinstance(e, NotFound) else 400
             # the rest of a refused body is not read: without the header it would be taken for the next request
-            return JSONResponse({"error": str(e)}, status_code=code, headers={"Connection": "close"})
+            error = placeless(str(e), self._place.store.root)
+            return JSONResponse({"error": error}, status_code=code, headers={"Connection": "close"})
         except ClientDisconnect:
             return Response(status_code=400)
 
@@ -55,7 +63,8 @@ class Api:
 
     def __init__(self, place: Workspace, jobs: Jobs):
         self._place = place
-        self._uploads = Uploads(place.store.uploads_folder)
+        self._uploads = Uploads(place.store.uploads_folder, place)
+        self._uploads.sweep()
         self._jobs = jobs
 
     def routes(self) -> list[Route]:
@@ -92,11 +101,17 @@ class Api:
 
     @_answering
     async def health(self, request: Request) -> Any:
+        """200 where the store can be read, else 503 with one sentence."""
+        try:
+            await run_in_threadpool(self._place.store.check)
+        except ChipledgerError as e:
+            return JSONResponse({"status": "unhealthy", "error": f"{e.what}. {e.advice}"}, status_code=503)
         return {"status": "ok"}
 
     @_answering
     async def runs(self, request: Request) -> Any:
-        return await run_in_threadpool(list_runs, self._place)
+        listed = await run_in_threadpool(list_runs, self._place)
+        return {**listed, "problems": placeless(listed["problems"], self._place.store.root)}
 
     @_answering
     async def run(self, request: Request) -> Any:
@@ -120,7 +135,8 @@ class Api:
         name = request.path_params["analysis"]
         if name not in questions.NAMES:
             raise NotFound(f"no analysis {name!r}", expected=f"one of {', '.join(questions.NAMES)}")
-        given = dict(request.query_params)
+        known = [o.name for o in questions.analyzer(name).OPTIONS]
+        given = once_each(request.query_params.multi_items(), known)
         result = await run_in_threadpool(questions.ask, subject, name, given, self._place.registry)
         return questions.answer_dict(subject, result)
 
@@ -142,7 +158,7 @@ class Api:
             asked = named(WHATIFS, request.path_params["name"])
         except QuestionError as e:
             raise NotFound(str(e)) from e
-        options = from_query(asked, request.query_params)
+        options = from_query(asked, request.query_params.multi_items())
         if getattr(options, "run", None):
             self._find(options.run)
         result = await run_in_threadpool(asked.answer, options, self._place)
@@ -150,13 +166,14 @@ class Api:
 
     @_answering
     async def topology(self, request: Request) -> Any:
+        once_each(request.query_params.multi_items(), SEVERAL, SEVERAL)
         asked = _several(request, "spec", 1, MOST_SPECS), _several(request, "fail", 0, MOST_FAILURES)
         told = await run_in_threadpool(_topologies, *asked, self._place)
         return told if len(told) > 1 else told[0]
 
     @_answering
     async def begin(self, request: Request) -> Any:
-        return {"upload_id": self._uploads.begin()}
+        return {"upload_id": await run_in_threadpool(self._uploads.begin)}
 
     @_answering
     async def discard(self, request: Request) -> Any:
@@ -166,43 +183,35 @@ class Api:
     @_answering
     async def receive(self, request: Request) -> Any:
         length = request.headers.get("content-length", "")
-        announced = int(length) if length.isdigit() else None
+        announced = int(length) if length.isascii() and length.isdigit() else None
         upload_id, name = request.path_params["upload_id"], request.path_params["name"]
         return {"bytes": await self._uploads.receive(upload_id, name, request.stream(), announced)}
 
     @_answering
     async def ingest(self, request: Request) -> Any:
         asked = await _json_object(request)
-        upload_id = _text(asked, "upload_id")
-        files = self._uploads.files(upload_id)
+        arguments = ["ingest", "--json", f"--store={self._place.store.root}", *ingest_arguments(asked)]
+        files = self._uploads.files(line(asked.get(UPLOAD) or "", UPLOAD))
         if not any(p.is_file() for p in files.rglob("*")):
             raise InputError("the upload holds no file", advice="PUT at least one to /upload/UPLOAD_ID/NAME.")
-        arguments = ["ingest", "--json", f"--store={self._place.store.root}"]
-        if name := _text(asked, "name"):
-            arguments.append(f"--name={name}")
-        if kind := _text(asked, "kind"):
-            if kind not in KINDS:
-                raise InputError(f"no kind {kind!r}", expected=f"one of {', '.join(KINDS)}")
-            arguments.append(f"--kind={kind}")
-        tags = asked.get("tags", {})
-        if not isinstance(tags, dict):
-            raise InputError("tags is not understood", expected="an object of texts")
-        arguments += [f"--tag={_line(key, 'tags')}={_text(tags, key)}" for key in tags]
-        return self._jobs.start([*arguments, "--", *(str(p) for p in sorted(files.iterdir()))]).to_dict()
+        return self._told(self._jobs.start([*arguments, "--", *(str(p) for p in sorted(files.iterdir()))]))
 
     @_answering
     async def compile(self, request: Request) -> Any:
         asked = compile_request(await _json_object(request))
         arguments = ["compile", "--json", f"--store={self._place.store.root}", *asked.options(), "--", asked.model]
-        return self._jobs.start(arguments).to_dict()
+        return self._told(self._jobs.start(arguments))
 
     @_answering
     async def job(self, request: Request) -> Any:
-        return self._find_job(request).to_dict()
+        return self._told(self._find_job(request))
 
     @_answering
     async def cancel(self, request: Request) -> Any:
-        return (await self._jobs.cancel(self._find_job(request).job_id)).to_dict()
+        return self._told(await self._jobs.cancel(self._find_job(request).job_id))
+
+    def _told(self, job: Job) -> dict[str, Any]:
+        return placeless(job.to_dict(), self._place.store.root)
 
     def _find_job(self, request: Request) -> Any:
         try:
@@ -229,6 +238,16 @@ def _several(request: Request, name: str, least: int, most: int) -> list[str]:
     return given
 
 
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of a request. Raises InputError for a name that stands there twice: either value might be meant."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise InputError(f"{name[:40]!r} is given twice", where="request", expected="once")
+        found[name] = value
+    return found
+
+
 async def _json_object(request: Request) -> dict[str, Any]:
     body = b""
     async for chunk in request.stream():
@@ -236,20 +255,10 @@ async def _json_object(request: Request) -> dict[str, Any]:
         if len(body) > BODY_BYTES:
             raise InputError(f"a request of more than {BODY_BYTES:,} bytes", expected="a small JSON object")
     try:
-        asked = json.loads(body)
-    except ValueError as e:
-        raise InputError(f"the request is no JSON ({e})") from e
+        asked = json.loads(body, object_pairs_hook=_each_once)
+    except (ValueError, RecursionError) as e:
+        why = "nested too deeply" if isinstance(e, RecursionError) else e
+        raise InputError(f"the request is no JSON ({why})") from e
     if not isinstance(asked, dict):
         raise InputError("the request is no JSON object")
     return asked
-
-
-def _text(asked: dict[str, Any], name: str) -> str:
-    return _line(asked.get(name) or "", name)
-
-
-def _line(value: Any, name: str) -> str:
-    """One line of text, as it may stand on a command line. Raises InputError for anything else."""
-    if not isinstance(value, str) or not value.isprintable():
-        raise InputError(f"{name!r} is not understood", expected="a text of one line")
-    return value.strip()

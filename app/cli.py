@@ -1,20 +1,26 @@
-"""The command line. Exit codes: 0 done; 2 the input or the question is wrong, said in one `error:` line; 1 a defect."""
+"""The command line. Exit codes: 0 done; 2 the input or the question is wrong, said in one `error:` line; 3 what was
+to be checked is not as it should be; 4 that could not be told; 1 a defect."""
 
 import argparse
 import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from app.commands import COMMANDS
 from errors import ChipledgerError
+from errors.numbers import read_plainly
 
 STORE_HELP = "folder of the store (default: $CHIPLEDGER_STORE, else ~/.chipledger)"
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, like every other error here."""
+    """Says what is wrong in one line, like every other error here, and reads numbers as the server does."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        read_plainly(self)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"error: {' '.join(message.split())}. See `{self.prog} --help`.\n")
@@ -38,9 +44,9 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parser().parse_args(argv)
     try:
-        args.run_command(args)
+        code = args.run_command(args)
         sys.stdout.flush()
-        return 0
+        return code or 0
     except ChipledgerError as e:
         print(f"error: {e}", file=sys.stderr)
         return 2

@@ -13,7 +13,7 @@ def compare_runs(a: Run, b: Run, stage_a: str | None = None, stage_b: str | None
 
     Raises QuestionError where one of them has no single requests, or no such load.
     """
-    key = (str(a.folder), str(b.folder), stage_a, stage_b)
+    key = (a.writing, b.writing, stage_a, stage_b)
     return _compared.get(key, lambda: compare(_of(a, stage_a), _of(b, stage_b)))
 
 

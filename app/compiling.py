@@ -9,6 +9,7 @@ from typing import Any
 
 import catalog
 from errors import InputError, QuestionError
+from errors.numbers import COUNT
 from simulators.tpu_compile.launch import versions
 from simulators.tpu_compile.request import REMATS, make_request
 
@@ -71,10 +72,11 @@ def compile_request(given: Mapping[str, Any]) -> CompileAsked:
 
 def _value(name: str, value: Any) -> Any:
     if name in WHOLE:
-        if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).strip().isdigit():
+        try:
+            return COUNT.read(value, name)
+        except QuestionError as e:
             what = f"{name} {str(value)[:40]!r} is not understood"
-            raise InputError(what, expected=f"a whole number: {FIELDS[name]}")
-        return int(value)
+            raise InputError(what, expected=f"{COUNT.expected}: {FIELDS[name]}") from e
     if not isinstance(value, str) or not value.isprintable() or len(value) > 200:
         raise InputError(f"{name} is not understood", expected=FIELDS[name])
     return value.strip()

@@ -1,7 +1,8 @@
 """Who may talk to the server: no page of another site may write to it or read from it through a visitor's browser.
 
 A browser says where a request comes from (`Origin`, `Sec-Fetch-Site`); programs such as curl send neither and pass.
-On a loopback address only loopback host names are answered, so a name that some other site points here is refused.
+What starts something although it is a GET is held to the same by `from_elsewhere`. On a loopback address only loopback
+host names are answered, so a name that some other site points here is refused.
 """
 
 from urllib.parse import urlsplit
@@ -33,12 +34,28 @@ def refusal(headers: Headers, method: str, websocket: bool, loopback: bool) -> s
         return f"this server answers on this machine only, not as {name!r}"
     if method in SAFE_METHODS and not websocket:
         return None
+    return "a page of another site may not write here" if from_elsewhere(headers) else None
+
+
+def from_elsewhere(headers: Headers) -> bool:
+    """Whether a browser says that a page of another origin sent this request: its link, form, script or picture.
+
+    `Sec-Fetch-Site` decides where it is sent (to https and to loopback addresses), then `Origin` and `Referer`. A
+    request that says nothing of where it comes from passes: curl's, an address typed in, and over plain http to a
+    network address that of a page which withholds its address.
+    """
     if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-        return "a page of another site may not write here"
-    origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc.casefold() != host.casefold():
-        return "a page of another site may not write here"
-    return None
+        return True
+    here = headers.get("host", "").casefold()
+    said = (headers.get("origin"), headers.get("referer"))
+    return any(text is not None and _netloc(text) != here for text in said)
+
+
+def _netloc(address: str) -> str | None:
+    try:
+        return urlsplit(address).netloc.casefold()
+    except ValueError:
+        return None
 
 
 class Guard:

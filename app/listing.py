@@ -2,13 +2,17 @@
 
 from typing import Any
 
-from app.summary import run_dict
+from app.summary import broken_dict, run_dict
 from app.workspace import Workspace
 
 
 def list_runs(place: Workspace) -> dict[str, Any]:
-    """`runs --json` and `GET /api/runs`: all runs, newest first, and what could not be read."""
-    runs, problems = place.store.listing()
-    extras = place.registry.all_extras([r.run_id for r in runs])
+    """`runs --json` and `GET /api/runs`: all runs, newest first, those that cannot be read after them, each with its
+    problem; `problems` are these sentences once more."""
+    found = place.store.look()
+    extras = place.registry.all_extras([r.run_id for r in found.runs])
     live = {v.run_id: v for v in place.store.live.all()}
-    return {"runs": [run_dict(r, extras[r.run_id], live.get(r.run_id)) for r in runs], "problems": problems}
+    rows = [run_dict(r, extras[r.run_id], live.get(r.run_id)) for r in found.runs]
+    read = {r.run_id for r in found.runs}
+    rows += [broken_dict(run_id, found.broken[run_id]) for run_id in sorted(set(found.broken) - read)]
+    return {"runs": rows, "problems": list(found.broken.values())}

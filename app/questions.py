@@ -88,7 +88,7 @@ def _question(
         return key, lambda: asked.analyze(MemoryTables({}), run.facts, options)
     if PRICE in options and options[PRICE] is None:
         options[PRICE] = price_of(run, registry)
-    key = (str(run.folder), name, tuple(sorted(options.items())))
+    key = (run.writing, name, tuple(sorted(options.items())))
     return key, lambda: asked.analyze(run.tables, run.manifest.facts, options)
 
 
@@ -101,13 +101,15 @@ def answer_dict(run: Subject, result: Result) -> dict[str, Any]:
 class Answers:
     """Least recently used answers, bounded by the bytes of the tables in them.
 
-    Two sessions that ask the same at once compute it once. That a question has no answer is kept like an answer.
+    Two sessions that ask the same at once compute it once. That a question has no answer is kept like an answer; any
+    other error is known until it is asked again, so that who only looks does not ask for ever.
     """
 
     def __init__(self, max_bytes: int):
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._kept: OrderedDict[Any, Future] = OrderedDict()
+        self._bytes: dict[Any, int] = {}  # of the answers that are there: measured once, not at every new answer
 
     def known(self, key: Any) -> Any:
         """The answer if it is there, else None. Raises the error where there is none to be had."""
@@ -118,7 +120,7 @@ class Answers:
     def get(self, key: Any, compute: Callable[[], Any]) -> Any:
         with self._lock:
             future = self._kept.get(key)
-            mine = future is None
+            mine = future is None or _may_be_gone(future)
             if mine:
                 future = self._kept[key] = Future()
             self._kept.move_to_end(key)
@@ -127,21 +129,25 @@ class Answers:
                 future.set_result(compute())
             except BaseException as e:
                 future.set_exception(e)
-                if not isinstance(e, QuestionError):  # a full disk or a defect may be gone the next time
-                    with self._lock:
-                        self._kept.pop(key, None)
-            self._make_room(key)
+            self._make_room(key, _size(future))
         return future.result()
 
-    def _make_room(self, newest: Any) -> None:
+    def _make_room(self, newest: Any, size: int) -> None:
+        """Enter the newest answer's bytes and let go of the answers not asked for longest."""
         with self._lock:
-            sizes = {k: _size(f) for k, f in self._kept.items() if f.done()}
-            total = sum(sizes.values())
-            for key in list(sizes):
+            if newest in self._kept:
+                self._bytes[newest] = size
+            total = sum(self._bytes.values())
+            for key in [k for k in self._kept if k in self._bytes]:
                 if total <= self._max_bytes or key == newest:
                     break
-                total -= sizes[key]
+                total -= self._bytes.pop(key)
                 del self._kept[key]
+
+
+def _may_be_gone(future: Future) -> bool:
+    """Whether it failed by what may be otherwise the next time: a damaged file, a full disk, a defect."""
+    return future.done() and future.exception() is not None and not isinstance(future.exception(), QuestionError)
 
 
 def _size(future: Future) -> int:

@@ -116,6 +116,15 @@ class Cursor:
     began: str = ""  # process_start_time_seconds of the newest answer
     silent: bool = False  # the newest entry is a gap
 
+    @property
+    def active(self) -> int | None:
+        """When the server last answered."""
+        return self.newest
+
+    @property
+    def heard(self) -> int | None:
+        return self.newest
+
 
 class Spool:
     """A server's answers on disk, written by one process alone. Raises InputError where they cannot be."""

@@ -15,6 +15,7 @@ PORTS_TRIED = 50
 
 SETTINGS: dict[str, Any] = {  # the same stand in .streamlit/config.toml for who starts Streamlit by hand
     "browser.gatherUsageStats": False,
+    "client.disableDataExport": True,  # its CSV has cells that a spreadsheet runs; `components/downloads.py` has ours
     "client.showErrorDetails": "none",
     "client.toolbarMode": "minimal",
     "server.fileWatcherType": "none",

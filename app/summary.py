@@ -35,7 +35,8 @@ def model_text(run: Run) -> str | None:
 
 
 def run_dict(run: Run, extras: Extras, live: Live | None = None) -> dict[str, Any]:
-    """A run as the API and `runs --json` list it; `live`: the live run that it is the newest snapshot of."""
+    """A run as the API and `runs --json` list it; `live`: the live run that it is the newest snapshot of. `problem`:
+    what is damaged of it, null where nothing is."""
     manifest = run.manifest
     return {
         "run_id": run.run_id,
@@ -51,7 +52,15 @@ def run_dict(run: Run, extras: Extras, live: Live | None = None) -> dict[str, An
         "usd_per_chip_hour": extras.usd_per_chip_hour,
         "tables": manifest.tables,
         "live": live.to_dict() if live else None,
+        "problem": run.damage,
     }
+
+
+def broken_dict(run_id: str, problem: str) -> dict[str, Any]:
+    """The row of a run whose manifest cannot be read, with the keys of any other: what is not known is null."""
+    unknown = dict.fromkeys(("name", "kind", "created_ns", "chip", "chips", "model", "usd_per_chip_hour", "live"))
+    known = {"run_id": run_id, "simulated": False, "chips_text": "", "tags": {}, "tables": {}, "problem": problem}
+    return {**unknown, **known}
 
 
 def run_details(run: Run, extras: Extras, live: Live | None = None) -> dict[str, Any]:

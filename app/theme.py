@@ -8,6 +8,7 @@ from runs.accounts import ACCOUNTS
 COLOURS: dict[str, str] = {
     "held": "#5B6B7A",
     "productive": "#3E938B",
+    "profiled": "#3E938B",
     "useful_maths": "#0B7A75",
     "below_roofline": "#7FB7A8",
     "padding": "#E69F00",
@@ -20,6 +21,7 @@ COLOURS: dict[str, str] = {
     "badput": "#9C4A4A",
     "infrastructure_recovery": "#B22222",
     "wasted_progress": "#7A0019",
+    "hang": "#4B1D52",
     "accelerator_initialization": "#D55E00",
     "training_preparation": "#D98032",
     "program_startup": "#E07A5F",

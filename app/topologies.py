@@ -5,8 +5,8 @@ id of a list kept in the store, never a path.
 """
 
 import hashlib
-import os
 import re
+import uuid
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -87,7 +87,7 @@ def keep(place: Workspace, text: str) -> str:
             if sum(1 for _ in folder.iterdir()) >= MOST_KEPT:
                 raise InputError(f"this store holds {MOST_KEPT} edge lists already", where=str(folder),
                                  advice="Remove those that nobody needs.")  # fmt: skip
-            partial = folder / f"{number}.{os.getpid()}.partial"
+            partial = folder / f"{number}.{uuid.uuid4().hex}.partial"
             partial.write_bytes(content)
             partial.replace(file)
     except OSError as e:

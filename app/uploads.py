@@ -1,18 +1,23 @@
 """Uploads: files streamed to the store's disk at bounded memory, under names that cannot leave their folder."""
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import re
 import shutil
+import time
 import unicodedata
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
-
-import anyio.to_thread
+from typing import BinaryIO
 
 from app.format import size
+from app.workspace import Workspace
 from errors import InputError, QuestionError
+from runs.durable import PRIVATE, append_line, writing
+from runs.scratch import abandoned, touched, unlock
 
 LIMIT_VARIABLE = "CHIPLEDGER_UPLOAD_LIMIT_BYTES"
 DEFAULT_LIMIT_BYTES = 20 << 30
@@ -20,6 +25,9 @@ SPARE_BYTES = 1 << 30  # the disk is never filled up to the last byte: the store
 WRITE_BYTES = 1 << 20  # one write to disk for many small network chunks
 NAME_BYTES = 180  # of one part of a path; file systems hold 255
 DEPTH = 16
+RUNS, GONE = ".runs", ".gone"
+UNUSED_SECONDS = 7 * 86_400.0
+SWEEP_SECONDS = 3600.0
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -64,15 +72,30 @@ def _cut(text: str, n_bytes: int, from_end: bool = False) -> str:
 
 
 class Uploads:
-    """The uploads of a store. `begin`, any number of `receive`, then the folder `files` is ready to be read."""
+    """The uploads of a store. `begin`, any number of `receive`, then the folder `files` is ready to be read.
 
-    def __init__(self, folder: Path):
-        self._folder = folder
+        <folder>/<upload_id>/files/...     what was uploaded
+        <folder>/<upload_id>.runs          ids of the runs that were made of it, a line each; locked while it is read
+        <folder>/<upload_id>/<random>.part a file on its way, locked by the server that receives it
+
+    An upload is kept as long as one of its runs is. One that no run was made of is swept once nobody touched it for
+    UNUSED_SECONDS.
+    """
+
+    def __init__(self, folder: Path, place: Workspace | None = None):
+        self._folder, self._place = folder, place
         self._bytes: dict[str, int] = {}
+        self._swept_s = float("-inf")
 
     def begin(self) -> str:
         upload_id = uuid.uuid4().hex
-        (self._folder / upload_id / "files").mkdir(parents=True)
+        if time.monotonic() - self._swept_s > SWEEP_SECONDS:
+            self.sweep()
+        upload = self._folder / upload_id
+        with writing(upload):
+            _runs(upload).touch(mode=0o600)
+            upload.mkdir(mode=PRIVATE)
+            (upload / "files").mkdir(mode=PRIVATE)
         self._bytes[upload_id] = 0
         return upload_id
 
@@ -84,43 +107,110 @@ class Uploads:
         return folder
 
     def discard(self, upload_id: str) -> None:
-        """Remove an upload that was given up before it was ingested."""
-        shutil.rmtree(self.files(upload_id).parent, ignore_errors=True)
-        self._bytes.pop(upload_id, None)
+        """Remove an upload that was given up. Raises InputError where a stored run was made of it, or is being made:
+        a run keeps tables, and its inputs may be read anew."""
+        upload = self.files(upload_id).parent
+        with abandoned(_runs(upload), upload, unlocked=True) as free:
+            if made := self._made_of(upload):  # looked up while nobody can read it into a run
+                raise InputError(f"the upload holds the inputs of run {made}", where=upload_id,
+                                 advice="They are kept as long as the run is.")  # fmt: skip
+            if not free:
+                raise InputError("the upload is being read into a run", where=upload_id, advice="Cancel its job first.")
+            self._remove(upload)
+
+    def sweep(self) -> None:
+        """Remove what a killed server left half written, and uploads that no run was made of and nobody touched."""
+        self._swept_s = time.monotonic()
+        with contextlib.suppress(OSError):
+            for upload in [p for p in self._folder.iterdir() if p.is_dir()]:
+                if upload.name.endswith(GONE):
+                    shutil.rmtree(upload, ignore_errors=True)
+                elif _ID.fullmatch(upload.name):
+                    self._sweep(upload)
+
+    def _sweep(self, upload: Path) -> None:
+        for partial in upload.glob("*.part"):
+            with abandoned(partial, partial) as gone:
+                if gone:
+                    partial.unlink(missing_ok=True)
+        if not _runs(upload).exists():  # of an earlier version: nobody noted what was made of it
+            return
+        if time.time() - touched(upload) > UNUSED_SECONDS:
+            with abandoned(_runs(upload), upload) as free:
+                if free and not self._made_of(upload):
+                    self._remove(upload)
+
+    def _remove(self, upload: Path) -> None:
+        """At once for whoever looks: a file that is on its way then arrives nowhere."""
+        gone = upload.with_name(upload.name + GONE)
+        with contextlib.suppress(FileNotFoundError):  # somebody else removed it
+            upload.rename(gone)
+        _runs(upload).unlink(missing_ok=True)
+        shutil.rmtree(gone, ignore_errors=True)
+        self._bytes.pop(upload.name, None)
+
+    def _made_of(self, upload: Path) -> str | None:
+        """A stored run that was made of an upload, if there is one."""
+        if self._place is None:
+            return None
+        try:
+            noted = _runs(upload).read_text().split()
+        except OSError:
+            noted = self._runs_of_files(upload)
+        return next((run_id for run_id in noted if self._place.store.get(run_id)), None)
+
+    def _runs_of_files(self, upload: Path) -> list[str]:
+        """Runs one of whose inputs is remembered to lie in an upload."""
+        there = self._place.registry.files_below(upload)
+        return [r.run_id for r in self._place.store.runs() if any(s["sha256"] in there for s in r.manifest.sources)]
 
     async def receive(self, upload_id: str, name: str, chunks: AsyncIterator[bytes], announced: int | None) -> int:
         """Stream one file to disk; returns its bytes. The file appears under its name only once it is whole.
 
-        Raises TooLarge (nothing is kept), InputError for an impossible name, QuestionError for no such upload.
+        Raises TooLarge (nothing is kept), InputError for an impossible name, QuestionError for no such upload, or one
+        that is discarded meanwhile.
         """
+        import anyio.to_thread  # the server's alone: the command line, which marks uploads as in use, need not wait
+
         folder = self.files(upload_id)
         relative = clean_name(name)
         path = folder / relative
         if upload_id not in self._bytes:  # begun before the server was last started
-            self._bytes[upload_id] = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
+            self._bytes[upload_id] = _bytes_below(folder)
         self._check(upload_id, announced or 0)
         partial = folder.with_name(f"{uuid.uuid4().hex}.part")  # beside `files`: half a file is never read as one
-        written, replaced = 0, 0
+        written = replaced = 0
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            for parent in list(relative.parents)[-2::-1]:  # never `folder` itself: it may have been discarded
+                (folder / parent).mkdir(mode=PRIVATE, exist_ok=True)
             replaced = path.stat().st_size if path.is_file() else 0
             with partial.open("xb") as f:
+                _lock(f)
                 async for block in _blocks(chunks):
                     written += len(block)
-                    self._bytes[upload_id] += len(block)
+                    self._add(upload_id, len(block))
                     self._check(upload_id, 0)
                     await anyio.to_thread.run_sync(f.write, block)
             partial.replace(path)
         except BaseException as e:  # cancelled and disconnected included: no half file may stay
-            self._bytes[upload_id] = self._bytes.get(upload_id, 0) - written
+            self._add(upload_id, -written)
             partial.unlink(missing_ok=True)
-            if isinstance(e, FileExistsError | NotADirectoryError | IsADirectoryError):
-                raise InputError("one name is both a file and a folder", where=name) from e
             if isinstance(e, OSError):
-                raise InputError(f"cannot be written ({e.strerror})", where=name, advice="Is the disk full?") from e
+                raise self._refusal(e, upload_id, name) from e
             raise
-        self._bytes[upload_id] -= replaced
+        self._add(upload_id, -replaced)
         return written
+
+    def _refusal(self, error: OSError, upload_id: str, name: str) -> Exception:
+        if isinstance(error, FileExistsError | NotADirectoryError | IsADirectoryError):
+            return InputError("one name is both a file and a folder", where=name)
+        if isinstance(error, FileNotFoundError):
+            self.files(upload_id)  # raises where the upload was discarded meanwhile
+        return InputError(f"cannot be written ({error.strerror})", where=name, advice="Is the disk full?")
+
+    def _add(self, upload_id: str, n_bytes: int) -> None:
+        if upload_id in self._bytes:  # or it was discarded
+            self._bytes[upload_id] += n_bytes
 
     def _check(self, upload_id: str, coming: int) -> None:
         limit = limit_bytes()
@@ -129,7 +219,7 @@ class Uploads:
                 f"more than {size(limit)} in one upload",
                 advice=f"Add it on the command line with `chipledger ingest`, or raise ${LIMIT_VARIABLE}.",
             )
-        if coming and coming > shutil.disk_usage(self._folder).free - SPARE_BYTES:
+        if coming and coming > _free_bytes(self._folder) - SPARE_BYTES:
             raise TooLarge(f"{size(coming)} do not fit on the disk of this store", advice="Free some space first.")
 
 
@@ -143,3 +233,54 @@ async def _blocks(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             buffer.clear()
     if buffer:
         yield bytes(buffer)
+
+
+def _bytes_below(folder: Path) -> int:
+    """Bytes of all files below a folder, less those that are taken away meanwhile."""
+    total = 0
+    for below, _, files in os.walk(folder):
+        for file in files:
+            with contextlib.suppress(OSError):
+                total += os.stat(os.path.join(below, file)).st_size
+    return total
+
+
+def _free_bytes(folder: Path) -> float:
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError as e:
+        raise InputError(f"the uploads of this store cannot be reached ({e.strerror})") from e
+
+
+def _lock(file: BinaryIO) -> None:
+    with contextlib.suppress(OSError):  # a file system without locks: age alone tells then
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def _runs(upload: Path) -> Path:
+    return upload.with_name(upload.name + RUNS)
+
+
+@contextlib.contextmanager
+def in_use(paths: Iterable[Path], uploads_folder: Path) -> Iterator[None]:
+    """While files are read: uploads among them can be neither discarded nor swept."""
+    with contextlib.ExitStack() as held:
+        for upload in _uploads_of(paths, uploads_folder):
+            with contextlib.suppress(OSError):  # of an earlier version, or a disk that cannot be written
+                runs = held.enter_context(_runs(upload).open("rb"))
+                fcntl.flock(runs, fcntl.LOCK_SH)
+                held.callback(unlock, runs)
+        yield
+
+
+def note_run(paths: Iterable[Path], uploads_folder: Path, run_id: str) -> None:
+    """Note that a run was made of the uploads among these files. Raises InputError where that cannot be written."""
+    for upload in _uploads_of(paths, uploads_folder):
+        with writing(upload):
+            append_line(_runs(upload), run_id)
+
+
+def _uploads_of(paths: Iterable[Path], uploads_folder: Path) -> set[Path]:
+    root = uploads_folder.resolve()
+    below = (p.resolve().relative_to(root).parts for p in paths if p.resolve().is_relative_to(root))
+    return {uploads_folder / parts[0] for parts in below if parts and _ID.fullmatch(parts[0])}

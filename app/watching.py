@@ -95,10 +95,11 @@ class Watcher:
 
     def poll(self, at_once: bool = False) -> None:
         """Read what is new, make a snapshot where one is due, and say how things stand."""
-        problem, moved = "", False
+        problem, moved, read_ns = "", False, None
         try:
+            begun_ns = time.time_ns()
             self.fetcher.poll()
-            self._reached = True
+            self._reached, read_ns = True, begun_ns
         except Cancelled:
             raise
         except InputError as e:
@@ -115,6 +116,8 @@ class Watcher:
                 raise
             problem = problem or str(e)
         otherwise = "finished" if self.fetcher.ended() else "stopped" if at_once else "following"
+        if read_ns is not None and self.fetcher.spool.cursor.bytes == self.live.bytes:
+            self.live = replace(self.live, read_ns=read_ns)  # between two snapshots it stays: the run lacks what came
         self._publish(moved, state="failing" if problem else otherwise, problem=problem, **self._read_so_far())
         self._retire()
         if self.live.run_id and (run := self.place.store.get(self.live.run_id)):
@@ -122,8 +125,9 @@ class Watcher:
 
     def _read_so_far(self) -> dict[str, Any]:
         cursor = self.fetcher.spool.cursor
+        heard_ns = cursor.active if cursor.heard is None else cursor.heard
         return {"last_poll_ns": time.time_ns(), "entries": cursor.entries, "last_entry_ns": cursor.newest,
-                "counts": dict(cursor.counts)}  # fmt: skip
+                "active_ns": heard_ns, "counts": dict(cursor.counts)}  # fmt: skip
 
     def _progress(self) -> None:
         """A read takes long: say how far it is."""

@@ -1,7 +1,7 @@
 """Which store this process works in, and what is found there."""
 
-import functools
 import os
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,15 +22,17 @@ def store_path(given: str | None = None) -> Path:
     return Path(given or os.environ.get(STORE_VARIABLE) or "~/.chipledger").expanduser().absolute()
 
 
-@functools.lru_cache(maxsize=8)
-def _open(path: Path) -> Workspace:
-    store = Store(path)
-    return Workspace(store, Registry(store.root / "registry.db"))
+_opened: dict[Path, Workspace] = {}
+_opening = threading.Lock()
 
 
 def workspace(given: str | None = None) -> Workspace:
-    """The store and its registry, opened once per process. Raises InputError where the folder cannot be used."""
+    """The store and its registry, opened once per process. Raises InputError where the folder cannot be used, and where
+    it is gone since: an empty one in its place would look like a store that never held a run."""
     path = store_path(given)
-    if not path.is_dir():
-        _open.cache_clear()  # somebody removed the folder; opening makes it anew
-    return _open(path)
+    with _opening:
+        if path not in _opened:
+            store = Store(path)
+            _opened[path] = Workspace(store, Registry(store.root / "registry.db"))
+    _opened[path].store.check()
+    return _opened[path]

@@ -4,7 +4,8 @@
     /xprof/RUN/data/plugin/profile/...    XProf itself
 
 XProf may take gigabytes and may break: it runs apart, is ended when idle, and sees a folder with the traces of this
-run alone. It writes caches beside its input, so that folder holds links, never the originals.
+run alone. It writes caches beside its input, so that folder holds links, never the originals. It is asked only what
+`xprof_routes` lists, opens no connection (`xprof_cage`), and is started for nobody whom a page of another site sent.
 """
 
 import asyncio
@@ -20,24 +21,28 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qsl
 
 import anyio
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from app.guard import from_elsewhere
+from app.places import placeless
 from app.workspace import Workspace
+from app.xprof_answers import must_be_read, read_answer
 from app.xprof_child import SECRET_HEADER
 from app.xprof_door import Closed, door_page
+from app.xprof_routes import target
 from errors import ChipledgerError, QuestionError
 from runs.registry import Registry
 from runs.run import Run
+from runs.scratch import Held
 from runs.tables import frame
 
 APP = "/data/plugin/profile"  # XProf's front end reads its own place from this part of the address
@@ -49,9 +54,9 @@ CHUNK = 1 << 16
 PROJECT = Path(__file__).parent.parent
 KEPT_HEADERS = ("content-type", "content-encoding", "content-length", "content-disposition", "cache-control",
                 "content-security-policy")  # fmt: skip
-FORBIDDEN = ("/capture_profile", "/local")
-OUTSIDE = ("session_path", "run_path")  # parameters that would let XProf read any folder
 TRACE = ".xplane.pb"
+SESSIONS = "plugins/profile"  # where XProf looks for them, each a folder
+TOLD = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ")  # of our environment: no proxies, no keys
 
 
 @dataclass
@@ -62,7 +67,12 @@ class Child:
     port: int
     secret: str
     folder: Path
+    held: Held | None = None
     used: float = field(default_factory=time.monotonic)
+
+    def sessions(self) -> set[str]:
+        """The profiles that were laid out for it."""
+        return {p.name for p in (self.folder / SESSIONS).iterdir()} if (self.folder / SESSIONS).is_dir() else set()
 
     def end(self) -> None:
         self.process.kill()
@@ -71,6 +81,8 @@ class Child:
             if pipe:
                 pipe.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+        if self.held:
+            self.held.end()
 
 
 def missing() -> bool:
@@ -99,7 +111,7 @@ def lay_out(run: Run, registry: Registry, folder: Path) -> None:
         parts = Path(name).parts
         session = re.sub(r"[^\w.-]", "_", parts[-2] if len(parts) > 1 else run.run_id[:12]).lstrip(".") or "session"
         host = re.sub(r"[^\w.-]", "_", parts[-1].split(TRACE)[0]).lstrip(".") or "host"
-        place = folder / "plugins" / "profile" / session / f"{host}-{number}{TRACE}"
+        place = folder / SESSIONS / session / f"{host}-{number}{TRACE}"
         place.parent.mkdir(parents=True, exist_ok=True)
         if name.endswith(".gz"):
             with gzip.open(path, "rb") as packed, place.open("wb") as plain:
@@ -138,16 +150,18 @@ class XprofServers:
     def _start(self, run: Run) -> Child:
         if missing():
             raise Closed("missing")
-        # below the folder that the store sweeps of what dead processes left
-        folder = self._place.store.root / "partial" / f"{os.getpid()}-xprof-{uuid.uuid4().hex}"
-        folder.mkdir()
+        held = self._place.store.hold()  # swept by the store where this process is killed
+        folder = held.folder / "xprof"
         try:
+            folder.mkdir()
             lay_out(run, self._place.registry, folder)
-            return _spawn(folder)
+            child = _spawn(folder)
+            child.held = held
+            return child
         except BaseException as e:
-            shutil.rmtree(folder, ignore_errors=True)
+            held.end()
             if isinstance(e, OSError | EOFError):
-                raise Closed("failed", [str(e)]) from e
+                raise Closed("failed", [placeless(str(e), self._place.store.root)]) from e
             raise
 
     def _look_later(self) -> None:
@@ -179,9 +193,10 @@ def _spawn(folder: Path) -> Child:
     """Start XProf over a folder and wait until it listens. Raises Closed where it does not."""
     secret = secrets.token_hex(32)
     paths = [str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    kept = {name: os.environ[name] for name in TOLD if name in os.environ}
     process = subprocess.Popen(
         [sys.executable, "-m", "app.xprof_child", str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        stderr=subprocess.DEVNULL, text=True, env={**kept, "PYTHONPATH": os.pathsep.join(paths)},
     )  # fmt: skip
     assert process.stdin is not None and process.stdout is not None
     timer = threading.Timer(START_SECONDS, process.kill)
@@ -216,10 +231,12 @@ class Xprof:
 
     async def door(self, request: Request) -> Response:
         """On to XProf, or a page of ours that says why not."""
+        if from_elsewhere(request.headers):
+            return door_page(None, Closed("elsewhere"), here=request.url.path)
         try:
             run = self._place.store.find(request.path_params["run_id"])
         except ChipledgerError as e:
-            return door_page(None, Closed("unknown", [str(e)]))
+            return door_page(None, Closed("unknown", [placeless(str(e), self._place.store.root)]))
         try:
             if not traces(run):
                 raise Closed("no trace")
@@ -232,21 +249,30 @@ class Xprof:
 
     async def proxy(self, request: Request) -> Response:
         """One request to the run's XProf, passed on and streamed back."""
+        if from_elsewhere(request.headers):
+            return door_page(None, Closed("elsewhere"), here=request.url.path)
+        query = parse_qsl(request.url.query, keep_blank_values=True)
         rest = request.path_params["rest"]
-        values = [*request.query_params.values(), rest]
-        if rest in FORBIDDEN or set(OUTSIDE) & set(request.query_params) or any(".." in v for v in values):
-            return JSONResponse({"error": "XProf is asked about this run only"}, status_code=403)
+        if target(rest, query, {value for name, value in query if name == "run"}) is None:
+            return _refused()  # whatever the run: nothing is started for it
         try:
             run = self._place.store.get(request.path_params["run_id"])
             if run is None:
                 raise QuestionError("no such run")
             child = await self._in_thread(self.servers.child, run)
-            answer, connection = await self._in_thread(_asked, child, APP + rest, request.url.query)
+            asked = target(rest, query, child.sessions())
+            if asked is None:
+                return _refused()
+            answer, connection = await self._in_thread(_asked, child, APP + asked)
         except (OSError, http.client.HTTPException) as e:
-            return JSONResponse({"error": f"XProf does not answer ({e})"}, status_code=502)
+            error = placeless(f"XProf does not answer ({e})", self._place.store.root)
+            return JSONResponse({"error": error}, status_code=502)
         except ChipledgerError as e:
-            return JSONResponse({"error": str(e)}, status_code=404)
+            return JSONResponse({"error": placeless(str(e), self._place.store.root)}, status_code=404)
         kept = {n: v for n, v in answer.getheaders() if n.lower() in KEPT_HEADERS}
+        if must_be_read(rest, answer.status):
+            body = await self._in_thread(_whole, answer, connection, child)
+            return read_answer(body, answer.status, kept, self._place.store.root)
         return StreamingResponse(_chunks(answer, connection, child), answer.status, kept)
 
     async def _in_thread(self, function: Any, *arguments: Any) -> Any:
@@ -259,11 +285,18 @@ class Xprof:
         await asyncio.to_thread(self.servers.close)
 
 
-def _asked(child: Child, path: str, query: str) -> tuple[http.client.HTTPResponse, http.client.HTTPConnection]:
+def _refused() -> Response:
+    return JSONResponse({"error": "XProf is asked about this run only, and what its own pages ask"}, status_code=403)
+
+
+def _asked(child: Child, asked: str) -> tuple[http.client.HTTPResponse, http.client.HTTPConnection]:
     connection = http.client.HTTPConnection("127.0.0.1", child.port, timeout=ANSWER_SECONDS)
-    target = quote(path) + (f"?{query}" if query else "")
-    connection.request("GET", target, headers={SECRET_HEADER: child.secret, "Accept-Encoding": "gzip"})
+    connection.request("GET", asked, headers={SECRET_HEADER: child.secret, "Accept-Encoding": "gzip"})
     return connection.getresponse(), connection
+
+
+def _whole(answer: http.client.HTTPResponse, connection: http.client.HTTPConnection, child: Child) -> bytes:
+    return b"".join(_chunks(answer, connection, child))
 
 
 def _chunks(

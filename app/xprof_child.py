@@ -1,8 +1,8 @@
 """XProf for one run, in a process of its own: `python -m app.xprof_child LOGDIR` with a secret on stdin.
 
-It listens on a free port of the loopback address and prints it; who does not send the secret is refused. XProf's own
-server would listen on all addresses. These are internal functions of XProf, which may change: tests/app/test_xprof.py
-holds them against the version that is installed.
+It listens on a free port of the loopback address and prints it; who does not send the secret is refused, and from then
+on it opens no connection of its own. XProf's own server would listen on all addresses. These are internal functions of
+XProf, which may change: tests/app/test_xprof.py holds them against the version that is installed.
 """
 
 import contextlib
@@ -14,6 +14,8 @@ import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
+from app.xprof_cage import close_in
 
 SECRET_HEADER = "X-Chipledger-Xprof"
 FIRST_TO_GO = "1000"  # of -1000 to 1000: where memory ends, the system ends this process before any other
@@ -61,6 +63,7 @@ def main(logdir: str) -> None:
         port = held.getsockname()[1]
     server = wsgi.Server(("127.0.0.1", port), guarded(application(logdir), secret), numthreads=4)
     server.prepare()
+    close_in()
     print(port, flush=True)
     server.serve()
 

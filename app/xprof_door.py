@@ -22,6 +22,8 @@ REASONS: dict[str, tuple[int, str, str]] = {  # status, heading, what to do
              "A run keeps tables, not its inputs, and XProf reads the original. It was moved, changed, came out of an "
              "archive, or was ingested before its place was noted. Ingest the same files once more, unpacked: it stays "
              "the same run, and their place is noted."),
+    "elsewhere": (403, "A page of another site led here",
+                  "XProf is started for who asks for it here, not for links, pictures and scripts of other sites."),
     "failed": (502, "XProf did not start", "The other pages do not depend on it."),
 }  # fmt: skip
 OWN_PAGES = (("ledger", "Ledger: where the chip time went"), ("steps", "Steps: how long each took"),
@@ -43,13 +45,15 @@ class Closed(ChipledgerError):
         self.details = tuple(details)
 
 
-def door_page(run: Run | None, closed: Closed) -> HTMLResponse:
-    """The page for a run, or for none."""
+def door_page(run: Run | None, closed: Closed, here: str = "") -> HTMLResponse:
+    """The page for a run, or for none. `here`: the path that was asked for, to be asked for again from this page."""
     status, heading, advice = REASONS[closed.reason]
     parts = [f"<h1>{html.escape(heading)}</h1>", f"<p>{html.escape(advice)}</p>"]
     if closed.details:
         more = f" and {len(closed.details) - 10:,} more" if len(closed.details) > 10 else ""
         parts.append(f"<p class='detail'>{html.escape(', '.join(closed.details[:10]))}{more}</p>")
+    if here:
+        parts.append(f"<p><a href='{html.escape(quote(here))}'>Open XProf from here</a></p>")
     if run is not None:
         name, at = html.escape(run.manifest.name), quote(run.run_id)
         if closed.reason == "no accelerator":

@@ -1,12 +1,12 @@
 """What can be watched for: one rule each, listed once. A rule asks a question of a run and compares the answer."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from app import format as fmt
 from errors import QuestionError
+from runs.live import Live
 from runs.registry import Registry
 from runs.run import Run
 
@@ -28,6 +28,9 @@ class Found:
 class Rule:
     """`check(run, registry, threshold, live)` -> what was found, or None where the run cannot tell.
 
+    `live`: the live run that it is a snapshot of, judged as of the last read: time of which nothing was read tells
+    nothing.
+
     `usual`: the threshold where none is given; `live`: only a job that is being followed can be judged.
     """
 
@@ -37,7 +40,7 @@ class Rule:
     usual: float
     lowest: float
     highest: float
-    check: Callable[[Run, Registry, float, bool], Found | None]
+    check: Callable[[Run, Registry, float, Live | None], Found | None]
     live: bool = False
 
 
@@ -47,9 +50,9 @@ def ask(run: Run, name: str, options: dict[str, Any], registry: Registry) -> Any
     return ask(run, name, options, registry)
 
 
-def _goodput(run: Run, registry: Registry, threshold: float, live: bool) -> Found | None:
-    until_now = {"now": time.time()} if live else {}
-    answer = ask(run, "goodput", until_now, registry).to_dict()
+def _goodput(run: Run, registry: Registry, threshold: float, live: Live | None) -> Found | None:
+    until_read = {"now": f"{live.read_ns / 1e9:.3f}"} if live and live.read_ns else {}
+    answer = ask(run, "goodput", until_read, registry).to_dict()
     if answer["goodput_share"] is None:
         return None
     share = float(answer["goodput_share"])
@@ -61,7 +64,7 @@ def _goodput(run: Run, registry: Registry, threshold: float, live: bool) -> Foun
                  + (f", below {fmt.share(threshold)}{why}." if below else "."))  # fmt: skip
 
 
-def _mfu_drop(run: Run, registry: Registry, threshold: float, live: bool) -> Found | None:
+def _mfu_drop(run: Run, registry: Registry, threshold: float, live: Live | None) -> Found | None:
     rows = ask(run, "mfu", {}, registry).rows
     usual = rows[rows["kept"] & ~rows["first"] & (rows["implausible"] == "")]["mfu"].dropna()
     if len(usual) < 2 * RECENT_STEPS:
@@ -73,7 +76,7 @@ def _mfu_drop(run: Run, registry: Registry, threshold: float, live: bool) -> Fou
                  f"{fmt.share(before)}.")  # fmt: skip
 
 
-def _straggler(run: Run, registry: Registry, threshold: float, live: bool) -> Found | None:
+def _straggler(run: Run, registry: Registry, threshold: float, live: Live | None) -> Found | None:
     answer = ask(run, "stragglers", {}, registry).to_dict()
     if answer["verdict"] == "unknown":
         return None
@@ -86,20 +89,22 @@ def _straggler(run: Run, registry: Registry, threshold: float, live: bool) -> Fo
                  f"the steps{cost}; cause: {worst['cause']}.")  # fmt: skip
 
 
-def _hang(run: Run, registry: Registry, threshold: float, live: bool) -> Found | None:
+def _hang(run: Run, registry: Registry, threshold: float, live: Live | None) -> Found | None:
     rows = ask(run, "steps", {}, registry).rows
     usual = rows[~rows["first"].fillna(False).astype(bool)]["dur_s"].dropna()
     starts = rows["start_ns"].dropna()
-    if len(usual) < 3 or not len(starts):
+    if len(usual) < 3 or not len(starts) or live is None or live.read_ns is None:
         return None
-    last_ns, median_s = int(starts.iloc[-1]), float(usual.median())
+    last_ns, median_s = int(starts.max()), float(usual.median())
     if _ended(run, last_ns):
         return Found(0.0, False, True, "the job has ended.")
-    silent_s = (time.time_ns() - last_ns) / 1e9
+    # the times of steps are those of the job's hosts, whose clocks may be wrong: they count where nothing else is known
+    heard_ns = last_ns if live.active_ns is None else live.active_ns
+    silent_s = max(live.read_ns - heard_ns, 0) / 1e9
     if silent_s <= threshold * median_s:
-        return Found(silent_s / median_s, False, True, "steps go on.")
-    return Found(silent_s / median_s, True, False, f"no step for {fmt.duration(silent_s)}, where one usually takes "
-                 f"{fmt.duration(median_s)}.")  # fmt: skip
+        return Found(silent_s / median_s, False, True, "the job goes on.")
+    return Found(silent_s / median_s, True, False, f"nothing came from the job for {fmt.duration(silent_s)}, where a "
+                 f"step usually takes {fmt.duration(median_s)}.")  # fmt: skip
 
 
 def _ended(run: Run, last_step_ns: int) -> bool:

@@ -8,6 +8,18 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+UNNAMED = "configured model"  # what the catalogue calls a configuration that carries no name
+
+
+def model_name(name: str) -> str:
+    """A model's name within a sentence; of one that a run describes by its dimensions without a name, whose it is."""
+    return "the run's model" if name == UNNAMED else name
+
+
+def sentence(text: str) -> str:
+    """The text as a sentence begins: `more than 99 %` becomes `More than 99 %`."""
+    return text[:1].upper() + text[1:]
+
 
 @dataclass(frozen=True)
 class Table:

@@ -20,7 +20,7 @@ def rate(bytes_per_s: float | None) -> str:
 def name(row: dict[str, Any]) -> str:
     """`all-reduce of 786 kB over model among 2 ranks`."""
     over = f" over {row['axis']}" if isinstance(row["axis"], str) else ""
-    ranks = "" if pd.isna(row["group_size"]) else f" among {int(row['group_size'])} ranks"
+    ranks = "" if pd.isna(row["group_size"]) else f" among {fmt.count(int(row['group_size']), 'rank')}"
     return f"{row['kind']} of {_size(row['bytes'])}{over}{ranks}"
 
 
@@ -39,7 +39,9 @@ def verdict(result: CollectivesResult) -> str:
     text = f"Collectives took {fmt.number(whole)} device-seconds"
     if whole and (t["wait_s"] or 0.0) / whole >= MUCH:
         text += f", {fmt.whole_share(t['wait_s'] / whole)} of it waiting for the last rank"
-    sentences = [text + ".", _largest(top, whole)]
+    if whole and (t["unknown_s"] or 0.0) / whole >= MUCH:
+        text += f", {fmt.whole_share(t['unknown_s'] / whole)} in first steps of captures, where it is not known"
+    sentences = [text + ".", *([_largest(top, whole, len(result.rows) == 1)] if whole else [])]
     bound = result.rows[result.rows["latency_bound"].fillna(False).astype(bool)]
     if whole and (share := float(bound["total_s"].sum()) / whole) >= MUCH:
         sentences.append(f"{fmt.whole_share(share)} went into small ones bound by latency, not bandwidth: merging "
@@ -47,9 +49,9 @@ def verdict(result: CollectivesResult) -> str:
     return " ".join(sentences)
 
 
-def _largest(top: dict[str, Any], whole: float) -> str:
-    share = top["total_s"] / whole if whole else 0.0
-    part = "All of it" if share > 0.995 else f"The largest part, {fmt.whole_share(share)},"
+def _largest(top: dict[str, Any], whole: float, alone: bool) -> str:
+    share = top["total_s"] / whole
+    part = "All of it" if alone else f"The largest part, {fmt.whole_share(share)},"
     text = f"{part} went into {name(top)}"
     if not pd.isna(top["busbw_bytes_per_s"]):
         least = "" if top["matched"] else "at least "
@@ -61,7 +63,8 @@ def _largest(top: dict[str, Any], whole: float) -> str:
 
 def _programmed(result: CollectivesResult) -> str:
     t, top = result.totals, result.rows.iloc[0].to_dict()
-    text = f"One run of the program does {fmt.count(t['count'], 'collective')} on {fmt.size(t['bytes'])} per device"
+    text = f"One run of the program does {fmt.count(t['count'], 'collective')}"
+    text += f" on {fmt.size(t['bytes'])} per device" if t["bytes"] is not None else ""
     if t["bound_s"]:
         part = top["bound_s"] * top["count"] / t["bound_s"]
         need = f"the links need {fmt.duration(t['bound_s'])} at least"

@@ -18,15 +18,29 @@ def name(d: Difference) -> str:
 
 
 def how_much(d: Difference) -> str:
-    """`31 % lower (12 to 44 %)`, or `2.50 times (1.71 to 3.24)` where it is more than double or less than half."""
+    """`31 % lower (12 to 44 %)`, `3.0 % lower (7.0 % lower to 1.0 % higher)` where the interval holds no change, or
+    `2.50 times (1.71 to 3.24)` where it is more than double or less than half."""
+    if d.difference == 0:
+        return "the same" + ("" if d.ratio_low is None or d.ratio_low == d.ratio_high else f" ({_range(d)})")
     if d.ratio is None or d.ratio_low is None or d.ratio_high is None:
         return f"{value(d.metric, abs(d.difference))} {'higher' if d.difference > 0 else 'lower'}"
     if not 0.5 <= d.ratio <= 2:
         return f"{fmt.number(d.ratio)} times ({fmt.number(d.ratio_low)} to {fmt.number(d.ratio_high)})"
-    change, low, high = (abs(r - 1) for r in (d.ratio, d.ratio_low, d.ratio_high))
-    low, high = sorted((low, high))
-    return (f"{fmt.share(change, 2)} {'higher' if d.ratio > 1 else 'lower'} ({fmt.number(low * 100, 2)} to "
-            f"{fmt.share(high, 2)})")  # fmt: skip
+    return f"{_change(d.ratio)} ({_range(d)})"
+
+
+def _change(ratio: float) -> str:
+    """A ratio as a change: `3.0 % lower`."""
+    return f"{fmt.share(abs(ratio - 1), 2)} {'lower' if ratio < 1 else 'higher'}" if ratio != 1 else "no change"
+
+
+def _range(d: Difference) -> str:
+    """The interval of the ratio as changes, each end with its direction where they are not the same."""
+    ends = d.ratio_low, d.ratio_high
+    if min(ends) < 1 < max(ends) or 1 in ends:
+        return f"{_change(ends[0])} to {_change(ends[1])}"
+    low, high = (fmt.share(abs(r - 1), 2) for r in sorted(ends, key=lambda r: abs(r - 1)))
+    return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
 def verdict(result: AbResult, a: str, b: str) -> str:

@@ -3,6 +3,7 @@
 from analyzers.engine import EngineResult
 from app import format as fmt
 from app.answers.base import Table
+from app.answers.serving import NAMES, between
 
 NAME = "engine"
 HELD = ("kv", "seats", "tokens", "unknown")
@@ -91,4 +92,9 @@ def table(result: EngineResult) -> Table:
         per_token = fmt.duration(result.fit.per_token_s)
         rows.append(("iteration", f"{fmt.duration(result.fit.overhead_s)} and {per_token} per token"))
     rows += [(TITLES[b], fmt.share(s)) for b, s in result.bound.items() if s]
+    if (told := result.exposed) is not None:
+        rows += [(f"waiting: {reason}, mean (most)", f"{fmt.number(n['mean'])} ({whole(n['max'])})")
+                 for reason, n in told.waiting.items()]  # fmt: skip
+        rows += [(f"{NAMES[m]} p50, p99 at the server", f"{between(told.quantile(m, 'p50'))}, "
+                  f"{between(told.quantile(m, 'p99'))}") for m in told.latencies]  # fmt: skip
     return Table(("figure", "value"), tuple(rows), right=(1,))

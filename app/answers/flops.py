@@ -2,7 +2,7 @@
 
 from analyzers.flops import FlopsResult
 from app import format as fmt
-from app.answers.base import Table
+from app.answers.base import Table, model_name
 from catalog.flops import CONVENTIONS
 
 NAME = "flops"
@@ -13,7 +13,8 @@ def verdict(result: FlopsResult) -> str:
     counts = {c.convention: c.total for c in result.counts}
     exact, loose = counts["causal"], counts["noncausal"]
     return (
-        f"A token of {result.model} costs {gflops(exact)} in sequences of {result.seq:,} tokens, forward and backward. "
+        f"A token of {model_name(result.model)} costs {gflops(exact)} in sequences of {result.seq:,} tokens, forward "
+        "and backward. "
         f"Counted as if attention were not causal it is {gflops(loose)}: an MFU printed that way is "
         f"{fmt.share(loose / exact - 1)} higher for the same speed."
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from analyzers.goodput.buckets import ASYNC, CUSTOM, HEADING, amount
+from analyzers.goodput.buckets import ASYNC, CUSTOM, EVAL, HANG, HEADING, amount
 from analyzers.goodput.query import EXACT, LIBRARY
 from analyzers.goodput.result import GoodputResult
 from app import format as fmt
@@ -12,6 +12,7 @@ from app.answers.ledger import PHRASES
 
 NAME = "goodput"
 RULES = {EXACT: "the exact rules", LIBRARY: "the rules of ml-goodput"}
+EVENTS = {EVAL: "Evaluations", HANG: "Steps that hung"}  # custom events that are none of the job's own
 OVER = 5e-4  # shares that sum to more or less than the whole by more than this must be said
 
 LIBRARY_MEANING: dict[str, str] = {  # what ml-goodput-measurement 0.2.3 counts
@@ -79,12 +80,16 @@ def verdict(result: GoodputResult) -> str:
     whose = f"By {RULES[LIBRARY]} " if result.rules == LIBRARY else ""
     if not result.total_s:
         return f"{whose or 'Here '}no time is left to tell of: all of it is excluded."
-    share = fmt.whole_share(result.goodput_share or 0.0)
-    head = f"{whose}{share} of {fmt.duration(result.total_s)} went into steps that were kept."
+    if result.steps_read:
+        share = fmt.whole_share(result.goodput_share or 0.0)
+        head = f"{whose}{share} of {fmt.duration(result.total_s)} went into steps that were kept."
+    else:
+        of = fmt.duration(result.total_s)
+        head = f"{whose}how much of {of} went into steps cannot be told: {result.why_no_steps}."
     sentences = [head[0].upper() + head[1:]]
-    if found := losses(result):
+    if found := [x for x in losses(result) if result.steps_read or x[0] != "other"]:
         bucket, name, seconds = found[0]
-        phrase = f"The event “{name}”" if name else PHRASES[HEADING[bucket]]
+        phrase = EVENTS.get(name, f"The event “{name}”") if name else PHRASES[HEADING[bucket]]
         part = fmt.whole_share(seconds / result.total_s)
         sentences.append(f"{phrase} cost the most: {part} ({worth(result, seconds)}).")
     if result.disruptions:

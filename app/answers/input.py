@@ -19,6 +19,9 @@ def verdict(result: InputResult) -> str:
         return _hidden(result)
     limit = result.at_most_share
     text = "Whether the run waits for input cannot be told: nothing says when a batch was fetched."
+    if (fetched := result.rows["fetch_s"].gt(0)).any():
+        text = ("Whether the run waits for input cannot be told: a fetch is recorded in "
+                f"{fmt.count(int(fetched.sum()), 'step')} of {len(result.rows):,} only.")  # fmt: skip
     if limit is None:
         return text
     return f"{text} At most it could be the {fmt.whole_share(limit)} of time without computing or communication."
@@ -43,27 +46,30 @@ def _of_step(result: InputResult) -> str:
 
 def _stalls(result: InputResult) -> str:
     kept = result.stalls[result.stalls["kept"]]
-    steps = kept["step"].tolist()
-    together = steps[-1] - steps[0] == len(steps) - 1
+    steps = sorted(int(step) for step in kept["step"])
+    once = steps[0] == steps[-1]
     where = f"{len(steps)} times between steps {steps[0]:,} and {steps[-1]:,}"
-    if together:
-        where = f"at step {steps[0]:,}" if len(steps) == 1 else f"at steps {steps[0]:,} to {steps[-1]:,}"
+    if once:
+        where = f"at step {steps[0]:,}" + (f", {len(steps)} times" if len(steps) > 1 else "")
+    elif steps == list(range(steps[0], steps[-1] + 1)):
+        where = f"at steps {steps[0]:,} to {steps[-1]:,}"
     usual = ""
     if result.median_fetch_s and result.median_step_s:
         usual = f"; a usual fetch takes {fmt.whole_share(result.median_fetch_s / result.median_step_s)} of a step"
     longer = fmt.duration(float(kept["extra_s"].median()))
-    return (f"Not bound by its input, but it stalls now and then: {where}, {longer} longer each, "
+    how, each = ("it stalled once", "") if len(steps) == 1 else ("it stalls now and then", " each")
+    return (f"Not bound by its input, but {how}: {where}, {longer} longer{each}, "
             f"{fmt.chip_time(result.stall_chip_seconds)} in all{usual}.")  # fmt: skip
 
 
 def _hidden(result: InputResult) -> str:
-    if result.waited_share is not None:
+    if result.waited_share is not None and (result.rows["devices"].gt(0).any() or not len(result.rows)):
         return f"Not bound by its input: devices wait for it {fmt.whole_share(result.waited_share)} of the time."
     if result.slope is not None and result.slope_high is not None:
         return ("Not bound by its input: steps with a longer fetch are no longer than the others "
                 f"({fmt.number(result.slope, 2)} s per second of fetch).")  # fmt: skip
     if result.median_fetch_s is not None:
-        return f"Not bound by its input: a fetch takes {_of_step(result)}."
+        return f"Not bound by its input: a usual fetch takes {_of_step(result).removesuffix(' it')} a step."
     free = fmt.whole_share(result.at_most_share or 0)
     return f"Not bound by its input: devices neither compute nor communicate for {free} of the time only."
 

@@ -1,5 +1,9 @@
 """Interruptions in words: their verdict, and their causes as a terminal prints them."""
 
+from collections.abc import Callable
+
+import pandas as pd
+
 from analyzers.interruptions import InterruptionsResult
 from app import format as fmt
 from app.answers.base import Table
@@ -33,6 +37,7 @@ PHRASES: dict[str, str] = {  # a cause as the subject of "took 26 % of them"
     "maintenance": "Host maintenance",
     "preemption": "Preemptions",
     "hang": "Hangs",
+    "time_limit": "Time limits of the scheduler",
     "user": "People who stopped the job",
 }
 
@@ -94,30 +99,58 @@ def _how_often(result: InterruptionsResult) -> str:
     text += f" in {fmt.duration(result.held_s)}"
     if result.count > 1:
         text += f", {every(result)}"
+    if (result.counted["kind"] == "final").all():
+        return f"{text}: it ended the job, and nothing was started after it."
     lost = float(result.counted["lost_s"].sum())
     share = fmt.whole_share(lost / result.held_s) if result.held_s else fmt.NO_VALUE
-    cost = fmt.chip_time(lost * result.chips)
-    dollars = f", about {fmt.usd(float(result.counted['usd'].sum()))}" if result.priced else ""
     whose = "it took" if result.count == 1 else "together they took"
-    return f"{text}; {whose} {share} of the time ({cost}{dollars})."
+    return f"{text}; {whose} {share} of the time ({_cost(result, result.counted)})."
 
 
 def _worst(result: InterruptionsResult) -> str:
-    """The named cause that cost most; empty without one."""
+    """What cost most: the named cause, unless what is of unknown cause cost more; empty where none is named."""
     named = result.causes[result.causes["family"] != "unknown"]
     if not len(named):
         return ""
-    if named["lost_s"].notna().any():
+    if costly := bool((named["lost_s"] > 0).any()):
         named = named.sort_values("lost_s", ascending=False, kind="stable")
     worst = named.iloc[0]
-    phrase = PHRASES.get(worst["cause"], cause_title(worst["cause"]))
     if result.count == 1:
-        return f"Its cause: {phrase[0].lower() if phrase[1].islower() else phrase[0]}{phrase[1:]}."
-    text = f"{phrase} took {fmt.whole_share(worst['share'])} of them"
-    if worst["lost_s"] == worst["lost_s"]:
-        dollars = f", about {fmt.usd(float(worst['usd']))}" if result.priced else ""
-        text += f" and cost the most: {fmt.chip_time(float(worst['lost_s']) * result.chips)}{dollars}"
-    return text + "."
+        return f"Its cause: {_inside(worst['cause'])}."
+    share = fmt.whole_share(worst["share"])
+    if not costly:
+        return f"{_phrase(worst['cause'])} took {share} of them."
+    dark = result.causes[result.causes["family"] == "unknown"]
+    if float(dark["lost_s"].sum()) > worst["lost_s"]:
+        return (f"Those of unknown cause cost the most: {_cost(result, dark)}. Of the causes that are told "
+                f"{_named(result, named, share, _inside)}.")  # fmt: skip
+    return f"{_named(result, named, share, _phrase)}."
+
+
+def _named(result: InterruptionsResult, named: pd.DataFrame, share: str, word: Callable[[str], str]) -> str:
+    """`Network adapters took 26 % of them and cost the most: $8.53`, of causes in order of cost; equals are named."""
+    equal = named["lost_s"] >= named["lost_s"].iloc[0]
+    cost = _cost(result, named.head(1))
+    if equal.sum() == 1:
+        return f"{word(named['cause'].iloc[0])} took {share} of them and cost the most: {cost}"
+    others = [_inside(c) for c in named.loc[equal, "cause"].iloc[1:]]
+    return f"{' and '.join([word(named['cause'].iloc[0]), *others])} cost the most: {cost} each"
+
+
+def _cost(result: InterruptionsResult, causes: pd.DataFrame) -> str:
+    """What interruptions of these causes took, in chip time and in dollars where a price is known."""
+    dollars = f", about {fmt.usd(float(causes['usd'].sum()))}" if result.priced else ""
+    return f"{fmt.chip_time(float(causes['lost_s'].sum()) * result.chips)}{dollars}"
+
+
+def _phrase(cause: str) -> str:
+    return PHRASES.get(cause, cause_title(cause))
+
+
+def _inside(cause: str) -> str:
+    """A cause within a sentence: `network adapters`."""
+    phrase = _phrase(cause)
+    return f"{phrase[0].lower() if phrase[1:2].islower() else phrase[0]}{phrase[1:]}"
 
 
 def table(result: InterruptionsResult) -> Table:

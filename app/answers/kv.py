@@ -45,17 +45,27 @@ def _without_room(result: KvResult) -> str:
 def _engine(result: KvResult) -> str:
     c, held = result.comparison, result.measured.engine_tokens
     if c is None:
-        if held is None or result.room is not None or not result.requests:
+        if held is None or result.room is not None:
             return ""
+        if not result.requests:
+            return f"The engine found room for {held:,} tokens: {_as_long(held, result.seq)} at a time."
         fit = fmt.count(held // result.seq, "request")
         return f"The engine found room for {held:,} tokens: {fit} as long as this run's are on average."
     found, by = f"The engine found room for {c['engine_tokens']:,} tokens", f"{c['arithmetic_tokens']:,}"
+    if not c["difference"]:
+        return f"{found}; arithmetic gives as many."
     if abs(c["difference"]) <= CLOSE:
         return f"{found}; arithmetic gives {by}, {fmt.share(abs(c['difference']), 2)} {_more(c['difference'])}."
     why = "what the engine keeps for activations and itself" if c["difference"] > 0 else (
         "weights or caches are smaller than assumed")  # fmt: skip
     return (f"{found}; arithmetic gives {by}, {fmt.share(abs(c['difference']), 2)} {_more(c['difference'])}: "
             f"{fmt.size(abs(c['implied_bytes']))} of a chip, {why}.")  # fmt: skip
+
+
+def _as_long(held: int, seq: int) -> str:
+    if held < seq:
+        return f"less than one sequence of {seq:,}"
+    return f"{fmt.number(held / seq)} sequences of {seq:,}"
 
 
 def _more(difference: float) -> str:

@@ -12,7 +12,8 @@ from runs.ledger import Account, Ledger
 NAME = "ledger"
 MUCH = 0.5  # from this share on, what is not known is the story
 SOME = 0.1  # from this share on, what is not known must be said
-NO_LOSS = {"useful_maths", "not_broken_down", "eval", "prefill", "decode"}
+ALL_SEEN = 0.9  # of the step time of the chips that profiles show: from here on, what lacks is profiles of other chips
+NO_LOSS = {"useful_maths", "not_broken_down", "prefill", "decode"}
 
 PHRASES: dict[str, str] = {
     "padding": "Padding matrices to the size of the tiles",
@@ -31,6 +32,8 @@ PHRASES: dict[str, str] = {
     "checkpoint_save": "Saving checkpoints",
     "checkpoint_restore": "Restoring checkpoints",
     "wasted_progress": "Steps lost to an interruption and taken again",
+    "hang": "Steps that hung",
+    "eval": "Evaluations",
     "elastic_slice_down": "Waiting after slices were lost",
     "elastic_scale_up": "Waiting for slices to join",
     "elastic_reinitialization": "Starting again on another number of slices",
@@ -95,6 +98,9 @@ def verdict(result: LedgerResult) -> str:
             sentences.append(f"Useful maths at the chip's peak needs {fmt.whole_share(useful)} {of_what}.")
         elif not sentences:
             sentences.append(f"The inputs tell of {held}, but not how much of it was useful maths.")
+    elif not result.steps_read:
+        if not sentences:
+            sentences.append(f"How much of {held} went into steps cannot be told: {result.why_no_steps}.")
     elif goodput > 0:
         sentences.append(f"{_percent(goodput)} {of_what} went into steps that were kept{_useful(useful, goodput)}.")
     elif not sentences:
@@ -103,8 +109,11 @@ def verdict(result: LedgerResult) -> str:
         name, amount = found[0]
         dollars = "" if ledger.usd is None else f", about {fmt.usd(ledger.usd * amount / whole)}"
         phrase = PHRASES.get(name, f"The event “{theme.title(name)}”")
+        if name == "device_idle" and ledger.find("profiled"):
+            phrase = "An idle device"  # whether inside a step is not known
         worth = f"{fmt.whole_share(amount / whole)} ({fmt.chip_time(amount)}{dollars})"
-        sentences.append(f"{phrase} cost the most: {worth}.")
+        known = " of what is known" if missing * whole > amount else ""  # what is dark may hide a larger loss
+        sentences.append(f"{phrase} cost the most{known}: {worth}.")
     if SOME <= missing < MUCH:
         sentences.append(f"{_percent(missing)} cannot be told: {_missing_input(result)}")
     return " ".join(sentences)
@@ -144,16 +153,37 @@ def _missing_input(result: LedgerResult) -> str:
     if result.serving:
         return "requests were in the engine, but no record of its passes says what they did."
     whole = unknown(result.ledger)
-    productive = result.ledger.find("productive")
-    inside = 0.0
-    if productive is not None:
-        leaves = (a for _, a in productive.walk() if not a.children)
-        inside = math.fsum(a.chip_seconds for a in leaves if a.basis == "unattributed")
+    productive = result.ledger.find("productive") or result.ledger.find("profiled")
+    dark = _dark(productive)
+    inside = math.fsum(dark.values())
+    covered = result.profiled_share
+    if inside >= whole / 2 and not result.peak_known and (result.ledger.useful_flops or covered):
+        lacks = "the chip's peak is not known, so useful maths cannot be told from slow computing. Name it with --chip"
+        if not covered:
+            return f"{lacks}; for the rest, add a profile of these steps."
+        if covered >= 1 or dark.get("compute_unsplit", 0.0) >= inside / 2:
+            return f"{lacks}."
     if inside >= whole / 2:
-        covered = result.profiled_share
-        why = "no profile covers these steps" if not covered else f"a profile covers {fmt.share(covered)} of step time"
-        return f"{why}. Add one that was captured while they ran."
+        if not covered and result.profiled_chips and result.start_ns is None:
+            return "the profile shows none of these steps. Put jax.profiler.StepTraceAnnotation around each."
+        if not covered:
+            return "no profile covers these steps. Add one that was captured while they ran."
+        seen, held = result.profiled_chips, result.ledger.chips
+        if seen and seen < held and covered >= ALL_SEEN * seen / held:
+            return f"profiles show {seen:g} of {held:,} chips. Add those of the other hosts, captured at the same time."
+        return f"a profile covers {fmt.share(covered)} of step time. Add one that was captured while they ran."
+    if not result.steps_read:
+        return f"{result.why_no_steps}. Add a log that prints the job's steps and when, or its goodput log."
     return "no input says what the job did then. Add its goodput log or its text log."
+
+
+def _dark(account: Account | None) -> dict[str, float]:
+    """Chip-seconds below an account of which no input tells what they were, by the name of the part."""
+    amounts: dict[str, float] = defaultdict(float)
+    for _, part in account.walk() if account else ():
+        if not part.children and part.basis == "unattributed":
+            amounts[part.name] += part.chip_seconds
+    return amounts
 
 
 def table(result: LedgerResult) -> Table:

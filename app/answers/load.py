@@ -21,14 +21,23 @@ def _curve(result: LoadResult) -> str:
     if result.knee is None:
         curve = result.knee_words.startswith("No knee")
         return result.knee_words + (_last_step(result) + _roofline(result) if curve else "")
-    knee, unit = result.knee, UNITS[result.axis]
-    high = f"{level(result.axis, knee.high_load)} {unit}"
+    return _place(result, result.knee) + _capacity(result.knee)
+
+
+def _place(result: LoadResult, knee: Knee) -> str:
+    """Between which loads the knee lies; at one load, where tries of the same load lie on both sides of it."""
+    unit = UNITS[result.axis]
+    if knee.high_load != knee.high_load:  # on this axis a load that answered nothing stands nowhere
+        seen = "" if knee.low_load is None else f" No knee was seen up to {level(result.axis, knee.low_load)} {unit}."
+        return f"Of {knee.high}, whose rate is not told, nothing was answered.{seen}"
+    high = level(result.axis, knee.high_load)
     if knee.low is None:
-        text = f"Even the lightest load, {high}, is beyond the knee: {sign(knee)}."
-    else:
-        low = level(result.axis, knee.low_load)
-        text = f"The knee lies between {low} and {high}: {sign(knee)}{_growth(result, knee)}."
-    return text + _capacity(knee)
+        return f"Even the lightest load, {high} {unit}, is beyond the knee: {sign(knee)}."
+    tail = f"{sign(knee)}{_growth(result, knee)}."
+    if knee.low_load == knee.high_load:
+        return f"The knee lies at {high} {unit}, where one try keeps up and another does not: {tail}"
+    low, high = _levels(result.axis, knee.low_load, knee.high_load)
+    return f"The knee lies between {low} and {high} {unit}: {tail}"
 
 
 def _last_step(result: LoadResult) -> str:
@@ -38,12 +47,14 @@ def _last_step(result: LoadResult) -> str:
     gain, cost = (high[c] / low[c] - 1 for c in ("request_rate_per_s", latency))
     if not (gain == gain and cost == cost and low["load"] < high["load"]):
         return ""
-    steps = " to ".join(level(result.axis, row["load"]) for row in (low, high))
+    steps = " to ".join(_levels(result.axis, low["load"], high["load"]))
     rises = f"the rate {_moves(gain)}, {latency_name(result.latency)} {_moves(cost)}"
     return f" From {steps} {rises}."
 
 
 def _moves(share: float) -> str:
+    if not round(share, 3):
+        return "does not change"
     return f"{'rises' if share >= 0 else 'falls'} by {fmt.whole_share(abs(share))}"
 
 
@@ -59,6 +70,15 @@ def level(axis: str, load: float) -> str:
     return f"{load:,.0f}" if axis == "concurrency" and load == load else fmt.number(load)
 
 
+def _levels(axis: str, low: float, high: float) -> tuple[str, str]:
+    """Two loads that differ, with as many digits as it takes to see that they do."""
+    texts = level(axis, low), level(axis, high)
+    if texts[0] != texts[1]:
+        return texts
+    tries = ((fmt.number(low, digits), fmt.number(high, digits)) for digits in range(3, 16))
+    return next((pair for pair in tries if pair[0] != pair[1]), texts)
+
+
 def sign(knee: Knee) -> str:
     """By which sign the first load beyond the knee was told."""
     return {"rate": "there it falls behind what is asked", "latency": "there latency grows faster than the rate",
@@ -70,7 +90,9 @@ def _growth(result: LoadResult, knee: Knee) -> str:
     before, after = (float(r[f"{result.latency}_s"]) for r in (low, high))
     if not before > 0 or not after > 0:
         return ""
-    return f" ({latency_name(result.latency)} {fmt.duration(before)} to {fmt.duration(after)})"
+    ends = fmt.duration(before), fmt.duration(after)
+    told = f"stays at {ends[0]}" if ends[0] == ends[1] else " to ".join(ends)
+    return f" ({latency_name(result.latency)} {told})"
 
 
 def latency_name(latency: str) -> str:

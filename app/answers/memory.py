@@ -6,7 +6,7 @@ import pandas as pd
 
 from analyzers.memory import MemoryResult
 from app import format as fmt
-from app.answers.base import Table
+from app.answers.base import Table, model_name
 
 NAME = "memory"
 SHOWN = 20
@@ -46,15 +46,24 @@ def _share(result: MemoryResult) -> str:
 def _formula(result: MemoryResult) -> str:
     said = result.setting
     chips = "one chip" if said["chips"] == 1 else f"each of {said['chips']:,} chips"
-    text = f"Training {said['model']} holds {fmt.size(result.peak_bytes)} on {chips} by formula"
+    text = f"Training {model_name(said['model'])} holds {fmt.size(result.peak_bytes)} on {chips} by formula"
     if result.limit_bytes is None:
         return f"{text}."
-    text += f", of {fmt.size(result.limit_bytes)} on a {result.chip}"
+    text += f", of {fmt.size(result.limit_bytes)} on {article(result.chip)} {result.chip}"
     if result.fits:
         batch = result.largest_batch or 0
         more = f" up to {fmt.count(batch, 'sequence')} at a time would." if batch > said["batch"] else ""
         return f"{text}: it fits{';' + more if more else '.'}"
+    if result.ran:
+        return (f"{text}: more than there is. The run took its steps all the same, so it recomputes or shards more "
+                "than its inputs tell.")  # fmt: skip
     return f"{text}: it does not fit."
+
+
+def article(chip: str | None) -> str:
+    """`an` before names that are said letter by letter from a vowel (`an H100`, `an MI300X`), else `a`."""
+    name = chip or ""
+    return "an" if name[:1] in set("AEFHILMNORSX") else "a"
 
 
 def _compiled(result: MemoryResult) -> str:
@@ -80,9 +89,10 @@ def _largest(result: MemoryResult) -> str:
     first = table.iloc[0]
     part = fmt.whole_share(first["padded_bytes"] / result.parts_bytes)
     of = f" of {result.program}" if result.peak_basis == "measured" and result.program else ""
-    text = f" {title(first['category'])}{of} are {part} of it" if not of else (
+    verb = "is" if first["category"] == "fragmentation" else "are"
+    text = f" {title(first['category'])} {verb} {part} of it" if not of else (
         f" The largest program, {result.program}, needs {fmt.size(result.parts_bytes)}: "
-        f"{title(first['category']).lower()} are {part}"
+        f"{title(first['category']).lower()} {verb} {part}"
     )  # fmt: skip
     padding = result.padding_bytes or 0
     if padding > 0.01 * result.parts_bytes:
@@ -110,7 +120,8 @@ def table(result: MemoryResult) -> Table:
     parts = result.parts.head(SHOWN)
     rows = tuple(
         (
-            str(row.name_), title(row.category), fmt.size(_number(row.bytes)), fmt.size(_number(row.padded_bytes)),
+            _text(row.name_), title(_text(row.category)), fmt.size(_number(row.bytes)),
+            fmt.size(_number(row.padded_bytes)),
             fmt.NO_VALUE if pd.isna(row.copies) else f"{int(row.copies):,}", _text(row.source, row.shape),
         )
         for row in parts.rename(columns={"name": "name_"}).itertuples()

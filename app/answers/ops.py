@@ -13,6 +13,7 @@ NAME = "ops"
 SHOWN = 24
 KINDS_SAID = 3
 MOST = 0.9  # of a row's time: so much must have a roof for the row to be held against it
+ABOVE = " (above it)"  # FLOPs or bytes are counted too high, or the roof is set too low
 HEADS = {"op": "operation", "category": "category", "source": "source", "module": "module"}
 
 
@@ -32,16 +33,28 @@ def time_of(row: dict[str, Any], result: OpsResult) -> float:
     return 0.0 if pd.isna(value) else float(value)
 
 
+def roof_text(row: dict[str, Any], digits: int = 3) -> str:
+    """A row's share of its roof, marked where it is more than the roof allows."""
+    return fmt.share(row["roof_share"], digits) + (ABOVE if _above(row) else "")
+
+
+def _above(row: dict[str, Any]) -> bool:
+    return row["ops"] == 1 and row["above_seconds"] > 0
+
+
 def verdict(result: OpsResult) -> str:
     """The row that takes most time and its roof, and the kinds of work by time."""
     rows = result.rows
     if not len(rows) or pd.isna(rows["share"].iloc[0]):
+        if len(rows) and result.device_seconds is None:
+            return ("How long the operations of this program need cannot be told: no roof of its chip is known. Ask "
+                    "with --option chip=NAME.")  # fmt: skip
         return "No operation took any time."
     top = rows.iloc[0].to_dict()
     whole = "device time" if result.device_seconds is not None else "the least time of this program"
     text = f"{label(top, result.by)} takes {fmt.whole_share(top['share'])} of {whole}"
     if pd.notna(top["roof_share"]) and top["roofed_seconds"] >= MOST * top["self_seconds"]:
-        text += f" at {fmt.whole_share(top['roof_share'])} of its roof"
+        text += f" at {fmt.whole_share(top['roof_share'])} of its roof{ABOVE if _above(top) else ''}"
     kinds = result.by_category[result.by_category["share"] > 0].head(KINDS_SAID)
     if result.by == "category" or len(kinds) < 2:
         return text + "."
@@ -57,7 +70,7 @@ def table(result: OpsResult) -> Table:
         tuple(
             (label(r, result.by), r["category"] or "several", f"{r['count']:,.0f}", fmt.duration(time_of(r, result)),
              fmt.share(r["share"]), fmt.flops_rate(r["flops_per_s"]), byte_rate(r["bytes_per_s"]),
-             fmt.share(r["roof_share"]))
+             roof_text(r))
             for r in result.rows.head(SHOWN).to_dict("records")
         ),
         right=(2, 3, 4, 5, 6, 7),

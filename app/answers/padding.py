@@ -3,12 +3,11 @@
 from analyzers.matmul_table import Unit
 from analyzers.padding import PaddingResult
 from app import format as fmt
-from app.answers.base import Table
+from app.answers.base import Table, model_name, sentence
 
 NAME = "padding"
 HALF_PER_CENT = 0.005
 SHOWN = 24
-UNNAMED = "configured model"  # what the catalogue calls a configuration that carries no name
 FAMILIES = {
     "qk_": "attention (qk, pv)", "pv_": "attention (qk, pv)", "moe_": "the experts (moe)", "mlp_": "the MLP",
     "shared_": "the shared experts",
@@ -30,23 +29,18 @@ def family(name: str) -> str:
     return next((words for prefix, words in FAMILIES.items() if name.startswith(prefix)), name)
 
 
-def model_name(result: PaddingResult) -> str:
-    """The model's name; of one that a run describes by its dimensions without a name, whose it is."""
-    return "the run's model" if result.subject == UNNAMED else result.subject
-
-
 def verdict(result: PaddingResult) -> str:
     """The tax with its band, the product that pads most, and what the best single change is worth."""
     where = unit_words(result.unit)
     if result.tax < HALF_PER_CENT:
         whose = result.subject
         if result.source == "model":
-            whose = f"{model_name(result)} at {result.choices['seq']:,} tokens"
+            whose = f"{model_name(result.subject)} at {result.choices['seq']:,} tokens"
         text = f"Hardly any padding: {fmt.share(result.efficiency)} of the FLOPs of {whose} on {where} are useful."
         return text if result.advice else f"{text} No dimension is worth changing."
     tax = band(result.tax_optimistic, result.tax)
     if result.source == "model":
-        text = f"On {where}, padding adds {tax} to the matmul FLOPs of {model_name(result)} at "
+        text = f"On {where}, padding adds {tax} to the matmul FLOPs of {model_name(result.subject)} at "
         text += f"{result.choices['seq']:,} tokens."
     elif result.assumed:
         text = f"Were {result.subject} on {where}, padding would add {tax} to their matmul FLOPs."
@@ -55,7 +49,7 @@ def verdict(result: PaddingResult) -> str:
     lost = result.rows["padded_flops"] - result.rows["useful_flops"]
     worst = lost.groupby(result.rows["name"].map(family), sort=False).sum()
     part = float(worst.max()) / float(worst.sum())
-    text += f" {fmt.whole_share(part)} of it {'is' if len(worst) > 1 else 'comes'} from {worst.idxmax()}."
+    text += f" {sentence(fmt.whole_share(part))} of it {'is' if len(worst) > 1 else 'comes'} from {worst.idxmax()}."
     if result.advice:
         return f"{text} {result.advice[0].text}"
     return text + " No single dimension would save 0.5 %."

@@ -15,14 +15,16 @@ WORTH = 0.01  # of device time: a smaller gain is called none
 SAID = {  # what binds: the words after a share of device time, in the order in which they are shown
     "compute": "is compute-bound", "memory": "is memory-bound",
     "neither": "is bound by neither compute nor memory (latency, small or ill-shaped work)",
+    "above": "goes into operations that show more than their roof allows",
     "communication": "is communication, for which no roof of the device holds",
     "asynchronous": "waits for copies that run beside it",
     "host": "moves data between host and device",
     "unknown": "goes into work whose FLOPs or bytes are not known",
 }  # fmt: skip
 TITLES = {
-    "compute": "compute-bound", "memory": "memory-bound", "neither": "neither", "communication": "communication",
-    "asynchronous": "waiting for copies", "host": "host transfers", "unknown": "unknown",
+    "compute": "compute-bound", "memory": "memory-bound", "neither": "neither", "above": "above the roof",
+    "communication": "communication", "asynchronous": "waiting for copies", "host": "host transfers",
+    "unknown": "unknown",
 }  # fmt: skip
 
 
@@ -69,7 +71,7 @@ def verdict(result: RooflineResult) -> str:
     gain = 1 - result.roof_seconds / result.device_seconds
     roofs = "the roofs" if result.roof.name == "spec" else "the best rates of this run"
     if gain < WORTH:
-        return f"{text}; at {roofs} {fmt.whole_share(gain)} of it would be gained."
+        return f"{text}; at {roofs} {fmt.whole_share(max(gain, 0.0))} of it would be gained."
     what = "the operations of a step" if result.device_steps else "the operations of a device"
     text += (f"; at {roofs} {what} would take {per_step(result, result.roof_seconds)} instead of "
              f"{per_step(result, result.device_seconds)}.")  # fmt: skip
@@ -105,9 +107,12 @@ def told(row: dict[str, Any], result: RooflineResult) -> str:
     text += f". {at[0].upper()}{at[1:]} {row['binds']} binds"
     if timed and limit:
         show = fmt.flops_rate if unit == "FLOP" else byte_rate
-        text += (f": it reaches {show(rate)} of {show(limit.per_s)} ({fmt.share(row['roof_share'])}). At the roof it "
-                 f"would take {fmt.duration(row['roof_seconds'])} instead of {fmt.duration(row['self_seconds'])}, over "
-                 "all devices")  # fmt: skip
+        text += (f": it reaches {show(rate)} of {show(limit.per_s)} ({fmt.share(row['roof_share'])})")
+        if row["bound"] == "above":
+            what = "FLOPs" if unit == "FLOP" else "bytes"
+            return f"{text}, more than its roof allows: its {what} are counted too high, or the roof is set too low."
+        text += (f". At the roof it would take {fmt.duration(row['roof_seconds'])} instead of "
+                 f"{fmt.duration(row['self_seconds'])}, over all devices")  # fmt: skip
     return text + "."
 
 

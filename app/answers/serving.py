@@ -1,6 +1,8 @@
 """Latency in words: how long requests waited, for what, and what stands out."""
 
+from analyzers.histograms import Quantile
 from analyzers.serving import ServingResult
+from analyzers.serving.log_lines import said
 from analyzers.serving.summary import Load
 from app import format as fmt
 from app.answers.base import Table
@@ -19,9 +21,43 @@ MUCH = 0.5  # share of TTFT in the queue from which waiting is what there is to 
 def verdict(result: ServingResult) -> str:
     """The time to the first token and of those after it, what took the larger part, and what was lost."""
     load = result.load
+    if result.exposed is not None and load.tool == "/metrics":
+        return _of_metrics(result)
     if load.requests and load.failed == load.requests:
-        return f"None of {fmt.count(load.requests, 'request')} was answered: there is no latency.{_errors(result)}"
-    return " ".join(s for s in (_main(load), _queue(result), _stalls(result), _lost(result)) if s)
+        text = f"None of {fmt.count(load.requests, 'request')} was answered: there is no latency.{_errors(result)}"
+        return f"{text} {_log(result)}".strip()
+    parts = (result.invalid, _main(load), _queue(result), _stalls(result), _lost(result))
+    return " ".join(s for s in parts if s)
+
+
+def _log(result: ServingResult) -> str:
+    """The line of a log that tells most, where there is one."""
+    if not len(result.log_lines):
+        return ""
+    text = said(result.log_lines)
+    return text[:1].upper() + text[1:]
+
+
+def between(found: Quantile | None) -> str:
+    """`250 ms to 500 ms`, `under 10.0 ms`, `over 30.0 s`: where a quantile lies by its bucket."""
+    if found is None or (found.low is None and found.high is None):
+        return fmt.NO_VALUE
+    if found.high is None:
+        return f"over {fmt.duration(found.low)}"
+    high = fmt.duration(found.high)
+    return f"{fmt.duration(found.low)} to {high}" if found.low else f"under {high}"
+
+
+def _of_metrics(result: ServingResult) -> str:
+    told = result.exposed
+    names = [n for n in ("ttft_s", "itl_s", "tpot_s", "e2e_s") if n in told.latencies]
+    parts = [
+        f"{NAMES[n]} p50 {between(told.quantile(n, 'p50'))}, p99 {between(told.quantile(n, 'p99'))}" for n in names
+    ]
+    if not parts:
+        return f"The server's own histograms tell its {', '.join(NAMES[n] for n in told.latencies)} alone."
+    text = f"By the server's own histograms of {fmt.count(told.requests or 0, 'request')}: {'; '.join(parts)}."
+    return text + (f" {_queue(result)}" if result.queue_share is not None else "")
 
 
 def _main(load: Load) -> str:
@@ -67,7 +103,7 @@ def _lost(result: ServingResult) -> str:
     text = f"{fmt.count(failed, 'request')} of {result.load.requests:,} did not complete"
     if result.lost_tokens:
         text += f", with {fmt.share(result.lost_token_share)} of all tokens"
-    return text + "." + _errors(result)
+    return f"{text}.{_errors(result)} {_log(result)}".strip()
 
 
 def _errors(result: ServingResult) -> str:
@@ -80,21 +116,31 @@ def _errors(result: ServingResult) -> str:
 def table(result: ServingResult) -> Table:
     """Each latency with mean, p50, p90, p99 and its basis, then counts and rates."""
     load = result.load
-    which = ("mean", "p50", "p90", "p99")
+    tails = any("p99.9" in known for known in load.latency.values())
+    which = ("mean", "p50", "p90", "p99", *(("p99.9",) if tails else ()))
     rows = [
         (NAMES[m], *(fmt.duration(load.statistic(m, s)) for s in which), load.basis.get(m, ""))
-        for m in NAMES if m in load.latency
+        for m in NAMES if m in load.latency and load.tool != "/metrics"
     ]  # fmt: skip
+    if (told := result.exposed) is not None:
+        rows += [(f"{NAMES[m]} at the server", fmt.duration(h.mean),
+                  *(between(told.quantile(m, w)) for w in which[1:]), "measured, in ranges")
+                 for m, h in told.latencies.items()]  # fmt: skip
     counts = (
         ("requests", f"{load.requests:,}" if load.requests is not None else fmt.NO_VALUE, ""),
         ("failed", f"{load.failed:,}" if load.failed is not None else fmt.NO_VALUE, ""),
         ("duration", fmt.duration(load.duration_s), load.basis.get("duration_s", "")),
         ("requests per second", fmt.number(load.request_rate_per_s), load.basis.get("request_rate_per_s", "")),
+        *((("requests per second within the tool's own objectives", fmt.number(load.goodput_per_s), "measured"),)
+          if load.goodput_per_s is not None else ()),
         ("output tokens per second", fmt.number(load.output_tokens_per_s), load.basis.get("output_tokens_per_s", "")),
         ("total tokens per second", fmt.number(load.total_tokens_per_s), load.basis.get("total_tokens_per_s", "")),
     )
-    rows += [(name, value, "", "", "", basis) for name, value, basis in counts]
-    rows += [(f"load {x.stage}", fmt.duration(x.statistic("ttft_s", "p50")), fmt.duration(x.statistic("tpot_s", "p50")),
-              "", f"{fmt.number(x.output_tokens_per_s)} tokens/s", "TTFT p50, TPOT p50, output")
+    rows += [(name, value, *[""] * (len(which) - 1), basis) for name, value, basis in counts]
+    rows += [("what the log says", line["text"], *[""] * (len(which) - 1), f"{line['lines']:,} such lines")
+             for line in result.log_lines.to_dict("records")] if load.failed else []  # fmt: skip
+    rows += [(f"load {x.stage or 'without a name'}", fmt.duration(x.statistic("ttft_s", "p50")),
+              fmt.duration(x.statistic("tpot_s", "p50")), *[""] * (len(which) - 3),
+              f"{fmt.number(x.output_tokens_per_s)} tokens/s", "TTFT p50, TPOT p50, output")
              for x in result.loads if len(result.loads) > 1]  # fmt: skip
-    return Table(("latency", *which, "basis"), tuple(rows), right=(1, 2, 3, 4))
+    return Table(("latency", *which, "basis"), tuple(rows), right=tuple(range(1, 1 + len(which))))

@@ -29,6 +29,11 @@ def objectives_text(result: SloResult) -> str:
 def verdict(result: SloResult) -> str:
     """Attainment, goodput, the commonest miss and what would help."""
     sent = result.load.requests or 0
+    if result.load.tool == "/metrics":
+        low, high = fmt.whole_share(result.attainment), fmt.whole_share(result.attainment_high)
+        share = low if low == high else f"Between {low} and {high}"
+        kept = f"{share} of {fmt.count(sent, 'request')} kept {objectives_text(result)}"
+        return f"{kept}, by the server's own histograms."
     text = f"{fmt.whole_share(result.attainment)} of {fmt.count(sent, 'request')} kept {objectives_text(result)}"
     if result.goodput_per_s is not None:
         rate = fmt.number(result.goodput_per_s) if result.goodput_per_s else "none"

@@ -1,7 +1,7 @@
 """The what-if slowdown in words: the verdict, and its figures as a terminal prints them."""
 
 from analyzers.slowdown import SlowdownResult
-from analyzers.slowdown.causes import EVEN
+from analyzers.slowdown.causes import EVEN, Shares
 from app import format as fmt
 from app.answers.base import Table
 
@@ -32,14 +32,14 @@ def workers(result: SlowdownResult) -> str:
     return f"{head} ({named}{rest})"
 
 
-def gain(result: SlowdownResult, share: float | None) -> float:
-    """How many times as fast the job would be with this share of its slowdown gone; 1 without."""
-    rest = result.t_s - max(share or 0.0, 0.0) * (result.t_s - result.t_ideal_s)
-    return result.t_s / rest if rest > 0 else 1.0
+def of_lost(result: SlowdownResult, share: float | None) -> str:
+    """Which part of the time lost a share of the slowdown is; launch delays are in that time and in no share."""
+    lost = result.over_ideal - 1
+    return fmt.whole_share(min(max(share or 0.0, 0.0), 1.0) * min((result.s - 1) / lost, 1.0)) if lost > 0 else "none"
 
 
 def verdict(result: SlowdownResult) -> str:
-    """What makes the job slow, how fast it would be without, and what share of its chips' time that is worth."""
+    """How long steps take against their ideal, what share of the chips' time that loses, and what makes it so."""
     if not result.validity["trusted"]:
         off = max(result.validity["replay_error"], result.validity["error_without_launch_delays"])
         return (f"What even ranks would bring cannot be told: replaying the trace misses its step times by "
@@ -49,40 +49,45 @@ def verdict(result: SlowdownResult) -> str:
             return "Nothing slows this job down: even ranks, stages and micro-batches would not make it faster."
         return ("Nothing slows this job down much: even ranks, stages and micro-batches would make it "
                 f"{times(result.s)} times as fast, and below {EVEN:.2f} no cause is named.")  # fmt: skip
-    text, factor = _because(result)
-    lost = f"{fmt.whole_share(1 - 1 / factor)} of {fmt.count(result.chips, 'chip')}' time is lost"
-    lost = lost.replace("chip' time", "chip's time")
-    return f"{text} this job would be {times(factor)} times as fast: {lost}.{_detail(result)}"
+    chips = fmt.count(result.chips, "chip's", "chips'")
+    without = f" (S, without launch delays: {times(result.s)})" if times(result.s) != times(result.over_ideal) else ""
+    return (f"Steps take {times(result.over_ideal)} times their ideal time{without}: "
+            f"{fmt.whole_share(max(1 - 1 / result.over_ideal, 0.0))} of {chips} time is lost. "
+            f"{_because(result)}{_beside(result)}")  # fmt: skip
 
 
-def _because(result: SlowdownResult) -> tuple[str, float]:
-    """(what would have to change, how many times as fast the job would be)."""
-    match result.cause:
-        case "worker":
-            return f"Without its {workers(result)}", gain(result, result.shares.worker)
-        case "last stage" | "stage":
-            return "With even stages", result.s
-        case "sequence imbalance":
-            return "With micro-batches of even length", result.s
-        case "garbage collection":
-            return "If all ranks collected garbage at once", gain(result, result.shares.gc)
-    return "With even durations", result.s
-
-
-def _detail(result: SlowdownResult) -> str:
+def _because(result: SlowdownResult) -> str:
+    """What makes it so, and which part of the time lost that is where it can be told."""
     shares = result.shares
     match result.cause:
+        case "worker":
+            verb = "costs" if len(result.worst) == 1 else "cost"
+            return f"Its {workers(result)} {verb} {of_lost(result, shares.worker)} of that."
         case "last stage" | "stage":
-            which = "last stage" if result.cause == "last stage" else f"stage {slowest_stage(result)}"
-            return f" Its {which} computes {times(shares.stage_ratio)} times as long as the others."
+            which, share = f"stage {slowest_stage(result)}", shares.stage
+            if result.cause == "last stage":
+                which, share = "last stage", shares.last_stage
+            longer = f"{times(shares.stage_ratio)} times as long as the others"
+            return f"Its {which} costs {of_lost(result, share)} of that: it computes {longer}."
         case "sequence imbalance":
-            return (f" Forward and backward passes of a micro-batch take long together (correlation "
-                    f"{shares.correlation:.2f}), on whichever rank it is.")  # fmt: skip
-        case "unknown":
-            name, s = max(result.by_op_type.items(), key=lambda item: item[1])
-            return (f" No worker, stage or pause explains most of it; of the operations {name} costs most "
-                    f"({times(s)} times alone).")  # fmt: skip
-    return ""
+            return f"Its micro-batches differ in length: {_together(shares)}."
+        case "garbage collection":
+            return f"Ranks that pause at different times to collect garbage cost {of_lost(result, shares.gc)} of that."
+    name, s = max(result.by_op_type.items(), key=lambda item: item[1])
+    return (f"No worker, stage or pause explains most of it; of the operations {name} costs most ({times(s)} times "
+            "alone).")  # fmt: skip
+
+
+def _together(shares: Shares) -> str:
+    return (f"forward and backward passes of one take long together (correlation {shares.correlation:.2f}), on "
+            "whichever rank it is")  # fmt: skip
+
+
+def _beside(result: SlowdownResult) -> str:
+    """Micro-batches of different length, where they hold beside another cause."""
+    if "sequence imbalance" not in result.causes[1:]:
+        return ""
+    return f" Beside that its micro-batches differ in length: {_together(result.shares)}."
 
 
 def slowest_stage(result: SlowdownResult) -> int:
@@ -90,14 +95,15 @@ def slowest_stage(result: SlowdownResult) -> int:
 
 
 def table(result: SlowdownResult) -> Table:
-    """S, what explains it, and what it costs."""
+    """Time over ideal time, S, what explains it, and what it costs."""
     shares, steps = result.shares, fmt.count(result.validity["steps"], "step")
     return Table(
         ("figure", "value"),
         (
-            ("slowdown S", times(result.s)),
-            ("waste", fmt.share(result.waste)),
-            ("cause", result.cause),
+            ("step time over ideal time", times(result.over_ideal)),
+            ("slowdown S, without launch delays", times(result.s)),
+            ("waste, 1 - 1 / S", fmt.share(result.waste)),
+            ("cause", ", ".join(result.causes)),
             ("step time without launch delays", fmt.duration(result.t_s)),
             ("ideal step time", fmt.duration(result.t_ideal_s)),
             ("explained by the slowest 3 % of workers (M_W)", part(shares.worker)),

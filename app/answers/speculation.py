@@ -48,7 +48,7 @@ def _batch(result: SpeculationResult) -> str:
     elif limit < 1:
         text = "On this chip it does not pay at any batch"
     else:
-        text = f"On this chip it pays up to about {limit:,.0f} sequences at a time"
+        text = f"On this chip it pays up to about {fmt.count(round(limit), 'sequence')} at a time"
     if result.batch is not None and result.batch_speedup is not None:
         text += f"; at the {fmt.number(result.batch)} that run it is worth {times(result.batch_speedup)}"
     return text + "."

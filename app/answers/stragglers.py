@@ -74,7 +74,8 @@ def _one_step(result: StragglersResult) -> str:
     more = f" and {len(result.ranks) - 1} more" if len(result.ranks) > 1 else ""
     lag = fmt.duration(worst["lag_s"])
     where = f"step {worst['first_step']:,}"
-    return (f"One step only, nothing persistent: {rank_name(worst).lower()}{more} was {lag} late in {where}. That cost "
+    was = f"was {lag} late" if not more else f"were late, up to {lag},"
+    return (f"One step only, nothing persistent: {rank_name(worst).lower()}{more} {was} in {where}. That cost "
             f"{_cost(result)} of waiting.")  # fmt: skip
 
 
@@ -88,6 +89,8 @@ def _imbalance(result: StragglersResult) -> str:
 
 
 def _none(result: StragglersResult) -> str:
+    if result.apart_s is None:
+        return "No rank is a straggler."
     within = fmt.duration(result.apart_s)
     share = result.apart_s / result.step_s if result.step_s and result.apart_s is not None else 0.0
     if share < 0.05:

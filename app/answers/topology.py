@@ -96,7 +96,8 @@ def matter(report: Report) -> str:
     if spec.inferred:
         return f"No shape of {spec.chip} is published: this one follows the rule of the generations before."
     if report.kind == "boardfly":
-        return "Its counts are published, which chip holds which port is not: this port map is inferred."
+        return ("Its counts are published, which chip holds which port is not: this port map is inferred, and so is a "
+                "host for each board.")  # fmt: skip
     if report.switches:
         return "A hop is one link, so two GPUs under one switch are 2 hops apart."
     return ""
@@ -123,6 +124,11 @@ def within(report: Report) -> str:
     half, most = report.share_within(0.5), report.share_within(0.99)
     return (f"{report.spec.text}: half of the pairs within {fmt.count(half, 'hop')}, 99 % within {most:,}, all within "
             f"{report.hops.diameter:,}.")  # fmt: skip
+
+
+def host_mark(report: Report) -> str:
+    """What is to be said behind a number of hosts: of a Boardfly nobody has published how many chips share one."""
+    return " (inferred: one a board)" if report.kind == "boardfly" and report.hosts else ""
 
 
 def whole(dims: tuple[int, ...], wrapped: bool) -> tuple[int, float]:
@@ -160,7 +166,8 @@ def _rows(report: Report) -> list[tuple[str, str]]:
           if routing != report.routing),
         ("no routing below (pairs)", exact(report.cut_bound)),
         ("pairs without a path", f"{report.hops.unreachable:,}"),
-        ("rings", ", ".join(report.wraps) or "none"), ("hosts", exact(report.hosts)), ("cubes", exact(report.cubes)),
+        ("rings", ", ".join(report.wraps) or "none"), ("hosts", exact(report.hosts) + host_mark(report)),
+        ("cubes", exact(report.cubes)),
         ("machine type", report.manifest.get("machine_type") or fmt.NO_VALUE),
     ]  # fmt: skip
     return [row for row in rows if row[1] not in (fmt.NO_VALUE, "<= " + fmt.NO_VALUE)]

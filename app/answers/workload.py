@@ -8,7 +8,8 @@ from app.answers.base import Table
 NAME = "workload"
 SHAPES = {
     "poisson": "like a Poisson process", "bursty": "in bursts", "drifting": "at a rate that drifts",
-    "even": "more evenly than chance", "at_once": "all at once", "unknown": "not known",
+    "even": "more evenly than chance", "paced": "at an even pace, though gaps vary", "at_once": "all at once",
+    "unknown": "not known",
 }  # fmt: skip
 MIX = {
     "short_both": "short prompt, short answer", "heavy_prompt": "long prompt, short answer: prefill-heavy",
@@ -23,7 +24,6 @@ def verdict(result: WorkloadResult) -> str:
 
 def _arrivals(result: WorkloadResult) -> str:
     cv = None if result.gaps is None else fmt.number(result.gaps.cv, 4)
-    worst = result.hardest
     match result.shape:
         case "at_once":
             return f"All {result.requests:,} requests came at once: this is a test of throughput, and no traffic."
@@ -33,15 +33,20 @@ def _arrivals(result: WorkloadResult) -> str:
         case "even":
             return (f"Requests come more evenly than chance (CV {cv}), as a paced client sends them: a Poisson model "
                     "would overstate their queue.")  # fmt: skip
+        case "paced":
+            return (f"Requests come at an even pace: gaps have a CV of {cv}, as chance or more, but {_level(result)}. "
+                    "A Poisson model would overstate their queue.")  # fmt: skip
         case "bursty":
-            text = f"Bursts: gaps between requests have a CV of {cv}, where a Poisson process has 1."
-            return f"{text} {_peak(worst)}" if worst else text
+            return f"Bursts: gaps between requests have a CV of {cv}, where a Poisson process has 1.{_peak(result)}"
         case "drifting":
-            text = f"Single gaps look like chance (CV {cv}), but the rate drifts:"
-            if worst and worst.dispersion:
-                text += (f" counts in windows of {span(worst.window_s)} vary {fmt.number(worst.dispersion)} times as "
-                         f"much as chance has them. {_peak(worst)}")  # fmt: skip
-            return text
+            less = result.gaps.cv < 1 - result.gaps.slack
+            w = result.unlikeliest
+            return (f"Single gaps {'vary less than chance' if less else 'look like chance'} (CV {cv}), but the rate "
+                    f"drifts: counts in windows of {span(w.window_s)} vary {fmt.number(w.dispersion)} times as much as "
+                    f"chance has them.{_peak(result)}")  # fmt: skip
+    if result.loads > 1:
+        return (f"These are {result.loads:,} loads of a test, one after another: how requests come is told of one at a "
+                "time (option stage).")  # fmt: skip
     known = 0 if result.gaps is None else result.gaps.gaps + 1
     return f"{fmt.count(known, 'arrival is', 'arrivals are')} known: too few to say how traffic comes."
 
@@ -56,8 +61,21 @@ def tokens(value: float | None) -> str:
     return f"{value:,.0f}" if value is not None and value < 1000 and value == int(value) else fmt.number(value)
 
 
-def _peak(window: Window) -> str:
-    return (f"The busiest {span(window.window_s)} brought {fmt.number(window.peak_per_s)} requests/s, "
+def _level(result: WorkloadResult) -> str:
+    """How much less counts vary than chance, or that short gaps follow long ones."""
+    judged = [w for w in result.windows if w.dispersion is not None]
+    if not judged or not judged[-1].below_chance:
+        return "short and long ones take turns"
+    w = judged[-1]
+    return f"counts in windows of {span(w.window_s)} vary {fmt.number(w.dispersion)} times as much as chance has them"
+
+
+def _peak(result: WorkloadResult) -> str:
+    """What the busiest window brought, where a Poisson model would not reach it."""
+    window = result.hardest
+    if window is None or window.peak_per_s <= window.chance_peak_per_s:
+        return ""
+    return (f" The busiest {span(window.window_s)} brought {fmt.number(window.peak_per_s)} requests/s, "
             f"{fmt.number(window.peak_to_mean)} times the mean; a Poisson model would stay within "
             f"{fmt.number(window.chance_peak_per_s)}.")  # fmt: skip
 

@@ -59,9 +59,17 @@ def answer() -> Case:
     return Case(NAME, TITLE, QUESTION, _verdict(stated.value, ratios, best), tuple(rows), notes)
 
 
+ALIKE = 0.02  # from 1: a ratio within it is no difference
+
+
 def _verdict(stated: float, ratios: list[float], best: Comparison) -> str:
     ours, split = ratios[0], best.best.name if best.best else "no split"
-    word = "Don't" if ours > 1.02 else "It makes no difference" if ours > 0.98 else "Do, by our model"
+    low, high = min(ratios), max(ratios)
+    how = f"one pool serves {ours:.2f} times what the best split ({split}) does"
+    over = f"{low:.2f} to {high:.2f} over the efficiencies assumed"
+    if low < 1 - ALIKE and high > 1 + ALIKE:
+        lies = "within that" if low <= stated <= high else "beyond that"
+        return f"Our model cannot tell: {how}, {over}. The estimator's {stated:.2f} times lies {lies}."
+    word = "Don't" if ours > 1 + ALIKE else "It makes no difference" if ours > 1 - ALIKE else "Do, by our model"
     agree = "agrees" if (ours > 1) == (stated > 1) else "disagrees"
-    return (f"{word}: one pool serves {ours:.2f} times what the best split ({split}) does, {min(ratios):.2f} to "
-            f"{max(ratios):.2f} over the efficiencies assumed. The estimator {agree}: {stated:.2f} times.")  # fmt: skip
+    return f"{word}: {how}, {over}. The estimator {agree}: {stated:.2f} times."

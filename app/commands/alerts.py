@@ -4,7 +4,7 @@ import argparse
 import time
 
 from app import format as fmt
-from app.alerts.evaluate import book, evaluate
+from app.alerts.evaluate import book, evaluate, tell
 from app.alerts.rules import RULES, rule
 from app.alerts.webhook import SHAPES, checked, masked, send
 from app.commands.base import pairs, print_json, print_table, printable
@@ -32,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     place = workspace(args.store)
     kept = book(place)
-    _set(args, kept)
+    problems = _set(args, kept)
     outcome = None
     if args.check:
         outcome = evaluate(place, place.store.find(args.check))
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
         print_json({**as_dict(kept), **({"check": outcome.to_dict()} if outcome else {})})
         return
     _print(kept)
-    for problem in outcome.problems if outcome else ():
+    for problem in (*problems, *(outcome.problems if outcome else ())):
         print(f"  warning: {printable(problem)}")
 
 
@@ -58,7 +58,8 @@ def as_dict(kept: AlertBook) -> dict:
     }  # fmt: skip
 
 
-def _set(args: argparse.Namespace, kept: AlertBook) -> None:
+def _set(args: argparse.Namespace, kept: AlertBook) -> list[str]:
+    """Change what is watched for; whoever heard of an alert that this closes hears of its end. Returns problems."""
     changes: dict[str, float | None] = {}
     for text in args.on or ():
         wanted = rule(text.partition("=")[0].strip())
@@ -71,6 +72,7 @@ def _set(args: argparse.Namespace, kept: AlertBook) -> None:
         kept.set_threshold(name, threshold)
     if target is not None or args.webhook == "none":
         kept.set_target(target)
+    return tell(kept)[1] if args.off else []
 
 
 def _threshold(name: str, text: str) -> float:

@@ -32,5 +32,7 @@ def pairs(given: Sequence[str] | None, what: str) -> dict[str, str]:
         key, equals, value = text.partition("=")
         if not key.strip() or not equals:
             raise InputError(f"{what} {text!r} is not understood", expected="key=value")
+        if key.strip() in result:
+            raise InputError(f"{what} {key.strip()!r} is given twice", expected="once")
         result[key.strip()] = value
     return result

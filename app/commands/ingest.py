@@ -10,10 +10,16 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.commands.base import pairs, print_json, printable
+from app.uploads import in_use, note_run
 from app.workspace import Workspace, workspace
+from errors import ChipledgerError
 from runs.registry import sha256
+
+if TYPE_CHECKING:
+    from app.alerts.evaluate import Outcome
 
 NAME = "ingest"
 HELP = "read profiles, logs and metrics into one run"
@@ -31,33 +37,40 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--chips", type=int, help="number of chips (default: from the inputs)")
     parser.add_argument("--model", help="model (default: from the inputs)")
     parser.add_argument("--tag", action="append", metavar="KEY=VALUE", help="a tag; may be given several times")
+    parser.add_argument(
+        "--again", action="store_true",
+        help="read an input anew that is stored already, as read by an earlier version or damaged since; the run keeps "
+        "its id, notes and tags",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print run_id, tables and warnings as JSON")
 
 
 def run(args: argparse.Namespace) -> None:
-    from app.alerts.evaluate import evaluate
     from collectors.ingest import ingest
 
     place = workspace(args.store)
     stop = threading.Event()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: stop.set())  # the server's way to cancel: what was begun is removed
-    done = ingest(
-        [Path(p) for p in args.paths], place.store, name=args.name, kind=args.kind, chip=args.chip, chips=args.chips,
-        model=args.model, tags=pairs(args.tag, "tag"), progress=teller(), cancel=stop.is_set,
-    )  # fmt: skip
-    remember([Path(p) for p in args.paths], place, done.run_id)
+    paths = [Path(p) for p in args.paths]
+    with in_use(paths, place.store.uploads_folder):
+        done = ingest(
+            paths, place.store, name=args.name, kind=args.kind, chip=args.chip, chips=args.chips, model=args.model,
+            tags=pairs(args.tag, "tag"), again=args.again, progress=teller(), cancel=stop.is_set,
+        )  # fmt: skip
+        warnings = [*done.warnings, *_remembered(paths, place, done.run_id)]
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
-    alerts = evaluate(place, place.store.find(done.run_id))
+    alerts = _alerts(place, done.run_id)
     if args.json:
-        print_json({"run_id": done.run_id, "tables": dict(done.tables), "warnings": list(done.warnings),
+        print_json({"run_id": done.run_id, "tables": dict(done.tables), "warnings": warnings,
                     "alerts": alerts.to_dict()})  # fmt: skip
         return
-    print(f"{'Already stored' if done.existed else 'Stored'}: run {done.run_id}")
+    said = "Already stored" if done.existed else "Read anew" if done.replaced else "Stored"
+    print(f"{said}: run {done.run_id}")
     for table, rows in done.tables.items():
         print(f"  {table}: {rows:,} rows")
-    for warning in done.warnings:
+    for warning in warnings:
         print(f"  warning: {printable(warning)}")
     for rule in alerts.open:
         print(f"  alert: {rule} is open; `chipledger alerts` says why")
@@ -65,8 +78,28 @@ def run(args: argparse.Namespace) -> None:
         print(f"  warning: {printable(problem)}")
 
 
+def _alerts(place: Workspace, run_id: str) -> "Outcome":
+    """What the rules say of the run. That they could not be asked does not undo the run, and is told."""
+    from app.alerts.evaluate import Outcome, evaluate
+
+    try:
+        return evaluate(place, place.store.find(run_id))
+    except ChipledgerError as e:
+        return Outcome((), 0, (f"the run is stored; its alerts could not be looked at: {e}",))
+
+
+def _remembered(paths: Sequence[Path], place: Workspace, run_id: str) -> list[str]:
+    """Where the inputs lie is noted; a registry that cannot take it does not undo the run, and is told."""
+    try:
+        remember(paths, place, run_id)
+    except ChipledgerError as e:
+        return [f"the run is stored; where its inputs lie could not be noted: {e}"]
+    return []
+
+
 def remember(paths: Sequence[Path], place: Workspace, run_id: str) -> None:
-    """Note where the run's inputs lie, for tools that read them anew: a run keeps tables, not its inputs.
+    """Note where the run's inputs lie, for tools that read them anew: a run keeps tables, not its inputs. An upload
+    among them is kept as long as the run is.
 
     A file inside an archive lies nowhere. What cannot be looked at is left out: the run is stored either way.
     """
@@ -79,6 +112,7 @@ def remember(paths: Sequence[Path], place: Workspace, run_id: str) -> None:
         if len(fitting) > 1:
             fitting = [f for f in fitting if sha256(f) == digest]
         found += [(digest, f, size) for f in fitting[:1]]
+    note_run(paths, place.store.uploads_folder, run_id)
     place.registry.remember_files(found)
 
 

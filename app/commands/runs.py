@@ -32,8 +32,9 @@ def run(args: argparse.Namespace) -> None:
         print_table(
             ("run", "name", "kind", "chips", "added", "tags"),
             (
-                (f"live:{r['live']['name']}" if r["live"] else r["run_id"][:12], r["name"], _kind(r), r["chips_text"],
-                 fmt.date(r["created_ns"]), " ".join(f"{k}={v}" for k, v in r["tags"].items()))
+                (f"live:{r['live']['name']}" if r["live"] else r["run_id"][:12], r["name"] or "cannot be read",
+                 _kind(r), r["chips_text"], fmt.date(r["created_ns"]),
+                 " ".join(f"{k}={v}" for k, v in r["tags"].items()))
                 for r in found
             ),
         )  # fmt: skip
@@ -43,4 +44,5 @@ def _kind(listed: dict[str, Any]) -> str:
     live = listed["live"]
     more = [live["state"]] if live else []
     more += ["simulated"] if listed["simulated"] else []
-    return listed["kind"] + (f" ({', '.join(more)})" if more else "")
+    more += ["damaged"] if listed["problem"] and listed["kind"] else []
+    return (listed["kind"] or "damaged") + (f" ({', '.join(more)})" if more else "")

@@ -70,7 +70,7 @@ def on_snapshot(place: Workspace, run: Run, live: Live) -> None:
     """
     try:
         with _one_at_a_time:
-            outcome = evaluate(place, run, live.name)
+            outcome = evaluate(place, run, live)
     except Exception:  # a defect of ours in a rule must not end the following of the job
         traceback.print_exc()
         return

@@ -6,17 +6,30 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
+from app.cells import harmless
+
 
 def downloads(table: pd.DataFrame, name: str, answer: str, figure: Callable[[], bytes]) -> None:
     """Buttons for the rows as CSV and Parquet and for the figure as one HTML page, and a link to the JSON `answer`."""
     row = st.container(horizontal=True)
-    row.download_button("CSV", lambda: table.to_csv(index=False).encode(), f"{name}.csv", "text/csv",
+    row.download_button("CSV", lambda: csv_bytes(table), f"{name}.csv", "text/csv",
                         icon=":material/download:", on_click="ignore", key=f"csv {name}")  # fmt: skip
     row.download_button("Parquet", lambda: _parquet(table), f"{name}.parquet", "application/vnd.apache.parquet",
                         icon=":material/download:", on_click="ignore", key=f"parquet {name}")  # fmt: skip
     row.download_button("Figure as HTML", figure, f"{name}.html", "text/html", icon=":material/download:",
                         on_click="ignore", key=f"html {name}")  # fmt: skip
     row.link_button("JSON", answer, icon=":material/data_object:")
+
+
+def csv_bytes(table: pd.DataFrame) -> bytes:
+    """The rows as CSV. Text from inputs that a spreadsheet would run as a formula gets an apostrophe in front; numbers,
+    negative ones and those in text columns too, stay as they are."""
+    shown = table.copy(deep=False)
+    for place, (_, values) in enumerate(table.items()):
+        if values.dtype == object or isinstance(values.dtype, pd.CategoricalDtype | pd.StringDtype):
+            shown.isetitem(place, values.astype(object).map(harmless))
+    shown.columns = [harmless(name) for name in table.columns]
+    return shown.to_csv(index=False).encode()
 
 
 def _parquet(table: pd.DataFrame) -> bytes:

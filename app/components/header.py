@@ -3,6 +3,7 @@
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from analyzers.subject import slices_of
 from app import format as fmt
 from app.components.actions import copy_link
 from app.components.live import address, live_status
@@ -56,7 +57,7 @@ PROFILED = {"pages/memory.py", "pages/padding.py", "pages/roofline.py", "pages/o
             "pages/collectives.py"}  # of what a device did, whatever for  # fmt: skip
 NEEDS = {  # a page about inputs that few runs have, and the tables one of which must be there
     "pages/slowdown.py": ("pipeline",),
-    "pages/latency.py": ("requests", "stages"),
+    "pages/latency.py": ("requests", "stages", "histograms"),
     "pages/slo.py": ("requests",),
     "pages/load.py": ("requests", "stages"),
     "pages/workload.py": ("requests",),
@@ -112,7 +113,7 @@ def header(run: Run, extras: Extras) -> DeltaGenerator:
 def slice_of(run: Run) -> str | None:
     """The run's slice as the topology lab names it; None where its facts name none that exists."""
     chip, shape = run.manifest.fact("chip"), str(run.manifest.fact("topology") or "")
-    slices = run.manifest.fact("slices") or 1
+    slices = slices_of(run.manifest.facts) or 1
     try:
         text = shape if ":" in shape else f"{chip}:{shape}"
         return parse(f"{text}:slices={slices}").text if chip and shape else None

@@ -12,7 +12,7 @@ from catalog.chips import chips
 CHIP, CHIPS, SEQ = "TPU v6e", 8, 8192  # of a model alone, before anybody chose
 NONE = "none"
 CACHES = ("bf16", "fp8", "int8", "fp4")
-WEIGHTS = ("bf16", "fp8", "int8", "fp4", "int4", "float32")
+WEIGHTS = ("bf16", "published", "fp8", "int8", "fp4", "int4", "mxfp4", "nvfp4", "awq", "gptq", "float32")
 UTILIZATIONS = ("0.7", "0.8", "0.85", "0.9", "0.92", "0.95", "1.0")
 PAGES = (1, 16, 32, 64, 128, 256, 512)
 RESERVES = ("0", "0.5", "1", "2", "4", "8")

@@ -9,6 +9,7 @@ import streamlit as st
 
 from app import format as fmt
 from app.components.current import chosen, switch
+from app.components.downloads import csv_bytes
 from app.components.figures_row import Figure, figures_row
 from app.components.lab import Lab, choose_specs
 from app.components.text import md
@@ -117,7 +118,7 @@ def _evidence(lab: Lab, made: Mapping[str, Any]) -> None:
     with st.expander(f"Evidence: {fmt.count(len(table), 'fact')} with source and mark", icon=":material/table:"):
         st.dataframe(table, hide_index=True)
         row = st.container(horizontal=True)
-        row.download_button("CSV", lambda: table.to_csv(index=False).encode(), f"{made['name']}-facts.csv", "text/csv",
+        row.download_button("CSV", lambda: csv_bytes(table), f"{made['name']}-facts.csv", "text/csv",
                             icon=":material/download:", on_click="ignore", key="csv manifest")  # fmt: skip
         row.link_button("JSON", lab.answer, icon=":material/data_object:")
 

@@ -63,6 +63,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
     };
     name.append(link);
     const tags = make("div", "tags");
+    if (run.problem) tags.append(Object.assign(make("span", "mark", "damaged"), { title: run.problem }));
     if (run.simulated) tags.append(make("span", "mark", "simulated"));
     if (run.live) tags.append(make("span", "mark live " + run.live.state, run.live.text));
     for (const tag of run.tags) tags.append(make("span", "tag", tag));
@@ -70,7 +71,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
     edit.type = "button";
     edit.setAttribute("aria-label", "Tags of " + run.name);
     edit.onclick = () => setTriggerValue("edited", run.run_id);
-    tags.append(edit);
+    if (!run.broken) tags.append(edit);
     name.append(tags);
     line.append(name, make("td", "number chips", run.chips), make("td", "model", run.model),
                 make("td", "kind", run.kind), make("td", "number added", run.added));
@@ -111,7 +112,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
     const runs = [...data];
     if (sorted.by) {
       const order = (a, b) => {
-        const [x, y] = [a.sort[sorted.by], b.sort[sorted.by]];
+        const [x, y] = [a.sort[sorted.by] ?? null, b.sort[sorted.by] ?? null];
         if (x === y) return 0;
         if (x === null) return 1;                           // what is not known stands last either way
         if (y === null) return -1;

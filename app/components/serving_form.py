@@ -40,7 +40,10 @@ OBJECTIVES = (
     Field("max_sequences", "Seats", "Requests that a replica may run at a time; empty: 256.", True),
 )
 NUMBERS = (*TRAFFIC, *OBJECTIVES)
-WORDS = ("model", "on", "price", "formats", "calibrate", "disaggregate")
+WORDS = ("model", "on", "price", "formats", "calibrate", "disaggregate", "own_chip")
+
+
+OWN = '{"name": "Card X", "like": "RTX PRO 6000 Workstation", "hbm_bytes_per_s": 1.6e12, "usd_per_chip_hour": 1.2}'
 
 
 def asked() -> dict[str, object]:
@@ -80,10 +83,14 @@ def serving_form(now: Mapping[str, object], runs: Mapping[str, str]) -> None:
                                   help="A measured run: the shares of its chip's peaks are fitted to it.")  # fmt: skip
         pools = right.toggle("Compare with two pools", now.get("disaggregate") == "yes",
                              help="Prefill and decode on machines of their own, for the setup that wins.")  # fmt: skip
+        own = st.text_area("Chip of your own", str(now.get("own_chip", "")), height=68, placeholder=OWN,
+                           help="JSON with the catalogue's numbers of a chip: name, bf16_flops_per_s, hbm_bytes and "
+                                "hbm_bytes_per_s, or the chip that it is like; usd_per_chip_hour.")  # fmt: skip
         if not st.form_submit_button("Plan", type="primary", icon=":material/calculate:"):
             return
     sent = {**entered, "model": model, "on": ",".join(on), "price": price, "calibrate": fitted or "",
-            "disaggregate": "yes" if pools else "", "formats": str(now.get("formats", ""))}  # fmt: skip
+            "disaggregate": "yes" if pools else "", "formats": str(now.get("formats", "")),
+            "own_chip": own}  # fmt: skip
     st.query_params.from_dict({n: v.strip() for n, v in sent.items() if v.strip()})
     st.rerun()
 

@@ -14,7 +14,8 @@ from runs.run import Run
 def edit_tags(run: Run, registry: Registry) -> None:
     """One tag a line, `key=value`. Tags that came with the run stay; those added here can be changed and removed."""
     extras = registry.extras(run.run_id)
-    before = tags_of(run, extras)
+    # a name with = in it, of a store written before that was refused, could not be told from its value here
+    before = {k: v for k, v in tags_of(run, extras).items() if "=" not in k}
     st.markdown(f"**{md(run.manifest.name)}**")
     text = st.text_area(
         "One tag a line: key=value", "\n".join(f"{k}={v}" for k, v in before.items()), key=f"tags {run.run_id}"
@@ -22,7 +23,7 @@ def edit_tags(run: Run, registry: Registry) -> None:
     if st.button("Save", type="primary"):
         try:
             after = parse(text)
-            for key in extras.tags.keys() - after.keys():
+            for key in extras.tags.keys() & before.keys() - after.keys():
                 registry.tag(run.run_id, key, None)
             for key, value in after.items():
                 if before.get(key) != value:

@@ -6,7 +6,7 @@ from app.figures.base import plain
 from runs.ledger import Account
 
 SEPARATOR = "."
-KEPT = ("productive", "served", "useful_maths")  # what moved the model or answered: drawn first, led down to
+KEPT = ("productive", "profiled", "served", "useful_maths")  # what holds what moved the model or answered: drawn first
 
 
 def path_text(path: tuple[str, ...]) -> str:

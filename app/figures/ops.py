@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 from analyzers.ops import OpsResult
 from app import format as fmt
 from app import theme
-from app.answers.ops import MOST, label, time_of
+from app.answers.ops import MOST, label, roof_text, time_of
 from app.answers.roofline import byte_rate
 from app.figures.base import GRID, layout, plain
 from app.figures.op_categories import look
@@ -80,7 +80,7 @@ def _said(row: dict) -> str:
     """`14 % · 9 % of its roof`: behind a bar."""
     text = fmt.share(row["share"], 2)
     if pd.notna(row["roof_share"]) and not row["roofed_seconds"] < MOST * row["self_seconds"]:
-        text += f" · {fmt.share(row['roof_share'], 2)} of its roof"
+        text += f" · {roof_text(row, 2)} of its roof"
     return text
 
 
@@ -101,7 +101,7 @@ def hover(row: dict, result: OpsResult, seconds: float) -> str:
     if pd.notna(row["flops_per_s"]) or pd.notna(row["bytes_per_s"]):
         lines.append(f"{fmt.flops_rate(row['flops_per_s'])}, {byte_rate(row['bytes_per_s'])}")
     if pd.notna(row["roof_share"]):
-        lines.append(f"{fmt.share(row['roof_share'])} of its roof")
+        lines.append(f"{roof_text(row)} of its roof")
     return "<br>".join(lines)
 
 

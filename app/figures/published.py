@@ -12,7 +12,8 @@ from app import theme
 from app.figures.base import GRID, layout, plain
 
 HEIGHT = 480
-SYMBOLS = {"bf16": "circle", "fp16": "triangle-up", "fp8": "square", "fp4": "diamond", None: "cross"}
+SYMBOLS = {"bf16": "circle", "fp16": "triangle-up", "fp8": "square", "int8": "triangle-down", "fp4": "diamond",
+           None: "cross"}  # fmt: skip
 SIZE, OWN_SIZE = 9, 17
 
 

@@ -27,12 +27,13 @@ LEAST_DECADES = 2.0  # of an axis
 SEEN = 0.999  # of the time of all points: those of the rest would only stretch the axes
 BOUND_COLOURS = {
     "compute": theme.COLOURS["useful_maths"], "memory": theme.COLOURS["below_roofline"],
-    "neither": theme.COLOURS["padding"], "communication": theme.COLOURS["exposed_communication"],
+    "neither": theme.COLOURS["padding"], "above": theme.COLOURS["straggler_wait"],
+    "communication": theme.COLOURS["exposed_communication"],
     "asynchronous": theme.COLOURS["checkpoint_restore"], "host": theme.COLOURS["input_wait"],
     "unknown": theme.COLOURS["unattributed"],
 }  # fmt: skip
 WORDS = {"spec": "specified", "reached": "reached"}
-BOUND_PATTERNS = {"neither": "x", "host": "\\", "unknown": "/"}
+BOUND_PATTERNS = {"neither": "x", "above": "+", "host": "\\", "unknown": "/"}
 
 
 def key_of(row: dict) -> str:

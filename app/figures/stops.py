@@ -25,7 +25,8 @@ ROWS_S = (60, 300, 900, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86_400, 2 * 86_400,
           28 * 86_400, 56 * 86_400, 112 * 86_400)  # fmt: skip
 GLYPHS: dict[str, str] = {
     "hardware": "x", "network": "triangle-up", "storage": "square", "software": "diamond", "out_of_memory": "pentagon",
-    "maintenance": "cross", "preemption": "star", "hang": "hourglass", "user": "circle", "unknown": "circle-open",
+    "maintenance": "cross", "preemption": "star", "hang": "hourglass", "scheduler": "hexagon", "user": "circle",
+    "unknown": "circle-open",
 }  # fmt: skip
 WAIT = theme.COLOURS["infrastructure_recovery"]
 

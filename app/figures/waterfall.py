@@ -10,7 +10,7 @@ from app.figures.accounts import KEPT, hover, opened, path_text
 from app.figures.base import GRID, layout, plain
 from runs.ledger import Account, Ledger
 
-HEADINGS = ("held", "productive", "badput", "custom", "served", "lost_work")  # their parts are known without them
+HEADINGS = ("held", "productive", "profiled", "badput", "custom", "served", "lost_work")  # their parts need no name
 ROW_PX = 30
 HAIR = 5e-5  # a loss below this share of the account opened is no bar that could be seen
 

@@ -41,7 +41,8 @@ def arrivals(result: WorkloadResult) -> go.Figure | None:
         x=x, y=y[kept], mode="lines", line={"color": RATE, "width": 1.5, "shape": "hv"}, name="requests/s",
         hovertemplate=f"%{{x:.3g}} {unit}: %{{y:.3g}} requests/s<extra></extra>",
     ))  # fmt: skip
-    reference_line(figure, float(result.request_rate_per_s), f"mean {fmt.number(result.request_rate_per_s)}")
+    if result.request_rate_per_s is not None:  # of loads one after another no mean is told
+        reference_line(figure, float(result.request_rate_per_s), f"mean {fmt.number(result.request_rate_per_s)}")
     top = max(float(y.max()), 0.0)
     if result.rate_chance is not None:
         dip, peak = result.rate_chance

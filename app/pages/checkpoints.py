@@ -10,6 +10,7 @@ from app import format as fmt
 from app.answers.checkpoints import lost
 from app.components.answering import answering
 from app.components.current import current_run
+from app.components.downloads import csv_bytes
 from app.components.elastic_claim import elastic_claim
 from app.components.figures_row import Figure, figures_row
 from app.components.header import header
@@ -93,7 +94,7 @@ def evidence(result: CheckpointsResult) -> None:
             head = rows.head(5000)
             times = {c: pd.to_datetime(head[c], unit="ns", utc=True) for c in rows.columns if c.endswith("_ns")}
             st.dataframe(head.assign(**times).rename(columns=lambda c: c.removesuffix("_ns")), hide_index=True)
-            st.download_button("CSV", lambda rows=rows: rows.to_csv(index=False).encode(), f"{what}s.csv", "text/csv",
+            st.download_button("CSV", lambda rows=rows: csv_bytes(rows), f"{what}s.csv", "text/csv",
                                icon=":material/download:", on_click="ignore", key=f"csv {what}")  # fmt: skip
 
 

@@ -77,12 +77,13 @@ def figures(result: GoodputResult, other: GoodputResult | None) -> list[Figure]:
     """The five figures: goodput by both rules, time held, disruptions, the ideal step."""
     exact = result.rules == EXACT
     says = {True: meaning("productive"), False: LIBRARY_MEANING["productive"]}
-    shown = [Figure("Goodput", fmt.share(result.goodput_share), f"Part of the time held. {says[exact]}", "derived")]
+    known = [r.goodput_share if r is not None and r.steps_read else None for r in (result, other)]
+    shown = [Figure("Goodput", fmt.share(known[0]), f"Part of the time held. {says[exact]}", "derived")]
     label = "By ml-goodput" if exact else "By the exact rules"
     if other is None:
         shown.append(Figure(label, fmt.NO_VALUE, "These rules have no answer for it.", "unattributed"))
     else:
-        shown.append(Figure(label, fmt.share(other.goodput_share), says[not exact], "derived"))
+        shown.append(Figure(label, fmt.share(known[1]), says[not exact], "derived"))
     chips = f" On {fmt.count(result.chips, 'chip')}: {fmt.chip_time(result.total_s * result.chips)}." \
         if result.chips else ""  # fmt: skip
     held = meaning("total") if exact else LIBRARY_MEANING["total"]

@@ -42,7 +42,7 @@ def page() -> None:
     with answering("Reading requests", lambda: howto(run, DEFINITIONS, (), INPUTS)):
         result = ask(run, "serving", {"stage": stage} if stage else {}, place.registry)
     with beside:
-        together = all(load.served is not None for load in result.loads)
+        together = all(load.served is not None and load.kept is None for load in result.loads)
         load_choice(result.loads, "All requests together" if together else "The load with most output tokens/s")
     verdict(serving_verdict(result))
     figures_row(figures(result))
@@ -57,11 +57,17 @@ def figures(result: ServingResult) -> list[Figure]:
     def latency(metric: str, title: str, meaning: str) -> Figure:
         low, high = (fmt.duration(load.statistic(metric, s)) for s in ("p50", "p99"))
         mean = fmt.duration(load.statistic(metric, "mean"))
+        if (highest := load.statistic(metric, "p99.9")) is not None:
+            mean += f", p99.9: {fmt.duration(highest)}"
         basis = load.basis.get(metric, "unattributed")
         return Figure(f"{title} p50 · p99", f"{low} · {high}", f"{meaning} Mean: {mean}.", basis)
 
     sent = load.requests
     failed = fmt.share(load.failed / sent) if sent and load.failed is not None else fmt.NO_VALUE
+    kept = [] if load.goodput_per_s is None else [
+        Figure("Requests/s within objectives", fmt.number(load.goodput_per_s),
+               "Requests per second that kept the load tool's own objectives, as it printed it.", "measured")
+    ]  # fmt: skip
     return [
         latency("ttft_s", "TTFT", DEFINITIONS[0][1]),
         latency("tpot_s", "TPOT", DEFINITIONS[1][1]),
@@ -70,6 +76,7 @@ def figures(result: ServingResult) -> list[Figure]:
                f"{fmt.number(load.request_rate_per_s)}.", load.basis.get("output_tokens_per_s", "unattributed")),
         Figure("Failed", failed, f"{fmt.count(load.failed, 'request')} of {sent or 0:,} sent. {DEFINITIONS[8][1]}",
                "measured"),
+        *kept,
     ]  # fmt: skip
 
 

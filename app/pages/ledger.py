@@ -72,7 +72,7 @@ def figures(result: LedgerResult) -> list[Figure]:
     if result.serving:
         return [*shown, *_serving(ledger, whole)]
     shown.append(Figure(
-        "Goodput", fmt.share(productive.chip_seconds / whole if productive else 0.0),
+        "Goodput", fmt.share(productive.chip_seconds / whole if productive else 0.0 if result.steps_read else None),
         "Time in steps whose result was kept, as a part of the chip time held. With the seconds of those steps that "
         "no profile explains.", "derived",
     ))  # fmt: skip

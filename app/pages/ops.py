@@ -90,7 +90,7 @@ def picture(run: Run, result: OpsResult, given: dict) -> None:
     chart(strip(result), "category strip", f"{name}-categories", ops_verdict(result))
     figure = bars(result)
     if figure is None:
-        st.info("No operation took any time.", icon=":material/info:")
+        st.info(ops_verdict(result), icon=":material/info:")
         return
     shown = min(BARS, len(result.rows))
     st.markdown(f"**The {shown} longest of {len(result.rows):,}.** Solid: what the roof would take; hatched: beyond "

@@ -18,7 +18,7 @@ from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.figures.serving_plan import costs, pools
 from app.questions import Answers
-from app.whatif.serving_plan_answer import ServingPlan, choice_dict, find
+from app.whatif.serving_plan_answer import ServingPlan, find
 from app.whatif.serving_plan_words import verdict as plan_verdict
 from app.workspace import Workspace
 from errors import QuestionError
@@ -66,13 +66,16 @@ def planned(now: dict[str, object], place: Workspace) -> ServingPlan:
             raise QuestionError(f"nothing was entered for {name!r}", advice="Fill it in below, then press Plan.")
     bar = st.empty()
     options = {n: now.get(n) for n in (*EXAMPLE, "prefix", "burst", "e2e_s", "percentile", "max_sequences", "price",
-                                       "formats", "disaggregate", "calibrate")}  # fmt: skip
+                                       "formats", "disaggregate", "calibrate",
+                                       "own_chip")}  # fmt: skip
     run = place.store.find(str(now["calibrate"])) if now.get("calibrate") else None
 
     def told(share: float, what: str) -> None:
         bar.progress(share, f"Simulating {what}")
 
-    made = _plans.get(tuple(sorted((k, str(v)) for k, v in options.items())), lambda: find(options, run, told))
+    stored = place.store.listing()[0]
+    key = (*sorted((k, str(v)) for k, v in options.items()), tuple(r.run_id for r in stored))
+    made = _plans.get(key, lambda: find(options, run, told, stored))
     bar.empty()
     return made
 
@@ -94,7 +97,7 @@ def show(made: ServingPlan, now: dict[str, object]) -> None:
     if made.pools is not None:
         st.markdown("**Would prefill and decode on machines of their own bear more?** The same chips, split both ways.")
         chart(pools(made.pools), "pools", f"{name}-pools", plan_verdict(made))
-    table = pd.DataFrame([choice_dict(c) for c in made.plan.choices])
+    table = pd.DataFrame(made.to_dict()["choices"]).drop(columns=["band", "stand_ins"])
     if best is not None and best.usd_per_hour is not None:
         table["tips_at_usd_per_chip_hour"] = (best.usd_per_hour / table["chips"].where(table["feasible"])).round(4)
     with st.expander(f"Evidence: {fmt.count(len(table), 'setup')}, each with its reason", icon=":material/table:",

@@ -56,10 +56,12 @@ def page() -> None:
 
 
 def figures(result: SlowdownResult) -> list[Figure]:
-    """S, its cost, what explains it, and how far to trust it."""
+    """Time over ideal time, S, its cost, what explains it, and how far to trust it."""
     lost = f"In {fmt.count(result.validity['steps'], 'step')} on {fmt.count(result.chips, 'chip')}. {DEFINITIONS[8][1]}"
     error = result.validity["error_without_launch_delays"]
     return [
+        Figure("Time over ideal", times(result.over_ideal), "Step time as measured, launch delays included, over the "
+               f"ideal step time. {DEFINITIONS[1][1]}", "derived"),
         Figure("Slowdown S", times(result.s), f"{DEFINITIONS[0][1]} {DEFINITIONS[1][1]}", "derived"),
         Figure("Chip time lost", fmt.chip_time(result.cost_chip_seconds), lost, "derived"),
         Figure("By slowest workers", part(result.shares.worker), f"M_W. {DEFINITIONS[5][1]}", "derived"),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from app import format as fmt
-from app.answers.topology import halves, pairs, table
+from app.answers.topology import halves, host_mark, pairs, table
 from app.answers.topology import verdict as topology_verdict
 from app.answers.topology_compare import beside
 from app.components import lab_collectives, lab_compare, lab_failures, lab_graph, lab_hops, lab_manifest, lab_placement
@@ -84,7 +84,8 @@ def figures(found: Report) -> list[Figure]:
     """Chips, diameter, mean, bisection, busiest link."""
     meaning = dict(DEFINITIONS)
     basis = "modelled" if found.inferred else "derived"
-    parts = ", ".join(f"{n:,} {name}" for name, n in (("hosts", found.hosts), ("cubes", found.cubes)) if n)
+    held = ((f"hosts{host_mark(found)}", found.hosts), ("cubes", found.cubes))
+    parts = ", ".join(f"{n:,} {name}" for name, n in held if n)
     links = ", ".join(f"{n:,} {kind}" for kind, n in found.links_by_kind.items())
     cut, exact = found.bisection.links, found.bisection.exact
     bisection = fmt.NO_VALUE if cut is None else fmt.count(cut, "link") if exact else f"≤ {cut:,} links"

@@ -32,6 +32,7 @@ SENTENCES = {
     "tokens": "Tokens asked for over time: what the engine has to read and to write, as requests come.",
     "flight": "Requests in the system, from their arrival to their last token: the batch and its queue.",
 }  # fmt: skip
+UNBANDED = "Requests as they came."  # where no band can be drawn
 INPUTS = ("requests",)
 DEFINITIONS = (
     ("CV of the gaps", "Standard deviation of the times between arrivals by their mean, over all gaps. A Poisson "
@@ -98,7 +99,7 @@ def picture(run: Run, result: WorkloadResult) -> None:
     if made:
         view = switch("View", "view", {v: VIEWS[v] for v in made}, next(iter(made)))
         name = f"{run.manifest.name}-workload-{view}"
-        st.markdown(SENTENCES[view])
+        st.markdown(SENTENCES[view] if view != "rate" or result.rate_chance is not None else UNBANDED)
         chart(made[view], f"workload {view}", name, workload_verdict(result))
     rows = draw.evidence(result)
     told = fmt.count(len(rows), "window length")

@@ -10,11 +10,12 @@ A what-if is a module in this folder, listed once in `app.whatif.WHATIFS`, with:
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from errors import QuestionError
+from errors.numbers import read_plainly
 
 if TYPE_CHECKING:
     from app.answers.base import Table
@@ -56,8 +57,29 @@ def named(whatifs: Sequence[WhatIf], name: str) -> WhatIf:
     raise QuestionError(f"no what-if {name!r}", expected=f"one of {', '.join(w.NAME for w in whatifs)}")
 
 
-def from_query(asked: WhatIf, query: Mapping[str, str]) -> argparse.Namespace:
-    """The options from `save_s=60&mttf_s=10800`; empty values count as not given. Raises QuestionError."""
+def from_query(asked: WhatIf, query: Mapping[str, str] | Iterable[tuple[str, str]]) -> argparse.Namespace:
+    """The options from `save_s=60&mttf_s=10800`, as pairs or by name; empty values count as not given.
+
+    Raises QuestionError for one that is unknown, cannot be, or stands there twice where once is meant.
+    """
     parser = _Query(prog=asked.NAME, add_help=False, allow_abbrev=False)
+    read_plainly(parser)
     asked.arguments(parser)
-    return parser.parse_args([f"--{k.replace('_', '-')}={v}" for k, v in query.items() if v != ""])
+    known = {a.option_strings[0][2:].replace("-", "_"): a for a in parser._actions}
+    pairs = [(k.replace("-", "_"), v) for k, v in (query.items() if isinstance(query, Mapping) else query)]
+    once_each(pairs, known, {n for n, a in known.items() if isinstance(a, argparse._AppendAction)})
+    return parser.parse_args([f"--{k.replace('_', '-')}={v}" for k, v in pairs if v != ""])
+
+
+def once_each(
+    query: Iterable[tuple[str, str]], known: Collection[str], several: Collection[str] = ()
+) -> dict[str, str]:  # fmt: skip
+    """A query as values by name. Raises QuestionError for a name that is unknown, or twice there and not `several`."""
+    found: dict[str, str] = {}
+    for name, value in query:
+        if name not in known:
+            raise QuestionError(f"no parameter {name[:40]!r} here", expected=f"one of {', '.join(known) or 'none'}")
+        if name in found and name not in several:
+            raise QuestionError(f"{name!r} is given twice", expected="once")
+        found[name] = value
+    return found

@@ -9,6 +9,7 @@ import numpy as np
 from analyzers.checkpoints import CheckpointsResult
 from app import format as fmt
 from errors import QuestionError
+from errors.numbers import COUNT, SHARE, USD, Number
 from simulators.checkpointing import (
     Job,
     curve,
@@ -27,7 +28,11 @@ from simulators.failures import Drawn, simulate
 from simulators.recovery import elastic_goodput, wait_for_gain
 from simulators.two_tier import Local, best_two_tier
 
+NODES = Number(1, 1e9)
+TIME = Number(1e-9, 1e12)  # seconds: below a nanosecond nothing is told apart any more
 GAIN = 0.15  # the gain claimed for elastic training at 49,152 chips: what would have to hold for it is computed
+NUMBERS = {"chips": COUNT, "slices": COUNT, "nodes": NODES, "local_share": SHARE, "usd_per_chip_hour": USD} | (
+    dict.fromkeys(("save_s", "mttf_s", "interval_s", "span_s", "local_save_s"), TIME))  # fmt: skip
 WORTH = {"span_s", "chips", "usd_per_chip_hour"}  # what only gives the gains a size
 
 
@@ -106,11 +111,9 @@ def plan(given: Mapping[str, float], run: CheckpointsResult | None = None) -> Pl
     for name in ("interval_s", "span_s", "resume_s", "local_save_s", "local_restart_s"):
         if values.get(name) is not None:
             need_seconds(f"--{name.replace('_', '-')}", values[name], zero=name in ("resume_s", "local_restart_s"))
-    for name in ("chips", "nodes"):
-        if values.get(name) is not None and not 1 <= values[name] <= 1e9:
-            raise QuestionError(f"--{name} {values[name]:g}", expected="a number from 1")
-    if not 0 <= values.get("usd_per_chip_hour", 0.0) <= 1e6:
-        raise QuestionError(f"--usd-per-chip-hour {values['usd_per_chip_hour']:g}", expected="0 dollars or more")
+    for name, number in NUMBERS.items():
+        if name in given:
+            number.read(given[name], f"--{name.replace('_', '-')}")
     measured = _measured(job, values, given, run)
     return Plan(
         measured=measured,

@@ -75,7 +75,7 @@ def words(plan: "Plan") -> Words:
     if plan.elastic:
         rows.append(("elastic, at the best interval", "", fmt.share(plan.elastic[1], 4), "", "", "", ""))
     rows += [
-        (TITLES[c.name], "", "", points(c.gain), f"{points(c.low)} to {points(c.high)}",
+        (TITLES[c.name], "", "", points(c.gain), band(c.low, c.high),
          fmt.number(c.chip_hours), fmt.usd(c.usd)) for c in plan.cures.offered
     ]  # fmt: skip
     check = plan.check
@@ -87,6 +87,12 @@ def words(plan: "Plan") -> Words:
     head = ("", "interval", "goodput", "gives back", "range", "chip-hours", "dollars")
     return Words(verdict(plan), Table(head, tuple(rows), right=(1, 2, 3, 4, 5, 6)),
                  (simulated, *plan.notes, *assumed, *left_out))  # fmt: skip
+
+
+def band(low: float, high: float) -> str:
+    """`2.30 % to 3.26 %`, one of them where both print alike."""
+    first, last = points(low), points(high)
+    return first if first == last else f"{first} to {last}"
 
 
 def points(gain: float) -> str:

@@ -76,7 +76,3 @@ def _check(args: argparse.Namespace) -> None:
         value = getattr(args, name)
         if value is not None and not 1 <= value <= limit:
             raise QuestionError(f"{name} {value:,}", expected=f"a whole number from 1 to {limit:,}")
-    for name in ("link_bytes_per_s", "dcn_bytes_per_s", "hop_s", "peak_flops_per_s"):
-        value = getattr(args, name)
-        if value is not None and not (0 < value < 1e20 or (name == "hop_s" and value == 0)):
-            raise QuestionError(f"{name.replace('_', '-')} {value:g}", expected="a number above 0")

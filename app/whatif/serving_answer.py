@@ -87,7 +87,7 @@ def find(args: argparse.Namespace, run: "Run | None") -> Simulated | Split:
 
 def fit(run: "Run", ran: Setup) -> Calibration:
     """The model fitted to a run on its setup. Seconds of work, so the last few are kept: a run never changes."""
-    key = (str(run.folder), ran.model.name, ran.chip.name, *(str(getattr(ran, f)) for f in _TOLD_BY))
+    key = (run.writing, ran.model.name, ran.chip.name, *(str(getattr(ran, f)) for f in _TOLD_BY))
     if key not in _fits:
         while len(_fits) >= KEPT_FITS:
             _fits.pop(next(iter(_fits)), None)
@@ -114,9 +114,14 @@ def _together(
 
 
 def _told(fitted: Calibration) -> str:
-    held = ", ".join(f"{m.replace('_', ' ')} {e:+.1%}" for m, e in fitted.errors.items()).replace("ttft", "TTFT")
-    return (f"Fitted to half of {fitted.requests:,} requests of {fitted.name}; on the other half the simulation is off "
-            f"by {held.replace('tpot', 'TPOT')} (simulated by measured).")  # fmt: skip
+    return (f"Fitted to half of {fitted.requests:,} requests of {fitted.name}. Simulated by measured on what was held "
+            f"back: {'; '.join(f'{_errors(e)} where {name} fitted' for name, e in fitted.splits.items())}. The worst "
+            f"split counts: {fitted.worst}.")  # fmt: skip
+
+
+def _errors(found: dict[str, float]) -> str:
+    told = ", ".join(f"{m.replace('_', ' ')} {e:+.1%}" for m, e in found.items())
+    return told.replace("ttft", "TTFT").replace("tpot", "TPOT")
 
 
 def _seen(outcome: Outcome) -> list[str]:

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from analyzers.base import fact
 from catalog import chip, model
+from catalog.formats import spelled
 from catalog.inference import BYTES
 from catalog.models import Model
 from errors import QuestionError
+from errors.numbers import COUNT, SHARE_OF_SOME, Number
 from simulators.serving.calibrate import Measured
 from simulators.serving.setup import Setup, Speculation
 from simulators.serving.traffic import Traffic, closed, gamma, of_tables
@@ -21,17 +24,24 @@ if TYPE_CHECKING:
     from runs.run import Run
 
 REQUESTS = 1000  # where nobody says how many
+SEED = Number(0, (1 << 32) - 1, whole=True)
 ROUNDS = 10  # requests for each one in flight, at least
 _LIKE_THE_RUN = {  # option: facts of a run that say the same
     "tensor": ("tensor_parallel_size",), "replicas": ("data_parallel_size",), "max_sequences": ("max_num_seqs",),
-    "token_budget": ("max_num_batched_tokens",), "page_tokens": ("block_size",), "precision": ("precision",),
-    "kv_precision": ("kv_precision",),
+    "expert": ("expert_parallel_size",),
+    "token_budget": ("max_num_batched_tokens",), "page_tokens": ("block_size",),
+    "precision": ("quantization", "precision"), "kv_precision": ("kv_precision",), "cache_tokens": ("kv_cache_tokens",),
 }  # fmt: skip
+_AXES = {"tensor": "tensor", "data": "replicas", "expert": "expert"}  # of the fact `parallelism`
+SPLIT = ("tensor", "expert", "replicas")
+_OTHER_CACHE = ("chip", "chips", "model", "precision", "experts_precision", "kv_precision", "memory_utilization",
+                "max_sequences", "token_budget", *SPLIT)  # fmt: skip
 _SETUP = {
     "tensor": "tensor", "expert": "expert", "replicas": "replicas", "max_sequences": "max_sequences",
     "token_budget": "token_budget", "page_tokens": "page_tokens", "precision": "weights_precision",
     "experts_precision": "experts_precision", "kv_precision": "kv_precision",
     "memory_utilization": "memory_utilization", "peak_flops_per_s": "peak_flops_per_s",
+    "cache_tokens": "cache_tokens",
 }  # fmt: skip
 
 
@@ -40,11 +50,12 @@ def setup(args: argparse.Namespace, run: "Run | None") -> Setup:
 
     Raises QuestionError where a model, chip or number of chips is missing.
     """
-    given = {k: getattr(args, k) for k in (*_SETUP, "model", "chip", "chips") if getattr(args, k) is not None}
-    known = _facts(run) if run is not None else {}
+    given, known = _given(args), _facts(run, args) if run is not None else {}
     like = {k: v for k, v in known.items() if k not in given}
-    if "chips" in given or "chip" in given:  # another machine: how the run's was split does not carry over
-        like = {k: v for k, v in like.items() if k not in ("tensor", "replicas")}
+    if given.keys() & {"chips", "chip", *SPLIT}:  # how the run's was split does not carry over
+        like = {k: v for k, v in like.items() if k not in SPLIT}
+    if given.keys() & set(_OTHER_CACHE):  # what the run's engine found for its cache was of its own setup
+        like.pop("cache_tokens", None)
     told = like | given
     missing = [n for n in ("model", "chip", "chips") if told.get(n) is None]
     if missing:
@@ -52,42 +63,96 @@ def setup(args: argparse.Namespace, run: "Run | None") -> Setup:
             "the setup is not complete", expected=", ".join(f"--{m}" for m in missing),
             advice="Or name a run that says it with --calibrate.",
         )  # fmt: skip
-    return _setup(told, args)
+    return _setup(_whole(told) if run is not None else told, args)
 
 
 def run_setup(args: argparse.Namespace, run: "Run") -> Setup:
-    """The setup that `run` ran on; what it does not say is as asked. Raises QuestionError where nobody says it."""
-    known = _facts(run)
-    told = {k: getattr(args, k) for k in (*_SETUP, "model", "chip", "chips") if getattr(args, k) is not None} | known
+    """The setup that `run` ran on: its facts, corrected by --ran, and the model, chip and chips asked about where
+    nobody says them. Nothing else that is asked counts. Raises QuestionError where nobody says it."""
+    known = _facts(run, args)
+    told = {k: v for k, v in _given(args).items() if k in ("model", "chip", "chips")} | known
     missing = [n for n in ("model", "chip", "chips") if told.get(n) is None]
     if missing:
         raise QuestionError(
             f"{run.manifest.name} does not say on what it ran: no {' and no '.join(missing)}",
-            advice="Ingest it with --chip, --chips and --model, or put a chipledger.json beside its files.",
-        )
-    if "chips" in known and "tensor" not in known:
-        told.pop("tensor", None)
-    return _setup(told, args)
+            advice="Say it with --ran, for example --ran chip=h100,chips=1; or ingest it with --chip, --chips and "
+                   "--model, or put a chipledger.json beside its files.",
+        )  # fmt: skip
+    return _setup(_whole(told), args, of_run=True)
 
 
-def _facts(run: "Run") -> dict[str, Any]:
+def _given(args: argparse.Namespace) -> dict[str, Any]:
+    names = (*_SETUP, "model", "chip", "chips")
+    return {k: getattr(args, k) for k in names if getattr(args, k, None) is not None}
+
+
+def _whole(told: dict[str, Any]) -> dict[str, Any]:
+    """With the number of replicas that the split leaves, where only the split is said."""
+    each = max(told.get("tensor") or 1, told.get("expert") or 1)
+    said = told.get("tensor") is not None or each > 1
+    if told.get("replicas") is None and said and int(told["chips"]) % each == 0:
+        return told | {"replicas": int(told["chips"]) // each}
+    return told
+
+
+def _facts(run: "Run", args: argparse.Namespace) -> dict[str, Any]:
+    """What the run says of its setup, by option; what --ran says goes before."""
     facts = run.manifest.facts
     found = {name: fact(facts, name) for name in ("model", "chip", "chips")}
+    axes = fact(facts, "parallelism")
+    if isinstance(axes, dict):
+        found |= {option: axes[axis] for axis, option in _AXES.items() if axis in axes}
     for option, names in _LIKE_THE_RUN.items():
-        found[option] = next((v for n in names if (v := fact(facts, n)) is not None), None)
-    for option in ("precision", "kv_precision"):
-        if found[option] not in BYTES:
-            found[option] = None
-    return {k: v for k, v in found.items() if v is not None}
+        told = next((v for n in names if (v := fact(facts, n)) is not None), None)
+        found[option] = found.get(option) if told is None else told
+    found["precision"] = next((w for n in _LIKE_THE_RUN["precision"] if (w := spelled(fact(facts, n)))), None)
+    if found["kv_precision"] not in BYTES:
+        found["kv_precision"] = None
+    found = {k: v for k, v in found.items() if v is not None}
+    corrected = _ran(getattr(args, "ran", None))
+    if corrected.keys() & {"chips", *SPLIT}:
+        found = {k: v for k, v in found.items() if k not in SPLIT}
+    elif fact(facts, "enable_expert_parallel") in (True, 1, "True", "true") and found.get("chips"):
+        spread = found.get("tensor", 1) * found.pop("replicas", 1)  # over all that data parallelism joins
+        found["expert"] = spread if spread > 1 else int(found["chips"])
+    elif (fact(facts, "pipeline_parallel_size") or 1) > 1:
+        found.setdefault("replicas", 1)  # no pipeline is simulated: refused where chips and split do not agree
+    elif "replicas" not in found and found.get("expert", 1) == 1 and found.get("chips"):
+        count = len(_replica_names(run))
+        if count > 1 and int(found["chips"]) % count == 0:
+            found["replicas"] = count
+    if corrected.keys() & set(_OTHER_CACHE) - {"chip", "model"}:
+        found.pop("cache_tokens", None)
+    return found | corrected
 
 
-def _setup(told: dict[str, Any], args: argparse.Namespace) -> Setup:
+def _ran(text: str | None) -> dict[str, Any]:
+    """`chips=2,max-sequences=64` by option. Raises QuestionError for what is no such list."""
+    found: dict[str, Any] = {}
+    for part in (p.strip() for p in (text or "").split(",")):
+        if not part:
+            continue
+        name, _, value = (p.strip() for p in part.partition("="))
+        option = name.replace("-", "_")
+        if option in ("model", "chip", "precision", "experts_precision", "kv_precision") and value:
+            found[option] = value
+        elif option in ("chips", *_SETUP) and option != "peak_flops_per_s":
+            kind = SHARE_OF_SOME if option == "memory_utilization" else COUNT
+            found[option] = kind.read(value, f"{name} of the run:")
+        else:
+            names = sorted({"model", "chip", "chips", *_SETUP} - {"peak_flops_per_s"})
+            raise QuestionError(f"{part[:40]!r} of the run", expected="NAME=VALUE by comma, NAME one of "
+                                + ", ".join(n.replace("_", "-") for n in names))  # fmt: skip
+    return found
+
+
+def _setup(told: dict[str, Any], args: argparse.Namespace, of_run: bool = False) -> Setup:
     named = told["model"]
     if not isinstance(named, str | Model):
         raise QuestionError("the run's model is given by its dimensions", advice="Name one of the catalogue: --model.")
     numbers = {_SETUP[k]: v for k, v in told.items() if k in _SETUP and k != "peak_flops_per_s"}
     speculation = None
-    if args.draft is not None:
+    if args.draft is not None and not of_run:
         if args.acceptance is None:
             raise QuestionError("a draft without the share of its tokens that is kept", expected="--acceptance")
         speculation = Speculation(args.draft, args.acceptance, args.cost or 0.0)
@@ -99,6 +164,7 @@ def _setup(told: dict[str, Any], args: argparse.Namespace) -> Setup:
 
 def traffic(args: argparse.Namespace, run: "Run | None") -> Traffic:
     """What is asked of the setup: at a rate, with so many in flight, as a file has it, or as the run had it."""
+    SEED.read(args.seed, "seed")
     ways = [n for n in ("rate", "concurrency", "trace") if getattr(args, n, None) is not None]
     if len(ways) > 1:
         raise QuestionError(f"traffic in {len(ways)} ways", expected="one of --rate, --concurrency and --trace")
@@ -114,14 +180,15 @@ def traffic(args: argparse.Namespace, run: "Run | None") -> Traffic:
             raise QuestionError("requests without lengths", expected="--input and --output, in tokens")
         prefix = args.prefix or 0
         if ways[0] == "concurrency":
-            count = args.requests or max(REQUESTS, ROUNDS * args.concurrency)
+            count = max(REQUESTS, ROUNDS * args.concurrency) if args.requests is None else args.requests
             return closed(args.concurrency, count, args.input, args.output, prefix)
         cv = 1.0 if args.burst is None else args.burst
-        return gamma(args.rate, cv, args.requests or REQUESTS, args.input, args.output, prefix, args.seed)
+        count = REQUESTS if args.requests is None else args.requests
+        return gamma(args.rate, cv, count, args.input, args.output, prefix, args.seed)
     found = _trace(Path(args.trace)) if ways else of_tables(run.tables, run.manifest.name)
     if args.faster is not None:
         found = found.faster(args.faster)
-    return found.first(args.requests) if args.requests else found
+    return found if args.requests is None else found.first(args.requests)
 
 
 def _trace(path: Path) -> Traffic:
@@ -144,4 +211,20 @@ def measured(run: "Run") -> Measured:
     times = {n: np.full(run.tables.rows("requests"), np.nan) for n in ("ttft_s", "tpot_s")}
     for name, values in times.items():
         values[found.order] = found.rows[name].to_numpy(dtype=float)
-    return Measured(asked, times["ttft_s"][asked.rows], times["tpot_s"][asked.rows], run.manifest.name)
+    return Measured(asked, times["ttft_s"][asked.rows], times["tpot_s"][asked.rows], run.manifest.name,
+                    _replicas(run, asked))  # fmt: skip
+
+
+def _replica_names(run: "Run") -> np.ndarray:
+    """The replicas that the run's requests name."""
+    column = run.tables.arrow("requests", ["replica"])["replica"].combine_chunks().cast(pa.string())
+    return np.unique(column.drop_null().to_numpy(zero_copy_only=False).astype(str))
+
+
+def _replicas(run: "Run", asked: Traffic) -> np.ndarray | None:
+    """The number of the replica that served each request; None where one is not known or there is one alone."""
+    column = run.tables.arrow("requests", ["replica"])["replica"].combine_chunks().take(pa.array(asked.rows))
+    names = _replica_names(run)
+    if column.null_count or len(names) < 2:
+        return None
+    return np.searchsorted(names, column.cast(pa.string()).to_numpy(zero_copy_only=False).astype(str))

@@ -7,6 +7,7 @@ from app.answers.base import Table
 from app.whatif.base import Words
 
 if TYPE_CHECKING:
+    from app.whatif.serving_known import BreakEven
     from app.whatif.serving_plan_answer import ServingPlan
     from simulators.serving.disaggregated import Comparison
     from simulators.serving.planner import Choice
@@ -30,11 +31,38 @@ def verdict(result: "ServingPlan") -> str:
         text += f" (from {best.chips_low:,} to {most} chips over the efficiencies assumed)"
     text += "."
     other = next((c for c in result.plan.choices if c.feasible and c.setup.chip.name != best.setup.chip.name), None)
-    if other is not None:
+    if other is not None and not result.ranked:
+        text += f" {unranked(result)}"
+    elif other is not None:
         text += f" Next, on another chip: {other.name}, {other.why.partition(':')[0]}."
+    if result.break_evens:
+        text += f" {tipping(result.break_evens[0])}"
+    if names := sorted({s for c in result.plan.choices[:1] for s in c.setup.machine.stand_ins}):
+        text += f" {' '.join(names)}"
     if result.pools is not None:
         text += f" {pools_verdict(result.pools)}"
     return text
+
+
+def unranked(result: "ServingPlan") -> str:
+    """What each kind of chip takes, where no prices compare them."""
+    first: dict[str, str] = {}
+    for c in result.plan.choices:
+        if c.feasible:
+            first.setdefault(c.setup.chip.name, f"{c.chips:,} {c.setup.chip.name}")
+    each = "; ".join(first.values())
+    return (f"Not the cheapest of all for that: without prices kinds of chips are not compared ({each}; no price for "
+            f"{', '.join(result.unpriced)}).")  # fmt: skip
+
+
+def tipping(found: "BreakEven") -> str:
+    """Below which price the next chip would be the cheaper one."""
+    text = f"{found.chip} is the cheaper below {found.best_times:.2f} times the price of a {found.against}"
+    if found.usd is not None:
+        text += f", {fmt.usd(found.usd)} an hour"
+    if found.measured_times is None:
+        return f"{text} (modelled: {found.low:.2g} to {found.high:.2g} times over the bands)."
+    return f"{text}, by what was measured of both ({found.times:.2f} times as modelled for these setups)."
 
 
 def pools_verdict(found: "Comparison") -> str:

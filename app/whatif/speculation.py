@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from errors import QuestionError
+from errors.numbers import COST, FROM_ZERO
 
 if TYPE_CHECKING:
     from analyzers.speculation.model import Draft, Machine
@@ -94,6 +95,8 @@ def answer(args: argparse.Namespace, place: "Workspace | None") -> Worth:
         raise QuestionError(f"{args.draft} draft tokens", expected="a whole number from 1 to 1,000")
     if (args.model is None) != (args.chip is None):
         raise QuestionError("the batch up to which it pays needs both", expected="--model and --chip")
+    COST.read(args.cost, "cost")
+    FROM_ZERO.read(args.context, "context")
     drafts = by_draft(args.acceptance, args.cost, max(MOST_DRAFT, args.draft or 0))
     found = chip(args.chip) if args.chip else None
     return Worth(

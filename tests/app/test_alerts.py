@@ -14,7 +14,8 @@ from app.alerts.webhook import checked, masked, message, permalink
 from app.cli import main
 from app.workspace import workspace
 from errors import InputError
-from runs.alert_book import Alert, Target
+from runs.alert_book import CLAIM_NS, SWITCHED_OFF, Alert, AlertBook, Target
+from runs.live import Live
 from tests.app import made_runs
 
 S = 1_000_000_000
@@ -48,6 +49,11 @@ def webhook(*answers: int):
 @pytest.fixture
 def place(tmp_path):
     return workspace(str(tmp_path / "store"))
+
+
+def followed(read_ns: int, **more) -> Live:
+    """A live run whose log was read until then."""
+    return Live("j", "p", "llama", read_ns=read_ns, **more)
 
 
 def job(place, name: str, steps: int, lost: int, job_name: str = "llama"):
@@ -87,7 +93,7 @@ def test_an_alert_is_told_once_and_its_resolution_once(place):
 def test_between_threshold_and_margin_an_open_alert_stays(place):
     kept = book(place)
     run = job(place, "a", 300, 900)
-    share = rules.rule("goodput").check(run, place.registry, 0.5, False).value
+    share = rules.rule("goodput").check(run, place.registry, 0.5, None).value
     kept.set_threshold("goodput", share + 0.001)
     assert evaluate(place, run).open == ("goodput",)
     kept.set_threshold("goodput", share - 0.005)
@@ -143,12 +149,12 @@ def test_a_job_hangs_only_while_it_is_followed_and_has_not_ended(place):
     silent = made_runs.write(place.store, "silent", tables, {"chips": 1})
     book(place).set_threshold("hang", 20)
     assert evaluate(place, silent).open == ()
-    assert evaluate(place, silent, live="j").open == ("hang",)
+    assert evaluate(place, silent, followed(now)).open == ("hang",)
     alert = book(place).alerts()[0]
     assert 100 < alert.value < 103 and alert.subject == "live:j" and "10.0 s" in alert.sentence
     tables["lifecycle"]["end_ns"] = [starts[-1] + S]
     ended = made_runs.write(place.store, "ended", tables, {"chips": 1})
-    assert evaluate(place, ended, live="j").open == ()
+    assert evaluate(place, ended, followed(now + S)).open == ()
     assert book(place).alerts()[0].resolved_sentence == "the job has ended."
 
 
@@ -158,9 +164,9 @@ def test_mfu_falls(place):
     tables = {"steps": {"step": list(range(260)), "start_ns": starts, "order": list(range(260)),
                         "model_flops_per_chip": [1e15] * 260}}  # fmt: skip
     run = made_runs.write(place.store, "slower", tables, {"chips": 1, "chip": "v5p", "precision": "bf16"})
-    found = rules.rule("mfu_drop").check(run, place.registry, 0.1, False)
+    found = rules.rule("mfu_drop").check(run, place.registry, 0.1, None)
     assert found.open and found.value == pytest.approx(1 - 10 / 13, rel=1e-6)
-    assert not rules.rule("mfu_drop").check(run, place.registry, 0.25, False).open
+    assert not rules.rule("mfu_drop").check(run, place.registry, 0.25, None).open
 
 
 def test_messages_carry_text_of_inputs_safely():
@@ -226,3 +232,170 @@ def test_what_an_alert_is_about(place):
     assert subject_of(run) == "job:llama" and subject_of(run, "x") == "live:x"
     other = made_runs.write(place.store, "b", {"scalars": {"name": ["x"], "value": [1.0]}}, {})
     assert subject_of(other) == f"run:{other.run_id}"
+
+
+# What is read, and when
+
+
+def hanging(place, name: str = "steps", last_ns: int = made_runs.START_NS + 1000 * S, **more):
+    """A run of 100 steps of 10 s, the last of which began at `last_ns`; the job has not ended."""
+    numbers = list(range(100))
+    starts = [last_ns - 10 * S * (99 - n) for n in numbers]
+    tables = {"steps": {"step": numbers, "start_ns": starts, "order": numbers},
+              "lifecycle": {"kind": ["job"], "start_ns": [starts[0] - S], "end_ns": [None], "order": [0]}}  # fmt: skip
+    return made_runs.write(place.store, name, tables, {"chips": 1, **more})
+
+
+@pytest.mark.parametrize("rule", ["hang", "goodput"])
+def test_time_in_which_nothing_could_be_read_tells_nothing(place, rule, monkeypatch):
+    run, last = hanging(place), made_runs.START_NS + 1000 * S
+    book(place).set_threshold(rule, {"hang": 20, "goodput": 0.7}[rule])
+    live = followed(last + 20 * S, active_ns=last)
+    for hours in (0, 1, 100):  # the service cannot be reached, the clock goes on
+        monkeypatch.setattr(time, "time_ns", lambda hours=hours: last + 30 * S + hours * 3600 * S)
+        monkeypatch.setattr(time, "time", lambda: time.time_ns() / 1e9)
+        assert evaluate(place, run, live).open == ()
+    share = rules.rule("goodput").check(run, place.registry, 0.5, live).value
+    assert share == pytest.approx(1000 / 1021, abs=0.02), "not 1,000 s of the hours that went by since"
+    assert evaluate(place, run, followed(last + 3600 * S, active_ns=last)).open == (rule,), "read, and nothing came"
+
+
+def test_entries_that_are_read_but_not_in_the_snapshot_yet_end_the_silence(place):
+    run, last = hanging(place), made_runs.START_NS + 1000 * S
+    book(place).set_threshold("hang", 20)
+    assert evaluate(place, run, followed(last + 900 * S, active_ns=last)).open == ("hang",)
+    assert evaluate(place, run, followed(last + 900 * S, active_ns=last + 890 * S)).open == ()
+    assert book(place).alerts()[0].resolved_sentence == "the job goes on."
+
+
+@pytest.mark.parametrize("wrong_s", [-7200, 0, 7200])
+def test_a_hang_is_judged_by_when_entries_were_received_not_by_the_clock_of_the_host(place, wrong_s):
+    """The truth: an entry every 10 s, until the service heard no more; the host's clock is two hours off."""
+    heard = made_runs.START_NS + 1000 * S
+    run = hanging(place, last_ns=heard + wrong_s * S)
+    book(place).set_threshold("hang", 20)
+    assert evaluate(place, run, followed(heard + 20 * S, active_ns=heard)).open == (), "it was heard 20 s ago"
+    assert evaluate(place, run, followed(heard + 900 * S, active_ns=heard)).open == ("hang",)
+    assert "nothing came from the job for 15 min" in book(place).alerts()[0].sentence
+
+
+def test_a_live_run_that_was_never_read_whole_is_not_judged(place):
+    book(place).set_threshold("hang", 20)
+    assert evaluate(place, hanging(place), Live("j", "p", "llama")).open == ()
+
+
+# One message
+
+
+def opened(place, url: str, count: int = 1) -> AlertBook:
+    kept = book(place)
+    kept.set_target(checked(Target(url, "json", "http://board")))
+    kept.set_threshold("goodput", 0.99)
+    for n in range(count):
+        kept.judge(judged(f"job:{n}"))
+    return kept
+
+
+def judged(subject: str, state: str = "open", moment=(1, 1), **more):
+    from runs.alert_book import Judged
+
+    usual = {"rule": "goodput", "run_id": "r", "name": "n", "value": 0.5, "threshold": 0.9, "sentence": "low"}
+    return Judged(subject=subject, state=state, moment=moment, **{**usual, **more})
+
+
+def test_of_several_processes_one_tells(place):
+    from app.alerts.evaluate import tell
+
+    with webhook() as (url, got):
+        opened(place, url, 5)
+        begin = threading.Barrier(6)
+
+        def evaluator():
+            begin.wait()
+            tell(AlertBook(place.registry.path))
+
+        threads = [threading.Thread(target=evaluator) for _ in range(6)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+    assert sorted(body["subject"] for _, body in got) == [f"job:{n}" for n in range(5)]
+    assert all(a.told_ns for a in book(place).alerts())
+
+
+def test_a_sender_that_died_after_claiming_is_followed_by_another(place, monkeypatch):
+    from app.alerts.evaluate import tell
+
+    with webhook() as (url, got):
+        kept = opened(place, url)
+        [alert] = kept.untold()
+        assert kept.claim(alert) and not kept.claim(alert)
+        assert tell(kept) == (0, []) and got == [], "somebody else is about to tell"
+        now = time.time_ns()
+        monkeypatch.setattr(time, "time_ns", lambda: now + CLAIM_NS + S)
+        assert tell(kept) == (1, []) and tell(kept) == (0, [])
+    assert len(got) == 1
+
+
+def test_an_end_waits_for_the_message_that_is_on_its_way(place):
+    from app.alerts.evaluate import tell
+
+    with webhook() as (url, got):
+        kept = opened(place, url)
+        [alert] = kept.untold()
+        assert kept.claim(alert)  # sending
+        kept.judge(judged("job:0", "over", (2, 1), sentence="fine"))
+        assert tell(kept) == (0, []), "not taken for one that nobody heard of"
+        kept.told(alert)  # sent
+        assert tell(kept) == (1, []) and got[-1][1]["state"] == "resolved"
+
+
+def test_a_rule_that_is_switched_off_closes_its_alerts_and_says_so(place, capsys):
+    store = str(place.store.root)
+    with webhook() as (url, got):
+        opened(place, url)
+        assert main(["--store", store, "alerts", "--check", job(place, "a", 20, 4000).run_id]) == 0
+        assert main(["--store", store, "alerts", "--off", "goodput"]) == 0
+        assert main(["--store", store, "alerts", "--off", "goodput"]) == 0
+        book(place).judge(judged("job:0", moment=(9, 9)))
+    assert [b["state"] for _, b in got] == ["open", "open", "resolved", "resolved"]
+    assert {b["sentence"] for _, b in got[2:]} == {SWITCHED_OFF}
+    assert not book(place).is_open("goodput", "job:0"), "who was evaluating meanwhile opens nothing any more"
+
+
+# Which run counts
+
+
+def test_a_continuing_alert_has_the_figure_of_the_new_run(place):
+    kept = book(place)
+    kept.set_threshold("goodput", 0.9)
+    first, second = job(place, "a", 20, 4000), job(place, "b", 30, 5000)
+    evaluate(place, first)
+    before = kept.alerts()[0]
+    evaluate(place, second)
+    [alert] = kept.alerts()
+    assert (alert.run_id, alert.name, alert.opened_ns) == (second.run_id, "b", before.opened_ns)
+    share = rules.rule("goodput").check(second, place.registry, 0.9, None)
+    assert alert.value == share.value != before.value and alert.sentence == share.sentence
+
+
+def test_an_older_run_and_one_that_is_stored_already_change_nothing(place):
+    kept = book(place)
+    kept.set_threshold("goodput", 0.9)
+    bad, good = job(place, "a", 20, 4000), job(place, "c", 4000, 500)
+    for run in (bad, good, bad, bad):
+        outcome = evaluate(place, run)
+    assert outcome.open == () and [a.resolved_ns is None for a in kept.alerts()] == [False]
+    worse = job(place, "later", 5000, 200_000)
+    assert evaluate(place, worse).open == ("goodput",)
+    assert evaluate(place, good).open == ("goodput",), "that an earlier run was good ends nothing"
+    [alert] = [a for a in kept.alerts() if a.resolved_ns is None]
+    assert alert.run_id == worse.run_id
+
+
+def test_runs_without_times_go_by_when_they_were_stored(place):
+    kept = book(place)
+    kept.set_threshold("goodput", 0.9)
+    kept.judge(judged("job:x", "open", (0, 5)))
+    kept.judge(judged("job:x", "over", (0, 4)))
+    assert kept.is_open("goodput", "job:x")
+    kept.judge(judged("job:x", "over", (0, 6)))
+    assert not kept.is_open("goodput", "job:x")

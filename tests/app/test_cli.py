@@ -111,10 +111,13 @@ def test_one_broken_run_hides_no_other(place, capsys):
     made_runs.interrupted(place.store, "whole")
     (made_runs.interrupted(place.store, "broken").folder / "run.json").write_text("{")
     told = json.loads(out(capsys, "runs", "--json")[1])
-    assert [r["name"] for r in told["runs"]] == ["whole"]
+    assert [r["name"] for r in told["runs"]] == ["whole", None]
+    assert [bool(r["problem"]) for r in told["runs"]] == [False, True]
+    assert told["runs"][0].keys() == told["runs"][1].keys()
     assert len(told["problems"]) == 1 and "not a run manifest" in told["problems"][0]
     code, text, error = out(capsys, "runs")
     assert code == 0 and "whole" in text and error.startswith("warning: ")
+    assert "cannot be read" in text and "damaged" in text
 
 
 def test_catalog(capsys):

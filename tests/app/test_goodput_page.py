@@ -136,3 +136,28 @@ def test_the_verdict_prices_the_largest_loss(place, run):
     assert "after an interruption cost the most: 32 % (52.0 s, 0.231 chip-hours, about $0.693)." in text
     rows = table(answer(run, place)).rows
     assert rows[0][0] == "Productive" and rows[-1][0] == "Total" and rows[-1][1] == "2 min 40 s"
+
+
+@pytest.mark.parametrize("page", [PAGE, "pages/ledger.py", "pages/interruptions.py"])
+def test_a_job_of_which_no_step_was_read_shows_no_0_per_cent(place, page):
+    life = {"kind": ["job", "training_preparation", "eval"], "start_ns": [ns(0), ns(0), ns(500)],
+            "end_ns": [ns(1500), ns(300), ns(560)]}  # fmt: skip
+    run = made_runs.write(place.store, "stepless", {"lifecycle": life}, {"chips": 16})
+    at = opened(page, run=run.run_id)
+    assert not at.exception and not at.error
+    if page != "pages/interruptions.py":
+        assert shown(at)["Goodput"] == fmt.NO_VALUE
+        assert "no step was read" in words(at)
+    if page == PAGE:
+        assert shown(at)["By ml-goodput"] == fmt.NO_VALUE
+
+
+def test_a_step_that_hung_is_named_on_the_page(place):
+    at_s = [10 * n + (21_600 if n > 20 else 0) for n in range(50)]
+    run = made_runs.write(place.store, "hung", {
+        "steps": {"step": [*range(50)], "order": [*range(50)], "start_ns": [ns(t) for t in at_s]},
+        "lifecycle": {"kind": ["job"], "start_ns": [ns(0)], "end_ns": [ns(at_s[-1] + 10)]}}, {"chips": 16})  # fmt: skip
+    for page in (PAGE, "pages/ledger.py"):
+        at = opened(page, run=run.run_id)
+        assert not at.exception and "Steps that hung cost the most: 98 %" in words(at)
+        assert "Step 20 took 6 h" in words(at)

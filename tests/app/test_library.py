@@ -4,7 +4,7 @@ import pytest
 
 from app import questions
 from app.components.tags import parse
-from app.pages.library import PENDING, rows
+from app.pages.library import PENDING, broken_rows, rows
 from app.summary import matches, run_dict
 from errors import InputError
 from tests.app import made_runs
@@ -58,3 +58,15 @@ def test_tags_are_parsed_line_by_line():
     for wrong in ("team", "=x", "k="):
         with pytest.raises(InputError):
             parse(wrong)
+
+
+def test_a_run_that_cannot_be_read_is_a_row_that_says_so(place):
+    bad, worn = made_runs.interrupted(place.store, "bad"), made_runs.interrupted(place.store, "worn")
+    (bad.folder / "run.json").write_bytes(b"\xff")
+    worn.tables.path("steps").unlink()
+    there = place.store.look()
+    (row,) = broken_rows(there)
+    assert row["run_id"] == bad.run_id and "not a run manifest" in row["under"] and row["broken"]
+    (other,) = shown(place, there.runs)
+    assert other.keys() == row.keys() and "steps.parquet: is missing" in other["problem"] and not other["broken"]
+    assert other["under"] == "no ledger: opens with why"

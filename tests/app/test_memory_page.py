@@ -167,3 +167,11 @@ def test_the_command_prints_the_same(place, capsys):
     assert said["run_id"] == run.run_id and said["peak_bytes"] == 11 * GB and said["padding_bytes"] == GB
     main(["show", "model:llama3.1-8b", "memory", "--option", "chip=v5p", "--option", "remat=full"])
     assert "Training llama3.1-8b holds" in capsys.readouterr().out
+
+
+def test_a_training_log_that_names_its_model_is_answered_by_formula(place):
+    steps = {"step": [0, 1], "start_ns": [0, 10**9], "source": ["x"] * 2}
+    run = made_runs.write(place.store, "logged", {"steps": steps}, {"model": "llama3.1-8b", "chip": "TPU v5p"})
+    at = opened(PAGE, run=run.run_id)
+    assert not at.exception and not at.warning
+    assert "llama3.1-8b" in words(at).lower() or "Training" in words(at)

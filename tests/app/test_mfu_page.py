@@ -84,7 +84,7 @@ def test_an_unknown_model_is_asked_for_and_the_answer_used(place):
     ({"model": "no-such"}, "no model is called 'no-such'"),
     ({"chip": "no-such"}, "no chip is called 'no-such'"),
     ({"convention": "no-such"}, "option convention='no-such'"),
-    ({"seq": "0"}, "a sequence of 0 tokens"),
+    ({"seq": "0"}, "expected a whole number from 1"),
     ({"precision": "fp4"}, "does not know fp4"),
 ])  # fmt: skip
 def test_an_address_that_cannot_be_answered_is_told_kindly(place, address, said):

@@ -84,3 +84,13 @@ def test_a_fault_is_not_kept_and_room_is_made():
         answers.get(key, lambda: 2)
     assert len(answers._kept) <= 3
     assert answers.known(9) == 2 and answers.known("a") is None
+
+
+def test_an_answer_is_measured_once_however_many_follow(monkeypatch):
+    """Else each new answer costs as much as all that are kept: seconds, after a few hundred."""
+    measured = []
+    monkeypatch.setattr(questions, "_size", lambda future: measured.append(future) or 20_000)
+    answers = Answers(10**9)
+    for n in range(30):
+        answers.get(n, lambda n=n: n)
+    assert len(measured) == 30

@@ -102,18 +102,38 @@ def test_runs_and_answers(server, run, store):
         ("GET", "/api/runs/{run}/show/ledger?usd_per_chip_hour=x", 400), ("GET", "/api/nothing", 404),
         ("POST", "/api/runs", 404), ("GET", "/api/jobs/x", 404), ("DELETE", "/api/jobs/x", 404),
         ("POST", "/api/ingest", 400), ("PUT", "/upload/x/y", 400), ("DELETE", "/api/uploads/x", 400),
-        ("GET", "/upload/x", 404),
+        ("GET", "/upload/x", 404), ("GET", "/api/runs/" + "a" * 300, 404),
+        ("GET", "/api/runs/" + "%C3%A9" * 200 + "/show/ledger", 404), ("GET", "/api/runs?limit=3", 400),
+        ("GET", "/api/runs/live%3A" + "a" * 300, 404), ("GET", "/api/models/" + "a" * 300 + "/show/mfu", 404),
+        ("GET", "/api/jobs/" + "a" * 300, 404), ("DELETE", "/api/uploads/" + "a" * 300, 400),
+        ("PUT", "/upload/" + "a" * 300 + "/x", 400), ("GET", "/healthz?x=1", 400),
+        ("GET", "/api/catalog/chips?name=v5e", 400), ("GET", "/api/topology?spec=v5p:2x2x2&speck=1", 400),
+        ("GET", "/api/topology", 400), ("GET", "/api/published?x=", 400),
+        ("GET", "/api/whatif/checkpoint?save_s=60&mttf_s=nan", 400), ("GET", "/api/whatif/checkpoint?save=", 400),
+        ("GET", "/api/whatif/checkpoint?save_s=60&mttf_s=9000&mttf_s=9", 400),
+        ("GET", "/api/whatif/checkpoint?save_s=60&mttf_s=9000&slices=nan", 400),
+        ("GET", "/api/whatif/checkpoint?run=" + "a" * 300, 404),
+        ("GET", "/api/whatif/serving?model=llama3.1-8b&chip=v6e&chips=1&rate=1&input=9&output=0", 400),
+        ("GET", "/api/whatif/serving-plan?model=llama3.1-8b&on=v6e&rate=1&input=9&output=9&ttft_s=nan", 400),
+        ("GET", "/api/whatif/speculation?acceptance=0.5&cost=nan", 400),
+        ("GET", "/api/runs/{run}/show/steps?x=1", 400), ("GET", "/api/runs/{run}/show/goodput?bins=9&bins=8", 400),
+        ("GET", "/api/runs/{run}/show/goodput?bins=3.7", 400), ("GET", "/api/runs/{run}/show/ledger?ttft_s=-1", 400),
     ],
 )  # fmt: skip
-def test_wrong_requests_are_told_as_json(server, run, method, path, status):
+def test_wrong_requests_are_told_as_json(server, store, run, method, path, status):
     got, told = request(method, server + path.format(run=run.run_id))
     assert got == status
     assert set(told) == {"error"} and told["error"]
+    assert str(store) not in told["error"] and str(store.parent) not in told["error"]
 
 
 @pytest.mark.parametrize(
     "more",
-    [{"name": "a\x00b"}, {"name": "two\nlines"}, {"name": "\ud800"}, {"kind": "x"}, {"tags": {"k": 1}}, {"tags": []}],
+    [{"name": "a\x00b"}, {"name": "two\nlines"}, {"name": "\ud800"}, {"kind": "x"}, {"tags": {"k": 1}}, {"tags": []},
+     {"tags": {"a=b": "c"}}, {"chips": 0}, {"chips": -4}, {"chips": 3.7}, {"chips": True}, {"chips": "many"},
+     {"chips": [4]}, {"chips": 10**400}, {"model": {"layers": 2}}, {"chip": 5}, {"name": 0}, {"again": "yes"},
+     {"chipz": "v5e"}, {"paths": ["/etc/passwd"]}, {"store": "/elsewhere"}, {"json": True}, {"tag": "a=b"}, {"": 1},
+     {"name": "x" * 20_000}],
 )
 def test_what_cannot_stand_on_a_command_line_is_refused(server, more):
     upload_id = upload(server, "goodput.jsonl", made_runs.goodput_log(3))
@@ -121,21 +141,34 @@ def test_what_cannot_stand_on_a_command_line_is_refused(server, more):
     assert status == 400 and told["error"]
 
 
-@pytest.mark.parametrize("body", [b"", b"[", b"[]", b'{"upload_id": 3}', b'{"upload_id": "x"}', b"x" * 70_000])
+@pytest.mark.parametrize("body", [b"", b"[", b"[]", b'{"upload_id": 3}', b'{"upload_id": "x"}', b"x" * 70_000,
+                                  b"[" * 60_000, b'{"tags":' * 8_000, b'{"upload_id": NaN}'])
 def test_a_wrong_ingest_request_is_told(server, body):
     status, told = request("POST", f"{server}/api/ingest", body)
     assert status == 400 and told["error"]
+
+
+@pytest.mark.parametrize("more", [
+    '"chips": 4, "chips": 8', '"tags": {"a": "1", "a": "2"}', '"tags": {"a": "1", " a": "2"}',
+])  # fmt: skip
+def test_what_is_given_twice_is_refused_rather_than_half_of_it_dropped(server, more):
+    upload_id = upload(server, "goodput.jsonl", made_runs.goodput_log(3))
+    status, told = request("POST", f"{server}/api/ingest", f'{{"upload_id": "{upload_id}", {more}}}'.encode())
+    assert status == 400 and told["error"].endswith("is given twice; expected once")
 
 
 def test_upload_then_ingest_makes_a_run(server, store):
     data = made_runs.goodput_log(50, "api")
     upload_id = upload(server, "logs/goodput.jsonl", data)
     assert (store / "uploads" / upload_id / "files" / "logs" / "goodput.jsonl").read_bytes() == data
-    asked = {"upload_id": upload_id, "name": "--by api", "tags": {"team": "x"}}
+    asked = {"upload_id": upload_id, "name": "--by api", "tags": {"team": "x", "k": "a=b"}, "chip": "v5e", "chips": 4,
+             "model": "llama3.1-8b", "kind": "training"}  # fmt: skip
     job = finished(server, request("POST", f"{server}/api/ingest", asked)[1])
     assert (job["state"], job["error"], job["progress"]) == ("done", None, 1.0)
     told = get(f"{server}/api/runs/{job['run_id']}")[1]
-    assert (told["name"], told["tags"], told["tables"]["steps"]) == ("--by api", {"team": "x"}, 50)
+    assert (told["name"], told["tags"], told["tables"]["steps"]) == ("--by api", {"team": "x", "k": "a=b"}, 50)
+    facts = {name: told["facts"][name]["value"] for name in ("chip", "chips", "model")}
+    assert facts == {"chip": "v5e", "chips": 4, "model": "llama3.1-8b"}
 
 
 def test_an_upload_that_cannot_be_read_fails_in_one_line_and_the_server_goes_on(server, store):
@@ -143,6 +176,7 @@ def test_an_upload_that_cannot_be_read_fails_in_one_line_and_the_server_goes_on(
     upload_id = upload(server, "x.xplane.pb", b"\x00\xff" * 1000)
     job = finished(server, request("POST", f"{server}/api/ingest", {"upload_id": upload_id})[1])
     assert job["state"] == "failed" and job["error"] and "\n" not in job["error"] and "defect" not in job["error"]
+    assert str(store) not in json.dumps(job)
     assert get(f"{server}/healthz")[0] == 200
     assert set(Store(store).ids()) == before
     assert (store / "uploads" / upload_id / "files" / "x.xplane.pb").exists()
@@ -166,6 +200,27 @@ def test_a_name_cannot_leave_the_upload(server, store, name):
     found = [p for p in store.parent.rglob("*escaped*")]
     assert status in (200, 400, 404)
     assert all(p.is_relative_to(store / "uploads" / upload_id / "files") for p in found)
+
+
+@pytest.mark.parametrize("name", ["x.json", "chipledger.json", "config.json", "a.jsonl", "trace.pt.trace.json"])
+def test_json_that_is_nested_deeply_fails_in_one_line(server, store, name):
+    for data in (b"[" * 200_000, b'{"a":' * 100_000):
+        job = finished(server, request("POST", f"{server}/api/ingest", {"upload_id": upload(server, name, data)})[1])
+        assert job["state"] == "failed" and "\n" not in job["error"] and "defect" not in job["error"]
+        assert str(store) not in job["error"]
+
+
+def test_a_broken_run_is_told_without_where_it_lies(server, store, run):
+    broken = store / "runs" / "b0"
+    broken.mkdir()
+    (broken / "run.json").write_text("{")
+    try:
+        said = json.dumps(get(f"{server}/api/runs")[1]["problems"])
+        assert "b0" in said and str(store) not in said
+        assert str(store) not in json.dumps(get(f"{server}/api/runs/b0")[1])
+    finally:
+        (broken / "run.json").unlink()
+        broken.rmdir()
 
 
 def test_a_model_and_the_catalogue_can_be_asked_without_a_run(server):

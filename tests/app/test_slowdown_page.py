@@ -37,7 +37,7 @@ def test_the_page(place, run):
     at = opened("pages/slowdown.py", run=run.run_id)
     assert not at.exception and not at.warning
     result = ask(SLOW, {"chips": 64})
-    assert "Without its slow worker (data rank 1, stage 2) this job would be" in words(at)
+    assert "Its slow worker (data rank 1, stage 2) costs" in words(at)
     assert at.metric[0].value == f"{result.s:.2f}"
     assert len(at.dataframe[0].value) == 8
 
@@ -68,22 +68,51 @@ def test_a_run_without_a_pipeline_is_told_what_would_bring_it(place):
 
 def test_what_is_said_of_a_slow_worker():
     result = ask(SLOW, {"chips": 64})
-    without = result.t_s - result.shares.worker * (result.t_s - result.t_ideal_s)
+    measured = float(result.per_step["measured_s"].sum() / result.per_step["t_ideal_s"].sum())
     text = said.verdict(result)
-    assert f"would be {result.t_s / without:.2f} times as fast" in text
-    assert f"{100 * (1 - without / result.t_s):.0f} % of 64 chips' time is lost." in text
-    assert said.verdict(ask(SLOW, {"chips": 1})).endswith("1 chip's time is lost.")
+    assert result.over_ideal == pytest.approx(measured) and text.startswith(f"Steps take {measured:.2f} times their")
+    assert f"{100 * (1 - 1 / measured):.0f} % of 64 chips' time is lost." in text
+    assert text.endswith("Its slow worker (data rank 1, stage 2) costs 100 % of that.")
+    assert "1 chip's time is lost." in said.verdict(ask(SLOW, {"chips": 1}))
+
+
+def test_the_headline_is_measured_time_over_ideal_time_and_s_is_a_figure_of_its_own():
+    """Launch delays of 4 %: S leaves them out, the chips do not."""
+    result = ask(LONG)
+    slower = replace(result, over_ideal=1.32, s=1.27)
+    text = said.verdict(slower)
+    assert text.startswith("Steps take 1.32 times their ideal time (S, without launch delays: 1.27): 24 % of ")
+    rows = dict(said.table(slower).rows)
+    assert rows["step time over ideal time"] == "1.32" and rows["slowdown S, without launch delays"] == "1.27"
+    assert result.over_ideal == pytest.approx(result.s * result.launch_slowdown)
+
+
+def test_lengths_are_named_beside_a_long_last_stage():
+    """The last stage takes twice as long, and micro-batches differ: both hold, both are said."""
+    lengths = np.random.default_rng(0).uniform(0.2, 1.8, (6, 4, 6))
+    world = Pipelines(
+        dp=4, stages=4, microbatches=6, steps=6,
+        forward=lambda step, d, s, mb: round(10 * MS * lengths[step, d, mb] * (3 if s == 3 else 1)),
+        backward=lambda step, d, s, mb: round(20 * MS * lengths[step, d, mb] * (3 if s == 3 else 1)),
+    )  # fmt: skip
+    result = ask(world)
+    assert result.cause == "last stage" and result.causes == ("last stage", "sequence imbalance")
+    text = said.verdict(result)
+    assert "Its last stage costs" in text and "Beside that its micro-batches differ in length: forward and" in text
+    assert result.to_dict()["causes"] == ["last stage", "sequence imbalance"]
+    assert "differ in length" not in said.verdict(ask(LONG))
 
 
 def test_what_is_said_of_stages_pauses_lengths_and_nothing():
     result = ask(LONG)
-    assert said.verdict(result).startswith(f"With even stages this job would be {result.s:.2f} times as fast")
-    assert f"last stage computes {result.shares.stage_ratio:.2f} times as long as the others" in said.verdict(result)
-    assert "Its stage 3 computes" in said.verdict(replace(result, cause="stage"))
+    assert said.verdict(result).startswith(f"Steps take {result.over_ideal:.2f} times their ideal time")
+    assert f"it computes {result.shares.stage_ratio:.2f} times as long as the others" in said.verdict(result)
+    assert "Its last stage costs 100 % of that" in said.verdict(result)
+    assert "Its stage 3 costs" in said.verdict(replace(result, cause="stage"))
     assert said.verdict(ask(Pipelines())).startswith("Nothing slows this job down")
-    assert "micro-batches of even length" in said.verdict(replace(
+    assert "Its micro-batches differ in length" in said.verdict(replace(
         result, cause="sequence imbalance", shares=replace(result.shares, correlation=0.97)))  # fmt: skip
-    assert "If all ranks collected garbage at once" in said.verdict(replace(
+    assert "Ranks that pause at different times to collect garbage cost 90 % of that" in said.verdict(replace(
         result, cause="garbage collection", shares=replace(result.shares, gc=0.9)))  # fmt: skip
     assert "No worker, stage or pause explains most of it" in said.verdict(replace(result, cause="unknown"))
     untrusted = {**result.validity, "trusted": False, "replay_error": 0.12}
@@ -104,7 +133,8 @@ def test_parts_in_words():
 def test_the_terminal_shows_the_same():
     result = ask(SLOW)
     rows = dict(said.table(result).rows)
-    assert rows["slowdown S"] == f"{result.s:.2f}" and rows["slowest worker"] == "data rank 1, stage 2"
+    assert rows["slowdown S, without launch delays"] == f"{result.s:.2f}"
+    assert rows["slowest worker"] == "data rank 1, stage 2"
     assert rows["cause"] == "worker"
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from app import topologies
-from app.answers.topology import matter, verdict, within
+from app.answers.topology import matter, table, verdict, within
 from app.answers.topology_compare import compared, costs
 from app.components.lab_examples import EXAMPLES
 from app.components.lab_hops import counted
@@ -135,3 +135,12 @@ def test_every_panel_stands(place, show):
     at = opened_at(show, "v5p:4x4x4", "nowhere:3", fail="chip=5")
     assert not at.exception
     assert "63 of 64 chips left" in words(at)
+
+
+def test_hosts_of_a_boardfly_are_marked_as_inferred(place):
+    found = report("boardfly:64")
+    assert dict(table([found]).rows)["hosts"] == "16 (inferred: one a board)" and "a host for each" in matter(found)
+    assert any("share a host is not published" in note for note in found.notes)
+    assert dict(table([report("v5p:4x4x8")]).rows)["hosts"] == "32"
+    at = opened_at("", "boardfly:64")
+    assert not at.exception and any("16 hosts (inferred: one a board)" in (m.help or "") for m in at.metric)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.uploads import LIMIT_VARIABLE, TooLarge, Uploads, clean_name, limit_bytes
+from app.uploads import LIMIT_VARIABLE, TooLarge, Uploads, _bytes_below, clean_name, limit_bytes
 from errors import InputError, QuestionError
 
 
@@ -154,3 +154,9 @@ def test_a_limit_that_is_no_number_is_told(monkeypatch, text):
     monkeypatch.setenv(LIMIT_VARIABLE, text)
     with pytest.raises(InputError):
         limit_bytes()
+
+
+def test_files_that_are_taken_away_while_they_are_counted_count_nothing(tmp_path):
+    (tmp_path / "there").write_bytes(b"123")
+    (tmp_path / "gone").symlink_to(tmp_path / "taken away")
+    assert _bytes_below(tmp_path) == 3 and _bytes_below(tmp_path / "taken away") == 0

@@ -1,16 +1,20 @@
 """The verdict says what is true of the ledger, in a sentence that reads."""
 
 import re
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
+from analyzers import goodput, ledger
 from analyzers.ledger import LedgerResult
+from app.answers.goodput import verdict as goodput_verdict
 from app.answers.ledger import PHRASES, losses, unknown
 from app.answers.ledger import verdict as ledger_verdict
 from app.answers.steps import verdict as steps_verdict
 from runs.accounts import ACCOUNTS
 from runs.ledger import Account, Ledger
+from runs.tables import MemoryTables
 from tests.app import ledgers
 from tests.app.test_figures import taken
 
@@ -111,3 +115,55 @@ def test_a_compiled_step_is_told_as_modelled():
                                        profiled_share=None, notes=()))  # fmt: skip
     assert said.startswith("A compiled step needs at least 8.00 chip-seconds: modelled")
     assert "Useful maths at the chip's peak needs 25 % of it." in said
+
+
+def without_peak(**told) -> LedgerResult:
+    """Kept steps whose FLOPs are known, on a chip that nobody named."""
+    unseen = Account.total("unattributed", [ledgers.leaf("not_profiled", 95, "unattributed")])
+    held = Account.total("held", [Account.total("productive", [unseen]), Account.total("badput", [
+        ledgers.leaf("other", 5)])])  # fmt: skip
+    return LedgerResult(ledger=Ledger(chips=1, account=held, useful_flops=1e20), start_ns=None, end_ns=None,
+                        interruptions=(), notes=(), peak_known=False, **told)  # fmt: skip
+
+
+def test_where_the_peak_lacks_the_advice_is_to_name_the_chip():
+    said = ledger_verdict(without_peak(profiled_share=0.0))
+    assert said.startswith("95 % of 100 chip-hours cannot be told: the chip's peak is not known")
+    assert "--chip; for the rest, add a profile" in said and "no profile covers" not in said
+    covered = ledger_verdict(without_peak(profiled_share=1.0))
+    assert "--chip." in covered and "add a profile" not in covered
+
+
+def test_no_step_read_is_not_told_as_none_kept():
+    held = Account.total("held", [Account.total("badput", [ledgers.leaf("training_preparation", 30)]),
+                                  ledgers.leaf("unattributed", 70, "unattributed")])  # fmt: skip
+    found = LedgerResult(ledger=Ledger(chips=1, account=held), start_ns=None, end_ns=None, interruptions=(),
+                         profiled_share=None, notes=(), steps_read=False)  # fmt: skip
+    said = ledger_verdict(found)
+    assert said.startswith("70 % of 100 chip-hours cannot be told: no step was read.")
+    assert "None of" not in said and "Preparing the training cost the most of what is known: 30 %" in said
+    little = Account.total("held", [Account.total("badput", [ledgers.leaf("training_preparation", 95)]),
+                                    ledgers.leaf("unattributed", 5, "unattributed")])  # fmt: skip
+    said = ledger_verdict(replace(found, ledger=Ledger(chips=1, account=little)))
+    assert said.startswith("How much of 100 chip-hours went into steps cannot be told: no step was read.")
+
+
+@pytest.mark.parametrize("rules", ["exact", "ml-goodput"])
+def test_goodput_without_a_step_is_no_0_per_cent(rules):
+    start = 1_767_571_200_000_000_000
+    here = MemoryTables({"lifecycle": {
+        "kind": ["job", "training_preparation"], "start_ns": [start] * 2,
+        "end_ns": [start + 10**12, start + 3 * 10**11]}})  # fmt: skip
+    said = goodput_verdict(goodput.analyze(here, {}, {"rules": rules}))
+    assert "ow much of 16 min 40 s went into steps cannot be told: no step was read." in said
+    assert "0 % of" not in said and "Time between" not in said
+    assert "Preparing the training cost the most: 30 %" in said
+
+
+def test_a_hang_is_called_one():
+    start = 1_767_571_200_000_000_000
+    at = [start + (10 * n + (21_600 if n > 20 else 0)) * 10**9 for n in range(50)]
+    here = MemoryTables({"steps": {"step": range(50), "order": range(50), "start_ns": at},
+                         "lifecycle": {"kind": ["job"], "start_ns": [start], "end_ns": [at[-1] + 10**10]}})  # fmt: skip
+    assert "Steps that hung cost the most: 98 %" in goodput_verdict(goodput.analyze(here, {}, {"rules": "exact"}))
+    assert "Steps that hung cost the most: 98 %" in ledger_verdict(ledger.analyze(here, {}, {}))

@@ -353,3 +353,49 @@ def test_bad_entries_are_counted_and_named_never_fatal(tmp_path, server):
     run = workspace(str(tmp_path)).store.find("live:night-run")
     assert sorted(steps_of(workspace(str(tmp_path)))) == list(range(20))
     assert any("carry no goodput event" in w for w in run.manifest.warnings)
+
+
+# Until when the newest snapshot tells
+
+
+def test_what_is_known_ends_with_the_last_read_of_which_the_snapshot_holds_all(place, tmp_path, monkeypatch):
+    import threading
+    from types import SimpleNamespace
+
+    from app.watching import Watcher
+    from collectors.cloud_logging.spool import Cursor
+    from errors import InputError
+    from runs.live import Live
+    from tests.app import made_runs
+
+    file = tmp_path / "entries.jsonl"
+    file.write_bytes(made_runs.goodput_log(20))
+    cursor, faults, seen = Cursor(active=5, bytes=1), [], []
+
+    def poll():
+        if faults:
+            raise InputError(faults.pop())
+
+    watcher = Watcher.__new__(Watcher)
+    watcher.__dict__ |= {
+        "place": place, "stop": threading.Event(), "_tell": lambda live: None, "_stale": False, "_told": None,
+        "_on_poll": lambda place, run, live: seen.append(live.read_ns), "_next_snapshot_s": 0.0, "_reached": False,
+        "live": Live("j", "p", "upload-me"),
+        "plan": SimpleNamespace(every_s=1.0, wanted=SimpleNamespace(job="upload-me")),
+        "fetcher": SimpleNamespace(poll=poll, ended=lambda: False, spool=SimpleNamespace(cursor=cursor, path=file)),
+    }  # fmt: skip
+    clock = iter(range(1000, 100_000, 1000))
+    monkeypatch.setattr("app.watching.time.time_ns", lambda: next(clock))
+    watcher.poll()  # read, and a snapshot made
+    first = seen[-1]
+    assert first == 1000
+    watcher.poll()  # nothing new: known until then
+    second = seen[-1]
+    assert second > first
+    faults.append("cannot be reached")
+    watcher.poll()
+    assert seen[-1] == second and watcher.live.last_poll_ns > second and watcher.live.state == "failing"
+    cursor.bytes, cursor.active = 2, 6  # entries came, and no snapshot is due
+    watcher._next_snapshot_s = time.monotonic() + 1000
+    watcher.poll()
+    assert seen[-1] == second and watcher.live.active_ns == 6

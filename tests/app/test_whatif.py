@@ -101,7 +101,7 @@ def test_an_interval_shorter_than_the_write_is_told():
         (["--save-s", 1, "--mttf-s", 50, "--local-save-s", 1, "--local-share", 2], "expected a share from 0 to 1"),
         (["--save-s", 1, "--mttf-s", 50, "--weibull-shape", 0], "Weibull shape 0"),
         (["--save-s", 1, "--mttf-s", 50, "--chips", 0], "--chips 0"),
-        (["--save-s", 1, "--mttf-s", 50, "--usd-per-chip-hour", -2], "expected 0 dollars or more"),
+        (["--save-s", 1, "--mttf-s", 50, "--usd-per-chip-hour", -2], "expected a number from 0 to 1,000,000"),
         (["--save-s", 1, "--failures-per-1000-node-days", 2], "expected --nodes NUMBER"),
         (["--save-s", 1, "--failures-per-1000-node-days", 2, "--nodes", 3, "--mttf-s", 9], "two mean times to failure"),
         (["--save-s", 1, "--nodes", -3, "--failures-per-1000-node-days", 2], "-3 nodes"),

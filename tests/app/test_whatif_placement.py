@@ -115,7 +115,7 @@ def test_the_code_lays_the_mesh_as_the_picture_shows(spec, mesh):
     ({"topology": "v5p:4x4x8", "mesh": "data=128", "batch": "0"}, "batch 0"),
     ({"topology": "v5p:4x4x8", "mesh": "data=128", "overlap": "some"}, "weights, full, none"),
     ({"topology": "v5p:4x4x8", "mesh": "data=128", "dtype": "int3"}, "bf16"),
-    ({"topology": "v5p:4x4x8", "mesh": "data=128", "hop_s": "-1"}, "above 0"),
+    ({"topology": "v5p:4x4x8", "mesh": "data=128", "hop_s": "-1"}, "a number from 0 to 1,000"),
     ({"topology": "v3:4x4:slices=2", "mesh": "data=32"}, "dcn-bytes-per-s"),
     ({"topology": "edges:0-1,1-2,2-0", "mesh": "data=3"}, "no axes or levels"),
     ({"mesh": "data=3"}, "no topology"), ({"topology": "v5p:4x4x4"}, "no mesh"),

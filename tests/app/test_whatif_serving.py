@@ -1,15 +1,19 @@
 """`whatif serving`: the contract, on the terminal and over HTTP, and what is said of what cannot be."""
 
+import argparse
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from app.cli import main
 from app.whatif import WHATIFS, serving
 from app.whatif.base import from_query
+from app.whatif.serving_inputs import run_setup, setup
 from collectors.ingest import ingest
 from errors import QuestionError
 from runs.store import Store
+from simulators.serving.memory import kv_capacity_tokens
 from tests.app.commands import out
 
 ASKED = {"model": "llama-3.1-8b", "chip": "h100", "chips": "1", "input": "500", "output": "50", "rate": "5",
@@ -53,7 +57,7 @@ def test_words_say_the_verdict_and_that_it_is_no_forecast(capsys):
 def test_over_http_the_same_and_no_files():
     assert answer().to_dict()["requests"] == 100
     for name in ("trace", "out"):
-        with pytest.raises(QuestionError, match=f"--{name}"):
+        with pytest.raises(QuestionError, match=f"no parameter '{name}'"):
             from_query(serving, ASKED | {name: "/etc/hosts"})
 
 
@@ -127,6 +131,58 @@ def test_calibrated_on_a_run_it_takes_setup_and_traffic_from_there(written, caps
     asked = ("whatif", "serving", "--calibrate", run_id, "--chip", "h200", "--faster", 2)
     code, text, _ = out(capsys, "--store", folder / "store", *asked)
     assert code == 0 and "H200 SXM" in text and "have not seen" in text
+
+
+def asked_of(written, *more):
+    """(JSON, text of the error) of a question calibrated on the written run."""
+    store, _, run_id = written
+    parser = argparse.ArgumentParser()
+    serving.arguments(parser)
+    return store.find(run_id), parser.parse_args(["--calibrate", run_id, *map(str, more)])
+
+
+def test_options_do_not_leak_into_the_run_that_is_calibrated_on(written):
+    run, args = asked_of(written, "--max-sequences", 16, "--chips", 4, "--replicas", 2, "--precision", "fp8",
+                         "--memory-utilization", 0.5, "--draft", 3, "--acceptance", 0.5)  # fmt: skip
+    ran, wanted = run_setup(args, run), setup(args, run)
+    assert (ran.chips, ran.replicas, ran.max_sequences, ran.weights_precision, ran.memory_utilization) == (
+        1, 1, 256, "bf16", 0.9)  # fmt: skip
+    assert ran.speculation is None and wanted.speculation.draft == 3
+    assert (wanted.chips, wanted.replicas, wanted.tensor, wanted.max_sequences) == (4, 2, 2, 16)
+
+
+def test_a_run_is_corrected_without_being_refused(written, capsys):
+    run, args = asked_of(written, "--ran", "chips=2, tensor=1,max-sequences=64,cache-tokens=90000")
+    ran = run_setup(args, run)
+    assert (ran.chips, ran.tensor, ran.replicas, ran.max_sequences) == (2, 1, 2, 64)
+    assert kv_capacity_tokens(ran) == 90_000
+    run, args = asked_of(written, "--ran", "precision=fp8")
+    assert run_setup(args, run).weights_precision == "fp8"
+    for wrong in ("seats=4", "chips", "chips=none", "max-sequences=0", "memory-utilization=2"):
+        with pytest.raises(QuestionError):
+            run_setup(asked_of(written, "--ran", wrong)[1], run)
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),  # tensor, expert, replicas, tokens of the cache
+    [
+        ({"tensor_parallel_size": 4}, (4, 1, 2, None)),
+        ({"tensor_parallel_size": 2, "data_parallel_size": 4, "enable_expert_parallel": True}, (2, 8, 1, None)),
+        ({"enable_expert_parallel": True}, (1, 8, 1, None)),
+        ({"tensor_parallel_size": 8, "kv_cache_tokens": 123_456}, (8, 1, 1, 123_456)),
+        ({"parallelism": {"data": 2, "tensor": 4}}, (4, 1, 2, None)),
+    ],
+)  # fmt: skip
+def test_what_a_run_says_of_its_setup_is_used(written, facts, expected):
+    _, args = asked_of(written)
+    known = {"model": "qwen3-30b-a3b", "chip": "h100", "chips": 8, **facts}
+    tables = asked_of(written)[0].tables
+    run = SimpleNamespace(tables=tables, manifest=SimpleNamespace(
+        name="made", facts={k: SimpleNamespace(value=v) for k, v in known.items()}))  # fmt: skip
+    for found in (run_setup(args, run), setup(args, run)):
+        assert (found.tensor, found.expert, found.replicas, found.cache_tokens) == expected
+    smaller = asked_of(written, "--kv-precision", "fp8")[1]
+    assert setup(smaller, run).cache_tokens is None and run_setup(smaller, run).cache_tokens == expected[3]
 
 
 def test_a_trace_is_replayed(tmp_path, capsys):

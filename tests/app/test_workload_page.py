@@ -1,5 +1,7 @@
 """The page of the traffic, and the same answer in words."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -104,3 +106,10 @@ def test_figures_draw_what_the_answer_holds(place):
     assert draw.flight(found) is None
     stacked = draw.tokens(found).data
     assert sum(max(t.y) for t in stacked) == pytest.approx(620 * found.rates["requests_per_s"].max())
+
+
+def test_loads_one_after_another_are_drawn_without_a_mean(place):
+    """How requests come is told of one load at a time, and the page draws them all the same."""
+    apart = replace(result_of(place, traffic(place, bursts())), request_rate_per_s=None, rate_chance=None, gaps=None)
+    drawn = draw.arrivals(apart)
+    assert len(drawn.data) == 1 and not drawn.layout.shapes and not drawn.layout.annotations

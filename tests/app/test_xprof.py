@@ -1,9 +1,11 @@
 """XProf behind the guard: links to this run's traces alone, its own process, and plain words where it cannot open."""
 
+import csv
 import gzip
 import hashlib
 import http.client
 import importlib.util
+import io
 import json
 import os
 import threading
@@ -18,6 +20,7 @@ from app import xprof
 from app.commands.ingest import remember
 from app.guard import HEADERS, Guard
 from app.xprof import APP, Xprof, lay_out, traces
+from app.xprof_answers import must_be_read, read_answer
 from app.xprof_child import guarded
 from app.xprof_door import Closed
 from runs.run import facts_of
@@ -225,6 +228,36 @@ def test_the_installed_xprof_answers_through_the_proxy(place, tmp_path, served):
     assert client.get(f"/xprof/{run.run_id}{APP}/runs").json() == ["2026_01_01"], "a process that broke is replaced"
     mounted.servers.close()
     assert not list((place.store.root / "partial").iterdir())
+
+
+@needs_xprof
+def test_an_error_of_xprof_names_no_folder(place, tmp_path, served):
+    client, _ = served
+    run = profiled(place, tmp_path / "in", ["s/vm.xplane.pb"])
+    at = f"/xprof/{run.run_id}{APP}"
+    answer = client.get(f"{at}/data?run=s&tag=graph_viewer&module_name=x&node_name=y")
+    assert answer.status_code >= 400 and "x.hlo_proto.pb" in answer.text
+    assert str(tmp_path) not in answer.text and not answer.text.startswith("/")
+    answer = client.get(f"{at}/data_csv?run=s&tag=overview_page")
+    assert answer.status_code == 200 and answer.text.startswith('"Time (%)","Cumulative time (%)"')
+    assert answer.headers["content-type"].startswith("text/csv")
+    assert answer.headers["content-disposition"].startswith("attachment")
+
+
+@needs_xprof
+def test_a_csv_file_of_xprof_runs_nothing_in_a_spreadsheet(tmp_path):
+    from xprof.convert import csv_writer
+
+    names = ["=HYPERLINK(1),x", "@a", "-x", 'a "quoted", name', "two\nlines", "x" * 200_000, "%fusion.1"]
+    rows = [{"c": [{"v": name}, {"v": -1.5}]} for name in names]
+    made = csv_writer.json_to_csv_string({"cols": [{"label": "=Operation"}, {"label": "Time"}], "rows": rows})
+    headers = {"Content-Encoding": "gzip", "Content-Length": "9", "Content-Type": "text/csv; charset=utf-8"}
+    answer = read_answer(gzip.compress(made.encode()), 200, headers, tmp_path)
+    found = list(csv.reader(io.StringIO(answer.body.decode(), newline="")))
+    told = ["'=HYPERLINK(1),x", "'@a", "'-x", *names[3:]]
+    assert found == [["'=Operation", "Time"], *([name, "-1.5"] for name in told)]
+    assert "content-encoding" not in answer.headers and answer.headers["content-length"] == str(len(answer.body))
+    assert must_be_read("/data_csv", 200) and must_be_read("/data", 500) and not must_be_read("/data", 200)
 
 
 @needs_xprof

@@ -24,7 +24,7 @@ def _missing(why: str) -> None:
     pytest.skip(why)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # no longer: Playwright's event loop runs in this thread, where other files run theirs
 def browser():
     path = chromium()
     if path is None:

@@ -66,6 +66,12 @@ TELLING = {
     "h7:77:99 [3] NCCL WARN NET/IB : mlx5_1:1 Got async event : port error": "network",
     "h7:77:99 [3] NCCL WARN NET/IB : Got completion from peer 10.1.2.3<4791> with status=12 opcode=0 len=0 vendor err "
     "129 (Send) error": "network",
+    "h7:77:99 [3] transport/net_ib.cc:2135 NCCL WARN NET/IB: Got completion from peer 10.1.2.3<4791> with status=12 "
+    "opcode=0 len=0 vendor err 129 (Recv) hca mlx5_2": "network",
+    "ibv_poll_cq: completion with IBV_WC_RETRY_EXC_ERR on qp 0x1f4": "network",
+    "h7:77:99 [3] NCCL WARN NET/IB: Got completion from peer 10.1.2.3<4791> with status=5 opcode=0 len=0 vendor err "
+    "249 (Send) hca mlx5_2": "connection_lost",
+    "work request failed: IBV_WC_WR_FLUSH_ERR": "connection_lost",
     "bond0: link status definitely down for interface ens8, IB port down": "network",
     "OSError: [Errno 101] Network is unreachable": "network",
     # collectives and connections: symptoms
@@ -120,10 +126,12 @@ TELLING = {
     "maintenance-event: TERMINATE_ON_HOST_MAINTENANCE": "maintenance",
     "node gke-a3-17 is being drained": "maintenance",
     "Warning  Evicted  pod/w-3  evicted by node drain": "maintenance",
-    "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***": "user",
+    "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***": "time_limit",
     "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 ***": "user",
     "KeyboardInterrupt": "user",
-    "Warning  DeadlineExceeded  job/train  Job was active longer than specified deadline": "user",
+    "Warning  DeadlineExceeded  job/train  Job was active longer than specified deadline": "time_limit",
+    "TERM_RUNLIMIT: job killed after reaching LSF run time limit.": "time_limit",
+    "=>> PBS: job killed: walltime 3612 exceeded limit 3600": "time_limit",
     "exiting program after 1190.2 minutes": "user",
     "Main process received SIGTERM, exiting": "terminated",
     "torch.distributed.elastic.multiprocessing.api: Received Signals.SIGTERM death signal, shutting down": "terminated",

@@ -109,3 +109,46 @@ def test_json_of_a_chip():
 def test_entries_cannot_be_changed():
     with pytest.raises(FrozenInstanceError):
         chip("v5e").name = "v6e"
+
+
+NAMESAKES = {  # as nvidia-smi and traces print them
+    "NVIDIA A100-SXM4-40GB": "A100 SXM 40GB", "NVIDIA A100-PCIE-40GB": "A100 PCIe 40GB",
+    "NVIDIA A100 80GB PCIe": "A100 PCIe 80GB", "NVIDIA A100-SXM4-80GB": "A100 SXM 80GB",
+    "NVIDIA H100 80GB HBM3": "H100 SXM", "NVIDIA H100 PCIe": "H100 PCIe", "NVIDIA H800": "H800 SXM",
+    "NVIDIA GH200 480GB": "GH200 96GB", "NVIDIA GH200 144G HBM3e": "GH200 144GB", "NVIDIA H200": "H200 SXM",
+    "NVIDIA B200": "B200", "NVIDIA GB200": "GB200",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMESAKES)
+def test_namesakes_are_told_apart(name):
+    assert chip(name).name == NAMESAKES[name]
+
+
+@pytest.mark.parametrize("name", ["A100 PCIe", "GH200"])
+def test_a_name_of_two_chips_is_refused_with_both(name):
+    with pytest.raises(QuestionError, match=" or "):
+        chip(name)
+
+
+def test_one_of_two_has_what_they_agree_in():
+    found = chip("H100 SXM or H800 SXM")
+    assert found.value("bf16_flops_per_s") == 989.4e12 and found.value("hbm_bytes_per_s") == 3350e9
+    assert found.value("links_per_chip") is None and found.value("scaleup_bidi_bytes_per_s") is None
+    with pytest.raises(QuestionError, match="they differ: H100 SXM 18, H800 SXM 8"):
+        found.need("links_per_chip")
+    assert found.notes == ("It is one of two: H100 SXM or H800 SXM.",)
+    assert chip("H100 or NVIDIA H100") is chip("H100 SXM")
+    with pytest.raises(QuestionError):
+        chip("H100 or nothing of the kind")
+
+
+def test_recalled_numbers_are_marked_so():
+    for name in ("A100 PCIe 40GB", "A100 PCIe 80GB", "H800 SXM", "GH200 96GB", "GH200 144GB"):
+        assert {n.mark for n in chip(name).numbers.values()} <= {"secondary", "inferred"}
+
+
+def test_the_odd_ratio_of_8i_is_marked():
+    for key in ("bf16_flops_per_s", "fp8_flops_per_s"):
+        assert chip("8i").doubt(key).startswith("doubtful: FP8 is eight times BF16")
+    assert not any(c.doubt("bf16_flops_per_s") for c in chips().values() if c.name != "TPU 8i")

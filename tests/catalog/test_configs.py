@@ -78,7 +78,7 @@ HUGGING_FACE = {
             "sliding_window": 1024, "vocab_size": 262144,
         },
     },
-    "gpt2-1.5b": {"model_type": "gpt2", "n_embd": 1600, "n_layer": 48, "n_head": 25, "vocab_size": 50304},
+    "gpt2-1.5b": {"model_type": "gpt2", "n_embd": 1600, "n_layer": 48, "n_head": 25},
     "deepseek2-16b": DEEPSEEK2_LITE,
     "deepseek3-671b": DEEPSEEK3,
     "gpt-oss-120b": GPT_OSS,

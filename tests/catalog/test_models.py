@@ -89,3 +89,9 @@ def test_json_of_a_model():
     }  # fmt: skip
     for m in MODELS:
         json.dumps(entry("models", m.name), allow_nan=False)
+
+
+def test_the_vocabulary_is_the_model_s_and_padding_is_asked_for():
+    found = model("gpt2-1.5b")
+    assert found.vocab == found.vocab_unpadded == 50257
+    assert any("50,304" in note for note in found.notes)

@@ -34,6 +34,8 @@ def module() -> bytes:
     proto = HLO["HloProto"]()
     m = proto.hlo_module
     m.name, m.entry_computation_id = b"jit_f", 3
+    for device in (1, 0):
+        m.device_assignment.computation_devices.add(replica_device_ids=[device])
     shape = {
         "element_type": 11,
         "dimensions": [8, 8],
@@ -82,7 +84,9 @@ def trace() -> bytes:
     tpu = PlaneBuilder(space, "/device:TPU:0").stats(peak_teraflops_per_second=9.0, core_details=b"\x28\x01\x30\x01")
     tpu.metadata("%all-reduce.2 = f32[8] all-reduce(f32[8] %x), replica_groups=[1,2]<=[2]", hlo_category="all-reduce")
     tpu.line("XLA Modules", [("jit_f(9)", 0, 100)]).line("Steps", [("3", 0, 100)]).line("XLA Ops", [
-        ("%all-reduce.2 = f32[8] all-reduce(f32[8] %x), replica_groups=[1,2]<=[2]", 5, 20), ("fusion.1", 30, 9),
+        ("%all-reduce.2 = f32[8] all-reduce(f32[8] %x), replica_groups=[1,2]<=[2]", 5, 20,
+         {"device_offset_ps": 4_000, "device_duration_ps": 21_000}),
+        ("fusion.1", 30, 9, {"device_offset_ps": 29_000, "device_duration_ps": 9_000}),
     ])  # fmt: skip
     PlaneBuilder(space, "/device:GPU:1").stats(core_count=132).line("Stream #1(Compute)", [
         ("ncclDevKernel_AllReduce(int)", 0, 9, of), ("kernel", 9, 9, of), ("MemcpyH2D", 20, 4),

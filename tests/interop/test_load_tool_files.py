@@ -48,7 +48,8 @@ def test_each_file_goes_to_its_collector_and_no_other_is_taken():
         for name in files:
             source = Source(Path(folder) / name, name)
             scores = {c.NAME: score for c in COLLECTORS if (score := c.sniff(source)) > 0}
-            wanted = {"inference-perf": "inference-perf", "llmperf-leaderboard": "llmperf"}.get(Path(folder).name)
+            wanted = {"inference-perf": "inference-perf", "llmperf-leaderboard": "llmperf",
+                      "guidellm": "guidellm"}.get(Path(folder).name)  # fmt: skip
             wanted = {REPORT: "llm-d", SWEEP: "guidellm", LIFECYCLE: "inference-perf"}.get(source.path, wanted)
             if wanted:
                 assert max(scores, key=scores.get) == wanted, name

@@ -91,7 +91,8 @@ def test_megatron_ends(path):
     if not cancelled:
         assert causes == set()
         return
-    assert causes == {"user", "terminated", "process_exit"}
+    ended_by = "time_limit" if "DUE TO TIME LIMIT" in text else "user"
+    assert causes == {ended_by, "terminated", "process_exit"}
     told = next(r for r in result.rows["evidence"] if " JOB " in r["text"])
     last, interval = result.rows["steps"][-1], result.facts.get("steps_averaged_over", 1)
     end = last["start_ns"] + last["dur_ns"]
@@ -147,3 +148,17 @@ def test_mlperf_steps(path):
 def test_ingested_as_runs(path, tmp_path):
     done = ingest(path, Store(tmp_path / "store"))
     assert {"steps", "lifecycle", "scalars"} <= done.tables.keys()
+
+
+LORA = sorted((LOGS.parent / "more" / "corrections" / "mlperf").glob("*.gz"))
+
+
+@pytest.mark.skipif(not LORA, reason="no MLPerf logs beside the project")
+@pytest.mark.parametrize("path", LORA, ids=lambda path: path.name)
+def test_steps_of_logs_whose_blocks_or_beginnings_told_nothing(path, tmp_path):
+    """A first marker beyond the first 64 KiB, and stops of blocks that repeat where the block began."""
+    store = Store(tmp_path / "store")
+    run = store.get(ingest([path], store).run_id)
+    assert run.manifest.tables["steps"] == 384 and run.manifest.facts["run_status"].value == "success"
+    jobs = run.tables.arrow("lifecycle", ["kind", "end_ns"], [("kind", "==", "job")])
+    assert jobs.num_rows == 1 and jobs["end_ns"].null_count == 0

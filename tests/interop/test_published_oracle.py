@@ -12,6 +12,16 @@ CSV = Path(__file__).parents[2].parent / "shared" / "oracles" / "training" / "pu
 pytestmark = pytest.mark.skipif(not CSV.exists(), reason="no table of published runs beside the project")
 
 
+TOLD = "f"  # ids of rows that the table lacks
+
+
+def beside(oracle):
+    """The published runs that the table has as well: all but those told elsewhere."""
+    found = [r for r in reviewed() if not r.run.id.startswith(TOLD)]
+    assert {r.run.id for r in found} <= set(oracle)
+    return found
+
+
 @pytest.fixture(scope="module")
 def oracle():
     with CSV.open(newline="") as f:
@@ -22,6 +32,8 @@ def test_every_row_read_from_a_file_is_there_with_its_figures(oracle):
     ours = {r.run.id: r.run for r in reviewed()}
     assert {i for i, row in oracle.items() if row["confidence"].startswith("file")} <= set(ours)
     for run_id, run in ours.items():
+        if run_id.startswith(TOLD):
+            continue
         row = oracle[run_id]
         assert run.chips == int(row["chips"]) and run.chip == chip(row["chip_type"]).name
         for name, column in (("tokens_per_s", "tokens_per_s_per_chip"), ("tflops_per_s", "tflops_per_chip")):
@@ -34,7 +46,7 @@ def test_every_row_read_from_a_file_is_there_with_its_figures(oracle):
 def test_utilisation_of_the_bf16_peak_equals_the_table(oracle):
     """The table divides by 2307 (7x), 2250 (B200) and so on, in per cent with two decimals."""
     compared = 0
-    for r in reviewed():
+    for r in beside(oracle):
         said = oracle[r.run.id]["mfu_pct_bf16peak_as_published_tflops"]
         if said and r.bf16_utilisation:
             peak = chips()[r.run.chip].value("bf16_flops_per_s")
@@ -45,4 +57,4 @@ def test_utilisation_of_the_bf16_peak_equals_the_table(oracle):
 
 def test_rows_called_anomalous_are_the_flagged_ones(oracle):
     called = {i for i, row in oracle.items() if "ANOMALY" in row["notes"] or "printed eMFU" in row["notes"]}
-    assert {r.run.id for r in reviewed() if r.contradictions} == called
+    assert {r.run.id for r in beside(oracle) if r.contradictions} == called

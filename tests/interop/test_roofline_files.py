@@ -29,15 +29,22 @@ def ask(question, run, **options):
 
 def busy_s(path, wanted) -> dict[str, float]:
     """Seconds covered at least once by the events of each device plane's lines that are `wanted`, by plane; lines of
-    one plane are added."""
+    one plane are added. Times are those that the device measured itself, where events tell them."""
     found: dict[str, float] = defaultdict(float)
     for plane in XSpace.FromString(path.read_bytes()).planes:
         name = plane.name.decode()
+        stats = {e.key: e.value.name for e in plane.stat_metadata}
+
+        def span(event, stats=stats):
+            told = {stats[s.metadata_id]: s.int64_value or s.uint64_value for s in event.stats}
+            start = told.get(b"device_offset_ps", event.offset_ps)
+            return start, start + told.get(b"device_duration_ps", event.duration_ps)
+
         for line in plane.lines:
             if not name.startswith("/device:") or not wanted(line.name.decode()):
                 continue
             end = 0
-            for start, stop in sorted((e.offset_ps, e.offset_ps + e.duration_ps) for e in line.events):
+            for start, stop in sorted(span(e) for e in line.events):
                 found[name] += max(stop - max(start, end), 0) / 1e12
                 end = max(end, stop)
     return found
@@ -67,15 +74,15 @@ def test_the_v6e_s_own_peaks_and_what_its_fusions_reach(stored):
     assert set(waits["op"].str.rsplit(".", n=1).str[0].str.replace(r"\.\d+", "", regex=True)) == {
         "copy-start", "copy-done"
     }  # fmt: skip
-    assert result.time_by_bound["asynchronous"] / result.device_seconds == pytest.approx(0.9655, abs=5e-4)
+    # 304.033 of 315.118 s by the device's own times; by the host's it was .9655
+    assert result.time_by_bound["asynchronous"] / result.device_seconds == pytest.approx(0.96482, abs=5e-5)
     reached = next(r for r in result.roofs if r.name == "reached")
     assert reached.flops is None and reached.bytes.per_s == pytest.approx(fusions["bytes_per_s"].max())
 
 
 def test_self_time_of_gpu_kernels_is_the_time_that_their_streams_are_busy(stored):
     busy = busy_s(GPU, lambda line: line.startswith("Stream #"))
-    beside = ask(ops, stored[GPU], line="async").device_seconds
-    assert ask(ops, stored[GPU]).device_seconds + beside == pytest.approx(sum(busy.values()), rel=1e-6)
+    assert ask(ops, stored[GPU]).device_seconds == pytest.approx(sum(busy.values()), rel=1e-6)  # copies among them
 
 
 def test_the_mi300x_is_held_against_its_data_sheet(stored):

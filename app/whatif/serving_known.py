@@ -1,0 +1,199 @@
+"""What a serving plan knows beyond assumptions: measured cases and runs of the same model and chip, bands, break-evens.
+
+A run of the store with times of single requests is fitted (`calibrate.py`); where there is none, a published case is
+what the shares are held to (`known.py`). Bands are of what one replica gives: from the slowest to the fastest shares
+assumed; around a case, 30 % each way for what was measured and 50 % for another split or load, and never so narrow that
+the measurement lies outside.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from catalog import chip as find_chip
+from catalog import model as find_model
+from catalog.chips import Chip
+from catalog.serving_figures import ServingCase, cases
+from errors import QuestionError
+from simulators.serving.calibrate import Calibration
+from simulators.serving.cost import break_even
+from simulators.serving.efficiency import FAST, SLOW, TYPICAL
+from simulators.serving.estimate import estimate
+from simulators.serving.known import OTHER, Anchor, anchored, traffic_of
+from simulators.serving.planner import Choice, Plan, Wanted
+from simulators.serving.setup import Setup
+
+Known = Calibration | Anchor
+
+
+@dataclass(frozen=True)
+class Band:
+    """Requests and generated tokens a second of one replica at the most it bears: between which they lie, and why so.
+    `measured`: what a case of this very setup and load gave, None where there is none."""
+
+    requests_per_s: tuple[float, float]
+    output_tokens_per_s: tuple[float, float]
+    basis: str
+    measured: ServingCase | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        m = self.measured
+        return {
+            "requests_per_s": list(self.requests_per_s), "output_tokens_per_s": list(self.output_tokens_per_s),
+            "basis": self.basis, "measured": m and {
+                "requests_per_s": m.request_rate_per_s, "output_tokens_per_s": m.output_tokens_per_s,
+                "chips": m.chips, "source": m.source, "note": m.note,
+            },
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BreakEven:
+    """The price of a chip-hour of `chip` below which it gives the same work cheaper than the best, `against`.
+
+    `times`: by the price of a chip of `against`, the ratio of what a chip of each bears; `low`, `high`: by the bands.
+    `measured_times`: by measurements of both alone. `usd`: with the price of `against`, None where that is not known.
+    """
+
+    chip: str
+    against: str
+    times: float
+    low: float
+    high: float
+    measured_times: float | None
+    against_usd: float | None
+    own_usd: float | None
+
+    @property
+    def basis(self) -> str:
+        return "modelled" if self.measured_times is None else "measured"
+
+    @property
+    def best_times(self) -> float:
+        """As measured where both were, else as modelled."""
+        return self.times if self.measured_times is None else self.measured_times
+
+    @property
+    def usd(self) -> float | None:
+        return None if self.against_usd is None else self.best_times * self.against_usd
+
+    def to_dict(self) -> dict[str, Any]:
+        scale = self.against_usd
+        return {
+            "chip": self.chip, "against": self.against, "times": self.best_times, "usd_per_chip_hour": self.usd,
+            "basis": self.basis, "modelled_times": self.times, "modelled_times_low": self.low,
+            "modelled_times_high": self.high, "usd_per_chip_hour_low": scale and self.low * scale,
+            "usd_per_chip_hour_high": scale and self.high * scale, "against_usd_per_chip_hour": scale,
+            "own_usd_per_chip_hour": self.own_usd,
+        }  # fmt: skip
+
+
+def known_case(wanted: Wanted, chip: Chip) -> ServingCase | None:
+    """The measured case of this model and chip; one configured for the same requests before others."""
+    shape = wanted.shape
+    found = [c for c in cases() if find_model(c.model) == wanted.model and find_chip(c.chip).name == chip.name]
+    return min(found, key=lambda c: not c.of_shape(shape.prompt, shape.output, shape.cached), default=None)
+
+
+def anchors(wanted: Wanted, chips: Iterable[Chip]) -> tuple[dict[str, Anchor], list[str]]:
+    """What published cases say of these chips, by name; and a sentence for each."""
+    found, notes = {}, []
+    for chip in chips:
+        case = known_case(wanted, chip)
+        if case is None:
+            continue
+        own = case.of_shape(wanted.shape.prompt, wanted.shape.output, wanted.shape.cached)
+        setup = Setup(model=wanted.model, chip=chip, chips=case.chips, weights_precision=case.precision)
+        load = traffic_of(case.requests, case.in_flight, case.input, case.output if own else case.answer_tokens,
+                          case.prefix)  # fmt: skip
+        name = f"{case.chips} × {chip.name}, {case.request_rate_per_s:.3g} requests/s"
+        try:
+            made = anchored(setup, load, case.request_rate_per_s, name)
+        except QuestionError as e:
+            notes.append(f"A measurement of {wanted.model.name} on {chip.name} is known but not used: {e}")
+            continue
+        found[chip.name] = made
+        notes.append(
+            f"{wanted.model.name} on {case.chips} × {chip.name} was measured: {case.request_rate_per_s:.3g} requests a "
+            f"second, {case.output_tokens_per_s:,.2f} output tokens/s; prompts of {case.input:,} tokens, "
+            f"{case.prefix:,} in the cache, answers of {case.output:,} ({case.source}; {case.note}). The plan is held "
+            f"to it: {made.factor:.2f} times the shares of the peaks that are usual."
+        )  # fmt: skip
+    return found, notes
+
+
+def bands(made: Plan, known: Mapping[str, Known]) -> dict[int, Band]:
+    """The band of each feasible choice, by its place in the plan."""
+    return {i: band(made.wanted, c, known.get(c.setup.chip.name)) for i, c in enumerate(made.choices) if c.feasible}
+
+
+def band(wanted: Wanted, c: Choice, known: Known | None) -> Band:
+    shape, rate = wanted.shape, c.rate_per_replica
+    if known is None:
+        ends = [estimate(c.setup, shape, wanted.objectives, e).rate_per_s for e in (SLOW, TYPICAL, FAST)]
+        low, high = (rate * end / ends[1] if ends[1] else rate for end in (ends[0], ends[2]))
+        return _band(min(low, rate), max(high, rate), shape.output, "assumed shares of the peaks, slowest to fastest")
+    if isinstance(known, Calibration):
+        same = known.setup.model.name == wanted.model.name and known.setup.replica_chips == c.setup.replica_chips
+        off = min(max([abs(x) for e in known.intervals.values() for x in e] + ([] if same else [OTHER])), 0.9)
+        return _band(rate * (1 - off), rate * (1 + off), shape.output, f"calibrated on {known.name}")
+    case = known_case(wanted, c.setup.chip)
+    same_load = case is not None and case.of_shape(shape.prompt, shape.output, shape.cached)
+    off = known.off(c.setup, same_load)
+    found = _band(rate * (1 - off), rate * (1 + off), shape.output, f"held to {known.name}, measured")
+    if not same_load or (c.setup.replica_chips, c.setup.tensor) != (case.chips, case.chips):
+        return found
+    (low, high), (least, most) = found.requests_per_s, found.output_tokens_per_s
+    told, tokens = case.request_rate_per_s, case.output_tokens_per_s  # answers were longer than configured
+    return replace(found, requests_per_s=(min(low, told), max(high, told)), measured=case,
+                   output_tokens_per_s=(min(least, tokens), max(most, tokens * (1 + off))))  # fmt: skip
+
+
+def _band(low: float, high: float, output: int, basis: str) -> Band:
+    return Band((low, high), (low * output, high * output), basis)
+
+
+def break_evens(made: Plan, found: Mapping[int, Band], prices: Mapping[str, float]) -> tuple[BreakEven, ...]:
+    """The best setup of each other chip against the best of all, by what a chip bears."""
+    first = {}
+    for i, c in enumerate(made.choices):
+        if c.feasible:
+            first.setdefault(c.setup.chip.name, i)
+    if made.best is None or not first:
+        return ()
+    best, *others = first.values()
+    return tuple(_against(made, found, prices, best, other) for other in others)
+
+
+def _against(made: Plan, found: Mapping[int, Band], prices: Mapping[str, float], best: int, other: int) -> BreakEven:
+    a, b = made.choices[best], made.choices[other]
+
+    def times(of_a: float, of_b: float) -> float:
+        return break_even((of_a, a.setup.replica_chips), (of_b, b.setup.replica_chips))
+
+    (a_low, a_high), (b_low, b_high) = found[best].requests_per_s, found[other].requests_per_s
+    by = times(a.rate_per_replica, b.rate_per_replica)
+    each = [known_case(made.wanted, c.setup.chip) for c in (a, b)]
+    shape, measured = made.wanted.shape, None
+    if all(c is not None and c.of_shape(shape.prompt, shape.output, shape.cached) for c in each):
+        measured = break_even(*((c.output_tokens_per_s, c.chips) for c in each))
+    names = (b.setup.chip.name, a.setup.chip.name)
+    return BreakEven(*names, by, times(a_high, max(b_low, 1e-12)), times(max(a_low, 1e-12), b_high), measured,
+                     prices.get(names[1]), prices.get(names[0]))  # fmt: skip
+
+
+def stored(runs: Iterable[Any], wanted: Wanted, chips: Iterable[Chip]) -> dict[str, Any]:
+    """The newest run of the store for each chip that served this model there and has times of single requests."""
+    wanted_chips = {c.name for c in chips}
+    found: dict[str, Any] = {}
+    for run in runs:
+        m = run.manifest
+        if m.kind != "serving" or not m.tables.get("requests") or m.fact("simulated"):
+            continue
+        try:
+            name, served = find_chip(m.fact("chip")).name, find_model(m.fact("model"))
+        except (QuestionError, TypeError):
+            continue
+        if name in wanted_chips and served == wanted.model:
+            found.setdefault(name, run)
+    return found

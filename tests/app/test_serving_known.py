@@ -1,0 +1,55 @@
+"""The customer's case: cheap cards against a dear one, held to what was measured."""
+
+import argparse
+
+import pytest
+
+from app.whatif import serving_plan
+
+ASKED = ["--model", "gpt-oss-120b", "--on", "RTX PRO 6000 Server,b200", "--input", "10000", "--prefix", "1500",
+         "--output", "200", "--rate", "20"]  # fmt: skip
+
+
+def asked(*more: str) -> dict:
+    parser = argparse.ArgumentParser()
+    serving_plan.arguments(parser)
+    return serving_plan.answer(parser.parse_args([*ASKED, *more]), None).to_dict()
+
+
+def test_the_cheap_cards_win_and_the_price_tips_where_it_was_measured():
+    told = asked("--price", "RTX PRO 6000 Server=1.8,b200=6")
+    assert told["choices"][0]["chip"] == "RTX PRO 6000 Server" and told["ranked_by"] == "usd_per_hour"
+    assert told["verdict"].count("RTX PRO 6000 Server") >= 1
+    measured = 701.38 / (902.72 / 2)
+    for key in ("times", "modelled_times"):
+        assert told["break_even"][key] == pytest.approx(measured, rel=0.15)
+    assert told["break_even"]["usd_per_chip_hour"] == pytest.approx(1.8 * measured, rel=1e-6)
+    for chip, chips, tokens, rate in (("RTX PRO 6000 Server", 2, 902.72, 2.01), ("B200", 1, 701.38, 1.56)):
+        one = next(c for c in told["choices"] if (c["chip"], c["tensor"], c["expert"]) == (chip, chips, 1))
+        low, high = one["band"]["output_tokens_per_s"]
+        assert low < tokens < high and one["band"]["measured"]["output_tokens_per_s"] == tokens
+        low, high = one["band"]["requests_per_s"]
+        assert low < rate < high and one["rate_per_replica"] == pytest.approx(rate, rel=0.25)
+
+
+def test_without_prices_kinds_are_not_compared():
+    told = asked()
+    assert told["ranked_by"].startswith("nothing") and told["break_even"]["usd_per_chip_hour"] is None
+    assert "not compared" in told["verdict"] and told["break_even"]["chip"] == "RTX PRO 6000 Server"
+    assert told["break_even"]["times"] == pytest.approx(902.72 / 2 / 701.38, rel=1e-6)
+    assert set(told["unpriced_chips"]) == {"RTX PRO 6000 Server", "B200"}
+
+
+def test_two_cards_hold_the_weights_and_the_stand_in_is_named():
+    told = asked("--price", "RTX PRO 6000 Server=1.8,b200=6")
+    assert "RTX PRO 6000 Workstation" in told["verdict"]
+    assert all(c["stand_ins"] for c in told["choices"] if c["chip"] == "RTX PRO 6000 Server")
+
+
+def test_a_chip_of_ones_own_from_a_file(tmp_path):
+    path = tmp_path / "card.json"
+    path.write_text('{"name": "Card X", "like": "B200", "hbm_bytes_per_s": 4e12, "usd_per_chip_hour": 2}')
+    told = asked("--price", "RTX PRO 6000 Server=1.8,b200=6", "--chip-file", str(path))
+    own = next(c for c in told["choices"] if c["chip"] == "Card X")
+    assert own["feasible"] and own["usd_per_hour"] == own["chips"] * 2
+    assert any("Card X: Numbers are those of" in n for n in told["notes"])

@@ -1,0 +1,70 @@
+"""Formats of weights: bytes with scales, the parts that stay wide, and what multiplies them."""
+
+import pytest
+
+from catalog import chip, model
+from catalog.formats import FORMATS, kept, own_format, spelled
+from catalog.inference import part_params, weights_bytes
+from catalog.models import models, parameters
+from collectors.vllm_requests import engine_facts
+from errors import QuestionError
+from simulators.serving.machine import machine
+
+
+def test_gpt_oss_weighs_what_its_files_do():
+    # the checkpoint's files are 65.2 GB (60.8 GiB), and those of the small one 13.8 GB
+    assert weights_bytes(model("gpt-oss-120b"), "published") == pytest.approx(65.2e9, rel=0.005)
+    assert weights_bytes(model("gpt-oss-20b"), "mxfp4") == pytest.approx(13.8e9, rel=0.005)
+
+
+def test_deepseek_in_fp8_keeps_tables_and_routers_wide():
+    held = kept(model("deepseek-v3"), "fp8")
+    assert held.name == "fp8-block" and held.bytes["embedding"] == held.bytes["router"] == 2
+    assert weights_bytes(model("deepseek-v3"), "fp8") == pytest.approx(673.1e9, rel=0.001)
+
+
+def test_scales_count():
+    assert {n: round(FORMATS[n].bytes * 8, 2) for n in ("mxfp4", "nvfp4", "awq", "gptq")} == {
+        "mxfp4": 4.25, "nvfp4": 4.5, "awq": 4.16, "gptq": 4.16,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", models())
+def test_parts_are_all_weights(name):
+    assert sum(part_params(model(name)).values()) == parameters(model(name)).total
+
+
+def test_plain_names_are_arithmetic_but_for_models_published_so():
+    llama = model("llama3.1-70b")
+    assert weights_bytes(llama, "fp4") == parameters(llama).total / 2
+    assert own_format(model("gpt-oss-120b"), "fp4") == "mxfp4" and own_format(llama, "fp4") == "fp4"
+    assert own_format(model("gpt-oss-120b"), "nvfp4") == "nvfp4"
+    with pytest.raises(QuestionError, match="one of"):
+        kept(llama, "fp3")
+
+
+def test_engines_names():
+    said = {"mxfp4": "mxfp4", "modelopt_fp4": "nvfp4", "awq_marlin": "awq", "gptq_marlin": "gptq", "fp8_e4m3": "fp8",
+            "torch.bfloat16": "bf16", "auto": None, "compressed-tensors": None}  # fmt: skip
+    assert {n: spelled(n) for n in said} == said
+
+
+def test_chips_multiply_in_what_they_have_and_store_the_rest():
+    held = kept(model("gpt-oss-120b"), "published")
+    blackwell, hopper = (machine(chip(n), held, 1) for n in ("b200", "h100"))
+    assert blackwell.computes_in == "fp4" and blackwell.flops_per_s == 9e15 and blackwell.peaks["bf16"] == 2.25e15
+    assert hopper.computes_in == "bf16" and any("stored in fp4" in n for n in hopper.notes)
+    assert machine(chip("8t"), held, 1).computes_in == "fp4"
+    assert machine(chip("b200"), kept(model("llama3.1-70b"), "awq"), 1).computes_in == "bf16"
+
+
+def test_a_stand_in_is_named():
+    told = machine(chip("RTX PRO 6000 Server"), kept(model("gpt-oss-120b"), "published"), 1).stand_ins
+    assert len(told) == 1 and "RTX PRO 6000 Workstation" in told[0] and "fp4 2,015.2 TFLOP/s" in told[0]
+
+
+def test_a_log_that_names_its_quantization_is_believed():
+    told = {f.name: f.value for f in engine_facts({"dtype": "torch.bfloat16", "quantization": "mxfp4"})}
+    assert told["quantization"] == "mxfp4" and "quantization" not in {
+        f.name for f in engine_facts({"quantization": "None"})
+    }

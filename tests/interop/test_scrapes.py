@@ -1,0 +1,35 @@
+"""Scrapes of /metrics from beside the project, with the figures that they print."""
+
+from pathlib import Path
+
+import pytest
+
+from analyzers import engine, prefix, serving, slo
+from analyzers.base import parse_options
+from collectors.ingest import ingest
+from runs.store import Store
+
+SHARED = Path(__file__).parents[2].parent / "shared" / "data"
+SGLANG = SHARED / "more" / "corrections" / "inferencex" / "sglang_metrics_doc_llama31_8b.txt"
+
+
+@pytest.mark.skipif(not SGLANG.exists(), reason="no scrape of SGLang beside the project")
+def test_sglang_s_own_example(tmp_path):
+    text = tmp_path / "metrics.prom"
+    labels = 'cluster="eu",prometheus_replica="p-0",priority="",model_name='
+    text.write_text(SGLANG.read_text().replace("model_name=", labels))
+    for number, file in enumerate((SGLANG, text)):
+        store = Store(tmp_path / str(number))
+        run = store.find(ingest([file], store, name="sglang").run_id)
+
+        def asked(question, run=run, **options):
+            return question.analyze(run.tables, run.manifest.facts, parse_options(question.OPTIONS, options))
+
+        figures = asked(engine).figures
+        assert (figures["running"]["mean"], figures["waiting"]["mean"]) == (162, 2826)
+        assert figures["kv_usage"]["mean"] == 0.28
+        assert asked(prefix).measured.hit_rate == pytest.approx(0.0075, abs=1e-4)
+        told = asked(serving).exposed.latencies["ttft_s"]
+        assert told.observations == 11_008 and told.mean == pytest.approx(2351897.947 / 11008)
+        assert (told.quantile(0.5).low, told.quantile(0.5).high) == (30.0, None)
+        assert asked(slo, ttft_s=5.0).attainment == pytest.approx(314 / 11_008)
