@@ -156,9 +156,10 @@ def _setup(told: dict[str, Any], args: argparse.Namespace, of_run: bool = False)
         if args.acceptance is None:
             raise QuestionError("a draft without the share of its tokens that is kept", expected="--acceptance")
         speculation = Speculation(args.draft, args.acceptance, args.cost or 0.0)
+    known = model(named)
     return Setup(
-        model=model(named), chip=chip(told["chip"]), chips=int(told["chips"]), speculation=speculation,
-        peak_flops_per_s=args.peak_flops_per_s, **numbers,
+        model=known, chip=chip(told["chip"]), chips=int(told["chips"]), speculation=speculation,
+        peak_flops_per_s=args.peak_flops_per_s, **{"weights_precision": known.published.format} | numbers,
     )  # fmt: skip
 
 
