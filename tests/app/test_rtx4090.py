@@ -12,6 +12,7 @@ from app.whatif import serving
 from app.whatif.serving_answer import find, fit
 from app.whatif.serving_inputs import measured, run_setup, setup
 from collectors.ingest import ingest
+from errors import QuestionError
 from runs.store import Store
 from tests.app.rtx4090 import SETUP, SUMMARY, records
 
@@ -56,6 +57,34 @@ def test_weights_are_as_the_maker_hands_them_out_where_nobody_says_else(run):
     assert setup(asked(run, "--precision", "bf16"), run).kept.name == "bf16"
     told = kv.analyze(run.tables, run.manifest.facts, parse_options(kv.OPTIONS, {}))
     assert told.room.chip_weights_bytes == pytest.approx(13.7e9, rel=0.01) and told.max_sequences > 16
+
+
+@pytest.mark.parametrize(("name", "precision"), [
+    ("someone/gpt-oss-20b-mine-AWQ", "awq"), ("someone/gpt-oss-20b-mine.w4a16", "gptq"), ("someone/mine-FP8", "fp8"),
+    ("someone/mine", "mxfp4"),
+])  # fmt: skip
+def test_a_model_of_ones_own_naming_is_one_of_the_catalogue_by_a_word(tmp_path, name, precision):
+    """Its name tells of a format; which dimensions it has, --ran or --model says."""
+    (tmp_path / "few.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records()[:4]), encoding="utf-8")
+    store = Store(tmp_path / "store")
+    run = store.find(ingest([tmp_path / "few.jsonl"], store, chip="NVIDIA RTX 4090", chips=1, model=name).run_id)
+    with pytest.raises(QuestionError, match="no model of the catalogue.*--ran model=NAME"):
+        setup(asked(run), run)
+    for more in (["--ran", "model=gpt-oss-20b"], ["--model", "gpt-oss-20b"]):
+        for made in (setup(asked(run, *more), run), run_setup(asked(run, *more), run)):
+            assert (made.model.name, made.chip.name, made.kept.name) == ("gpt-oss-20b", "RTX 4090", precision)
+
+
+def test_a_run_of_summaries_says_how_to_record_single_requests(tmp_path):
+    """Printed of vLLM on an RTX 4090 (github.com/vllm-project/vllm/pull/28280): two lines of its block."""
+    (tmp_path / "block.txt").write_text("============ Serving Benchmark Result ============\n"
+        "Successful requests:                     100\nBenchmark duration (s):                  7.29\n"
+        "Mean TTFT (ms):                          925.91\n" + "=" * 50 + "\n", encoding="utf-8")  # fmt: skip
+    store = Store(tmp_path / "store")
+    run = store.find(ingest([tmp_path / "block.txt"], store, chip="RTX4090", chips=1, model="qwen3-8b").run_id)
+    for more in ([], ["--rate", "3", "--input", "100", "--output", "20"]):
+        with pytest.raises(QuestionError, match="no single requests.*--save-detailed"):
+            find(asked(run, *more), run)
 
 
 def test_it_calibrates_and_the_error_on_what_was_held_back_is_small(run):
