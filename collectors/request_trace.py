@@ -11,7 +11,8 @@ spelling (`ContextTokens`, `context_tokens`, `Request tokens`): see ROLES. Known
                        or in milliseconds where it begins beyond three years
 
 Times that count from zero stay so (fact `arrival_origin`: trace). Rows have no status: nobody says here that they were
-served; only where a column tells a latency (its unit in its name) they are `completed`, or what their status says.
+served; only where a column tells a latency (its unit in its name: `ttft_s`, `e2e_ms`) they are `completed`, or what
+their status says. So what a load generator of one's own wrote is read too, prompt tokens that were cached included.
 """
 
 import csv as plain_csv

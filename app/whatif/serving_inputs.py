@@ -31,6 +31,7 @@ _LIKE_THE_RUN = {  # option: facts of a run that say the same
     "expert": ("expert_parallel_size",),
     "token_budget": ("max_num_batched_tokens",), "page_tokens": ("block_size",),
     "precision": ("quantization", "precision"), "kv_precision": ("kv_precision",), "cache_tokens": ("kv_cache_tokens",),
+    "memory_utilization": ("gpu_memory_utilization",),
 }  # fmt: skip
 _AXES = {"tensor": "tensor", "data": "replicas", "expert": "expert"}  # of the fact `parallelism`
 SPLIT = ("tensor", "expert", "replicas")
@@ -118,6 +119,9 @@ def _facts(run: "Run", args: argparse.Namespace) -> dict[str, Any]:
     found["precision"] = next((w for w in said if w), None) or named_format(found["model"])
     if found["kv_precision"] not in BYTES:
         found["kv_precision"] = None
+    share = found["memory_utilization"]
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+        found["memory_utilization"] = None
     found = {k: v for k, v in found.items() if v is not None}
     corrected = _ran(getattr(args, "ran", None))
     if corrected.keys() & {"chips", *SPLIT}:
