@@ -73,7 +73,7 @@ _ITERATION = re.compile(
     r"(?:, (?P<tokens>\d{1,18}) generation tokens)?"
     r".*?iteration elapsed time: (?P<ms>[\d.]+) ms(?:.*?KV cache usage: (?P<kv>[\d.]+)%)?"
 )
-_PREEMPTED = re.compile(r"\bis preempted by\b.*total_num_cumulative_preemption=(?P<total>\d+)|\bPreempting request \S+")
+_PREEMPTED = re.compile(r"\btotal_num_cumulative_preemption=(?P<total>\d+)|\bPreempting request \S+")
 _PROCESS = re.compile(r"\bEngineCore_(?:DP)?(?P<n>\d{1,6})\b")
 _SHORT_DATE = re.compile(
     r"(?<![\d-])(?P<month>\d\d)-(?P<day>\d\d) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
@@ -93,9 +93,7 @@ _MEASURES = {  # name of the fact: pattern, what it counts in, which value count
     "kv_cache_blocks": (re.compile(r"num_gpu_blocks is: (\d+)|# (?:GPU|cuda|TPU) blocks: (\d+)"), 1, min),
     "weights_loaded_bytes": (re.compile(r"Model loading took ([\d.]+) ?GiB"), 1 << 30, max),
 }  # fmt: skip
-_TELLS = re.compile(
-    rb"\bPreemptions: \d|\bis preempted by\b[^\n]*total_num_cumulative_preemption=\d|\bPreempting request \S"
-)
+_TELLS = re.compile(rb"\bPreemptions: \d|\btotal_num_cumulative_preemption=\d|\bPreempting request \S")
 _COLUMNS = (
     "ts_ns", "replica", "running", "waiting", "kv_usage", "prefix_hit_rate", "prompt_tokens_per_s",
     "output_tokens_per_s", "preemptions", "drafted", "accepted", "acceptance_length", "acceptance_per_position",

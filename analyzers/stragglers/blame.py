@@ -16,8 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
+import scipy  # its parts load when they are first used
 
 from analyzers.base import Facts
 from analyzers.meetings import Meetings, combined
@@ -135,8 +134,9 @@ def _peers(met: Meetings, facts: Facts, used: np.ndarray) -> tuple[np.ndarray, n
     ranks = len(met.ranks)
     pairs, span = _groups_of(met, np.flatnonzero(used))
     who, group = pairs // span, pairs % span
-    graph = coo_matrix((np.ones(len(pairs), dtype=np.int8), (who, ranks + group)), shape=(ranks + span,) * 2)
-    together = connected_components(graph, directed=False)[1][:ranks]
+    ones = np.ones(len(pairs), dtype=np.int8)
+    graph = scipy.sparse.coo_matrix((ones, (who, ranks + group)), shape=(ranks + span,) * 2)
+    together = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][:ranks]
     others = np.bincount(together, minlength=1)[together] - 1
     return np.unique(combined(together, _roles(met, facts)), return_inverse=True)[1].reshape(-1), others
 
