@@ -104,8 +104,8 @@ _COLUMNS = (
 _CONCURRENCY = re.compile(r"Maximum concurrency for ([\d,]+) tokens per request: ([\d.]+)x")
 _BATCHED = re.compile(r"Chunked prefill is enabled with max_num_batched_tokens=(\d+)")
 _START = (
-    "LLM engine (", "non-default args", "args: Namespace(", "KV cache", "KV Cache", "API server version", "blocks", "Model loading took",
-    "Maximum concurrency", "max_num_batched_tokens",
+    "LLM engine (", "non-default args", "args: Namespace(", "KV cache", "KV Cache", "API server version", "blocks",
+    "Model loading took", "Maximum concurrency", "max_num_batched_tokens",
 )  # fmt: skip
 _SAME = {"max_seq_len": "max_model_len"}
 _NOT_SAID = ("None", "auto")  # an argument left to the engine: a later line says what came of it
