@@ -22,6 +22,7 @@ from simulators.serving.planner import Choice, Plan, Wanted, plan
 
 LIMITS = ("max_sequences", "token_budget")
 PRICE = Number(0, 1e6, above=True)
+LONGEST = {"input": 200_000, "output": 20_000}  # tokens of a request; trials of 20,000 longer ones take minutes
 LEAST_REPLICAS = 4  # to split in two pools; fewer leave no choice
 ASSUMED = ("Uncalibrated: shares of the peaks are assumed, and the range of chips is that between the fastest and the "
            "slowest assumed. Calibrate on a run of the machine (--calibrate) before money is spent.")  # fmt: skip
@@ -113,6 +114,13 @@ def find(
     chips = list({c.name: c for c in (*chips, *(o.chip for o in own.values()))}.values())
     if not chips:
         raise QuestionError("no chip to try", expected="--on with names by comma, such as v6e,h100")
+    for name, most in LONGEST.items():
+        if asked[name] > most:
+            raise QuestionError(
+                f"requests with --{name} {asked[name]:,} tokens are longer than a plan can simulate in thousands",
+                expected=f"at most {most:,}",
+                advice="`chipledger whatif serving --requests 20` simulates a few long ones on one setup.",
+            )  # fmt: skip
     objectives = Objectives(**{n: asked[n] for n in (*LATENCIES, "percentile") if n in asked})
     shape = Shape(asked["input"], asked["output"], asked.get("prefix", 0), asked.get("burst", 1.0))
     if not 0 <= shape.cached < shape.prompt:

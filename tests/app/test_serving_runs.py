@@ -118,3 +118,11 @@ def test_a_stored_run_that_cannot_be_used_is_named_and_the_plan_is_made(place):
     told = find(asked, runs=place.store.listing()[0])
     assert any("The run sampled is of this model on H100 SXM, but cannot be used" in n for n in told.notes)
     assert told.plan.best is not None
+
+
+@pytest.mark.parametrize(("name", "tokens"), [("output", 1_000_000), ("input", 1_000_000), ("output", 20_001)])
+def test_requests_too_long_to_be_simulated_in_thousands_are_refused_at_once(monkeypatch, name, tokens):
+    monkeypatch.setattr("app.whatif.serving_plan_answer.plan", lambda *_, **__: pytest.fail("it was planned"))
+    asked = {"model": "llama-3.1-8b", "on": "h100", "input": 300, "output": 24, "rate": 1.0} | {name: tokens}
+    with pytest.raises(QuestionError, match=f"--{name} {tokens:,} tokens .* longer than a plan can simulate"):
+        find(asked)
