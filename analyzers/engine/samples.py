@@ -15,6 +15,7 @@ import pandas as pd
 
 from analyzers.base import Facts, fact
 from analyzers.counters import increments
+from analyzers.server_start import refuse_of_a_server
 from analyzers.servers import samples_of_servers, servers
 from errors import QuestionError
 from runs.tables import Tables, frame
@@ -55,6 +56,7 @@ def samples(tables: Tables, facts: Facts) -> tuple[Samples, Samples | None]:
     """(the finest samples there are, the coarser of `engine` beside them if any). Raises QuestionError without any."""
     held = [name for name in ("iterations", "engine") if tables.rows(name)]
     if not held:
+        refuse_of_a_server(tables, facts, "its engine tells nothing of requests")
         raise QuestionError("this run has no samples of a serving engine", advice=ADVICE)
     found = [_iterations(tables) if name == "iterations" else engine_samples(tables, facts) for name in held]
     return found[0], found[1] if len(found) > 1 else None
