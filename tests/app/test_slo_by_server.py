@@ -9,6 +9,7 @@ from app.answers import slo as said
 from app.components.header import pages_of
 from collectors.ingest import ingest
 from tests.analyzers.load_tests import ask
+from tests.analyzers.test_triton import scrape
 from tests.app import made_runs
 from tests.app.commands import out
 from tests.app.metrics_server import exposition
@@ -53,6 +54,15 @@ def test_histograms_answer_where_a_load_test_printed_its_summary_alone(place, sc
     result = ask(slo, run.tables, ttft_s=0.5)
     assert (result.attainment, result.attainment_high) == (0.5, 1.0)
     assert not opened(PAGE, run=run.run_id, ttft_s="0.5").exception
+
+
+def test_the_page_of_latency_opens_for_triton(place, tmp_path):
+    path = tmp_path / "triton.prom"
+    path.write_text(scrape(0, 100) + scrape(10, 500))
+    run = place.store.find(ingest([path], place.store).run_id)
+    assert "pages/latency.py" in pages_of(run)
+    at = opened("pages/latency.py", run=run.run_id)
+    assert not at.exception and "400 requests to ensemble took 80.0 ms on average" in words(at)
 
 
 def sampled(loads: list[tuple[str, int, int]]) -> dict:
