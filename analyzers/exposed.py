@@ -118,6 +118,9 @@ def _waiting(tables: Tables) -> dict[str, dict[str, float]]:
     if not len(rows):
         return {}
     rows = rows.assign(reason=rows["name"].astype(str).str.extract(r'reason="([^"]*)"', expand=False))
-    each = rows.groupby(["reason", rows["name"].astype(str), rows["source"].astype(str)])["value"]
-    sums = pd.DataFrame({"mean": each.mean(), "max": each.max()}).groupby(level=0).sum()
+    # engines of one scrape wait at once; servers scraped apart are added as if they did
+    nth = rows.groupby([rows["name"].astype(str), rows["source"].astype(str)]).cumcount().astype("Int64")
+    each = rows.groupby(["reason", rows["source"].astype(str), rows["ts_ns"].fillna(nth)])["value"].sum()
+    sources = each.groupby(level=[0, 1])
+    sums = pd.DataFrame({"mean": sources.mean(), "max": sources.max()}).groupby(level=0).sum()
     return {str(r): {"mean": float(x["mean"]), "max": float(x["max"])} for r, x in sums.iterrows()}

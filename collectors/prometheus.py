@@ -158,6 +158,8 @@ class _Metrics:
             row["prefix_queries"] = row.get("prefix_queries") or helpers["external_queries"]
         if helpers["host_hit_rate"] is not None:
             row["prefix_hit_rate"] = max(row.get("prefix_hit_rate") or 0.0, helpers["host_hit_rate"])
+        if helpers["swapped"] and row.get("waiting") is not None:
+            row["waiting"] += helpers["swapped"]  # put back by vLLM v0: they wait, as its log has it
         if helpers["seats"]:
             self.facts["max_num_seqs"] = helpers["seats"]
         used, most, tokens = helpers["used_blocks"], helpers["most_blocks"], helpers["block_tokens"]

@@ -350,6 +350,8 @@ def test_hits_outside_the_device_are_hits(tmp_path):
     assert (row["prefix_hits"], row["prefix_queries"]) == (800, 1000)
     [row] = engine(metrics(tmp_path, "\n".join(text.splitlines()[2:]) + "\n"))
     assert (row["prefix_hits"], row["prefix_queries"]) == (500, 700)
+    swapped = f"vllm:num_requests_waiting{WHO} 2\nvllm:num_requests_swapped{WHO} 3\n"
+    assert engine(metrics(tmp_path, swapped))[0]["waiting"] == 5
     rates = f"vllm:gpu_prefix_cache_hit_rate{WHO} 0\nvllm:cpu_prefix_cache_hit_rate{WHO} 0.85\n"
     assert engine(metrics(tmp_path, rates))[0]["prefix_hit_rate"] == 0.85
 
