@@ -11,6 +11,7 @@ scales; but where a model is published in a format of that family, its own is me
 them is the format's; a chip that has no such peak only stores it and multiplies in bf16, as always with AWQ and GPTQ.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -58,6 +59,9 @@ _SPELLINGS = {  # as engines and configurations begin them: the first that fits
     "gptq": "gptq", "int4": "int4",
 }  # fmt: skip
 
+_IN_NAMES = {"awq": "awq", "gptq": "gptq", "w4a16": "gptq", "fp8": "fp8", "w8a8": "int8", "nvfp4": "nvfp4",
+             "mxfp4": "mxfp4", "bf16": "bf16"}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Published:
@@ -86,6 +90,13 @@ def spelled(said: object) -> str | None:
     None for `auto` and what is not known."""
     text = str(said or "").lower().replace("torch.", "").replace("jnp.", "")
     return next((p for spelling, p in _SPELLINGS.items() if text.startswith(spelling)), None)
+
+
+def named_format(model: object) -> str | None:
+    """The format that the name of a checkpoint ends in or has between its separators (`Qwen3-8B-AWQ`,
+    `...-quantized.w4a16`): a key of FORMATS, None where it says none."""
+    words = re.split(r"[^a-z0-9]+", model.lower()) if isinstance(model, str) else []
+    return next((_IN_NAMES[w] for w in reversed(words) if w in _IN_NAMES), None)
 
 
 def format_named(name: str) -> Format:

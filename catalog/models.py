@@ -35,6 +35,7 @@ UNITS: dict[str, tuple[str, str]] = {
     "layers_of_kind": ("layers", "how many layers have this block"),
     "total_params": ("parameters", "matrices and embeddings; no norms, biases, positions or prediction layers"),
     "active_matmul_params": ("parameters", "weights that one token is multiplied with, output projection included"),
+    "silent_tokens": ("tokens", "of each answer that come before the first that a client of a chat endpoint sees"),
     "published_format": ("format", "in which the maker hands out the weights, scales included"),
     "published_parts": ("parts", "of the weights that are kept in that format; the others are in bf16"),
 }
@@ -115,6 +116,7 @@ class Model:
     mark: str
     notes: tuple[str, ...]
     published: Published = Published()
+    silent_tokens: int = 0
 
     @property
     def numbers(self) -> dict[str, Number]:
@@ -131,6 +133,8 @@ class Model:
                 for key, value in vars(kind).items():
                     if key in UNITS and value is not None:
                         result[f"{kind.name}.{key}"] = stated(key, value)
+        if self.silent_tokens:
+            result["silent_tokens"] = stated("silent_tokens", self.silent_tokens)
         result["published_format"] = stated("published_format", self.published.format)
         if self.published.narrow != PARTS:
             result["published_parts"] = stated("published_parts", ", ".join(self.published.narrow))
@@ -216,7 +220,7 @@ def _parse(name: str, raw: dict, sources: dict[str, str]) -> Model:
         attention=tuple(attention[k] for k in _expand(raw.get("attention_pattern", list(attention)), layers)),
         feedforward=tuple(feedforward[k] for k in _expand(raw.get("feedforward_pattern", list(feedforward)), layers)),
         source=sources[raw["source"]], mark=raw["mark"], notes=tuple(raw.get("notes", ())),
-        published=_published(name, raw),
+        published=_published(name, raw), silent_tokens=raw.get("silent_tokens", 0),
     )  # fmt: skip
 
 

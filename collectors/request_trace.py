@@ -11,7 +11,8 @@ spelling (`ContextTokens`, `context_tokens`, `Request tokens`): see ROLES. Known
                        or in milliseconds where it begins beyond three years
 
 Times that count from zero stay so (fact `arrival_origin`: trace). Rows have no status: nobody says here that they were
-served; only where a column tells a latency (its unit in its name) they are `completed`, or what their status says.
+served; only where a column tells a latency (its unit in its name: `ttft_s`, `e2e_ms`) they are `completed`, or what
+their status says. So what a load generator of one's own wrote is read too, prompt tokens that were cached included.
 """
 
 import csv as plain_csv
@@ -36,17 +37,19 @@ HELP = "Traces of traffic (Azure, Mooncake, BurstGPT, any CSV or JSON lines): ar
 
 ROLES: dict[str, tuple[str, ...]] = {  # role: names it goes by, without case and separators
     "time": ("timestamp", "arrivaltime", "arrivaltimestamp", "arrivedat", "arrival", "requesttime", "starttime",
-             "sentat", "time", "ts", "t"),
+             "sentat", "tstart", "start", "time", "ts", "t"),
     "prompt": ("contexttokens", "inputlength", "inputtokens", "inputtoks", "inputlen", "prompttokens", "promptlength",
-               "promptlen", "requesttokens", "numprefilltokens", "numinputtokens", "isl", "inputsequencelength"),
+               "promptlen", "requesttokens", "numprefilltokens", "numinputtokens", "isl", "inputsequencelength", "nin"),
     "output": ("generatedtokens", "outputlength", "outputtokens", "outputtoks", "outputlen", "completiontokens",
                "responsetokens", "responselength", "numdecodetokens", "numoutputtokens", "osl",
-               "outputsequencelength"),
+               "outputsequencelength", "nout"),
+    "cached": ("cachedtokens", "cachedprompttokens", "promptcachedtokens", "cachedinputtokens", "numcachedtokens",
+               "prefixcachehittokens", "cached"),
     "id": ("requestid", "id", "reqid"),
     "tenant": ("tenant", "tenantid", "user", "userid", "client", "clientid", "customer", "class", "trafficclass"),
     "model": ("model", "modelname"),
     "log": ("logtype",),
-    "status": ("status",),
+    "status": ("status", "ok", "success"),
     "hashes": ("hashids",),
 }  # fmt: skip
 UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "sec": 1_000_000_000, "seconds": 1_000_000_000}
@@ -57,7 +60,6 @@ _LONGEST_S = 1e8  # three years: a trace that counts from zero and would last lo
 MAX_TOKENS = 1 << 31
 MAX_BLOCKS = 1 << 20
 MOONCAKE_BLOCK_TOKENS = 512
-_COLUMNS = ("id", "tenant", "arrival_ns", "ttft_ns", "e2e_ns", "prompt_tokens", "output_tokens", "hash_ids", "status")
 _STATES = {"completed": "completed", "success": "completed", "ok": "completed", "200": "completed", "true": "completed",
            "aborted": "aborted", "cancelled": "aborted", "canceled": "aborted", "abort": "aborted"}  # fmt: skip
 
@@ -206,6 +208,11 @@ class _Trace:
             made["id"] = [_word(v) for v in _list(values["id"], used)]
         if (tenant := self._tenant(values, used)) is not None:
             made["tenant"] = tenant
+        if "cached" in values:
+            cached = _number(values["cached"])[used]
+            known = (cached >= 0) & (cached <= prompt[used]) & (cached == np.floor(cached))
+            self._count("cached tokens", "they are no whole number from 0 to the prompt's", ~known & ~np.isnan(cached))
+            made["cached_tokens"] = _whole(np.where(known, cached, np.nan))
         if "hashes" in values:
             made["hash_ids"] = self._hashes(_list(values["hashes"], used), made["prompt_tokens"])
         self._latencies(values, roles, used, made)

@@ -7,8 +7,8 @@ import numpy as np
 
 from analyzers.base import Facts, Option, fact
 from analyzers.kv.room import ATTENTION, Setting
-from analyzers.subject import CHIP, MODEL, SEQ, chip_of, sequence_of
-from catalog.formats import FORMATS, spelled
+from analyzers.subject import CHIP, MODEL, SEQ, chip_of, known_model, sequence_of
+from catalog.formats import FORMATS, WIDE, spelled
 from catalog.formats import NAMES as WEIGHT_FORMATS
 from catalog.inference import BYTES
 from errors import QuestionError
@@ -24,7 +24,7 @@ OPTIONS: tuple[Option, ...] = (
            "each on one chip (data)"),
     Option("kv_precision", tuple(BYTES), None, "format of the cache; default: the run's, else bf16"),
     Option("weights_precision", WEIGHT_FORMATS, None, "format of the weights (published: as the maker hands them out); "
-           "default: the run's, else bf16"),
+           "default: the run's, else as published"),
     Option("weights_bytes", SIZE, None, "all weights once, bytes, in place of what the model's dimensions give"),
     Option("hbm_bytes", SIZE, None, "memory of one chip, bytes; default: what the catalogue says programs may use"),
     Option("utilization", SHARE_OF_SOME, None, "share of the memory that the engine takes; default: the run's, or 0.9"),
@@ -153,8 +153,9 @@ def setting(facts: Facts, options: Mapping[str, Any], lengths: np.ndarray) -> tu
     seq, mean = length(facts, options, lengths, assumed)
     weights = options["weights_precision"] or weights_of(facts)
     if weights is None:
-        weights = "bf16"
-        assumed.append("weights in bf16")
+        known = known_model(facts, [])
+        weights = known.published.format if known else WIDE
+        assumed.append(f"weights in {weights}" + (", as the maker hands them out" if weights != WIDE else ""))
     kv = options["kv_precision"] or cache_precision_of(first_fact(facts, KV_FACTS))
     if kv is None:
         said = weights_of(facts)

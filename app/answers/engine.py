@@ -22,16 +22,37 @@ LITTLE = 0.01
 def verdict(result: EngineResult) -> str:
     """What limited the engine, for which share of the time, and what would help."""
     held = sorted((b for b in HELD if result.bound[b] >= LITTLE), key=lambda b: -result.bound[b])
-    if result.figures["waiting_share"] is None:
+    if one_moment(result):
+        text = _moment(result, held)
+    elif result.figures["waiting_share"] is None:
         text = "How many requests waited is not recorded: what limited the engine cannot be told."
     elif not held:
         text = f"Requests hardly ever waited: the engine was not the limit{_idle(result)}."
     else:
-        parts = [f"for {fmt.whole_share(result.bound[b])} {_reason(b, result)}" for b in held]
-        text = f"Of the time, requests waited {_joined(parts)}."
+        parts = [f"{fmt.whole_share(result.bound[b])} {_reason(b, result)}" for b in held]
+        parts[0] = parts[0].replace(" % ", " % of the time ", 1)
+        text = f"Requests waited {_joined(parts)}."
         if held[0] in HELP:
             text += f" {HELP[held[0]][:1].upper()}{HELP[held[0]][1:]}{_peak(held[0], result)}."
     return text + _preempted(result)
+
+
+def one_moment(result: EngineResult) -> bool:
+    """Whether all that is known of the engine is how it was once: nothing is then said of shares of the time."""
+    return len(result.windows) == 1 and not result.timed
+
+
+def _moment(result: EngineResult, held: list[str]) -> str:
+    """How many ran and waited when the engine was read."""
+    running, waiting = (result.figures[name]["max"] for name in ("running", "waiting"))
+    if running is None and waiting is None:
+        return "The engine was read once, and does not say how many requests ran or waited."
+    text = f"When the engine was read, once, {_count(running)} ran and {_count(waiting)} waited"
+    return f"{text} {_reason(held[0], result)}." if held else f"{text}."
+
+
+def _count(requests: float | None) -> str:
+    return "an unknown number of requests" if requests is None else whole(requests)
 
 
 def _reason(bound: str, result: EngineResult) -> str:
@@ -91,7 +112,8 @@ def table(result: EngineResult) -> Table:
     if result.fit is not None:
         per_token = fmt.duration(result.fit.per_token_s)
         rows.append(("iteration", f"{fmt.duration(result.fit.overhead_s)} and {per_token} per token"))
-    rows += [(TITLES[b], fmt.share(s)) for b, s in result.bound.items() if s]
+    if not one_moment(result):
+        rows += [(TITLES[b], fmt.share(s)) for b, s in result.bound.items() if s]
     if (told := result.exposed) is not None:
         rows += [(f"waiting: {reason}, mean (most)", f"{fmt.number(n['mean'])} ({whole(n['max'])})")
                  for reason, n in told.waiting.items()]  # fmt: skip

@@ -45,8 +45,9 @@ def verdict(result: SloResult) -> str:
     if not result.misses:
         return text + " None missed."
     cause, count = max(result.misses.items(), key=lambda item: item[1])
-    text += f" Of the {fmt.count(sum(result.misses.values()), 'miss', 'misses')} "
-    text += f"{fmt.whole_share(count / sum(result.misses.values()))} {CAUSES[cause]}. {HELPS[cause]}"
+    missed = sum(result.misses.values())
+    text += f" {fmt.whole_share(count / missed)} of the {fmt.count(missed, 'miss', 'misses')}: {CAUSES[cause]}."
+    text += f" {HELPS[cause]}"
     if result.attainment_high > result.attainment:
         text += f" With those whose latency is not known it is at most {fmt.whole_share(result.attainment_high)}."
     return text

@@ -48,6 +48,8 @@ def _arrivals(result: WorkloadResult) -> str:
         return (f"These are {result.loads:,} loads of a test, one after another: how requests come is told of one at a "
                 "time (option stage).")  # fmt: skip
     known = 0 if result.gaps is None else result.gaps.gaps + 1
+    if not known:
+        return "When requests came is not known."
     return f"{fmt.count(known, 'arrival is', 'arrivals are')} known: too few to say how traffic comes."
 
 

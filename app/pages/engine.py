@@ -5,8 +5,9 @@ import streamlit as st
 
 from analyzers.engine import ALL, EngineResult
 from app import format as fmt
+from app.answers.engine import one_moment, whole
+from app.answers.engine import table as engine_table
 from app.answers.engine import verdict as engine_verdict
-from app.answers.engine import whole
 from app.components.answering import answering
 from app.components.chart import chart
 from app.components.current import current_run, switch
@@ -64,6 +65,8 @@ def figures(result: EngineResult) -> list[Figure]:
     return [
         Figure("Running", fmt.number(f["running"]["mean"]),
                f"Requests, mean over time; at most {whole(f['running']['max'])}.", basis),
+        Figure("Waiting", whole(f["waiting"]["max"]), "Requests that waited when the engine was read.", basis)
+        if one_moment(result) else
         Figure("Requests waited", fmt.share(f["waiting_share"]),
                f"Of the time; at most {whole(f['waiting']['max'])} at once.", basis),
         Figure("KV cache, most", fmt.share(f["kv_usage"]["max"]),
@@ -75,7 +78,13 @@ def figures(result: EngineResult) -> list[Figure]:
 
 
 def picture(run: Run, result: EngineResult) -> None:
-    """One of the views, and the rows to take away."""
+    """One of the views, and the rows to take away; of one moment, in which nothing is drawn, what was said then."""
+    if one_moment(result):
+        st.markdown("**What the engine said at that moment.** A second reading would tell of the time between.")
+        told = engine_table(result)
+        rows = [row for row in told.rows if row[1] not in ("–", "– (–)")]
+        st.dataframe(pd.DataFrame(rows, columns=told.head), hide_index=True)
+        return
     views = {k: v for k, v in VIEWS.items() if k != "iterations" or len(result.drawn)}
     view = switch("View", "view", views, "timeline")
     words, figure, rows = _view(view, result)

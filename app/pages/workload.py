@@ -102,6 +102,8 @@ def picture(run: Run, result: WorkloadResult) -> None:
         st.markdown(SENTENCES[view] if view != "rate" or result.rate_chance is not None else UNBANDED)
         chart(made[view], f"workload {view}", name, workload_verdict(result))
     rows = draw.evidence(result)
+    if not len(rows) and not len(result.tenants):
+        return
     told = fmt.count(len(rows), "window length")
     told += f", {fmt.count(len(result.tenants), 'tenant')}" if len(result.tenants) else ""
     with st.expander(f"Evidence: {told}", icon=":material/table:"):

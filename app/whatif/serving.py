@@ -29,7 +29,8 @@ NUMBERS = {
     "cost": "time of a draft step by that of a step (default: 0)",
     "peak-flops-per-s": "dense peak of a chip, where the catalogue knows none",
 }
-FORMATS = {"precision": "weights (default: bf16)", "experts-precision": "weights of routed experts",
+FORMATS = {"precision": "weights (default: the run's, else as the model is published)",
+           "experts-precision": "weights of routed experts",
            "kv-precision": "the key-value cache (default: bf16)"}  # fmt: skip
 
 

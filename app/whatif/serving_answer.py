@@ -78,6 +78,8 @@ def find(args: argparse.Namespace, run: "Run | None") -> Simulated | Split:
             expected=f"at most {MOST_TOKENS:,}", advice="Take fewer requests with --requests.",
         )  # fmt: skip
     fitted = None if run is None else fit(run, run_setup(args, run), getattr(args, "stage", None))
+    if fitted and asked.model == fitted.setup.model:
+        asked = replace(asked, silent_tokens=fitted.setup.silent_tokens)
     together = _together(args, asked, requests, fitted)
     if args.disaggregate == "yes":
         if getattr(args, "out", None):

@@ -13,7 +13,7 @@ import pyarrow as pa
 from analyzers.base import fact
 from app.whatif.serving_load import LoadOf, load_in, load_of
 from catalog import chip, model
-from catalog.formats import spelled
+from catalog.formats import named_format, spelled
 from catalog.inference import BYTES
 from catalog.models import Model
 from errors import QuestionError
@@ -34,6 +34,7 @@ _LIKE_THE_RUN = {  # option: facts of a run that say the same
     "expert": ("expert_parallel_size",),
     "token_budget": ("max_num_batched_tokens",), "page_tokens": ("block_size",),
     "precision": ("quantization", "precision"), "kv_precision": ("kv_precision",), "cache_tokens": ("kv_cache_tokens",),
+    "memory_utilization": ("gpu_memory_utilization",),
 }  # fmt: skip
 _AXES = {"tensor": "tensor", "data": "replicas", "expert": "expert"}  # of the fact `parallelism`
 SPLIT = ("tensor", "expert", "replicas")
@@ -72,8 +73,10 @@ def setup(args: argparse.Namespace, run: "Run | None") -> Setup:
 def run_setup(args: argparse.Namespace, run: "Run") -> Setup:
     """The setup that `run` ran on: its facts, corrected by --ran, and the model, chip and chips asked about where
     nobody says them. Nothing else that is asked counts. Raises QuestionError where nobody says it."""
-    known = _facts(run, args)
-    told = {k: v for k, v in _given(args).items() if k in ("model", "chip", "chips")} | known
+    known, given = _facts(run, args), _given(args)
+    if "model" in given and not _in_catalogue(known.get("model")):
+        known.pop("model", None)  # a fine-tune, a quantised copy: its name says no less than none would
+    told = {k: v for k, v in given.items() if k in ("model", "chip", "chips")} | known
     missing = [n for n in ("model", "chip", "chips") if told.get(n) is None]
     if missing:
         raise QuestionError(
@@ -82,6 +85,13 @@ def run_setup(args: argparse.Namespace, run: "Run") -> Setup:
                    "--model, or put a chipledger.json beside its files.",
         )  # fmt: skip
     return _setup(_whole(told), args, of_run=True)
+
+
+def _in_catalogue(named: Any) -> bool:
+    try:
+        return isinstance(named, Model) or (isinstance(named, str) and model(named) is not None)
+    except QuestionError:
+        return False
 
 
 def _given(args: argparse.Namespace) -> dict[str, Any]:
@@ -108,9 +118,13 @@ def _facts(run: "Run", args: argparse.Namespace) -> dict[str, Any]:
     for option, names in _LIKE_THE_RUN.items():
         told = next((v for n in names if (v := fact(facts, n)) is not None), None)
         found[option] = found.get(option) if told is None else told
-    found["precision"] = next((w for n in _LIKE_THE_RUN["precision"] if (w := spelled(fact(facts, n)))), None)
+    said = (spelled(fact(facts, n)) for n in _LIKE_THE_RUN["precision"])
+    found["precision"] = next((w for w in said if w), None) or named_format(found["model"])
     if found["kv_precision"] not in BYTES:
         found["kv_precision"] = None
+    share = found["memory_utilization"]
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+        found["memory_utilization"] = None
     found = {k: v for k, v in found.items() if v is not None}
     corrected = _ran(getattr(args, "ran", None))
     if corrected.keys() & {"chips", *SPLIT}:
@@ -126,7 +140,15 @@ def _facts(run: "Run", args: argparse.Namespace) -> dict[str, Any]:
             found["replicas"] = count
     if corrected.keys() & set(_OTHER_CACHE) - {"chip", "model"}:
         found.pop("cache_tokens", None)
-    return found | corrected
+    found |= corrected
+    named = found.get("model")
+    if getattr(args, "model", None) is None and isinstance(named, str) and not _in_catalogue(named):
+        raise QuestionError(
+            f"{run.manifest.name} served {named!r}, which is no model of the catalogue",
+            expected="one of the same dimensions, as a fine-tune or a quantised copy has",
+            advice="Say which with --ran model=NAME, for example --ran model=qwen3-8b,precision=awq.",
+        )  # fmt: skip
+    return found
 
 
 def _ran(text: str | None) -> dict[str, Any]:
@@ -159,9 +181,10 @@ def _setup(told: dict[str, Any], args: argparse.Namespace, of_run: bool = False)
         if args.acceptance is None:
             raise QuestionError("a draft without the share of its tokens that is kept", expected="--acceptance")
         speculation = Speculation(args.draft, args.acceptance, args.cost or 0.0)
+    known = model(named)
     return Setup(
-        model=model(named), chip=chip(told["chip"]), chips=int(told["chips"]), speculation=speculation,
-        peak_flops_per_s=args.peak_flops_per_s, **numbers,
+        model=known, chip=chip(told["chip"]), chips=int(told["chips"]), speculation=speculation,
+        peak_flops_per_s=args.peak_flops_per_s, **{"weights_precision": known.published.format} | numbers,
     )  # fmt: skip
 
 

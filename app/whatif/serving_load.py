@@ -34,8 +34,17 @@ class LoadOf:
 def load_of(run: "Run", stage: str | None = None) -> LoadOf:
     """The load `stage`; without a name the only one, else the busiest with requests enough to calibrate on.
 
-    Raises QuestionError where there is no such load, and where its tool kept only a sample of its requests.
+    Raises QuestionError where there is no such load, where its tool kept only a sample of its requests, and, saying how
+    to record them, where the run has no single requests.
     """
+    if not run.tables.rows("requests"):
+        raise QuestionError(
+            f"{run.manifest.name} has no single requests, only what others summed up of them",
+            expected="the time, lengths and latencies of each request, to calibrate on",
+            advice="Record them: vllm bench serve --save-result --save-detailed, SGLang's bench_serving --output-file "
+                   "--output-details, profile_export.jsonl of AIPerf, guidellm's JSON, or a CSV of your own with "
+                   "timestamp, input_tokens, output_tokens, cached_tokens, ttft_s and e2e_s.",
+        )  # fmt: skip
     return load_in(run.tables, run.manifest.name, stage)
 
 

@@ -9,6 +9,9 @@ a long own time of each step).
 
 Neighbours in a queue are alike, so every other request is no fair test of the rest. The run is split in time as well
 (the first half fits, the second is held back), and by replica where there are several; the worst split counts.
+
+A model whose answers begin with a header (`Model.silent_tokens`) is fitted both ways: its client saw the first token
+generated, as of `/v1/completions`, or only the one after the header, as of a chat endpoint. What fits better is so.
 """
 
 import math
@@ -91,6 +94,9 @@ class Calibration:
     def for_setup(self, setup: Setup) -> tuple[Efficiency, list[str]]:
         """The shares for another setup, with what of it was not calibrated."""
         given, notes = dict(vars(self.efficiency)), []
+        if self.setup.silent_tokens > setup.silent_tokens and self.setup.model == setup.model:
+            notes.append(f"Times to first token are of the first token generated, and the run's of token "
+                         f"{self.setup.silent_tokens + 1}, the first that its client saw.")  # fmt: skip
         if setup.replica_chips > 1 and self.setup.replica_chips == 1:
             given["communication"] = TYPICAL.communication
             notes.append("The run had no exchange between chips: the share of their links is assumed "
@@ -173,8 +179,16 @@ def calibrate(setup: Setup, measured: Measured, fitted_half: np.ndarray | None =
             advice="Give a run with per-request times, of more requests.",
         )
     names = [n for n in BOUNDS if n != "communication" or setup.replica_chips > 1]
-    fits = {n: _Fit.of(setup, measured, known, half, names) for n, half in able.items()}
-    first = next(iter(fits.values()))
+    main, *others = able
+    seen = sorted({setup.silent_tokens, setup.silent_tokens or setup.model.silent_tokens})
+    tried = [_Fit.of(replace(setup, silent_tokens=n), measured, known, able[main], names) for n in seen]
+    first = min(tried, key=lambda f: f.cost)
+    setup = first.setup
+    fits = {main: first} | {n: _Fit.of(setup, measured, known, able[n], names) for n in others}
+    if setup.silent_tokens:
+        notes.append(f"The run's times to first token are those of token {setup.silent_tokens + 1}: answers of "
+                     f"{setup.model.name} begin with a header of {setup.silent_tokens} tokens that its client did not "
+                     "see.")  # fmt: skip
     worst = max(fits, key=lambda n: max(map(abs, fits[n].errors.values())))
     if refused := int(first.rows["last_token_s"].isna().sum()):
         notes.append(f"{refused:,} requests of the run do not fit into this setup, though they were served.")
@@ -183,8 +197,8 @@ def calibrate(setup: Setup, measured: Measured, fitted_half: np.ndarray | None =
     return Calibration(
         setup, first.efficiency, fits[worst].errors, first.fitted, intervals, len(measured.traffic),
         int(first.steps["running"].max()), int(measured.traffic.prompt.max()), measured.name,
-        sum(f.simulations for f in fits.values()), tuple(notes), {n: f.errors for n, f in fits.items()}, worst,
-        at_a_time(first.steps, SELDOM),
+        sum(f.simulations for f in (*tried, *(fits[n] for n in others))), tuple(notes),
+        {n: f.errors for n, f in fits.items()}, worst, at_a_time(first.steps, SELDOM),
     )  # fmt: skip
 
 
@@ -199,8 +213,10 @@ def _ways(measured: Measured, known: np.ndarray) -> dict[str, np.ndarray]:
 
 @dataclass(frozen=True)
 class _Fit:
-    """Of one split."""
+    """Of one split. `cost`: the sum of squares that was left on what was fitted to."""
 
+    setup: Setup
+    cost: float
     efficiency: Efficiency
     rows: pd.DataFrame
     steps: pd.DataFrame
@@ -211,11 +227,11 @@ class _Fit:
 
     @classmethod
     def of(cls, setup: Setup, measured: Measured, known: np.ndarray, half: np.ndarray, names: list[str]) -> "_Fit":
-        logs, simulations = _fit(setup, measured, known & half, names)
+        logs, simulations, cost = _fit(setup, measured, known & half, names)
         efficiency, held = _efficiency(names, logs, measured.name), known & ~half
         rows, steps = served(setup, measured, efficiency, record=True)
-        return cls(efficiency, rows, steps, errors(rows, measured, held), errors(rows, measured, known & half),
-                   _intervals(rows, measured, held), simulations)  # fmt: skip
+        return cls(setup, cost, efficiency, rows, steps, errors(rows, measured, held),
+                   errors(rows, measured, known & half), _intervals(rows, measured, held), simulations)  # fmt: skip
 
 
 def served(
@@ -260,9 +276,10 @@ def _efficiency(names: list[str], logs: np.ndarray, run: str) -> Efficiency:
     return Efficiency(**values, basis=f"calibrated on {run}")
 
 
-def _fit(setup: Setup, measured: Measured, which: np.ndarray, names: list[str]) -> tuple[np.ndarray, int]:
-    """(logarithms of the shares, simulations). Drawn a little to where such engines usually are, so that what the times
-    do not settle stays there; with wide differences first, since the times jump a little with every share."""
+def _fit(setup: Setup, measured: Measured, which: np.ndarray, names: list[str]) -> tuple[np.ndarray, int, float]:
+    """(logarithms of the shares, simulations, the sum of squares left). Drawn a little to where such engines usually
+    are, so that what the times do not settle stays there; with wide differences first, since the times jump a little
+    with every share."""
     ttft, tpot = np.sort(measured.ttft_s[which]), measured.tpot_s[which]
     scale, count = ttft.mean(), [0]
     low, high, start = np.log(np.array([BOUNDS[n] for n in names]).T)
@@ -276,9 +293,10 @@ def _fit(setup: Setup, measured: Measured, which: np.ndarray, names: list[str]) 
 
     found = start
     for difference in DIFFERENCES:
-        found = least_squares(residuals, found, bounds=(low, high), diff_step=difference, ftol=1e-4, xtol=1e-4,
-                              max_nfev=EVALUATIONS).x  # fmt: skip
-    return found, count[0]
+        made = least_squares(residuals, found, bounds=(low, high), diff_step=difference, ftol=1e-4, xtol=1e-4,
+                             max_nfev=EVALUATIONS)  # fmt: skip
+        found = made.x
+    return found, count[0], float(made.cost)
 
 
 def _intervals(rows: pd.DataFrame, measured: Measured, held: np.ndarray) -> dict[str, tuple[float, float]]:

@@ -113,6 +113,7 @@ def _limits(setup: Setup, traffic: Traffic, routing: str) -> Limits:
         seats=setup.max_sequences * setup.groups, budget=setup.token_budget * setup.groups, page=page,
         capacity_bytes=float(capacity), chunked=setup.chunked, depth=2 if setup.asynchronous else 1,
         draft=speculation.draft if speculation else 0, acceptance=speculation.acceptance if speculation else 0.0,
+        silent=setup.silent_tokens,
         least_loaded=routing == "least_loaded", concurrency=traffic.concurrency,
         own_cache=traffic.own_cache, block_tokens=traffic.block_tokens if hashed else 0, block_bytes=float(block),
         pages=np.array([(size * page, window if math.isinf(window) else math.ceil(window / page) + 1)

@@ -96,6 +96,7 @@ def described(outcome: Outcome) -> dict[str, Any]:
         "link": s.machine.link, "max_sequences": s.max_sequences, "token_budget": s.token_budget,
         "page_tokens": s.page_tokens, "memory_utilization": s.memory_utilization, "chunked": s.chunked,
         "asynchronous": s.asynchronous, "prefix_cache": s.prefix_cache, "speculation": speculation,
+        "silent_tokens": s.silent_tokens,
         "weights_bytes_per_chip": found.weights_bytes, "reserve_bytes_per_chip": found.reserve_bytes,
         "kv_bytes_per_chip": found.cache_bytes,
     }  # fmt: skip

@@ -198,9 +198,9 @@ def schedule(
                 got = 1
         if got == 0:
             continue
-        if generated[i] == 0:
+        if generated[i] <= lim.silent:
             first[i] = end
-        else:
+        if generated[i] > 0:
             gap = end - last[i]
             if last[i] == before:
                 regular += 1

@@ -43,7 +43,9 @@ class Setup:
     states it, None: what memory leaves; `chunked`: a prompt may be spread over steps;
     `asynchronous`: the next step is scheduled while one runs, so that a request waits one step more (vLLM's default
     since 0.14); `weights_precision`: a format of `catalog.formats`, or `published`; `experts_precision`: where routed
-    experts are kept in another format than the rest.
+    experts are kept in another format than the rest;
+    `silent_tokens`: of each answer that come before the first that a client sees (`Model.silent_tokens`), so that the
+    time to first token is that of the one after them.
     """
 
     model: Model
@@ -66,6 +68,7 @@ class Setup:
     asynchronous: bool = True
     speculation: Speculation | None = None
     peak_flops_per_s: float | None = None
+    silent_tokens: int = 0
     notes: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:

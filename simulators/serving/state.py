@@ -18,6 +18,7 @@ class Limits(NamedTuple):
     depth: int  # steps that may be scheduled and not finished: 2 where scheduling is asynchronous
     draft: int
     acceptance: float
+    silent: int  # tokens of an answer that come before the first that a client sees
     least_loaded: bool
     concurrency: int  # 0: requests come when they come
     own_cache: bool  # stated cache hits take room of their own, once

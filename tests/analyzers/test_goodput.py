@@ -10,63 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzers import goodput, ledger
-from analyzers.goodput.buckets import BUCKET, leaves
+from analyzers.goodput.buckets import leaves
 from errors import QuestionError
 from runs.run import facts_of
 from runs.tables import MemoryTables
+from tests.analyzers.goodput_asked import S, ask, even, job, ns
 from tests.analyzers.worlds import EPOCH
-
-S = 1_000_000_000
-
-
-def ns(seconds):
-    return None if seconds is None else EPOCH + round(seconds * S)
-
-
-def job(steps, life, logged=None):
-    """Tables of steps (number, start) and of life (kind, start, end, detail), in s after the epoch."""
-    life = [(*row, None)[:4] for row in life]
-    told = {"logged_ns": [ns(t) for t in logged]} if logged else {}
-    return MemoryTables({
-        "steps": {"step": [n for n, _ in steps], "start_ns": [ns(t) for _, t in steps], "order": range(len(steps)),
-                  **told},
-        "lifecycle": {
-            "kind": [k for k, *_ in life], "start_ns": [ns(a) for _, a, _, _ in life],
-            "end_ns": [ns(b) for _, _, b, _ in life], "detail": [d for *_, d in life],
-        },
-    })  # fmt: skip
-
-
-def even(first, begin, count, every=2.0):
-    """Steps that take `every` s each."""
-    return [(first + i, begin + i * every) for i in range(count)]
-
-
-def ask(tables, facts=None, **options):
-    result = goodput.analyze(tables, facts_of(facts or {}), {"rules": "exact", **options})
-    closes(result)
-    return result
-
-
-def closes(result):
-    """Productive time and all leaves of badput sum to the total, and so does each attempt and each stretch of time."""
-    parts = leaves(result.badput_s)
-    assert "data_loading_async" not in parts
-    assert all(s >= 0 for s in parts.values())
-    assert math.isclose(result.productive_s + math.fsum(parts.values()), result.total_s, rel_tol=1e-9, abs_tol=1e-9)
-    for table, productive in ((result.attempts, "productive_s"), (result.over_time, "productive")):
-        if len(table):
-            first = list(table.columns).index(productive)
-            summed = table.iloc[:, first : list(table.columns).index("total_s")].sum(axis=1)
-            assert np.allclose(summed.to_numpy(dtype=float), table["total_s"].to_numpy(dtype=float), atol=1e-9)
-    if len(result.over_time):
-        assert result.over_time["total_s"].sum() == pytest.approx(result.total_s, abs=1e-6)
-        shares = result.over_time["cumulative_share"]
-        if result.goodput_share is None:  # no step was read: no share of the time is told, at no moment
-            assert shares.isna().all()
-        else:
-            assert shares.iloc[-1] == pytest.approx(result.goodput_share)
-    json.dumps(result.to_dict(), allow_nan=False)
 
 
 def test_a_plain_job_is_told_to_the_second():
@@ -240,67 +189,6 @@ def test_now_extends_a_job_that_has_not_ended_and_hides_what_comes_later():
     assert (early.total_s, early.productive_s, early.finished) == (21, 10, False)
 
 
-@pytest.fixture(scope="module")
-def restarted():
-    life = [("job", 0, None), ("accelerator_initialization", 1, 9), ("job", 100, 160), ("custom", 125, 127, "sdc")]
-    return job(even(0, 10, 20) + even(15, 110, 25), life)
-
-
-def at(*seconds):
-    return tuple(f"{EPOCH / S + s:.6f}" for s in seconds)
-
-
-def test_a_window_is_a_cut_of_the_whole(restarted):
-    cuts = [0, 13.5, 40, 101, 126, 160]
-    parts = [ask(restarted, start=a, end=b) for a, b in zip(at(*cuts), at(*cuts[1:]), strict=False)]
-    whole = ask(restarted)
-    assert math.fsum(p.productive_s for p in parts) == pytest.approx(whole.productive_s, abs=1e-9)
-    for bucket, s in leaves(whole.badput_s).items():
-        assert math.fsum(leaves(p.badput_s).get(bucket, 0) for p in parts) == pytest.approx(s, abs=1e-9)
-    last = ask(restarted, window_s=20.0)
-    assert (last.total_s, last.productive_s) == (20, 20)
-    assert ask(restarted, window_s=20.0, now=at(150)[0]).total_s == 20
-    assert sum(p.disruptions for p in parts) == whole.disruptions == 1
-
-
-def test_excluded_times_leave_total_and_buckets(restarted):
-    whole = ask(restarted)
-    result = ask(restarted, exclude="/".join(at(48, 90)) + "," + "/".join(at(80, 100)) + "," + "/".join(at(9, 5)))
-    assert result.excluded_s == 52
-    assert result.total_s == whole.total_s - 52
-    assert result.badput_s["infrastructure_recovery_from_disruption"] == 0
-    assert result.productive_s == whole.productive_s
-    assert any("1 excluded time ends before it begins" in note for note in result.notes)
-
-
-def test_attempts_alone_sum_to_the_whole(restarted):
-    whole, parts = ask(restarted), [ask(restarted, attempt=k) for k in (0, 1)]
-    assert math.fsum(p.total_s for p in parts) == whole.total_s
-    assert [p.disruptions for p in parts] == [1, 0]
-    assert whole.attempts["productive_s"].tolist() == [p.productive_s for p in parts]
-    assert whole.attempts[["first_step", "last_step"]].to_numpy().tolist() == [[0, 19], [15, 39]]
-    with pytest.raises(QuestionError, match="no attempt 2"):
-        ask(restarted, attempt=2)
-
-
-def test_goodput_over_time_is_the_same_time_once_more(restarted):
-    result = ask(restarted, bins=7, rolling_s=40.0)
-    table = result.over_time
-    assert len(table) == 7
-    assert table["productive"].sum() == pytest.approx(result.productive_s)
-    last = ask(restarted, start=at(120)[0], end=at(160)[0])
-    assert table["rolling_share"].iloc[-1] == pytest.approx(last.goodput_share)
-
-
-def test_it_is_the_painting_of_the_ledger(restarted):
-    result, book = ask(restarted), ledger.analyze(restarted, facts_of({"chips": 3}), {}).ledger
-    assert book.amount("productive") == pytest.approx(3 * result.productive_s)
-    for heading, bucket in BUCKET.items():
-        theirs = result.badput_s[bucket]
-        theirs = sum(theirs.values()) if isinstance(theirs, dict) else theirs
-        assert book.amount(heading) == pytest.approx(3 * theirs)
-
-
 def test_slices_are_counted_where_they_are_known():
     counts = [json.dumps({"active": a, "total": 4, "available": b}) for a, b in ((4, 4), (0, 3), (3, 3))]
     life = [("job", 0, 100), *[("slices", t, None, c) for t, c in zip((20, 40, 50), counts, strict=True)]]
@@ -321,22 +209,6 @@ def test_step_lines_alone_tell_of_steps_only():
     assert any("Only step lines" in note for note in result.notes)
     with pytest.raises(QuestionError, match="carry none"):
         ask(tables, window_s=5.0)
-
-
-@pytest.mark.parametrize(("options", "said"), [
-    ({"now": "yesterday"}, "option now='yesterday'; expected ISO 8601"),
-    ({"start": "2026-01-05T00:30:00Z", "end": "2026-01-05T00:10:00Z"}, "expected a start before its end"),
-    ({"exclude": "2026-01-05T00:30:00Z"}, "expected START/END"),
-    ({"window_s": -4.0}, "a number of seconds above 0"),
-    ({"window_s": 4.0, "start": "1767571200"}, "expected one of the two"),
-    ({"attempt": -1}, "0 for the first start"),
-    ({"bins": 99_999}, "1 to 5,000"),
-    ({"start": "1000", "end": "2000"}, "held no chips"),
-    ({"exclude": "1000/2000000000"}, "excluded"),
-])  # fmt: skip
-def test_what_cannot_be_asked_is_told(restarted, options, said):
-    with pytest.raises(QuestionError, match=said.replace("(", r"\(")):
-        ask(restarted, **options)
 
 
 def test_a_profile_or_nothing_cannot_tell():

@@ -1,10 +1,7 @@
 """Alerts: opened once, told once, resolved once; a real webhook on this machine takes the messages."""
 
 import json
-import threading
 import time
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -14,60 +11,15 @@ from app.alerts.webhook import checked, masked, message, permalink
 from app.cli import main
 from app.workspace import workspace
 from errors import InputError
-from runs.alert_book import CLAIM_NS, SWITCHED_OFF, Alert, AlertBook, Target
+from runs.alert_book import Alert, Target
 from runs.live import Live
 from tests.app import made_runs
-
-S = 1_000_000_000
-
-
-@contextmanager
-def webhook(*answers: int):
-    """A server that keeps every message posted to it; it answers with these codes, then with 200."""
-    got, codes = [], list(answers)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            got.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
-            self.send_response(codes.pop(0) if codes else 200)
-            self.send_header("Location", "http://127.0.0.1:1/elsewhere")
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/services/SECRET", got
-    finally:
-        server.shutdown()
-        server.server_close()
+from tests.app.alerting import S, followed, job, judged, webhook
 
 
 @pytest.fixture
 def place(tmp_path):
     return workspace(str(tmp_path / "store"))
-
-
-def followed(read_ns: int, **more) -> Live:
-    """A live run whose log was read until then."""
-    return Live("j", "p", "llama", read_ns=read_ns, **more)
-
-
-def job(place, name: str, steps: int, lost: int, job_name: str = "llama"):
-    """A run of `job_name`: `steps` of 20 s kept; before them a failure costs `lost` seconds of waiting."""
-    start = made_runs.START_NS
-    begun = start + (5 + lost) * S
-    numbers = list(range(steps + 5))
-    starts = [start + 20 * S * n for n in range(5)] + [begun + 100 * S + 20 * S * n for n in range(steps)]
-    tables = {
-        "steps": {"step": numbers, "start_ns": starts, "order": numbers, "model_flops_per_chip": [1e15] * len(numbers)},
-        "lifecycle": {"kind": ["job", "job"], "start_ns": [start, begun + 99 * S],
-                      "end_ns": [None, starts[-1] + 20 * S], "order": [0, 1]},
-    }  # fmt: skip
-    return made_runs.write(place.store, name, tables, {"chips": 4, "chip": "v5p", "job_name": job_name})
 
 
 def test_an_alert_is_told_once_and_its_resolution_once(place):
@@ -282,83 +234,6 @@ def test_a_hang_is_judged_by_when_entries_were_received_not_by_the_clock_of_the_
 def test_a_live_run_that_was_never_read_whole_is_not_judged(place):
     book(place).set_threshold("hang", 20)
     assert evaluate(place, hanging(place), Live("j", "p", "llama")).open == ()
-
-
-# One message
-
-
-def opened(place, url: str, count: int = 1) -> AlertBook:
-    kept = book(place)
-    kept.set_target(checked(Target(url, "json", "http://board")))
-    kept.set_threshold("goodput", 0.99)
-    for n in range(count):
-        kept.judge(judged(f"job:{n}"))
-    return kept
-
-
-def judged(subject: str, state: str = "open", moment=(1, 1), **more):
-    from runs.alert_book import Judged
-
-    usual = {"rule": "goodput", "run_id": "r", "name": "n", "value": 0.5, "threshold": 0.9, "sentence": "low"}
-    return Judged(subject=subject, state=state, moment=moment, **{**usual, **more})
-
-
-def test_of_several_processes_one_tells(place):
-    from app.alerts.evaluate import tell
-
-    with webhook() as (url, got):
-        opened(place, url, 5)
-        begin = threading.Barrier(6)
-
-        def evaluator():
-            begin.wait()
-            tell(AlertBook(place.registry.path))
-
-        threads = [threading.Thread(target=evaluator) for _ in range(6)]
-        [t.start() for t in threads]
-        [t.join() for t in threads]
-    assert sorted(body["subject"] for _, body in got) == [f"job:{n}" for n in range(5)]
-    assert all(a.told_ns for a in book(place).alerts())
-
-
-def test_a_sender_that_died_after_claiming_is_followed_by_another(place, monkeypatch):
-    from app.alerts.evaluate import tell
-
-    with webhook() as (url, got):
-        kept = opened(place, url)
-        [alert] = kept.untold()
-        assert kept.claim(alert) and not kept.claim(alert)
-        assert tell(kept) == (0, []) and got == [], "somebody else is about to tell"
-        now = time.time_ns()
-        monkeypatch.setattr(time, "time_ns", lambda: now + CLAIM_NS + S)
-        assert tell(kept) == (1, []) and tell(kept) == (0, [])
-    assert len(got) == 1
-
-
-def test_an_end_waits_for_the_message_that_is_on_its_way(place):
-    from app.alerts.evaluate import tell
-
-    with webhook() as (url, got):
-        kept = opened(place, url)
-        [alert] = kept.untold()
-        assert kept.claim(alert)  # sending
-        kept.judge(judged("job:0", "over", (2, 1), sentence="fine"))
-        assert tell(kept) == (0, []), "not taken for one that nobody heard of"
-        kept.told(alert)  # sent
-        assert tell(kept) == (1, []) and got[-1][1]["state"] == "resolved"
-
-
-def test_a_rule_that_is_switched_off_closes_its_alerts_and_says_so(place, capsys):
-    store = str(place.store.root)
-    with webhook() as (url, got):
-        opened(place, url)
-        assert main(["--store", store, "alerts", "--check", job(place, "a", 20, 4000).run_id]) == 0
-        assert main(["--store", store, "alerts", "--off", "goodput"]) == 0
-        assert main(["--store", store, "alerts", "--off", "goodput"]) == 0
-        book(place).judge(judged("job:0", moment=(9, 9)))
-    assert [b["state"] for _, b in got] == ["open", "open", "resolved", "resolved"]
-    assert {b["sentence"] for _, b in got[2:]} == {SWITCHED_OFF}
-    assert not book(place).is_open("goodput", "job:0"), "who was evaluating meanwhile opens nothing any more"
 
 
 # Which run counts

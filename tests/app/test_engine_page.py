@@ -28,7 +28,7 @@ def run(place):
 def test_what_limited_it_comes_first(place, run):
     at = opened("pages/engine.py", run=run.run_id)
     assert not at.exception and not at.warning
-    assert ("Of the time, requests waited for 30 % for a seat (at most 64 run), for 20 % for KV cache and for 10 % for "
+    assert ("Requests waited 30 % of the time for a seat (at most 64 run), 20 % for KV cache and 10 % for "
             "the token budget") in words(at)  # fmt: skip
     assert "(72 % of it was in use then, at most)" in words(at) and "5 requests were preempted" in words(at)
     assert [m.value for m in at.metric] == ["35.4", "60.0 %", "97.0 %", "5", "25.0 %"]
@@ -60,11 +60,22 @@ def test_verdicts():
     assert words_of.verdict(calm) == ("Requests hardly ever waited: the engine was not the limit, and it had nothing "
                                       "to do for 10 % of the time.")  # fmt: skip
     full = ask(engine, sampled([3] * 4, [2] * 4, kv=[0.99] * 4))
-    assert words_of.verdict(full).startswith("Of the time, requests waited for 100 % for KV cache. More memory")
+    assert words_of.verdict(full).startswith("Requests waited 100 % of the time for KV cache. More memory")
     silent = ask(engine, sampled([3] * 4, [None] * 4))
     assert "cannot be told" in words_of.verdict(silent)
     rows = dict(words_of.table(full).rows)
     assert rows["waiting for KV cache"] == "100 %" and rows["preemptions"] == "–"
+
+
+def test_of_one_reading_no_share_of_the_time_is_told_and_nothing_is_drawn(place):
+    tables = {"engine": {"order": [0], "running": [162], "waiting": [2826], "kv_usage": [0.28]}}
+    once = made_runs.write(place.store, "once", tables, {}, kind="serving")
+    at = opened("pages/engine.py", run=once.run_id)
+    assert not at.exception and "When the engine was read, once, 162 ran and 2,826 waited for a cause" in words(at)
+    assert "% of the time" not in words(at) and not at.get("plotly_chart")
+    assert [m.value for m in at.metric][:2] == ["162", "2,826"]
+    assert at.dataframe[0].value["figure"].tolist() == ["samples", "running, mean (most)", "waiting, mean (most)",
+                                                        "KV cache in use, mean (most)"]  # fmt: skip
 
 
 def test_the_strip_joins_equal_neighbours_and_covers_the_time():

@@ -185,6 +185,16 @@ def test_what_a_run_says_of_its_setup_is_used(written, facts, expected):
     assert setup(smaller, run).cache_tokens is None and run_setup(smaller, run).cache_tokens == expected[3]
 
 
+@pytest.mark.parametrize(("said", "used"), [(0.95, 0.95), (0, 0.9), (95, 0.9), ("auto", 0.9), (True, 0.9), (None, 0.9)])
+def test_the_share_of_the_memory_that_a_run_was_given_is_used(written, said, used):
+    """0.95 and 0.9 of a card of 24 GB are a quarter of the cache apart beside the weights of an 8B model."""
+    run, args = asked_of(written)
+    known = {"model": "llama-3.1-8b", "chip": "RTX 4090", "chips": 1, "gpu_memory_utilization": said}
+    made = SimpleNamespace(tables=run.tables, manifest=SimpleNamespace(
+        name="made", facts={k: SimpleNamespace(value=v) for k, v in known.items()}))  # fmt: skip
+    assert run_setup(args, made).memory_utilization == setup(args, made).memory_utilization == used
+
+
 def test_a_trace_is_replayed(tmp_path, capsys):
     trace = tmp_path / "trace.csv"
     lines = [f"2023-11-16 18:15:{i:02d}.5000000,{300 + i},{10 + i % 7}" for i in range(50)]

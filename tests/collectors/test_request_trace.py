@@ -102,6 +102,21 @@ def test_latencies_make_served_requests(tmp_path):
     assert set(got.column("requests", "status")) == {"completed", "failed", "aborted"}
 
 
+def test_cached_tokens_and_the_short_names_of_load_generators_of_ones_own(tmp_path):
+    """As one wrote them of vLLM on an RTX 4090."""
+    rows = [{"cell": "c1", "ok": ok, "t_start": 1790274634.2999, "ttft_s": 0.091, "e2e_s": 0.401, "n_in": 1161,
+             "n_out": 37, "cached": cached} for ok, cached in ((True, 1120), (True, 1162), (False, None))]  # fmt: skip
+    got = trace(tmp_path, "".join(json.dumps(r) + "\n" for r in rows), "requests.jsonl")
+    assert request_trace.sniff(source_of(tmp_path, json.dumps(rows[0]), "x.jsonl")) > 0.5
+    assert columns(got, "prompt_tokens", "output_tokens", "cached_tokens", "ttft_ns", "e2e_ns", "status") == [
+        (1161, 37, 1120, 91_000_000, 401_000_000, "completed"), (1161, 37, None, 91_000_000, 401_000_000, "completed"),
+        (1161, 37, None, 91_000_000, 401_000_000, "failed"),
+    ]  # fmt: skip
+    assert [lost.what for lost in got.lost] == ["cached tokens (1)"]
+    named = trace(tmp_path, "timestamp,prompt_tokens,output_tokens,cached_tokens\n1,10,5,4\n2,10,5,\n")
+    assert columns(named, "cached_tokens") == [(4,), (None,)]
+
+
 def test_rows_that_cannot_be_are_counted_by_reason(tmp_path):
     text = ("timestamp,input_tokens,output_tokens\n1,5,5\nx,5,5\n-1,5,5\n2,-5,5\n2,5.5,5\n2,5,-1\n2,5,99999999999\n"
             "2,5\n2,5,5,5\n2,5,\n3,,4\n")  # fmt: skip

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import sqlite3
 import stat
 import subprocess
 import sys
@@ -14,7 +13,6 @@ import pytest
 
 import runs.store
 from errors import InputError, QuestionError
-from runs.database import Database
 from runs.durable import append_line, write_whole
 from runs.live import Live
 from runs.registry import Registry
@@ -286,43 +284,6 @@ def _leave_a_log_behind(registry):
     assert registry.path.with_name("registry.db-wal").stat().st_size
 
 
-def test_advice_to_move_the_registry_away_is_given_for_a_damaged_one_alone(tmp_path, monkeypatch):
-    path = tmp_path / "registry.db"
-    registry = Registry(path)
-    registry.note("r", "x")
-
-    def failing(code):
-        def connect(*args, **more):
-            error = sqlite3.OperationalError("as the disk says")
-            error.sqlite_errorcode = code
-            raise error
-
-        return connect
-
-    for code in ("FULL", "IOERR", "READONLY", "CANTOPEN", "BUSY", "LOCKED", "NOMEM", "IOERR_WRITE"):
-        with monkeypatch.context() as patch, pytest.raises(InputError) as error:
-            patch.setattr(sqlite3, "connect", failing(getattr(sqlite3, f"SQLITE_{code}")))
-            registry.note("r", "y")
-        assert "Move the file away" not in str(error.value)
-    assert registry.extras("r").notes == ["x"]
-    path.write_bytes(b"hello" * 1000)
-    with pytest.raises(InputError, match="it is damaged .*Move the file away"):
-        registry.extras("r")
-
-
-def test_a_registry_that_was_removed_under_a_running_process_is_made_anew(tmp_path):
-    registry = Registry(tmp_path / "registry.db")
-    registry.path.unlink()
-    registry.note("r", "x")
-    assert registry.extras("r").notes == ["x"]
-
-
-def test_a_registry_with_an_odd_name_is_opened(tmp_path):
-    (folder := tmp_path / "a?b#c%41").mkdir()
-    Registry(folder / "registry.db").note("r", "x")
-    assert sorted(p.name for p in folder.iterdir()) == ["registry.db"] and issubclass(Registry, Database)
-
-
 # Full
 
 
@@ -394,19 +355,6 @@ def test_a_run_that_cannot_be_removed_stays_and_is_named(store):
     with pytest.raises(InputError, match="runs/abcd1234: cannot be written"):
         store.remove("abcd1234")
     assert store.ids() == ["abcd1234"]
-
-
-@pytest.mark.parametrize(
-    "damage", ["update notes set text = cast(x'6eff' as text)", "alter table notes rename column text to txet"]
-)
-def test_a_registry_whose_content_was_altered_is_no_matter_of_trying_again(tmp_path, damage):
-    registry = Registry(tmp_path / "registry.db")
-    registry.note("abcd1234", "x")
-    with sqlite3.connect(registry.path) as db:
-        db.execute(damage)
-    db.close()
-    with pytest.raises(InputError, match="damaged .* Move the file away"):
-        registry.extras("abcd1234")
 
 
 def test_what_was_stored_is_known_though_it_is_removed_at_once(store):

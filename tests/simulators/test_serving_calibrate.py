@@ -167,3 +167,21 @@ def test_json_holds_no_nan(found):
     flat = [*told["errors_held_out"].values(), *told["errors_fitted"].values(),
             *(v for pair in told["measured_by_simulated"].values() for v in pair)]  # fmt: skip
     assert np.isfinite(flat).all() and told["simulations"] > 5
+
+
+@pytest.mark.parametrize("silent", [0, 3])
+def test_whether_a_client_saw_the_header_of_an_answer_is_found(silent):
+    """gpt-oss answers begin with three tokens that a chat endpoint takes off and /v1/completions does not."""
+    setup = Setup(model=model("gpt-oss-20b"), chip=chip("RTX 4090"), weights_precision="mxfp4", max_sequences=16,
+                  token_budget=2048)  # fmt: skip
+    rng = np.random.default_rng(4)
+    traffic = replace(poisson(4, 60, 10, 10, seed=4), prompt=rng.integers(50, 2500, 60),
+                      output=rng.integers(20, 90, 60))  # fmt: skip
+    rows = simulate(replace(setup, silent_tokens=silent), traffic, TRUTH, record=False).requests
+    seen = Measured(traffic, rows["ttft_s"].to_numpy(), rows["tpot_s"].to_numpy(), "made")
+    found = calibrate(setup, seen, np.arange(60) % 2 == 0)
+    assert found.setup.silent_tokens == silent
+    assert max(abs(found.errors[m]) for m in ("ttft_mean", "tpot_mean")) < 0.02
+    assert any("header" in note for note in found.notes) == (silent > 0)
+    told = found.for_setup(setup)[1]  # of a planner, which reckons with the first token generated
+    assert any("that its client saw" in note for note in told) == (silent > 0)

@@ -116,6 +116,20 @@ def test_one_request_alone_takes_the_time_of_its_steps():
     assert row["ttft_s"] == pytest.approx(first) and row["e2e_s"] == pytest.approx(first + more)
 
 
+def test_a_header_that_no_client_sees_makes_the_first_token_a_later_one():
+    """The engine does the same work; only when the client saw the first of the answer differs."""
+    traffic = mixed(60, 8, 5)
+    plain_, header = (simulate(replace(SMALL, silent_tokens=n), traffic, record=False).requests for n in (0, 3))
+    assert (header["e2e_s"] == plain_["e2e_s"]).all()
+    assert (header["first_token_s"] >= plain_["first_token_s"]).all()
+    alone = simulate(replace(SMALL, silent_tokens=3), poisson(1, 1, 1000, 9), IDEAL).requests.iloc[0]
+    model_ = step_model(SMALL, IDEAL)
+    before = [step_time(model_, chunks=[(1000, 0)]), *(step_time(model_, [c]) for c in (1001, 1002, 1003))]
+    assert alone["ttft_s"] == pytest.approx(sum(s.seconds for s in before))
+    short = simulate(replace(SMALL, silent_tokens=3), poisson(1, 1, 1000, 2), IDEAL).requests.iloc[0]
+    assert short["ttft_s"] == short["e2e_s"]
+
+
 def test_asynchronous_scheduling_makes_an_arrival_wait_for_the_step_after_the_next():
     long = Traffic(np.array([0.0, 1.0]), np.array([10, 10]), np.array([1000, 1]), np.zeros(2, dtype=np.int64), "two")
     late, soon = (simulate(replace(SMALL, asynchronous=a), long).requests["ttft_s"][1] for a in (True, False))

@@ -1,0 +1,52 @@
+"""Pages of live runs, of a job that is followed and of one of which there is nothing yet."""
+
+import json
+
+import pytest
+
+from tests.app.test_pages import opened, words
+from tests.app.test_watch import NOW, once, watching
+from tests.collectors.job_entries import S, job
+from tests.collectors.logging_server import LoggingServer
+
+
+@pytest.fixture
+def server():
+    with LoggingServer() as running:
+        yield running
+
+
+@pytest.fixture
+def live_run(place, server):
+    server.add(*job(NOW - 3600 * S, 30, ends=False))
+    return once(server, place.store.root)[-1]
+
+
+@pytest.mark.parametrize("page", ["pages/ledger.py", "pages/steps.py"])
+def test_a_page_of_a_live_run_keeps_its_name_in_the_address(place, live_run, page):
+    for address in ("live:night-run", live_run["run_id"]):
+        at = opened(page, run=address)
+        assert not at.exception
+        assert at.query_params["run"] == "live:night-run"
+        assert "live run, not followed now" in words(at) and "34 log entries" not in words(at)
+        assert "33 log entries" in words(at)
+
+
+def test_the_library_shows_a_live_run_once_and_tags_stay_with_it(place, server, live_run):
+    from app.pages.library import rows
+
+    place.registry.tag(live_run["run_id"], "team", "x")
+    server.add(*job(NOW - 600 * S, 10, first=700, ends=False))
+    assert once(server, place.store.root)[-1]["run_id"] != live_run["run_id"]
+    runs = place.store.runs()
+    [row] = rows(runs, place.registry.all_extras([r.run_id for r in runs]), place)
+    assert row["run_id"] == "live:night-run" and row["tags"] == ["team=x"]
+    assert row["live"]["state"] == "stopped" and "updated" in row["live"]["text"]
+    at = opened()
+    assert not at.exception and at.caption[0].value == "1 run"
+
+
+def test_a_job_of_which_there_is_nothing_yet_is_named_in_the_library(place, server):
+    with watching(server, place.store.root, jobs=("*odd* job",)) as process:
+        assert json.loads(process.stdout.readline())["run_id"] is None
+        assert "Following job *odd* job of project chip-tests: no entry yet" in words(opened())

@@ -1,0 +1,59 @@
+"""A registry that is damaged, removed, altered or oddly named: what it says, and what is kept."""
+
+import sqlite3
+
+import pytest
+
+from errors import InputError
+from runs.database import Database
+from runs.registry import Registry
+
+
+def test_advice_to_move_the_registry_away_is_given_for_a_damaged_one_alone(tmp_path, monkeypatch):
+    path = tmp_path / "registry.db"
+    registry = Registry(path)
+    registry.note("r", "x")
+
+    def failing(code):
+        def connect(*args, **more):
+            error = sqlite3.OperationalError("as the disk says")
+            error.sqlite_errorcode = code
+            raise error
+
+        return connect
+
+    for code in ("FULL", "IOERR", "READONLY", "CANTOPEN", "BUSY", "LOCKED", "NOMEM", "IOERR_WRITE"):
+        with monkeypatch.context() as patch, pytest.raises(InputError) as error:
+            patch.setattr(sqlite3, "connect", failing(getattr(sqlite3, f"SQLITE_{code}")))
+            registry.note("r", "y")
+        assert "Move the file away" not in str(error.value)
+    assert registry.extras("r").notes == ["x"]
+    path.write_bytes(b"hello" * 1000)
+    with pytest.raises(InputError, match="it is damaged .*Move the file away"):
+        registry.extras("r")
+
+
+def test_a_registry_that_was_removed_under_a_running_process_is_made_anew(tmp_path):
+    registry = Registry(tmp_path / "registry.db")
+    registry.path.unlink()
+    registry.note("r", "x")
+    assert registry.extras("r").notes == ["x"]
+
+
+def test_a_registry_with_an_odd_name_is_opened(tmp_path):
+    (folder := tmp_path / "a?b#c%41").mkdir()
+    Registry(folder / "registry.db").note("r", "x")
+    assert sorted(p.name for p in folder.iterdir()) == ["registry.db"] and issubclass(Registry, Database)
+
+
+@pytest.mark.parametrize(
+    "damage", ["update notes set text = cast(x'6eff' as text)", "alter table notes rename column text to txet"]
+)
+def test_a_registry_whose_content_was_altered_is_no_matter_of_trying_again(tmp_path, damage):
+    registry = Registry(tmp_path / "registry.db")
+    registry.note("abcd1234", "x")
+    with sqlite3.connect(registry.path) as db:
+        db.execute(damage)
+    db.close()
+    with pytest.raises(InputError, match="damaged .* Move the file away"):
+        registry.extras("abcd1234")
