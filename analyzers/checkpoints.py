@@ -18,6 +18,7 @@ from analyzers.history import History, history
 from analyzers.mttf import CONFIDENCE, Mttf, mttf
 from analyzers.peak import hardware
 from analyzers.saves import Checkpoints, Spread, checkpoints, gaps, spread
+from analyzers.server_start import refuse_of_a_server
 from analyzers.stops import STARTUP, stops
 from analyzers.subject import chip_of, slices_of
 from errors import QuestionError
@@ -132,6 +133,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Checkpoint
     past = history(tables, facts)
     days = calendar(tables, past)
     if days is None:
+        refuse_of_a_server(tables, facts, "a server saves no checkpoints")
         raise QuestionError(
             "nothing tells when this job started, saved or failed",
             advice="Add its goodput log, or a training log with times of day, to the same ingest.",

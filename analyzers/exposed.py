@@ -15,6 +15,7 @@ from analyzers.histograms import Histogram, Quantile, observed
 from analyzers.loads import loads
 from analyzers.served import has_requests
 from analyzers.servers import samples_of_servers
+from analyzers.triton import Triton, triton
 from runs.tables import Tables, frame
 
 NAMES: dict[str, tuple[str, ...]] = {  # of the answer: metrics of vLLM, SGLang and TensorRT-LLM, newest first
@@ -39,12 +40,13 @@ SINCE_START = "There is one scrape: all counts are since the server's process be
 @dataclass(frozen=True)
 class Exposed:
     """`latencies`: histograms by name of NAMES. `prompt_tokens`, `output_tokens`: in all, None where not told.
-    `waiting`: requests waiting by reason, mean and max of the scrapes."""
+    `waiting`: requests waiting by reason, mean and max of the scrapes. `triton`: what Triton counts of any model."""
 
     latencies: dict[str, Histogram]
     prompt_tokens: int | None
     output_tokens: int | None
     waiting: dict[str, dict[str, float]]
+    triton: Triton | None = None
 
     @property
     def requests(self) -> int | None:
@@ -55,7 +57,8 @@ class Exposed:
     @cached_property
     def notes(self) -> tuple[str, ...]:
         found = [NOTE] if self.latencies else []
-        if any(h.since_start for h in self.latencies.values()):
+        found += self.triton.notes if self.triton else ()
+        if any(h.since_start for h in self.latencies.values()) or (self.triton and self.triton.span_s is None):
             found.append(SINCE_START)
         return tuple(dict.fromkeys([*found, *(n for h in self.latencies.values() for n in h.notes)]))
 
@@ -67,6 +70,7 @@ class Exposed:
             "requests": self.requests, "prompt_tokens": self.prompt_tokens, "output_tokens": self.output_tokens,
             "waiting_by_reason": self.waiting,
             "latency": {n: _told(h) for n, h in self.latencies.items()},
+            "triton": self.triton and self.triton.to_dict(),
         }  # fmt: skip
 
 
@@ -80,18 +84,18 @@ def exposed(tables: Tables) -> Exposed | None:
     if not tables.rows("histograms") and not tables.rows("scalars"):
         return None
     found = {n: h for n, names in NAMES.items() if (h := observed(tables, *names)) is not None and h.observations}
-    waiting = _waiting(tables)
-    if not found and not waiting:
+    waiting, counted = _waiting(tables), triton(tables)
+    if not found and not waiting and counted is None:
         return None
-    return Exposed(found, _tokens(tables, "prompt_tokens"), _tokens(tables, "output_tokens"), waiting)
+    return Exposed(found, _tokens(tables, "prompt_tokens"), _tokens(tables, "output_tokens"), waiting, counted)
 
 
 def alone(tables: Tables) -> Exposed | None:
     """What was exposed, where the run has neither single requests nor the result of a load test, but latencies."""
-    if has_requests(tables) or len(loads(tables)) or not tables.rows("histograms"):
+    if has_requests(tables) or len(loads(tables)):
         return None
     found = exposed(tables)
-    return found if found is not None and found.latencies else None
+    return found if found is not None and (found.latencies or found.triton) else None
 
 
 def _tokens(tables: Tables, column: str) -> int | None:
@@ -114,6 +118,9 @@ def _waiting(tables: Tables) -> dict[str, dict[str, float]]:
     if not len(rows):
         return {}
     rows = rows.assign(reason=rows["name"].astype(str).str.extract(r'reason="([^"]*)"', expand=False))
-    each = rows.groupby(["reason", rows["name"].astype(str), rows["source"].astype(str)])["value"]
-    sums = pd.DataFrame({"mean": each.mean(), "max": each.max()}).groupby(level=0).sum()
+    # engines of one scrape wait at once; servers scraped apart are added as if they did
+    nth = rows.groupby([rows["name"].astype(str), rows["source"].astype(str)]).cumcount().astype("Int64")
+    each = rows.groupby(["reason", rows["source"].astype(str), rows["ts_ns"].fillna(nth)])["value"].sum()
+    sources = each.groupby(level=[0, 1])
+    sums = pd.DataFrame({"mean": sources.mean(), "max": sources.max()}).groupby(level=0).sum()
     return {str(r): {"mean": float(x["mean"]), "max": float(x["max"])} for r, x in sums.iterrows()}

@@ -90,8 +90,9 @@ def observed(tables: Tables, *names: str, replica: str | None = None) -> Histogr
     """What the histogram of the first of these names that the run has observed between its first and last scrape.
 
     Servers are added up (see `servers`); `replica` takes one. A process that started again begins anew; bounds that are
-    not the same in all scrapes are left out. With one scrape of a server the counts are those since its process
-    started. None where the run has no such histogram.
+    not the same in all scrapes are left out. With one scrape of each server the counts are those since its process
+    started; where others were scraped again, a server that was scraped once is left out, and said to be. None where the
+    run has no such histogram.
     """
     for name in names:
         columns = ["ts_ns", "order", "replica", "source", "le", "count", "total"]
@@ -118,16 +119,26 @@ def _variants(rows: pd.DataFrame, name: str) -> pd.DataFrame:
 
 def _observed(name: str, rows: pd.DataFrame) -> Histogram:
     rows = rows.assign(at=rows.groupby(["ts_ns", "order"], sort=True, dropna=False).ngroup())
+    scrapes = rows.groupby("server", sort=False)["at"].agg(["min", "nunique"])
+    left_out = set(scrapes.index[scrapes["nunique"] == 1]) if (scrapes["nunique"] > 1).any() else set()
     parts, once = [], []
-    for _, mine in rows.groupby(["server", "name"], sort=False, observed=True):
+    watched = rows[~rows["server"].isin(left_out)]
+    for (server, _), mine in watched.groupby(["server", "name"], sort=False, observed=True):
         counts = mine.pivot_table(index="at", columns="le", values="count", aggfunc="first").astype(float)
         totals = mine.groupby("at")["total"].first().astype(float).to_numpy(dtype=float, na_value=np.nan)
+        begun = int(scrapes.loc[server, "min"])
+        if counts.index[0] > begun:  # labels appear with their first observation: all of it came since the first scrape
+            counts = pd.concat([pd.DataFrame(0.0, index=[begun], columns=counts.columns), counts])
+            totals = np.concatenate([[0.0], totals])
         parts.append(_grown(counts, totals))
         once.append(len(counts) == 1)
     bounds = parts[0][0].index
     for grown, _ in parts[1:]:
         bounds = bounds.intersection(grown.index)
     notes = []
+    if left_out:
+        notes.append(f"Scraped once, and so left out of {name}, are {', '.join(sorted(map(str, left_out))[:5])}: what "
+                     "they tell is since their process began.")  # fmt: skip
     if (left := len(set().union(*(p[0].index for p in parts)) - set(bounds))) or any(p[0].attrs["left"] for p in parts):
         left += sum(p[0].attrs["left"] for p in parts)
         notes.append(f"{left} bounds of {name} are not the same in all scrapes and are left out.")

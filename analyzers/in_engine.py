@@ -36,7 +36,8 @@ def presence(
     if rows is not None:
         told = rows["replica"].notna().all()
         of = {str(n): _requests(mine) for n, mine in rows.groupby(rows["replica"].astype(str))} if told else {}
-        if of and (set(of) <= set(names) if names else len(of) > 1):
+        shared = set(of) <= set(names) or set(names) <= set(of)  # passes of some replicas alone may be recorded
+        if of and (shared if names else len(of) > 1):
             return {name: Presence(of.get(name, spans()), whole) for name in names or of}
         every = Presence(_requests(rows), whole)
         if max(len(names), len(sampled)) < 2:

@@ -26,6 +26,7 @@ from analyzers.device_time import device_traces, devices
 from analyzers.executed import extra
 from analyzers.history import history
 from analyzers.peak import Hardware, hardware
+from analyzers.server_start import refuse_of_a_server
 from analyzers.training_accounts import Book
 from analyzers.waits import waits
 from errors import QuestionError
@@ -110,6 +111,7 @@ def _measured(tables: Tables, facts: Facts) -> tuple[Hardware, Calendar | None, 
     days = calendar(tables, past)
     found = devices(tables)
     if days is None and not found and not len(past.rows):
+        refuse_of_a_server(tables, facts, "nothing tells of a request to it, or of what its engine ran")
         raise QuestionError(
             "this run has no steps, no job events and no device in a profile",
             advice="Add a training log, goodput entries or an XPlane profile to the same ingest.",

@@ -19,15 +19,18 @@ def overall(rows: pd.DataFrame) -> float | None:
         return None
     parts = [_of_one(mine.sort_values("t_s", kind="stable")) for _, mine in rows.groupby("replica", sort=False)]
     found, tokens = np.array(parts).T
-    weights = tokens if tokens.sum() > 0 else np.ones(len(parts))
+    known = tokens[~np.isnan(tokens)]
+    usual = float(known.mean()) if len(known) else 1.0  # a server whose prompts are not told counts like the others
+    weights = np.where(np.isnan(tokens), usual, tokens)
+    weights = weights if weights.sum() > 0 else np.ones(len(parts))
     return float((found * weights).sum() / weights.sum())
 
 
 def _of_one(rows: pd.DataFrame) -> tuple[float, float]:
-    """(rate, prompt tokens) of one server."""
+    """(rate, prompt tokens) of one server; the second NaN where not all are told."""
     rate = rows["hit_rate"].to_numpy(dtype=float)
     if rows["prompt"].isna().any():
-        return float(rate.mean()), 0.0
+        return float(rate.mean()), float("nan")
     came = rows["prompt"].to_numpy(dtype=float)
     so_far = came.cumsum()
     if not so_far[-1] > 0:

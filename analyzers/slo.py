@@ -1,14 +1,14 @@
 """Objectives (SLO): which requests kept them, at which rate, and what those that did not missed them for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts, Option
-from analyzers.exposed import Exposed, alone
+from analyzers.exposed import Exposed, exposed
 from analyzers.served import ADVICE, Served, has_requests, served
 from analyzers.serving.summary import Load, all_loads, together
 from analyzers.slo_causes import CAUSES, Judged, judge
@@ -39,14 +39,18 @@ class SloResult:
     """`attainment`: share of all sent requests that completed within all objectives; `attainment_of_completed`: of the
     completed ones (SGLang's fraction); `goodput_per_s`: good requests per second (vLLM's rate), None where the duration
     is unknown. `attainment_high`: what the first would be if all requests whose latency is unknown were good.
+    `judged`: how many requests these shares and counts are of: all that were sent, unless a tool kept a sample of them.
+    Then the rates are for all that it counted, taken to have kept the objectives as often as those.
 
-    `each`: {objective: share of sent requests that kept that one alone}. `misses`: {cause of slo_causes: requests}.
+    `each`: {objective: share of sent requests that kept that one alone}, `each_high` at most, where histograms alone
+    tell. `misses`: {cause of slo_causes: requests}.
     `curves`: one row a point: objective, threshold_s, attainment, with the other objectives held; exact, reduced.
     `surface`: attainment by TTFT (rows) and TPOT (columns), other objectives held; None where one is unknown.
     `missed`: requests that missed, the latest first. `best_goodput_per_s`: if all sent requests were good.
     """
 
     load: Load
+    judged: int
     objectives: dict[str, float]
     attainment: float
     attainment_high: float
@@ -60,6 +64,7 @@ class SloResult:
     missed: pd.DataFrame
     tenants: pd.DataFrame
     notes: tuple[str, ...]
+    each_high: dict[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -70,7 +75,9 @@ class SloResult:
             "misses": dict(self.misses),
             "objectives": dict(self.objectives),
             "attainment_of_each": dict(self.each),
+            "attainment_of_each_high": dict(self.each_high or self.each),
             "requests": self.load.requests,
+            "requests_judged": self.judged,
             "failed": self.load.failed,
             "duration_s": self.load.duration_s,
             "stage": self.load.stage,
@@ -86,9 +93,9 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> SloResult:
     for name, most in objectives.items():
         if most <= 0:
             raise QuestionError(f"option {name}={most:g}", expected="seconds above 0")
-    if (told := alone(tables)) is not None and options.get("stage") is None:
+    if options.get("stage") is None and (told := by_histograms(tables)) is not None:
         return _exposed(told, objectives)
-    load = _load(tables, options.get("stage"))
+    load, parts = _load(tables, options.get("stage"))
     of = load.served
     if not objectives:
         raise QuestionError("no objective was given", expected="at least one of " + ", ".join(OBJECTIVES),
@@ -100,16 +107,36 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> SloResult:
     count = pd.Series(judged.cause[~judged.good]).value_counts()
     unknown = int(count.get("unknown", 0))
     per_s = None if not load.duration_s else 1 / load.duration_s
+    all_good, all_sent = _counted(parts, of, judged) if load.kept is not None else (good, sent)
     return SloResult(
-        load=load, objectives=objectives, attainment=good / sent, attainment_high=(good + unknown) / sent,
+        load=load, judged=sent, objectives=objectives, attainment=good / sent, attainment_high=(good + unknown) / sent,
         attainment_of_completed=good / completed if completed else None,
-        goodput_per_s=None if per_s is None else good * per_s,
-        best_goodput_per_s=None if per_s is None else sent * per_s,
+        goodput_per_s=None if per_s is None else all_good * per_s,
+        best_goodput_per_s=None if per_s is None else all_sent * per_s,
         each={n: float(m.mean()) for n, m in judged.met.items()},
         misses={c: int(count[c]) for c in CAUSES if c in count}, curves=_curves(values, judged, objectives),
         surface=_surface(of, judged, objectives), missed=_missed(of, judged, objectives),
         tenants=_tenants(of, judged), notes=tuple([*_notes(load, judged, objectives), *of.notes]),
     )  # fmt: skip
+
+
+def by_histograms(tables: Tables) -> Exposed | None:
+    """What the server told at /metrics, where the run has no single requests to judge, and latencies there."""
+    found = None if has_requests(tables) else exposed(tables)
+    return found if found is not None and found.latencies else None
+
+
+def _counted(parts: list[Load], of: Served, judged: Judged) -> tuple[float, float]:
+    """(good requests, sent ones) of all that the tool counted: of each load its completed requests, as often good as
+    those of them that are kept."""
+    stage, good, sent = of.rows["stage"].astype("string").fillna(""), 0.0, 0.0
+    for part in parts:
+        one = len(parts) == 1 or (stage == (part.stage or "")).to_numpy(dtype=bool)
+        mine = np.broadcast_to(one, len(of.rows))
+        kept, completed = int(of.rows["completed"][mine].sum()), (part.requests or 0) - (part.failed or 0)
+        good += judged.good[mine].sum() * (completed / kept if kept else 0.0)
+        sent += part.requests or 0
+    return float(good), float(sent)
 
 
 def _exposed(told: Exposed, objectives: Mapping[str, float]) -> SloResult:
@@ -127,9 +154,10 @@ def _exposed(told: Exposed, objectives: Mapping[str, float]) -> SloResult:
         pd.DataFrame({"objective": n, "threshold_s": h.le, "attainment": h.count / h.observations})[np.isfinite(h.le)]
         for n, h in ((n, told.latencies[n]) for n in objectives)
     ]  # fmt: skip
-    sent = told.requests or 0
+    sent = told.requests or min(told.latencies[n].observations for n in objectives)
     return SloResult(
-        load=Load(stage=None, tool="/metrics", requests=told.requests), objectives=dict(objectives), attainment=low,
+        load=Load(stage=None, tool="/metrics", requests=sent), judged=sent,
+        objectives=dict(objectives), attainment=low, each_high={n: most for n, (_, most) in found.items()},
         attainment_high=min(share for _, share in found.values()), attainment_of_completed=None, goodput_per_s=None,
         best_goodput_per_s=None, each={n: share for n, (share, _) in found.items()},
         misses={"unknown": round((1 - low) * sent)} if low < 1 else {}, curves=pd.concat(curves, ignore_index=True),
@@ -139,8 +167,8 @@ def _exposed(told: Exposed, objectives: Mapping[str, float]) -> SloResult:
     )  # fmt: skip
 
 
-def _load(tables: Tables, stage: str | None) -> Load:
-    """The load with its single requests. Raises QuestionError where there are none."""
+def _load(tables: Tables, stage: str | None) -> tuple[Load, list[Load]]:
+    """(the load with its single requests, the loads that it is made of). Raises QuestionError where there are none."""
     if not has_requests(tables):
         if tables.rows("requests"):
             served(tables)  # a trace of traffic: it says so
@@ -149,17 +177,29 @@ def _load(tables: Tables, stage: str | None) -> Load:
         )
     single = [load for load in all_loads(tables, times=False) if load.served is not None]
     if stage is None:
-        return single[0] if len(single) == 1 else together(single, tables, times=False)
+        return (single[0] if len(single) == 1 else _together(single, tables)), single
     for load in single:
         if load.stage == stage:
-            return load
+            return load, [load]
     names = [load.stage for load in single if load.stage is not None]
     raise QuestionError(f"no single requests of a load {stage!r}", expected=f"one of {', '.join(names[:20]) or 'none'}")
 
 
+def _together(single: list[Load], tables: Tables) -> Load:
+    """Loads as one; where a tool kept a sample of one's requests, with the numbers of all that it counted."""
+    whole = together(single, tables, times=False)
+    if all(load.kept is None for load in single):
+        return whole
+    kept = sum(int(load.served.rows["completed"].sum()) for load in single)
+    return replace(whole, kept=kept, requests=sum(load.requests or 0 for load in single),
+                   failed=sum(load.failed or 0 for load in single), tool=single[0].tool)  # fmt: skip
+
+
 def suggested(rows: pd.DataFrame) -> dict[str, float]:
     """Objectives to begin with: the 90th percentile of TTFT and TPOT among `rows`, rounded up to two digits."""
-    found = {}
+    found: dict[str, float] = {}
+    if not len(rows):
+        return found
     for name in ("ttft_s", "tpot_s"):
         known = rows[name].to_numpy(dtype=float)
         known = known[~np.isnan(known)]
@@ -167,6 +207,12 @@ def suggested(rows: pd.DataFrame) -> dict[str, float]:
             step = 10.0 ** (np.floor(np.log10(value)) - 1)
             found[name] = float(f"{np.ceil(value / step - 1e-9) * step:.2g}")
     return found
+
+
+def suggested_by(told: Exposed) -> dict[str, float]:
+    """The same of a server's histograms: the bounds below which nine of ten lie."""
+    found = {n: told.latencies[n].quantile(0.9).high for n in ("ttft_s", "tpot_s") if n in told.latencies}
+    return {n: high for n, high in found.items() if high}
 
 
 def _example(of: Served) -> str:
@@ -264,6 +310,10 @@ def _tenants(of: Served, judged: Judged) -> pd.DataFrame:
 def _notes(load: Load, judged: Judged, objectives: Mapping[str, float]) -> list[str]:
     notes = ["Attainment is over all requests that were sent: one that failed missed. Goodput is good requests per "
              "second (vLLM's rate); the share of completed requests is SGLang's."]  # fmt: skip
+    if load.kept is not None:
+        notes.append(f"{load.tool or 'The tool'} counts {load.requests or 0:,} requests and keeps "
+                     f"{len(judged.good):,}: these are judged. Goodput is for all that it counts, taken to be good as "
+                     "often.")  # fmt: skip
     unknown = int((judged.cause == "unknown").sum())
     if unknown:
         notes.append(f"Of {unknown:,} completed requests a latency that an objective is about is not known: they do "

@@ -8,6 +8,7 @@ import pandas as pd
 from analyzers.base import Facts, Option
 from analyzers.history import History, history
 from analyzers.precision import bounded, peaks
+from analyzers.server_start import refuse_of_a_server
 from analyzers.useful import tokens_of_steps
 from errors import QuestionError
 from runs.tables import Tables, frame
@@ -58,6 +59,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> StepsResul
     """Every step taken. Raises QuestionError where no input tells of steps."""
     past = history(tables, bounded(facts, peaks(tables, facts, {})))
     if not len(past.rows):
+        refuse_of_a_server(tables, facts, "a server takes no training steps")
         raise QuestionError(
             "this run has no steps",
             advice="Add a training log with step lines, goodput entries, or a profile with StepTraceAnnotation.",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 ENGINE: dict[str, tuple[str, ...]] = {  # metric, without `_total`: columns of `engine`
     "vllm:num_requests_running": ("running",),
     "vllm:num_requests_waiting": ("waiting",),
+    "vllm:num_requests_swapped": ("swapped",),
     "vllm:kv_cache_usage_perc": ("kv_usage",),
     "vllm:gpu_cache_usage_perc": ("kv_usage",),
     "vllm:prefix_cache_queries": ("prefix_queries",),
@@ -40,6 +41,10 @@ ENGINE: dict[str, tuple[str, ...]] = {  # metric, without `_total`: columns of `
     "trtllm_num_requests_waiting": ("waiting",),
     "trtllm_kv_cache_utilization": ("kv_usage",),
     "trtllm_kv_cache_hit_rate": ("prefix_hit_rate",),
+    "trtllm_kv_cache_used_blocks": ("used_blocks",),
+    "trtllm_kv_cache_max_blocks": ("most_blocks",),
+    "trtllm_kv_cache_tokens_per_block": ("block_tokens",),
+    "nv_trt_llm_request_metrics=max": ("seats",),
     "nv_trt_llm_request_metrics=scheduled": ("running",),
     "nv_trt_llm_request_metrics=waiting": ("waiting",),
     "nv_trt_llm_kv_cache_block_metrics=fraction": ("kv_usage",),
@@ -48,7 +53,8 @@ ENGINE: dict[str, tuple[str, ...]] = {  # metric, without `_total`: columns of `
     "nv_trt_llm_kv_cache_block_metrics=tokens_per": ("block_tokens",),
 }
 KINDS = {"nv_trt_llm_request_metrics": "request_type", "nv_trt_llm_kv_cache_block_metrics": "kv_cache_block_type"}
-HELPERS = ("external_queries", "external_hits", "host_hit_rate", "used_blocks", "most_blocks", "block_tokens")
+HELPERS = ("external_queries", "external_hits", "host_hit_rate", "used_blocks", "most_blocks", "block_tokens", "seats",
+           "swapped")
 SPLITS = {"priority", "is_streaming", "cache_source", "source", "reason"}
 _ALL = ("", "total", "all")  # values of such a label in a series that tells of all
 SHARES = {"kv_usage", "prefix_hit_rate", "host_hit_rate"}

@@ -4,18 +4,21 @@
 
 `tput_per_gpu` counts prompt and generated tokens per second by all GPUs; where prefill and decode have GPUs of their
 own, `output_tput_per_gpu` is by those of decode. `intvty` is 1 / TPOT, and is not kept beside it. How many requests
-were sent and how long it took is not told.
+were sent and how long it took is not told. Chip and format of the weights are told by the catalogue's names where it
+has them, else as written.
 """
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
+from catalog import chip
+from catalog.formats import spelled
 from collectors.base import Fact, Item, Source
 from collectors.serving_rows import Loads, count, number, statistic
 from collectors.textlog import Tally, clean
 from collectors.vllm_bench.objects import objects
-from errors import InputError
+from errors import InputError, QuestionError
 
 NAME = "inferencex"
 HELP = "InferenceX (InferenceMAX) aggregated results (JSON): rates per GPU and latencies in seconds of each load."
@@ -39,7 +42,7 @@ def read(source: Source) -> Iterator[Item]:
             tally.add("objects", "they are no result of InferenceX", offset)
             continue
         loads.add(_columns(found), _statistics(found, tally))
-        facts.append(_facts(found))
+        facts.append(_facts(found, tally))
     if not len(loads):
         raise InputError("no result of InferenceX in it", where=source.name,
                          expected='JSON with keys such as "tput_per_gpu", "median_ttft", "conc"')  # fmt: skip
@@ -95,12 +98,17 @@ def _statistics(found: dict[str, Any], tally: Tally) -> dict[tuple[str, str], fl
     return stats
 
 
-def _facts(found: dict[str, Any]) -> dict[str, Any]:
+def _facts(found: dict[str, Any], tally: Tally) -> dict[str, Any]:
     said: dict[str, Any] = {}
     for key, name in (("model", "model"), ("hw", "chip"), ("framework", "engine"), ("precision", "weights_precision"),
                       ("image", "engine_image")):  # fmt: skip
         if isinstance(value := found.get(key), str) and value:
             said[name] = clean(value)[:300]
+    for name, known, what in (("chip", _chip, "chip"), ("weights_precision", spelled, "format of weights")):
+        if name in said:
+            if (entry := known(said[name])) is None:
+                tally.add(name, f"{said[name][:40]!r} is no {what} of the catalogue: kept as written")
+            said[name] = entry or said[name]
     pools = _pools(found)
     tensor = count(found.get("decode_tp" if pools else "tp"))
     for name, value in (("chips", _gpus(found)), ("tensor_parallel_size", tensor),
@@ -108,3 +116,14 @@ def _facts(found: dict[str, Any]) -> dict[str, Any]:
         if value:
             said[name] = value
     return said
+
+
+def _chip(written: str) -> str | None:
+    """The catalogue's name of the hardware; what stands behind the chip (`b200-trt`, `gb200_nvl72`) is how it is run.
+    None for what it does not know."""
+    for name in (written, re.split(r"[-_ ]", written, maxsplit=1)[0]):
+        try:
+            return chip(name).name
+        except QuestionError:
+            continue
+    return None

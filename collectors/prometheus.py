@@ -9,8 +9,8 @@ Replica: labels instance, pod, engine and dp_rank as far as they are there. Rank
 first counts. Labels that split what one replica tells (SPLITS) are added up, unless one series tells of all. Any other
 label of an engine's gauge (`cluster`) is of who tells: it is left out, or part of the replica where it differs.
 SGLang looks up every prompt token, so that its prompt tokens are its prefix queries. Hits of vLLM outside its device
-(`external`) are hits. Of Triton the TensorRT-LLM backend's gauges are read. `*_created` (when a counter began) is
-passed over.
+(`external`) are hits. Of Triton the TensorRT-LLM backend's gauges are read, and its own counters by model as scalars.
+`*_created` (when a counter began) is passed over.
 """
 
 import re
@@ -30,12 +30,13 @@ HELP = "Prometheus text of a serving engine (/metrics of vLLM, SGLang and others
 
 MAX_SCALAR_SERIES, MAX_SCALARS = 2_000, 2_000_000
 MAX_HISTOGRAMS = 1_000
+TRITON = "nv_inference_"
 MAX_NAME = 200  # characters of a name with its labels
 _TYPED = re.compile(
     rb"^# (?:TYPE [a-zA-Z_:][\w:.]* (?:counter|gauge|(?:gauge)?histogram|summary|untyped|unknown|info|stateset)\s*$"
     rb"|scraped_at \d)", re.MULTILINE,
 )  # fmt: skip
-_OURS = re.compile(rb"^(?:(?:vllm|sglang):|trtllm_|nv_trt_llm_)[a-z_]+(?:\{[^\n]*\})? +\S", re.MULTILINE)
+_OURS = re.compile(rb"^(?:(?:vllm|sglang):|trtllm_|nv_trt_llm_|nv_inference_)[a-z_]+(?:\{[^\n]*\})? +\S", re.MULTILINE)
 
 _PER_POSITION = "vllm:spec_decode_num_accepted_tokens_per_pos"
 _REPLICA = ("instance", "pod", "engine", "dp_rank")
@@ -71,6 +72,8 @@ def read(source: Source) -> Iterator[Item]:
         )  # fmt: skip
     for buffer in metrics.buffers:
         yield from buffer.rest()
+    if any(name.startswith(TRITON) for name in metrics._scalar_names):
+        yield Fact("engine", "triton")
     for name, value in metrics.facts.items():
         yield Fact(name, value)
     if metrics.untold:
@@ -155,6 +158,10 @@ class _Metrics:
             row["prefix_queries"] = row.get("prefix_queries") or helpers["external_queries"]
         if helpers["host_hit_rate"] is not None:
             row["prefix_hit_rate"] = max(row.get("prefix_hit_rate") or 0.0, helpers["host_hit_rate"])
+        if helpers["swapped"] and row.get("waiting") is not None:
+            row["waiting"] += helpers["swapped"]  # put back by vLLM v0: they wait, as its log has it
+        if helpers["seats"]:
+            self.facts["max_num_seqs"] = helpers["seats"]
         used, most, tokens = helpers["used_blocks"], helpers["most_blocks"], helpers["block_tokens"]
         if row.get("kv_usage") is None and used is not None and most and used <= most:
             row["kv_usage"] = used / most
@@ -167,6 +174,9 @@ class _Metrics:
         """What must be said where no metric of an engine was among those read."""
         if self._sampled:
             return None
+        if any(name.startswith(TRITON) for name in self._scalar_names):
+            return ("Triton's own counters tell requests, failures, queue and computing of each model (question "
+                    "serving), and nothing of what ran at a time, of tokens or of a cache")  # fmt: skip
         return ("none of the metrics is a gauge or counter of an engine that is read (vLLM, SGLang, TGI, JetStream, "
                 "TensorRT-LLM and its Triton backend): what ran, waited and was cached is not told")  # fmt: skip
 
@@ -304,7 +314,8 @@ def _bound(text: str) -> float | None:
 
 def _named(name: str, labels: dict[str, str], replica: str | None = None) -> str:
     """The name with the labels that tell what it is about: `vllm:request_success_total{finished_reason="stop"}`."""
-    about = [f'{key}="{value}"' for key, value in labels.items() if key not in _WHO and key != "le"]
+    about = [f'{key}="{value}"' for key, value in labels.items()
+             if (key not in _WHO or key == "model" and name.startswith("nv_")) and key != "le"]
     if replica is not None:
         about += [f'{key}="{labels[key]}"' for key in _REPLICA if labels.get(key)]
     return clean(name + (f"{{{','.join(about)}}}" if about else ""))[:MAX_NAME]

@@ -83,7 +83,8 @@ _CONFIG = re.compile(r"Initializing an? (?:V\d )?LLM engine \((?P<version>v?[^)\
 _VERSION = re.compile(r"vLLM API server version (?P<version>\S+)")
 _ARGUMENT = re.compile(
     r"'?\b(?P<name>model|dtype|(?:tensor|pipeline|data)_parallel_size|max_num_seqs|max_num_batched_tokens|max_model_len"
-    r"|max_seq_len|block_size|kv_cache_dtype|num_speculative_tokens)'?(?:=|: )'?(?P<value>[^',)}\s]+)"
+    r"|max_seq_len|block_size|kv_cache_dtype|num_speculative_tokens|quantization|enable_expert_parallel)'?(?:=|: )"
+    r"'?(?P<value>[^',)}\s]+)"
 )
 _MEASURES = {  # name of the fact: pattern, what it counts in, which value counts where devices say different ones
     "kv_available_bytes": (re.compile(
@@ -101,10 +102,11 @@ _COLUMNS = (
 _CONCURRENCY = re.compile(r"Maximum concurrency for ([\d,]+) tokens per request: ([\d.]+)x")
 _BATCHED = re.compile(r"Chunked prefill is enabled with max_num_batched_tokens=(\d+)")
 _START = (
-    "LLM engine (", "non-default args", "KV cache", "KV Cache", "API server version", "blocks", "Model loading took",
-    "Maximum concurrency", "max_num_batched_tokens",
+    "LLM engine (", "non-default args", "args: Namespace(", "KV cache", "KV Cache", "API server version", "blocks",
+    "Model loading took", "Maximum concurrency", "max_num_batched_tokens",
 )  # fmt: skip
 _SAME = {"max_seq_len": "max_model_len"}
+_NOT_SAID = ("None", "auto")  # an argument left to the engine: a later line says what came of it
 _LONGEST = 1 << 16  # characters of a line that are looked at
 _LEAST_MS = 0.1
 _MOST = 5_000_000  # samples of one log: 18 months of ten seconds
@@ -249,6 +251,8 @@ class _Log:
                 self.arguments["num_speculative_tokens"] = tokens[1]
         elif "non-default args" in line:
             self._arguments(line.partition("non-default args")[2])
+        elif "args: Namespace(" in line:
+            self._arguments(line.partition("args: Namespace(")[2])
         elif match := _VERSION.search(line):
             self.facts.setdefault("engine_version", clean(match["version"].removeprefix("v"))[:100])
         elif match := _CONCURRENCY.search(line):
@@ -266,7 +270,8 @@ class _Log:
     def _arguments(self, text: str) -> None:
         # A draft model has arguments of its own, in brackets.
         for match in _ARGUMENT.finditer(re.sub(r"SpeculativeConfig\([^)]*\)", "", text)):
-            self.arguments.setdefault(_SAME.get(match["name"], match["name"]), match["value"])
+            if match["value"] not in _NOT_SAID:
+                self.arguments.setdefault(_SAME.get(match["name"], match["name"]), match["value"])
 
     def rest(self) -> Iterator[Item]:
         if not (self.sampled or self.iterated or self.facts or self.arguments or (self.blocks and self.blocks.read)):

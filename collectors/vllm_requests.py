@@ -217,6 +217,8 @@ def engine_facts(given: dict[str, Any]) -> Iterator[Fact]:
     quantization = given.get("quantization")  # of the weights, where they are not kept in dtype
     if isinstance(quantization, str) and quantization not in ("", "None", "null"):
         yield Fact("quantization", clean(quantization)[:40])
+    if (spread := str(given.get("enable_expert_parallel")).lower()) in ("true", "false"):  # a log's word, or JSON's
+        yield Fact("enable_expert_parallel", spread == "true")
     kv = given.get("kv_cache_dtype")
     if isinstance(kv, str) and kv and kv != "auto":  # auto: as the model
         yield Fact("kv_precision", clean(kv)[:40])

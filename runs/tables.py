@@ -118,3 +118,22 @@ class MemoryTables:
         if where is not None:
             table = table.filter(pq.filters_to_expression([tuple(w) for w in where]))
         return table.select(schema.names)
+
+
+class RowsOf:
+    """The tables of a run, of one of them only the rows at these positions."""
+
+    def __init__(self, tables: Tables, name: str, rows: np.ndarray):
+        self._tables, self._name, self._rows = tables, name, pa.array(rows)
+
+    def rows(self, name: str) -> int:
+        return len(self._rows) if name == self._name else self._tables.rows(name)
+
+    def arrow(self, name: str, columns: Sequence[str] | None = None, where: Where | None = None) -> pa.Table:
+        if name != self._name:
+            return self._tables.arrow(name, columns, where)
+        if where is None:
+            return self._tables.arrow(name, columns).take(self._rows)
+        table = self._tables.arrow(name).take(self._rows)
+        table = table.filter(pq.filters_to_expression([tuple(w) for w in where]))
+        return table if columns is None else table.select(columns)

@@ -15,7 +15,9 @@ import pandas as pd
 
 from analyzers.base import Facts, fact
 from analyzers.counters import increments
+from analyzers.server_start import refuse_of_a_server
 from analyzers.servers import samples_of_servers, servers
+from analyzers.triton import triton
 from errors import QuestionError
 from runs.tables import Tables, frame
 
@@ -55,6 +57,11 @@ def samples(tables: Tables, facts: Facts) -> tuple[Samples, Samples | None]:
     """(the finest samples there are, the coarser of `engine` beside them if any). Raises QuestionError without any."""
     held = [name for name in ("iterations", "engine") if tables.rows(name)]
     if not held:
+        if triton(tables) is not None:
+            raise QuestionError("Triton counts requests and their time, and tells nothing of what ran at a time",
+                                advice="Ask serving for what it counts; the gauges of its TensorRT-LLM backend "
+                                       "(nv_trt_llm_*), or another engine's /metrics, would tell.")  # fmt: skip
+        refuse_of_a_server(tables, facts, "its engine tells nothing of requests")
         raise QuestionError("this run has no samples of a serving engine", advice=ADVICE)
     found = [_iterations(tables) if name == "iterations" else engine_samples(tables, facts) for name in held]
     return found[0], found[1] if len(found) > 1 else None

@@ -20,6 +20,7 @@ from analyzers.goodput.ml_goodput import by_library
 from analyzers.goodput.query import EXACT, LIBRARY, Query, query
 from analyzers.goodput.result import GoodputResult
 from analyzers.held import held
+from analyzers.server_start import refuse_of_a_server
 from errors import QuestionError
 from errors.numbers import COUNT, FROM_ZERO, SPAN, USD
 from runs.tables import Tables
@@ -52,6 +53,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> GoodputRes
             "this run served requests and took no training step: goodput of training is not asked of it",
             advice="Ask ledger for where its time went, slo for the share of answers in time, load for its limits.",
         )
+    refuse_of_a_server(tables, facts, "goodput of training is not asked of it")
     asked = query(options)
     bins, rolling_s = options.get("bins") or 240, options.get("rolling_s")
     if not 1 <= bins <= MOST_BINS:

@@ -17,6 +17,7 @@ from analyzers.interruptions.tallies import PLANNED, by_cause, by_family, by_hos
 from analyzers.intervals import Spans, overlap_with
 from analyzers.mttf import Lemons, Mttf, Spread, Trend, as_json, exponential, mttf, trend
 from analyzers.peak import hardware
+from analyzers.server_start import refuse_of_a_server
 from analyzers.stops import STARTUP, Stops, stops
 from catalog.causes import CAUSES
 from errors import QuestionError
@@ -106,6 +107,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Interrupti
     past = history(tables, facts)
     days = calendar(tables, past)
     if days is None and (past.origin == "profile" or not len(past.rows)):
+        refuse_of_a_server(tables, facts, "interruptions are told of jobs that take steps")
         raise QuestionError(
             "nothing tells when this job was started or which steps it took",
             advice="Add goodput entries or a training log with step lines to the same ingest.",

@@ -14,6 +14,7 @@ from analyzers.serving.gaps import Gaps, gaps
 from analyzers.serving.log_lines import log_lines, said
 from analyzers.serving.passes import engine
 from analyzers.serving.summary import METRICS, Load, all_loads, since, together
+from analyzers.triton import Triton
 from errors import QuestionError
 from runs.tables import Tables
 
@@ -124,11 +125,23 @@ def _exposed(told: Exposed) -> ServingResult:
         stage=None, tool="/metrics", requests=told.requests, latency=means, basis=dict.fromkeys(means, "measured"),
         input_tokens=told.prompt_tokens, output_tokens=told.output_tokens,
     )  # fmt: skip
+    if not told.latencies and told.triton is not None:
+        load, share = _by_triton(told.triton)
     none = pd.DataFrame()
     return ServingResult(
         load=load, loads=(load,), rows=none, split=none, windows=none, tenants=none, failures=none, gaps=None,
         distributions={}, queue_share=share, lost_tokens=None, lost_token_share=None, notes=told.notes, exposed=told,
     )  # fmt: skip
+
+
+def _by_triton(told: Triton) -> tuple[Load, float | None]:
+    """(the load of the model that counts, None: nothing tells a first token)."""
+    one = told.models[0]
+    means = {n: {"mean": v} for n, v in (("e2e_s", one.e2e_s), ("queue_s", one.queue_s)) if v is not None}
+    rate = one.requests / told.span_s if told.span_s else None
+    basis = dict.fromkeys([*means, *(["request_rate_per_s"] if rate is not None else [])], "measured")
+    return Load(stage=None, tool="/metrics", requests=one.requests + (one.failed or 0), failed=one.failed,
+                duration_s=told.span_s, request_rate_per_s=rate, latency=means, basis=basis), None  # fmt: skip
 
 
 def chosen_load(every: list[Load], wanted: str | None, tables: Tables) -> tuple[Load, list[str]]:

@@ -69,7 +69,7 @@ def tenants(of: Served) -> pd.DataFrame:
     grouped = rows.groupby(key, observed=True)
     table = pd.DataFrame({
         "requests": grouped.size(), "failed": (~rows["completed"]).groupby(key).sum(),
-        "prompt_tokens": grouped["prompt_tokens"].sum(), "output_tokens": grouped["output_tokens"].sum(),
+        **{n: grouped[n].sum(min_count=1) for n in ("prompt_tokens", "output_tokens")},  # none told is not none
     })  # fmt: skip
     times = rows[names].astype(float).groupby(key)
     mean, middle, high = times.mean(), times.quantile(0.5), times.quantile(0.99)

@@ -53,15 +53,17 @@ class Calendar:
 
 @dataclass(frozen=True)
 class Engine:
-    """The calendars of a run's replicas. `usual_pass_s`: median pass that only generates; None where there is none."""
+    """The calendars of a run's replicas. `usual_pass_s`: median pass that only generates; None where there is none.
+    `several`: whether requests name more than one replica, so that the passes of one tell nothing of another's."""
 
     calendars: dict[str, Calendar]
     usual_pass_s: float | None
+    several: bool = False
 
     def share(self, replica: pd.Series, begin: np.ndarray, end: np.ndarray) -> Share | None:
         """What happened in [begin, end] on each request's replica; None where passes are not recorded, or several
         replicas have some and requests do not say which served them."""
-        if len(self.calendars) == 1:
+        if len(self.calendars) == 1 and not self.several:
             return next(iter(self.calendars.values())).share(begin, end)
         if not self.calendars or replica.isna().all():
             return None
@@ -81,7 +83,8 @@ def engine(tables: Tables, origin_ns: int | None) -> Engine:
     together = np.concatenate(alone) if alone else np.zeros(0)
     usual = float(np.median(together)) if len(together) else None
     back = _preempted(tables) if found else {}
-    return Engine({p.replica: _calendar(p, origin_ns, usual, back.get(p.replica)) for p in found}, usual)
+    several = bool(found) and frame(tables, "requests", ["replica"])["replica"].nunique() > 1
+    return Engine({p.replica: _calendar(p, origin_ns, usual, back.get(p.replica)) for p in found}, usual, several)
 
 
 def _seconds(p: Passes) -> np.ndarray:

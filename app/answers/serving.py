@@ -4,6 +4,7 @@ from analyzers.histograms import Quantile
 from analyzers.serving import ServingResult
 from analyzers.serving.log_lines import said
 from analyzers.serving.summary import Load
+from analyzers.triton import Triton
 from app import format as fmt
 from app.answers.base import Table
 
@@ -54,10 +55,34 @@ def _of_metrics(result: ServingResult) -> str:
     parts = [
         f"{NAMES[n]} p50 {between(told.quantile(n, 'p50'))}, p99 {between(told.quantile(n, 'p99'))}" for n in names
     ]
+    if not told.latencies and told.triton is not None:
+        return _of_triton(told.triton)
     if not parts:
         return f"The server's own histograms tell its {', '.join(NAMES[n] for n in told.latencies)} alone."
     text = f"By the server's own histograms of {fmt.count(told.requests or 0, 'request')}: {'; '.join(parts)}."
     return text + (f" {_queue(result)}" if result.queue_share is not None else "")
+
+
+def _of_triton(told: Triton) -> str:
+    one = told.models[0]
+    text = f"By Triton's counters {fmt.count(one.requests, 'request')} to {one.name}"
+    text += f" took {fmt.duration(one.e2e_s)} on average" if one.e2e_s is not None else " were answered"
+    parts = [f"{fmt.duration(v)} {where}" for v, where in ((one.queue_s, "in the queue"), (one.infer_s, "in the model"))
+             if v is not None]  # fmt: skip
+    text += f": {', '.join(parts)}." if parts else "."
+    text += f" {fmt.count(one.failed, 'request')} failed." if one.failed else ""
+    return f"{text} Triton counts no tokens, and tells means alone."
+
+
+def _by_model(told: Triton) -> list[tuple[str, str, str]]:
+    """(what, value, basis) of each model, and of the GPUs."""
+    rows = []
+    for m in told.models:
+        queue, compute = fmt.duration(m.queue_s), fmt.duration(m.compute_s)
+        rows.append((f"{m.name}: {fmt.count(m.requests, 'request')}, {m.failed or 0:,} failed", fmt.duration(m.e2e_s),
+                     f"queue {queue}, computing {compute}, batch {fmt.number(m.batch)}, "
+                     f"waiting {fmt.number(m.waiting)}"))  # fmt: skip
+    return rows + ([("GPUs busy", fmt.share(told.gpu_busy), "measured")] if told.gpu_busy is not None else [])
 
 
 def _main(load: Load) -> str:
@@ -126,6 +151,8 @@ def table(result: ServingResult) -> Table:
         rows += [(f"{NAMES[m]} at the server", fmt.duration(h.mean),
                   *(between(told.quantile(m, w)) for w in which[1:]), "measured, in ranges")
                  for m, h in told.latencies.items()]  # fmt: skip
+        if told.triton is not None:
+            rows += [(what, value, *[""] * (len(which) - 1), basis) for what, value, basis in _by_model(told.triton)]
     counts = (
         ("requests", f"{load.requests:,}" if load.requests is not None else fmt.NO_VALUE, ""),
         ("failed", f"{load.failed:,}" if load.failed is not None else fmt.NO_VALUE, ""),

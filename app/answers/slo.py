@@ -6,6 +6,7 @@ from app import format as fmt
 from app.answers.base import Table
 
 NAME = "slo"
+SERVER = "/metrics"  # the tool of a load that a server's own histograms tell
 OBJECTIVES = {"ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "E2E", "itl_s": "p99 of its gaps"}
 HELPS = {
     "failed": "Look at the errors first.",
@@ -28,13 +29,15 @@ def objectives_text(result: SloResult) -> str:
 
 def verdict(result: SloResult) -> str:
     """Attainment, goodput, the commonest miss and what would help."""
-    sent = result.load.requests or 0
-    if result.load.tool == "/metrics":
+    sent = result.judged
+    if result.load.tool == SERVER:
         low, high = fmt.whole_share(result.attainment), fmt.whole_share(result.attainment_high)
         share = low if low == high else f"Between {low} and {high}"
         kept = f"{share} of {fmt.count(sent, 'request')} kept {objectives_text(result)}"
         return f"{kept}, by the server's own histograms."
-    text = f"{fmt.whole_share(result.attainment)} of {fmt.count(sent, 'request')} kept {objectives_text(result)}"
+    counted = result.load.requests or 0
+    whose = f", a sample of {counted:,}," if result.load.kept is not None and sent < counted else ""
+    text = f"{fmt.whole_share(result.attainment)} of {fmt.count(sent, 'request')}{whose} kept {objectives_text(result)}"
     if result.goodput_per_s is not None:
         rate = fmt.number(result.goodput_per_s) if result.goodput_per_s else "none"
         text += f": {rate} good requests a second"
@@ -52,7 +55,9 @@ def verdict(result: SloResult) -> str:
 
 def table(result: SloResult) -> Table:
     """Each objective with its own attainment, then the misses by cause."""
-    sent = result.load.requests or 0
+    sent = result.judged
+    if result.load.tool == SERVER:
+        return _by_server(result)
     rows = [("all objectives", "", fmt.share(result.attainment), f"{round(result.attainment * sent):,}")]
     rows += [
         (OBJECTIVES[n], f"at most {fmt.duration(v)}", fmt.share(result.each[n]), f"{round(result.each[n] * sent):,}")
@@ -61,4 +66,14 @@ def table(result: SloResult) -> Table:
     rows += [(f"missed: {cause}", CAUSES[cause], fmt.share(n / sent if sent else None), f"{n:,}")
              for cause, n in sorted(result.misses.items(), key=lambda item: -item[1])]  # fmt: skip
     rows.append(("goodput", "good requests per second", "", fmt.number(result.goodput_per_s)))
-    return Table(("what", "", "share of sent", "requests"), tuple(rows), right=(2, 3))
+    of = "share of sent" if result.load.kept is None else "share of kept"
+    return Table(("what", "", of, "requests"), tuple(rows), right=(2, 3))
+
+
+def _by_server(result: SloResult) -> Table:
+    """At least and at most: a bucket does not tell where in it its requests lie."""
+    told = [("all objectives", "", result.attainment, result.attainment_high)]
+    told += [(OBJECTIVES[n], f"at most {fmt.duration(v)}", result.each[n], result.each_high[n])
+             for n, v in result.objectives.items()]  # fmt: skip
+    rows = tuple((what, limit, fmt.share(low), fmt.share(high)) for what, limit, low, high in told)
+    return Table(("what", "", "share of timed, at least", "at most"), rows, right=(2, 3))

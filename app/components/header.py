@@ -57,8 +57,8 @@ PROFILED = {"pages/memory.py", "pages/padding.py", "pages/roofline.py", "pages/o
             "pages/collectives.py"}  # of what a device did, whatever for  # fmt: skip
 NEEDS = {  # a page about inputs that few runs have, and the tables one of which must be there
     "pages/slowdown.py": ("pipeline",),
-    "pages/latency.py": ("requests", "stages", "histograms"),
-    "pages/slo.py": ("requests",),
+    "pages/latency.py": ("requests", "stages", "histograms", "scalars"),
+    "pages/slo.py": ("requests", "histograms"),
     "pages/load.py": ("requests", "stages"),
     "pages/workload.py": ("requests",),
     "pages/engine.py": ("engine", "iterations"),

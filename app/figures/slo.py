@@ -103,7 +103,7 @@ SCALE = [(0, "#E9C9CE"), (0.5, "#F3F1EC"), (0.9, "#A8D3C6"), (1, "#5FB3A1")]  # 
 
 def misses(result: SloResult) -> go.Figure:
     """All sent requests as one bar: good, and missed by cause."""
-    sent = result.load.requests or 1
+    sent = result.judged or 1
     parts = [("in time", round(result.attainment * sent), GOOD, "kept all objectives")]
     parts += [(CAUSE_NAMES[c], n, CAUSE_COLOURS[c], CAUSES[c])
               for c, n in sorted(result.misses.items(), key=lambda item: -item[1])]  # fmt: skip
@@ -123,7 +123,7 @@ def misses(result: SloResult) -> go.Figure:
     return layout(
         figure, 150, barmode="stack", showlegend=True, margin={"l": 8, "r": 8, "t": 36, "b": 8},
         legend={"orientation": "h", "y": 1.05, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
-        xaxis={"title": {"text": "requests sent (%)"}, "range": [0, 100.5], "dtick": 20, "gridcolor": GRID,
+        xaxis={"title": {"text": "requests (%)"}, "range": [0, 100.5], "dtick": 20, "gridcolor": GRID,
                "fixedrange": True},
         yaxis={"showticklabels": False, "fixedrange": True}, uniformtext={"minsize": 11, "mode": "hide"},
     )  # fmt: skip

@@ -3,10 +3,12 @@
 import pandas as pd
 import streamlit as st
 
+from analyzers.exposed import Exposed
 from analyzers.serving import ServingResult
-from analyzers.slo import SloResult, suggested
+from analyzers.slo import SloResult, by_histograms, suggested, suggested_by
 from analyzers.slo_causes import CAUSES
 from app import format as fmt
+from app.answers.slo import SERVER
 from app.answers.slo import verdict as slo_verdict
 from app.components.answering import answering
 from app.components.chart import chart
@@ -46,11 +48,12 @@ def page() -> None:
     with answering("Reading requests", lambda: howto(run, DEFINITIONS, (), INPUTS)):
         stage = st.query_params.get("stage") or None
         known = ask(run, "serving", {"stage": stage} if stage else {}, place.registry)
-        if not len(known.rows):
+        told = None if stage else by_histograms(run.tables)
+        if not len(known.rows) and told is None:
             ask(run, "slo", {"stage": stage} if stage else {}, place.registry)  # it says what would bring an answer
     with beside:
         load_choice([load for load in known.loads if load.served is not None], "All requests together")
-    asked = chosen(known)
+    asked = chosen(known, told)
     given = dict(asked, stage=stage) if stage else dict(asked)
     if not asked:
         st.info("Enter at least one objective above.", icon=":material/flag:")
@@ -64,9 +67,9 @@ def page() -> None:
     howto(run, DEFINITIONS, result.notes, INPUTS)
 
 
-def chosen(known: ServingResult) -> dict[str, float]:
+def chosen(known: ServingResult, told: Exposed | None) -> dict[str, float]:
     """The objectives of the address; without any a suggestion, said to be one."""
-    start = suggested(known.rows)
+    start = suggested(known.rows) if told is None else suggested_by(told)
     found = objectives(start)
     if start and found == start and "ttft_s" not in st.query_params:
         st.caption("These are a suggestion, the 90th percentiles of this run rounded up; enter what you promised.")
@@ -77,11 +80,15 @@ def figures(result: SloResult) -> list[Figure]:
     """Attainment, goodput, the share of completed requests, and what most missed for."""
     worst = max(result.misses.items(), key=lambda item: item[1]) if result.misses else None
     best = fmt.number(result.best_goodput_per_s)
+    low, high = fmt.share(result.attainment), fmt.share(result.attainment_high)
+    by_server = result.load.tool == SERVER  # a range
     return [
-        Figure("Attainment", fmt.share(result.attainment), DEFINITIONS[0][1], "derived"),
+        Figure("Attainment", f"{low} to {high}" if by_server and low != high else low, DEFINITIONS[0][1], "derived"),
         Figure("Goodput (req/s)", fmt.number(result.goodput_per_s), f"{DEFINITIONS[1][1]} All sent: {best} per second.",
                "derived"),
         Figure("Of completed", fmt.share(result.attainment_of_completed), DEFINITIONS[2][1], "derived"),
+        Figure("Most missed for", fmt.NO_VALUE, "Single requests would tell why one missed.", "derived")
+        if by_server else
         Figure("Most missed for", draw.CAUSE_NAMES[worst[0]] if worst else "nothing",
                f"{worst[1]:,} requests: {CAUSES[worst[0]]}." if worst else "No request missed.", "derived"),
     ]  # fmt: skip
@@ -90,8 +97,15 @@ def figures(result: SloResult) -> list[Figure]:
 def explore(run: Run, result: SloResult) -> None:
     """Misses by cause, attainment against thresholds, and the requests that missed."""
     name, words = f"{run.manifest.name}-objectives", slo_verdict(result)
-    st.markdown("**Every request that was sent**: in time, or missed for exactly one cause.")
+    if result.load.tool == SERVER:
+        st.markdown("**Every request that the server timed**: in time at least, and what is not told to be.")
+    elif result.load.kept is not None:
+        st.markdown("**Every request that is kept**: in time, or missed for exactly one cause.")
+    else:
+        st.markdown("**Every request that was sent**: in time, or missed for exactly one cause.")
     chart(draw.misses(result), "misses", f"{name}-misses", words)
+    if not len(result.curves):
+        return
     possible = VIEWS if result.surface is not None else {"curves": VIEWS["curves"]}
     view = switch("View", "view", possible, next(iter(possible)))
     if view == "surface":

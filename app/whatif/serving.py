@@ -49,6 +49,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
                         help="prefill and decode on machines of their own")  # fmt: skip
     parser.add_argument("--calibrate", dest="run", metavar="RUN", help="a measured run of the store: the model is "
                         "fitted to it, and its setup and traffic count where no other is given")  # fmt: skip
+    parser.add_argument("--stage", metavar="NAME", help="the load of that run that counts, where it holds several "
+                        "(default: the busiest that is kept whole)")  # fmt: skip
     parser.add_argument("--ran", metavar="NAME=VALUE", help="corrects or completes what that run says of its own "
                         "setup, by comma: chips=2,max-sequences=64,cache-tokens=90000")  # fmt: skip
     if parser.add_help:  # a terminal's; the server takes no file

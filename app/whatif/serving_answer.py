@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.whatif.serving_inputs import measured, run_setup, setup, traffic
+from app.whatif.serving_load import load_of
 from errors import InputError, QuestionError
 from runs.schema import SCHEMAS
 from simulators.serving.calibrate import Calibration, calibrate
@@ -29,7 +30,7 @@ MOST_TOKENS = 100_000_000  # generated tokens that one question may simulate
 BEHIND = 0.95  # of the rate asked for: an engine that answers less falls behind
 KEPT_FITS = 32
 _TOLD_BY = [f.name for f in fields(Setup) if f.name not in ("model", "chip")]
-_fits: dict[tuple[str, ...], Calibration] = {}
+_fits: dict[tuple[str | None, ...], Calibration] = {}
 
 
 @dataclass(frozen=True)
@@ -68,13 +69,15 @@ class Split:
 
 def find(args: argparse.Namespace, run: "Run | None") -> Simulated | Split:
     """Raises QuestionError where something is missing, does not fit, or is too much to simulate."""
+    if run is None and getattr(args, "stage", None) is not None:
+        raise QuestionError("--stage names a load of no run", advice="Name the run with --calibrate, or leave it out.")
     asked, requests = setup(args, run), traffic(args, run)
     if (tokens := int(requests.output.sum())) > MOST_TOKENS:
         raise QuestionError(
             f"{tokens:,} tokens to generate are more than one question may simulate",
             expected=f"at most {MOST_TOKENS:,}", advice="Take fewer requests with --requests.",
         )  # fmt: skip
-    fitted = None if run is None else fit(run, run_setup(args, run))
+    fitted = None if run is None else fit(run, run_setup(args, run), getattr(args, "stage", None))
     if fitted and asked.model == fitted.setup.model:
         asked = replace(asked, silent_tokens=fitted.setup.silent_tokens)
     together = _together(args, asked, requests, fitted)
@@ -87,13 +90,16 @@ def find(args: argparse.Namespace, run: "Run | None") -> Simulated | Split:
     return together
 
 
-def fit(run: "Run", ran: Setup) -> Calibration:
-    """The model fitted to a run on its setup. Seconds of work, so the last few are kept: a run never changes."""
-    key = (run.writing, ran.model.name, ran.chip.name, *(str(getattr(ran, f)) for f in _TOLD_BY))
+def fit(run: "Run", ran: Setup, stage: str | None = None) -> Calibration:
+    """The model fitted to a run on its setup: to the load `stage` of it, else to its busiest. Seconds of work, so the
+    last few are kept: a run never changes."""
+    key = (run.writing, stage, ran.model.name, ran.chip.name, *(str(getattr(ran, f)) for f in _TOLD_BY))
     if key not in _fits:
+        load = load_of(run, stage)
+        made = calibrate(ran, measured(load))
         while len(_fits) >= KEPT_FITS:
             _fits.pop(next(iter(_fits)), None)
-        _fits[key] = calibrate(ran, measured(run))
+        _fits[key] = replace(made, notes=(*load.notes, *made.notes))
     return _fits[key]
 
 
@@ -111,7 +117,7 @@ def _together(
         ends = tuple(simulate(asked, requests, e, routing=args.routing, seed=args.seed, record=False)
                      for e in (SLOW, FAST))  # fmt: skip
         band, basis = from_runs(middle, ends), "modelled, with assumed shares of the peaks"
-    notes = [*notes, *_seen(middle), *asked.machine.notes, *requests.notes]
+    notes = list(dict.fromkeys([*notes, *_seen(middle), *asked.machine.notes, *requests.notes]))
     return Simulated(middle, band, basis, fitted.to_dict() if fitted else None, tuple(notes))
 
 

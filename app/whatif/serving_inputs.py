@@ -3,6 +3,7 @@
 import argparse
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from analyzers.base import fact
+from app.whatif.serving_load import LoadOf, load_in, load_of
 from catalog import chip, model
 from catalog.formats import named_format, spelled
 from catalog.inference import BYTES
 from catalog.models import Model
 from errors import QuestionError
 from errors.numbers import COUNT, SHARE_OF_SOME, Number
+from runs.tables import Tables
 from simulators.serving.calibrate import Measured
 from simulators.serving.setup import Setup, Speculation
 from simulators.serving.traffic import Traffic, closed, gamma, of_tables
@@ -132,7 +135,7 @@ def _facts(run: "Run", args: argparse.Namespace) -> dict[str, Any]:
     elif (fact(facts, "pipeline_parallel_size") or 1) > 1:
         found.setdefault("replicas", 1)  # no pipeline is simulated: refused where chips and split do not agree
     elif "replicas" not in found and found.get("expert", 1) == 1 and found.get("chips"):
-        count = len(_replica_names(run))
+        count = len(_replica_names(run.tables))
         if count > 1 and int(found["chips"]) % count == 0:
             found["replicas"] = count
     if corrected.keys() & set(_OTHER_CACHE) - {"chip", "model"}:
@@ -208,7 +211,7 @@ def traffic(args: argparse.Namespace, run: "Run | None") -> Traffic:
         cv = 1.0 if args.burst is None else args.burst
         count = REQUESTS if args.requests is None else args.requests
         return gamma(args.rate, cv, count, args.input, args.output, prefix, args.seed)
-    found = _trace(Path(args.trace)) if ways else of_tables(_single(run).tables, run.manifest.name)
+    found = _trace(Path(args.trace)) if ways else _of_load(load_of(run, getattr(args, "stage", None)))
     if args.faster is not None:
         found = found.faster(args.faster)
     return found if args.requests is None else found.first(args.requests)
@@ -222,45 +225,37 @@ def _trace(path: Path) -> Traffic:
     with tempfile.TemporaryDirectory(prefix=f"chipledger-{os.getpid()}-") as folder:
         store = Store(Path(folder))
         made = ingest([path], store)
-        return of_tables(store.find(made.run_id).tables, path.name)
+        return _of_load(load_in(store.find(made.run_id).tables, path.name))
 
 
-def _single(run: "Run") -> "Run":
-    """The run, where it has single requests. Raises QuestionError, saying how to record them, where it has none."""
-    if not run.tables.rows("requests"):
-        raise QuestionError(
-            f"{run.manifest.name} has no single requests, only what others summed up of them",
-            expected="the time, lengths and latencies of each request, to calibrate on",
-            advice="Record them: vllm bench serve --save-result --save-detailed, SGLang's bench_serving --output-file "
-                   "--output-details, profile_export.jsonl of AIPerf, guidellm's JSON, or a CSV of your own with "
-                   "timestamp, input_tokens, output_tokens, cached_tokens, ttft_s and e2e_s.",
-        )  # fmt: skip
-    return run
+def _of_load(load: LoadOf) -> Traffic:
+    found = of_tables(load.tables, load.name)
+    return replace(found, notes=(*load.notes, *found.notes))
 
 
-def measured(run: "Run") -> Measured:
-    """What came of the requests of a run. Raises QuestionError where it has no times of single requests."""
+def measured(load: LoadOf) -> Measured:
+    """What came of the requests of a load. Raises QuestionError where it has no times of single requests."""
     from analyzers.served import served
 
-    found = served(_single(run).tables)
-    asked = of_tables(run.tables, run.manifest.name)
-    times = {n: np.full(run.tables.rows("requests"), np.nan) for n in ("ttft_s", "tpot_s")}
+    found = served(load.tables)
+    asked = of_tables(load.tables, load.name)
+    times = {n: np.full(load.tables.rows("requests"), np.nan) for n in ("ttft_s", "tpot_s")}
     for name, values in times.items():
         values[found.order] = found.rows[name].to_numpy(dtype=float)
-    return Measured(asked, times["ttft_s"][asked.rows], times["tpot_s"][asked.rows], run.manifest.name,
-                    _replicas(run, asked))  # fmt: skip
+    return Measured(asked, times["ttft_s"][asked.rows], times["tpot_s"][asked.rows], load.name,
+                    _replicas(load.tables, asked))  # fmt: skip
 
 
-def _replica_names(run: "Run") -> np.ndarray:
-    """The replicas that the run's requests name."""
-    column = run.tables.arrow("requests", ["replica"])["replica"].combine_chunks().cast(pa.string())
+def _replica_names(tables: Tables) -> np.ndarray:
+    """The replicas that the requests name."""
+    column = tables.arrow("requests", ["replica"])["replica"].combine_chunks().cast(pa.string())
     return np.unique(column.drop_null().to_numpy(zero_copy_only=False).astype(str))
 
 
-def _replicas(run: "Run", asked: Traffic) -> np.ndarray | None:
+def _replicas(tables: Tables, asked: Traffic) -> np.ndarray | None:
     """The number of the replica that served each request; None where one is not known or there is one alone."""
-    column = run.tables.arrow("requests", ["replica"])["replica"].combine_chunks().take(pa.array(asked.rows))
-    names = _replica_names(run)
+    column = tables.arrow("requests", ["replica"])["replica"].combine_chunks().take(pa.array(asked.rows))
+    names = _replica_names(tables)
     if column.null_count or len(names) < 2:
         return None
     return np.searchsorted(names, column.cast(pa.string()).to_numpy(zero_copy_only=False).astype(str))

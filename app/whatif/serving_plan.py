@@ -48,6 +48,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", type=float, metavar="NUMBER", help=what)
     parser.add_argument("--calibrate", dest="run", metavar="RUN", help="a measured run of the store: its chip's shares "
                         "of the peaks are fitted to it, those of other chips stay assumed")  # fmt: skip
+    parser.add_argument("--stage", metavar="NAME", help="the load of that run that counts, where it holds several "
+                        "(default: the busiest that is kept whole)")  # fmt: skip
     parser.add_argument("--ran", metavar="NAME=VALUE", help="corrects or completes what that run says of its own "
                         "setup, by comma: chips=2,max-sequences=64,cache-tokens=90000")  # fmt: skip
     parser.add_argument("--disaggregate", nargs="?", const="yes", choices=("yes", "no"),

@@ -22,6 +22,7 @@ from simulators.serving.planner import Choice, Plan, Wanted, plan
 
 LIMITS = ("max_sequences", "token_budget")
 PRICE = Number(0, 1e6, above=True)
+LONGEST = {"input": 200_000, "output": 20_000}  # tokens of a request; trials of 20,000 longer ones take minutes
 LEAST_REPLICAS = 4  # to split in two pools; fewer leave no choice
 ASSUMED = ("Uncalibrated: shares of the peaks are assumed, and the range of chips is that between the fastest and the "
            "slowest assumed. Calibrate on a run of the machine (--calibrate) before money is spent.")  # fmt: skip
@@ -113,6 +114,13 @@ def find(
     chips = list({c.name: c for c in (*chips, *(o.chip for o in own.values()))}.values())
     if not chips:
         raise QuestionError("no chip to try", expected="--on with names by comma, such as v6e,h100")
+    for name, most in LONGEST.items():
+        if asked[name] > most:
+            raise QuestionError(
+                f"requests with --{name} {asked[name]:,} tokens are longer than a plan can simulate in thousands",
+                expected=f"at most {most:,}",
+                advice="`chipledger whatif serving --requests 20` simulates a few long ones on one setup.",
+            )  # fmt: skip
     objectives = Objectives(**{n: asked[n] for n in (*LATENCIES, "percentile") if n in asked})
     shape = Shape(asked["input"], asked["output"], asked.get("prefix", 0), asked.get("burst", 1.0))
     if not 0 <= shape.cached < shape.prompt:
@@ -121,7 +129,7 @@ def find(
     formats = tuple(f.strip() for f in str(asked.get("formats") or "").split(",") if f.strip())
     listed = {name: o.usd_per_chip_hour for name, o in own.items() if o.usd_per_chip_hour is not None}
     priced, limits = listed | prices(asked.get("price"), own), {n: asked[n] for n in LIMITS if n in asked}
-    known, told = _known(wanted, chips, run, runs, asked.get("ran"))
+    known, told = _known(wanted, chips, run, runs, {n: str(asked[n]) for n in ("ran", "stage") if n in asked})
     made = plan(wanted, chips, priced, known, formats, progress, **limits)
     pools = in_two_pools(made, known) if asked.get("disaggregate") == "yes" and made.best else None
     assumed = () if {c.name for c in chips} <= known.keys() else (SOURCE, ASSUMED)
@@ -136,13 +144,16 @@ def find(
 
 
 def _known(
-    wanted: Wanted, chips: Sequence[Chip], run: Run | None, runs: Iterable[Run], ran: str | None
+    wanted: Wanted, chips: Sequence[Chip], run: Run | None, runs: Iterable[Run], of_run: Mapping[str, str]
 ) -> tuple[dict[str, Known], tuple[str, ...]]:
-    """What was measured, by chip: the run that was named, else one of the store, else a published case."""
+    """What was measured, by chip: the run that was named, else one of the store, else a published case. `of_run`: the
+    options about the run that was named."""
     known: dict[str, Known] = {}
     told: list[str] = []
+    if run is None and "stage" in of_run:
+        raise QuestionError("--stage names a load of no run", advice="Name the run with --calibrate, or leave it out.")
     if run is not None:
-        known, said = calibration(run, ran)
+        known, said = calibration(run, of_run)
         told += said
     for name, one in stored(runs, wanted, chips).items():
         if name not in known:
@@ -157,14 +168,16 @@ def _known(
     return known | held, (*told, *said)
 
 
-def calibration(run: Run, corrected: str | None = None) -> tuple[dict[str, Known], tuple[str, ...]]:
-    """The fit to a run by the name of its chip, and its error in a sentence. Raises QuestionError."""
-    ran = run_setup(from_query(serving, {"ran": corrected} if corrected else {}), run)
-    found = fit(run, ran)
+def calibration(run: Run, of_run: Mapping[str, str] | None = None) -> tuple[dict[str, Known], tuple[str, ...]]:
+    """The fit to a run by the name of its chip, and its error in a sentence. `of_run`: `ran`, which corrects what it
+    says of its setup, and `stage`, the load that counts. Raises QuestionError."""
+    args = from_query(serving, of_run or {})
+    ran = run_setup(args, run)
+    found = fit(run, ran, args.stage)
     missed = ", ".join(f"{name.replace('_s', '').replace('_', ' ').upper()} {error:+.1%}"
                        for name, error in found.errors.items())  # fmt: skip
     return {ran.chip.name: found}, (
-        f"{ran.chip.name} is calibrated on {run.manifest.name} ({ran.model.name}, {ran.replica_chips} chips a "
+        f"{ran.chip.name} is calibrated on {found.name} ({ran.model.name}, {ran.replica_chips} chips a "
         f"replica); where {found.worst} fitted (the worst split), it missed by {missed} on what was held back. Another "
         "model or split misses by more: 20 to 70 % where that was tried.",
     )  # fmt: skip

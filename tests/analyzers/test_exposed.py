@@ -78,3 +78,12 @@ def test_objectives_are_kept_by_a_share_between_bounds():
         ask(slo, tables)
     with pytest.raises(QuestionError, match="TPOT"):
         ask(slo, tables, tpot_s=0.1)
+
+
+def test_engines_that_wait_in_turn_never_wait_together():
+    names = [f'vllm:num_requests_waiting_by_reason{{reason="capacity",engine="{e}"}}' for e in (0, 1)]
+    times = [EPOCH_NS, EPOCH_NS + 10 * S]
+    for ts in (times, [None, None]):
+        tables = MemoryTables({"scalars": {"ts_ns": [*ts, *ts], "name": [names[0]] * 2 + [names[1]] * 2,
+                                           "value": [5.0, 0.0, 0.0, 5.0], "source": ["m"] * 4}})  # fmt: skip
+        assert exposed(tables).waiting == {"capacity": {"mean": 5.0, "max": 5.0}}

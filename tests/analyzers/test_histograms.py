@@ -94,3 +94,21 @@ def test_bounds_that_change_between_scrapes():
 def test_none_of_the_names():
     assert observed(MemoryTables({}), "x") is None
     assert observed(scrapes((0, "0", {1.0: 1}, 1.0)), "x", replica="7") is None
+
+
+def test_a_server_that_was_scraped_once_among_others_that_were_watched_is_left_out():
+    twice = scrapes((0, "0", {1.0: 5, math.inf: 6}, 4.0), (1, "0", {1.0: 9, math.inf: 12}, 10.0),
+                    (0, "1", {1.0: 400_000, math.inf: 500_000}, 3e5))  # fmt: skip
+    found = observed(twice, "x")
+    assert (found.observations, found.total, found.since_start) == (6, 6.0, False)
+    assert any("Scraped once" in n and n.endswith("since their process began.") for n in found.notes)
+
+
+def test_labels_that_appear_with_their_first_observation_began_from_nothing():
+    rows = [(0, 'x{reason="a"}', 10), (1, 'x{reason="a"}', 14), (1, 'x{reason="b"}', 7), (2, 'x{reason="a"}', 14),
+            (2, 'x{reason="b"}', 9)]  # fmt: skip
+    flat = [(order, name, le, n, float(n)) for order, name, n in rows for le in (1.0, math.inf)]
+    columns = dict(zip(("order", "name", "le", "count", "total"), zip(*flat, strict=True), strict=True))
+    tables = MemoryTables({"histograms": {**columns, "replica": ["0"] * len(flat), "source": ["a"] * len(flat)}})
+    found = observed(tables, "x")
+    assert (found.observations, found.total) == (4 + 9, 13.0)

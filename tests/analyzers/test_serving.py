@@ -287,3 +287,10 @@ def test_of_a_sample_of_requests_the_tools_own_totals_stand():
     assert drawn["ttft_s"]["mean"] == 0.0168
     held = ledger.analyze(tables, {"chips": FactValue(2, "declared", "x")}, parse_options(ledger.OPTIONS, {})).ledger
     assert held.chip_seconds == pytest.approx(60)  # not the second of the request that is kept
+
+
+def test_tokens_of_tenants_that_none_tells_are_not_known_to_be_none():
+    tables = world(n=30, tenants=("one", "two")).tables
+    columns = tables.arrow("requests").drop_columns(["prompt_tokens"]).to_pydict()
+    told = ask(MemoryTables({"requests": columns})).to_dict()["tenants"]
+    assert [t["prompt_tokens"] for t in told] == [None, None] and all(t["output_tokens"] > 0 for t in told)

@@ -11,6 +11,7 @@ from analyzers.base import parse_options
 from app.whatif import serving
 from app.whatif.serving_answer import find, fit
 from app.whatif.serving_inputs import measured, run_setup, setup
+from app.whatif.serving_load import load_of
 from collectors.ingest import ingest
 from errors import QuestionError
 from runs.store import Store
@@ -95,7 +96,7 @@ def test_it_calibrates_and_the_error_on_what_was_held_back_is_small(run):
     assert max(map(abs, found.splits["every other request"].values())) < 0.06
     assert max(map(abs, found.errors.values())) < 0.09
     assert 0.5 < found.efficiency.compute < 0.8 and found.efficiency.bandwidth > 0.8
-    answer, times = find(asked(run, "--ran", SETUP), run), measured(run)
+    answer, times = find(asked(run, "--ran", SETUP), run), measured(load_of(run))
     rows = answer.outcome.served
     assert np.corrcoef(rows["ttft_s"], times.ttft_s)[0, 1] > 0.95
     assert np.corrcoef(rows["tpot_s"], times.tpot_s)[0, 1] > 0.95

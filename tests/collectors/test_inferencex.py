@@ -30,7 +30,7 @@ def test_a_result(tmp_path):
         ("tpot", "mean"): 0.0173, ("tpot", "p99"): 0.0185, ("itl", "p50"): 0.044, ("e2e", "p90"): 17.9,
     }  # fmt: skip
     assert found.facts["chips"] == found.facts["tensor_parallel_size"] == 8
-    assert (found.facts["model"], found.facts["chip"], found.facts["engine"]) == ("a/model", "mi355x", "vllm")
+    assert (found.facts["model"], found.facts["chip"], found.facts["engine"]) == ("a/model", "MI355X", "vllm")
 
 
 def test_two_pools_have_gpus_of_their_own(tmp_path):
@@ -41,6 +41,20 @@ def test_two_pools_have_gpus_of_their_own(tmp_path):
     assert found.rows["stages"][0]["output_tokens_per_s"] == 28.0 * 12
     assert found.rows["stages"][0]["total_tokens_per_s"] == 56.0 * 16
     assert found.facts["chips"] == 16 and found.facts["decode_chips"] == 12 and found.facts["tensor_parallel_size"] == 4
+
+
+@pytest.mark.parametrize(("hw", "name"), [("b200-trt", "B200"), ("gb200_nvl72", "GB200"), ("h200", "H200 SXM")])
+def test_chips_and_formats_have_the_names_of_the_catalogue(tmp_path, hw, name):
+    found = read(inferencex, source_of(tmp_path, json.dumps({**ONE, "hw": hw, "precision": "FP8_E4M3"}), "agg.json"))
+    assert (found.facts["chip"], found.facts["weights_precision"]) == (name, "fp8") and not found.lost
+
+
+def test_a_name_that_the_catalogue_lacks_is_kept_and_said(tmp_path):
+    odd = {**ONE, "hw": "zz9000", "precision": "fp7"}
+    found = read(inferencex, source_of(tmp_path, json.dumps(odd), "agg.json"))
+    assert (found.facts["chip"], found.facts["weights_precision"]) == ("zz9000", "fp7")
+    told = found.reasons()
+    assert "'zz9000' is no chip of the catalogue" in told and "'fp7' is no format of weights" in told
 
 
 def test_what_is_no_result(tmp_path):

@@ -350,6 +350,8 @@ def test_hits_outside_the_device_are_hits(tmp_path):
     assert (row["prefix_hits"], row["prefix_queries"]) == (800, 1000)
     [row] = engine(metrics(tmp_path, "\n".join(text.splitlines()[2:]) + "\n"))
     assert (row["prefix_hits"], row["prefix_queries"]) == (500, 700)
+    swapped = f"vllm:num_requests_waiting{WHO} 2\nvllm:num_requests_swapped{WHO} 3\n"
+    assert engine(metrics(tmp_path, swapped))[0]["waiting"] == 5
     rates = f"vllm:gpu_prefix_cache_hit_rate{WHO} 0\nvllm:cpu_prefix_cache_hit_rate{WHO} 0.85\n"
     assert engine(metrics(tmp_path, rates))[0]["prefix_hit_rate"] == 0.85
 
@@ -369,9 +371,29 @@ trtllm_kv_cache_utilization{model_name="m",engine_type="trtllm"} 0.62
     got = metrics(tmp_path, triton)
     assert engine(got) == [{"order": 0, "running": 12, "waiting": 3, "kv_usage": 0.25}]
     assert (got.facts["block_tokens"], got.facts["kv_cache_tokens"]) == (64, 12_800)
+    assert got.facts["max_num_seqs"] == 512
 
 
 def test_metrics_of_no_engine_say_so(tmp_path):
-    got = metrics(tmp_path, 'nv_inference_request_success{model="bert",version="1"} 500\n')
+    got = metrics(tmp_path, 'node_load1{host="a"} 5\n')
     assert not got.rows.get("engine")
     assert ["what ran, waited and was cached is not told" in lost.reason for lost in got.lost] == [True]
+
+
+def test_triton_counts_by_model(tmp_path):
+    got = metrics(tmp_path, "".join(f'nv_inference_request_success{{model="{m}",version="1"}} {n}\n'
+                                    for m, n in (("bert", 500), ("t5", 3))))  # fmt: skip
+    assert not got.rows.get("engine") and got.facts["engine"] == "triton"
+    assert {r["name"]: r["value"] for r in got.rows["scalars"]} == {
+        'nv_inference_request_success{model="bert",version="1"}': 500,
+        'nv_inference_request_success{model="t5",version="1"}': 3,
+    }  # fmt: skip
+    assert ["nothing of what ran at a time" in lost.reason for lost in got.lost] == [True]
+
+
+def test_tensorrt_llm_serve_tells_its_blocks(tmp_path):
+    got = metrics(tmp_path, "".join(f'trtllm_{n}{{model_name="m",engine_type="trtllm"}} {v}\n' for n, v in (
+        ("num_requests_running", 4), ("kv_cache_used_blocks", 30), ("kv_cache_max_blocks", 120),
+        ("kv_cache_tokens_per_block", 32))))  # fmt: skip
+    assert engine(got) == [{"order": 0, "running": 4, "kv_usage": 0.25}]
+    assert (got.facts["block_tokens"], got.facts["kv_cache_tokens"]) == (32, 3_840)

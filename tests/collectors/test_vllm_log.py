@@ -224,3 +224,25 @@ def test_hits_outside_the_device_are_hits(tmp_path):
     for gpu, cpu, found in (("0.00", "85.00", 0.85), ("-100.00", "85.00", 0.85), ("40.00", "0.00", 0.4)):
         assert log(tmp_path, v0.format(gpu, cpu)).column("engine", "prefix_hit_rate") == [found]
     assert log(tmp_path, v0.format("-100.00", "-100.00")).column("engine", "prefix_hit_rate") == [None]
+
+
+@pytest.mark.parametrize("line", [
+    "(APIServer pid=1) INFO 06-14 11:56:37 [utils.py:273] non-default args: {'model': 'Qwen/Qwen3-30B-A3B', "
+    "'tensor_parallel_size': 2, 'quantization': 'fp8', 'enable_expert_parallel': True}",
+    "INFO 06-14 11:57:02 [core.py:113] Initializing a V1 LLM engine (v0.22.1) with config: model='Qwen/Qwen3-30B-A3B', "
+    "dtype=torch.bfloat16, tensor_parallel_size=2, quantization=fp8, enable_expert_parallel=True, kv_cache_dtype=auto",
+    "INFO 06-14 11:57:02 [api_server.py:1] vLLM API server version 0.8.5\n"
+    "INFO 06-14 11:57:02 [api_server.py:2] args: Namespace(model='Qwen/Qwen3-30B-A3B', dtype='auto', block_size=None, "
+    "tensor_parallel_size=2, quantization='fp8', enable_expert_parallel=True)",
+])  # fmt: skip
+def test_where_experts_lie_and_what_weights_are_kept_in_is_read(tmp_path, line):
+    facts = log(tmp_path, line + "\n" + sample()).facts
+    assert facts["enable_expert_parallel"] is True and facts["quantization"] == "fp8"
+    assert (facts["model"], facts["tensor_parallel_size"]) == ("Qwen/Qwen3-30B-A3B", 2)
+
+
+def test_what_is_left_to_the_engine_is_told_by_its_configuration(tmp_path):
+    first = "INFO 06-14 11:56:37 [api_server.py:2] args: Namespace(model='a/b', max_model_len=None, dtype='auto')\n"
+    facts = log(tmp_path, first + START.replace("'model_tag': 'a/b', ", "'dtype': 'auto', ")).facts
+    assert (facts["max_model_len"], facts["precision"]) == (262144, "bf16")
+    assert "enable_expert_parallel" not in facts and "quantization" not in facts

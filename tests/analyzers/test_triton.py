@@ -1,0 +1,80 @@
+"""What Triton counts of any model: requests, failures, queue and computing, by model and without counting twice."""
+
+import json
+
+import pytest
+
+from analyzers import engine, serving, slo
+from analyzers.triton import triton
+from app.answers import serving as words
+from collectors.ingest import ingest
+from errors import QuestionError
+from runs.store import Store
+from tests.analyzers.load_tests import ask
+
+
+def scrape(at: int, requests: int, failed: int = 0, models=("ensemble", "bert"), typed: bool = True) -> str:
+    """Each request 80 ms, of which 30 ms in the queue; a step of the ensemble half of it; four of a batch."""
+    lines = [f"# scraped_at {1_767_571_200 + at}"]
+    for n, model in enumerate(models):
+        who, part = f'{{model="{model}",version="1"}}', 1 if n == 0 else 2
+        told = {"request_success": requests, "count": requests, "exec_count": requests // 4,
+                "request_duration_us": 80_000 * requests // part, "queue_duration_us": 30_000 * requests // part,
+                "compute_input_duration_us": 1_000 * requests // part,
+                "compute_infer_duration_us": 45_000 * requests // part,
+                "compute_output_duration_us": 4_000 * requests // part, "pending_request_count": 3}  # fmt: skip
+        lines += [f"# TYPE nv_inference_{k} counter" for k in told] * typed
+        lines += [f"nv_inference_{k}{who} {v}" for k, v in told.items()]
+        lines += [f'nv_inference_request_failure{{model="{model}",version="1",reason="{r}"}} {v}'
+                  for r, v in (("BACKEND", failed), ("OTHER", 1))]  # fmt: skip
+    lines += [f'nv_gpu_utilization{{gpu_uuid="GPU-{n}"}} {0.5 + 0.25 * n}' for n in range(2)]
+    return "\n".join(lines) + "\n"
+
+
+def stored(tmp_path, text: str):
+    path = tmp_path / "triton.prom"
+    path.write_text(text)
+    store = Store(tmp_path / "store")
+    return store.find(ingest([path], store).run_id)
+
+
+def test_serving_answers_from_triton(tmp_path):
+    run = stored(tmp_path, scrape(0, 100) + scrape(10, 500, failed=6))
+    assert run.manifest.kind == "serving" and run.manifest.fact("engine") == "triton"
+    assert any("requests, failures, queue and computing of each model" in w for w in run.manifest.warnings)
+    result = ask(serving, run.tables)
+    said = result.to_dict()
+    assert (said["requests"], said["failed"], said["duration_s"]) == (406, 6, 10.0)
+    assert said["request_rate_per_s"] == pytest.approx(40) and said["e2e_s"]["mean"] == pytest.approx(0.08)
+    assert said["queue_s"]["mean"] == pytest.approx(0.03) and said["e2e_s"]["p99"] is None
+    first, second = said["metrics"]["triton"]["models"]
+    assert (first["name"], second["name"]) == ("ensemble", "bert") and second["e2e_s"] == pytest.approx(0.04)
+    assert first["compute_s"] == pytest.approx(0.05) and (first["batch"], first["waiting"]) == (4, 3)
+    assert said["metrics"]["triton"]["gpu_busy"] == pytest.approx(0.625)
+    assert any("those of ensemble" in n for n in said["notes"])
+    text = words.verdict(result)
+    assert "400 requests to ensemble took 80.0 ms on average: 30.0 ms in the queue, 45.0 ms in the model" in text
+    assert "6 requests failed" in text and any("bert: 400 requests" in r[0] for r in words.table(result).rows)
+    json.dumps(said, allow_nan=False)
+
+
+def test_one_scrape_tells_since_the_start(tmp_path):
+    run = stored(tmp_path, scrape(0, 100, models=("bert",), typed=False).partition("\n")[2])
+    told = triton(run.tables)
+    assert (told.span_s, told.models[0].requests, told.models[0].failed) == (None, 100, 1)
+    result = ask(serving, run.tables)
+    assert result.load.request_rate_per_s is None and any("one scrape" in n for n in result.notes)
+    assert "cannot" not in words.verdict(result)
+
+
+def test_what_counters_do_not_tell_is_said(tmp_path):
+    run = stored(tmp_path, scrape(0, 100) + scrape(10, 500))
+    with pytest.raises(QuestionError, match="nothing of what ran at a time"):
+        ask(engine, run.tables)
+    with pytest.raises(QuestionError, match="single requests"):
+        ask(slo, run.tables, ttft_s=1.0)
+
+
+def test_counters_that_began_anew_and_servers_side_by_side(tmp_path):
+    again = scrape(0, 100, models=("bert",)) + scrape(10, 500, models=("bert",)) + scrape(20, 40, models=("bert",))
+    assert triton(stored(tmp_path, again).tables).models[0].requests == 440
