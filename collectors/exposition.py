@@ -19,10 +19,11 @@ from collectors.textlog import DATED, NS_PER_S, Tally, fits, lines, moment_ns
 SCRAPED_AT, NO_ANSWER = "# scraped_at ", "# no_answer "  # what a poller writes: the time, and for the second the reason
 MAX_SERIES = 200_000  # of one scrape
 MAX_STAMPED = 2_000_000  # samples with times of their own, held until they are in order
-_LABEL = r'\s*[a-zA-Z_][\w.:/-]*\s*=\s*"(?:[^"\\\n]|\\.)*"\s*'
-_SERIES = r"[a-zA-Z_:][\w:.]*(?:\s*\{(?:" + _LABEL + r"(?:," + _LABEL + r")*,?)?\s*\})?"
+# `*+`: what was taken is not given back, so that a line of no label is found out in time that grows with its length
+_LABEL = r'\s*+[a-zA-Z_][\w.:/-]*+\s*+=\s*+"(?:[^"\\\n]|\\.)*+"\s*+'
+_SERIES = r"[a-zA-Z_:][\w:.]*+(?:\s*+\{(?:" + _LABEL + r"(?:," + _LABEL + r")*+,?)?\s*+\})?"
 _SAMPLE = re.compile(rf"({_SERIES})[ \t]+([^\s_#]+)(?:[ \t]+(-?[\d.eE+-]+))?[ \t]*(?:[ \t]#[ \t].*)?")
-_ONE_LABEL = re.compile(r'([a-zA-Z_][\w.:/-]*)\s*=\s*"((?:[^"\\\n]|\\.)*)"')
+_ONE_LABEL = re.compile(r'(?<![\w.:/-])([a-zA-Z_][\w.:/-]*)\s*=\s*"((?:[^"\\\n]|\\.)*)"')
 _ESCAPE = re.compile(r"\\(.)")
 _EPOCH = re.compile(r"\d{10}(?:\.\d{1,9})?|\d{13}|\d{16}|\d{19}")
 MOMENT = re.compile(rf"(?:{_EPOCH.pattern}|[\d-]{{8,10}}[T ][\d:.,]+\s?(?:Z|UTC|GMT|[+-]\d\d:?\d\d)?)")

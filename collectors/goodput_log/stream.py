@@ -25,7 +25,7 @@ ENTRIES = 20_000  # in a batch of those read one by one
 THREADS = min(8, os.cpu_count() or 1)
 _BETWEEN = b" \t\r\n,[]"
 _SKIP = re.compile(rb"[ \t\r\n,\[\]]*")
-_GAP = re.compile(rb"\s*,?\s*(?=\{)")
+_GAP = re.compile(rb"\s*+(?:,\s*+)?(?=\{)")
 _FIRST_KEY = re.compile(rb'\{\s*"[^"\\]{1,100}"')
 
 

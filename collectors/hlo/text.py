@@ -8,11 +8,11 @@ from collectors.hlo.shapes import HLO, Collective, Groups, iota_devices, linked,
 
 _NAME = re.compile(r"%?([\w.\-]+) = ")
 _OPERANDS = re.compile(r" [a-z][a-z\-]*\((?=[a-z(%])(.*)")
-_OPERAND = re.compile(r"\b(pred|[suf]\d+\w*|bf16|c64|c128)\[([\d,]*)\]")
+_OPERAND = re.compile(r"\b(pred|[suf]\d\w*+|bf16|c64|c128)\[([\d,]*)\]")
 _IOTA = re.compile(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
 _LISTED = re.compile(r"replica_groups=\{(\{[\d,{} ]*\})\}")
 _PAIRS = re.compile(r"source_target_pairs=\{(\{[\d,{} ]*\})\}")
-_MESH = re.compile(r"replica_groups=mesh\[([^\]]*)\] \{([^}]*)\}")
+_MESH = re.compile(r"replica_groups=mesh\[([^\]\[]*)\] \{([^}]*)\}")
 _AXIS = re.compile(r"'([^']*)'=(\d+)")
 _AXIS_REF = re.compile(r"'([^']*)'(?::\((\d+)\)(\d+))?")
 

@@ -35,6 +35,7 @@ NOISE = (
     b'a{b="' * 50_000,
     b"x" + b" " * 100_000 + b"y\n",
     b"a{" + b'b="c",' * 50_000 + b"\n",
+    b'a{b="c"' + b" " * 100_000 + b"\n",
     b"timestamp,input_tokens" + b",x" * 10_000 + b"\n1,2\n",
 )
 test_the_undamaged_originals_are_known_and_read, test_damage, test_noise, test_every_cut = checks_of(
