@@ -206,7 +206,8 @@ def schedule(
     together = c.among[r] != ABSENT
     if together:
         alike = c.among[r]
-        looked[:] = c.looked[r]
+        for s in range(looked.size):
+            looked[s] = c.looked[r, s]
     else:
         chosen, left, preempted = _choose_running(lim, q, reps, r, step)
         looked[:] = 0.0
@@ -251,10 +252,12 @@ def schedule(
     usage = reps.used_bytes[r] / lim.capacity_bytes
     kept, accepted, regular = alike, 0, alike
     if together:
-        while (i := cruise.finished(c, r, lim.pages, lim.page, windows, prompt, q.since)) != ABSENT:
-            _update(lim, q, i, q.output[i], end)
-            reps.finishing[r, slot, reps.finishes[r, slot]] = i
+        gone = cruise.finished(c, r, lim.pages, lim.page, windows, prompt, q.since)
+        while gone != ABSENT:
+            _update(lim, q, gone, q.output[gone], end)
+            reps.finishing[r, slot, reps.finishes[r, slot]] = gone
             reps.finishes[r, slot] += 1
+            gone = cruise.finished(c, r, lim.pages, lim.page, windows, prompt, q.since)
         c.partial[r] = ABSENT
         cruise.advance(c, r)
     for at in range(chosen):
