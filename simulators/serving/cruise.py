@@ -145,6 +145,12 @@ def advance(c: Cruise, r: int) -> None:
 
 
 @compiled
+def steady(c: Cruise, r: int) -> bool:
+    """Nothing changes with the step to come."""
+    return c.heaped[r] > 0 and c.heap[r, 0] >= (c.tick[r] + 1) * _TICK
+
+
+@compiled
 def gather(c: Cruise, r: int) -> None:
     """Begin anew, with no request."""
     c.among[r] = c.heaped[r] = 0

@@ -8,7 +8,7 @@ import numpy as np
 
 from simulators.serving.compiled import allocating, compiled
 from simulators.serving.pages import release
-from simulators.serving.scheduling import ROW, leave, push, schedule
+from simulators.serving.scheduling import ROW, coast, leave, push, schedule
 from simulators.serving.state import Limits, Replicas, Requests, Step
 from simulators.serving.step import StepModel
 
@@ -74,6 +74,13 @@ def _serve(
             counts[ARRIVED] = arrived
             if record and counts[STEPS] == rows.shape[0] or counts[LATES] + lim.seats > late.size:
                 return True
+            if not record:
+                until = q.arrival[arrived] if arrived < n else np.inf
+                now, coasted = coast(lim, q, reps, r, step, model, now, until, parts)
+                counts[STEPS] += coasted
+                if coasted > 0:
+                    reps.ready[r] = now
+                    continue
             row = rows[counts[STEPS] if record else 0]
             if schedule(lim, q, reps, r, step, model, now, row, late, counts, gaps, gap_at):
                 counts[STEPS] += 1

@@ -22,11 +22,12 @@ from simulators.serving.traffic import VARIATION, Traffic, gamma
 Serve = Callable[[Traffic], pd.DataFrame]  # -> a row a request: arrival_s, first_token_s, last_token_s, ttft_s, ...
 LATENCIES = ("ttft_s", "tpot_s", "e2e_s")
 SHORT, LONG, MOST = 2_000, 20_000, 100_000  # requests of a trial: to look for a rate, to settle it, in any case
+FEWEST = 200
 LIFETIMES = 10  # that the counted part of a trial lasts at least; a lifetime is from first to last token, under load
 FILLING = 3  # lifetimes in which the batch fills up: their latencies do not count
 DRIFT = 0.01  # of the rate
 ROUGH, CLOSE = 1.08, 1.02  # between the rate that is borne and one that is not, by short and by long trials
-EDGE = 0.01  # an objective that is met by no more than this is at its edge: no further trial is needed
+TOKENS = 2e8  # generated in a trial at most, if its lifetimes do not ask for more: long answers even out by themselves
 RISE = 4.0  # latencies near the edge rise about so many times as fast as the rate: how far the next trial goes
 LARGEST_PER_S = 1e5
 PERCENTILE = Number(0, 100, above=True)
@@ -155,7 +156,9 @@ def settled(
 
 
 def _bracketed(run: Callable[[float], Trial], rate: float, step: float, close: float, least: float) -> Capacity:
-    """Trials from `rate` on, `step` times further each, until what is borne and what is not are `close`."""
+    """Trials from `rate` on, `step` times further each, until what is borne and what is not are `close`. An objective
+    that is all but used up is no end: where a prompt takes that long alone, it is so at any load."""
+    first: Trial | None = None
     good: Trial | None = None
     bad: Trial | None = None
     while least < rate < LARGEST_PER_S:
@@ -164,16 +167,16 @@ def _bracketed(run: Callable[[float], Trial], rate: float, step: float, close: f
             bad = found
         else:
             good = found
+        first = first or found
         if bad and not good:
             step = min(step**2, 16.0)  # far off: faster
-        if good and (good.taken > 1 - EDGE or bad and bad.rate_per_s <= close * good.rate_per_s):
+        if good and bad and bad.rate_per_s <= close * good.rate_per_s * (1 + 1e-9):
             break
-        rate = _next(good, bad, step, close)
-    limit = bad.limit if bad else good.tightest if good and good.taken > 1 - EDGE else ""
+        rate = _next(good, bad, step, close if good is first else close**2)
+    limit = bad.limit if bad else ""
     if good is None:
         return Capacity(0.0, {}, limit, bad.rate_per_s if bad else math.inf)
-    above = bad.rate_per_s if bad else close * good.rate_per_s if limit else math.inf
-    return Capacity(good.rate_per_s, good.seen, limit, above)
+    return Capacity(good.rate_per_s, good.seen, limit, bad.rate_per_s if bad else math.inf)
 
 
 def _next(good: Trial | None, bad: Trial | None, step: float, close: float) -> float:
@@ -193,7 +196,9 @@ def _next(good: Trial | None, bad: Trial | None, step: float, close: float) -> f
 def trial(
     serve: Serve, shape: Shape, objectives: Objectives, rate: float, requests: int, most: int = MOST
 ) -> Trial:  # fmt: skip
-    """Latencies at a rate, and what breaks: of so many requests, or of more where their lifetimes ask for it."""
+    """Latencies at a rate, and what breaks: of so many requests, or of more where their lifetimes ask for it; of fewer
+    where their answers are so long that TOKENS come of fewer."""
+    requests = min(requests, max(math.ceil(TOKENS / shape.output), FEWEST))
     while True:
         rows = serve(shape.at(rate, requests))
         lifetime = float((rows["last_token_s"] - rows["first_token_s"]).mean())
