@@ -22,12 +22,12 @@ from simulators.serving.traffic import VARIATION, Traffic, gamma
 Serve = Callable[[Traffic], pd.DataFrame]  # -> a row a request: arrival_s, first_token_s, last_token_s, ttft_s, ...
 LATENCIES = ("ttft_s", "tpot_s", "e2e_s")
 SHORT, LONG, MOST = 2_000, 20_000, 100_000  # requests of a trial: to look for a rate, to settle it, in any case
-FEWEST = 200
+FEWEST, MORE = 200, 5  # requests in any case; by so much lifetimes may ask for more than TOKENS
 LIFETIMES = 10  # that the counted part of a trial lasts at least; a lifetime is from first to last token, under load
 FILLING = 3  # lifetimes in which the batch fills up: their latencies do not count
 DRIFT = 0.01  # of the rate
 ROUGH, CLOSE = 1.08, 1.02  # between the rate that is borne and one that is not, by short and by long trials
-TOKENS = 2e8  # generated in a trial at most, if its lifetimes do not ask for more: long answers even out by themselves
+TOKENS = 1e8  # generated in a trial at most, if its lifetimes do not ask for more: long answers even out by themselves
 RISE = 4.0  # latencies near the edge rise about so many times as fast as the rate: how far the next trial goes
 LARGEST_PER_S = 1e5
 PERCENTILE = Number(0, 100, above=True)
@@ -198,11 +198,12 @@ def trial(
 ) -> Trial:  # fmt: skip
     """Latencies at a rate, and what breaks: of so many requests, or of more where their lifetimes ask for it; of fewer
     where their answers are so long that TOKENS come of fewer."""
-    requests = min(requests, max(math.ceil(TOKENS / shape.output), FEWEST))
+    long = max(math.ceil(TOKENS / shape.output), FEWEST)
+    requests, most = min(requests, long), min(most, MORE * long)
     while True:
         rows = serve(shape.at(rate, requests))
         lifetime = float((rows["last_token_s"] - rows["first_token_s"]).mean())
-        flying = rate * lifetime
+        flying = min(rate, drift(rows)[0]) * lifetime  # by Little's law; no more leave than come
         late = rows.iloc[int(min(max(FILLING * flying, requests / 10), requests / 3)) :]
         seen = objectives.seen(late)
         tightest, taken = objectives.tightest(seen)
