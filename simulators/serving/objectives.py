@@ -26,6 +26,7 @@ FEWEST, MORE = 200, 5  # requests in any case; by so much lifetimes may ask for 
 LIFETIMES = 10  # that the counted part of a trial lasts at least; a lifetime is from first to last token, under load
 FILLING = 3  # lifetimes in which the batch fills up: their latencies do not count
 DRIFT = 0.01  # of the rate
+SURE, BATCHES = 3, 20  # times as many requests where chance decides; stretches of a trial that tell chance
 ROUGH, CLOSE = 1.08, 1.02  # between the rate that is borne and one that is not, by short and by long trials
 TOKENS = 1e8  # generated in a trial at most, if its lifetimes do not ask for more: long answers even out by themselves
 RISE = 4.0  # latencies near the edge rise about so many times as fast as the rate: how far the next trial goes
@@ -142,7 +143,7 @@ def settled(
     """The rate that `looked_for` found, settled by long trials. `asked`: rates that matter; one that lies just above
     what is borne is tried itself."""
     def long(rate: float) -> Trial:
-        return trial(serve, shape, objectives, rate, LONG)
+        return trial(serve, shape, objectives, rate, LONG, sure=SURE)
 
     least = found.rate_per_s / 16
     sure = _bracketed(long, found.rate_per_s, 1.1, CLOSE, least)
@@ -194,12 +195,13 @@ def _next(good: Trial | None, bad: Trial | None, step: float, close: float) -> f
 
 
 def trial(
-    serve: Serve, shape: Shape, objectives: Objectives, rate: float, requests: int, most: int = MOST
+    serve: Serve, shape: Shape, objectives: Objectives, rate: float, requests: int, most: int = MOST, sure: int = 1
 ) -> Trial:  # fmt: skip
     """Latencies at a rate, and what breaks: of so many requests, or of more where their lifetimes ask for it; of fewer
-    where their answers are so long that TOKENS come of fewer."""
+    where their answers are so long that TOKENS come of fewer; of up to `sure` times as many where chance may decide."""
     long = max(math.ceil(TOKENS / shape.output), FEWEST)
     requests, most = min(requests, long), min(most, MORE * long)
+    surely = min(sure * requests, most)
     while True:
         rows = serve(shape.at(rate, requests))
         lifetime = float((rows["last_token_s"] - rows["first_token_s"]).mean())
@@ -208,6 +210,9 @@ def trial(
         seen = objectives.seen(late)
         tightest, taken = objectives.tightest(seen)
         leaves, grows = drift(late)
+        if requests < surely and _chance(late, objectives, tightest):
+            requests = surely
+            continue
         if taken > 1:
             return Trial(rate, seen, tightest, taken, leaves, tightest)
         enough = math.ceil((LIFETIMES + FILLING) * flying)
@@ -215,6 +220,16 @@ def trial(
             behind = rate > (1 + DRIFT) * leaves and grows > DRIFT
             return Trial(rate, seen, "rate" if behind else "", rate / leaves if behind else taken, leaves, tightest)
         requests = min(max(enough, 2 * requests), most)
+
+
+def _chance(rows: pd.DataFrame, objectives: Objectives, name: str) -> bool:
+    """Whether the share of requests that miss an objective is as near to what is allowed as other arrivals would move
+    it: by the spread between BATCHES stretches of the trial, since neighbours fare alike."""
+    if not name:
+        return False
+    missed = (rows[name] > getattr(objectives, name)).to_numpy(dtype=float)
+    parts = np.array([part.mean() for part in np.array_split(missed, BATCHES)])
+    return abs(parts.mean() - (1 - objectives.percentile / 100)) < parts.std() / BATCHES**0.5
 
 
 def drift(rows: pd.DataFrame) -> tuple[float, float]:
