@@ -125,8 +125,9 @@ def serve(split: Pools, traffic: Traffic, efficiency: Efficiency = TYPICAL) -> p
 def compare(
     setup: Setup, shape: Shape, objectives: Objectives, efficiency: Efficiency = TYPICAL, most: int = 6
 ) -> Comparison:
-    """`setup` (all its replicas in one pool) against its replicas split in two, at most `most` ways around balance. Both
-    are judged as the planner judges one replica: by long trials, and by the drift of their queues."""
+    """`setup` (all its replicas in one pool) against its replicas split in two, at most `most` ways around balance.
+
+    Both are judged as the planner judges one replica: by long trials, and by the drift of their queues."""
     near = estimate(setup, shape, objectives, efficiency).rate_per_s * setup.replicas
     whole = capacity(lambda t: simulate(setup, t, efficiency, record=False).requests, shape, objectives, near or None)
     batch = max(1, min(setup.max_sequences, max_sequences(setup, shape.prompt + shape.output)))

@@ -1,7 +1,8 @@
 """How much load a system bears before its answers come too late: found by serving more and more.
 
 The rate is bracketed by trials of SHORT requests and then settled by trials of LONG ones, each at least LIFETIMES
-lifetimes of a request under that very load. The system falls behind where both are so, by more than DRIFT:
+lifetimes of a request under that very load, and longer where chance would decide. The system falls behind where both
+are so, by more than DRIFT:
 
     answers leave more slowly than requests are meant to come     slope of last tokens over requests > 1 / rate
     the time in the system rises from request to request          slope of last tokens > slope of arrivals

@@ -324,7 +324,7 @@ def coast(
     parts: np.ndarray,
 ) -> tuple[float, int]:  # fmt: skip
     """Steps of replica `r` in which the requests that are carried along generate and nothing else happens, one after
-    the other while they begin before `until`: (when it can next be looked at, steps). `parts` receives their seconds."""
+    the other while they begin before `until`: (when it can next be looked at, steps). Their seconds go to `parts`."""
     scalars, spans, experts = model
     c, n, steps = reps.cruise, reps.cruise.among[r], 0
     if n < 1 or c.partial[r] != ABSENT or (reps.head[r] != ABSENT and reps.running[r] < lim.seats):
