@@ -17,7 +17,6 @@ FIRST_PART = ROW.index("compute_s")
 LATES, STEPS, ARRIVED = range(3)  # what is counted; `schedule` knows the place of the first
 
 
-@allocating
 def serve(
     lim: Limits, q: Requests, reps: Replicas, step: Step, scalars: np.ndarray, spans: np.ndarray, experts: np.ndarray,
     seed: int, record: bool, gaps: np.ndarray, gap_at: np.ndarray,
@@ -38,12 +37,12 @@ def serve(
     return rows[: counts[STEPS] if record else 0], late[: counts[LATES]], parts
 
 
-@compiled
+@allocating
 def _start(seed: int) -> None:
     np.random.seed(seed)
 
 
-@compiled
+@allocating
 def _serve(
     lim: Limits, q: Requests, reps: Replicas, step: Step, model: StepModel, record: bool, rows: np.ndarray,
     late: np.ndarray, counts: np.ndarray, parts: np.ndarray, gaps: np.ndarray, gap_at: np.ndarray,
@@ -76,7 +75,7 @@ def _serve(
                 return True
             if not record:
                 until = q.arrival[arrived] if arrived < n else np.inf
-                now, coasted = coast(lim, q, reps, r, step, model, now, until, parts)
+                now, coasted = coast(lim, reps, r, step, model, now, until, parts)
                 counts[STEPS] += coasted
                 if coasted > 0:
                     reps.ready[r] = now

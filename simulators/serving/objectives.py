@@ -27,6 +27,7 @@ FEWEST, MORE = 200, 5  # requests in any case; by so much lifetimes may ask for 
 LIFETIMES = 10  # that the counted part of a trial lasts at least; a lifetime is from first to last token, under load
 FILLING = 3  # lifetimes in which the batch fills up: their latencies do not count
 DRIFT = 0.01  # of the rate
+OTHER_DRAW, JUST = 1, 1e-6  # of the arrivals; below a rate that one draw bears and another does not
 SURE, BATCHES = 3, 20  # times as many requests where chance decides; stretches of a trial that tell chance
 ROUGH, CLOSE = 1.08, 1.02  # between the rate that is borne and one that is not, by short and by long trials
 TOKENS = 1e8  # generated in a trial at most, if its lifetimes do not ask for more: long answers even out by themselves
@@ -142,9 +143,9 @@ def settled(
     serve: Serve, shape: Shape, objectives: Objectives, found: Capacity, asked: tuple[float, ...] = ()
 ) -> Capacity:  # fmt: skip
     """The rate that `looked_for` found, settled by long trials. `asked`: rates that matter; one that lies just above
-    what is borne is tried itself."""
-    def long(rate: float) -> Trial:
-        return trial(serve, shape, objectives, rate, LONG, sure=SURE)
+    what is borne is tried itself, and one just below by another draw of the arrivals."""
+    def long(rate: float, seed: int = 0) -> Trial:
+        return trial(serve, shape, objectives, rate, LONG, sure=SURE, seed=seed)
 
     least = found.rate_per_s / 16
     sure = _bracketed(long, found.rate_per_s, 1.1, CLOSE, least)
@@ -154,6 +155,9 @@ def settled(
             if tried.limit:
                 return Capacity(sure.rate_per_s, sure.seen, tried.limit, rate)
             sure = Capacity(rate, tried.seen, sure.limit, sure.below_per_s)
+    for rate in sorted(asked, reverse=True):  # one draw of the arrivals does not decide how many replicas do
+        if sure.rate_per_s / CLOSE < rate <= sure.rate_per_s and (tried := long(rate, OTHER_DRAW)).limit:
+            sure = Capacity(rate * (1 - JUST), sure.seen, tried.limit, rate)
     return sure
 
 
@@ -196,7 +200,8 @@ def _next(good: Trial | None, bad: Trial | None, step: float, close: float) -> f
 
 
 def trial(
-    serve: Serve, shape: Shape, objectives: Objectives, rate: float, requests: int, most: int = MOST, sure: int = 1
+    serve: Serve, shape: Shape, objectives: Objectives, rate: float, requests: int, most: int = MOST, sure: int = 1,
+    seed: int = 0,
 ) -> Trial:  # fmt: skip
     """Latencies at a rate, and what breaks: of so many requests, or of more where their lifetimes ask for it; of fewer
     where their answers are so long that TOKENS come of fewer; of up to `sure` times as many where chance may decide."""
@@ -204,7 +209,7 @@ def trial(
     requests, most = min(requests, long), min(most, MORE * long)
     surely = min(sure * requests, most)
     while True:
-        rows = serve(shape.at(rate, requests))
+        rows = serve(shape.at(rate, requests, seed))
         lifetime = float((rows["last_token_s"] - rows["first_token_s"]).mean())
         flying = min(rate, drift(rows)[0]) * lifetime  # by Little's law; no more leave than come
         late = rows.iloc[int(min(max(FILLING * flying, requests / 10), requests / 3)) :]

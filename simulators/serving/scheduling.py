@@ -320,7 +320,7 @@ def schedule(
 
 @compiled
 def coast(
-    lim: Limits, q: Requests, reps: Replicas, r: int, step: Step, model: StepModel, now: float, until: float,
+    lim: Limits, reps: Replicas, r: int, step: Step, model: StepModel, now: float, until: float,
     parts: np.ndarray,
 ) -> tuple[float, int]:  # fmt: skip
     """Steps of replica `r` in which the requests that are carried along generate and nothing else happens, one after
