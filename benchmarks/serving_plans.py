@@ -148,9 +148,9 @@ def main(first: int, last: int) -> int:
         near += "draws" in verdict and not less
         print(f"{number:2} {verdict}: {small.name}: {said}; {seconds[-1]:.1f} s of one core, with judging "
               f"{time.perf_counter() - began:.0f} s", flush=True)  # fmt: skip
-    count = last - first
+    count, off = last - first, off or [0.0]
     print(f"{count} plans: {count - wrong - near} agree, {near} at the edge, {wrong} wrong; a "
-          f"replica bears {min(off, default=0.0):+.1%} to {max(off, default=0.0):+.1%} of what was found by bisection; a plan takes, of one "
+          f"replica bears {min(off):+.1%} to {max(off):+.1%} of what was found by bisection; a plan takes, of one "
           f"core, {np.median(seconds):.1f} s (median), {max(seconds):.1f} s at most")  # fmt: skip
     return 1 if wrong else 0
 
