@@ -127,6 +127,7 @@ def _fits(choice: Choice) -> bool:
 def main(first: int, last: int) -> int:
     wrong = near = 0
     off, seconds = [], []
+    served(Setup(model=model("llama3.1-8b"), chip=chip("h100")), Shape(10, 4), 1.0, 10, Objectives())  # compiles
     for number, small in list(enumerate(drawn(last)))[first:]:
         began, cpu = time.perf_counter(), time.process_time()
         made = plan(small.wanted, [chip(c) for c in small.chips], small.prices, {})
@@ -147,7 +148,7 @@ def main(first: int, last: int) -> int:
         near += "draws" in verdict and not less
         print(f"{number:2} {verdict}: {small.name}: {said}; {seconds[-1]:.1f} s of one core, with judging "
               f"{time.perf_counter() - began:.0f} s", flush=True)  # fmt: skip
-    count = last - first
+    count, off = last - first, off or [0.0]
     print(f"{count} plans: {count - wrong - near} agree, {near} at the edge, {wrong} wrong; a "
           f"replica bears {min(off):+.1%} to {max(off):+.1%} of what was found by bisection; a plan takes, of one "
           f"core, {np.median(seconds):.1f} s (median), {max(seconds):.1f} s at most")  # fmt: skip

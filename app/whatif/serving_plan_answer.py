@@ -29,7 +29,8 @@ ASSUMED = ("Uncalibrated: shares of the peaks are assumed, and the range of chip
 NOTES = (
     "Requests of equal lengths. Replicas share the load evenly, each served by an engine with a queue of its own, to "
     "which requests come as unevenly as to all of them: a router that deals them out in turn does better.",
-    "What a replica bears is settled by trials of 20,000 requests; other arrivals move it by a few per cent.",
+    "What a replica bears is settled by trials of 20,000 requests (three times as many where chance decides, fewer of "
+    "very long answers); other arrivals move it by a few per cent.",
     "Weights in 8 or 4 bits that the maker does not publish so change the answers: whether yours stay good enough is "
     "for you to measure. The cache stays in bf16.",
     "Chips are bought in whole replicas; hosts, networks and idle spares are not priced.",

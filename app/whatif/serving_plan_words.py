@@ -10,9 +10,10 @@ if TYPE_CHECKING:
     from app.whatif.serving_known import BreakEven
     from app.whatif.serving_plan_answer import ServingPlan
     from simulators.serving.disaggregated import Comparison
-    from simulators.serving.planner import Choice
+    from simulators.serving.planner import Choice, Wanted
 
 SHOWN = 20
+ABSURD_S = 10.0  # to the first token: nobody waits so long without having been asked
 ALIKE = 0.05  # rates nearer than this are not told apart
 
 
@@ -30,6 +31,8 @@ def verdict(result: "ServingPlan") -> str:
         most = "more than any number tried" if best.chips_high is None else f"{best.chips_high:,}"
         text += f" (from {best.chips_low:,} to {most} chips over the efficiencies assumed)"
     text += "."
+    if late := lateness(best, wanted):
+        text += f" {late}"
     other = next((c for c in result.plan.choices if c.feasible and c.setup.chip.name != best.setup.chip.name), None)
     if other is not None and not result.ranked:
         text += f" {unranked(result)}"
@@ -42,6 +45,19 @@ def verdict(result: "ServingPlan") -> str:
     if result.pools is not None:
         text += f" {pools_verdict(result.pools)}"
     return text
+
+
+def lateness(best: "Choice", wanted: "Wanted") -> str:
+    """What answers at the most that a replica bears would be like, where nothing was asked of it and it is absurd."""
+    free = [name for name in ("ttft_s", "e2e_s") if getattr(wanted.objectives, name) is None]
+    first = best.seen.get("ttft_s", float("nan"))
+    if len(free) < 2 or not first > ABSURD_S:
+        return ""
+    share = wanted.rate_per_s / best.replicas / best.rate_per_replica
+    return (f"But no objective holds the wait: it keeps up with the rate, yet at the {best.rate_per_replica:.3g} "
+            f"requests a second that a replica bears the {wanted.objectives.percentile:g}th percentile of the time to "
+            f"first token is {fmt.duration(first)} (here {fmt.share(share)} of that rate is asked of it). Give one "
+            "with --ttft-s.")  # fmt: skip
 
 
 def unranked(result: "ServingPlan") -> str:

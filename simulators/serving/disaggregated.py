@@ -19,12 +19,10 @@ from simulators.serving.efficiency import TYPICAL, Efficiency
 from simulators.serving.engine import simulate
 from simulators.serving.estimate import estimate
 from simulators.serving.memory import max_sequences
-from simulators.serving.objectives import Capacity, Objectives, Shape, looked_for
+from simulators.serving.objectives import Capacity, Objectives, Shape, capacity
 from simulators.serving.setup import Setup
 from simulators.serving.step import decode_s, prefill_s, step_model
 from simulators.serving.traffic import Traffic
-
-NARROW, MOST = 1.06, 5_000  # between rates borne and not, requests of a trial: pools are compared by the same arrivals
 
 
 @dataclass(frozen=True)
@@ -127,10 +125,11 @@ def serve(split: Pools, traffic: Traffic, efficiency: Efficiency = TYPICAL) -> p
 def compare(
     setup: Setup, shape: Shape, objectives: Objectives, efficiency: Efficiency = TYPICAL, most: int = 6
 ) -> Comparison:
-    """`setup` (all its replicas in one pool) against its replicas split in two, at most `most` ways around balance."""
+    """`setup` (all its replicas in one pool) against its replicas split in two, at most `most` ways around balance.
+
+    Both are judged as the planner judges one replica: by long trials, and by the drift of their queues."""
     near = estimate(setup, shape, objectives, efficiency).rate_per_s * setup.replicas
-    whole = looked_for(lambda t: simulate(setup, t, efficiency, record=False).requests, shape, objectives, near or None,
-                       NARROW, MOST)  # fmt: skip
+    whole = capacity(lambda t: simulate(setup, t, efficiency, record=False).requests, shape, objectives, near or None)
     batch = max(1, min(setup.max_sequences, max_sequences(setup, shape.prompt + shape.output)))
     even = balance(setup, shape, batch, efficiency)
     wanted = setup.replicas * even / (1 + even)
@@ -138,8 +137,8 @@ def compare(
     counts = sorted(range(1, setup.replicas), key=lambda p: abs(p - wanted))[:most]
     for count in sorted(counts):
         split = pools(setup, count, setup.replicas - count)
-        bears = looked_for(lambda t, split=split: serve(split, t, efficiency), shape, objectives,
-                           whole.rate_per_s or None, NARROW, MOST)  # fmt: skip
+        bears = capacity(lambda t, split=split: serve(split, t, efficiency), shape, objectives,
+                         whole.rate_per_s or None)  # fmt: skip
         splits.append((split.name, bears))
         if best is None or bears.rate_per_s > best[1].rate_per_s:
             best = split, bears

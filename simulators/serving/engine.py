@@ -89,9 +89,10 @@ def simulate(
     q = _requests(traffic, fits)
     common = 0 if traffic.own_cache else int(q.given.max(initial=0))
     always = kv_bytes(setup.model, common, setup.kv_precision, setup.tensor)
-    reps = fresh_replicas(setup.replicas, lim.seats, int(q.hash_ids.max(initial=-1)) + 1, always)
-    flat, at = _gap_space(q, setup, gaps)
     model = step_model(setup, efficiency)
+    reps = fresh_replicas(setup.replicas, lim.seats, int(q.hash_ids.max(initial=-1)) + 1, always, len(model.spans),
+                          lim.page)  # fmt: skip
+    flat, at = _gap_space(q, setup, gaps)
     rows, late, parts = serve(
         lim, q, reps, fresh_step(lim.seats, len(model.spans), len(PARTS)), model.scalars, model.spans, model.experts,
         seed, record, flat, at,

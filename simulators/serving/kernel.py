@@ -8,13 +8,15 @@ import numpy as np
 
 from simulators.serving.compiled import allocating, compiled
 from simulators.serving.pages import release
-from simulators.serving.scheduling import ROW, leave, push, schedule
+from simulators.serving.scheduling import ROW, coast, leave, push, schedule
 from simulators.serving.state import Limits, Replicas, Requests, Step
+from simulators.serving.step import StepModel
 
 _COLUMNS = len(ROW)
+FIRST_PART = ROW.index("compute_s")
+LATES, STEPS, ARRIVED = range(3)  # what is counted; `schedule` knows the place of the first
 
 
-@allocating
 def serve(
     lim: Limits, q: Requests, reps: Replicas, step: Step, scalars: np.ndarray, spans: np.ndarray, experts: np.ndarray,
     seed: int, record: bool, gaps: np.ndarray, gap_at: np.ndarray,
@@ -23,22 +25,43 @@ def serve(
 
     Where `record` is false the record stays empty, and only sums are kept.
     """
-    np.random.seed(seed)
-    n, replicas = len(q.prompt), len(reps.ready)
     rows = np.zeros((1024 if record else 1, _COLUMNS))
-    late, lates = np.zeros(max(1024, 2 * lim.seats)), np.zeros(1, dtype=np.int64)
+    late, counts = np.zeros(max(1024, 2 * lim.seats)), np.zeros(3, dtype=np.int64)
     parts = np.zeros(4)
-    model = (scalars, spans, experts)
-    steps = arrived = 0
+    _start(seed)
+    while _serve(lim, q, reps, step, (scalars, spans, experts), record, rows, late, counts, parts, gaps, gap_at):
+        if record and counts[STEPS] == rows.shape[0]:
+            rows = np.concatenate((rows, np.zeros(rows.shape)))
+        if counts[LATES] + lim.seats > late.size:
+            late = np.concatenate((late, np.zeros(late.size)))
+    return rows[: counts[STEPS] if record else 0], late[: counts[LATES]], parts
+
+
+@allocating
+def _start(seed: int) -> None:
+    np.random.seed(seed)
+
+
+@allocating
+def _serve(
+    lim: Limits, q: Requests, reps: Replicas, step: Step, model: StepModel, record: bool, rows: np.ndarray,
+    late: np.ndarray, counts: np.ndarray, parts: np.ndarray, gaps: np.ndarray, gap_at: np.ndarray,
+) -> bool:  # fmt: skip
+    """Go on until all are served (False), or `rows` or `late` are full (True). Of what makes arrays it has nothing:
+    where arrays are counted, each call would count all that it is given."""
+    n, replicas, arrived = len(q.prompt), len(reps.ready), counts[ARRIVED]
     while True:
-        r = int(np.argmin(reps.ready))
+        r = 0
+        for k in range(1, replicas):
+            if reps.ready[k] < reps.ready[r]:
+                r = k
         now = reps.ready[r]
         if arrived < n and q.arrival[arrived] <= now and np.isfinite(q.arrival[arrived]):
             _route(lim, q, reps, arrived, q.arrival[arrived], replicas)
             arrived += 1
             continue
         if not np.isfinite(now):
-            break
+            return False
         while reps.flying[r] > 0 and reps.ends[r, 0] <= now:
             done = _land(lim, q, reps, r)
             for _ in range(done if lim.concurrency > 0 else 0):
@@ -47,20 +70,24 @@ def serve(
                     _route(lim, q, reps, arrived, now, replicas)
                     arrived += 1
         if reps.flying[r] < lim.depth:
-            if record and steps == rows.shape[0]:
-                grown = np.zeros((2 * steps, _COLUMNS))
-                grown[:steps] = rows
-                rows = grown
-            if lates[0] + lim.seats > late.size:
-                late = np.concatenate((late, np.zeros(late.size)))
-            row = rows[steps if record else 0]
-            if schedule(lim, q, reps, r, step, model, now, row, late, lates, gaps, gap_at):
-                steps += 1
-                parts += row[14:18]
+            counts[ARRIVED] = arrived
+            if record and counts[STEPS] == rows.shape[0] or counts[LATES] + lim.seats > late.size:
+                return True
+            if not record:
+                until = q.arrival[arrived] if arrived < n else np.inf
+                now, coasted = coast(lim, reps, r, step, model, now, until, parts)
+                counts[STEPS] += coasted
+                if coasted > 0:
+                    reps.ready[r] = now
+                    continue
+            row = rows[counts[STEPS] if record else 0]
+            if schedule(lim, q, reps, r, step, model, now, row, late, counts, gaps, gap_at):
+                counts[STEPS] += 1
+                for k in range(parts.size):
+                    parts[k] += row[FIRST_PART + k]
                 reps.ready[r] = now if reps.flying[r] < lim.depth else reps.ends[r, 0]
                 continue
         reps.ready[r] = reps.ends[r, 0] if reps.flying[r] > 0 else np.inf
-    return rows[: steps if record else 0], late[: lates[0]], parts
 
 
 @compiled

@@ -1,7 +1,8 @@
 """How much load a system bears before its answers come too late: found by serving more and more.
 
 The rate is bracketed by trials of SHORT requests and then settled by trials of LONG ones, each at least LIFETIMES
-lifetimes of a request under that very load. The system falls behind where both are so, by more than DRIFT:
+lifetimes of a request under that very load, and longer where chance would decide. The system falls behind where both
+are so, by more than DRIFT:
 
     answers leave more slowly than requests are meant to come     slope of last tokens over requests > 1 / rate
     the time in the system rises from request to request          slope of last tokens > slope of arrivals
@@ -22,11 +23,14 @@ from simulators.serving.traffic import VARIATION, Traffic, gamma
 Serve = Callable[[Traffic], pd.DataFrame]  # -> a row a request: arrival_s, first_token_s, last_token_s, ttft_s, ...
 LATENCIES = ("ttft_s", "tpot_s", "e2e_s")
 SHORT, LONG, MOST = 2_000, 20_000, 100_000  # requests of a trial: to look for a rate, to settle it, in any case
+FEWEST, MORE = 200, 5  # requests in any case; by so much lifetimes may ask for more than TOKENS
 LIFETIMES = 10  # that the counted part of a trial lasts at least; a lifetime is from first to last token, under load
 FILLING = 3  # lifetimes in which the batch fills up: their latencies do not count
 DRIFT = 0.01  # of the rate
+OTHER_DRAW, JUST = 1, 1e-6  # of the arrivals; below a rate that one draw bears and another does not
+SURE, BATCHES = 3, 20  # times as many requests where chance decides; stretches of a trial that tell chance
 ROUGH, CLOSE = 1.08, 1.02  # between the rate that is borne and one that is not, by short and by long trials
-EDGE = 0.01  # an objective that is met by no more than this is at its edge: no further trial is needed
+TOKENS = 1e8  # generated in a trial at most, if its lifetimes do not ask for more: long answers even out by themselves
 RISE = 4.0  # latencies near the edge rise about so many times as fast as the rate: how far the next trial goes
 LARGEST_PER_S = 1e5
 PERCENTILE = Number(0, 100, above=True)
@@ -139,9 +143,9 @@ def settled(
     serve: Serve, shape: Shape, objectives: Objectives, found: Capacity, asked: tuple[float, ...] = ()
 ) -> Capacity:  # fmt: skip
     """The rate that `looked_for` found, settled by long trials. `asked`: rates that matter; one that lies just above
-    what is borne is tried itself."""
-    def long(rate: float) -> Trial:
-        return trial(serve, shape, objectives, rate, LONG)
+    what is borne is tried itself, and one just below by another draw of the arrivals."""
+    def long(rate: float, seed: int = 0) -> Trial:
+        return trial(serve, shape, objectives, rate, LONG, sure=SURE, seed=seed)
 
     least = found.rate_per_s / 16
     sure = _bracketed(long, found.rate_per_s, 1.1, CLOSE, least)
@@ -151,11 +155,16 @@ def settled(
             if tried.limit:
                 return Capacity(sure.rate_per_s, sure.seen, tried.limit, rate)
             sure = Capacity(rate, tried.seen, sure.limit, sure.below_per_s)
+    for rate in sorted(asked, reverse=True):  # one draw of the arrivals does not decide how many replicas do
+        if sure.rate_per_s / CLOSE < rate <= sure.rate_per_s and (tried := long(rate, OTHER_DRAW)).limit:
+            sure = Capacity(rate * (1 - JUST), sure.seen, tried.limit, rate)
     return sure
 
 
 def _bracketed(run: Callable[[float], Trial], rate: float, step: float, close: float, least: float) -> Capacity:
-    """Trials from `rate` on, `step` times further each, until what is borne and what is not are `close`."""
+    """Trials from `rate` on, `step` times further each, until what is borne and what is not are `close`. An objective
+    that is all but used up is no end: where a prompt takes that long alone, it is so at any load."""
+    first: Trial | None = None
     good: Trial | None = None
     bad: Trial | None = None
     while least < rate < LARGEST_PER_S:
@@ -164,16 +173,16 @@ def _bracketed(run: Callable[[float], Trial], rate: float, step: float, close: f
             bad = found
         else:
             good = found
+        first = first or found
         if bad and not good:
             step = min(step**2, 16.0)  # far off: faster
-        if good and (good.taken > 1 - EDGE or bad and bad.rate_per_s <= close * good.rate_per_s):
+        if good and bad and bad.rate_per_s <= close * good.rate_per_s * (1 + 1e-9):
             break
-        rate = _next(good, bad, step, close)
-    limit = bad.limit if bad else good.tightest if good and good.taken > 1 - EDGE else ""
+        rate = _next(good, bad, step, close if good is first else close**2)
+    limit = bad.limit if bad else ""
     if good is None:
         return Capacity(0.0, {}, limit, bad.rate_per_s if bad else math.inf)
-    above = bad.rate_per_s if bad else close * good.rate_per_s if limit else math.inf
-    return Capacity(good.rate_per_s, good.seen, limit, above)
+    return Capacity(good.rate_per_s, good.seen, limit, bad.rate_per_s if bad else math.inf)
 
 
 def _next(good: Trial | None, bad: Trial | None, step: float, close: float) -> float:
@@ -191,17 +200,25 @@ def _next(good: Trial | None, bad: Trial | None, step: float, close: float) -> f
 
 
 def trial(
-    serve: Serve, shape: Shape, objectives: Objectives, rate: float, requests: int, most: int = MOST
+    serve: Serve, shape: Shape, objectives: Objectives, rate: float, requests: int, most: int = MOST, sure: int = 1,
+    seed: int = 0,
 ) -> Trial:  # fmt: skip
-    """Latencies at a rate, and what breaks: of so many requests, or of more where their lifetimes ask for it."""
+    """Latencies at a rate, and what breaks: of so many requests, or of more where their lifetimes ask for it; of fewer
+    where their answers are so long that TOKENS come of fewer; of up to `sure` times as many where chance may decide."""
+    long = max(math.ceil(TOKENS / shape.output), FEWEST)
+    requests, most = min(requests, long), min(most, MORE * long)
+    surely = min(sure * requests, most)
     while True:
-        rows = serve(shape.at(rate, requests))
+        rows = serve(shape.at(rate, requests, seed))
         lifetime = float((rows["last_token_s"] - rows["first_token_s"]).mean())
-        flying = rate * lifetime
+        flying = min(rate, drift(rows)[0]) * lifetime  # by Little's law; no more leave than come
         late = rows.iloc[int(min(max(FILLING * flying, requests / 10), requests / 3)) :]
         seen = objectives.seen(late)
         tightest, taken = objectives.tightest(seen)
         leaves, grows = drift(late)
+        if requests < surely and _chance(late, objectives, tightest):
+            requests = surely
+            continue
         if taken > 1:
             return Trial(rate, seen, tightest, taken, leaves, tightest)
         enough = math.ceil((LIFETIMES + FILLING) * flying)
@@ -209,6 +226,16 @@ def trial(
             behind = rate > (1 + DRIFT) * leaves and grows > DRIFT
             return Trial(rate, seen, "rate" if behind else "", rate / leaves if behind else taken, leaves, tightest)
         requests = min(max(enough, 2 * requests), most)
+
+
+def _chance(rows: pd.DataFrame, objectives: Objectives, name: str) -> bool:
+    """Whether the share of requests that miss an objective is as near to what is allowed as other arrivals would move
+    it: by the spread between BATCHES stretches of the trial, since neighbours fare alike."""
+    if not name:
+        return False
+    missed = (rows[name] > getattr(objectives, name)).to_numpy(dtype=float)
+    parts = np.array([part.mean() for part in np.array_split(missed, BATCHES)])
+    return abs(parts.mean() - (1 - objectives.percentile / 100)) < parts.std() / BATCHES**0.5
 
 
 def drift(rows: pd.DataFrame) -> tuple[float, float]:

@@ -5,12 +5,15 @@
    and its cache is dropped: it will be computed anew, generated tokens included.
 2. Waiting requests, first come first served, while budget, seats and pages are left; none in a step that preempted.
    What the prefix cache holds of a prompt is not computed. The first that does not fit stops the others.
+
+Requests that only generate are carried along together while pages last (`cruise.py`): then 1 sees to the others only.
 """
 
 import numpy as np
 
+from simulators.serving import cruise
 from simulators.serving.compiled import compiled
-from simulators.serving.pages import find_prefix, release, share_blocks, take
+from simulators.serving.pages import find_prefix, memory_bytes, release, share_blocks, take
 from simulators.serving.state import ABSENT, Limits, Replicas, Requests, Step
 from simulators.serving.step import SPAN_WINDOW, StepModel, positions, step_seconds
 
@@ -124,6 +127,63 @@ def _choose_waiting(
 
 
 @compiled
+def _disband(lim: Limits, q: Requests, reps: Replicas, r: int) -> None:
+    """What is kept by request of those that are carried along is brought up to date: the scheduler sees to each."""
+    for k in range(reps.running[r]):
+        i = reps.run[r, k]
+        if q.generated[i] < q.output[i] and i != reps.cruise.partial[r]:
+            _update(lim, q, i, reps.cruise.tick[r] - q.since[i], reps.before[r])
+    cruise.dissolve(reps.cruise, r)
+
+
+@compiled
+def _update(lim: Limits, q: Requests, i: int, generated: int, last: float) -> None:
+    """A request that generated so many tokens, the last one then."""
+    q.generated[i] = generated
+    q.computed[i] = q.prompt[i] + generated - 1
+    q.cover[i] = (q.computed[i] + lim.page - 1) // lim.page * lim.page
+    q.own_bytes[i] = max(memory_bytes(lim.pages, lim.page, q.computed[i]) - q.shared_bytes[i], 0.0)
+    q.last[i] = last
+
+
+@compiled
+def _gather(lim: Limits, q: Requests, reps: Replicas, r: int, windows: np.ndarray) -> None:
+    """From the next step on, those that only generate are carried along, if no more than one, the last, does not."""
+    c, latest = reps.cruise, ABSENT
+    cruise.gather(c, r)
+    for k in range(reps.running[r]):
+        i = reps.run[r, k]
+        if q.generated[i] >= q.output[i]:
+            continue
+        if latest != ABSENT:
+            c.among[r] = ABSENT
+            return
+        if q.generated[i] > 0 and q.computed[i] == q.prompt[i] + q.generated[i] - 1:
+            cruise.join(c, r, i, lim.pages, lim.page, windows, q.prompt[i], q.generated[i], q.output[i], q.since)
+        else:
+            latest = i
+    c.partial[r] = latest
+
+
+@compiled
+def _choose_partial(lim: Limits, q: Requests, reps: Replicas, r: int, step: Step) -> tuple[int, int]:
+    """(requests chosen beside those that are carried along, budget left); (ABSENT, 0): pages run out."""
+    c, left = reps.cruise, lim.budget - reps.cruise.among[r]
+    need, i = c.taken[r, c.tick[r] % lim.page], c.partial[r]
+    if reps.used_bytes[r] + reps.idle_bytes[r] + need > lim.capacity_bytes + 0.5:
+        return ABSENT, 0
+    reps.used_bytes[r] += need
+    if i == ABSENT or left == 0:
+        return 0, left
+    tokens = min(q.prompt[i] + q.generated[i] - q.computed[i], left)
+    if not take(lim, q, reps, r, i, q.computed[i] + tokens):
+        reps.used_bytes[r] -= need
+        return ABSENT, 0
+    step.who[0], step.tokens[0] = i, tokens
+    return 1, left - tokens
+
+
+@compiled
 def schedule(
     lim: Limits, q: Requests, reps: Replicas, r: int, step: Step, model: StepModel, now: float, row: np.ndarray,
     late: np.ndarray, lates: np.ndarray, gaps: np.ndarray, gap_at: np.ndarray,
@@ -136,18 +196,31 @@ def schedule(
     scalars, spans, experts = model
     prompt, generated, computed, first, last = q.prompt, q.generated, q.computed, q.first, q.last
     who, taken, looked, pairs, read = step.who, step.tokens, step.looked, step.pairs, step.read
-    before = reps.before[r]
-    chosen, left, preempted = _choose_running(lim, q, reps, r, step)
+    before, c, windows = reps.before[r], reps.cruise, spans[:, SPAN_WINDOW]
+    chosen = left = preempted = alike = 0
+    if c.among[r] != ABSENT:
+        cruise.change(c, r, lim.pages, lim.page, prompt, q.since)
+        chosen, left = _choose_partial(lim, q, reps, r, step)
+        if chosen == ABSENT:
+            _disband(lim, q, reps, r)
+    together = c.among[r] != ABSENT
+    if together:
+        alike = c.among[r]
+        for s in range(looked.size):
+            looked[s] = c.looked[r, s]
+    else:
+        chosen, left, preempted = _choose_running(lim, q, reps, r, step)
+        looked[:] = 0.0
     if preempted == 0:
         chosen = _choose_waiting(lim, q, reps, r, step, chosen, left, now)
-    if chosen == 0:
+    if chosen + alike == 0:
         return False
-    looked[:] = 0.0
     pairs[:] = 0.0
     read[:] = 0.0
-    prefills = prompt_tokens = again = decodes = decode_tokens = drafted = outputs = 0
-    for c in range(chosen):
-        i, tokens = who[c], taken[c]
+    prefills = prompt_tokens = again = drafted = 0
+    decodes = decode_tokens = outputs = alike
+    for at in range(chosen):
+        i, tokens = who[at], taken[at]
         done = computed[i]
         known = prompt[i] + generated[i]
         if generated[i] > 0 and known - done == 1:
@@ -169,7 +242,7 @@ def schedule(
             read[s] += min(float(done + tokens), window + tokens)
     verified = decode_tokens / decodes if decodes > 0 else 1.0
     seconds = step_seconds(
-        scalars, spans, experts, float(prompt_tokens), float(decode_tokens), float(chosen), float(decodes),
+        scalars, spans, experts, float(prompt_tokens), float(decode_tokens), float(chosen + alike), float(decodes),
         float(outputs), looked, pairs, read, verified, step.parts,
     )  # fmt: skip
     start = max(now, before)
@@ -177,9 +250,18 @@ def schedule(
     slot = reps.flying[r]
     reps.finishes[r, slot] = 0
     usage = reps.used_bytes[r] / lim.capacity_bytes
-    kept = accepted = regular = 0
-    for c in range(chosen):
-        i, tokens = who[c], taken[c]
+    kept, accepted, regular = alike, 0, alike
+    if together:
+        gone = cruise.finished(c, r, lim.pages, lim.page, windows, prompt, q.since)
+        while gone != ABSENT:
+            _update(lim, q, gone, q.output[gone], end)
+            reps.finishing[r, slot, reps.finishes[r, slot]] = gone
+            reps.finishes[r, slot] += 1
+            gone = cruise.finished(c, r, lim.pages, lim.page, windows, prompt, q.since)
+        c.partial[r] = ABSENT
+        cruise.advance(c, r)
+    for at in range(chosen):
+        i, tokens = who[at], taken[at]
         known = prompt[i] + generated[i]
         got = 0
         if generated[i] > 0 and known - computed[i] == 1:
@@ -197,6 +279,7 @@ def schedule(
             if computed[i] == known:
                 got = 1
         if got == 0:
+            c.partial[r] = i
             continue
         if generated[i] <= lim.silent:
             first[i] = end
@@ -215,6 +298,14 @@ def schedule(
         if generated[i] >= q.output[i]:
             reps.finishing[r, slot, reps.finishes[r, slot]] = i
             reps.finishes[r, slot] += 1
+        elif together:
+            cruise.join(c, r, i, lim.pages, lim.page, windows, prompt[i], generated[i], q.output[i], q.since)
+    if not together:
+        c.tick[r] += 1
+        if c.rest[r] > 0 or preempted > 0:
+            c.rest[r] = max(c.rest[r] - 1, 0)
+        elif lim.draft == 0 and lim.block_tokens == 0 and gaps.size == 0 and spans.shape[0] <= cruise.MOST_SPANS:
+            _gather(lim, q, reps, r, windows)
     row[0], row[1], row[2], row[3], row[4], row[5] = r, start, seconds, prefills, prompt_tokens, again
     row[6], row[7], row[8], row[9], row[10] = decodes, kept, drafted, accepted, usage
     row[11], row[12], row[13] = reps.running[r], reps.waiting[r], preempted
@@ -225,3 +316,38 @@ def schedule(
     reps.ends[r, slot] = end
     reps.flying[r] += 1
     return True
+
+
+@compiled
+def coast(
+    lim: Limits, reps: Replicas, r: int, step: Step, model: StepModel, now: float, until: float,
+    parts: np.ndarray,
+) -> tuple[float, int]:  # fmt: skip
+    """Steps of replica `r` in which the requests that are carried along generate and nothing else happens, one after
+    the other while they begin before `until`: (when it can next be looked at, steps). Their seconds go to `parts`."""
+    scalars, spans, experts = model
+    c, n, steps = reps.cruise, reps.cruise.among[r], 0
+    if n < 1 or c.partial[r] != ABSENT or (reps.head[r] != ABSENT and reps.running[r] < lim.seats):
+        return now, 0
+    if reps.flying[r] != lim.depth - 1 or (lim.depth == 2 and reps.finishes[r, 0] > 0):
+        return now, 0
+    while now < until and cruise.steady(c, r):
+        need = c.taken[r, c.tick[r] % lim.page]
+        if reps.used_bytes[r] + reps.idle_bytes[r] + need > lim.capacity_bytes + 0.5:
+            break
+        reps.used_bytes[r] += need
+        for s in range(spans.shape[0]):
+            step.looked[s], step.pairs[s], step.read[s] = c.looked[r, s], 0.0, 0.0
+        end = max(now, reps.before[r]) + step_seconds(
+            scalars, spans, experts, 0.0, float(n), float(n), float(n), float(n), step.looked, step.pairs, step.read,
+            1.0, step.parts,
+        )  # fmt: skip
+        now = reps.before[r] if lim.depth == 2 else end
+        reps.before[r] = end
+        cruise.advance(c, r)
+        steps += 1
+        for k in range(step.parts.shape[0]):
+            parts[k] += step.parts[k]
+    if lim.depth == 2:
+        reps.ends[r, 0] = reps.before[r]
+    return now, steps

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from simulators.serving.cruise import Cruise, fresh_cruise
+
 ABSENT = -1  # of a block that a replica's prefix cache does not hold; of the end of a queue
 
 
@@ -57,6 +59,7 @@ class Requests(NamedTuple):
     preemptions: np.ndarray
     drafted: np.ndarray
     accepted: np.ndarray
+    since: np.ndarray  # step of its replica less its generated tokens, while it is carried along (cruise.py)
 
 
 class Replicas(NamedTuple):
@@ -80,6 +83,7 @@ class Replicas(NamedTuple):
     newer: np.ndarray
     oldest: np.ndarray
     newest: np.ndarray
+    cruise: Cruise
 
 
 class Step(NamedTuple):
@@ -98,17 +102,19 @@ def fresh_requests(
     hash_ids: np.ndarray,
 ) -> Requests:  # fmt: skip
     n = len(prompt)
-    times, counts = [np.full(n, np.nan) for _ in range(3)], [np.zeros(n, dtype=np.int64) for _ in range(11)]
+    times, counts = [np.full(n, np.nan) for _ in range(3)], [np.zeros(n, dtype=np.int64) for _ in range(10)]
     return Requests(
         arrival=arrival.astype(float), prompt=prompt, output=output, given=given, hash_start=hash_start,
         hash_ids=hash_ids, held=np.zeros(len(hash_ids), dtype=np.uint8), hashed=counts[0], generated=counts[1],
         computed=counts[2], before=counts[3], cover=counts[4], own_bytes=np.zeros(n), shared_bytes=np.zeros(n),
         link=np.full(n, ABSENT), replica=np.full(n, ABSENT), scheduled=times[0], first=times[1], last=times[2],
-        hits=counts[5], preemptions=counts[6], drafted=counts[7], accepted=counts[8],
+        hits=counts[5], preemptions=counts[6], drafted=counts[7], accepted=counts[8], since=counts[9],
     )  # fmt: skip
 
 
-def fresh_replicas(replicas: int, seats: int, blocks: int, always_bytes: float) -> Replicas:
+def fresh_replicas(
+    replicas: int, seats: int, blocks: int, always_bytes: float, kinds: int, page: int
+) -> Replicas:  # fmt: skip
     def per(*shape: int, fill: float = 0, kind: type = np.int64) -> np.ndarray:
         return np.full((replicas, *shape), fill, dtype=kind)
 
@@ -118,7 +124,7 @@ def fresh_replicas(replicas: int, seats: int, blocks: int, always_bytes: float) 
         flying=per(), finishing=per(2, seats), finishes=per(2), ready=per(fill=np.inf, kind=float),
         before=per(fill=-np.inf, kind=float), refs=per(blocks, fill=ABSENT, kind=np.int32),
         older=per(blocks, fill=ABSENT, kind=np.int32), newer=per(blocks, fill=ABSENT, kind=np.int32),
-        oldest=per(fill=ABSENT), newest=per(fill=ABSENT),
+        oldest=per(fill=ABSENT), newest=per(fill=ABSENT), cruise=fresh_cruise(replicas, seats, kinds, page),
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ def test_the_cheap_cards_win_and_the_price_tips_where_it_was_measured():
     told = asked("--price", "RTX PRO 6000 Server=1.8,b200=6")
     assert told["choices"][0]["chip"] == "RTX PRO 6000 Server" and told["ranked_by"] == "usd_per_hour"
     assert told["verdict"].count("RTX PRO 6000 Server") >= 1
+    assert "keeps up with the rate" in told["verdict"] and "Give one with --ttft-s" in told["verdict"]
     measured = 701.38 / (902.72 / 2)
     for key in ("times", "modelled_times"):
         assert told["break_even"][key] == pytest.approx(measured, rel=0.15)

@@ -23,6 +23,7 @@ def test_the_contract(capsys):
     told = json.loads(capsys.readouterr().out)
     first = told["choices"][0]
     assert first["feasible"] and first["basis"] == "simulated" and first["usd_per_hour"] > 0
+    assert "no objective holds the wait" not in told["verdict"]
     assert told["basis"] == "modelled" and told["disaggregated"]["splits"]
     assert main(["whatif", "serving-plan", *arguments]) == 0
     assert "serves it" in capsys.readouterr().out

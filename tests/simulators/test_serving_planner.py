@@ -95,6 +95,51 @@ def test_what_a_replica_bears_is_sustained_over_20_000_requests(objectives):
     assert not served(one, SHAPE, 1.06 * found.rate_per_s, 20_000, objectives)
 
 
+def test_an_objective_that_is_nearly_used_up_at_any_load_does_not_end_the_search():
+    """A prompt that takes .2985 of .3 s alone takes as long at any load, until two meet too often."""
+    def answers(traffic):
+        rate = (len(traffic) - 1) / traffic.arrival_s[-1]
+        took = 0.2985 if rate < 8.0 else 0.5
+        first, last = traffic.arrival_s + took, traffic.arrival_s + took + 1.0
+        return pd.DataFrame({"arrival_s": traffic.arrival_s, "first_token_s": first, "last_token_s": last,
+                             "ttft_s": took, "tpot_s": 0.01, "e2e_s": took + 1.0})  # fmt: skip
+
+    found = capacity(answers, SHAPE, Objectives(ttft_s=0.3), 2.0)
+    assert 0.95 * 8 < found.rate_per_s < 1.05 * 8 and found.limit == "ttft_s"
+
+
+def test_chance_asks_for_a_longer_trial():
+    """One in a hundred may miss: 1 % that miss in stretches is chance, none at all and one in ten is not."""
+    tried = []
+
+    def answers(share):
+        def serve(traffic):
+            tried.append(len(traffic))
+            at = np.arange(len(traffic))
+            first = traffic.arrival_s + np.where(at % 2000 < 2000 * share, 2.0, 0.1)
+            return pd.DataFrame({"arrival_s": traffic.arrival_s, "first_token_s": first, "last_token_s": first + 1,
+                                 "ttft_s": first - traffic.arrival_s, "tpot_s": 0.01, "e2e_s": 1.1})  # fmt: skip
+        return serve
+
+    for share, trials in ((0.0105, [20_000, 60_000]), (0.0, [20_000]), (0.1, [20_000])):
+        tried.clear()
+        trial(answers(share), SHAPE, Objectives(ttft_s=1.0), 10.0, 20_000, sure=3)
+        assert tried == trials, share
+
+
+def test_long_answers_need_fewer_requests_and_a_queue_that_grows_no_more():
+    """A trial far beyond what is borne was enlarged for as long as its own queue grew."""
+    tried = []
+    one = answers_of(setup(cache_tokens=40_000))
+
+    def answers(traffic):
+        tried.append(len(traffic))
+        return one(traffic)
+
+    assert trial(answers, Shape(100, 10_000), Objectives(), 5.0, 300).limit == "rate"
+    assert sum(tried) <= 3000
+
+
 def test_rates_that_matter_are_tried_themselves():
     one = setup(max_sequences=64)
     rough = looked_for(answers_of(one), SHAPE, SOON)
@@ -224,6 +269,7 @@ def test_the_balance_that_the_scaling_book_works_out():
 def test_pools_are_compared_with_one_on_the_same_chips():
     found = compare(setup(chips=4, tensor=1, replicas=4), SHAPE, SOON, most=2)
     assert found.best.chips == 4 and len(found.splits) == 2
+    assert found.aggregate.settled and all(bears.settled for _, bears in found.splits)
     assert found.gain == pytest.approx(found.disaggregated.rate_per_s / found.aggregate.rate_per_s)
 
 
