@@ -51,7 +51,8 @@ class Band:
 class BreakEven:
     """The price of a chip-hour of `chip` below which it gives the same work cheaper than the best, `against`.
 
-    `times`: by the price of a chip of `against`, the ratio of what a chip of each bears; `low`, `high`: by the bands.
+    `times`: by the price of a chip of `against`, the ratio of what a chip of each bears; `low`, `high`: by the bands,
+    0 where at its slow end `chip` bears nothing, None where at its slow end `against` does not.
     `measured_times`: by measurements of both alone. `usd`: with the price of `against`, None where that is not known.
     """
 
@@ -59,7 +60,7 @@ class BreakEven:
     against: str
     times: float
     low: float
-    high: float
+    high: float | None
     measured_times: float | None
     against_usd: float | None
     own_usd: float | None
@@ -83,7 +84,7 @@ class BreakEven:
             "chip": self.chip, "against": self.against, "times": self.best_times, "usd_per_chip_hour": self.usd,
             "basis": self.basis, "modelled_times": self.times, "modelled_times_low": self.low,
             "modelled_times_high": self.high, "usd_per_chip_hour_low": scale and self.low * scale,
-            "usd_per_chip_hour_high": scale and self.high * scale, "against_usd_per_chip_hour": scale,
+            "usd_per_chip_hour_high": scale and self.high and self.high * scale, "against_usd_per_chip_hour": scale,
             "own_usd_per_chip_hour": self.own_usd,
         }  # fmt: skip
 
@@ -178,8 +179,8 @@ def _against(made: Plan, found: Mapping[int, Band], prices: Mapping[str, float],
     if all(c is not None and c.of_shape(shape.prompt, shape.output, shape.cached) for c in each):
         measured = break_even(*((c.output_tokens_per_s, c.chips) for c in each))
     names = (b.setup.chip.name, a.setup.chip.name)
-    return BreakEven(*names, by, times(a_high, max(b_low, 1e-12)), times(max(a_low, 1e-12), b_high), measured,
-                     prices.get(names[1]), prices.get(names[0]))  # fmt: skip
+    return BreakEven(*names, by, times(a_high, b_low) if b_low else 0.0, times(a_low, b_high) if a_low else None,
+                     measured, prices.get(names[1]), prices.get(names[0]))  # fmt: skip
 
 
 def stored(runs: Iterable[Any], wanted: Wanted, chips: Iterable[Chip]) -> dict[str, Any]:

@@ -28,8 +28,9 @@ def verdict(result: "ServingPlan") -> str:
     if best.usd_per_hour is not None:
         text += f", {fmt.usd(best.usd_per_hour)} an hour, {fmt.usd(best.usd_per_million)} per million tokens generated"
     if best.chips_low is not None:
-        most = "more than any number tried" if best.chips_high is None else f"{best.chips_high:,}"
-        text += f" (from {best.chips_low:,} to {most} chips over the efficiencies assumed)"
+        text += (f" ({best.chips_low:,} at the fastest efficiencies assumed; at the slowest no number that was tried)"
+                 if best.chips_high is None else
+                 f" (from {best.chips_low:,} to {best.chips_high:,} over the efficiencies assumed)")  # fmt: skip
     text += "."
     if late := lateness(best, wanted):
         text += f" {late}"
@@ -66,19 +67,28 @@ def unranked(result: "ServingPlan") -> str:
     for c in result.plan.choices:
         if c.feasible:
             first.setdefault(c.setup.chip.name, f"{c.chips:,} {c.setup.chip.name}")
-    each = "; ".join(first.values())
-    return (f"Not the cheapest of all for that: without prices kinds of chips are not compared ({each}; no price for "
-            f"{', '.join(result.unpriced)}).")  # fmt: skip
+    *some, last = first.values()
+    return (f"Which is the cheapest takes prices (none for {', '.join(result.unpriced)}): {', '.join(some)} or {last} "
+            "serve it.")  # fmt: skip
 
 
 def tipping(found: "BreakEven") -> str:
     """Below which price the next chip would be the cheaper one."""
-    text = f"{found.chip} is the cheaper below {found.best_times:.2f} times the price of a {found.against}"
+    text = f"{found.chip} is the cheaper below {found.best_times:.2f} times the price of the {found.against}"
     if found.usd is not None:
         text += f", {fmt.usd(found.usd)} an hour"
     if found.measured_times is None:
-        return f"{text} (modelled: {found.low:.2g} to {found.high:.2g} times over the bands)."
+        return f"{text} ({_over_the_bands(found)})."
     return f"{text}, by what was measured of both ({found.times:.2f} times as modelled for these setups)."
+
+
+def _over_the_bands(found: "BreakEven") -> str:
+    """How far the price may lie from what is modelled, by the shares of the peaks that are assumed."""
+    if found.low and found.high:
+        return f"modelled: {found.low:.2g} to {found.high:.2g} times over the bands"
+    fails = [name for name, ends in ((found.chip, found.low), (found.against, found.high)) if not ends]
+    return (f"modelled; at the slowest efficiencies assumed {' and '.join(fails)} cannot serve it, so this may be far "
+            "off")  # fmt: skip
 
 
 def pools_verdict(found: "Comparison") -> str:

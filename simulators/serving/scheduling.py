@@ -147,6 +147,13 @@ def _update(lim: Limits, q: Requests, i: int, generated: int, last: float) -> No
 
 
 @compiled
+def _alike(lim: Limits) -> bool:
+    """Whether all that a request does once it generates is one token a step: no drafts, no hashed blocks of answers,
+    no token before the first that a client sees, whose times are kept."""
+    return lim.draft == 0 and lim.block_tokens == 0 and lim.silent == 0
+
+
+@compiled
 def _gather(lim: Limits, q: Requests, reps: Replicas, r: int, windows: np.ndarray) -> None:
     """From the next step on, those that only generate are carried along, if no more than one, the last, does not."""
     c, latest = reps.cruise, ABSENT
@@ -304,7 +311,7 @@ def schedule(
         c.tick[r] += 1
         if c.rest[r] > 0 or preempted > 0:
             c.rest[r] = max(c.rest[r] - 1, 0)
-        elif lim.draft == 0 and lim.block_tokens == 0 and gaps.size == 0 and spans.shape[0] <= cruise.MOST_SPANS:
+        elif _alike(lim) and gaps.size == 0 and spans.shape[0] <= cruise.MOST_SPANS:
             _gather(lim, q, reps, r, windows)
     row[0], row[1], row[2], row[3], row[4], row[5] = r, start, seconds, prefills, prompt_tokens, again
     row[6], row[7], row[8], row[9], row[10] = decodes, kept, drafted, accepted, usage

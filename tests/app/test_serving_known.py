@@ -1,10 +1,13 @@
 """The customer's case: cheap cards against a dear one, held to what was measured."""
 
 import argparse
+from dataclasses import replace
 
 import pytest
 
 from app.whatif import serving_plan
+from app.whatif.serving_known import BreakEven
+from app.whatif.serving_plan_words import tipping
 
 ASKED = ["--model", "gpt-oss-120b", "--on", "RTX PRO 6000 Server,b200", "--input", "10000", "--prefix", "1500",
          "--output", "200", "--rate", "20"]  # fmt: skip
@@ -36,7 +39,7 @@ def test_the_cheap_cards_win_and_the_price_tips_where_it_was_measured():
 def test_without_prices_kinds_are_not_compared():
     told = asked()
     assert told["ranked_by"].startswith("nothing") and told["break_even"]["usd_per_chip_hour"] is None
-    assert "not compared" in told["verdict"] and told["break_even"]["chip"] == "RTX PRO 6000 Server"
+    assert "takes prices" in told["verdict"] and told["break_even"]["chip"] == "RTX PRO 6000 Server"
     assert told["break_even"]["times"] == pytest.approx(902.72 / 2 / 701.38, rel=1e-6)
     assert set(told["unpriced_chips"]) == {"RTX PRO 6000 Server", "B200"}
 
@@ -54,3 +57,11 @@ def test_a_chip_of_ones_own_from_a_file(tmp_path):
     own = next(c for c in told["choices"] if c["chip"] == "Card X")
     assert own["feasible"] and own["usd_per_hour"] == own["chips"] * 2
     assert any("Card X: Numbers are those of" in n for n in told["notes"])
+
+
+def test_bands_that_reach_nothing_are_said_to_and_no_number_is_made_of_them():
+    found = BreakEven("H100", "B200", 0.33, 0.0, None, None, 6.0, None)
+    assert found.to_dict()["modelled_times_high"] is found.to_dict()["usd_per_chip_hour_high"] is None
+    assert tipping(found).endswith("(modelled; at the slowest efficiencies assumed H100 and B200 cannot serve it, so "
+                                   "this may be far off).")  # fmt: skip
+    assert "0.2 to 0.5 times over the bands" in tipping(replace(found, low=0.2, high=0.5))
