@@ -29,7 +29,11 @@ HELP = "A name such as {}. It replaces what is shown; failures and the route go.
 
 
 def chooser() -> None:
-    """System, shape, twist and slices side by side, and a field that takes any name."""
+    """System, shape, twist and slices side by side, and a field that takes any name.
+
+    Each has the topology in its key: a browser that has not drawn the new one yet tells what its fields held before,
+    and a field of the same key would take that for a choice and go back.
+    """
     text = asked()[0]
     spec = _known(text)
     written = (spec.text if spec else text).partition(":")[0].strip().lower()
@@ -49,21 +53,20 @@ def chooser() -> None:
     tpu = shape is not None and system in SHORT.values()
     with columns[2]:
         twistable = shape is not None and _may_twist(system, spec)
-        _keep("lab_twist", bool(spec and spec.twisted))
-        st.toggle("Twisted", key="lab_twist", disabled=not twistable,
+        twisted, slices = f"lab_twist {text}", f"lab_slices {text}"
+        st.toggle("Twisted", bool(spec and spec.twisted), key=twisted, disabled=not twistable,
                   help="Wraps of the short axes shift along the long ones: k x k x 2k and k x 2k x 2k.",
-                  on_change=lambda: _show(system, shape, st.session_state["lab_twist"], spec.slices))  # fmt: skip
+                  on_change=lambda: _show(system, shape, st.session_state[twisted], spec.slices))  # fmt: skip
     with columns[3]:
-        _keep("lab_slices", spec.slices if spec else 1)
-        st.number_input("Slices", 1, MOST_SLICES, key="lab_slices", disabled=not tpu,
+        st.number_input("Slices", 1, MOST_SLICES, spec.slices if spec else 1, key=slices, disabled=not tpu,
                         help="Equal slices, joined by the data-centre network alone.",
-                        on_change=lambda: _show(system, shape, spec.twisted, st.session_state["lab_slices"]),
+                        on_change=lambda: _show(system, shape, spec.twisted, st.session_state[slices]),
                         )  # fmt: skip
     with columns[4]:
-        _keep("lab_spec", text)
         forms = "; ".join(f"`{example}`" for s in topology.SYSTEMS for example, _ in s.FORMS)
-        st.text_input("or any topology by name", key="lab_spec", help=HELP.format(forms),
-                      on_change=lambda: _write(st.session_state["lab_spec"]))  # fmt: skip
+        name = f"lab_spec {text}"
+        st.text_input("or any topology by name", text, key=name, help=HELP.format(forms),
+                      on_change=lambda: _write(st.session_state[name]))  # fmt: skip
 
 
 def _systems() -> dict[str, tuple[str, tuple[str, ...]]]:
@@ -115,14 +118,7 @@ def _write(text: str) -> None:
 
 
 def _select(label: str, options: list[str], now: str | None, shown, chosen) -> None:
-    key = f"lab_{label}"
-    _keep(key, now)
-    st.selectbox(label, options, index=None if now is None else 0, format_func=shown, key=key, disabled=not options,
-                 placeholder="by its name" if now is None else None,
+    key = f"lab_{label} {asked()[0]}"
+    st.selectbox(label, options, index=None if now is None else options.index(now), format_func=shown, key=key,
+                 disabled=not options, placeholder="by its name" if now is None else None,
                  on_change=lambda: st.session_state[key] and chosen(st.session_state[key]))  # fmt: skip
-
-
-def _keep(key: str, now: object) -> None:
-    """The address says what a field holds."""
-    if st.session_state.get(key) != now:
-        st.session_state[key] = now

@@ -99,6 +99,20 @@ def test_figures_hold_the_numbers(honest):
     assert table.groupby("spec")["within"].max().eq(1).all()
 
 
+def field(of, label: str):
+    return next(x for x in of if x.label == label)
+
+
+def test_what_fields_held_before_does_not_bring_the_old_topology_back(place):
+    """A browser that has not drawn the new topology yet tells of the old fields with whatever is clicked next."""
+    at = opened(PAGE)
+    before = {x.key for kind in (at.selectbox, at.text_input, at.toggle, at.number_input) for x in kind}
+    field(at.text_input, "or any topology by name").set_value("boardfly:64").run()
+    fields = [x for kind in (at.selectbox, at.text_input, at.toggle, at.number_input) for x in kind]
+    chooser = {x.key for x in fields if (x.key or "").startswith("lab_")}
+    assert len(chooser) == 5 and not chooser & before
+
+
 def test_the_page_opens_by_itself_and_an_example_fills_the_address(place):
     at = opened(PAGE)
     assert not at.exception and not at.warning
@@ -108,15 +122,15 @@ def test_the_page_opens_by_itself_and_an_example_fills_the_address(place):
     assert not at.exception and at.query_params["spec"] == list(HONEST) and at.query_params["show"] == "compare"
     assert "The baseline of 16 hops is the untwisted torus" in words(at)
     assert "1.26 times as fast as boardfly:1024" in words(at)
-    at.selectbox(key="lab_System").set_value("v6e").run()
+    field(at.selectbox, "System").set_value("v6e").run()
     assert at.query_params["spec"][0].startswith("v6e:") and not at.exception
 
 
 def test_a_topology_that_cannot_be_leaves_the_chooser(place):
     at = opened_at("", "v5p:7x7x7")
     assert not at.exception and "each axis of a slice of v5p is a multiple of 4" in words(at)
-    assert at.selectbox(key="lab_System").value == "v5p" and not at.metric
-    at.text_input(key="lab_spec").set_value("v5p:8x8x8").run()
+    assert field(at.selectbox, "System").value == "v5p" and not at.metric
+    field(at.text_input, "or any topology by name").set_value("v5p:8x8x8").run()
     assert not at.exception and not at.warning and "512 chips, TPU v5p 8x8x8" in words(at)
 
 
