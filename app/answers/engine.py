@@ -93,15 +93,26 @@ def _preempted(result: EngineResult) -> str:
     return text + "."
 
 
+def _counts(result: EngineResult) -> list[tuple[str, str]]:
+    """How many ran and waited and how full the cache was: mean and most, and of one moment as it was."""
+    f = result.figures
+    if one_moment(result):
+        return [("running", whole(f["running"]["max"])), ("waiting", whole(f["waiting"]["max"])),
+                ("KV cache in use", fmt.share(f["kv_usage"]["max"]))]  # fmt: skip
+    return [
+        ("running, mean (most)", f"{fmt.number(f['running']['mean'])} ({whole(f['running']['max'])})"),
+        ("waiting, mean (most)", f"{fmt.number(f['waiting']['mean'])} ({whole(f['waiting']['max'])})"),
+        ("KV cache in use, mean (most)", f"{fmt.share(f['kv_usage']['mean'])} ({fmt.share(f['kv_usage']['max'])})"),
+    ]
+
+
 def table(result: EngineResult) -> Table:
     """The engine's figures."""
     f = result.figures
     rows = [
         ("samples", f"{result.samples:,} of {result.source}"),
         ("span", fmt.duration(result.span_s)),
-        ("running, mean (most)", f"{fmt.number(f['running']['mean'])} ({whole(f['running']['max'])})"),
-        ("waiting, mean (most)", f"{fmt.number(f['waiting']['mean'])} ({whole(f['waiting']['max'])})"),
-        ("KV cache in use, mean (most)", f"{fmt.share(f['kv_usage']['mean'])} ({fmt.share(f['kv_usage']['max'])})"),
+        *_counts(result),
         ("preemptions", whole(f["preemptions"])),
         ("prefix hit rate", fmt.share(f["prefix_hit_rate"])),
         ("prompt tokens/s", fmt.number(f["prompt_tokens_per_s"])),

@@ -82,7 +82,7 @@ def picture(run: Run, result: EngineResult) -> None:
     if one_moment(result):
         st.markdown("**What the engine said at that moment.** A second reading would tell of the time between.")
         told = engine_table(result)
-        rows = [row for row in told.rows if row[1] not in ("–", "– (–)")]
+        rows = [row for row in told.rows if row[1] != fmt.NO_VALUE]
         st.dataframe(pd.DataFrame(rows, columns=told.head), hide_index=True)
         return
     views = {k: v for k, v in VIEWS.items() if k != "iterations" or len(result.drawn)}

@@ -4,6 +4,7 @@ import streamlit as st
 
 from analyzers.serving import ServingResult
 from app import format as fmt
+from app.answers.serving import between
 from app.answers.serving import verdict as serving_verdict
 from app.components.answering import answering
 from app.components.current import current_run
@@ -52,9 +53,14 @@ def page() -> None:
 
 def figures(result: ServingResult) -> list[Figure]:
     """First token, tokens after it, the whole, throughput, and what did not complete."""
-    load = result.load
+    load, told = result.load, result.exposed
 
     def latency(metric: str, title: str, meaning: str) -> Figure:
+        if load.statistic(metric, "p50") is None and told is not None and metric in told.latencies:
+            low, high = (between(told.quantile(metric, which)) for which in ("p50", "p99"))
+            mean = fmt.duration(told.latencies[metric].mean)
+            return Figure(f"{title} p50 · p99", f"{low} · {high}", f"{meaning} Mean: {mean}. By the server's own "
+                          "histogram, whose buckets tell between what a quantile lies.", "measured")  # fmt: skip
         low, high = (fmt.duration(load.statistic(metric, s)) for s in ("p50", "p99"))
         mean = fmt.duration(load.statistic(metric, "mean"))
         if (highest := load.statistic(metric, "p99.9")) is not None:
@@ -70,6 +76,7 @@ def figures(result: ServingResult) -> list[Figure]:
     ]  # fmt: skip
     return [
         latency("ttft_s", "TTFT", DEFINITIONS[0][1]),
+        latency("itl_s", "ITL", DEFINITIONS[2][1]) if _gaps_alone(result) else
         latency("tpot_s", "TPOT", DEFINITIONS[1][1]),
         latency("e2e_s", "E2E", DEFINITIONS[3][1]),
         Figure("Output tokens/s", fmt.number(load.output_tokens_per_s), f"{DEFINITIONS[4][1]} Requests per second: "
@@ -78,6 +85,12 @@ def figures(result: ServingResult) -> list[Figure]:
                "measured"),
         *kept,
     ]  # fmt: skip
+
+
+def _gaps_alone(result: ServingResult) -> bool:
+    """Whether a server's histogram tells the gaps between tokens and nothing the mean of a request's."""
+    told = result.exposed.latencies if result.exposed else {}
+    return "itl_s" in told and "tpot_s" not in told and result.load.statistic("tpot_s", "p50") is None
 
 
 if __name__ == "__main__":

@@ -38,6 +38,12 @@ def test_the_page_opens_with_a_suggestion_and_tells_ranges(place, scraped):
     assert "pages/slo.py" in pages_of(scraped)
 
 
+def test_the_latency_page_tells_what_the_histograms_do(place, scraped):
+    at = opened("pages/latency.py", run=scraped.run_id)
+    first = next(m for m in at.metric if m.label.startswith("TTFT"))
+    assert not at.exception and first.value == "10.0 ms to 100 ms · 100 ms to 1.00 s"
+
+
 def test_the_command_line_tells_at_least_and_at_most(place, scraped, capsys):
     code, text, _ = out(capsys, "show", scraped.run_id, "slo", "--option", "ttft_s=0.5", "--json")
     told = json.loads(text)
