@@ -20,6 +20,7 @@ BOUND_COLOURS = {
 }  # fmt: skip
 BOUND_PATTERNS = {"kv": "x", "seats": "\\", "tokens": ".", "unknown": "/"}
 MAX_STRETCHES = 500
+EDGE = 0.05  # of the axis: words there stand inwards, or they would be cut off
 SMOOTH, SMOOTHER = 240, 80  # points of a rate, of a share: single iterations swing from nothing to all
 PREFILL, DECODE = theme.COLOURS["prefill"], theme.COLOURS["decode"]
 PANEL_PX = {"bound": 46, "requests": 190, "kv": 130, "tokens": 170, "shares": 150}
@@ -231,15 +232,17 @@ def _trace(
 ) -> None:  # fmt: skip
     if not y.notna().any():
         return
+    known = np.flatnonzero(y.notna().to_numpy())
     figure.add_trace(go.Scatter(
-        x=x, y=y, mode="lines", name=words, connectgaps=False, line={"color": colour, "width": 1.8, "dash": dash},
-        showlegend=False,
+        x=x, y=y, mode="lines" if len(known) > 1 else "markers", name=words, connectgaps=False, showlegend=False,
+        line={"color": colour, "width": 1.8, "dash": dash}, marker={"color": colour, "size": 7},
         hovertemplate=f"%{{x:.4g}}: %{{y:.4g}} {words}<extra></extra>",
     ), row=row, col=1)  # fmt: skip
-    known = np.flatnonzero(y.notna().to_numpy())
     top = known[int(np.argmax(y.to_numpy(dtype=float)[known]))]
+    along = float(x.iloc[top]) / (float(x.iloc[-1]) or 1.0)
     figure.add_annotation(x=float(x.iloc[top]), y=float(y.iloc[top]), text=words, showarrow=False, yanchor="bottom",
-                          xanchor="center", font_size=11, row=row, col=1)  # fmt: skip
+                          xanchor="left" if along < EDGE else "right" if along > 1 - EDGE else "center",
+                          font_size=11, row=row, col=1)  # fmt: skip
 
 
 def _limit(figure: go.Figure, row: int, x: pd.Series, y: float, words: str) -> None:
