@@ -18,6 +18,7 @@ import numpy as np
 
 from collectors.xplane.tables import (
     CLOCK,
+    EVENT_TAG,
     KNOT_STEP,
     N_KNOTS,
     NEAR_HOST,
@@ -25,7 +26,7 @@ from collectors.xplane.tables import (
     OWN,
     OWN_SHIFT,
 )  # fmt: skip
-from collectors.xplane.wire import BYTES, EVENT_TAG, kernel, skip, varint
+from collectors.xplane.wire import BYTES, kernel, skip, varint
 
 OFFSET, DURATION = b"device_offset_ps", b"device_duration_ps"
 SAMPLES = 1 << 12  # events of a line from which its device's clock is learnt

@@ -15,6 +15,7 @@ from collectors.xplane.tables import (
     COPY,
     COPY_OP,
     DEVICE,
+    EVENT_TAG,
     FAR_PS,
     GENERATION,
     HLO_MODULE,
@@ -53,7 +54,7 @@ from collectors.xplane.tables import (
     intern,
     op_slot,
 )  # fmt: skip
-from collectors.xplane.wire import BAD, BYTES, DONE, EVENT_TAG, FULL, MORE, kernel, part, skip, varint
+from collectors.xplane.wire import BAD, BYTES, DONE, FULL, MORE, kernel, part, skip, varint
 
 _TIMED = (1 << OWN_OFFSET) | (1 << OWN_DURATION)
 

@@ -14,6 +14,7 @@ from collectors.xplane.clock import DURATION, OFFSET, SAMPLES, DeviceClock, offs
 from collectors.xplane.collectives import Collectives, StepSpans
 from collectors.xplane.events import decode
 from collectors.xplane.gaps import ProgramRuns
+from collectors.xplane.header import line_header
 from collectors.xplane.line import STACK, Line, grown, new_ops
 from collectors.xplane.lines import line_role
 from collectors.xplane.marks import MARKS, Marked
@@ -50,7 +51,7 @@ from collectors.xplane.tables import (
     POS,
     UNSORTED,
 )  # fmt: skip
-from collectors.xplane.wire import BAD, DONE, FULL, MORE, Window, line_header
+from collectors.xplane.wire import BAD, DONE, FULL, MORE, Window
 
 _TEN_DAYS_NS = 864_000_000_000_000
 _EPOCH_NS = 10**17  # a line's timestamp beyond it counts from 1970, one below from the start of the profile

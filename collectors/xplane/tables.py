@@ -24,6 +24,7 @@ BY_NAME, BY_HLO, HOST_HLO = 0, 1, 2
 OWN, OWN_SHIFT, KNOT_STEP, N_KNOTS, KNOT_LAG, NEAR_HOST, NEAR_LAG, CLOCK = range(8)
 MAX_PS = np.int64(1) << 53  # two and a half hours: a time beyond it is damage, and sums below it stay exact
 FAR_PS = np.int64(10**13)  # a device's own time 10 s from where the host puts it is damage
+EVENT_TAG = 0x22
 MARK_STEP = 1
 
 

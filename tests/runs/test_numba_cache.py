@@ -19,8 +19,10 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("app", "collectors", "analyzers", "simulators", "runs", "catalog", "errors")
 KERNELS = (
     "collectors.xplane.wire", "collectors.xplane.tables", "collectors.xplane.events", "collectors.xplane.clock",
+    "collectors.xplane.header",
     "analyzers.prefix.replay",
-    "simulators.serving.kernel", "simulators.serving.pages", "simulators.serving.scheduling", "simulators.serving.step",
+    "simulators.serving.cruise", "simulators.serving.kernel", "simulators.serving.pages",
+    "simulators.serving.scheduling", "simulators.serving.step",
     "simulators.topology.kernels", "simulators.topology.cuts.kernel",
 )  # fmt: skip
 
@@ -34,8 +36,9 @@ def imported_from(module):
     found = {}
     for node in ast.walk(ast.parse(Path(module.__file__).read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in PACKAGES:
-            path = ROOT / (node.module.replace(".", "/") + ".py")
-            found |= {alias.asname or alias.name: path for alias in node.names}
+            path = ROOT / node.module.replace(".", "/")
+            files = {a.asname or a.name: path / f"{a.name}.py" for a in node.names}  # of modules
+            found |= {name: file if file.exists() else path.with_suffix(".py") for name, file in files.items()}
     return found
 
 
@@ -79,7 +82,7 @@ def test_where_compiled_code_cannot_be_kept_it_is_made_anew(monkeypatch):
 
 PROGRAM = """
 import numpy as np
-from collectors.xplane.events import line_header
+from collectors.xplane.header import line_header
 header = np.zeros(7, np.int64)
 line_header(np.frombuffer(bytes([0x22, 1, 0, 0x22, 1, 0]), np.uint8), 0, 6, 6, header)
 print(header[6])
@@ -98,7 +101,7 @@ def test_an_edit_of_a_file_that_a_kernel_takes_from_is_compiled(tmp_path):
         return int(run.stdout)
 
     assert events() == 2
-    kept = sorted((tmp_path / "collectors" / "xplane" / "__pycache__").glob("events.line_header*.nbc"))
+    kept = sorted((tmp_path / "collectors" / "xplane" / "__pycache__").glob("header.line_header*.nbc"))
     assert kept
     tables = tmp_path / "collectors" / "xplane" / "tables.py"
     tables.write_text(tables.read_text().replace("EVENT_TAG = 0x22", "EVENT_TAG = 0x2A"))

@@ -31,7 +31,8 @@ SEQ = 64
 
 def quick(function):
     """Jitted without the optimisations that cost most of the compile time on a CPU."""
-    options = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+    options = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True,
+               "xla_cpu_use_fusion_emitters": False}  # fmt: skip
     return jax.jit(function, compiler_options=options)
 
 
