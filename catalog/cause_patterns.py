@@ -282,8 +282,8 @@ HARMLESS = re.compile(
         # counts of nothing
         r"\bno (?:[a-z]+ ){0,2}(?:errors|failures|faults|timeouts|preemptions?|xids?|nans?)\b",
         r"(?:^|\bfound|\bwith|\bhad|\bhas|\bgot|[:=,(]) ?0 (?:errors|failures|faults|timeouts|xids|evictions)\b",
-        r"\b(?:errors?|failures?|faults?|uncorrect\w*|xids?|timeouts|oom_kill|evictions|nans?)(?: count)?\s*[:= ]\s*\"?"
-        r"(?:0|none|false)\"?(?=\s*(?:$|[,;|}\])]))",
+        r"\b(?:errors?|failures?|faults?|uncorrect\w*|xids?|timeouts|oom_kill|evictions|nans?)(?: count)?"
+        r"(?:\s*+[:=]|[^\S ]*+ )\s*+\"?(?:0|none|false)\"?(?=\s*(?:$|[,;|}\])]))",
         # settings, states and advice
         r"timeouts? (?:is |was )?(?:set|configured|changed|defaults?)\b", r"maintenance.?event\W{0,4}none",
         r"\bnot active\b", r"(?:user|future|deprecation|runtime|resource)warning:",

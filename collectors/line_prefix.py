@@ -34,7 +34,8 @@ _LEADING = re.compile(
     r"\s*\[pod/(?P<pod>[^/\]\s]+)/[^\]\s]*\] ?"
     r"|\s*(?P<compose>[\w.-]+) +\| ?"
     r"|\s*\[(?P<bracket>(?=[^\]]*\d)[A-Za-z][\w.-]{0,79})\]: ?"
-    r"|(?P<pdsh>[A-Za-z][\w.]*(?:-[\w.]+)*-\d+(?:\.[\w.-]+)?|(?:node|host|worker|trainer|tpu)_?\d+): "
+    r"|(?=[\w.-]{1,253}+: )"  # as long as a name of a host can be: the next is tried no further than that
+    r"(?P<pdsh>[A-Za-z][\w.]*(?:-[\w.]+)*-\d+(?:\.[\w.-]+)?|(?:node|host|worker|trainer|tpu)_?\d+): "
     r"|\s*(?P<task>\d{1,6}): ?"
     r"|\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)(?!\w))?\]? ?"
     r"(?:std(?:out|err) [FP] )?"

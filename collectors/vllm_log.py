@@ -51,9 +51,10 @@ _SNIFF = re.compile(
     rb"|Initializing an? (?:V\d )?LLM engine \(v|KV cache size: [\d,]+ tokens|vLLM API server version"
 )
 _SAMPLE = re.compile(
-    r"(?:Engine (?P<engine>\d{1,6}): |\d+ Engines Aggregated: )?Avg prompt throughput: (?P<prompt>[\d.]+) tokens/s, "
+    r"(?:Engine (?P<engine>\d{1,6}): |\d{1,6} Engines Aggregated: )?"
+    r"Avg prompt throughput: (?P<prompt>[\d.]+) tokens/s, "
     r"Avg generation throughput: (?P<output>[\d.]+) tokens/s(?P<rest>.*?)"
-    r"(?=(?:Engine \d{1,6}: |\d+ Engines Aggregated: )?Avg prompt throughput: |$)"
+    r"(?=(?:Engine \d{1,6}: |\d{1,6} Engines Aggregated: )?Avg prompt throughput: |$)"
 )
 _NUMBERS = {name: re.compile(pattern) for name, pattern in {
     "running": r"\bRunning: (\d+) reqs", "waiting": r"\b(?:Waiting|Pending): (\d+) reqs",
@@ -67,10 +68,10 @@ _SPECULATED = {name: re.compile(pattern) for name, pattern in {
     "length": r"Mean acceptance length: ([\d.]+)", "accepted": r"\bAccepted: (\d+) tokens",
     "drafted": r"\bDrafted: (\d+) tokens", "positions": r"Per-position acceptance rate: ([\d., ]*\d)",
 }.items()}  # fmt: skip
-_ITERATION = re.compile(
-    r"(?<![A-Za-z])Iteration\((?P<n>\d{1,18})\): (?P<prefills>\d{1,18}) context requests, "
+_ITERATION = re.compile(  # for `match`; atomic: only the first such words are tried, others would fare no better
+    r"(?>.*?(?P<from>(?<![A-Za-z])Iteration\((?P<n>\d{1,18})\): (?P<prefills>\d{1,18}) context requests, "
     r"(?P<prompt>\d{1,18}) context tokens, (?P<decodes>\d{1,18}) generation requests"
-    r"(?:, (?P<tokens>\d{1,18}) generation tokens)?"
+    r"(?:, (?P<tokens>\d{1,18}) generation tokens)?))"
     r".*?iteration elapsed time: (?P<ms>[\d.]+) ms(?:.*?KV cache usage: (?P<kv>[\d.]+)%)?"
 )
 _PREEMPTED = re.compile(r"\btotal_num_cumulative_preemption=(?P<total>\d+)|\bPreempting request \S+")
@@ -158,8 +159,8 @@ class _Log:
         if "Avg prompt throughput" in line:
             for match in _SAMPLE.finditer(line):
                 self._sample(match, line[: match.start()], offset)
-        elif "Iteration(" in line and (match := _ITERATION.search(line)):
-            self._iteration(match, line[: match.start()], offset)
+        elif "Iteration(" in line and (match := _ITERATION.match(line)):
+            self._iteration(match, line[: match.start("from")], offset)
         elif "SpecDecoding metrics" in line and (match := _SPECULATION.search(line)):
             self._speculation(match["rest"], self.clock.time_ns(line[: match.start()], offset))
         elif "reempt" in line and (match := _PREEMPTED.search(line)):

@@ -15,7 +15,7 @@ from errors import InputError
 
 MOST_BYTES = 1 << 29  # a result with the gaps of 20 million tokens takes about 400 MB
 _NEXT = re.compile(r"[^\s,\[\]]")
-_RESUME = re.compile(r"\n(?=\s*\{)|\}\s*,\s*(?=\{)")
+_RESUME = re.compile(r"\n(?=[^\S\n]*+\{)|\}\s*+,\s*+(?=\{)")
 _DECODER = json.JSONDecoder(strict=False, parse_constant={"Infinity": inf}.get)  # NaN and -Infinity: not known
 
 
