@@ -109,6 +109,7 @@ _START = (
 _SAME = {"max_seq_len": "max_model_len"}
 _NOT_SAID = ("None", "auto")  # an argument left to the engine: a later line says what came of it
 _LONGEST = 1 << 16  # characters of a line that are looked at
+_AROUND = 1000  # characters on either side of what is too long to be searched again and again
 _LEAST_MS = 0.1
 _MOST = 5_000_000  # samples of one log: 18 months of ten seconds
 _HALF_YEAR_NS = 183 * 86_400 * NS_PER_S
@@ -158,7 +159,7 @@ class _Log:
     def line(self, offset: int, line: str) -> None:
         if "Avg prompt throughput" in line:
             for match in _SAMPLE.finditer(line):
-                self._sample(match, line[: match.start()], offset)
+                self._sample(match, _before(line, match.start()), offset)
         elif "Iteration(" in line and (match := _ITERATION.match(line)):
             self._iteration(match, line[: match.start("from")], offset)
         elif "SpecDecoding metrics" in line and (match := _SPECULATION.search(line)):
@@ -270,7 +271,7 @@ class _Log:
 
     def _arguments(self, text: str) -> None:
         # A draft model has arguments of its own, in brackets.
-        for match in _ARGUMENT.finditer(re.sub(r"SpeculativeConfig\([^)]*\)", "", text)):
+        for match in _ARGUMENT.finditer(re.sub(r"SpeculativeConfig\([^)]{0,4000}+\)", "", text)):
             if match["value"] not in _NOT_SAID:
                 self.arguments.setdefault(_SAME.get(match["name"], match["name"]), match["value"])
 
@@ -297,6 +298,11 @@ class _Log:
         if self.clock.yearless:
             yield Fact("engine_times", "since start")
         yield from self.tally.lost()
+
+
+def _before(line: str, start: int) -> str:
+    """What stands before a message. Of much, the beginning and the end: a line may hold hundreds of messages."""
+    return line[:start] if start <= 2 * _AROUND else line[:_AROUND] + line[start - _AROUND : start]
 
 
 def _replica(host: str | None, engine: str | None) -> str | None:

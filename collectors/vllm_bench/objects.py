@@ -34,9 +34,15 @@ def objects(source: Source, tally: Tally) -> Iterator[tuple[int, dict[str, Any]]
     text = raw.decode("utf-8", "surrogateescape")
     plain = len(text) == len(raw)
     del raw
+    known = (0, 0)  # a character and its byte: counting starts where it ended before
 
     def offset(position: int) -> int:
-        return position if plain else len(text[:position].encode("utf-8", "surrogateescape"))
+        nonlocal known
+        if plain:
+            return position
+        between = text[known[0] : position].encode("utf-8", "surrogateescape")
+        known = position, known[1] + len(between)
+        return known[1]
 
     position = 1 if text.startswith("\ufeff") else 0
     while match := _NEXT.search(text, position):
