@@ -50,7 +50,7 @@ def test_the_end_of_a_line_cut_off(tmp_path):
 
 
 def test_harmless_lines():
-    for _ in range(150):
+    for _ in range(500):
         assert cause_of("uncorrectable ecc error" + "\t " * 900 + "x") == "hbm"
     assert cause_of("uncorrectable ecc errors \t = \t 0") is None
 
