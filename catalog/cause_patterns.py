@@ -137,7 +137,7 @@ RULES: tuple[Rule, ...] = (
         r"carrier lost", r"\bib\w*[ _-]?port\b.{0,40}(?:down|error)", r"infiniband.{0,60}(?:down\b|fail)",
         r"async event.{0,20}port error",
         r"net/(?:ib|ofi|socket|fastrak|tcpx\w*)\b.{0,200}(?:error|fail|timed? ?out)", r"network is unreachable",
-        r"ibv_\w+.{0,40}fail", r"retry (?:counter )?exceeded", r"[1-9]\d?% packet loss",
+        r"ibv_\w{1,60}.{0,40}fail", r"retry (?:counter )?exceeded", r"[1-9]\d?% packet loss",
         r"\bswitch\b.{0,30}unreachable",
     )),
     Rule("remote_storage", ("gs:", "gcs", "s3", "storage", "amazonaws", "boto", "azure", "blob", "tensorstore",
@@ -253,7 +253,7 @@ RULES: tuple[Rule, ...] = (
         r"device-side assert", r"hip error", r"memory access fault by gpu", r"segmentation fault", r"segfault at",
         r"sigsegv", r"core dumped", r"\bpanicked at\b", r"check failed:", r"terminate called after throwing",
         r"unrecognized arguments", r"fatal python error", r"\btpu\b.{0,60}already in use",
-        r"(?:/dev/(?:accel|vfio|nvidia)|tpu)\S*.{0,60}device or resource busy",
+        r"(?:/dev/(?:accel|vfio|nvidia)|tpu)\S{0,80}.{0,60}device or resource busy",
         r"(?:cublas|cudnn|cufft)_status_(?!success|alloc)",
         r"nccl error.{0,80}(?:invalid (?:usage|argument)|internal error)",
     )),
@@ -282,8 +282,8 @@ HARMLESS = re.compile(
         # counts of nothing
         r"\bno (?:[a-z]+ ){0,2}(?:errors|failures|faults|timeouts|preemptions?|xids?|nans?)\b",
         r"(?:^|\bfound|\bwith|\bhad|\bhas|\bgot|[:=,(]) ?0 (?:errors|failures|faults|timeouts|xids|evictions)\b",
-        r"\b(?:errors?|failures?|faults?|uncorrect\w*|xids?|timeouts|oom_kill|evictions|nans?)(?: count)?\s*[:= ]\s*\"?"
-        r"(?:0|none|false)\"?(?=\s*(?:$|[,;|}\])]))",
+        r"\b(?:errors?|failures?|faults?|uncorrect\w*|xids?|timeouts|oom_kill|evictions|nans?)(?: count)?"
+        r"(?:\s*+[:=]|[^\S ]*+ )\s*+\"?(?:0|none|false)\"?(?=\s*(?:$|[,;|}\])]))",
         # settings, states and advice
         r"timeouts? (?:is |was )?(?:set|configured|changed|defaults?)\b", r"maintenance.?event\W{0,4}none",
         r"\bnot active\b", r"(?:user|future|deprecation|runtime|resource)warning:",

@@ -11,6 +11,7 @@ Launchers, container runtimes and collectors of logs put something before each l
 """
 
 import re
+from collections.abc import Iterator
 from datetime import date
 
 from collectors.base import HEAD_BYTES, Source
@@ -34,7 +35,8 @@ _LEADING = re.compile(
     r"\s*\[pod/(?P<pod>[^/\]\s]+)/[^\]\s]*\] ?"
     r"|\s*(?P<compose>[\w.-]+) +\| ?"
     r"|\s*\[(?P<bracket>(?=[^\]]*\d)[A-Za-z][\w.-]{0,79})\]: ?"
-    r"|(?P<pdsh>[A-Za-z][\w.]*(?:-[\w.]+)*-\d+(?:\.[\w.-]+)?|(?:node|host|worker|trainer|tpu)_?\d+): "
+    r"|(?=[\w.-]{1,253}+: )"  # as long as a name of a host can be: the next is tried no further than that
+    r"(?P<pdsh>[A-Za-z][\w.]*(?:-[\w.]+)*-\d+(?:\.[\w.-]+)?|(?:node|host|worker|trainer|tpu)_?\d+): "
     r"|\s*(?P<task>\d{1,6}): ?"
     r"|\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)(?!\w))?\]? ?"
     r"(?:std(?:out|err) [FP] )?"
@@ -42,6 +44,7 @@ _LEADING = re.compile(
     re.ASCII,
 )
 _MOST_LEADING = 6  # prefixes before one line
+_LONGEST_LEADING = 2_000  # characters of all of them
 _RANK = re.compile(r"\[(rank[-_ ]?\d+)", re.ASCII)
 _NAMING = ("pod", "compose", "syslog", "pdsh", "bracket", "task")  # which names a host best
 _NAME_DATE = re.compile(r"(?<!\d)(\d{4})([-_.]?)(\d\d)\2(\d\d)(?!\d)", re.ASCII)
@@ -83,14 +86,15 @@ def bare(line: str) -> str:
     return line[_leading(line)[0] :]
 
 
-def pieces(line: str) -> list[str]:
+def pieces(line: str) -> Iterator[str]:
     """What a line that was drawn anew (progress bars) showed one after the other, each behind a prefix of its own, else
     behind that of the line."""
-    if "\r" not in line:
-        return [line]
-    begin = line[: _leading(line)[0]]
     first, *others = line.split("\r")
-    return [first, *(other if _leading(other)[0] else begin + other for other in others)]
+    yield first
+    end = _leading(line)[0] if others else 0
+    begin = line[: end if end <= _LONGEST_LEADING else 0]  # it is copied as often as the line was drawn
+    for other in others:
+        yield other if _leading(other)[0] else begin + other
 
 
 def _leading(line: str) -> tuple[int, str | None]:

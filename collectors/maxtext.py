@@ -47,9 +47,10 @@ _PLAIN_FACT = re.compile(
     r"|TFRT (?P<chip>TPU v\w+(?: lite| pod)?)",
     re.ASCII,
 )
-_NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf))", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(r"\s*+([-+]?(?:\d++(?:\.\d*+)?(?:e[-+]?\d+)?|nan|inf))", re.ASCII | re.IGNORECASE)
 _FIELD_NAME = re.compile(r"[A-Za-z][\w /()%.+-]{0,79}", re.ASCII)
 _COMPLETE_END = re.compile(r"(?:\.\d{3,}|nan|inf|%)\W*$", re.ASCII | re.IGNORECASE)
+_END = 200  # characters in which a line shows whether it is complete
 _SNIFF_STEP = re.compile(rb"completed step: *\d+, (?:seconds|TFLOP|loss)")
 _SNIFF_CONFIG = re.compile(rb"Config param (?:model_name|per_device_batch_size|max_target_length|ici_\w{1,40}): ")
 
@@ -162,7 +163,7 @@ class _Log:
                 self.tally.add("step lines", "their step is below zero: refused", offset)
             return
         step, tail = int(match[1]), match[2].strip()
-        fields = _fields(tail, ":", cut_off=not (whole or _COMPLETE_END.search(tail)))
+        fields = _fields(tail, ":", cut_off=not (whole or _COMPLETE_END.search(tail[-_END:])))
         if not fields or not fits(step):
             self.tally.add("step lines", "they name a step but give no number for it", offset)
             return
@@ -205,7 +206,7 @@ class _Log:
         host = self.hosts[host_name]
         at, duration = self.clock.time_ns(prefix, offset), host.eval_ns
         host.eval_ns = 0
-        for name, value in _fields(tail, "=", cut_off=not (whole or _COMPLETE_END.search(tail))).items():
+        for name, value in _fields(tail, "=", cut_off=not (whole or _COMPLETE_END.search(tail[-_END:]))).items():
             self.scalars.add(at, step, f"eval/{name.removeprefix('eval_')}", value, None, self.name)
         if duration:
             self.scalars.add(at, step, "eval/seconds", duration / 1e9, "s", self.name)

@@ -40,23 +40,23 @@ HELP = "Megatron-LM, Megatron-DeepSpeed or NeMo training log: iteration times, t
 
 _STEP = re.compile(r"iteration\s+(\d{1,18})\s*/\s*\d{1,18}\s*\|(.*)", re.ASCII)
 _BELOW_ZERO = re.compile(r"iteration +-\d")
-_NEMO = re.compile(r"global_step[=:] ?(\d{1,18})(?:\.0)?\b.*?train_step_timing in s[=:] ?(\d{1,9}(?:\.\d+)?)", re.ASCII)
-_NEMO_FIELD = re.compile(
-    r"(reduced_train_loss|lr|global_batch_size|consumed_samples)[=:] ?([-+\d.eE]+|nan|inf)", re.ASCII
+_NEMO = re.compile(  # for `match`; atomic: only the first step is tried, others would fare no better
+    r"(?a)(?>.*?(?P<step>global_step[=:] ?(\d{1,18})(?:\.0)?\b)).*?train_step_timing in s[=:] ?(\d{1,9}(?:\.\d+)?)"
 )
+_NEMO_FIELD = re.compile(r"(reduced_train_loss|lr|global_batch_size|consumed_samples)[=:] ?([-+\d.eE]+|nan|inf)", re.A)
 _ELAPSED = {"elapsed time per iteration (ms)": 1e-3, "elapsed time per iteration (s)": 1.0}
 _TFLOPS = ("throughput per GPU (TFLOP/s/GPU)", "TFLOPs", "TFLOP/s/GPU", "tflops")
 _TOKENS = ("tokens per gpu per second (tgs)", "tokens/sec/gpu", "tokens-per-second-per-gpu")
 _LOSSES = ("lm loss", "lm-loss", "loss", "reduced_train_loss")
 _OWN = {*_ELAPSED, *_TFLOPS, *_TOKENS, *_LOSSES}
-_MOMENT = re.compile(r"\[([^\]]{1,100})\] datetime: ")
+_MOMENT = re.compile(r"\[([^\]]{1,100}+)\] datetime: ")
 _INITIALISED = re.compile(r"time to initialize megatron \(seconds\): *(\d{1,9}(?:\.\d+)?)", re.ASCII)
 _OLD_TIMER = re.compile(r"\| *([\w/-]{1,60}): (\d{1,12}(?:\.\d+)?)(?![\w.])", re.ASCII)
 _NEW_TIMER = re.compile(
     r"\s*([\w/-]{1,60}) \.{2,}: \((\d{1,12}(?:\.\d+)?), (\d{1,12}(?:\.\d+)?)\)", re.ASCII
 )  # least and most of all ranks
 _SAVING = re.compile(r"saving checkpoint at iteration +(\d{1,18})", re.ASCII)
-_LOADED = re.compile(r"load(?:ing|ed) checkpoint from .*at iteration +(\d{1,18})", re.ASCII)
+_LOADED = re.compile(r"(?>.*?load(?:ing|ed) checkpoint from ).*at iteration +(\d{1,18})", re.ASCII)  # for `match`
 _VALIDATED = re.compile(r"(validation|test) loss at (?:iteration (\d{1,18})|[\w ]{1,40})(.*)", re.ASCII)
 _SNIFF = re.compile(
     rb"iteration +\d+/ *\d+ \| .{0,400}elapsed time per iteration \(m?s\):"
@@ -198,15 +198,15 @@ class _Log:
             self._steps(taken, host, step, self._covered(taken, step, offset), each_ns, at, fields)
 
     def nemo_step(self, offset: int, line: str, whole: bool) -> None:
-        match = _NEMO.search(line)
+        match = _NEMO.match(line)
         if not match or (not whole and not line[match.end() :].strip()):
             return
-        step, dur_ns = int(match[1]), seconds_to_ns(float(match[2]))
-        host = host_prefix(line[: match.start()])
+        step, dur_ns, before = int(match[2]), seconds_to_ns(float(match[3])), line[: match.start("step")]
+        host = host_prefix(before)
         if any(lane.last == step for lane in self.hosts[host].now) or not fits(step):
             return  # a progress bar shows each step many times
         fields = {name: float(value) for name, value in _NEMO_FIELD.findall(line) if NUMBER.fullmatch(value)}
-        at = self.clock.time_ns(line[: match.start()], offset)
+        at = self.clock.time_ns(before, offset)
         self._steps(self._taken(host, step, at, dur_ns), host, step, 1, dur_ns, at, fields)
 
     def _taken(self, host: str | None, step: int, at: int | None, dur_ns: int | None) -> Taken:
@@ -332,7 +332,7 @@ class _Log:
 
     def loading(self, offset: int, line: str, whole: bool) -> None:
         self.restoring = True
-        if (match := _LOADED.search(line)) and fits(int(match[1])):
+        if (match := _LOADED.match(line)) and fits(int(match[1])):
             self.loaded_step = int(match[1])
 
     def validation(self, offset: int, line: str, whole: bool) -> None:

@@ -9,9 +9,9 @@ from collectors.line_prefix import bare
 from collectors.textlog import clean
 
 _ARGUMENT = re.compile(r"\s*(\w{1,60}) \.{2,} ?(.{0,200})", re.ASCII)
-_WORLD = re.compile(
-    r"using world size: *(?P<world>\d{1,9}), data.parallel.size: *(?P<data>\d{1,9})"
-    r"(?:, context.parallel.size: *(?P<context>\d{1,9}))?.*?, tensor.model.parallel.size: *(?P<tensor>\d{1,9})"
+_WORLD = re.compile(  # for `match`; atomic: only the first such words are tried, others would fare no better
+    r"(?>.*?using world size: *(?P<world>\d{1,9}), data.parallel.size: *(?P<data>\d{1,9})"
+    r"(?:, context.parallel.size: *(?P<context>\d{1,9}))?).*?, tensor.model.parallel.size: *(?P<tensor>\d{1,9})"
     r"(?:.*?, pipeline.model.parallel.size: *(?P<pipeline>\d{1,9}))?",
     re.ASCII,
 )
@@ -55,7 +55,7 @@ class Arguments:
 
     def program(self, line: str) -> None:
         """The line with which the program starts."""
-        if match := _WORLD.search(line):
+        if match := _WORLD.match(line):
             self._said["world_size"] = match["world"]
             for argument, axis in _AXES.items():
                 if axis != "expert" and match[axis]:

@@ -26,7 +26,7 @@ _TITLE = "MLPerf Results Summary"
 _STARTS = re.compile(rb"\s*=+\s+MLPerf Results Summary")
 _MARK = ":::MLLOG"
 _DETAIL = re.compile(rb':::MLLOG \{"key"')
-_ROW = re.compile(r"\s*\*?\s*(?P<name>[A-Za-z0-9_.][^:]*?)\s*:\s*(?P<value>\S.*?)\s*")
+_ROW = re.compile(r"\s*+(?:\*\s*+)?(?P<name>[A-Za-z0-9_.][^:]*+):\s*+(?P<value>\S.*)")
 _LATENCY = re.compile(
     r"(?P<which>Min|Max|Mean|[\d.]+(?:th)?(?= (?:percentile|first token percentile)))(?: percentile)?"
     r"(?P<of> latency| first token(?: percentile)? latency| time to output token) \(ns\)",
@@ -85,7 +85,7 @@ def _rows(source: Source, tally: Tally) -> tuple[dict[str, str], dict[str, Any]]
         elif _MARK in line:
             _setting(line, settings, tally, offset)
         elif inside and len(rows) < _MOST_ROWS and (match := _ROW.fullmatch(line)):
-            rows.setdefault(re.sub(r"\s+", " ", match["name"]).lower(), match["value"])
+            rows.setdefault(" ".join(match["name"].split()).lower(), match["value"].rstrip())
     return rows, settings
 
 

@@ -14,7 +14,7 @@ _PREFIX = 80  # characters of a line in which its time stands
 _LINES = 1_000  # of the head, in which the first time is looked for
 _EPOCH = re.compile(rb'"\w*time\w*":\s*(1[4-9]\d{8})(\d{0,9})\b')  # seconds since 2014, and further digits of them
 _DATE = re.compile(r'"\w*time\w*":\s*"([^"]{19,40})"', re.IGNORECASE)
-_STEP = re.compile(rb"\b(?:(?:global_)?step|iteration)[\"']?\s*[:=]?\s*(\d{1,18})\b(?![.\d])", re.IGNORECASE)
+_STEP = re.compile(rb"\b(?:(?:global_)?step|iteration)[\"']?\s*+(?:[:=]\s*+)?(\d{1,18})\b(?![.\d])", re.IGNORECASE)
 _DIGITS = re.compile(r"(\d+)", re.ASCII)
 
 

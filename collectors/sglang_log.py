@@ -28,17 +28,22 @@ _SNIFF = re.compile(
     rb"\b(?:Prefill|Decode) batch[^\n]{0,20}#(?:new-seq|running-req)|server_args=ServerArgs\(model_path="
 )
 _BATCH = re.compile(r"\b(?P<kind>Prefill|Decode) batch(?: \[\d+\])?[.,]? *(?=#)(?P<rest>.*)")
-_FIELD = re.compile(r"(?P<name>[#A-Za-z][A-Za-z -]{0,40}(?: \(token/s\))?): (?P<value>[\d.]+)")
+_FIELD = re.compile(  # a name begins once in a run of letters, spaces and hyphens
+    r"(?:(?<![A-Za-z -])[ -]*+(?=[A-Za-z])|(?=#))"
+    r"(?P<name>[#A-Za-z][A-Za-z -]{0,40}(?: \(token/s\))?): (?P<value>[\d.]+)"
+)
 _RANK = re.compile(r"\b(?P<axis>DP|TP|PP)(?P<n>\d{1,5})\b")
-_RETRACTED = re.compile(r"Retract requests\..*?#retracted_reqs: (?P<n>\d{1,9})")
-_TELLS = re.compile(rb"Retract requests\.[^\n]*?#retracted_reqs: \d")
+_RETRACTED = re.compile(r"Retract requests\..{0,200}?#retracted_reqs: (?P<n>\d{1,9})")
+_TELLS = re.compile(rb"Retract requests\.[^\n]{0,200}?#retracted_reqs: \d")
 _ARGUMENTS = re.compile(r"server_args=ServerArgs\((?P<rest>.*)")
 _ARGUMENT = re.compile(
     r"\b(?P<name>model_path|tp_size|dp_size|pp_size|ep_size|max_running_requests|chunked_prefill_size|context_length"
     r"|kv_cache_dtype|page_size|speculative_num_draft_tokens)='?(?P<value>[^',)]+)"
 )
 _POOL = re.compile(r"\bmax_total_num_tokens=(?P<tokens>\d{1,15})\b")
-_ALLOCATED = re.compile(r"KV Cache is allocated\..*?K(?: size)?:? (?P<k>[\d.]+) GB, V(?: size)?:? (?P<v>[\d.]+) GB")
+_ALLOCATED = re.compile(
+    r"KV Cache is allocated\..{0,400}?K(?: size)?:? (?P<k>[\d.]+) GB, V(?: size)?:? (?P<v>[\d.]+) GB"
+)
 _FACTS = {
     "tp_size": "tensor_parallel_size", "dp_size": "data_parallel_size", "pp_size": "pipeline_parallel_size",
     "ep_size": "expert_parallel_size", "max_running_requests": "max_num_seqs",

@@ -3,7 +3,7 @@
 import re
 from math import isfinite
 
-NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf))", re.ASCII | re.IGNORECASE)
+NUMBER = re.compile(r"\s*+([-+]?(?:\d++(?:\.\d*+)?(?:e[-+]?\d+)?|nan|inf))", re.ASCII | re.IGNORECASE)
 _FIELD_NAME = re.compile(r"[A-Za-z][\w /()%.+-]{0,79}", re.ASCII)
 
 

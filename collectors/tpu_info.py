@@ -22,6 +22,7 @@ HELP = "Tables printed by tpu-info, and device.memory_stats() of JAX: memory and
 
 _TITLES = (b"TPU Chips", b"TPU Runtime Utilization", b"TPU HBM Usage", b"TPU Duty Cycle", b"TensorCore Utilization",
            b"TPU Buffer Transfer Latency")  # fmt: skip
+_FIRST_ROW = re.compile(rb"^[^\S\n]*+(?:\||\xe2\x94[\x82\x83])", re.MULTILINE)
 _STATS = re.compile(rb"""["']bytes_in_use["']\s*:\s*\d""")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _ROW = re.compile(r"^\s*[|│┃]")
@@ -31,7 +32,7 @@ _CELL = re.compile(r"(-?\d+(?:\.\d+)?)\s*(%|[A-Za-z][A-Za-z/]*)?")
 _BYTES = {f"{p}{i}B": (1024 if i else 1000) ** n for n, p in enumerate("KMGT", 1) for i in ("i", "")}
 _CHIP = re.compile(r"TPU (\S+)")
 _PAIR = re.compile(r"""["'](\w{1,60})["']\s*:\s*(-?\d{1,19})(?![\d.])""")
-_DEVICE = re.compile(r"(?:[TGC]PU_|Device\(id=|[Dd]evice[ _:#=]*)(\d{1,5})|^\s*(\d{1,5})\s*[:,]?\s*\{")
+_DEVICE = re.compile(r"(?:[TGC]PU_|Device\(id=|[Dd]evice[ _:#=]*)(\d{1,5})|^\s*+(\d{1,5})\s*+(?:[:,]\s*+)?\{")
 _KINDS = ("bytes_in_use", "bytes_limit", "peak_bytes_in_use", "bytes_reserved")
 _DEVICE_KEYS, _TIME_KEYS = ("device", "device_id", "id", "local_device", "index"), ("ts_ns", "time", "timestamp", "ts")
 _IDS = ("Device", "Chip", "Chip ID", "Core ID", "Device ID")
@@ -43,7 +44,7 @@ def sniff(source: Source) -> float:
     head = source.head
     if b"\0" in head:
         return 0.0
-    if any(title in head for title in _TITLES) and re.search(rb"^\s*(?:\||\xe2\x94[\x82\x83])", head, re.MULTILINE):
+    if any(title in head for title in _TITLES) and _FIRST_ROW.search(head):
         return 0.9
     return 0.75 if _STATS.search(head) else 0.0
 

@@ -51,9 +51,10 @@ _SNIFF = re.compile(
     rb"|Initializing an? (?:V\d )?LLM engine \(v|KV cache size: [\d,]+ tokens|vLLM API server version"
 )
 _SAMPLE = re.compile(
-    r"(?:Engine (?P<engine>\d{1,6}): |\d+ Engines Aggregated: )?Avg prompt throughput: (?P<prompt>[\d.]+) tokens/s, "
+    r"(?:Engine (?P<engine>\d{1,6}): |\d{1,6} Engines Aggregated: )?"
+    r"Avg prompt throughput: (?P<prompt>[\d.]+) tokens/s, "
     r"Avg generation throughput: (?P<output>[\d.]+) tokens/s(?P<rest>.*?)"
-    r"(?=(?:Engine \d{1,6}: |\d+ Engines Aggregated: )?Avg prompt throughput: |$)"
+    r"(?=(?:Engine \d{1,6}: |\d{1,6} Engines Aggregated: )?Avg prompt throughput: |$)"
 )
 _NUMBERS = {name: re.compile(pattern) for name, pattern in {
     "running": r"\bRunning: (\d+) reqs", "waiting": r"\b(?:Waiting|Pending): (\d+) reqs",
@@ -67,10 +68,10 @@ _SPECULATED = {name: re.compile(pattern) for name, pattern in {
     "length": r"Mean acceptance length: ([\d.]+)", "accepted": r"\bAccepted: (\d+) tokens",
     "drafted": r"\bDrafted: (\d+) tokens", "positions": r"Per-position acceptance rate: ([\d., ]*\d)",
 }.items()}  # fmt: skip
-_ITERATION = re.compile(
-    r"(?<![A-Za-z])Iteration\((?P<n>\d{1,18})\): (?P<prefills>\d{1,18}) context requests, "
+_ITERATION = re.compile(  # for `match`; atomic: only the first such words are tried, others would fare no better
+    r"(?>.*?(?P<from>(?<![A-Za-z])Iteration\((?P<n>\d{1,18})\): (?P<prefills>\d{1,18}) context requests, "
     r"(?P<prompt>\d{1,18}) context tokens, (?P<decodes>\d{1,18}) generation requests"
-    r"(?:, (?P<tokens>\d{1,18}) generation tokens)?"
+    r"(?:, (?P<tokens>\d{1,18}) generation tokens)?))"
     r".*?iteration elapsed time: (?P<ms>[\d.]+) ms(?:.*?KV cache usage: (?P<kv>[\d.]+)%)?"
 )
 _PREEMPTED = re.compile(r"\btotal_num_cumulative_preemption=(?P<total>\d+)|\bPreempting request \S+")
@@ -108,6 +109,7 @@ _START = (
 _SAME = {"max_seq_len": "max_model_len"}
 _NOT_SAID = ("None", "auto")  # an argument left to the engine: a later line says what came of it
 _LONGEST = 1 << 16  # characters of a line that are looked at
+_AROUND = 1000  # characters on either side of what is too long to be searched again and again
 _LEAST_MS = 0.1
 _MOST = 5_000_000  # samples of one log: 18 months of ten seconds
 _HALF_YEAR_NS = 183 * 86_400 * NS_PER_S
@@ -157,9 +159,9 @@ class _Log:
     def line(self, offset: int, line: str) -> None:
         if "Avg prompt throughput" in line:
             for match in _SAMPLE.finditer(line):
-                self._sample(match, line[: match.start()], offset)
-        elif "Iteration(" in line and (match := _ITERATION.search(line)):
-            self._iteration(match, line[: match.start()], offset)
+                self._sample(match, _before(line, match.start()), offset)
+        elif "Iteration(" in line and (match := _ITERATION.match(line)):
+            self._iteration(match, line[: match.start("from")], offset)
         elif "SpecDecoding metrics" in line and (match := _SPECULATION.search(line)):
             self._speculation(match["rest"], self.clock.time_ns(line[: match.start()], offset))
         elif "reempt" in line and (match := _PREEMPTED.search(line)):
@@ -269,7 +271,7 @@ class _Log:
 
     def _arguments(self, text: str) -> None:
         # A draft model has arguments of its own, in brackets.
-        for match in _ARGUMENT.finditer(re.sub(r"SpeculativeConfig\([^)]*\)", "", text)):
+        for match in _ARGUMENT.finditer(re.sub(r"SpeculativeConfig\([^)]{0,4000}+\)", "", text)):
             if match["value"] not in _NOT_SAID:
                 self.arguments.setdefault(_SAME.get(match["name"], match["name"]), match["value"])
 
@@ -296,6 +298,11 @@ class _Log:
         if self.clock.yearless:
             yield Fact("engine_times", "since start")
         yield from self.tally.lost()
+
+
+def _before(line: str, start: int) -> str:
+    """What stands before a message. Of much, the beginning and the end: a line may hold hundreds of messages."""
+    return line[:start] if start <= 2 * _AROUND else line[:_AROUND] + line[start - _AROUND : start]
 
 
 def _replica(host: str | None, engine: str | None) -> str | None:

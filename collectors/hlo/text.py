@@ -12,7 +12,7 @@ _OPERAND = re.compile(r"\b(pred|[suf]\d\w*+|bf16|c64|c128)\[([\d,]*)\]")
 _IOTA = re.compile(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
 _LISTED = re.compile(r"replica_groups=\{(\{[\d,{} ]*\})\}")
 _PAIRS = re.compile(r"source_target_pairs=\{(\{[\d,{} ]*\})\}")
-_MESH = re.compile(r"replica_groups=mesh\[([^\]\[]*)\] \{([^}]*)\}")
+_MESH = re.compile(r"replica_groups=mesh\[([^\]\[]*)\] \{([^{}]*+)\}")
 _AXIS = re.compile(r"'([^']*)'=(\d+)")
 _AXIS_REF = re.compile(r"'([^']*)'(?::\((\d+)\)(\d+))?")
 

@@ -18,12 +18,13 @@ from collectors.line_prefix import plain
 from collectors.serving_rows import Loads, count, milliseconds, number, rate, scaled, statistic
 from collectors.textlog import Buffer, Tally, clean
 
+# All of these are for lines without space at their end.
 BARE_START = re.compile(r"\bSuccessful requests:[ \t]+\d[\d,]*\s*$", re.IGNORECASE)
 START = re.compile(r"=\s*Serving Benchmark Result\s*=", re.IGNORECASE)
-_RULE = re.compile(r"={20,}\s*$")
-_SECTION = re.compile(r"-{3,}\s*[A-Za-z][^:]*-{3,}\s*$")
+_RULE = re.compile(r"={20}$")
+_SECTION = re.compile(r"(?<!-)-{3,}+\s*+[A-Za-z][^:]*+(?<=---)$")
 _TEMPLATE = re.compile(r"[xX#?]+(?:[.,][xX#?]+)*%?|\.{3,}|<[^>]*>|\{[^}]*\}")
-_ANY_ROW = re.compile(r"(?P<label>[A-Za-z][A-Za-z0-9 .,()/%-]{0,80}?)\s*:(?:\s+(?P<value>\S.*?))?\s*$")
+_ANY_ROW = re.compile(r"(?P<label>[A-Za-z][A-Za-z0-9 .,()/%-]{0,80}?)\s{0,80}+:(?:\s++(?P<value>\S.*))?$")
 
 _LATENCY = re.compile(
     r"\b(?P<which>mean|median|std|min|max|p\d{1,3}(?:\.\d+)?) "
@@ -75,7 +76,7 @@ _UNUSED = {  # sums of other rows, and settings that no table has a column for
 _LABELS = "|".join(map(re.escape, sorted({*_COLUMNS, *_STATS, *_SCALARS, *_UNUSED}, key=len, reverse=True)))
 _ROW = re.compile(rf"(?<![\w(])(?P<label>{_LABELS}|position \d{{1,3}}):[ \t]*(?P<value>\S.*)?$", re.IGNORECASE)
 _SETTING = re.compile(r"\b(?P<label>traffic request rate|maximum request concurrency):\s*(?P<value>\S+)", re.IGNORECASE)
-_MODEL = re.compile(r"Namespace\(.*?\bmodel='(?P<model>[^']{1,300})'")
+_MODEL = re.compile(r"(?>.*?Namespace\().*?\bmodel='(?P<model>[^']{1,300})'")
 _LONGEST = 2_000  # characters of a line that are looked at: rows are short
 _NO_NUMBER = {"none", "not", "n/a", "na", "nan", "-"}  # "not set", and what an empty list gives
 
@@ -122,7 +123,7 @@ class Blocks:
         """What is printed ahead of a block says what older versions leave out of it."""
         if found := _SETTING.search(line):
             self._settings[found["label"].lower()] = found["value"]
-        elif found := _MODEL.search(line):
+        elif found := _MODEL.match(line):
             self.model = clean(found["model"])
 
     def _row(self, line: str, offset: int) -> bool:

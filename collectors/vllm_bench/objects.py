@@ -15,7 +15,7 @@ from errors import InputError
 
 MOST_BYTES = 1 << 29  # a result with the gaps of 20 million tokens takes about 400 MB
 _NEXT = re.compile(r"[^\s,\[\]]")
-_RESUME = re.compile(r"\n(?=\s*\{)|\}\s*,\s*(?=\{)")
+_RESUME = re.compile(r"\n(?=[^\S\n]*+\{)|\}\s*+,\s*+(?=\{)")
 _DECODER = json.JSONDecoder(strict=False, parse_constant={"Infinity": inf}.get)  # NaN and -Infinity: not known
 
 
@@ -34,9 +34,15 @@ def objects(source: Source, tally: Tally) -> Iterator[tuple[int, dict[str, Any]]
     text = raw.decode("utf-8", "surrogateescape")
     plain = len(text) == len(raw)
     del raw
+    known = (0, 0)  # a character and its byte: counting starts where it ended before
 
     def offset(position: int) -> int:
-        return position if plain else len(text[:position].encode("utf-8", "surrogateescape"))
+        nonlocal known
+        if plain:
+            return position
+        between = text[known[0] : position].encode("utf-8", "surrogateescape")
+        known = position, known[1] + len(between)
+        return known[1]
 
     position = 1 if text.startswith("\ufeff") else 0
     while match := _NEXT.search(text, position):

@@ -98,7 +98,7 @@ def test_halves_of_a_day_and_dates_with_points(tmp_path, written, hour):
 
 
 def test_what_a_bar_overwrote_stands_behind_the_prefix_of_the_line():
-    assert pieces("[pod/w/t] 2026-03-04T05:06:07Z 10%|#\r20%|##\rstep") == [
+    assert list(pieces("[pod/w/t] 2026-03-04T05:06:07Z 10%|#\r20%|##\rstep")) == [
         "[pod/w/t] 2026-03-04T05:06:07Z 10%|#", "[pod/w/t] 2026-03-04T05:06:07Z 20%|##",
         "[pod/w/t] 2026-03-04T05:06:07Z step"]  # fmt: skip
-    assert pieces("2026-03-04T05:06:07Z a\r2026-03-04T05:06:08Z b")[1] == "2026-03-04T05:06:08Z b"
+    assert list(pieces("2026-03-04T05:06:07Z a\r2026-03-04T05:06:08Z b"))[1] == "2026-03-04T05:06:08Z b"

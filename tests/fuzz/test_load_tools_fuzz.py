@@ -55,6 +55,7 @@ READERS = pytest.mark.parametrize("reader", VALID, ids=lambda reader: reader.NAM
 NOISE = (
     b"a: " * 10_000,
     b"- " * 10_000,
+    b"= MLPerf Results Summary\n" + b" " * 100_000 + b"\na" + b" " * 100_000 + b"\na: b" + b" " * 100_000 + b"c",
 )
 test_the_undamaged_originals_are_known_and_read, test_damage, test_noise, test_every_cut = checks_of(
     VALID, NAME, NOISE, cuts=100, noises=60, facts_alone=(mlperf_inference,)

@@ -37,6 +37,11 @@ READERS = pytest.mark.parametrize("reader", VALID, ids=lambda reader: reader.NAM
 NOISE = (
     b":::MLLOG " + b'{"a":' * 100_000,
     b"s3 403 " * 20_000,
+    b"global_step=1 " * 10_000 + b"train_step_timing in s\n" + b"global_step=1, train_step_timing in s=2, lr="
+    + b"1" * 100_000 + b"-\n" + b"loading checkpoint from " * 5_000,
+    b"using world size: 1, data.parallel.size: 1" * 5_000,
+    b"a" + b"-1.a" * 30_000 + b" ..: (",  # is it a host?
+    b"error" + b" " * 1_900 + b"\n" + (b"uncorrected" + b" " * 1_900 + b"\n") * 20,
 )
 test_the_undamaged_originals_are_known_and_read, test_damage, test_noise, test_every_cut = checks_of(
     VALID, NAME, NOISE, cuts=200, noises=100

@@ -36,6 +36,8 @@ NOISE = (
     b"x" + b" " * 100_000 + b"y\n",
     b"a{" + b'b="c",' * 50_000 + b"\n",
     b'a{b="c"' + b" " * 100_000 + b"\n",
+    b"TPU Chips" + b"\n" * 100_000,
+    b"1" + b" " * 100_000 + b"bytes_in_use",
     b"timestamp,input_tokens" + b",x" * 10_000 + b"\n1,2\n",
 )
 test_the_undamaged_originals_are_known_and_read, test_damage, test_noise, test_every_cut = checks_of(

@@ -52,6 +52,14 @@ NOISE = (
     b"= Serving Benchmark Result =\n" + b"-" * 100_000 + b"\n" + b"a " * 50_000 + b"\n" + b"=" * 100_000 + b"x:",
     b"Decode batch, #" + b"a" * 100_000,
     b"is preempted by " * 100_000,
+    b"Decode batch, #" + b"a " * 50_000,
+    b"Retract requests. #retracted_reqs: x" * 5_000,
+    b"KV Cache is allocated. K size: 1 GB, V size: " * 3_000,
+    b"1" * 100_000 + b"Avg prompt throughput",
+    b"Avg prompt throughput: 1 tokens/s, Avg generation throughput: 1 tokens/s " * 1_500,
+    b"Iteration(1): 1 context requests, 1 context tokens, 1 generation requests " * 3_000,
+    b"non-default args" + b"SpeculativeConfig(" * 5_000,
+    b'{"a"' + b"\n" * 100_000,
 )
 test_the_undamaged_originals_are_known_and_read, test_damage, test_noise, test_every_cut = checks_of(
     VALID, NAME, NOISE, cuts=150, noises=60, facts_alone=(vllm_requests,)
