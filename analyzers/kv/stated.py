@@ -18,7 +18,7 @@ def stated_length(facts: Facts, tokens: int | None) -> int | None:
     said = fact(facts, "max_concurrency_at")
     if not isinstance(said, dict) or not tokens:
         return None
-    longest, most = (v if isinstance(v, int | float) and v > 0 else None for v in map(said.get, ("tokens", "sequences")))
-    if longest is None or most is None:
+    longest, most = said.get("tokens"), said.get("sequences")
+    if not all(isinstance(v, int | float) and v > 0 for v in (longest, most)):
         return None
     return int(longest) if abs(tokens / longest - most) <= ROUNDED + PAGES * most else 0

@@ -51,7 +51,8 @@ def asked(args: Any, like: Speculation | None) -> Speculation | None:
         return like
     draft = given.get("draft") or (like and like.draft)
     if draft is None:
-        raise QuestionError(f"--{next(iter(given))} says nothing where no tokens are proposed ahead", expected="--draft")
+        what = f"--{next(iter(given))}"
+        raise QuestionError(f"{what} says nothing where no tokens are proposed ahead", expected="--draft")
     chance = given.get("acceptance", like.acceptance if like else None)
     if chance is None:
         raise QuestionError("a draft without the share of its tokens that is kept", expected="--acceptance")

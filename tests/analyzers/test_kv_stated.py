@@ -5,6 +5,8 @@ import pytest
 from analyzers import kv
 from analyzers.base import parse_options
 from analyzers.kv.stated import stated_length
+from catalog import model
+from catalog.inference import stated_token_bytes
 from runs.run import facts_of
 from runs.tables import MemoryTables
 
@@ -27,9 +29,17 @@ def test_for_which_sequences_a_cache_is_stated(tokens, longest, sequences, expec
     assert stated_length(facts(tokens, longest, sequences), tokens) == expected
 
 
+def test_gemma_4_31b_on_one_a100_before_and_after():
+    """github.com/vllm-project/vllm/issues/43308: about 50 GB of cache were told as 55,000 tokens by 0.20 and as 525,000
+    by 0.21, which counts windows; steps of 2,048 tokens, as vLLM has them on an A100."""
+    gemma = model("gemma-4-31b")
+    assert 55_000 * stated_token_bytes(gemma, 0, 2048) == pytest.approx(50e9, rel=0.05)
+    assert 525_000 * stated_token_bytes(gemma, 262_144, 2048) == pytest.approx(50e9, rel=0.05)
+
+
 def test_tokens_that_every_layer_keeps_are_compared_with_such():
-    """gpt-oss-20b, of 24 layers 12 with a window: arithmetic was said to give twice as many, and half of the cache to be
-    what the engine keeps for itself, or to agree, as the length of the run's requests had it."""
+    """gpt-oss-20b, of 24 layers 12 with a window: arithmetic gave twice as many, or as many, as the length of the
+    run's requests had it."""
     layer = 2 * 8 * 64 * 2
     free = 79.18 * GIB * 0.9 - 13.74732288e9
     tokens = int(free / (24 * layer))

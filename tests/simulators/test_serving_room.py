@@ -10,7 +10,7 @@ from catalog.inference import kv_bytes, spans
 from simulators.serving.engine import simulate
 from simulators.serving.memory import kv_capacity_bytes
 from simulators.serving.setup import Setup
-from simulators.serving.traffic import poisson
+from simulators.serving.traffic import Traffic, poisson
 
 ONE = Setup(model=model("llama-3.1-8b"), chip=chip("h100"), cache_tokens=20_000)
 
@@ -42,9 +42,22 @@ def test_a_sequence_lies_in_the_cache_of_one_group():
     assert np.flatnonzero(outcome.requests["last_token_s"].isna()).tolist() == [3]
 
 
+@pytest.mark.parametrize("asynchronous", [True, False])
+def test_requests_of_one_step_share_what_the_first_of_them_brings(asynchronous):
+    """Twelve prompts of 640 tokens with the same 576 at their beginning, at once: vLLM marks blocks as cached when it
+    schedules them, so eleven find them in the same step. Each was computed anew until a step had gone."""
+    count, blocks, tokens = 12, 9, 64
+    ids = np.array([[*range(blocks), 100 + i] for i in range(count)]).ravel()
+    traffic = Traffic(np.zeros(count), np.full(count, 640), np.full(count, 5), np.zeros(count, dtype=np.int64), "burst",
+                      hash_start=np.arange(count + 1) * (blocks + 1), hash_ids=ids, block_tokens=tokens)  # fmt: skip
+    outcome = simulate(replace(ONE, asynchronous=asynchronous, token_budget=4096), traffic)
+    assert outcome.requests["cached"].tolist() == [0] + [576] * 11
+    assert outcome.steps["prefill_tokens"].sum() == 640 + 11 * 64
+
+
 def test_the_tokens_of_a_stated_cache():
-    """gpt-oss has 18 layers with a window of 128 and 18 without: vLLM counted tokens that all keep until 0.20, and since
-    then tokens of sequences of its longest length, whose windows hold 128 - 1 tokens and those of one step."""
+    """gpt-oss has 18 layers with a window of 128 and 18 without: vLLM counted tokens that all keep until 0.20, since
+    then those of sequences of its longest length, whose windows hold 128 - 1 tokens and those of one step."""
     setup = Setup(model=model("gpt-oss-120b"), chip=chip("h100"), chips=2, cache_tokens=500_000, token_budget=8192)
     layer = 2 * 8 * 64 * 2 / 2  # bytes of a token, on one of two chips
     assert [s.bytes_per_token for s in spans(setup.model, tensor=2)] == [18 * layer, 18 * layer]
