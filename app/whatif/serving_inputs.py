@@ -17,7 +17,7 @@ from app.whatif.serving_load import LoadOf, load_in, load_of
 from app.whatif.serving_speculation import SAID, of_run
 from app.whatif.serving_speculation import asked as asked_speculation
 from catalog import chip, model
-from catalog.formats import named_format, spelled
+from catalog.formats import stated_format
 from catalog.inference import BYTES
 from catalog.models import Model
 from errors import QuestionError
@@ -152,8 +152,7 @@ def _facts(run: "Run", args: argparse.Namespace) -> dict[str, Any]:
     for option, names in _LIKE_THE_RUN.items():
         told = next((v for n in names if (v := fact(facts, n)) is not None), None)
         found[option] = found.get(option) if told is None else told
-    said = (spelled(fact(facts, n)) for n in _LIKE_THE_RUN["precision"])
-    found["precision"] = next((w for w in said if w), None) or named_format(found["model"])
+    found["precision"] = stated_format(*(fact(facts, n) for n in _LIKE_THE_RUN["precision"]), found["model"])
     if found["kv_precision"] not in BYTES:
         found["kv_precision"] = None
     share = found["memory_utilization"]
