@@ -89,6 +89,19 @@ def kv_bytes(model: Model, tokens: float, precision: str = "bf16", tensor: int =
     return sum(span.bytes(tokens) for span in spans(model, precision, tensor))
 
 
+def stated_token_bytes(
+    model: Model, length: int, step_tokens: int, precision: str = "bf16", tensor: int = 1
+) -> float:  # fmt: skip
+    """Cache on one chip of each of the tokens in which vLLM states a cache: of sequences of `length`, whose layers with
+    a window of W keep W - 1 and the `step_tokens` of one step (SlidingWindowSpec.max_memory_usage_bytes). 0: as if
+    every layer kept every token, as until 0.20."""
+    return sum(
+        span.bytes_per_token * min((span.window_tokens - 1 + step_tokens) / length, 1.0)
+        if length and span.window_tokens is not None else span.bytes_per_token
+        for span in spans(model, precision, tensor)
+    )  # fmt: skip
+
+
 def weight_bytes(precision: str) -> float:
     """Bytes of a weight in the narrow parts of a format, scales included. Raises QuestionError for an unknown one."""
     return format_named(precision).bytes

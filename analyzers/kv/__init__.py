@@ -9,9 +9,10 @@ from analyzers.base import Facts, with_options
 from analyzers.kv.room import Room, Setting, alternatives, room
 from analyzers.kv.run import Measured, compared, measured, rounding
 from analyzers.kv.setting import OPTIONS as SETTING_OPTIONS
-from analyzers.kv.setting import lengths_of, setting
+from analyzers.kv.setting import lengths_of, setting, whole_fact
+from analyzers.kv.stated import stated_length
 from analyzers.subject import chip_of, known_model
-from catalog.inference import kv_bytes_per_token, weights_bytes
+from catalog.inference import kv_bytes_per_token, stated_token_bytes, weights_bytes
 from catalog.models import Model
 from errors import QuestionError
 from runs.tables import Tables
@@ -19,6 +20,7 @@ from runs.tables import Tables
 NAME = "kv"
 HELP = "How many sequences fit beside the weights, what takes a chip's memory, and what would make room?"
 OPTIONS = SETTING_OPTIONS
+USUAL_STEP = 8192  # tokens of a step, as vLLM has it on large cards
 CHANGED = ("model", "chip", "chips", "tensor", "pipeline", "attention", "kv_precision", "weights_precision")
 
 
@@ -111,10 +113,20 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> KvResult:
         kv_bytes_per_token=model and kv_bytes_per_token(model, about["kv_precision"]),
         weights_bytes=options["weights_bytes"] or (model and weights_bytes(model, about["weights_precision"])),
         seq=about["seq"], mean_sequences=mean, changes=changes, measured=run,
-        comparison=compared(found, run) if _as_it_ran(options) else None,
+        comparison=compared(found, run, _token_bytes(facts, found, model)) if _as_it_ran(options) else None,
         page_rounding=rounding(lengths, page), requests=len(lengths), memory_source=about["memory_source"],
         notes=(*unknown, *_notes(model, found, run, about, lengths)),
     )  # fmt: skip
+
+
+def _token_bytes(facts: Facts, found: Room | None, model: Model | None) -> float | None:
+    """Cache on one chip of each token that the run's engine states its cache in; None where it does not tell."""
+    if found is None or (length := stated_length(facts, whole_fact(facts, ("kv_cache_tokens",)))) is None:
+        return None
+    s = found.setting
+    step = whole_fact(facts, ("max_num_batched_tokens",)) or USUAL_STEP
+    split = 1 if s.attention == "data" else s.tensor
+    return stated_token_bytes(model, length, step, s.kv_precision, split) / s.pipeline
 
 
 def _as_it_ran(options: dict[str, Any]) -> bool:

@@ -184,10 +184,10 @@ def alternatives(model: Model, setting: Setting) -> list[tuple[str, str, Setting
     for precision, words in (("fp8", "8-bit caches take half of 16-bit ones"),):
         if BYTES[setting.kv_precision] > BYTES[precision]:
             found.append(("kv_precision", words, replace(setting, kv_precision=precision)))
-    now, narrow = (weights_bytes(model, p) for p in (setting.weights_precision, "fp8"))
+    now, narrow = (weights_bytes(model, p) for p in (setting.weights_precision, "fp8-linear"))
     if narrow < now:
         found.append(("weights_precision", "8-bit weights leave more room", replace(
-            setting, weights_precision="fp8",
+            setting, weights_precision="fp8-linear",
             weights_bytes=setting.weights_bytes and setting.weights_bytes * narrow / now,
         )))  # fmt: skip
     for tensor in tensor_choices(model, setting.chips // setting.pipeline):

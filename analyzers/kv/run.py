@@ -97,16 +97,17 @@ def rounding(lengths: np.ndarray, page: int) -> float | None:
 
 
 
-def compared(found: Room | None, run: Measured) -> dict[str, Any] | None:
-    """The arithmetic beside what the engine found, of one engine; None where one of them is missing.
+def compared(found: Room | None, run: Measured, token_bytes: float | None = None) -> dict[str, Any] | None:
+    """The arithmetic beside what the engine found, of one engine; None where one of them is missing. `token_bytes`: of
+    each of the tokens that the engine counts, on one chip; None: of those of a sequence as long as asked.
 
     `difference`: arithmetic over engine, less one. `implied_bytes`: memory of a chip that would explain it.
     """
     if found is None or run.engine_tokens is None:
         return None
-    tokens = found.engine_tokens
-    per_token = found.sequence_bytes / found.setting.seq
     lanes = found.setting.tensor if found.setting.attention == "data" else 1
+    per_token = token_bytes or found.sequence_bytes / found.setting.seq
+    tokens = max(int(found.free_bytes / per_token * lanes + 1e-6), 0)
     return {
         "engine_tokens": run.engine_tokens, "arithmetic_tokens": tokens, "difference": tokens / run.engine_tokens - 1,
         "implied_bytes": (tokens - run.engine_tokens) / lanes * per_token,

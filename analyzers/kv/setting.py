@@ -8,7 +8,7 @@ import numpy as np
 from analyzers.base import Facts, Option, fact
 from analyzers.kv.room import ATTENTION, Setting
 from analyzers.subject import CHIP, MODEL, SEQ, chip_of, known_model, sequence_of
-from catalog.formats import FORMATS, WIDE, spelled
+from catalog.formats import FLOATS, FORMATS, WIDE, spelled, stated_format
 from catalog.formats import NAMES as WEIGHT_FORMATS
 from catalog.inference import BYTES
 from errors import QuestionError
@@ -41,11 +41,9 @@ PIPELINE_FACTS = ("pipeline_parallel", "pipeline_parallel_size", "pp")
 DATA_FACTS = ("data_parallel", "data_parallel_size", "dp")
 TENSOR_AXES = ("tensor", "tp", "model", "tensor_parallel", "tensor_parallelism")
 KV_FACTS = ("kv_cache_dtype", "kv_precision")
-WEIGHT_FACTS = ("weights_precision", "quantization", "dtype", "precision")
+TYPE_FACTS = ("dtype", "precision")
 PAGE_FACTS = ("block_size", "page_size", "page_tokens", "block_tokens")
 UTILIZATION_FACTS = ("gpu_memory_utilization", "mem_fraction_static", "hbm_utilization")
-FLOATS = ("bf16", "fp16", "float32")  # of weights: an engine keeps its cache alike where it is told nothing else
-
 def first_fact(facts: Facts, names: tuple[str, ...]) -> Any:
     """The first of these facts that the run states."""
     return next((fact(facts, n) for n in names if fact(facts, n) is not None), None)
@@ -64,7 +62,10 @@ def cache_precision_of(said: Any) -> str | None:
 
 def weights_of(facts: Facts) -> str | None:
     """The format of the weights that the run states: `quantization` before `dtype`, which is that of the rest."""
-    return next((word for n in WEIGHT_FACTS if (word := precision_of(fact(facts, n)))), None)
+    if (word := precision_of(fact(facts, "weights_precision"))) is not None:
+        return word
+    types = next((word for n in TYPE_FACTS if (word := precision_of(fact(facts, n)))), None)
+    return stated_format(fact(facts, "quantization"), types, fact(facts, "model"))
 
 
 def whole_fact(facts: Facts, names: tuple[str, ...]) -> int | None:

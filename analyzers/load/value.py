@@ -13,10 +13,10 @@ import pandas as pd
 
 from analyzers.base import Facts, fact
 from analyzers.formats import PRECISIONS, format_said
-from analyzers.kv.setting import FLOATS, KV_FACTS, cache_precision_of, first_fact, weights_of
+from analyzers.kv.setting import KV_FACTS, cache_precision_of, first_fact, weights_of
 from analyzers.subject import chip_of, known_model
 from catalog import inference
-from catalog.formats import kept
+from catalog.formats import FLOATS, kept
 from catalog.models import parameters
 from errors import QuestionError
 
@@ -65,7 +65,7 @@ def add_roofline(table: pd.DataFrame, facts: Facts, chips: float | None, notes: 
     drafted = table["acceptance_length"].notna().any()
     if model is None or chip is None or not chips or drafted or not chip.value("hbm_bytes_per_s"):
         return
-    word = weights_of(facts) or format_said(facts) or "bf16"
+    word = weights_of(facts) or format_said(facts) or model.published.format
     held = kept(model, word)
     size, computed = held.bytes["embedding"], held.bulk
     cached = cache_precision_of(first_fact(facts, KV_FACTS)) or (word if word in FLOATS else "bf16")

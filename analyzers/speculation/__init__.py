@@ -40,7 +40,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("cost", COST, None, "time of a draft step by that of a step; default: by the weights of the run's "
            "draft model, else 0.05"),
     Option("context", FROM_ZERO, None, "tokens that a sequence holds at a step; default: the run's mean, else 0"),
-    Option("weights_precision", WEIGHT_FORMATS, None, "format of the weights; default: the run's, else bf16"),
+    Option("weights_precision", WEIGHT_FORMATS, None, "format of the weights; default: the run's, else as published"),
     Option("kv_precision", tuple(BYTES), None, "format of the cache; default: the run's, else bf16"),
     Option("stage", str, None, "one load of a load test, by name"),
 )  # fmt: skip
@@ -169,7 +169,7 @@ def _result(
     context = _context(tables, options)
     steps = None
     if model and chip and chip.value("bf16_flops_per_s") and chip.value("hbm_bytes_per_s"):
-        weights = options["weights_precision"] or weights_of(facts) or "bf16"
+        weights = options["weights_precision"] or weights_of(facts) or model.published.format
         kv = options["kv_precision"] or cache_precision_of(first_fact(facts, KV_FACTS)) or "bf16"
         steps = machine(model, chip, context, weights, kv)
     drafts = by_draft(chance, cost)

@@ -69,8 +69,9 @@ class Split:
 
 def find(args: argparse.Namespace, run: "Run | None") -> Simulated | Split:
     """Raises QuestionError where something is missing, does not fit, or is too much to simulate."""
-    if run is None and getattr(args, "stage", None) is not None:
-        raise QuestionError("--stage names a load of no run", advice="Name the run with --calibrate, or leave it out.")
+    if run is None and (said := [n for n in ("stage", "ran") if getattr(args, n, None) is not None]):
+        what = "--stage names a load of no run" if said[0] == "stage" else "--ran corrects no run"
+        raise QuestionError(what, advice="Name the run with --calibrate, or leave it out.")
     asked, requests = setup(args, run), traffic(args, run)
     if (tokens := int(requests.output.sum())) > MOST_TOKENS:
         raise QuestionError(
@@ -145,6 +146,10 @@ def _seen(outcome: Outcome) -> list[str]:
             if queue.iloc[-max(len(rows) // 10, 1):].mean() > 2 * queue.mean() > 0.2:
                 notes.append("It falls behind: the queue grows for as long as requests come, so times to first token "
                              "tell how long that was, and not what the setup can do.")  # fmt: skip
+    s = outcome.setup
+    if uneven := sorted({a.heads for a in s.model.attention if a.heads % s.tensor}):
+        notes.append(f"{s.model.name} has {uneven[0]} query heads, which {s.tensor} chips cannot share evenly: engines "
+                     "such as vLLM refuse it. Take a number of chips that divides them, or replicas.")  # fmt: skip
     if outcome.traffic.cached.any() and not outcome.traffic.block_tokens:
         notes.append("Prompt tokens found in the cache are taken as told; all requests share them.")
     notes.append("Latencies are the engine's: network, tokenizer and client come on top.")

@@ -3,7 +3,7 @@
 import argparse
 import os
 import tempfile
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +11,20 @@ import numpy as np
 import pyarrow as pa
 
 from analyzers.base import fact
+from analyzers.kv.setting import whole_fact
+from analyzers.kv.stated import stated_length
 from app.whatif.serving_load import LoadOf, load_in, load_of
+from app.whatif.serving_speculation import SAID, of_run
+from app.whatif.serving_speculation import asked as asked_speculation
 from catalog import chip, model
-from catalog.formats import named_format, spelled
+from catalog.formats import stated_format
 from catalog.inference import BYTES
 from catalog.models import Model
 from errors import QuestionError
-from errors.numbers import COUNT, SHARE_OF_SOME, Number
+from errors.numbers import COUNT, PER_SECOND, SHARE_OF_SOME, Number
 from runs.tables import Tables
 from simulators.serving.calibrate import Measured
-from simulators.serving.setup import Setup, Speculation
+from simulators.serving.setup import Setup
 from simulators.serving.traffic import Traffic, closed, gamma, of_tables
 
 if TYPE_CHECKING:
@@ -40,13 +44,16 @@ _AXES = {"tensor": "tensor", "data": "replicas", "expert": "expert"}  # of the f
 SPLIT = ("tensor", "expert", "replicas")
 _OTHER_CACHE = ("chip", "chips", "model", "precision", "experts_precision", "kv_precision", "memory_utilization",
                 "max_sequences", "token_budget", *SPLIT)  # fmt: skip
+_CACHE = ("cache_tokens", "cache_length")
 _SETUP = {
     "tensor": "tensor", "expert": "expert", "replicas": "replicas", "max_sequences": "max_sequences",
     "token_budget": "token_budget", "page_tokens": "page_tokens", "precision": "weights_precision",
     "experts_precision": "experts_precision", "kv_precision": "kv_precision",
     "memory_utilization": "memory_utilization", "peak_flops_per_s": "peak_flops_per_s",
-    "cache_tokens": "cache_tokens",
+    "cache_tokens": "cache_tokens", "cache_length": "cache_length",
 }  # fmt: skip
+_USUAL = {f.name: f.default for f in fields(Setup)}
+_OTHER_KINDS = {**SAID, "memory_utilization": SHARE_OF_SOME, "peak_flops_per_s": PER_SECOND}
 
 
 def setup(args: argparse.Namespace, run: "Run | None") -> Setup:
@@ -56,18 +63,36 @@ def setup(args: argparse.Namespace, run: "Run | None") -> Setup:
     """
     given, known = _given(args), _facts(run, args) if run is not None else {}
     like = {k: v for k, v in known.items() if k not in given}
-    if given.keys() & {"chips", "chip", *SPLIT}:  # how the run's was split does not carry over
+    changed = {k for k, v in given.items() if not _same(k, v, known.get(k))}  # saying what is so changes nothing
+    if changed & {"chips", "chip", *SPLIT}:  # how the run's was split does not carry over
         like = {k: v for k, v in like.items() if k not in SPLIT}
-    if given.keys() & set(_OTHER_CACHE):  # what the run's engine found for its cache was of its own setup
-        like.pop("cache_tokens", None)
+    if changed & set(_OTHER_CACHE):  # what the run's engine found for its cache was of its own setup
+        like = {k: v for k, v in like.items() if k not in _CACHE}
+    if "chip" in changed:
+        like.pop("peak_flops_per_s", None)
+    if "model" in changed:
+        like.pop("speculation", None)
     told = like | given
+    told["speculation"] = asked_speculation(args, like.get("speculation"))
     missing = [n for n in ("model", "chip", "chips") if told.get(n) is None]
     if missing:
         raise QuestionError(
             "the setup is not complete", expected=", ".join(f"--{m}" for m in missing),
             advice="Or name a run that says it with --calibrate.",
         )  # fmt: skip
-    return _setup(_whole(told) if run is not None else told, args)
+    return _setup(_whole(told) if run is not None else told)
+
+
+def _same(option: str, given: Any, known: Any) -> bool:
+    """Whether an option says of the setup what the run says. Where that is silent: what is usual; and the model, chip
+    and chips of an option are then the run's too (`run_setup`)."""
+    if option == "model":
+        return not _in_catalogue(known) or model(given) == (known if isinstance(known, Model) else model(known))
+    if option == "chip":
+        return known is None or _chip_named(given) == _chip_named(known)
+    if option == "chips":
+        return known is None or given == int(known)
+    return given == (known if known is not None else _USUAL.get(_SETUP.get(option)))
 
 
 def run_setup(args: argparse.Namespace, run: "Run") -> Setup:
@@ -77,6 +102,8 @@ def run_setup(args: argparse.Namespace, run: "Run") -> Setup:
     if "model" in given and not _in_catalogue(known.get("model")):
         known.pop("model", None)  # a fine-tune, a quantised copy: its name says no less than none would
     told = {k: v for k, v in given.items() if k in ("model", "chip", "chips")} | known
+    if "chip" not in given or _same("chip", given["chip"], told.get("chip")):  # a peak is a chip's, not a setup's
+        told = {k: v for k, v in given.items() if k == "peak_flops_per_s"} | told
     missing = [n for n in ("model", "chip", "chips") if told.get(n) is None]
     if missing:
         raise QuestionError(
@@ -84,7 +111,14 @@ def run_setup(args: argparse.Namespace, run: "Run") -> Setup:
             advice="Say it with --ran, for example --ran chip=h100,chips=1; or ingest it with --chip, --chips and "
                    "--model, or put a chipledger.json beside its files.",
         )  # fmt: skip
-    return _setup(_whole(told), args, of_run=True)
+    return _setup(_whole(told))
+
+
+def _chip_named(name: Any) -> str:
+    try:
+        return chip(name).name
+    except QuestionError:
+        return str(name)
 
 
 def _in_catalogue(named: Any) -> bool:
@@ -118,8 +152,7 @@ def _facts(run: "Run", args: argparse.Namespace) -> dict[str, Any]:
     for option, names in _LIKE_THE_RUN.items():
         told = next((v for n in names if (v := fact(facts, n)) is not None), None)
         found[option] = found.get(option) if told is None else told
-    said = (spelled(fact(facts, n)) for n in _LIKE_THE_RUN["precision"])
-    found["precision"] = next((w for w in said if w), None) or named_format(found["model"])
+    found["precision"] = stated_format(*(fact(facts, n) for n in _LIKE_THE_RUN["precision"]), found["model"])
     if found["kv_precision"] not in BYTES:
         found["kv_precision"] = None
     share = found["memory_utilization"]
@@ -127,6 +160,9 @@ def _facts(run: "Run", args: argparse.Namespace) -> dict[str, Any]:
         found["memory_utilization"] = None
     found = {k: v for k, v in found.items() if v is not None}
     corrected = _ran(getattr(args, "ran", None))
+    said = {n: corrected.pop(n) for n in SAID if n in corrected}
+    found["speculation"] = of_run(run, said)
+    found["cache_length"] = stated_length(facts, whole_fact(facts, ("kv_cache_tokens",)))
     if corrected.keys() & {"chips", *SPLIT}:
         found = {k: v for k, v in found.items() if k not in SPLIT}
     elif fact(facts, "enable_expert_parallel") in (True, 1, "True", "true") and found.get("chips"):
@@ -140,6 +176,8 @@ def _facts(run: "Run", args: argparse.Namespace) -> dict[str, Any]:
             found["replicas"] = count
     if corrected.keys() & set(_OTHER_CACHE) - {"chip", "model"}:
         found.pop("cache_tokens", None)
+    if "cache_tokens" in corrected or found["cache_length"] is None:
+        found.pop("cache_length")  # who corrects it says tokens of no certain length
     found |= corrected
     named = found.get("model")
     if getattr(args, "model", None) is None and isinstance(named, str) and not _in_catalogue(named):
@@ -161,30 +199,25 @@ def _ran(text: str | None) -> dict[str, Any]:
         option = name.replace("-", "_")
         if option in ("model", "chip", "precision", "experts_precision", "kv_precision") and value:
             found[option] = value
-        elif option in ("chips", *_SETUP) and option != "peak_flops_per_s":
-            kind = SHARE_OF_SOME if option == "memory_utilization" else COUNT
+        elif option in ("chips", *_SETUP, *SAID) and option != "cache_length":
+            kind = _OTHER_KINDS.get(option, COUNT)
             found[option] = kind.read(value, f"{name} of the run:")
         else:
-            names = sorted({"model", "chip", "chips", *_SETUP} - {"peak_flops_per_s"})
+            names = sorted({"model", "chip", "chips", *_SETUP, *SAID} - {"cache_length"})
             raise QuestionError(f"{part[:40]!r} of the run", expected="NAME=VALUE by comma, NAME one of "
                                 + ", ".join(n.replace("_", "-") for n in names))  # fmt: skip
     return found
 
 
-def _setup(told: dict[str, Any], args: argparse.Namespace, of_run: bool = False) -> Setup:
+def _setup(told: dict[str, Any]) -> Setup:
     named = told["model"]
     if not isinstance(named, str | Model):
         raise QuestionError("the run's model is given by its dimensions", advice="Name one of the catalogue: --model.")
-    numbers = {_SETUP[k]: v for k, v in told.items() if k in _SETUP and k != "peak_flops_per_s"}
-    speculation = None
-    if args.draft is not None and not of_run:
-        if args.acceptance is None:
-            raise QuestionError("a draft without the share of its tokens that is kept", expected="--acceptance")
-        speculation = Speculation(args.draft, args.acceptance, args.cost or 0.0)
+    numbers = {_SETUP[k]: v for k, v in told.items() if k in _SETUP}
     known = model(named)
     return Setup(
-        model=known, chip=chip(told["chip"]), chips=int(told["chips"]), speculation=speculation,
-        peak_flops_per_s=args.peak_flops_per_s, **{"weights_precision": known.published.format} | numbers,
+        model=known, chip=chip(told["chip"]), chips=int(told["chips"]),
+        speculation=told.get("speculation"), **{"weights_precision": known.published.format} | numbers,
     )  # fmt: skip
 
 

@@ -34,6 +34,7 @@ BOUNDS: dict[str, tuple[float, float, float]] = {  # lowest, highest, where the 
     "sequence_s": (1e-8, 1e-3, 8e-6), "communication": (0.01, 1.0, 0.4),
 }  # fmt: skip
 FEWEST = 20  # requests with both times: fewer say nothing of a 99th percentile, and little of a mean
+AT_ONCE = 0.02  # of the median time per token: less is no engine's, but of pieces that reached a client together
 MOST = 3000  # requests that a fit simulates
 RESAMPLES = 400
 EVALUATIONS = 25
@@ -169,6 +170,13 @@ def calibrate(setup: Setup, measured: Measured, fitted_half: np.ndarray | None =
     if measured.replica is not None and len(np.unique(measured.replica)) != setup.replicas:
         measured = replace(measured, replica=None)
     known = np.isfinite(measured.ttft_s) & np.isfinite(measured.tpot_s)
+    timed = known & (measured.ttft_s > 0) & (measured.tpot_s > 0)
+    if timed.any():
+        timed &= measured.tpot_s > AT_ONCE * np.median(measured.tpot_s[timed])
+    if left := int(known.sum() - timed.sum()):
+        notes.append(f"{left:,} of {known.sum():,} requests are left out of the fit: their answers came all at once by "
+                     "the client's clock, which tells no time of the engine.")  # fmt: skip
+    known = timed
     ways = _ways(measured, known) if fitted_half is None else {"as asked": np.asarray(fitted_half, dtype=bool)}
     ways = {name: half[: len(known)] for name, half in ways.items()}
     able = {n: half for n, half in ways.items() if min((known & half).sum(), (known & ~half).sum()) >= FEWEST}

@@ -87,8 +87,7 @@ def simulate(
             advice="Take more chips, a smaller format for the cache, or shorter requests.",
         )  # fmt: skip
     q = _requests(traffic, fits)
-    common = 0 if traffic.own_cache else int(q.given.max(initial=0))
-    always = kv_bytes(setup.model, common, setup.kv_precision, setup.tensor)
+    always = _shared_bytes(setup, traffic, lim, q)
     model = step_model(setup, efficiency)
     reps = fresh_replicas(setup.replicas, lim.seats, int(q.hash_ids.max(initial=-1)) + 1, always, len(model.spans),
                           lim.page)  # fmt: skip
@@ -123,11 +122,27 @@ def _limits(setup: Setup, traffic: Traffic, routing: str) -> Limits:
 
 
 def _fits(setup: Setup, traffic: Traffic, lim: Limits) -> np.ndarray:
-    """Which requests could be served at all."""
-    pages = -(-(traffic.prompt + traffic.output) // lim.page)
-    need = sum(np.minimum(pages, most) * size for size, most in lim.pages)
-    within = need <= lim.capacity_bytes
-    return within if setup.chunked else within & (traffic.prompt + traffic.output <= lim.budget)
+    """Which requests could be served at all: a sequence lies in one group's cache, and is read in its steps."""
+    within = _need_bytes(lim, traffic.prompt + traffic.output) <= lim.capacity_bytes / setup.groups
+    return within if setup.chunked else within & (traffic.prompt + traffic.output <= setup.token_budget)
+
+
+def _need_bytes(lim: Limits, tokens: np.ndarray) -> np.ndarray:
+    """Pages of sequences of so many tokens, in bytes on one chip."""
+    pages = -(-tokens // lim.page)
+    return sum(np.minimum(pages, most) * size for size, most in lim.pages)
+
+
+def _shared_bytes(setup: Setup, traffic: Traffic, lim: Limits, q: Requests) -> float:
+    """Room that is always taken by the longest prefix that the traffic states as found, once a group. It gives way
+    where a request could not be served beside it, as an engine evicts what nobody uses: else that one, and all behind
+    it, would wait forever."""
+    if traffic.own_cache or not q.given.any():
+        return 0.0
+    longest = kv_bytes(setup.model, int(q.given.max()), setup.kv_precision, setup.tensor) * setup.groups
+    found = np.minimum(q.given, q.prompt - 1)
+    own = _need_bytes(lim, q.prompt + q.output) - np.where(found > 0, _need_bytes(lim, found), 0.0)
+    return float(min(longest, max(lim.capacity_bytes - own.max(), 0.0)))
 
 
 def _requests(traffic: Traffic, fits: np.ndarray) -> Requests:

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from catalog.inference import kept_always_read_bytes, kept_bytes, kv_bytes, spans
+from catalog.inference import kept_always_read_bytes, kept_bytes, kv_bytes, spans, stated_token_bytes
 from errors import QuestionError
 from simulators.serving.setup import Setup
 
-STATED_FOR = 8192  # tokens of a sequence, where a cache is stated in tokens and some layers look back a window only
+STATED_FOR = 8192  # tokens of a sequence that a cache is stated for, where nobody says of how many
 RUNTIME_BYTES = 0.5e9  # context, captured graphs, buffers of the collectives: assumed
 
 
@@ -59,8 +59,7 @@ def room(setup: Setup, sequence_tokens: int = 1) -> Room:
     weights, reserve = weights_bytes(setup), reserve_bytes(setup)
     cache = usable - weights - reserve
     if setup.cache_tokens is not None:  # stated: what is left is the reserve
-        one = kv_bytes(setup.model, STATED_FOR, setup.kv_precision, setup.tensor)
-        cache = setup.cache_tokens * one / STATED_FOR
+        cache = setup.cache_tokens * _stated_token_bytes(setup)
         reserve = max(usable - weights - cache, 0.0)
         usable = weights + reserve + cache
     one = kv_bytes(setup.model, sequence_tokens, setup.kv_precision, setup.tensor)
@@ -72,6 +71,13 @@ def room(setup: Setup, sequence_tokens: int = 1) -> Room:
                f"{max(cache, 0) / 1e9:,.2f} GB of a chip are left, and one sequence of {sequence_tokens:,} tokens "
                f"needs {one / 1e9:,.2f} GB")  # fmt: skip
     return Room(usable, weights, reserve, cache, why)
+
+
+def _stated_token_bytes(setup: Setup) -> float:
+    """Cache of one of the stated tokens on one chip: as `Setup.cache_length` has it."""
+    if setup.cache_length is None:
+        return kv_bytes(setup.model, STATED_FOR, setup.kv_precision, setup.tensor) / STATED_FOR
+    return stated_token_bytes(setup.model, setup.cache_length, setup.token_budget, setup.kv_precision, setup.tensor)
 
 
 def kv_capacity_bytes(setup: Setup) -> float:

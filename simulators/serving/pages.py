@@ -74,11 +74,12 @@ def find_prefix(lim: Limits, q: Requests, reps: Replicas, r: int, i: int) -> int
 
 
 @compiled
-def share_blocks(lim: Limits, q: Requests, reps: Replicas, r: int, i: int) -> None:
-    """Hand the full blocks of the prompt of `i` that are computed by now to the prefix cache."""
+def share_blocks(lim: Limits, q: Requests, reps: Replicas, r: int, i: int, computed: int) -> None:
+    """Hand the full blocks of the prompt of `i`, of which `computed` tokens are scheduled by now, to the prefix cache:
+    the next request of the same step finds them, since a layer writes its keys before any request looks at them."""
     if lim.block_tokens == 0:
         return
-    most = min(min(q.computed[i], q.prompt[i]) // lim.block_tokens, q.hash_start[i + 1] - q.hash_start[i])
+    most = min(min(computed, q.prompt[i]) // lim.block_tokens, q.hash_start[i + 1] - q.hash_start[i])
     for k in range(q.hashed[i], most):
         at = q.hash_start[i] + k
         block = q.hash_ids[at]

@@ -90,6 +90,7 @@ def _choose_running(lim: Limits, q: Requests, reps: Replicas, r: int, step: Step
             fits = take(lim, q, reps, r, i, computed[i] + tokens)
         if not fits:
             break
+        share_blocks(lim, q, reps, r, i, computed[i] + tokens)
         who[chosen], taken[chosen] = i, tokens
         chosen += 1
         left -= tokens
@@ -117,6 +118,7 @@ def _choose_waiting(
         reps.run[r, reps.running[r]] = i
         reps.running[r] += 1
         q.computed[i] = found
+        share_blocks(lim, q, reps, r, i, found + tokens)
         if np.isnan(q.scheduled[i]):
             q.scheduled[i] = now
             q.hits[i] = found
@@ -282,7 +284,6 @@ def schedule(
             computed[i] += got
         else:
             computed[i] += tokens
-            share_blocks(lim, q, reps, r, i)
             if computed[i] == known:
                 got = 1
         if got == 0:

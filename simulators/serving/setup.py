@@ -40,10 +40,11 @@ class Setup:
     `max_sequences`: seats, requests that may run in one replica; `token_budget`: tokens of one step (a chunk of a
     prompt counts its tokens); `page_tokens`: tokens of a page of the cache; `reserve_bytes`: memory of a chip beside
     weights and cache, None: reckoned (`memory.reserve_bytes`); `cache_tokens`: of the cache of one group, as an engine
-    states it, None: what memory leaves; `chunked`: a prompt may be spread over steps;
-    `asynchronous`: the next step is scheduled while one runs, so that a request waits one step more (vLLM's default
-    since 0.14); `weights_precision`: a format of `catalog.formats`, or `published`; `experts_precision`: where routed
-    experts are kept in another format than the rest;
+    states it, None: what memory leaves; `cache_length`: the tokens of the sequences that it is stated for, which
+    matters where some layers look back a window only, 0: as if every layer kept all, None: not told;
+    `chunked`: a prompt may be spread over steps; `asynchronous`: the next step is scheduled while one runs, so that a
+    request waits one step more (vLLM's default since 0.14); `weights_precision`: a format of `catalog.formats`, or
+    `published`; `experts_precision`: where routed experts are kept in another format than the rest;
     `silent_tokens`: of each answer that come before the first that a client sees (`Model.silent_tokens`), so that the
     time to first token is that of the one after them.
     """
@@ -60,6 +61,7 @@ class Setup:
     memory_utilization: float = 0.9
     reserve_bytes: float | None = None
     cache_tokens: int | None = None
+    cache_length: int | None = None
     max_sequences: int = 256
     token_budget: int = 8192
     page_tokens: int = 16

@@ -116,6 +116,13 @@ def test_break_even_of_a_dense_model_with_short_sequences():
     assert m.speedup(1e5, length, k, c) == pytest.approx(length / (k + 1 + k * c))
 
 
+def test_weights_are_as_published_where_nobody_says_else():
+    facts = {"model": "gpt-oss-120b", "chip": "h100", "chips": 1}
+    given = [asked(facts=facts, acceptance=0.8, draft=5, cost=0.05, **more).break_even_batch
+             for more in ({}, {"weights_precision": "published"}, {"weights_precision": "bf16"})]  # fmt: skip
+    assert given[0] == given[1] != given[2]
+
+
 def test_long_contexts_make_drafts_pay_at_any_batch():
     short, long = (asked(facts=DENSE, acceptance=0.8, draft=5, cost=0.05, context=n) for n in (0, 16384))
     assert short.break_even_batch < 200 and long.break_even_batch == inf

@@ -61,7 +61,8 @@ def test_weights_are_as_the_maker_hands_them_out_where_nobody_says_else(run):
 
 
 @pytest.mark.parametrize(("name", "precision"), [
-    ("someone/gpt-oss-20b-mine-AWQ", "awq"), ("someone/gpt-oss-20b-mine.w4a16", "gptq"), ("someone/mine-FP8", "fp8"),
+    ("someone/gpt-oss-20b-mine-AWQ", "awq"), ("someone/gpt-oss-20b-mine.w4a16", "gptq"),
+    ("someone/mine-FP8", "fp8-linear"),
     ("someone/mine", "mxfp4"),
 ])  # fmt: skip
 def test_a_model_of_ones_own_naming_is_one_of_the_catalogue_by_a_word(tmp_path, name, precision):

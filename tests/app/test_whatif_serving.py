@@ -86,6 +86,18 @@ def test_what_cannot_be_is_refused(query, said):
         answer(**query)
 
 
+def test_a_correction_of_no_run_is_refused():
+    """It was dropped, and the answer was of something else than what was asked."""
+    with pytest.raises(QuestionError, match="--ran corrects no run"):
+        answer(ran="chips=2")
+
+
+def test_a_split_that_no_engine_makes_is_said():
+    told = {n: answer(chips=n).to_dict()["notes"] for n in (2, 3)}
+    assert any("32 query heads, which 3 chips cannot share" in n for n in told[3])
+    assert not any("query heads" in n for n in told[2])
+
+
 def test_two_pools_beside_one():
     result = answer(chips=4, replicas=4, disaggregate="yes", rate=20, requests=200)
     told = result.to_dict()

@@ -3,7 +3,7 @@
 import pytest
 
 from catalog import chip, model
-from catalog.formats import FORMATS, kept, own_format, spelled
+from catalog.formats import FORMATS, kept, own_format, spelled, stated_format
 from catalog.inference import part_params, weights_bytes
 from catalog.models import models, parameters
 from collectors.vllm_requests import engine_facts
@@ -68,3 +68,39 @@ def test_a_log_that_names_its_quantization_is_believed():
     assert told["quantization"] == "mxfp4" and "quantization" not in {
         f.name for f in engine_facts({"quantization": "None"})
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "gigabytes"),  # of the published files, as the pages of the checkpoints round them
+    [
+        ("gpt-oss-20b", "published", 13.76), ("gpt-oss-120b", "published", 65.25),
+        ("Kimi-K2-Thinking", "published", 594.2), ("kimi-k2-1t", "published", 1029.2), ("llama-3.1-8b", "awq", 5.73),
+        ("llama-3.1-70b", "awq", 39.77), ("llama-3.1-8b", "fp8-linear", 9.08), ("qwen3-8b", "awq", 6.10),
+    ],
+)  # fmt: skip
+def test_bytes_are_those_of_the_published_files(name, said, gigabytes):
+    """Kimi K2 Thinking was said to take 1,029 GB: its experts are in 4-bit integers. Weights that an engine keeps in
+    fp8 were all counted so, though tables of embeddings are in 16 bits."""
+    assert weights_bytes(model(name), said) / 1e9 == pytest.approx(gigabytes, rel=0.005)
+
+
+@pytest.mark.parametrize(
+    ("quantization", "dtype", "name", "expected"),
+    [
+        ("compressed-tensors", "torch.bfloat16", "RedHatAI/Qwen3-8B-quantized.w4a16", "gptq"),
+        ("compressed-tensors", "torch.bfloat16", "RedHatAI/Llama-3.1-8B-Instruct-FP8-dynamic", "fp8-linear"),
+        ("compressed-tensors", "torch.bfloat16", "someone/own", None), ("fp8", "bfloat16", "llama", "fp8-linear"),
+        (None, "fp8", "llama3.1-8b", "fp8"), (None, "float16", "Qwen/Qwen3-8B-AWQ", "awq"),
+        (None, "bfloat16", "llama", "bf16"), ("None", "bfloat16", "llama", "bf16"), (None, None, None, None),
+        ("awq_marlin", "float16", "x", "awq"), ("w8a8_int8", "bfloat16", "x", "int8-linear"),
+        ("mxfp4", "bfloat16", "openai/gpt-oss-20b", "mxfp4"),
+    ],
+)  # fmt: skip
+def test_what_a_run_says_of_its_weights(quantization, dtype, name, expected):
+    """`compressed-tensors` with `dtype=bfloat16` was read as weights in bf16, of whichever checkpoint."""
+    assert stated_format(quantization, dtype, name) == expected
+
+
+def test_an_engines_fp8_of_a_model_published_so_is_its_own():
+    assert own_format(model("deepseek-v3"), "fp8-linear") == "fp8-block"
+    assert own_format(model("llama3.1-8b"), "fp8-linear") == "fp8-linear"

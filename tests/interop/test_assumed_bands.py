@@ -14,6 +14,7 @@ import pytest
 
 from app.whatif.serving_inputs import measured
 from app.whatif.serving_known import band as assumed
+from app.whatif.serving_load import load_of
 from catalog import chip, model
 from catalog.serving_figures import cases, figures
 from collectors.ingest import ingest
@@ -63,7 +64,7 @@ def test_vllm_on_rtx_pro_6000(tmp_path, named, cards):
     """Requests of a trace; both fall behind for as long as requests come, yet the band is of the same queue."""
     store = Store(tmp_path / "store")
     made = ingest([FILES / "llmservingsim" / f"RTXPRO6000__{named}__vllm__requests.jsonl"], store)
-    run = measured(store.find(made.run_id))
+    run = measured(load_of(store.find(made.run_id)))
     setup = Setup(model=model(named), chip=chip("RTX PRO 6000 Server"), chips=cards, max_sequences=128,
                   token_budget=2048)  # fmt: skip
     last = run.traffic.arrival_s + run.ttft_s + run.tpot_s * (run.traffic.output - 1)

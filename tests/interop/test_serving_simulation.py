@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from app.whatif.serving_inputs import measured
+from app.whatif.serving_load import load_of
 from catalog import chip, model
 from collectors.ingest import ingest
 from runs.store import Store
@@ -37,7 +38,7 @@ def records(tmp_path_factory):
         setup = Setup(model=model(name), chip=chip("RTX PRO 6000 Server"), chips=cards, max_sequences=128,
                       token_budget=2048)  # fmt: skip
         made = ingest([RUNS / f"RTXPRO6000__{name}__vllm__requests.jsonl"], store, name=name)
-        found[name] = setup, measured(store.find(made.run_id))
+        found[name] = setup, measured(load_of(store.find(made.run_id)))
     return found
 
 

@@ -154,6 +154,21 @@ def test_links_that_the_run_did_not_use_are_assumed(found):
     assert found.for_setup(SETUP) == (found.efficiency, [])
 
 
+def test_answers_that_came_all_at_once_tell_no_time(found):
+    """One time per token of 0 left the fit where its search begins, and one of a microsecond drove every share to its
+    bound: both were told as calibrated. Times of 0 throughout gave errors without end."""
+    run = measured()
+    tpot = run.tpot_s.copy()
+    tpot[[50, 81]] = 0.0, 1e-6
+    made = calibrate(SETUP, replace(run, tpot_s=tpot))
+    assert made.efficiency.compute == pytest.approx(found.efficiency.compute, rel=0.05)
+    assert max(abs(e) for e in made.errors.values()) < 0.12
+    assert any(n.startswith("2 of 160 requests are left out") for n in made.notes) and not found.notes
+    for times in ({"ttft_s": run.ttft_s * 0}, {"tpot_s": run.tpot_s * 0}):
+        with pytest.raises(QuestionError, match="0 requests with a time"):
+            calibrate(SETUP, replace(run, **times))
+
+
 def test_too_few_requests_are_refused():
     with pytest.raises(QuestionError, match="30 requests with a time"):
         calibrate(SETUP, measured(requests=30))
