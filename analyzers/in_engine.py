@@ -61,8 +61,8 @@ def told_of(found: Mapping[str, Presence]) -> list[str]:
     notes = []
     if dark := max((length(p.unsampled) for p in found.values()), default=0):
         whose = "its samples" if len(found) == 1 else "a replica's samples"
-        notes.append(f"Between {whose} lie gaps of {dark / 1e9:,.4g} s in all: whether requests were in the engine then "
-                     "is not known.")  # fmt: skip
+        notes.append(f"Between {whose} lie gaps of {dark / 1e9:,.4g} s in all: whether requests were in the engine "
+                     "then is not known.")  # fmt: skip
     if len(found) < 2:
         return notes
     notes.append(f"{len(found)} replicas, each taken to hold an equal share of the chips.")

@@ -78,7 +78,7 @@ def over_time(rows: pd.DataFrame, amount: pd.Series, column: str, lasting: str =
         lasts = mine[lasting][mine[lasting] > 0]
         own = float(lasts.sum())
         edges = EDGES * float(lasts.median()) if len(lasts) else 0.0
-        total += float(amount[mine.index].sum()) / (own if 0 < own and whole - own <= edges else whole)
+        total += float(amount[mine.index].sum()) / (own if own > 0 and whole - own <= edges else whole)
     return total
 
 
