@@ -174,8 +174,8 @@ def _in_one_piece(rows: pd.DataFrame) -> list[str]:
     if not whole[several].all():
         return [f"{whole.sum():,} of {len(rows):,} answers came in one piece: they tell no time per token."]
     rows.loc[rows["decode_s"] == 0, ["ttft_s", "prefill_s", "decode_s"]] = np.nan
-    return ["Answers of several tokens came in one piece: they were not streamed, so that neither the time to the first "
-            "token nor that of one is told."]  # fmt: skip
+    return ["Answers of several tokens came in one piece: they were not streamed, so that neither the time to the "
+            "first token nor that of one is told."]  # fmt: skip
 
 
 def _some(ids: Iterable[str], most: int = 3) -> str:
