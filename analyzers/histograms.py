@@ -143,7 +143,8 @@ def _observed(name: str, rows: pd.DataFrame) -> Histogram:
         left += sum(p[0].attrs["left"] for p in parts)
         notes.append(f"{left} bounds of {name} are not the same in all scrapes and are left out.")
     if restarts := sum(p[0].attrs["restarts"] for p in parts):
-        notes.append(f"{name} began anew {restarts} times: its process was started again.")
+        often = "once" if restarts == 1 else f"{restarts} times"
+        notes.append(f"{name} began anew {often}: its process was started again.")
     bounds = bounds.sort_values()
     count = sum(p[0].reindex(bounds).to_numpy() for p in parts)
     totals = [p[1] for p in parts]

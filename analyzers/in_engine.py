@@ -1,16 +1,18 @@
 """When requests were in each server of a run, and when that is known.
 
 Requests that name their replica tell it of each; those that do not tell it where there is one server. Else samples of
-each server do: what one says holds until the next, and outside its own samples nothing is known of a server.
+each server do: what one says holds until the next, and outside its own samples nothing is known of a server. Nor is it
+in a gap of many usual ones (see `sampling`): what the sample before says holds there for one usual gap.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
-from analyzers.intervals import Spans, joined, spans, union
+from analyzers.intervals import Spans, joined, length, spans, union
+from analyzers.sampling import gaps_of
 from analyzers.served import Served
 from analyzers.servers import ONE, samples_of_servers
 from runs.tables import Tables
@@ -19,11 +21,12 @@ from runs.tables import Tables
 @dataclass(frozen=True)
 class Presence:
     """`busy`: when at least one request was in a server; `seen`: when that is known. `own`: of this server; False where
-    it is known of all servers together alone."""
+    it is known of all servers together alone. `unsampled`: gaps between samples in which it is not known."""
 
     busy: Spans
     seen: Spans
     own: bool = True
+    unsampled: Spans = field(default_factory=spans)
 
 
 def presence(
@@ -54,10 +57,15 @@ def presence(
 
 
 def told_of(found: Mapping[str, Presence]) -> list[str]:
-    """What must be said of servers side by side."""
+    """What must be said of servers side by side, and of when they were not sampled."""
+    notes = []
+    if dark := max((length(p.unsampled) for p in found.values()), default=0):
+        whose = "its samples" if len(found) == 1 else "a replica's samples"
+        notes.append(f"Between {whose} lie gaps of {dark / 1e9:,.4g} s in all: whether requests were in the engine "
+                     "then is not known.")  # fmt: skip
     if len(found) < 2:
-        return []
-    notes = [f"{len(found)} replicas, each taken to hold an equal share of the chips."]
+        return notes
+    notes.append(f"{len(found)} replicas, each taken to hold an equal share of the chips.")
     if not all(p.own for p in found.values()):
         notes.append("Which replica the requests were in is not told: what a replica did while it computed nothing and "
                      "requests were in any is not known.")  # fmt: skip
@@ -87,10 +95,14 @@ def _sampled(tables: Tables, start: int, end: int) -> dict[str, Presence]:
     found = {}
     for name, mine in rows.groupby("replica", sort=True):
         at = mine["ts_ns"].to_numpy(dtype=np.int64)
-        at = np.append(at, end if alone else at[-1])
         some = mine["some"].to_numpy(dtype=bool)
-        seen = _one(start, end) if alone else _one(int(at[0]), int(at[-1]))
-        found[str(name)] = Presence(union(spans(at[:-1][some], at[1:][some])), seen)
+        sampled = gaps_of(mine, at)
+        until = np.append(at[1:], end if alone else at[-1])
+        far = np.append(sampled.far[1:], False)
+        dark = spans(at[far] + round(sampled.usual or 0), until[far])
+        until[far] = dark.start
+        seen = spans(np.append(start, dark.end), np.append(dark.start, end)) if alone else spans(at, until)
+        found[str(name)] = Presence(union(spans(at[some], until[some])), union(seen), unsampled=dark)
     return found
 
 

@@ -19,15 +19,39 @@ def loads(tables: Tables) -> pd.DataFrame:
 def printed(tables: Tables) -> pd.DataFrame:
     """What tools printed: rows are loads, columns (metric, statistic) as in the table `stage_stats`.
 
-    Where one was printed twice the first counts.
+    Where one was printed twice the first counts. Where answers of several tokens took no longer than to their first, in
+    mean and median, they came in one piece: the time to the first token is that of the whole, and not told.
     """
     rows = frame(tables, "stage_stats")
     rows = rows.astype({"stage": str, "metric": str, "statistic": str})
     rows = rows.drop_duplicates(["stage", "metric", "statistic"])
-    return rows.pivot(index="stage", columns=["metric", "statistic"], values="value").astype(float)
+    found = rows.pivot(index="stage", columns=["metric", "statistic"], values="value").astype(float)
+    if whole := _in_one_piece(tables, found):
+        found.loc[whole, found.columns.get_level_values(0) == "ttft"] = float("nan")
+    return found
+
+
+def _in_one_piece(tables: Tables, found: pd.DataFrame) -> list[str]:
+    pairs = [(("ttft", s), ("e2e", s)) for s in ("mean", "p50") if {("ttft", s), ("e2e", s)} <= set(found.columns)]
+    if len(pairs) < 2:
+        return []
+    same = pd.concat([found[a] == found[b] for a, b in pairs], axis=1).all(axis=1)
+    if not same.any():
+        return []
+    tokens = loads(tables).dropna(subset=["stage", "output_tokens", "completed"])
+    several = set(tokens["stage"].astype(str)[(tokens["output_tokens"] > tokens["completed"]).to_numpy(dtype=bool)])
+    return [stage for stage in found.index[same.to_numpy()] if stage in several]
 
 
 AGREES = 0.05  # a printed rate that is further from its own count over the duration is of something else
+SHORTER = 0.999  # a printed duration below this part of what the requests span cannot be theirs
+
+
+def duration_of(printed_s: float | None, spans_s: float | None) -> float | None:
+    """Seconds that a load took: as its tool printed it, unless its requests span more, or it printed none."""
+    if printed_s is None or (spans_s is not None and printed_s < SHORTER * spans_s):
+        return spans_s
+    return printed_s
 
 
 def rate_of(amount: float | None, duration_s: float | None, printed: float | None) -> float | None:

@@ -101,7 +101,7 @@ def served(tables: Tables) -> Served:
     rows = rows.iloc[order].reset_index(drop=True)
     rows["completed"] = (rows["status"].astype(str) == "completed").to_numpy()
     _latencies(rows)
-    notes = _exclude(rows)
+    notes = [*_exclude(rows), *_in_one_piece(rows)]
     keep = [c for c in rows.columns if c not in ("ttft_ns", "e2e_ns")]
     return Served(rows[keep], tables, order, _origin(rows), tuple(notes))
 
@@ -161,6 +161,21 @@ def _exclude(rows: pd.DataFrame) -> list[str]:
     if failed:
         notes.append(f"{failed:,} of {len(rows):,} requests did not complete: they have no latency.")
     return notes
+
+
+def _in_one_piece(rows: pd.DataFrame) -> list[str]:
+    """Blank what an answer of several tokens that came in one piece does not tell: when its first was made, and at
+    what pace the others. Where some answers were streamed, single pieces are how these were sent: TTFT stays."""
+    several = (rows["output_tokens"] > 1).fillna(False).to_numpy(dtype=bool) & rows["decode_s"].notna().to_numpy()
+    whole = several & (rows["decode_s"] == 0).to_numpy()
+    if not whole.any():
+        return []
+    rows.loc[whole, "tpot_s"] = np.nan
+    if not whole[several].all():
+        return [f"{whole.sum():,} of {len(rows):,} answers came in one piece: they tell no time per token."]
+    rows.loc[rows["decode_s"] == 0, ["ttft_s", "prefill_s", "decode_s"]] = np.nan
+    return ["Answers of several tokens came in one piece: they were not streamed, so that neither the time to the "
+            "first token nor that of one is told."]  # fmt: skip
 
 
 def _some(ids: Iterable[str], most: int = 3) -> str:

@@ -5,11 +5,16 @@ two inputs are of one server where one input goes on after the other has ended, 
 their processes were started at different times and the later one before the earlier input ended. Rows that overlap in
 time, or carry none, are of two.
 
+Two inputs that overlap are of one server where they are copies, or two pollers of it: lines of logs that are alike in
+all of the time that both tell of, or counters of a process started at one moment that never fall where both are put in
+order.
+
 A log and scrapes of /metrics may tell of one server at once: the tokens that they tell to be generated in the time that
 they share are alike (within SAME). Then the scrapes count, which are exact, and of the log what lies before or after.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -18,8 +23,26 @@ from analyzers.counters import increments
 from runs.tables import Tables, frame
 
 ONE = "engine"  # a replica without a name
+COPIED = 3  # rates that differ, from which logs that are alike are copies: servers at one steady load look alike too
 SAME = 0.2  # of the tokens that a log and scrapes of one server tell, by which they may differ
+TOLD = ["running", "waiting", "kv_usage", "prompt_tokens_per_s", "output_tokens_per_s", "prompt_tokens",
+        "output_tokens"]  # what two inputs of one server tell alike  # fmt: skip
 BEGAN = "process_start_time_seconds"
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What one input tells of a replica, in order of time: ns, and a column of each of TOLD."""
+
+    at: np.ndarray
+    cells: np.ndarray
+
+    def between(self, start: int, end: int) -> "_Told":
+        inside = slice(*np.searchsorted(self.at, [start, end + 1]))
+        return _Told(self.at[inside], self.cells[inside])
+
+    def column(self, name: str) -> np.ndarray:
+        return self.cells[:, TOLD.index(name)]
 
 
 def servers(tables: Tables, rows: pd.DataFrame, time: str = "ts_ns") -> np.ndarray:
@@ -34,9 +57,10 @@ def servers(tables: Tables, rows: pd.DataFrame, time: str = "ts_ns") -> np.ndarr
     ends = pd.DataFrame({"label": label, "source": source, "at": rows[time].astype("Int64").to_numpy()})
     ends = ends.groupby(["label", "source"], sort=False, dropna=False)["at"].agg(["min", "max", "count", "size"])
     names: dict[tuple[str, str], str] = {}
-    began = _began(tables) if ends.index.get_level_values(0).duplicated().any() else {}
+    several = ends.index.get_level_values(0).duplicated().any()
+    began, samples = (_began(tables), _by_label(tables)) if several else ({}, {})
     for name, mine in ends.groupby(level=0, sort=False):
-        apart = _apart(mine.droplevel(0), began)
+        apart = _apart(mine.droplevel(0), began, samples.get(name, {}))
         for chain in apart:
             names |= {(name, one): _named(name, chain[0], len(apart)) for one in chain}
     keys = pd.MultiIndex.from_arrays([label, source])
@@ -49,19 +73,56 @@ def _named(label: str, source: str, count: int) -> str:
     return source if label == ONE else f"{source} {label}"
 
 
-def _apart(ends: pd.DataFrame, began: dict[str, frozenset[float]]) -> list[list[str]]:
+def _apart(
+    ends: pd.DataFrame, began: dict[str, frozenset[float]], samples: dict[str, _Told]
+) -> list[list[str]]:  # fmt: skip
     """Inputs that name one replica, those of one server together and in order of time."""
     timed = ends[ends["count"] == ends["size"]].sort_values(["min", "max"], kind="stable")
     chains: list[list[str]] = []
     for source, row in timed.iterrows():
         for chain in chains:
-            last = timed.loc[chain[-1]]
-            if row["min"] > last["max"] and _goes_on(began.get(chain[-1]), began.get(source), float(last["max"]) / 1e9):
+            ended = max(timed["max"][one] for one in chain)
+            if row["min"] > ended:
+                one = _goes_on(began.get(chain[-1]), began.get(source), float(ended) / 1e9)
+            else:
+                one = any(_told_twice(samples, began, before, source) for before in chain)
+            if one:
                 chain.append(source)
                 break
         else:
             chains.append([source])
     return chains + [[source] for source in ends.index if source not in timed.index]
+
+
+def _by_label(tables: Tables) -> dict[str, dict[str, _Told]]:
+    """Samples of the engine by replica and input."""
+    rows = frame(tables, "engine", ["ts_ns", "order", "replica", "source", *TOLD]).dropna(subset=["ts_ns"])
+    rows = rows.sort_values(["ts_ns", "order"], kind="stable")
+    who = [rows["replica"].astype("string").fillna(ONE), rows["source"].astype("string").fillna("")]
+    found: dict[str, dict[str, _Told]] = {}
+    for (name, source), mine in rows.groupby(who, sort=False):
+        told = _Told(mine["ts_ns"].to_numpy(dtype=np.int64), mine[TOLD].astype(float).to_numpy(dtype=float))
+        found.setdefault(str(name), {})[str(source)] = told
+    return found
+
+
+def _told_twice(samples: dict[str, _Told], began: dict[str, frozenset[float]], a: str, b: str) -> bool:
+    """Whether two inputs that overlap in time tell of one server: see above."""
+    if a not in samples or b not in samples:
+        return False
+    both = samples[a], samples[b]
+    counts = [not np.isnan(x.column("output_tokens")).all() for x in both]
+    if any(counts) and not (all(counts) and began.get(a, frozenset()) & began.get(b, frozenset())):
+        return False
+    start, end = int(max(x.at[0] for x in both)), int(min(x.at[-1] for x in both))
+    one, other = (x.between(start, end) for x in both)
+    if not any(counts):
+        rate = one.column("output_tokens_per_s")
+        same = np.array_equal(one.at, other.at) and np.array_equal(one.cells, other.cells, equal_nan=True)
+        return bool(same and len(np.unique(rate[rate > 0])) >= COPIED)
+    order = np.argsort(np.concatenate((one.at, other.at)), kind="stable")
+    grown = np.diff(np.concatenate((one.column("output_tokens"), other.column("output_tokens")))[order])
+    return bool((grown > 0).any() and not (grown < 0).any())
 
 
 def _goes_on(before: frozenset[float] | None, after: frozenset[float] | None, ended_s: float) -> bool:
@@ -80,8 +141,28 @@ def samples_of_servers(tables: Tables, columns: Sequence[str] | None = None) -> 
     """(the table `engine` with `replica` the name of its server and nothing told twice, what must be said of that)."""
     rows = frame(tables, "engine")
     rows = rows.assign(replica=servers(tables, rows))
+    rows, copies = _without_copies(rows)
     rows, notes = _told_once(rows)
+    notes = copies + notes
     return (rows if columns is None else rows[list(columns)]).reset_index(drop=True), notes
+
+
+def _without_copies(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Without the lines of a log that another of the same server holds too."""
+    drop, notes = np.zeros(len(rows), dtype=bool), []
+    if rows["source"].nunique() < 2 or rows["ts_ns"].isna().any():
+        return rows, notes
+    source, log = rows["source"].astype(str), rows["output_tokens"].isna() & rows["output_tokens_per_s"].notna()
+    for _, mine in rows[log].groupby("replica", sort=False):
+        until: int | None = None
+        ends = mine.groupby(source[mine.index])["ts_ns"].agg(["min", "max"]).sort_values(["min", "max"])
+        for name, (first, last) in ends.iterrows():
+            if until is not None and first <= until:
+                held = (source[mine.index] == name) & (mine["ts_ns"] <= until)
+                drop[rows.index.get_indexer(mine.index[held])] = True
+                notes.append(f"{held.sum():,} lines of {name} are in another log of that server too, and count once.")
+            until = last if until is None else max(until, last)
+    return rows[~drop], notes
 
 
 def _told_once(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:

@@ -32,6 +32,7 @@ from runs.tables import Tables, frame
 SERVED, BUSY, STARTING, SEEN, OPEN = 1, 2, 3, 4, 5
 NAME_IT = "ingest with --model NAME, or with its dimensions in chipledger.json, for useful maths"
 UNTOLD = "No answer tells how many tokens it took, of its prompt and generated: useful maths cannot be told."
+UNSEEN = "nothing tells whether requests were in the engine"
 STARTUP = ("accelerator_initialization", "training_preparation")  # kinds of `lifecycle`
 ITERATIONS = ("No record of the engine's passes: what its busy time went into is not known beyond useful maths. vLLM "
               "prints one with --enable-logging-iteration-details.")  # fmt: skip
@@ -93,8 +94,14 @@ class Time:
     starting: float = 0.0
     idle: float = 0.0
     unknown: float = 0.0
+    unseen: float = 0.0  # of the unknown: whether requests were in the engine is not told
     whole: float = 0.0
     notes: tuple[str, ...] = ()
+
+    def dark(self, otherwise: str) -> Account:
+        """What is not known, and where that lies: mostly when nothing tells of requests, else `otherwise`."""
+        why = UNSEEN if self.unseen > self.unknown / 2 else otherwise
+        return leaf("unattributed", self.unknown, "unattributed", why)
 
 
 def _asked(tables: Tables) -> Served | None:
@@ -222,6 +229,7 @@ def _passed(
             time.lost[name] = time.lost.get(name, 0.0) + ns * scale / 1e9 * chips
         time.unknown += parts.empty * scale / 1e9 * chips + amounts[0] + amounts[OPEN]
         time.unknown += 0.0 if there.own else amounts[BUSY]
+        time.unseen += amounts[0] + amounts[OPEN]
         time.scheduling += (amounts[BUSY] if there.own else 0.0) + max(amounts[SERVED] - device / 1e9 * chips, 0.0)
         time.starting += amounts[STARTING]
         time.idle += amounts[SEEN]
@@ -247,7 +255,8 @@ def _unpassed(
     amounts = sum(p.amounts(6) for p in painted) / 1e9 * machine.chips / len(painted)
     time = Time(whole=(end - start) / 1e9 * machine.chips, starting=amounts[STARTING], idle=amounts[SEEN])
     _enter_flops(time, float(amounts[BUSY]), work, machine)
-    time.unknown += float(amounts[0] + amounts[OPEN])
+    time.unseen = float(amounts[0] + amounts[OPEN])
+    time.unknown += time.unseen
     time.notes = (ITERATIONS, *told_of(within))
     return time
 
@@ -319,7 +328,7 @@ def _accounts_of_passes(time: Time, work: Work, machine: Hardware) -> list[Accou
     lost = [leaf(n, x, "derived", "what its tokens added to their passes") for n, x in time.lost.items()]
     lost += [leaf("failed_requests", failed, "derived", "its share of the tokens computed"),
              leaf("missed_objective", missed, "derived", "its share of the tokens computed")]  # fmt: skip
-    empty = leaf("unattributed", time.unknown, "unattributed", "passes in which the record counts no token")
+    empty = time.dark("passes in which the record counts no token")
     return [parent("served", phases), parent("lost_work", lost), empty]
 
 
@@ -338,5 +347,5 @@ def _accounts_of_flops(time: Time, machine: Hardware) -> list[Account]:
         parent(name, [leaf("useful_maths", seconds, "derived", flops)])
         for name, seconds in (("prefill", time.prefill), ("decode", time.decode))
     ]  # fmt: skip
-    busy = leaf("unattributed", time.unknown, "unattributed", "requests were in the engine; no record of its passes")
+    busy = time.dark("requests were in the engine; no record of its passes")
     return [parent("served", phases), busy]

@@ -40,7 +40,8 @@ class EngineResult:
     acceptance_rate, acceptance_length, padded_share, and share_<bound> of BOUNDS (of the replicas' time in it).
 
     `batch`: running and to (first and last of its bar), share of the time. `bursts`: start_s, end_s, amount of
-    preemptions, the largest first, MOST_BURSTS of all `burst_count`. `drawn`: iterations for a scatter, `fit` the line
+    preemptions, the largest first, MOST_BURSTS of all `burst_count`. `seats_kv`: most of a server's cache in use while
+    requests waited for a seat of it. `drawn`: iterations for a scatter, `fit` the line
     through them. Unknown figures are None.
     """
 
@@ -62,6 +63,7 @@ class EngineResult:
     bound: dict[str, float]
     notes: tuple[str, ...]
     exposed: Exposed | None = None
+    seats_kv: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -71,6 +73,7 @@ class EngineResult:
             "replicas": list(self.replicas),
             "replica": self.replica,
             "max_running": self.seats,
+            "kv_usage_at_seats_max": self.seats_kv,
             **self.figures,
             "bound": self.bound,
             "preemption_bursts": self.bursts.to_dict("records"),
@@ -106,6 +109,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> EngineResu
                       timely["preempted"].to_numpy())  # fmt: skip
     drawn, fit = iterations(tables, None if wanted == ALL else wanted)
     told = exposed(tables) if wanted == ALL else None
+    then = rows["kv_usage"][words == "seats"].max()
     notes += told.notes if told is not None else ()
     return EngineResult(
         windows=windows, batch=_batch(rows), drawn=drawn, fit=fit, replicas=replicas, replica=wanted,
@@ -113,6 +117,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> EngineResu
         burst_count=len(spent), samples=int((~rows["pause"]).sum()), source=fine.source, timed=fine.timed,
         origin_ns=fine.origin_ns, span_s=_span(fine), seats=seats, figures=_figures(fine, coarse, windows),
         bound=shares(words, weight), notes=tuple(notes), exposed=told,
+        seats_kv=float(then) if then == then else None,
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 
 from analyzers.base import Facts, fact
 from analyzers.counters import increments
+from analyzers.sampling import LONG_GAP, gaps_of
 from analyzers.server_start import refuse_of_a_server
 from analyzers.servers import samples_of_servers, servers
 from analyzers.triton import triton
@@ -26,9 +27,7 @@ AMOUNTS = (
     "prompt", "output", "preempted", "hits", "queries", "drafts", "drafted", "accepted", "padded", "recomputed",
 )  # fmt: skip
 SAMPLES = ["t_s", "dt_s", "told_s", "replica", "pause", *LEVELS, *AMOUNTS, "hit_rate", "acceptance_length"]
-LONG_GAP = 5.0  # usual gaps
 IDLE_S = 0.05
-SILENT = 1.5  # usual gaps, from which a log that follows on an idle line was silent
 COUNTED = {
     "prompt": "prompt_tokens", "output": "output_tokens", "preempted": "preemptions", "hits": "prefix_hits",
     "queries": "prefix_queries", "drafts": "drafts", "drafted": "drafted", "accepted": "accepted",
@@ -92,47 +91,27 @@ def engine_samples(tables: Tables, facts: Facts | None = None) -> Samples:
 def _of_server(rows: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     """The samples of one server, in order of time: columns SAMPLES."""
     t = rows["t_s"].to_numpy()
-    gap = np.diff(t, prepend=np.nan)
-    silent = _silent(rows)  # the engine had nothing to do before this line, and was silent
-    usual = _usual(gap[~silent]) or _usual(gap) or 1.0
-    silent &= gap > SILENT * usual
-    far = (gap > LONG_GAP * usual) & ~silent
+    sampled = gaps_of(rows, t)
+    gap, silent, far, usual = sampled.gap, sampled.silent, sampled.far, sampled.usual or 1.0
     if far.any():
-        notes.append(f"{far.sum():,} gaps between samples are longer than {LONG_GAP:g} usual ones "
-                     f"({usual:.3g} s): what happened in them is not known.")  # fmt: skip
+        notes.append(f"{far.sum():,} {'gap' if far.sum() == 1 else 'gaps'} between samples of more than {LONG_GAP:g} "
+                     f"usual ones ({usual:.3g} s): what happened then is not known.")  # fmt: skip
     dt = np.where(np.isnan(gap) | far | silent, usual, gap)
     found = pd.DataFrame({"t_s": t, "dt_s": dt, "replica": rows["replica"].to_numpy()})
     for level in LEVELS:
         found[level] = _floats(rows, level)
     for name, column in COUNTED.items():
         found[name] = increments(_floats(rows, column))
-    counted = found[list(COUNTED)].notna().any(axis=1).to_numpy()
-    found["told_s"] = np.where(counted & far, gap, dt)  # counters tell what they grew by in a long gap too
+    # counters of tokens tell what they grew by in a long gap too; a rate printed after it is of no such time
+    counted = far & found[["prompt", "output"]].notna().any(axis=1).to_numpy()
+    found["told_s"] = np.where(counted, gap, dt)
     for name, column in (("prompt", "prompt_tokens_per_s"), ("output", "output_tokens_per_s")):
-        found[name] = found[name].where(found[name].notna(), _floats(rows, column) * dt)
+        rate = np.where(counted, np.nan, _floats(rows, column))
+        found[name] = found[name].where(found[name].notna(), rate * dt)
     found["padded"] = found["recomputed"] = np.nan
     found["hit_rate"] = _floats(rows, "prefix_hit_rate")
     found["acceptance_length"] = _floats(rows, "acceptance_length")
     return _with_silences(found, silent, gap - dt) if silent.any() else found
-
-
-def _usual(gap: np.ndarray) -> float | None:
-    return float(np.median(gap[gap > 0])) if (gap > 0).any() else None
-
-
-def _silent(rows: pd.DataFrame) -> np.ndarray:
-    """Which lines of a log follow on one of the same log that says that nothing ran, waited or was generated.
-
-    vLLM goes on counting every interval and leaves out the lines of those in which nothing happened, so that the next
-    line tells of its own interval alone.
-    """
-    printed = (rows["output_tokens_per_s"].notna() & rows["output_tokens"].isna()).to_numpy()
-    nothing = [(rows[c].fillna(0) == 0).to_numpy() for c in ("waiting", "prompt_tokens_per_s", "output_tokens_per_s")]
-    idle = printed & (rows["running"] == 0).fillna(False).to_numpy(dtype=bool) & np.logical_and.reduce(nothing)
-    one = rows["source"].astype("string").fillna("").to_numpy()
-    after = np.zeros(len(rows), dtype=bool)
-    after[1:] = idle[:-1] & printed[1:] & (one[1:] == one[:-1])
-    return after
 
 
 def _with_silences(found: pd.DataFrame, silent: np.ndarray, silence: np.ndarray) -> pd.DataFrame:

@@ -67,16 +67,18 @@ def over_time(rows: pd.DataFrame, amount: pd.Series, column: str, lasting: str =
     """`amount` of the rows in which `column` is known, by time, summed over replicas; None where it never is.
 
     By the time in which any replica tells it, so that one that ran for an hour of a day counts for that; one that was
-    sampled all the time, but for what lies between its first or last sample and another's, by its own.
+    sampled all the time, but for what lies between its first or last sample and another's, by its own. Lines of one
+    second follow on one another in no time, and what they tell counts.
     """
-    known = rows[rows[column].notna() & (rows[lasting] > 0)]
-    if not len(known):
+    known = rows[rows[column].notna()]
+    if not (known[lasting] > 0).any():
         return None
     whole, total = known_s(rows, column, lasting), 0.0
     for _, mine in known.groupby("replica", sort=False):
-        own = float(mine[lasting].sum())
-        edges = EDGES * float(mine[lasting].median())
-        total += float(amount[mine.index].sum()) / (own if whole - own <= edges else whole)
+        lasts = mine[lasting][mine[lasting] > 0]
+        own = float(lasts.sum())
+        edges = EDGES * float(lasts.median()) if len(lasts) else 0.0
+        total += float(amount[mine.index].sum()) / (own if own > 0 and whole - own <= edges else whole)
     return total
 
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from analyzers.loads import AGREES, loads, printed, stage_names
+from analyzers.loads import AGREES, duration_of, loads, printed, stage_names
 from analyzers.served import Served, has_requests, sampled, served, summary
 from errors import QuestionError
 from runs.tables import Tables
@@ -148,8 +148,8 @@ def _recompute(row: dict, mine: Served) -> None:
     flow = spans(mine)
     if not len(flow):
         return
-    if np.isnan(row["duration_s"]):  # the tool's own clock also ran before the first request
-        row["duration_s"] = float(flow["end"].max())
+    said = None if np.isnan(row["duration_s"]) else row["duration_s"]  # its clock also ran before the first request
+    row["duration_s"] = duration_of(said, float(flow["end"].max()))
     arrivals = mine.rows["arrival_ns"].dropna().to_numpy(dtype=np.int64)
     span = (arrivals.max() - arrivals.min()) / 1e9
     if len(arrivals) > 1:

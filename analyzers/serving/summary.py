@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from analyzers.loads import loads, printed, rate_of, stage_names
+from analyzers.loads import duration_of, loads, printed, rate_of, stage_names
 from analyzers.served import Served, has_requests, sampled, served, summary
 from errors import QuestionError
 from runs.tables import Tables
@@ -28,7 +28,6 @@ METRICS = {
 }  # name in an answer: metric of `stage_stats`  # fmt: skip
 STATISTICS = ("mean", "p50", "p99")
 MORE_STATISTICS = ("std", "min", "p90", "p95", "p99.9", "max")
-SHORTER = 0.999  # a printed duration below this part of what the requests span cannot be theirs
 ADVICE = (
     "Add the result of a load test (`vllm bench serve --save-result --save-detailed` and the like), or per-request "
     "records as the table `requests`."
@@ -133,9 +132,7 @@ def _load(stage: str | None, of: Served | None, row: dict | None, stats: pd.Data
         return _of_sample(told, of, kept, times)
     begin, end = span(of)
     spans = None if end is None else end - begin
-    duration = told.duration_s
-    if duration is None or (spans is not None and duration < SHORTER * spans):
-        duration = spans
+    duration = duration_of(told.duration_s, spans)
     own = _recomputed(of, duration, times)
     basis = {**told.basis, **dict.fromkeys(own["latency"], "derived")}
     basis |= {n: "derived" for n in ("request_rate_per_s", "output_tokens_per_s", "total_tokens_per_s")

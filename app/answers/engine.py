@@ -1,6 +1,6 @@
 """The engine in words: what held requests back, for which part of the time, and what would help."""
 
-from analyzers.engine import EngineResult
+from analyzers.engine import ALL, EngineResult
 from app import format as fmt
 from app.answers.base import Table
 from app.answers.serving import NAMES, between
@@ -30,7 +30,7 @@ def verdict(result: EngineResult) -> str:
         text = f"Requests hardly ever waited: the engine was not the limit{_idle(result)}."
     else:
         parts = [f"{fmt.whole_share(result.bound[b])} {_reason(b, result)}" for b in held]
-        parts[0] = parts[0].replace(" % ", " % of the time ", 1)
+        parts[0] = parts[0].replace(" % ", f" % of {_time(result)} ", 1)
         text = f"Requests waited {_joined(parts)}."
         if held[0] in HELP:
             text += f" {HELP[held[0]][:1].upper()}{HELP[held[0]][1:]}{_peak(held[0], result)}."
@@ -69,8 +69,8 @@ def _joined(parts: list[str]) -> str:
 def _peak(bound: str, result: EngineResult) -> str:
     if bound != "seats":
         return ""
-    then = result.windows["kv_usage"][result.windows["share_seats"] > 0.5].max()
-    return f" ({fmt.whole_share(then)} of it was in use then, at most)" if then == then else " (its use is not known)"
+    then = result.seats_kv
+    return " (its use is not known)" if then is None else f" ({fmt.whole_share(then)} of it was in use then, at most)"
 
 
 def whole(count: float | None) -> str:
@@ -80,7 +80,13 @@ def whole(count: float | None) -> str:
 
 def _idle(result: EngineResult) -> str:
     idle = result.bound["idle"]
-    return f", and it had nothing to do for {fmt.whole_share(idle)} of the time" if idle >= LITTLE else ""
+    return f", and it had nothing to do for {fmt.whole_share(idle)} of {_time(result)}" if idle >= LITTLE else ""
+
+
+def _time(result: EngineResult) -> str:
+    """What shares are of: with several servers of the sum of their times, in which one may wait and another not."""
+    several = result.replica == ALL and len(result.replicas) > 1
+    return "the servers' time" if several else "the time"
 
 
 def _preempted(result: EngineResult) -> str:

@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 
 from analyzers.ledger import LedgerResult
+from analyzers.serving_accounts import UNSEEN
 from app import format as fmt
 from app import theme
 from app.answers.base import Table
@@ -151,6 +152,9 @@ def _served(ledger: Ledger, whole: float, of_what: str) -> list[str]:
 def _missing_input(result: LedgerResult) -> str:
     """Which input would tell what is not known, by where in the ledger it lies."""
     if result.serving:
+        dark = result.ledger.find("unattributed")
+        if dark is not None and dark.source == UNSEEN:
+            return "nothing tells whether requests were in the engine then."
         return "requests were in the engine, but no record of its passes says what they did."
     whole = unknown(result.ledger)
     productive = result.ledger.find("productive") or result.ledger.find("profiled")

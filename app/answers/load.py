@@ -118,12 +118,16 @@ def _single(result: LoadResult) -> str:
     if row["failed_load"]:
         return "No request was answered: there is nothing to measure."
     text = f"One load: {fmt.number(row['request_rate_per_s'])} requests/s answered"
+    if not row["request_rate_per_s"] >= 0:  # nobody told how many requests there were, or how long they took
+        text = "One load"
     if result.axis == "rate" and row["keeping_up"] == row["keeping_up"]:
         text += f" of {fmt.number(row['load'])} asked"
     elif result.axis == "concurrency":
         text += f" with {level(result.axis, row['load'])} in flight allowed"
     tail = f", p99 TTFT {fmt.duration(row['ttft_p99_s'])}" if row["ttft_p99_s"] > 0 else ""
-    return f"{text}, {fmt.number(row['output_tokens_per_s'])} tokens/s{tail}."
+    made = row["output_tokens_per_s"]
+    tokens = f", {fmt.number(made)} tokens/s" if made == made else ""
+    return f"{text}{tokens}{tail}."
 
 
 def _objectives(result: LoadResult) -> str:

@@ -88,11 +88,15 @@ def _by_model(told: Triton) -> list[tuple[str, str, str]]:
 def _main(load: Load) -> str:
     first, high = load.statistic("ttft_s", "p50"), load.statistic("ttft_s", "p99")
     each = load.statistic("tpot_s", "p50")
+    if load.kept is not None and load.basis.get("tpot_s") == "derived":  # of some requests; the tool's gaps are of all
+        each = load.statistic("itl_s", "p50") or each
     if first is None:
         whole = load.statistic("e2e_s", "p50") or load.statistic("e2e_s", "mean")
         text = "The time to the first token is not told"
         return text + (f"; a usual answer took {fmt.duration(whole)}." if whole is not None else ".")
     text = f"Half of the requests had their first token within {fmt.duration(first)}"
+    if load.requests == 1:
+        text, high = f"The one request had its first token within {fmt.duration(first)}", None
     text += f", one in a hundred waited longer than {fmt.duration(high)}." if high is not None else "."
     if each:
         text += f" Tokens then came every {fmt.duration(each)}, {fmt.number(1 / each)} a second to one user."

@@ -106,7 +106,7 @@ def test_a_gap_counts_for_one_usual_sample():
                                       "running": [1] * 6, "waiting": [0, 0, 0, 0, 5, 0]}})  # fmt: skip
     result = ask(engine, tables)
     assert result.figures["waiting_share"] == pytest.approx(1 / 6)
-    assert any("1 gaps between samples" in n for n in result.notes)
+    assert any("1 gap between samples" in n for n in result.notes)
 
 
 def test_without_times_samples_count_alike():

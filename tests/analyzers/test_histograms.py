@@ -74,7 +74,7 @@ def test_a_restart_begins_all_buckets_anew():
                      (2, "0", {1.0: 8, math.inf: 10}, 9.0))  # fmt: skip
     found = observed(tables, "x")
     assert found.count.tolist() == [8, 10] and found.total == 9.0
-    assert "began anew 1 times" in found.notes[0]
+    assert "began anew once" in found.notes[0]
 
 
 def test_replicas_are_added_up_and_bounds_that_differ_left_out():

@@ -116,3 +116,30 @@ def test_a_gap_in_scrapes_keeps_its_tokens_and_its_time():
     result = ask(engine, scrapes(found))
     assert result.figures["output_tokens_per_s"] == pytest.approx(10)
     assert result.windows["output_tokens_per_s"].dropna().max() == pytest.approx(10)
+
+
+def printed(source: str, at: np.ndarray, *numbers: float) -> dict:
+    n = len(at)
+    return {"source": source, "at": at, "output_tokens_per_s": [100.0 + x for x in numbers], "running": [4] * n,
+            "waiting": [0] * n}  # fmt: skip
+
+
+def test_a_log_that_was_copied_earlier_too_is_of_one_server():
+    at, rates = np.arange(0, 600, 10), [float(n % 7) for n in range(60)]
+    tables = scrapes(printed("a.log", at, *rates), printed("b.log", at[:40], *rates[:40]))
+    result = ask(engine, tables)
+    assert result.figures["output_tokens_per_s"] == pytest.approx(100 + np.mean(rates), rel=1e-6)
+    assert result.figures["running"]["mean"] == pytest.approx(4) and result.replicas == ("0",)
+    assert any("40 lines" in n and "count once" in n for n in result.notes)
+    other = scrapes(printed("a.log", at, *rates), printed("b.log", at[:40], *rates[1:41]))
+    assert len(ask(engine, other).replicas) == 2
+
+
+@pytest.mark.parametrize(("began", "servers_there"), [(1000.0, 1), (2000.0, 2)])
+def test_two_pollers_of_one_process_are_of_one_server(began, servers_there):
+    at = list(range(0, 300, 10))
+    tables = scrapes(counted("a.prom", at, 100, 777, 5), counted("b.prom", [t + 4 for t in at], 100, 1177, 5),
+                     began={"a.prom": 1000.0, "b.prom": began})  # fmt: skip
+    result = ask(engine, tables)
+    assert len(result.replicas) == servers_there
+    assert result.figures["output_tokens_per_s"] == pytest.approx(100 * servers_there, rel=0.01)

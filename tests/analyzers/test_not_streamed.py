@@ -1,0 +1,66 @@
+"""Answers that were not streamed, and durations that are shorter than what they are of."""
+
+import pytest
+
+from analyzers import load, serving, slo
+from app.answers.serving import verdict
+from errors import QuestionError
+from runs.tables import MemoryTables
+from tests.analyzers.load_tests import EPOCH_NS, ask
+
+S = 10**9
+
+
+def requests(tokens=(50, 40, 1), first_s=(2.0, 1.5, 0.5), last_s=(2.0, 1.5, 0.5), **stages) -> MemoryTables:
+    n = len(tokens)
+    at = [EPOCH_NS + i * S for i in range(n)]
+    rows = {"id": [f"r{i}" for i in range(n)], "stage": ["a"] * n, "arrival_ns": at, "status": ["completed"] * n,
+            "first_token_ns": [t + round(x * S) for t, x in zip(at, first_s, strict=True)],
+            "last_token_ns": [t + round(x * S) for t, x in zip(at, last_s, strict=True)],
+            "prompt_tokens": [10] * n, "output_tokens": list(tokens)}  # fmt: skip
+    summed = {"stage": ["a"], "tool": ["vllm_bench"], "order": [0], "source": ["a.json"], "completed": [n],
+              "failed": [0], **{k: [v] for k, v in stages.items()}}  # fmt: skip
+    return MemoryTables({"requests": rows, "stages": summed})
+
+
+def test_answers_in_one_piece_tell_no_first_token_and_no_pace():
+    result = ask(serving, requests())
+    assert "ttft_s" not in result.load.latency and "tpot_s" not in result.load.latency
+    assert result.load.statistic("e2e_s", "p50") == pytest.approx(1.5)
+    assert any("not streamed" in n for n in result.notes)
+    assert verdict(result).startswith("The time to the first token is not told")
+    with pytest.raises(QuestionError, match="tells its TTFT"):
+        ask(slo, requests(), ttft_s=5.0)
+    with pytest.raises(QuestionError, match="tells its TPOT"):
+        ask(slo, requests(), tpot_s=0.001)
+
+
+def test_answers_of_one_token_have_their_first_when_they_end():
+    result = ask(serving, requests(tokens=(1, 1, 1)))
+    assert result.load.statistic("ttft_s", "p50") == pytest.approx(1.5)
+
+
+def test_one_streamed_answer_of_several_keeps_the_others_first_tokens():
+    result = ask(serving, requests(first_s=(1.0, 1.5, 0.5)))
+    assert result.load.statistic("ttft_s", "p50") == pytest.approx(1.0)
+    assert result.load.statistic("tpot_s", "mean") == pytest.approx(1 / 49)  # of the streamed one alone
+    assert any("1 of 3 answers came in one piece" in n for n in result.notes)
+
+
+@pytest.mark.parametrize(("tokens", "told"), [(40_000, False), (400, True)])
+def test_a_printed_first_token_as_late_as_the_answer_is_none(tokens, told):
+    tables = MemoryTables({
+        "stages": {"stage": ["a"], "tool": ["sglang_bench"], "order": [0], "source": ["a.txt"], "completed": [400],
+                   "output_tokens": [tokens], "duration_s": [100.0]},
+        "stage_stats": {"stage": ["a"] * 5, "metric": ["ttft", "ttft", "ttft", "e2e", "e2e"],
+                        "statistic": ["mean", "p50", "p99", "mean", "p50"], "value": [2.02, 2.0, 2.5, 2.02, 2.0]},
+    })  # fmt: skip
+    assert ("ttft_s" in ask(serving, tables).load.latency) is told
+    assert ask(load, tables).rows["ttft_p99_s"].notna().iloc[0] == told
+
+
+def test_a_duration_shorter_than_its_requests_counts_in_no_question():
+    tables = requests(last_s=(4.0, 4.0, 4.0), duration_s=0.5)
+    assert ask(serving, tables).load.duration_s == pytest.approx(6)
+    row = ask(load, tables).rows.iloc[0]
+    assert row["duration_s"] == pytest.approx(6) and row["request_rate_per_s"] == pytest.approx(0.5)
