@@ -26,7 +26,7 @@ from collectors.xplane.tables import (
     OWN,
     OWN_SHIFT,
 )  # fmt: skip
-from collectors.xplane.wire import BYTES, kernel, skip, varint
+from collectors.xplane.wire import BYTES, kernel, part, skip, varint
 
 OFFSET, DURATION = b"device_offset_ps", b"device_duration_ps"
 SAMPLES = 1 << 12  # events of a line from which its device's clock is learnt
@@ -34,6 +34,24 @@ KNOT_ROWS = 1 << 14  # points of the lag between two calls of the decoder
 _MOST_POINTS = 1 << 17  # points kept for a device; beyond, every other one goes
 _STEP_PS = 1_000_000  # the lag is noted anew where it has changed by a microsecond
 _DRIFT = 1e-3  # clocks that differ by more than that in pace are none
+
+
+@part
+def _stat(buf, p, stop):
+    """(a stat's identifier, its whole number, whether it is one, the position behind it: negative where damaged)."""
+    key, value, whole = np.int64(0), np.int64(0), False
+    while 0 <= p < stop:
+        tag, p = varint(buf, p, stop)
+        if p < 0:
+            break
+        if tag == 0x08:
+            key, p = varint(buf, p, stop)
+        elif tag == 0x18 or tag == 0x20:
+            value, p = varint(buf, p, stop)
+            whole = True
+        else:
+            p = skip(buf, tag, p, stop)
+    return key, value, whole and p >= 0, p
 
 
 @kernel
@@ -70,21 +88,7 @@ def samples(buf, pos, stop, limit, offset_id, duration_id, out):
                 if p < 0 or size < 0 or size > end - p:
                     p = -1
                     break
-                last = p + size
-                key, value, whole = np.int64(0), np.int64(0), 0
-                while 0 <= p < last:
-                    tag, p = varint(buf, p, last)
-                    if p < 0:
-                        break
-                    if tag == 0x08:
-                        key, p = varint(buf, p, last)
-                    elif tag == 0x18 or tag == 0x20:
-                        value, p = varint(buf, p, last)
-                        whole = 1
-                    else:
-                        p = skip(buf, tag, p, last)
-                if p < 0:
-                    break
+                key, value, whole, p = _stat(buf, p, p + size)
                 if whole and key == offset_id:
                     own = value
                     told |= 1
