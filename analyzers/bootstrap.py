@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # its parts load when they are first used
+from scipy.special import ndtri, stdtrit
 
 RESAMPLES = 2000
 LEVEL = 0.95
@@ -103,8 +103,7 @@ def needed(q: float) -> int:
 def widened(samples: np.ndarray, centre: float, of: Sequence[Blocks]) -> tuple[float, float]:
     """The middle 95 % of `samples`, stretched about `centre` for few and short blocks."""
     low, high = np.percentile(samples, [50 * (1 - LEVEL), 100 - 50 * (1 - LEVEL)])
-    blocks, tail = min(o.count for o in of), (1 + LEVEL) / 2
-    few = float(scipy.special.stdtrit(blocks - 1, tail) / scipy.special.ndtri(tail))
+    few = float(stdtrit(min(o.count for o in of) - 1, (1 + LEVEL) / 2) / ndtri((1 + LEVEL) / 2))
     short = max((o.remembers * o.count / len(o.number) for o in of if o.remembers >= DEPENDENT), default=0.0)
     stretch = few * np.sqrt(1 + 2.5 * max(short - 1 / BLOCK_TIMES, 0.0))
     return float(centre + (low - centre) * stretch), float(centre + (high - centre) * stretch)

@@ -15,7 +15,7 @@ Source of the library's rules: ml-goodput-measurement 0.2.3.
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # its parts load when they are first used
+from scipy.ndimage import median_filter
 
 RECENT, BASELINE, PERCENTILE = 100, 1000, 90
 NEAR = 0.05  # of the median: steps this close to it are alike, however regular the others are
@@ -53,8 +53,8 @@ def are_spikes(times: np.ndarray) -> np.ndarray:
     """Which of the step times, in their order, are spikes. O(n)."""
     if not len(times):
         return np.zeros(0, dtype=bool)
-    median = scipy.ndimage.median_filter(times, AROUND)
-    mad = scipy.ndimage.median_filter(np.abs(times - median), AROUND)
+    median = median_filter(times, AROUND)
+    mad = median_filter(np.abs(times - median), AROUND)
     return times > median + np.maximum(SPIKE_MADS * mad, NEAR * median)
 
 

@@ -1,7 +1,7 @@
 """Prefix cache: what share of prompts it found, and what caches of other sizes would find of the same requests."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,15 +11,13 @@ import pyarrow.compute as pc
 from analyzers.base import Facts, Option, with_options
 from analyzers.kv.setting import KV_FACTS, cache_precision_of, first_fact, whole_fact
 from analyzers.prefix.measured import SOURCES, MeasuredPrefix, measured_prefix
+from analyzers.prefix.replay import Replay, replay, sizes_to_show
 from analyzers.prefix.saved import first_tokens, saved
 from analyzers.subject import CHIP, MODEL, chip_of, known_model
 from catalog.inference import BYTES, kv_bytes_per_token
 from errors import QuestionError
 from errors.numbers import COUNT
 from runs.tables import Tables, frame
-
-if TYPE_CHECKING:
-    from analyzers.prefix.replay import Replay
 
 NAME = "prefix"
 HELP = "What share of prompts does the prefix cache find, and what would caches of other sizes find?"
@@ -156,8 +154,6 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> PrefixResu
     caches = _caches(asked.rows, options["caches"])
     arrivals = asked.rows["arrival_ns"].to_numpy(dtype=np.int64, na_value=np.iinfo(np.int64).max)
     known = asked.rows["arrival_ns"].notna().to_numpy(dtype=bool)
-    from analyzers.prefix.replay import replay  # late: it brings Numba, which no other question needs
-
     played = replay(asked.blocks, asked.starts, np.where(known, arrivals, 0), caches)
     size, source = _size(facts, options, tokens, block_bytes)
     chip = chip_of(facts)
@@ -210,17 +206,15 @@ def _caches(rows: pd.DataFrame, choice: str) -> np.ndarray:
     return np.unique(rows["replica"].astype(str).to_numpy(dtype=str), return_inverse=True)[1]
 
 
-def _by_size(played: "Replay", block_bytes: float | None) -> pd.DataFrame:
+def _by_size(played: Replay, block_bytes: float | None) -> pd.DataFrame:
     if not played.blocks:
         return pd.DataFrame(columns=["blocks", "bytes", "hit_rate"])
-    from analyzers.prefix.replay import sizes_to_show
-
     sizes = sizes_to_show(played.distinct)
     held = sizes * block_bytes if block_bytes else np.full(len(sizes), np.nan)
     return pd.DataFrame({"blocks": sizes, "bytes": held, "hit_rate": played.rates(sizes)})
 
 
-def _tenants(asked: Prompts, played: "Replay", size: int | None) -> pd.DataFrame:
+def _tenants(asked: Prompts, played: Replay, size: int | None) -> pd.DataFrame:
     columns = ["tenant", "requests", "blocks", "hit_rate", "infinite_hit_rate"]
     names = asked.rows["tenant"].astype(object).where(asked.rows["tenant"].notna(), "not told").astype(str)
     if not len(names) or names.nunique() < 2:
@@ -233,7 +227,7 @@ def _tenants(asked: Prompts, played: "Replay", size: int | None) -> pd.DataFrame
     return table.sort_values("blocks", ascending=False, kind="stable", ignore_index=True)
 
 
-def _reuse(played: "Replay", known: np.ndarray) -> pd.DataFrame:
+def _reuse(played: Replay, known: np.ndarray) -> pd.DataFrame:
     """Found blocks by the time since their last touch; empty where no time of arrival is known."""
     columns = ["from_s", "to_s", "blocks"]
     if not known.any() or not played.blocks:
@@ -249,8 +243,7 @@ def _reuse(played: "Replay", known: np.ndarray) -> pd.DataFrame:
 
 
 def _saved(
-    tables: Tables, asked: Prompts, played: "Replay", size: int | None, tokens: int | None, model: Any,
-    peak: float | None,
+    tables: Tables, asked: Prompts, played: Replay, size: int | None, tokens: int | None, model: Any, peak: float | None
 ) -> dict[str, Any]:
     """What a cache of this size, and one without end, would save; and what the engine's own did save."""
     result: dict[str, Any] = {"size": None, "infinite": None, "measured": None}
@@ -267,7 +260,7 @@ def _saved(
 
 
 def _notes(
-    asked: Prompts, played: "Replay", said: MeasuredPrefix, tokens: int | None, model: Any, known: np.ndarray,
+    asked: Prompts, played: Replay, said: MeasuredPrefix, tokens: int | None, model: Any, known: np.ndarray,
     caches: np.ndarray,
 ) -> list[str]:  # fmt: skip
     notes = []

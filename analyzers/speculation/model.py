@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # its parts load when they are first used
+from scipy.optimize import brentq
 
 from catalog.chips import Chip
 from catalog.inference import (
@@ -45,7 +45,7 @@ def needed_chance(length: float, draft: float) -> float:
         return 0.0
     if length >= draft + 1:
         return 1.0
-    return float(scipy.optimize.brentq(lambda a: (1 - a ** (draft + 1)) / (1 - a) - length, 0.0, 1 - 1e-12))
+    return float(brentq(lambda a: (1 - a ** (draft + 1)) / (1 - a) - length, 0.0, 1 - 1e-12))
 
 
 def wilson(share: np.ndarray, trials: float, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
@@ -91,9 +91,7 @@ def least_acceptance(draft: int, cost: float) -> float | None:
     """The chance of acceptance from which a draft of k tokens pays; None where none does (c of 1 or more)."""
     if draft < 1 or speculation_speedup(1.0, draft, cost) <= 1:
         return None
-    if cost == 0:
-        return 0.0
-    return float(scipy.optimize.brentq(lambda a: speculation_speedup(a, draft, cost) - 1, 0.0, 1 - 1e-12))
+    return 0.0 if cost == 0 else float(brentq(lambda a: speculation_speedup(a, draft, cost) - 1, 0.0, 1 - 1e-12))
 
 
 def greatest_cost(length: float, draft: float) -> float | None:
@@ -151,14 +149,13 @@ class Machine:
         if not len(paying):
             return 0.0
         last = paying[-1]
-        low, high = grid[last : last + 2]
-        return float(scipy.optimize.brentq(lambda b: self.speedup(b, length, draft, cost) - 1, low, high))
+        return float(brentq(lambda b: self.speedup(b, length, draft, cost) - 1, grid[last], grid[last + 1]))
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
     if function(high) < 0:
         return float("inf")
-    return float(scipy.optimize.brentq(function, low, high))
+    return float(brentq(function, low, high))
 
 
 def machine(model: Model, chip: Chip, context: int = 0, precision: str = "bf16", kv: str = "bf16") -> Machine:

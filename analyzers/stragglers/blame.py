@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-import scipy  # its parts load when they are first used
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 
 from analyzers.base import Facts
 from analyzers.meetings import Meetings, combined
@@ -134,9 +135,8 @@ def _peers(met: Meetings, facts: Facts, used: np.ndarray) -> tuple[np.ndarray, n
     ranks = len(met.ranks)
     pairs, span = _groups_of(met, np.flatnonzero(used))
     who, group = pairs // span, pairs % span
-    ones = np.ones(len(pairs), dtype=np.int8)
-    graph = scipy.sparse.coo_matrix((ones, (who, ranks + group)), shape=(ranks + span,) * 2)
-    together = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][:ranks]
+    graph = coo_matrix((np.ones(len(pairs), dtype=np.int8), (who, ranks + group)), shape=(ranks + span,) * 2)
+    together = connected_components(graph, directed=False)[1][:ranks]
     others = np.bincount(together, minlength=1)[together] - 1
     return np.unique(combined(together, _roles(met, facts)), return_inverse=True)[1].reshape(-1), others
 

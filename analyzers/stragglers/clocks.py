@@ -12,7 +12,8 @@ Groups are joined by least squares over the ranks they share.
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # its parts load when they are first used
+from scipy.sparse import coo_matrix
+from scipy.sparse.linalg import lsqr
 
 from analyzers.meetings import Meetings
 
@@ -101,11 +102,11 @@ def _joined(found: list[tuple[np.ndarray, np.ndarray]], ranks: int) -> np.ndarra
     theta = np.concatenate([t for _, t in found])
     group = np.repeat(np.arange(len(found)), [len(w) for w, _ in found])
     at = np.arange(len(who))
-    equations = scipy.sparse.coo_matrix(
+    equations = coo_matrix(
         (np.tile([1.0, -1.0], (len(who), 1)).T.ravel(), (np.tile(at, 2), np.concatenate([who, ranks + group]))),
         shape=(len(who), ranks + len(found)),
     )
-    solved = scipy.sparse.linalg.lsqr(equations.tocsr(), theta, atol=1e-12, btol=1e-12, iter_lim=1000)[0][:ranks]
+    solved = lsqr(equations.tocsr(), theta, atol=1e-12, btol=1e-12, iter_lim=1000)[0][:ranks]
     out = np.full(ranks, np.nan)
     out[who] = solved[who]
     return out - np.nanmedian(out)

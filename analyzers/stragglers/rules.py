@@ -13,7 +13,7 @@ With fewer than 5 ranks a MAD says little: there late is 5 % of the step, and so
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # its parts load when they are first used
+from scipy.special import bdtrc
 
 from analyzers.stragglers.blame import FEW_RANKS, Lateness, median
 from analyzers.stragglers.steps import WINDOW
@@ -128,7 +128,7 @@ def _confidence(x: Lateness, hit: np.ndarray, rank: int, inside: slice, hits: in
     rate = (int(hit[others].sum()) + 1) / (cells + 2)
     steps = int(compared[rank, inside].sum())
     tries = len(x.peers) * max(hit.shape[1] - WINDOW + 1, 1)
-    chance = min(1.0, (float(scipy.special.bdtrc(hits - 1, steps, rate)) if hits else 1.0) * tries)
+    chance = min(1.0, (float(bdtrc(hits - 1, steps, rate)) if hits else 1.0) * tries)
     resolved = min(1.0, lag_s / (3 * x.resolution_s)) if x.resolution_s else 1.0
     return (1 - chance) * resolved * float(compared[rank, inside].mean())
 
