@@ -16,6 +16,7 @@ run: $(STAMP) ## set up and open the dashboard on the bundled reference runs
 
 test: $(STAMP) ## set up and pass every test
 	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m tests.preflight
 	@$(BIN)/python -m pytest $(if $(ARGS),$(ARGS),-n auto --maxprocesses 4 --dist loadfile -m "not alone")
@@ -23,6 +24,7 @@ test: $(STAMP) ## set up and pass every test
 
 lint: $(STAMP) ## style and the floors
 	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/lint-imports
 
 reference: $(STAMP) ## make the bundled reference run again (about three minutes, four processes)

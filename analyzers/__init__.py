@@ -29,6 +29,29 @@ from analyzers import (
 )
 
 ANALYZERS = (
-    ledger, goodput, interruptions, checkpoints, steps, mfu, flops, compiled, padding, memory, roofline, ops, overlap,
-    collectives, stragglers, slowdown, input, kv, speculation, prefix, workload, load, engine, serving, slo,
-)  # fmt: skip
+    ledger,
+    goodput,
+    interruptions,
+    checkpoints,
+    steps,
+    mfu,
+    flops,
+    compiled,
+    padding,
+    memory,
+    roofline,
+    ops,
+    overlap,
+    collectives,
+    stragglers,
+    slowdown,
+    input,
+    kv,
+    speculation,
+    prefix,
+    workload,
+    load,
+    engine,
+    serving,
+    slo,
+)

@@ -88,19 +88,22 @@ class AbResult:
             "paired": self.paired,
             "requests": list(self.requests),
             "differences": [dict(vars(d)) for d in self.differences],
-            "traffic": [{k: None if pd.isna(v) else v for k, v in r.items()}
-                        for r in self.traffic.rows.to_dict("records")],
+            "traffic": [
+                {k: None if pd.isna(v) else v for k, v in r.items()} for r in self.traffic.rows.to_dict("records")
+            ],
             "warnings": list(self.traffic.warnings),
             "notes": list(self.notes),
-        }  # fmt: skip
+        }
 
 
 def compare(a: Served, b: Served) -> AbResult:
     """B against A. Raises QuestionError where one of them answered no request."""
     for name, of in (("the first", a), ("the second", b)):
         if not len(of.timed):
-            raise QuestionError(f"{name} of the two runs has no answered request with a latency",
-                                advice="Compare two runs with single requests, or other loads of them.")  # fmt: skip
+            raise QuestionError(
+                f"{name} of the two runs has no answered request with a latency",
+                advice="Compare two runs with single requests, or other loads of them.",
+            )
     traffic = _traffic(a, b)
     pairs = _pairs(a, b)
     rng = np.random.default_rng(SEED)
@@ -189,10 +192,14 @@ def _differences(
         told = [float(v.mean()) if q is None else float(np.quantile(v, q)) for v in (x, y)]
         independent = min(len(v) / o.remembers for v, o in zip((x, y), of, strict=True))
         why = _cannot(q, of, independent)
-        samples = None if why else [
-            means(v, o, w) if q is None else quantiles(v, o, w, q)
-            for v, o, w in zip((x, y), of, weights, strict=True)
-        ]  # fmt: skip
+        samples = (
+            None
+            if why
+            else [
+                means(v, o, w) if q is None else quantiles(v, o, w, q)
+                for v, o, w in zip((x, y), of, weights, strict=True)
+            ]
+        )
         found.append(_difference(metric, name, told, samples, of, independent, why, slower))
     return found
 
@@ -207,21 +214,38 @@ def _slower(x: np.ndarray, y: np.ndarray) -> float:
 def _cannot(q: float | None, of: Sequence[Blocks], independent: float) -> str:
     """Why there can be no interval; empty where there can."""
     if independent < FEWEST_INDEPENDENT or min(o.count for o in of) < FEWEST_BLOCKS:
-        return (f"its requests hang together so much (a queue that grows or drains) that only about {int(independent)} "
-                "of them count as independent")  # fmt: skip
+        return (
+            f"its requests hang together so much (a queue that grows or drains) that only about {int(independent)} "
+            "of them count as independent"
+        )
     if q is not None and independent < needed(q):
         return f"it needs at least {needed(q):,} independent requests, and there are about {int(independent)}"
     return ""
 
 
 def _difference(
-    metric: str, name: str, told: Sequence[float], samples: Sequence[np.ndarray] | None, of: Sequence[Blocks],
-    independent: float, why: str, slower: float | None,
-) -> Difference:  # fmt: skip
+    metric: str,
+    name: str,
+    told: Sequence[float],
+    samples: Sequence[np.ndarray] | None,
+    of: Sequence[Blocks],
+    independent: float,
+    why: str,
+    slower: float | None,
+) -> Difference:
     a, b = told
     ratio = b / a if a else None
-    shared = {"metric": metric, "statistic": name, "a": a, "b": b, "difference": b - a, "ratio": ratio,
-              "independent": float(independent), "why": why, "slower_share": slower}  # fmt: skip
+    shared = {
+        "metric": metric,
+        "statistic": name,
+        "a": a,
+        "b": b,
+        "difference": b - a,
+        "ratio": ratio,
+        "independent": float(independent),
+        "why": why,
+        "slower_share": slower,
+    }
     if samples is None:
         none = dict.fromkeys(("low", "high", "ratio_low", "ratio_high", "times_more"))
         return Difference(**shared, **none, clear=False, better="")
@@ -235,14 +259,26 @@ def _difference(
     if not clear and b != a:
         times = (max(high - (b - a), (b - a) - low) / abs(b - a)) ** 2  # half widths shrink with the root of n
         times = times if times <= MORE_AT_MOST else None
-    return Difference(**shared, low=low, high=high, ratio_low=ratios[0], ratio_high=ratios[1], clear=clear,
-                      better=better, times_more=times)  # fmt: skip
+    return Difference(
+        **shared,
+        low=low,
+        high=high,
+        ratio_low=ratios[0],
+        ratio_high=ratios[1],
+        clear=clear,
+        better=better,
+        times_more=times,
+    )
 
 
 def _traffic(a: Served, b: Served) -> Traffic:
     """Requests, lengths and rates of both."""
-    rows = pd.DataFrame([{"quantity": name, "a": one, "b": two, "unit": unit}
-                         for (name, unit, one), (_, _, two) in zip(_asked(a), _asked(b), strict=True)])  # fmt: skip
+    rows = pd.DataFrame(
+        [
+            {"quantity": name, "a": one, "b": two, "unit": unit}
+            for (name, unit, one), (_, _, two) in zip(_asked(a), _asked(b), strict=True)
+        ]
+    )
     warnings = []
     for r in rows[rows["quantity"] != "requests"].to_dict("records"):
         if pd.isna(r["a"]) or pd.isna(r["b"]):
@@ -269,8 +305,11 @@ def _asked(of: Served) -> list[tuple[str, str, float]]:
 
 
 def _notes(paired: int, found: Sequence[Difference]) -> list[str]:
-    how = (f"Paired: the same {paired:,} requests were answered by both, and each is compared with itself."
-           if paired else "Not paired: the two did not answer the same requests (equal ids and prompts).")  # fmt: skip
+    how = (
+        f"Paired: the same {paired:,} requests were answered by both, and each is compared with itself."
+        if paired
+        else "Not paired: the two did not answer the same requests (equal ids and prompts)."
+    )
     notes = [
         how,
         "Intervals hold the true difference in 95 of 100 such comparisons: 2,000 resamples of blocks of consecutive "
@@ -279,6 +318,8 @@ def _notes(paired: int, found: Sequence[Difference]) -> list[str]:
         "A run is one day of one machine: what differs between days and machines no interval of two runs can hold.",
     ]
     if any(d.metric == RATE for d in found):
-        notes.append(f"Throughput is compared stretch by stretch: each run is cut into {WINDOWS} equal ones, so that "
-                     "the ramp-up of one is compared with that of the other.")  # fmt: skip
+        notes.append(
+            f"Throughput is compared stretch by stretch: each run is cut into {WINDOWS} equal ones, so that "
+            "the ramp-up of one is compared with that of the other."
+        )
     return notes

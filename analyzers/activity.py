@@ -101,8 +101,9 @@ def activities(tables: Tables) -> Iterator[Activity]:
     ops = frame(tables, "ops", ["capture", "op_id", "host", "device", "role", "category"])
     ops = ops.dropna(subset=["capture", "op_id", "host", "device"])
     ops = ops[ops["role"].isin(WORK)].assign(host=lambda x: x["host"].astype(str))
-    found = sorted({(h, int(d)) for h, d in zip(ops["host"], ops["device"], strict=True)},
-                   key=lambda x: (natural_key(x[0]), x[1]))  # fmt: skip
+    found = sorted(
+        {(h, int(d)) for h, d in zip(ops["host"], ops["device"], strict=True)}, key=lambda x: (natural_key(x[0]), x[1])
+    )
     for host, device in found:
         mine = captures[captures["host"] == host]
         here = ops[(ops["host"] == host) & (ops["device"] == device)]
@@ -115,11 +116,20 @@ def profiled_steps(tables: Tables) -> pd.DataFrame:
     order of host and time."""
     steps = frame(tables, "steps", ["host", "step", "start_ns", "dur_ns", "capture", "device"])
     steps = steps.dropna(subset=["capture", "host", "start_ns", "dur_ns", "step"])
-    return pd.DataFrame({
-        "host": steps["host"].astype(str), "step": steps["step"].astype("int64"),
-        "start_ns": steps["start_ns"].astype("int64"), "end_ns": (steps["start_ns"] + steps["dur_ns"]).astype("int64"),
-        "capture": steps["capture"].astype("int64"), "device": steps["device"],
-    }).sort_values(["host", "start_ns"], kind="stable").reset_index(drop=True)  # fmt: skip
+    return (
+        pd.DataFrame(
+            {
+                "host": steps["host"].astype(str),
+                "step": steps["step"].astype("int64"),
+                "start_ns": steps["start_ns"].astype("int64"),
+                "end_ns": (steps["start_ns"] + steps["dur_ns"]).astype("int64"),
+                "capture": steps["capture"].astype("int64"),
+                "device": steps["device"],
+            }
+        )
+        .sort_values(["host", "start_ns"], kind="stable")
+        .reset_index(drop=True)
+    )
 
 
 def steps_of(steps: pd.DataFrame, host: str, device: int) -> pd.DataFrame:
@@ -128,9 +138,14 @@ def steps_of(steps: pd.DataFrame, host: str, device: int) -> pd.DataFrame:
 
 
 def _activity(
-    tables: Tables, host: str, device: int, captures: pd.DataFrame, ops: pd.DataFrame, collectives: pd.DataFrame,
+    tables: Tables,
+    host: str,
+    device: int,
+    captures: pd.DataFrame,
+    ops: pd.DataFrame,
+    collectives: pd.DataFrame,
     steps: pd.DataFrame,
-) -> Activity:  # fmt: skip
+) -> Activity:
     parts, extents, wholes, stepped = [], [], [], []
     for capture, begun, stop in zip(captures["capture"], captures["start_ns"], captures["stop_ns"], strict=True):
         part = _kinds(tables, int(capture), int(begun), device, ops[ops["capture"] == capture])
@@ -182,8 +197,9 @@ def _kinds(tables: Tables, capture: int, start_ns: int, device: int, ops: pd.Dat
 def executions(tables: Tables, capture: int, device: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(op_id, start, end) of every operation that a device executed in a capture, ps since its start; one of which the
     operation, its start or its duration is not known is left out."""
-    events = tables.arrow("op_events", ["op_id", "start_ps", "dur_ps"],
-                          [("capture", "==", capture), ("device", "==", device)])  # fmt: skip
+    events = tables.arrow(
+        "op_events", ["op_id", "start_ps", "dur_ps"], [("capture", "==", capture), ("device", "==", device)]
+    )
     if any(column.null_count for column in events.columns):
         events = events.drop_null()
     op, start, took = (int_column(events, name) for name in events.column_names)

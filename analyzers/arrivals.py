@@ -1,11 +1,11 @@
 """How evenly requests arrive: gaps between them, counts in windows, and what a Poisson process would give instead.
 
-    CV                    standard deviation of the gaps by their mean (of all gaps: divided by their number, not by one
-                          less); 1 for a Poisson process, 0 for a metronome
-    index of dispersion   variance of the counts in windows of one length by their mean; 1 for a Poisson process at any
-                          length, and growing with the length where the rate itself drifts
-    lag correlation       of each gap with the next; 0 for a Poisson process, -1 where short and long take turns
-    range of chance       where 99 of 100 Poisson processes of the same mean rate would lie
+CV                    standard deviation of the gaps by their mean (of all gaps: divided by their number, not by one
+                      less); 1 for a Poisson process, 0 for a metronome
+index of dispersion   variance of the counts in windows of one length by their mean; 1 for a Poisson process at any
+                      length, and growing with the length where the rate itself drifts
+lag correlation       of each gap with the next; 0 for a Poisson process, -1 where short and long take turns
+range of chance       where 99 of 100 Poisson processes of the same mean rate would lie
 """
 
 from dataclasses import dataclass
@@ -73,12 +73,18 @@ def window(times_s: np.ndarray, window_s: float) -> Window | None:
         low, high = (float(chdtri(freedom, share)) / freedom for share in (1 - tail, tail))
     busiest = int(np.argmax(counts))
     return Window(
-        window_s=window_s, windows=windows, mean_per_s=mean / window_s,
-        peak_per_s=float(counts[busiest]) / window_s, peak_at_s=float(index[starts[busiest]] * window_s),
-        peak_to_mean=float(counts[busiest]) / mean, empty_share=1 - len(counts) / windows, dispersion=dispersion,
-        chance_low=low, chance_high=high,
+        window_s=window_s,
+        windows=windows,
+        mean_per_s=mean / window_s,
+        peak_per_s=float(counts[busiest]) / window_s,
+        peak_at_s=float(index[starts[busiest]] * window_s),
+        peak_to_mean=float(counts[busiest]) / mean,
+        empty_share=1 - len(counts) / windows,
+        dispersion=dispersion,
+        chance_low=low,
+        chance_high=high,
         chance_peak_per_s=chance_peak(mean, windows) / window_s,
-    )  # fmt: skip
+    )
 
 
 def chance_peak(mean: float, windows: int) -> float:
@@ -126,9 +132,16 @@ def gaps(times_s: np.ndarray) -> Gaps | None:
     mean, std = float(between.mean()), float(between.std())
     p50, p99 = np.percentile(between, [50, 99])
     return Gaps(
-        gaps=len(between), mean=mean, std=std, cv=std / mean if mean > 0 else None, p50=float(p50), p99=float(p99),
-        max=float(between.max()), zero_share=float((between == 0).mean()), lag=_lag(between - mean),
-    )  # fmt: skip
+        gaps=len(between),
+        mean=mean,
+        std=std,
+        cv=std / mean if mean > 0 else None,
+        p50=float(p50),
+        p99=float(p99),
+        max=float(between.max()),
+        zero_share=float((between == 0).mean()),
+        lag=_lag(between - mean),
+    )
 
 
 def _lag(apart: np.ndarray) -> float:

@@ -27,10 +27,24 @@ from runs.tables import Tables, frame
 
 # in painting order: a later heading wins
 HEADINGS = (
-    "outside", "other", "infrastructure_recovery", "kept", "wasted_progress", "hang", "program_startup",
-    "data_loading", "training_preparation", "accelerator_initialization", "eval", "custom", "checkpoint_save",
-    "checkpoint_restore", "elastic_reinitialization", "elastic_scale_up", "elastic_slice_down",
-)  # fmt: skip
+    "outside",
+    "other",
+    "infrastructure_recovery",
+    "kept",
+    "wasted_progress",
+    "hang",
+    "program_startup",
+    "data_loading",
+    "training_preparation",
+    "accelerator_initialization",
+    "eval",
+    "custom",
+    "checkpoint_save",
+    "checkpoint_restore",
+    "elastic_reinitialization",
+    "elastic_scale_up",
+    "elastic_slice_down",
+)
 CODE = {name: i for i, name in enumerate(HEADINGS)}
 RECORDED = HEADINGS[CODE["data_loading"] :]
 INSIDE_STEPS = ("custom", "checkpoint_save")  # what has no end there may cover steps that were taken
@@ -149,8 +163,10 @@ def no_steps(past: History) -> str:
     """What a note says of a calendar without steps."""
     why = why_no_steps(past)
     dated = "with dates" if len(past.rows) and past.origin != "profile" else "that prints its steps"
-    return (f"{why[0].upper()}{why[1:]}: which part of the time held went into steps, and which of them were kept, "
-            f"cannot be told. Add a log {dated}, or the job's goodput log.")  # fmt: skip
+    return (
+        f"{why[0].upper()}{why[1:]}: which part of the time held went into steps, and which of them were kept, "
+        f"cannot be told. Add a log {dated}, or the job's goodput log."
+    )
 
 
 def _ns(column: pd.Series) -> np.ndarray:
@@ -196,14 +212,16 @@ def _events(tables: Tables, past: History, now_ns: int | None) -> tuple[pd.DataF
         if (bad | late).any():
             life.loc[life.index[told][bad | late], at] = pd.NA
     if false:
-        notes.append(f"{false:,} {'event names' if false == 1 else 'events name'} a time more than a minute after "
-                     "being written: left out.")  # fmt: skip
+        notes.append(
+            f"{false:,} {'event names' if false == 1 else 'events name'} a time more than a minute after "
+            "being written: left out."
+        )
     return life, tuple(notes)
 
 
 def _without_offline(
     life: pd.DataFrame, steps: pd.DataFrame, jobs: Jobs, averaged: bool
-) -> tuple[pd.DataFrame, tuple[str, ...]]:  # fmt: skip
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Events without the evaluations that held nothing up, and how many those were: during which the job took whole
     steps (told one by one: times that are means hide where a pause was), or which began after it had ended."""
     of_eval = (life["kind"] == "eval").to_numpy(dtype=bool) & life["start_ns"].notna().to_numpy()
@@ -221,8 +239,10 @@ def _without_offline(
         return life, ()
     lasted = float(np.maximum(end - start, 0)[out].sum()) / 1e9
     count = int(out.sum())
-    said = (f"{count:,} {'evaluation' if count == 1 else 'evaluations'} ran offline, while steps were taken or after "
-            f"the job had ended ({lasted:,.1f} s in all): none of it is time that the job lost.")  # fmt: skip
+    said = (
+        f"{count:,} {'evaluation' if count == 1 else 'evaluations'} ran offline, while steps were taken or after "
+        f"the job had ended ({lasted:,.1f} s in all): none of it is time that the job lost."
+    )
     return life.drop(index=life.index[of_eval][out]), (said,)
 
 
@@ -371,12 +391,16 @@ def _interruptions(attempts: _Attempts, steps: pd.DataFrame) -> tuple[Interrupti
     found = []
     for k in np.flatnonzero(~attempts.finished[:-1]).tolist():
         mine, after = int(begins[k]), int(begins[k + 1])
-        found.append(Interruption(
-            attempt=k, last_sign_ns=int(attempts.last[k]), restart_ns=int(attempts.start[k + 1]),
-            last_step=int(number[after - 1]) if after > mine else None,
-            resumed_step=int(number[after]) if after < len(number) else None,
-            wasted_steps=int(lost[after] - lost[mine]),
-        ))  # fmt: skip
+        found.append(
+            Interruption(
+                attempt=k,
+                last_sign_ns=int(attempts.last[k]),
+                restart_ns=int(attempts.start[k + 1]),
+                last_step=int(number[after - 1]) if after > mine else None,
+                resumed_step=int(number[after]) if after < len(number) else None,
+                wasted_steps=int(lost[after] - lost[mine]),
+            )
+        )
     return tuple(found)
 
 

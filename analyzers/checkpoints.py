@@ -1,7 +1,7 @@
 """Checkpoints: what saving costs, what failures cost, and how often the job saved: all that an interval rests on.
 
-    mean time to failure = time at risk / failures; at risk is the time held less waiting for machines
-    lost = saves (training blocked) + redone (steps taken again) + restarts (waiting and restarting after failures)
+mean time to failure = time at risk / failures; at risk is the time held less waiting for machines
+lost = saves (training blocked) + redone (steps taken again) + restarts (waiting and restarting after failures)
 """
 
 import math
@@ -113,15 +113,20 @@ class CheckpointsResult:
             "modelled_s": self.modelled_s,
             "goodput": self.goodput,
             "lost": {
-                name: {"seconds": s, "share": s / self.held_s if self.held_s else 0.0,
-                       "chip_seconds": s * self.chips, "usd": self.usd(s)} for name, s in lost.items()
+                name: {
+                    "seconds": s,
+                    "share": s / self.held_s if self.held_s else 0.0,
+                    "chip_seconds": s * self.chips,
+                    "usd": self.usd(s),
+                }
+                for name, s in lost.items()
             },
             "chips": self.chips,
             "chips_per_node": self.chips_per_node,
             "slices": self.slices,
             "usd_per_chip_hour": self.usd_per_chip_hour,
             "notes": list(self.notes),
-        }  # fmt: skip
+        }
 
 
 def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> CheckpointsResult:
@@ -215,29 +220,38 @@ def _slices(facts: Facts) -> int | None:
 
 def _notes(
     saved: Checkpoints, whole: pd.DataFrame, found: pd.DataFrame, past: History, days: Calendar, source: str
-) -> tuple[str, ...]:  # fmt: skip
-    notes = [f"Steps are taken from {past.origin}. A failure is a start of the job where the one before had not ended, "
-             "a loss of slices, or a return to an earlier step."]  # fmt: skip
+) -> tuple[str, ...]:
+    notes = [
+        f"Steps are taken from {past.origin}. A failure is a start of the job where the one before had not ended, "
+        "a loss of slices, or a return to an earlier step."
+    ]
     if not len(saved.rows):
         notes.append("No save was recorded. Orbax entries in the goodput log would tell what one costs.")
     elif len(whole) < len(saved.rows):
-        notes.append(f"{len(saved.rows) - len(whole)} saves went to local storage, {len(whole)} to remote storage: "
-                     "interval and cost are those of the remote ones.")  # fmt: skip
+        notes.append(
+            f"{len(saved.rows) - len(whole)} saves went to local storage, {len(whole)} to remote storage: "
+            "interval and cost are those of the remote ones."
+        )
     if (whole["synchronous"] == False).any():  # noqa: E712 - null is neither
-        notes.append("Saves are written in the background: what is known is how long they block, not when they are "
-                     "safe. A checkpoint still being written when a failure strikes is lost.")  # fmt: skip
+        notes.append(
+            "Saves are written in the background: what is known is how long they block, not when they are "
+            "safe. A checkpoint still being written when a failure strikes is lost."
+        )
     if saved.unended:
         notes.append(f"Saves without a recorded end, in no figure: {saved.unended}.")
     if source == "period and usual step":
-        notes.append("The interval is the period that the job printed times its usual step: fewer than two saves of "
-                     "one attempt were recorded.")  # fmt: skip
+        notes.append(
+            "The interval is the period that the job printed times its usual step: fewer than two saves of "
+            "one attempt were recorded."
+        )
     if lost := int((~found["complete"]).sum()):
-        notes.append(f"{lost} of {len(found)} failures struck before training went on: their cost is counted, but they "
-                     "are not in the usual restart.")  # fmt: skip
+        notes.append(
+            f"{lost} of {len(found)} failures struck before training went on: their cost is counted, but they "
+            "are not in the usual restart."
+        )
     if 0 < len(found) < FEW:
         count = "one failure" if len(found) == 1 else f"{len(found)} failures"
-        notes.append(f"Only {count}: the mean time to failure is known within its interval and no "
-                     "better.")  # fmt: skip
+        notes.append(f"Only {count}: the mean time to failure is known within its interval and no better.")
     if days.open_ended:
         notes.append(f"{days.open_ended} recorded intervals have no end: phases were entered up to the next event.")
     return tuple(notes)

@@ -28,27 +28,50 @@ from runs.tables import Tables, frame
 NAME = "collectives"
 HELP = "Which collectives ran over which mesh axis, how fast were they, and what bounds them?"
 OPTIONS: tuple[Option, ...] = ()
-BUCKETS = ((64e3, "up to 64 kB"), (1e6, "64 kB to 1 MB"), (16e6, "1 to 16 MB"), (256e6, "16 to 256 MB"),
-           (float("inf"), "over 256 MB"))  # fmt: skip
+BUCKETS = (
+    (64e3, "up to 64 kB"),
+    (1e6, "64 kB to 1 MB"),
+    (16e6, "1 to 16 MB"),
+    (256e6, "16 to 256 MB"),
+    (float("inf"), "over 256 MB"),
+)
 GROUPING = ["kind", "axis", "group_size", "bytes", "dtype", "network"]
 _BOUND = "their rates are lower bounds."
 UNCOMPARED = {
     LONE: "were not found on every rank of their group: how long they waited is not known, and their rates are lower "
-          "bounds. Profiles of all hosts would tell.",
+    "bounds. Profiles of all hosts would tell.",
     NAMELESS: "are of groups whose ranks are not known, as the trace does not say on which devices its program runs: "
-              f"how long they waited is not known, and {_BOUND}",
+    f"how long they waited is not known, and {_BOUND}",
     KIND: "are of kinds in which ranks do not all wait for each other (permutes, broadcasts): what a rank waited for "
-          f"its sender cannot be told from the transfer, so {_BOUND}",
+    f"its sender cannot be told from the transfer, so {_BOUND}",
     UNEQUAL: f"differ in kind, size or number between the ranks of their group, so they were not compared: {_BOUND}",
     FIRST_STEP: "lie in the first step of a capture, where it is not known when the other ranks came: "
-                f"{_BOUND} Profile more steps.",
-}  # fmt: skip
+    f"{_BOUND} Profile more steps.",
+}
 LATENCY_FACTOR = 2.0  # a collective this close to the quickest of its kind and group is bound by latency
 COLUMNS = [
-    *GROUPING, "bucket", "message_bytes", "count", "total_s", "wait_s", "unknown_s", "transfer_s", "exposed_s", "min_s",
-    "median_s", "p99_s", "transfer_median_s", "matched", "algbw_bytes_per_s", "busbw_bytes_per_s", "link_bytes_per_s",
-    "share_of_link", "latency_bound", "bound_s", "ops",
-]  # fmt: skip
+    *GROUPING,
+    "bucket",
+    "message_bytes",
+    "count",
+    "total_s",
+    "wait_s",
+    "unknown_s",
+    "transfer_s",
+    "exposed_s",
+    "min_s",
+    "median_s",
+    "p99_s",
+    "transfer_median_s",
+    "matched",
+    "algbw_bytes_per_s",
+    "busbw_bytes_per_s",
+    "link_bytes_per_s",
+    "share_of_link",
+    "latency_bound",
+    "bound_s",
+    "ops",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,8 +196,14 @@ def _with_places(rows: pd.DataFrame, tables: Tables, facts: Facts, links: Links)
         axis, size = known.get((module, op), (None, None))
         axis = axis if isinstance(axis, str) else axis_of(members(placed) or group, mesh)
         link = links.of(group)
-        places.append((axis or "", size_of(text) or size or pd.NA, link.network if link else "",
-                       link.bytes_per_s if link else np.nan))  # fmt: skip
+        places.append(
+            (
+                axis or "",
+                size_of(text) or size or pd.NA,
+                link.network if link else "",
+                link.bytes_per_s if link else np.nan,
+            )
+        )
     sites[["axis", "group_size", "network", "link_bytes_per_s"]] = pd.DataFrame(places, index=sites.index)
     sites["group_size"] = sites["group_size"].astype("Int64")
     return rows.merge(sites, on=["module", "op", "group", "places"], how="left")
@@ -184,14 +213,22 @@ def _measured(rows: pd.DataFrame) -> pd.DataFrame:
     """Executions by GROUPING. Transfer times come from matched executions where a row has any."""
     rows = rows.assign(transfer_ns=rows["dur_ns"] - rows["wait_ns"])
     grouped = rows.groupby(GROUPING, dropna=False, observed=True, sort=False)
-    out = pd.DataFrame({
-        "count": grouped.size(), "total_s": grouped["dur_ns"].sum() / 1e9, "wait_s": grouped["wait_ns"].sum() / 1e9,
-        "unknown_s": grouped["unknown_ns"].sum() / 1e9, "transfer_s": grouped["transfer_ns"].sum() / 1e9,
-        "exposed_s": (grouped["dur_ns"].sum() - grouped["covered_ns"].sum()) / 1e9,
-        "min_s": grouped["dur_ns"].min() / 1e9, "median_s": grouped["dur_ns"].median() / 1e9,
-        "p99_s": grouped["dur_ns"].quantile(0.99) / 1e9, "matched": grouped["matched"].any(),
-        "link_bytes_per_s": grouped["link_bytes_per_s"].first(), "ops": grouped["op"].agg(_names),
-    })  # fmt: skip
+    out = pd.DataFrame(
+        {
+            "count": grouped.size(),
+            "total_s": grouped["dur_ns"].sum() / 1e9,
+            "wait_s": grouped["wait_ns"].sum() / 1e9,
+            "unknown_s": grouped["unknown_ns"].sum() / 1e9,
+            "transfer_s": grouped["transfer_ns"].sum() / 1e9,
+            "exposed_s": (grouped["dur_ns"].sum() - grouped["covered_ns"].sum()) / 1e9,
+            "min_s": grouped["dur_ns"].min() / 1e9,
+            "median_s": grouped["dur_ns"].median() / 1e9,
+            "p99_s": grouped["dur_ns"].quantile(0.99) / 1e9,
+            "matched": grouped["matched"].any(),
+            "link_bytes_per_s": grouped["link_bytes_per_s"].first(),
+            "ops": grouped["op"].agg(_names),
+        }
+    )
     known = ["wait_s", "unknown_s", "transfer_s"]
     out[known] = out[known].where(out["matched"].astype(bool))
     clean = rows[rows["matched"]].groupby(GROUPING, dropna=False, observed=True, sort=False)["transfer_ns"].median()
@@ -225,12 +262,24 @@ def _programmed(tables: Tables, facts: Facts, links: Links) -> pd.DataFrame:
     rows["link_bytes_per_s"] = [found[a].bytes_per_s if found[a] else np.nan for a in rows["axis"]]
     rows["count"] = rows["count"].fillna(1)
     grouped = rows.groupby(GROUPING, dropna=False, observed=True, sort=False)
-    out = pd.DataFrame({
-        "count": grouped["count"].sum(), "link_bytes_per_s": grouped["link_bytes_per_s"].first(),
-        "ops": grouped["op"].agg(_names),
-    })  # fmt: skip
-    for name in ("total_s", "wait_s", "unknown_s", "transfer_s", "exposed_s", "min_s", "median_s", "p99_s",
-                 "transfer_median_s"):  # fmt: skip
+    out = pd.DataFrame(
+        {
+            "count": grouped["count"].sum(),
+            "link_bytes_per_s": grouped["link_bytes_per_s"].first(),
+            "ops": grouped["op"].agg(_names),
+        }
+    )
+    for name in (
+        "total_s",
+        "wait_s",
+        "unknown_s",
+        "transfer_s",
+        "exposed_s",
+        "min_s",
+        "median_s",
+        "p99_s",
+        "transfer_median_s",
+    ):
         out[name] = np.nan
     out["matched"] = pd.NA
     return out.reset_index()
@@ -285,8 +334,9 @@ def _latency_bound(rows: pd.DataFrame) -> pd.Series:
 def _totals(rows: pd.DataFrame, measured: bool) -> dict[str, float | None]:
     moved = (rows["bytes"].astype("Float64") * rows["count"].astype("Float64")).dropna()
     sums: dict[str, float | None] = {
-        "count": int(rows["count"].sum()), "bytes": float(moved.sum()) if len(moved) else None,
-    }  # fmt: skip
+        "count": int(rows["count"].sum()),
+        "bytes": float(moved.sum()) if len(moved) else None,
+    }
     for name in ("total_s", "wait_s", "unknown_s", "transfer_s", "exposed_s"):
         sums[name] = float(rows[name].sum()) if measured and rows[name].notna().any() else None
     known = rows["bound_s"].notna()
@@ -305,14 +355,18 @@ def _unknown_counts(tables: Tables) -> list[str]:
 def _notes(rows: pd.DataFrame, links: Links, measured: bool) -> tuple[str, ...]:
     notes = []
     if not measured:
-        notes.append("Nothing ran: counts and bytes are of one run of the program on one device, and times are what "
-                     "the link needs at least.")  # fmt: skip
+        notes.append(
+            "Nothing ran: counts and bytes are of one run of the program on one device, and times are what "
+            "the link needs at least."
+        )
     if links.of(()) is None:
         name = links.chip.name if links.chip else "this chip"
         notes.append(f"The catalogue does not know the links of {name}, so rates are held against nothing.")
     elif links.chip and "torus" in links.chip.scaleup:
         notes.append("A group along one axis of the torus can use two links of a chip at most, along two axes four.")
     if not rows["axis"].notna().any():
-        notes.append("Which mesh axis a group runs along is not known: declare parallelism in chipledger.json, such as "
-                     '{"data": 4, "model": 2} in mesh order.')  # fmt: skip
+        notes.append(
+            "Which mesh axis a group runs along is not known: declare parallelism in chipledger.json, such as "
+            '{"data": 4, "model": 2} in mesh order.'
+        )
     return tuple(notes)

@@ -29,9 +29,25 @@ COLLECTIVE_COLUMNS = ["kind", "axis", "bytes", "count", "operand_bytes", "group_
 HOLDS_OTHERS = ("control", "annotation")  # a loop is no operation beside those in it
 PADDED_MOST = 20  # arguments that lose most to padding, in the JSON
 FACTS = (
-    "model", "function", "chip", "chips", "slices", "devices_per_chip", "topology", "parallelism", "precision", "seq",
-    "global_batch", "remat", "attention", "optimizer", "layers", "compiler", "jax", "compile_s",
-)  # fmt: skip
+    "model",
+    "function",
+    "chip",
+    "chips",
+    "slices",
+    "devices_per_chip",
+    "topology",
+    "parallelism",
+    "precision",
+    "seq",
+    "global_batch",
+    "remat",
+    "attention",
+    "optimizer",
+    "layers",
+    "compiler",
+    "jax",
+    "compile_s",
+)
 ASK = "`chipledger compile MODEL --topology v6e:4x4 --mesh data=4,model=4` makes one, as does the page Compile for TPU."
 
 
@@ -175,8 +191,11 @@ def _matmul_tax(tables: Tables, facts: Facts) -> MatmulTax | None:
     excess = program_excess(tables, int(side)) if side else None
     if excess is None or not excess.useful_flops:
         return None
-    return MatmulTax(int(side), excess.padded_flops / excess.useful_flops - 1,
-                     excess.padded_flops_optimistic / excess.useful_flops - 1)  # fmt: skip
+    return MatmulTax(
+        int(side),
+        excess.padded_flops / excess.useful_flops - 1,
+        excess.padded_flops_optimistic / excess.useful_flops - 1,
+    )
 
 
 def _total(values: pd.Series, times: int = 1) -> float | None:
@@ -215,9 +234,12 @@ def _by_axis(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per kind and mesh axis, most bytes first."""
     grouped = rows.groupby(["kind", "axis"], dropna=False, sort=False)
     summed = grouped.agg(
-        bytes=("bytes", "sum"), count=("count", "sum"), operand_bytes=("operand_bytes", "max"),
-        group_size=("group_size", "max"), asynchronous=("asynchronous", "mean"),
-    ).reset_index()  # fmt: skip
+        bytes=("bytes", "sum"),
+        count=("count", "sum"),
+        operand_bytes=("operand_bytes", "max"),
+        group_size=("group_size", "max"),
+        asynchronous=("asynchronous", "mean"),
+    ).reset_index()
     summed["axis"] = summed["axis"].astype(object).where(summed["axis"].notna(), None)
     return summed.sort_values("bytes", ascending=False)[COLLECTIVE_COLUMNS].reset_index(drop=True)
 
@@ -225,8 +247,12 @@ def _by_axis(rows: pd.DataFrame) -> pd.DataFrame:
 def _memory(tables: Tables, facts: Facts, per_chip: int) -> dict[str, int | None]:
     """Padded bytes of a chip by kind: those of the program that needs most at once."""
     rows = frame(tables, "memory", ["kind", "bytes", "padded_bytes", "program", "capture"])
-    rows = rows.assign(held=rows["padded_bytes"].fillna(rows["bytes"]), kind=rows["kind"].astype(str),
-                       program=rows["program"].fillna(0), capture=rows["capture"].fillna(0))  # fmt: skip
+    rows = rows.assign(
+        held=rows["padded_bytes"].fillna(rows["bytes"]),
+        kind=rows["kind"].astype(str),
+        program=rows["program"].fillna(0),
+        capture=rows["capture"].fillna(0),
+    )
     by = rows[rows["kind"].isin((*KINDS, "peak", "bytes_limit"))].pivot_table(
         index=["capture", "program"], columns="kind", values="held", aggfunc="max"
     )

@@ -1,12 +1,12 @@
 """The ledger of a compiled step: one step of all chips, each operation at its roof. All of it is modelled.
 
-    held = useful maths + recomputation + padding + below roofline + exposed communication
-    time computing = sum over operations of max(FLOPs / peak, bytes / HBM bandwidth), one after another, and padding
-    useful maths = model FLOPs / peak;  recomputation = rematerialised FLOPs / peak
-    padding = FLOPs that the matrix unit's tiles add / peak
-    below roofline = time computing - useful maths - recomputation - padding: memory-bound operations, and FLOPs that
-                     the model's own count leaves out
-    exposed communication = collectives at link speed; asynchronous ones only beyond the time computing
+held = useful maths + recomputation + padding + below roofline + exposed communication
+time computing = sum over operations of max(FLOPs / peak, bytes / HBM bandwidth), one after another, and padding
+useful maths = model FLOPs / peak;  recomputation = rematerialised FLOPs / peak
+padding = FLOPs that the matrix unit's tiles add / peak
+below roofline = time computing - useful maths - recomputation - padding: memory-bound operations, and FLOPs that
+                 the model's own count leaves out
+exposed communication = collectives at link speed; asynchronous ones only beyond the time computing
 """
 
 import numpy as np
@@ -20,8 +20,10 @@ from analyzers.training_accounts import Book, leaf, parent
 from errors import QuestionError
 from runs.tables import Tables, frame
 
-BOUND = ("A bound, not a forecast: one step, each operation at the peak or the bandwidth of the chip, whichever takes "
-         "longer, one after another. A real step takes longer.")  # fmt: skip
+BOUND = (
+    "A bound, not a forecast: one step, each operation at the peak or the bandwidth of the chip, whichever takes "
+    "longer, one after another. A real step takes longer."
+)
 
 
 def from_program(tables: Tables, facts: Facts, machine: Hardware) -> Book:
@@ -44,20 +46,34 @@ def from_program(tables: Tables, facts: Facts, machine: Hardware) -> Book:
     again = min(again, computing - useful)
     exposed = _exposed(result, facts, computing + padding)
     flops = "model FLOPs" if stated else "FLOPs of the program, recomputation left out"
-    account = parent("held", [
-        parent("productive", [
-            leaf("useful_maths", useful * chips, "modelled", f"{flops} / {machine.peak_source}"),
-            leaf("recomputation", again * chips, "modelled", "rematerialised FLOPs of the program / peak"),
-            leaf("padding", padding * chips, "modelled", "matrix products rounded up to tiles / peak"),
-            leaf("below_roofline", (computing - useful - again) * chips, "modelled",
-                 "operations at their roof, less useful maths and recomputation"),
-            leaf("exposed_communication", exposed * chips, "modelled", "collectives at the speed of the links"),
-        ], "one compiled step"),
-    ], "chips x the modelled time of one step")  # fmt: skip
+    account = parent(
+        "held",
+        [
+            parent(
+                "productive",
+                [
+                    leaf("useful_maths", useful * chips, "modelled", f"{flops} / {machine.peak_source}"),
+                    leaf("recomputation", again * chips, "modelled", "rematerialised FLOPs of the program / peak"),
+                    leaf("padding", padding * chips, "modelled", "matrix products rounded up to tiles / peak"),
+                    leaf(
+                        "below_roofline",
+                        (computing - useful - again) * chips,
+                        "modelled",
+                        "operations at their roof, less useful maths and recomputation",
+                    ),
+                    leaf("exposed_communication", exposed * chips, "modelled", "collectives at the speed of the links"),
+                ],
+                "one compiled step",
+            ),
+        ],
+        "chips x the modelled time of one step",
+    )
     notes = [BOUND]
     if padding:
-        notes.append(f"Padding: {padding_low * chips:.3g} to {padding * chips:.3g} chip-seconds, the upper end entered."
-                     " Nobody has measured on silicon how far a matrix unit can avoid it.")  # fmt: skip
+        notes.append(
+            f"Padding: {padding_low * chips:.3g} to {padding * chips:.3g} chip-seconds, the upper end entered."
+            " Nobody has measured on silicon how far a matrix unit can avoid it."
+        )
     return Book(account, stated, None, None, None, tuple(notes))
 
 

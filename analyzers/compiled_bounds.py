@@ -64,9 +64,14 @@ class Bounds:
 
 
 def bounds(
-    ops: pd.DataFrame, left: pd.DataFrame, flops: float | None, moved: float | None, peak_flops_per_s: float | None,
-    tables: Tables, facts: Facts,
-) -> Bounds:  # fmt: skip
+    ops: pd.DataFrame,
+    left: pd.DataFrame,
+    flops: float | None,
+    moved: float | None,
+    peak_flops_per_s: float | None,
+    tables: Tables,
+    facts: Facts,
+) -> Bounds:
     """The bounds of one chip and step.
 
     `ops`: operations with `flops` and `bytes` of one device in a step; `left`: what `network` gave; `flops` and
@@ -79,13 +84,22 @@ def bounds(
     parts = [
         Part("compute", flops, peak_flops_per_s, "FLOPs of a chip / its peak FLOP/s"),
         Part("memory", moved, memory, "operand and result bytes of a chip's operations / its HBM bandwidth"),
-        Part("network", None if flops is None else float(left["ici_bytes"].sum()),
-             links * link if links and link else None,
-             "least bytes that leave a chip / all its links, one way"),
-    ]  # fmt: skip
+        Part(
+            "network",
+            None if flops is None else float(left["ici_bytes"].sum()),
+            links * link if links and link else None,
+            "least bytes that leave a chip / all its links, one way",
+        ),
+    ]
     if across:
-        parts.append(Part("dcn", across, chip and chip.value("dcn_oneway_bytes_per_s"),
-                          "least bytes that leave a chip for other slices / its share of the data-centre network"))
+        parts.append(
+            Part(
+                "dcn",
+                across,
+                chip and chip.value("dcn_oneway_bytes_per_s"),
+                "least bytes that leave a chip for other slices / its share of the data-centre network",
+            )
+        )
     return Bounds(tuple(parts), _in_turn(ops, tables, facts), _notes(parts, chip is not None))
 
 
@@ -126,8 +140,11 @@ def network(rows: pd.DataFrame, facts: Facts, per_chip: int) -> pd.DataFrame:
     spans = _spans(axes, slices_of(facts) or 1)
     size = rows["group_size"].astype("Float64")
     names = [str(a).split("+") if a else [] for a in rows["axis"]]
-    of_axis = pd.Series([math.prod(axes[n] for n in group) if group and all(n in axes for n in group) else None
-                         for group in names], index=rows.index, dtype="Float64")  # fmt: skip
+    of_axis = pd.Series(
+        [math.prod(axes[n] for n in group) if group and all(n in axes for n in group) else None for group in names],
+        index=rows.index,
+        dtype="Float64",
+    )
     slices = np.array([math.prod(spans.get(n, 1) for n in group) for group in names], dtype=float)
     chips = np.ceil(size.fillna(of_axis).fillna(2.0).to_numpy(dtype=float) / per_chip)
     inside = np.maximum(chips / slices, 1.0)
@@ -140,8 +157,12 @@ def network(rows: pd.DataFrame, facts: Facts, per_chip: int) -> pd.DataFrame:
 def _leaving(kinds: pd.Series, parties: np.ndarray, per_chip: int) -> np.ndarray:
     """Bytes that one of `parties` must send, per operand byte of a device."""
     away = (parties - 1) / np.maximum(parties, 1)
-    choices = {"all-reduce": 2 * away, "reduce-scatter": away, "all-to-all": away * per_chip,
-               "all-gather": (parties - 1) * per_chip}  # fmt: skip
+    choices = {
+        "all-reduce": 2 * away,
+        "reduce-scatter": away,
+        "all-to-all": away * per_chip,
+        "all-gather": (parties - 1) * per_chip,
+    }
     return np.select([kinds == k for k in choices], list(choices.values()), np.where(parties > 1, 1.0, 0.0))
 
 

@@ -92,8 +92,9 @@ def _columns(rows: pd.DataFrame, start: str, end: str) -> Spans:
 
 def _capture(tables: Tables, capture: int, start_ns: int, device: int) -> dict:
     """Busy intervals of one device in one capture, by class of operation, and where its FLOPs fell."""
-    ops = frame(tables, "ops", ["op_id", "role", "category", "flops"],
-                [("capture", "==", capture), ("device", "==", device)]).dropna(subset=["op_id"])  # fmt: skip
+    ops = frame(
+        tables, "ops", ["op_id", "role", "category", "flops"], [("capture", "==", capture), ("device", "==", device)]
+    ).dropna(subset=["op_id"])
     at = np.zeros(int(ops["op_id"].max()) + 2 if len(ops) else 1, dtype=np.int8)  # last: operations of no row
     flops_of = np.zeros(len(at))
     work = ops["role"].isin(["compute", "async"]).to_numpy()

@@ -19,21 +19,35 @@ from analyzers.triton import Triton, triton
 from runs.tables import Tables, frame
 
 NAMES: dict[str, tuple[str, ...]] = {  # of the answer: metrics of vLLM, SGLang and TensorRT-LLM, newest first
-    "ttft_s": ("vllm:time_to_first_token_seconds", "sglang:time_to_first_token_seconds",
-               "trtllm_time_to_first_token_seconds"),
-    "tpot_s": ("vllm:request_time_per_output_token_seconds", "sglang:time_per_output_token_seconds",
-               "trtllm_time_per_output_token_seconds"),
-    "itl_s": ("vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds",
-              "sglang:inter_token_latency_seconds"),
-    "e2e_s": ("vllm:e2e_request_latency_seconds", "sglang:e2e_request_latency_seconds",
-              "trtllm_e2e_request_latency_seconds"),
+    "ttft_s": (
+        "vllm:time_to_first_token_seconds",
+        "sglang:time_to_first_token_seconds",
+        "trtllm_time_to_first_token_seconds",
+    ),
+    "tpot_s": (
+        "vllm:request_time_per_output_token_seconds",
+        "sglang:time_per_output_token_seconds",
+        "trtllm_time_per_output_token_seconds",
+    ),
+    "itl_s": (
+        "vllm:inter_token_latency_seconds",
+        "vllm:time_per_output_token_seconds",
+        "sglang:inter_token_latency_seconds",
+    ),
+    "e2e_s": (
+        "vllm:e2e_request_latency_seconds",
+        "sglang:e2e_request_latency_seconds",
+        "trtllm_e2e_request_latency_seconds",
+    ),
     "queue_s": ("vllm:request_queue_time_seconds", "sglang:queue_time_seconds", "trtllm_request_queue_time_seconds"),
     "prefill_s": ("vllm:request_prefill_time_seconds",),
-}  # fmt: skip
+}
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 REASONS = "vllm:num_requests_waiting_by_reason{"
-NOTE = ("From the server's own histograms: a quantile lies between the bounds of its bucket, and means are exact. The "
-        "way to the client is not in them.")  # fmt: skip
+NOTE = (
+    "From the server's own histograms: a quantile lies between the bounds of its bucket, and means are exact. The "
+    "way to the client is not in them."
+)
 SINCE_START = "There is one scrape: all counts are since the server's process began."
 
 
@@ -67,11 +81,13 @@ class Exposed:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "requests": self.requests, "prompt_tokens": self.prompt_tokens, "output_tokens": self.output_tokens,
+            "requests": self.requests,
+            "prompt_tokens": self.prompt_tokens,
+            "output_tokens": self.output_tokens,
             "waiting_by_reason": self.waiting,
             "latency": {n: _told(h) for n, h in self.latencies.items()},
             "triton": self.triton and self.triton.to_dict(),
-        }  # fmt: skip
+        }
 
 
 def _told(of: Histogram) -> dict[str, Any]:

@@ -83,24 +83,44 @@ class Fingerprint:
             "tolerance": self.tolerance,
             "printed_flops_per_token": self.printed_flops_per_token,
             "conventions": [
-                {"name": c.name, "flops_per_token": c.flops_per_token, "distance": c.distance, "same": list(c.same),
-                 "matches": abs(c.distance) <= self.tolerance} for c in self.conventions
+                {
+                    "name": c.name,
+                    "flops_per_token": c.flops_per_token,
+                    "distance": c.distance,
+                    "same": list(c.same),
+                    "matches": abs(c.distance) <= self.tolerance,
+                }
+                for c in self.conventions
             ],
             "implied_peak_flops_per_s": self.implied_peak_flops_per_s,
             "peaks": [
-                {"chip": p.chip, "precision": p.precision, "sparse": p.sparse, "distance": p.distance,
-                 "peak_flops_per_s": p.peak_flops_per_s} for p in self.peaks
+                {
+                    "chip": p.chip,
+                    "precision": p.precision,
+                    "sparse": p.sparse,
+                    "distance": p.distance,
+                    "peak_flops_per_s": p.peak_flops_per_s,
+                }
+                for p in self.peaks
             ],
             "contradictions": list(self.contradictions),
             "verdict": self.verdict,
-        }  # fmt: skip
+        }
 
 
 def fingerprint(
-    *, model: Model | None = None, seq: int | None = None, chip: Chip | None = None, precision: str | None = None,
-    peak_flops_per_s: float | None = None, tflops_per_s: float | None = None, tokens_per_s: float | None = None,
-    printed_mfu: float | None = None, mfu_unit: float = 0.0, tolerance: float = TOLERANCE,
-) -> Fingerprint:  # fmt: skip
+    *,
+    model: Model | None = None,
+    seq: int | None = None,
+    chip: Chip | None = None,
+    precision: str | None = None,
+    peak_flops_per_s: float | None = None,
+    tflops_per_s: float | None = None,
+    tokens_per_s: float | None = None,
+    printed_mfu: float | None = None,
+    mfu_unit: float = 0.0,
+    tolerance: float = TOLERANCE,
+) -> Fingerprint:
     """What can be told from rates per chip and a printed MFU (a share). `peak_flops_per_s`: the chip's native peak.
     `mfu_unit`: one in the last printed place of the MFU, as a share: a print of 43 % stands for 42.5 to 43.5.
 
@@ -114,9 +134,12 @@ def fingerprint(
     counts = _counts(model, seq, meant) if model and seq and meant else ()
     implied = tflops_per_s * 1e12 / printed_mfu if tflops_per_s and printed_mfu else None
     found = Fingerprint(
-        tolerance=tolerance if per_token else loose, printed_flops_per_token=per_token, conventions=counts,
-        implied_peak_flops_per_s=implied, peaks=_peaks(implied, chip, loose) if implied else (),
-    )  # fmt: skip
+        tolerance=tolerance if per_token else loose,
+        printed_flops_per_token=per_token,
+        conventions=counts,
+        implied_peak_flops_per_s=implied,
+        peaks=_peaks(implied, chip, loose) if implied else (),
+    )
     wrong = []
     if counts and not found.matching:
         wrong.append(_no_convention(found) if per_token else _wrong_share(found, printed_mfu))
@@ -175,9 +198,11 @@ def _alike(same: tuple[str, ...]) -> str:
 def _no_convention(found: Fingerprint) -> str:
     """What to say where no convention gives the printed FLOPs per token."""
     near = found.conventions[0]
-    return (f"The printed rates make {found.printed_flops_per_token / 1e9:,.4g} GFLOPs per token, which no convention "
-            f"gives for this model and sequence; the nearest, {near.title}, gives "
-            f"{near.flops_per_token / 1e9:,.4g}.")  # fmt: skip
+    return (
+        f"The printed rates make {found.printed_flops_per_token / 1e9:,.4g} GFLOPs per token, which no convention "
+        f"gives for this model and sequence; the nearest, {near.title}, gives "
+        f"{near.flops_per_token / 1e9:,.4g}."
+    )
 
 
 def _wrong_share(found: Fingerprint, printed: float) -> str:
@@ -187,9 +212,14 @@ def _wrong_share(found: Fingerprint, printed: float) -> str:
 
 
 def _wrong_peak(
-    found: Fingerprint, chip: Chip | None, precision: str | None, peak: float, printed: float, tflops_per_s: float,
+    found: Fingerprint,
+    chip: Chip | None,
+    precision: str | None,
+    peak: float,
+    printed: float,
+    tflops_per_s: float,
     tolerance: float,
-) -> str:  # fmt: skip
+) -> str:
     """What to say where a printed MFU is not the printed TFLOP/s over the native peak; "" where it is."""
     right = tflops_per_s * 1e12 / peak
     if abs(right / printed - 1) <= tolerance:
@@ -197,16 +227,20 @@ def _wrong_peak(
     used = next((p for p in found.peaks if chip and p.chip == chip.name), None)
     if used is None:
         whose = f"that of {found.peaks[0].words}" if found.peaks else "which no chip of the catalogue has"
-        return (f"{_percent(printed)} contradicts the printed {tflops_per_s:,.4g} TFLOP/s, which are {_percent(right)} "
-                f"of the peak of {peak / 1e12:,.4g} TFLOP/s; the print needs a peak of "
-                f"{found.implied_peak_flops_per_s / 1e12:,.4g}, {whose}.")  # fmt: skip
+        return (
+            f"{_percent(printed)} contradicts the printed {tflops_per_s:,.4g} TFLOP/s, which are {_percent(right)} "
+            f"of the peak of {peak / 1e12:,.4g} TFLOP/s; the print needs a peak of "
+            f"{found.implied_peak_flops_per_s / 1e12:,.4g}, {whose}."
+        )
     sheet = {p: v for c, p, v in PRINTED_PEAKS if c == used.chip}
     if used.peak_flops_per_s in sheet.values():  # of this data sheet the native peak is another number as well
         right = tflops_per_s * 1e12 / sheet.get(precision or used.precision, peak)
     if used.precision == precision and not used.sparse:
         return ""
-    return (f"{_percent(printed)} divides by {used.words}; by the peak of the precision that ran"
-            f"{f', {precision.upper()},' if precision else ''} it is {_percent(right)}.")  # fmt: skip
+    return (
+        f"{_percent(printed)} divides by {used.words}; by the peak of the precision that ran"
+        f"{f', {precision.upper()},' if precision else ''} it is {_percent(right)}."
+    )
 
 
 def _percent(share: float) -> str:

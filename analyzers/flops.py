@@ -50,6 +50,10 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> FlopsResul
     notes = [] if seq else [f"Nothing says how long a sequence is: {USUAL_SEQ:,} tokens are taken. Ask with seq=N."]
     seq = seq or USUAL_SEQ
     return FlopsResult(
-        model=model.name, seq=seq, parameters=parameters(model), forward=forward_flops_per_token(model, seq),
-        counts=tuple(flops_per_token(model, seq, c.name) for c in CONVENTIONS), notes=(*notes, *model.notes),
-    )  # fmt: skip
+        model=model.name,
+        seq=seq,
+        parameters=parameters(model),
+        forward=forward_flops_per_token(model, seq),
+        counts=tuple(flops_per_token(model, seq, c.name) for c in CONVENTIONS),
+        notes=(*notes, *model.notes),
+    )

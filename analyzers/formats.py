@@ -5,9 +5,12 @@ import re
 from analyzers.base import Facts, fact
 
 PRECISIONS = {
-    "bf16": "bf16_flops_per_s", "fp16": "fp16_flops_per_s", "fp8": "fp8_flops_per_s", "int8": "int8_ops_per_s",
+    "bf16": "bf16_flops_per_s",
+    "fp16": "fp16_flops_per_s",
+    "fp8": "fp8_flops_per_s",
+    "int8": "int8_ops_per_s",
     "fp4": "fp4_flops_per_s",
-}  # fmt: skip
+}
 _WRITTEN = (  # how frameworks write a format: the first pattern that is found
     (re.compile(r"fp4|float4|e2m1"), "fp4"),
     (re.compile(r"fp8|float8|e4m3|e5m2"), "fp8"),

@@ -51,7 +51,7 @@ def slow_after_pause(start_ns: np.ndarray, end_ns: np.ndarray) -> np.ndarray:
 
 def _recorded(
     steps: pd.DataFrame, took: np.ndarray, tables: Tables, without: Collection[str]
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+) -> tuple[np.ndarray, np.ndarray]:
     """What the job recorded inside each step, and what of it was fetching data, ns; 0 without times of day."""
     none = np.zeros(len(steps), dtype=np.int64)
     if steps["start_ns"].isna().any():

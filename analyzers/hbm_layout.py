@@ -40,8 +40,9 @@ class HbmPadding:
         return self.padded_bytes / self.bytes - 1 if self.bytes else 0.0
 
 
-def padded_bytes(dims: tuple[int, ...], minor_to_major: tuple[int, ...], tiles: tuple[tuple[int, ...], ...],
-                 element_bits: int) -> int:  # fmt: skip
+def padded_bytes(
+    dims: tuple[int, ...], minor_to_major: tuple[int, ...], tiles: tuple[tuple[int, ...], ...], element_bits: int
+) -> int:
     """Bytes with every tiling applied: the last dimensions, in order of memory, are rounded up to whole tiles.
 
     `dims` as the program counts them; `minor_to_major[0]` is the dimension that runs fastest in memory. A second tile
@@ -100,9 +101,11 @@ def hbm_padding(tables: Tables, layouts: pd.Series | None = None) -> HbmPadding 
         return None
     lost = sorted(arrays.values(), key=lambda b: b.bytes - b.padded_bytes)[:SHOWN]
     return HbmPadding(
-        sum(b.bytes for b in arrays.values()), sum(b.padded_bytes for b in arrays.values()),
-        "operands and results of the matrix products, each once", tuple(b for b in lost if b.padded_bytes > b.bytes),
-    )  # fmt: skip
+        sum(b.bytes for b in arrays.values()),
+        sum(b.padded_bytes for b in arrays.values()),
+        "operands and results of the matrix products, each once",
+        tuple(b for b in lost if b.padded_bytes > b.bytes),
+    )
 
 
 def _fullest(tables: Tables, rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:

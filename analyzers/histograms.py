@@ -137,8 +137,10 @@ def _observed(name: str, rows: pd.DataFrame) -> Histogram:
         bounds = bounds.intersection(grown.index)
     notes = []
     if left_out:
-        notes.append(f"Scraped once, and so left out of {name}, are {', '.join(sorted(map(str, left_out))[:5])}: what "
-                     "they tell is since their process began.")  # fmt: skip
+        notes.append(
+            f"Scraped once, and so left out of {name}, are {', '.join(sorted(map(str, left_out))[:5])}: what "
+            "they tell is since their process began."
+        )
     if (left := len(set().union(*(p[0].index for p in parts)) - set(bounds))) or any(p[0].attrs["left"] for p in parts):
         left += sum(p[0].attrs["left"] for p in parts)
         notes.append(f"{left} bounds of {name} are not the same in all scrapes and are left out.")

@@ -101,9 +101,12 @@ def _possible(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     checks = (
         ("names no step number", "name no step number", told & rows["step"].isna()),
         ("names a step below 0", "name a step below 0", told & (rows["step"] < 0)),
-        ("tells of a step that took less than no time", "tell of steps that took less than no time",
-         rows["dur_ns"] < 0),
-    )  # fmt: skip
+        (
+            "tells of a step that took less than no time",
+            "tell of steps that took less than no time",
+            rows["dur_ns"] < 0,
+        ),
+    )
     out, notes = np.zeros(len(rows), dtype=bool), []
     for one, many, wrong in checks:
         wrong = wrong.fillna(False).to_numpy(dtype=bool) & ~out
@@ -115,7 +118,7 @@ def _possible(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 def _by_marks(
     tables: Tables, facts: Facts, marks: pd.DataFrame, lines: pd.DataFrame, notes: list[str], now_ns: int | None
-) -> History:  # fmt: skip
+) -> History:
     """Steps by goodput entries, with what step lines add."""
     times = marks["start_ns"].to_numpy(dtype=np.int64)
     lone = strangers(tables, (*_sources(marks), *_sources(lines)), int(times.min()), int(times.max()))
@@ -134,13 +137,15 @@ def _by_marks(
 
 def _by_lines(
     tables: Tables, facts: Facts, lines: pd.DataFrame, seen: pd.DataFrame, notes: list[str], now_ns: int | None
-) -> History:  # fmt: skip
+) -> History:
     """Steps by step lines, with the times of day of a profile where they have none."""
     found = lines_taken(lines)
     steps, notes = _stepped(lines, found), [*notes, *found.notes]
     if len(seen) and not steps["start_ns"].notna().any() and not anchor(steps, seen.dropna(subset=["start_ns"])):
-        notes.append("The profile's steps are not those of the log, by their numbers or by how long they took: it "
-                     "lends no times of day.")  # fmt: skip
+        notes.append(
+            "The profile's steps are not those of the log, by their numbers or by how long they took: it "
+            "lends no times of day."
+        )
     timed = bool(steps["start_ns"].notna().all())
     jobs, lone = None, ()
     if timed and len(steps):
@@ -174,8 +179,13 @@ def _sharing_the_first_mean(steps: pd.DataFrame, averaged: int) -> np.ndarray:
 
 def _own_attempts(lines: pd.DataFrame, attempt: np.ndarray) -> dict[tuple[str, int], int]:
     """What each input's own count of attempts stands for."""
-    own = pd.DataFrame({"source": lines["source"].astype(str).to_numpy(), "attempt": attempt,
-                        "own": lines["attempt"].to_numpy(dtype=np.int64, na_value=0)})  # fmt: skip
+    own = pd.DataFrame(
+        {
+            "source": lines["source"].astype(str).to_numpy(),
+            "attempt": attempt,
+            "own": lines["attempt"].to_numpy(dtype=np.int64, na_value=0),
+        }
+    )
     own = own.drop_duplicates(["source", "own"])
     return {(s, k): a for s, k, a in zip(own["source"], own["own"].tolist(), own["attempt"].tolist(), strict=True)}
 
@@ -188,9 +198,11 @@ def hangs_said(steps: pd.DataFrame) -> list[str]:
     """Which steps hung, for how long, beside a usual one."""
     hung = steps[steps["hung_ns"] > 0]
     usual = steps.loc[~steps["first"].astype(bool), "dur_ns"].dropna()
-    named = [f"Step {r.step} took {spoken(int(r.dur_ns))}, where a usual one takes {spoken(int(usual.median()))}: it "
-             "hung, and what goes beyond a usual step counts as a hang, not as training." for r in
-             hung.head(HANGS_NAMED).itertuples()]  # fmt: skip
+    named = [
+        f"Step {r.step} took {spoken(int(r.dur_ns))}, where a usual one takes {spoken(int(usual.median()))}: it "
+        "hung, and what goes beyond a usual step counts as a hang, not as training."
+        for r in hung.head(HANGS_NAMED).itertuples()
+    ]
     more = len(hung) - len(named)
     return named + ([f"{more:,} more {'step' if more == 1 else 'steps'} hung likewise."] if more else [])
 
@@ -203,8 +215,10 @@ def _from_marks(marks: pd.DataFrame, starts: np.ndarray) -> tuple[pd.DataFrame, 
     notes = []
     if (false := from_the_future(marks["start_ns"], marks["logged_ns"])).any():
         count = int(false.sum())
-        notes.append(f"{count:,} step {'start names' if count == 1 else 'starts name'} a time more than a minute after "
-                     "being written: left out.")  # fmt: skip
+        notes.append(
+            f"{count:,} step {'start names' if count == 1 else 'starts name'} a time more than a minute after "
+            "being written: left out."
+        )
         marks = marks[~false]
     again: Counter[str] = Counter()
     told, said = streams(marks, again, starts)
@@ -213,8 +227,9 @@ def _from_marks(marks: pd.DataFrame, starts: np.ndarray) -> tuple[pd.DataFrame, 
     found = takes(told, np.zeros(0), np.zeros(0))
     steps = _rows_of(marks, found)
     steps["attempt"] = attempt_of(found.start_ns, starts)
-    clock = replace(told[0], row=found.row, place=found.row, step=found.step, start_ns=found.start_ns,
-                    end_ns=found.start_ns)  # fmt: skip
+    clock = replace(
+        told[0], row=found.row, place=found.row, step=found.step, start_ns=found.start_ns, end_ns=found.start_ns
+    )
     return _segmented(steps), clock, [*notes, *said, *found.notes]
 
 
@@ -243,15 +258,19 @@ def _from_profile(seen: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     kept = seen[hosts == ranked[0]]
     for host in ranked[1:]:
         for _, one in seen[hosts == host].groupby("capture"):
-            apart = (one["start_ns"].min() > (kept["start_ns"] + kept["dur_ns"]).max()
-                     or (one["start_ns"] + one["dur_ns"]).max() < kept["start_ns"].min())  # fmt: skip
+            apart = (
+                one["start_ns"].min() > (kept["start_ns"] + kept["dur_ns"]).max()
+                or (one["start_ns"] + one["dur_ns"]).max() < kept["start_ns"].min()
+            )
             if apart and not one["step"].isin(kept["step"]).any():
                 kept = pd.concat([kept, one])
     steps = _segmented(_once(kept).sort_values("start_ns", kind="stable")[COLUMNS].reset_index(drop=True))
     if steps["segment"].max() == 0:
         return steps, []
-    return steps, ["The profiles' step numbers begin anew: a profile may count its own steps, and says nothing of "
-                   "whether they were taken again. All are taken as kept, in order of time."]  # fmt: skip
+    return steps, [
+        "The profiles' step numbers begin anew: a profile may count its own steps, and says nothing of "
+        "whether they were taken again. All are taken as kept, in order of time."
+    ]
 
 
 def _once(seen: pd.DataFrame) -> pd.DataFrame:

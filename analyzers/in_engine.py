@@ -29,9 +29,7 @@ class Presence:
     unsampled: Spans = field(default_factory=spans)
 
 
-def presence(
-    asked: Served | None, tables: Tables, start: int, end: int, names: Sequence[str]
-) -> dict[str, Presence]:  # fmt: skip
+def presence(asked: Served | None, tables: Tables, start: int, end: int, names: Sequence[str]) -> dict[str, Presence]:
     """By server; `names`: those whose passes are recorded, else whoever the requests or the samples name."""
     whole = _one(start, end)
     rows = _timed(asked)
@@ -61,14 +59,18 @@ def told_of(found: Mapping[str, Presence]) -> list[str]:
     notes = []
     if dark := max((length(p.unsampled) for p in found.values()), default=0):
         whose = "its samples" if len(found) == 1 else "a replica's samples"
-        notes.append(f"Between {whose} lie gaps of {dark / 1e9:,.4g} s in all: whether requests were in the engine "
-                     "then is not known.")  # fmt: skip
+        notes.append(
+            f"Between {whose} lie gaps of {dark / 1e9:,.4g} s in all: whether requests were in the engine "
+            "then is not known."
+        )
     if len(found) < 2:
         return notes
     notes.append(f"{len(found)} replicas, each taken to hold an equal share of the chips.")
     if not all(p.own for p in found.values()):
-        notes.append("Which replica the requests were in is not told: what a replica did while it computed nothing and "
-                     "requests were in any is not known.")  # fmt: skip
+        notes.append(
+            "Which replica the requests were in is not told: what a replica did while it computed nothing and "
+            "requests were in any is not known."
+        )
     return notes
 
 

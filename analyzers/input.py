@@ -30,9 +30,19 @@ EXPOSED_SLOPE, HIDDEN_SLOPE = 0.5, 0.2
 RESAMPLES, SEED = 1000, 0
 MOST_RESAMPLED, Z_95 = 50_000, 1.96  # steps; more would be drawn a thousand times over, for minutes
 COLUMNS = [
-    "step", "attempt", "start_ns", "dur_s", "fetch_s", "waited_s", "idle_s", "devices", "kept", "usual", "stalled",
+    "step",
+    "attempt",
+    "start_ns",
+    "dur_s",
+    "fetch_s",
+    "waited_s",
+    "idle_s",
+    "devices",
+    "kept",
+    "usual",
+    "stalled",
     "extra_s",
-]  # fmt: skip
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,11 +231,16 @@ def _rows(past: History, seen: _Seen, tables: Tables) -> pd.DataFrame:
     duration and its fetch are the profile's: a job may mark a step's start before its fetch, a trace after it."""
     rows = past.rows.reset_index(drop=True)
     ordinary = rows["kept"].astype(bool) & (rows["implausible"] == "") & ~rows["first"].astype(bool)
-    out = pd.DataFrame({
-        "step": rows["step"].astype("int64"), "attempt": rows["attempt"], "start_ns": rows["start_ns"],
-        "dur_s": rows["dur_ns"].astype("Float64") / 1e9, "kept": rows["kept"].astype(bool),
-        "usual": ordinary & rows["dur_ns"].notna(),
-    })  # fmt: skip
+    out = pd.DataFrame(
+        {
+            "step": rows["step"].astype("int64"),
+            "attempt": rows["attempt"],
+            "start_ns": rows["start_ns"],
+            "dur_s": rows["dur_ns"].astype("Float64") / 1e9,
+            "kept": rows["kept"].astype(bool),
+            "usual": ordinary & rows["dur_ns"].notna(),
+        }
+    )
     for name in ("fetch_s", "waited_s", "idle_s"):
         out[name] = pd.array([pd.NA] * len(rows), dtype="Float64")
     out["devices"] = 0
@@ -334,9 +349,15 @@ def _waited(rows: pd.DataFrame, chips: int, per_chip: int, fed: bool) -> tuple[f
 
 
 def _verdict(
-    fed: bool, waited_share: float | None, slope: tuple[float, float, float] | None, step_s: float | None,
-    fetch_s: float | None, stalls: bool, at_most_share: float | None, told: bool,
-) -> str:  # fmt: skip
+    fed: bool,
+    waited_share: float | None,
+    slope: tuple[float, float, float] | None,
+    step_s: float | None,
+    fetch_s: float | None,
+    stalls: bool,
+    at_most_share: float | None,
+    told: bool,
+) -> str:
     """See InputResult. Measured waits come first, then what the fetch can cost at most, then steps held together."""
     if not fed:
         return "hidden" if at_most_share is not None and at_most_share < BOUND_SHARE else "unknown"
@@ -361,18 +382,25 @@ def _notes(rows: pd.DataFrame, fed: bool, seen: _Seen, past: History, verdict: s
             'or wrap the fetch in jax.profiler.TraceAnnotation("data_loading") while profiling.'
         )
         if seen.window_ns:
-            notes.append("A device that waits for input neither computes nor communicates: the wait cannot exceed that "
-                         "time.")  # fmt: skip
+            notes.append(
+                "A device that waits for input neither computes nor communicates: the wait cannot exceed that time."
+            )
     elif seen.devices:
-        notes.append("A wait is time in which the host fetches data (or the device takes it in) and the device neither "
-                     "computes nor communicates. Where one host's input is late, the others wait for it in their "
-                     "collectives: that counts as waiting for a rank, and is in the steps' extra seconds.")  # fmt: skip
+        notes.append(
+            "A wait is time in which the host fetches data (or the device takes it in) and the device neither "
+            "computes nor communicates. Where one host's input is late, the others wait for it in their "
+            "collectives: that counts as waiting for a rank, and is in the steps' extra seconds."
+        )
     if fed and (unseen := int((rows["devices"] == 0).sum())):
-        notes.append(f"{unseen} steps were not profiled: of them only stalls are counted, by how much their fetch and "
-                     "their step exceed the usual ones.")  # fmt: skip
+        notes.append(
+            f"{unseen} steps were not profiled: of them only stalls are counted, by how much their fetch and "
+            "their step exceed the usual ones."
+        )
     if len(rows):
-        notes.append(f"Steps are taken from {past.origin}; a step lasts until the next one starts. The first of each "
-                     "attempt, lost and implausible ones are left out of medians and slope.")  # fmt: skip
+        notes.append(
+            f"Steps are taken from {past.origin}; a step lasts until the next one starts. The first of each "
+            "attempt, lost and implausible ones are left out of medians and slope."
+        )
     notes += past.notes
     if verdict == "hidden" and fed:
         notes.append("A batch that arrives within a step hides behind it: storage need be no faster than that.")

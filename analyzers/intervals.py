@@ -78,9 +78,7 @@ def paint(start: int, end: int, layers: Sequence[tuple[int, Spans]], ground: int
     """
     if end <= start:
         return Painting(np.array([start, start], dtype=np.int64), np.array([ground], dtype=np.int64))
-    clipped = [
-        (label, union(spans(np.clip(x.start, start, end), np.clip(x.end, start, end)))) for label, x in layers
-    ]  # fmt: skip
+    clipped = [(label, union(spans(np.clip(x.start, start, end), np.clip(x.end, start, end)))) for label, x in layers]
     ends = [[start, end], *(x.start for _, x in clipped), *(x.end for _, x in clipped)]
     edges = np.unique(np.concatenate([np.asarray(e, dtype=np.int64) for e in ends]))
     label = np.full(len(edges) - 1, ground, dtype=np.int64)

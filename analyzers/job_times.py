@@ -25,9 +25,12 @@ class Jobs:
 
 
 def job_times(
-    tables: Tables, now_ns: int | None = None, shifts: Mapping[str, int] | None = None,
-    without: tuple[str, ...] = (), step_ns: np.ndarray | None = None,
-) -> Jobs:  # fmt: skip
+    tables: Tables,
+    now_ns: int | None = None,
+    shifts: Mapping[str, int] | None = None,
+    without: tuple[str, ...] = (),
+    step_ns: np.ndarray | None = None,
+) -> Jobs:
     """Starts and ends of the job itself, up to `now_ns`, each once, whoever of several inputs and hosts told of it.
 
     `shifts`, `without`: see History. `step_ns`: when steps began: two starts with a step between them are two.
@@ -109,8 +112,10 @@ def strangers(tables: Tables, known: tuple[str, ...], first_ns: int, last_ns: in
 def told_apart(strangers: tuple[str, ...]) -> list[str]:
     if not strangers:
         return []
-    return [f"{', '.join(strangers)}: what it records lies at no moment within an hour of the job's steps: timed by "
-            "another clock or another job's, left out."]  # fmt: skip
+    return [
+        f"{', '.join(strangers)}: what it records lies at no moment within an hour of the job's steps: timed by "
+        "another clock or another job's, left out."
+    ]
 
 
 def from_the_future(times: pd.Series, logged: pd.Series) -> np.ndarray:

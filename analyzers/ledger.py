@@ -39,9 +39,13 @@ NAME = "ledger"
 HELP = "Where did every chip-second go?"
 OPTIONS: tuple[Option, ...] = (
     Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it no account has a price"),
-    *(Option(name, SECONDS, None, f"serving: answers with a longer {what}, in seconds, came too late and are lost work")
-      for name, what in OBJECTIVES.items()),
-)  # fmt: skip
+    *(
+        Option(
+            name, SECONDS, None, f"serving: answers with a longer {what}, in seconds, came too late and are lost work"
+        )
+        for name, what in OBJECTIVES.items()
+    ),
+)
 
 
 @dataclass(frozen=True, kw_only=True)

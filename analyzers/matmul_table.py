@@ -61,16 +61,20 @@ def unit_of(chip: Chip | None, side: int | None) -> tuple[Unit, tuple[str, ...]]
     if chip and chip.vendor != "Google":
         sms = chip.value("streaming_multiprocessors")
         return Unit(None, int(sms) if sms else None), ()
-    return Unit(256), ("No chip with a known matrix unit is named: figured for an MXU of 256 x 256, as TPU v6e and 7x "
-                       "have it. Ask with mxu=128 for TPU v2 to v5p.",)  # fmt: skip
+    return Unit(256), (
+        "No chip with a known matrix unit is named: figured for an MXU of 256 x 256, as TPU v6e and 7x "
+        "have it. Ask with mxu=128 for TPU v2 to v5p.",
+    )
 
 
 def model_rows(products: Iterable[Matmul]) -> pd.DataFrame:
     """Products of a model's pass as rows: name, m, k, n, batch (1), count, fraction (pairs_fraction)."""
-    return pd.DataFrame([
-        {"name": p.name, "m": p.m, "k": p.k, "n": p.n, "batch": 1, "count": p.count, "fraction": p.pairs_fraction}
-        for p in products
-    ])  # fmt: skip
+    return pd.DataFrame(
+        [
+            {"name": p.name, "m": p.m, "k": p.k, "n": p.n, "batch": 1, "count": p.count, "fraction": p.pairs_fraction}
+            for p in products
+        ]
+    )
 
 
 def with_padding(rows: pd.DataFrame, unit: Unit) -> pd.DataFrame:
@@ -82,11 +86,15 @@ def with_padding(rows: pd.DataFrame, unit: Unit) -> pd.DataFrame:
     useful = 2.0 * (rows["m"] * rows["k"] * rows["n"]).to_numpy(dtype=float) * times
     headline, optimistic = (p * times for p in unit.padded(rows))
     return rows.assign(
-        useful_flops=useful, padded_flops=headline, padded_flops_optimistic=optimistic,
-        efficiency=useful / headline, efficiency_optimistic=useful / optimistic,
-        share=useful / useful.sum(), padded_share=headline / headline.sum(),
+        useful_flops=useful,
+        padded_flops=headline,
+        padded_flops_optimistic=optimistic,
+        efficiency=useful / headline,
+        efficiency_optimistic=useful / optimistic,
+        share=useful / useful.sum(),
+        padded_share=headline / headline.sum(),
         **{f"efficiency_{d}": e for d, e in unit.dims(rows).items()},
-    )  # fmt: skip
+    )
 
 
 def taxes(table: pd.DataFrame) -> tuple[float, float]:

@@ -16,8 +16,23 @@ from analyzers.mesh import UNKNOWN, members
 from runs.tables import Tables, frame, int_column
 
 SYNCHRONISING = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
-COLUMNS = ["capture", "host", "rank", "device", "group", "places", "kind", "bytes", "op", "module", "seq", "step",
-           "start_ns", "end_ns", "role"]  # fmt: skip
+COLUMNS = [
+    "capture",
+    "host",
+    "rank",
+    "device",
+    "group",
+    "places",
+    "kind",
+    "bytes",
+    "op",
+    "module",
+    "seq",
+    "step",
+    "start_ns",
+    "end_ns",
+    "role",
+]
 
 
 @dataclass(frozen=True)
@@ -107,11 +122,24 @@ def meetings(tables: Tables) -> Meetings:
     agreed = complete & _agreed(order, begins, code["kind"], rows, rank, end - start)
     synchronising = np.isin(names["kind"], SYNCHRONISING)[code["kind"]]
     return Meetings(
-        rank=rank, capture=number["capture"], step=number["step"], session=session, group=code["group"],
-        kind=code["kind"], op=code["op"], module=code["module"], start_ns=start, end_ns=end, meeting=meeting,
-        complete=complete[meeting], comparable=agreed[meeting] & synchronising, order=order, begins=begins,
-        names={n: names[n] for n in ("group", "kind", "op", "module")}, ranks=ranks,
-    )  # fmt: skip
+        rank=rank,
+        capture=number["capture"],
+        step=number["step"],
+        session=session,
+        group=code["group"],
+        kind=code["kind"],
+        op=code["op"],
+        module=code["module"],
+        start_ns=start,
+        end_ns=end,
+        meeting=meeting,
+        complete=complete[meeting],
+        comparable=agreed[meeting] & synchronising,
+        order=order,
+        begins=begins,
+        names={n: names[n] for n in ("group", "kind", "op", "module")},
+        ranks=ranks,
+    )
 
 
 def codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
@@ -157,10 +185,14 @@ def _ranks(code: dict, names: dict, number: dict) -> tuple[np.ndarray, pd.DataFr
     device = np.where(by_number, -1, np.maximum(number["device"], 0))
     key = combined(code["host"], device + 1, np.where(by_number, number["rank"] + 1, 0))
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    ranks = pd.DataFrame({
-        "host": [names["host"][c] for c in code["host"][first]], "device": np.maximum(number["device"][first], 0),
-        "rank": number["rank"][first], "role": [names["role"][c] for c in code["role"][first]],
-    })  # fmt: skip
+    ranks = pd.DataFrame(
+        {
+            "host": [names["host"][c] for c in code["host"][first]],
+            "device": np.maximum(number["device"][first], 0),
+            "rank": number["rank"][first],
+            "role": [names["role"][c] for c in code["role"][first]],
+        }
+    )
     numbered = bool(len(ranks)) and bool((ranks["rank"] >= 0).all()) and ranks["rank"].is_unique
     places = [f"{h}/{d}" for h, d in zip(ranks["host"], ranks["device"], strict=True)]
     ranks["label"] = [str(r) for r in ranks["rank"]] if numbered else places

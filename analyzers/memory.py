@@ -16,10 +16,12 @@ from runs.tables import Tables
 NAME = "memory"
 HELP = "What does a device hold when it holds most, how near is that to its limit, and what would give some back?"
 OPTIONS: tuple[Option, ...] = (
-    MODEL, CHIP, SEQ,
+    MODEL,
+    CHIP,
+    SEQ,
     Option("program", str, None, "whose buffers: a program of the run by name; default: the one that needs most"),
     *by_formula.OPTIONS,
-)  # fmt: skip
+)
 SUBJECTS = {
     "profile": "programs and allocators of a run that was profiled",
     "compiled": "a program that was compiled and not run",
@@ -80,9 +82,10 @@ class MemoryResult:
         """Bytes by category, largest first: category, parts, bytes (logical; null where not known), padded_bytes."""
         groups = self.parts.groupby("category", sort=False)
         table = groups.agg(
-            parts=("name", "size"), bytes=("bytes", lambda b: b.sum() if b.notna().all() else None),
+            parts=("name", "size"),
+            bytes=("bytes", lambda b: b.sum() if b.notna().all() else None),
             padded_bytes=("padded_bytes", "sum"),
-        )  # fmt: skip
+        )
         return table.sort_values("padded_bytes", ascending=False).reset_index()
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,15 +103,18 @@ class MemoryResult:
             "padding_bytes": self.padding_bytes,
             "categories": _records(self.categories()),
             "buffers": _records(self.parts.head(JSON_BUFFERS)),
-            "programs": _records(self.programs.drop(columns=["capture", "program"], errors="ignore").rename(
-                columns={k: f"{k}_bytes" for k in (*by_run.TOTALS, "peak_logical")})),
+            "programs": _records(
+                self.programs.drop(columns=["capture", "program"], errors="ignore").rename(
+                    columns={k: f"{k}_bytes" for k in (*by_run.TOTALS, "peak_logical")}
+                )
+            ),
             "devices": _records(self.devices),
             "advice": [{"what": a.what, "text": a.text, "bytes": a.bytes, "at_most": a.at_most} for a in self.advice],
             "setting": self.setting,
             "largest_batch": self.largest_batch,
             "message": self.message or None,
             "notes": list(self.notes),
-        }  # fmt: skip
+        }
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -157,13 +163,22 @@ def _of_run(tables: Tables, facts: Facts, options: dict[str, Any]) -> MemoryResu
             advice="Profile steps with jax.profiler: the file carries programs with their buffers.",
         )
     return MemoryResult(
-        subject="profile" if outcome is None else "compiled", peak_bytes=peak, peak_basis=basis, limit_bytes=limit,
-        limit_source=source, fits=fact(facts, "fits"),
-        program=None if program is None else str(program["name"]), parts=parts, programs=programs,
-        devices=by_run.devices(sampled), samples=sampled[by_run.SAMPLE_COLUMNS],
-        advice=advise(parts, float(parts["padded_bytes"].sum())), chip=chip.name if chip else fact(facts, "chip"),
-        message=str(fact(facts, "message") or ""), notes=_notes(parts, programs, sampled, outcome),
-    )  # fmt: skip
+        subject="profile" if outcome is None else "compiled",
+        peak_bytes=peak,
+        peak_basis=basis,
+        limit_bytes=limit,
+        limit_source=source,
+        fits=fact(facts, "fits"),
+        program=None if program is None else str(program["name"]),
+        parts=parts,
+        programs=programs,
+        devices=by_run.devices(sampled),
+        samples=sampled[by_run.SAMPLE_COLUMNS],
+        advice=advise(parts, float(parts["padded_bytes"].sum())),
+        chip=chip.name if chip else fact(facts, "chip"),
+        message=str(fact(facts, "message") or ""),
+        notes=_notes(parts, programs, sampled, outcome),
+    )
 
 
 def _notes(parts: pd.DataFrame, programs: pd.DataFrame, sampled: pd.DataFrame, outcome: Any) -> tuple[str, ...]:
@@ -213,11 +228,20 @@ def _by_formula(facts: Facts, options: dict[str, Any]) -> MemoryResult:
     if chip is None:
         notes.append("No chip is named, so there is no limit to compare with: ask with chip=NAME.")
     return MemoryResult(
-        subject="formula", peak_bytes=peak, peak_basis="modelled", limit_bytes=limit, limit_source=source,
-        fits=None if limit is None else peak <= limit, program=None, parts=parts,
+        subject="formula",
+        peak_bytes=peak,
+        peak_basis="modelled",
+        limit_bytes=limit,
+        limit_source=source,
+        fits=None if limit is None else peak <= limit,
+        program=None,
+        parts=parts,
         programs=pd.DataFrame(columns=by_run.PROGRAM_COLUMNS),
-        devices=pd.DataFrame(columns=by_run.DEVICE_COLUMNS), samples=pd.DataFrame(columns=by_run.SAMPLE_COLUMNS),
+        devices=pd.DataFrame(columns=by_run.DEVICE_COLUMNS),
+        samples=pd.DataFrame(columns=by_run.SAMPLE_COLUMNS),
         advice=by_formula.advise(model, asked),
-        chip=chip.name if chip else None, setting={"model": model.name} | asked.to_dict(),
-        largest_batch=by_formula.largest_batch(model, asked, limit), notes=tuple(notes),
-    )  # fmt: skip
+        chip=chip.name if chip else None,
+        setting={"model": model.name} | asked.to_dict(),
+        largest_batch=by_formula.largest_batch(model, asked, limit),
+        notes=tuple(notes),
+    )

@@ -25,9 +25,12 @@ def advise(parts: pd.DataFrame, peak: float) -> tuple[Advice, ...]:
     held = parts["padded_bytes"].astype("Float64").fillna(0).astype(float)
     logical = parts["bytes"].astype("Float64").astype(float)
     found = [
-        _sharding(parts, held), _remat(parts, held), _padding(parts, held, logical), _donation(parts, held),
+        _sharding(parts, held),
+        _remat(parts, held),
+        _padding(parts, held, logical),
+        _donation(parts, held),
         _fragmentation(parts, held),
-    ]  # fmt: skip
+    ]
     worth = [a for a in found if a is not None and a.bytes >= (_GIVES if a.at_most else WORTH) * peak]
     return tuple(sorted(worth, key=lambda a: -a.bytes))
 
@@ -42,8 +45,9 @@ def _sharding(parts: pd.DataFrame, held: pd.Series) -> Advice | None:
     return Advice(
         "shard",
         f"Up to {most:,} devices hold the same copy of {_counted(alike, 'input')}, the largest {largest}: sharded over "
-        "those devices (FSDP, or ZeRO for optimiser state) each would keep its own part.", int(back.sum()),
-    )  # fmt: skip
+        "those devices (FSDP, or ZeRO for optimiser state) each would keep its own part.",
+        int(back.sum()),
+    )
 
 
 def _counted(which: pd.Series, noun: str) -> str:
@@ -68,8 +72,9 @@ def _remat(parts: pd.DataFrame, held: pd.Series) -> Advice | None:
         "remat",
         f"{_counted(saved, 'value')} of the forward pass wait for the backward one, the largest {largest}: "
         "jax.checkpoint around a layer computes them again instead, for up to a third more FLOPs.",
-        int(held[saved].sum()), at_most=True,
-    )  # fmt: skip
+        int(held[saved].sum()),
+        at_most=True,
+    )
 
 
 def _padding(parts: pd.DataFrame, held: pd.Series, logical: pd.Series) -> Advice | None:
@@ -100,8 +105,10 @@ def _donation(parts: pd.DataFrame, held: pd.Series) -> Advice | None:
     return Advice(
         "donate",
         "Results are shaped like inputs but do not take their place: donate_argnums of jax.jit would let them, for "
-        "inputs that nothing reads afterwards.", int(back), at_most=True,
-    )  # fmt: skip
+        "inputs that nothing reads afterwards.",
+        int(back),
+        at_most=True,
+    )
 
 
 def _fragmentation(parts: pd.DataFrame, held: pd.Series) -> Advice | None:
@@ -111,5 +118,7 @@ def _fragmentation(parts: pd.DataFrame, held: pd.Series) -> Advice | None:
     return Advice(
         "fragmentation",
         "The compiler's packing leaves room between temporaries unused at the peak; fewer or evener buffers pack "
-        "tighter.", int(unused), at_most=True,
-    )  # fmt: skip
+        "tighter.",
+        int(unused),
+        at_most=True,
+    )

@@ -20,9 +20,14 @@ from errors.numbers import COUNT
 DEFAULT_SEQ = 8192
 MAX_BATCH = 1 << 20
 WAYS = {
-    "dp": "data", "fsdp": "fsdp", "ep": "expert", "cp": "context", "tp": "tensor", "pp": "pipeline",
+    "dp": "data",
+    "fsdp": "fsdp",
+    "ep": "expert",
+    "cp": "context",
+    "tp": "tensor",
+    "pp": "pipeline",
     "interleave": "interleave",
-}  # fmt: skip
+}
 OPTIONS: tuple[Option, ...] = (
     Option("batch", COUNT, None, "by formula: sequences of a microbatch on each device of the data axes; default 1"),
     Option("dp", COUNT, None, "by formula: devices that repeat weights and optimiser state; default: the mesh's, or 1"),
@@ -33,11 +38,19 @@ OPTIONS: tuple[Option, ...] = (
     Option("pp", COUNT, None, "by formula: pipeline stages"),
     Option("interleave", COUNT, None, "by formula: interleaved chunks of each pipeline stage"),
     Option("remat", tuple(REMAT), None, "by formula: what is computed again instead of kept; default none"),
-    Option("sequence_parallel", ("yes", "no"), None, "by formula: tensor parallelism also splits what lies between "
-           "matrices; default no"),
-    Option("recipe", tuple(RECIPES), None, "by formula: bytes per parameter; mixed is 2 of weights + 4 of gradients + "
-           "4 of master weights + 8 of moments"),
-)  # fmt: skip
+    Option(
+        "sequence_parallel",
+        ("yes", "no"),
+        None,
+        "by formula: tensor parallelism also splits what lies between matrices; default no",
+    ),
+    Option(
+        "recipe",
+        tuple(RECIPES),
+        None,
+        "by formula: bytes per parameter; mixed is 2 of weights + 4 of gradients + 4 of master weights + 8 of moments",
+    ),
+)
 MEANINGS = {
     "weights": "parameters in the precision that layers multiply with",
     "gradients": "gradients of the parameters",
@@ -62,9 +75,13 @@ class Setting:
     def to_dict(self) -> dict[str, Any]:
         ways = {option: getattr(self.sharding, name) for option, name in WAYS.items()}
         return ways | {
-            "chips": self.sharding.chips, "seq": self.seq, "batch": self.batch, "remat": self.remat,
-            "sequence_parallel": self.sharding.sequence_parallel, "recipe": self.recipe,
-        }  # fmt: skip
+            "chips": self.sharding.chips,
+            "seq": self.seq,
+            "batch": self.batch,
+            "remat": self.remat,
+            "sequence_parallel": self.sharding.sequence_parallel,
+            "recipe": self.recipe,
+        }
 
 
 def setting(facts: Facts, options: Mapping[str, Any]) -> Setting:
@@ -91,10 +108,13 @@ def setting(facts: Facts, options: Mapping[str, Any]) -> Setting:
     if not 1 <= batch <= MAX_BATCH:
         raise QuestionError(f"a batch of {batch}", expected=f"1 to {MAX_BATCH:,} sequences")
     return Setting(
-        sharding=Sharding(**ways, sequence_parallel=options["sequence_parallel"] == "yes"), seq=seq or DEFAULT_SEQ,
-        batch=batch, remat=options["remat"] or _remat(facts), recipe=options["recipe"] or "mixed",
+        sharding=Sharding(**ways, sequence_parallel=options["sequence_parallel"] == "yes"),
+        seq=seq or DEFAULT_SEQ,
+        batch=batch,
+        remat=options["remat"] or _remat(facts),
+        recipe=options["recipe"] or "mixed",
         assumed=tuple(assumed),
-    )  # fmt: skip
+    )
 
 
 def _remat(facts: Facts) -> str:
@@ -104,17 +124,25 @@ def _remat(facts: Facts) -> str:
 
 def held(model: Model, asked: Setting) -> dict[str, float]:
     """Bytes on one device by account."""
-    return dict(training_memory(
-        model, asked.sharding, seq=asked.seq, batch=asked.batch, remat=asked.remat, recipe=asked.recipe,
-    ))  # fmt: skip
+    return dict(
+        training_memory(
+            model,
+            asked.sharding,
+            seq=asked.seq,
+            batch=asked.batch,
+            remat=asked.remat,
+            recipe=asked.recipe,
+        )
+    )
 
 
 def parts(model: Model, asked: Setting) -> pd.DataFrame:
     """The accounts that hold anything, largest first, in PART_COLUMNS."""
     rows = [
         {"name": name.replace("_", " "), "category": name, "bytes": round(size), "padded_bytes": round(size)}
-        for name, size in held(model, asked).items() if round(size) > 0
-    ]  # fmt: skip
+        for name, size in held(model, asked).items()
+        if round(size) > 0
+    ]
     table = pd.DataFrame(rows, columns=PART_COLUMNS)
     return table.sort_values("padded_bytes", ascending=False, kind="stable").reset_index(drop=True)
 
@@ -144,16 +172,16 @@ def advise(model: Model, asked: Setting) -> tuple[Advice, ...]:
         tried("remat", "Full recomputation keeps only the input of each layer, for a third more FLOPs.", remat="full")
     if sharding.tensor > 1 and not sharding.sequence_parallel:
         tried(
-            "sequence_parallel", "Sequence parallelism splits what lies between the matrices too, for no more traffic.",
+            "sequence_parallel",
+            "Sequence parallelism splits what lies between the matrices too, for no more traffic.",
             sharding=replace(sharding, sequence_parallel=True),
-        )  # fmt: skip
+        )
     if sharding.data > 1:
         tried(
-            "fsdp", f"Sharding weights and optimiser state over the {sharding.data:,} data-parallel devices (FSDP).",
+            "fsdp",
+            f"Sharding weights and optimiser state over the {sharding.data:,} data-parallel devices (FSDP).",
             sharding=replace(sharding, data=1, fsdp=sharding.fsdp * sharding.data),
-        )  # fmt: skip
-    if sharding.chips == 1:
-        tried(
-            "fsdp", "Sharding weights and optimiser state over 8 chips (FSDP).", sharding=replace(sharding, fsdp=8)
         )
+    if sharding.chips == 1:
+        tried("fsdp", "Sharding weights and optimiser state over 8 chips (FSDP).", sharding=replace(sharding, fsdp=8))
     return tuple(sorted(found, key=lambda a: -a.bytes))

@@ -12,8 +12,15 @@ from runs.tables import Tables, frame
 PART_COLUMNS = ["name", "category", "bytes", "padded_bytes", "copies", "shape", "op", "source"]
 PROGRAM_COLUMNS = ["capture", "program", "name", "arguments", "outputs", "temporaries", "code", "peak", "peak_logical"]
 DEVICE_COLUMNS = [
-    "host", "device", "allocator", "samples", "peak_bytes", "peak_ns", "limit_bytes", "lifetime_peak_bytes",
-]  # fmt: skip
+    "host",
+    "device",
+    "allocator",
+    "samples",
+    "peak_bytes",
+    "peak_ns",
+    "limit_bytes",
+    "lifetime_peak_bytes",
+]
 SAMPLE_COLUMNS = ["host", "device", "allocator", "ts_ns", "used_bytes"]
 TOTALS = ("arguments", "outputs", "temporaries", "code", "peak")
 _HOST = r"(?i)host|cpu|pinned"  # allocators of a host's memory, which belong to no device, by their names
@@ -47,9 +54,10 @@ def programs(tables: Tables) -> pd.DataFrame:
     by = by.reindex(columns=TOTALS).assign(peak_logical=logical).reset_index()
     names = frame(tables, "modules", ["capture", "program", "name"])
     names = names.assign(
-        capture=names["capture"].fillna(-1).astype("int64"), program=names["program"].fillna(-1).astype("int64"),
+        capture=names["capture"].fillna(-1).astype("int64"),
+        program=names["program"].fillna(-1).astype("int64"),
         name=names["name"].astype(object),
-    ).drop_duplicates(["capture", "program"])  # fmt: skip
+    ).drop_duplicates(["capture", "program"])
     by = by.merge(names, on=["capture", "program"], how="left")
     by["name"] = by["name"].fillna("program " + by["program"].astype(str))
     needs = by["peak"].fillna(by[["arguments", "outputs", "temporaries"]].sum(axis=1))
@@ -132,12 +140,16 @@ def devices(taken: pd.DataFrame) -> pd.DataFrame:
     groups = taken.groupby(["host", "device", "allocator"], dropna=False, sort=False)
     at = groups["used_bytes"].idxmax()
     result = groups.agg(
-        samples=("used_bytes", "size"), peak_bytes=("used_bytes", "max"), limit_bytes=("limit_bytes", "max"),
+        samples=("used_bytes", "size"),
+        peak_bytes=("used_bytes", "max"),
+        limit_bytes=("limit_bytes", "max"),
         lifetime_peak_bytes=("lifetime_peak", "max"),
-    )  # fmt: skip
+    )
     result["peak_ns"] = taken["ts_ns"].loc[at.to_numpy()].to_numpy()
-    return result.reset_index().sort_values("peak_bytes", ascending=False, kind="stable")[DEVICE_COLUMNS].reset_index(
-        drop=True
+    return (
+        result.reset_index()
+        .sort_values("peak_bytes", ascending=False, kind="stable")[DEVICE_COLUMNS]
+        .reset_index(drop=True)
     )
 
 

@@ -19,8 +19,10 @@ def hbm_bytes(tables: Tables) -> pd.Series:
     stats = frame(tables, "op_stats", ["capture", "op_id", "text_value"], [("name", "==", STAT)]).dropna()
     text = stats["text_value"].astype(object)
     told = {t: hbm_of(t) for t in text.unique()}
-    found = pd.Series(text.map(told).to_numpy(dtype=float, na_value=np.nan),
-                      index=pd.MultiIndex.from_frame(stats[["capture", "op_id"]]))  # fmt: skip
+    found = pd.Series(
+        text.map(told).to_numpy(dtype=float, na_value=np.nan),
+        index=pd.MultiIndex.from_frame(stats[["capture", "op_id"]]),
+    )
     return found[found.notna() & ~found.index.duplicated()]
 
 

@@ -28,15 +28,29 @@ JOB = "job"
 CONVENTION = Option("convention", (JOB, *CONVENTION_NAMES), None, "how FLOPs are counted; job: as the job printed them")
 REMAT = Option("remat", ("none", "selective", "full"), None, "what is recomputed, where no profile tells; for HFU")
 OPTIONS: tuple[Option, ...] = (
-    MODEL, CHIP, SEQ, CONVENTION, PRECISION, PEAK, REMAT,
+    MODEL,
+    CHIP,
+    SEQ,
+    CONVENTION,
+    PRECISION,
+    PEAK,
+    REMAT,
     Option("tflops_per_s", float, None, "TFLOP/s per chip, as printed somewhere: asks about that number"),
     Option("tokens_per_s", float, None, "tokens/s per chip, as printed somewhere: asks about that number"),
     Option("printed_mfu", Number(1e-6, 1e6), None, "MFU as printed somewhere: a share up to 1, else per cent"),
-)  # fmt: skip
+)
 COLUMNS = [
-    "attempt", "step", "start_ns", "dur_s", "kept", "first", "implausible", "tokens_per_s_per_chip",
-    "tflops_per_s_per_chip", "mfu",
-]  # fmt: skip
+    "attempt",
+    "step",
+    "start_ns",
+    "dur_s",
+    "kept",
+    "first",
+    "implausible",
+    "tokens_per_s_per_chip",
+    "tflops_per_s_per_chip",
+    "mfu",
+]
 NAMED = 20  # impossible steps that the JSON names
 
 
@@ -81,13 +95,24 @@ class MfuResult:
         false = self.rows[self.rows["implausible"] != ""] if len(self.rows) else self.rows
         usual = self.fingerprint.matching
         return {
-            "mfu": self.mfu, "hfu": self.hfu, "emfu": self.emfu, "convention": self.convention,
-            "peak_flops_per_s": self.peaks.native, "flops_per_token": self.flops_per_token,
-            "tokens_per_s_per_chip": self.tokens_per_s_per_chip, "average": self.average, "best": self.best,
-            "tflops_per_s_per_chip": self.tflops_per_s_per_chip, "wall_s": self.wall_s,
-            "bf16_peak_flops_per_s": self.peaks.bf16, "peak_source": self.peaks.source or None,
-            "chip": self.peaks.chip and self.peaks.chip.name, "precision": self.peaks.precision,
-            "model": self.model, "seq": self.seq, "hfu_basis": self.hfu_basis or None,
+            "mfu": self.mfu,
+            "hfu": self.hfu,
+            "emfu": self.emfu,
+            "convention": self.convention,
+            "peak_flops_per_s": self.peaks.native,
+            "flops_per_token": self.flops_per_token,
+            "tokens_per_s_per_chip": self.tokens_per_s_per_chip,
+            "average": self.average,
+            "best": self.best,
+            "tflops_per_s_per_chip": self.tflops_per_s_per_chip,
+            "wall_s": self.wall_s,
+            "bf16_peak_flops_per_s": self.peaks.bf16,
+            "peak_source": self.peaks.source or None,
+            "chip": self.peaks.chip and self.peaks.chip.name,
+            "precision": self.peaks.precision,
+            "model": self.model,
+            "seq": self.seq,
+            "hfu_basis": self.hfu_basis or None,
             "printed_convention": usual[0].name if usual else None,
             "printed_tflops_per_s_per_chip": self.printed.tflops_per_s,
             "printed_tokens_per_s_per_chip": self.printed.tokens_per_s,
@@ -97,8 +122,9 @@ class MfuResult:
                 {"step": None if pd.isna(r.step) else int(r.step), "reason": r.implausible}
                 for r in false.head(NAMED).itertuples()
             ],
-            "fingerprint": self.fingerprint.to_dict(), "notes": list(self.notes),
-        }  # fmt: skip
+            "fingerprint": self.fingerprint.to_dict(),
+            "notes": list(self.notes),
+        }
 
 
 @dataclass(frozen=True)
@@ -157,7 +183,7 @@ def _stated(subject: _Subject, tables: Tables, facts: Facts, options: dict[str, 
         raise QuestionError(
             f"FLOPs by the convention {convention} need a model, a sequence length and tokens per second",
             advice="Ask with --option model=NAME --option seq=N --option tokens_per_s=RATE.",
-        )  # fmt: skip
+        )
     rate = told.tflops_per_s if convention == JOB else told.tokens_per_s * counted.total / 1e12
     return _result(subject, tables, facts, options, convention, told, rate=rate, tokens=told.tokens_per_s)
 
@@ -191,19 +217,27 @@ def _from_steps(subject: _Subject, tables: Tables, facts: Facts, options: dict[s
     seconds = float(usual["dur_s"].sum())
     wall_s, notes = _wall(rows, past.timed)
     found = _result(
-        subject, tables, facts, options, convention, printed(tables, facts),
+        subject,
+        tables,
+        facts,
+        options,
+        convention,
+        printed(tables, facts),
         tokens=_over(usual, "tokens_per_s_per_chip"),
         rate=float((usual["tflops_per_s_per_chip"] * usual["dur_s"]).sum()) / seconds if seconds else None,
-    )  # fmt: skip
+    )
     counts = rows["kept"] & _inside(rows) if past.timed else rows["kept"] & (rows["implausible"] == "")
     done = _filled(useful, counts.to_numpy(dtype=bool))
     native = subject.peaks.native
     return replace(
-        found, rows=rows[COLUMNS], wall_s=wall_s, conventions=((JOB,) if has_job else ()) + own,
+        found,
+        rows=rows[COLUMNS],
+        wall_s=wall_s,
+        conventions=((JOB,) if has_job else ()) + own,
         best=float(usual["mfu"].max()) if native and len(usual) else None,
         average=done / wall_s / native if native and wall_s else None,
         notes=(*found.notes, *past.notes, *notes, *_false_steps(rows)),
-    )  # fmt: skip
+    )
 
 
 def _unknown_work(has_tokens: bool) -> QuestionError:
@@ -281,28 +315,56 @@ def _false_steps(rows: pd.DataFrame) -> list[str]:
 
 
 def _result(
-    subject: _Subject, tables: Tables, facts: Facts, options: dict[str, Any], convention: str, told: Printed, *,
-    rate: float | None, tokens: float | None,
-) -> MfuResult:  # fmt: skip
+    subject: _Subject,
+    tables: Tables,
+    facts: Facts,
+    options: dict[str, Any],
+    convention: str,
+    told: Printed,
+    *,
+    rate: float | None,
+    tokens: float | None,
+) -> MfuResult:
     """Everything that follows from one rate, TFLOP/s per chip, and the subject."""
     counted, of = subject.counted(convention), subject.peaks
     mfu = rate * 1e12 / of.native if rate and of.native else None
     again, basis, how = _recomputed(tables, facts, options, counted)
     mark, unit = _as_printed(options["printed_mfu"])
     own = fingerprint(
-        model=subject.model, seq=subject.seq, chip=of.chip, precision=format_of(of.precision), printed_mfu=mark,
-        mfu_unit=unit, peak_flops_per_s=of.native, tflops_per_s=told.tflops_per_s, tokens_per_s=told.tokens_per_s,
-    )  # fmt: skip
+        model=subject.model,
+        seq=subject.seq,
+        chip=of.chip,
+        precision=format_of(of.precision),
+        printed_mfu=mark,
+        mfu_unit=unit,
+        peak_flops_per_s=of.native,
+        tflops_per_s=told.tflops_per_s,
+        tokens_per_s=told.tokens_per_s,
+    )
     per_token = counted.total if counted else None
     if convention == JOB and own.printed_flops_per_token:
         per_token = own.printed_flops_per_token
     return MfuResult(
-        convention=convention, mfu=mfu, hfu=mfu * again if mfu and again else None, best=None, average=None,
-        emfu=rate * 1e12 / of.bf16 if rate and of.bf16 else None, tflops_per_s_per_chip=rate,
-        tokens_per_s_per_chip=tokens, flops_per_token=per_token, wall_s=None, peaks=of, hfu_basis=basis,
-        model=subject.model and subject.model.name, seq=subject.seq, flops=counted, printed=told, fingerprint=own,
-        conventions=(), notes=(*subject.notes, *_basis(convention, subject, how)),
-    )  # fmt: skip
+        convention=convention,
+        mfu=mfu,
+        hfu=mfu * again if mfu and again else None,
+        best=None,
+        average=None,
+        emfu=rate * 1e12 / of.bf16 if rate and of.bf16 else None,
+        tflops_per_s_per_chip=rate,
+        tokens_per_s_per_chip=tokens,
+        flops_per_token=per_token,
+        wall_s=None,
+        peaks=of,
+        hfu_basis=basis,
+        model=subject.model and subject.model.name,
+        seq=subject.seq,
+        flops=counted,
+        printed=told,
+        fingerprint=own,
+        conventions=(),
+        notes=(*subject.notes, *_basis(convention, subject, how)),
+    )
 
 
 def _as_printed(mfu: float | None) -> tuple[float | None, float]:
@@ -341,8 +403,10 @@ def _basis(convention: str, subject: _Subject, how: str) -> list[str]:
     if convention == JOB:
         notes.append("FLOPs are as the job printed them, by its own convention.")
     if of.native is None:
-        notes.append("No peak is known for this chip: achieved TFLOP/s are given, utilisation is not. "
-                     "Ask with chip=NAME or peak_flops_per_s=P.")  # fmt: skip
+        notes.append(
+            "No peak is known for this chip: achieved TFLOP/s are given, utilisation is not. "
+            "Ask with chip=NAME or peak_flops_per_s=P."
+        )
     else:
         notes.append(f"MFU divides by the {of.source}.")
         if of.bf16 is None:

@@ -32,9 +32,9 @@ def changed(model: Model, dims: dict[str, int]) -> Model:
         model = replace(model, attention=tuple(with_head_dim(a, dims["head_dim"]) for a in model.attention))
     if "d_ff" in dims:
         usual = main_block(model)
-        model = replace(model, feedforward=tuple(
-            with_d_ff(f, dims["d_ff"]) if f == usual else f for f in model.feedforward
-        ))  # fmt: skip
+        model = replace(
+            model, feedforward=tuple(with_d_ff(f, dims["d_ff"]) if f == usual else f for f in model.feedforward)
+        )
     return model
 
 
@@ -64,13 +64,13 @@ def with_head_dim(a: Attention, head_dim: int) -> Attention:
         raise QuestionError(
             f"head_dim {head_dim} does not divide {a.heads} heads x {a.head_dim}",
             expected=f"a divisor of {a.heads * a.head_dim}",
-        )  # fmt: skip
+        )
     heads = a.heads * a.head_dim // head_dim
     keys, rest = divmod(a.kv_heads * a.head_dim, head_dim)
     if keys and (rest or heads % keys):
         raise QuestionError(
             f"head_dim {head_dim} leaves {heads} query heads for {a.kv_heads * a.head_dim / head_dim:g} key heads",
             expected="whole key heads that divide the query heads",
-        )  # fmt: skip
+        )
     value = head_dim if a.value_head_dim == a.head_dim else a.value_head_dim
     return replace(a, head_dim=head_dim, value_head_dim=value, heads=heads, kv_heads=max(keys, 1))

@@ -43,11 +43,12 @@ def mttf(count: int, exposure_s: float | None, confidence: float = CONFIDENCE) -
         return Mttf(count, exposure_s, None, None, None)
     least, most = rate_interval(count, confidence)
     return Mttf(
-        count, exposure_s,
+        count,
+        exposure_s,
         mean_s=exposure_s / count if count else None,
         low_s=exposure_s / most,
         high_s=exposure_s / least if least else None,
-    )  # fmt: skip
+    )
 
 
 def rate_interval(count: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
@@ -85,10 +86,12 @@ def exponential(gaps_s: np.ndarray) -> Spread:
     beyond = [p for p, point in _STEPHENS if star > point]
     within = [p for p, point in _STEPHENS if star <= point]
     return Spread(
-        word="no" if beyond and beyond[-1] <= 1 - CONFIDENCE + 1e-12 else "yes", distance=distance,
-        p_low=within[0] if within else 0.0, p_high=beyond[-1] if beyond else 1.0,
+        word="no" if beyond and beyond[-1] <= 1 - CONFIDENCE + 1e-12 else "yes",
+        distance=distance,
+        p_low=within[0] if within else 0.0,
+        p_high=beyond[-1] if beyond else 1.0,
         variation=float(gaps_s.std(ddof=1) / gaps_s.mean()),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)

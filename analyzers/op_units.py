@@ -35,8 +35,24 @@ KINDS: dict[str, str] = {
 WORTH_A_NOTE = 1e-3  # of all time
 _HALF = r"-(?:start|done|update)(?:\.\d+)*$"  # of an asynchronous operation, by name
 _HOST_MEMORY = r"S\(5\)"  # a layout's memory space of the host on TPUs
-_COLUMNS = ["capture", "op_id", "host", "device", "role", "module", "op", "category", "count", "total_ns", "self_ns",
-            "flops", "bytes", "cycles", "source", "shape"]  # fmt: skip
+_COLUMNS = [
+    "capture",
+    "op_id",
+    "host",
+    "device",
+    "role",
+    "module",
+    "op",
+    "category",
+    "count",
+    "total_ns",
+    "self_ns",
+    "flops",
+    "bytes",
+    "cycles",
+    "source",
+    "shape",
+]
 _TEXTS = ("module", "op", "shape", "category", "source")
 NEEDED = "Add a profile (*.xplane.pb), or a program compiled with `chipledger compile`."
 
@@ -120,13 +136,19 @@ def _summed(ops: pd.DataFrame, spaces: pd.Series) -> tuple[pd.DataFrame, pd.Data
     flops, moved = np.where(flops < 0, np.nan, flops), np.where(moved < 0, np.nan, moved)
     flops[(flops == 0) & (ops["category"] == "custom-call").to_numpy()] = np.nan  # compilers do not look inside
     known = ~(np.isnan(flops) & np.isnan(moved))
-    given = pd.DataFrame({
-        **{name: ops[name] for name in _TEXTS},
-        "count": count, "known_count": np.where(known, count, np.nan), "flops": flops * count, "bytes": moved * count,
-        "self_s": ops["self_ns"].to_numpy(dtype=float, na_value=np.nan) / 1e9,
-        "total_s": ops["total_ns"].to_numpy(dtype=float, na_value=np.nan) / 1e9,
-        "cycles": ops["cycles"].to_numpy(dtype=float, na_value=np.nan) * count,
-    }, index=ops.index).sort_values("self_s", ascending=False, kind="stable")  # fmt: skip
+    given = pd.DataFrame(
+        {
+            **{name: ops[name] for name in _TEXTS},
+            "count": count,
+            "known_count": np.where(known, count, np.nan),
+            "flops": flops * count,
+            "bytes": moved * count,
+            "self_s": ops["self_ns"].to_numpy(dtype=float, na_value=np.nan) / 1e9,
+            "total_s": ops["total_ns"].to_numpy(dtype=float, na_value=np.nan) / 1e9,
+            "cycles": ops["cycles"].to_numpy(dtype=float, na_value=np.nan) * count,
+        },
+        index=ops.index,
+    ).sort_values("self_s", ascending=False, kind="stable")
     return _joined(given, list(_TEXTS[:3])), _joined(given, list(_TEXTS[:4])), negative
 
 
@@ -154,8 +176,9 @@ def _kinds(rows: pd.DataFrame) -> np.ndarray:
     uncounted = rows["flops"].isna() | rows["bytes"].isna() | ((rows["flops"] == 0) & (rows["bytes"] == 0))
     return np.select(
         [category == "collective", half, on_host | category.isin(("infeed", "outfeed")), uncounted],
-        ["communication", "asynchronous", "host", "uncounted"], "work",
-    )  # fmt: skip
+        ["communication", "asynchronous", "host", "uncounted"],
+        "work",
+    )
 
 
 def _device_steps(tables: Tables, ops: pd.DataFrame) -> int | None:
@@ -169,28 +192,40 @@ def _device_steps(tables: Tables, ops: pd.DataFrame) -> int | None:
 def _notes(rows: pd.DataFrame, spaces: bool, compiled: bool, timed: bool, negative: int) -> tuple[str, ...]:
     notes = []
     if compiled and timed:
-        notes.append("Nothing ran: seconds are the compiler's estimated cycles by the clock given. The compiler weighs "
-                     "schedules with them; they know nothing of waiting for memory or for other chips.")  # fmt: skip
+        notes.append(
+            "Nothing ran: seconds are the compiler's estimated cycles by the clock given. The compiler weighs "
+            "schedules with them; they know nothing of waiting for memory or for other chips."
+        )
     elif compiled:
-        notes.append("Nothing ran, so no rate was achieved: operations are placed by what bounds them. With "
-                     "--option clock_hz=HZ the compiler's estimated cycles become seconds.")  # fmt: skip
+        notes.append(
+            "Nothing ran, so no rate was achieved: operations are placed by what bounds them. With "
+            "--option clock_hz=HZ the compiler's estimated cycles become seconds."
+        )
     else:
-        notes.append("Seconds are self time on the device's own lines, added over devices; idle time is not in them. "
-                     "Lines of one device that run at once (streams, threads) are added too.")  # fmt: skip
+        notes.append(
+            "Seconds are self time on the device's own lines, added over devices; idle time is not in them. "
+            "Lines of one device that run at once (streams, threads) are added too."
+        )
     if spaces:
         notes.append("Bytes are those in device memory (HBM) where the trace tells memories apart.")
     elif compiled:
         notes.append("Bytes are operands and results that the compiler placed in the device's main memory.")
     elif rows["bytes"].notna().any():
-        notes.append("Bytes are operands and results as the compiler counts them; what stays in caches or on-chip "
-                     "memory is among them.")  # fmt: skip
+        notes.append(
+            "Bytes are operands and results as the compiler counts them; what stays in caches or on-chip "
+            "memory is among them."
+        )
     if negative:
-        notes.append(f"{negative} operations carry negative FLOPs or bytes, which is how a compiler says that it does "
-                     "not know: they count as unknown.")  # fmt: skip
+        notes.append(
+            f"{negative} operations carry negative FLOPs or bytes, which is how a compiler says that it does "
+            "not know: they count as unknown."
+        )
     weight = rows["self_s" if timed else "bytes"].fillna(0.0)
     inside = float(weight[rows["category"].eq("custom-call") & rows["flops"].isna()].sum())
     if inside > WORTH_A_NOTE * float(weight.sum()):
-        notes.append(f"Custom calls whose FLOPs nobody counts (such as Pallas kernels without a cost estimate) take "
-                     f"{inside / float(weight.sum()) * 100:.3g} % of the {'time' if timed else 'bytes'}: they have no "
-                     "roof.")  # fmt: skip
+        notes.append(
+            f"Custom calls whose FLOPs nobody counts (such as Pallas kernels without a cost estimate) take "
+            f"{inside / float(weight.sum()) * 100:.3g} % of the {'time' if timed else 'bytes'}: they have no "
+            "roof."
+        )
     return tuple(notes)

@@ -21,12 +21,29 @@ TOP = 200
 OPTIONS: tuple[Option, ...] = (
     Option("by", BY, "op", "what a row is: an operation of a program, a category, a source line, or an HLO module"),
     Option("top", COUNT, TOP, "rows listed; the rest are summed in `others`"),
-    *UNIT_OPTIONS, *ROOF_OPTIONS,
-)  # fmt: skip
+    *UNIT_OPTIONS,
+    *ROOF_OPTIONS,
+)
 ROW_KEYS = (
-    "module", "op", "category", "source", "shape", "ops", "count", "self_seconds", "total_seconds", "share", "flops",
-    "bytes", "flops_per_s", "bytes_per_s", "roofed_seconds", "roof_seconds", "roof_share", "above_seconds",
-)  # fmt: skip
+    "module",
+    "op",
+    "category",
+    "source",
+    "shape",
+    "ops",
+    "count",
+    "self_seconds",
+    "total_seconds",
+    "share",
+    "flops",
+    "bytes",
+    "flops_per_s",
+    "bytes_per_s",
+    "roofed_seconds",
+    "roof_seconds",
+    "roof_share",
+    "above_seconds",
+)
 _NAMES = ("module", "op", "category", "source", "shape")
 _ANY_ROOF = 1.0  # every operation is held against its roof here, however far below it is
 
@@ -65,14 +82,17 @@ class OpsResult:
             "by": self.by,
             "line": self.line,
             "time_basis": self.basis,
-            "others": {"rows": len(rest), "self_seconds": float(rest["self_seconds"].fillna(0.0).sum()),
-                       "share": float(rest["share"].fillna(0.0).sum())},
+            "others": {
+                "rows": len(rest),
+                "self_seconds": float(rest["self_seconds"].fillna(0.0).sum()),
+                "share": float(rest["share"].fillna(0.0).sum()),
+            },
             "devices": self.devices,
             "device_steps": self.device_steps,
             "peak_flops_per_s": self.roof.flops and self.roof.flops.per_s,
             "hbm_bytes_per_s": self.roof.bytes and self.roof.bytes.per_s,
             "notes": list(self.notes),
-        }  # fmt: skip
+        }
 
 
 def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> OpsResult:
@@ -93,11 +113,18 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> OpsResult:
         instead = "roofs rest on the best that the run's own operations reached" if timed else "ask with chip=NAME"
         notes.append(f"The specified {' and '.join(lacking)} of this device {verb} not known: {instead}.")
     return OpsResult(
-        rows=rows, by_category=by_category, by=options["by"], top=options["top"],
-        device_seconds=units.seconds, basis=units.basis if timed else "modelled", roof=roof, devices=units.devices,
-        device_steps=units.device_steps, line=options["line"],
+        rows=rows,
+        by_category=by_category,
+        by=options["by"],
+        top=options["top"],
+        device_seconds=units.seconds,
+        basis=units.basis if timed else "modelled",
+        roof=roof,
+        devices=units.devices,
+        device_steps=units.device_steps,
+        line=options["line"],
         notes=(*units.notes, "Idle time is no operation and in no row; the page Overlap tells of it.", *notes, *beyond),
-    )  # fmt: skip
+    )
 
 
 def grouped(placed: pd.DataFrame, by: str, timed: bool) -> pd.DataFrame:
@@ -106,12 +133,21 @@ def grouped(placed: pd.DataFrame, by: str, timed: bool) -> pd.DataFrame:
     seconds, least, above = placed["self_seconds"], placed["roof_seconds"], placed["bound"] == "above"
     if by != "op":
         least = least.mask(above)
-    sums = pd.DataFrame({
-        "ops": 1, "count": placed["count"], "self_seconds": seconds, "total_seconds": placed["total_seconds"],
-        "flops": placed["flops"] * count, "bytes": placed["bytes"] * count, "roof_seconds": least,
-        "flops_s": seconds.where(placed["flops"].notna()), "bytes_s": seconds.where(placed["bytes"].notna()),
-        "roofed_s": seconds.where(least.notna()), "above_s": seconds.where(above, 0.0),
-    })  # fmt: skip
+    sums = pd.DataFrame(
+        {
+            "ops": 1,
+            "count": placed["count"],
+            "self_seconds": seconds,
+            "total_seconds": placed["total_seconds"],
+            "flops": placed["flops"] * count,
+            "bytes": placed["bytes"] * count,
+            "roof_seconds": least,
+            "flops_s": seconds.where(placed["flops"].notna()),
+            "bytes_s": seconds.where(placed["bytes"].notna()),
+            "roofed_s": seconds.where(least.notna()),
+            "above_s": seconds.where(above, 0.0),
+        }
+    )
     names = placed[list(_NAMES)]
     if by != "op":
         key = placed[by].fillna("")
@@ -123,12 +159,20 @@ def grouped(placed: pd.DataFrame, by: str, timed: bool) -> pd.DataFrame:
     weight = sums["self_seconds"] if timed else sums["roof_seconds"].fillna(0.0)
     total = float(weight.sum())
     rows = names.assign(
-        ops=sums["ops"], count=sums["count"], self_seconds=sums["self_seconds"], total_seconds=sums["total_seconds"],
-        share=weight / total if total > 0 else np.nan, flops=sums["flops"], bytes=sums["bytes"],
-        flops_per_s=_over(sums["flops"], sums["flops_s"]), bytes_per_s=_over(sums["bytes"], sums["bytes_s"]),
-        roofed_seconds=sums["roofed_s"], roof_seconds=sums["roof_seconds"],
-        roof_share=_over(sums["roof_seconds"], sums["roofed_s"]), above_seconds=sums["above_s"],
-    )  # fmt: skip
+        ops=sums["ops"],
+        count=sums["count"],
+        self_seconds=sums["self_seconds"],
+        total_seconds=sums["total_seconds"],
+        share=weight / total if total > 0 else np.nan,
+        flops=sums["flops"],
+        bytes=sums["bytes"],
+        flops_per_s=_over(sums["flops"], sums["flops_s"]),
+        bytes_per_s=_over(sums["bytes"], sums["bytes_s"]),
+        roofed_seconds=sums["roofed_s"],
+        roof_seconds=sums["roof_seconds"],
+        roof_share=_over(sums["roof_seconds"], sums["roofed_s"]),
+        above_seconds=sums["above_s"],
+    )
     return rows.sort_values("share", ascending=False, kind="stable", ignore_index=True)[list(ROW_KEYS)]
 
 

@@ -27,9 +27,15 @@ OPTIONS: tuple[Option, ...] = (
 TIMELINE_DEVICES = 48  # rows that a screen can show
 TIMELINE_CELLS = 4000
 SECONDS = {
-    "window_s": "width", "compute_s": "computing", "communication_s": "communicating", "overlapped_s": "overlapped",
-    "exposed_s": "exposed", "memory_s": "remembering", "copies_s": "copying", "idle_s": "idle",
-}  # fmt: skip
+    "window_s": "width",
+    "compute_s": "computing",
+    "communication_s": "communicating",
+    "overlapped_s": "overlapped",
+    "exposed_s": "exposed",
+    "memory_s": "remembering",
+    "copies_s": "copying",
+    "idle_s": "idle",
+}
 IDLE, COPYING, EXPOSED, COMPUTING, OVERLAPPED = "idle", "copies", "exposed", "compute", "overlapped"
 CELLS = (IDLE, COPYING, EXPOSED, COMPUTING, OVERLAPPED)
 
@@ -124,10 +130,14 @@ def _steps(activity: Activity) -> pd.DataFrame:
     """One device's steps, each split on its own."""
     steps = activity.steps
     parts = split(activity, Spans(steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()))
-    return pd.DataFrame({
-        "step": steps["step"].to_numpy(), "taken": steps.groupby("step").cumcount().to_numpy(),
-        "start_ns": steps["start_ns"].to_numpy(), **{n: getattr(parts, ns) / 1e9 for n, ns in SECONDS.items()},
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "step": steps["step"].to_numpy(),
+            "taken": steps.groupby("step").cumcount().to_numpy(),
+            "start_ns": steps["start_ns"].to_numpy(),
+            **{n: getattr(parts, ns) / 1e9 for n, ns in SECONDS.items()},
+        }
+    )
 
 
 def _by_step(parts: list[pd.DataFrame]) -> pd.DataFrame:
@@ -145,9 +155,12 @@ def _totals(devices: pd.DataFrame) -> dict[str, float | None]:
     sums = {name: float(devices[name].sum()) for name in SECONDS}
     whole, talk = sums["window_s"], sums["communication_s"]
     of_window = {
-        "compute_share": sums["compute_s"], "exposed_share": sums["exposed_s"], "copies_share": sums["copies_s"],
-        "idle_share": sums["idle_s"], "non_compute_share": sums["exposed_s"] + sums["copies_s"],
-    }  # fmt: skip
+        "compute_share": sums["compute_s"],
+        "exposed_share": sums["exposed_s"],
+        "copies_share": sums["copies_s"],
+        "idle_share": sums["idle_s"],
+        "non_compute_share": sums["exposed_s"] + sums["copies_s"],
+    }
     shares = {name: value / whole if whole else None for name, value in of_window.items()}
     return {**sums, "overlap_share": sums["overlapped_s"] / talk if talk else None, **shares}
 
@@ -186,16 +199,27 @@ def _cells(activity: Activity, start: int, end: int, width_ns: int) -> pd.DataFr
     """One device's row: cells of `width_ns`, each of the kind that fills most of it, equal neighbours joined."""
     edges = np.append(np.arange(start, end, width_ns, dtype=np.int64), end)
     parts = split(activity, Spans(edges[:-1], edges[1:]))
-    amounts = np.stack([
-        parts.idle, parts.copying, parts.exposed, parts.computing - parts.overlapped, parts.overlapped,
-    ])  # fmt: skip
+    amounts = np.stack(
+        [
+            parts.idle,
+            parts.copying,
+            parts.exposed,
+            parts.computing - parts.overlapped,
+            parts.overlapped,
+        ]
+    )
     kind = amounts.argmax(axis=0)
     first = np.flatnonzero(np.concatenate(([True], kind[1:] != kind[:-1])))
     begin = edges[first]
-    return pd.DataFrame({
-        "host": activity.host, "device": activity.device, "kind": [CELLS[k] for k in kind[first]],
-        "start_s": (begin - start) / 1e9, "dur_s": (np.append(begin[1:], end) - begin) / 1e9,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "host": activity.host,
+            "device": activity.device,
+            "kind": [CELLS[k] for k in kind[first]],
+            "start_s": (begin - start) / 1e9,
+            "dur_s": (np.append(begin[1:], end) - begin) / 1e9,
+        }
+    )
 
 
 def _notes(devices: pd.DataFrame, names: set[str], stepped: bool) -> tuple[str, ...]:
@@ -205,8 +229,10 @@ def _notes(devices: pd.DataFrame, names: set[str], stepped: bool) -> tuple[str, 
         "capture": "Time is counted over each capture as a whole, also before its first and after its last operation.",
     }
     notes = [said[name] for name in sorted(names)]
-    notes.append("Kinds are unions of intervals, never sums: two collectives at once count once. Communication "
-                 "includes waiting for the last rank: the question `collectives` tells how much.")  # fmt: skip
+    notes.append(
+        "Kinds are unions of intervals, never sums: two collectives at once count once. Communication "
+        "includes waiting for the last rank: the question `collectives` tells how much."
+    )
     if not stepped:
         notes.append("The profile has no steps. With jax.profiler.StepTraceAnnotation around each, they would be here.")
     if not devices["communication_s"].any():

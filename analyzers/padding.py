@@ -28,21 +28,32 @@ HELP = "How much of the matrix unit's work is padding, by A and B, and which dim
 SOURCES = ("model", "program")
 DEFAULT_SEQ = 8192
 OPTIONS: tuple[Option, ...] = (
-    MODEL, CHIP, SEQ,
-    Option("source", SOURCES, None, "whose products: of the model's forward pass or of the programs that ran; "
-           "default: the programs where the run has any and nothing of the model is asked"),
+    MODEL,
+    CHIP,
+    SEQ,
+    Option(
+        "source",
+        SOURCES,
+        None,
+        "whose products: of the model's forward pass or of the programs that ran; "
+        "default: the programs where the run has any and nothing of the model is asked",
+    ),
     Option("mxu", ("128", "256"), None, "side of the matrix unit; default: the chip's"),
     Option("tp", COUNT, None, "tensor parallelism: devices that share each layer; default: what the run says, else 1"),
     Option("batch", COUNT, None, "sequences of one forward pass; default: 1"),
     *(Option(name, COUNT, None, f"what if: {meaning}") for name, meaning in DIMS.items()),
     Option("group_block", COUNT, None, "rows to which a grouped product rounds up each expert's tokens, such as 128"),
     Option("buckets", str, None, "compiled sequence lengths of a server, such as 128,256,512"),
-)  # fmt: skip
+)
 OF_MODEL = ("model", "seq", "tp", "batch", *DIMS, "group_block")  # options that only a model can answer
-UNSPLIT = ("Whether a 256-wide MXU can be split for narrow operands has not been measured on silicon. A takes each "
-           "product as printed, B the better choice of operands; the truth lies between them or below B.")  # fmt: skip
-TILES_VARY = ("Which output tile a GPU library chooses for a product is not known here: the band is from the worst to "
-              "the best of 128 x 128, 128 x 256, 256 x 128. Fused attention is taken to pad tokens only.")  # fmt: skip
+UNSPLIT = (
+    "Whether a 256-wide MXU can be split for narrow operands has not been measured on silicon. A takes each "
+    "product as printed, B the better choice of operands; the truth lies between them or below B."
+)
+TILES_VARY = (
+    "Which output tile a GPU library chooses for a product is not known here: the band is from the worst to "
+    "the best of 128 x 128, 128 x 256, 256 x 128. Fused attention is taken to pad tokens only."
+)
 
 
 @dataclass(frozen=True)
@@ -96,29 +107,42 @@ class PaddingResult:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "tax": self.tax, "tax_optimistic": self.tax_optimistic,
-            "efficiency": self.efficiency, "efficiency_optimistic": self.efficiency_optimistic,
-            "mxu": self.unit.side, "unit": self.unit.label, "source": self.source, "basis": self.basis,
-            "of": self.subject, **self.choices,
+            "tax": self.tax,
+            "tax_optimistic": self.tax_optimistic,
+            "efficiency": self.efficiency,
+            "efficiency_optimistic": self.efficiency_optimistic,
+            "mxu": self.unit.side,
+            "unit": self.unit.label,
+            "source": self.source,
+            "basis": self.basis,
+            "of": self.subject,
+            **self.choices,
             "useful_flops": float(self.rows["useful_flops"].sum()),
             "padded_flops": float(self.rows["padded_flops"].sum()),
             "padded_flops_optimistic": float(self.rows["padded_flops_optimistic"].sum()),
             "matmuls": [_row(r) for r in self.rows.to_dict("records")],
-            "advice": [a.text for a in self.advice], "advice_details": [a.to_dict() for a in self.advice],
+            "advice": [a.text for a in self.advice],
+            "advice_details": [a.to_dict() for a in self.advice],
             "what_if": _what_if(self),
             "matmul_time_share": self.time_share,
             "hbm": None if self.hbm is None else {"tax": self.hbm.tax, **asdict(self.hbm)},
             "gpu_tiles": [asdict(t) for t in self.tiles],
-            "misaligned_widths": [dict(zip(("width", "aligned_bytes", "aligned_width"), w, strict=True))
-                                  for w in self.misaligned],
+            "misaligned_widths": [
+                dict(zip(("width", "aligned_bytes", "aligned_width"), w, strict=True)) for w in self.misaligned
+            ],
             "expert_blocks": None if self.experts is None else {"tax": self.experts.tax, **asdict(self.experts)},
-            "buckets": None if self.buckets is None else {
-                "sizes": list(self.buckets.sizes), "tax": self.buckets.rounding.tax,
-                "mean_tokens": self.buckets.rounding.before, "mean_padded_tokens": self.buckets.rounding.after,
-                "too_long_share": self.buckets.too_long, "lengths": self.buckets.lengths,
+            "buckets": None
+            if self.buckets is None
+            else {
+                "sizes": list(self.buckets.sizes),
+                "tax": self.buckets.rounding.tax,
+                "mean_tokens": self.buckets.rounding.before,
+                "mean_padded_tokens": self.buckets.rounding.after,
+                "too_long_share": self.buckets.too_long,
+                "lengths": self.buckets.lengths,
             },
             "notes": list(self.notes),
-        }  # fmt: skip
+        }
 
 
 def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> PaddingResult:
@@ -159,8 +183,10 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> Padding
 def _of_model(model: Model, facts: Facts, options: Mapping[str, Any], unit: Unit, tables: Tables) -> PaddingResult:
     seq, tp = sequence_of(facts), options["tp"]
     batch = 1 if options["batch"] is None else options["batch"]
-    notes = ["The products of one forward pass on one device, from the model's dimensions; causal and windowed "
-             "attention counts only the pairs of tokens that it needs."]  # fmt: skip
+    notes = [
+        "The products of one forward pass on one device, from the model's dimensions; causal and windowed "
+        "attention counts only the pairs of tokens that it needs."
+    ]
     if seq is None:
         seq = DEFAULT_SEQ
         notes.append(f"No sequence length is known: figured for {seq:,} tokens. Ask with seq=N for another.")
@@ -188,13 +214,32 @@ def _of_model(model: Model, facts: Facts, options: Mapping[str, Any], unit: Unit
     elif (rows["name"] == "moe_up").any():
         notes.append("Every expert is taken at its mean number of tokens; uneven routing pads more.")
     return PaddingResult(
-        rows=table, unit=unit, source="model", basis="modelled", subject=then.name, tax=tax, tax_optimistic=optimistic,
-        advice=advice, before=before, asked=asked, experts=experts, hbm=hbm_padding(tables),
+        rows=table,
+        unit=unit,
+        source="model",
+        basis="modelled",
+        subject=then.name,
+        tax=tax,
+        tax_optimistic=optimistic,
+        advice=advice,
+        before=before,
+        asked=asked,
+        experts=experts,
+        hbm=hbm_padding(tables),
         time_share=matmul_time_share(tables),
-        choices={"seq": seq, "tp": tp, "batch": batch, "head_dim": head.head_dim, "heads": head.heads,
-                 "d_model": then.d_model, "d_ff": main_block(then).d_ff, "vocab": then.vocab},
-        **_gpu(table, unit, 2.0), notes=tuple(notes),
-    )  # fmt: skip
+        choices={
+            "seq": seq,
+            "tp": tp,
+            "batch": batch,
+            "head_dim": head.head_dim,
+            "heads": head.heads,
+            "d_model": then.d_model,
+            "d_ff": main_block(then).d_ff,
+            "vocab": then.vocab,
+        },
+        **_gpu(table, unit, 2.0),
+        notes=tuple(notes),
+    )
 
 
 def _of_programs(rows: pd.DataFrame, tables: Tables, unit: Unit) -> PaddingResult:
@@ -215,12 +260,19 @@ def _of_programs(rows: pd.DataFrame, tables: Tables, unit: Unit) -> PaddingResul
         notes.append(f"{count:,} convolutions over space are left out: they are no plain matrix products.")
     notes += once(unknown_programs(tables))
     return PaddingResult(
-        rows=table.reset_index(drop=True), unit=unit, source="program", basis="derived",
-        subject=subject, tax=tax, tax_optimistic=optimistic, advice=advice,
+        rows=table.reset_index(drop=True),
+        unit=unit,
+        source="program",
+        basis="derived",
+        subject=subject,
+        tax=tax,
+        tax_optimistic=optimistic,
+        advice=advice,
         time_share=matmul_time_share(tables),
-        hbm=hbm_padding(tables, rows["layout"].drop_duplicates()), **_gpu(table, unit, _element_bytes(rows["dtype"])),
+        hbm=hbm_padding(tables, rows["layout"].drop_duplicates()),
+        **_gpu(table, unit, _element_bytes(rows["dtype"])),
         notes=tuple(notes),
-    )  # fmt: skip
+    )
 
 
 def _gpu(table: pd.DataFrame, unit: Unit, element_bytes: float) -> dict[str, Any]:
@@ -263,21 +315,37 @@ def _what_if(result: PaddingResult) -> dict[str, Any]:
         return {}
     a, b = result.before
     return {
-        **result.asked, "heads": result.choices["heads"], "tax_before": a, "tax_optimistic_before": b,
-        "gain": 1 - (1 + result.tax) / (1 + a), "gain_optimistic": 1 - (1 + result.tax_optimistic) / (1 + b),
-    }  # fmt: skip
+        **result.asked,
+        "heads": result.choices["heads"],
+        "tax_before": a,
+        "tax_optimistic_before": b,
+        "gain": 1 - (1 + result.tax) / (1 + a),
+        "gain_optimistic": 1 - (1 + result.tax_optimistic) / (1 + b),
+    }
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:
     """One product in JSON: whole numbers whole, nothing that the source does not tell."""
     numbers = {c: _whole(row[c]) for c in ("m", "k", "n", "batch", "count")}
-    shares = ("efficiency", "efficiency_optimistic", "share", "padded_share", "useful_flops", "padded_flops",
-              "padded_flops_optimistic")  # fmt: skip
+    shares = (
+        "efficiency",
+        "efficiency_optimistic",
+        "share",
+        "padded_share",
+        "useful_flops",
+        "padded_flops",
+        "padded_flops_optimistic",
+    )
     more = {c: row[c] for c in ("op", "ops", "dtype", "source") if c in row}
     if "remat" in row:
         more["remat"] = bool(row["remat"])
-    return {"name": row["name"], **numbers, **{c: float(row[c]) for c in shares}, "pairs_fraction": row["fraction"],
-            **more}  # fmt: skip
+    return {
+        "name": row["name"],
+        **numbers,
+        **{c: float(row[c]) for c in shares},
+        "pairs_fraction": row["fraction"],
+        **more,
+    }
 
 
 def _whole(value: float) -> int | float:

@@ -37,9 +37,14 @@ class Advice:
 
     def to_dict(self) -> dict:
         return {
-            "dim": self.dim, "now": self.now, "then": self.then, "gain": self.gain,
-            "gain_optimistic": self.gain_optimistic, "share": self.share, "text": self.text,
-        }  # fmt: skip
+            "dim": self.dim,
+            "now": self.now,
+            "then": self.then,
+            "gain": self.gain,
+            "gain_optimistic": self.gain_optimistic,
+            "share": self.share,
+            "text": self.text,
+        }
 
 
 def model_advice(model: Model, seq: int, tp: int, batch: int, unit: Unit) -> tuple[Advice, ...]:
@@ -70,8 +75,10 @@ def program_advice(table: pd.DataFrame, unit: Unit) -> tuple[Advice, ...]:
     """
     dims = {d: table[d].to_numpy(dtype=float) for d in "mkn"}
     heads = (table["batch"] > 1).to_numpy()
-    once = {"k": (dims["k"] != dims["m"]) & (dims["k"] != dims["n"]),
-            "n": (dims["n"] != dims["m"]) & (dims["n"] != dims["k"])}  # fmt: skip
+    once = {
+        "k": (dims["k"] != dims["m"]) & (dims["k"] != dims["n"]),
+        "n": (dims["n"] != dims["m"]) & (dims["n"] != dims["k"]),
+    }
     found = []
     for merge in (True, False):
         free = {d: (heads & once[d]) if merge else ~heads for d in "kn"}
@@ -83,8 +90,9 @@ def program_advice(table: pd.DataFrame, unit: Unit) -> tuple[Advice, ...]:
     return tuple(sorted(found, key=lambda a: -a.gain)[:TOLD])
 
 
-def _widened(table: pd.DataFrame, width: int, wide: int, touched: dict[str, np.ndarray], merge: bool,
-             unit: Unit) -> Advice | None:  # fmt: skip
+def _widened(
+    table: pd.DataFrame, width: int, wide: int, touched: dict[str, np.ndarray], merge: bool, unit: Unit
+) -> Advice | None:
     """What it gains to have `wide` for `width` in the products touched; None where it cannot be or does not pay."""
     times, rest = divmod(wide, width)
     rows = table[["name", "m", "k", "n", "batch", "count", "fraction"]].copy()
@@ -104,8 +112,7 @@ def _widened(table: pd.DataFrame, width: int, wide: int, touched: dict[str, np.n
     share = float(table["share"].to_numpy()[either].sum())
     what, how = ("heads", f"{wide:,}, 1/{times} as many,") if merge else ("a width", f"{wide:,}")
     text = f"{_percent(share)} of matmul FLOPs have {what} of {width:,} on a {unit.label}; {what} of {how} "
-    return Advice("head_dim" if merge else "width", width, wide, *gains, share,
-                  f"{text}{_would(*gains, merge, unit)}.")  # fmt: skip
+    return Advice("head_dim" if merge else "width", width, wide, *gains, share, f"{text}{_would(*gains, merge, unit)}.")
 
 
 def _candidates(model: Model, tp: int, unit: Unit) -> Iterator[tuple[str, int, int, Model, int]]:
@@ -131,17 +138,30 @@ def _candidates(model: Model, tp: int, unit: Unit) -> Iterator[tuple[str, int, i
 
 
 _CONCERNS = {
-    "head_dim": r"(?:qk|pv)_", "d_ff": r"(?:mlp|moe|shared)_", "vocab": "lm_head", "tp": "",
+    "head_dim": r"(?:qk|pv)_",
+    "d_ff": r"(?:mlp|moe|shared)_",
+    "vocab": "lm_head",
+    "tp": "",
     "d_model": r"q$|q_a|k$|v$|kv_a|o$|(?:mlp|moe|shared)_|router|lm_head",
-}  # fmt: skip
+}
 
 
 def _share(table: pd.DataFrame, dim: str) -> float:
     return float(table.loc[table["name"].str.match(_CONCERNS[dim]), "share"].sum())
 
 
-def _sentence(dim: str, now: int, then: int, share: float, gain: float, gain_b: float, model: Model, to: Model,
-              tp: int, unit: Unit) -> str:  # fmt: skip
+def _sentence(
+    dim: str,
+    now: int,
+    then: int,
+    share: float,
+    gain: float,
+    gain_b: float,
+    model: Model,
+    to: Model,
+    tp: int,
+    unit: Unit,
+) -> str:
     part = f" ({now // tp:,} on each of {tp} devices)" if tp > 1 and dim in ("d_ff", "vocab") else ""
     what = f"{_percent(share)} of matmul FLOPs run at {dim} {now:,}{part} on a {unit.label}"
     same = dim in ("head_dim", "tp")
@@ -157,11 +177,15 @@ def _sentence(dim: str, now: int, then: int, share: float, gain: float, gain_b: 
 
 def _would(gain: float, gain_b: float, same: bool, unit: Unit) -> str:
     """What it is worth: time for the same maths, or maths in the same time; with B where the two differ."""
+
     def worth(g: float) -> str:
         return _percent(g if same else g / (1 - g))
 
-    told = f"would save {worth(gain)} of padded matmul time" if same else (
-        f"would do {worth(gain)} more useful maths in the same padded matmul time")  # fmt: skip
+    told = (
+        f"would save {worth(gain)} of padded matmul time"
+        if same
+        else (f"would do {worth(gain)} more useful maths in the same padded matmul time")
+    )
     if worth(max(gain_b, 0.0)) != worth(gain):
         told += f" ({worth(max(gain_b, 0.0))} {unit.kindly})"
     return told

@@ -9,12 +9,20 @@ from analyzers.subject import devices_per_chip, slices_of
 NAMES: dict[str, tuple[str, ...]] = {  # what shares out what: what frameworks call axes that do
     "data": ("data", "dp", "replica", "diloco", "slice", "dcn"),
     "fsdp": ("fsdp", "zero", "fsdp_transpose"),
-    "tensor": ("tensor", "model", "tp", "mp", "tensor_transpose", "tensor_sequence", "tensor_parallel",
-               "tensor_parallelism"),
+    "tensor": (
+        "tensor",
+        "model",
+        "tp",
+        "mp",
+        "tensor_transpose",
+        "tensor_sequence",
+        "tensor_parallel",
+        "tensor_parallelism",
+    ),
     "pipeline": ("stage", "pipeline", "pp", "pipe"),
     "expert": ("expert", "ep"),
     "context": ("context", "cp", "sequence", "context_autoregressive"),
-}  # fmt: skip
+}
 _ROLE = {name: role for role, names in NAMES.items() for name in names}
 _LEVELS = ("ici_", "dcn_")  # MaxText gives each axis a part within a slice and a part across slices
 _REST = -1  # as a size, in MaxText: all devices that the other axes of its level leave

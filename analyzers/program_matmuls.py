@@ -62,8 +62,11 @@ def products(tables: Tables) -> pd.DataFrame:
     batches: runs of the program x executions in one run, over all devices), remat, source, dtype, op (one of them),
     ops (how many operations), layout.
     """
-    rows = frame(tables, "matmuls", [*KEY, "op", "m", "k", "n", "batch", "count", "dtype", "layout", "remat",
-                                     "convolution", "source"])  # fmt: skip
+    rows = frame(
+        tables,
+        "matmuls",
+        [*KEY, "op", "m", "k", "n", "batch", "count", "dtype", "layout", "remat", "convolution", "source"],
+    )
     rows = rows[~rows["convolution"].fillna(False).astype(bool)].dropna(subset=["m", "k", "n"])
     runs, _ = program_runs(tables)
     rows = keyed(rows).merge(runs[[*KEY, "runs"]], on=KEY, how="left")
@@ -75,9 +78,11 @@ def products(tables: Tables) -> pd.DataFrame:
     rows = rows[(rows["count"] > 0) & (rows[["m", "k", "n", "batch"]] > 0).all(axis=1)]
     if not len(rows):
         return pd.DataFrame(columns=["name", *ALIKE, "count", "op", "ops", "layout"])
-    merged = rows.groupby(ALIKE, sort=False).agg(
-        count=("count", "sum"), op=("op", "first"), ops=("op", "nunique"), layout=("layout", "first")
-    ).reset_index()  # fmt: skip
+    merged = (
+        rows.groupby(ALIKE, sort=False)
+        .agg(count=("count", "sum"), op=("op", "first"), ops=("op", "nunique"), layout=("layout", "first"))
+        .reset_index()
+    )
     merged["name"] = np.where(merged["source"] == "", merged["op"], merged["source"].str.rsplit("/", n=1).str[-1])
     return merged
 
@@ -98,8 +103,10 @@ def once(names: tuple[str, ...]) -> list[str]:
     if not names:
         return []
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return [f"The FLOPs of {', '.join(names[:3])}{more} are not known: nothing tells how often some of the loops run. "
-            "What those hold is counted as if they ran once."]  # fmt: skip
+    return [
+        f"The FLOPs of {', '.join(names[:3])}{more} are not known: nothing tells how often some of the loops run. "
+        "What those hold is counted as if they ran once."
+    ]
 
 
 def program_runs(tables: Tables) -> tuple[pd.DataFrame, str]:
@@ -110,8 +117,9 @@ def program_runs(tables: Tables) -> tuple[pd.DataFrame, str]:
     whole. Where no operation was timed (compiled, never executed) each program counts as run once.
     """
     programs = keyed(frame(tables, "modules", [*KEY, "name", "flops"])).drop_duplicates(KEY)
-    ops = frame(tables, "ops", [*KEY, "module", "role", "category", "count", "total_ns", "flops"],
-                [("role", "!=", "host")])  # fmt: skip
+    ops = frame(
+        tables, "ops", [*KEY, "module", "role", "category", "count", "total_ns", "flops"], [("role", "!=", "host")]
+    )
     ops = ops[ops["role"].isin(["module", "compute"])]
     if not ops["total_ns"].notna().any():
         carried = keyed(frame(tables, "matmuls", KEY)).drop_duplicates()

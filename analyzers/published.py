@@ -70,9 +70,16 @@ def _contradictions(run: PublishedRun, chip: Chip, model: Model | None, peak: fl
     named = [n for n in ("tflops_per_s", "mfu_percent", "tokens_per_s") if n in run.printed]
     exact = sum(run.unit(n) / float(run.printed[n]) for n in named)
     return fingerprint(
-        model=model, seq=run.seq, chip=chip, precision=run.precision, peak_flops_per_s=peak,
-        tflops_per_s=rate and rate / 1e12, tokens_per_s=tokens, printed_mfu=run.mfu, tolerance=max(TOLERANCE, exact),
-    ).contradictions  # fmt: skip
+        model=model,
+        seq=run.seq,
+        chip=chip,
+        precision=run.precision,
+        peak_flops_per_s=peak,
+        tflops_per_s=rate and rate / 1e12,
+        tokens_per_s=tokens,
+        printed_mfu=run.mfu,
+        tolerance=max(TOLERANCE, exact),
+    ).contradictions
 
 
 def likes(
@@ -83,6 +90,7 @@ def likes(
     Distance = |log2 of the ratio of parameters| + |log2 of the ratio of chips|, what is not known counting as a ratio
     of 16.
     """
+
     def distance(row: Reviewed) -> tuple[bool, float]:
         apart = _octaves(row.parameters, size) + _octaves(row.run.chips, chips_held)
         return row.run.chip != chip, apart

@@ -43,9 +43,24 @@ BOUNDS: dict[str, str] = {
     "unknown": "its FLOPs or bytes, or the roof that it needs, are not known",
 }
 POINT_KEYS = (
-    "module", "op", "category", "source", "shape", "count", "self_seconds", "share", "flops", "bytes",
-    "flops_per_byte", "flops_per_s", "bytes_per_s", "roof_seconds", "roof_share", "binds", "bound",
-)  # fmt: skip
+    "module",
+    "op",
+    "category",
+    "source",
+    "shape",
+    "count",
+    "self_seconds",
+    "share",
+    "flops",
+    "bytes",
+    "flops_per_byte",
+    "flops_per_s",
+    "bytes_per_s",
+    "roof_seconds",
+    "roof_share",
+    "binds",
+    "bound",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,8 +192,10 @@ def _chosen(spec: Roof, reached: Roof, name: str) -> tuple[Roof, list[str]]:
         if used is None:
             notes.append(f"No {what} roof is known: operations that need it have no roof.")
         elif own is None:
-            notes.append(f"The {'specified' if name == 'spec' else 'reached'} {what} is not known; in its place: "
-                         f"{used.per_s / scale:.4g} {unit}, {used.source}.")  # fmt: skip
+            notes.append(
+                f"The {'specified' if name == 'spec' else 'reached'} {what} is not known; in its place: "
+                f"{used.per_s / scale:.4g} {unit}, {used.source}."
+            )
     return roof, notes
 
 
@@ -202,12 +219,26 @@ def place(rows: pd.DataFrame, roof: Roof, near: float) -> pd.DataFrame:
     bound = np.where(rows["kind"].isin(("work", "uncounted")), "unknown", rows["kind"])
     bound = np.where(np.isnan(least), bound, np.where(reach < near, "neither", binds))
     bound = np.where(reach > CREDIBLE, "above", bound)
-    return pd.DataFrame({
-        "module": rows["module"], "op": rows["op"], "category": rows["category"], "source": rows["source"],
-        "shape": rows["shape"], "count": rows["count"], "self_seconds": seconds, "flops": flops / count,
-        "bytes": moved / count, "flops_per_byte": intensity, "flops_per_s": rates[0], "bytes_per_s": rates[1],
-        "roof_seconds": least, "roof_share": reach, "binds": binds, "bound": bound,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "module": rows["module"],
+            "op": rows["op"],
+            "category": rows["category"],
+            "source": rows["source"],
+            "shape": rows["shape"],
+            "count": rows["count"],
+            "self_seconds": seconds,
+            "flops": flops / count,
+            "bytes": moved / count,
+            "flops_per_byte": intensity,
+            "flops_per_s": rates[0],
+            "bytes_per_s": rates[1],
+            "roof_seconds": least,
+            "roof_share": reach,
+            "binds": binds,
+            "bound": bound,
+        }
+    )
 
 
 def _at_roof(placed: pd.DataFrame, timed: bool) -> float | None:
@@ -225,42 +256,67 @@ def _programs(placed: pd.DataFrame, timed: bool) -> pd.DataFrame:
     sums = _sums(placed, timed).groupby(placed["module"].fillna(""), sort=False)[["seconds", "flops", "bytes", "least"]]
     rows = sums.sum(min_count=1).reset_index()
     rows = rows.sort_values("seconds" if timed else "least", ascending=False, ignore_index=True)
-    return pd.DataFrame({
-        "module": rows["module"], "self_seconds": rows["seconds"], "flops": rows["flops"], "bytes": rows["bytes"],
-        "flops_per_byte": rows["flops"] / rows["bytes"].where(rows["bytes"] > 0),
-        "flops_per_s": rows["flops"] / rows["seconds"].where(rows["seconds"] > 0),
-        "bytes_per_s": rows["bytes"] / rows["seconds"].where(rows["seconds"] > 0), "roof_seconds": rows["least"],
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "module": rows["module"],
+            "self_seconds": rows["seconds"],
+            "flops": rows["flops"],
+            "bytes": rows["bytes"],
+            "flops_per_byte": rows["flops"] / rows["bytes"].where(rows["bytes"] > 0),
+            "flops_per_s": rows["flops"] / rows["seconds"].where(rows["seconds"] > 0),
+            "bytes_per_s": rows["bytes"] / rows["seconds"].where(rows["seconds"] > 0),
+            "roof_seconds": rows["least"],
+        }
+    )
 
 
 def _sums(placed: pd.DataFrame, timed: bool) -> pd.DataFrame:
     count = np.maximum(placed["count"], 1.0)
     least = np.fmin(placed["roof_seconds"], placed["self_seconds"]) if timed else placed["roof_seconds"]
-    return pd.DataFrame({"seconds": placed["self_seconds"], "flops": placed["flops"] * count,
-                         "bytes": placed["bytes"] * count, "least": least})  # fmt: skip
+    return pd.DataFrame(
+        {
+            "seconds": placed["self_seconds"],
+            "flops": placed["flops"] * count,
+            "bytes": placed["bytes"] * count,
+            "least": least,
+        }
+    )
 
 
 def _whole(placed: pd.DataFrame, seconds: float | None) -> dict[str, Any]:
     """All operations as one point: their FLOPs and bytes by all their time, on the average device."""
     sums = _sums(placed, seconds is not None).sum(min_count=1)
     flops, moved = float(sums["flops"]), float(sums["bytes"])
-    return {k: _plain(k, v) for k, v in {
-        "flops": flops, "bytes": moved, "self_seconds": np.nan if seconds is None else seconds,
-        "flops_per_byte": flops / moved if moved > 0 else np.nan,
-        "flops_per_s": flops / seconds if seconds else np.nan,
-        "bytes_per_s": moved / seconds if seconds else np.nan,
-    }.items()}  # fmt: skip
+    return {
+        k: _plain(k, v)
+        for k, v in {
+            "flops": flops,
+            "bytes": moved,
+            "self_seconds": np.nan if seconds is None else seconds,
+            "flops_per_byte": flops / moved if moved > 0 else np.nan,
+            "flops_per_s": flops / seconds if seconds else np.nan,
+            "bytes_per_s": moved / seconds if seconds else np.nan,
+        }.items()
+    }
 
 
 def _notes(placed: pd.DataFrame, units: Units, near: float) -> list[str]:
     if units.seconds is None:
         left_out = int(placed["roof_seconds"].isna().sum())
-        return [f"{left_out} operations have no roof of the device (collectives, custom calls): they add nothing to "
-                "the least time."] if left_out else []  # fmt: skip
+        return (
+            [
+                f"{left_out} operations have no roof of the device (collectives, custom calls): they add nothing to "
+                "the least time."
+            ]
+            if left_out
+            else []
+        )
     notes = [f"An operation counts as bound by its roof from {near * 100:.3g} % of it on, below that by neither."]
     elsewhere = placed[placed["roof_seconds"].isna()]
     if len(elsewhere):
         lack = f"{len(elsewhere)} operations have" if len(elsewhere) > 1 else "1 operation has"
-        notes.append(f"{lack} no roof of the device (communication, waiting, unknown work); at the roofs such time is "
-                     "counted as it is.")  # fmt: skip
+        notes.append(
+            f"{lack} no roof of the device (communication, waiting, unknown work); at the roofs such time is "
+            "counted as it is."
+        )
     return notes

@@ -18,8 +18,9 @@ from catalog.chips import Chip
 from errors.numbers import PER_SECOND
 from runs.tables import MemoryTables, Tables, frame
 
-BANDWIDTH = Option("hbm_bytes_per_s", PER_SECOND, None,
-                   "peak memory bandwidth of one chip; default: traced or catalogue's")
+BANDWIDTH = Option(
+    "hbm_bytes_per_s", PER_SECOND, None, "peak memory bandwidth of one chip; default: traced or catalogue's"
+)
 ROOF_OPTIONS = (CHIP, PRECISION, PEAK, BANDWIDTH)
 AGREE = 0.1  # a trace that states a bandwidth further than this from the data sheet counts it wrongly
 CREDIBLE = 1.05  # of the specified peak: beyond it FLOPs or bytes are not what moved; a clock may be a little off

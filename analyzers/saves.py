@@ -22,8 +22,13 @@ class Spread:
     total_s: float = 0.0
 
     def to_dict(self) -> dict[str, float | int | None]:
-        return {"count": self.count, "median_s": self.median_s, "p90_s": self.p90_s, "mean_s": self.mean_s,
-                "total_s": self.total_s}  # fmt: skip
+        return {
+            "count": self.count,
+            "median_s": self.median_s,
+            "p90_s": self.p90_s,
+            "mean_s": self.mean_s,
+            "total_s": self.total_s,
+        }
 
 
 def spread(seconds: np.ndarray) -> Spread:
@@ -32,8 +37,13 @@ def spread(seconds: np.ndarray) -> Spread:
     seconds = seconds[np.isfinite(seconds)]
     if not len(seconds):
         return Spread(0)
-    return Spread(len(seconds), float(np.median(seconds)), float(np.quantile(seconds, 0.9)), float(seconds.mean()),
-                  float(seconds.sum()))  # fmt: skip
+    return Spread(
+        len(seconds),
+        float(np.median(seconds)),
+        float(np.quantile(seconds, 0.9)),
+        float(seconds.mean()),
+        float(seconds.sum()),
+    )
 
 
 @dataclass(frozen=True)
@@ -98,12 +108,17 @@ def _joined(known: pd.DataFrame) -> pd.DataFrame:
     covered = np.where(opens, start, np.r_[start[:1], reached[:-1]])  # until where earlier rows of the same one reach
     fresh_ns = np.maximum(end - np.maximum(start, covered), 0)
     by = known.groupby(which, sort=True)
-    table = pd.DataFrame({
-        "attempt": by["attempt"].nth(0).array, "step": by["step"].nth(0).array, "tier": by["tier"].nth(0).array,
-        "start_ns": by["start_ns"].min().array, "end_ns": by["end_ns"].max().array,
-        "blocked_s": np.bincount(which[order], fresh_ns) / 1e9 if len(known) else np.zeros(0),
-        "synchronous": by["synchronous"].first().astype(object).array,
-    })[COLUMNS].astype({"attempt": "Int64", "step": "Int64"})  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "attempt": by["attempt"].nth(0).array,
+            "step": by["step"].nth(0).array,
+            "tier": by["tier"].nth(0).array,
+            "start_ns": by["start_ns"].min().array,
+            "end_ns": by["end_ns"].max().array,
+            "blocked_s": np.bincount(which[order], fresh_ns) / 1e9 if len(known) else np.zeros(0),
+            "synchronous": by["synchronous"].first().astype(object).array,
+        }
+    )[COLUMNS].astype({"attempt": "Int64", "step": "Int64"})
     return table.sort_values("start_ns", kind="stable").reset_index(drop=True)
 
 

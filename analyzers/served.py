@@ -22,12 +22,29 @@ from runs.tables import Tables, frame
 
 LATENCIES = ("queue_s", "prefill_s", "ttft_s", "decode_s", "e2e_s", "tpot_s")
 _COLUMNS = [
-    "id", "stage", "replica", "tenant", "arrival_ns", "scheduled_ns", "first_token_ns", "last_token_ns", "ttft_ns",
-    "e2e_ns", "prompt_tokens", "cached_tokens", "output_tokens", "preemptions", "accepted", "drafted", "status",
+    "id",
+    "stage",
+    "replica",
+    "tenant",
+    "arrival_ns",
+    "scheduled_ns",
+    "first_token_ns",
+    "last_token_ns",
+    "ttft_ns",
+    "e2e_ns",
+    "prompt_tokens",
+    "cached_tokens",
+    "output_tokens",
+    "preemptions",
+    "accepted",
+    "drafted",
+    "status",
     "error",
-]  # fmt: skip
-ADVICE = ("Add per-request records: `vllm bench serve --save-result --save-detailed`, an AIPerf export, or the table "
-          "`requests` as Parquet.")  # fmt: skip
+]
+ADVICE = (
+    "Add per-request records: `vllm bench serve --save-result --save-detailed`, an AIPerf export, or the table "
+    "`requests` as Parquet."
+)
 
 
 @dataclass(frozen=True)
@@ -107,8 +124,7 @@ def served(tables: Tables) -> Served:
 
 
 def sampled(of: Served, counted: object) -> int | None:
-    """Completed requests that are kept, where their tool counts others (`counted`: `completed` of `stages`); else None.
-    """
+    """Completed requests kept, where their tool counts others (`counted`: `completed` of `stages`); else None."""
     kept = int(of.rows["completed"].sum())
     return None if counted is None or pd.isna(counted) or int(counted) == kept else kept
 
@@ -153,8 +169,10 @@ def _exclude(rows: pd.DataFrame) -> list[str]:
         why[new] = reason
         if new.any():
             ids = rows.loc[new, "id"].astype(str)
-            notes.append(f"{new.sum():,} of {len(rows):,} requests are left out of the statistics of time: {reason} "
-                         f"({_some(ids)}).")  # fmt: skip
+            notes.append(
+                f"{new.sum():,} of {len(rows):,} requests are left out of the statistics of time: {reason} "
+                f"({_some(ids)})."
+            )
     rows["out_of"] = why
     rows.loc[~done | (why != ""), list(LATENCIES)] = np.nan
     failed = int((~done).sum())
@@ -174,8 +192,10 @@ def _in_one_piece(rows: pd.DataFrame) -> list[str]:
     if not whole[several].all():
         return [f"{whole.sum():,} of {len(rows):,} answers came in one piece: they tell no time per token."]
     rows.loc[rows["decode_s"] == 0, ["ttft_s", "prefill_s", "decode_s"]] = np.nan
-    return ["Answers of several tokens came in one piece: they were not streamed, so that neither the time to the "
-            "first token nor that of one is told."]  # fmt: skip
+    return [
+        "Answers of several tokens came in one piece: they were not streamed, so that neither the time to the "
+        "first token nor that of one is told."
+    ]
 
 
 def _some(ids: Iterable[str], most: int = 3) -> str:
@@ -203,6 +223,12 @@ def summary(values: np.ndarray | pd.Series) -> dict[str, float] | None:
         return None
     p50, p90, p95, p99 = np.percentile(known, [50, 90, 95, 99])
     return {
-        "mean": float(known.mean()), "std": float(known.std()), "min": float(known.min()), "p50": float(p50),
-        "p90": float(p90), "p95": float(p95), "p99": float(p99), "max": float(known.max()),
-    }  # fmt: skip
+        "mean": float(known.mean()),
+        "std": float(known.std()),
+        "min": float(known.min()),
+        "p50": float(p50),
+        "p90": float(p90),
+        "p95": float(p95),
+        "p99": float(p99),
+        "max": float(known.max()),
+    }

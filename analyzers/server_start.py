@@ -9,8 +9,10 @@ from analyzers.serving.log_lines import log_lines, said
 from errors import QuestionError
 from runs.tables import Tables
 
-ADVICE = ("Add the engine's log of a time in which it served, scrapes of its /metrics, or the result of a load test; "
-          "its room for the cache is answered by kv.")  # fmt: skip
+ADVICE = (
+    "Add the engine's log of a time in which it served, scrapes of its /metrics, or the result of a load test; "
+    "its room for the cache is answered by kv."
+)
 TRAINED = ("steps", "lifecycle")
 
 

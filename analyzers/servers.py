@@ -25,8 +25,15 @@ from runs.tables import Tables, frame
 ONE = "engine"  # a replica without a name
 COPIED = 3  # rates that differ, from which logs that are alike are copies: servers at one steady load look alike too
 SAME = 0.2  # of the tokens that a log and scrapes of one server tell, by which they may differ
-TOLD = ["running", "waiting", "kv_usage", "prompt_tokens_per_s", "output_tokens_per_s", "prompt_tokens",
-        "output_tokens"]  # what two inputs of one server tell alike  # fmt: skip
+TOLD = [
+    "running",
+    "waiting",
+    "kv_usage",
+    "prompt_tokens_per_s",
+    "output_tokens_per_s",
+    "prompt_tokens",
+    "output_tokens",
+]  # what two inputs of one server tell alike
 BEGAN = "process_start_time_seconds"
 
 
@@ -73,9 +80,7 @@ def _named(label: str, source: str, count: int) -> str:
     return source if label == ONE else f"{source} {label}"
 
 
-def _apart(
-    ends: pd.DataFrame, began: dict[str, frozenset[float]], samples: dict[str, _Told]
-) -> list[list[str]]:  # fmt: skip
+def _apart(ends: pd.DataFrame, began: dict[str, frozenset[float]], samples: dict[str, _Told]) -> list[list[str]]:
     """Inputs that name one replica, those of one server together and in order of time."""
     timed = ends[ends["count"] == ends["size"]].sort_values(["min", "max"], kind="stable")
     chains: list[list[str]] = []
@@ -185,8 +190,10 @@ def _told_once(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
                 drop |= mine & inside
                 names[mine] = server
                 del scraped[server]
-                notes.append(f"The log {lines['source'].iloc[0]} and the scrapes {samples['source'].iloc[0]} tell of "
-                             "one server: where they overlap the scrapes count.")  # fmt: skip
+                notes.append(
+                    f"The log {lines['source'].iloc[0]} and the scrapes {samples['source'].iloc[0]} tell of "
+                    "one server: where they overlap the scrapes count."
+                )
                 break
     return rows.assign(replica=names)[~drop], notes
 

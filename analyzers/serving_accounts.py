@@ -34,8 +34,10 @@ NAME_IT = "ingest with --model NAME, or with its dimensions in chipledger.json, 
 UNTOLD = "No answer tells how many tokens it took, of its prompt and generated: useful maths cannot be told."
 UNSEEN = "nothing tells whether requests were in the engine"
 STARTUP = ("accelerator_initialization", "training_preparation")  # kinds of `lifecycle`
-ITERATIONS = ("No record of the engine's passes: what its busy time went into is not known beyond useful maths. vLLM "
-              "prints one with --enable-logging-iteration-details.")  # fmt: skip
+ITERATIONS = (
+    "No record of the engine's passes: what its busy time went into is not known beyond useful maths. vLLM "
+    "prints one with --enable-logging-iteration-details."
+)
 
 
 def is_serving(tables: Tables) -> bool:
@@ -131,9 +133,13 @@ def _work(asked: Served | None, model: Model | None, objectives: Mapping[str, fl
     flops, every, notes = None, None, asked.notes
     told = rows[["prompt_tokens", "output_tokens"]].notna().all(axis=1).to_numpy(dtype=bool)
     if model is not None and (done & ~told).any():
-        notes = (*notes, UNTOLD if not (done & told).any() else
-                 f"{int((done & ~told).sum()):,} of {int(done.sum()):,} answers do not tell how many tokens they took: "
-                 "their useful maths is not counted.")  # fmt: skip
+        notes = (
+            *notes,
+            UNTOLD
+            if not (done & told).any()
+            else f"{int((done & ~told).sum()):,} of {int(done.sum()):,} answers do not tell how many tokens they took: "
+            "their useful maths is not counted.",
+        )
     if model is not None and UNTOLD not in notes:
         prefill, decode = request_flops(model, rows)
         good, done = done & ~behind & told, done & told
@@ -143,7 +149,7 @@ def _work(asked: Served | None, model: Model | None, objectives: Mapping[str, fl
 
 def _span(
     tables: Tables, asked: Served | None, told: list[tuple[np.ndarray, np.ndarray]]
-) -> tuple[int, int, tuple[str, ...]]:  # fmt: skip
+) -> tuple[int, int, tuple[str, ...]]:
     """First and last sign of the engine, ns since the epoch, and what had to be left out.
 
     The first of passes, requests, samples and recorded phases that has times sets the clock; one that does not meet it
@@ -207,9 +213,14 @@ def _starting(tables: Tables, start: int, end: int) -> Spans:
 
 
 def _passed(
-    found: list, start: int, end: int, within: Mapping[str, Presence], perhaps: Spans, starting: Spans,
+    found: list,
+    start: int,
+    end: int,
+    within: Mapping[str, Presence],
+    perhaps: Spans,
+    starting: Spans,
     machine: Hardware,
-) -> Time:  # fmt: skip
+) -> Time:
     """Time from passes: of each replica, whose share of the chips is taken to be equal."""
     chips = machine.chips / len(found)
     time = Time(lost={}, whole=(end - start) / 1e9 * machine.chips)
@@ -234,10 +245,13 @@ def _passed(
         time.starting += amounts[STARTING]
         time.idle += amounts[SEEN]
         fitted, known = fitted and parts.fitted, known and one.device_known
-    notes = ["Tokens that no answer needed are charged what they added to their passes, by a fit of time against "
-             "tokens to this run's own passes; the tokens of answers share the rest." if fitted else
-             "All tokens of a pass share its time alike: the passes are too few or too much alike to fit what one "
-             "more token costs."]  # fmt: skip
+    notes = [
+        "Tokens that no answer needed are charged what they added to their passes, by a fit of time against "
+        "tokens to this run's own passes; the tokens of answers share the rest."
+        if fitted
+        else "All tokens of a pass share its time alike: the passes are too few or too much alike to fit what one "
+        "more token costs."
+    ]
     if not known:
         notes.append("The record does not say for which part of a pass the device computed: all of it is taken.")
     notes += told_of(within)
@@ -246,12 +260,19 @@ def _passed(
 
 
 def _unpassed(
-    start: int, end: int, within: Mapping[str, Presence], perhaps: Spans, starting: Spans, work: Work,
+    start: int,
+    end: int,
+    within: Mapping[str, Presence],
+    perhaps: Spans,
+    starting: Spans,
+    work: Work,
     machine: Hardware,
-) -> Time:  # fmt: skip
+) -> Time:
     """Time from requests or samples alone: busy or not."""
-    painted = [paint(start, end, [(SEEN, p.seen), (OPEN, perhaps), (STARTING, starting), (BUSY, p.busy)])
-               for p in within.values()]  # fmt: skip
+    painted = [
+        paint(start, end, [(SEEN, p.seen), (OPEN, perhaps), (STARTING, starting), (BUSY, p.busy)])
+        for p in within.values()
+    ]
     amounts = sum(p.amounts(6) for p in painted) / 1e9 * machine.chips / len(painted)
     time = Time(whole=(end - start) / 1e9 * machine.chips, starting=amounts[STARTING], idle=amounts[SEEN])
     _enter_flops(time, float(amounts[BUSY]), work, machine)
@@ -282,8 +303,13 @@ def _from_sums(tables: Tables, model: Model | None, machine: Hardware, unknown: 
     flops = None
     if model is not None and rows[["completed", "input_tokens", "output_tokens"]].notna().all(axis=None):
         count = rows["completed"].astype(float).clip(lower=1)
-        mean = pd.DataFrame({"prompt_tokens": rows["input_tokens"] / count, "cached_tokens": 0.0,
-                             "output_tokens": rows["output_tokens"] / count})  # fmt: skip
+        mean = pd.DataFrame(
+            {
+                "prompt_tokens": rows["input_tokens"] / count,
+                "cached_tokens": 0.0,
+                "output_tokens": rows["output_tokens"] / count,
+            }
+        )
         prefill, decode = request_flops(model, mean)
         flops = float((prefill * count).sum()), float((decode * count).sum())
     work = Work(flops=flops, all_flops=sum(flops) if flops else None)
@@ -291,19 +317,27 @@ def _from_sums(tables: Tables, model: Model | None, machine: Hardware, unknown: 
     _enter_flops(time, busy, work, machine)
     time.notes = (
         "From a load tool's sums: the time between its loads is not counted, and useful maths takes every request to "
-        "be of mean length.", ITERATIONS, *unknown,
-    )  # fmt: skip
+        "be of mean length.",
+        ITERATIONS,
+        *unknown,
+    )
     return _book(time, work, machine, None, None, False)
 
 
 def _book(time: Time, work: Work, machine: Hardware, start: int | None, end: int | None, judged: bool) -> Book:
     parts = _accounts_of_passes(time, work, machine) if time.lost is not None else _accounts_of_flops(time, machine)
-    account = parent("held", [
-        *parts,
-        leaf("scheduling", time.scheduling, "measured", "requests were in the engine and the device did not compute"),
-        leaf("program_startup", time.starting, "measured", "recorded phases before the engine could serve"),
-        leaf("no_requests", time.idle, "measured", "no request was in the engine"),
-    ], "chips x time held")  # fmt: skip
+    account = parent(
+        "held",
+        [
+            *parts,
+            leaf(
+                "scheduling", time.scheduling, "measured", "requests were in the engine and the device did not compute"
+            ),
+            leaf("program_startup", time.starting, "measured", "recorded phases before the engine could serve"),
+            leaf("no_requests", time.idle, "measured", "no request was in the engine"),
+        ],
+        "chips x time held",
+    )
     if abs(account.chip_seconds - time.whole) > 1e-6 * time.whole:
         raise LedgerError(f"serving accounts hold {account.chip_seconds} of {time.whole} chip-seconds")
     notes = [*time.notes, *work.notes]
@@ -312,8 +346,10 @@ def _book(time: Time, work: Work, machine: Hardware, start: int | None, end: int
     elif not machine.peak_flops_per_s:
         notes.append("The chip's peak is not known, so useful maths cannot be told. Ingest with --chip.")
     if not judged and time.lost is not None:
-        notes.append("Every answer counts as served. With objectives (--option ttft_s=..., tpot_s=..., e2e_s=...) "
-                     "those that came too late are lost work.")  # fmt: skip
+        notes.append(
+            "Every answer counts as served. With objectives (--option ttft_s=..., tpot_s=..., e2e_s=...) "
+            "those that came too late are lost work."
+        )
     return Book(account, work.all_flops, start, end, None, tuple(notes))
 
 
@@ -326,8 +362,10 @@ def _accounts_of_passes(time: Time, work: Work, machine: Hardware) -> list[Accou
         useful = min(work.flops[number] / peak, kept) if work.flops and peak else 0.0
         phases.append(_phase(name, max(kept, 0.0), useful, machine))
     lost = [leaf(n, x, "derived", "what its tokens added to their passes") for n, x in time.lost.items()]
-    lost += [leaf("failed_requests", failed, "derived", "its share of the tokens computed"),
-             leaf("missed_objective", missed, "derived", "its share of the tokens computed")]  # fmt: skip
+    lost += [
+        leaf("failed_requests", failed, "derived", "its share of the tokens computed"),
+        leaf("missed_objective", missed, "derived", "its share of the tokens computed"),
+    ]
     empty = time.dark("passes in which the record counts no token")
     return [parent("served", phases), parent("lost_work", lost), empty]
 
@@ -335,10 +373,13 @@ def _accounts_of_passes(time: Time, work: Work, machine: Hardware) -> list[Accou
 def _phase(name: str, seconds: float, useful: float, machine: Hardware) -> Account:
     if not useful:
         return leaf(name, seconds, "derived", "its tokens' share of the passes")
-    return parent(name, [
-        leaf("useful_maths", useful, "derived", f"model FLOPs / {machine.peak_source}"),
-        leaf("below_roofline", seconds - useful, "derived", "its tokens' share of the passes, less useful maths"),
-    ])  # fmt: skip
+    return parent(
+        name,
+        [
+            leaf("useful_maths", useful, "derived", f"model FLOPs / {machine.peak_source}"),
+            leaf("below_roofline", seconds - useful, "derived", "its tokens' share of the passes, less useful maths"),
+        ],
+    )
 
 
 def _accounts_of_flops(time: Time, machine: Hardware) -> list[Account]:
@@ -346,6 +387,6 @@ def _accounts_of_flops(time: Time, machine: Hardware) -> list[Account]:
     phases = [
         parent(name, [leaf("useful_maths", seconds, "derived", flops)])
         for name, seconds in (("prefill", time.prefill), ("decode", time.decode))
-    ]  # fmt: skip
+    ]
     busy = time.dark("requests were in the engine; no record of its passes")
     return [parent("served", phases), busy]

@@ -19,9 +19,14 @@ from runs.tables import Tables, frame
 
 FEW = 30  # passes; fewer say little of how time grows with tokens
 _COUNTS = (
-    "prefill_tokens", "recomputed_tokens", "decode_requests", "decode_tokens", "drafted_tokens", "accepted_tokens",
+    "prefill_tokens",
+    "recomputed_tokens",
+    "decode_requests",
+    "decode_tokens",
+    "drafted_tokens",
+    "accepted_tokens",
     "padded_tokens",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
@@ -106,9 +111,12 @@ def shared(of: Passes) -> Shared:
     prefill = np.divide(rest * prompt, needed, out=np.zeros_like(rest), where=good)
     decode = np.divide(rest * kept, needed, out=np.zeros_like(rest), where=good)
     return Shared(
-        prefill=float(prefill.sum()), decode=float(decode.sum()), lost={n: float(x.sum()) for n, x in lost.items()},
-        empty=float(device[~some].sum()), fitted=fitted,
-    )  # fmt: skip
+        prefill=float(prefill.sum()),
+        decode=float(decode.sum()),
+        lost={n: float(x.sum()) for n, x in lost.items()},
+        empty=float(device[~some].sum()),
+        fitted=fitted,
+    )
 
 
 def _fit(tokens: np.ndarray, device: np.ndarray) -> tuple[float, float | None]:
@@ -126,7 +134,7 @@ def request_flops(model: Model, rows: pd.DataFrame) -> tuple[np.ndarray, np.ndar
     """
     prompt, cached, output = (
         rows[c].to_numpy(dtype=float, na_value=0.0) for c in ("prompt_tokens", "cached_tokens", "output_tokens")
-    )  # fmt: skip
+    )
     fresh, after = np.maximum(prompt - cached, 0), np.maximum(output - 1, 0)
     first = np.where(output > 0, output_flops(model), 0.0)
     prefill = fresh * prompt_token_flops(model) + prefill_attention_flops(model, fresh, np.minimum(cached, prompt))

@@ -30,8 +30,21 @@ OPTIONS: tuple[Option, ...] = (
 )
 POINTS, GRID = 400, 48
 BEYOND = 1.15  # the surface goes beyond the greatest latency, to where all that can be kept is kept
-ROWS = ["id", "stage", "tenant", "cause", "ttft_s", "queue_s", "prefill_s", "tpot_s", "e2e_s", "prompt_tokens",
-        "output_tokens", "status", "error"]  # fmt: skip
+ROWS = [
+    "id",
+    "stage",
+    "tenant",
+    "cause",
+    "ttft_s",
+    "queue_s",
+    "prefill_s",
+    "tpot_s",
+    "e2e_s",
+    "prompt_tokens",
+    "output_tokens",
+    "status",
+    "error",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,8 +111,11 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> SloResult:
     load, parts = _load(tables, options.get("stage"))
     of = load.served
     if not objectives:
-        raise QuestionError("no objective was given", expected="at least one of " + ", ".join(OBJECTIVES),
-                            advice=f"Ask with, for instance, {_example(of)}.")  # fmt: skip
+        raise QuestionError(
+            "no objective was given",
+            expected="at least one of " + ", ".join(OBJECTIVES),
+            advice=f"Ask with, for instance, {_example(of)}.",
+        )
     values = _values(of, objectives)
     judged = judge(of, values, objectives)
     sent, good = len(of.rows), int(judged.good.sum())
@@ -109,15 +125,22 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> SloResult:
     per_s = None if not load.duration_s else 1 / load.duration_s
     all_good, all_sent = _counted(parts, of, judged) if load.kept is not None else (good, sent)
     return SloResult(
-        load=load, judged=sent, objectives=objectives, attainment=good / sent, attainment_high=(good + unknown) / sent,
+        load=load,
+        judged=sent,
+        objectives=objectives,
+        attainment=good / sent,
+        attainment_high=(good + unknown) / sent,
         attainment_of_completed=good / completed if completed else None,
         goodput_per_s=None if per_s is None else all_good * per_s,
         best_goodput_per_s=None if per_s is None else all_sent * per_s,
         each={n: float(m.mean()) for n, m in judged.met.items()},
-        misses={c: int(count[c]) for c in CAUSES if c in count}, curves=_curves(values, judged, objectives),
-        surface=_surface(of, judged, objectives), missed=_missed(of, judged, objectives),
-        tenants=_tenants(of, judged), notes=tuple([*_notes(load, judged, objectives), *of.notes]),
-    )  # fmt: skip
+        misses={c: int(count[c]) for c in CAUSES if c in count},
+        curves=_curves(values, judged, objectives),
+        surface=_surface(of, judged, objectives),
+        missed=_missed(of, judged, objectives),
+        tenants=_tenants(of, judged),
+        notes=tuple([*_notes(load, judged, objectives), *of.notes]),
+    )
 
 
 def by_histograms(tables: Tables) -> Exposed | None:
@@ -143,8 +166,11 @@ def _exposed(told: Exposed, objectives: Mapping[str, float]) -> SloResult:
     """Of a server's own histograms: at least what lies below the bound under each objective, at most what lies below
     the one above. Of several objectives at least what no miss of one could take from another, at most the least."""
     if not objectives:
-        raise QuestionError("no objective was given", expected="at least one of ttft_s, tpot_s, e2e_s",
-                            advice="Ask with, for instance, --option ttft_s=0.5.")  # fmt: skip
+        raise QuestionError(
+            "no objective was given",
+            expected="at least one of ttft_s, tpot_s, e2e_s",
+            advice="Ask with, for instance, --option ttft_s=0.5.",
+        )
     known = set(told.latencies) - {"itl_s"}  # the objective is about each request's own gaps
     found = {n: told.latencies[n].within(most) for n, most in objectives.items() if n in known}
     if lacking := [n.removesuffix("_s").upper() for n in objectives if n not in found]:
@@ -153,18 +179,30 @@ def _exposed(told: Exposed, objectives: Mapping[str, float]) -> SloResult:
     curves = [
         pd.DataFrame({"objective": n, "threshold_s": h.le, "attainment": h.count / h.observations})[np.isfinite(h.le)]
         for n, h in ((n, told.latencies[n]) for n in objectives)
-    ]  # fmt: skip
+    ]
     sent = told.requests or min(told.latencies[n].observations for n in objectives)
     return SloResult(
-        load=Load(stage=None, tool="/metrics", requests=sent), judged=sent,
-        objectives=dict(objectives), attainment=low, each_high={n: most for n, (_, most) in found.items()},
-        attainment_high=min(share for _, share in found.values()), attainment_of_completed=None, goodput_per_s=None,
-        best_goodput_per_s=None, each={n: share for n, (share, _) in found.items()},
-        misses={"unknown": round((1 - low) * sent)} if low < 1 else {}, curves=pd.concat(curves, ignore_index=True),
-        surface=None, missed=pd.DataFrame(columns=ROWS), tenants=pd.DataFrame(), notes=(
-            *told.notes, "Shares are of the requests whose latency the server observed; those that failed before are "
-            "not among them, and single requests would tell why one missed."),
-    )  # fmt: skip
+        load=Load(stage=None, tool="/metrics", requests=sent),
+        judged=sent,
+        objectives=dict(objectives),
+        attainment=low,
+        each_high={n: most for n, (_, most) in found.items()},
+        attainment_high=min(share for _, share in found.values()),
+        attainment_of_completed=None,
+        goodput_per_s=None,
+        best_goodput_per_s=None,
+        each={n: share for n, (share, _) in found.items()},
+        misses={"unknown": round((1 - low) * sent)} if low < 1 else {},
+        curves=pd.concat(curves, ignore_index=True),
+        surface=None,
+        missed=pd.DataFrame(columns=ROWS),
+        tenants=pd.DataFrame(),
+        notes=(
+            *told.notes,
+            "Shares are of the requests whose latency the server observed; those that failed before are "
+            "not among them, and single requests would tell why one missed.",
+        ),
+    )
 
 
 def _load(tables: Tables, stage: str | None) -> tuple[Load, list[Load]]:
@@ -191,8 +229,13 @@ def _together(single: list[Load], tables: Tables) -> Load:
     if all(load.kept is None for load in single):
         return whole
     kept = sum(int(load.served.rows["completed"].sum()) for load in single)
-    return replace(whole, kept=kept, requests=sum(load.requests or 0 for load in single),
-                   failed=sum(load.failed or 0 for load in single), tool=single[0].tool)  # fmt: skip
+    return replace(
+        whole,
+        kept=kept,
+        requests=sum(load.requests or 0 for load in single),
+        failed=sum(load.failed or 0 for load in single),
+        tool=single[0].tool,
+    )
 
 
 def suggested(rows: pd.DataFrame) -> dict[str, float]:
@@ -308,22 +351,31 @@ def _tenants(of: Served, judged: Judged) -> pd.DataFrame:
 
 
 def _notes(load: Load, judged: Judged, objectives: Mapping[str, float]) -> list[str]:
-    notes = ["Attainment is over all requests that were sent: one that failed missed. Goodput is good requests per "
-             "second (vLLM's rate); the share of completed requests is SGLang's."]  # fmt: skip
+    notes = [
+        "Attainment is over all requests that were sent: one that failed missed. Goodput is good requests per "
+        "second (vLLM's rate); the share of completed requests is SGLang's."
+    ]
     if load.kept is not None:
-        notes.append(f"{load.tool or 'The tool'} counts {load.requests or 0:,} requests and keeps "
-                     f"{len(judged.good):,}: these are judged. Goodput is for all that it counts, taken to be good as "
-                     "often.")  # fmt: skip
+        notes.append(
+            f"{load.tool or 'The tool'} counts {load.requests or 0:,} requests and keeps "
+            f"{len(judged.good):,}: these are judged. Goodput is for all that it counts, taken to be good as "
+            "often."
+        )
     unknown = int((judged.cause == "unknown").sum())
     if unknown:
-        notes.append(f"Of {unknown:,} completed requests a latency that an objective is about is not known: they do "
-                     "not count as good, so that attainment is at least what is said.")  # fmt: skip
+        notes.append(
+            f"Of {unknown:,} completed requests a latency that an objective is about is not known: they do "
+            "not count as good, so that attainment is at least what is said."
+        )
     if "first_token" in judged.cause:
-        notes.append("Nothing tells queue from prefill for some late first tokens: per-request records of the engine "
-                     "(when each was scheduled) would.")  # fmt: skip
+        notes.append(
+            "Nothing tells queue from prefill for some late first tokens: per-request records of the engine "
+            "(when each was scheduled) would."
+        )
     if "decode" in judged.cause and not load.served.tables.rows("iterations"):
-        notes.append("No passes of the engine are recorded: late tokens that waited for the prompts of others count as "
-                     "decode.")  # fmt: skip
+        notes.append(
+            "No passes of the engine are recorded: late tokens that waited for the prompts of others count as decode."
+        )
     if load.duration_s is None:
         notes.append("How long it took is not known: there is no rate.")
     return notes

@@ -24,7 +24,7 @@ NEAR_NS = 3600 * 10**9  # what was recorded so long before the first sign of a j
 
 def apart(
     step: np.ndarray, start_ns: np.ndarray, other_step: np.ndarray, other_ns: np.ndarray, usual_ns: int
-) -> int | None:  # fmt: skip
+) -> int | None:
     """By how much the second clock shows more than the first; None where they share too few steps, or where they need
     not be of one attempt."""
     slack = max(usual_ns, COARSE_NS)
@@ -63,9 +63,7 @@ def _to_nearest(step: np.ndarray, at: np.ndarray, other_step: np.ndarray, other_
     return other_at[theirs] - at[mine]
 
 
-def _most_common(
-    step: np.ndarray, at: np.ndarray, other_step: np.ndarray, other_at: np.ndarray, slack: int
-) -> int:  # fmt: skip
+def _most_common(step: np.ndarray, at: np.ndarray, other_step: np.ndarray, other_at: np.ndarray, slack: int) -> int:
     """The time between two rows of the same step that occurs most often, within the slack; of MOST_ROWS at most."""
     every = max(1, len(step) // MOST_ROWS)
     mine = pd.DataFrame({"step": step[::every], "mine": np.arange(len(step))[::every]})

@@ -30,14 +30,25 @@ def add_lines(steps: pd.DataFrame, lines: pd.DataFrame) -> None:
 
 def _nearest(steps: pd.DataFrame, lines: pd.DataFrame) -> np.ndarray:
     """(place of a mark, place of the line nearest to it) of the same step."""
-    columns = {name: x.to_numpy(dtype=np.int64) for name, x in (
-        ("mark", steps["step"]), ("at", steps["start_ns"]), ("line", lines["step"]), ("then", lines["start_ns"]),
-        ("took", lines["dur_ns"]),
-    )}  # fmt: skip
+    columns = {
+        name: x.to_numpy(dtype=np.int64)
+        for name, x in (
+            ("mark", steps["step"]),
+            ("at", steps["start_ns"]),
+            ("line", lines["step"]),
+            ("then", lines["start_ns"]),
+            ("took", lines["dur_ns"]),
+        )
+    }
     marks = pd.DataFrame({"step": columns["mark"], "at": columns["at"], "mark": np.arange(len(steps))})
     told = pd.DataFrame({"step": columns["line"], "at": columns["then"], "line": np.arange(len(lines))})
-    both = pd.merge_asof(marks.sort_values("at", kind="stable"), told.sort_values("at", kind="stable"), on="at",
-                         by="step", direction="nearest").dropna(subset="line")  # fmt: skip
+    both = pd.merge_asof(
+        marks.sort_values("at", kind="stable"),
+        told.sort_values("at", kind="stable"),
+        on="at",
+        by="step",
+        direction="nearest",
+    ).dropna(subset="line")
     mark, line = (both[c].to_numpy(dtype=np.int64) for c in ("mark", "line"))
     apart = np.abs(columns["then"][line] - columns["at"][mark])
     order = np.argsort(apart, kind="stable")

@@ -74,7 +74,7 @@ def natural_key(name: str) -> list:
 
 def streams(
     rows: pd.DataFrame, again: Counter | None = None, starts: np.ndarray | None = None
-) -> tuple[list[Stream], list[str]]:  # fmt: skip
+) -> tuple[list[Stream], list[str]]:
     """The streams among rows of `steps`, in natural order of their names, and what had to be put right in sentences.
 
     Rows without a duration are marks: steps of which only the start is told. `again` counts, by stream, the rows that
@@ -129,7 +129,7 @@ def _by_clock(rows: pd.DataFrame, mine: np.ndarray) -> list[np.ndarray]:
 
 def _one(
     rows: pd.DataFrame, mine: np.ndarray, key: tuple[str, str, str], starts: np.ndarray | None
-) -> tuple[Stream, int, list[str]]:  # fmt: skip
+) -> tuple[Stream, int, list[str]]:
     one = _as_written(rows, mine, *key)
     if not one.timed:
         one, doubled = _once(one, _in_turns(one.step))
@@ -253,14 +253,18 @@ def _onward(one: Stream) -> tuple[Stream, list[str]]:
         start = start.copy()
         for i in back.tolist():
             if i >= 2 and start[i - 2] <= start[i]:
-                notes.append(f"{_of(one)}step {one.step[i - 1]} names a time later than the steps after it do: it is "
-                             "taken to begin with the next.")  # fmt: skip
+                notes.append(
+                    f"{_of(one)}step {one.step[i - 1]} names a time later than the steps after it do: it is "
+                    "taken to begin with the next."
+                )
                 start[i - 1] = start[i]
                 continue
             ahead = int(start[i - 1] + max(took[i - 1], one.usual_ns) - start[i])
             start[i:] += ahead
-            notes.append(f"{_of(one)}the clock goes back at step {one.step[i]}: what follows was moved on by "
-                         f"{spoken(ahead)}, the least that lets it follow.")  # fmt: skip
+            notes.append(
+                f"{_of(one)}the clock goes back at step {one.step[i]}: what follows was moved on by "
+                f"{spoken(ahead)}, the least that lets it follow."
+            )
     onward = np.maximum.accumulate(start)
     if (onward == one.start_ns).all():
         return one, notes

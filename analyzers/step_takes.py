@@ -59,8 +59,12 @@ def lines_taken(lines: pd.DataFrame, clock: Stream | None = None) -> Takes:
     told, said = streams(lines, again)
     took, loss = (lines[c].to_numpy(dtype=float, na_value=np.nan) for c in ("dur_ns", "loss"))
     found = takes(told, took, loss, clock)
-    doubled = [f"{name or 'One input'}: {count:,} of its step lines tell of a step once more, as hosts that write into "
-               "one log do: counted once." for name, count in again.items() if count]  # fmt: skip
+    doubled = [
+        f"{name or 'One input'}: {count:,} of its step lines tell of a step once more, as hosts that write into "
+        "one log do: counted once."
+        for name, count in again.items()
+        if count
+    ]
     return replace(found, notes=(*said, *doubled, *found.notes))
 
 
@@ -71,9 +75,11 @@ def _by_clock(told: Sequence[Stream]) -> tuple[list[Stream], list[Stream], list[
         return timed, untimed, []
     better = 2 * _steps(timed) >= _steps(untimed)
     out = untimed if better else timed
-    notes = [f"{_named(out)}: left out, as {'they carry' if len(out) > 1 else 'it carries'} "
-             f"{'no times of day' if better else 'times of day but few of the steps'} and other inputs tell of the "
-             "same job."]  # fmt: skip
+    notes = [
+        f"{_named(out)}: left out, as {'they carry' if len(out) > 1 else 'it carries'} "
+        f"{'no times of day' if better else 'times of day but few of the steps'} and other inputs tell of the "
+        "same job."
+    ]
     return (timed, [], notes) if better else ([], untimed, notes)
 
 
@@ -90,9 +96,7 @@ def _named(told: Sequence[Stream]) -> str:
 # --- streams with times of day
 
 
-def on_one_clock(
-    told: Sequence[Stream], clock: Stream | None = None
-) -> tuple[list[Stream], dict[str, int], list[str]]:  # fmt: skip
+def on_one_clock(told: Sequence[Stream], clock: Stream | None = None) -> tuple[list[Stream], dict[str, int], list[str]]:
     """The streams by one clock: `clock`'s, else that which most of those go by that tell of the same steps; how far
     each source was moved. Parts of one log that follow one another are compared as a whole."""
     firsts = [clock] if clock is not None else []  # of those that share steps, each by its own clock
@@ -115,8 +119,11 @@ def on_one_clock(
             for i in parts:
                 moves[i] = 0 if abs(gap - base) <= told[i].usual_ns / 2 else gap - base
     far = [(one, gap) for one, gap in zip(told, moves, strict=True) if abs(gap) > COARSE_NS]
-    notes = [f"{one.name or 'One input'}: its clock is {spoken(gap)} {'behind' if gap > 0 else 'ahead of'} that of the "
-             "others, which took the same steps; its times were moved." for one, gap in far]  # fmt: skip
+    notes = [
+        f"{one.name or 'One input'}: its clock is {spoken(gap)} {'behind' if gap > 0 else 'ahead of'} that of the "
+        "others, which took the same steps; its times were moved."
+        for one, gap in far
+    ]
     right = {one.source for one, gap in zip(told, moves, strict=True) if abs(gap) <= COARSE_NS}
     shifts = {one.source: gap for one, gap in reversed(far) if one.source and one.source not in right}
     return [one.moved(gap) for one, gap in zip(told, moves, strict=True)], shifts, notes
@@ -143,7 +150,7 @@ def _chains(told: Sequence[Stream]) -> list[list[int]]:
 
 def _goes_on(
     told: Sequence[Stream], k: int, by_start: dict[int, list[tuple[int, int]]], within: set[int]
-) -> int | None:  # fmt: skip
+) -> int | None:
     """The stream that goes on nearest to where this one ended; None where none does."""
     one = told[k]
     reach = max(COARSE_NS, 2 * one.usual_ns)
@@ -186,8 +193,14 @@ def of_one_job(told: Sequence[Stream]) -> tuple[list[Stream], list[str]]:
         elif not beside.all():
             judged.append(told[k])
     out = [told[k] for k in sorted(foreign)]
-    notes = [f"{_named(out)}: left out, as at most of its times other inputs tell of other steps: it is of another "
-             "job, or by another clock. Ingest each job alone."] if out else []  # fmt: skip
+    notes = (
+        [
+            f"{_named(out)}: left out, as at most of its times other inputs tell of other steps: it is of another "
+            "job, or by another clock. Ingest each job alone."
+        ]
+        if out
+        else []
+    )
     return [one for k, one in enumerate(told) if k not in foreign], notes
 
 
@@ -223,8 +236,10 @@ def _with_times(told: Sequence[Stream]) -> tuple[tuple, list[str]]:
         return found, []
     copied = [s for s in told if not used.get((s.source, s.host, s.format))]
     what = f"; nothing was taken from {_named(copied)}" if copied else ""
-    return found, [f"{rows:,} rows of {len(told):,} hosts or logs tell of {len(found[0]):,} steps taken: each counts "
-                   f"once, as told by the one that tells most of its stretch{what}."]  # fmt: skip
+    return found, [
+        f"{rows:,} rows of {len(told):,} hosts or logs tell of {len(found[0]):,} steps taken: each counts "
+        f"once, as told by the one that tells most of its stretch{what}."
+    ]
 
 
 def _outside(one: Stream, taken: Sequence[Stream]) -> Stream:
@@ -278,9 +293,7 @@ def merged(told: Sequence[Stream]) -> tuple[tuple, dict[tuple[str, str, str], in
     return (row, step, start, opens), used
 
 
-def _taken_at_once(
-    step: np.ndarray, start: np.ndarray, end: np.ndarray, rank: np.ndarray, slack: int
-) -> np.ndarray:  # fmt: skip
+def _taken_at_once(step: np.ndarray, start: np.ndarray, end: np.ndarray, rank: np.ndarray, slack: int) -> np.ndarray:
     """The number of the take that each row tells of: rows of one step near each other, of each stream one."""
     order = np.lexsort((rank, start, step))
     near = (start[order][1:] < end[order][:-1]) | (start[order][1:] - start[order][:-1] < slack)
@@ -320,9 +333,11 @@ def _without_times(told: Sequence[Stream], took: np.ndarray, loss: np.ndarray) -
     notes = [f"{_named(others)}: left out; other inputs tell of more steps."] if others else []
     kept, copies = _without_copies(mine, took, loss)
     if copies:
-        notes.append(f"{_named(copies)}: the same steps at the same speed as in {_named(kept)}. Without times of day "
-                     "these are taken for hosts of one attempt, not for restarts from the beginning, and left "
-                     "out.")  # fmt: skip
+        notes.append(
+            f"{_named(copies)}: the same steps at the same speed as in {_named(kept)}. Without times of day "
+            "these are taken for hosts of one attempt, not for restarts from the beginning, and left "
+            "out."
+        )
     kept, by = _one_after_another(kept)
     if len(kept) > 1:
         notes.append(f"{len(kept):,} logs without times of day are taken one after the other, {by}: {_named(kept)}.")
@@ -335,9 +350,7 @@ def _without_times(told: Sequence[Stream], took: np.ndarray, loss: np.ndarray) -
     return (row, step, np.full(len(row), UNTIMED), opens), notes
 
 
-def _without_copies(
-    told: Sequence[Stream], took: np.ndarray, loss: np.ndarray
-) -> tuple[list[Stream], list[Stream]]:  # fmt: skip
+def _without_copies(told: Sequence[Stream], took: np.ndarray, loss: np.ndarray) -> tuple[list[Stream], list[Stream]]:
     """Streams that are not copies of a longer one, in their order; the others."""
     kept: list[int] = []
     copies: list[Stream] = []

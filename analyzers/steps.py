@@ -17,9 +17,17 @@ NAME = "steps"
 HELP = "How long did each step take, which were kept, and how fast was the job?"
 OPTIONS: tuple[Option, ...] = ()
 COLUMNS = [
-    "attempt", "step", "start_ns", "dur_s", "kept", "first", "implausible", "tokens_per_s_per_chip",
-    "tflops_per_s_per_chip", "loss",
-]  # fmt: skip
+    "attempt",
+    "step",
+    "start_ns",
+    "dur_s",
+    "kept",
+    "first",
+    "implausible",
+    "tokens_per_s_per_chip",
+    "tflops_per_s_per_chip",
+    "loss",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,11 +106,14 @@ def _rate(rows: pd.DataFrame, column: str) -> float | None:
 def _hosts(tables: Tables) -> pd.DataFrame:
     steps = frame(tables, "steps", ["host", "step", "start_ns", "dur_ns", "capture", "device"])
     steps = steps.dropna(subset=["host", "capture", "dur_ns"]).sort_values(["host", "start_ns"])
-    return pd.DataFrame({
-        "host": steps["host"].astype(str).where(steps["device"].isna(), _places(steps)), "step": steps["step"],
-        "start_ns": steps["start_ns"],
-        "dur_s": steps["dur_ns"].astype("Float64") / 1e9,
-    }).reset_index(drop=True)  # fmt: skip
+    return pd.DataFrame(
+        {
+            "host": steps["host"].astype(str).where(steps["device"].isna(), _places(steps)),
+            "step": steps["step"],
+            "start_ns": steps["start_ns"],
+            "dur_s": steps["dur_ns"].astype("Float64") / 1e9,
+        }
+    ).reset_index(drop=True)
 
 
 def _places(steps: pd.DataFrame) -> pd.Series:

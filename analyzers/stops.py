@@ -19,9 +19,17 @@ from analyzers.intervals import Spans, overlap_with
 from runs.tables import Tables, frame
 
 STARTUP = (
-    "accelerator_initialization", "training_preparation", "checkpoint_restore", "data_loading", "program_startup",
-    "elastic_slice_down", "elastic_scale_up", "elastic_reinitialization", "custom", "other",
-)  # fmt: skip
+    "accelerator_initialization",
+    "training_preparation",
+    "checkpoint_restore",
+    "data_loading",
+    "program_startup",
+    "elastic_slice_down",
+    "elastic_scale_up",
+    "elastic_reinitialization",
+    "custom",
+    "other",
+)
 NOT_DOWN = ("outside", "kept", "wasted_progress", "hang", "program_startup", "eval")
 KINDS: dict[str, str] = {
     "restart": "the job was started again",
@@ -68,10 +76,14 @@ def stops(tables: Tables, past: History, days: Calendar | None) -> Stops:
 def _with_end(rows: pd.DataFrame, days: Calendar) -> pd.DataFrame:
     """The rows and the end of the record: no more is known of it than when it was and after which step."""
     end = {
-        "kind": "final", "attempt": len(days.finished) - 1, "begun_ns": int(days.attempts.start[-1]),
-        "last_sign_ns": int(days.last_sign_ns[-1]), "lost_steps": 0, "wasted_s": 0.0,
+        "kind": "final",
+        "attempt": len(days.finished) - 1,
+        "begun_ns": int(days.attempts.start[-1]),
+        "last_sign_ns": int(days.last_sign_ns[-1]),
+        "lost_steps": 0,
+        "wasted_s": 0.0,
         "last_step": days.steps["step"].iloc[-1] if len(days.steps) else pd.NA,
-    }  # fmt: skip
+    }
     last = pd.DataFrame({name: pd.array([end.get(name)], dtype=_nullable(rows[name])) for name in rows})
     return pd.concat([rows.astype({"restart_ns": "Int64"}), last], ignore_index=True) if len(rows) else last
 
@@ -85,11 +97,16 @@ def _between(days: Calendar) -> pd.DataFrame:
     found = days.interruptions
     attempt = np.array([i.attempt for i in found], dtype=np.int64)
     restart = np.array([i.restart_ns for i in found], dtype=np.int64)
-    return pd.DataFrame({
-        "kind": "restart", "attempt": attempt, "begun_ns": days.attempts.start[attempt],
-        "last_sign_ns": np.array([i.last_sign_ns for i in found], dtype=np.int64), "restart_ns": restart,
-        "at": np.searchsorted(_ns(days.steps["start_ns"]), restart),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "kind": "restart",
+            "attempt": attempt,
+            "begun_ns": days.attempts.start[attempt],
+            "last_sign_ns": np.array([i.last_sign_ns for i in found], dtype=np.int64),
+            "restart_ns": restart,
+            "at": np.searchsorted(_ns(days.steps["start_ns"]), restart),
+        }
+    )
 
 
 def _inside(tables: Tables, days: Calendar) -> pd.DataFrame:
@@ -109,11 +126,13 @@ def _inside(tables: Tables, days: Calendar) -> pd.DataFrame:
     down, at = down[first], at[first]
     back = np.setdiff1d(back, at)
     ended = _ns(steps["end_ns"])[back - 1]
-    rows = pd.DataFrame({
-        "kind": ["elastic"] * len(at) + ["restart" if said[j] != said[j - 1] else "rollback" for j in back],
-        "at": np.concatenate((at, back)),
-        "last_sign_ns": np.concatenate((down, np.minimum(ended, began[back]))),
-    })  # fmt: skip
+    rows = pd.DataFrame(
+        {
+            "kind": ["elastic"] * len(at) + ["restart" if said[j] != said[j - 1] else "rollback" for j in back],
+            "at": np.concatenate((at, back)),
+            "last_sign_ns": np.concatenate((down, np.minimum(ended, began[back]))),
+        }
+    )
     rows["attempt"] = np.searchsorted(starts, _ns(rows["last_sign_ns"]), side="right") - 1
     rows["begun_ns"] = starts[rows["attempt"].to_numpy(dtype=np.int64)]
     following = np.append(began, BIG)[rows["at"].to_numpy(dtype=np.int64)]
@@ -199,11 +218,16 @@ def _untimed(past: History) -> pd.DataFrame:
     lost_by = _lost_by(steps, at)
     took = steps["dur_ns"].to_numpy(dtype=np.float64, na_value=0.0) / 1e9
     wasted = np.bincount(lost_by[lost_by >= 0], took[lost_by >= 0], minlength=len(at))
-    rows = pd.DataFrame({
-        "kind": np.where(said[at] != said[at - 1], "restart", "rollback"), "attempt": said[at - 1],
-        "lost_steps": np.bincount(lost_by[lost_by >= 0], minlength=len(at)), "wasted_s": wasted,
-        "last_step": _step_at(number, at - 1), "resumed_step": _step_at(number, at),
-    })  # fmt: skip
+    rows = pd.DataFrame(
+        {
+            "kind": np.where(said[at] != said[at - 1], "restart", "rollback"),
+            "attempt": said[at - 1],
+            "lost_steps": np.bincount(lost_by[lost_by >= 0], minlength=len(at)),
+            "wasted_s": wasted,
+            "last_step": _step_at(number, at - 1),
+            "resumed_step": _step_at(number, at),
+        }
+    )
     for name in ("begun_ns", "last_sign_ns", "restart_ns", "back_ns"):
         rows[name] = pd.array([pd.NA] * len(rows), dtype="Int64")
     for name in ("down_s", "startup_s", *(f"{n}_s" for n in STARTUP)):

@@ -80,12 +80,17 @@ def from_step_lines(past: History, machine: Hardware, profiled: int = 0) -> Book
     useful = min(float(flops[kept].sum()) / peak, held_s) if peak else 0.0
     uses = Uses(useful=useful * machine.chips, unseen=(held_s - useful) * machine.chips)
     wasted = leaf("wasted_progress", float(seconds[~kept].sum()) * machine.chips, "derived", "steps taken again later")
-    notes = ["Only step lines were given: time before the first step, between attempts and after the last is not in "
-             "this ledger. Goodput entries would bring it.", *past.notes]  # fmt: skip
+    notes = [
+        "Only step lines were given: time before the first step, between attempts and after the last is not in "
+        "this ledger. Goodput entries would bring it.",
+        *past.notes,
+    ]
     if profiled:
-        notes.append("The profile shows none of the log's steps, and the log has no times of day: what devices did is "
-                     "not in this ledger; the pages Overlap and Roofline tell it. Profile with "
-                     "jax.profiler.StepTraceAnnotation around each step, numbered as the log does.")  # fmt: skip
+        notes.append(
+            "The profile shows none of the log's steps, and the log has no times of day: what devices did is "
+            "not in this ledger; the pages Overlap and Roofline tell it. Profile with "
+            "jax.profiler.StepTraceAnnotation around each step, numbered as the log does."
+        )
     if not peak:
         notes.append(_no_peak())
     stood = leaf("hang", float(hung.sum()) * machine.chips, "derived", "steps beyond a hundred usual ones")
@@ -98,7 +103,7 @@ def from_step_lines(past: History, machine: Hardware, profiled: int = 0) -> Book
 
 def from_time(
     past: History, days: Calendar | None, machine: Hardware, extra: Extra, traces: Iterable[DeviceTrace]
-) -> Book:  # fmt: skip
+) -> Book:
     """Accounts from the calendar, from device traces, or from both."""
     uses, blamed = Uses(), dict[str, float]()
     weight = 1 / machine.devices_per_chip
@@ -120,8 +125,10 @@ def from_time(
     parts: list[Account] = []
     unwatched = machine.chips - counted
     if not days and unwatched > 0:
-        notes.append(f"{counted:g} of {machine.chips} chips were profiled; the others are taken to have been held as "
-                     "long, and what they did is not known.")  # fmt: skip
+        notes.append(
+            f"{counted:g} of {machine.chips} chips were profiled; the others are taken to have been held as "
+            "long, and what they did is not known."
+        )
         uses.unseen += kept_s / counted * unwatched
         kept_s += kept_s / counted * unwatched
         unstepped += unstepped / counted * unwatched
@@ -134,49 +141,72 @@ def from_time(
             kept_s += length(kept) / 1e9 * unwatched
             flops_known += _enter_unwatched(kept, days, past, machine, unwatched, uses) * unwatched
         if length(days.painting.spans(CODE["outside"])):
-            notes.append("The job ended and was started again under the same name: the time between is not counted, "
-                         "as nothing says that the chips were held.")  # fmt: skip
+            notes.append(
+                "The job ended and was started again under the same name: the time between is not counted, "
+                "as nothing says that the chips were held."
+            )
         if days.open_ended:
-            notes.append(f"{days.open_ended} recorded intervals have no end: phases were entered up to their attempt's "
-                         "next event, custom events and saves left out.")
+            notes.append(
+                f"{days.open_ended} recorded intervals have no end: phases were entered up to their attempt's "
+                "next event, custom events and saves left out."
+            )
         parts += _outside_steps(days, machine)
     if unstepped:
         where = f" on {counted:g} of {machine.chips} chips" if unwatched > 0 else ""
         said = f"profiled{where}, but outside the annotated steps"
         parts.append(leaf("unattributed", unstepped, "unattributed", said))
     if stepless:
-        notes.append("The profile shows no step: what devices did is told, but not whether any of it was a step that "
-                     "was kept. Mark steps with jax.profiler.StepTraceAnnotation, or add the job's log.")  # fmt: skip
+        notes.append(
+            "The profile shows no step: what devices did is told, but not whether any of it was a step that "
+            "was kept. Mark steps with jax.profiler.StepTraceAnnotation, or add the job's log."
+        )
     elif not days:
-        notes.append("Only a profile was given: what it covers is taken as kept. Whether steps were lost, and what "
-                     "happened around it, goodput entries or a training log would tell.")  # fmt: skip
+        notes.append(
+            "Only a profile was given: what it covers is taken as kept. Whether steps were lost, and what "
+            "happened around it, goodput entries or a training log would tell."
+        )
     if uses.capped > 0:
-        notes.append(f"Model FLOPs at peak exceed the time spent computing by {uses.capped:.3g} chip-seconds: the "
-                     "peak is too low or the FLOPs too high. Useful maths was entered up to that time.")  # fmt: skip
+        notes.append(
+            f"Model FLOPs at peak exceed the time spent computing by {uses.capped:.3g} chip-seconds: the "
+            "peak is too low or the FLOPs too high. Useful maths was entered up to that time."
+        )
     if uses.lone and uses.exposed > 0:
-        notes.append("Some collectives were not found on every rank of their group: what was waited in them is still "
-                     "inside exposed communication.")  # fmt: skip
+        notes.append(
+            "Some collectives were not found on every rank of their group: what was waited in them is still "
+            "inside exposed communication."
+        )
     if uses.unsplit > 0 and not machine.peak_flops_per_s:
         notes.append(_no_peak())
     if extra.unknown:
-        notes.append(f"Recomputation and padding are not told: the FLOPs of {', '.join(extra.unknown[:3])} are not "
-                     "known, as nothing tells how often some of the loops run.")  # fmt: skip
+        notes.append(
+            f"Recomputation and padding are not told: the FLOPs of {', '.join(extra.unknown[:3])} are not "
+            "known, as nothing tells how often some of the loops run."
+        )
     used = _productive(uses, blamed, machine, past.origin)
     if stepless:
         used = replace(used, name="profiled", source="what the profile covers; it shows no step")
     held = parent("held", [used, *parts], "chips x time held")
     if uses.padding > 0:
         low = uses.padding * extra.padding_low / extra.padding
-        notes.append(f"Padding is modelled: {low:.3g} to {uses.padding:.3g} chip-seconds, the upper end entered. "
-                     "Nobody has measured on silicon how far a matrix unit can avoid it.")  # fmt: skip
+        notes.append(
+            f"Padding is modelled: {low:.3g} to {uses.padding:.3g} chip-seconds, the upper end entered. "
+            "Nobody has measured on silicon how far a matrix unit can avoid it."
+        )
     share = seen_s / kept_s if kept_s else None
     return Book(held, flops_known or None, start, end, share, tuple(notes), counted)
 
 
 def _enter_device(
-    trace: DeviceTrace, kept: Spans, days: Calendar | None, past: History, machine: Hardware, extra: Extra, shift: int,
-    uses: Uses, blamed: dict[str, float],
-) -> float:  # fmt: skip
+    trace: DeviceTrace,
+    kept: Spans,
+    days: Calendar | None,
+    past: History,
+    machine: Hardware,
+    extra: Extra,
+    shift: int,
+    uses: Uses,
+    blamed: dict[str, float],
+) -> float:
     """Enter one device's kept time by use; returns the useful FLOPs known for it."""
     weight = 1 / machine.devices_per_chip
     if not len(kept.start):
@@ -216,9 +246,16 @@ def _enter_device(
 
 
 def _enter_compute(
-    trace: DeviceTrace, busy: Spans, unseen: Spans, kept: Spans, past: History, machine: Hardware, extra: Extra,
-    shift: int, uses: Uses,
-) -> float:  # fmt: skip
+    trace: DeviceTrace,
+    busy: Spans,
+    unseen: Spans,
+    kept: Spans,
+    past: History,
+    machine: Hardware,
+    extra: Extra,
+    shift: int,
+    uses: Uses,
+) -> float:
     """Split computing time by model FLOPs, recomputation and padding; returns the device's useful FLOPs."""
     peak, weight = machine.peak_flops_per_s, 1 / machine.devices_per_chip
     at = trace.flops_at - shift
@@ -251,9 +288,7 @@ def _enter_compute(
     return flops_seen + flops_dark
 
 
-def _enter_unwatched(
-    kept: Spans, days: Calendar, past: History, machine: Hardware, chips: float, uses: Uses
-) -> float:  # fmt: skip
+def _enter_unwatched(kept: Spans, days: Calendar, past: History, machine: Hardware, chips: float, uses: Uses) -> float:
     """Enter kept time of chips that no profile saw; returns useful FLOPs per chip."""
     kept_s = length(kept) / 1e9
     steps, flops = _step_flops(past, 1.0)
@@ -297,8 +332,11 @@ def _profiled_steps(trace: DeviceTrace, stepless: bool) -> tuple[Spans, int]:
     start = trace.steps["start_ns"].to_numpy(dtype=np.int64)
     end = start + trace.steps["dur_ns"].to_numpy(dtype=np.int64)
     which = np.searchsorted(trace.windows.start, start, side="right") - 1
-    inner = [(max(int(start[which == w].min()), int(s)), min(int(end[which == w].max()), int(e)))
-             for w, (s, e) in enumerate(zip(*trace.windows, strict=True)) if (which == w).any()]  # fmt: skip
+    inner = [
+        (max(int(start[which == w].min()), int(s)), min(int(end[which == w].max()), int(e)))
+        for w, (s, e) in enumerate(zip(*trace.windows, strict=True))
+        if (which == w).any()
+    ]
     kept = spans([a for a, _ in inner], [b for _, b in inner])
     return kept, length(trace.windows) - length(kept)
 
@@ -340,35 +378,58 @@ def _productive(uses: Uses, blamed: Mapping[str, float], machine: Hardware, orig
     named = {h: s for h, s in blamed.items() if s >= NAMED_SHARE * total_wait}
     nobody = uses.wait + sum(s for h, s in blamed.items() if h not in named)
     collectives = "collective durations, compared across ranks"
-    waiting = parent("straggler_wait", [
-        *(leaf(f"waiting for {h}", s, "derived", collectives) for h, s in sorted(named.items())),
-        leaf("no_single_rank", nobody, "derived", collectives),
-    ])  # fmt: skip
+    waiting = parent(
+        "straggler_wait",
+        [
+            *(leaf(f"waiting for {h}", s, "derived", collectives) for h, s in sorted(named.items())),
+            leaf("no_single_rank", nobody, "derived", collectives),
+        ],
+    )
     flops = f"model FLOPs / {machine.peak_source}" if machine.peak_source else "model FLOPs"
-    unknown = parent("unattributed", [
-        leaf("not_profiled", uses.unseen, "unattributed", "no profile covers these steps"),
-        leaf("communication_or_wait", uses.untold, "unattributed",
-             "first steps of captures: when the other ranks came is not known"),
-        leaf("compute_unsplit", uses.unsplit, "unattributed", "computing, but FLOPs or peak are not known"),
-    ])  # fmt: skip
+    unknown = parent(
+        "unattributed",
+        [
+            leaf("not_profiled", uses.unseen, "unattributed", "no profile covers these steps"),
+            leaf(
+                "communication_or_wait",
+                uses.untold,
+                "unattributed",
+                "first steps of captures: when the other ranks came is not known",
+            ),
+            leaf("compute_unsplit", uses.unsplit, "unattributed", "computing, but FLOPs or peak are not known"),
+        ],
+    )
     inputs = [leaf("input_wait", uses.input, "measured", "device idle while the host fetched data")]
     if uses.input_logged:
-        inputs = [parent("input_wait", [
-            leaf("input_wait_profiled", uses.input, "measured", "device idle while the host fetched data"),
-            leaf("input_wait_logged", uses.input_logged, "derived", "steps longer than usual by a longer fetch"),
-        ])]  # fmt: skip
-    productive = parent("productive", [
-        leaf("useful_maths", uses.useful + uses.useful_unseen, "derived", flops),
-        leaf("recomputation", uses.recomputed, "derived", "rematerialised FLOPs of the programs / peak"),
-        leaf("padding", uses.padding, "modelled", "matrix products rounded up to the matrix unit's tiles / peak"),
-        leaf("below_roofline", uses.below, "derived", "time computing less useful maths, recomputation and padding"),
-        leaf("exposed_communication", uses.exposed, "measured", "collectives not covered by computing"),
-        leaf("exposed_copies", uses.copying, "measured", "copies not covered by computing or collectives"),
-        waiting,
-        *inputs,
-        leaf("device_idle", uses.idle, "measured", "no operation on the device"),
-        unknown,
-    ], f"kept steps by {origin}")  # fmt: skip
+        inputs = [
+            parent(
+                "input_wait",
+                [
+                    leaf("input_wait_profiled", uses.input, "measured", "device idle while the host fetched data"),
+                    leaf(
+                        "input_wait_logged", uses.input_logged, "derived", "steps longer than usual by a longer fetch"
+                    ),
+                ],
+            )
+        ]
+    productive = parent(
+        "productive",
+        [
+            leaf("useful_maths", uses.useful + uses.useful_unseen, "derived", flops),
+            leaf("recomputation", uses.recomputed, "derived", "rematerialised FLOPs of the programs / peak"),
+            leaf("padding", uses.padding, "modelled", "matrix products rounded up to the matrix unit's tiles / peak"),
+            leaf(
+                "below_roofline", uses.below, "derived", "time computing less useful maths, recomputation and padding"
+            ),
+            leaf("exposed_communication", uses.exposed, "measured", "collectives not covered by computing"),
+            leaf("exposed_copies", uses.copying, "measured", "copies not covered by computing or collectives"),
+            waiting,
+            *inputs,
+            leaf("device_idle", uses.idle, "measured", "no operation on the device"),
+            unknown,
+        ],
+        f"kept steps by {origin}",
+    )
     # padding is modelled, but what it is taken from is not: the sum does not depend on the model
     return replace(productive, basis="derived") if productive.basis == "modelled" else productive
 
@@ -396,5 +457,7 @@ def _badput(days: Calendar, machine: Hardware) -> Account:
 
 
 def _no_peak() -> str:
-    return ("The chip's peak is not known, so useful maths cannot be told from slow computing. Ingest with --chip, or "
-            "declare peak_flops_per_s in chipledger.json.")  # fmt: skip
+    return (
+        "The chip's peak is not known, so useful maths cannot be told from slow computing. Ingest with --chip, or "
+        "declare peak_flops_per_s in chipledger.json."
+    )

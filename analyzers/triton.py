@@ -21,10 +21,14 @@ from runs.tables import Tables, frame
 
 PREFIX = "nv_inference_"
 BUSY = "nv_gpu_utilization"
-NOTE = ("From Triton's counters: means are exact, quantiles, first tokens and counts of tokens are not told. Requests "
-        "that failed are in no time.")  # fmt: skip
-SEVERAL = ("Triton counts a request at each model that it passes through, an ensemble's steps too: the numbers are "
-           "those of {name}, whose requests took the most time in all.")  # fmt: skip
+NOTE = (
+    "From Triton's counters: means are exact, quantiles, first tokens and counts of tokens are not told. Requests "
+    "that failed are in no time."
+)
+SEVERAL = (
+    "Triton counts a request at each model that it passes through, an ensemble's steps too: the numbers are "
+    "those of {name}, whose requests took the most time in all."
+)
 _LABEL = re.compile(r'\bmodel="([^"]*)"')
 
 
@@ -69,13 +73,18 @@ def triton(tables: Tables) -> Triton | None:
     if not len(rows):
         return None
     name = rows["name"].astype(str)
-    rows = rows.assign(series=name, metric=name.str.partition("{")[0].str.removesuffix("_total"),
-                       model=name.str.extract(_LABEL, expand=False).fillna("a model without a name"))  # fmt: skip
+    rows = rows.assign(
+        series=name,
+        metric=name.str.partition("{")[0].str.removesuffix("_total"),
+        model=name.str.extract(_LABEL, expand=False).fillna("a model without a name"),
+    )
     counted = rows[rows["metric"] == f"{PREFIX}request_success"]
     if not len(counted):
         return None
-    models = sorted((_model(str(n), mine) for n, mine in rows[rows["metric"] != BUSY].groupby("model", sort=False)),
-                    key=lambda m: -(m.e2e_s or 0.0) * m.requests)  # fmt: skip
+    models = sorted(
+        (_model(str(n), mine) for n, mine in rows[rows["metric"] != BUSY].groupby("model", sort=False)),
+        key=lambda m: -(m.e2e_s or 0.0) * m.requests,
+    )
     times = counted["ts_ns"].dropna()
     span = (int(times.max()) - int(times.min())) / 1e9 if len(times) else 0.0
     busy = rows.loc[rows["metric"] == BUSY, "value"].astype(float)
@@ -93,12 +102,16 @@ def _model(name: str, rows: pd.DataFrame) -> TritonModel:
     executed, failed = grew.get("exec_count"), grew.get("request_failure")
     pending = rows.loc[rows["metric"] == f"{PREFIX}pending_request_count"]
     return TritonModel(
-        name, round(requests), None if failed is None else round(failed), mean("request_duration_us"),
+        name,
+        round(requests),
+        None if failed is None else round(failed),
+        mean("request_duration_us"),
         mean("queue_duration_us"),
         mean("compute_input_duration_us", "compute_infer_duration_us", "compute_output_duration_us"),
-        mean("compute_infer_duration_us"), grew["count"] / executed if executed and "count" in grew else None,
+        mean("compute_infer_duration_us"),
+        grew["count"] / executed if executed and "count" in grew else None,
         float(pending.groupby("series")["value"].mean().sum()) if len(pending) else None,
-    )  # fmt: skip
+    )
 
 
 def _grew(rows: pd.DataFrame) -> float:

@@ -59,13 +59,23 @@ def waits(tables: Tables) -> Waits:
     host_of = pd.Index(hosts).get_indexer(met.ranks["host"])
     texts = {n: pd.Categorical.from_codes(getattr(met, n), met.names[n]) for n in ("group", "module", "op", "kind")}
     device = met.ranks["device"].to_numpy(dtype=np.int64)
-    rows = pd.DataFrame({
-        "host": pd.Categorical.from_codes(host_of[met.rank], hosts), "device": device[met.rank],
-        "start_ns": met.start_ns, "end_ns": met.end_ns, **texts, "session": met.session, "step": met.step,
-        "matched": usable, "wait_ns": wait, "blamed_ns": charged,
-        "blamed": pd.Categorical.from_codes(np.append(host_of, hosts.index(""))[who], hosts),
-        "unknown_ns": unknown, "reason": _reasons(met, usable),
-    })  # fmt: skip
+    rows = pd.DataFrame(
+        {
+            "host": pd.Categorical.from_codes(host_of[met.rank], hosts),
+            "device": device[met.rank],
+            "start_ns": met.start_ns,
+            "end_ns": met.end_ns,
+            **texts,
+            "session": met.session,
+            "step": met.step,
+            "matched": usable,
+            "wait_ns": wait,
+            "blamed_ns": charged,
+            "blamed": pd.Categorical.from_codes(np.append(host_of, hosts.index(""))[who], hosts),
+            "unknown_ns": unknown,
+            "reason": _reasons(met, usable),
+        }
+    )
     return Waits(rows, matched=int(met.complete.sum()), lone=int((~met.complete).sum()))
 
 

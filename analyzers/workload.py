@@ -89,21 +89,34 @@ class WorkloadResult:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "requests": self.requests, "served": self.served, "failed": self.failed, "duration_s": self.duration_s,
+            "requests": self.requests,
+            "served": self.served,
+            "failed": self.failed,
+            "duration_s": self.duration_s,
             "request_rate_per_s": self.request_rate_per_s,
-            "interarrival_s": None if self.gaps is None else {
-                "mean": self.gaps.mean, "std": self.gaps.std, "cv": self.gaps.cv, "p50": self.gaps.p50,
-                "p99": self.gaps.p99, "max": self.gaps.max},
-            "shape": self.shape, "loads": self.loads,
+            "interarrival_s": None
+            if self.gaps is None
+            else {
+                "mean": self.gaps.mean,
+                "std": self.gaps.std,
+                "cv": self.gaps.cv,
+                "p50": self.gaps.p50,
+                "p99": self.gaps.p99,
+                "max": self.gaps.max,
+            },
+            "shape": self.shape,
+            "loads": self.loads,
             "poisson_is_fair": None if self.shape in ("unknown", "at_once") else self.shape == "poisson",
             "windows": [asdict(w) for w in self.windows],
-            "prompt_tokens": self.prompt_tokens, "output_tokens": self.output_tokens,
+            "prompt_tokens": self.prompt_tokens,
+            "output_tokens": self.output_tokens,
             "prompt_share": self.prompt_share,
-            "heavy": {"prompt_tokens": self.heavy_prompt, "output_tokens": self.heavy_output}, "mix": self.mix,
+            "heavy": {"prompt_tokens": self.heavy_prompt, "output_tokens": self.heavy_output},
+            "mix": self.mix,
             "concurrency": self.concurrency,
             "tenants": self.tenants.astype(object).where(self.tenants.notna(), None).to_dict("records"),
             "notes": list(self.notes),
-        }  # fmt: skip
+        }
 
 
 def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> WorkloadResult:
@@ -124,19 +137,32 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> WorkloadRe
     both = float(np.nansum(prompt)), float(np.nansum(output))
     told = not np.isnan(prompt).all() and not np.isnan(output).all() and sum(both) > 0
     return WorkloadResult(
-        requests=len(rows), served=bool(rows["status"].notna().any()),
-        failed=int(rows["status"].isin(LOST).sum()), duration_s=duration,
-        request_rate_per_s=1 / between.mean if between and between.mean > 0 else None, gaps=between,
-        shape=shape(between, windows), windows=tuple(windows), loads=max(apart, 1),
-        curve=_curve(times, duration if apart < 2 else None), rates=rates,
+        requests=len(rows),
+        served=bool(rows["status"].notna().any()),
+        failed=int(rows["status"].isin(LOST).sum()),
+        duration_s=duration,
+        request_rate_per_s=1 / between.mean if between and between.mean > 0 else None,
+        gaps=between,
+        shape=shape(between, windows),
+        windows=tuple(windows),
+        loads=max(apart, 1),
+        curve=_curve(times, duration if apart < 2 else None),
+        rates=rates,
         rate_window_s=rate_window_s,
         rate_chance=_chance_rates(times, rates, rate_window_s) if apart < 2 else None,
-        prompt_tokens=summary(prompt), output_tokens=summary(output),
-        prompt_share=both[0] / sum(both) if told else None, heavy_prompt=options["heavy_prompt"],
-        heavy_output=options["heavy_output"], mix=_mix(prompt, output, options), lengths=_lengths(prompt, output),
-        joint=_joint(prompt, output), tenants=_tenants(rows, prompt, output), concurrency=concurrency, flight=flight,
+        prompt_tokens=summary(prompt),
+        output_tokens=summary(output),
+        prompt_share=both[0] / sum(both) if told else None,
+        heavy_prompt=options["heavy_prompt"],
+        heavy_output=options["heavy_output"],
+        mix=_mix(prompt, output, options),
+        lengths=_lengths(prompt, output),
+        joint=_joint(prompt, output),
+        tenants=_tenants(rows, prompt, output),
+        concurrency=concurrency,
+        flight=flight,
         notes=tuple(notes),
-    )  # fmt: skip
+    )
 
 
 def _rows(tables: Tables, stage: str | None) -> tuple[pd.DataFrame, list[str]]:
@@ -205,8 +231,10 @@ def _rates(
     known = rows["arrival_ns"].notna().to_numpy()
     index = (_seconds(rows) // width).astype(np.int64)
     size = int(index.max()) + 1
-    sums = [np.bincount(index, weights=np.nan_to_num(w), minlength=size) / width
-            for w in (np.ones(len(index)), prompt[known], output[known])]  # fmt: skip
+    sums = [
+        np.bincount(index, weights=np.nan_to_num(w), minlength=size) / width
+        for w in (np.ones(len(index)), prompt[known], output[known])
+    ]
     if size > 1 and duration < size * width:  # the last window is cut short by the end of the traffic
         sums, size = [s[:-1] for s in sums], size - 1
     return pd.DataFrame(dict(zip(names, [np.arange(size) * width, *sums], strict=True))), width
@@ -271,18 +299,18 @@ def _flight(tables: Tables, stage: str | None) -> tuple[pd.DataFrame, dict[str, 
     return pd.DataFrame({"start_s": times, "in_flight": level}), {"mean": mean, "peak": peak}
 
 
-def _notes(
-    rows: pd.DataFrame, times: np.ndarray, between: Gaps | None, output: np.ndarray, facts: Facts
-) -> list[str]:
+def _notes(rows: pd.DataFrame, times: np.ndarray, between: Gaps | None, output: np.ndarray, facts: Facts) -> list[str]:
     notes = []
     if not len(times):
         notes.append("No time of day is known: nothing can be said of arrivals.")
     elif len(times) < len(rows):
-        notes.append(f"{len(rows) - len(times):,} of {len(rows):,} requests have no arrival time and count for lengths "
-                     "only.")  # fmt: skip
+        notes.append(
+            f"{len(rows) - len(times):,} of {len(rows):,} requests have no arrival time and count for lengths only."
+        )
     if between and between.zero_share > 0.05 and between.cv is not None:
-        notes.append(f"{between.zero_share:.0%} of the gaps are exactly 0: times are rounded, or requests come in "
-                     "batches.")  # fmt: skip
+        notes.append(
+            f"{between.zero_share:.0%} of the gaps are exactly 0: times are rounded, or requests come in batches."
+        )
     if fact(facts, "arrival_unit"):
         notes.append(f"The trace does not say the unit of its times; they are read as {fact(facts, 'arrival_unit')}.")
     if nothing := int((output == 0).sum()):

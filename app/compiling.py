@@ -14,11 +14,14 @@ from simulators.tpu_compile.launch import versions
 from simulators.tpu_compile.request import REMATS, make_request
 
 FIELDS = {
-    "model": "a model of the catalogue", "topology": "such as v6e:4x4, or an accelerator type such as v5p-128",
-    "mesh": "mesh axes and their sizes, such as data=4,model=4", "seq": "tokens in a sequence",
-    "batch": "sequences in a step over all chips", "remat": f"one of {', '.join(REMATS)}",
+    "model": "a model of the catalogue",
+    "topology": "such as v6e:4x4, or an accelerator type such as v5p-128",
+    "mesh": "mesh axes and their sizes, such as data=4,model=4",
+    "seq": "tokens in a sequence",
+    "batch": "sequences in a step over all chips",
+    "remat": f"one of {', '.join(REMATS)}",
     "slices": "equal slices joined by the data-centre network",
-}  # fmt: skip
+}
 WHOLE = ("seq", "batch", "slices")
 
 
@@ -62,9 +65,15 @@ def compile_request(given: Mapping[str, Any]) -> CompileAsked:
     model = catalog.model(values["model"])
     asked = CompileAsked(**{**values, "model": model.name})
     make_request(
-        topology=asked.topology, mesh=asked.mesh, model=model, subject=model.name, seq=asked.seq, batch=asked.batch,
-        slices=asked.slices or 1, remat=asked.remat or REMATS[0],
-    )  # fmt: skip
+        topology=asked.topology,
+        mesh=asked.mesh,
+        model=model,
+        subject=model.name,
+        seq=asked.seq,
+        batch=asked.batch,
+        slices=asked.slices or 1,
+        remat=asked.remat or REMATS[0],
+    )
     if lacks := missing():
         raise QuestionError(lacks)
     return asked

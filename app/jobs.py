@@ -106,10 +106,16 @@ class Jobs:
     async def _child(self, job: Job, arguments: list[str]) -> None:
         paths = [str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])]
         job.process = process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "app.cli", *arguments,
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), PROGRESS_VARIABLE: "1"}, limit=1 << 24,
-        )  # fmt: skip
+            sys.executable,
+            "-m",
+            "app.cli",
+            *arguments,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), PROGRESS_VARIABLE: "1"},
+            limit=1 << 24,
+        )
         if job.state == "cancelled":  # while the process was being made
             await _end(process)
         said: list[str] = []

@@ -47,8 +47,14 @@ def main() -> None:
     st.set_page_config(page_title="Chipledger", page_icon=ICON, layout="wide")
     st.logo(LOGO, size="large")
     pages = [
-        st.Page(file, title=title, icon=icon, help=help, default=number == 0,
-                visibility="hidden" if file in RUN_PAGES else "visible")  # fmt: skip
+        st.Page(
+            file,
+            title=title,
+            icon=icon,
+            help=help,
+            default=number == 0,
+            visibility="hidden" if file in RUN_PAGES else "visible",
+        )
         for number, (file, title, icon, help) in enumerate(PAGES)
     ]
     st.navigation(pages, position="top").run()

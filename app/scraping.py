@@ -57,8 +57,11 @@ def address(text: str) -> str:
     if not good or re.search(r"[\s\x00-\x1f]", url):
         raise InputError(f"--metrics {text[:80]!r} is no address", expected="such as http://127.0.0.1:8000/metrics")
     if parts.username or parts.password:
-        raise InputError("--metrics with a user or a password in it", expected="an address without credentials",
-                         advice="Ask a proxy that adds them.")  # fmt: skip
+        raise InputError(
+            "--metrics with a user or a password in it",
+            expected="an address without credentials",
+            advice="Ask a proxy that adds them.",
+        )
     return parts._replace(path=parts.path if parts.path not in ("", "/") else "/metrics", fragment="").geturl()
 
 
@@ -91,9 +94,12 @@ def scrape(url: str, timeout_s: float = TIMEOUT_S) -> bytes:
         said = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason) or type(e).__name__
         raise InputError(f"does not answer ({said})", where=url, advice="It is asked again.") from e
     if not _SAMPLE.search(body):
-        raise InputError("answered with something else than metrics", where=url,
-                         expected="Prometheus text: vLLM and SGLang have it at /metrics",
-                         advice="SGLang needs --enable-metrics.")  # fmt: skip
+        raise InputError(
+            "answered with something else than metrics",
+            where=url,
+            expected="Prometheus text: vLLM and SGLang have it at /metrics",
+            advice="SGLang needs --enable-metrics.",
+        )
     return bytes(body)
 
 
@@ -138,8 +144,9 @@ class Spool:
             if size < self.cursor.bytes:
                 raise InputError(
                     f"it is shorter than when it was written ({size:,} of {self.cursor.bytes:,} bytes)",
-                    where=str(self.path), advice=f"Remove the folder {folder.name} to begin anew.",
-                )  # fmt: skip
+                    where=str(self.path),
+                    advice=f"Remove the folder {folder.name} to begin anew.",
+                )
             if size > self.cursor.bytes:  # half an answer, of a process that was killed
                 os.truncate(self.path, self.cursor.bytes)
 
@@ -206,8 +213,11 @@ class _Poller:
     def poll(self) -> None:
         """Ask once. Raises InputError where there is no answer; the gap is kept before."""
         if self.spool.cursor.bytes > MOST_SPOOL_BYTES:
-            raise InputError(f"{MOST_SPOOL_BYTES:,} bytes are kept of this server: no more are read",
-                             where=self.plan.url, advice="Go on under another --name.")  # fmt: skip
+            raise InputError(
+                f"{MOST_SPOOL_BYTES:,} bytes are kept of this server: no more are read",
+                where=self.plan.url,
+                advice="Go on under another --name.",
+            )
         try:
             body = scrape(self.plan.url, TIMEOUT_S)
         except InputError as e:
@@ -237,8 +247,9 @@ class MetricsWatcher(Watcher):
         live = known or Live(name, "", plan.url)
         options = {**live.options, **plan.options}
         self._stale = options != live.options
-        self.live = replace(live, options=options, every_s=plan.every_s, state="following", problem="",
-                            last_poll_ns=time.time_ns())  # fmt: skip
+        self.live = replace(
+            live, options=options, every_s=plan.every_s, state="following", problem="", last_poll_ns=time.time_ns()
+        )
         self.fetcher = _Poller(plan, place.store.live.of(name))
         self._adopt_strays()
         self._next_snapshot_s = 0.0

@@ -70,9 +70,14 @@ def serve(host: str, port: int | None, *, open_browser: bool = False) -> None:
         lifespan=lifespan,
     )
     # browser.serverAddress is named so that Streamlit never asks the network for this machine's address
-    application.run(config={
-        **SETTINGS, "server.address": host, "server.port": port, "browser.serverAddress": urlsplit(url).hostname,
-    })  # fmt: skip
+    application.run(
+        config={
+            **SETTINGS,
+            "server.address": host,
+            "server.port": port,
+            "browser.serverAddress": urlsplit(url).hostname,
+        }
+    )
 
 
 def _free_port(host: str, port: int | None) -> int:

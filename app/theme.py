@@ -117,6 +117,7 @@ def mark(basis: str) -> BasisMark:
 
 def luminance(colour: str) -> float:
     """Relative luminance of `#RRGGBB`, 0 (black) to 1 (white), by WCAG 2."""
+
     def linear(c: int) -> float:
         s = c / 255
         return s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4

@@ -85,8 +85,11 @@ def keep(place: Workspace, text: str) -> str:
         folder.mkdir(exist_ok=True)
         if not file.exists():
             if sum(1 for _ in folder.iterdir()) >= MOST_KEPT:
-                raise InputError(f"this store holds {MOST_KEPT} edge lists already", where=str(folder),
-                                 advice="Remove those that nobody needs.")  # fmt: skip
+                raise InputError(
+                    f"this store holds {MOST_KEPT} edge lists already",
+                    where=str(folder),
+                    advice="Remove those that nobody needs.",
+                )
             partial = folder / f"{number}.{uuid.uuid4().hex}.partial"
             partial.write_bytes(content)
             partial.replace(file)
@@ -108,13 +111,16 @@ def _content(name: str, place: Workspace | None) -> bytes:
         file = place.store.root / FOLDER / f"{name}.txt"
     else:
         raise QuestionError(
-            f"graph {name!r} is no edge list of this store", expected="graph: and 16 digits, 0 to f",
+            f"graph {name!r} is no edge list of this store",
+            expected="graph: and 16 digits, 0 to f",
             advice="Paste or upload the list on the page, or ask the command line about a file.",
-        )  # fmt: skip
+        )
     try:
         if not file.is_file():
-            raise QuestionError(f"there is no edge list {name!r}" + (" in this store" if place else ""),
-                                expected="a text file with one link on each line, such as `0 1`")  # fmt: skip
+            raise QuestionError(
+                f"there is no edge list {name!r}" + (" in this store" if place else ""),
+                expected="a text file with one link on each line, such as `0 1`",
+            )
         with file.open("rb") as opened:
             return _bounded(opened.read(LARGEST_BYTES + 1), name)
     except OSError as e:

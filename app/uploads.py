@@ -112,8 +112,11 @@ class Uploads:
         upload = self.files(upload_id).parent
         with abandoned(_runs(upload), upload, unlocked=True) as free:
             if made := self._made_of(upload):  # looked up while nobody can read it into a run
-                raise InputError(f"the upload holds the inputs of run {made}", where=upload_id,
-                                 advice="They are kept as long as the run is.")  # fmt: skip
+                raise InputError(
+                    f"the upload holds the inputs of run {made}",
+                    where=upload_id,
+                    advice="They are kept as long as the run is.",
+                )
             if not free:
                 raise InputError("the upload is being read into a run", where=upload_id, advice="Cancel its job first.")
             self._remove(upload)

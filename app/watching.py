@@ -58,8 +58,9 @@ class Watcher:
         self.live = known or Live(name, wanted.project, wanted.job)
         options = {**self.live.options, **plan.options}
         self._stale = options != self.live.options
-        self.live = replace(self.live, options=options, every_s=plan.every_s, state="following", problem="",
-                            last_poll_ns=time.time_ns())  # fmt: skip
+        self.live = replace(
+            self.live, options=options, every_s=plan.every_s, state="following", problem="", last_poll_ns=time.time_ns()
+        )
         spool = Spool(place.store.live.of(name), wanted.job)
         self.fetcher = Fetcher(plan.door.open(), wanted, spool, self._progress)
         self.fetcher.begin(plan.since_ns)
@@ -126,8 +127,13 @@ class Watcher:
     def _read_so_far(self) -> dict[str, Any]:
         cursor = self.fetcher.spool.cursor
         heard_ns = cursor.active if cursor.heard is None else cursor.heard
-        return {"last_poll_ns": time.time_ns(), "entries": cursor.entries, "last_entry_ns": cursor.newest,
-                "active_ns": heard_ns, "counts": dict(cursor.counts)}  # fmt: skip
+        return {
+            "last_poll_ns": time.time_ns(),
+            "entries": cursor.entries,
+            "last_entry_ns": cursor.newest,
+            "active_ns": heard_ns,
+            "counts": dict(cursor.counts),
+        }
 
     def _progress(self) -> None:
         """A read takes long: say how far it is."""
@@ -147,8 +153,9 @@ class Watcher:
             return False
         begun = time.monotonic()
         with _one_at_a_time:
-            done = ingest([spool.path], self.place.store, tags={TAG: self.live.name},
-                          **{**self._ingesting(), **self.live.options})  # fmt: skip
+            done = ingest(
+                [spool.path], self.place.store, tags={TAG: self.live.name}, **{**self._ingesting(), **self.live.options}
+            )
         took_s = time.monotonic() - begun
         self._next_snapshot_s = time.monotonic() + max((INGEST_SHARE - 1) * took_s, self.least_pause_s)
         if (made := self.place.store.get(done.run_id)) and self._ours(made):

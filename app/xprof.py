@@ -52,8 +52,14 @@ START_SECONDS = 60.0
 ANSWER_SECONDS = 600.0
 CHUNK = 1 << 16
 PROJECT = Path(__file__).parent.parent
-KEPT_HEADERS = ("content-type", "content-encoding", "content-length", "content-disposition", "cache-control",
-                "content-security-policy")  # fmt: skip
+KEPT_HEADERS = (
+    "content-type",
+    "content-encoding",
+    "content-length",
+    "content-disposition",
+    "cache-control",
+    "content-security-policy",
+)
 TRACE = ".xplane.pb"
 SESSIONS = "plugins/profile"  # where XProf looks for them, each a folder
 TOLD = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ")  # of our environment: no proxies, no keys
@@ -195,9 +201,13 @@ def _spawn(folder: Path) -> Child:
     paths = [str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])]
     kept = {name: os.environ[name] for name in TOLD if name in os.environ}
     process = subprocess.Popen(
-        [sys.executable, "-m", "app.xprof_child", str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, text=True, env={**kept, "PYTHONPATH": os.pathsep.join(paths)},
-    )  # fmt: skip
+        [sys.executable, "-m", "app.xprof_child", str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**kept, "PYTHONPATH": os.pathsep.join(paths)},
+    )
     assert process.stdin is not None and process.stdout is not None
     timer = threading.Timer(START_SECONDS, process.kill)
     timer.start()
@@ -299,9 +309,7 @@ def _whole(answer: http.client.HTTPResponse, connection: http.client.HTTPConnect
     return b"".join(_chunks(answer, connection, child))
 
 
-def _chunks(
-    answer: http.client.HTTPResponse, connection: http.client.HTTPConnection, child: Child
-) -> Iterator[bytes]:
+def _chunks(answer: http.client.HTTPResponse, connection: http.client.HTTPConnection, child: Child) -> Iterator[bytes]:
     try:
         while chunk := answer.read(CHUNK):
             yield chunk

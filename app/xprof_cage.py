@@ -61,12 +61,21 @@ def _by_kernel() -> bool:
 def program(arch: int, seccomp: int, sendto: int, refused: tuple[int, ...]) -> bytes:
     """The filter: calls of another architecture end the process, those refused fail with EACCES, others pass."""
     checks = [_step(_IF_EQUAL, number, len(refused) - i + 3, 0) for i, number in enumerate(refused)]
-    return b"".join((
-        _step(_LOAD, _ARCH), _step(_IF_EQUAL, arch, 1, 0), _step(_RETURN, _KILL),
-        _step(_LOAD, _NUMBER), _step(_IF_ABOVE, _X32 - 1, len(refused) + 4, 0), *checks,
-        _step(_IF_EQUAL, sendto, 0, 2), _step(_LOAD, _SENDTO_ADDRESS), _step(_IF_EQUAL, 0, 0, 1),
-        _step(_RETURN, _ALLOW), _step(_RETURN, _REFUSE | errno.EACCES),
-    ))  # fmt: skip
+    return b"".join(
+        (
+            _step(_LOAD, _ARCH),
+            _step(_IF_EQUAL, arch, 1, 0),
+            _step(_RETURN, _KILL),
+            _step(_LOAD, _NUMBER),
+            _step(_IF_ABOVE, _X32 - 1, len(refused) + 4, 0),
+            *checks,
+            _step(_IF_EQUAL, sendto, 0, 2),
+            _step(_LOAD, _SENDTO_ADDRESS),
+            _step(_IF_EQUAL, 0, 0, 1),
+            _step(_RETURN, _ALLOW),
+            _step(_RETURN, _REFUSE | errno.EACCES),
+        )
+    )
 
 
 def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:

@@ -11,24 +11,43 @@ from runs.run import Run
 
 REASONS: dict[str, tuple[int, str, str]] = {  # status, heading, what to do
     "unknown": (404, "There is no such run", "Open one in the library."),
-    "no trace": (404, "This run has no profile",
-                 "XProf reads traces (*.xplane.pb). Add one to the run's inputs and ingest them together."),
-    "no accelerator": (200, "XProf has nearly nothing to print about this trace",
-                       "No accelerator was seen in it, and XProf's pages are about accelerators: all but its trace "
-                       "viewer stay empty."),
-    "missing": (503, "XProf is not installed on this server",
-                "Install it where the server runs: pip install 'chipledger[xprof]'. Nothing else here needs it."),
-    "gone": (409, "The original trace cannot be found",
-             "A run keeps tables, not its inputs, and XProf reads the original. It was moved, changed, came out of an "
-             "archive, or was ingested before its place was noted. Ingest the same files once more, unpacked: it stays "
-             "the same run, and their place is noted."),
-    "elsewhere": (403, "A page of another site led here",
-                  "XProf is started for who asks for it here, not for links, pictures and scripts of other sites."),
+    "no trace": (
+        404,
+        "This run has no profile",
+        "XProf reads traces (*.xplane.pb). Add one to the run's inputs and ingest them together.",
+    ),
+    "no accelerator": (
+        200,
+        "XProf has nearly nothing to print about this trace",
+        "No accelerator was seen in it, and XProf's pages are about accelerators: all but its trace viewer stay empty.",
+    ),
+    "missing": (
+        503,
+        "XProf is not installed on this server",
+        "Install it where the server runs: pip install 'chipledger[xprof]'. Nothing else here needs it.",
+    ),
+    "gone": (
+        409,
+        "The original trace cannot be found",
+        "A run keeps tables, not its inputs, and XProf reads the original. It was moved, changed, came out of an "
+        "archive, or was ingested before its place was noted. Ingest the same files once more, unpacked: it stays "
+        "the same run, and their place is noted.",
+    ),
+    "elsewhere": (
+        403,
+        "A page of another site led here",
+        "XProf is started for who asks for it here, not for links, pictures and scripts of other sites.",
+    ),
     "failed": (502, "XProf did not start", "The other pages do not depend on it."),
-}  # fmt: skip
-OWN_PAGES = (("ledger", "Ledger: where the chip time went"), ("steps", "Steps: how long each took"),
-             ("roofline", "Roofline"), ("ops", "Operations"), ("overlap", "Overlap of compute and communication"),
-             ("memory", "Memory"))  # fmt: skip
+}
+OWN_PAGES = (
+    ("ledger", "Ledger: where the chip time went"),
+    ("steps", "Steps: how long each took"),
+    ("roofline", "Roofline"),
+    ("ops", "Operations"),
+    ("overlap", "Overlap of compute and communication"),
+    ("memory", "Memory"),
+)
 STYLE = """
 :root { color-scheme: light dark; font-family: "Source Sans", Helvetica, Arial, sans-serif; }
 main { max-width: 44rem; margin: 12vh auto; padding: 0 1.5rem; line-height: 1.5; }
@@ -61,6 +80,8 @@ def door_page(run: Run | None, closed: Closed, here: str = "") -> HTMLResponse:
         links = "".join(f"<li><a href='/{page}?run={at}'>{title}</a></li>" for page, title in OWN_PAGES)
         parts.append(f"<p>What Chipledger itself says of <b>{name}</b>:</p><ul>{links}</ul>")
     parts.append("<p><a href='/'>All runs</a></p>")
-    page = f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>XProf · Chipledger</title>" \
-           f"<style>{STYLE}</style></head><body><main>{''.join(parts)}</main></body></html>"  # fmt: skip
+    page = (
+        f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>XProf · Chipledger</title>"
+        f"<style>{STYLE}</style></head><body><main>{''.join(parts)}</main></body></html>"
+    )
     return HTMLResponse(page, status_code=status)

@@ -41,9 +41,12 @@ JOB = "benchmark-run"
 START_S = 1_767_571_200.0
 SAVE_EVERY, EVALUATE_EVERY = 100, 1_000
 STARTING = (
-    ("job_start_time", 0), ("tpu_init_start_time", 1), ("tpu_init_end_time", 30), ("training_prep_start_time", 1),
+    ("job_start_time", 0),
+    ("tpu_init_start_time", 1),
+    ("tpu_init_end_time", 30),
+    ("training_prep_start_time", 1),
     ("training_prep_end_time", 20),
-)  # fmt: skip
+)
 SHAPES = ("loading", "steps", "pretty", "grpc")
 
 OURS = """
@@ -131,10 +134,16 @@ def checkpoint(step: int, now: float) -> dict[str, Any]:
     spans = {"wait_for_prev": 0.0, "checkpointer_blocking": 4.25, "get_old_steps": 0.5}
     spans["checkpoint_manager_blocking"] = 5.5
     return {
-        "event_type": "save", "step": step, "directory": "gs://bucket/run", "reached_preemption": False,
-        "preemption_received_at": None, "synchronous": True, "time_between_consecutive_saves_sec": None,
-        **{f"{name}_start_time": now for name in spans}, **{f"{name}_duration_secs": s for name, s in spans.items()},
-    }  # fmt: skip
+        "event_type": "save",
+        "step": step,
+        "directory": "gs://bucket/run",
+        "reached_preemption": False,
+        "preemption_received_at": None,
+        "synchronous": True,
+        "time_between_consecutive_saves_sec": None,
+        **{f"{name}_start_time": now for name in spans},
+        **{f"{name}_duration_secs": s for name, s in spans.items()},
+    }
 
 
 def write_log(path: Path, count: int, interruptions: int, shape: str) -> int:
@@ -152,11 +161,15 @@ def write_log(path: Path, count: int, interruptions: int, shape: str) -> int:
                 draw.shuffle(items)
                 payload = dict(items)
             entry = {
-                "insertId": f"{number:014x}", "jsonPayload": payload,
+                "insertId": f"{number:014x}",
+                "jsonPayload": payload,
                 "labels": {"python_logger": f"_ml_goodput_async.goodput_{JOB}.1"},
-                "logName": f"projects/p/logs/goodput_{JOB}", "receiveTimestamp": stamp,
-                "resource": {"labels": {"project_id": "p"}, "type": "global"}, "severity": "INFO", "timestamp": stamp,
-            }  # fmt: skip
+                "logName": f"projects/p/logs/goodput_{JOB}",
+                "receiveTimestamp": stamp,
+                "resource": {"labels": {"project_id": "p"}, "type": "global"},
+                "severity": "INFO",
+                "timestamp": stamp,
+            }
             if shape == "pretty":
                 f.write(",\n" if number else "")
                 f.write("  " + json.dumps(entry, indent=2).replace("\n", "\n  "))
@@ -189,9 +202,11 @@ def library(log: Path, scratch: Path) -> list[Measured]:
 
 def compare(entries: int, interruptions: int, shape: str, runs: int) -> None:
     peers = {
-        "exact": in_one_process("exact"), "ml-goodput": in_one_process("ml-goodput"), "ingest+show": ingest_and_show,
+        "exact": in_one_process("exact"),
+        "ml-goodput": in_one_process("ml-goodput"),
+        "ingest+show": ingest_and_show,
         "library": library,
-    }  # fmt: skip
+    }
     with tempfile.TemporaryDirectory(prefix="chipledger-benchmark-") as folder:
         scratch = Path(folder)
         log = scratch / "goodput.json"

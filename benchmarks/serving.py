@@ -31,18 +31,25 @@ def main(requests: int) -> int:
     told = Simulated(outcome, from_runs(outcome, ()), "benchmark").to_dict()
     ours, ours_cpu = time.perf_counter() - began, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"ours:  {requests:,} requests, {told['steps']:,} steps, {requests * OUTPUT:,} tokens: {ours:.2f} s "
-          f"({ours_cpu:.2f} s of one core), {peak:,.0f} MiB at most")  # fmt: skip
+    print(
+        f"ours:  {requests:,} requests, {told['steps']:,} steps, {requests * OUTPUT:,} tokens: {ours:.2f} s "
+        f"({ours_cpu:.2f} s of one core), {peak:,.0f} MiB at most"
+    )
     few = traffic.first(PEER)
     began = time.perf_counter()
-    rows, engine = serve(setup, TYPICAL, list(zip(few.arrival_s.tolist(), few.prompt.tolist(), few.output.tolist(),
-                                                  strict=True)))  # fmt: skip
+    rows, engine = serve(
+        setup, TYPICAL, list(zip(few.arrival_s.tolist(), few.prompt.tolist(), few.output.tolist(), strict=True))
+    )
     theirs = time.perf_counter() - began
-    print(f"plain: {len(few):,} requests, {engine.steps:,} steps: {theirs:.2f} s, so "
-          f"{theirs / len(few) * requests:,.0f} s for {requests:,}")  # fmt: skip
+    print(
+        f"plain: {len(few):,} requests, {engine.steps:,} steps: {theirs:.2f} s, so "
+        f"{theirs / len(few) * requests:,.0f} s for {requests:,}"
+    )
     mine = simulate(setup, few).requests
-    off = max(float(np.abs(mine[column] - [getattr(r, name) for r in rows]).max())
-              for column, name in (("first_token_s", "first"), ("last_token_s", "last")))  # fmt: skip
+    off = max(
+        float(np.abs(mine[column] - [getattr(r, name) for r in rows]).max())
+        for column, name in (("first_token_s", "first"), ("last_token_s", "last"))
+    )
     print(f"largest difference between their times: {off:.1e} s")
     return 0 if off < 1e-6 else 1
 

@@ -42,7 +42,7 @@ class Engine:
 
     def __post_init__(self) -> None:
         s, e, m = self.setup, self.efficiency, self.setup.machine
-        (size, _), = cache_spans(s)
+        ((size, _),) = cache_spans(s)
         self.token_bytes = size
         self.capacity = int(kv_capacity_bytes(s) // (size * s.page_tokens))
         self.flops, self.bytes = m.flops_per_s * e.compute, m.bytes_per_s * e.bandwidth
@@ -129,13 +129,18 @@ class Engine:
                 outputs += end == r.prompt + r.generated
         e = self.efficiency
         seconds = (
-            max((tokens * self.per_token + outputs * self.per_output) / self.flops,
-                (self.weights + tokens * self.through) / self.bytes)
+            max(
+                (tokens * self.per_token + outputs * self.per_output) / self.flops,
+                (self.weights + tokens * self.through) / self.bytes,
+            )
             + tokens * self.between / self.bytes
             + max(looked * self.pair / self.flops, looked * self.token_bytes / self.bytes)
             + max(pairs * self.pair / self.flops, read * self.token_bytes / self.bytes)
-            + tokens * self.comm_token + self.comm + e.step_s + e.sequence_s * len(chosen)
-        )  # fmt: skip
+            + tokens * self.comm_token
+            + self.comm
+            + e.step_s
+            + e.sequence_s * len(chosen)
+        )
         end, done = max(now, free) + seconds, []
         self.steps += 1
         for r, n in chosen:

@@ -26,8 +26,12 @@ from simulators.serving.setup import Setup
 PLANS, REQUESTS, QUICK, SEEDS = 36, 20_000, 2_000, (11, 12, 13)
 HOPELESS = 1.5  # an objective missed by so much in a quick run is missed in a long one
 PRICES = {"TPU v6e": 2.7, "TPU v5e": 1.2, "H100 SXM": 3.5, "H200 SXM": 4.2, "B200": 6.5}
-MODELS = {"llama3.1-8b": ("v6e", "v5e", "h100", "h200", "b200"), "llama3.1-70b": ("v6e", "h100", "h200", "b200"),
-          "qwen3-32b": ("v6e", "h100", "b200"), "qwen3-30b-a3b": ("v6e", "h100", "h200")}  # fmt: skip
+MODELS = {
+    "llama3.1-8b": ("v6e", "v5e", "h100", "h200", "b200"),
+    "llama3.1-70b": ("v6e", "h100", "h200", "b200"),
+    "qwen3-32b": ("v6e", "h100", "b200"),
+    "qwen3-30b-a3b": ("v6e", "h100", "h200"),
+}
 SHAPES = ((100, 100), (500, 100), (1000, 300), (2000, 100), (4000, 200), (200, 400))
 
 
@@ -43,8 +47,10 @@ class Small:
     def name(self) -> str:
         w, o = self.wanted, self.wanted.objectives
         kept = ", ".join(f"{n} {v:g}" for n, v in vars(o).items() if v is not None)
-        return (f"{w.model.name} on {','.join(self.chips)}{'' if self.prices else ' (no prices)'}, {w.shape.prompt} + "
-                f"{w.shape.output} (cv {w.shape.cv:g}) at {w.rate_per_s:g}/s, {kept}")  # fmt: skip
+        return (
+            f"{w.model.name} on {','.join(self.chips)}{'' if self.prices else ' (no prices)'}, {w.shape.prompt} + "
+            f"{w.shape.output} (cv {w.shape.cv:g}) at {w.rate_per_s:g}/s, {kept}"
+        )
 
 
 def drawn(count: int) -> list[Small]:
@@ -66,9 +72,14 @@ def drawn(count: int) -> list[Small]:
 
 
 def served(
-    setup: Setup, shape: Shape, rate: float, requests: int, objectives: Objectives, worse: float = 1.0,
+    setup: Setup,
+    shape: Shape,
+    rate: float,
+    requests: int,
+    objectives: Objectives,
+    worse: float = 1.0,
     seed: int = SEEDS[0],
-) -> bool:  # fmt: skip
+) -> bool:
     """Whether the objectives, times `worse`, are kept and the queue does not grow."""
     rows = simulate(setup, shape.at(rate, requests, seed), TYPICAL, record=False, seed=seed).requests
     late = rows.iloc[requests // 10 :]
@@ -91,6 +102,7 @@ def sustains(setup: Setup, shape: Shape, rate: float, objectives: Objectives) ->
 
 def borne(setup: Setup, shape: Shape, near: float, objectives: Objectives) -> float:
     """The highest rate that is sustained by most draws, by bisection to 1 %."""
+
     def holds(rate: float) -> bool:
         return sustains(setup, shape, rate, objectives) > len(SEEDS) / 2
 
@@ -146,12 +158,17 @@ def main(first: int, last: int) -> int:
             verdict += f"; CHEAPER: {less}"
         wrong += "BREAKS" in verdict or "CHEAPER" in verdict
         near += "draws" in verdict and not less
-        print(f"{number:2} {verdict}: {small.name}: {said}; {seconds[-1]:.1f} s of one core, with judging "
-              f"{time.perf_counter() - began:.0f} s", flush=True)  # fmt: skip
+        print(
+            f"{number:2} {verdict}: {small.name}: {said}; {seconds[-1]:.1f} s of one core, with judging "
+            f"{time.perf_counter() - began:.0f} s",
+            flush=True,
+        )
     count, off = last - first, off or [0.0]
-    print(f"{count} plans: {count - wrong - near} agree, {near} at the edge, {wrong} wrong; a "
-          f"replica bears {min(off):+.1%} to {max(off):+.1%} of what was found by bisection; a plan takes, of one "
-          f"core, {np.median(seconds):.1f} s (median), {max(seconds):.1f} s at most")  # fmt: skip
+    print(
+        f"{count} plans: {count - wrong - near} agree, {near} at the edge, {wrong} wrong; a "
+        f"replica bears {min(off):+.1%} to {max(off):+.1%} of what was found by bisection; a plan takes, of one "
+        f"core, {np.median(seconds):.1f} s (median), {max(seconds):.1f} s at most"
+    )
     return 1 if wrong else 0
 
 

@@ -22,8 +22,15 @@ from simulators.topology.search import hop_counts, hops_from
 
 FAILED = 0.01  # share of chips and of links
 PEER = 400  # chips that the peer searches from
-CASES = ("torus:16x24x24", "torus:20x20x24", "torus:12x24x24:twisted", "boardfly:1152", "torus:20x20x25!",
-         "mesh:20x20x25!", "v5e:16x16:slices=199")  # fmt: skip
+CASES = (
+    "torus:16x24x24",
+    "torus:20x20x24",
+    "torus:12x24x24:twisted",
+    "boardfly:1152",
+    "torus:20x20x25!",
+    "mesh:20x20x25!",
+    "v5e:16x16:slices=199",
+)
 """A name with `!`: after random failures."""
 
 
@@ -39,8 +46,10 @@ def main() -> int:
         _, cut_s = timed(lambda net=net: bisection(net))
         peer_s, wrong = peer(net)
         off += wrong
-        print(f"{name:24}{seconds(hops_s):>10}{seconds(loads_s):>10}{seconds(cut_s):>11}{seconds(peer_s):>12}"
-              f"{peer_s / hops_s:>9,.0f}x")  # fmt: skip
+        print(
+            f"{name:24}{seconds(hops_s):>10}{seconds(loads_s):>10}{seconds(cut_s):>11}{seconds(peer_s):>12}"
+            f"{peer_s / hops_s:>9,.0f}x"
+        )
     print(f"pairs that the two count differently: {off}")
     return 0 if off == 0 else 1
 

@@ -56,6 +56,22 @@ def _find(kind: str, name: str) -> Chip | Model | SliceFamily | Slice:
 
 
 __all__ = [
-    "KINDS", "MARKS", "Chip", "Model", "Number", "Parameters", "Slice", "SliceFamily", "as_rows", "chip", "chips",
-    "entry", "families", "family", "model", "models", "parameters", "slice_",
-]  # fmt: skip
+    "KINDS",
+    "MARKS",
+    "Chip",
+    "Model",
+    "Number",
+    "Parameters",
+    "Slice",
+    "SliceFamily",
+    "as_rows",
+    "chip",
+    "chips",
+    "entry",
+    "families",
+    "family",
+    "model",
+    "models",
+    "parameters",
+    "slice_",
+]

@@ -91,30 +91,42 @@ class Chip:
             number = self.numbers.get(key)
             why = f" ({number.note})" if number and number.note else ""
             raise QuestionError(
-                f"the catalogue does not know {key} of {self.name}{why}", expected=UNITS[key][1],
+                f"the catalogue does not know {key} of {self.name}{why}",
+                expected=UNITS[key][1],
                 advice="Give the value yourself",
-            )  # fmt: skip
+            )
         return value
 
     def rows(self) -> list[dict[str, Value]]:
         """One row for each number, and for the price suggestion."""
         rows = rows_of(self.name, self.numbers, {k: m for k, (_, m) in UNITS.items()})
         if p := self.price_suggestion:
-            rows.append({
-                "entry": self.name, "key": "usd_per_chip_hour", "meaning": f"{p.basis} price, a suggestion",
-                "value": p.usd_per_chip_hour, "unit": "USD per chip and hour", "source": p.source, "mark": p.mark,
-                "note": f"as of {p.as_of or 'an unknown date'}",
-            })  # fmt: skip
+            rows.append(
+                {
+                    "entry": self.name,
+                    "key": "usd_per_chip_hour",
+                    "meaning": f"{p.basis} price, a suggestion",
+                    "value": p.usd_per_chip_hour,
+                    "unit": "USD per chip and hour",
+                    "source": p.source,
+                    "mark": p.mark,
+                    "note": f"as of {p.as_of or 'an unknown date'}",
+                }
+            )
         return rows
 
     def as_json(self) -> dict:
         """What `catalog chips NAME --json` prints."""
         return {
-            "name": self.name, "aliases": list(self.aliases), "vendor": self.vendor, "memory": self.memory,
-            "scaleup": self.scaleup, "numbers": {k: n.as_json() for k, n in self.numbers.items()},
+            "name": self.name,
+            "aliases": list(self.aliases),
+            "vendor": self.vendor,
+            "memory": self.memory,
+            "scaleup": self.scaleup,
+            "numbers": {k: n.as_json() for k, n in self.numbers.items()},
             "price_suggestion": self.price_suggestion and self.price_suggestion.as_json(),
             "notes": list(self.notes),
-        }  # fmt: skip
+        }
 
 
 @cache
@@ -130,11 +142,15 @@ def chips() -> dict[str, Chip]:
             if slices := families().get(name):
                 aliases += cloud_names(slices)
             result[name] = Chip(
-                name=name, vendor=raw["vendor"], memory=raw["memory"], scaleup=raw["scaleup"],
-                aliases=tuple(dict.fromkeys(aliases)), numbers=parse_numbers(name, raw["numbers"], UNITS, sources),
+                name=name,
+                vendor=raw["vendor"],
+                memory=raw["memory"],
+                scaleup=raw["scaleup"],
+                aliases=tuple(dict.fromkeys(aliases)),
+                numbers=parse_numbers(name, raw["numbers"], UNITS, sources),
                 notes=tuple(raw["notes"]),
                 price_suggestion=PriceSuggestion(**{**price, "source": sources[price["source"]]}) if price else None,
-            )  # fmt: skip
+            )
     return result
 
 
@@ -175,11 +191,15 @@ def one_of(names: tuple[str, ...]) -> Chip:
         return OR.join(dict.fromkeys(values))
 
     return Chip(
-        name=title, vendor=same(c.vendor for c in each), memory=same(c.memory for c in each),
-        scaleup=same(c.scaleup for c in each), aliases=(), notes=(f"It is one of two: {title}.",),
+        name=title,
+        vendor=same(c.vendor for c in each),
+        memory=same(c.memory for c in each),
+        scaleup=same(c.scaleup for c in each),
+        aliases=(),
+        notes=(f"It is one of two: {title}.",),
         numbers={key: _agreed(key, each) for key in dict.fromkeys(k for c in each for k in c.numbers)},
         price_suggestion=None,
-    )  # fmt: skip
+    )
 
 
 def _agreed(key: str, each: Sequence[Chip]) -> Number:

@@ -18,7 +18,7 @@ from catalog.dims import (
     impossible,
     latent_attention,
     moe,
-)  # fmt: skip
+)
 from catalog.lookup import shown
 from catalog.models import SPANS, Attention, FeedForward, Model, model, parameters
 
@@ -62,10 +62,15 @@ def _flat(dims: Dims, name: str) -> Model:
 
     def made(gated: bool, tied: bool, notes: tuple[str, ...]) -> Model:
         return build(
-            name=name, d_model=d_model, vocab=vocab, tied=tied, attention=seen, notes=notes,
+            name=name,
+            d_model=d_model,
+            vocab=vocab,
+            tied=tied,
+            attention=seen,
+            notes=notes,
             feedforward=_flat_feedforward(dims, layers, gated),
             mtp_layers=dims.number("mtp_layers", most=LAYERS, least=0, default=0),
-        )  # fmt: skip
+        )
 
     if gated is not None and tied is not None:
         return made(gated, tied, ())
@@ -83,13 +88,14 @@ def _flat_attention(dims: Dims, d_model: int) -> Attention:
     if dims.has("kv_lora_rank"):
         return latent_attention(dims, heads)
     return attention(
-        heads=heads, kv_heads=dims.number(*NAMES["kv_heads"], most=HEADS, default=heads),
+        heads=heads,
+        kv_heads=dims.number(*NAMES["kv_heads"], most=HEADS, default=heads),
         head_dim=dims.number("head_dim", most=WIDTH, default=None) or head_width(d_model, heads),
         value_head_dim=dims.number("value_head_dim", most=WIDTH, default=None),
         window_tokens=dims.number("window_tokens", most=TOKENS, default=None),
         span=dims.word("span", allowed=tuple(SPANS), default="sliding" if dims.has("window_tokens") else "full"),
         shared_kv=dims.flag("shared_kv", default=False),
-    )  # fmt: skip
+    )
 
 
 def _flat_feedforward(dims: Dims, layers: int, gated: bool) -> list[FeedForward]:
@@ -98,10 +104,13 @@ def _flat_feedforward(dims: Dims, layers: int, gated: bool) -> list[FeedForward]
     if not experts:
         return [dense(d_ff, gated)] * layers
     routed = moe(
-        d_ff=d_ff, experts=experts, experts_per_token=dims.number("experts_per_token", most=HEADS), gated=gated,
+        d_ff=d_ff,
+        experts=experts,
+        experts_per_token=dims.number("experts_per_token", most=HEADS),
+        gated=gated,
         shared_experts=dims.number("shared_experts", most=HEADS, least=0, default=0),
         d_ff_shared=dims.number("d_ff_shared", most=WIDTH, default=None),
-    )  # fmt: skip
+    )
     first = dims.number("dense_layers", most=layers, least=0, default=0)
     plain = dense(dims.number("d_ff_dense", most=WIDTH, default=d_ff), gated)
     return [plain] * first + [routed] * (layers - first)

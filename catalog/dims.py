@@ -63,19 +63,31 @@ class Dims:
 
 
 def attention(
-    *, heads: int, kv_heads: int, head_dim: int, value_head_dim: int | None = None, span: str = "full",
-    window_tokens: int | None = None, name: str | None = None, shared_kv: bool = False,
-) -> Attention:  # fmt: skip
+    *,
+    heads: int,
+    kv_heads: int,
+    head_dim: int,
+    value_head_dim: int | None = None,
+    span: str = "full",
+    window_tokens: int | None = None,
+    name: str | None = None,
+    shared_kv: bool = False,
+) -> Attention:
     """An attention layer. Raises QuestionError where query heads cannot share the key-value heads evenly."""
     if heads % kv_heads:
         raise impossible(f"{heads} heads cannot share {kv_heads} key-value heads", "kv_heads that divide heads")
     if span != "full" and window_tokens is None:
         raise impossible(f"a {span} span without window_tokens", "how many tokens the window or chunk has")
     return Attention(
-        name=name or span, span=span, heads=heads, kv_heads=kv_heads, head_dim=head_dim,
-        value_head_dim=value_head_dim or head_dim, window_tokens=None if span == "full" else window_tokens,
+        name=name or span,
+        span=span,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        value_head_dim=value_head_dim or head_dim,
+        window_tokens=None if span == "full" else window_tokens,
         shared_kv=shared_kv,
-    )  # fmt: skip
+    )
 
 
 def latent_attention(dims: Dims, heads: int) -> Attention:
@@ -83,11 +95,17 @@ def latent_attention(dims: Dims, heads: int) -> Attention:
     nope = dims.number("qk_nope_head_dim", "nope_head_dim", most=WIDTH)
     rope = dims.number("qk_rope_head_dim", "rope_head_dim", most=WIDTH)
     return Attention(
-        name="mla", span="full", heads=heads, kv_heads=heads, head_dim=nope + rope,
+        name="mla",
+        span="full",
+        heads=heads,
+        kv_heads=heads,
+        head_dim=nope + rope,
         value_head_dim=dims.number("v_head_dim", "value_head_dim", most=WIDTH, default=nope),
         q_lora_rank=dims.number("q_lora_rank", most=WIDTH, least=0, default=None) or None,
-        kv_lora_rank=dims.number("kv_lora_rank", most=WIDTH), nope_head_dim=nope, rope_head_dim=rope,
-    )  # fmt: skip
+        kv_lora_rank=dims.number("kv_lora_rank", most=WIDTH),
+        nope_head_dim=nope,
+        rope_head_dim=rope,
+    )
 
 
 def dense(d_ff: int, gated: bool) -> FeedForward:
@@ -96,16 +114,26 @@ def dense(d_ff: int, gated: bool) -> FeedForward:
 
 
 def moe(
-    *, d_ff: int, experts: int, experts_per_token: int, shared_experts: int = 0, d_ff_shared: int | None = None,
+    *,
+    d_ff: int,
+    experts: int,
+    experts_per_token: int,
+    shared_experts: int = 0,
+    d_ff_shared: int | None = None,
     gated: bool = True,
-) -> FeedForward:  # fmt: skip
+) -> FeedForward:
     """A block of experts. Raises QuestionError where a token would visit more experts than there are."""
     if experts_per_token > experts:
         raise impossible(f"a token visits {experts_per_token} of {experts} experts", "experts_per_token up to experts")
     return FeedForward(
-        name="moe", d_ff=d_ff, gated=gated, experts=experts, experts_per_token=experts_per_token,
-        shared_experts=shared_experts, d_ff_shared=(d_ff_shared or d_ff) if shared_experts else 0,
-    )  # fmt: skip
+        name="moe",
+        d_ff=d_ff,
+        gated=gated,
+        experts=experts,
+        experts_per_token=experts_per_token,
+        shared_experts=shared_experts,
+        d_ff_shared=(d_ff_shared or d_ff) if shared_experts else 0,
+    )
 
 
 def head_width(d_model: int, heads: int) -> int:
@@ -116,12 +144,29 @@ def head_width(d_model: int, heads: int) -> int:
 
 
 def build(
-    *, name: str, d_model: int, vocab: int, tied: bool, attention: Sequence[Attention],
-    feedforward: Sequence[FeedForward], mtp_layers: int = 0, notes: Sequence[str] = (),
-) -> Model:  # fmt: skip
+    *,
+    name: str,
+    d_model: int,
+    vocab: int,
+    tied: bool,
+    attention: Sequence[Attention],
+    feedforward: Sequence[FeedForward],
+    mtp_layers: int = 0,
+    notes: Sequence[str] = (),
+) -> Model:
     """The model; `attention` and `feedforward` have one entry for each layer."""
     return Model(
-        name=name or "configured model", aliases=(), layers=len(attention), d_model=d_model, vocab=vocab,
-        vocab_unpadded=vocab, tied_embeddings=tied, mtp_layers=mtp_layers, attention=tuple(attention),
-        feedforward=tuple(feedforward), source="the configuration given", mark="published", notes=tuple(notes),
-    )  # fmt: skip
+        name=name or "configured model",
+        aliases=(),
+        layers=len(attention),
+        d_model=d_model,
+        vocab=vocab,
+        vocab_unpadded=vocab,
+        tied_embeddings=tied,
+        mtp_layers=mtp_layers,
+        attention=tuple(attention),
+        feedforward=tuple(feedforward),
+        source="the configuration given",
+        mark="published",
+        notes=tuple(notes),
+    )

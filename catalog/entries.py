@@ -58,9 +58,12 @@ def parse_numbers(
         if fields["mark"] not in MARKS:
             raise ValueError(f"{entry}: {key}: mark {fields['mark']!r} does not exist")
         numbers[key] = Number(
-            value=fields["value"], unit=units[key][0], source=sources[fields["source"]],
-            mark=fields["mark"], note=fields.get("note", ""),
-        )  # fmt: skip
+            value=fields["value"],
+            unit=units[key][0],
+            source=sources[fields["source"]],
+            mark=fields["mark"],
+            note=fields.get("note", ""),
+        )
     return numbers
 
 

@@ -65,24 +65,57 @@ class Convention:
 
 
 CONVENTIONS: tuple[Convention, ...] = (
-    Convention("causal", "exact causal", "6 x weights met + 6 H (d_qk + d_v) x earlier tokens really seen: T/2 on "
-               "average, W - W^2/2T in a sliding window W, half a chunk", "MaxText today; the headline here"),
-    Convention("noncausal", "non-causal", "6 x weights met + 6 H (d_qk + d_v) T: as if every token saw all T",
-               "MaxText before July 2025, torchtitan, most published GPU tables"),
-    Convention("windows_halved", "windows-halved", "causal, but what a sliding window sees is halved once more",
-               "MaxText for a time after July 2025"),
-    Convention("megatron", "Megatron", "causal, with multi-token-prediction layers (block, 2 d^2 projection, second "
-               "output), without the router", "Megatron-LM and Megatron Bridge today"),
-    Convention("palm", "PaLM", "6 N + 12 L H Q T: N with the embedding table, of experts those visited; every token "
-               "sees all T", "PaLM, nanoGPT, LLM Foundry"),
+    Convention(
+        "causal",
+        "exact causal",
+        "6 x weights met + 6 H (d_qk + d_v) x earlier tokens really seen: T/2 on "
+        "average, W - W^2/2T in a sliding window W, half a chunk",
+        "MaxText today; the headline here",
+    ),
+    Convention(
+        "noncausal",
+        "non-causal",
+        "6 x weights met + 6 H (d_qk + d_v) T: as if every token saw all T",
+        "MaxText before July 2025, torchtitan, most published GPU tables",
+    ),
+    Convention(
+        "windows_halved",
+        "windows-halved",
+        "causal, but what a sliding window sees is halved once more",
+        "MaxText for a time after July 2025",
+    ),
+    Convention(
+        "megatron",
+        "Megatron",
+        "causal, with multi-token-prediction layers (block, 2 d^2 projection, second output), without the router",
+        "Megatron-LM and Megatron Bridge today",
+    ),
+    Convention(
+        "palm",
+        "PaLM",
+        "6 N + 12 L H Q T: N with the embedding table, of experts those visited; every token sees all T",
+        "PaLM, nanoGPT, LLM Foundry",
+    ),
     Convention("6n", "6N", "6 x weights met, no attention", "the scaling-law rule of thumb"),
-    Convention("6n_total", "6N of all parameters", "6 x all parameters, embedding table and unvisited experts included",
-               "the rule of thumb on a model's advertised size"),
-    Convention("hardware_full_remat", "full-recomputation hardware", "causal x 4/3: the whole forward pass done again",
-               "hardware FLOPs (HFU) under full recomputation"),
-    Convention("lora", "LoRA 4N", "4 x weights met: frozen weights need no gradient of their own",
-               "Megatron Bridge for LoRA fine-tuning"),
-)  # fmt: skip
+    Convention(
+        "6n_total",
+        "6N of all parameters",
+        "6 x all parameters, embedding table and unvisited experts included",
+        "the rule of thumb on a model's advertised size",
+    ),
+    Convention(
+        "hardware_full_remat",
+        "full-recomputation hardware",
+        "causal x 4/3: the whole forward pass done again",
+        "hardware FLOPs (HFU) under full recomputation",
+    ),
+    Convention(
+        "lora",
+        "LoRA 4N",
+        "4 x weights met: frozen weights need no gradient of their own",
+        "Megatron Bridge for LoRA fine-tuning",
+    ),
+)
 NAMES: tuple[str, ...] = tuple(c.name for c in CONVENTIONS)
 
 
@@ -136,9 +169,12 @@ def _counted(convention: str, model: Model, seq: int, seen: Callable[[Attention,
     """6 x the weights that a token meets, and attention to the tokens that `seen` says."""
     n = parameters(model)
     parts = {
-        "projections": TRAINING * n.attention, "feedforward": TRAINING * n.feedforward_active,
-        "output": TRAINING * n.embedding, "attention": _attention(model.attention, seq, seen), **more,
-    }  # fmt: skip
+        "projections": TRAINING * n.attention,
+        "feedforward": TRAINING * n.feedforward_active,
+        "output": TRAINING * n.embedding,
+        "attention": _attention(model.attention, seq, seen),
+        **more,
+    }
     return FlopsPerToken(convention=convention, seq=seq, **{k: float(v) for k, v in parts.items()})
 
 
@@ -189,12 +225,23 @@ def _full_remat(model: Model, seq: int) -> FlopsPerToken:
 def _lora(model: Model, seq: int) -> FlopsPerToken:
     n = parameters(model)
     return FlopsPerToken(
-        convention="lora", seq=seq, projections=4.0 * n.attention, feedforward=4.0 * n.feedforward_active,
-        output=4.0 * n.embedding, attention=0.0,
-    )  # fmt: skip
+        convention="lora",
+        seq=seq,
+        projections=4.0 * n.attention,
+        feedforward=4.0 * n.feedforward_active,
+        output=4.0 * n.embedding,
+        attention=0.0,
+    )
 
 
 _COUNTS: dict[str, Callable[[Model, int], FlopsPerToken]] = {
-    "causal": _causal, "noncausal": _noncausal, "windows_halved": _windows_halved, "megatron": _megatron,
-    "palm": _palm, "6n": _six_n, "6n_total": _six_n_total, "hardware_full_remat": _full_remat, "lora": _lora,
-}  # fmt: skip
+    "causal": _causal,
+    "noncausal": _noncausal,
+    "windows_halved": _windows_halved,
+    "megatron": _megatron,
+    "palm": _palm,
+    "6n": _six_n,
+    "6n_total": _six_n_total,
+    "hardware_full_remat": _full_remat,
+    "lora": _lora,
+}

@@ -45,30 +45,67 @@ class Format:
     narrow: tuple[str, ...] = MATRICES
 
 
-_PLAIN = (("float32", 4, WIDE), ("bf16", 2, "bf16"), ("fp16", 2, "bf16"), ("fp8", 1, "fp8"), ("int8", 1, "int8"),
-          ("fp4", 0.5, "fp4"), ("int4", 0.5, WIDE))  # fmt: skip
+_PLAIN = (
+    ("float32", 4, WIDE),
+    ("bf16", 2, "bf16"),
+    ("fp16", 2, "bf16"),
+    ("fp8", 1, "fp8"),
+    ("int8", 1, "int8"),
+    ("fp4", 0.5, "fp4"),
+    ("int4", 0.5, WIDE),
+)
 FORMATS: dict[str, Format] = {
-    f.name: f for f in (
+    f.name: f
+    for f in (
         *(Format(name, size, name, multiplies, PARTS) for name, size, multiplies in _PLAIN),
-        Format("fp8-linear", 1, "fp8", "fp8"), Format("int8-linear", 1, "int8", "int8"),
+        Format("fp8-linear", 1, "fp8", "fp8"),
+        Format("int8-linear", 1, "int8", "int8"),
         Format("fp8-block", 1 + 4 / 128**2, "fp8", "fp8"),
-        Format("mxfp4", 0.5 + 1 / 32, "fp4", "fp4"), Format("nvfp4", 0.5 + 1 / 16, "fp4", "fp4"),
-        Format("awq", 0.5 + 2.5 / 128, "int4", WIDE), Format("gptq", 0.5 + 2.5 / 128, "int4", WIDE),
+        Format("mxfp4", 0.5 + 1 / 32, "fp4", "fp4"),
+        Format("nvfp4", 0.5 + 1 / 16, "fp4", "fp4"),
+        Format("awq", 0.5 + 2.5 / 128, "int4", WIDE),
+        Format("gptq", 0.5 + 2.5 / 128, "int4", WIDE),
         Format("int4-g32", 0.5 + 2 / 32, "int4", WIDE),
     )
-}  # fmt: skip
+}
 NAMES = (*FORMATS, PUBLISHED)
 _SPELLINGS = {  # as engines and configurations begin them: the first that fits
-    "bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16", "half": "fp16", "float32": "float32",
-    "fp32": "float32", "fp8-block": "fp8-block", "fp8-linear": "fp8-linear", "fp8": "fp8", "float8": "fp8",
-    "int8-linear": "int8-linear", "int8": "int8", "w8a8": "int8", "mxfp4": "mxfp4", "nvfp4": "nvfp4",
-    "modelopt_fp4": "nvfp4", "fp4": "fp4", "float4": "fp4", "awq": "awq", "gptq": "gptq",
-    "int4-g32": "int4-g32", "int4": "int4",
-}  # fmt: skip
+    "bfloat16": "bf16",
+    "bf16": "bf16",
+    "float16": "fp16",
+    "fp16": "fp16",
+    "half": "fp16",
+    "float32": "float32",
+    "fp32": "float32",
+    "fp8-block": "fp8-block",
+    "fp8-linear": "fp8-linear",
+    "fp8": "fp8",
+    "float8": "fp8",
+    "int8-linear": "int8-linear",
+    "int8": "int8",
+    "w8a8": "int8",
+    "mxfp4": "mxfp4",
+    "nvfp4": "nvfp4",
+    "modelopt_fp4": "nvfp4",
+    "fp4": "fp4",
+    "float4": "fp4",
+    "awq": "awq",
+    "gptq": "gptq",
+    "int4-g32": "int4-g32",
+    "int4": "int4",
+}
 
 _OF_MATRICES = {"fp8": "fp8-linear", "int8": "int8-linear"}
-_IN_NAMES = {"awq": "awq", "gptq": "gptq", "w4a16": "gptq", "fp8": "fp8", "w8a8": "int8", "nvfp4": "nvfp4",
-             "mxfp4": "mxfp4", "bf16": "bf16"}  # fmt: skip
+_IN_NAMES = {
+    "awq": "awq",
+    "gptq": "gptq",
+    "w4a16": "gptq",
+    "fp8": "fp8",
+    "w8a8": "int8",
+    "nvfp4": "nvfp4",
+    "mxfp4": "mxfp4",
+    "bf16": "bf16",
+}
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from catalog.dims import (
     impossible,
     latent_attention,
     moe,
-)  # fmt: skip
+)
 from catalog.lookup import shown
 from catalog.models import Attention, FeedForward, Model
 
@@ -41,9 +41,14 @@ class Family:
 
 
 _GEMMA3 = {
-    "vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
-    "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
-}  # fmt: skip
+    "vocab_size": 262208,
+    "hidden_size": 2304,
+    "intermediate_size": 9216,
+    "num_hidden_layers": 26,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+}
 
 # Source: the defaults of each family's configuration class in the transformers library.
 FAMILIES: dict[str, Family] = {
@@ -80,22 +85,25 @@ def read(raw: Mapping[str, Any]) -> Model:
     kind = ALIASES.get(kind, kind) if isinstance(kind, str) else kind
     if not isinstance(kind, str) or kind not in FAMILIES:
         raise impossible(
-            f"the architecture {shown(kind)} is not known here", f"one of {', '.join(FAMILIES)}",
+            f"the architecture {shown(kind)} is not known here",
+            f"one of {', '.join(FAMILIES)}",
             "Give its dimensions in Chipledger's own names instead: layers, d_model, vocab, heads, kv_heads, head_dim, "
             "d_ff, gated, tied_embeddings",
-        )  # fmt: skip
+        )
     family = FAMILIES[kind]
     outer = {k: raw[k] for k in ("tie_word_embeddings", "_name_or_path", "name") if raw.get(k) is not None}
     dims = Dims({**(family.defaults or {}), **outer, **{k: v for k, v in inner.items() if v is not None}})
     layers = dims.number("num_hidden_layers", "n_layer", most=LAYERS)
     d_model = dims.number("hidden_size", "n_embd", most=WIDTH)
     return build(
-        name=dims.text("name", "_name_or_path") or kind, d_model=d_model, vocab=dims.number("vocab_size", most=TOKENS),
+        name=dims.text("name", "_name_or_path") or kind,
+        d_model=d_model,
+        vocab=dims.number("vocab_size", most=TOKENS),
         tied=dims.flag("tie_word_embeddings", default=family.tied),
         attention=_attention(dims, family, inner, layers, d_model),
         feedforward=_feedforward(dims, family, kind, layers, d_model),
         mtp_layers=dims.number("num_nextn_predict_layers", most=LAYERS, least=0, default=0),
-    )  # fmt: skip
+    )
 
 
 def _attention(dims: Dims, family: Family, inner: Mapping[str, Any], layers: int, d_model: int) -> list[Attention]:
@@ -146,11 +154,12 @@ def _feedforward(dims: Dims, family: Family, kind: str, layers: int, d_model: in
     if dims.has("shared_expert_intermediate_size") or kind == "llama4_text":
         shared = 1
     routed = moe(
-        d_ff=d_ff, experts=experts,
+        d_ff=d_ff,
+        experts=experts,
         experts_per_token=dims.number("num_experts_per_tok", "experts_per_token", most=HEADS),
         shared_experts=shared,
         d_ff_shared=dims.number("shared_expert_intermediate_size", most=WIDTH, default=None),
-    )  # fmt: skip
+    )
     plain = dense(dims.number("intermediate_size_mlp", "intermediate_size", most=WIDTH, default=d_ff), family.gated)
     return [routed if routes else plain for routes in _routed(dims, layers)]
 

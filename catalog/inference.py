@@ -27,8 +27,14 @@ from errors import QuestionError
 Tokens = float | np.ndarray
 
 BYTES: dict[str, float] = {
-    "float32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "fp4": 0.5, "int4": 0.5,
-}  # fmt: skip
+    "float32": 4,
+    "bf16": 2,
+    "fp16": 2,
+    "fp8": 1,
+    "int8": 1,
+    "fp4": 0.5,
+    "int4": 0.5,
+}
 
 
 def element_bytes(precision: str) -> float:
@@ -72,10 +78,15 @@ def spans(model: Model, precision: str = "bf16", tensor: int = 1) -> tuple[Span,
     for kind, layers in Counter(model.attention).items():
         heads = 1 if kind.kv_lora_rank is not None else kind.kv_heads
         here = -(-heads // tensor)  # heads that one chip holds
-        result.append(Span(
-            name=kind.name, layers=layers, bytes_per_token=layers * layer_elements(kind) / heads * here * size,
-            window_tokens=None if kind.span == "full" else kind.window_tokens, copies=here * tensor / heads,
-        ))  # fmt: skip
+        result.append(
+            Span(
+                name=kind.name,
+                layers=layers,
+                bytes_per_token=layers * layer_elements(kind) / heads * here * size,
+                window_tokens=None if kind.span == "full" else kind.window_tokens,
+                copies=here * tensor / heads,
+            )
+        )
     return tuple(result)
 
 
@@ -89,17 +100,16 @@ def kv_bytes(model: Model, tokens: float, precision: str = "bf16", tensor: int =
     return sum(span.bytes(tokens) for span in spans(model, precision, tensor))
 
 
-def stated_token_bytes(
-    model: Model, length: int, step_tokens: int, precision: str = "bf16", tensor: int = 1
-) -> float:  # fmt: skip
+def stated_token_bytes(model: Model, length: int, step_tokens: int, precision: str = "bf16", tensor: int = 1) -> float:
     """Cache on one chip of each of the tokens in which vLLM states a cache: of sequences of `length`, whose layers with
     a window of W keep W - 1 and the `step_tokens` of one step (SlidingWindowSpec.max_memory_usage_bytes). 0: as if
     every layer kept every token, as until 0.20."""
     return sum(
         span.bytes_per_token * min((span.window_tokens - 1 + step_tokens) / length, 1.0)
-        if length and span.window_tokens is not None else span.bytes_per_token
+        if length and span.window_tokens is not None
+        else span.bytes_per_token
         for span in spans(model, precision, tensor)
-    )  # fmt: skip
+    )
 
 
 def weight_bytes(precision: str) -> float:
@@ -112,9 +122,12 @@ def part_params(model: Model) -> dict[str, int]:
     counts, experts = parameters(model), routed_params(model)
     router = sum(model.d_model * f.experts for f in model.feedforward)
     return {
-        "attention": counts.attention, "dense": counts.feedforward - experts - router, "experts": experts,
-        "router": router, "embedding": counts.embedding * (1 if model.tied_embeddings else 2),
-    }  # fmt: skip
+        "attention": counts.attention,
+        "dense": counts.feedforward - experts - router,
+        "experts": experts,
+        "router": router,
+        "embedding": counts.embedding * (1 if model.tied_embeddings else 2),
+    }
 
 
 def kept_bytes(model: Model, held: Kept) -> dict[str, float]:
@@ -193,8 +206,11 @@ def weights_read_bytes(model: Model, tokens: float, precision: str = "bf16") -> 
 def part_flops(model: Model) -> dict[str, float]:
     """FLOPs of one prompt token by the part of the weights that it is multiplied with: 2 for each weight met."""
     met = sum(f.experts_per_token * expert_params(model, f) for f in model.feedforward)
-    return {part: 2.0 * (met if part == "experts" else count) for part, count in part_params(model).items()
-            if part != "embedding"}  # fmt: skip
+    return {
+        part: 2.0 * (met if part == "experts" else count)
+        for part, count in part_params(model).items()
+        if part != "embedding"
+    }
 
 
 def token_flops(model: Model) -> float:
@@ -288,9 +304,15 @@ def critical_batch(flops_per_s: float, bytes_per_s: float, precision: str = "bf1
 
 
 def decode_step_s(
-    sequences: float, *, weights_bytes: float, kv_bytes: float, bytes_per_s: float, flops_per_token: float = 0.0,
-    flops_per_s: float = float("inf"), tokens: float = 1.0,
-) -> float:  # fmt: skip
+    sequences: float,
+    *,
+    weights_bytes: float,
+    kv_bytes: float,
+    bytes_per_s: float,
+    flops_per_token: float = 0.0,
+    flops_per_s: float = float("inf"),
+    tokens: float = 1.0,
+) -> float:
     """Least time of one pass that verifies or generates `tokens` tokens of each sequence, s.
 
     B KV / BW + max(B t F / P, W / BW): the caches (`kv_bytes` of a sequence) are read once, whatever t; rates are of

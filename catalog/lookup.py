@@ -60,8 +60,9 @@ class Index:
         if found := self._ambiguity.get(k):
             raise QuestionError(
                 f"{shown(name)} does not say which {self.kind} is meant: {found.why}",
-                expected=" or ".join(found.may_be), advice=self.how_to_list(),
-            )  # fmt: skip
+                expected=" or ".join(found.may_be),
+                advice=self.how_to_list(),
+            )
         return self._entry.get(k)
 
     def find(self, name: str) -> str:

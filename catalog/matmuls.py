@@ -62,8 +62,9 @@ def matmuls(model: Model, seq: int, tp: int = 1, batch: int = 1) -> tuple[Matmul
         rows += _attention(attention, model.d_model, seq, tp, batch)
         rows += _feedforward(feedforward, model.d_model, tokens, tp)
     width = ceil(model.vocab / tp)
-    rows.append(Matmul(name="lm_head", m=tokens, k=model.d_model, n=width, count=1,
-                       pairs_fraction=model.vocab / (tp * width)))  # fmt: skip
+    rows.append(
+        Matmul(name="lm_head", m=tokens, k=model.d_model, n=width, count=1, pairs_fraction=model.vocab / (tp * width))
+    )
     alike = Counter()
     for row in rows:
         alike[replace(row, count=0)] += row.count

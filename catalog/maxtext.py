@@ -8,8 +8,12 @@ from catalog.lookup import shown
 from catalog.models import Attention, FeedForward, Model
 
 SPANS = {
-    "global": "full", "full": "full", "mla": "full", "local_sliding": "sliding", "chunk": "chunked",
-}  # fmt: skip
+    "global": "full",
+    "full": "full",
+    "mla": "full",
+    "local_sliding": "sliding",
+    "chunk": "chunked",
+}
 CYCLES = {"gemma2": 2, "gemma3": 6, "gpt_oss": 2, "llama4": 4}  # layers in a cycle whose last one sees everything
 
 
@@ -25,11 +29,14 @@ def read(raw: Mapping[str, Any]) -> Model:
     layers = dims.number("base_num_decoder_layers", most=LAYERS) << deep
     d_model = dims.number("base_emb_dim", most=WIDTH) << emb
     return build(
-        name=dims.text("model_name", "name"), d_model=d_model, vocab=dims.number("vocab_size", most=TOKENS),
-        tied=dims.flag("logits_via_embedding", default=False), attention=_attention(dims, layers, head),
+        name=dims.text("model_name", "name"),
+        d_model=d_model,
+        vocab=dims.number("vocab_size", most=TOKENS),
+        tied=dims.flag("logits_via_embedding", default=False),
+        attention=_attention(dims, layers, head),
         feedforward=_feedforward(dims, layers, mlp),
         mtp_layers=dims.number("mtp_num_layers", most=LAYERS, least=0, default=0),
-    )  # fmt: skip
+    )
 
 
 def _scales(scale: int) -> tuple[int, int, int, int]:
@@ -77,10 +84,12 @@ def _feedforward(dims: Dims, layers: int, doubled: int) -> list[FeedForward]:
         return [plain] * layers
     inner = dims.number("base_moe_mlp_dim", most=WIDTH, default=None)
     routed = moe(
-        d_ff=width if inner is None else inner << doubled, experts=experts,
-        experts_per_token=dims.number("num_experts_per_tok", most=HEADS), gated=gated,
+        d_ff=width if inner is None else inner << doubled,
+        experts=experts,
+        experts_per_token=dims.number("num_experts_per_tok", most=HEADS),
+        gated=gated,
         shared_experts=dims.number("shared_experts", most=HEADS, least=0, default=0),
-    )  # fmt: skip
+    )
     first = dims.number("first_num_dense_layers", most=LAYERS, least=0, default=0)
     every = dims.number("interleave_moe_layer_step", most=LAYERS, default=1)
     return [routed if i >= first and (i + 1) % every == 0 else plain for i in range(layers)]

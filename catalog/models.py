@@ -151,12 +151,13 @@ class Model:
     def as_json(self) -> dict:
         """What `catalog models NAME --json` prints."""
         return {
-            "name": self.name, "aliases": list(self.aliases),
+            "name": self.name,
+            "aliases": list(self.aliases),
             "numbers": {k: n.as_json() for k, n in self.numbers.items()},
             "attention_by_layer": [a.name for a in self.attention],
             "feedforward_by_layer": [f.name for f in self.feedforward],
             "notes": list(self.notes),
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,8 +186,11 @@ def parameters(model: Model) -> Parameters:
     return Parameters(
         total=attention + every + table * (1 if model.tied_embeddings else 2),
         active_matmul=attention + active + table,
-        attention=attention, feedforward=every, feedforward_active=active, embedding=table,
-    )  # fmt: skip
+        attention=attention,
+        feedforward=every,
+        feedforward_active=active,
+        embedding=table,
+    )
 
 
 @cache
@@ -214,14 +218,22 @@ def _parse(name: str, raw: dict, sources: dict[str, str]) -> Model:
     feedforward = {kind: FeedForward(name=kind, **fields) for kind, fields in raw["feedforward"].items()}
     layers = raw["layers"]
     return Model(
-        name=name, aliases=tuple(raw["aliases"]), layers=layers, d_model=raw["d_model"], vocab=raw["vocab"],
-        vocab_unpadded=raw.get("vocab_unpadded", raw["vocab"]), tied_embeddings=raw["tied_embeddings"],
+        name=name,
+        aliases=tuple(raw["aliases"]),
+        layers=layers,
+        d_model=raw["d_model"],
+        vocab=raw["vocab"],
+        vocab_unpadded=raw.get("vocab_unpadded", raw["vocab"]),
+        tied_embeddings=raw["tied_embeddings"],
         mtp_layers=raw.get("mtp_layers", 0),
         attention=tuple(attention[k] for k in _expand(raw.get("attention_pattern", list(attention)), layers)),
         feedforward=tuple(feedforward[k] for k in _expand(raw.get("feedforward_pattern", list(feedforward)), layers)),
-        source=sources[raw["source"]], mark=raw["mark"], notes=tuple(raw.get("notes", ())),
-        published=_published(name, raw), silent_tokens=raw.get("silent_tokens", 0),
-    )  # fmt: skip
+        source=sources[raw["source"]],
+        mark=raw["mark"],
+        notes=tuple(raw.get("notes", ())),
+        published=_published(name, raw),
+        silent_tokens=raw.get("silent_tokens", 0),
+    )
 
 
 def _published(name: str, raw: dict) -> Published:

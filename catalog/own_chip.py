@@ -50,8 +50,11 @@ def _chip(raw: object, where: str) -> OwnChip:
     if not isinstance(raw, dict):
         raise QuestionError("not an object", where=where, expected="an object with the numbers of a chip")
     if unknown := [str(k) for k in raw if k not in (*WORDS, PRICE, *UNITS)]:
-        raise QuestionError(f"nothing of a chip is called {unknown[0][:40]!r}", where=where,
-                            expected="one of " + ", ".join((*WORDS, PRICE, *UNITS)))  # fmt: skip
+        raise QuestionError(
+            f"nothing of a chip is called {unknown[0][:40]!r}",
+            where=where,
+            expected="one of " + ", ".join((*WORDS, PRICE, *UNITS)),
+        )
     for key in (k for k in WORDS if k in raw):
         if not isinstance(raw[key], str) or not 0 < len(raw[key].strip()) <= LONGEST_NAME:
             what = f"{key} {str(raw[key])[:40]!r}"
@@ -71,8 +74,12 @@ def _chip(raw: object, where: str) -> OwnChip:
     if "hbm_bytes" in raw and "hbm_usable_bytes" not in raw:
         numbers.pop("hbm_usable_bytes", None)
     if missing := [k for k in NEEDED if k not in numbers or numbers[k].value is None]:
-        raise QuestionError(f"{name} has no {missing[0]}", where=where, expected=UNITS[missing[0]][1],
-                            advice="Or name a chip of the catalogue that it is like: \"like\".")  # fmt: skip
+        raise QuestionError(
+            f"{name} has no {missing[0]}",
+            where=where,
+            expected=UNITS[missing[0]][1],
+            advice='Or name a chip of the catalogue that it is like: "like".',
+        )
     price = POSITIVE.read(raw[PRICE], f"{where}, {PRICE}:") if PRICE in raw else None
     text = {k: raw.get(k) or (getattr(base, k) if base else "not known") for k in ("vendor", "memory", "scaleup")}
     notes = (f"Numbers are those of {where}" + (f", the rest those of {base.name}." if base else "."),)

@@ -94,13 +94,26 @@ def published() -> tuple[PublishedRun, ...]:
 
 def _parse(raw: dict, sources: dict[str, str]) -> PublishedRun:
     row = PublishedRun(
-        id=raw["id"], model=raw["model"], parameters=raw.get("parameters"), model_class=raw["class"],
-        task=raw["task"], chip=raw["chip"], chips=raw["chips"], precision=raw["precision"],
-        precision_printed=raw.get("precision_printed"), parallelism=raw.get("parallelism", {}), seq=raw.get("seq"),
-        global_batch_tokens=raw.get("global_batch_tokens"), recomputation=raw.get("recomputation"),
-        convention=raw["convention"], printed=raw["printed"], derived=tuple(raw.get("derived", ())),
-        source=sources[raw["source"]], mark=raw["mark"], note=raw.get("note", ""),
-    )  # fmt: skip
+        id=raw["id"],
+        model=raw["model"],
+        parameters=raw.get("parameters"),
+        model_class=raw["class"],
+        task=raw["task"],
+        chip=raw["chip"],
+        chips=raw["chips"],
+        precision=raw["precision"],
+        precision_printed=raw.get("precision_printed"),
+        parallelism=raw.get("parallelism", {}),
+        seq=raw.get("seq"),
+        global_batch_tokens=raw.get("global_batch_tokens"),
+        recomputation=raw.get("recomputation"),
+        convention=raw["convention"],
+        printed=raw["printed"],
+        derived=tuple(raw.get("derived", ())),
+        source=sources[raw["source"]],
+        mark=raw["mark"],
+        note=raw.get("note", ""),
+    )
     if row.mark not in MARKS or row.model_class not in CLASSES or not set(row.printed) <= set(PRINTS):
         raise ValueError(f"{FILE}: {row.id} is not well formed")
     if not set(row.derived) <= set(row.printed):

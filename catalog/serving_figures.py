@@ -67,7 +67,10 @@ def cases() -> tuple[ServingCase, ...]:
         tokens, rate = known[raw["output_tokens_per_s"]], raw["request_rate_per_s"]
         if tokens.basis != "measured":
             raise ValueError(f"{name}: {raw['output_tokens_per_s']} was not measured")
-        told = raw | {"output_tokens_per_s": tokens.value, "source": tokens.source,
-                      "request_rate_per_s": known[rate].value if rate else tokens.value / raw["output"]}  # fmt: skip
+        told = raw | {
+            "output_tokens_per_s": tokens.value,
+            "source": tokens.source,
+            "request_rate_per_s": known[rate].value if rate else tokens.value / raw["output"],
+        }
         found.append(ServingCase(name=name, **told))
     return tuple(found)

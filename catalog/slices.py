@@ -126,22 +126,34 @@ class SliceFamily:
     def as_json(self) -> dict:
         """What `catalog slices NAME --json` prints for a family."""
         return {
-            "name": self.name, "chip": self.chip, "axes": self.axes,
-            "wrap": self.wrap, "wrap_meaning": WRAPS[self.wrap],
-            "small_topologies": list(self.small_topologies), "axis_multiple": self.axis_multiple,
-            "twistable": self.twistable, "accelerator_prefixes": list(self.accelerator_prefixes),
-            "count_per_chip": self.count_per_chip, "gke_accelerators": list(self.gke_accelerators),
+            "name": self.name,
+            "chip": self.chip,
+            "axes": self.axes,
+            "wrap": self.wrap,
+            "wrap_meaning": WRAPS[self.wrap],
+            "small_topologies": list(self.small_topologies),
+            "axis_multiple": self.axis_multiple,
+            "twistable": self.twistable,
+            "accelerator_prefixes": list(self.accelerator_prefixes),
+            "count_per_chip": self.count_per_chip,
+            "gke_accelerators": list(self.gke_accelerators),
             "xpk": self.xpk and {**asdict(self.xpk), "topologies": list(self.xpk.topologies)},
             "tpu_runtime": self.tpu_runtime and asdict(self.tpu_runtime),
             "numbers": {k: n.as_json() for k, n in self.numbers.items()},
             "machines": {m.name: {k: n.as_json() for k, n in m.numbers.items()} for m in self.machines},
             "topologies": [
-                {"topology": t.shape, "chips": t.chips, "accelerator_type": self.accelerator_type(t.chips),
-                 "machines": list(t.machines), "source": t.source, "mark": t.mark}
+                {
+                    "topology": t.shape,
+                    "chips": t.chips,
+                    "accelerator_type": self.accelerator_type(t.chips),
+                    "machines": list(t.machines),
+                    "source": t.source,
+                    "mark": t.mark,
+                }
                 for t in self.topologies
             ],
             "notes": list(self.notes),
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,9 +173,14 @@ class Slice:
 
     def as_json(self) -> dict:
         return {
-            "name": self.name, "family": self.family, "chip": self.chip, "chips": self.chips,
-            "topology": self.topology, "machines": list(self.machines), "hosts": self.hosts,
-        }  # fmt: skip
+            "name": self.name,
+            "family": self.family,
+            "chip": self.chip,
+            "chips": self.chips,
+            "topology": self.topology,
+            "machines": list(self.machines),
+            "hosts": self.hosts,
+        }
 
 
 @cache
@@ -177,12 +194,19 @@ def families() -> dict[str, SliceFamily]:
         if raw["wrap"] not in WRAPS:
             raise ValueError(f"{name}: wrap rule {raw['wrap']!r} does not exist")
         result[name] = SliceFamily(
-            name=name, chip=name, axes=raw["axes"], wrap=raw["wrap"],
-            small_topologies=tuple(raw["small_topologies"]), axis_multiple=raw["axis_multiple"],
-            twistable=raw["twistable"], accelerator_prefixes=tuple(types["prefixes"]),
-            count_per_chip=types["count_per_chip"], gke_accelerators=tuple(raw["gke_accelerators"]),
+            name=name,
+            chip=name,
+            axes=raw["axes"],
+            wrap=raw["wrap"],
+            small_topologies=tuple(raw["small_topologies"]),
+            axis_multiple=raw["axis_multiple"],
+            twistable=raw["twistable"],
+            accelerator_prefixes=tuple(types["prefixes"]),
+            count_per_chip=types["count_per_chip"],
+            gke_accelerators=tuple(raw["gke_accelerators"]),
             xpk=XpkTypes(**_sourced(raw["xpk"], sources, topologies=tuple(raw["xpk"]["topologies"])))
-            if raw["xpk"] else None,
+            if raw["xpk"]
+            else None,
             tpu_runtime=Runtime(**_sourced(raw["tpu_runtime"], sources)) if raw["tpu_runtime"] else None,
             numbers=parse_numbers(name, raw["numbers"], UNITS, sources),
             machines=tuple(
@@ -196,7 +220,7 @@ def families() -> dict[str, SliceFamily]:
                 for t in raw["topologies"]
             ),
             notes=tuple(raw["notes"]),
-        )  # fmt: skip
+        )
     return result
 
 
@@ -236,8 +260,9 @@ def slice_(name: str) -> Slice:
     if not found:
         raise QuestionError(
             f"{shown(name)} is no accelerator type",
-            expected="a name such as v5p-128, v5litepod-16, v6e-256 or tpu7x-128", advice=_index().how_to_list(),
-        )  # fmt: skip
+            expected="a name such as v5p-128, v5litepod-16, v6e-256 or tpu7x-128",
+            advice=_index().how_to_list(),
+        )
     f, count = found
     chips, rest = divmod(count, f.count_per_chip)
     listed = next((t for t in f.topologies if not rest and t.chips == chips), None)
@@ -246,15 +271,20 @@ def slice_(name: str) -> Slice:
         near = sorted(f.topologies, key=lambda t: abs(t.chips - chips))[:3]
         raise QuestionError(
             f"no slice is called {shown(name)}: {f.name} slices count {f.count_per_chip} for each chip",
-            expected="such as " + ", ".join(f.accelerator_type(t.chips) for t in near), advice=_index().how_to_list(),
-        )  # fmt: skip
+            expected="such as " + ", ".join(f.accelerator_type(t.chips) for t in near),
+            advice=_index().how_to_list(),
+        )
     machines = listed.machines if listed else (f.machines[-1].name,)
     per_host = {m.chips for m in f.machines if m.name in machines}
     return Slice(
-        name=f.accelerator_type(chips), family=f.name, chip=f.chip, chips=chips,
-        topology=listed.shape if listed else None, machines=machines,
+        name=f.accelerator_type(chips),
+        family=f.name,
+        chip=f.chip,
+        chips=chips,
+        topology=listed.shape if listed else None,
+        machines=machines,
         hosts=chips // per_host.pop() if len(per_host) == 1 else None,
-    )  # fmt: skip
+    )
 
 
 def chip_of(name: str) -> str | None:

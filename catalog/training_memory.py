@@ -147,9 +147,15 @@ def state_bytes(params: float, sharding: Sharding, recipe: str = "mixed", routed
 
 
 def training_memory(
-    model: Model, sharding: Sharding, *, seq: int, batch: int, remat: Remat = "none", recipe: str = "mixed",
+    model: Model,
+    sharding: Sharding,
+    *,
+    seq: int,
+    batch: int,
+    remat: Remat = "none",
+    recipe: str = "mixed",
     dropout: bool = False,
-) -> Mapping[str, float]:  # fmt: skip
+) -> Mapping[str, float]:
     """Bytes on one device by account: weights, gradients, master_weights, moments, activations, logits."""
     return state_bytes(parameters(model).total, sharding, recipe, routed_parameters(model)) | {
         "activations": activations(model, sharding, seq=seq, batch=batch, remat=remat, dropout=dropout),

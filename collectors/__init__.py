@@ -34,9 +34,34 @@ from collectors import (
 )
 
 COLLECTORS = (
-    xplane, tables, goodput_log, maxtext, maxtext_metrics, megatron, mllog, nvrx, resiliency, compiled, pipeline_trace,
-    aiperf, guidellm, inference_perf, inferencex, jetstream, llm_d, llmperf, maxtext_inference, mlperf_inference,
-    vllm_bench, vllm_log, vllm_requests, sglang_bench, sglang_log,
-    prometheus, tpu_info, request_trace,
-    sidecar, job_log,  # last: any log that nothing else knows
-)  # fmt: skip
+    xplane,
+    tables,
+    goodput_log,
+    maxtext,
+    maxtext_metrics,
+    megatron,
+    mllog,
+    nvrx,
+    resiliency,
+    compiled,
+    pipeline_trace,
+    aiperf,
+    guidellm,
+    inference_perf,
+    inferencex,
+    jetstream,
+    llm_d,
+    llmperf,
+    maxtext_inference,
+    mlperf_inference,
+    vllm_bench,
+    vllm_log,
+    vllm_requests,
+    sglang_bench,
+    sglang_log,
+    prometheus,
+    tpu_info,
+    request_trace,
+    sidecar,
+    job_log,  # last: any log that nothing else knows
+)

@@ -29,19 +29,28 @@ _ENDING = re.compile(r"(?:profile_export)?(?:_(?:aiperf|genai_perf))?\.jsonl?(?:
 _EXPERIMENTS = re.compile(rb'"experiments"\s*:\s*\[\s*\{\s*"experiment"\s*:')
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "seconds": 1.0}
 _TIMES = {
-    "time_to_first_token": "ttft", "inter_token_latency": "tpot", "inter_chunk_latency": "itl",
+    "time_to_first_token": "ttft",
+    "inter_token_latency": "tpot",
+    "inter_chunk_latency": "itl",
     "request_latency": "e2e",
-}  # fmt: skip
+}
 _COUNTS = {
-    "input_sequence_length": "prompt_tokens", "output_sequence_length": "output_tokens",
-    "num_input_token": "prompt_tokens", "num_output_token": "output_tokens",
+    "input_sequence_length": "prompt_tokens",
+    "output_sequence_length": "output_tokens",
+    "num_input_token": "prompt_tokens",
+    "num_output_token": "output_tokens",
     "output_token_throughput_per_user": "output_tokens_per_s",
-    "output_token_throughput_per_request": "output_tokens_per_s", "effective_concurrency": "concurrency",
-}  # fmt: skip
+    "output_token_throughput_per_request": "output_tokens_per_s",
+    "effective_concurrency": "concurrency",
+}
 _CONCURRENCY = (
-    ("concurrency",), ("loadgen", "concurrency"), ("perf_analyzer", "stimulus", "concurrency"),
-    ("stimulus", "concurrency"), ("phases", 0, "concurrency"), ("phases", "profiling", "concurrency"),
-)  # fmt: skip
+    ("concurrency",),
+    ("loadgen", "concurrency"),
+    ("perf_analyzer", "stimulus", "concurrency"),
+    ("stimulus", "concurrency"),
+    ("phases", 0, "concurrency"),
+    ("phases", "profiling", "concurrency"),
+)
 _MODELS = (("model_names", 0), ("model", 0), ("model",), ("endpoint", "model_names", 0), ("models", 0))
 
 
@@ -125,7 +134,7 @@ def _record(record: dict, about: Any, metrics: Any, start: int) -> dict[str, Any
         "output_tokens": _tokens(metrics, "output_sequence_length", "output_token_count") if done else None,
         "status": status,
         "error": _error(error),
-    }  # fmt: skip
+    }
 
 
 def _ns(metric: Any) -> int | None:
@@ -170,8 +179,12 @@ def _says_something(output: Any) -> bool:
     choice = part(chunk, "choices", 0)
     if choice is None:
         return "choices" not in chunk if isinstance(chunk, dict) else True
-    spoken = (part(choice, "text"), part(choice, "delta", "content"), part(choice, "message", "content"),
-              part(choice, "delta", "reasoning_content"))  # fmt: skip
+    spoken = (
+        part(choice, "text"),
+        part(choice, "delta", "content"),
+        part(choice, "message", "content"),
+        part(choice, "delta", "reasoning_content"),
+    )
     return any(isinstance(words, str) and words for words in spoken)
 
 
@@ -204,9 +217,12 @@ def _pieces(entry: Any) -> dict[str, Any] | None:
         times = [t for t, said in zip(times, spoken, strict=True) if said] or times
     gaps = [b - a for a, b in zip(times, times[1:], strict=False)]
     return {
-        "arrival_ns": start, "first_token_ns": times[0] if gaps else None, "last_token_ns": times[-1],
-        "gaps_ns": gaps if gaps and all(0 <= gap < 1 << 62 for gap in gaps) else None, "status": "completed",
-    }  # fmt: skip
+        "arrival_ns": start,
+        "first_token_ns": times[0] if gaps else None,
+        "last_token_ns": times[-1],
+        "gaps_ns": gaps if gaps and all(0 <= gap < 1 << 62 for gap in gaps) else None,
+        "status": "completed",
+    }
 
 
 # Statistics over all requests
@@ -221,20 +237,24 @@ def _summary(source: Source, report: Any, tally: Tally) -> Iterator[Item]:
     config, start = part(report, "input_config"), _moment(part(report, "start_time"))
     duration = _average(report, "benchmark_duration")
     loads = Loads(source, NAME)
-    loads.add({
-        "start_ns": start,
-        "duration_s": duration if duration and duration > 0 else None,
-        "requested_rate_per_s": rate(_first(config, [(*path[:-1], "request_rate") for path in _CONCURRENCY])),
-        "max_concurrency": count(_first(config, _CONCURRENCY)),
-        "completed": answered,
-        "failed": 0 if failed is None and answered is not None and part(report, "aiperf_version") else failed,
-        "input_tokens": count(_average(report, "total_isl")),
-        "output_tokens": count(_average(report, "total_osl")),
-        "request_rate_per_s": _average(report, "request_throughput"),
-        "goodput_per_s": _average(report, "goodput") or _average(report, "request_goodput"),
-        "output_tokens_per_s": _average(report, "output_token_throughput"),
-        "total_tokens_per_s": _average(report, "total_token_throughput"),
-    }, _statistics(report, tally), name=_stage(source))  # fmt: skip
+    loads.add(
+        {
+            "start_ns": start,
+            "duration_s": duration if duration and duration > 0 else None,
+            "requested_rate_per_s": rate(_first(config, [(*path[:-1], "request_rate") for path in _CONCURRENCY])),
+            "max_concurrency": count(_first(config, _CONCURRENCY)),
+            "completed": answered,
+            "failed": 0 if failed is None and answered is not None and part(report, "aiperf_version") else failed,
+            "input_tokens": count(_average(report, "total_isl")),
+            "output_tokens": count(_average(report, "total_osl")),
+            "request_rate_per_s": _average(report, "request_throughput"),
+            "goodput_per_s": _average(report, "goodput") or _average(report, "request_goodput"),
+            "output_tokens_per_s": _average(report, "output_token_throughput"),
+            "total_tokens_per_s": _average(report, "total_token_throughput"),
+        },
+        _statistics(report, tally),
+        name=_stage(source),
+    )
     yield from loads.rows()
     if model := text(_first(config, _MODELS)):
         yield Fact("model", model)

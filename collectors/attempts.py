@@ -84,8 +84,10 @@ class Lanes:
         for lane in self.now:
             if self._goes_on(lane, step):
                 return self._go_on(lane, step)
-        if step == top.last and len(self.now) < MOST_LANES and not much_later(
-            top.at, at, dur_ns if top.took_ns is None else top.took_ns
+        if (
+            step == top.last
+            and len(self.now) < MOST_LANES
+            and not much_later(top.at, at, dur_ns if top.took_ns is None else top.took_ns)
         ):  # another host's
             return self._open(step, step - self.stride)
         before, self._since = self.now, 0

@@ -64,8 +64,9 @@ class Source:
                 if len(raw) >= LINE_LIMIT_BYTES and not raw.endswith(b"\n"):
                     raise InputError(
                         f"a line longer than {LINE_LIMIT_BYTES:,} bytes at byte {offset}",
-                        where=self.name, expected="a text log with a line per record",
-                    )  # fmt: skip
+                        where=self.name,
+                        expected="a text log with a line per record",
+                    )
                 yield offset, raw.decode("utf-8", "replace").rstrip("\r\n")
                 offset += len(raw)
 

@@ -18,9 +18,7 @@ def most_chips(values: Sequence[FactValue]) -> FactValue:
     return next(declared, None) or max(values, key=lambda value: value.value)
 
 
-def settled_chips(
-    facts: Mapping[str, FactValue], devices: Collection[tuple[str, int]]
-) -> tuple[FactValue | None, str]:  # fmt: skip
+def settled_chips(facts: Mapping[str, FactValue], devices: Collection[tuple[str, int]]) -> tuple[FactValue | None, str]:
     """(the fact, a sentence where it is not as it was stated); `devices`: (host, device) that profiles show."""
     stated = facts.get("chips")
     seen = chips_seen(len(devices), _devices_per_chip(facts))

@@ -33,8 +33,12 @@ def document(source: Source, what: str, *, hook: Callable[[dict], Any] | None = 
     with source.open() as f:
         raw = f.read(JSON_LIMIT + 1).removeprefix(_BOM)
     if len(raw) > JSON_LIMIT:
-        raise InputError(f"longer than {JSON_LIMIT:,} bytes", where=source.name, expected=what,
-                         advice="Write the report without the text of prompts and answers.")  # fmt: skip
+        raise InputError(
+            f"longer than {JSON_LIMIT:,} bytes",
+            where=source.name,
+            expected=what,
+            advice="Write the report without the text of prompts and answers.",
+        )
     if _BRACKETS.match(raw):
         return _json(raw, source, what, hook)
     return _yaml(raw, source, what)

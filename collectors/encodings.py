@@ -6,9 +6,11 @@ from typing import Any, BinaryIO
 
 UTF8_MARK = codecs.BOM_UTF8
 _MARKS = (  # byte-order mark, codec that reads it; the longer first, since one begins like another
-    (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
-)  # fmt: skip
+)
 _PIECE = 1 << 16
 
 

@@ -53,8 +53,16 @@ ENGINE: dict[str, tuple[str, ...]] = {  # metric, without `_total`: columns of `
     "nv_trt_llm_kv_cache_block_metrics=tokens_per": ("block_tokens",),
 }
 KINDS = {"nv_trt_llm_request_metrics": "request_type", "nv_trt_llm_kv_cache_block_metrics": "kv_cache_block_type"}
-HELPERS = ("external_queries", "external_hits", "host_hit_rate", "used_blocks", "most_blocks", "block_tokens", "seats",
-           "swapped")
+HELPERS = (
+    "external_queries",
+    "external_hits",
+    "host_hit_rate",
+    "used_blocks",
+    "most_blocks",
+    "block_tokens",
+    "seats",
+    "swapped",
+)
 SPLITS = {"priority", "is_streaming", "cache_source", "source", "reason"}
 _ALL = ("", "total", "all")  # values of such a label in a series that tells of all
 SHARES = {"kv_usage", "prefix_hit_rate", "host_hit_rate"}

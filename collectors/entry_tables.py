@@ -18,10 +18,22 @@ from errors import InputError
 _TEXTS = {"textpayload", "jsonpayload.message", "@message", "message", "line", "log", "msg", "content"}
 _TIMES = {"timestamp", "@timestamp", "time", "date", "ts", "tsns", "receivetimestamp"}
 _NAMES = {  # of columns, in small letters: what an entry of JSON calls the same
-    "@message": "message", "line": "line", "message": "message", "content": "message", "log": "log", "msg": "msg",
-    "time": "time", "date": "date", "tsns": "ts", "@logstream": "logStreamName", "logstreamname": "logStreamName",
-    "host": "host", "hostname": "hostname", "pod": "pod", "pod_name": "pod_name",
-}  # fmt: skip
+    "@message": "message",
+    "line": "line",
+    "message": "message",
+    "content": "message",
+    "log": "log",
+    "msg": "msg",
+    "time": "time",
+    "date": "date",
+    "tsns": "ts",
+    "@logstream": "logStreamName",
+    "logstreamname": "logStreamName",
+    "host": "host",
+    "hostname": "hostname",
+    "pod": "pod",
+    "pod_name": "pod_name",
+}
 _SEPARATORS = ",;\t"
 _DOCUMENT = re.compile(rb"---\s*\n(?:[^\n]*\n){1,200}?(?:textPayload|jsonPayload):")
 _MOST_CHARACTERS = 1 << 22  # of one document

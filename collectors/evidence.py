@@ -32,9 +32,19 @@ class Evidence:
         self._counts: dict[tuple[str, int | None], int] = {}
         self._last: OrderedDict[tuple[str, int | None], deque[tuple]] = OrderedDict()
         self._rows = Buffer(
-            "evidence", "ts_ns", "attempt", "step", "host", "device", "cause", "severity", "text", "offset", "order",
+            "evidence",
+            "ts_ns",
+            "attempt",
+            "step",
+            "host",
+            "device",
+            "cause",
+            "severity",
+            "text",
+            "offset",
+            "order",
             "source",
-        )  # fmt: skip
+        )
 
     def see(self, offset: int, line: str, attempt: int | None = 0, step: int | None = None) -> None:
         """Look at a line; `attempt` and `step` are those that it stands in."""
@@ -80,10 +90,18 @@ class Evidence:
         head, key = line[:_HEAD], (cause, attempt)
         host = host_of(line) or host_prefix(head)
         row = (
-            known("ts_ns", None) or self._clock.time_ns(head, offset), attempt, step,
-            known("host", None if host is None else clean(host)), known("device", device_of(line)), cause,
-            known("severity", severity(line)), clean(line[:TEXT_LIMIT]), offset, order, self._name,
-        )  # fmt: skip
+            known("ts_ns", None) or self._clock.time_ns(head, offset),
+            attempt,
+            step,
+            known("host", None if host is None else clean(host)),
+            known("device", device_of(line)),
+            cause,
+            known("severity", severity(line)),
+            clean(line[:TEXT_LIMIT]),
+            offset,
+            order,
+            self._name,
+        )
         seen = self._counts[key] = self._counts.get(key, 0) + 1
         if len(self._counts) > _COUNTED:
             del self._counts[next(iter(self._counts))]
@@ -97,8 +115,9 @@ class Evidence:
             last.popleft()
             self._tally.add(
                 f"lines that tell of {cause}",
-                f"of each attempt the first and the last {KEPT} are kept, these lie between", offset,
-            )  # fmt: skip
+                f"of each attempt the first and the last {KEPT} are kept, these lie between",
+                offset,
+            )
         if len(self._last) > _OPEN:
             self._let_go()
 

@@ -90,13 +90,13 @@ class Reader:
         if line.startswith("# EOF"):
             yield from self._flush(Scrape(None))
         elif line.startswith(SCRAPED_AT):
-            yield from self._flush(Scrape(time_ns(line[len(SCRAPED_AT):]), marked=True))
+            yield from self._flush(Scrape(time_ns(line[len(SCRAPED_AT) :]), marked=True))
         elif line.startswith(NO_ANSWER):
             yield from self._flush(Scrape(None))
-            reason = line[len(NO_ANSWER):].partition(" ")[2].strip()[:200] or "no reason given"
+            reason = line[len(NO_ANSWER) :].partition(" ")[2].strip()[:200] or "no reason given"
             self._tally.add("scrapes", f"a gap: the server did not answer ({reason})")
         elif line.startswith("# HELP ") and len(self.help) < MAX_SERIES:
-            name, _, text = line[len("# HELP "):].partition(" ")
+            name, _, text = line[len("# HELP ") :].partition(" ")
             self.help[name] = text[:500]
 
     def _sample(self, line: str, offset: int) -> Iterator[Scrape]:

@@ -23,13 +23,34 @@ NAME = "guidellm"
 HELP = "GuideLLM benchmark reports (JSON, YAML): a load for each rate of a sweep, with its requests where kept."
 
 _EXPECTED = 'a GuideLLM report: "benchmarks", each with "metrics" by how requests ended'
-_MILLI = {"time_to_first_token_ms": "ttft", "time_per_output_token_ms": "normalized_tpot",
-          "inter_token_latency_ms": "itl"}  # fmt: skip
-_PLAIN = {"request_latency": "e2e", "request_concurrency": "concurrency", "requests_concurrency": "concurrency",
-          "prompt_token_count": "prompt_tokens", "prompt_tokens": "prompt_tokens",
-          "output_token_count": "output_tokens", "outputs_tokens": "output_tokens"}  # fmt: skip
-_NAMES = {"p001": "p0.1", "p01": "p1", "p05": "p5", "p10": "p10", "p25": "p25", "p50": "p50", "p75": "p75",
-          "p90": "p90", "p95": "p95", "p99": "p99", "p999": "p99.9", "std_dev": "std"}  # fmt: skip
+_MILLI = {
+    "time_to_first_token_ms": "ttft",
+    "time_per_output_token_ms": "normalized_tpot",
+    "inter_token_latency_ms": "itl",
+}
+_PLAIN = {
+    "request_latency": "e2e",
+    "request_concurrency": "concurrency",
+    "requests_concurrency": "concurrency",
+    "prompt_token_count": "prompt_tokens",
+    "prompt_tokens": "prompt_tokens",
+    "output_token_count": "output_tokens",
+    "outputs_tokens": "output_tokens",
+}
+_NAMES = {
+    "p001": "p0.1",
+    "p01": "p1",
+    "p05": "p5",
+    "p10": "p10",
+    "p25": "p25",
+    "p50": "p50",
+    "p75": "p75",
+    "p90": "p90",
+    "p95": "p95",
+    "p99": "p99",
+    "p999": "p99.9",
+    "std_dev": "std",
+}
 _ENDS = {"successful": "completed", "errored": "failed", "incomplete": "aborted"}
 _TEXTS = ("prompt", "output", "request_args", "reasoning_output", "tool_calls", "response_args", "pdf")
 
@@ -79,8 +100,13 @@ def read(source: Source) -> Iterator[Item]:
     yield from tally.lost()
 
 
-_MODELS = (("config", "spec", "backend", "model"), ("config", "backend", "model"), ("args", "model"),
-           ("worker", "backend_model"), ("benchmarker", "backend", "model"))  # fmt: skip
+_MODELS = (
+    ("config", "spec", "backend", "model"),
+    ("config", "backend", "model"),
+    ("args", "model"),
+    ("worker", "backend_model"),
+    ("benchmarker", "backend", "model"),
+)
 
 
 def _lighter(found: dict) -> dict:
@@ -134,9 +160,11 @@ def _window(benchmark: Any) -> tuple[int | None, int | None]:
     if told is None:
         return None, None
     return tuple(
-        ns if (ns := seconds_to_ns(part(told, f"measure_{end}_time"))) is not None
-        else seconds_to_ns(part(benchmark, f"{end}_time")) for end in ("start", "end")
-    )  # fmt: skip
+        ns
+        if (ns := seconds_to_ns(part(told, f"measure_{end}_time"))) is not None
+        else seconds_to_ns(part(benchmark, f"{end}_time"))
+        for end in ("start", "end")
+    )
 
 
 def _outside(entry: Any, start_ns: int, window: tuple[int | None, int | None]) -> bool:
@@ -150,11 +178,16 @@ def _outside(entry: Any, start_ns: int, window: tuple[int | None, int | None]) -
 
 def _statistics(benchmark: Any, tally: Tally) -> dict[tuple[str, str], float]:
     metrics, newer = benchmark["metrics"], "scheduler_metrics" in benchmark or "scheduler_state" in benchmark
-    return merged([
-        *(_summed(ours, part(metrics, theirs, "successful"), tally, 1e-3) for theirs, ours in _MILLI.items()
-          if newer or ours != "normalized_tpot"),
-        *(_summed(ours, part(metrics, theirs, "successful"), tally, 1.0) for theirs, ours in _PLAIN.items()),
-    ])  # fmt: skip
+    return merged(
+        [
+            *(
+                _summed(ours, part(metrics, theirs, "successful"), tally, 1e-3)
+                for theirs, ours in _MILLI.items()
+                if newer or ours != "normalized_tpot"
+            ),
+            *(_summed(ours, part(metrics, theirs, "successful"), tally, 1.0) for theirs, ours in _PLAIN.items()),
+        ]
+    )
 
 
 def _summed(metric: str, found: Any, tally: Tally, scale: float) -> dict[tuple[str, str], float]:
@@ -163,10 +196,12 @@ def _summed(metric: str, found: Any, tally: Tally, scale: float) -> dict[tuple[s
         return {}
     flat = {key: value for key, value in found.items() if key not in ("count", "mode", "total_sum", "variance")}
     percentiles = flat.pop("percentiles", None)
-    return merged([
-        distribution(metric, flat, tally, scale=scale, names=_NAMES),
-        distribution(metric, percentiles, tally, scale=scale, names=_NAMES),
-    ])  # fmt: skip
+    return merged(
+        [
+            distribution(metric, flat, tally, scale=scale, names=_NAMES),
+            distribution(metric, percentiles, tally, scale=scale, names=_NAMES),
+        ]
+    )
 
 
 def _mean(metrics: Any, name: str) -> float | None:
@@ -183,8 +218,16 @@ def _request(entry: Any, status: str) -> dict[str, Any] | None:
     if start is None:
         return None
     done = status == "completed"
-    end = _moment(entry, timings, "last_token_time", "last_token_iteration", "last_iteration", "request_end_time",
-                  "end_time", "request_end")  # fmt: skip
+    end = _moment(
+        entry,
+        timings,
+        "last_token_time",
+        "last_token_iteration",
+        "last_iteration",
+        "request_end_time",
+        "end_time",
+        "request_end",
+    )
     first = _moment(entry, timings, "first_token_time", "first_token_iteration", "first_iteration")
     ttft = number(part(entry, "time_to_first_token_ms"))
     error = part(entry, "error") or part(entry, "info", "error")
@@ -199,7 +242,7 @@ def _request(entry: Any, status: str) -> dict[str, Any] | None:
         "output_tokens": _tokens(entry, "output_tokens", "output_metrics"),
         "status": status,
         "error": None if error is None else str(error),
-    }  # fmt: skip
+    }
 
 
 def _moment(entry: Any, timings: Any, *names: str) -> int | None:

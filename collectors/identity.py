@@ -17,9 +17,20 @@ from runs.store import Store
 
 _LABELS = ("name", "tags")  # options that change nothing of what a run says
 _NAME_DATE = re.compile(r"(?<!\d)\d{4}([-_.]?)\d\d\1\d\d(?!\d)", re.ASCII)
-BY_DATE_ALONE = frozenset((
-    "goodput_log", "maxtext", "megatron", "mllog", "nvrx", "resiliency", "sglang_log", "vllm_log", "job_log", "sidecar",
-))  # fmt: skip
+BY_DATE_ALONE = frozenset(
+    (
+        "goodput_log",
+        "maxtext",
+        "megatron",
+        "mllog",
+        "nvrx",
+        "resiliency",
+        "sglang_log",
+        "vllm_log",
+        "job_log",
+        "sidecar",
+    )
+)
 """Collectors of logs, to which a file's name tells at most the year. To any other it may tell more: a table's name, a
 host, a load."""
 
@@ -77,8 +88,10 @@ def not_applied(known: Manifest, options: dict[str, Any]) -> list[str]:
     if options.get("name", known.name) != known.name or not options.get("tags", {}).items() <= known.tags.items():
         notes.append(f"this input is stored already, as {known.name!r}; the name and tags given now are not applied")
     if known.readers != readers():
-        notes.append("this input is stored already, as another version of Chipledger read it; "
-                     "`chipledger ingest --again` reads it anew")  # fmt: skip
+        notes.append(
+            "this input is stored already, as another version of Chipledger read it; "
+            "`chipledger ingest --again` reads it anew"
+        )
     return notes
 
 

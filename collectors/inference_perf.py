@@ -36,13 +36,18 @@ _REQUEST = re.compile(
     rb'"(?:session_id|stage_id|request|response|info|computed_metrics|error)"'
 )
 _LATENCIES = {
-    "time_to_first_token": "ttft", "time_per_output_token": "tpot", "inter_token_latency": "itl",
-    "request_latency": "e2e", "normalized_time_per_output_token": "normalized_tpot",
-}  # fmt: skip
+    "time_to_first_token": "ttft",
+    "time_per_output_token": "tpot",
+    "inter_token_latency": "itl",
+    "request_latency": "e2e",
+    "normalized_time_per_output_token": "normalized_tpot",
+}
 _SERVER = {
-    "request_queue_time": "queue", "request_prefill_time": "prefill", "request_decode_time": "decode",
+    "request_queue_time": "queue",
+    "request_prefill_time": "prefill",
+    "request_decode_time": "decode",
     "queue_len": "queue_length",
-}  # fmt: skip
+}
 
 
 def sniff(source: Source) -> float:
@@ -93,17 +98,23 @@ def _report(source: Source, tally: Tally) -> Iterator[Item]:
     if match and not match["n"]:
         if match["whose"] == "lifecycle":
             of = " ".join(_parts(source.name)[0])
-            yield Fact(clean(f"load_test_{match['what']}" + (f" of {of}" if of else ""))[:200], {
-                "completed": count(successes.get("count")), "failed": count(part(report, "failures", "count")),
-            })  # fmt: skip
+            yield Fact(
+                clean(f"load_test_{match['what']}" + (f" of {of}" if of else ""))[:200],
+                {
+                    "completed": count(successes.get("count")),
+                    "failed": count(part(report, "failures", "count")),
+                },
+            )
     elif "latency" in successes or "throughput" in successes:
         loads = Loads(source, NAME)
         loads.add(_columns(report, load, successes), _client(load, successes, tally), name=stage_name(source.name))
         yield from loads.rows()
     else:
         stage = stage_name(source.name)
-        stats = [{"stage": stage, "metric": metric, "statistic": which, "value": value}
-                 for (metric, which), value in _server(successes, tally).items()]  # fmt: skip
+        stats = [
+            {"stage": stage, "metric": metric, "statistic": which, "value": value}
+            for (metric, which), value in _server(successes, tally).items()
+        ]
         if stats:
             yield rows_of("stage_stats", stats)
 
@@ -142,13 +153,15 @@ def _client(load: dict, successes: dict, tally: Tally) -> dict[tuple[str, str], 
     lengths = part(successes, "prompt_len")
     if not isinstance(lengths, dict) and isinstance(told := part(successes, "prompt_tokens"), dict):
         lengths = {key: value for key, value in told.items() if key not in ("total", "cached", "uncached")}
-    return merged([
-        *(distribution(ours, part(latency, theirs), tally) for theirs, ours in _LATENCIES.items()),
-        distribution("schedule_delay", load.get("schedule_delay"), tally),
-        distribution("prompt_tokens", lengths, tally),
-        distribution("output_tokens", part(successes, "output_len"), tally),
-        {} if met is None else {("slo_attainment", "mean"): met / 100},
-    ])  # fmt: skip
+    return merged(
+        [
+            *(distribution(ours, part(latency, theirs), tally) for theirs, ours in _LATENCIES.items()),
+            distribution("schedule_delay", load.get("schedule_delay"), tally),
+            distribution("prompt_tokens", lengths, tally),
+            distribution("output_tokens", part(successes, "output_len"), tally),
+            {} if met is None else {("slo_attainment", "mean"): met / 100},
+        ]
+    )
 
 
 def _server(successes: dict, tally: Tally) -> dict[tuple[str, str], float]:
@@ -176,11 +189,17 @@ def _single(source: Source, tally: Tally) -> Iterator[Item]:
             order += 1
         yield from requests.full()
     if not order:
-        raise InputError("no single request in it", where=source.name,
-                         expected='an array of requests with "start_time" and "end_time"')  # fmt: skip
+        raise InputError(
+            "no single request in it",
+            where=source.name,
+            expected='an array of requests with "start_time" and "end_time"',
+        )
     yield from requests.rest()
-    tally.add("times of day", "not told: arrivals count from an unknown start, only their differences mean something",
-              count=order)  # fmt: skip
+    tally.add(
+        "times of day",
+        "not told: arrivals count from an unknown start, only their differences mean something",
+        count=order,
+    )
 
 
 def _request(entry: dict, order: int, tally: Tally, offset: int) -> dict[str, Any] | None:
@@ -206,13 +225,17 @@ def _request(entry: dict, order: int, tally: Tally, offset: int) -> dict[str, An
         "last_token_ns": int(moments[-1]) if streamed else end,
         "ttft_ns": None if streamed else duration_ns(part(told, "time_to_first_token")),
         "gaps_ns": gaps,
-        "prompt_tokens": count(next((v for v in (prompt, part(entry, "info", "input_tokens"),
-                                                 part(told, "input_tokens")) if v is not None), None)),
+        "prompt_tokens": count(
+            next(
+                (v for v in (prompt, part(entry, "info", "input_tokens"), part(told, "input_tokens")) if v is not None),
+                None,
+            )
+        ),
         "cached_tokens": count(part(usage, "prompt_tokens_details", "cached_tokens")),
         "output_tokens": generated if generated is not None else count(part(told, "output_tokens")),
         "status": "completed" if error is None else "failed",
         "error": _error(error),
-    }  # fmt: skip
+    }
 
 
 def _error(error: Any) -> str | None:

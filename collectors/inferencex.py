@@ -44,8 +44,11 @@ def read(source: Source) -> Iterator[Item]:
         loads.add(_columns(found), _statistics(found, tally))
         facts.append(_facts(found, tally))
     if not len(loads):
-        raise InputError("no result of InferenceX in it", where=source.name,
-                         expected='JSON with keys such as "tput_per_gpu", "median_ttft", "conc"')  # fmt: skip
+        raise InputError(
+            "no result of InferenceX in it",
+            where=source.name,
+            expected='JSON with keys such as "tput_per_gpu", "median_ttft", "conc"',
+        )
     yield from loads.rows()
     for name in dict.fromkeys(name for said in facts for name in said):
         values = {said.get(name) for said in facts}
@@ -100,8 +103,13 @@ def _statistics(found: dict[str, Any], tally: Tally) -> dict[tuple[str, str], fl
 
 def _facts(found: dict[str, Any], tally: Tally) -> dict[str, Any]:
     said: dict[str, Any] = {}
-    for key, name in (("model", "model"), ("hw", "chip"), ("framework", "engine"), ("precision", "weights_precision"),
-                      ("image", "engine_image")):  # fmt: skip
+    for key, name in (
+        ("model", "model"),
+        ("hw", "chip"),
+        ("framework", "engine"),
+        ("precision", "weights_precision"),
+        ("image", "engine_image"),
+    ):
         if isinstance(value := found.get(key), str) and value:
             said[name] = clean(value)[:300]
     for name, known, what in (("chip", _chip, "chip"), ("weights_precision", spelled, "format of weights")):
@@ -111,8 +119,12 @@ def _facts(found: dict[str, Any], tally: Tally) -> dict[str, Any]:
             said[name] = entry or said[name]
     pools = _pools(found)
     tensor = count(found.get("decode_tp" if pools else "tp"))
-    for name, value in (("chips", _gpus(found)), ("tensor_parallel_size", tensor),
-                        ("prefill_chips", pools and pools[0]), ("decode_chips", pools and pools[1])):  # fmt: skip
+    for name, value in (
+        ("chips", _gpus(found)),
+        ("tensor_parallel_size", tensor),
+        ("prefill_chips", pools and pools[0]),
+        ("decode_chips", pools and pools[1]),
+    ):
         if value:
             said[name] = value
     return said

@@ -267,8 +267,11 @@ class _Ingest:
                     for job in sorted(self.jobs, key=lambda job: natural(job.source.name))
                 ],
                 warnings=_capped(self.warnings),
-                tags={**declared.get("tags", {}), **(self.known.tags if self.known else {}),
-                      **self.options.get("tags", {})},
+                tags={
+                    **declared.get("tags", {}),
+                    **(self.known.tags if self.known else {}),
+                    **self.options.get("tags", {}),
+                },
                 readers=readers(),
                 replace=replace,
             )
@@ -301,8 +304,10 @@ class _Ingest:
                 self._report(done + min(job.source.bytes_read(), job.size), job.source.name)
             if job.changed():
                 self.changed.append(job)
-                self.warnings.append(f"{job.source.name}: was written to while it was read, and some of it may lack; "
-                                     "ingest it again when it is complete")  # fmt: skip
+                self.warnings.append(
+                    f"{job.source.name}: was written to while it was read, and some of it may lack; "
+                    "ingest it again when it is complete"
+                )
             done += job.size
         if failures and not whole:
             raise failures[0]
@@ -360,8 +365,9 @@ def _reading(source: SafeSource) -> Iterator[None]:
         at = source.bytes_read()
         raise InputError(
             f"cannot be read beyond byte {at:,} ({reason})" if at else f"cannot be read ({reason})",
-            where=source.name, advice="Is it complete?",
-        ) from e  # fmt: skip
+            where=source.name,
+            advice="Is it complete?",
+        ) from e
 
 
 def _options(name: Any, kind: Any, chip: Any, chips: Any, model: Any, tags: Any) -> dict[str, Any]:

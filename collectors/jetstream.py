@@ -26,11 +26,16 @@ _ROW = re.compile(
     re.IGNORECASE,
 )
 _PRINTED = {
-    "successful requests": "completed", "benchmark duration": "duration", "total input tokens": "total_input_tokens",
-    "total generated tokens": "total_output_tokens", "request throughput": "request_throughput",
-    "input token throughput": "input_throughput", "output token throughput": "output_throughput",
-    "traffic request rate": "request_rate", "benchmarking with request rate of": "request_rate",
-}  # fmt: skip
+    "successful requests": "completed",
+    "benchmark duration": "duration",
+    "total input tokens": "total_input_tokens",
+    "total generated tokens": "total_output_tokens",
+    "request throughput": "request_throughput",
+    "input token throughput": "input_throughput",
+    "output token throughput": "output_throughput",
+    "traffic request rate": "request_rate",
+    "benchmarking with request rate of": "request_rate",
+}
 _METRICS = {"ttft": "ttft", "tpot": "normalized_tpot"}
 _NEEDED = ("completed", "request_throughput", "mean_ttft_ms")
 
@@ -112,7 +117,8 @@ def _columns(found: dict[str, Any], asked: Any, tally: Tally) -> dict[str, Any]:
 
 def _statistics(found: dict[str, Any], tally: Tally) -> dict[tuple[str, str], float]:
     return merged(
-        distribution(ours, {which: found.get(f"{which}_{theirs}_ms") for which in ("mean", "median", "p99")}, tally,
-                     scale=1e-3)
+        distribution(
+            ours, {which: found.get(f"{which}_{theirs}_ms") for which in ("mean", "median", "p99")}, tally, scale=1e-3
+        )
         for theirs, ours in _METRICS.items()
-    )  # fmt: skip
+    )

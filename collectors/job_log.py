@@ -70,9 +70,10 @@ def read(source: Source) -> Iterator[Item]:
         yield rows
     if not told:
         raise InputError(
-            "no line in it tells of a failure, and it is no format that brings anything else", where=source.name,
+            "no line in it tells of a failure, and it is no format that brings anything else",
+            where=source.name,
             expected="lines such as `NVRM: Xid ...`, `Traceback ...`, `CANCELLED ... DUE TO TIME LIMIT`, `OOMKilled`",
-        )  # fmt: skip
+        )
     yield from tally.lost()
 
 

@@ -88,9 +88,10 @@ class Walk:
         self.broken += is_object
         if self.broken > max(BROKEN_LIMIT, self.good):
             raise InputError(
-                f"{self.broken:,} broken JSON objects, {self.good:,} good ones", where=self.name,
+                f"{self.broken:,} broken JSON objects, {self.good:,} good ones",
+                where=self.name,
                 expected="log entries as JSON, one a line or in an array",
-            )  # fmt: skip
+            )
 
 
 def first(piece: bytes) -> tuple[dict, int] | None:

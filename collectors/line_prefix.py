@@ -165,8 +165,12 @@ class Clock:
         """Say where the clock goes back. What failed is looked for in batches, so lines are not asked for in order."""
         if self._latest is None or offset >= self._latest[0]:
             if self._latest is not None and ns < self._latest[1] - _BACK_NS:
-                self._tally.add("times", "the clock goes back by seconds or more from one line to a later one: it was "
-                                "set, or lines of several hosts stand in one file", offset)  # fmt: skip
+                self._tally.add(
+                    "times",
+                    "the clock goes back by seconds or more from one line to a later one: it was "
+                    "set, or lines of several hosts stand in one file",
+                    offset,
+                )
             self._latest = offset, ns
 
 

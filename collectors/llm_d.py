@@ -27,13 +27,27 @@ _PREFIX = re.compile(r"benchmark_report(?:_v[\d.]+)?,_")
 _PARTIAL = re.compile(r"inference-perf\.partial\.stage_(\d+)")
 _DURATION = re.compile(r"P(?:(?P<d>[\d.]+)D)?(?:T(?:(?P<h>[\d.]+)H)?(?:(?P<m>[\d.]+)M)?(?:(?P<s>[\d.]+)S)?)?")
 _LATENCIES = {
-    "time_to_first_token": "ttft", "time_per_output_token": "tpot", "inter_token_latency": "itl",
-    "request_latency": "e2e", "normalized_time_per_output_token": "normalized_tpot",
-}  # fmt: skip
+    "time_to_first_token": "ttft",
+    "time_per_output_token": "tpot",
+    "inter_token_latency": "itl",
+    "request_latency": "e2e",
+    "normalized_time_per_output_token": "normalized_tpot",
+}
 _SCALES = {
-    "s": 1.0, "seconds": 1.0, "s/token": 1.0, "ms": 1e-3, "ms/token": 1e-3, "us": 1e-6, "us/token": 1e-6,
-    "count": 1.0, "tokens": 1.0, "percent": 1e-2, "fraction": 1.0, "queries/s": 1.0, "tokens/s": 1.0,
-}  # fmt: skip
+    "s": 1.0,
+    "seconds": 1.0,
+    "s/token": 1.0,
+    "ms": 1e-3,
+    "ms/token": 1e-3,
+    "us": 1e-6,
+    "us/token": 1e-6,
+    "count": 1.0,
+    "tokens": 1.0,
+    "percent": 1e-2,
+    "fraction": 1.0,
+    "queries/s": 1.0,
+    "tokens/s": 1.0,
+}
 _NAMES = {"p0p1": "p0.1", "p99p9": "p99.9"}
 
 
@@ -83,12 +97,14 @@ def _stage(source: Source, report: Any) -> str:
 
 def _statistics(found: dict, tally: Tally) -> dict[tuple[str, str], float]:
     latency, requests, rates = part(found, "latency"), part(found, "requests"), part(found, "throughput")
-    return merged([
-        *(_measure(ours, part(latency, theirs), tally) for theirs, ours in _LATENCIES.items()),
-        _measure("prompt_tokens", part(requests, "input_length"), tally),
-        _measure("output_tokens", part(requests, "output_length"), tally),
-        _measure("request_rate_per_s", part(rates, "request_rate"), tally),
-    ])  # fmt: skip
+    return merged(
+        [
+            *(_measure(ours, part(latency, theirs), tally) for theirs, ours in _LATENCIES.items()),
+            _measure("prompt_tokens", part(requests, "input_length"), tally),
+            _measure("output_tokens", part(requests, "output_length"), tally),
+            _measure("request_rate_per_s", part(rates, "request_rate"), tally),
+        ]
+    )
 
 
 def _measure(metric: str, found: Any, tally: Tally) -> dict[tuple[str, str], float]:
@@ -107,12 +123,14 @@ def _engines(seen: Any, tally: Tally) -> dict[tuple[str, str], float]:
     parts = part(seen, "components")
     engines = [c for c in parts if part(c, "aggregate", "kv_cache_usage")] if isinstance(parts, list) else []
     one = engines[0] if len(engines) == 1 else None
-    return merged([
-        _measure("kv_usage", _over_all(part(seen, "vllm_kv_cache_usage_perc")), tally),
-        _measure("queue_length", _over_all(part(seen, "vllm_num_requests_waiting")), tally),
-        _measure("kv_usage", part(one, "aggregate", "kv_cache_usage"), tally),
-        _measure("queue_length", part(one, "aggregate", "waiting_requests"), tally),
-    ])  # fmt: skip
+    return merged(
+        [
+            _measure("kv_usage", _over_all(part(seen, "vllm_kv_cache_usage_perc")), tally),
+            _measure("queue_length", _over_all(part(seen, "vllm_num_requests_waiting")), tally),
+            _measure("kv_usage", part(one, "aggregate", "kv_cache_usage"), tally),
+            _measure("queue_length", part(one, "aggregate", "waiting_requests"), tally),
+        ]
+    )
 
 
 def _over_all(gauge: Any) -> Any:
@@ -204,7 +222,7 @@ def _layout(report: Any, engines: list, tally: Tally) -> Iterator[Fact]:
         told = [
             (text(part(e, "role")), count(part(e, "replicas")) or 1, count(part(e, "accelerator", "parallelism", "tp")))
             for e in engines
-        ]  # fmt: skip
+        ]
     else:
         roles, held = part(report, "scenario", "host", "type"), part(report, "scenario", "host", "accelerator")
         roles, held = (value if isinstance(value, list) else [] for value in (roles, held))

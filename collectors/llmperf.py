@@ -22,10 +22,13 @@ HELP = "LLMPerf results: *_individual_responses.json with single requests, *_sum
 _EXPECTED = 'LLMPerf results with "end_to_end_latency_s" of single requests, or "results_..." of a summary'
 _ENDING = re.compile(r"_?(?:individual_responses|summary)?\.jsonl?(?:\.gz)?$")
 _METRICS = {
-    "ttft_s": "ttft", "end_to_end_latency_s": "e2e", "inter_token_latency_s": "normalized_tpot",
-    "number_input_tokens": "prompt_tokens", "number_output_tokens": "output_tokens",
+    "ttft_s": "ttft",
+    "end_to_end_latency_s": "e2e",
+    "inter_token_latency_s": "normalized_tpot",
+    "number_input_tokens": "prompt_tokens",
+    "number_output_tokens": "output_tokens",
     "request_output_throughput_token_per_s": "output_tokens_per_s",
-}  # fmt: skip
+}
 
 
 def sniff(source: Source) -> float:
@@ -58,14 +61,21 @@ def _single(source: Source, tally: Tally) -> Iterator[Item]:
             continue
         tokens, failed = count(entry.get("number_output_tokens")), entry.get("error_code") is not None
         if not failed and _contradicts(tokens, e2e, number(entry.get("request_output_throughput_token_per_s"))):
-            tally.add("requests", "their tokens per second times their latency is another number of tokens than they "
-                      "state: the stated number is kept")  # fmt: skip
+            tally.add(
+                "requests",
+                "their tokens per second times their latency is another number of tokens than they "
+                "state: the stated number is kept",
+            )
         requests.add(
-            id=str(found), stage=stage, ttft_ns=None if failed else duration_ns(ttft),
-            e2e_ns=None if failed else duration_ns(e2e), prompt_tokens=count(entry.get("number_input_tokens")),
-            output_tokens=tokens, status="failed" if failed else "completed",
+            id=str(found),
+            stage=stage,
+            ttft_ns=None if failed else duration_ns(ttft),
+            e2e_ns=None if failed else duration_ns(e2e),
+            prompt_tokens=count(entry.get("number_input_tokens")),
+            output_tokens=tokens,
+            status="failed" if failed else "completed",
             error=f"{entry['error_code']}: {entry.get('error_msg') or 'failed'}" if failed else None,
-        )  # fmt: skip
+        )
         found += 1
         yield from requests.full()
     if not found:
@@ -86,14 +96,18 @@ def _summary(source: Source, tally: Tally) -> Iterator[Item]:
         raise InputError("no LLMPerf summary", where=source.name, expected=_EXPECTED)
     per_minute = number(flat.get("num_completed_requests_per_min"))
     loads = Loads(source, NAME)
-    loads.add({
-        "duration_s": answered / per_minute * 60 if per_minute and per_minute > 0 and answered else None,
-        "max_concurrency": count(part(report, "num_concurrent_requests")),
-        "completed": answered,
-        "failed": count(flat.get("number_errors")),
-        "request_rate_per_s": None if per_minute is None else per_minute / 60,
-        "output_tokens_per_s": number(flat.get("mean_output_throughput_token_per_s")),
-    }, _statistics(flat, tally), name=_stage(source))  # fmt: skip
+    loads.add(
+        {
+            "duration_s": answered / per_minute * 60 if per_minute and per_minute > 0 and answered else None,
+            "max_concurrency": count(part(report, "num_concurrent_requests")),
+            "completed": answered,
+            "failed": count(flat.get("number_errors")),
+            "request_rate_per_s": None if per_minute is None else per_minute / 60,
+            "output_tokens_per_s": number(flat.get("mean_output_throughput_token_per_s")),
+        },
+        _statistics(flat, tally),
+        name=_stage(source),
+    )
     yield from loads.rows()
     if model := text(part(report, "model")):
         yield Fact("model", model)
@@ -109,7 +123,10 @@ def _statistics(flat: dict[str, Any], tally: Tally) -> dict[tuple[str, str], flo
     found = []
     for theirs, ours in _METRICS.items():
         begin = f"{theirs}_"
-        stats = {key.removeprefix(begin).removeprefix("quantiles_"): value for key, value in flat.items()
-                 if key.startswith(begin)}  # fmt: skip
+        stats = {
+            key.removeprefix(begin).removeprefix("quantiles_"): value
+            for key, value in flat.items()
+            if key.startswith(begin)
+        }
         found.append(distribution(ours, stats, tally))
     return merged(found)

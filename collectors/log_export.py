@@ -31,8 +31,17 @@ from collectors.unpack import SafeSource
 
 _TEXT_KEYS = ("textPayload", "log", "message", "line", "msg", "MESSAGE")
 _TIME_KEYS = ("timestamp", "time", "@timestamp", "ts", "receiveTimestamp", "date", "__REALTIME_TIMESTAMP")
-_HOST_KEYS = ("pod_name", "pod", "node_name", "instance_name", "logStreamName", "hostname", "host", "instance_id",
-              "_HOSTNAME")  # fmt: skip
+_HOST_KEYS = (
+    "pod_name",
+    "pod",
+    "node_name",
+    "instance_name",
+    "logStreamName",
+    "hostname",
+    "host",
+    "instance_id",
+    "_HOSTNAME",
+)
 _ENTRY = re.compile(rb'"(?:textPayload|jsonPayload|log|message|line|msg|MESSAGE|resultType)"\s*:')
 _GOODPUT = "job_name"  # in a payload: an entry of ml-goodput-measurement, which has a reader of its own
 _ID_BYTES = 24  # of an insertId: as many as order needs

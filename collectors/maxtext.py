@@ -103,9 +103,10 @@ def read(source: Source) -> Iterator[Item]:
         yield item
     if empty:
         raise InputError(
-            "no training step in it", where=source.name,
+            "no training step in it",
+            where=source.name,
             expected="lines such as `completed step: 7, seconds: 1.234, TFLOP/s/device: 180.000, ...`",
-        )  # fmt: skip
+        )
     yield from log.tally.lost()
 
 
@@ -132,9 +133,18 @@ class _Log:
         self.order = self.attempt = 0
         self.last_step: int | None = None
         self.steps = StepRows(
-            "step", "host", "start_ns", "dur_ns", "tokens_per_s_per_chip", "model_flops_per_chip",
-            "loss", "order", "logged_ns", "format", "source",
-        )  # fmt: skip
+            "step",
+            "host",
+            "start_ns",
+            "dur_ns",
+            "tokens_per_s_per_chip",
+            "model_flops_per_chip",
+            "loss",
+            "order",
+            "logged_ns",
+            "format",
+            "source",
+        )
         self.evals = Buffer(
             "lifecycle", "kind", "start_ns", "end_ns", "attempt", "step", "host", "logged_ns", "order", "source"
         )
@@ -184,10 +194,19 @@ class _Log:
         tflops = fields.get("TFLOP/s/device", fields.get("TFLOP/s"))
         flops = tflops * 1e12 * seconds if tflops is not None and duration else None  # printed 0.000: not known
         self.steps.add(
-            taken.start, step, host_name, None if at is None or duration is None else at - duration, duration,
-            _finite(fields.get("Tokens/s/device")), _finite(flops), fields.get("loss"), self.order, at, NAME,
+            taken.start,
+            step,
+            host_name,
+            None if at is None or duration is None else at - duration,
+            duration,
+            _finite(fields.get("Tokens/s/device")),
+            _finite(flops),
+            fields.get("loss"),
+            self.order,
+            at,
+            NAME,
             self.name,
-        )  # fmt: skip
+        )
         self.order += 1
         for name, value in fields.items():
             if name not in _OWN_COLUMNS:

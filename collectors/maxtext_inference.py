@@ -24,9 +24,10 @@ _DECODE = (("autoregressive", ""), ("AutoRegressive", "ar_"))
 _INSERT = (("insert", "time_in_ms"), ("Insert", "insert_time_in_ms"))
 _BOTH = (("prefill-insert", "time_in_ms"), ("Prefill_Insert", "prefill_insert_time_in_ms"))
 _SIZES = {
-    "model_size_in_gb": ("weights_bytes", 1e9), "cache_size_in_gb": ("kv_cache_bytes", 1e9),
+    "model_size_in_gb": ("weights_bytes", 1e9),
+    "cache_size_in_gb": ("kv_cache_bytes", 1e9),
     "model_params_in_billions": ("parameters", 1e9),
-}  # fmt: skip
+}
 
 
 def sniff(source: Source) -> float:
@@ -90,8 +91,13 @@ def _decodes(report: Any, tally: Tally) -> Iterator[dict[str, Any]]:
         if not ns or not batch:
             tally.add("decode times", "0 or less, or without a batch")
         else:
-            yield {"dur_ns": ns, "prefill_requests": 0, "prefill_tokens": 0, "decode_requests": batch,
-                   "decode_tokens": batch}  # fmt: skip
+            yield {
+                "dur_ns": ns,
+                "prefill_requests": 0,
+                "prefill_tokens": 0,
+                "decode_requests": batch,
+                "decode_tokens": batch,
+            }
 
 
 def _scalars(report: Any, tally: Tally) -> Iterator[dict[str, Any]]:
@@ -102,8 +108,12 @@ def _scalars(report: Any, tally: Tally) -> Iterator[dict[str, Any]]:
         for tokens, entry, _ in _by_length(report, ((place, key),), "prefill", Tally()):
             rate = number(part(entry, f"{key.removesuffix('time_in_ms')}tflops_per_sec_per_device"))
             if rate is not None and rate > 0:
-                yield {"step": tokens, "name": "prefill FLOP/s of a device by prompt length", "value": rate * 1e12,
-                       "unit": "FLOP/s"}  # fmt: skip
+                yield {
+                    "step": tokens,
+                    "name": "prefill FLOP/s of a device by prompt length",
+                    "value": rate * 1e12,
+                    "unit": "FLOP/s",
+                }
     for place, prefix in _DECODE:
         rate = number(part(report, place, f"{prefix}device_bandwidth_GB_per_second"))
         if rate is not None and rate > 0:

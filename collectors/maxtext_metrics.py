@@ -38,9 +38,17 @@ def read(source: Source) -> Iterator[Item]:
     """Steps, other metrics and the job's name. Raises InputError where no line is a metrics record."""
     tally = Tally()
     steps = Buffer(
-        "steps", "attempt", "step", "dur_ns", "tokens_per_s_per_chip", "model_flops_per_chip", "loss", "order",
-        "format", "source",
-    )  # fmt: skip
+        "steps",
+        "attempt",
+        "step",
+        "dur_ns",
+        "tokens_per_s_per_chip",
+        "model_flops_per_chip",
+        "loss",
+        "order",
+        "format",
+        "source",
+    )
     scalars = Buffer("scalars", "step", "name", "value", "unit", "source")
     names: dict[str, None] = {}
     attempt = None if _NAME.search(source.name) else 0
@@ -64,10 +72,16 @@ def read(source: Source) -> Iterator[Item]:
             last_step = step
             seconds = numbers.get("perf/step_time_seconds", -1.0)
             steps.add(
-                attempt, step, seconds_to_ns(seconds) if seconds >= 0 else None,
-                _finite(numbers.get("perf/per_device_tokens_per_sec")), _flops(numbers), numbers.get("learning/loss"),
-                order, NAME, source.name,
-            )  # fmt: skip
+                attempt,
+                step,
+                seconds_to_ns(seconds) if seconds >= 0 else None,
+                _finite(numbers.get("perf/per_device_tokens_per_sec")),
+                _flops(numbers),
+                numbers.get("learning/loss"),
+                order,
+                NAME,
+                source.name,
+            )
             order += 1
         for key, value in numbers.items():
             if not (trained and key in _OWN):
@@ -76,9 +90,10 @@ def read(source: Source) -> Iterator[Item]:
         yield from scalars.full()
     if not records:
         raise InputError(
-            "no metrics record in it", where=source.name,
+            "no metrics record in it",
+            where=source.name,
             expected='a JSON object a line with "step" and keys such as "perf/step_time_seconds"',
-        )  # fmt: skip
+        )
     yield from steps.rest()
     yield from scalars.rest()
     for name in list(names)[:1]:

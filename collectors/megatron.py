@@ -94,9 +94,10 @@ def read(source: Source) -> Iterator[Item]:
         yield item
     if empty:
         raise InputError(
-            "no iteration in it", where=source.name,
+            "no iteration in it",
+            where=source.name,
             expected="lines such as `iteration 10/ 100 | consumed samples: ... | elapsed time per iteration (ms): ...`",
-        )  # fmt: skip
+        )
     yield from log.tally.lost()
 
 
@@ -118,9 +119,18 @@ class _Log:
         self.hosts: dict[str | None, Lanes] = defaultdict(lambda: Lanes(Start(self.attempt)))
         self._begin()
         self.steps = StepRows(
-            "step", "host", "start_ns", "dur_ns", "tokens_per_s_per_chip", "model_flops_per_chip", "loss",
-            "order", "logged_ns", "format", "source",
-        )  # fmt: skip
+            "step",
+            "host",
+            "start_ns",
+            "dur_ns",
+            "tokens_per_s_per_chip",
+            "model_flops_per_chip",
+            "loss",
+            "order",
+            "logged_ns",
+            "format",
+            "source",
+        )
         self.life = Buffer("lifecycle", "kind", "start_ns", "end_ns", "attempt", "step", "detail", "order", "source")
         self.scalars = Buffer("scalars", "ts_ns", "step", "name", "value", "unit", "source")
         # The first needle found decides, so the frequent and the telling ones come first.
@@ -241,9 +251,15 @@ class _Log:
         return covered
 
     def _steps(
-        self, taken: Taken, host: str | None, step: int, count: int, each_ns: int | None, at: int | None,
+        self,
+        taken: Taken,
+        host: str | None,
+        step: int,
+        count: int,
+        each_ns: int | None,
+        at: int | None,
         fields: dict[str, float],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Rows of the `count` iterations up to `step`, of which each took `each_ns` in the mean."""
         total, end, leads = (each_ns or 0) * count, at, self._leads(taken.lane)
         if leads:
@@ -261,10 +277,19 @@ class _Log:
             start = None if end is None or each_ns is None else end - each_ns * (count - n)
             last = n == count - 1
             self.steps.add(
-                taken.start, step - count + 1 + n, host, start, each_ns, tokens, flops,
-                first(fields, _LOSSES, finite=False) if last else None, self.order, at if last else None, NAME,
+                taken.start,
+                step - count + 1 + n,
+                host,
+                start,
+                each_ns,
+                tokens,
+                flops,
+                first(fields, _LOSSES, finite=False) if last else None,
+                self.order,
+                at if last else None,
+                NAME,
                 self.name,
-            )  # fmt: skip
+            )
             self.order += 1
         if count > 1:
             self.averaged.add(count)
@@ -286,9 +311,10 @@ class _Log:
     def _tokens(self, fields: dict[str, float], each_ns: int | None) -> float | None:
         printed, samples = first(fields, _TOKENS), first(fields, ("samples per second",))
         batch, length, ranks = (
-            first(fields, ("global batch size",)), self.arguments.number("seq_length"),
+            first(fields, ("global batch size",)),
+            self.arguments.number("seq_length"),
             self.arguments.number("world_size"),
-        )  # fmt: skip
+        )
         if samples is None and batch and each_ns:
             samples = batch / (each_ns / 1e9)
         if printed is not None or not samples or not length or not ranks:

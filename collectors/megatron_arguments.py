@@ -19,9 +19,12 @@ _VOCABULARY = re.compile(r"padded vocab \(size: *(\d{1,9})\)", re.ASCII)
 _WHOLE = re.compile(r"\d{1,15}", re.ASCII)
 _DIMENSIONS = {"num_layers": "layers", "hidden_size": "d_model", "num_attention_heads": "heads"}
 _AXES = {
-    "tensor_model_parallel_size": "tensor", "pipeline_model_parallel_size": "pipeline", "data_parallel_size": "data",
-    "context_parallel_size": "context", "expert_model_parallel_size": "expert",
-}  # fmt: skip
+    "tensor_model_parallel_size": "tensor",
+    "pipeline_model_parallel_size": "pipeline",
+    "data_parallel_size": "data",
+    "context_parallel_size": "context",
+    "expert_model_parallel_size": "expert",
+}
 _COUNTS = {  # what Megatron calls it: what a run calls it
     "world_size": "chips",
     "seq_length": "sequence_length",
@@ -31,10 +34,25 @@ _COUNTS = {  # what Megatron calls it: what a run calls it
     "save_interval": "checkpoint_period_steps",
 }
 _KEPT = {
-    *_DIMENSIONS, *_AXES, *_COUNTS, "log_interval", "ffn_hidden_size", "kv_channels", "group_query_attention",
-    "num_query_groups", "swiglu", "untie_embeddings_and_output_weights", "num_experts", "moe_router_topk",
-    "moe_ffn_hidden_size", "vocab_size", "multi_latent_attention", "params_dtype", "fp8", "wandb_exp_name",
-}  # fmt: skip
+    *_DIMENSIONS,
+    *_AXES,
+    *_COUNTS,
+    "log_interval",
+    "ffn_hidden_size",
+    "kv_channels",
+    "group_query_attention",
+    "num_query_groups",
+    "swiglu",
+    "untie_embeddings_and_output_weights",
+    "num_experts",
+    "moe_router_topk",
+    "moe_ffn_hidden_size",
+    "vocab_size",
+    "multi_latent_attention",
+    "params_dtype",
+    "fp8",
+    "wandb_exp_name",
+}
 _PRECISIONS = {"torch.bfloat16": "bf16", "torch.float16": "fp16", "torch.float32": "fp32"}
 
 

@@ -43,9 +43,10 @@ _NAMED_MODELS = {"gpt3": "gpt3-175b", "llama31_405b": "llama3.1-405b", "llama31_
 _LENGTHS = {"gpt3": 2048, "llama31_405b": 8192, "llama31_8b": 8192, "llama2_70b_lora": 8192}  # by MLPerf's rules
 _NODES = re.compile(r"(\d{1,6}) ?x", re.ASCII)  # how a platform's name begins
 _COUNTS = {  # what MLPerf calls it: what a run calls it
-    "global_batch_size": "global_batch", "max_sequence_length": "sequence_length",
+    "global_batch_size": "global_batch",
+    "max_sequence_length": "sequence_length",
     "gradient_accumulation_steps": "gradient_accumulation_steps",
-}  # fmt: skip
+}
 _TEXTS = ("submission_benchmark", "submission_org", "submission_platform", "submission_division", "submission_status")
 _MOST = 2_000_000  # entries of one log
 
@@ -65,9 +66,10 @@ def read(source: Source) -> Iterator[Item]:
         yield from log.scalars.full()
     if not log.events:
         raise InputError(
-            "no MLLOG line with a time", where=source.name,
+            "no MLLOG line with a time",
+            where=source.name,
             expected='lines such as `:::MLLOG {"namespace": "", "time_ms": 1744812623767, "key": "run_start", ...}`',
-        )  # fmt: skip
+        )
     yield from log.scalars.rest()
     found = starts(log.events)
     log.conclude(found)
@@ -191,8 +193,11 @@ class _Log:
                 else:
                     rows.append(("eval", one.start, one.end, attempt, None, None))
         if self.judged and not evaluations:
-            self.tally.add("evaluations", "results without a start and a stop: done offline, or inside the blocks, "
-                           "whose time then holds them", count=self.judged)  # fmt: skip
+            self.tally.add(
+                "evaluations",
+                "results without a start and a stop: done offline, or inside the blocks, whose time then holds them",
+                count=self.judged,
+            )
         for order, row in enumerate(rows):
             life.add(*row, order, self.name)
             yield from life.full()
@@ -200,9 +205,18 @@ class _Log:
 
     def steps(self, found: list[Start]) -> Iterator[Item]:
         rows = Buffer(
-            "steps", "attempt", "step", "start_ns", "dur_ns", "tokens_per_s_per_chip", "loss", "order", "logged_ns",
-            "format", "source",
-        )  # fmt: skip
+            "steps",
+            "attempt",
+            "step",
+            "start_ns",
+            "dur_ns",
+            "tokens_per_s_per_chip",
+            "loss",
+            "order",
+            "logged_ns",
+            "format",
+            "source",
+        )
         order = averaged = 0
         for attempt, start in enumerate(found):
             for some in self._steps_of(start):
@@ -210,17 +224,26 @@ class _Log:
                 each = (some.end - some.start) // count
                 for n in range(count):
                     rows.add(
-                        attempt, some.first + n + 1, some.start + n * each, each, self._tokens_per_s(each), some.loss,
-                        order, some.logged, NAME, self.name,
-                    )  # fmt: skip
+                        attempt,
+                        some.first + n + 1,
+                        some.start + n * each,
+                        each,
+                        self._tokens_per_s(each),
+                        some.loss,
+                        order,
+                        some.logged,
+                        NAME,
+                        self.name,
+                    )
                     order += 1
                 if some.logged is None:
                     averaged += count
                     self.facts["steps_averaged_over"] = max(count, self.facts.get("steps_averaged_over", 0))
                 yield from rows.full()
         if averaged:
-            self.tally.add("steps", "their time is the mean over a block, with whatever else was done in it",
-                           count=averaged)  # fmt: skip
+            self.tally.add(
+                "steps", "their time is the mean over a block, with whatever else was done in it", count=averaged
+            )
         yield from rows.rest()
 
     def _steps_of(self, start: Start) -> Iterator[Steps]:

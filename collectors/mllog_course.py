@@ -14,9 +14,18 @@ from collectors.textlog import NS_PER_S, Tally
 DONE = ("block_stop", "eval_start", "eval_stop", "step", "progress", "run_stop")  # tells that work was done
 WORK = ("run_start", "block_start", *DONE)
 RANKS = {  # entries of one millisecond in the order in which they must have happened
-    "block_stop": 0, "eval_stop": 0, "init_start": 1, "init_stop": 1, "other": 1, "run_start": 2, "step": 3,
-    "progress": 3, "block_start": 4, "eval_start": 4, "run_stop": 5,
-}  # fmt: skip
+    "block_stop": 0,
+    "eval_stop": 0,
+    "init_start": 1,
+    "init_stop": 1,
+    "other": 1,
+    "run_start": 2,
+    "step": 3,
+    "progress": 3,
+    "block_start": 4,
+    "eval_start": 4,
+    "run_stop": 5,
+}
 MOST_STEPS = 100_000  # of one block
 _EPOCHS = ("epoch_num", "first_epoch_num")
 
@@ -213,4 +222,3 @@ def _steps_by_rate(start: Start, block: Interval, batch: int | None) -> int | No
         if event.samples_per_s and batch:
             return round(event.samples_per_s * (block.end - block.start) / NS_PER_S / batch)
     return None
-

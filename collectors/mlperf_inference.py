@@ -37,11 +37,15 @@ _RATES = ("completed samples per second", "samples per second", "qps w/ loadgen 
 _TOKENS = ("completed tokens per second", "tokens per second", "tps w/ loadgen overhead")
 _INFERRED = ("completed tokens per second (inferred)", "tokens per second (inferred)")
 _SETTINGS = {  # of the detailed log: what a run calls it
-    "loadgen_version": "loadgen_version", "sut_name": "mlperf_sut", "effective_scenario": "mlperf_scenario",
-    "effective_test_mode": "mlperf_mode", "effective_target_qps": "mlperf_target_qps",
-    "result_validity": "mlperf_result", "result_query_count": "mlperf_queries",
+    "loadgen_version": "loadgen_version",
+    "sut_name": "mlperf_sut",
+    "effective_scenario": "mlperf_scenario",
+    "effective_test_mode": "mlperf_mode",
+    "effective_target_qps": "mlperf_target_qps",
+    "result_validity": "mlperf_result",
+    "result_query_count": "mlperf_queries",
     "result_invalid_reason": "mlperf_invalid_reason",
-}  # fmt: skip
+}
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
 _MOST_ROWS = 100_000
@@ -67,8 +71,11 @@ def read(source: Source) -> Iterator[Item]:
         for name, value in settings.items():
             yield Fact(name, value)
     else:
-        raise InputError("no LoadGen summary or detailed log", where=source.name,
-                         expected=f"a file that begins with `{_TITLE}`, or `:::MLLOG` lines of LoadGen")  # fmt: skip
+        raise InputError(
+            "no LoadGen summary or detailed log",
+            where=source.name,
+            expected=f"a file that begins with `{_TITLE}`, or `:::MLLOG` lines of LoadGen",
+        )
     yield from tally.lost()
 
 
@@ -107,8 +114,12 @@ def _setting(line: str, settings: dict[str, Any], tally: Tally, offset: int) -> 
 def _summary(source: Source, rows: dict[str, str], tally: Tally) -> Iterator[Item]:
     scenario, result = rows.get("scenario"), rows.get("result is")
     if scenario is None or result is None:
-        raise InputError("a summary without a scenario and a result", where=source.name,
-                         expected="`Scenario : Server` and `Result is : VALID`", advice="Is it complete?")  # fmt: skip
+        raise InputError(
+            "a summary without a scenario and a result",
+            where=source.name,
+            expected="`Scenario : Server` and `Result is : VALID`",
+            advice="Is it complete?",
+        )
     if "accuracy" in rows.get("mode", "").lower():
         tally.add("load", "an accuracy run: its times are not those of the benchmark")
     if result.upper() != "VALID":
@@ -165,8 +176,11 @@ def _facts(rows: dict[str, str], scenario: str, result: str) -> Iterator[Fact]:
     for row, name in (("sut name", "mlperf_sut"), ("mode", "mlperf_mode")):
         if row in rows:
             yield Fact(name, clean(rows[row])[:200])
-    for row, name in (("ttft_latency (ns)", "mlperf_ttft_limit_s"), ("tpot_latency (ns)", "mlperf_tpot_limit_s"),
-                      ("target_latency (ns)", "mlperf_latency_limit_s")):  # fmt: skip
+    for row, name in (
+        ("ttft_latency (ns)", "mlperf_ttft_limit_s"),
+        ("tpot_latency (ns)", "mlperf_tpot_limit_s"),
+        ("target_latency (ns)", "mlperf_latency_limit_s"),
+    ):
         limit = number(rows.get(row))
         if limit and scenario.lower() == "server":
             yield Fact(name, limit / 1e9)

@@ -24,9 +24,13 @@ NAME = "nvrx"
 HELP = "Restart cycles of the NVIDIA resiliency extension (ft_launcher logs): attempts, rendezvous, failures."
 
 _EVENTS = (
-    "failure_detected", "worker_terminated", "rendezvous_started", "rendezvous_completed", "worker_start_started",
+    "failure_detected",
+    "worker_terminated",
+    "rendezvous_started",
+    "rendezvous_completed",
+    "worker_start_started",
     "worker_start_completed",
-)  # fmt: skip
+)
 _LINE = re.compile(
     r"Cycle: *(?P<cycle>\d{1,9}),? +Event: *(?P<event>\w{1,40}),? +Node: *(?P<node>[^\s,]{1,200}),? +"
     r"(?:Rank: *(?P<rank>-?\w{1,12}),? +)?Time: *(?=\d{4}-)",
@@ -51,9 +55,10 @@ def read(source: Source) -> Iterator[Item]:
         yield from log.evidence.full()
     if not log.cycles:
         raise InputError(
-            "no restart cycle in it", where=source.name,
+            "no restart cycle in it",
+            where=source.name,
             expected="lines such as `- Cycle: 0 Event: worker_start_completed Node: n7 Rank: 0 Time: ... UTC`",
-        )  # fmt: skip
+        )
     yield from log.jobs()
     yield from log.evidence.rest()
     yield from log.tally.lost()

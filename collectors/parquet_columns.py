@@ -28,9 +28,11 @@ def refusal(unfit: Unfit, schema: TableSchema, where: str, row: int) -> InputErr
     """The sentence for a person. `row`: the first of the rows among which it was found."""
     meaning = next(c.meaning for c in schema.columns if c.name == unfit.column)
     return InputError(
-        f"column {unfit.column} {unfit.found} (from row {row:,} on)", where=where,
-        expected=f"{unfit.expected}: {meaning}", advice=unfit.advice,
-    )  # fmt: skip
+        f"column {unfit.column} {unfit.found} (from row {row:,} on)",
+        where=where,
+        expected=f"{unfit.expected}: {meaning}",
+        advice=unfit.advice,
+    )
 
 
 ENDLESS = {"le", "requested_rate_per_s"}  # columns in which infinity means something
@@ -58,8 +60,11 @@ def fitted(column: pa.Array, field: pa.Field) -> pa.Array:
     if not numeric:
         _refuse(field, found, "numbers")
     column = _cast(column, field, "numbers that a double holds")
-    return pc.replace_with_mask(column, pc.is_nan(column).fill_null(False), pa.scalar(None, column.type)) \
-        if field.name in ENDLESS else _finite(column)  # fmt: skip
+    return (
+        pc.replace_with_mask(column, pc.is_nan(column).fill_null(False), pa.scalar(None, column.type))
+        if field.name in ENDLESS
+        else _finite(column)
+    )
 
 
 def _refuse(field: pa.Field, found: pa.DataType, expected: str) -> pa.Array:
@@ -96,9 +101,11 @@ def _whole(column: pa.Array, field: pa.Field) -> pa.Array:
     largest = pc.max(pc.abs(column)).as_py() if len(column) else None
     if largest is not None and largest > _EXACT_FLOAT:
         raise Unfit(
-            field.name, "holds floats too large to be exact", expected,
+            field.name,
+            "holds floats too large to be exact",
+            expected,
             "Write it as int64: a float64 knows ns since the epoch to 256 ns only.",
-        )  # fmt: skip
+        )
     return _cast(column, field, expected)
 
 
@@ -146,6 +153,12 @@ def _text(column: pa.Array, field: pa.Field) -> pa.Array:
 def _is_text(found: pa.DataType) -> bool:
     return any(
         test(found)
-        for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary,
-                     pa.types.is_string_view, pa.types.is_binary_view)
-    )  # fmt: skip
+        for test in (
+            pa.types.is_string,
+            pa.types.is_large_string,
+            pa.types.is_binary,
+            pa.types.is_large_binary,
+            pa.types.is_string_view,
+            pa.types.is_binary_view,
+        )
+    )

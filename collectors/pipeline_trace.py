@@ -199,16 +199,21 @@ def _rows(batch: pa.RecordBatch, source: Source, seen: _Seen, chunked: bool) -> 
         return pa.array(values[used], mask=values[used] < 0).cast(type)
 
     chunk = _place(batch, "mc") if chunked else np.full(batch.num_rows, -1)
-    return SCHEMAS["pipeline"].batch({
-        "step": step[used].astype(np.int64),
-        "dp_rank": dp[used].astype(np.int32), "stage": stage[used].astype(np.int32),
-        "rank": optional(rank, pa.int32()),
-        "op_type": pa.DictionaryArray.from_arrays(pa.array(kind[used].astype(np.int32)), list(_OPS)),
-        "microbatch": optional(_place(batch, "mb_id"), pa.int32()), "chunk": optional(chunk, pa.int32()),
-        "seq": optional(_place(batch, "seq_id"), pa.int64()),
-        "start_ns": _ns(start[used]), "dur_ns": _ns(duration[used]),
-        "source": pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(used), np.int32)), [source.name]).cast(TEXT),
-    })  # fmt: skip
+    return SCHEMAS["pipeline"].batch(
+        {
+            "step": step[used].astype(np.int64),
+            "dp_rank": dp[used].astype(np.int32),
+            "stage": stage[used].astype(np.int32),
+            "rank": optional(rank, pa.int32()),
+            "op_type": pa.DictionaryArray.from_arrays(pa.array(kind[used].astype(np.int32)), list(_OPS)),
+            "microbatch": optional(_place(batch, "mb_id"), pa.int32()),
+            "chunk": optional(chunk, pa.int32()),
+            "seq": optional(_place(batch, "seq_id"), pa.int64()),
+            "start_ns": _ns(start[used]),
+            "dur_ns": _ns(duration[used]),
+            "source": pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(used), np.int32)), [source.name]).cast(TEXT),
+        }
+    )
 
 
 def _ns(seconds: np.ndarray) -> np.ndarray:
@@ -237,8 +242,9 @@ def _sizes(source: Source) -> Iterator[Item]:
     with source.open() as f:
         raw = f.read(META_BYTES + 1)
     if len(raw) > META_BYTES:
-        raise InputError(f"longer than {META_BYTES:,} bytes", where=source.name,
-                         expected="a few lines of `name: value`")  # fmt: skip
+        raise InputError(
+            f"longer than {META_BYTES:,} bytes", where=source.name, expected="a few lines of `name: value`"
+        )
     said: dict[str, Any] = {}
     for line in raw.decode("utf-8", "replace").splitlines():
         key, colon, value = line.partition("#")[0].partition(":")

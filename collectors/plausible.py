@@ -20,8 +20,10 @@ NOT_BELOW_ZERO: dict[str, tuple[str, ...]] = {
     "iterations": ("dur_ns",),
 }
 ENDS: dict[str, tuple[str, str]] = {
-    "lifecycle": ("start_ns", "end_ns"), "captures": ("start_ns", "stop_ns"), "collectives": ("start_ns", "end_ns"),
-}  # fmt: skip
+    "lifecycle": ("start_ns", "end_ns"),
+    "captures": ("start_ns", "stop_ns"),
+    "collectives": ("start_ns", "end_ns"),
+}
 
 
 def plausible(items: Iterable[Item]) -> Iterator[Item]:

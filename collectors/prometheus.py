@@ -34,14 +34,31 @@ TRITON = "nv_inference_"
 MAX_NAME = 200  # characters of a name with its labels
 _TYPED = re.compile(
     rb"^# (?:TYPE [a-zA-Z_:][\w:.]* (?:counter|gauge|(?:gauge)?histogram|summary|untyped|unknown|info|stateset)\s*$"
-    rb"|scraped_at \d)", re.MULTILINE,
-)  # fmt: skip
+    rb"|scraped_at \d)",
+    re.MULTILINE,
+)
 _OURS = re.compile(rb"^(?:(?:vllm|sglang):|trtllm_|nv_trt_llm_|nv_inference_)[a-z_]+(?:\{[^\n]*\})? +\S", re.MULTILINE)
 
 _PER_POSITION = "vllm:spec_decode_num_accepted_tokens_per_pos"
 _REPLICA = ("instance", "pod", "engine", "dp_rank")
-_WHO = {*_REPLICA, "model_name", "model", "job", "namespace", "node", "container", "endpoint", "service", "tp_rank",
-        "pp_rank", "moe_ep_rank", "engine_type", "pid", "prometheus", "prometheus_replica"}  # who tells  # fmt: skip
+_WHO = {
+    *_REPLICA,
+    "model_name",
+    "model",
+    "job",
+    "namespace",
+    "node",
+    "container",
+    "endpoint",
+    "service",
+    "tp_rank",
+    "pp_rank",
+    "moe_ep_rank",
+    "engine_type",
+    "pid",
+    "prometheus",
+    "prometheus_replica",
+}  # who tells
 _MAX_POSITIONS = 64
 
 
@@ -67,9 +84,10 @@ def read(source: Source) -> Iterator[Item]:
     if order < 0:
         told = "; ".join(f"{lost.what}: {lost.reason}" for lost in tally.lost())
         raise InputError(
-            f"no sample in it{f' ({told})' if told else ''}", where=source.name,
+            f"no sample in it{f' ({told})' if told else ''}",
+            where=source.name,
             expected='lines such as `vllm:num_requests_running{engine="0",model_name="llama"} 12`',
-        )  # fmt: skip
+        )
     for buffer in metrics.buffers:
         yield from buffer.rest()
     if any(name.startswith(TRITON) for name in metrics._scalar_names):
@@ -134,8 +152,9 @@ class _Metrics:
             row = self._whole(found.whole())
             if row or found.positions:
                 self._sampled = True
-                self.engine.add(scrape.ts_ns, order, replica, *(row.get(c) for c in COLUMNS),
-                                _listed(found.positions), self.source)  # fmt: skip
+                self.engine.add(
+                    scrape.ts_ns, order, replica, *(row.get(c) for c in COLUMNS), _listed(found.positions), self.source
+                )
         for (replica, name), shape in shapes.items():
             self._histogram(scrape.ts_ns, order, replica, name, shape)
 
@@ -175,15 +194,23 @@ class _Metrics:
         if self._sampled:
             return None
         if any(name.startswith(TRITON) for name in self._scalar_names):
-            return ("Triton's own counters tell requests, failures, queue and computing of each model (question "
-                    "serving), and nothing of what ran at a time, of tokens or of a cache")  # fmt: skip
-        return ("none of the metrics is a gauge or counter of an engine that is read (vLLM, SGLang, TGI, JetStream, "
-                "TensorRT-LLM and its Triton backend): what ran, waited and was cached is not told")  # fmt: skip
+            return (
+                "Triton's own counters tell requests, failures, queue and computing of each model (question "
+                "serving), and nothing of what ran at a time, of tokens or of a cache"
+            )
+        return (
+            "none of the metrics is a gauge or counter of an engine that is read (vLLM, SGLang, TGI, JetStream, "
+            "TensorRT-LLM and its Triton backend): what ran, waited and was cached is not told"
+        )
 
     def _enter(
-        self, series: _Series, value: float, ts_ns: int | None, rows: dict[str | None, Row],
+        self,
+        series: _Series,
+        value: float,
+        ts_ns: int | None,
+        rows: dict[str | None, Row],
         shapes: dict[tuple[str | None, str], _Buckets],
-    ) -> None:  # fmt: skip
+    ) -> None:
         match series.kind:
             case "engine":
                 row = rows.setdefault(series.replica, Row())
@@ -314,8 +341,11 @@ def _bound(text: str) -> float | None:
 
 def _named(name: str, labels: dict[str, str], replica: str | None = None) -> str:
     """The name with the labels that tell what it is about: `vllm:request_success_total{finished_reason="stop"}`."""
-    about = [f'{key}="{value}"' for key, value in labels.items()
-             if (key not in _WHO or key == "model" and name.startswith("nv_")) and key != "le"]
+    about = [
+        f'{key}="{value}"'
+        for key, value in labels.items()
+        if (key not in _WHO or key == "model" and name.startswith("nv_")) and key != "le"
+    ]
     if replica is not None:
         about += [f'{key}="{labels[key]}"' for key in _REPLICA if labels.get(key)]
     return clean(name + (f"{{{','.join(about)}}}" if about else ""))[:MAX_NAME]

@@ -36,22 +36,68 @@ NAME = "request_trace"
 HELP = "Traces of traffic (Azure, Mooncake, BurstGPT, any CSV or JSON lines): arrivals, prompt and output lengths."
 
 ROLES: dict[str, tuple[str, ...]] = {  # role: names it goes by, without case and separators
-    "time": ("timestamp", "arrivaltime", "arrivaltimestamp", "arrivedat", "arrival", "requesttime", "starttime",
-             "sentat", "tstart", "start", "time", "ts", "t"),
-    "prompt": ("contexttokens", "inputlength", "inputtokens", "inputtoks", "inputlen", "prompttokens", "promptlength",
-               "promptlen", "requesttokens", "numprefilltokens", "numinputtokens", "isl", "inputsequencelength", "nin"),
-    "output": ("generatedtokens", "outputlength", "outputtokens", "outputtoks", "outputlen", "completiontokens",
-               "responsetokens", "responselength", "numdecodetokens", "numoutputtokens", "osl",
-               "outputsequencelength", "nout"),
-    "cached": ("cachedtokens", "cachedprompttokens", "promptcachedtokens", "cachedinputtokens", "numcachedtokens",
-               "prefixcachehittokens", "cached"),
+    "time": (
+        "timestamp",
+        "arrivaltime",
+        "arrivaltimestamp",
+        "arrivedat",
+        "arrival",
+        "requesttime",
+        "starttime",
+        "sentat",
+        "tstart",
+        "start",
+        "time",
+        "ts",
+        "t",
+    ),
+    "prompt": (
+        "contexttokens",
+        "inputlength",
+        "inputtokens",
+        "inputtoks",
+        "inputlen",
+        "prompttokens",
+        "promptlength",
+        "promptlen",
+        "requesttokens",
+        "numprefilltokens",
+        "numinputtokens",
+        "isl",
+        "inputsequencelength",
+        "nin",
+    ),
+    "output": (
+        "generatedtokens",
+        "outputlength",
+        "outputtokens",
+        "outputtoks",
+        "outputlen",
+        "completiontokens",
+        "responsetokens",
+        "responselength",
+        "numdecodetokens",
+        "numoutputtokens",
+        "osl",
+        "outputsequencelength",
+        "nout",
+    ),
+    "cached": (
+        "cachedtokens",
+        "cachedprompttokens",
+        "promptcachedtokens",
+        "cachedinputtokens",
+        "numcachedtokens",
+        "prefixcachehittokens",
+        "cached",
+    ),
     "id": ("requestid", "id", "reqid"),
     "tenant": ("tenant", "tenantid", "user", "userid", "client", "clientid", "customer", "class", "trafficclass"),
     "model": ("model", "modelname"),
     "log": ("logtype",),
     "status": ("status", "ok", "success"),
     "hashes": ("hashids",),
-}  # fmt: skip
+}
 UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "sec": 1_000_000_000, "seconds": 1_000_000_000}
 _LATENCIES = {"ttft": "ttft_ns", "timetofirsttoken": "ttft_ns", "e2e": "e2e_ns", "latency": "e2e_ns", "e2el": "e2e_ns"}
 _SERVED = re.compile(rb"first_token|itls?\"|\bttfts\b|inter_token|scheduled_ts|perf/", re.IGNORECASE)  # others' formats
@@ -60,8 +106,17 @@ _LONGEST_S = 1e8  # three years: a trace that counts from zero and would last lo
 MAX_TOKENS = 1 << 31
 MAX_BLOCKS = 1 << 20
 MOONCAKE_BLOCK_TOKENS = 512
-_STATES = {"completed": "completed", "success": "completed", "ok": "completed", "200": "completed", "true": "completed",
-           "aborted": "aborted", "cancelled": "aborted", "canceled": "aborted", "abort": "aborted"}  # fmt: skip
+_STATES = {
+    "completed": "completed",
+    "success": "completed",
+    "ok": "completed",
+    "200": "completed",
+    "true": "completed",
+    "aborted": "aborted",
+    "cancelled": "aborted",
+    "canceled": "aborted",
+    "abort": "aborted",
+}
 
 
 def sniff(source: Source) -> float:
@@ -88,9 +143,10 @@ def read(source: Source) -> Iterator[Item]:
     if not trace.kept:
         told = "; ".join(f"{lost.what}: {lost.reason}" for lost in tally.lost())
         raise InputError(
-            f"no request with a time and a length{f' ({told})' if told else ''}", where=source.name,
+            f"no request with a time and a length{f' ({told})' if told else ''}",
+            where=source.name,
             expected="columns such as timestamp, input_tokens, output_tokens (times as dates or numbers)",
-        )  # fmt: skip
+        )
     yield from trace.facts()
     yield from tally.lost()
 
@@ -148,10 +204,12 @@ def _csv(source: Source, tally: Tally) -> Iterator[dict[str, pa.Array]]:
                 read_options=csv.ReadOptions(column_names=names, skip_rows=1, use_threads=False, block_size=1 << 22),
                 parse_options=csv.ParseOptions(delimiter=separator, invalid_row_handler=uneven),
                 convert_options=csv.ConvertOptions(
-                    include_columns=wanted, column_types={n: pa.string() for n in names}, strings_can_be_null=True,
+                    include_columns=wanted,
+                    column_types={n: pa.string() for n in names},
+                    strings_can_be_null=True,
                 ),
             )
-        )  # fmt: skip
+        )
     except (pa.ArrowException, ValueError) as e:
         said = clean((str(e) or type(e).__name__).splitlines()[0])[:200]
         raise InputError(f"the table is damaged ({said})", where=source.name) from e
@@ -200,10 +258,11 @@ class _Trace:
             return None
         self.kept += len(used)
         made: dict[str, Any] = {
-            "arrival_ns": arrival[used], "prompt_tokens": prompt[used].astype(np.int64),
+            "arrival_ns": arrival[used],
+            "prompt_tokens": prompt[used].astype(np.int64),
             "output_tokens": _whole(output[used]),
             "source": pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(used), np.int32)), [self.source]),
-        }  # fmt: skip
+        }
         if "id" in values:
             made["id"] = [_word(v) for v in _list(values["id"], used)]
         if (tenant := self._tenant(values, used)) is not None:
@@ -273,9 +332,11 @@ class _Trace:
     def _hashes(self, lists: list[Any], prompt: np.ndarray) -> list[list[int] | None]:
         kept = []
         for ids, tokens in zip(lists, prompt.tolist(), strict=True):
-            good = isinstance(ids, list) and len(ids) <= MAX_BLOCKS and all(
-                type(i) is int and -(1 << 63) <= i < 1 << 63 for i in ids
-            )  # fmt: skip
+            good = (
+                isinstance(ids, list)
+                and len(ids) <= MAX_BLOCKS
+                and all(type(i) is int and -(1 << 63) <= i < 1 << 63 for i in ids)
+            )
             kept.append(ids if good else None)
             if good:
                 self._blocks.add(-(-tokens // MOONCAKE_BLOCK_TOKENS) == len(ids))
@@ -295,8 +356,10 @@ class _Trace:
             return
         if "status" in values:
             said = [_word(v) for v in _list(values["status"], used)]
-            made["status"] = [_STATES.get(s.lower(), "failed") if s else "completed" if t else None
-                              for s, t in zip(said, told, strict=True)]  # fmt: skip
+            made["status"] = [
+                _STATES.get(s.lower(), "failed") if s else "completed" if t else None
+                for s, t in zip(said, told, strict=True)
+            ]
         else:
             made["status"] = np.where(told, "completed", None).tolist()
 

@@ -27,8 +27,13 @@ HELP = "Resiliency events of GPU jobs (user_scheduled, job_started, checkpoint_s
 
 START_NS = 10 * NS_PER_S
 _EVENTS = (
-    "user_scheduled", "job_started", "checkpoint_loaded", "checkpoint_saved", "user_terminated", "job_terminated",
-)  # fmt: skip
+    "user_scheduled",
+    "job_started",
+    "checkpoint_loaded",
+    "checkpoint_saved",
+    "user_terminated",
+    "job_terminated",
+)
 _RANK = {name: i for i, name in enumerate(_EVENTS)}  # which goes first of two at the same time
 _SNIFF = re.compile(rb'"event_type"\s*:\s*"(?:' + "|".join(_EVENTS).encode() + rb')"')
 _MOST = 2_000_000  # events of one log; a job has some thousands
@@ -46,9 +51,10 @@ def read(source: Source) -> Iterator[Item]:
     events = _events(source, tally)
     if not events:
         raise InputError(
-            "no resiliency event in it", where=source.name,
+            "no resiliency event in it",
+            where=source.name,
             expected='objects with "timestamp" and an "event_type" such as "job_started"',
-        )  # fmt: skip
+        )
     named = Counter(name for *_, name in events if name)
     job = named.most_common(1)[0][0] if named else None
     for name, count in named.most_common()[1:]:
@@ -100,9 +106,16 @@ def _rows(events: list[tuple], name: str, tally: Tally, evidence: Evidence) -> I
     def add(kind: str, start: tuple | None, end: tuple | None) -> None:
         at, _, order, _, step, detail, _ = start or end
         life.add(
-            kind, at if start else None, end[0] if end else None, max(attempt, 0), step, detail, order,
-            end[2] if end else None, name,
-        )  # fmt: skip
+            kind,
+            at if start else None,
+            end[0] if end else None,
+            max(attempt, 0),
+            step,
+            detail,
+            order,
+            end[2] if end else None,
+            name,
+        )
 
     for event in events:
         at, rank, _, offset, step, *_ = event

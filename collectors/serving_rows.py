@@ -21,9 +21,17 @@ from runs.serving_schema import STAGE_METRICS
 ERROR_LIMIT = 500  # characters of an error that are kept
 _PERCENTILE = re.compile(r"p(?:ercentile)?[_ ]?(\d{1,3}(?:\.\d+)?)(?:th)?", re.IGNORECASE)
 _WORDS = {
-    "mean": "mean", "avg": "mean", "average": "mean", "median": "p50", "std": "std", "stddev": "std", "min": "min",
-    "max": "max", "total": "total", "sum": "total",
-}  # fmt: skip
+    "mean": "mean",
+    "avg": "mean",
+    "average": "mean",
+    "median": "p50",
+    "std": "std",
+    "stddev": "std",
+    "min": "min",
+    "max": "max",
+    "total": "total",
+    "sum": "total",
+}
 
 
 def number(value: object) -> float | None:
@@ -77,9 +85,10 @@ def refuse_template(source: Source, what: str) -> InputError:
     """The error for a result whose numbers are placeholders such as `xx.xx`."""
     return InputError(
         f"a template of {what}: it has the rows of a result and placeholders such as `xx.xx` in place of numbers",
-        where=source.name, expected=f"{what} with the numbers of a run",
+        where=source.name,
+        expected=f"{what} with the numbers of a run",
         advice="Give the output of a run; templates in guides say what to expect, and nothing was measured.",
-    )  # fmt: skip
+    )
 
 
 class Loads:
@@ -107,9 +116,13 @@ class Loads:
         return unique
 
     def add(
-        self, columns: Mapping[str, Any], stats: Mapping[tuple[str, str], float | None], *, name: str | None = None,
+        self,
+        columns: Mapping[str, Any],
+        stats: Mapping[tuple[str, str], float | None],
+        *,
+        name: str | None = None,
         label: str = "",
-    ) -> str:  # fmt: skip
+    ) -> str:
         """Add a load and return its name. `columns`: of `stages`, without stage, tool, order, source and outcome.
         `stats`: {(metric of STAGE_METRICS, statistic): value in the metric's unit}, None where not known.
 
@@ -120,11 +133,21 @@ class Loads:
         failed = columns.get("completed") == 0
         kept = dict(columns)
         if failed:
-            for rates in ("request_rate_per_s", "goodput_per_s", "output_tokens_per_s", "total_tokens_per_s",
-                          "peak_output_tokens_per_s"):  # fmt: skip
+            for rates in (
+                "request_rate_per_s",
+                "goodput_per_s",
+                "output_tokens_per_s",
+                "total_tokens_per_s",
+                "peak_output_tokens_per_s",
+            ):
                 kept.pop(rates, None)
-        kept |= {"stage": stage, "tool": self._tool, "order": len(self._columns), "source": self._source,
-                 "outcome": "failed" if failed else "measured"}  # fmt: skip
+        kept |= {
+            "stage": stage,
+            "tool": self._tool,
+            "order": len(self._columns),
+            "source": self._source,
+            "outcome": "failed" if failed else "measured",
+        }
         self._columns.append(kept)
         for (metric, which), value in stats.items():
             assert metric in STAGE_METRICS, metric

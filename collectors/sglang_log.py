@@ -45,11 +45,16 @@ _ALLOCATED = re.compile(
     r"KV Cache is allocated\..{0,400}?K(?: size)?:? (?P<k>[\d.]+) GB, V(?: size)?:? (?P<v>[\d.]+) GB"
 )
 _FACTS = {
-    "tp_size": "tensor_parallel_size", "dp_size": "data_parallel_size", "pp_size": "pipeline_parallel_size",
-    "ep_size": "expert_parallel_size", "max_running_requests": "max_num_seqs",
-    "chunked_prefill_size": "chunked_prefill_tokens", "context_length": "max_model_len", "page_size": "block_size",
+    "tp_size": "tensor_parallel_size",
+    "dp_size": "data_parallel_size",
+    "pp_size": "pipeline_parallel_size",
+    "ep_size": "expert_parallel_size",
+    "max_running_requests": "max_num_seqs",
+    "chunked_prefill_size": "chunked_prefill_tokens",
+    "context_length": "max_model_len",
+    "page_size": "block_size",
     "speculative_num_draft_tokens": "num_speculative_tokens",
-}  # fmt: skip
+}
 _USAGE = ("token usage", "full token usage", "swa token usage")
 _LONGEST = 1 << 16  # characters of a line that are looked at
 _MOST = 10_000_000  # lines of batches
@@ -76,9 +81,22 @@ class _Log:
         self.clock = Clock(source, self.tally)
         self.evidence = Evidence(source, self.tally, self.clock)
         self.rows = Buffer(
-            "engine", "order", "ts_ns", "replica", "running", "waiting", "kv_usage", "prefix_hits", "prefix_queries",
-            "prompt_tokens", "prompt_tokens_per_s", "output_tokens_per_s", "preemptions", "acceptance_length", "source",
-        )  # fmt: skip
+            "engine",
+            "order",
+            "ts_ns",
+            "replica",
+            "running",
+            "waiting",
+            "kv_usage",
+            "prefix_hits",
+            "prefix_queries",
+            "prompt_tokens",
+            "prompt_tokens_per_s",
+            "output_tokens_per_s",
+            "preemptions",
+            "acceptance_length",
+            "source",
+        )
         self.sampled = 0
         self.totals: dict[str | None, list[int]] = {}  # of each replica: computed, found, retracted
         # a log that never tells of retractions may be one that cannot
@@ -113,12 +131,21 @@ class _Log:
         if self.sampled >= _MOST:
             raise InputError(f"more than {_MOST:,} batches", where=self.name, expected="the log of one server")
         self.rows.add(
-            self.sampled, self.clock.time_ns(before, offset), replica, running, waiting, max(usage) if usage else None,
-            totals[1], totals[0] + totals[1], totals[0],
+            self.sampled,
+            self.clock.time_ns(before, offset),
+            replica,
+            running,
+            waiting,
+            max(usage) if usage else None,
+            totals[1],
+            totals[0] + totals[1],
+            totals[0],
             found.get("input throughput (token/s)") if prefill else None,
             found.get("gen throughput (token/s)") if not prefill else None,
-            totals[2] if self.retracts else None, found.get("accept len"), self.name,
-        )  # fmt: skip
+            totals[2] if self.retracts else None,
+            found.get("accept len"),
+            self.name,
+        )
         self.sampled += 1
 
     def _start(self, line: str) -> None:
@@ -145,9 +172,10 @@ class _Log:
     def rest(self) -> Iterator[Item]:
         if not self.sampled and not self.facts:
             raise InputError(
-                "no line of an SGLang server's scheduler in it", where=self.name,
+                "no line of an SGLang server's scheduler in it",
+                where=self.name,
                 expected="lines such as `Decode batch. #running-req: 12, #token: 8192, token usage: 0.31, ...`",
-            )  # fmt: skip
+            )
         yield from self.rows.rest()
         yield from self.evidence.rest()
         yield Fact("engine", "sglang")

@@ -54,16 +54,19 @@ KEYS: dict[str, _Check] = {
     "precision": ('text, such as "bf16"', _text),
     "topology": ('text, such as "4x4x8"', _text),
     "parallelism": (
-        'text, or an object of axes and sizes such as {"data": 4, "model": 4}', lambda v: _text(v) or _named(v, _count)
+        'text, or an object of axes and sizes such as {"data": 4, "model": 4}',
+        lambda v: _text(v) or _named(v, _count),
     ),
     "usd_per_chip_hour": ("a number of US dollars, 0 or more", lambda v: _number(v) and v >= 0),
     "peak_flops_per_s": ("a number of FLOP/s of one chip, above 0", lambda v: _number(v) and v > 0),
     "peak_basis": ("text: where that peak comes from", _text),
     "simulated": ("true or false", lambda v: isinstance(v, bool)),
     "note": ("text", _text),
-    "tags": ("an object of text by text, with names without =", lambda v: _named(v, _text) and not any(
-        "=" in name for name in v)),
-}  # fmt: skip
+    "tags": (
+        "an object of text by text, with names without =",
+        lambda v: _named(v, _text) and not any("=" in name for name in v),
+    ),
+}
 
 
 def sniff(source: Source) -> float:

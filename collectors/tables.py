@@ -56,9 +56,10 @@ def read(source: Source) -> Iterator[Item]:
         except (pa.ArrowException, OSError, MemoryError, ValueError, OverflowError) as e:
             reason = str(e).splitlines()[0][:200] if str(e) else type(e).__name__
             raise InputError(
-                f"not a whole Parquet file ({reason})", where=source.name,
+                f"not a whole Parquet file ({reason})",
+                where=source.name,
                 advice="Write it anew, with row groups of at most a million rows.",
-            ) from e  # fmt: skip
+            ) from e
     yield from tally.lost()
 
 

@@ -24,16 +24,49 @@ _SECOND = timedelta(seconds=1)
 ZONES_S: dict[str, int] = {
     name: round(hours * 3600)
     for name, hours in dict(
-        Z=0, UTC=0, UT=0, GMT=0, WET=0, WEST=1, CET=1, CEST=2, MET=1, MEST=2, EET=2, EEST=3, MSK=3, JST=9, KST=9, HKT=8,
-        SGT=8, AWST=8, AEST=10, AEDT=11, ACST=9.5, ACDT=10.5, NZST=12, NZDT=13, EST=-5, EDT=-4, CDT=-5, MST=-7, MDT=-6,
-        PST=-8, PDT=-7, AKST=-9, AKDT=-8, HST=-10,
+        Z=0,
+        UTC=0,
+        UT=0,
+        GMT=0,
+        WET=0,
+        WEST=1,
+        CET=1,
+        CEST=2,
+        MET=1,
+        MEST=2,
+        EET=2,
+        EEST=3,
+        MSK=3,
+        JST=9,
+        KST=9,
+        HKT=8,
+        SGT=8,
+        AWST=8,
+        AEST=10,
+        AEDT=11,
+        ACST=9.5,
+        ACDT=10.5,
+        NZST=12,
+        NZDT=13,
+        EST=-5,
+        EDT=-4,
+        CDT=-5,
+        MST=-7,
+        MDT=-6,
+        PST=-8,
+        PDT=-7,
+        AKST=-9,
+        AKDT=-8,
+        HST=-10,
     ).items()
-}  # fmt: skip
+}
 # Names that several places use for different offsets: China and Chicago, India and Israel, Britain and Bangladesh ...
 _SHARED_ZONES = ("CST", "IST", "BST", "AST", "ADT", "AMT", "ECT", "GST", "PKT", "SST", "WIB", "WST")
 _ZONE = rf"(?P<zone>{'|'.join((*ZONES_S, *_SHARED_ZONES))}|[+-](?:0\d|1[0-4])(?::?[0-5]\d)?)(?!\w|[.:]\d)"
-_TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9})\d*)?" \
+_TIME = (
+    r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9})\d*)?"
     r"(?: ?(?P<half>[AaPp])\.?[Mm]\b)?"
+)
 
 DATED = re.compile(
     r"(?<!\d)(?P<year>\d{4})(?P<dash>[-/]?)(?P<month>\d\d)(?P=dash)(?P<day>\d\d)[T ]" + _TIME + rf"(?:\s?{_ZONE})?",
@@ -91,17 +124,20 @@ def fits_seconds(seconds: float) -> bool:
     return -1e10 < seconds < 1e10
 
 
-def moment_ns(
-    match: re.Match, year: int | None = None, month: int | None = None, day: int | None = None
-) -> int | None:
+def moment_ns(match: re.Match, year: int | None = None, month: int | None = None, day: int | None = None) -> int | None:
     """Time of a match with groups as those of DATED, ns since the epoch, None if it is no time; without a zone, or with
     one that `zone_doubt` names, it is read as UTC. `year`, `month`, `day`: where the match gives no numbers of them."""
     parts = match.groupdict()
     try:
         moment = datetime(
-            year or int(parts["year"]), month or int(parts["month"]), day or int(parts["day"]),
-            _hour(parts), int(parts["minute"]), int(parts["second"]), tzinfo=UTC,
-        )  # fmt: skip
+            year or int(parts["year"]),
+            month or int(parts["month"]),
+            day or int(parts["day"]),
+            _hour(parts),
+            int(parts["minute"]),
+            int(parts["second"]),
+            tzinfo=UTC,
+        )
     except ValueError:
         return None
     ns = (moment - _EPOCH) // _SECOND * NS_PER_S + int((parts["fraction"] or "0").ljust(9, "0"))
@@ -233,8 +269,9 @@ def lines(source: Source) -> Iterator[tuple[int, str, bool]]:
             whole = raw.endswith(b"\n")
             if not whole and len(raw) == LINE_LIMIT_BYTES:
                 raise InputError(
-                    f"a line longer than {LINE_LIMIT_BYTES:,} bytes at byte {offset:,}", where=source.name,
+                    f"a line longer than {LINE_LIMIT_BYTES:,} bytes at byte {offset:,}",
+                    where=source.name,
                     expected="a text log with a line per record",
-                )  # fmt: skip
+                )
             yield offset, raw.decode("utf-8", "replace").rstrip("\r\n"), whole
             offset += len(raw)

@@ -20,8 +20,14 @@ from errors import InputError
 NAME = "tpu_info"
 HELP = "Tables printed by tpu-info, and device.memory_stats() of JAX: memory and utilisation of devices."
 
-_TITLES = (b"TPU Chips", b"TPU Runtime Utilization", b"TPU HBM Usage", b"TPU Duty Cycle", b"TensorCore Utilization",
-           b"TPU Buffer Transfer Latency")  # fmt: skip
+_TITLES = (
+    b"TPU Chips",
+    b"TPU Runtime Utilization",
+    b"TPU HBM Usage",
+    b"TPU Duty Cycle",
+    b"TensorCore Utilization",
+    b"TPU Buffer Transfer Latency",
+)
 _FIRST_ROW = re.compile(rb"^[^\S\n]*+(?:\||\xe2\x94[\x82\x83])", re.MULTILINE)
 _STATS = re.compile(rb"""["']bytes_in_use["']\s*:\s*\d""")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -63,9 +69,10 @@ def read(source: Source) -> Iterator[Item]:
             yield from told.full()
     if not told.rows:
         raise InputError(
-            "no table of tpu-info and no memory statistics in it", where=source.name,
+            "no table of tpu-info and no memory statistics in it",
+            where=source.name,
             expected="the output of `tpu-info`, or `device.memory_stats()` of each device, a line each",
-        )  # fmt: skip
+        )
     yield from told.rest()
     yield from tally.lost()
 
@@ -179,8 +186,9 @@ class _Told:
                 self._memory(device, ts_ns, kind, stats[kind])
         for key, value in stats.items():
             if key not in (*_KINDS, *_DEVICE_KEYS, *_TIME_KEYS):
-                self._scalar(clean(key) if device is None else f'{clean(key)}{{device="{device}"}}', float(value), None,
-                             ts_ns)  # fmt: skip
+                self._scalar(
+                    clean(key) if device is None else f'{clean(key)}{{device="{device}"}}', float(value), None, ts_ns
+                )
 
     def _memory(self, device: int | None, ts_ns: int | None, kind: str, value: int | None) -> None:
         if value is not None and 0 <= value < 1 << 62 and (device is None or 0 <= device < 1 << 31):

@@ -31,9 +31,17 @@ CHUNK = 1 << 20
 
 BROKEN = (OSError, EOFError, zlib.error)  # what reading a damaged or vanished file raises
 _BROKEN_ARCHIVE = (
-    *BROKEN, zipfile.BadZipFile, zipfile.LargeZipFile, tarfile.TarError, NotImplementedError, RuntimeError, ValueError,
-    struct.error, OverflowError, lzma.LZMAError,
-)  # fmt: skip
+    *BROKEN,
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    tarfile.TarError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    struct.error,
+    OverflowError,
+    lzma.LZMAError,
+)
 _ARCHIVE_NAME = re.compile(r"\.(?:zip|tar|tgz|tar\.gz|tar\.bz2|tar\.xz|tar\.zst|7z|rar)$", re.IGNORECASE)
 _DRIVE = re.compile(r"^[A-Za-z]:")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -73,8 +81,9 @@ class _Inflater(io.RawIOBase):
         if self._unpacked > RATIO_FREE_BYTES and self._unpacked > MAX_RATIO * self._raw.tell():
             raise InputError(
                 f"unpacks to more than {MAX_RATIO} times its size ({self._unpacked:,} bytes and more)",
-                where=self._name, advice="No log or profile does; unpack it yourself if it is one.",
-            )  # fmt: skip
+                where=self._name,
+                advice="No log or profile does; unpack it yourself if it is one.",
+            )
         return count
 
     def close(self) -> None:
@@ -141,8 +150,11 @@ class _Forward:
     def read(self, size: int = -1) -> bytes:
         if not self.content:
             self._header_bytes += size
-            _limit(self._name, size >= 0 and self._header_bytes <= MAX_HEADER_BYTES,
-                   f"holds more than {MAX_HEADER_BYTES:,} bytes beside its files")  # fmt: skip
+            _limit(
+                self._name,
+                size >= 0 and self._header_bytes <= MAX_HEADER_BYTES,
+                f"holds more than {MAX_HEADER_BYTES:,} bytes beside its files",
+            )
         data = self._raw.read(size)
         self._at += len(data)
         return data
@@ -207,9 +219,10 @@ def _refuse_unsafe(archive: str, name: str) -> None:
     parts = name.replace("\\", "/").split("/")
     if ".." in parts or parts[0] == "" or _DRIVE.match(name) or len(name) > 1024 or _CONTROL.search(name):
         raise InputError(
-            f"the member name {name[:200]!r} is not safe", where=archive,
+            f"the member name {name[:200]!r} is not safe",
+            where=archive,
             expected="names below the archive, without control characters",
-        )  # fmt: skip
+        )
 
 
 def _hidden(name: str) -> bool:

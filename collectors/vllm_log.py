@@ -56,18 +56,29 @@ _SAMPLE = re.compile(
     r"Avg generation throughput: (?P<output>[\d.]+) tokens/s(?P<rest>.*?)"
     r"(?=(?:Engine \d{1,6}: |\d{1,6} Engines Aggregated: )?Avg prompt throughput: |$)"
 )
-_NUMBERS = {name: re.compile(pattern) for name, pattern in {
-    "running": r"\bRunning: (\d+) reqs", "waiting": r"\b(?:Waiting|Pending): (\d+) reqs",
-    "swapped": r"\bSwapped: (\d+) reqs", "preemptions": r"\bPreemptions: (\d+)",
-    "kv": r"\bKV cache usage: ([\d.]+)%", "prefix": r"(?<!External )\bPrefix cache hit rate: (?:GPU: )?([\d.]+)%",
-    "external": r"\bExternal prefix cache hit rate: ([\d.]+)%",
-}.items()}  # fmt: skip
+_NUMBERS = {
+    name: re.compile(pattern)
+    for name, pattern in {
+        "running": r"\bRunning: (\d+) reqs",
+        "waiting": r"\b(?:Waiting|Pending): (\d+) reqs",
+        "swapped": r"\bSwapped: (\d+) reqs",
+        "preemptions": r"\bPreemptions: (\d+)",
+        "kv": r"\bKV cache usage: ([\d.]+)%",
+        "prefix": r"(?<!External )\bPrefix cache hit rate: (?:GPU: )?([\d.]+)%",
+        "external": r"\bExternal prefix cache hit rate: ([\d.]+)%",
+    }.items()
+}
 _PREFIX_V0 = re.compile(r"\] Prefix cache hit rate: GPU: (?P<gpu>-?[\d.]+)%(?:, CPU: (?P<cpu>-?[\d.]+)%)?")
 _SPECULATION = re.compile(r"SpecDecoding metrics: (?P<rest>.*)")
-_SPECULATED = {name: re.compile(pattern) for name, pattern in {
-    "length": r"Mean acceptance length: ([\d.]+)", "accepted": r"\bAccepted: (\d+) tokens",
-    "drafted": r"\bDrafted: (\d+) tokens", "positions": r"Per-position acceptance rate: ([\d., ]*\d)",
-}.items()}  # fmt: skip
+_SPECULATED = {
+    name: re.compile(pattern)
+    for name, pattern in {
+        "length": r"Mean acceptance length: ([\d.]+)",
+        "accepted": r"\bAccepted: (\d+) tokens",
+        "drafted": r"\bDrafted: (\d+) tokens",
+        "positions": r"Per-position acceptance rate: ([\d., ]*\d)",
+    }.items()
+}
 _ITERATION = re.compile(  # for `match`; atomic: only the first such words are tried, others would fare no better
     r"(?>.*?(?P<from>(?<![A-Za-z])Iteration\((?P<n>\d{1,18})\): (?P<prefills>\d{1,18}) context requests, "
     r"(?P<prompt>\d{1,18}) context tokens, (?P<decodes>\d{1,18}) generation requests"
@@ -88,24 +99,48 @@ _ARGUMENT = re.compile(
     r"'?(?P<value>[^',)}\s]+)"
 )
 _MEASURES = {  # name of the fact: pattern, what it counts in, which value counts where devices say different ones
-    "kv_available_bytes": (re.compile(
-        r"Available KV cache memory: ([\d.]+) ?GiB|reserved ([\d.]+) ?GiB memory for KV Cache"
-        r"|reserved for KV Cache is ([\d.]+) ?GiB"), 1 << 30, min),
+    "kv_available_bytes": (
+        re.compile(
+            r"Available KV cache memory: ([\d.]+) ?GiB|reserved ([\d.]+) ?GiB memory for KV Cache"
+            r"|reserved for KV Cache is ([\d.]+) ?GiB"
+        ),
+        1 << 30,
+        min,
+    ),
     "kv_cache_tokens": (re.compile(r"\bKV cache size: ([\d,]+) tokens"), 1, min),
     "kv_cache_blocks": (re.compile(r"num_gpu_blocks is: (\d+)|# (?:GPU|cuda|TPU) blocks: (\d+)"), 1, min),
     "weights_loaded_bytes": (re.compile(r"Model loading took ([\d.]+) ?GiB"), 1 << 30, max),
-}  # fmt: skip
+}
 _TELLS = re.compile(rb"\bPreemptions: \d|\btotal_num_cumulative_preemption=\d|\bPreempting request \S")
 _COLUMNS = (
-    "ts_ns", "replica", "running", "waiting", "kv_usage", "prefix_hit_rate", "prompt_tokens_per_s",
-    "output_tokens_per_s", "preemptions", "drafted", "accepted", "acceptance_length", "acceptance_per_position",
-)  # fmt: skip
+    "ts_ns",
+    "replica",
+    "running",
+    "waiting",
+    "kv_usage",
+    "prefix_hit_rate",
+    "prompt_tokens_per_s",
+    "output_tokens_per_s",
+    "preemptions",
+    "drafted",
+    "accepted",
+    "acceptance_length",
+    "acceptance_per_position",
+)
 _CONCURRENCY = re.compile(r"Maximum concurrency for ([\d,]+) tokens per request: ([\d.]+)x")
 _BATCHED = re.compile(r"Chunked prefill is enabled with max_num_batched_tokens=(\d+)")
 _START = (
-    "LLM engine (", "non-default args", "args: Namespace(", "KV cache", "KV Cache", "API server version", "blocks",
-    "Model loading took", "Maximum concurrency", "max_num_batched_tokens",
-)  # fmt: skip
+    "LLM engine (",
+    "non-default args",
+    "args: Namespace(",
+    "KV cache",
+    "KV Cache",
+    "API server version",
+    "blocks",
+    "Model loading took",
+    "Maximum concurrency",
+    "max_num_batched_tokens",
+)
 _SAME = {"max_seq_len": "max_model_len"}
 _NOT_SAID = ("None", "auto")  # an argument left to the engine: a later line says what came of it
 _LONGEST = 1 << 16  # characters of a line that are looked at
@@ -140,9 +175,19 @@ class _Log:
         self.blocks = Blocks(source, self.tally, self.loads) if BLOCK.search(source.head + tail(source)) else None
         self.clock = _Clock(source, self.tally)
         self.iterations = Buffer(
-            "iterations", "order", "replica", "start_ns", "dur_ns", "prefill_requests", "prefill_tokens",
-            "decode_requests", "decode_tokens", "drafted_tokens", "kv_usage", "source",
-        )  # fmt: skip
+            "iterations",
+            "order",
+            "replica",
+            "start_ns",
+            "dur_ns",
+            "prefill_requests",
+            "prefill_tokens",
+            "decode_requests",
+            "decode_tokens",
+            "drafted_tokens",
+            "kv_usage",
+            "source",
+        )
         self.engine = Buffer("engine", "order", *_COLUMNS, "source")
         self.sample: dict[str, Any] | None = None  # the last one, to which a line after it may add
         self.sampled = 0
@@ -185,13 +230,19 @@ class _Log:
         waiting = [count(found[k]) for k in ("waiting", "swapped") if found[k] is not None]
         if found["running"] is None:
             self.tally.add("engine lines", "cut off", offset)
-        self._next({
-            "ts_ns": ts_ns, "replica": replica, "running": count(found["running"]),
-            "waiting": None if None in waiting or not waiting else sum(waiting),
-            "kv_usage": _share(found["kv"]), "prefix_hit_rate": _found(found["prefix"], found["external"]),
-            "prompt_tokens_per_s": number(match["prompt"]), "output_tokens_per_s": number(match["output"]),
-            "preemptions": max(self.warned.get(host, 0), self.printed.get(replica, 0)) if self.counted else None,
-        })  # fmt: skip
+        self._next(
+            {
+                "ts_ns": ts_ns,
+                "replica": replica,
+                "running": count(found["running"]),
+                "waiting": None if None in waiting or not waiting else sum(waiting),
+                "kv_usage": _share(found["kv"]),
+                "prefix_hit_rate": _found(found["prefix"], found["external"]),
+                "prompt_tokens_per_s": number(match["prompt"]),
+                "output_tokens_per_s": number(match["output"]),
+                "preemptions": max(self.warned.get(host, 0), self.printed.get(replica, 0)) if self.counted else None,
+            }
+        )
 
     def _next(self, sample: dict[str, Any] | None) -> None:
         """Begin a sample: nothing adds to the one before any more."""
@@ -214,17 +265,22 @@ class _Log:
             totals[i] = min(totals[i] + (count(found[name]) or 0), 1 << 62)
         positions = [number(p) for p in found["positions"].split(",")] if found["positions"] else None
         sample |= {
-            "drafted": totals[0], "accepted": totals[1], "acceptance_length": number(found["length"]),
+            "drafted": totals[0],
+            "accepted": totals[1],
+            "acceptance_length": number(found["length"]),
             "acceptance_per_position": positions,
-        }  # fmt: skip
+        }
 
     def _iteration(self, match: re.Match, before: str, offset: int) -> None:
         prompt, decodes = int(match["prompt"]), int(match["decodes"])
         tokens = None if match["tokens"] is None else int(match["tokens"])
         ms = number(match["ms"])
         if ms is not None and ms < _LEAST_MS and prompt + decodes:
-            self.tally.add("durations of iterations", f"shorter than {_LEAST_MS} ms: the engine timed handing the work "
-                           "over, not the work", offset)  # fmt: skip
+            self.tally.add(
+                "durations of iterations",
+                f"shorter than {_LEAST_MS} ms: the engine timed handing the work over, not the work",
+                offset,
+            )
             ms = None
         dur_ns = None if ms is None or ms > 1e12 else round(ms * 1e6)
         end_ns = self.clock.time_ns(before, offset)
@@ -232,9 +288,18 @@ class _Log:
         process = _PROCESS.search(before)
         replica = _replica(host_prefix(before), process and process["n"])
         self.iterations.add(
-            int(match["n"]), replica, self._begin(replica, end_ns, dur_ns), dur_ns, int(match["prefills"]), prompt,
-            decodes, decodes if drafted == 0 else None, drafted, _share(match["kv"]), self.name,
-        )  # fmt: skip
+            int(match["n"]),
+            replica,
+            self._begin(replica, end_ns, dur_ns),
+            dur_ns,
+            int(match["prefills"]),
+            prompt,
+            decodes,
+            decodes if drafted == 0 else None,
+            drafted,
+            _share(match["kv"]),
+            self.name,
+        )
         self.iterated += 1
 
     def _begin(self, replica: str | None, end_ns: int | None, dur_ns: int | None) -> int | None:
@@ -278,9 +343,10 @@ class _Log:
     def rest(self) -> Iterator[Item]:
         if not (self.sampled or self.iterated or self.facts or self.arguments or (self.blocks and self.blocks.read)):
             raise InputError(
-                "no line of a vLLM server's engine in it", where=self.name,
+                "no line of a vLLM server's engine in it",
+                where=self.name,
                 expected="lines such as `Engine 000: Avg prompt throughput: 98.1 tokens/s, ..., Running: 3 reqs`",
-            )  # fmt: skip
+            )
         self._next(None)
         yield from self.engine.rest()
         yield from self.iterations.rest()
@@ -357,8 +423,12 @@ class _Clock:
             self._shift += 366 * 86_400 * NS_PER_S
             ns += 366 * 86_400 * NS_PER_S
         self._last, self.yearless = ns, True
-        self._tally.add("times", "the lines give month and day, and nothing gives the year: they count from its start "
-                        "(a date such as 2026-04-24 in the file's name would tell)", offset)  # fmt: skip
+        self._tally.add(
+            "times",
+            "the lines give month and day, and nothing gives the year: they count from its start "
+            "(a date such as 2026-04-24 in the file's name would tell)",
+            offset,
+        )
         return ns
 
 

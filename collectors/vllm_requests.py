@@ -83,17 +83,21 @@ def _requests(source: Source) -> Iterator[Item]:
         times = [seconds_to_ns(found.get(k)) for k in ("arrival_time", *_TIMES)]
         if any(t is None and found.get(k) is not None for t, k in zip(times, ("arrival_time", *_TIMES), strict=True)):
             tally.add("times of requests", "they are no numbers, or no times", offset)
-        tokens = [next((v for k in keys if (v := count(found.get(k))) is not None), None) for keys in (
-            ("input_toks", "num_prompt_tokens", "prompt_tokens"),
-            ("output_toks", "num_generation_tokens", "output_tokens"),
-        )]  # fmt: skip
+        tokens = [
+            next((v for k in keys if (v := count(found.get(k))) is not None), None)
+            for keys in (
+                ("input_toks", "num_prompt_tokens", "prompt_tokens"),
+                ("output_toks", "num_generation_tokens", "output_tokens"),
+            )
+        ]
         rows.append((None if name is None else clean(str(name)[:300]), *tokens, *times, offset))
     if not rows:
         raise InputError(
-            "no request in it", where=source.name,
+            "no request in it",
+            where=source.name,
             expected='a JSON object a line with "arrival_time", "queued_ts", "scheduled_ts", "first_token_ts", '
             '"last_token_ts"',
-        )  # fmt: skip
+        )
     yield from _aligned(source, rows, tally)
     yield from tally.lost()
 
@@ -104,8 +108,10 @@ def _aligned(source: Source, rows: list[tuple], tally: Tally) -> Iterator[Item]:
     # One broken time must not move all the others.
     delays = [d for d in delays if abs(d - delays[len(delays) // 2]) < _APART_NS]
     if not delays:
-        tally.add("engine times", "no request has both an arrival and a time at which it was queued: their clocks "
-                  "cannot be aligned")  # fmt: skip
+        tally.add(
+            "engine times",
+            "no request has both an arrival and a time at which it was queued: their clocks cannot be aligned",
+        )
     shift = delays[0] if delays else None
     requests = Requests(source)
     for name, prompt, output, sent, queued, *engine, offset in rows:
@@ -115,16 +121,25 @@ def _aligned(source: Source, rows: list[tuple], tally: Tally) -> Iterator[Item]:
         if not served:
             tally.add("requests", "they have no first or no last token: they did not complete", offset)
         requests.add(
-            id=name, arrival_ns=arrival or None, scheduled_ns=scheduled, first_token_ns=first, last_token_ns=last,
-            prompt_tokens=prompt, output_tokens=output, status="completed" if served else "failed",
-        )  # fmt: skip
+            id=name,
+            arrival_ns=arrival or None,
+            scheduled_ns=scheduled,
+            first_token_ns=first,
+            last_token_ns=last,
+            prompt_tokens=prompt,
+            output_tokens=output,
+            status="completed" if served else "failed",
+        )
         yield from requests.full()
     yield from requests.rest()
     if delays:
         median_ms, most_ms = ((delays[i] - delays[0]) / 1e6 for i in (len(delays) // 2, -1))
-        tally.add("engine times", "moved onto the calendar by the smallest time from being sent to being queued; the "
-                  f"others took up to {most_ms:.1f} ms longer (median {median_ms:.1f} ms), which is not in their "
-                  "latencies")  # fmt: skip
+        tally.add(
+            "engine times",
+            "moved onto the calendar by the smallest time from being sent to being queued; the "
+            f"others took up to {most_ms:.1f} ms longer (median {median_ms:.1f} ms), which is not in their "
+            "latencies",
+        )
 
 
 def _samples(source: Source) -> Iterator[Item]:
@@ -157,8 +172,17 @@ def _samples(source: Source) -> Iterator[Item]:
     empty = all(not kv for *_, kv, _, _ in rows) and any(running for _, running, *_ in rows)
     if empty:
         tally.add("KV cache usage", "0.0 throughout while requests ran: it was not measured, so it is not known")
-    samples = Buffer("engine", "ts_ns", "order", "running", "waiting", "kv_usage", "prompt_tokens_per_s",
-                     "output_tokens_per_s", "source")  # fmt: skip
+    samples = Buffer(
+        "engine",
+        "ts_ns",
+        "order",
+        "running",
+        "waiting",
+        "kv_usage",
+        "prompt_tokens_per_s",
+        "output_tokens_per_s",
+        "source",
+    )
     for order, (at, running, waiting, kv, prompt, output) in enumerate(rows):
         usage = None if empty or kv is None else scaled(kv, 100)
         samples.add(at, order, running, waiting, usage, prompt, output, clean(source.name))
@@ -244,10 +268,14 @@ def _system(name: str, config: dict[str, Any]) -> Iterator[Item]:
 def _edition(name: str, gb_per_s: float | None) -> str | None:
     """The chip of the catalogue that `name` begins the name of and whose memory is as fast; None unless just one is."""
     found = [
-        chip.name for chip in chips().values()
-        if key(name) and key(chip.name).startswith(key(name)) and gb_per_s
-        and (speed := chip.value("hbm_bytes_per_s")) and abs(gb_per_s * 1e9 / speed - 1) < 0.01
-    ]  # fmt: skip
+        chip.name
+        for chip in chips().values()
+        if key(name)
+        and key(chip.name).startswith(key(name))
+        and gb_per_s
+        and (speed := chip.value("hbm_bytes_per_s"))
+        and abs(gb_per_s * 1e9 / speed - 1) < 0.01
+    ]
     return found[0] if len(found) == 1 else None
 
 

@@ -56,8 +56,9 @@ ACCOUNTS: dict[str, AccountKind] = {
     ),
     "input_wait": AccountKind("Input wait", "Device idle while the host fetched the next batch."),
     "device_idle": AccountKind(
-        "Device idle", "Inside a kept, profiled step (inside the profile, where it shows no steps) no operation ran on "
-        "the device and no known wait explains it."
+        "Device idle",
+        "Inside a kept, profiled step (inside the profile, where it shows no steps) no operation ran on "
+        "the device and no known wait explains it.",
     ),
     "badput": AccountKind("Badput", "Time in which the job held the chips without taking a step that was kept."),
     "infrastructure_recovery": AccountKind(
@@ -80,8 +81,9 @@ ACCOUNTS: dict[str, AccountKind] = {
         "Wasted progress", "Steps whose result was lost with an interruption and that were taken again later."
     ),
     "hang": AccountKind(
-        "Hang", "What a step took beyond a usual one where it took a hundred times as long, ten minutes at least, and "
-        "nothing recorded says why."
+        "Hang",
+        "What a step took beyond a usual one where it took a hundred times as long, ten minutes at least, and "
+        "nothing recorded says why.",
     ),
     "elastic_slice_down": AccountKind("Elastic slice-down", "Waiting after slices were lost."),
     "elastic_scale_up": AccountKind("Elastic scale-up", "Waiting for slices to join."),
@@ -95,8 +97,9 @@ ACCOUNTS: dict[str, AccountKind] = {
         "Unattributed", "Not known: no input tells what the chips did. A profile of these steps would."
     ),
     "served": AccountKind(
-        "Served tokens", "Time of the engine for tokens that became part of an answer (within its objectives, where "
-        "some are given): reading prompts and generating."
+        "Served tokens",
+        "Time of the engine for tokens that became part of an answer (within its objectives, where "
+        "some are given): reading prompts and generating.",
     ),
     "prefill": AccountKind("Prefill", "Reading prompts: computing the keys and values of their tokens, once."),
     "decode": AccountKind("Decode", "Generating: the passes that gave the tokens of answers."),
@@ -115,8 +118,9 @@ ACCOUNTS: dict[str, AccountKind] = {
     ),
     "failed_requests": AccountKind("Failed requests", "Time spent on requests that failed or were aborted."),
     "scheduling": AccountKind(
-        "Scheduling overhead", "Requests were in the engine, but the device did not compute: scheduling, sampling on "
-        "the host, sending answers."
+        "Scheduling overhead",
+        "Requests were in the engine, but the device did not compute: scheduling, sampling on "
+        "the host, sending answers.",
     ),
     "no_requests": AccountKind("No requests", "The engine held its chips and had nothing to do."),
     "not_broken_down": AccountKind("Not broken down", "Entered as one amount by one of the runs added here."),

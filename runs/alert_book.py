@@ -92,8 +92,10 @@ class AlertBook(Database):
         with self._connect() as db:
             if threshold is None:
                 db.execute("delete from alert_rules where rule = ?", (rule,))
-                db.execute("update alerts set resolved_ns = ?, resolved_sentence = ? where rule = ? and "
-                           "resolved_ns is null", (time.time_ns(), SWITCHED_OFF, rule))  # fmt: skip
+                db.execute(
+                    "update alerts set resolved_ns = ?, resolved_sentence = ? where rule = ? and resolved_ns is null",
+                    (time.time_ns(), SWITCHED_OFF, rule),
+                )
             else:
                 db.execute("insert or replace into alert_rules values (?, ?)", (rule, threshold))
 
@@ -123,10 +125,14 @@ class AlertBook(Database):
                 figures = (found.run_id, found.name, found.value, found.threshold, found.sentence)
                 db.execute(
                     "insert or ignore into alerts (rule, subject, run_id, name, value, threshold, sentence, opened_ns) "
-                    "values (?, ?, ?, ?, ?, ?, ?, ?)", (*about, *figures, time.time_ns()),
-                )  # fmt: skip
-                db.execute("update alerts set run_id = ?, name = ?, value = ?, threshold = ?, sentence = ? "
-                           "where rule = ? and subject = ? and resolved_ns is null", (*figures, *about))  # fmt: skip
+                    "values (?, ?, ?, ?, ?, ?, ?, ?)",
+                    (*about, *figures, time.time_ns()),
+                )
+                db.execute(
+                    "update alerts set run_id = ?, name = ?, value = ?, threshold = ?, sentence = ? "
+                    "where rule = ? and subject = ? and resolved_ns is null",
+                    (*figures, *about),
+                )
             elif found.state == "over":
                 db.execute(
                     "update alerts set resolved_ns = ?, resolved_sentence = ?, run_id = ? "
@@ -148,8 +154,9 @@ class AlertBook(Database):
 
     def is_open(self, rule: str, subject: str) -> bool:
         with self._connect() as db:
-            row = db.execute("select 1 from alerts where rule = ? and subject = ? and resolved_ns is null",
-                             (rule, subject)).fetchone()  # fmt: skip
+            row = db.execute(
+                "select 1 from alerts where rule = ? and subject = ? and resolved_ns is null", (rule, subject)
+            ).fetchone()
         return row is not None
 
     def alerts(self) -> list[Alert]:
@@ -170,8 +177,9 @@ class AlertBook(Database):
                 return False
             taken = db.execute(
                 "insert into alert_claims values (?, ?, ?) on conflict (alert, about) do update "
-                "set claimed_ns = excluded.claimed_ns where claimed_ns <= ?", (alert.id, about, now, now - CLAIM_NS),
-            )  # fmt: skip
+                "set claimed_ns = excluded.claimed_ns where claimed_ns <= ?",
+                (alert.id, about, now, now - CLAIM_NS),
+            )
             return taken.rowcount == 1
 
     def told(self, alert: Alert, problem: str | None = None) -> None:

@@ -85,15 +85,22 @@ def _refusal(error: sqlite3.Error, path: Path) -> InputError:
     kind = _kind(error)
     if kind in _DAMAGED or str(error).startswith(_ALTERED):
         return InputError(
-            f"the registry cannot be used, it is damaged ({error})", where=str(path),
+            f"the registry cannot be used, it is damaged ({error})",
+            where=str(path),
             advice="Move the file away: runs are kept apart from it, only tags, notes, prices and alerts are lost.",
-        )  # fmt: skip
+        )
     if kind in _CLOSED:
-        return InputError(f"the registry cannot be written ({error})", where=str(path),
-                          advice="May this user write to the store, and is its disk mounted for writing?")  # fmt: skip
+        return InputError(
+            f"the registry cannot be written ({error})",
+            where=str(path),
+            advice="May this user write to the store, and is its disk mounted for writing?",
+        )
     if kind in _FULL:
-        return InputError(f"the registry cannot be written ({error})", where=str(path),
-                          advice="Is the disk full? The registry itself is whole.")  # fmt: skip
+        return InputError(
+            f"the registry cannot be written ({error})",
+            where=str(path),
+            advice="Is the disk full? The registry itself is whole.",
+        )
     return InputError(f"the registry cannot be used now ({error})", where=str(path), advice="Try again.")
 
 

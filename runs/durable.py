@@ -26,8 +26,7 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as e:
-        raise InputError(f"cannot be written ({e.strerror or e})", where=str(path),
-                         advice="Is the disk full?") from e  # fmt: skip
+        raise InputError(f"cannot be written ({e.strerror or e})", where=str(path), advice="Is the disk full?") from e
 
 
 def write_whole(path: Path, text: str) -> None:

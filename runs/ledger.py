@@ -79,8 +79,9 @@ class Account:
     def scaled(self, factor: float) -> "Account":
         """The same account, `factor` (>= 0) times as large in chip-seconds and dollars."""
         if self.children:
-            return replace(Account.total(self.name, (c.scaled(factor) for c in self.children), self.source),
-                           basis=self.basis)  # fmt: skip
+            return replace(
+                Account.total(self.name, (c.scaled(factor) for c in self.children), self.source), basis=self.basis
+            )
         usd = None if self.usd is None else self.usd * factor
         return replace(self, chip_seconds=self.chip_seconds * factor, usd=usd)
 
@@ -105,9 +106,7 @@ class Account:
             )
         mine, theirs = _opened(self), _opened(other)
         names = list(dict.fromkeys([*mine, *theirs]))
-        merged = [
-            mine[n] + theirs[n] if n in mine and n in theirs else mine.get(n) or theirs[n] for n in names
-        ]  # fmt: skip
+        merged = [mine[n] + theirs[n] if n in mine and n in theirs else mine.get(n) or theirs[n] for n in names]
         return Account.total(self.name, merged, source)
 
     def to_dict(self, whole: float | None = None) -> dict[str, Any]:

@@ -79,11 +79,18 @@ class Live:
     def to_dict(self) -> dict[str, Any]:
         """What the API and `--json` say of it."""
         return {
-            "name": self.name, "project": self.project, "job": self.job, "state": self.state_at(time.time_ns()),
-            "run_id": self.run_id, "updated_ns": self.moved_ns, "entries": self.entries,
-            "last_entry_ns": self.last_entry_ns, "last_poll_ns": self.last_poll_ns, "problem": self.problem or None,
+            "name": self.name,
+            "project": self.project,
+            "job": self.job,
+            "state": self.state_at(time.time_ns()),
+            "run_id": self.run_id,
+            "updated_ns": self.moved_ns,
+            "entries": self.entries,
+            "last_entry_ns": self.last_entry_ns,
+            "last_poll_ns": self.last_poll_ns,
+            "problem": self.problem or None,
             "counts": self.counts,
-        }  # fmt: skip
+        }
 
 
 def _fits(value: Any, kind: Any) -> bool:
@@ -199,8 +206,9 @@ class LiveRuns:
                 pid = f.read().strip() or "unknown"
                 raise InputError(
                     f"live run {name!r} is being followed already, by process {pid} of this machine or one that shares "
-                    "the store", advice="One is enough: its pages show what it reads. Stop it first to change how.",
-                ) from e  # fmt: skip
+                    "the store",
+                    advice="One is enough: its pages show what it reads. Stop it first to change how.",
+                ) from e
             f.truncate(0)
             stack.callback(unlock, f)
             f.write(str(os.getpid()))

@@ -86,8 +86,10 @@ class Registry(Database):
 
     def note(self, run_id: str, text: str) -> None:
         with self._connect() as db:
-            db.execute("insert into notes (run_id, written_ns, text) values (?, ?, ?)",
-                       (_owner(db, run_id), time.time_ns(), _short(text.strip(), "note")))  # fmt: skip
+            db.execute(
+                "insert into notes (run_id, written_ns, text) values (?, ?, ?)",
+                (_owner(db, run_id), time.time_ns(), _short(text.strip(), "note")),
+            )
 
     def price(self, run_id: str, usd_per_chip_hour: float | None) -> None:
         """Set the price of a chip-hour in dollars for this run; None removes it."""

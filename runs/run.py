@@ -80,8 +80,9 @@ class Manifest:
             if isinstance(version, int) and version > SCHEMA_VERSION:
                 raise InputError(
                     f"written by a newer version (schema {version}, this one reads up to {SCHEMA_VERSION})",
-                    where=where, advice="Upgrade Chipledger.",
-                )  # fmt: skip
+                    where=where,
+                    advice="Upgrade Chipledger.",
+                )
             return _manifest(data)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
             reason = " ".join(f"{type(e).__name__}: {e}".split())[:200]
@@ -130,8 +131,11 @@ def _all(allowed: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 def _source(value: Any) -> bool:
-    return (isinstance(value, dict) and all(_text(value.get(k)) for k in ("name", "sha256", "collector"))
-            and _whole_number(value.get("bytes")))  # fmt: skip
+    return (
+        isinstance(value, dict)
+        and all(_text(value.get(k)) for k in ("name", "sha256", "collector"))
+        and _whole_number(value.get("bytes"))
+    )
 
 
 def _fact(value: Any) -> bool:
@@ -143,19 +147,24 @@ def _mark(value: Any) -> bool:
 
 
 _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "run_id": (_text, "text"), "name": (_text, "text"), "kind": (_text, "text"), "readers": (_text, "text"),
-    "created_ns": (_whole_number, "a whole number"), "schema_version": (_whole_number, "a whole number"),
-    "facts": (_all(_fact), "facts"), "tags": (_all(_text), "text by text"),
+    "run_id": (_text, "text"),
+    "name": (_text, "text"),
+    "kind": (_text, "text"),
+    "readers": (_text, "text"),
+    "created_ns": (_whole_number, "a whole number"),
+    "schema_version": (_whole_number, "a whole number"),
+    "facts": (_all(_fact), "facts"),
+    "tags": (_all(_text), "text by text"),
     "tables": (_all(_whole_number), "rows by table"),
     "files": (lambda v: v is None or _all(_mark)(v), "marks of files"),
     "sources": (lambda v: isinstance(v, list) and all(map(_source, v)), "a list of inputs"),
     "warnings": (lambda v: isinstance(v, list) and all(map(_text, v)), "a list of sentences"),
-}  # fmt: skip
+}
 _FACTS: dict[str, Callable[[Any], bool]] = {  # those that every list of runs shows
     "chips": lambda v: v is None or (isinstance(v, int | float) and 0 <= v < 1 << 63),
     "chip": lambda v: v is None or _text(v),
     "model": lambda v: v is None or isinstance(v, str | dict),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -175,8 +184,9 @@ class Run:
         except FileNotFoundError as e:
             raise InputError("is missing", where=where, advice=AGAIN) from e
         except OSError as e:
-            raise InputError(f"cannot be read ({e.strerror})", where=where,
-                             advice="Is the disk whole, and may this user read it?") from e  # fmt: skip
+            raise InputError(
+                f"cannot be read ({e.strerror})", where=where, advice="Is the disk whole, and may this user read it?"
+            ) from e
         told = Manifest.from_json(raw, where)
         if told.run_id != self.folder.name:
             raise InputError(f"is that of another run, {told.run_id[:80]!r}", where=where, advice=AGAIN)

@@ -55,9 +55,10 @@ class Store:
         except OSError as e:
             if not _readable(self.runs_folder):
                 raise InputError(
-                    f"cannot use this folder as a store ({e.strerror})", where=str(self.root),
+                    f"cannot use this folder as a store ({e.strerror})",
+                    where=str(self.root),
                     advice="Give another with --store or $CHIPLEDGER_STORE.",
-                ) from e  # fmt: skip
+                ) from e
         for folder in (self.runs_folder, self.uploads_folder, partial, self.live.folder):
             keep_private(folder)
         self._scratch.sweep(lambda folder: rescue(folder, self.runs_folder))
@@ -66,9 +67,10 @@ class Store:
         """Raises InputError where the store is no longer there, or can no longer be read."""
         if not _readable(self.runs_folder):
             raise InputError(
-                "the store is gone, or can no longer be read", where=str(self.root),
+                "the store is gone, or can no longer be read",
+                where=str(self.root),
                 advice="Is its disk mounted? Bring it back, or start again with another --store.",
-            )  # fmt: skip
+            )
 
     def hold(self) -> Held:
         """A folder for what is being written, removed with its process. Raises OSError where none can be made."""
@@ -134,9 +136,10 @@ class Store:
         if (live := self.live.leading(name)) and live.run_id and (run := self.get(live.run_id)):
             return run
         raise QuestionError(
-            f"no run {name[:_SHOWN]!r} in this store", where=str(self.root),
+            f"no run {name[:_SHOWN]!r} in this store",
+            where=str(self.root),
             advice="`chipledger runs` lists what is there.",
-        )  # fmt: skip
+        )
 
     def _find_live(self, name: str) -> Run:
         live = self.live.read(name)
@@ -145,8 +148,10 @@ class Store:
             raise QuestionError(f"no live run {name[:_SHOWN]!r} in this store", where=str(self.root), expected=known)
         if live.run_id is None or (run := self.get(live.run_id)) is None:
             problem = f" ({live.problem})" if live.problem else ""
-            raise QuestionError(f"live run {name!r} has no entries yet{problem}",
-                                advice="It appears with the job's first goodput entry.")  # fmt: skip
+            raise QuestionError(
+                f"live run {name!r} has no entries yet{problem}",
+                advice="It appears with the job's first goodput entry.",
+            )
         return run
 
     def remove(self, run_id: str) -> None:

@@ -38,9 +38,11 @@ def frame(
     import pandas as pd  # a fifth of a second that ingest, which needs none, should not pay
 
     nullable = {
-        pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(), pa.float64(): pd.Float64Dtype(),
+        pa.int32(): pd.Int32Dtype(),
+        pa.int64(): pd.Int64Dtype(),
+        pa.float64(): pd.Float64Dtype(),
         pa.bool_(): pd.BooleanDtype(),
-    }  # fmt: skip
+    }
     return tables.arrow(name, columns, where).to_pandas(types_mapper=nullable.get)
 
 

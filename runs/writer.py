@@ -82,10 +82,18 @@ class RunWriter:
             writer.close()
         self._writers.clear()
         manifest = Manifest(
-            run_id=run_id, name=name, kind=kind, created_ns=time.time_ns(), facts=dict(facts), sources=list(sources),
-            tables=dict(self.counts), tags=dict(tags or {}), warnings=list(warnings), files=self._synced(),
+            run_id=run_id,
+            name=name,
+            kind=kind,
+            created_ns=time.time_ns(),
+            facts=dict(facts),
+            sources=list(sources),
+            tables=dict(self.counts),
+            tags=dict(tags or {}),
+            warnings=list(warnings),
+            files=self._synced(),
             readers=readers,
-        )  # fmt: skip
+        )
         written = manifest.to_json()
         (self._folder / MANIFEST).write_text(written)
         sync(self._folder / MANIFEST)

@@ -106,10 +106,16 @@ def _cure(name: str, m: Measured, account: str, assumption: str, variants: Seque
     seconds = None if m.span_s is None else gain * m.span_s
     hours = None if seconds is None or m.chips is None else seconds * m.chips / 3600
     return Cure(
-        name=name, account=account, gain=gain, low=min(map(min, gains)), high=max(map(max, gains)),
-        assumption=assumption, seconds=seconds, chip_hours=hours,
+        name=name,
+        account=account,
+        gain=gain,
+        low=min(map(min, gains)),
+        high=max(map(max, gains)),
+        assumption=assumption,
+        seconds=seconds,
+        chip_hours=hours,
         usd=None if hours is None or m.usd_per_chip_hour is None else hours * m.usd_per_chip_hour,
-    )  # fmt: skip
+    )
 
 
 Found = tuple[str, str, Sequence[Variant]] | str
@@ -135,8 +141,12 @@ def _interval(m: Measured) -> Found:
         return "how often the job saves is not known"
     if 1 / CHANGED < m.interval / best < CHANGED:
         return "the job saves at its best interval"
-    return ("checkpoint_save", f"A save every {_said(best)} of work instead of every {_said(m.interval_s)}: the best "
-            "for this mean time to failure.", [lambda job: float(goodput(job, best))])  # fmt: skip
+    return (
+        "checkpoint_save",
+        f"A save every {_said(best)} of work instead of every {_said(m.interval_s)}: the best "
+        "for this mean time to failure.",
+        [lambda job: float(goodput(job, best))],
+    )
 
 
 def _asynchronous(m: Measured) -> Found:
@@ -147,11 +157,15 @@ def _asynchronous(m: Measured) -> Found:
         def changed(job: Job) -> float:
             background = replace(job, blocked_s=part * job.save_s)
             return float(goodput(background, max(m.interval, background.shortest_s)))
+
         return changed
 
-    return ("checkpoint_save", f"Saves block for {_of(BLOCKED)} of their time and take as long to be "
-            "safe; training runs at full speed meanwhile; the interval stays.",
-            [variant(part) for part in BLOCKED])  # fmt: skip
+    return (
+        "checkpoint_save",
+        f"Saves block for {_of(BLOCKED)} of their time and take as long to be "
+        "safe; training runs at full speed meanwhile; the interval stays.",
+        [variant(part) for part in BLOCKED],
+    )
 
 
 def _restart(m: Measured) -> Found:
@@ -160,8 +174,11 @@ def _restart(m: Measured) -> Found:
         return "a failure cost no initialisation, preparation, restore or loading"
     what = "Initialisation, preparation, restore and loading" if m.parts else "A restart"
     verb = "take" if m.parts else "takes"
-    return ("accelerator_initialization", f"{what} ({_said(seconds)}) {verb} {_of(SHORTER)} less.",
-            [_shorter(m, part * seconds) for part in SHORTER])  # fmt: skip
+    return (
+        "accelerator_initialization",
+        f"{what} ({_said(seconds)}) {verb} {_of(SHORTER)} less.",
+        [_shorter(m, part * seconds) for part in SHORTER],
+    )
 
 
 def _shorter(m: Measured, seconds: float) -> Variant:
@@ -180,8 +197,10 @@ def _cache(m: Measured) -> Found:
         text = f"{said} (half of that gain to no start-up at all)."
     else:
         saved = [part * seconds for part in CACHED]
-        text = (f"A compile cache that outlives the job saves {_of(CACHED)} of the {_said(seconds)} by which a "
-                "first step is longer.")  # fmt: skip
+        text = (
+            f"A compile cache that outlives the job saves {_of(CACHED)} of the {_said(seconds)} by which a "
+            "first step is longer."
+        )
     return COMPILATION, text, [_shorter(m, s) for s in saved]
 
 
@@ -202,10 +221,13 @@ def _spares(m: Measured) -> Found:
 
     cost = spares / nodes
     said = "" if m.nodes else f" ({CHIPS_PER_NODE} chips a node assumed)"
-    return ("infrastructure_recovery", f"{spares:,} spare nodes{said} cost {_pc(cost)} more machines, taken off here. "
-            f"One is free at {_pc(free)} of failures if a repair takes {REPAIR_DAYS:g} day; {_of(FOUND)} of the "
-            f"{_said(m.job.wait_s)} of waiting go then.",
-            [variant(part) for part in FOUND])  # fmt: skip
+    return (
+        "infrastructure_recovery",
+        f"{spares:,} spare nodes{said} cost {_pc(cost)} more machines, taken off here. "
+        f"One is free at {_pc(free)} of failures if a repair takes {REPAIR_DAYS:g} day; {_of(FOUND)} of the "
+        f"{_said(m.job.wait_s)} of waiting go then.",
+        [variant(part) for part in FOUND],
+    )
 
 
 def _elastic(m: Measured) -> Found:
@@ -221,9 +243,12 @@ def _elastic(m: Measured) -> Found:
     else:
         pauses = f"{_of(RESUMED)} of a restart of {_said(restart)}"
         paused = [part * restart for part in RESUMED]
-    return ("elastic_slice_down", f"{m.slices:,} slices or replicas; the job goes on without those that failed, down "
-            f"to one, for the {_said(m.job.wait_s)} that a replacement takes, and pauses twice for {pauses}.",
-            [_resumed(m, m.slices, pause) for pause in paused])  # fmt: skip
+    return (
+        "elastic_slice_down",
+        f"{m.slices:,} slices or replicas; the job goes on without those that failed, down "
+        f"to one, for the {_said(m.job.wait_s)} that a replacement takes, and pauses twice for {pauses}.",
+        [_resumed(m, m.slices, pause) for pause in paused],
+    )
 
 
 def _resumed(m: Measured, slices: int, resume_s: float) -> Variant:
@@ -237,9 +262,12 @@ def _two_tier(m: Measured) -> Found:
         return lambda job: two_tier_goodput(job, local, interval, n)
 
     blocks, survives = (tuple(column) for column in zip(*LOCAL, strict=True))
-    return ("wasted_progress", f"Local checkpoints besides remote ones: one blocks for {_of(blocks)} of a save and "
-            f"survives {_of(survives)} of failures; restarts take as long; both intervals at their best.",
-            [variant(*given) for given in LOCAL])  # fmt: skip
+    return (
+        "wasted_progress",
+        f"Local checkpoints besides remote ones: one blocks for {_of(blocks)} of a save and "
+        f"survives {_of(survives)} of failures; restarts take as long; both intervals at their best.",
+        [variant(*given) for given in LOCAL],
+    )
 
 
 ALL: dict[str, Callable[[Measured], Found]] = {

@@ -45,7 +45,7 @@ def simulate(job: Job, interval_s: float, failures: int = 200_000, seed: int = 0
 
 def simulate_two_tier(
     job: Job, local: Local, interval_s: float, n: int, failures: int = 100_000, seed: int = 0
-) -> Drawn:  # fmt: skip
+) -> Drawn:
     """The same with two tiers, every `n`-th save remote, walked failure by failure: about 1 s for 200,000."""
     need_seconds("the interval", interval_s)
     clocks = _clocks(job, failures, seed, 1.0).tolist()

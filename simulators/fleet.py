@@ -82,11 +82,20 @@ def simulate(plan: FleetPlan) -> Fleet:
         log.phase("job", now_s, None, k)
         silent_s = _notice_s(str(causes[k]), rng)
         wait_s = plan.reschedule_s * rng.lognormal(0, 0.35) if causes[k] != "user" else 45.0
-        truth.append(MappingProxyType({
-            "attempt": k, "cause": str(causes[k]), "planned": bool(causes[k] in PLANNED),
-            "host": host_name(int(hosts[k])), "at_ns": plan.start_ns + _ns(end_s),
-            "noticed_ns": plan.start_ns + _ns(end_s + silent_s), "last_step": done, "saved_step": saved,
-        }))  # fmt: skip
+        truth.append(
+            MappingProxyType(
+                {
+                    "attempt": k,
+                    "cause": str(causes[k]),
+                    "planned": bool(causes[k] in PLANNED),
+                    "host": host_name(int(hosts[k])),
+                    "at_ns": plan.start_ns + _ns(end_s),
+                    "noticed_ns": plan.start_ns + _ns(end_s + silent_s),
+                    "last_step": done,
+                    "saved_step": saved,
+                }
+            )
+        )
         _say(rng, log, k, str(causes[k]), int(hosts[k]), plan, end_s, silent_s)
         resume, now_s = saved + 1, end_s + silent_s + wait_s
     return Fleet(log.tables(plan), tuple(truth))
@@ -121,9 +130,11 @@ def _notice_s(cause: str, rng: np.random.Generator) -> float:
 def _begin(plan: FleetPlan, rng: np.random.Generator, log: "_Log", attempt: int, now_s: float, end_s: float) -> float:
     """Enter the phases of a start that fit before the attempt ends; returns when its first step would begin."""
     phases = [
-        ("accelerator_initialization", plan.initialization_s), ("training_preparation", plan.preparation_s),
-        ("checkpoint_restore", plan.restore_s if attempt else 0.0), ("data_loading", plan.loading_s),
-    ]  # fmt: skip
+        ("accelerator_initialization", plan.initialization_s),
+        ("training_preparation", plan.preparation_s),
+        ("checkpoint_restore", plan.restore_s if attempt else 0.0),
+        ("data_loading", plan.loading_s),
+    ]
     at = now_s + 1.0
     for kind, usual in phases:
         took = usual * rng.lognormal(0, 0.1)
@@ -169,18 +180,28 @@ def _steps(
 
 
 def _say(
-    rng: np.random.Generator, log: "_Log", attempt: int, cause: str, host: int, plan: FleetPlan, at_s: float,
+    rng: np.random.Generator,
+    log: "_Log",
+    attempt: int,
+    cause: str,
+    host: int,
+    plan: FleetPlan,
+    at_s: float,
     silent_s: float,
-) -> None:  # fmt: skip
+) -> None:
     """What the logs say of an interruption: the line that names it on its host, then symptoms elsewhere."""
     luck = rng.random()
     if cause not in PLANNED and luck < SILENT:
         return
     device = int(rng.integers(plan.chips_per_host))
     values = {
-        "device": device, "bus": f"{0x1b + 0x13 * device:02x}", "pid": int(rng.integers(2_000, 90_000)),
-        "rank": host * plan.chips_per_host + device, "host": host_name(host), "seq": int(rng.integers(1e5, 1e7)),
-    }  # fmt: skip
+        "device": device,
+        "bus": f"{0x1B + 0x13 * device:02x}",
+        "pid": int(rng.integers(2_000, 90_000)),
+        "rank": host * plan.chips_per_host + device,
+        "host": host_name(host),
+        "seq": int(rng.integers(1e5, 1e7)),
+    }
     if cause in PLANNED or luck >= SILENT + ONLY_SYMPTOMS:
         lines = MESSAGES[cause]
         line = lines[int(rng.integers(len(lines)))].format(**values)
@@ -236,17 +257,27 @@ class _Log:
             "steps": {
                 "attempt": np.concatenate([np.full(len(n), a, np.int32) for a, n, _ in self._steps]),
                 "step": np.concatenate([n for _, n, _ in self._steps]),
-                "start_ns": step_ns, "order": order[:first],
+                "start_ns": step_ns,
+                "order": order[:first],
                 "model_flops_per_chip": np.full(first, np.nan if flops is None else flops),
             },
             "lifecycle": {
-                "kind": list(kinds), "start_ns": begin_ns, "end_ns": end_ns, "attempt": list(attempts),
-                "step": list(steps), "order": order[first:second].tolist(),
+                "kind": list(kinds),
+                "start_ns": begin_ns,
+                "end_ns": end_ns,
+                "attempt": list(attempts),
+                "step": list(steps),
+                "order": order[first:second].tolist(),
                 "end_order": [int(o) if e else None for o, e in zip(order[second:], ended, strict=True)],
             },
             "evidence": {
-                "ts_ns": [plan.start_ns + _ns(s) for s in said], "attempt": list(told), "host": list(hosts),
-                "device": list(devices), "cause": [cause_of(t) for t in texts], "text": list(texts),
-                "severity": ["error"] * len(texts), "order": list(range(len(texts))),
+                "ts_ns": [plan.start_ns + _ns(s) for s in said],
+                "attempt": list(told),
+                "host": list(hosts),
+                "device": list(devices),
+                "cause": [cause_of(t) for t in texts],
+                "text": list(texts),
+                "severity": ["error"] * len(texts),
+                "order": list(range(len(texts))),
             },
-        }  # fmt: skip
+        }

@@ -57,23 +57,36 @@ def profile(plan: RanksPlan) -> dict[str, dict[str, Any]]:
     end = plan.start_ns + int(_us(begun[-1] + met[-1] + 1.0))
     return {
         "captures": {
-            "capture": np.arange(plan.hosts, dtype=np.int32), "host": names,
-            "process": np.arange(plan.hosts, dtype=np.int32), "start_ns": np.full(plan.hosts, plan.start_ns),
-            "stop_ns": np.full(plan.hosts, end), "devices": np.full(plan.hosts, plan.chips_per_host, np.int32),
+            "capture": np.arange(plan.hosts, dtype=np.int32),
+            "host": names,
+            "process": np.arange(plan.hosts, dtype=np.int32),
+            "start_ns": np.full(plan.hosts, plan.start_ns),
+            "stop_ns": np.full(plan.hosts, end),
+            "devices": np.full(plan.hosts, plan.chips_per_host, np.int32),
         },
         "collectives": {
-            "capture": host, "host": np.array(names, dtype=object)[host], "rank": rank,
-            "device": rank % plan.chips_per_host, "kind": ["all-reduce"] * count, "op": ["gradient-norm"] * count,
-            "bytes": np.full(count, 4.0), "dtype": ["f32"] * count, "seq": np.repeat(np.arange(plan.steps), ranks),
-            "step": np.repeat(step, ranks), "start_ns": plan.start_ns + enter.ravel(),
+            "capture": host,
+            "host": np.array(names, dtype=object)[host],
+            "rank": rank,
+            "device": rank % plan.chips_per_host,
+            "kind": ["all-reduce"] * count,
+            "op": ["gradient-norm"] * count,
+            "bytes": np.full(count, 4.0),
+            "dtype": ["f32"] * count,
+            "seq": np.repeat(np.arange(plan.steps), ranks),
+            "step": np.repeat(step, ranks),
+            "start_ns": plan.start_ns + enter.ravel(),
             "end_ns": plan.start_ns + leave.ravel(),
             "role": np.array([f"stage {s}" for s in range(plan.stages)], dtype=object)[rank * plan.stages // ranks],
         },
         "steps": {
-            "capture": np.zeros(plan.steps, np.int32), "step": step, "host": [names[0]] * plan.steps,
-            "start_ns": plan.start_ns + _us(begun), "dur_ns": _us(met),
+            "capture": np.zeros(plan.steps, np.int32),
+            "step": step,
+            "host": [names[0]] * plan.steps,
+            "start_ns": plan.start_ns + _us(begun),
+            "dur_ns": _us(met),
         },
-    }  # fmt: skip
+    }
 
 
 def _us(seconds: np.ndarray) -> np.ndarray:

@@ -77,6 +77,7 @@ def wait_for_gain(job: Job, slices: int, resume_s: float, gain: float, pauses: i
 
     Each at the best interval, all else as in `job`. None where no wait up to the MTTF times the slices does.
     """
+
     def short_of(wait_s: float) -> float:
         waiting = replace(job, wait_s=wait_s)
         best = optimal_s(waiting)

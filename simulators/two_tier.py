@@ -95,7 +95,9 @@ def best_two_tier(job: Job, local: Local) -> tuple[float, int, float]:
 def _best_interval(job: Job, local: Local, n: int) -> tuple[float, float]:
     low, high = math.log(local.save_s / 10), math.log(max(20 * job.mttf_s, local.save_s))
     found = minimize_scalar(
-        lambda x: -two_tier_goodput(job, local, math.exp(x), n), bounds=(low, high), method="bounded",
+        lambda x: -two_tier_goodput(job, local, math.exp(x), n),
+        bounds=(low, high),
+        method="bounded",
         options={"xatol": 1e-6},
-    )  # fmt: skip
+    )
     return math.exp(float(found.x)), -float(found.fun)

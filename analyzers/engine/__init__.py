@@ -99,26 +99,44 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> EngineResu
     windows = engine_windows.windows(rows, words)
     notes = [*fine.notes, how]
     if coarse is not None:
-        notes += ["Counts come from iterations; what they lack (prefix hits, acceptance) from the engine's samples.",
-                  *coarse.notes]  # fmt: skip
+        notes += [
+            "Counts come from iterations; what they lack (prefix hits, acceptance) from the engine's samples.",
+            *coarse.notes,
+        ]
         _fill(windows, fine, coarse)
     notes += _lacking(rows)
     weight = rows["dt_s"].to_numpy()
     timely = rows.sort_values("t_s", kind="stable")
-    spent = stretches(*(timely[c].to_numpy() for c in ("t_s", "dt_s")), (timely["preempted"] > 0).to_numpy(),
-                      timely["preempted"].to_numpy())  # fmt: skip
+    spent = stretches(
+        *(timely[c].to_numpy() for c in ("t_s", "dt_s")),
+        (timely["preempted"] > 0).to_numpy(),
+        timely["preempted"].to_numpy(),
+    )
     drawn, fit = iterations(tables, None if wanted == ALL else wanted)
     told = exposed(tables) if wanted == ALL else None
     then = rows["kv_usage"][words == "seats"].max()
     notes += told.notes if told is not None else ()
     return EngineResult(
-        windows=windows, batch=_batch(rows), drawn=drawn, fit=fit, replicas=replicas, replica=wanted,
+        windows=windows,
+        batch=_batch(rows),
+        drawn=drawn,
+        fit=fit,
+        replicas=replicas,
+        replica=wanted,
         bursts=spent.nlargest(MOST_BURSTS, "amount").reset_index(drop=True),
-        burst_count=len(spent), samples=int((~rows["pause"]).sum()), source=fine.source, timed=fine.timed,
-        origin_ns=fine.origin_ns, span_s=_span(fine), seats=seats, figures=_figures(fine, coarse, windows),
-        bound=shares(words, weight), notes=tuple(notes), exposed=told,
+        burst_count=len(spent),
+        samples=int((~rows["pause"]).sum()),
+        source=fine.source,
+        timed=fine.timed,
+        origin_ns=fine.origin_ns,
+        span_s=_span(fine),
+        seats=seats,
+        figures=_figures(fine, coarse, windows),
+        bound=shares(words, weight),
+        notes=tuple(notes),
+        exposed=told,
         seats_kv=float(then) if then == then else None,
-    )  # fmt: skip
+    )
 
 
 def _chosen(found: Samples, replica: str) -> Samples:
@@ -172,7 +190,7 @@ def _figures(fine: Samples, coarse: Samples | None, windows: pd.DataFrame) -> di
         "prefill_heavy_share": _share(float(time[windows["prompt_share"] > HEAVY].sum()), float(time[heavy].sum())),
         "padded_share": _share(padded, (padded or 0) + (prompt or 0) + (output or 0)),
         "waiting_share": _share(*(float(fine.rows["dt_s"][w].sum()) for w in (waits > 0, waits.notna()))),
-    }  # fmt: skip
+    }
 
 
 def _span(found: Samples) -> float | None:

@@ -33,8 +33,10 @@ def seats_of(rows: pd.DataFrame, facts: Facts, asked: int | None) -> tuple[float
     most = rows["running"].max()
     held = waits["running"] == most
     if len(waits) and held.sum() >= max(FEWEST, PLATEAU * len(waits)):
-        return float(most), (f"{most:g} is taken for the most that may run: {held.sum():,} samples show just that many "
-                             "while others wait.")  # fmt: skip
+        return float(most), (
+            f"{most:g} is taken for the most that may run: {held.sum():,} samples show just that many "
+            "while others wait."
+        )
     return None, "Nothing says how many requests may run at once."
 
 

@@ -41,8 +41,17 @@ def iterations(tables: Tables, replica: str | None) -> tuple[pd.DataFrame, Itera
     Tokens: of prompts, of answers, drafted beyond those kept, and padding: all that the pass computed. Every n-th is
     drawn where there are many. Empty and None where the run records no iterations.
     """
-    columns = ["replica", "dur_ns", "prefill_tokens", "decode_tokens", "drafted_tokens", "accepted_tokens",
-               "padded_tokens", "decode_requests", "prefill_requests"]  # fmt: skip
+    columns = [
+        "replica",
+        "dur_ns",
+        "prefill_tokens",
+        "decode_tokens",
+        "drafted_tokens",
+        "accepted_tokens",
+        "padded_tokens",
+        "decode_requests",
+        "prefill_requests",
+    ]
     rows = frame(tables, "iterations", columns)
     if replica is not None:
         rows = rows[rows["replica"].astype(str) == replica]
@@ -50,10 +59,14 @@ def iterations(tables: Tables, replica: str | None) -> tuple[pd.DataFrame, Itera
     values = {c: rows[c].to_numpy(dtype=float, na_value=0.0) for c in columns[1:]}
     rejected = np.maximum(values["drafted_tokens"] - values["accepted_tokens"], 0)
     tokens = values["prefill_tokens"] + values["decode_tokens"] + rejected + values["padded_tokens"]
-    table = pd.DataFrame({
-        "tokens": tokens, "dur_s": values["dur_ns"] / 1e9, "prefill_tokens": values["prefill_tokens"],
-        "decode_requests": values["decode_requests"],
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "tokens": tokens,
+            "dur_s": values["dur_ns"] / 1e9,
+            "prefill_tokens": values["prefill_tokens"],
+            "decode_requests": values["decode_requests"],
+        }
+    )
     table = table[table["tokens"] > 0].reset_index(drop=True)
     return _every(table, DRAWN), _fit(table)
 

@@ -24,14 +24,29 @@ from runs.tables import Tables, frame
 
 LEVELS = ("running", "waiting", "kv_usage")
 AMOUNTS = (
-    "prompt", "output", "preempted", "hits", "queries", "drafts", "drafted", "accepted", "padded", "recomputed",
-)  # fmt: skip
+    "prompt",
+    "output",
+    "preempted",
+    "hits",
+    "queries",
+    "drafts",
+    "drafted",
+    "accepted",
+    "padded",
+    "recomputed",
+)
 SAMPLES = ["t_s", "dt_s", "told_s", "replica", "pause", *LEVELS, *AMOUNTS, "hit_rate", "acceptance_length"]
 IDLE_S = 0.05
 COUNTED = {
-    "prompt": "prompt_tokens", "output": "output_tokens", "preempted": "preemptions", "hits": "prefix_hits",
-    "queries": "prefix_queries", "drafts": "drafts", "drafted": "drafted", "accepted": "accepted",
-}  # amounts, and the counters of `engine` that tell them  # fmt: skip
+    "prompt": "prompt_tokens",
+    "output": "output_tokens",
+    "preempted": "preemptions",
+    "hits": "prefix_hits",
+    "queries": "prefix_queries",
+    "drafts": "drafts",
+    "drafted": "drafted",
+    "accepted": "accepted",
+}  # amounts, and the counters of `engine` that tell them
 ADVICE = "Add an engine's log or scrapes of its /metrics, or the table `iterations` as Parquet."
 
 
@@ -57,9 +72,11 @@ def samples(tables: Tables, facts: Facts) -> tuple[Samples, Samples | None]:
     held = [name for name in ("iterations", "engine") if tables.rows(name)]
     if not held:
         if triton(tables) is not None:
-            raise QuestionError("Triton counts requests and their time, and tells nothing of what ran at a time",
-                                advice="Ask serving for what it counts; the gauges of its TensorRT-LLM backend "
-                                       "(nv_trt_llm_*), or another engine's /metrics, would tell.")  # fmt: skip
+            raise QuestionError(
+                "Triton counts requests and their time, and tells nothing of what ran at a time",
+                advice="Ask serving for what it counts; the gauges of its TensorRT-LLM backend "
+                "(nv_trt_llm_*), or another engine's /metrics, would tell.",
+            )
         refuse_of_a_server(tables, facts, "its engine tells nothing of requests")
         raise QuestionError("this run has no samples of a serving engine", advice=ADVICE)
     found = [_iterations(tables) if name == "iterations" else engine_samples(tables, facts) for name in held]
@@ -94,8 +111,10 @@ def _of_server(rows: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     sampled = gaps_of(rows, t)
     gap, silent, far, usual = sampled.gap, sampled.silent, sampled.far, sampled.usual or 1.0
     if far.any():
-        notes.append(f"{far.sum():,} {'gap' if far.sum() == 1 else 'gaps'} between samples of more than {LONG_GAP:g} "
-                     f"usual ones ({usual:.3g} s): what happened then is not known.")  # fmt: skip
+        notes.append(
+            f"{far.sum():,} {'gap' if far.sum() == 1 else 'gaps'} between samples of more than {LONG_GAP:g} "
+            f"usual ones ({usual:.3g} s): what happened then is not known."
+        )
     dt = np.where(np.isnan(gap) | far | silent, usual, gap)
     found = pd.DataFrame({"t_s": t, "dt_s": dt, "replica": rows["replica"].to_numpy()})
     for level in LEVELS:
@@ -164,17 +183,23 @@ def _iterations(tables: Tables) -> Samples:
         found[level] = _floats(rows, level)
     _known_cache(found, notes)
     for name, column in (
-        ("prompt", "prefill_tokens"), ("output", "decode_tokens"), ("preempted", "preempted"),
-        ("drafted", "drafted_tokens"), ("accepted", "accepted_tokens"), ("padded", "padded_tokens"),
+        ("prompt", "prefill_tokens"),
+        ("output", "decode_tokens"),
+        ("preempted", "preempted"),
+        ("drafted", "drafted_tokens"),
+        ("accepted", "accepted_tokens"),
+        ("padded", "padded_tokens"),
         ("recomputed", "recomputed_tokens"),
-    ):  # fmt: skip
+    ):
         found[name] = _floats(rows, column)
     for name in ("hits", "queries", "drafts", "hit_rate", "acceptance_length"):
         found[name] = np.nan
     if idle.any():
         found = _with_pauses(found, idle, start + dur, pause)
-        notes.append(f"Between iterations more than {IDLE_S * 1e3:g} ms apart the engine had no requests, unless some "
-                     "were left waiting: then it stood still, and the cause is not known.")  # fmt: skip
+        notes.append(
+            f"Between iterations more than {IDLE_S * 1e3:g} ms apart the engine had no requests, unless some "
+            "were left waiting: then it stood still, and the cause is not known."
+        )
     return _samples(found, "iterations", timed, origin, notes)
 
 

@@ -81,8 +81,10 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> GoodputRes
 
 def _library(log: Entries | None, asked: Query) -> GoodputResult:
     if log is None:
-        raise QuestionError("this run has no goodput entries, which these rules walk",
-                            advice="Add the job's goodput log, or ask with rules=exact.")  # fmt: skip
+        raise QuestionError(
+            "this run has no goodput entries, which these rules walk",
+            advice="Add the job's goodput log, or ask with rules=exact.",
+        )
     return by_library(log, asked)
 
 

@@ -55,8 +55,10 @@ def _amounts(exact: GoodputResult, library: GoodputResult) -> list[str]:
     pairs = {"productive": (exact.productive_s, library.productive_s), "total": (exact.total_s, library.total_s)}
     pairs |= {b: (amount(exact.badput_s, b), amount(library.badput_s, b)) for b in BUCKETS if b != ASYNC}
     apart = [(abs(a - b), name, a, b) for name, (a, b) in pairs.items() if abs(a - b) > ALIKE_S]
-    return [f"{name.replace('_', ' ').capitalize()}: {_s(a)} by the exact rules, {_s(b)} by ml-goodput: {WHY[name]}."
-            for _, name, a, b in sorted(apart, key=lambda x: -x[0])]  # fmt: skip
+    return [
+        f"{name.replace('_', ' ').capitalize()}: {_s(a)} by the exact rules, {_s(b)} by ml-goodput: {WHY[name]}."
+        for _, name, a, b in sorted(apart, key=lambda x: -x[0])
+    ]
 
 
 def _whole(exact: GoodputResult, library: GoodputResult, log: Entries | None) -> list[str]:
@@ -64,27 +66,37 @@ def _whole(exact: GoodputResult, library: GoodputResult, log: Entries | None) ->
     out = []
     unseen = exact.disruptions - library.disruptions
     if unseen > 0:
-        out.append(f"The library sees a disruption only where a step number occurs again: it missed {unseen} of "
-                   f"{exact.disruptions}, and counts the time from the step before to the step after as productive.")
+        out.append(
+            f"The library sees a disruption only where a step number occurs again: it missed {unseen} of "
+            f"{exact.disruptions}, and counts the time from the step before to the step after as productive."
+        )
     elif unseen < 0:
-        out.append(f"The library sees {-unseen} more disruptions than there were: a step number that is told twice is "
-                   "one to it.")  # fmt: skip
+        out.append(
+            f"The library sees {-unseen} more disruptions than there were: a step number that is told twice is "
+            "one to it."
+        )
     summed = library.productive_s + library.badput_total_s
     if library.total_s and abs(summed / library.total_s - 1) > WHOLE:
         out.append(f"The library's shares sum to {100 * summed / library.total_s:.1f} %; the exact ones to 100 %.")
     if log is None or not len(log.at(STEP)):
         return out
     if _again_after_end(log):
-        out.append("The job ended and was started again under the same name: the library counts the time between as "
-                   "part of the job; by the exact rules no chips were held then.")  # fmt: skip
+        out.append(
+            "The job ended and was started again under the same name: the library counts the time between as "
+            "part of the job; by the exact rules no chips were held then."
+        )
     steps = segmented(log)
     if (steps.limit[:-1] == 0).any():
-        out.append("An attempt began again at step 0: the library drops all that was done before it, so its time lands "
-                   "in other; by the exact rules it is wasted progress, or kept if the job had ended.")  # fmt: skip
+        out.append(
+            "An attempt began again at step 0: the library drops all that was done before it, so its time lands "
+            "in other; by the exact rules it is wasted progress, or kept if the job had ended."
+        )
     save = log.step[log.at(SAVE)]
     if len(np.unique(save)) < len(save):
-        out.append("Several saves were written for one step (by hosts, or to two places): the library averages them, "
-                   "the exact rules take the time in which any of them blocked.")  # fmt: skip
+        out.append(
+            "Several saves were written for one step (by hosts, or to two places): the library averages them, "
+            "the exact rules take the time in which any of them blocked."
+        )
     return out
 
 

@@ -17,20 +17,33 @@ from analyzers.step_takes import lines_taken
 from runs.tables import Tables, frame
 
 PAIRED = (
-    "job", "accelerator_initialization", "training_preparation", "data_loading", "custom", "elastic_wait",
+    "job",
+    "accelerator_initialization",
+    "training_preparation",
+    "data_loading",
+    "custom",
+    "elastic_wait",
     "elastic_reinitialization",
-)  # fmt: skip
+)
 STEP, SLICES, SAVE, RESTORE, FIRST_PAIR = range(5)
 NONE = np.iinfo(np.int64).min
-_KIND_CODES = {"slices": SLICES, "checkpoint_save": SAVE, "checkpoint_restore": RESTORE,
-               "elastic_slice_down": FIRST_PAIR + 2 * PAIRED.index("elastic_wait"),
-               "elastic_scale_up": FIRST_PAIR + 2 * PAIRED.index("elastic_wait"),
-               **{k: FIRST_PAIR + 2 * i for i, k in enumerate(PAIRED) if k != "elastic_wait"}}  # fmt: skip
+_KIND_CODES = {
+    "slices": SLICES,
+    "checkpoint_save": SAVE,
+    "checkpoint_restore": RESTORE,
+    "elastic_slice_down": FIRST_PAIR + 2 * PAIRED.index("elastic_wait"),
+    "elastic_scale_up": FIRST_PAIR + 2 * PAIRED.index("elastic_wait"),
+    **{k: FIRST_PAIR + 2 * i for i, k in enumerate(PAIRED) if k != "elastic_wait"},
+}
 _TOLD_FIRST = {  # the time by which the library dates a checkpoint's entry: the first its payload names
-    SAVE: ("wait_for_prev_start_time", "checkpointer_blocking_start_time", "get_old_steps_start_time",
-           "checkpoint_manager_blocking_start_time"),
+    SAVE: (
+        "wait_for_prev_start_time",
+        "checkpointer_blocking_start_time",
+        "get_old_steps_start_time",
+        "checkpoint_manager_blocking_start_time",
+    ),
     RESTORE: ("checkpointer_start_time", "broadcast_start_time", "checkpoint_manager_start_time"),
-}  # fmt: skip
+}
 _NUMBER = r"(?P<value>-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 
 
@@ -84,10 +97,23 @@ class Entries:
 def entries(tables: Tables) -> Entries:
     """Every entry of the run's goodput log. Where the run has none, starts of steps from its other logs stand in."""
     marks, lines = _marks(tables)
-    life = frame(tables, "lifecycle", [
-        "kind", "start_ns", "end_ns", "step", "host", "detail", "order", "logged_ns", "end_order", "end_logged_ns",
-        "source",
-    ])  # fmt: skip
+    life = frame(
+        tables,
+        "lifecycle",
+        [
+            "kind",
+            "start_ns",
+            "end_ns",
+            "step",
+            "host",
+            "detail",
+            "order",
+            "logged_ns",
+            "end_order",
+            "end_logged_ns",
+            "source",
+        ],
+    )
     if len(marks) and len(lines):  # a text log beside the goodput log tells of the same steps once more
         others = set(lines["source"].dropna().astype(str)) - set(marks["source"].dropna().astype(str))
         life = life[~life["source"].astype(str).isin(others).to_numpy(dtype=bool)]
@@ -98,14 +124,16 @@ def entries(tables: Tables) -> Entries:
     life, code = life[known], code[known]
     begun = life["start_ns"].notna().to_numpy()
     ended = life["end_ns"].notna().to_numpy() & (code >= FIRST_PAIR)
-    part = pd.DataFrame({
-        "code": np.concatenate((np.full(len(steps), STEP), code[begun], code[ended] + 1)).astype(np.int8),
-        "time_ns": _joined(steps["start_ns"], life["start_ns"][begun], life["end_ns"][ended]),
-        "step": _joined(steps["step"], life["step"][begun], life["step"][ended]),
-        "end_ns": _joined(pd.Series(np.full(len(steps), NONE)), life["end_ns"][begun], life["end_ns"][ended]),
-        "order": _joined(steps["order"], life["order"][begun], life["end_order"][ended]),
-        "written_ns": _joined(steps["logged_ns"], life["logged_ns"][begun], life["end_logged_ns"][ended]),
-    })  # fmt: skip
+    part = pd.DataFrame(
+        {
+            "code": np.concatenate((np.full(len(steps), STEP), code[begun], code[ended] + 1)).astype(np.int8),
+            "time_ns": _joined(steps["start_ns"], life["start_ns"][begun], life["end_ns"][ended]),
+            "step": _joined(steps["step"], life["step"][begun], life["step"][ended]),
+            "end_ns": _joined(pd.Series(np.full(len(steps), NONE)), life["end_ns"][begun], life["end_ns"][ended]),
+            "order": _joined(steps["order"], life["order"][begun], life["end_order"][ended]),
+            "written_ns": _joined(steps["logged_ns"], life["logged_ns"][begun], life["end_logged_ns"][ended]),
+        }
+    )
     place, assumed = _log_order(part)
     detail = life["detail"].to_numpy(dtype=object, copy=True)
     detail[life["detail"].isna().to_numpy()] = None
@@ -124,9 +152,23 @@ def entries(tables: Tables) -> Entries:
 def _marks(tables: Tables) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rows that only say when a step began, and, each step once whoever told of it, rows of other logs that say how
     long it took as well."""
-    rows = frame(tables, "steps", [
-        "step", "start_ns", "dur_ns", "capture", "order", "logged_ns", "source", "host", "format", "attempt", "loss",
-    ])  # fmt: skip
+    rows = frame(
+        tables,
+        "steps",
+        [
+            "step",
+            "start_ns",
+            "dur_ns",
+            "capture",
+            "order",
+            "logged_ns",
+            "source",
+            "host",
+            "format",
+            "attempt",
+            "loss",
+        ],
+    )
     told = rows["step"].notna().to_numpy() & rows["capture"].isna().to_numpy()
     timed, lasting = rows["start_ns"].notna().to_numpy(), rows["dur_ns"].notna().to_numpy()
     marks, lines = rows[told & timed & ~lasting], rows[told & lasting]

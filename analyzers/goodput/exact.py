@@ -26,8 +26,18 @@ from errors import QuestionError
 from runs.tables import Tables
 
 OUTSIDE, KEPT, CUSTOM_CODE = CODE["outside"], CODE["kept"], CODE["custom"]
-PAUSES = tuple(CODE[n] for n in ("eval", "custom", "checkpoint_save", "checkpoint_restore",
-                                 "elastic_reinitialization", "elastic_scale_up", "elastic_slice_down"))  # fmt: skip
+PAUSES = tuple(
+    CODE[n]
+    for n in (
+        "eval",
+        "custom",
+        "checkpoint_save",
+        "checkpoint_restore",
+        "elastic_reinitialization",
+        "elastic_scale_up",
+        "elastic_slice_down",
+    )
+)
 ROLLING_PARTS = 20  # a rolling share looks back over this part of the time told of, where nothing else is asked
 
 
@@ -148,8 +158,11 @@ def by_exact_rules(
 def _merged(x: Spans) -> Spans:
     order = np.argsort(x.start, kind="stable")
     start, end = x.start[order], x.end[order]
-    begin = np.maximum(start, np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(end)[:-1]))) \
-        if len(end) else start  # fmt: skip
+    begin = (
+        np.maximum(start, np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(end)[:-1])))
+        if len(end)
+        else start
+    )
     return spans(begin, end)
 
 
@@ -215,10 +228,15 @@ def _steps(days: Calendar, whole: Painted, keep: Spans) -> pd.DataFrame:
     took = (until - begin - _paused(whole, begin, until)) / 1e9
     first = rows["first"].to_numpy(dtype=bool)
     ideal = ideal_step_s(took[~first] if (~first).any() else took)
-    return pd.DataFrame({
-        "step": rows["step"].to_numpy(dtype=np.int64, na_value=-1), "step_s": took,
-        "deviation_s": np.abs(took - (ideal or 0.0)), "spike": are_spikes(took), "first": first,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "step": rows["step"].to_numpy(dtype=np.int64, na_value=-1),
+            "step_s": took,
+            "deviation_s": np.abs(took - (ideal or 0.0)),
+            "spike": are_spikes(took),
+            "first": first,
+        }
+    )
 
 
 def _paused(whole: Painted, begin: np.ndarray, until: np.ndarray) -> np.ndarray:
@@ -252,8 +270,12 @@ def _attempts(days: Calendar, held: Painted) -> pd.DataFrame:
     """One row per attempt, up to the start of the next."""
     start, end = days.attempts
     ns = held.until(end) - held.until(start)
-    rows = {"attempt": np.arange(len(start)), "start_ns": start, "end_ns": end,
-            "outcome": np.where(days.finished, "finished", "interrupted").astype(object)}  # fmt: skip
+    rows = {
+        "attempt": np.arange(len(start)),
+        "start_ns": start,
+        "end_ns": end,
+        "outcome": np.where(days.finished, "finished", "interrupted").astype(object),
+    }
     if not days.finished[-1]:
         rows["outcome"][-1] = "no end recorded"
     at = days.steps["start_ns"].to_numpy(dtype=np.int64)
@@ -293,8 +315,11 @@ def _over_time(held: Painted, start: int, end: int, bins: int, rolling_s: float)
     until = held.until(edges)
     back = held.until(np.maximum(edges[1:] - round(rolling_s * 1e9), start))
     table = pd.DataFrame({"start_ns": edges[:-1], "end_ns": edges[1:], **_columns(np.diff(until, axis=0))})
-    for name, ns in (("share", np.diff(until, axis=0)), ("cumulative_share", until[1:] - until[0]),
-                     ("rolling_share", until[1:] - back)):  # fmt: skip
+    for name, ns in (
+        ("share", np.diff(until, axis=0)),
+        ("cumulative_share", until[1:] - until[0]),
+        ("rolling_share", until[1:] - back),
+    ):
         total = ns.sum(axis=1) - ns[:, OUTSIDE]
         table[name] = np.divide(ns[:, KEPT], total, out=np.full(bins, np.nan), where=total > 0)
     return table
@@ -314,15 +339,23 @@ def _from_step_lines(past: History, asked: Query) -> GoodputResult:
             advice="Add the job's goodput log or its training log to the same ingest; a profile alone cannot tell.",
         )
     if asked.windowed or asked.exclude or asked.attempt is not None or asked.now_ns is not None:
-        raise QuestionError("a time of day was asked about, but this run's step lines carry none",
-                            advice="Add the job's goodput log, or a training log with dates.")  # fmt: skip
+        raise QuestionError(
+            "a time of day was asked about, but this run's step lines carry none",
+            advice="Add the job's goodput log, or a training log with dates.",
+        )
     took, kept = rows["dur_ns"].to_numpy(dtype=np.int64) / 1e9, rows["kept"].to_numpy(dtype=bool)
     first = rows["first"].to_numpy(dtype=bool)
     usual = took[kept & ~first] if (kept & ~first).any() else took[kept]
     ideal = ideal_step_s(usual)
     number = rows["step"].to_numpy(dtype=np.int64, na_value=-1)[kept]
-    steps = pd.DataFrame({"step": number, "step_s": took[kept], "deviation_s": np.abs(took[kept] - (ideal or 0.0)),
-                          "spike": are_spikes(took[kept])})  # fmt: skip
+    steps = pd.DataFrame(
+        {
+            "step": number,
+            "step_s": took[kept],
+            "deviation_s": np.abs(took[kept] - (ideal or 0.0)),
+            "spike": are_spikes(took[kept]),
+        }
+    )
     spiky = spikes(steps["deviation_s"].to_numpy())
     hung = rows["hung_ns"].to_numpy(dtype=np.int64) / 1e9
     total, productive = float(took.sum()), float((took - hung)[kept].sum())
@@ -332,18 +365,39 @@ def _from_step_lines(past: History, asked: Query) -> GoodputResult:
     if hung.any():
         badput[CUSTOM] = {HANG: float(hung.sum())}
     return GoodputResult(
-        rules=EXACT, goodput_share=productive / total if total else None, productive_s=productive,
-        total_s=total, badput_s=badput,
-        badput_share={b: {n: s / total for n, s in v.items()} if isinstance(v, dict) else v / total if total else 0.0
-                      for b, v in badput.items()},
-        data_loading_async_s=0.0, excluded_s=0.0, disruptions=int(segment.max() - segment.min()),
-        max_step=int(number.max()) if len(number) else None, ideal_step_s=ideal, steps=steps,
-        spike_cumulative_s=spiky.cumulative_s, spike_interval_s=spiky.interval_s, slice_efficiency=None,
-        slice_counts=pd.DataFrame(), attempts=pd.DataFrame(), over_time=pd.DataFrame(), rolling_s=None, start_ns=None,
-        end_ns=None, chips=None, usd_per_chip_hour=None, finished=None,
-        notes=("Only step lines without times of day were given: time before the first step, between attempts and "
-               "after the last is in none of these numbers. A goodput log would bring it.", *past.notes),
-    )  # fmt: skip
+        rules=EXACT,
+        goodput_share=productive / total if total else None,
+        productive_s=productive,
+        total_s=total,
+        badput_s=badput,
+        badput_share={
+            b: {n: s / total for n, s in v.items()} if isinstance(v, dict) else v / total if total else 0.0
+            for b, v in badput.items()
+        },
+        data_loading_async_s=0.0,
+        excluded_s=0.0,
+        disruptions=int(segment.max() - segment.min()),
+        max_step=int(number.max()) if len(number) else None,
+        ideal_step_s=ideal,
+        steps=steps,
+        spike_cumulative_s=spiky.cumulative_s,
+        spike_interval_s=spiky.interval_s,
+        slice_efficiency=None,
+        slice_counts=pd.DataFrame(),
+        attempts=pd.DataFrame(),
+        over_time=pd.DataFrame(),
+        rolling_s=None,
+        start_ns=None,
+        end_ns=None,
+        chips=None,
+        usd_per_chip_hour=None,
+        finished=None,
+        notes=(
+            "Only step lines without times of day were given: time before the first step, between attempts and "
+            "after the last is in none of these numbers. A goodput log would bring it.",
+            *past.notes,
+        ),
+    )
 
 
 def _notes(days: Calendar, asked: Query, past: History) -> list[str]:
@@ -351,23 +405,32 @@ def _notes(days: Calendar, asked: Query, past: History) -> list[str]:
     if not len(days.steps):
         notes.append(no_steps(past))
     if len(days.loading_in_steps.start):
-        notes.append("Fetches inside steps (data_loading_async) are no badput: a device may work meanwhile. They are "
-                     "told beside, and only a profile can say what of them the device waited for.")  # fmt: skip
+        notes.append(
+            "Fetches inside steps (data_loading_async) are no badput: a device may work meanwhile. They are "
+            "told beside, and only a profile can say what of them the device waited for."
+        )
     if length(days.painting.spans(OUTSIDE)):
-        notes.append("The job ended and was started again under the same name: the time between is not counted, as "
-                     "nothing says that the chips were held.")  # fmt: skip
+        notes.append(
+            "The job ended and was started again under the same name: the time between is not counted, as "
+            "nothing says that the chips were held."
+        )
     if days.open_ended:
         unended = counted(days.open_ended, "recorded interval has no end", "recorded intervals have no end")
-        notes.append(f"{unended}: phases were entered up to their attempt's next event, custom events and saves left "
-                     "out.")  # fmt: skip
+        notes.append(
+            f"{unended}: phases were entered up to their attempt's next event, custom events and saves left out."
+        )
     if not days.finished[-1]:
         last = int(days.last_sign_ns[-1])
         if asked.now_ns is not None and days.end_ns > last:
-            notes.append(f"The job has no end recorded: {(days.end_ns - last) / 1e9:,.1f} s after its last sign of "
-                         "life, up to the time asked about, are entered as other.")  # fmt: skip
+            notes.append(
+                f"The job has no end recorded: {(days.end_ns - last) / 1e9:,.1f} s after its last sign of "
+                "life, up to the time asked about, are entered as other."
+            )
         else:
-            notes.append("The job has no end recorded: it is told of up to its last sign of life. The last step counts "
-                         "only once something proves that it was done.")  # fmt: skip
+            notes.append(
+                "The job has no end recorded: it is told of up to its last sign of life. The last step counts "
+                "only once something proves that it was done."
+            )
     if past.origin == "step lines" and len(days.steps):
         notes.append("Steps are taken from step lines with dates, not from a goodput log.")
     if asked.reversed:

@@ -56,8 +56,10 @@ def walk_excluding(log: Entries, exclusions: list[tuple[float, float]]) -> Exclu
     """The walk with `exclusions` (as `merged` gives them) left out."""
     cut, steps = _Cut(exclusions), segmented(log)
     badput: dict[str, float | dict[str, float]] = {}
-    for bucket, kind in (("tpu_initialization", "accelerator_initialization"),
-                         ("training_prep", "training_preparation")):  # fmt: skip
+    for bucket, kind in (
+        ("tpu_initialization", "accelerator_initialization"),
+        ("training_prep", "training_preparation"),
+    ):
         badput[bucket] = float(cut.left(*closed(log, kind)[1:]).sum())
     badput |= _loading(log, steps, cut)
     if not len(steps.number):
@@ -119,5 +121,9 @@ def _segments(
     more = {"program_startup": float(startup.sum()), "wasted_progress_from_disruption": float(wasted), CUSTOM: custom}
     last = np.flatnonzero(np.diff(mine, append=count)) if len(here) else here
     max_step = int((steps.number[here[last]] - 1).max(initial=0))
-    return float((total - startup).sum()), dict(zip((steps.number[here] - 1).tolist(), taken.tolist(), strict=True)), \
-        max_step, more  # fmt: skip
+    return (
+        float((total - startup).sum()),
+        dict(zip((steps.number[here] - 1).tolist(), taken.tolist(), strict=True)),
+        max_step,
+        more,
+    )

@@ -90,8 +90,12 @@ def walk(log: Entries) -> Sums:
     if not len(steps.number):
         return Sums(0.0, badput, 0, count)
     productive, startup, wasted, custom, max_step = _segments(log, steps)
-    badput |= {"program_startup": startup, "wasted_progress_from_disruption": wasted, CUSTOM: custom,
-               "infrastructure_recovery_from_disruption": _recovery(log, steps)}  # fmt: skip
+    badput |= {
+        "program_startup": startup,
+        "wasted_progress_from_disruption": wasted,
+        CUSTOM: custom,
+        "infrastructure_recovery_from_disruption": _recovery(log, steps),
+    }
     ends = log.at(code_of("job", end=True))
     if len(ends):
         here = steps.opens[-2] + int(steps.number[steps.opens[-2] :].argmax())
@@ -158,8 +162,10 @@ def both_ends(log: Entries, kind: str) -> np.ndarray:
 
 def _phases(log: Entries) -> dict[str, float | dict[str, float]]:
     """Initialisation, preparation, and what elastic training adds and takes from them."""
-    spans = {kind: closed(log, kind)[1:] for kind in
-             ("accelerator_initialization", "training_preparation", "elastic_reinitialization")}  # fmt: skip
+    spans = {
+        kind: closed(log, kind)[1:]
+        for kind in ("accelerator_initialization", "training_preparation", "elastic_reinitialization")
+    }
     out = {"tpu_initialization": spans["accelerator_initialization"], "training_prep": spans["training_preparation"]}
     badput = {bucket: float((end - start).sum()) for bucket, (start, end) in out.items()}
     again = _positive(*spans["elastic_reinitialization"])
@@ -174,8 +180,12 @@ def _phases(log: Entries) -> dict[str, float | dict[str, float]]:
         start, end = _positive(*closed(log, "elastic_wait", waits[labels == label])[1:])
         waited = float((end - start).sum())
         down, up = (down, up + waited) if "scale_up" in label.lower() else (down + waited, up)
-    return {**badput, "elastic_slice_down": down, "elastic_scale_up": up,
-            "elastic_reinitialization": float((again[1] - again[0]).sum())}  # fmt: skip
+    return {
+        **badput,
+        "elastic_slice_down": down,
+        "elastic_scale_up": up,
+        "elastic_reinitialization": float((again[1] - again[0]).sum()),
+    }
 
 
 def _positive(start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -287,11 +297,14 @@ def overlaps(events: Events, begin: np.ndarray, end: np.ndarray) -> tuple[np.nda
 
 def with_other(sums: Sums, total_s: float) -> dict[str, float | dict[str, float]]:
     """Every bucket in s: what is negative or above the total becomes 0, what is left over is `other`."""
+
     def possible(s: float) -> float:
         return 0.0 if s < 0 or s > total_s else s
 
-    badput = {bucket: {n: possible(s) for n, s in value.items()} if isinstance(value, Mapping) else possible(value)
-              for bucket, value in {**dict.fromkeys(BUCKETS, 0.0), CUSTOM: {}, **sums.badput_s}.items()}  # fmt: skip
+    badput = {
+        bucket: {n: possible(s) for n, s in value.items()} if isinstance(value, Mapping) else possible(value)
+        for bucket, value in {**dict.fromkeys(BUCKETS, 0.0), CUSTOM: {}, **sums.badput_s}.items()
+    }
     badput["other"] = 0.0
     known = sum(sum(v.values()) if isinstance(v, Mapping) else v for b, v in badput.items() if b != ASYNC)
     badput["other"] = max(0.0, total_s - sums.productive_s - known)
@@ -300,6 +313,7 @@ def with_other(sums: Sums, total_s: float) -> dict[str, float | dict[str, float]
 
 def shares(badput: Mapping[str, float | Mapping[str, float]], total_s: float) -> dict:
     """Parts of the total, 0 to 1; a bucket as large as the total is shown as none, as the library does."""
+
     def part(s: float) -> float:
         return s / total_s if 0 < s < total_s else 0.0
 
@@ -313,8 +327,10 @@ def job_seconds(log: Entries, now_ns: int) -> tuple[float, float]:
     """
     starts, ends = log.at(code_of("job")), log.at(code_of("job", end=True))
     if not len(starts):
-        raise QuestionError("the library gives no number for this log: it has no start of the job (job_start_time)",
-                            advice="Ask with rules=exact, which begins with the first sign of life.")  # fmt: skip
+        raise QuestionError(
+            "the library gives no number for this log: it has no start of the job (job_start_time)",
+            advice="Ask with rules=exact, which begins with the first sign of life.",
+        )
     begin = micro_seconds(int(log.time_ns[starts[0]]))
     return begin, micro_seconds(int(log.time_ns[ends[-1]]) if len(ends) else now_ns) - begin
 
@@ -329,8 +345,9 @@ def micro_seconds(ns: int) -> float:
 def checked(productive_s: float, total_s: float) -> None:
     """Raises QuestionError where the library raises its own: no total, or more productive time than there was."""
     if total_s == 0:
-        raise QuestionError("the library gives no number for this log: the job's total time is zero",
-                            advice="Ask with rules=exact.")  # fmt: skip
+        raise QuestionError(
+            "the library gives no number for this log: the job's total time is zero", advice="Ask with rules=exact."
+        )
     if not 0 <= productive_s <= total_s:
         raise QuestionError(
             f"the library gives no number for this log: it finds {productive_s:,.3f} s productive of {total_s:,.3f} s",

@@ -20,7 +20,7 @@ from analyzers.goodput.library import (
     told_by_orbax,
     walk,
     with_other,
-)  # fmt: skip
+)
 from analyzers.goodput.query import LIBRARY, Query, counted, said
 from analyzers.goodput.result import GoodputResult
 from analyzers.goodput.slices import SliceEfficiency, library_efficiency, slice_counts
@@ -52,8 +52,9 @@ def by_library(log: Entries, asked: Query) -> GoodputResult:
     """
     log = _visible(log, asked)
     if asked.exclude and asked.windowed:
-        raise QuestionError("the library leaves no times out of a window",
-                            advice="Ask for one of the two, or with rules=exact.")  # fmt: skip
+        raise QuestionError(
+            "the library leaves no times out of a window", advice="Ask for one of the two, or with rules=exact."
+        )
     found = _window(log, asked) if asked.windowed else _excluding(log, asked) if asked.exclude else _whole(log, asked)
     badput = with_other(found.sums, found.total_s)
     if found.excluding is not None:
@@ -102,8 +103,9 @@ def _visible(log: Entries, asked: Query) -> Entries:
         place = np.arange(len(log))
         log = log.where((place >= starts[asked.attempt]) & (place < starts[asked.attempt + 1]))
     if not len(log):
-        raise QuestionError("this run has no goodput entries by that time",
-                            advice="Add the job's goodput log, or ask with rules=exact.")  # fmt: skip
+        raise QuestionError(
+            "this run has no goodput entries by that time", advice="Add the job's goodput log, or ask with rules=exact."
+        )
     return log
 
 
@@ -131,8 +133,11 @@ def _window(log: Entries, asked: Query) -> Found:
     begin, until = max(start, first), min(end, last)
     total_s = micro_seconds(until) - micro_seconds(begin)
     if total_s <= 0:
-        raise QuestionError(f"the library gives no number between {said(start)} and {said(end)}: its last entry there "
-                            "is no later than its first", advice="Ask with rules=exact.")  # fmt: skip
+        raise QuestionError(
+            f"the library gives no number between {said(start)} and {said(end)}: its last entry there "
+            "is no later than its first",
+            advice="Ask with rules=exact.",
+        )
     sums = walk(part)
     checked(sums.productive_s, total_s)
     slices = library_efficiency(slice_counts(part), start / 1e9, end / 1e9)
@@ -176,21 +181,29 @@ def _notes(log: Entries, asked: Query, found: Found, badput: dict) -> list[str]:
     notes = ["By the rules of ml-goodput-measurement 0.2.3, its known flaws included."]
     total = found.sums.productive_s + sum(amount(badput, b) for b in badput if b != ASYNC)
     if found.total_s and abs(total / found.total_s - 1) > WHOLE:
-        notes.append(f"Productive time and badput sum to {100 * total / found.total_s:.1f} % of the total: these "
-                     "rules add up buckets that may overlap.")  # fmt: skip
+        notes.append(
+            f"Productive time and badput sum to {100 * total / found.total_s:.1f} % of the total: these "
+            "rules add up buckets that may overlap."
+        )
     if not len(log.at(STEP)):
         notes.append("The log has no step.")
     if not len(log.at(code_of("job", end=True))) and not asked.windowed and asked.now_ns is None:
-        notes.append("The job has no end in the log. The library counts up to the moment it is asked; here that is "
-                     "the last entry, unless `now` is given.")  # fmt: skip
+        notes.append(
+            "The job has no end in the log. The library counts up to the moment it is asked; here that is "
+            "the last entry, unless `now` is given."
+        )
     if np.ptp(log.time_s) > RETENTION_S:
-        notes.append("The log spans more than 7 days: the library reads no further back unless it was told to, or kept "
-                     "a cache all along. Here it is given the whole log.")  # fmt: skip
+        notes.append(
+            "The log spans more than 7 days: the library reads no further back unless it was told to, or kept "
+            "a cache all along. Here it is given the whole log."
+        )
     if log.assumed_order:
         notes.append("The input keeps no order of entries: the order of time stands for it.")
     if lacking := _unreadable(log):
-        notes.append(f"{counted(lacking, 'checkpoint entry lacks', 'checkpoint entries lack')} a duration: the library "
-                     "stops there with an error. Here what is lacking counts as 0 s.")  # fmt: skip
+        notes.append(
+            f"{counted(lacking, 'checkpoint entry lacks', 'checkpoint entries lack')} a duration: the library "
+            "stops there with an error. Here what is lacking counts as 0 s."
+        )
     if asked.reversed:
         notes.append(asked.passed_over)
     if asked.exclude and found.sums.badput_s.get(CUSTOM):

@@ -92,8 +92,12 @@ class GoodputResult:
             "excluded_s": self.excluded_s,
             "spike_cumulative_s": self.spike_cumulative_s,
             "spike_interval_s": self.spike_interval_s,
-            "slice_efficiency": None if slices is None else {
-                "stepping": slices.stepping, "available": slices.available, "known_s": slices.known_s,
+            "slice_efficiency": None
+            if slices is None
+            else {
+                "stepping": slices.stepping,
+                "available": slices.available,
+                "known_s": slices.known_s,
             },
             "start_ns": self.start_ns,
             "end_ns": self.end_ns,
@@ -102,7 +106,7 @@ class GoodputResult:
             "over_time": _rows(self.over_time),
             "differences": list(self.differences),
             "notes": list(self.notes),
-        }  # fmt: skip
+        }
 
 
 def _plain(badput: Badput) -> dict[str, Any]:

@@ -34,8 +34,19 @@ ENDS = ("restart", "final")
 """Kinds of stops that ended an attempt: these are counted. What training survived is listed, not counted."""
 
 S = 1_000_000_000
-_WHOLE = ("number", "attempt", "lost_steps", "lines", "last_sign_ns", "restart_ns", "back_ns", "last_step",
-          "resumed_step", "noticed_ns", "device")  # fmt: skip
+_WHOLE = (
+    "number",
+    "attempt",
+    "lost_steps",
+    "lines",
+    "last_sign_ns",
+    "restart_ns",
+    "back_ns",
+    "last_step",
+    "resumed_step",
+    "noticed_ns",
+    "device",
+)
 _REAL = ("down_s", "detect_s", "wait_s", "startup_s", "wasted_s", "lost_s", "back_s", "chip_hours", "usd")
 
 
@@ -91,14 +102,24 @@ class InterruptionsResult:
     def to_dict(self) -> dict[str, Any]:
         return {
             "interruptions": [_row(r) for r in self.rows.to_dict("records")],
-            "count": self.count, "planned": self.planned, "unplanned": self.unplanned, "survived": self.survived,
-            "held_s": self.held_s, "mttf_s": self.mttf.to_dict(), "mttf_unplanned_s": self.mttf_unplanned.to_dict(),
-            "per_1000_node_days": self.rate.to_dict(), "nodes": self.nodes.count,
-            "exponential": as_json(self.spread), "trend": as_json(self.trend),
-            "attempts": _records(self.attempts), "by_cause": _records(self.causes),
-            "by_family": _records(self.families), "by_host": _records(self.hosts),
-            "fleets": compared(self.rate), "notes": list(self.notes),
-        }  # fmt: skip
+            "count": self.count,
+            "planned": self.planned,
+            "unplanned": self.unplanned,
+            "survived": self.survived,
+            "held_s": self.held_s,
+            "mttf_s": self.mttf.to_dict(),
+            "mttf_unplanned_s": self.mttf_unplanned.to_dict(),
+            "per_1000_node_days": self.rate.to_dict(),
+            "nodes": self.nodes.count,
+            "exponential": as_json(self.spread),
+            "trend": as_json(self.trend),
+            "attempts": _records(self.attempts),
+            "by_cause": _records(self.causes),
+            "by_family": _records(self.families),
+            "by_host": _records(self.hosts),
+            "fleets": compared(self.rate),
+            "notes": list(self.notes),
+        }
 
 
 def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> InterruptionsResult:
@@ -124,14 +145,28 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Interrupti
     hosts, lemon = by_host(failed, held_s, nodes.count)
     gaps = np.diff(at_s, prepend=0.0)
     return InterruptionsResult(
-        rows=rows, attempts=_attempts(days), phases=_phases(days),
-        causes=by_cause(ended, held_s), families=by_family(ended, held_s), hosts=hosts,
-        count=len(ended), planned=len(ended) - unplanned, survived=len(rows) - len(ended),
-        chips=machine.chips, nodes=nodes, held_s=held_s, mttf=mttf(len(ended), held_s),
-        mttf_unplanned=mttf(unplanned, held_s), gaps_s=gaps, spread=exponential(gaps), trend=trend(at_s, held_s or 0.0),
-        lemons=lemon, rate=rate(unplanned, nodes.count, held_s), priced=price is not None,
+        rows=rows,
+        attempts=_attempts(days),
+        phases=_phases(days),
+        causes=by_cause(ended, held_s),
+        families=by_family(ended, held_s),
+        hosts=hosts,
+        count=len(ended),
+        planned=len(ended) - unplanned,
+        survived=len(rows) - len(ended),
+        chips=machine.chips,
+        nodes=nodes,
+        held_s=held_s,
+        mttf=mttf(len(ended), held_s),
+        mttf_unplanned=mttf(unplanned, held_s),
+        gaps_s=gaps,
+        spread=exponential(gaps),
+        trend=trend(at_s, held_s or 0.0),
+        lemons=lemon,
+        rate=rate(unplanned, nodes.count, held_s),
+        priced=price is not None,
         notes=(*machine.notes, *_notes(found, told, rows, days, nodes, past.notes)),
-    )  # fmt: skip
+    )
 
 
 def _checked(facts: Facts, options: dict[str, Any]) -> tuple[float | None, int | None]:
@@ -185,10 +220,14 @@ def _held(days: Calendar | None, ended: pd.DataFrame) -> tuple[float | None, np.
 def _attempts(days: Calendar | None) -> pd.DataFrame:
     if days is None:
         return pd.DataFrame({"attempt": [], "start_ns": [], "end_ns": [], "finished": []})
-    return pd.DataFrame({
-        "attempt": np.arange(len(days.finished)), "start_ns": days.attempts.start, "end_ns": days.last_sign_ns,
-        "finished": days.finished,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "attempt": np.arange(len(days.finished)),
+            "start_ns": days.attempts.start,
+            "end_ns": days.last_sign_ns,
+            "finished": days.finished,
+        }
+    )
 
 
 def _phases(days: Calendar | None) -> pd.DataFrame:
@@ -197,26 +236,36 @@ def _phases(days: Calendar | None) -> pd.DataFrame:
         return pd.DataFrame({"start_ns": [], "end_ns": [], "heading": []})
     label, edges = days.painting.label, days.painting.edges
     turns = np.flatnonzero(np.diff(label, prepend=-1))
-    return pd.DataFrame({
-        "start_ns": edges[turns], "end_ns": np.append(edges[turns[1:]], edges[-1]),
-        "heading": pd.Categorical.from_codes(label[turns], categories=list(HEADINGS)),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "start_ns": edges[turns],
+            "end_ns": np.append(edges[turns[1:]], edges[-1]),
+            "heading": pd.Categorical.from_codes(label[turns], categories=list(HEADINGS)),
+        }
+    )
 
 
 def _notes(
-    found: Stops, told: Evidence, rows: pd.DataFrame, days: Calendar | None, nodes: Nodes,
+    found: Stops,
+    told: Evidence,
+    rows: pd.DataFrame,
+    days: Calendar | None,
+    nodes: Nodes,
     past_notes: tuple[str, ...],
-) -> tuple[str, ...]:  # fmt: skip
+) -> tuple[str, ...]:
     last = ", and its last end where a log tells why" if (rows["kind"] == "final").any() else ""
-    notes = [f"An interruption is a start of the job after one that did not end by itself{last}; what training "
-             "survived (slices lost, steps taken again in place) is listed and not counted."]  # fmt: skip
+    notes = [
+        f"An interruption is a start of the job after one that did not end by itself{last}; what training "
+        "survived (slices lost, steps taken again in place) is listed and not counted."
+    ]
     if days is None:
         notes.append("The input carries no times of day: only lost steps can be counted, no downtime and no rate.")
     elif not found.finished and not (rows["kind"] == "final").any():
         notes.append("The last attempt has no end: it still runs, or it was stopped without a line of any log.")
     if not told.rows:
-        notes.append("No log line tells of a failure, so every cause is unknown: ingest the logs of the hosts with the "
-                     "run.")  # fmt: skip
+        notes.append(
+            "No log line tells of a failure, so every cause is unknown: ingest the logs of the hosts with the run."
+        )
     else:
         notes.append(f"{told.rows:,} log lines tell of failures; {told.used:,} of them lie near an interruption.")
     if told.unplaced:
@@ -235,11 +284,18 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
     out |= {name: row[name] for name in ("kind", "cause", "family", "confidence", "host")}
     out["planned"] = bool(row["planned"])
     out["startup"] = {name: _real(row[f"{name}_s"]) for name in STARTUP if not pd.isna(row[f"{name}_s"])}
-    out["evidence"] = None if row["text"] is None else {
-        "text": row["text"], "reported_by": row["reported_by"], "source": row["source"], "severity": row["severity"],
-        "offset": None if pd.isna(row["offset"]) else int(row["offset"]),
-        "ts_ns": None if pd.isna(row["evidence_ns"]) else int(row["evidence_ns"]),
-    }  # fmt: skip
+    out["evidence"] = (
+        None
+        if row["text"] is None
+        else {
+            "text": row["text"],
+            "reported_by": row["reported_by"],
+            "source": row["source"],
+            "severity": row["severity"],
+            "offset": None if pd.isna(row["offset"]) else int(row["offset"]),
+            "ts_ns": None if pd.isna(row["evidence_ns"]) else int(row["evidence_ns"]),
+        }
+    )
     return out
 
 

@@ -38,9 +38,16 @@ S = 1_000_000_000
 BIG = np.iinfo(np.int64).max
 COLUMNS = ["ts_ns", "attempt", "step", "host", "device", "cause", "severity", "order"]
 FOUND = {
-    "cause": "unknown", "confidence": "unknown", "host": None, "device": None, "severity": None, "evidence_ns": None,
-    "text": None, "source": None, "offset": None,
-}  # fmt: skip
+    "cause": "unknown",
+    "confidence": "unknown",
+    "host": None,
+    "device": None,
+    "severity": None,
+    "evidence_ns": None,
+    "text": None,
+    "source": None,
+    "offset": None,
+}
 
 
 @dataclass(frozen=True)
@@ -60,9 +67,12 @@ class Evidence:
 
 
 def evidence(
-    tables: Tables, stops: pd.DataFrame, usual_s: float | None, shifts: Mapping[str, int] | None = None,
+    tables: Tables,
+    stops: pd.DataFrame,
+    usual_s: float | None,
+    shifts: Mapping[str, int] | None = None,
     attempts: Mapping[tuple[str, int], int] | None = None,
-) -> Evidence:  # fmt: skip
+) -> Evidence:
     """The line that tells why, for each stop (in order of time). O(n log n) in lines; text is read for the chosen.
     `shifts`, `attempts`: see analyzers.history.History."""
     table = tables.arrow("evidence", [*COLUMNS, "text", "source", "offset"])
@@ -106,14 +116,20 @@ def _lines(table: pa.Table) -> pd.DataFrame:
     mild = np.array([str(w).lower() in MILD for w in severities.dictionary.to_pylist()] + [False], dtype=bool)
     said = severities.indices.fill_null(len(mild) - 1).to_numpy(zero_copy_only=False)
     numbers = {
-        name: pd.array(table[name].to_pandas(types_mapper={pa.int64(): pd.Int64Dtype(),
-                                                           pa.int32(): pd.Int32Dtype()}.get))
+        name: pd.array(
+            table[name].to_pandas(types_mapper={pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype()}.get)
+        )
         for name in ("ts_ns", "attempt", "step", "order")
-    }  # fmt: skip
-    return pd.DataFrame({
-        "row": np.arange(table.num_rows), "symptom": symptom[code] if len(words) else np.zeros(0, dtype=bool),
-        "family": family[code] if len(words) else np.zeros(0, dtype=np.int64), "mild": mild[said], **numbers,
-    })  # fmt: skip
+    }
+    return pd.DataFrame(
+        {
+            "row": np.arange(table.num_rows),
+            "symptom": symptom[code] if len(words) else np.zeros(0, dtype=bool),
+            "family": family[code] if len(words) else np.zeros(0, dtype=np.int64),
+            "mild": mild[said],
+            **numbers,
+        }
+    )
 
 
 def _recount(lines: pd.DataFrame, table: pa.Table, attempts: Mapping[tuple[str, int], int]) -> None:

@@ -36,9 +36,7 @@ class Nodes:
     words: str
 
 
-def nodes_of(
-    facts: Facts, chips: int, devices_per_chip: int, seen: list[tuple[str, int]], stated: int | None
-) -> Nodes:  # fmt: skip
+def nodes_of(facts: Facts, chips: int, devices_per_chip: int, seen: list[tuple[str, int]], stated: int | None) -> Nodes:
     """From the option, what the run declares, the profile where it saw all chips, or the catalogue's usual host.
 
     `seen`: (host, device) of every profiled device, of which a chip has `devices_per_chip`.
@@ -71,15 +69,27 @@ def compared(mine: Rate) -> list[dict[str, Any]]:
     for fleet in fleets():
         days = fleet.node_days
         low, high = rate_interval(fleet.unplanned) if days and fleet.unplanned else (None, None)
-        out.append({
-            "id": fleet.id, "title": fleet.title, "chip": fleet.chip, "chips": fleet.chips, "nodes": fleet.nodes,
-            "days": fleet.days, "planned": fleet.planned, "unplanned": fleet.unplanned,
-            "mean_time_s": fleet.mean_time_s, "per_1000_node_days": fleet.per_1000_node_days,
-            "low": None if low is None else low / days * 1000, "high": None if high is None else high / days * 1000,
-            "ratio": None if mine.mean is None else mine.mean / fleet.per_1000_node_days,
-            "causes": [{"cause": c, "count": n} for c, n in fleet.counts().items()],
-            "mark": fleet.mark, "source": fleet.source, "note": fleet.note,
-        })  # fmt: skip
+        out.append(
+            {
+                "id": fleet.id,
+                "title": fleet.title,
+                "chip": fleet.chip,
+                "chips": fleet.chips,
+                "nodes": fleet.nodes,
+                "days": fleet.days,
+                "planned": fleet.planned,
+                "unplanned": fleet.unplanned,
+                "mean_time_s": fleet.mean_time_s,
+                "per_1000_node_days": fleet.per_1000_node_days,
+                "low": None if low is None else low / days * 1000,
+                "high": None if high is None else high / days * 1000,
+                "ratio": None if mine.mean is None else mine.mean / fleet.per_1000_node_days,
+                "causes": [{"cause": c, "count": n} for c, n in fleet.counts().items()],
+                "mark": fleet.mark,
+                "source": fleet.source,
+                "note": fleet.note,
+            }
+        )
     return out
 
 
@@ -97,12 +107,15 @@ def shares(causes: pd.DataFrame, fleet: Fleet) -> pd.DataFrame:
             counts["decided"] = decided
     names = list(dict.fromkeys([*mine, *theirs]))
     total, fleet_total = sum(mine.values()), sum(theirs.values())
-    table = pd.DataFrame({
-        "cause": names,
-        "title": [CAUSES[n].title if n in CAUSES else "Maintenance, a time limit or a person" for n in names],
-        "family": [CAUSES[n].family if n in CAUSES else "maintenance" for n in names],
-        "count": [int(mine.get(n, 0)) for n in names], "fleet_count": [int(theirs.get(n, 0)) for n in names],
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "cause": names,
+            "title": [CAUSES[n].title if n in CAUSES else "Maintenance, a time limit or a person" for n in names],
+            "family": [CAUSES[n].family if n in CAUSES else "maintenance" for n in names],
+            "count": [int(mine.get(n, 0)) for n in names],
+            "fleet_count": [int(theirs.get(n, 0)) for n in names],
+        }
+    )
     table["share"] = table["count"] / max(total, 1)
     table["fleet_share"] = table["fleet_count"] / max(fleet_total, 1)
     order = table[["share", "fleet_share"]].max(axis=1).sort_values(ascending=False, kind="stable").index

@@ -80,6 +80,7 @@ def _tally(rows: pd.DataFrame, key: str, held_s: float | None) -> pd.DataFrame:
 def _times(counts: Sequence[int], held_s: float | None) -> dict[str, list[float | None]]:
     known = {n: mttf(int(n), held_s) for n in set(counts)}
     return {
-        "mttf_s": [known[n].mean_s for n in counts], "mttf_low_s": [known[n].low_s for n in counts],
+        "mttf_s": [known[n].mean_s for n in counts],
+        "mttf_low_s": [known[n].low_s for n in counts],
         "mttf_high_s": [known[n].high_s for n in counts],
-    }  # fmt: skip
+    }

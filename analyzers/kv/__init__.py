@@ -79,15 +79,21 @@ class KvResult:
 
 def _per_chip(found: Room) -> dict[str, Any]:
     return {
-        "hbm_bytes": found.setting.hbm_bytes, "usable_bytes": found.usable_bytes,
-        "kept_back_bytes": found.kept_back_bytes, "weights_bytes": found.chip_weights_bytes,
+        "hbm_bytes": found.setting.hbm_bytes,
+        "usable_bytes": found.usable_bytes,
+        "kept_back_bytes": found.kept_back_bytes,
+        "weights_bytes": found.chip_weights_bytes,
         "weights_repeated_bytes": found.chip_weights_bytes - found.even_weights_bytes,
-        "activations_bytes": found.setting.activations_bytes, "free_bytes": found.free_bytes,
-        "kv_bytes_per_sequence": found.sequence_bytes, "kv_repeated_bytes_per_sequence":
-        max(found.exact_sequence_bytes - found.even_sequence_bytes, 0.0), "page_rounding": found.rounding_share,
-        "kv_bytes": found.cache_bytes, "overhead_bytes": found.free_bytes - found.cache_bytes,
-        "sequences": found.max_sequences / found.lanes, "layers": [dict(s) for s in found.spans],
-    }  # fmt: skip
+        "activations_bytes": found.setting.activations_bytes,
+        "free_bytes": found.free_bytes,
+        "kv_bytes_per_sequence": found.sequence_bytes,
+        "kv_repeated_bytes_per_sequence": max(found.exact_sequence_bytes - found.even_sequence_bytes, 0.0),
+        "page_rounding": found.rounding_share,
+        "kv_bytes": found.cache_bytes,
+        "overhead_bytes": found.free_bytes - found.cache_bytes,
+        "sequences": found.max_sequences / found.lanes,
+        "layers": [dict(s) for s in found.spans],
+    }
 
 
 def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> KvResult:
@@ -109,14 +115,21 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> KvResult:
     chip = chip_of(facts)
     page = set_up.page_tokens if set_up else 16
     return KvResult(
-        model=model, chip=chip.name if chip else None, room=found,
+        model=model,
+        chip=chip.name if chip else None,
+        room=found,
         kv_bytes_per_token=model and kv_bytes_per_token(model, about["kv_precision"]),
         weights_bytes=options["weights_bytes"] or (model and weights_bytes(model, about["weights_precision"])),
-        seq=about["seq"], mean_sequences=mean, changes=changes, measured=run,
+        seq=about["seq"],
+        mean_sequences=mean,
+        changes=changes,
+        measured=run,
         comparison=compared(found, run, _token_bytes(facts, found, model)) if _as_it_ran(options) else None,
-        page_rounding=rounding(lengths, page), requests=len(lengths), memory_source=about["memory_source"],
+        page_rounding=rounding(lengths, page),
+        requests=len(lengths),
+        memory_source=about["memory_source"],
         notes=(*unknown, *_notes(model, found, run, about, lengths)),
-    )  # fmt: skip
+    )
 
 
 def _token_bytes(facts: Facts, found: Room | None, model: Model | None) -> float | None:
@@ -151,8 +164,10 @@ def _notes(model: Model | None, found: Room | None, run: Measured, about: dict, 
     if about["assumed"]:
         notes.append(f"Assumed, as nothing says otherwise: {', '.join(about['assumed'])}.")
     if len(lengths) and found is not None and found.setting.seq == int(np.ceil(lengths.mean())):
-        notes.append(f"A sequence counts as long as the run's requests are on average at their end: {about['seq']:,} "
-                     f"tokens, prompt and answer, of {len(lengths):,} requests.")  # fmt: skip
+        notes.append(
+            f"A sequence counts as long as the run's requests are on average at their end: {about['seq']:,} "
+            f"tokens, prompt and answer, of {len(lengths):,} requests."
+        )
     if run.peak_usage is None and run.any:
         notes.append("No sample tells how full the cache was: the engine's log or its /metrics would.")
     return tuple(notes)
@@ -164,21 +179,28 @@ def _of_room(model: Model, found: Room, about: dict) -> list[str]:
         f"Memory of one chip: {s.hbm_bytes / 1e9:.2f} GB ({s.hbm_bytes / 2**30:.2f} GiB), {about['memory_source']}; "
         f"the engine takes {s.utilization * 100:g} % of it. GB are 10^9 bytes, GiB 2^30.",
         "Weights are the catalogue's matrices and embeddings; norms, biases and prediction layers are left out.",
-    ]  # fmt: skip
+    ]
     if not s.activations_bytes:
         notes.append("No memory is kept for activations: an engine keeps some, so that it finds a little less room.")
     if any(kind["window_tokens"] for kind in found.spans):
-        notes.append("Layers with a window keep its last tokens only; tokens beyond cost nothing there. An engine that "
-                     "gives such layers pages like all others finds less room.")  # fmt: skip
+        notes.append(
+            "Layers with a window keep its last tokens only; tokens beyond cost nothing there. An engine that "
+            "gives such layers pages like all others finds less room."
+        )
     latent = any(a.kv_lora_rank is not None for a in model.attention)
     repeated = max((kind["copies"] for kind in found.spans), default=1.0)
     if repeated > 1 and latent:
-        notes.append(f"The latent has no heads to split: each of {s.tensor:,} chips keeps all of it. Data-parallel "
-                     "attention keeps it once.")  # fmt: skip
+        notes.append(
+            f"The latent has no heads to split: each of {s.tensor:,} chips keeps all of it. Data-parallel "
+            "attention keeps it once."
+        )
     elif repeated > 1:
-        notes.append(f"With {s.tensor:,} chips to a copy of the weights and fewer key heads, heads are repeated: up to "
-                     f"{repeated:g} chips keep the same piece.")  # fmt: skip
+        notes.append(
+            f"With {s.tensor:,} chips to a copy of the weights and fewer key heads, heads are repeated: up to "
+            f"{repeated:g} chips keep the same piece."
+        )
     if not s.repeat:
-        notes.append("Asked without repetition: what cannot be split by heads counts as if it could. Real engines need "
-                     "more.")  # fmt: skip
+        notes.append(
+            "Asked without repetition: what cannot be split by heads counts as if it could. Real engines need more."
+        )
     return notes

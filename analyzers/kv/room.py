@@ -49,16 +49,20 @@ class Setting:
 
     def __post_init__(self) -> None:
         for name, value, most in (
-            ("chips", self.chips, LARGEST), ("tensor", self.tensor, LARGEST), ("pipeline", self.pipeline, LARGEST),
-            ("seq", self.seq, LONGEST), ("page_tokens", self.page_tokens, LARGEST),
-        ):  # fmt: skip
+            ("chips", self.chips, LARGEST),
+            ("tensor", self.tensor, LARGEST),
+            ("pipeline", self.pipeline, LARGEST),
+            ("seq", self.seq, LONGEST),
+            ("page_tokens", self.page_tokens, LARGEST),
+        ):
             if not 1 <= value <= most:
                 raise QuestionError(f"option {name}={value}", expected=f"a whole number from 1 to {most:,}")
         if self.chips % (self.tensor * self.pipeline):
             raise QuestionError(
                 f"groups of {self.tensor * self.pipeline} chips do not go into {self.chips} evenly",
-                where="option tensor", expected="a divisor of the number of chips",
-            )  # fmt: skip
+                where="option tensor",
+                expected="a divisor of the number of chips",
+            )
         if not 0 < self.utilization <= 1:
             raise QuestionError(f"option utilization={self.utilization}", expected="a share above 0, at most 1")
         declared = 1 if self.weights_bytes is None else self.weights_bytes
@@ -105,8 +109,11 @@ class Room:
     @property
     def lanes(self) -> int:
         """Sets of sequences that are kept apart: groups of chips that share weights, or single chips."""
-        return self.setting.chips // self.setting.pipeline // (1 if self.setting.attention == "data" else
-                                                               self.setting.tensor)  # fmt: skip
+        return (
+            self.setting.chips
+            // self.setting.pipeline
+            // (1 if self.setting.attention == "data" else self.setting.tensor)
+        )
 
     @property
     def lane_sequences(self) -> float:
@@ -144,32 +151,46 @@ def room(model: Model, setting: Setting) -> Room:
     s = setting
     split = 1 if s.attention == "data" else s.tensor
     total = weights_bytes(model, s.weights_precision)
-    here = chip_weights_bytes(model, s.weights_precision, s.tensor, s.attention == "tensor") if s.repeat else (
-        total / s.tensor)  # fmt: skip
+    here = (
+        chip_weights_bytes(model, s.weights_precision, s.tensor, s.attention == "tensor")
+        if s.repeat
+        else (total / s.tensor)
+    )
     if s.weights_bytes is not None:  # declared: spread as the model's own would be
         here, total = here * s.weights_bytes / total, s.weights_bytes
     here /= s.pipeline
     kinds = [_span(kind, s, split) for kind in spans(model, s.kv_precision, split)]
     even = sum(k["exact_bytes"] / k["copies"] for k in kinds)
     if not s.repeat:
-        kinds = [k | {"bytes": k["bytes"] / k["copies"], "exact_bytes": k["exact_bytes"] / k["copies"], "copies": 1.0}
-                 for k in kinds]  # fmt: skip
+        kinds = [
+            k | {"bytes": k["bytes"] / k["copies"], "exact_bytes": k["exact_bytes"] / k["copies"], "copies": 1.0}
+            for k in kinds
+        ]
     return Room(
-        setting=s, kv_bytes_per_token=kv_bytes_per_token(model, s.kv_precision), total_weights_bytes=total,
-        chip_weights_bytes=here, even_weights_bytes=total / s.tensor / s.pipeline,
+        setting=s,
+        kv_bytes_per_token=kv_bytes_per_token(model, s.kv_precision),
+        total_weights_bytes=total,
+        chip_weights_bytes=here,
+        even_weights_bytes=total / s.tensor / s.pipeline,
         sequence_bytes=sum(k["bytes"] for k in kinds),
-        exact_sequence_bytes=sum(k["exact_bytes"] for k in kinds), even_sequence_bytes=even, spans=tuple(kinds),
-    )  # fmt: skip
+        exact_sequence_bytes=sum(k["exact_bytes"] for k in kinds),
+        even_sequence_bytes=even,
+        spans=tuple(kinds),
+    )
 
 
 def _span(kind: Any, setting: Setting, split: int) -> dict[str, Any]:
     kept = setting.seq if kind.window_tokens is None else min(setting.seq, kind.window_tokens)
     paged = ceil(kept / setting.page_tokens) * setting.page_tokens
     return {
-        "name": kind.name, "layers": kind.layers, "window_tokens": kind.window_tokens, "tokens": kept,
+        "name": kind.name,
+        "layers": kind.layers,
+        "window_tokens": kind.window_tokens,
+        "tokens": kept,
         "exact_bytes": kind.bytes_per_token * kept / setting.pipeline,
-        "bytes": kind.bytes_per_token * paged / setting.pipeline, "copies": kind.copies,
-    }  # fmt: skip
+        "bytes": kind.bytes_per_token * paged / setting.pipeline,
+        "copies": kind.copies,
+    }
 
 
 def tensor_choices(model: Model, chips: int) -> tuple[int, ...]:
@@ -186,14 +207,26 @@ def alternatives(model: Model, setting: Setting) -> list[tuple[str, str, Setting
             found.append(("kv_precision", words, replace(setting, kv_precision=precision)))
     now, narrow = (weights_bytes(model, p) for p in (setting.weights_precision, "fp8-linear"))
     if narrow < now:
-        found.append(("weights_precision", "8-bit weights leave more room", replace(
-            setting, weights_precision="fp8-linear",
-            weights_bytes=setting.weights_bytes and setting.weights_bytes * narrow / now,
-        )))  # fmt: skip
+        found.append(
+            (
+                "weights_precision",
+                "8-bit weights leave more room",
+                replace(
+                    setting,
+                    weights_precision="fp8-linear",
+                    weights_bytes=setting.weights_bytes and setting.weights_bytes * narrow / now,
+                ),
+            )
+        )
     for tensor in tensor_choices(model, setting.chips // setting.pipeline):
         if tensor != setting.tensor:
-            found.append(("tensor", f"weights shared by {tensor:,} chip{'s' * (tensor > 1)} in place of "
-                          f"{setting.tensor:,}", replace(setting, tensor=tensor)))  # fmt: skip
+            found.append(
+                (
+                    "tensor",
+                    f"weights shared by {tensor:,} chip{'s' * (tensor > 1)} in place of {setting.tensor:,}",
+                    replace(setting, tensor=tensor),
+                )
+            )
     if setting.tensor > 1:
         other = "data" if setting.attention == "tensor" else "tensor"
         words = "each chip keeps whole sequences of its own" if other == "data" else "sequences split by heads"

@@ -40,11 +40,14 @@ class Measured:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "engine_tokens": self.engine_tokens, "available_bytes": self.available_bytes,
-            "peak_usage": self.peak_usage, "device_peak_bytes": self.device_peak_bytes,
-            "device_limit_bytes": self.device_limit_bytes, "preemptions": self.preemptions,
+            "engine_tokens": self.engine_tokens,
+            "available_bytes": self.available_bytes,
+            "peak_usage": self.peak_usage,
+            "device_peak_bytes": self.device_peak_bytes,
+            "device_limit_bytes": self.device_limit_bytes,
+            "preemptions": self.preemptions,
             "weights_loaded_bytes": self.loaded_bytes,
-        }  # fmt: skip
+        }
 
 
 def measured(tables: Tables, facts: Facts) -> Measured:
@@ -55,11 +58,14 @@ def measured(tables: Tables, facts: Facts) -> Measured:
     held = fullest.groupby("kind")["bytes"].max()
     return Measured(
         engine_tokens=whole_fact(facts, ("kv_cache_tokens",)),
-        available_bytes=_positive(facts, "kv_available_bytes"), loaded_bytes=_positive(facts, "weights_loaded_bytes"),
-        samples=samples, peak_usage=float(usage.max()) if len(usage) else None,
-        device_peak_bytes=_whole(held.get("bytes_in_use")), device_limit_bytes=_whole(held.get("bytes_limit")),
+        available_bytes=_positive(facts, "kv_available_bytes"),
+        loaded_bytes=_positive(facts, "weights_loaded_bytes"),
+        samples=samples,
+        peak_usage=float(usage.max()) if len(usage) else None,
+        device_peak_bytes=_whole(held.get("bytes_in_use")),
+        device_limit_bytes=_whole(held.get("bytes_limit")),
         preemptions=_preemptions(tables),
-    )  # fmt: skip
+    )
 
 
 def _samples(tables: Tables) -> pd.DataFrame:
@@ -96,7 +102,6 @@ def rounding(lengths: np.ndarray, page: int) -> float | None:
     return float(1 - lengths.sum() / (-(-lengths // page) * page).sum())
 
 
-
 def compared(found: Room | None, run: Measured, token_bytes: float | None = None) -> dict[str, Any] | None:
     """The arithmetic beside what the engine found, of one engine; None where one of them is missing. `token_bytes`: of
     each of the tokens that the engine counts, on one chip; None: of those of a sequence as long as asked.
@@ -109,8 +114,12 @@ def compared(found: Room | None, run: Measured, token_bytes: float | None = None
     per_token = token_bytes or found.sequence_bytes / found.setting.seq
     tokens = max(int(found.free_bytes / per_token * lanes + 1e-6), 0)
     return {
-        "engine_tokens": run.engine_tokens, "arithmetic_tokens": tokens, "difference": tokens / run.engine_tokens - 1,
+        "engine_tokens": run.engine_tokens,
+        "arithmetic_tokens": tokens,
+        "difference": tokens / run.engine_tokens - 1,
         "implied_bytes": (tokens - run.engine_tokens) / lanes * per_token,
-        "available_bytes": run.available_bytes, "arithmetic_bytes": found.free_bytes,
-        "weights_loaded_bytes": run.loaded_bytes, "arithmetic_weights_bytes": found.chip_weights_bytes,
-    }  # fmt: skip
+        "available_bytes": run.available_bytes,
+        "arithmetic_bytes": found.free_bytes,
+        "weights_loaded_bytes": run.loaded_bytes,
+        "arithmetic_weights_bytes": found.chip_weights_bytes,
+    }

@@ -16,15 +16,25 @@ from errors.numbers import COUNT, NOT_NEGATIVE, SHARE_OF_SOME, SIZE
 from runs.tables import Tables, frame
 
 OPTIONS: tuple[Option, ...] = (
-    MODEL, CHIP, SEQ,
+    MODEL,
+    CHIP,
+    SEQ,
     Option("chips", COUNT, None, "chips in all; default: the run's, else one copy of the weights"),
     Option("tensor", COUNT, None, "chips that share one copy of the weights; default: the run's, else all"),
     Option("pipeline", COUNT, None, "pipeline stages; default: the run's, else 1"),
-    Option("attention", ATTENTION, None, "how sequences are spread over them: split by key heads (tensor), or whole, "
-           "each on one chip (data)"),
+    Option(
+        "attention",
+        ATTENTION,
+        None,
+        "how sequences are spread over them: split by key heads (tensor), or whole, each on one chip (data)",
+    ),
     Option("kv_precision", tuple(BYTES), None, "format of the cache; default: the run's, else bf16"),
-    Option("weights_precision", WEIGHT_FORMATS, None, "format of the weights (published: as the maker hands them out); "
-           "default: the run's, else as published"),
+    Option(
+        "weights_precision",
+        WEIGHT_FORMATS,
+        None,
+        "format of the weights (published: as the maker hands them out); default: the run's, else as published",
+    ),
     Option("weights_bytes", SIZE, None, "all weights once, bytes, in place of what the model's dimensions give"),
     Option("hbm_bytes", SIZE, None, "memory of one chip, bytes; default: what the catalogue says programs may use"),
     Option("utilization", SHARE_OF_SOME, None, "share of the memory that the engine takes; default: the run's, or 0.9"),
@@ -32,9 +42,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("page_tokens", COUNT, None, "tokens of a page of the cache; default: the run's, else 16"),
     Option("input", COUNT, None, "prompt tokens of a request; with `output` in place of `seq`"),
     Option("output", COUNT, None, "tokens generated for a request"),
-    Option("replication", ("yes", "no"), "yes", "no: as if key heads that must be repeated were not (an arithmetic "
-           "that is often quoted)"),
-)  # fmt: skip
+    Option(
+        "replication",
+        ("yes", "no"),
+        "yes",
+        "no: as if key heads that must be repeated were not (an arithmetic that is often quoted)",
+    ),
+)
 DEFAULT_SEQ = 8192
 TENSOR_FACTS = ("tensor_parallel", "tensor_parallel_size", "tp")
 PIPELINE_FACTS = ("pipeline_parallel", "pipeline_parallel_size", "pp")
@@ -44,6 +58,8 @@ KV_FACTS = ("kv_cache_dtype", "kv_precision")
 TYPE_FACTS = ("dtype", "precision")
 PAGE_FACTS = ("block_size", "page_size", "page_tokens", "block_tokens")
 UTILIZATION_FACTS = ("gpu_memory_utilization", "mem_fraction_static", "hbm_utilization")
+
+
 def first_fact(facts: Facts, names: tuple[str, ...]) -> Any:
     """The first of these facts that the run states."""
     return next((fact(facts, n) for n in names if fact(facts, n) is not None), None)
@@ -172,13 +188,30 @@ def setting(facts: Facts, options: Mapping[str, Any], lengths: np.ndarray) -> tu
     if page is None:
         page = 16
         assumed.append("pages of 16 tokens")
-    about = {"assumed": tuple(assumed), "memory_source": source, "seq": seq, "mean_seq": mean, "chips": chips,
-             "tensor": tensor, "kv_precision": kv, "weights_precision": weights}  # fmt: skip
+    about = {
+        "assumed": tuple(assumed),
+        "memory_source": source,
+        "seq": seq,
+        "mean_seq": mean,
+        "chips": chips,
+        "tensor": tensor,
+        "kv_precision": kv,
+        "weights_precision": weights,
+    }
     if memory is None:
         return None, about
     return Setting(
-        chips=chips, tensor=tensor, pipeline=stages, hbm_bytes=memory, seq=seq,
-        attention=options["attention"] or "tensor", kv_precision=kv, weights_precision=weights, utilization=utilization,
-        activations_bytes=options["activations_bytes"], page_tokens=page, repeat=options["replication"] == "yes",
+        chips=chips,
+        tensor=tensor,
+        pipeline=stages,
+        hbm_bytes=memory,
+        seq=seq,
+        attention=options["attention"] or "tensor",
+        kv_precision=kv,
+        weights_precision=weights,
+        utilization=utilization,
+        activations_bytes=options["activations_bytes"],
+        page_tokens=page,
+        repeat=options["replication"] == "yes",
         weights_bytes=options["weights_bytes"],
-    ), about  # fmt: skip
+    ), about

@@ -31,24 +31,53 @@ OPTIONS: tuple[Option, ...] = (
     Option("tpot_s", SECONDS, None, "objective: time per output token of at most so many seconds"),
     Option("e2e_s", SECONDS, None, "objective: end-to-end latency of at most so many seconds"),
     Option("statistic", STATISTICS, "p99", "which statistic of a load must keep the objectives"),
-    Option("latency", tuple(f"{m}_{s}" for m in ("e2e", "ttft", "tpot") for s in ("mean", "p50", "p99")), "e2e_mean",
-           "the latency whose growth tells the knee"),
+    Option(
+        "latency",
+        tuple(f"{m}_{s}" for m in ("e2e", "ttft", "tpot") for s in ("mean", "p50", "p99")),
+        "e2e_mean",
+        "the latency whose growth tells the knee",
+    ),
     Option("stage", str, None, "the load in which a steady window is looked for; default: the heaviest below the knee"),
     Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it nothing has a price"),
     Option("chips", COUNT, None, "chips that served; default: what the run says"),
-    MODEL, CHIP,
-)  # fmt: skip
+    MODEL,
+    CHIP,
+)
 MAY_FAIL = {"mean": 1.0, "p50": 0.5, "p90": 0.1, "p95": 0.05, "p99": 0.01}  # a request that failed is late for ever
 UNLEVEL = "Requests in flight rise or fall until the last arrival: they find no level."
 FULL = "Requests in flight find no level: counted are those running, between being scheduled and their end."
 _COUNTS = ("completed", "failed", "max_concurrency")
 _KEYS = (
-    "stage", "basis", "load", "requested_rate_per_s", "max_concurrency", "request_rate_per_s", "keeping_up",
-    "completed", "failed", "duration_s", "output_tokens_per_s", "total_tokens_per_s", "peak_output_tokens_per_s",
-    "peak_output_tokens_computed_per_s", "in_flight", "in_flight_measured", "little_from", "little_difference",
-    "tokens_per_s_per_chip", "tokens_per_s_per_user", "usd_per_m_output_tokens", "usd_per_m_tokens", "step_roof_s",
-    "roofline_share", "falls_behind", "out_of_proportion", "keeps_objectives", "pareto", "pareto_cost",
-)  # fmt: skip
+    "stage",
+    "basis",
+    "load",
+    "requested_rate_per_s",
+    "max_concurrency",
+    "request_rate_per_s",
+    "keeping_up",
+    "completed",
+    "failed",
+    "duration_s",
+    "output_tokens_per_s",
+    "total_tokens_per_s",
+    "peak_output_tokens_per_s",
+    "peak_output_tokens_computed_per_s",
+    "in_flight",
+    "in_flight_measured",
+    "little_from",
+    "little_difference",
+    "tokens_per_s_per_chip",
+    "tokens_per_s_per_user",
+    "usd_per_m_output_tokens",
+    "usd_per_m_tokens",
+    "step_roof_s",
+    "roofline_share",
+    "falls_behind",
+    "out_of_proportion",
+    "keeps_objectives",
+    "pareto",
+    "pareto_cost",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,14 +179,28 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> LoadResult
     found, steady_words, along = _steady(rows, single, flows, knee, options["stage"])
     if found is not None and (common := flows[found.stage].pace) is not None:
         own, even = f"{common.unevenness:.1%}", f"{common.even:.1%}"
-        notes.append(f"Gaps between tokens are not recorded: in {found.stage}, tokens are placed in time by the pace "
-                     f"that all requests generating together have. Requests differ from it by {own} (standard "
-                     f"deviation), from even spreading by {even}.")  # fmt: skip
+        notes.append(
+            f"Gaps between tokens are not recorded: in {found.stage}, tokens are placed in time by the pace "
+            f"that all requests generating together have. Requests differ from it by {own} (standard "
+            f"deviation), from even spreading by {even}."
+        )
     return LoadResult(
-        rows=rows, axis=axis, knee=knee, knee_words=knee_words, best=best, best_words=best_words,
-        objectives=objectives, statistic=options["statistic"], latency=options["latency"], steady=found,
-        steady_words=steady_words, along=along, chips=chips, usd_per_chip_hour=price, notes=tuple(notes),
-    )  # fmt: skip
+        rows=rows,
+        axis=axis,
+        knee=knee,
+        knee_words=knee_words,
+        best=best,
+        best_words=best_words,
+        objectives=objectives,
+        statistic=options["statistic"],
+        latency=options["latency"],
+        steady=found,
+        steady_words=steady_words,
+        along=along,
+        chips=chips,
+        usd_per_chip_hour=price,
+        notes=tuple(notes),
+    )
 
 
 def _chips(tables: Tables, facts: Facts) -> float | None:
@@ -171,9 +214,13 @@ def _chips(tables: Tables, facts: Facts) -> float | None:
 def _means(rows: pd.DataFrame, axis: str, chips: float | None, price: float | None) -> list[str]:
     """What the points rest on, and what is missing."""
     recomputed = int((rows["basis"] == "requests").sum())
-    notes = [f"{recomputed} of {len(rows)} loads are computed from single requests, the others are as printed."
-             if 0 < recomputed < len(rows) else "Loads are computed from single requests." if recomputed
-             else "Loads are as their tool printed them."]  # fmt: skip
+    notes = [
+        f"{recomputed} of {len(rows)} loads are computed from single requests, the others are as printed."
+        if 0 < recomputed < len(rows)
+        else "Loads are computed from single requests."
+        if recomputed
+        else "Loads are as their tool printed them."
+    ]
     notes.append(f"Loads are put in order of {AXES[axis]}.")
     if chips is None:
         notes.append("Chips unknown: per chip cannot be told. Ask with --option chips=N, or ingest with --chips.")
@@ -181,8 +228,10 @@ def _means(rows: pd.DataFrame, axis: str, chips: float | None, price: float | No
         notes.append("No price of a chip-hour is known: dollars cannot be told.")
     over = rows["peak_concurrency"] > rows["max_concurrency"]
     if over.any():
-        notes.append("Peak concurrency above the concurrency allowed is no contradiction: vLLM's tool counts every "
-                     "request that touches the same second.")  # fmt: skip
+        notes.append(
+            "Peak concurrency above the concurrency allowed is no contradiction: vLLM's tool counts every "
+            "request that touches the same second."
+        )
     return notes
 
 

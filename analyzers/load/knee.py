@@ -48,11 +48,16 @@ class Knee:
     def to_dict(self) -> dict[str, Any]:
         capacity = self.capacity_per_s
         return {
-            "axis": self.axis, "unit": AXES[self.axis], "low": self.low, "high": self.high, "low_load": self.low_load,
-            "high_load": self.high_load if np.isfinite(self.high_load) else None, "sign": self.sign,
+            "axis": self.axis,
+            "unit": AXES[self.axis],
+            "low": self.low,
+            "high": self.high,
+            "low_load": self.low_load,
+            "high_load": self.high_load if np.isfinite(self.high_load) else None,
+            "sign": self.sign,
             "capacity_per_s": None if capacity is None else dict(zip(("low", "mid", "high"), capacity, strict=True)),
             "capacity_output_tokens_per_s": self.capacity_output_tokens_per_s,
-        }  # fmt: skip
+        }
 
 
 def axis_of(table: pd.DataFrame) -> str:
@@ -126,9 +131,12 @@ def _knee(table: pd.DataFrame, axis: str, load: pd.Series, first: int) -> Knee:
     rates = behind["request_rate_per_s"].dropna()
     tokens = behind["output_tokens_per_s"].dropna()
     return Knee(
-        axis=axis, low=None if below is None else str(below["stage"]), high=str(row["stage"]),
-        low_load=None if below is None else float(load.iloc[first - 1]), high_load=float(load.iloc[first]),
+        axis=axis,
+        low=None if below is None else str(below["stage"]),
+        high=str(row["stage"]),
+        low_load=None if below is None else float(load.iloc[first - 1]),
+        high_load=float(load.iloc[first]),
         sign="both" if len(signs) == 2 else signs[0],
         capacity_per_s=(float(rates.min()), float(rates.median()), float(rates.max())) if len(rates) else None,
         capacity_output_tokens_per_s=float(tokens.median()) if len(tokens) else None,
-    )  # fmt: skip
+    )

@@ -25,13 +25,25 @@ STATISTICS = ("mean", "p50", "p90", "p95", "p99")
 ALONE = "all requests"  # the name of the one load of a run whose requests name none
 UNNAMED = "requests of no named load"  # beside others that name theirs: a load of its own
 AT_ONCE = 0.01  # arrivals within this share of a load's duration came all at once
-ADVICE = ("Add the result of a load test (`vllm bench serve --save-result`, inference-perf, guidellm, AIPerf, ...), or "
-          "one record for each request; a curve needs several loads.")  # fmt: skip
+ADVICE = (
+    "Add the result of a load test (`vllm bench serve --save-result`, inference-perf, guidellm, AIPerf, ...), or "
+    "one record for each request; a curve needs several loads."
+)
 _NUMBERS = (
-    "requested_rate_per_s", "max_concurrency", "completed", "failed", "duration_s", "input_tokens", "output_tokens",
-    "request_rate_per_s", "goodput_per_s", "output_tokens_per_s", "total_tokens_per_s", "peak_output_tokens_per_s",
+    "requested_rate_per_s",
+    "max_concurrency",
+    "completed",
+    "failed",
+    "duration_s",
+    "input_tokens",
+    "output_tokens",
+    "request_rate_per_s",
+    "goodput_per_s",
+    "output_tokens_per_s",
+    "total_tokens_per_s",
+    "peak_output_tokens_per_s",
     "peak_concurrency",
-)  # fmt: skip
+)
 
 
 def points(tables: Tables) -> tuple[pd.DataFrame, dict[str, Served], list[str]]:
@@ -111,11 +123,15 @@ def spans(mine: Served) -> pd.DataFrame:
     rows = rows[rows["arrival_ns"].notna() & rows["e2e_s"].notna()]
     start = (rows["arrival_ns"] - mine.origin_ns).to_numpy(dtype=float) / 1e9 if len(rows) else np.zeros(0)
     ttft = rows["ttft_s"].to_numpy(dtype=float)
-    return pd.DataFrame({
-        "position": rows.index.to_numpy(), "start": start, "first": start + ttft,
-        "end": start + rows["e2e_s"].to_numpy(dtype=float),
-        "tokens": rows["output_tokens"].to_numpy(dtype=float, na_value=np.nan),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "position": rows.index.to_numpy(),
+            "start": start,
+            "first": start + ttft,
+            "end": start + rows["e2e_s"].to_numpy(dtype=float),
+            "tokens": rows["output_tokens"].to_numpy(dtype=float, na_value=np.nan),
+        }
+    )
 
 
 def _fill(row: dict, mine: Served, kept: int, notes: list[str]) -> None:
@@ -127,8 +143,10 @@ def _fill(row: dict, mine: Served, kept: int, notes: list[str]) -> None:
             row |= {f"{metric}_{s}_s": stated[s] for s in STATISTICS}
             filled.append(metric.upper())
     rest = f"; {', '.join(filled)} are those of the requests kept" if filled else ""
-    notes.append(f"{row['stage']}: {kept:,} completed requests are kept of {row['completed']:,.0f}: its numbers are "
-                 f"the tool's own{rest}.")  # fmt: skip
+    notes.append(
+        f"{row['stage']}: {kept:,} completed requests are kept of {row['completed']:,.0f}: its numbers are "
+        f"the tool's own{rest}."
+    )
 
 
 def _recompute(row: dict, mine: Served) -> None:
@@ -166,9 +184,10 @@ def _complete(table: pd.DataFrame, notes: list[str]) -> None:
         notes.append(f"{lost.sum()} of {len(table)} loads answered no request ({names}): they have no latency.")
     duration = table["duration_s"].where(table["duration_s"] > 0)
     for key, amount in (
-        ("request_rate_per_s", table["completed"]), ("output_tokens_per_s", table["output_tokens"]),
+        ("request_rate_per_s", table["completed"]),
+        ("output_tokens_per_s", table["output_tokens"]),
         ("total_tokens_per_s", table["input_tokens"] + table["output_tokens"]),
-    ):  # fmt: skip
+    ):
         computed = amount / duration
         other = (table["basis"] == "printed") & ((computed - table[key]).abs() > AGREES * table[key].abs())
         table[key] = computed.where(computed.notna() & ~other, table[key])
@@ -194,5 +213,7 @@ def _derive_e2e(table: pd.DataFrame, notes: list[str]) -> None:
     derived = table["ttft_mean_s"] + (table["output_tokens_mean"] - 1).clip(lower=0) * table["tpot_mean_s"]
     table["e2e_mean_s"] = table["e2e_mean_s"].where(~missing, derived)
     if (missing & derived.notna()).any():
-        notes.append("Mean end-to-end latency was not printed: it is mean TTFT + (mean output tokens - 1) x mean TPOT, "
-                     "exact where all answers are equally long.")  # fmt: skip
+        notes.append(
+            "Mean end-to-end latency was not printed: it is mean TTFT + (mean output tokens - 1) x mean TPOT, "
+            "exact where all answers are equally long."
+        )

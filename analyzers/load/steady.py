@@ -88,11 +88,14 @@ class Flow:
         """Means over equal bins: t_s (their middle), in_flight, generating, output_tokens_per_s."""
         edges = np.linspace(0, float(self.requests["end"].max()), bins + 1)
         width = np.diff(edges)
-        return pd.DataFrame({
-            "t_s": edges[:-1] + width / 2, "in_flight": np.diff(self.in_flight(edges)) / width,
-            "generating": np.diff(self.generating(edges)) / width,
-            "output_tokens_per_s": np.diff(self.tokens(edges)) / width,
-        })  # fmt: skip
+        return pd.DataFrame(
+            {
+                "t_s": edges[:-1] + width / 2,
+                "in_flight": np.diff(self.in_flight(edges)) / width,
+                "generating": np.diff(self.generating(edges)) / width,
+                "output_tokens_per_s": np.diff(self.tokens(edges)) / width,
+            }
+        )
 
 
 def _area(since: np.ndarray, at: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
@@ -127,9 +130,14 @@ def flow(mine: Served) -> Flow | None:
     at_once = np.where(stepped | lasts, np.minimum(tokens, 1), tokens)  # an answer in one piece comes with it
     times, weights = _pieces(first, tokens, at_once, gaps, owner)
     return Flow(
-        requests=requests, begun=begun, last_begin_s=last, running=False, piece_s=times,
-        piece_tokens=np.cumsum(weights), untimed=requests[~stepped & (tokens > 1) & lasts],
-    )  # fmt: skip
+        requests=requests,
+        begun=begun,
+        last_begin_s=last,
+        running=False,
+        piece_s=times,
+        piece_tokens=np.cumsum(weights),
+        untimed=requests[~stepped & (tokens > 1) & lasts],
+    )
 
 
 def _pieces(
@@ -212,17 +220,25 @@ def steady(stage: str, mine: Served, along: Flow, duration_s: float) -> tuple[St
     e2e = summary(rows["e2e_s"])
     ended = along.requests["end"].between(start, end, inclusive="left")
     return Steady(
-        stage=stage, start_s=start, start_range_s=(min(starts), max(starts)), end_s=end, duration_s=end - start,
-        counted="running" if along.running else "in flight", is_steady=not rises, drift=drift,
+        stage=stage,
+        start_s=start,
+        start_range_s=(min(starts), max(starts)),
+        end_s=end,
+        duration_s=end - start,
+        counted="running" if along.running else "in flight",
+        is_steady=not rises,
+        drift=drift,
         in_flight=float(level.mean()),
         output_tokens_per_s=float(made.mean()),
         output_tokens_per_s_margin=float(T_95 * made.std(ddof=1) / np.sqrt(PARTS)),
         request_rate_per_s=float(ended.sum() / (end - start)),
         whole_output_tokens_per_s=float(along.requests["tokens"].sum() / duration_s),
-        ttft_s=summary(rows["ttft_s"]), tpot_s=summary(rows["tpot_s"]), e2e_s=e2e,
+        ttft_s=summary(rows["ttft_s"]),
+        tpot_s=summary(rows["tpot_s"]),
+        e2e_s=e2e,
         rate_times_latency=per_s * e2e["mean"] if e2e and not rises and not along.running else None,
         exact_tokens=along.exact,
-    ), ""  # fmt: skip
+    ), ""
 
 
 def _mser(integral: Callable[[np.ndarray], np.ndarray], end: float, bins: int) -> float:

@@ -116,7 +116,7 @@ def little(table: pd.DataFrame, engine_level: float | None) -> list[str]:
         f"Little's law does not hold for {row['stage']}: rate x latency gives {row['in_flight']:,.4g} requests in "
         f"flight, the {row['little_from']} {row['in_flight_measured']:,.4g} ({row['little_difference']:+.0%})."
         for _, row in odd.head(5).iterrows()
-    ]  # fmt: skip
+    ]
 
 
 def price_of(facts: Facts, asked: float | None) -> float | None:

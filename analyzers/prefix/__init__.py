@@ -22,13 +22,14 @@ from runs.tables import Tables, frame
 NAME = "prefix"
 HELP = "What share of prompts does the prefix cache find, and what would caches of other sizes find?"
 OPTIONS: tuple[Option, ...] = (
-    MODEL, CHIP,
+    MODEL,
+    CHIP,
     Option("blocks", COUNT, None, "size of the cache to ask about, blocks; default: the engine's own, where it says"),
     Option("gigabytes", float, None, "the same in GB (10^9 bytes), where the model is known"),
     Option("block_tokens", COUNT, None, "tokens of a block of the requests' hash_ids; default: what the prompts tell"),
     Option("kv_precision", tuple(BYTES), None, "format of the cache; default: the run's, else bf16"),
     Option("caches", ("replica", "shared"), "replica", "whether each replica has a cache of its own, or all share one"),
-)  # fmt: skip
+)
 ENOUGH = 0.9  # of what is attainable: the size that the answer names
 AGES = np.array([m * 10.0**d for d in range(-3, 8) for m in (1, 2, 5)])  # edges of the reuse times, s
 
@@ -79,14 +80,25 @@ class PrefixResult:
             "measured_source": self.measured.source,
             "size_blocks": self.size_blocks,
             "size_bytes": self.bytes_of(self.size_blocks),
-            "enough": None if self.enough_blocks is None else {
-                "share": ENOUGH, "blocks": self.enough_blocks, "bytes": self.bytes_of(self.enough_blocks),
+            "enough": None
+            if self.enough_blocks is None
+            else {
+                "share": ENOUGH,
+                "blocks": self.enough_blocks,
+                "bytes": self.bytes_of(self.enough_blocks),
             },
-            "block_tokens": self.block_tokens, "block_bytes": self.block_bytes,
-            "requests": self.requests, "blocks": self.blocks, "distinct_blocks": self.distinct_blocks,
-            "caches": self.caches, "tenants": _records(self.tenants), "reuse": _records(self.reuse),
-            "saved": self.saved, "first_tokens": _records(self.first_tokens), "notes": list(self.notes),
-        }  # fmt: skip
+            "block_tokens": self.block_tokens,
+            "block_bytes": self.block_bytes,
+            "requests": self.requests,
+            "blocks": self.blocks,
+            "distinct_blocks": self.distinct_blocks,
+            "caches": self.caches,
+            "tenants": _records(self.tenants),
+            "reuse": _records(self.reuse),
+            "saved": self.saved,
+            "first_tokens": _records(self.first_tokens),
+            "notes": list(self.notes),
+        }
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -161,14 +173,24 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> PrefixResu
     notes += _notes(asked, played, said, tokens, model, known, caches)
     return PrefixResult(
         hit_rate=played.hit_rate(size) if played.blocks else None,
-        infinite_hit_rate=played.hit_rate() if played.blocks else None, size_blocks=size if played.blocks else None,
-        size_source=source, by_size=_by_size(played, block_bytes), enough_blocks=played.size_for(ENOUGH),
-        block_tokens=tokens, block_bytes=block_bytes, requests=len(asked.rows), blocks=played.blocks,
-        distinct_blocks=played.distinct, caches=len(np.unique(caches)) if len(caches) else 0,
-        tenants=_tenants(asked, played, size), reuse=_reuse(played, known), measured=said,
-        saved=_saved(tables, asked, played, size, tokens, model, peak), first_tokens=first_tokens(tables),
+        infinite_hit_rate=played.hit_rate() if played.blocks else None,
+        size_blocks=size if played.blocks else None,
+        size_source=source,
+        by_size=_by_size(played, block_bytes),
+        enough_blocks=played.size_for(ENOUGH),
+        block_tokens=tokens,
+        block_bytes=block_bytes,
+        requests=len(asked.rows),
+        blocks=played.blocks,
+        distinct_blocks=played.distinct,
+        caches=len(np.unique(caches)) if len(caches) else 0,
+        tenants=_tenants(asked, played, size),
+        reuse=_reuse(played, known),
+        measured=said,
+        saved=_saved(tables, asked, played, size, tokens, model, peak),
+        first_tokens=first_tokens(tables),
         notes=tuple(notes),
-    )  # fmt: skip
+    )
 
 
 def _block_tokens(facts: Facts, options: dict[str, Any], lengths: np.ndarray, counts: np.ndarray) -> int | None:
@@ -260,9 +282,14 @@ def _saved(
 
 
 def _notes(
-    asked: Prompts, played: Replay, said: MeasuredPrefix, tokens: int | None, model: Any, known: np.ndarray,
+    asked: Prompts,
+    played: Replay,
+    said: MeasuredPrefix,
+    tokens: int | None,
+    model: Any,
+    known: np.ndarray,
     caches: np.ndarray,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     notes = []
     if played.blocks:
         notes.append(
@@ -285,6 +312,9 @@ def _notes(
             "No request tells which blocks its prompt is made of (hash_ids): what another size would find cannot be "
             "told. A trace in Mooncake's format, or the engine's block hashes, would bring it."
         )
-    notes.append(f"Measured: {SOURCES[said.source]}." if said.source else
-                 "No engine tells what its own cache found: counters of its /metrics or its log would.")  # fmt: skip
+    notes.append(
+        f"Measured: {SOURCES[said.source]}."
+        if said.source
+        else "No engine tells what its own cache found: counters of its /metrics or its log would."
+    )
     return notes

@@ -19,7 +19,7 @@ SOURCES = {
     "counters": "the engine's counters of prompt tokens looked up and found",
     "requests": "the cached tokens that each request records",
     "printed": "the rates that the log prints, each of the newest requests: the last one while all of them can be of "
-               "all requests so far, else weighted by prompt tokens, which is rough",
+    "all requests so far, else weighted by prompt tokens, which is rough",
 }
 BINS = 120  # of time, where only requests tell
 
@@ -60,10 +60,15 @@ def _counters(tables: Tables) -> MeasuredPrefix | None:
     asked = groups["prefix_queries"].transform(increments).to_numpy(dtype=float, na_value=np.nan)
     good = (asked > 0) & (hits >= 0) & (hits <= asked)  # one counter seen anew before the other would give nonsense
     if good.any():
-        table = pd.DataFrame({"ts_ns": rows["ts_ns"][good], "hit_rate": hits[good] / asked[good],
-                              "tokens": asked[good]})  # fmt: skip
-        return MeasuredPrefix(float(hits[good].sum() / asked[good].sum()), "counters", int(asked[good].sum()),
-                              table.sort_values("ts_ns", kind="stable", ignore_index=True))  # fmt: skip
+        table = pd.DataFrame(
+            {"ts_ns": rows["ts_ns"][good], "hit_rate": hits[good] / asked[good], "tokens": asked[good]}
+        )
+        return MeasuredPrefix(
+            float(hits[good].sum() / asked[good].sum()),
+            "counters",
+            int(asked[good].sum()),
+            table.sort_values("ts_ns", kind="stable", ignore_index=True),
+        )
     last = groups.tail(1)  # one sample each: what they counted since they started
     found, looked = float(last["prefix_hits"].sum()), float(last["prefix_queries"].sum())
     if looked <= 0 or not 0 <= found <= looked:

@@ -42,16 +42,20 @@ def saved(model: Model | None, prompt: np.ndarray, cached: np.ndarray, flops_per
     """
     cached = np.clip(np.minimum(cached, prompt - 1), 0, None)
     found = {
-        "token_share": float(cached.sum() / prompt.sum()) if prompt.sum() else None, "flops": None,
-        "flops_share": None, "chip_seconds": None,
-    }  # fmt: skip
+        "token_share": float(cached.sum() / prompt.sum()) if prompt.sum() else None,
+        "flops": None,
+        "flops_share": None,
+        "chip_seconds": None,
+    }
     if model is None or not len(prompt):
         return found
     whole = float(prefill_flops(model, prompt, np.zeros(len(prompt))).sum())
     less = whole - float(prefill_flops(model, prompt, cached).sum())
     return found | {
-        "flops": less, "flops_share": less / whole, "chip_seconds": less / flops_per_s if flops_per_s else None,
-    }  # fmt: skip
+        "flops": less,
+        "flops_share": less / whole,
+        "chip_seconds": less / flops_per_s if flops_per_s else None,
+    }
 
 
 def first_tokens(tables: Tables) -> pd.DataFrame:

@@ -23,9 +23,24 @@ HELP = "How long did requests wait, for what, and at which throughput?"
 STAGE = Option("stage", str, None, "a load of the run by its name; default: all, or the one with most output tokens/s")
 OPTIONS: tuple[Option, ...] = (STAGE,)
 ROWS = [
-    "id", "stage", "tenant", "replica", "arrival_s", "queue_s", "prefill_s", "ttft_s", "tpot_s", "e2e_s",
-    "prompt_tokens", "cached_tokens", "output_tokens", "preemptions", "status", "error", "out_of",
-]  # fmt: skip
+    "id",
+    "stage",
+    "tenant",
+    "replica",
+    "arrival_s",
+    "queue_s",
+    "prefill_s",
+    "ttft_s",
+    "tpot_s",
+    "e2e_s",
+    "prompt_tokens",
+    "cached_tokens",
+    "output_tokens",
+    "preemptions",
+    "status",
+    "error",
+    "out_of",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,21 +112,45 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> ServingRes
     if of is None:
         none = pd.DataFrame()
         return ServingResult(
-            load=load, loads=tuple(every), rows=none, split=none, windows=none, tenants=none, failures=none, gaps=None,
-            distributions={}, queue_share=None, lost_tokens=None, lost_token_share=None, notes=tuple(notes),
-            exposed=told, log_lines=lines, invalid=invalid,
-        )  # fmt: skip
+            load=load,
+            loads=tuple(every),
+            rows=none,
+            split=none,
+            windows=none,
+            tenants=none,
+            failures=none,
+            gaps=None,
+            distributions={},
+            queue_share=None,
+            lost_tokens=None,
+            lost_token_share=None,
+            notes=tuple(notes),
+            exposed=told,
+            log_lines=lines,
+            invalid=invalid,
+        )
     found = gaps(of, engine(tables, of.origin_ns))
     lost, share = tokens_lost(of.rows)
     timed = of.timed
     distributions = {n: cumulative(timed[n].to_numpy(dtype=float)) for n in METRICS if n in timed}
     return ServingResult(
-        load=load, loads=tuple(every), rows=_rows(of), split=split(timed), windows=windows(of), tenants=tenants(of),
-        failures=failures(of.rows), gaps=found, distributions={n: d for n, d in distributions.items() if len(d)},
-        queue_share=_queue_share(timed), lost_tokens=lost, lost_token_share=share,
-        notes=tuple([*notes, *of.notes, *_gap_notes(found)]), exposed=told,
-        log_lines=lines, invalid=invalid,
-    )  # fmt: skip
+        load=load,
+        loads=tuple(every),
+        rows=_rows(of),
+        split=split(timed),
+        windows=windows(of),
+        tenants=tenants(of),
+        failures=failures(of.rows),
+        gaps=found,
+        distributions={n: d for n, d in distributions.items() if len(d)},
+        queue_share=_queue_share(timed),
+        lost_tokens=lost,
+        lost_token_share=share,
+        notes=tuple([*notes, *of.notes, *_gap_notes(found)]),
+        exposed=told,
+        log_lines=lines,
+        invalid=invalid,
+    )
 
 
 def _exposed(told: Exposed) -> ServingResult:
@@ -122,16 +161,33 @@ def _exposed(told: Exposed) -> ServingResult:
     if queue and first and queue.mean is not None and first.mean and queue.observations == first.observations:
         share = min(queue.mean / first.mean, 1.0)
     load = Load(
-        stage=None, tool="/metrics", requests=told.requests, latency=means, basis=dict.fromkeys(means, "measured"),
-        input_tokens=told.prompt_tokens, output_tokens=told.output_tokens,
-    )  # fmt: skip
+        stage=None,
+        tool="/metrics",
+        requests=told.requests,
+        latency=means,
+        basis=dict.fromkeys(means, "measured"),
+        input_tokens=told.prompt_tokens,
+        output_tokens=told.output_tokens,
+    )
     if not told.latencies and told.triton is not None:
         load, share = _by_triton(told.triton)
     none = pd.DataFrame()
     return ServingResult(
-        load=load, loads=(load,), rows=none, split=none, windows=none, tenants=none, failures=none, gaps=None,
-        distributions={}, queue_share=share, lost_tokens=None, lost_token_share=None, notes=told.notes, exposed=told,
-    )  # fmt: skip
+        load=load,
+        loads=(load,),
+        rows=none,
+        split=none,
+        windows=none,
+        tenants=none,
+        failures=none,
+        gaps=None,
+        distributions={},
+        queue_share=share,
+        lost_tokens=None,
+        lost_token_share=None,
+        notes=told.notes,
+        exposed=told,
+    )
 
 
 def _by_triton(told: Triton) -> tuple[Load, float | None]:
@@ -140,8 +196,16 @@ def _by_triton(told: Triton) -> tuple[Load, float | None]:
     means = {n: {"mean": v} for n, v in (("e2e_s", one.e2e_s), ("queue_s", one.queue_s)) if v is not None}
     rate = one.requests / told.span_s if told.span_s else None
     basis = dict.fromkeys([*means, *(["request_rate_per_s"] if rate is not None else [])], "measured")
-    return Load(stage=None, tool="/metrics", requests=one.requests + (one.failed or 0), failed=one.failed,
-                duration_s=told.span_s, request_rate_per_s=rate, latency=means, basis=basis), None  # fmt: skip
+    return Load(
+        stage=None,
+        tool="/metrics",
+        requests=one.requests + (one.failed or 0),
+        failed=one.failed,
+        duration_s=told.span_s,
+        request_rate_per_s=rate,
+        latency=means,
+        basis=basis,
+    ), None
 
 
 def chosen_load(every: list[Load], wanted: str | None, tables: Tables) -> tuple[Load, list[str]]:
@@ -160,9 +224,11 @@ def chosen_load(every: list[Load], wanted: str | None, tables: Tables) -> tuple[
             f"{len(every)} loads are taken together, request by request; ask for one with the option stage."
         ]
     best = max(every, key=lambda load: load.output_tokens_per_s or load.request_rate_per_s or 0.0)
-    return best, [f"This run holds {len(every)} loads, and percentiles printed for each cannot be merged into one: the "
-                  f"numbers are those of {best.stage or 'one without a name'}, the load with most output tokens per "
-                  "second. Ask for another with the option stage."]  # fmt: skip
+    return best, [
+        f"This run holds {len(every)} loads, and percentiles printed for each cannot be merged into one: the "
+        f"numbers are those of {best.stage or 'one without a name'}, the load with most output tokens per "
+        "second. Ask for another with the option stage."
+    ]
 
 
 def _names(every: list[Load]) -> str:
@@ -175,24 +241,35 @@ def _notes(load: Load) -> list[str]:
     if load.served is None:
         notes.append(f"There are no single requests: all numbers are as {load.tool or 'the tool'} printed them.")
     elif load.kept is not None:
-        notes.append(f"{load.kept:,} of {_completed(load)} completed requests are kept: counts, rates and latencies "
-                     f"are as {load.tool or 'the tool'} printed them{_of_kept(load)}. Shares, distributions and single "
-                     "requests are of those kept.")  # fmt: skip
+        notes.append(
+            f"{load.kept:,} of {_completed(load)} completed requests are kept: counts, rates and latencies "
+            f"are as {load.tool or 'the tool'} printed them{_of_kept(load)}. Shares, distributions and single "
+            "requests are of those kept."
+        )
     else:
         notes.append("Recomputed from single requests; percentiles are interpolated linearly, as NumPy and vLLM do.")
         printed = [m.removesuffix("_s") for m in METRICS if load.basis.get(m) == "measured"]
         if printed:
-            notes.append(f"As {load.tool or 'the tool'} printed it, for single requests do not tell: "
-                         f"{', '.join(printed)}.")  # fmt: skip
+            notes.append(
+                f"As {load.tool or 'the tool'} printed it, for single requests do not tell: {', '.join(printed)}."
+            )
     if load.requests and load.failed == load.requests:
         notes.append("No request was answered: there is no latency.")
     if load.duration_s is None:
         rates = (load.request_rate_per_s, load.output_tokens_per_s, load.total_tokens_per_s)
-        notes.append("How long it took is not known: " + ("there are no rates." if rates == (None,) * 3 else
-                     f"rates are as {load.tool or 'the tool'} printed them."))  # fmt: skip
+        notes.append(
+            "How long it took is not known: "
+            + (
+                "there are no rates."
+                if rates == (None,) * 3
+                else f"rates are as {load.tool or 'the tool'} printed them."
+            )
+        )
     elif load.span_s and load.duration_s > 1.02 * load.span_s:
-        notes.append(f"The tool's own duration, {load.duration_s:.6g} s, counts for rates; first arrival to last token "
-                     f"took {load.span_s:.6g} s.")  # fmt: skip
+        notes.append(
+            f"The tool's own duration, {load.duration_s:.6g} s, counts for rates; first arrival to last token "
+            f"took {load.span_s:.6g} s."
+        )
     return notes
 
 

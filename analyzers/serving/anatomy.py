@@ -29,10 +29,15 @@ def split(timed: pd.DataFrame) -> pd.DataFrame:
     counts = np.diff(edges)
     sums = np.add.reduceat(values, edges[:-1], axis=0) if n else np.zeros((0, 3))
     means = sums / counts[:, None]
-    return pd.DataFrame({
-        "share": edges[1:] / max(n, 1), "requests": counts, "ttft_s": means[:, 0], "queue_s": means[:, 1],
-        "prefill_s": means[:, 2],
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "share": edges[1:] / max(n, 1),
+            "requests": counts,
+            "ttft_s": means[:, 0],
+            "queue_s": means[:, 1],
+            "prefill_s": means[:, 2],
+        }
+    )
 
 
 def windows(of: Served) -> pd.DataFrame:
@@ -67,10 +72,13 @@ def tenants(of: Served) -> pd.DataFrame:
     names = ["ttft_s", "tpot_s", "e2e_s", "queue_s"]
     key = rows["tenant"].astype(str).where(rows["tenant"].notna(), "not told")
     grouped = rows.groupby(key, observed=True)
-    table = pd.DataFrame({
-        "requests": grouped.size(), "failed": (~rows["completed"]).groupby(key).sum(),
-        **{n: grouped[n].sum(min_count=1) for n in ("prompt_tokens", "output_tokens")},  # none told is not none
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "requests": grouped.size(),
+            "failed": (~rows["completed"]).groupby(key).sum(),
+            **{n: grouped[n].sum(min_count=1) for n in ("prompt_tokens", "output_tokens")},  # none told is not none
+        }
+    )
     times = rows[names].astype(float).groupby(key)
     mean, middle, high = times.mean(), times.quantile(0.5), times.quantile(0.99)
     for name in names[:3]:
@@ -88,10 +96,14 @@ def failures(rows: pd.DataFrame) -> pd.DataFrame:
     text = lost["error"].astype(object).where(lost["error"].notna(), "no error was recorded")
     kinds = {t: _kind(t) for t in text.unique()}
     tokens = lost["prompt_tokens"].fillna(0) + lost["output_tokens"].fillna(0)
-    table = pd.DataFrame({
-        "status": lost["status"].astype(str), "error": text.map(kinds).astype(str), "tokens": tokens.astype("Int64"),
-        "example": lost["id"].astype(object),
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "status": lost["status"].astype(str),
+            "error": text.map(kinds).astype(str),
+            "tokens": tokens.astype("Int64"),
+            "example": lost["id"].astype(object),
+        }
+    )
     grouped = table.groupby(["status", "error"], sort=False)
     table = grouped.agg(requests=("tokens", "size"), tokens=("tokens", "sum"), example=("example", "first"))
     table = table.reset_index().sort_values("requests", ascending=False, kind="stable", ignore_index=True)

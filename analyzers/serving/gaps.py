@@ -63,12 +63,18 @@ class Gaps:
 
     def to_dict(self) -> dict:
         return {
-            "gaps": self.count, "usual_s": self.usual_s, "threshold_s": self.threshold_s, "stalls": self.stalls,
-            "causes": {r["cause"]: {"stalls": int(r["stalls"]), "lost_s": float(r["lost_s"])}
-                       for r in self.causes.to_dict("records")},
+            "gaps": self.count,
+            "usual_s": self.usual_s,
+            "threshold_s": self.threshold_s,
+            "stalls": self.stalls,
+            "causes": {
+                r["cause"]: {"stalls": int(r["stalls"]), "lost_s": float(r["lost_s"])}
+                for r in self.causes.to_dict("records")
+            },
             "prefill_share": self.prefill_share,
-            "p99_prefill_share": self.p99_prefill_share, "p99_without_prefill_s": self.p99_without_prefill_s,
-        }  # fmt: skip
+            "p99_prefill_share": self.p99_prefill_share,
+            "p99_without_prefill_s": self.p99_without_prefill_s,
+        }
 
 
 def gaps(of: Served, of_engine: Engine) -> Gaps | None:
@@ -84,12 +90,19 @@ def gaps(of: Served, of_engine: Engine) -> Gaps | None:
     cause = _causes(of, of_engine, seconds[far], owner[far], ends[far])
     share, tail, without = _explained(of, of_engine, seconds, owner, ends, p99)
     return Gaps(
-        count=len(seconds), usual_s=usual, threshold_s=threshold, p99_s=p99, stalls=len(far),
+        count=len(seconds),
+        usual_s=usual,
+        threshold_s=threshold,
+        p99_s=p99,
+        stalls=len(far),
         causes=_by_cause(seconds[far], cause, usual, float(seconds.sum())),
         longest=_longest(of, seconds[far], owner[far], ends[far], cause),
-        prefill_share=share, p99_prefill_share=tail, p99_without_prefill_s=without, heat=_heat(seconds, ends),
+        prefill_share=share,
+        p99_prefill_share=tail,
+        p99_without_prefill_s=without,
+        heat=_heat(seconds, ends),
         distribution=cumulative(seconds),
-    )  # fmt: skip
+    )
 
 
 def _ends(of: Served, seconds: np.ndarray, owner: np.ndarray) -> np.ndarray:
@@ -156,10 +169,15 @@ def _by_cause(gap: np.ndarray, cause: np.ndarray, usual: float, every: float) ->
 def _longest(of: Served, gap: np.ndarray, owner: np.ndarray, end: np.ndarray, cause: np.ndarray) -> pd.DataFrame:
     top = np.argsort(-gap, kind="stable")[:LONGEST]
     rows = of.rows.iloc[owner[top]]
-    return pd.DataFrame({
-        "id": rows["id"].to_numpy(), "at_s": end[top], "gap_s": gap[top], "cause": cause[top],
-        "output_tokens": rows["output_tokens"].to_numpy(),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "id": rows["id"].to_numpy(),
+            "at_s": end[top],
+            "gap_s": gap[top],
+            "cause": cause[top],
+            "output_tokens": rows["output_tokens"].to_numpy(),
+        }
+    )
 
 
 def _heat(seconds: np.ndarray, ends: np.ndarray) -> Heat | None:

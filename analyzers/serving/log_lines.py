@@ -22,9 +22,14 @@ def log_lines(tables: Tables) -> pd.DataFrame:
     rows["kind"] = rows["text"].astype(str).map(lambda text: _CHANGING.sub("#", text))
     rows["rank"] = rows["severity"].astype(object).map(_RANK).fillna(1).astype(int)
     found = rows.groupby("kind", sort=False).agg(
-        text=("text", "first"), cause=("cause", "first"), severity=("severity", "first"), lines=("text", "size"),
-        first_ns=("ts_ns", "min"), source=("source", "first"), rank=("rank", "min"),
-    )  # fmt: skip
+        text=("text", "first"),
+        cause=("cause", "first"),
+        severity=("severity", "first"),
+        lines=("text", "size"),
+        first_ns=("ts_ns", "min"),
+        source=("source", "first"),
+        rank=("rank", "min"),
+    )
     found["unnamed"] = found["cause"].isna()
     found = found.sort_values(["unnamed", "rank"], kind="stable", ignore_index=True)
     return found[COLUMNS].head(MOST)

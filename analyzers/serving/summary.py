@@ -24,8 +24,13 @@ from errors import QuestionError
 from runs.tables import Tables
 
 METRICS = {
-    "ttft_s": "ttft", "tpot_s": "tpot", "itl_s": "itl", "e2e_s": "e2e", "queue_s": "queue", "prefill_s": "prefill",
-}  # name in an answer: metric of `stage_stats`  # fmt: skip
+    "ttft_s": "ttft",
+    "tpot_s": "tpot",
+    "itl_s": "itl",
+    "e2e_s": "e2e",
+    "queue_s": "queue",
+    "prefill_s": "prefill",
+}  # name in an answer: metric of `stage_stats`
 STATISTICS = ("mean", "p50", "p99")
 MORE_STATISTICS = ("std", "min", "p90", "p95", "p99.9", "max")
 ADVICE = (
@@ -70,8 +75,19 @@ class Load:
 
     def to_dict(self) -> dict:
         """The keys of the JSON contract; each latency has mean, p50 and p99 at least, None where unknown."""
-        names = ("stage", "requests", "failed", "duration_s", "request_rate_per_s", "output_tokens_per_s",
-                 "total_tokens_per_s", "goodput_per_s", "input_tokens", "output_tokens", "max_concurrency")  # fmt: skip
+        names = (
+            "stage",
+            "requests",
+            "failed",
+            "duration_s",
+            "request_rate_per_s",
+            "output_tokens_per_s",
+            "total_tokens_per_s",
+            "goodput_per_s",
+            "input_tokens",
+            "output_tokens",
+            "max_concurrency",
+        )
         said = {name: _finite(getattr(self, name)) for name in names}
         said["requested_rate_per_s"] = _finite(self.requested_rate_per_s)
         for metric in METRICS:
@@ -135,14 +151,24 @@ def _load(stage: str | None, of: Served | None, row: dict | None, stats: pd.Data
     duration = duration_of(told.duration_s, spans)
     own = _recomputed(of, duration, times)
     basis = {**told.basis, **dict.fromkeys(own["latency"], "derived")}
-    basis |= {n: "derived" for n in ("request_rate_per_s", "output_tokens_per_s", "total_tokens_per_s")
-              if own[n] is not None}  # fmt: skip
+    basis |= {
+        n: "derived" for n in ("request_rate_per_s", "output_tokens_per_s", "total_tokens_per_s") if own[n] is not None
+    }
     if duration is not None:
         basis["duration_s"] = "measured" if duration == told.duration_s else "derived"
     latency = {**told.latency, **own.pop("latency")}
     keep = {n: v for n, v in own.items() if v is not None}
-    return Load(**{**_fields(told), **keep, "duration_s": duration, "span_s": spans, "latency": latency,
-                   "basis": basis, "served": of})  # fmt: skip
+    return Load(
+        **{
+            **_fields(told),
+            **keep,
+            "duration_s": duration,
+            "span_s": spans,
+            "latency": latency,
+            "basis": basis,
+            "served": of,
+        }
+    )
 
 
 def _of_sample(told: Load, of: Served, kept: int, times: bool) -> Load:
@@ -167,11 +193,15 @@ def _recomputed(of: Served, duration: float | None, times: bool) -> dict:
         values = {n: timed[n].to_numpy(dtype=float) for n in METRICS if n != "itl_s"} | {"itl_s": of.gaps[0]}
         latency = {name: found for name, v in values.items() if (found := summary(v)) is not None}
     return {
-        "requests": len(rows), "failed": len(rows) - len(done), "input_tokens": tokens["prompt_tokens"],
-        "output_tokens": tokens["output_tokens"], "request_rate_per_s": _per(len(done), duration),
-        "output_tokens_per_s": _per(tokens["output_tokens"], duration), "total_tokens_per_s": _per(both, duration),
+        "requests": len(rows),
+        "failed": len(rows) - len(done),
+        "input_tokens": tokens["prompt_tokens"],
+        "output_tokens": tokens["output_tokens"],
+        "request_rate_per_s": _per(len(done), duration),
+        "output_tokens_per_s": _per(tokens["output_tokens"], duration),
+        "total_tokens_per_s": _per(both, duration),
         "latency": latency,
-    }  # fmt: skip
+    }
 
 
 def _total(column: pd.Series) -> int | None:
@@ -215,24 +245,39 @@ def _printed(stage: str | None, row: dict | None, stats: pd.DataFrame) -> Load:
             known = {str(s): float(v) for (m, s), v in said.items() if m == metric}
             latency |= {name: known} if known else {}
     duration = _number(row.get("duration_s"))
-    both = None if None in (row.get("input_tokens"), row.get("output_tokens")) else (
-        row["input_tokens"] + row["output_tokens"])  # fmt: skip
-    rates = {} if dead else {
-        name: rate_of(amount, duration, _number(row.get(name))) for name, amount in (
-            ("request_rate_per_s", completed), ("output_tokens_per_s", row.get("output_tokens")),
-            ("total_tokens_per_s", both))
-    }  # fmt: skip
-    counts = {n: None if row.get(n) is None else int(row[n]) for n in ("input_tokens", "output_tokens",
-                                                                       "max_concurrency")}  # fmt: skip
+    both = (
+        None
+        if None in (row.get("input_tokens"), row.get("output_tokens"))
+        else (row["input_tokens"] + row["output_tokens"])
+    )
+    rates = (
+        {}
+        if dead
+        else {
+            name: rate_of(amount, duration, _number(row.get(name)))
+            for name, amount in (
+                ("request_rate_per_s", completed),
+                ("output_tokens_per_s", row.get("output_tokens")),
+                ("total_tokens_per_s", both),
+            )
+        }
+    )
+    counts = {
+        n: None if row.get(n) is None else int(row[n]) for n in ("input_tokens", "output_tokens", "max_concurrency")
+    }
     return Load(
-        stage=stage, tool=None if row.get("tool") is None else str(row["tool"]), duration_s=duration,
+        stage=stage,
+        tool=None if row.get("tool") is None else str(row["tool"]),
+        duration_s=duration,
         requests=None if completed is None else int(completed + (failed or 0)),
         failed=None if failed is None else int(failed),
         goodput_per_s=None if dead else _number(row.get("goodput_per_s")),
         requested_rate_per_s=_number(row.get("requested_rate_per_s")),
-        latency=latency, basis=dict.fromkeys([*latency, *(n for n, v in rates.items() if v is not None)], "measured"),
-        **rates, **counts,
-    )  # fmt: skip
+        latency=latency,
+        basis=dict.fromkeys([*latency, *(n for n, v in rates.items() if v is not None)], "measured"),
+        **rates,
+        **counts,
+    )
 
 
 def _number(value: object) -> float | None:

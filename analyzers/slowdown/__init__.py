@@ -35,8 +35,9 @@ NAME = "slowdown"
 HELP = "How much faster would a pipeline-parallel job be with even ranks, stages and micro-batches?"
 OPTIONS = (
     Option("step", FROM_ZERO, None, "the step whose timeline is kept; default: the slowest"),
-    Option("dp_rank", FROM_ZERO, None,
-           "the data-parallel rank whose timeline is kept; default: the one that costs most"),
+    Option(
+        "dp_rank", FROM_ZERO, None, "the data-parallel rank whose timeline is kept; default: the one that costs most"
+    ),
 )
 WORST = 0.03  # of the workers count for M_W, at least one
 TRUSTED = 0.05  # replay and trace may differ by this much
@@ -81,20 +82,33 @@ class SlowdownResult:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "over_ideal": self.over_ideal, "s": self.s, "waste": self.waste, "cause": self.cause,
-            "causes": list(self.causes), "m_w": self.shares.worker,
-            "m_s": self.shares.last_stage, "by_worker": self.workers.to_dict("records"),
+            "over_ideal": self.over_ideal,
+            "s": self.s,
+            "waste": self.waste,
+            "cause": self.cause,
+            "causes": list(self.causes),
+            "m_w": self.shares.worker,
+            "m_s": self.shares.last_stage,
+            "by_worker": self.workers.to_dict("records"),
             "by_dp_rank": {str(k): v for k, v in self.by_dp_rank.items()},
-            "by_stage": {str(k): v for k, v in self.by_stage.items()}, "by_op_type": self.by_op_type,
+            "by_stage": {str(k): v for k, v in self.by_stage.items()},
+            "by_op_type": self.by_op_type,
             "worst_workers": [{"dp_rank": d, "stage": p} for d, p in self.worst],
-            "share_of_slowest_stage": self.shares.stage, "stage_ratio": self.shares.stage_ratio,
+            "share_of_slowest_stage": self.shares.stage,
+            "stage_ratio": self.shares.stage_ratio,
             "share_of_gc": self.shares.gc,
-            "microbatch_correlation": self.shares.correlation, "microbatch_variation": self.shares.variation,
-            "t_s": self.t_s, "t_ideal_s": self.t_ideal_s, "launch_slowdown": self.launch_slowdown,
-            "chips": self.chips, "cost_chip_seconds": self.cost_chip_seconds, "validity": self.validity,
+            "microbatch_correlation": self.shares.correlation,
+            "microbatch_variation": self.shares.variation,
+            "t_s": self.t_s,
+            "t_ideal_s": self.t_ideal_s,
+            "launch_slowdown": self.launch_slowdown,
+            "chips": self.chips,
+            "cost_chip_seconds": self.cost_chip_seconds,
+            "validity": self.validity,
             "ideal_s": {t: float(v) for t, v in zip(self.types["op_type"], self.types["ideal_s"], strict=True)},
-            "per_step": self.per_step.to_dict("records"), "notes": list(self.notes),
-        }  # fmt: skip
+            "per_step": self.per_step.to_dict("records"),
+            "notes": list(self.notes),
+        }
 
 
 def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> SlowdownResult:
@@ -116,16 +130,30 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> SlowdownRe
     step, dp_rank = _shown(trace, by_dp, options)
     named = cause(s, shares, _whole_stage(workers, worst), validity["trusted"])
     return SlowdownResult(
-        s=s, waste=max(1 - 1 / s, 0.0), t_s=float(np.nanmean(trace.whole)), t_ideal_s=float(np.nanmean(trace.even)),
+        s=s,
+        waste=max(1 - 1 / s, 0.0),
+        t_s=float(np.nanmean(trace.whole)),
+        t_ideal_s=float(np.nanmean(trace.even)),
         launch_slowdown=float(np.nansum(trace.measured) / np.nansum(trace.whole)),
-        over_ideal=trace.slowdown(trace.measured), per_step=trace.per_step(),
-        workers=workers, types=_types(ideals, by_type), by_dp_rank=by_dp, by_stage=by_stage, by_op_type=by_type,
-        worst=worst, shares=shares, chips=chips,
-        cause=named, causes=causes(named, shares) if validity["trusted"] else (named,),
-        cost_chip_seconds=max(lost, 0.0) * chips, validity=validity, step=int(ops.steps[step]),
-        dp_rank=int(ops.dps[dp_rank]), timeline=timeline(parts, step, dp_rank),
+        over_ideal=trace.slowdown(trace.measured),
+        per_step=trace.per_step(),
+        workers=workers,
+        types=_types(ideals, by_type),
+        by_dp_rank=by_dp,
+        by_stage=by_stage,
+        by_op_type=by_type,
+        worst=worst,
+        shares=shares,
+        chips=chips,
+        cause=named,
+        causes=causes(named, shares) if validity["trusted"] else (named,),
+        cost_chip_seconds=max(lost, 0.0) * chips,
+        validity=validity,
+        step=int(ops.steps[step]),
+        dp_rank=int(ops.dps[dp_rank]),
+        timeline=timeline(parts, step, dp_rank),
         notes=_notes(trace, shares, validity, chips_known),
-    )  # fmt: skip
+    )
 
 
 class _Trace:
@@ -181,10 +209,15 @@ class _Trace:
         return {name: float(np.nansum(self.whole - t)) / lost for name, t in zip(chosen, times.T, strict=True)}
 
     def per_step(self) -> pd.DataFrame:
-        rows = pd.DataFrame({
-            "step": self.ops.steps, "measured_s": self.measured, "replayed_s": self.replayed, "t_s": self.whole,
-            "t_ideal_s": self.even,
-        })  # fmt: skip
+        rows = pd.DataFrame(
+            {
+                "step": self.ops.steps,
+                "measured_s": self.measured,
+                "replayed_s": self.replayed,
+                "t_s": self.whole,
+                "t_ideal_s": self.even,
+            }
+        )
         rows = rows[rows["t_ideal_s"] > 0].reset_index(drop=True)
         return rows.assign(s=rows["t_s"] / rows["t_ideal_s"])
 
@@ -234,9 +267,14 @@ def _shares(
     gone = trace.shares_without(chosen)
     correlation, variation = microbatches(trace.ops)
     return Shares(
-        worker=gone.get("worker"), last_stage=gone.get("last"), stage=gone.get("stage"), gc=gone.get("gc"),
-        stage_ratio=stage_ratio(trace.ops, slowest) if staged else None, correlation=correlation, variation=variation,
-    ), tuple(zip(worst.dp_rank.tolist(), worst.stage.tolist(), strict=True))  # fmt: skip
+        worker=gone.get("worker"),
+        last_stage=gone.get("last"),
+        stage=gone.get("stage"),
+        gc=gone.get("gc"),
+        stage_ratio=stage_ratio(trace.ops, slowest) if staged else None,
+        correlation=correlation,
+        variation=variation,
+    ), tuple(zip(worst.dp_rank.tolist(), worst.stage.tolist(), strict=True))
 
 
 def _whole_stage(workers: pd.DataFrame, worst: tuple[tuple[int, int], ...]) -> bool:
@@ -267,8 +305,10 @@ def _shown(trace: _Trace, by_dp: dict[int, float], options: dict[str, Any]) -> t
         wanted = options.get(name)
         at = default if wanted is None else int(np.searchsorted(values, wanted))
         if at >= len(values) or (wanted is not None and values[at] != wanted):
-            raise QuestionError(f"no {name.replace('_', ' ')} {wanted} in this trace",
-                                expected=f"one of {len(values):,} from {values[0]} to {values[-1]}")  # fmt: skip
+            raise QuestionError(
+                f"no {name.replace('_', ' ')} {wanted} in this trace",
+                expected=f"one of {len(values):,} from {values[0]} to {values[-1]}",
+            )
         chosen.append(at)
     return chosen[0], chosen[1]
 
@@ -283,22 +323,29 @@ def _notes(trace: _Trace, shares: Shares, validity: dict[str, Any], chips_known:
     if not validity["trusted"]:
         notes.append("Replay and trace differ by more than 5 %: S cannot be trusted, and no cause is named.")
     if validity["steps_left_out"]:
-        notes.append(f"{validity['steps_left_out']} steps were left out: their operations wait for each other in a "
-                     "circle.")  # fmt: skip
+        notes.append(
+            f"{validity['steps_left_out']} steps were left out: their operations wait for each other in a circle."
+        )
     if validity["lone_sends_and_receives"]:
-        notes.append(f"{validity['lone_sends_and_receives']} sends and receives have no peer in the trace; they keep "
-                     "their recorded durations.")  # fmt: skip
+        notes.append(
+            f"{validity['lone_sends_and_receives']} sends and receives have no peer in the trace; they keep "
+            "their recorded durations."
+        )
     said = {
-        "unknown": "rows are of no known type of operation", "incomplete": "rows lack a place or a time",
-        "repeated": "rows repeat another", "early": "operations end before the last of their group has started: "
+        "unknown": "rows are of no known type of operation",
+        "incomplete": "rows lack a place or a time",
+        "repeated": "rows repeat another",
+        "early": "operations end before the last of their group has started: "
         "clocks of ranks differ, or groups are matched wrongly",
-    }  # fmt: skip
+    }
     notes += [f"{n:,} {said[why]}." for why, n in ops.dropped.items()]
     if len(ops.dps) == 1 and len(trace.stages) > 1:
         notes.append("With one data-parallel rank a slow worker cannot be told from a long stage.")
     if shares.correlation is not None:
-        notes.append(f"Forward and backward durations of micro-batches correlate by {shares.correlation:.2f}; they "
-                     f"vary by {shares.variation:.1%} of the mean of their rank.")  # fmt: skip
+        notes.append(
+            f"Forward and backward durations of micro-batches correlate by {shares.correlation:.2f}; they "
+            f"vary by {shares.variation:.1%} of the mean of their rank."
+        )
     if not chips_known:
         notes.append("The run does not say how many chips it had; the ranks of the trace are counted.")
     notes.append(f"The worst {WORST:.0%} of workers, at least one, count for M_W.")

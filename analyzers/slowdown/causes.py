@@ -100,10 +100,15 @@ def microbatches(ops: PipelineOps) -> tuple[float | None, float | None]:
     paired = []
     for name in ("forward-compute", "backward-compute"):
         at = np.flatnonzero((ops.kind == KINDS.index(name)) & (ops.microbatch >= 0))
-        paired.append(pd.DataFrame({
-            "place": joined(ops.worker[at], ops.chunk[at] + 1, ops.step[at], ops.microbatch[at]),
-            "rank": joined(ops.worker[at], ops.chunk[at] + 1), "spent": ops.spent_ns[at],
-        }).drop_duplicates("place"))  # fmt: skip
+        paired.append(
+            pd.DataFrame(
+                {
+                    "place": joined(ops.worker[at], ops.chunk[at] + 1, ops.step[at], ops.microbatch[at]),
+                    "rank": joined(ops.worker[at], ops.chunk[at] + 1),
+                    "spent": ops.spent_ns[at],
+                }
+            ).drop_duplicates("place")
+        )
     both = paired[0].merge(paired[1][["place", "spent"]], on="place", suffixes=("_f", "_b"))
     if len(both) < 3:
         return None, None

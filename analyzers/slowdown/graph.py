@@ -51,9 +51,11 @@ def waits(ops: PipelineOps) -> Waits:
     nth = np.arange(len(edge)) - np.repeat(np.cumsum(pairs) - pairs, pairs)
     ahead, behind = np.divmod(nth, size[after][edge])
     return Waits(
-        before=member[first[before[edge]] + ahead], after=member[first[after[edge]] + behind],
-        roots=np.flatnonzero(rooted[slot]), delay_ns=delay[slot],
-    )  # fmt: skip
+        before=member[first[before[edge]] + ahead],
+        after=member[first[after[edge]] + behind],
+        roots=np.flatnonzero(rooted[slot]),
+        delay_ns=delay[slot],
+    )
 
 
 def _slots(ops: PipelineOps) -> tuple[np.ndarray, ...]:
@@ -69,8 +71,10 @@ def _slots(ops: PipelineOps) -> tuple[np.ndarray, ...]:
         kind[np.isin(ops.kind, codes(*kinds))] = number
     p2p = np.flatnonzero(kind == _CLASSES.index(P2P))
     a, b = p2p[:-1], p2p[1:]
-    together = (key[a] == key[b]) & ((ops.start_ns[b] - ops.start_ns[a] < TOLERANCE_NS) & (ops.start_ns[b] < over[a])
-                                     | (ops.start_ns[b] == ops.start_ns[a]))  # fmt: skip
+    together = (key[a] == key[b]) & (
+        (ops.start_ns[b] - ops.start_ns[a] < TOLERANCE_NS) & (ops.start_ns[b] < over[a])
+        | (ops.start_ns[b] == ops.start_ns[a])
+    )
     head = np.arange(len(ops))
     leads = np.r_[p2p[:1] >= 0, ~together]
     head[p2p] = p2p[leads][np.cumsum(leads) - 1]
@@ -160,10 +164,16 @@ def _by_level(edges: Waits, group: np.ndarray, level: np.ndarray, circular: np.n
     to = to[order]
     first = np.flatnonzero(np.r_[to[:1] >= 0, to[1:] != to[:-1]])
     return Graph(
-        group=numbered, groups=groups, level=level, before=edges.before[order], after=edges.after[order],
-        reached=to[first], first=first, circular=circular,
+        group=numbered,
+        groups=groups,
+        level=level,
+        before=edges.before[order],
+        after=edges.after[order],
+        reached=to[first],
+        first=first,
+        circular=circular,
         levels=np.searchsorted(of_group[rank][to[first]], np.arange(1, int(level.max()) + 2)),
-    )  # fmt: skip
+    )
 
 
 def _levels(source: np.ndarray, target: np.ndarray, groups: int) -> np.ndarray:
@@ -184,9 +194,7 @@ def _levels(source: np.ndarray, target: np.ndarray, groups: int) -> np.ndarray:
     return level
 
 
-def replay(
-    g: Graph, spent_ns: np.ndarray, edges: Waits | None = None, tied: np.ndarray | None = None
-) -> np.ndarray:
+def replay(g: Graph, spent_ns: np.ndarray, edges: Waits | None = None, tied: np.ndarray | None = None) -> np.ndarray:
     """When each operation ends, (operations, columns): `spent_ns` holds a duration or transfer each, in columns.
 
     `edges`: with the launch delays of these waits, else without any. `tied`: groups (as in `g.group`) at which all

@@ -23,10 +23,17 @@ def timeline(parts: list[Replays], step: int, dp: int) -> pd.DataFrame:
     ends = replay(part.graph, part.ideal_ns[:, None])[:, 0] / 1e9
     at = np.flatnonzero((ops.step == step) & (ops.dp == dp))
     ideal = part.ideal_ns[at] / 1e9
-    rows = pd.DataFrame({
-        "stage": ops.stage[at], "rank_of_stage": ops.lane[at], "op_type": np.array(KINDS)[ops.kind[at]],
-        "microbatch": ops.microbatch[at], "start_s": ops.start_ns[at] / 1e9, "dur_s": ops.dur_ns[at] / 1e9,
-        "wait_s": np.maximum(ops.dur_ns[at] - ops.spent_ns[at], 0) / 1e9, "ideal_start_s": ends[at] - ideal,
-        "ideal_dur_s": ideal,
-    })  # fmt: skip
+    rows = pd.DataFrame(
+        {
+            "stage": ops.stage[at],
+            "rank_of_stage": ops.lane[at],
+            "op_type": np.array(KINDS)[ops.kind[at]],
+            "microbatch": ops.microbatch[at],
+            "start_s": ops.start_ns[at] / 1e9,
+            "dur_s": ops.dur_ns[at] / 1e9,
+            "wait_s": np.maximum(ops.dur_ns[at] - ops.spent_ns[at], 0) / 1e9,
+            "ideal_start_s": ends[at] - ideal,
+            "ideal_dur_s": ideal,
+        }
+    )
     return rows.sort_values(["stage", "rank_of_stage", "start_s"], kind="stable").reset_index(drop=True)

@@ -117,12 +117,14 @@ def load(tables: Tables) -> PipelineOps:
         raise QuestionError(
             "this run has no pipeline operations",
             advice="Ingest a pipeline-parallel trace: Parquet or CSV with dp_rank, stage, rank, step, optype, start_ts "
-                   "and duration, an operation a row.",
-        )  # fmt: skip
+            "and duration, an operation a row.",
+        )
     rows, dropped = _rows(tables)
     if not len(rows["step"]):
-        raise QuestionError("no pipeline operation of this run can be used",
-                            expected="a step, data-parallel rank, stage, known type, start and duration in each row")
+        raise QuestionError(
+            "no pipeline operation of this run can be used",
+            expected="a step, data-parallel rank, stage, known type, start and duration in each row",
+        )
     steps, rows["step"] = sorted_codes(rows["step"])
     dps, rows["dp"] = sorted_codes(rows["dp"])
     begun = np.full(len(steps), np.iinfo(np.int64).max)
@@ -145,10 +147,15 @@ def load(tables: Tables) -> PipelineOps:
     small = ("step", "worker", "dp", "stage", "lane", "kind", "microbatch", "chunk")
     rows |= {name: rows[name].astype(np.int32) for name in small}
     return PipelineOps(
-        **rows, steps=steps, group=group, lone=lone, workers=workers, dps=dps,
+        **rows,
+        steps=steps,
+        group=group,
+        lone=lone,
+        workers=workers,
+        dps=dps,
         spent_ns=np.where(communicates & ~lone, np.maximum(transfer, 0), rows["dur_ns"]),
         dropped={name: n for name, n in (dropped | {"early": clocks}).items() if n},
-    )  # fmt: skip
+    )
 
 
 def _rows(tables: Tables) -> tuple[dict[str, np.ndarray], dict[str, int]]:
@@ -214,7 +221,8 @@ def _groups(rows: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     of_place = np.isin(kind, codes("layernorm-grads-all-reduce"))
     scope = np.select(
         [p2p, of_stage, of_replica, of_place],
-        [joined(dp, link, lane), joined(stage, lane), joined(dp, lane), joined(dp, stage)], 0,
+        [joined(dp, link, lane), joined(stage, lane), joined(dp, lane), joined(dp, stage)],
+        0,
     )
     key = joined(channel, rows["step"], scope, rows["seq"])
     alone = np.isin(kind, codes(*COMPUTE))

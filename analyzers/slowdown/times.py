@@ -41,11 +41,15 @@ def ideal_durations(ops: PipelineOps) -> pd.DataFrame:
     spent = pd.Series(ops.spent_ns[~ops.lone]).groupby(_TYPE_OF_KIND[ops.kind[~ops.lone]])
     table = spent.agg(["count", "mean", "median", "max"])
     names = [NAMES[i] for i in table.index]
-    return pd.DataFrame({
-        "op_type": names, "count": table["count"].to_numpy(),
-        "ideal_ns": np.where(np.isin(names, COMPUTE), table["mean"], table["median"]),
-        "mean_ns": table["mean"].to_numpy(), "longest_ns": table["max"].to_numpy(),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "op_type": names,
+            "count": table["count"].to_numpy(),
+            "ideal_ns": np.where(np.isin(names, COMPUTE), table["mean"], table["median"]),
+            "mean_ns": table["mean"].to_numpy(),
+            "longest_ns": table["max"].to_numpy(),
+        }
+    )
 
 
 @dataclass(frozen=True)

@@ -33,17 +33,26 @@ from runs.tables import Tables, frame
 NAME = "speculation"
 HELP = "How many draft tokens are accepted, what is that worth, and up to how many sequences does it pay?"
 OPTIONS: tuple[Option, ...] = (
-    MODEL, CHIP,
-    Option("acceptance", SHARE, None, "chance that a draft token is accepted where all before it were, in place of "
-           "what the run tells"),
+    MODEL,
+    CHIP,
+    Option(
+        "acceptance",
+        SHARE,
+        None,
+        "chance that a draft token is accepted where all before it were, in place of what the run tells",
+    ),
     Option("draft", int, None, "draft tokens of a draft; default: the run's"),
-    Option("cost", COST, None, "time of a draft step by that of a step; default: by the weights of the run's "
-           "draft model, else 0.05"),
+    Option(
+        "cost",
+        COST,
+        None,
+        "time of a draft step by that of a step; default: by the weights of the run's draft model, else 0.05",
+    ),
     Option("context", FROM_ZERO, None, "tokens that a sequence holds at a step; default: the run's mean, else 0"),
     Option("weights_precision", WEIGHT_FORMATS, None, "format of the weights; default: the run's, else as published"),
     Option("kv_precision", tuple(BYTES), None, "format of the cache; default: the run's, else bf16"),
     Option("stage", str, None, "one load of a load test, by name"),
-)  # fmt: skip
+)
 DRAFT_FACTS = ("num_speculative_tokens", "speculative_tokens", "draft_tokens", "speculative_num_draft_tokens")
 DRAFT_MODEL_FACTS = ("draft_model", "speculative_model", "speculative_draft_model_path")
 DEFAULT_COST, DEFAULT_DRAFT = 0.05, 5
@@ -105,25 +114,35 @@ class SpeculationResult:
             "acceptance_rate": self.observed.rate,
             "mean_accepted_length": self.observed.length,
             "by_position": [float(p) for p in self.positions["acceptance"].dropna()],
-            "by_position_interval": [] if self.positions["low"].isna().all() else
-            self.positions[["low", "high"]].to_numpy(dtype=float).tolist(),
+            "by_position_interval": []
+            if self.positions["low"].isna().all()
+            else self.positions[["low", "high"]].to_numpy(dtype=float).tolist(),
             "theory": [float(p) for p in self.positions["theory"]],
             "acceptance_chance": self.acceptance,
             "source": self.observed.source,
-            "drafts": self.observed.drafts, "drafted": self.observed.drafted, "accepted": self.observed.accepted,
-            "draft": self.draft, "cost": self.cost, "cost_source": self.cost_source,
+            "drafts": self.observed.drafts,
+            "drafted": self.observed.drafted,
+            "accepted": self.observed.accepted,
+            "draft": self.draft,
+            "cost": self.cost,
+            "cost_source": self.cost_source,
             "speedup": self.speedup,
             "speedup_by_draft": [{"draft": d.tokens, "length": d.length, "speedup": d.speedup} for d in self.drafts],
             "expected_by_draft": [{"draft": d.tokens, "length": d.length, "speedup": d.speedup} for d in self.expected],
-            "best_draft": best_.tokens, "best_speedup": best_.speedup,
+            "best_draft": best_.tokens,
+            "best_speedup": best_.speedup,
             "least_acceptance": least_acceptance(max(round(self.draft), 1), self.cost),
             "greatest_cost": greatest_cost(self.length, self.draft),
-            "free_batch": _finite(self.free_batch), "break_even_batch": _finite(self.break_even_batch),
+            "free_batch": _finite(self.free_batch),
+            "break_even_batch": _finite(self.break_even_batch),
             "pays_at_any_batch": None if self.break_even_batch is None else bool(np.isinf(self.break_even_batch)),
-            "batch": self.batch, "batch_speedup": self.batch_speedup, "context_tokens": self.context,
+            "batch": self.batch,
+            "batch_speedup": self.batch_speedup,
+            "context_tokens": self.context,
             "measured_speedup": self.measured_speedup,
-            "passes": self.passes.astype(float).to_dict("records"), "notes": list(self.notes),
-        }  # fmt: skip
+            "passes": self.passes.astype(float).to_dict("records"),
+            "notes": list(self.notes),
+        }
 
 
 def _finite(value: float | None) -> float | None:
@@ -179,14 +198,24 @@ def _result(
     seen = seen if same else Observed(**{**vars(seen), "length": length})
     batch = _batch(tables)
     return SpeculationResult(
-        observed=seen, acceptance=chance, draft=draft, cost=cost, cost_source=cost_source,
-        positions=_positions(seen, chance, draft), drafts=drafts, expected=expected,
-        speedup=length / (draft * cost + 1), machine=steps,
+        observed=seen,
+        acceptance=chance,
+        draft=draft,
+        cost=cost,
+        cost_source=cost_source,
+        positions=_positions(seen, chance, draft),
+        drafts=drafts,
+        expected=expected,
+        speedup=length / (draft * cost + 1),
+        machine=steps,
         free_batch=steps and steps.critical_tokens() / (draft + 1),
-        break_even_batch=steps and steps.break_even(length, draft, cost), batch=batch,
-        batch_speedup=steps.speedup(batch, length, draft, cost) if steps and batch else None, context=context,
-        passes=_passes(tables), notes=(*notes, *_notes(seen, cost_source, steps, same)),
-    )  # fmt: skip
+        break_even_batch=steps and steps.break_even(length, draft, cost),
+        batch=batch,
+        batch_speedup=steps.speedup(batch, length, draft, cost) if steps and batch else None,
+        context=context,
+        passes=_passes(tables),
+        notes=(*notes, *_notes(seen, cost_source, steps, same)),
+    )
 
 
 def _length(chance: float, expected: tuple[Draft, ...], draft: int) -> float:
@@ -248,8 +277,16 @@ def _positions(seen: Observed, chance: float, draft: float) -> pd.DataFrame:
     known = seen.drafts is not None and len(shares)
     low, high = wilson(measured, seen.drafts) if known else (np.full(count, np.nan),) * 2
     at = np.arange(1, count + 1)
-    return pd.DataFrame({"position": at, "acceptance": measured, "low": low, "high": high, "conditional": conditional,
-                         "theory": chance**at})  # fmt: skip
+    return pd.DataFrame(
+        {
+            "position": at,
+            "acceptance": measured,
+            "low": low,
+            "high": high,
+            "conditional": conditional,
+            "theory": chance**at,
+        }
+    )
 
 
 def _passes(tables: Tables) -> pd.DataFrame:
@@ -257,8 +294,12 @@ def _passes(tables: Tables) -> pd.DataFrame:
     columns = ["batch", "with_s", "without_s", "passes"]
     tokens = ["prefill_tokens", "decode_requests", "decode_tokens", "drafted_tokens"]
     rows = frame(tables, "iterations", ["dur_ns", *tokens])
-    rows = rows[rows["prefill_tokens"].fillna(0).eq(0) & rows["decode_tokens"].gt(0).fillna(False)
-                & rows["decode_requests"].gt(0).fillna(False) & rows["dur_ns"].gt(0).fillna(False)]  # fmt: skip
+    rows = rows[
+        rows["prefill_tokens"].fillna(0).eq(0)
+        & rows["decode_tokens"].gt(0).fillna(False)
+        & rows["decode_requests"].gt(0).fillna(False)
+        & rows["dur_ns"].gt(0).fillna(False)
+    ]
     if not len(rows):
         return pd.DataFrame(columns=columns)
     rows = rows.astype({"dur_ns": float, "decode_tokens": float, "decode_requests": float})
@@ -272,10 +313,14 @@ def _passes(tables: Tables) -> pd.DataFrame:
     enough = counts.ge(FEW_PASSES).all(axis=1)
     each, counts = each[enough], counts[enough]
     batch = each.index.to_numpy(dtype=float)
-    return pd.DataFrame({
-        "batch": batch, "with_s": each[True].to_numpy() * batch, "without_s": each[False].to_numpy() * batch,
-        "passes": counts[True].to_numpy(),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "batch": batch,
+            "with_s": each[True].to_numpy() * batch,
+            "without_s": each[False].to_numpy() * batch,
+            "passes": counts[True].to_numpy(),
+        }
+    )
 
 
 def _notes(seen: Observed, cost_source: str, steps: Machine | None, same: bool) -> tuple[str, ...]:
@@ -288,8 +333,10 @@ def _notes(seen: Observed, cost_source: str, steps: Machine | None, same: bool) 
     if seen.source != "asked" and seen.draft is None:
         notes.append(f"How many tokens a draft has is not told: {DEFAULT_DRAFT} assumed, or as asked.")
     if not same:
-        notes.append("The run drafted another number of tokens: tokens of a step are by its positions where it tells "
-                     "them, else by the chance.")  # fmt: skip
+        notes.append(
+            "The run drafted another number of tokens: tokens of a step are by its positions where it tells "
+            "them, else by the chance."
+        )
     notes.append(f"Cost of a draft step: {cost_source}.")
     if steps is None:
         notes.append("Up to how many sequences drafting pays needs the model and the chip: ask with model and chip.")
@@ -302,4 +349,3 @@ def _notes(seen: Observed, cost_source: str, steps: Machine | None, same: bool) 
     if not seen.positions and seen.source != "asked":
         notes.append("No input tells acceptance by position: counters accepted_tokens_per_pos would.")
     return tuple(notes)
-

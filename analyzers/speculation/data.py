@@ -1,9 +1,9 @@
 """What a run tells of speculation, from the most exact source that it has.
 
-    counters    drafts, draft tokens and accepted ones, so far (an engine's /metrics); restarts are a fresh start
-    iterations  draft tokens verified and kept in each pass
-    requests    draft tokens proposed and accepted for each request
-    printed     what a load test or a log printed: lengths and shares without counts
+counters    drafts, draft tokens and accepted ones, so far (an engine's /metrics); restarts are a fresh start
+iterations  draft tokens verified and kept in each pass
+requests    draft tokens proposed and accepted for each request
+printed     what a load test or a log printed: lengths and shares without counts
 """
 
 from dataclasses import dataclass
@@ -76,14 +76,31 @@ def _complete(source: str, draft: int | None, **known) -> Observed:
     if rate is None and length is not None and mean:
         rate = (length - 1) / mean
     return Observed(
-        source=source, rate=rate, drafts=drafts, drafted=drafted, accepted=accepted, length=length, draft=mean,
-        positions=positions, over_time=known.get("over_time"),
-    )  # fmt: skip
+        source=source,
+        rate=rate,
+        drafts=drafts,
+        drafted=drafted,
+        accepted=accepted,
+        length=length,
+        draft=mean,
+        positions=positions,
+        over_time=known.get("over_time"),
+    )
 
 
 def _engine(tables: Tables) -> pd.DataFrame:
-    columns = ["ts_ns", "order", "replica", "source", "drafts", "drafted", "accepted", "accepted_per_position",
-               "acceptance_length", "acceptance_per_position"]  # fmt: skip
+    columns = [
+        "ts_ns",
+        "order",
+        "replica",
+        "source",
+        "drafts",
+        "drafted",
+        "accepted",
+        "accepted_per_position",
+        "acceptance_length",
+        "acceptance_per_position",
+    ]
     rows = frame(tables, "engine", columns).astype({"replica": str, "source": str})
     return rows.sort_values(["source", "replica", "ts_ns", "order"], kind="stable", ignore_index=True)
 
@@ -125,10 +142,18 @@ def _counters(tables: Tables, draft: int | None, stage: str | None) -> Observed 
         positions = _weighted(printed_, weights if weights.sum() else np.ones(len(rows)))
     grown, kept = _grown(rows, rows["drafted"]), _grown(rows, rows["accepted"])
     good = (grown > 0) & (kept >= 0) & (kept <= grown)
-    time = pd.DataFrame({"ts_ns": rows["ts_ns"][good], "acceptance_rate": kept[good] / grown[good],
-                         "drafted": grown[good]})  # fmt: skip
-    return _complete("counters", draft, drafts=drafts, drafted=drafted, accepted=accepted, positions=positions,
-                     over_time=time.sort_values("ts_ns", kind="stable", ignore_index=True))  # fmt: skip
+    time = pd.DataFrame(
+        {"ts_ns": rows["ts_ns"][good], "acceptance_rate": kept[good] / grown[good], "drafted": grown[good]}
+    )
+    return _complete(
+        "counters",
+        draft,
+        drafts=drafts,
+        drafted=drafted,
+        accepted=accepted,
+        positions=positions,
+        over_time=time.sort_values("ts_ns", kind="stable", ignore_index=True),
+    )
 
 
 def _matrix(lists: pd.Series) -> np.ndarray:
@@ -166,12 +191,21 @@ def _iterations(tables: Tables, draft: int | None, stage: str | None) -> Observe
         return None
     drafted, accepted = float(rows["drafted_tokens"].sum()), float(rows["accepted_tokens"].sum())
     drafts = float(rows["decode_requests"].sum()) if rows["decode_requests"].notna().all() else None
-    time = pd.DataFrame({
-        "ts_ns": rows["start_ns"], "drafted": rows["drafted_tokens"].astype(float),
-        "acceptance_rate": (rows["accepted_tokens"] / rows["drafted_tokens"]).astype(float),
-    })  # fmt: skip
-    return _complete("iterations", draft, drafts=drafts or None, drafted=drafted, accepted=accepted,
-                     over_time=time[TIME_COLUMNS].sort_values("ts_ns", kind="stable", ignore_index=True))  # fmt: skip
+    time = pd.DataFrame(
+        {
+            "ts_ns": rows["start_ns"],
+            "drafted": rows["drafted_tokens"].astype(float),
+            "acceptance_rate": (rows["accepted_tokens"] / rows["drafted_tokens"]).astype(float),
+        }
+    )
+    return _complete(
+        "iterations",
+        draft,
+        drafts=drafts or None,
+        drafted=drafted,
+        accepted=accepted,
+        over_time=time[TIME_COLUMNS].sort_values("ts_ns", kind="stable", ignore_index=True),
+    )
 
 
 def _requests(tables: Tables, draft: int | None, stage: str | None) -> Observed | None:
@@ -187,8 +221,9 @@ def _load_test(tables: Tables, draft: int | None, stage: str | None) -> Observed
     loads that print them, weighted by their drafts where all of these print how many they had, else each alike."""
     told = printed(tables)
     if stage is not None and stage not in told.index:
-        raise QuestionError(f"no load {stage!r} with printed statistics",
-                            expected=f"one of {', '.join(map(str, told.index)) or 'none'}")  # fmt: skip
+        raise QuestionError(
+            f"no load {stage!r} with printed statistics", expected=f"one of {', '.join(map(str, told.index)) or 'none'}"
+        )
     rows = told if stage is None else told.loc[[stage]]
     names = {"drafts": "drafts", "drafted": "drafted_tokens", "accepted": "accepted_tokens"}
     counts = pd.DataFrame({k: v for k, metric in names.items() if (v := _printed(rows, metric)) is not None}).dropna()
@@ -197,8 +232,11 @@ def _load_test(tables: Tables, draft: int | None, stage: str | None) -> Observed
     for key, metric in (("rate", "acceptance_rate"), ("length", "acceptance_length")):
         if not {"drafts", "accepted"} <= set(known) and (values := _printed(rows, metric)) is not None:
             known[key] = _mean(values, drafts)
-    positions = {int(c[1].removeprefix("per_position_")): c for c in rows.columns
-                 if c[0] == "acceptance_rate" and c[1].removeprefix("per_position_").isdigit()}  # fmt: skip
+    positions = {
+        int(c[1].removeprefix("per_position_")): c
+        for c in rows.columns
+        if c[0] == "acceptance_rate" and c[1].removeprefix("per_position_").isdigit()
+    }
     shares = tuple(_mean(rows[positions[n]], drafts) for n in sorted(positions) if rows[positions[n]].notna().any())
     if shares and max(shares) <= 1:
         known["positions"] = shares

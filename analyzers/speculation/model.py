@@ -116,15 +116,20 @@ class Machine:
     def step_s(self, sequences: float, tokens: float = 1.0) -> float:
         """One pass over `tokens` tokens of each sequence, s, on one chip. More tokens meet more experts."""
         weights = decode_step_s(
-            sequences, weights_bytes=read(self.model, sequences * tokens, self.precision), kv_bytes=0.0,
-            bytes_per_s=self.bytes_per_s, flops_per_token=token_flops(self.model), flops_per_s=self.flops_per_s,
+            sequences,
+            weights_bytes=read(self.model, sequences * tokens, self.precision),
+            kv_bytes=0.0,
+            bytes_per_s=self.bytes_per_s,
+            flops_per_token=token_flops(self.model),
+            flops_per_s=self.flops_per_s,
             tokens=tokens,
-        )  # fmt: skip
+        )
         caches = max(self.kv_bytes / self.bytes_per_s, tokens * self.attention_flops / self.flops_per_s)
         return weights + sequences * caches
 
     def critical_tokens(self) -> float:
         """Tokens of a pass from which it is bound by computing; infinite where that is beyond MOST_BATCH."""
+
         def excess(tokens: float) -> float:
             maths = tokens * token_flops(self.model) / self.flops_per_s
             return maths - read(self.model, tokens, self.precision) / self.bytes_per_s
@@ -164,6 +169,10 @@ def machine(model: Model, chip: Chip, context: int = 0, precision: str = "bf16",
         raise QuestionError(f"a context of {context} tokens", expected="a whole number from 0")
     cache = kv_bytes(model, context, kv) if context else 0.0
     return Machine(
-        model, float(chip.need("bf16_flops_per_s")), float(chip.need("hbm_bytes_per_s")), cache,
-        decode_attention_flops(model, context), precision,
-    )  # fmt: skip
+        model,
+        float(chip.need("bf16_flops_per_s")),
+        float(chip.need("hbm_bytes_per_s")),
+        cache,
+        decode_attention_flops(model, context),
+        precision,
+    )

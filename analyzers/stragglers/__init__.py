@@ -34,10 +34,34 @@ OPTIONS: tuple[Option, ...] = (
 VERDICTS = ("none", "persistent", "rotating", "one_step", "network", "imbalance", "unknown")
 SPLIT = 8  # ranks whose time is split by cause, besides those asked for
 LISTED = 20
-NAMED = ["rank", "host", "role", "blame_s", "share_of_steps", "cause", "confidence", "cause_share", "lag_s",
-         "first_step", "last_step", "steps", "charge_chip_s"]  # fmt: skip
-EVERY = ["rank", "host", "device", "role", "blame_s", "blame_low_s", "blame_high_s", "share_of_steps", "lag_s",
-         "offset_s", "drift"]  # fmt: skip
+NAMED = [
+    "rank",
+    "host",
+    "role",
+    "blame_s",
+    "share_of_steps",
+    "cause",
+    "confidence",
+    "cause_share",
+    "lag_s",
+    "first_step",
+    "last_step",
+    "steps",
+    "charge_chip_s",
+]
+EVERY = [
+    "rank",
+    "host",
+    "device",
+    "role",
+    "blame_s",
+    "blame_low_s",
+    "blame_high_s",
+    "share_of_steps",
+    "lag_s",
+    "offset_s",
+    "drift",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,8 +153,14 @@ def _roles(every: pd.DataFrame) -> list[dict[str, Any]]:
     out = []
     for role, some in every[every["lag_s"].notna()].groupby("role", sort=True):
         worst = some.loc[some["lag_s"].idxmax()]
-        out.append({"role": role or None, "ranks": len(some), "latest_rank": _rank(worst["rank"]),
-                    "latest_lag_s": float(worst["lag_s"])})  # fmt: skip
+        out.append(
+            {
+                "role": role or None,
+                "ranks": len(some),
+                "latest_rank": _rank(worst["rank"]),
+                "latest_lag_s": float(worst["lag_s"]),
+            }
+        )
     return out
 
 
@@ -216,7 +246,7 @@ def _no_causes() -> pd.DataFrame:
 
 def _causes(
     tables: Tables, met: Meetings, x: Lateness, found: Finding, every: pd.DataFrame, asked: Sequence[int]
-) -> pd.DataFrame:  # fmt: skip
+) -> pd.DataFrame:
     """Excess by cause of the ranks named, of the most blamed besides, and of those asked for."""
     worst = every["blame_s"].fillna(-1).sort_values(ascending=False, kind="stable").index[:SPLIT]
     rest = [int(r) for r in worst][: max(SPLIT - len(found.where), 0)]
@@ -231,8 +261,14 @@ def _causes(
         with np.errstate(invalid="ignore"):
             late = where & (x.lag_s[r] > 0) if r in found.where else where
         excess = excesses(amounts, r, peers[r], late)
-        rows.append({"rank": met.ranks["label"].iloc[r], "named": r in found.where, "steps": int(late.sum()),
-                     **dict(zip((*CAUSES, UNKNOWN), excess.tolist(), strict=True))})  # fmt: skip
+        rows.append(
+            {
+                "rank": met.ranks["label"].iloc[r],
+                "named": r in found.where,
+                "steps": int(late.sum()),
+                **dict(zip((*CAUSES, UNKNOWN), excess.tolist(), strict=True)),
+            }
+        )
     return pd.DataFrame(rows) if rows else _no_causes()
 
 
@@ -247,13 +283,23 @@ def _named(met: Meetings, x: Lateness, found: Finding, causes: pd.DataFrame, per
         compared = int((~np.isnan(x.lag_s[rank])).sum())
         with np.errstate(invalid="ignore"):
             late = int((where & (x.lag_s[rank] > 0)).sum())
-        rows.append({
-            "rank": label, "host": met.ranks["host"].iloc[rank], "role": met.ranks["role"].iloc[rank] or None,
-            "blame_s": charged / max(int(x.others[rank]), 1), "share_of_steps": late / compared, "cause": cause,
-            "confidence": float(found.confidence[rank]), "cause_share": share,
-            "lag_s": float(np.nanmean(x.lag_s[rank, where])), "first_step": int(x.step[columns[0]]),
-            "last_step": int(x.step[columns[-1]]), "steps": late, "charge_chip_s": charged / per_chip,
-        })  # fmt: skip
+        rows.append(
+            {
+                "rank": label,
+                "host": met.ranks["host"].iloc[rank],
+                "role": met.ranks["role"].iloc[rank] or None,
+                "blame_s": charged / max(int(x.others[rank]), 1),
+                "share_of_steps": late / compared,
+                "cause": cause,
+                "confidence": float(found.confidence[rank]),
+                "cause_share": share,
+                "lag_s": float(np.nanmean(x.lag_s[rank, where])),
+                "first_step": int(x.step[columns[0]]),
+                "last_step": int(x.step[columns[-1]]),
+                "steps": late,
+                "charge_chip_s": charged / per_chip,
+            }
+        )
     return pd.DataFrame(rows, columns=NAMED).sort_values("blame_s", ascending=False, kind="stable", ignore_index=True)
 
 
@@ -275,9 +321,7 @@ def _steps(met: Meetings, x: Lateness, seen: Patterns | None, apart: np.ndarray)
     return pd.DataFrame(dict(zip(names, values, strict=True)))
 
 
-def _notes(
-    met: Meetings, x: Lateness, found: Finding, causes: pd.DataFrame, changes: StepChanges
-) -> tuple[str, ...]:  # fmt: skip
+def _notes(met: Meetings, x: Lateness, found: Finding, causes: pd.DataFrame, changes: StepChanges) -> tuple[str, ...]:
     notes = list(found.others)
     nameless = int(met.nameless.sum())
     lone = int((~met.complete).sum()) - nameless
@@ -287,17 +331,25 @@ def _notes(
             f"{len(x.step)} steps and {int((~np.isnan(x.lag_s)).any(axis=1).sum())} ranks were compared, by "
             "durations alone: clocks that differ change nothing. The first step of each capture is left out."
         )
-        notes.append(f"Ranks leave the collectives of a step within {_time(x.resolution_s)} of each other, so a "
-                     f"lateness below {_time(3 * x.resolution_s)} says nothing.")  # fmt: skip
+        notes.append(
+            f"Ranks leave the collectives of a step within {_time(x.resolution_s)} of each other, so a "
+            f"lateness below {_time(3 * x.resolution_s)} says nothing."
+        )
     if lone:
-        notes.append(f"{lone:,} of {len(met.rank):,} rows of collectives were not found on every rank of their group: "
-                     "nothing is known of waiting in them.")  # fmt: skip
+        notes.append(
+            f"{lone:,} of {len(met.rank):,} rows of collectives were not found on every rank of their group: "
+            "nothing is known of waiting in them."
+        )
     if nameless:
-        notes.append(f"{nameless:,} of {len(met.rank):,} rows of collectives are of groups of which it is not known "
-                     "which ranks they are: the trace does not say on which devices its program runs.")  # fmt: skip
+        notes.append(
+            f"{nameless:,} of {len(met.rank):,} rows of collectives are of groups of which it is not known "
+            "which ranks they are: the trace does not say on which devices its program runs."
+        )
     if unequal and len(x.step):
-        notes.append(f"{unequal:,} rows are of collectives that do not make ranks wait for each other, or differ in "
-                     "kind or size between ranks; they are not compared.")  # fmt: skip
+        notes.append(
+            f"{unequal:,} rows are of collectives that do not make ranks wait for each other, or differ in "
+            "kind or size between ranks; they are not compared."
+        )
     if len(x.step) and x.how != "trace":
         by = {"marks": "by the hosts' own step marks", "repetition": "by the operation that repeats least often"}
         notes.append(f"The collectives name no step: steps are told {by[x.how]}.")

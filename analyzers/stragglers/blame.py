@@ -92,11 +92,21 @@ def lateness(met: Meetings, tables: Tables, facts: Facts) -> Lateness:
     lag = _lag(waited, peers)
     charges = _charges(met, column, used, once, arrivals, waited)
     return Lateness(
-        wait_s=waited, lag_s=lag, charge_s=charges, halves=halves,
-        spread_s=spreads(lag, peers), **_transfers(met, used, column, first, steps), step=columns.step,
-        session=columns.session, step_s=columns.step_s, peers=peers, resolution_s=_resolution(met, used, column),
-        column=column, how=columns.how, others=others,
-    )  # fmt: skip
+        wait_s=waited,
+        lag_s=lag,
+        charge_s=charges,
+        halves=halves,
+        spread_s=spreads(lag, peers),
+        **_transfers(met, used, column, first, steps),
+        step=columns.step,
+        session=columns.session,
+        step_s=columns.step_s,
+        peers=peers,
+        resolution_s=_resolution(met, used, column),
+        column=column,
+        how=columns.how,
+        others=others,
+    )
 
 
 def _sums(cell: np.ndarray, used: np.ndarray, values: np.ndarray | None, ranks: int, steps: int) -> np.ndarray:
@@ -209,9 +219,7 @@ def spreads(lag: np.ndarray, peers: np.ndarray) -> np.ndarray:
     return out
 
 
-def _counted_once(
-    met: Meetings, cell: np.ndarray, used: np.ndarray, wait: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+def _counted_once(met: Meetings, cell: np.ndarray, used: np.ndarray, wait: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Waits less what meetings at the same time have already counted, and the half of its step that each row is in."""
     rows = np.flatnonzero(used)
     rows = rows[np.lexsort((met.start_ns[rows], cell[rows]))]
@@ -239,7 +247,7 @@ def _counted_once(
 
 def _charges(
     met: Meetings, column: np.ndarray, used: np.ndarray, once: np.ndarray, arrivals: tuple, waited: np.ndarray
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Chip-seconds that others waited for each rank in each step, up to the margins."""
     first, second, last = arrivals
     steps = waited.shape[1]
@@ -255,9 +263,14 @@ def _charges(
 
 
 def _roots(
-    met: Meetings, used: np.ndarray, last: np.ndarray, second: np.ndarray, margin: np.ndarray, waited: np.ndarray,
+    met: Meetings,
+    used: np.ndarray,
+    last: np.ndarray,
+    second: np.ndarray,
+    margin: np.ndarray,
+    waited: np.ndarray,
     column: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+) -> tuple[np.ndarray, np.ndarray]:
     """For meetings by their last and last but one row: the part of the margin that the last owes to itself, and the
     rank that the rest is charged to."""
     own, root = np.ones(len(last)), met.rank[last].copy()
@@ -322,7 +335,7 @@ def _transfers(
     return {
         "moved_s": np.bincount(where, shortest * size, minlength=steps) / ranks / 1e9,
         "usual_s": np.bincount(where, quiet * size, minlength=steps) / ranks / 1e9,
-    }  # fmt: skip
+    }
 
 
 def _resolution(met: Meetings, used: np.ndarray, column: np.ndarray) -> float:

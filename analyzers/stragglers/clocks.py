@@ -63,7 +63,7 @@ def _size(met: Meetings, rows: np.ndarray) -> int:
 
 def _of_group(
     met: Meetings, rows: np.ndarray, drift: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Of one group, whose rows come meeting by meeting: its ranks, offsets (s), drifts (as known, else fitted), and
     what is left over (ns)."""
     size = _size(met, rows)

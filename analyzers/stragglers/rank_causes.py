@@ -58,9 +58,7 @@ def splits(tables: Tables, met: Meetings, x: Lateness, ranks: Sequence[int]) -> 
     return out
 
 
-def excesses(
-    amounts: dict[int, np.ndarray], rank: int, peers: Sequence[int], where: np.ndarray
-) -> np.ndarray:  # fmt: skip
+def excesses(amounts: dict[int, np.ndarray], rank: int, peers: Sequence[int], where: np.ndarray) -> np.ndarray:
     """Mean seconds per step, over the columns `where`, by which each cause exceeds the median of the peers."""
     held = np.stack([amounts[p][:, where] for p in peers])
     usual = np.stack([median(held[:, row]) for row in range(held.shape[1])])
@@ -143,9 +141,14 @@ def _host_events(tables: Tables, host: str, wanted) -> Spans:
 
 
 def _split(
-    met: Meetings, x: Lateness, rank: int, activity: Activity | None, fetched: Spans, collecting: Spans,
+    met: Meetings,
+    x: Lateness,
+    rank: int,
+    activity: Activity | None,
+    fetched: Spans,
+    collecting: Spans,
     launching: Spans,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Seconds by cause and step of one rank."""
     out = np.full((len(CAUSES) + 1, len(x.step)), np.nan)
     mine = np.flatnonzero(met.rank == rank)

@@ -33,16 +33,21 @@ def step_changes(tables: Tables, facts: Facts) -> StepChanges:
     rows = past[usual & past["dur_ns"].notna()]
     dur = rows["dur_ns"].to_numpy(dtype=float) / 1e9
     cuts = [0, *sorted(_cuts(dur, 0)), len(dur)]
-    out = pd.DataFrame({"step": rows["step"].to_numpy(dtype=np.int64), "start_ns": rows["start_ns"].to_numpy(),
-                        "dur_s": dur})  # fmt: skip
+    out = pd.DataFrame(
+        {"step": rows["step"].to_numpy(dtype=np.int64), "start_ns": rows["start_ns"].to_numpy(), "dur_s": dur}
+    )
     pairs = [(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a]
     levels = [float(np.median(dur[a:b])) for a, b in pairs]
     out["level_s"] = np.repeat(levels, [b - a for a, b in pairs]) if pairs else dur
     step = out["step"].to_numpy()
-    stretches = pd.DataFrame({
-        "first_step": [int(step[a]) for a, _ in pairs], "last_step": [int(step[b - 1]) for _, b in pairs],
-        "steps": [b - a for a, b in pairs], "median_s": levels,
-    })  # fmt: skip
+    stretches = pd.DataFrame(
+        {
+            "first_step": [int(step[a]) for a, _ in pairs],
+            "last_step": [int(step[b - 1]) for _, b in pairs],
+            "steps": [b - a for a, b in pairs],
+            "median_s": levels,
+        }
+    )
     if not pairs:
         return StepChanges(out, stretches, None)
     long = stretches[stretches["steps"] >= 2 * SHORTEST]

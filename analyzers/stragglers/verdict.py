@@ -113,8 +113,10 @@ def _joint_cost(x: Lateness, where: Mapping[int, np.ndarray]) -> float:
 
 def _network(x: Lateness, seen: Patterns, cost_s: float, persistent: Finding | None) -> Finding:
     slow = seen.beyond_s > 0
-    why = (f"moving data took {np.median(seen.pace[slow]):.1f} times as long as in the run's quietest steps, on all "
-           f"ranks, in {int(slow.sum())} of {len(slow)} steps")  # fmt: skip
+    why = (
+        f"moving data took {np.median(seen.pace[slow]):.1f} times as long as in the run's quietest steps, on all "
+        f"ranks, in {int(slow.sum())} of {len(slow)} steps"
+    )
     said = (f"Besides, {persistent.why}.",) if persistent else ()
     return Finding("network", why, cost_s=cost_s, others=said)
 
@@ -130,8 +132,10 @@ def _uneven(tables: Tables, met: Meetings, x: Lateness, seen: Patterns) -> Findi
     halves, data = same_halves(x), data_correlation(tables, met, x)
     waited = float(np.nansum(x.wait_s))
     if wide or not one:
-        for value, words in ((data, "lateness follows the tokens of a rank's batch"),
-                             (halves, "a rank that is late in one half of a step is late in the other")):  # fmt: skip
+        for value, words in (
+            (data, "lateness follows the tokens of a rank's batch"),
+            (halves, "a rank that is late in one half of a step is late in the other"),
+        ):
             if value is not None and value >= SAME_CAUSE:
                 why = f"{words} (correlation {value:.2f}), and the last rank changes"
                 return Finding("imbalance", why, cost_s=waited)
@@ -152,8 +156,13 @@ def data_correlation(tables: Tables, met: Meetings, x: Lateness) -> float | None
     rows = frame(tables, "steps", ["host", "step", "dur_ns", "tokens_per_s_per_chip"]).dropna()
     if not len(rows):
         return None
-    tokens = (rows["tokens_per_s_per_chip"] * rows["dur_ns"]).astype(float).groupby(
-        [rows["host"].astype(str), rows["step"].astype("int64")]).mean().unstack()  # fmt: skip
+    tokens = (
+        (rows["tokens_per_s_per_chip"] * rows["dur_ns"])
+        .astype(float)
+        .groupby([rows["host"].astype(str), rows["step"].astype("int64")])
+        .mean()
+        .unstack()
+    )
     grid = tokens.reindex(index=met.ranks["host"], columns=x.step).to_numpy(dtype=float)
     grid, lag = (v - np.nanmean(np.where(np.isnan(grid) | np.isnan(x.lag_s), np.nan, v)) for v in (grid, x.lag_s))
     there = ~(np.isnan(grid) | np.isnan(lag))
@@ -182,8 +191,10 @@ def _nobody(met: Meetings, x: Lateness, seen: Patterns) -> Finding:
     if len(named):
         ranks, times = np.unique(named, return_counts=True)
         label = met.ranks["label"].iloc[int(ranks[times.argmax()])]
-        others = (f"One rank stood out in {len(named)} of {len(x.step)} steps, rank {label} most often ({times.max()} "
-                  "times): not often enough to be a pattern.",)  # fmt: skip
+        others = (
+            f"One rank stood out in {len(named)} of {len(x.step)} steps, rank {label} most often ({times.max()} "
+            "times): not often enough to be a pattern.",
+        )
     return Finding("none", "no rank is late often, and no step stands out", others=others)
 
 

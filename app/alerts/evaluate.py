@@ -65,11 +65,19 @@ def evaluate(place: Workspace, run: Run, live: Live | None = None) -> Outcome:
         except ChipledgerError:
             continue  # the run lacks what the question needs: its page says so
         if found is not None:
-            kept.judge(Judged(
-                rule=rule.name, subject=subject, run_id=run.run_id, name=run.manifest.name, moment=moment,
-                state="open" if found.open else "over" if found.over else "between", value=found.value,
-                threshold=thresholds[rule.name], sentence=found.sentence,
-            ))  # fmt: skip
+            kept.judge(
+                Judged(
+                    rule=rule.name,
+                    subject=subject,
+                    run_id=run.run_id,
+                    name=run.manifest.name,
+                    moment=moment,
+                    state="open" if found.open else "over" if found.over else "between",
+                    value=found.value,
+                    threshold=thresholds[rule.name],
+                    sentence=found.sentence,
+                )
+            )
         if kept.is_open(rule.name, subject):
             open_rules.append(rule.name)
     told, problems = tell(kept)

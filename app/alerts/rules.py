@@ -60,8 +60,12 @@ def _goodput(run: Run, registry: Registry, threshold: float, live: Live | None) 
     worst = max(lost, key=lost.__getitem__, default=None)
     why = f", mostly {worst.replace('_', ' ')} ({fmt.duration(lost[worst])})" if worst and lost[worst] else ""
     below = share < threshold
-    return Found(share, below, share >= threshold + 0.01, f"goodput is {fmt.share(share)}"
-                 + (f", below {fmt.share(threshold)}{why}." if below else "."))  # fmt: skip
+    return Found(
+        share,
+        below,
+        share >= threshold + 0.01,
+        f"goodput is {fmt.share(share)}" + (f", below {fmt.share(threshold)}{why}." if below else "."),
+    )
 
 
 def _mfu_drop(run: Run, registry: Registry, threshold: float, live: Live | None) -> Found | None:
@@ -71,9 +75,12 @@ def _mfu_drop(run: Run, registry: Registry, threshold: float, live: Live | None)
         return None
     before, recent = float(usual.iloc[:-RECENT_STEPS].median()), float(usual.iloc[-RECENT_STEPS:].median())
     drop = 1 - recent / before if before > 0 else 0.0
-    return Found(drop, drop > threshold, drop <= threshold * 0.8,
-                 f"MFU of the last {RECENT_STEPS} steps is {fmt.share(recent)}; before it was "
-                 f"{fmt.share(before)}.")  # fmt: skip
+    return Found(
+        drop,
+        drop > threshold,
+        drop <= threshold * 0.8,
+        f"MFU of the last {RECENT_STEPS} steps is {fmt.share(recent)}; before it was {fmt.share(before)}.",
+    )
 
 
 def _straggler(run: Run, registry: Registry, threshold: float, live: Live | None) -> Found | None:
@@ -85,8 +92,12 @@ def _straggler(run: Run, registry: Registry, threshold: float, live: Live | None
         return Found(0.0, False, True, "no rank holds the others up any more.")
     share = float(worst["share_of_steps"])
     cost = f", at the cost of {fmt.chip_time(answer['cost_chip_seconds'])}" if answer["cost_chip_seconds"] else ""
-    return Found(share, share >= threshold, share < threshold, f"rank {worst['rank']} is last in {fmt.share(share)} of "
-                 f"the steps{cost}; cause: {worst['cause']}.")  # fmt: skip
+    return Found(
+        share,
+        share >= threshold,
+        share < threshold,
+        f"rank {worst['rank']} is last in {fmt.share(share)} of the steps{cost}; cause: {worst['cause']}.",
+    )
 
 
 def _hang(run: Run, registry: Registry, threshold: float, live: Live | None) -> Found | None:
@@ -103,8 +114,12 @@ def _hang(run: Run, registry: Registry, threshold: float, live: Live | None) -> 
     silent_s = max(live.read_ns - heard_ns, 0) / 1e9
     if silent_s <= threshold * median_s:
         return Found(silent_s / median_s, False, True, "the job goes on.")
-    return Found(silent_s / median_s, True, False, f"nothing came from the job for {fmt.duration(silent_s)}, where a "
-                 f"step usually takes {fmt.duration(median_s)}.")  # fmt: skip
+    return Found(
+        silent_s / median_s,
+        True,
+        False,
+        f"nothing came from the job for {fmt.duration(silent_s)}, where a step usually takes {fmt.duration(median_s)}.",
+    )
 
 
 def _ended(run: Run, last_step_ns: int) -> bool:
@@ -115,13 +130,35 @@ def _ended(run: Run, last_step_ns: int) -> bool:
 
 RULES: tuple[Rule, ...] = (
     Rule("goodput", "Goodput below", "productive share of the job's time, exact rules", 0.9, 0.0, 1.0, _goodput),
-    Rule("mfu_drop", "MFU fell by more than", f"median MFU of the last {RECENT_STEPS} steps against that of all before",
-         0.1, 0.0, 1.0, _mfu_drop),
-    Rule("straggler", "A rank is last in more than", "share of the steps in which a persistent straggler was last",
-         0.6, 0.0, 1.0, _straggler),
-    Rule("hang", "No step for so many median steps", "of a job that is being followed and has not ended",
-         10.0, 1.0, 1e6, _hang, live=True),
-)  # fmt: skip
+    Rule(
+        "mfu_drop",
+        "MFU fell by more than",
+        f"median MFU of the last {RECENT_STEPS} steps against that of all before",
+        0.1,
+        0.0,
+        1.0,
+        _mfu_drop,
+    ),
+    Rule(
+        "straggler",
+        "A rank is last in more than",
+        "share of the steps in which a persistent straggler was last",
+        0.6,
+        0.0,
+        1.0,
+        _straggler,
+    ),
+    Rule(
+        "hang",
+        "No step for so many median steps",
+        "of a job that is being followed and has not ended",
+        10.0,
+        1.0,
+        1e6,
+        _hang,
+        live=True,
+    ),
+)
 
 
 def rule(name: str) -> Rule:

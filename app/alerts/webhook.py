@@ -49,14 +49,25 @@ def message(alert: Alert, target: Target) -> dict[str, Any]:
     url = permalink(alert, target.base_url)
     if target.shape == "slack":
         text = f"{'Resolved' if over else 'Alert'}: {alert.name}: {sentence}"
-        linked = f"{':white_check_mark:' if over else ':rotating_light:'} *{_escaped(alert.name)}*: " \
-                 f"{_escaped(sentence)}\n<{url}|Open in Chipledger>"  # fmt: skip
+        linked = (
+            f"{':white_check_mark:' if over else ':rotating_light:'} *{_escaped(alert.name)}*: "
+            f"{_escaped(sentence)}\n<{url}|Open in Chipledger>"
+        )
         return {"text": _escaped(text), "blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": linked}}]}
     return {
-        "source": "chipledger", "state": "resolved" if over else "open", "rule": alert.rule, "subject": alert.subject,
-        "run_id": alert.run_id, "name": alert.name, "value": alert.value, "threshold": alert.threshold,
-        "sentence": sentence, "url": url, "opened_ns": alert.opened_ns, "resolved_ns": alert.resolved_ns,
-    }  # fmt: skip
+        "source": "chipledger",
+        "state": "resolved" if over else "open",
+        "rule": alert.rule,
+        "subject": alert.subject,
+        "run_id": alert.run_id,
+        "name": alert.name,
+        "value": alert.value,
+        "threshold": alert.threshold,
+        "sentence": sentence,
+        "url": url,
+        "opened_ns": alert.opened_ns,
+        "resolved_ns": alert.resolved_ns,
+    }
 
 
 def send(body: dict[str, Any], target: Target) -> None:

@@ -30,9 +30,32 @@ from app.answers import (
 from app.answers.base import Answer
 
 ANSWERS = (
-    ledger, goodput, interruptions, checkpoints, steps, mfu, flops, compiled, padding, memory, roofline, ops, overlap,
-    collectives, stragglers, slowdown, input, kv, speculation, prefix, workload, load, engine, serving, slo,
-)  # fmt: skip
+    ledger,
+    goodput,
+    interruptions,
+    checkpoints,
+    steps,
+    mfu,
+    flops,
+    compiled,
+    padding,
+    memory,
+    roofline,
+    ops,
+    overlap,
+    collectives,
+    stragglers,
+    slowdown,
+    input,
+    kv,
+    speculation,
+    prefix,
+    workload,
+    load,
+    engine,
+    serving,
+    slo,
+)
 
 
 def answer(name: str) -> Answer:

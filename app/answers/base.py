@@ -1,8 +1,8 @@
 """How an answer is put into words: what each module of this folder has.
 
-    NAME             the question's name, as its analyzer has it
-    verdict(result)  one plain statement with the number, the largest loss and what it is worth: the head of its page
-    table(result)    the rows that `chipledger show` prints below it
+NAME             the question's name, as its analyzer has it
+verdict(result)  one plain statement with the number, the largest loss and what it is worth: the head of its page
+table(result)    the rows that `chipledger show` prints below it
 """
 
 from dataclasses import dataclass

@@ -33,6 +33,7 @@ def lost(result: CheckpointsResult) -> str:
 
 def table(result: CheckpointsResult) -> Table:
     """What the run measured, each figure with how many it rests on."""
+
     def row(name: str, seconds: float | None, count: int | None = None) -> tuple[str, str, str, str]:
         share = seconds / result.held_s if name.startswith("lost") and seconds and result.held_s else None
         of = "" if count is None else f"{count:,}"
@@ -56,4 +57,4 @@ def table(result: CheckpointsResult) -> Table:
             row("lost to restarts", result.restarts_s),
         ),
         right=(1, 2, 3),
-    )  # fmt: skip
+    )

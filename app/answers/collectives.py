@@ -44,8 +44,9 @@ def verdict(result: CollectivesResult) -> str:
     sentences = [text + ".", *([_largest(top, whole, len(result.rows) == 1)] if whole else [])]
     bound = result.rows[result.rows["latency_bound"].fillna(False).astype(bool)]
     if whole and (share := float(bound["total_s"].sum()) / whole) >= MUCH:
-        sentences.append(f"{fmt.whole_share(share)} went into small ones bound by latency, not bandwidth: merging "
-                         "them would pay.")  # fmt: skip
+        sentences.append(
+            f"{fmt.whole_share(share)} went into small ones bound by latency, not bandwidth: merging them would pay."
+        )
     return " ".join(sentences)
 
 
@@ -77,15 +78,22 @@ def table(result: CollectivesResult) -> Table:
     return Table(
         ("collective", "axis", "ranks", "bytes", "count", "total", "waiting", "transfer", "bus bandwidth", "of link"),
         tuple(
-            (r["kind"], r["axis"] if isinstance(r["axis"], str) else fmt.NO_VALUE,
-             fmt.NO_VALUE if pd.isna(r["group_size"]) else str(int(r["group_size"])), _size(r["bytes"]),
-             f"{int(r['count']):,}", _seconds(r["total_s"]), _seconds(r["wait_s"]),
-             _seconds(r["transfer_median_s"] if result.measured else r["bound_s"]), rate(r["busbw_bytes_per_s"]),
-             fmt.NO_VALUE if pd.isna(r["share_of_link"]) else fmt.share(r["share_of_link"]))
+            (
+                r["kind"],
+                r["axis"] if isinstance(r["axis"], str) else fmt.NO_VALUE,
+                fmt.NO_VALUE if pd.isna(r["group_size"]) else str(int(r["group_size"])),
+                _size(r["bytes"]),
+                f"{int(r['count']):,}",
+                _seconds(r["total_s"]),
+                _seconds(r["wait_s"]),
+                _seconds(r["transfer_median_s"] if result.measured else r["bound_s"]),
+                rate(r["busbw_bytes_per_s"]),
+                fmt.NO_VALUE if pd.isna(r["share_of_link"]) else fmt.share(r["share_of_link"]),
+            )
             for r in result.rows.head(40).to_dict("records")
         ),
         right=tuple(range(2, 10)),
-    )  # fmt: skip
+    )
 
 
 def _seconds(value: Any) -> str:

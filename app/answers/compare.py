@@ -72,8 +72,10 @@ def _dark(result: AbResult) -> str:
         return ""
     first = dark[0]
     of = fmt.count(len(dark), "figure")
-    return (f" Of {of} there is no interval; {name(first)}, {value(first.metric, first.a)} against "
-            f"{value(first.metric, first.b)}: {first.why}.")  # fmt: skip
+    return (
+        f" Of {of} there is no interval; {name(first)}, {value(first.metric, first.a)} against "
+        f"{value(first.metric, first.b)}: {first.why}."
+    )
 
 
 def _more(result: AbResult) -> str:
@@ -81,8 +83,10 @@ def _more(result: AbResult) -> str:
     near = [d for d in result.differences if d.times_more]
     if near:
         d = min(near, key=lambda d: d.times_more)
-        return (f" Nearest is {name(d)}, {value(d.metric, d.a)} against {value(d.metric, d.b)}: about "
-                f"{fmt.number(d.times_more, 2)} times as many requests would tell.")  # fmt: skip
+        return (
+            f" Nearest is {name(d)}, {value(d.metric, d.a)} against {value(d.metric, d.b)}: about "
+            f"{fmt.number(d.times_more, 2)} times as many requests would tell."
+        )
     return _dark(result)
 
 
@@ -106,9 +110,17 @@ def interval(d: Difference) -> str:
 def table(result: AbResult) -> Table:
     """Every statistic of both, the difference, its interval and what it tells."""
     rows = [
-        (name(d), value(d.metric, d.a), value(d.metric, d.b), value(d.metric, d.difference), interval(d),
-         fmt.number(d.ratio), fmt.share(d.slower_share, 2), telling(d))
+        (
+            name(d),
+            value(d.metric, d.a),
+            value(d.metric, d.b),
+            value(d.metric, d.difference),
+            interval(d),
+            fmt.number(d.ratio),
+            fmt.share(d.slower_share, 2),
+            telling(d),
+        )
         for d in result.differences
-    ]  # fmt: skip
+    ]
     head = ("figure", "A", "B", "B - A", "95 % interval", "B / A", "B took longer", "tells")
     return Table(head, tuple(rows), right=(1, 2, 3, 4, 5, 6))

@@ -6,13 +6,19 @@ from app.answers.base import Table
 
 NAME = "compiled"
 PARTS = {
-    "compute": "computation", "memory": "memory bandwidth", "network": "the links between chips",
+    "compute": "computation",
+    "memory": "memory bandwidth",
+    "network": "the links between chips",
     "dcn": "the network between slices",
-}  # fmt: skip
+}
 BYTES = {
-    "arguments": "arguments (weights, optimiser state, batch)", "outputs": "outputs that reuse no argument",
-    "temporaries": "temporaries (activations, buffers)", "code": "code", "peak": "peak", "limit": "limit",
-}  # fmt: skip
+    "arguments": "arguments (weights, optimiser state, batch)",
+    "outputs": "outputs that reuse no argument",
+    "temporaries": "temporaries (activations, buffers)",
+    "code": "code",
+    "peak": "peak",
+    "limit": "limit",
+}
 
 
 def verdict(result: CompiledResult) -> str:
@@ -54,8 +60,10 @@ def padding_sentence(logical: int, padded: int) -> str:
     """What the layouts of all arguments cost on one device."""
     if padded <= logical:
         return "Nowhere: the tiles of every argument are full."
-    return (f"The arguments of one device hold {fmt.size(logical)}; padded to tiles they take {fmt.size(padded)}, "
-            f"{fmt.share(padded / logical - 1, 2)} more.")  # fmt: skip
+    return (
+        f"The arguments of one device hold {fmt.size(logical)}; padded to tiles they take {fmt.size(padded)}, "
+        f"{fmt.share(padded / logical - 1, 2)} more."
+    )
 
 
 def table(result: CompiledResult) -> Table:
@@ -77,14 +85,19 @@ def summary(result: CompiledResult) -> dict[str, str | None]:
     """One row of a list of compiled runs."""
     facts = result.facts
     return {
-        "Model": model_name(facts.get("model")) or facts.get("function"), "Topology": facts.get("topology"),
-        "Mesh": mesh(facts.get("parallelism")), "Seq": fmt.count(facts.get("seq"), "token"),
-        "Batch": str(facts.get("global_batch") or fmt.NO_VALUE), "Recomputation": facts.get("remat"),
+        "Model": model_name(facts.get("model")) or facts.get("function"),
+        "Topology": facts.get("topology"),
+        "Mesh": mesh(facts.get("parallelism")),
+        "Seq": fmt.count(facts.get("seq"), "token"),
+        "Batch": str(facts.get("global_batch") or fmt.NO_VALUE),
+        "Recomputation": facts.get("remat"),
         "Fits": {True: "yes", False: "no", None: "not known"}[result.fits],
-        "Memory of a chip": fmt.size(result.bytes_per_chip["peak"]), "Limit": fmt.size(result.bytes_per_chip["limit"]),
+        "Memory of a chip": fmt.size(result.bytes_per_chip["peak"]),
+        "Limit": fmt.size(result.bytes_per_chip["limit"]),
         "Least time": fmt.duration(result.bounds.seconds),
-        "Bound by": PARTS.get(result.bounds.bound_by or "", fmt.NO_VALUE), "MFU at best": fmt.share(result.mfu_bound),
-    }  # fmt: skip
+        "Bound by": PARTS.get(result.bounds.bound_by or "", fmt.NO_VALUE),
+        "MFU at best": fmt.share(result.mfu_bound),
+    }
 
 
 def model_name(model: object) -> str | None:
@@ -105,8 +118,14 @@ def comparison(first: tuple[str, CompiledResult], second: tuple[str, CompiledRes
     for key in dict.fromkeys([*a.facts, *b.facts]):
         if a.facts.get(key) != b.facts.get(key) and key != "compile_s":
             said = [mesh(r.facts.get(key)) if key == "parallelism" else r.facts.get(key) for r in (a, b)]
-            rows.append({"figure": key.replace("_", " "), a_name: str(said[0] or fmt.NO_VALUE),
-                         b_name: str(said[1] or fmt.NO_VALUE), "change": ""})  # fmt: skip
+            rows.append(
+                {
+                    "figure": key.replace("_", " "),
+                    a_name: str(said[0] or fmt.NO_VALUE),
+                    b_name: str(said[1] or fmt.NO_VALUE),
+                    "change": "",
+                }
+            )
     for title, x, y, shown in [*_figures(a, b), *_collectives(a, b)]:
         change = f"{'+' if y > x else '−'}{fmt.share(abs(y / x - 1), 2)}" if x and y is not None else ""
         rows.append({"figure": title, a_name: shown(x), b_name: shown(y), "change": change if y != x else "same"})
@@ -116,11 +135,13 @@ def comparison(first: tuple[str, CompiledResult], second: tuple[str, CompiledRes
 def _figures(a: CompiledResult, b: CompiledResult) -> list[tuple]:
     """(title, value of the first, of the second, how a value is written)."""
     rows = [(f"bytes: {BYTES[k]}", a.bytes_per_chip[k], b.bytes_per_chip[k], fmt.size) for k in a.bytes_per_chip]
-    rows += [("FLOPs of a chip", a.flops_per_chip, b.flops_per_chip, fmt.flops),
-             ("estimated cycles", a.estimated_cycles, b.estimated_cycles, fmt.number),
-             ("least time of a step", a.bounds.seconds, b.bounds.seconds, fmt.duration),
-             ("tokens/s at best", a.tokens_per_s_bound, b.tokens_per_s_bound, fmt.number),
-             ("MFU at best", a.mfu_bound, b.mfu_bound, fmt.share)]  # fmt: skip
+    rows += [
+        ("FLOPs of a chip", a.flops_per_chip, b.flops_per_chip, fmt.flops),
+        ("estimated cycles", a.estimated_cycles, b.estimated_cycles, fmt.number),
+        ("least time of a step", a.bounds.seconds, b.bounds.seconds, fmt.duration),
+        ("tokens/s at best", a.tokens_per_s_bound, b.tokens_per_s_bound, fmt.number),
+        ("MFU at best", a.mfu_bound, b.mfu_bound, fmt.share),
+    ]
     return rows
 
 

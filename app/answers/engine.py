@@ -8,9 +8,13 @@ from app.answers.serving import NAMES, between
 NAME = "engine"
 HELD = ("kv", "seats", "tokens", "unknown")
 TITLES = {
-    "kv": "waiting for KV cache", "seats": "waiting for a seat", "tokens": "waiting for tokens of the budget",
-    "unknown": "waiting, cause unknown", "none": "running, none waits", "idle": "no requests",
-}  # fmt: skip
+    "kv": "waiting for KV cache",
+    "seats": "waiting for a seat",
+    "tokens": "waiting for tokens of the budget",
+    "unknown": "waiting, cause unknown",
+    "none": "running, none waits",
+    "idle": "no requests",
+}
 HELP = {
     "kv": "more memory for the cache (a smaller format, more chips, shorter contexts) would let them in",
     "seats": "a larger max_num_seqs would let them in, if the cache bears it",
@@ -58,8 +62,11 @@ def _count(requests: float | None) -> str:
 def _reason(bound: str, result: EngineResult) -> str:
     if bound == "seats":
         return f"for a seat (at most {whole(result.seats)} run)"
-    return {"kv": "for KV cache", "tokens": "for the token budget or the scheduler",
-            "unknown": "for a cause that the input does not tell"}[bound]  # fmt: skip
+    return {
+        "kv": "for KV cache",
+        "tokens": "for the token budget or the scheduler",
+        "unknown": "for a cause that the input does not tell",
+    }[bound]
 
 
 def _joined(parts: list[str]) -> str:
@@ -103,8 +110,11 @@ def _counts(result: EngineResult) -> list[tuple[str, str]]:
     """How many ran and waited and how full the cache was: mean and most, and of one moment as it was."""
     f = result.figures
     if one_moment(result):
-        return [("running", whole(f["running"]["max"])), ("waiting", whole(f["waiting"]["max"])),
-                ("KV cache in use", fmt.share(f["kv_usage"]["max"]))]  # fmt: skip
+        return [
+            ("running", whole(f["running"]["max"])),
+            ("waiting", whole(f["waiting"]["max"])),
+            ("KV cache in use", fmt.share(f["kv_usage"]["max"])),
+        ]
     return [
         ("running, mean (most)", f"{fmt.number(f['running']['mean'])} ({whole(f['running']['max'])})"),
         ("waiting, mean (most)", f"{fmt.number(f['waiting']['mean'])} ({whole(f['waiting']['max'])})"),
@@ -132,8 +142,15 @@ def table(result: EngineResult) -> Table:
     if not one_moment(result):
         rows += [(TITLES[b], fmt.share(s)) for b, s in result.bound.items() if s]
     if (told := result.exposed) is not None:
-        rows += [(f"waiting: {reason}, mean (most)", f"{fmt.number(n['mean'])} ({whole(n['max'])})")
-                 for reason, n in told.waiting.items()]  # fmt: skip
-        rows += [(f"{NAMES[m]} p50, p99 at the server", f"{between(told.quantile(m, 'p50'))}, "
-                  f"{between(told.quantile(m, 'p99'))}") for m in told.latencies]  # fmt: skip
+        rows += [
+            (f"waiting: {reason}, mean (most)", f"{fmt.number(n['mean'])} ({whole(n['max'])})")
+            for reason, n in told.waiting.items()
+        ]
+        rows += [
+            (
+                f"{NAMES[m]} p50, p99 at the server",
+                f"{between(told.quantile(m, 'p50'))}, {between(told.quantile(m, 'p99'))}",
+            )
+            for m in told.latencies
+        ]
     return Table(("figure", "value"), tuple(rows), right=(1,))

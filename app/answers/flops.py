@@ -27,11 +27,17 @@ def table(result: FlopsResult) -> Table:
     return Table(
         ("convention", "GFLOPs per token", "of exact", "of it attention", "used by"),
         tuple(
-            (c.name, fmt.number(counts[c.name].total / 1e9, 4), fmt.share(counts[c.name].total / exact),
-             fmt.share(counts[c.name].attention / counts[c.name].total), c.used_by) for c in CONVENTIONS
+            (
+                c.name,
+                fmt.number(counts[c.name].total / 1e9, 4),
+                fmt.share(counts[c.name].total / exact),
+                fmt.share(counts[c.name].attention / counts[c.name].total),
+                c.used_by,
+            )
+            for c in CONVENTIONS
         ),
         right=(1, 2, 3),
-    )  # fmt: skip
+    )
 
 
 def gflops(value: float) -> str:

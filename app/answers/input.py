@@ -20,8 +20,10 @@ def verdict(result: InputResult) -> str:
     limit = result.at_most_share
     text = "Whether the run waits for input cannot be told: nothing says when a batch was fetched."
     if (fetched := result.rows["fetch_s"].gt(0)).any():
-        text = ("Whether the run waits for input cannot be told: a fetch is recorded in "
-                f"{fmt.count(int(fetched.sum()), 'step')} of {len(result.rows):,} only.")  # fmt: skip
+        text = (
+            "Whether the run waits for input cannot be told: a fetch is recorded in "
+            f"{fmt.count(int(fetched.sum()), 'step')} of {len(result.rows):,} only."
+        )
     if limit is None:
         return text
     return f"{text} At most it could be the {fmt.whole_share(limit)} of time without computing or communication."
@@ -58,16 +60,20 @@ def _stalls(result: InputResult) -> str:
         usual = f"; a usual fetch takes {fmt.whole_share(result.median_fetch_s / result.median_step_s)} of a step"
     longer = fmt.duration(float(kept["extra_s"].median()))
     how, each = ("it stalled once", "") if len(steps) == 1 else ("it stalls now and then", " each")
-    return (f"Not bound by its input, but {how}: {where}, {longer} longer{each}, "
-            f"{fmt.chip_time(result.stall_chip_seconds)} in all{usual}.")  # fmt: skip
+    return (
+        f"Not bound by its input, but {how}: {where}, {longer} longer{each}, "
+        f"{fmt.chip_time(result.stall_chip_seconds)} in all{usual}."
+    )
 
 
 def _hidden(result: InputResult) -> str:
     if result.waited_share is not None and (result.rows["devices"].gt(0).any() or not len(result.rows)):
         return f"Not bound by its input: devices wait for it {fmt.whole_share(result.waited_share)} of the time."
     if result.slope is not None and result.slope_high is not None:
-        return ("Not bound by its input: steps with a longer fetch are no longer than the others "
-                f"({fmt.number(result.slope, 2)} s per second of fetch).")  # fmt: skip
+        return (
+            "Not bound by its input: steps with a longer fetch are no longer than the others "
+            f"({fmt.number(result.slope, 2)} s per second of fetch)."
+        )
     if result.median_fetch_s is not None:
         return f"Not bound by its input: a usual fetch takes {_of_step(result).removesuffix(' it')} a step."
     free = fmt.whole_share(result.at_most_share or 0)
@@ -79,10 +85,15 @@ def table(result: InputResult) -> Table:
     return Table(
         ("step", "attempt", "fetch", "step took", "longer by", "devices waited"),
         tuple(
-            (f"{r['step']:,}", fmt.NO_VALUE if pd.isna(r["attempt"]) else str(r["attempt"]),
-             *(fmt.NO_VALUE if pd.isna(r[c]) else fmt.duration(float(r[c]))
-               for c in ("fetch_s", "dur_s", "extra_s", "waited_s")))
+            (
+                f"{r['step']:,}",
+                fmt.NO_VALUE if pd.isna(r["attempt"]) else str(r["attempt"]),
+                *(
+                    fmt.NO_VALUE if pd.isna(r[c]) else fmt.duration(float(r[c]))
+                    for c in ("fetch_s", "dur_s", "extra_s", "waited_s")
+                ),
+            )
             for r in result.stalls.head(40).to_dict("records")
         ),
         right=(0, 1, 2, 3, 4, 5),
-    )  # fmt: skip
+    )

@@ -73,8 +73,7 @@ def every(result: InterruptionsResult) -> str:
     m = result.mttf
     if m.mean_s is None:
         return ""
-    return (f"one every {fmt.duration(m.mean_s)} (95 % interval {fmt.duration(m.low_s)} to "
-            f"{fmt.duration(m.high_s)})")  # fmt: skip
+    return f"one every {fmt.duration(m.mean_s)} (95 % interval {fmt.duration(m.low_s)} to {fmt.duration(m.high_s)})"
 
 
 def cause_title(cause: str) -> str:
@@ -122,8 +121,10 @@ def _worst(result: InterruptionsResult) -> str:
         return f"{_phrase(worst['cause'])} took {share} of them."
     dark = result.causes[result.causes["family"] == "unknown"]
     if float(dark["lost_s"].sum()) > worst["lost_s"]:
-        return (f"Those of unknown cause cost the most: {_cost(result, dark)}. Of the causes that are told "
-                f"{_named(result, named, share, _inside)}.")  # fmt: skip
+        return (
+            f"Those of unknown cause cost the most: {_cost(result, dark)}. Of the causes that are told "
+            f"{_named(result, named, share, _inside)}."
+        )
     return f"{_named(result, named, share, _phrase)}."
 
 
@@ -157,11 +158,16 @@ def table(result: InterruptionsResult) -> Table:
     """One row per cause."""
     rows = tuple(
         (
-            r.title, r.family.replace("_", " "), f"{r.count_:,}", fmt.share(r.share), fmt.duration(_known(r.mttf_s)),
-            fmt.duration(_known(r.lost_s)), fmt.number(_known(r.chip_hours)),
+            r.title,
+            r.family.replace("_", " "),
+            f"{r.count_:,}",
+            fmt.share(r.share),
+            fmt.duration(_known(r.mttf_s)),
+            fmt.duration(_known(r.lost_s)),
+            fmt.number(_known(r.chip_hours)),
         )
         for r in result.causes.rename(columns={"count": "count_"}).itertuples()
-    )  # fmt: skip
+    )
     head = ("cause", "family", "interruptions", "share", "one every", "lost", "chip-hours")
     return Table(head, rows, right=(2, 3, 4, 5, 6))
 

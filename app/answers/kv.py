@@ -24,21 +24,29 @@ def _fits(result: KvResult) -> str:
     length = f"{result.seq:,} tokens"
     if found.free_bytes <= 0:
         over = fmt.size(-found.free_bytes)
-        return (f"{result.model.name} does not fit {chips}: the weights on a chip are {over} more than the engine may "
-                f"use of it.")  # fmt: skip
+        return (
+            f"{result.model.name} does not fit {chips}: the weights on a chip are {over} more than the engine may "
+            f"use of it."
+        )
     if found.max_sequences == 0:
-        return (f"Not one sequence of {length} of {result.model.name} fits {chips}: its cache takes "
-                f"{fmt.size(found.sequence_bytes)} on a chip, and {fmt.size(found.free_bytes)} are free.")  # fmt: skip
+        return (
+            f"Not one sequence of {length} of {result.model.name} fits {chips}: its cache takes "
+            f"{fmt.size(found.sequence_bytes)} on a chip, and {fmt.size(found.free_bytes)} are free."
+        )
     share = fmt.whole_share(found.cache_bytes / s.hbm_bytes)
-    return (f"{fmt.count(found.max_sequences, 'sequence')} of {length} of {result.model.name} "
-            f"fit{'s' if found.max_sequences == 1 else ''} {chips} at a time: the cache takes {share} of a chip's "
-            f"memory, the weights {fmt.whole_share(found.chip_weights_bytes / s.hbm_bytes)}.")  # fmt: skip
+    return (
+        f"{fmt.count(found.max_sequences, 'sequence')} of {length} of {result.model.name} "
+        f"fit{'s' if found.max_sequences == 1 else ''} {chips} at a time: the cache takes {share} of a chip's "
+        f"memory, the weights {fmt.whole_share(found.chip_weights_bytes / s.hbm_bytes)}."
+    )
 
 
 def _without_room(result: KvResult) -> str:
     if result.kv_bytes_per_token is not None:
-        return (f"A token of {result.model.name} takes {fmt.size(result.kv_bytes_per_token)} of cache; how many "
-                "sequences fit depends on the chip, and none is named.")  # fmt: skip
+        return (
+            f"A token of {result.model.name} takes {fmt.size(result.kv_bytes_per_token)} of cache; how many "
+            "sequences fit depends on the chip, and none is named."
+        )
     return "The engine tells how much memory its device held, but not how its cache was used."
 
 
@@ -56,10 +64,15 @@ def _engine(result: KvResult) -> str:
         return f"{found}; arithmetic gives as many."
     if abs(c["difference"]) <= CLOSE:
         return f"{found}; arithmetic gives {by}, {fmt.share(abs(c['difference']), 2)} {_more(c['difference'])}."
-    why = "what the engine keeps for activations and itself" if c["difference"] > 0 else (
-        "weights or caches are smaller than assumed")  # fmt: skip
-    return (f"{found}; arithmetic gives {by}, {fmt.share(abs(c['difference']), 2)} {_more(c['difference'])}: "
-            f"{fmt.size(abs(c['implied_bytes']))} of a chip, {why}.")  # fmt: skip
+    why = (
+        "what the engine keeps for activations and itself"
+        if c["difference"] > 0
+        else ("weights or caches are smaller than assumed")
+    )
+    return (
+        f"{found}; arithmetic gives {by}, {fmt.share(abs(c['difference']), 2)} {_more(c['difference'])}: "
+        f"{fmt.size(abs(c['implied_bytes']))} of a chip, {why}."
+    )
 
 
 def _as_long(held: int, seq: int) -> str:
@@ -124,7 +137,7 @@ def rows(result: KvResult) -> list[tuple[str, str]]:
         ("sequences at a time", f"{found.max_sequences:,}{lanes}"),
         ("tokens that one engine finds room for", f"{found.engine_tokens:,}"),
         *((f"sequences: {why}", f"{r.max_sequences:,}") for _, why, r in result.changes),
-    ]  # fmt: skip
+    ]
 
 
 def _signed(value: float) -> str:

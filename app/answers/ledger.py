@@ -142,9 +142,11 @@ def _served(ledger: Ledger, whole: float, of_what: str) -> list[str]:
     """How much became tokens of answers, and how much of that is useful maths; in a run without passes, that alone."""
     served, useful = ledger.amount("served") / whole, ledger.amount("useful_maths") / whole
     if served > useful:
-        parts = " and ".join(f"{fmt.share(ledger.amount(n) / whole)} {words}"
-                             for n, words in (("prefill", "reading prompts"), ("decode", "generating"))
-                             if ledger.amount(n))  # fmt: skip
+        parts = " and ".join(
+            f"{fmt.share(ledger.amount(n) / whole)} {words}"
+            for n, words in (("prefill", "reading prompts"), ("decode", "generating"))
+            if ledger.amount(n)
+        )
         return [f"{_percent(served)} {of_what} went into tokens of answers ({parts}){_useful(useful, served)}."]
     return [f"Useful maths at the chip's peak needs {fmt.whole_share(useful)} {of_what}."] if useful else []
 
@@ -196,10 +198,16 @@ def table(result: LedgerResult) -> Table:
     return Table(
         ("account", "chip-hours", "share", "dollars", "basis", "source"),
         tuple(
-            ("  " * (len(path) - 1) + theme.title(a.name), fmt.number(a.chip_seconds / 3600),
-             fmt.share(a.chip_seconds / whole), fmt.usd(a.usd), f"{theme.mark(a.basis).glyph} {a.basis}", a.source)
+            (
+                "  " * (len(path) - 1) + theme.title(a.name),
+                fmt.number(a.chip_seconds / 3600),
+                fmt.share(a.chip_seconds / whole),
+                fmt.usd(a.usd),
+                f"{theme.mark(a.basis).glyph} {a.basis}",
+                a.source,
+            )
             for path, a in result.ledger.account.walk()
             if a.chip_seconds > 0
         ),
         right=(1, 2, 3),
-    )  # fmt: skip
+    )

@@ -81,8 +81,11 @@ def _levels(axis: str, low: float, high: float) -> tuple[str, str]:
 
 def sign(knee: Knee) -> str:
     """By which sign the first load beyond the knee was told."""
-    return {"rate": "there it falls behind what is asked", "latency": "there latency grows faster than the rate",
-            "both": "there it falls behind what is asked, and latency outgrows the rate"}[knee.sign]  # fmt: skip
+    return {
+        "rate": "there it falls behind what is asked",
+        "latency": "there latency grows faster than the rate",
+        "both": "there it falls behind what is asked, and latency outgrows the rate",
+    }[knee.sign]
 
 
 def _growth(result: LoadResult, knee: Knee) -> str:
@@ -136,8 +139,10 @@ def _objectives(result: LoadResult) -> str:
     if result.best is None:
         return result.best_words[:1].upper() + result.best_words[1:] + "."
     row = result.row(result.best)
-    return (f"Most within the objectives: {fmt.number(row['request_rate_per_s'])} requests/s, "
-            f"{fmt.number(row['output_tokens_per_s'])} tokens/s.")  # fmt: skip
+    return (
+        f"Most within the objectives: {fmt.number(row['request_rate_per_s'])} requests/s, "
+        f"{fmt.number(row['output_tokens_per_s'])} tokens/s."
+    )
 
 
 def _steady(result: LoadResult) -> str:
@@ -150,8 +155,10 @@ def _steady(result: LoadResult) -> str:
     if found.outside < WORTH_SAYING:
         return f"Ramp-up and drain take {fmt.share(max(found.outside, 0), 2)} of the rate: all of it is steady."
     full = " (its batch is full)" if found.counted == "running" else ""
-    return (f"The {fmt.number(found.whole_output_tokens_per_s)} tokens/s of the whole load include ramp-up and drain: "
-            f"in its steady part{full} it makes {rate_with_margin(found)}.")  # fmt: skip
+    return (
+        f"The {fmt.number(found.whole_output_tokens_per_s)} tokens/s of the whole load include ramp-up and drain: "
+        f"in its steady part{full} it makes {rate_with_margin(found)}."
+    )
 
 
 def rate_with_margin(found: Steady) -> str:
@@ -161,23 +168,38 @@ def rate_with_margin(found: Steady) -> str:
 
 def table(result: LoadResult) -> Table:
     """One row a load."""
-    head = ["load", AXES[result.axis], "answered/s", "tokens/s", "TTFT p50", "TTFT p99", "TPOT mean", "e2e mean", "",
-            "objectives"]  # fmt: skip
+    head = [
+        "load",
+        AXES[result.axis],
+        "answered/s",
+        "tokens/s",
+        "TTFT p50",
+        "TTFT p99",
+        "TPOT mean",
+        "e2e mean",
+        "",
+        "objectives",
+    ]
     rows = tuple(_row(result, row) for _, row in result.rows.iterrows())
     keep = [i for i in range(len(head)) if i != 9 or result.objectives]
     return Table(
-        tuple(head[i] for i in keep), tuple(tuple(r[i] for i in keep) for r in rows), right=(1, 2, 3, 4, 5, 6, 7),
-    )  # fmt: skip
+        tuple(head[i] for i in keep),
+        tuple(tuple(r[i] for i in keep) for r in rows),
+        right=(1, 2, 3, 4, 5, 6, 7),
+    )
 
 
 def _row(result: LoadResult, row) -> tuple[str, ...]:
     kept = row["keeps_objectives"]
     return (
-        str(row["stage"]), level(result.axis, row["load"]), fmt.number(row["request_rate_per_s"]),
+        str(row["stage"]),
+        level(result.axis, row["load"]),
+        fmt.number(row["request_rate_per_s"]),
         fmt.number(row["output_tokens_per_s"]),
         *(fmt.duration(row[c]) for c in ("ttft_p50_s", "ttft_p99_s", "tpot_mean_s", "e2e_mean_s")),
-        mark(result, row), "kept" if kept is True else "missed" if kept is False else "unknown",
-    )  # fmt: skip
+        mark(result, row),
+        "kept" if kept is True else "missed" if kept is False else "unknown",
+    )
 
 
 def mark(result: LoadResult, row) -> str:

@@ -11,11 +11,19 @@ from app.answers.base import Table, model_name
 NAME = "memory"
 SHOWN = 20
 CATEGORIES: dict[str, str] = {
-    "argument": "Inputs", "output": "Outputs", "constant": "Constants", "temporary": "Temporaries",
+    "argument": "Inputs",
+    "output": "Outputs",
+    "constant": "Constants",
+    "temporary": "Temporaries",
     "saved": "Saved activations",
-    "fragmentation": "Fragmentation", "weights": "Weights", "gradients": "Gradients",
-    "master_weights": "Master weights", "moments": "Adam's moments", "activations": "Activations", "logits": "Logits",
-}  # fmt: skip
+    "fragmentation": "Fragmentation",
+    "weights": "Weights",
+    "gradients": "Gradients",
+    "master_weights": "Master weights",
+    "moments": "Adam's moments",
+    "activations": "Activations",
+    "logits": "Logits",
+}
 
 
 def title(category: str) -> str:
@@ -55,8 +63,10 @@ def _formula(result: MemoryResult) -> str:
         more = f" up to {fmt.count(batch, 'sequence')} at a time would." if batch > said["batch"] else ""
         return f"{text}: it fits{';' + more if more else '.'}"
     if result.ran:
-        return (f"{text}: more than there is. The run took its steps all the same, so it recomputes or shards more "
-                "than its inputs tell.")  # fmt: skip
+        return (
+            f"{text}: more than there is. The run took its steps all the same, so it recomputes or shards more "
+            "than its inputs tell."
+        )
     return f"{text}: it does not fit."
 
 
@@ -70,8 +80,10 @@ def _compiled(result: MemoryResult) -> str:
     if result.fits is False:
         if result.peak_bytes is None or result.limit_bytes is None:
             return "It does not fit: the compiler refused the program for lack of device memory."
-        return (f"It does not fit: the compiler needs {fmt.size(result.peak_bytes)} on a device and may use "
-                f"{fmt.size(result.limit_bytes)}.")  # fmt: skip
+        return (
+            f"It does not fit: the compiler needs {fmt.size(result.peak_bytes)} on a device and may use "
+            f"{fmt.size(result.limit_bytes)}."
+        )
     if result.peak_bytes is None:
         return f"The inputs of {result.program} take {fmt.size(result.parts_bytes)} on a device; its peak is not told."
     text = f"{result.program} needs {fmt.size(result.peak_bytes)} on a device"
@@ -90,10 +102,14 @@ def _largest(result: MemoryResult) -> str:
     part = fmt.whole_share(first["padded_bytes"] / result.parts_bytes)
     of = f" of {result.program}" if result.peak_basis == "measured" and result.program else ""
     verb = "is" if first["category"] == "fragmentation" else "are"
-    text = f" {title(first['category'])} {verb} {part} of it" if not of else (
-        f" The largest program, {result.program}, needs {fmt.size(result.parts_bytes)}: "
-        f"{title(first['category']).lower()} {verb} {part}"
-    )  # fmt: skip
+    text = (
+        f" {title(first['category'])} {verb} {part} of it"
+        if not of
+        else (
+            f" The largest program, {result.program}, needs {fmt.size(result.parts_bytes)}: "
+            f"{title(first['category']).lower()} {verb} {part}"
+        )
+    )
     padding = result.padding_bytes or 0
     if padding > 0.01 * result.parts_bytes:
         text += f", and padding {fmt.whole_share(padding / result.parts_bytes)}"
@@ -101,10 +117,15 @@ def _largest(result: MemoryResult) -> str:
 
 
 WORTH: dict[str, str] = {
-    "shard": "Sharding what devices hold alike", "remat": "Recomputing saved activations",
-    "padding": "Layouts without padding", "donate": "Donating inputs", "fragmentation": "Tighter packing",
-    "selective": "Selective recomputation", "sequence_parallel": "Sequence parallelism", "fsdp": "FSDP",
-}  # fmt: skip
+    "shard": "Sharding what devices hold alike",
+    "remat": "Recomputing saved activations",
+    "padding": "Layouts without padding",
+    "donate": "Donating inputs",
+    "fragmentation": "Tighter packing",
+    "selective": "Selective recomputation",
+    "sequence_parallel": "Sequence parallelism",
+    "fsdp": "FSDP",
+}
 
 
 def _advice(result: MemoryResult) -> str:
@@ -120,12 +141,15 @@ def table(result: MemoryResult) -> Table:
     parts = result.parts.head(SHOWN)
     rows = tuple(
         (
-            _text(row.name_), title(_text(row.category)), fmt.size(_number(row.bytes)),
+            _text(row.name_),
+            title(_text(row.category)),
+            fmt.size(_number(row.bytes)),
             fmt.size(_number(row.padded_bytes)),
-            fmt.NO_VALUE if pd.isna(row.copies) else f"{int(row.copies):,}", _text(row.source, row.shape),
+            fmt.NO_VALUE if pd.isna(row.copies) else f"{int(row.copies):,}",
+            _text(row.source, row.shape),
         )
         for row in parts.rename(columns={"name": "name_"}).itertuples()
-    )  # fmt: skip
+    )
     return Table(("buffer", "category", "logical", "padded", "copies", "source"), rows, right=(2, 3, 4))
 
 

@@ -35,9 +35,11 @@ def _head(result: MfuResult) -> str:
         return f"{speed} per chip is {share} of the {result.peaks.source}."
     count = "the job's own count" if result.convention == JOB else f"{TITLES[result.convention]} count"
     if result.mfu > 1:
-        return (f"A usual step would turn {share} of the chips' peak into useful maths ({speed} per chip, {count}), "
-                "which cannot be: it ran in a narrower format than the peak is of (ask with precision=fp8), or it "
-                "computed less than the model's FLOPs, as training of adapters (LoRA) does.")  # fmt: skip
+        return (
+            f"A usual step would turn {share} of the chips' peak into useful maths ({speed} per chip, {count}), "
+            "which cannot be: it ran in a narrower format than the peak is of (ask with precision=fp8), or it "
+            "computed less than the model's FLOPs, as training of adapters (LoRA) does."
+        )
     return f"A usual step turns {share} of the chips' peak into useful maths ({speed} per chip, {count})."
 
 
@@ -47,8 +49,9 @@ def _loss(result: MfuResult) -> str:
     if not mfu or not best or not average or mfu > 1:
         return ""
     time = fmt.duration(result.wall_s)
-    whole = (f"over the {time} from the first step to the last, restarts and lost steps included, it is "
-             f"{fmt.share(average)}")  # fmt: skip
+    whole = (
+        f"over the {time} from the first step to the last, restarts and lost steps included, it is {fmt.share(average)}"
+    )
     if 1 - average / mfu > 1 - mfu / best:
         lost = fmt.whole_share(1 - average / mfu)
         return f"The best reached {fmt.share(best)}; {whole}: {lost} of the time went by without usual, kept steps."

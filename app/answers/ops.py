@@ -47,8 +47,10 @@ def verdict(result: OpsResult) -> str:
     rows = result.rows
     if not len(rows) or pd.isna(rows["share"].iloc[0]):
         if len(rows) and result.device_seconds is None:
-            return ("How long the operations of this program need cannot be told: no roof of its chip is known. Ask "
-                    "with --option chip=NAME.")  # fmt: skip
+            return (
+                "How long the operations of this program need cannot be told: no roof of its chip is known. Ask "
+                "with --option chip=NAME."
+            )
         return "No operation took any time."
     top = rows.iloc[0].to_dict()
     whole = "device time" if result.device_seconds is not None else "the least time of this program"
@@ -58,8 +60,9 @@ def verdict(result: OpsResult) -> str:
     kinds = result.by_category[result.by_category["share"] > 0].head(KINDS_SAID)
     if result.by == "category" or len(kinds) < 2:
         return text + "."
-    said = ", ".join(f"{c or 'unknown'} {fmt.whole_share(s)}" for c, s in zip(kinds["category"], kinds["share"],
-                                                                            strict=True))  # fmt: skip
+    said = ", ".join(
+        f"{c or 'unknown'} {fmt.whole_share(s)}" for c, s in zip(kinds["category"], kinds["share"], strict=True)
+    )
     return f"{text}. By kind: {said}."
 
 
@@ -68,10 +71,17 @@ def table(result: OpsResult) -> Table:
     return Table(
         (HEADS[result.by], "category", "count", "time", "share", "FLOP/s", "bytes/s", "of its roof"),
         tuple(
-            (label(r, result.by), r["category"] or "several", f"{r['count']:,.0f}", fmt.duration(time_of(r, result)),
-             fmt.share(r["share"]), fmt.flops_rate(r["flops_per_s"]), byte_rate(r["bytes_per_s"]),
-             roof_text(r))
+            (
+                label(r, result.by),
+                r["category"] or "several",
+                f"{r['count']:,.0f}",
+                fmt.duration(time_of(r, result)),
+                fmt.share(r["share"]),
+                fmt.flops_rate(r["flops_per_s"]),
+                byte_rate(r["bytes_per_s"]),
+                roof_text(r),
+            )
             for r in result.rows.head(SHOWN).to_dict("records")
         ),
         right=(2, 3, 4, 5, 6, 7),
-    )  # fmt: skip
+    )

@@ -55,9 +55,12 @@ def table(result: OverlapResult) -> Table:
     return Table(
         ("device", "time", "computing", "communication", "overlapped", "exposed", "copies", "idle", "hidden"),
         tuple(
-            (label(r["host"], r["device"], result), *(fmt.duration(r[c]) for c in columns),
-             fmt.share(r["overlap_share"]) if r["communication_s"] else fmt.NO_VALUE)
+            (
+                label(r["host"], r["device"], result),
+                *(fmt.duration(r[c]) for c in columns),
+                fmt.share(r["overlap_share"]) if r["communication_s"] else fmt.NO_VALUE,
+            )
             for r in result.devices.to_dict("records")
         ),
         right=tuple(range(1, 9)),
-    )  # fmt: skip
+    )

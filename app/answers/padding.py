@@ -9,9 +9,12 @@ NAME = "padding"
 HALF_PER_CENT = 0.005
 SHOWN = 24
 FAMILIES = {
-    "qk_": "attention (qk, pv)", "pv_": "attention (qk, pv)", "moe_": "the experts (moe)", "mlp_": "the MLP",
+    "qk_": "attention (qk, pv)",
+    "pv_": "attention (qk, pv)",
+    "moe_": "the experts (moe)",
+    "mlp_": "the MLP",
     "shared_": "the shared experts",
-}  # fmt: skip
+}
 
 
 def band(low: float, high: float, digits: int = 3) -> str:
@@ -84,9 +87,17 @@ def table(result: PaddingResult) -> Table:
     return Table(
         ("matmul", "m", "k", "n", "count", "share of FLOPs", "efficiency", "at best"),
         tuple(
-            (r.name, dim(r.m), dim(r.k), dim(r.n), f"{r.count * r.batch:,.0f}",
-             fmt.share(r.share), fmt.share(r.efficiency), fmt.share(r.efficiency_optimistic))
+            (
+                r.name,
+                dim(r.m),
+                dim(r.k),
+                dim(r.n),
+                f"{r.count * r.batch:,.0f}",
+                fmt.share(r.share),
+                fmt.share(r.efficiency),
+                fmt.share(r.efficiency_optimistic),
+            )
             for r in rows.itertuples(index=False)
         ),
         right=(1, 2, 3, 4, 5, 6, 7),
-    )  # fmt: skip
+    )

@@ -52,11 +52,13 @@ def table(result: PrefixResult) -> Table:
         rows = tuple(
             (f"{int(r.blocks):,}", fmt.size(result.bytes_of(r.blocks)), fmt.share(r.hit_rate))
             for r in result.by_size.iloc[::4].itertuples()
-        )  # fmt: skip
+        )
         return Table(("blocks", "size", "found"), rows, right=(0, 1, 2))
     over = result.measured.over_time
     over = over[over["ts_ns"].notna()]
     shown = over.iloc[:: max(len(over) // ROWS, 1)]
-    rows = tuple((fmt.duration((int(r.ts_ns) - int(over["ts_ns"].iloc[0])) / 1e9), fmt.share(r.hit_rate))
-                 for r in shown.itertuples())  # fmt: skip
+    rows = tuple(
+        (fmt.duration((int(r.ts_ns) - int(over["ts_ns"].iloc[0])) / 1e9), fmt.share(r.hit_rate))
+        for r in shown.itertuples()
+    )
     return Table(("since the first sample", "found"), rows, right=(0, 1))

@@ -13,19 +13,25 @@ NAME = "roofline"
 SHOWN = 24
 WORTH = 0.01  # of device time: a smaller gain is called none
 SAID = {  # what binds: the words after a share of device time, in the order in which they are shown
-    "compute": "is compute-bound", "memory": "is memory-bound",
+    "compute": "is compute-bound",
+    "memory": "is memory-bound",
     "neither": "is bound by neither compute nor memory (latency, small or ill-shaped work)",
     "above": "goes into operations that show more than their roof allows",
     "communication": "is communication, for which no roof of the device holds",
     "asynchronous": "waits for copies that run beside it",
     "host": "moves data between host and device",
     "unknown": "goes into work whose FLOPs or bytes are not known",
-}  # fmt: skip
+}
 TITLES = {
-    "compute": "compute-bound", "memory": "memory-bound", "neither": "neither", "above": "above the roof",
-    "communication": "communication", "asynchronous": "waiting for copies", "host": "host transfers",
+    "compute": "compute-bound",
+    "memory": "memory-bound",
+    "neither": "neither",
+    "above": "above the roof",
+    "communication": "communication",
+    "asynchronous": "waiting for copies",
+    "host": "host transfers",
     "unknown": "unknown",
-}  # fmt: skip
+}
 
 
 def place_of(source: Any) -> str:
@@ -73,8 +79,10 @@ def verdict(result: RooflineResult) -> str:
     if gain < WORTH:
         return f"{text}; at {roofs} {fmt.whole_share(max(gain, 0.0))} of it would be gained."
     what = "the operations of a step" if result.device_steps else "the operations of a device"
-    text += (f"; at {roofs} {what} would take {per_step(result, result.roof_seconds)} instead of "
-             f"{per_step(result, result.device_seconds)}.")  # fmt: skip
+    text += (
+        f"; at {roofs} {what} would take {per_step(result, result.roof_seconds)} instead of "
+        f"{per_step(result, result.device_seconds)}."
+    )
     return text + _most_to_gain(result)
 
 
@@ -91,8 +99,10 @@ def _most_to_gain(result: RooflineResult) -> str:
     if not len(gain) or gain.max() < WORTH * (result.device_seconds or 0.0):
         return ""
     row = result.points.iloc[int(gain.argmax())].to_dict()
-    return (f" Most is to gain at {named(row)}: {fmt.whole_share(row['share'])} of device time at "
-            f"{fmt.whole_share(row['roof_share'])} of its roof.")  # fmt: skip
+    return (
+        f" Most is to gain at {named(row)}: {fmt.whole_share(row['share'])} of device time at "
+        f"{fmt.whole_share(row['roof_share'])} of its roof."
+    )
 
 
 def told(row: dict[str, Any], result: RooflineResult) -> str:
@@ -107,12 +117,14 @@ def told(row: dict[str, Any], result: RooflineResult) -> str:
     text += f". {at[0].upper()}{at[1:]} {row['binds']} binds"
     if timed and limit:
         show = fmt.flops_rate if unit == "FLOP" else byte_rate
-        text += (f": it reaches {show(rate)} of {show(limit.per_s)} ({fmt.share(row['roof_share'])})")
+        text += f": it reaches {show(rate)} of {show(limit.per_s)} ({fmt.share(row['roof_share'])})"
         if row["bound"] == "above":
             what = "FLOPs" if unit == "FLOP" else "bytes"
             return f"{text}, more than its roof allows: its {what} are counted too high, or the roof is set too low."
-        text += (f". At the roof it would take {fmt.duration(row['roof_seconds'])} instead of "
-                 f"{fmt.duration(row['self_seconds'])}, over all devices")  # fmt: skip
+        text += (
+            f". At the roof it would take {fmt.duration(row['roof_seconds'])} instead of "
+            f"{fmt.duration(row['self_seconds'])}, over all devices"
+        )
     return text + "."
 
 
@@ -128,11 +140,18 @@ def table(result: RooflineResult) -> Table:
     return Table(
         ("operation", "source", "time", "share", "FLOP/byte", "FLOP/s", "bytes/s", "of its roof", "bound by"),
         tuple(
-            (str(r["op"]), place_of(r["source"]) or fmt.NO_VALUE,
-             fmt.duration(r["self_seconds"] if result.device_seconds is not None else r["roof_seconds"]),
-             fmt.share(r["share"]), fmt.number(r["flops_per_byte"]), fmt.flops_rate(r["flops_per_s"]),
-             byte_rate(r["bytes_per_s"]), fmt.share(r["roof_share"]), TITLES[r["bound"]])
+            (
+                str(r["op"]),
+                place_of(r["source"]) or fmt.NO_VALUE,
+                fmt.duration(r["self_seconds"] if result.device_seconds is not None else r["roof_seconds"]),
+                fmt.share(r["share"]),
+                fmt.number(r["flops_per_byte"]),
+                fmt.flops_rate(r["flops_per_s"]),
+                byte_rate(r["bytes_per_s"]),
+                fmt.share(r["roof_share"]),
+                TITLES[r["bound"]],
+            )
             for r in result.points.head(SHOWN).to_dict("records")
         ),
         right=(2, 3, 4, 5, 6, 7),
-    )  # fmt: skip
+    )

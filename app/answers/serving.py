@@ -10,12 +10,20 @@ from app.answers.base import Table
 
 NAME = "serving"
 NAMES = {
-    "ttft_s": "TTFT", "queue_s": "queue", "prefill_s": "prefill", "tpot_s": "TPOT", "itl_s": "ITL", "e2e_s": "E2E",
-}  # as people say them  # fmt: skip
+    "ttft_s": "TTFT",
+    "queue_s": "queue",
+    "prefill_s": "prefill",
+    "tpot_s": "TPOT",
+    "itl_s": "ITL",
+    "e2e_s": "E2E",
+}  # as people say them
 CAUSES = {
-    "preempted": "its request was preempted", "prefill": "prompts of others were read beside it",
-    "slow pass": "a pass that only generates was slow", "between": "no pass ran", "unknown": "the cause is not told",
-}  # of a stall  # fmt: skip
+    "preempted": "its request was preempted",
+    "prefill": "prompts of others were read beside it",
+    "slow pass": "a pass that only generates was slow",
+    "between": "no pass ran",
+    "unknown": "the cause is not told",
+}  # of a stall
 MUCH = 0.5  # share of TTFT in the queue from which waiting is what there is to say
 
 
@@ -67,8 +75,11 @@ def _of_triton(told: Triton) -> str:
     one = told.models[0]
     text = f"By Triton's counters {fmt.count(one.requests, 'request')} to {one.name}"
     text += f" took {fmt.duration(one.e2e_s)} on average" if one.e2e_s is not None else " were answered"
-    parts = [f"{fmt.duration(v)} {where}" for v, where in ((one.queue_s, "in the queue"), (one.infer_s, "in the model"))
-             if v is not None]  # fmt: skip
+    parts = [
+        f"{fmt.duration(v)} {where}"
+        for v, where in ((one.queue_s, "in the queue"), (one.infer_s, "in the model"))
+        if v is not None
+    ]
     text += f": {', '.join(parts)}." if parts else "."
     text += f" {fmt.count(one.failed, 'request')} failed." if one.failed else ""
     return f"{text} Triton counts no tokens, and tells means alone."
@@ -79,9 +90,13 @@ def _by_model(told: Triton) -> list[tuple[str, str, str]]:
     rows = []
     for m in told.models:
         queue, compute = fmt.duration(m.queue_s), fmt.duration(m.compute_s)
-        rows.append((f"{m.name}: {fmt.count(m.requests, 'request')}, {m.failed or 0:,} failed", fmt.duration(m.e2e_s),
-                     f"queue {queue}, computing {compute}, batch {fmt.number(m.batch)}, "
-                     f"waiting {fmt.number(m.waiting)}"))  # fmt: skip
+        rows.append(
+            (
+                f"{m.name}: {fmt.count(m.requests, 'request')}, {m.failed or 0:,} failed",
+                fmt.duration(m.e2e_s),
+                f"queue {queue}, computing {compute}, batch {fmt.number(m.batch)}, waiting {fmt.number(m.waiting)}",
+            )
+        )
     return rows + ([("GPUs busy", fmt.share(told.gpu_busy), "measured")] if told.gpu_busy is not None else [])
 
 
@@ -109,8 +124,10 @@ def _queue(result: ServingResult) -> str:
         return ""
     mean = result.load.statistic("queue_s", "mean")
     if share >= MUCH:
-        return (f"{fmt.whole_share(share)} of the wait for the first token was queueing ({fmt.duration(mean)} on "
-                "average): more capacity or less load shortens it, a faster prefill hardly does.")  # fmt: skip
+        return (
+            f"{fmt.whole_share(share)} of the wait for the first token was queueing ({fmt.duration(mean)} on "
+            "average): more capacity or less load shortens it, a faster prefill hardly does."
+        )
     return f"{fmt.whole_share(share)} of the wait for the first token was queueing, the rest reading the prompt."
 
 
@@ -120,9 +137,11 @@ def _stalls(result: ServingResult) -> str:
         return ""
     if (result.queue_share or 0) >= MUCH or found.p99_prefill_share < MUCH:
         return ""  # there is something larger to say
-    return (f"The slowest hundredth of gaps between tokens took {fmt.duration(found.p99_s)} or more; "
-            f"{fmt.whole_share(found.p99_prefill_share)} of those waited for prompts of others, and the p99 of gaps "
-            f"that did not is {fmt.duration(found.p99_without_prefill_s)}.")  # fmt: skip
+    return (
+        f"The slowest hundredth of gaps between tokens took {fmt.duration(found.p99_s)} or more; "
+        f"{fmt.whole_share(found.p99_prefill_share)} of those waited for prompts of others, and the p99 of gaps "
+        f"that did not is {fmt.duration(found.p99_without_prefill_s)}."
+    )
 
 
 def _lost(result: ServingResult) -> str:
@@ -149,12 +168,19 @@ def table(result: ServingResult) -> Table:
     which = ("mean", "p50", "p90", "p99", *(("p99.9",) if tails else ()))
     rows = [
         (NAMES[m], *(fmt.duration(load.statistic(m, s)) for s in which), load.basis.get(m, ""))
-        for m in NAMES if m in load.latency and load.tool != "/metrics"
-    ]  # fmt: skip
+        for m in NAMES
+        if m in load.latency and load.tool != "/metrics"
+    ]
     if (told := result.exposed) is not None:
-        rows += [(f"{NAMES[m]} at the server", fmt.duration(h.mean),
-                  *(between(told.quantile(m, w)) for w in which[1:]), "measured, in ranges")
-                 for m, h in told.latencies.items()]  # fmt: skip
+        rows += [
+            (
+                f"{NAMES[m]} at the server",
+                fmt.duration(h.mean),
+                *(between(told.quantile(m, w)) for w in which[1:]),
+                "measured, in ranges",
+            )
+            for m, h in told.latencies.items()
+        ]
         if told.triton is not None:
             rows += [(what, value, *[""] * (len(which) - 1), basis) for what, value, basis in _by_model(told.triton)]
     counts = (
@@ -162,16 +188,33 @@ def table(result: ServingResult) -> Table:
         ("failed", f"{load.failed:,}" if load.failed is not None else fmt.NO_VALUE, ""),
         ("duration", fmt.duration(load.duration_s), load.basis.get("duration_s", "")),
         ("requests per second", fmt.number(load.request_rate_per_s), load.basis.get("request_rate_per_s", "")),
-        *((("requests per second within the tool's own objectives", fmt.number(load.goodput_per_s), "measured"),)
-          if load.goodput_per_s is not None else ()),
+        *(
+            (("requests per second within the tool's own objectives", fmt.number(load.goodput_per_s), "measured"),)
+            if load.goodput_per_s is not None
+            else ()
+        ),
         ("output tokens per second", fmt.number(load.output_tokens_per_s), load.basis.get("output_tokens_per_s", "")),
         ("total tokens per second", fmt.number(load.total_tokens_per_s), load.basis.get("total_tokens_per_s", "")),
     )
     rows += [(name, value, *[""] * (len(which) - 1), basis) for name, value, basis in counts]
-    rows += [("what the log says", line["text"], *[""] * (len(which) - 1), f"{line['lines']:,} such lines")
-             for line in result.log_lines.to_dict("records")] if load.failed else []  # fmt: skip
-    rows += [(f"load {x.stage or 'without a name'}", fmt.duration(x.statistic("ttft_s", "p50")),
-              fmt.duration(x.statistic("tpot_s", "p50")), *[""] * (len(which) - 3),
-              f"{fmt.number(x.output_tokens_per_s)} tokens/s", "TTFT p50, TPOT p50, output")
-             for x in result.loads if len(result.loads) > 1]  # fmt: skip
+    rows += (
+        [
+            ("what the log says", line["text"], *[""] * (len(which) - 1), f"{line['lines']:,} such lines")
+            for line in result.log_lines.to_dict("records")
+        ]
+        if load.failed
+        else []
+    )
+    rows += [
+        (
+            f"load {x.stage or 'without a name'}",
+            fmt.duration(x.statistic("ttft_s", "p50")),
+            fmt.duration(x.statistic("tpot_s", "p50")),
+            *[""] * (len(which) - 3),
+            f"{fmt.number(x.output_tokens_per_s)} tokens/s",
+            "TTFT p50, TPOT p50, output",
+        )
+        for x in result.loads
+        if len(result.loads) > 1
+    ]
     return Table(("latency", *which, "basis"), tuple(rows), right=tuple(range(1, 1 + len(which))))

@@ -63,8 +63,10 @@ def table(result: SloResult) -> Table:
         (OBJECTIVES[n], f"at most {fmt.duration(v)}", fmt.share(result.each[n]), f"{round(result.each[n] * sent):,}")
         for n, v in result.objectives.items()
     ]
-    rows += [(f"missed: {cause}", CAUSES[cause], fmt.share(n / sent if sent else None), f"{n:,}")
-             for cause, n in sorted(result.misses.items(), key=lambda item: -item[1])]  # fmt: skip
+    rows += [
+        (f"missed: {cause}", CAUSES[cause], fmt.share(n / sent if sent else None), f"{n:,}")
+        for cause, n in sorted(result.misses.items(), key=lambda item: -item[1])
+    ]
     rows.append(("goodput", "good requests per second", "", fmt.number(result.goodput_per_s)))
     of = "share of sent" if result.load.kept is None else "share of kept"
     return Table(("what", "", of, "requests"), tuple(rows), right=(2, 3))
@@ -73,7 +75,9 @@ def table(result: SloResult) -> Table:
 def _by_server(result: SloResult) -> Table:
     """At least and at most: a bucket does not tell where in it its requests lie."""
     told = [("all objectives", "", result.attainment, result.attainment_high)]
-    told += [(OBJECTIVES[n], f"at most {fmt.duration(v)}", result.each[n], result.each_high[n])
-             for n, v in result.objectives.items()]  # fmt: skip
+    told += [
+        (OBJECTIVES[n], f"at most {fmt.duration(v)}", result.each[n], result.each_high[n])
+        for n, v in result.objectives.items()
+    ]
     rows = tuple((what, limit, fmt.share(low), fmt.share(high)) for what, limit, low, high in told)
     return Table(("what", "", "share of timed, at least", "at most"), rows, right=(2, 3))

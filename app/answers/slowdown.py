@@ -42,18 +42,24 @@ def verdict(result: SlowdownResult) -> str:
     """How long steps take against their ideal, what share of the chips' time that loses, and what makes it so."""
     if not result.validity["trusted"]:
         off = max(result.validity["replay_error"], result.validity["error_without_launch_delays"])
-        return (f"What even ranks would bring cannot be told: replaying the trace misses its step times by "
-                f"{fmt.share(off, 2)}; up to 5 % would do.")  # fmt: skip
+        return (
+            f"What even ranks would bring cannot be told: replaying the trace misses its step times by "
+            f"{fmt.share(off, 2)}; up to 5 % would do."
+        )
     if result.cause == "none":
         if result.s <= 1:
             return "Nothing slows this job down: even ranks, stages and micro-batches would not make it faster."
-        return ("Nothing slows this job down much: even ranks, stages and micro-batches would make it "
-                f"{times(result.s)} times as fast, and below {EVEN:.2f} no cause is named.")  # fmt: skip
+        return (
+            "Nothing slows this job down much: even ranks, stages and micro-batches would make it "
+            f"{times(result.s)} times as fast, and below {EVEN:.2f} no cause is named."
+        )
     chips = fmt.count(result.chips, "chip's", "chips'")
     without = f" (S, without launch delays: {times(result.s)})" if times(result.s) != times(result.over_ideal) else ""
-    return (f"Steps take {times(result.over_ideal)} times their ideal time{without}: "
-            f"{fmt.whole_share(max(1 - 1 / result.over_ideal, 0.0))} of {chips} time is lost. "
-            f"{_because(result)}{_beside(result)}")  # fmt: skip
+    return (
+        f"Steps take {times(result.over_ideal)} times their ideal time{without}: "
+        f"{fmt.whole_share(max(1 - 1 / result.over_ideal, 0.0))} of {chips} time is lost. "
+        f"{_because(result)}{_beside(result)}"
+    )
 
 
 def _because(result: SlowdownResult) -> str:
@@ -74,13 +80,16 @@ def _because(result: SlowdownResult) -> str:
         case "garbage collection":
             return f"Ranks that pause at different times to collect garbage cost {of_lost(result, shares.gc)} of that."
     name, s = max(result.by_op_type.items(), key=lambda item: item[1])
-    return (f"No worker, stage or pause explains most of it; of the operations {name} costs most ({times(s)} times "
-            "alone).")  # fmt: skip
+    return (
+        f"No worker, stage or pause explains most of it; of the operations {name} costs most ({times(s)} times alone)."
+    )
 
 
 def _together(shares: Shares) -> str:
-    return (f"forward and backward passes of one take long together (correlation {shares.correlation:.2f}), on "
-            "whichever rank it is")  # fmt: skip
+    return (
+        f"forward and backward passes of one take long together (correlation {shares.correlation:.2f}), on "
+        "whichever rank it is"
+    )
 
 
 def _beside(result: SlowdownResult) -> str:
@@ -109,11 +118,13 @@ def table(result: SlowdownResult) -> Table:
             ("explained by the slowest 3 % of workers (M_W)", part(shares.worker)),
             ("explained by the last stage (M_S)", part(shares.last_stage)),
             ("explained by garbage collection", part(shares.gc)),
-            ("correlation of forward and backward", fmt.NO_VALUE if shares.correlation is None
-             else f"{shares.correlation:.2f}"),
+            (
+                "correlation of forward and backward",
+                fmt.NO_VALUE if shares.correlation is None else f"{shares.correlation:.2f}",
+            ),
             ("slowest worker", worker(result.worst[0]) if result.worst else fmt.NO_VALUE),
             (f"lost in {steps}", fmt.chip_time(result.cost_chip_seconds)),
             ("launch delays", fmt.share(max(1 - 1 / result.launch_slowdown, 0.0))),
         ),
         right=(1,),
-    )  # fmt: skip
+    )

@@ -20,8 +20,10 @@ def verdict(result: SpeculationResult) -> str:
         text = f"With drafts of {k}, as assumed, steps give"
     else:
         text = f"{fmt.share(seen.rate)} of the draft tokens are accepted: a draft of {k} gives"
-    text += (f" {fmt.number(result.length)} tokens a step, {times(result.speedup)} as fast as without where steps are "
-             f"bound by memory and a draft step costs {fmt.share(result.cost, 2)} of one.")  # fmt: skip
+    text += (
+        f" {fmt.number(result.length)} tokens a step, {times(result.speedup)} as fast as without where steps are "
+        f"bound by memory and a draft step costs {fmt.share(result.cost, 2)} of one."
+    )
     return " ".join([text, *(t for t in (_measured(result), _batch(result), _better(result)) if t)])
 
 
@@ -73,8 +75,10 @@ def decay(result: SpeculationResult) -> str:
         return ""
     first, last = rows.iloc[0], rows.iloc[-1]
     alone = first["acceptance"] ** last["position"]
-    text = (f"Position 1 is accepted in {fmt.share(first['acceptance'])} of drafts, position "
-            f"{int(last['position'])} in {fmt.share(last['acceptance'])}")  # fmt: skip
+    text = (
+        f"Position 1 is accepted in {fmt.share(first['acceptance'])} of drafts, position "
+        f"{int(last['position'])} in {fmt.share(last['acceptance'])}"
+    )
     held = f"if the first chance held throughout it would be {fmt.share(alone)}"
     if last["acceptance"] < WORSE * alone:
         return f"{text}; {held}: later tokens are guessed worse."
@@ -87,10 +91,15 @@ def table(result: SpeculationResult) -> Table:
     """Positions where they are measured, else draft lengths."""
     if result.positions["acceptance"].notna().any():
         rows = tuple(
-            (str(int(r.position)), fmt.share(r.acceptance), fmt.NO_VALUE if math.isnan(r.low) else
-             f"{fmt.share(r.low)} to {fmt.share(r.high)}", fmt.share(r.conditional), fmt.share(r.theory))
+            (
+                str(int(r.position)),
+                fmt.share(r.acceptance),
+                fmt.NO_VALUE if math.isnan(r.low) else f"{fmt.share(r.low)} to {fmt.share(r.high)}",
+                fmt.share(r.conditional),
+                fmt.share(r.theory),
+            )
             for r in result.positions.itertuples()
-        )  # fmt: skip
+        )
         head = ("position", "accepted", "95 % interval", "where all before were", "if alike (a^i)")
         return Table(head, rows, right=(0, 1, 2, 3, 4))
     rows = tuple((str(d.tokens), fmt.number(d.length), times(d.speedup)) for d in result.drafts)

@@ -10,9 +10,15 @@ from app.answers.base import Table
 
 NAME = "stragglers"
 CAUSES = {
-    "compute": "computing", "other_communication": "other communication", "copies": "copies", "input": "input",
-    "garbage_collection": "garbage collection", "launch": "late launches", "idle": "idle", "unknown": "not known",
-}  # fmt: skip
+    "compute": "computing",
+    "other_communication": "other communication",
+    "copies": "copies",
+    "input": "input",
+    "garbage_collection": "garbage collection",
+    "launch": "late launches",
+    "idle": "idle",
+    "unknown": "not known",
+}
 BECAUSE = {
     "compute": "its device computes longer than its peers'",
     "other_communication": "it spends longer in other communication, such as waiting for a pipeline neighbour",
@@ -21,11 +27,16 @@ BECAUSE = {
     "garbage_collection": "its host collects garbage",
     "launch": "its device idles while its host is busy and launches late",
     "idle": "its device idles, and nothing tells why",
-}  # fmt: skip
+}
 VERDICTS = {
-    "none": "No straggler", "persistent": "Straggler", "rotating": "Rotating", "one_step": "One step only",
-    "network": "Slow network", "imbalance": "Uneven work", "unknown": "Not known",
-}  # fmt: skip
+    "none": "No straggler",
+    "persistent": "Straggler",
+    "rotating": "Rotating",
+    "one_step": "One step only",
+    "network": "Slow network",
+    "imbalance": "Uneven work",
+    "unknown": "Not known",
+}
 
 
 def rank_name(row: dict[str, Any]) -> str:
@@ -38,8 +49,14 @@ def verdict(result: StragglersResult) -> str:
     """One statement: the answer, its largest loss and what that is worth."""
     if result.verdict == "unknown":
         return f"No straggler can be named: {result.why}." + _slowdown(result)
-    text = {"persistent": _persistent, "rotating": _rotating, "one_step": _one_step, "network": _network,
-            "imbalance": _imbalance, "none": _none}[result.verdict](result)  # fmt: skip
+    text = {
+        "persistent": _persistent,
+        "rotating": _rotating,
+        "one_step": _one_step,
+        "network": _network,
+        "imbalance": _imbalance,
+        "none": _none,
+    }[result.verdict](result)
     return text
 
 
@@ -59,14 +76,18 @@ def _persistent(result: StragglersResult) -> str:
     if others:
         hosts = result.ranks["host"].unique()
         same = f", all on {hosts[0]}" if len(hosts) == 1 and hosts[0] else ""
-        return (f"{fmt.count(others + 1, 'rank')} make the others wait{same}: {rank_name(worst).lower()} {late}{why}. "
-                f"Together they cost {_cost(result)} of waiting.")  # fmt: skip
+        return (
+            f"{fmt.count(others + 1, 'rank')} make the others wait{same}: {rank_name(worst).lower()} {late}{why}. "
+            f"Together they cost {_cost(result)} of waiting."
+        )
     return f"{rank_name(worst)} makes the others wait: it {late}{why}. That cost {_cost(result)} of waiting."
 
 
 def _rotating(result: StragglersResult) -> str:
-    return (f"No rank is slow, but they are late in turn: {result.why}. That cost {_cost(result)} of waiting; look for "
-            "what hosts do now and then, such as garbage collection or saving.")  # fmt: skip
+    return (
+        f"No rank is slow, but they are late in turn: {result.why}. That cost {_cost(result)} of waiting; look for "
+        "what hosts do now and then, such as garbage collection or saving."
+    )
 
 
 def _one_step(result: StragglersResult) -> str:
@@ -75,8 +96,10 @@ def _one_step(result: StragglersResult) -> str:
     lag = fmt.duration(worst["lag_s"])
     where = f"step {worst['first_step']:,}"
     was = f"was {lag} late" if not more else f"were late, up to {lag},"
-    return (f"One step only, nothing persistent: {rank_name(worst).lower()}{more} {was} in {where}. That cost "
-            f"{_cost(result)} of waiting.")  # fmt: skip
+    return (
+        f"One step only, nothing persistent: {rank_name(worst).lower()}{more} {was} in {where}. That cost "
+        f"{_cost(result)} of waiting."
+    )
 
 
 def _network(result: StragglersResult) -> str:
@@ -95,8 +118,10 @@ def _none(result: StragglersResult) -> str:
     share = result.apart_s / result.step_s if result.step_s and result.apart_s is not None else 0.0
     if share < 0.05:
         return f"Nothing is wrong with these ranks: they arrive within {within} of each other."
-    return (f"No rank is a straggler: they arrive within {within} of each other, {fmt.whole_share(share)} of a step, "
-            "but each of them in turn.")  # fmt: skip
+    return (
+        f"No rank is a straggler: they arrive within {within} of each other, {fmt.whole_share(share)} of a step, "
+        "but each of them in turn."
+    )
 
 
 def _slowdown(result: StragglersResult) -> str:
@@ -104,9 +129,11 @@ def _slowdown(result: StragglersResult) -> str:
     if len(stretches) < 2 or not result.slowdown_chip_seconds:
         return ""
     slow = stretches.loc[stretches["median_s"].idxmax()]
-    return (f" The job itself was slowest in steps {int(slow['first_step']):,} to {int(slow['last_step']):,}, at "
-            f"{fmt.duration(float(slow['median_s']))} a step; slow stretches cost "
-            f"{fmt.chip_time(result.slowdown_chip_seconds)}.")  # fmt: skip
+    return (
+        f" The job itself was slowest in steps {int(slow['first_step']):,} to {int(slow['last_step']):,}, at "
+        f"{fmt.duration(float(slow['median_s']))} a step; slow stretches cost "
+        f"{fmt.chip_time(result.slowdown_chip_seconds)}."
+    )
 
 
 def table(result: StragglersResult) -> Table:
@@ -115,20 +142,35 @@ def table(result: StragglersResult) -> Table:
         return Table(
             ("rank", "host", "blame", "late by", "of steps", "steps", "cause", "confidence"),
             tuple(
-                (str(r["rank"]), str(r["host"]), fmt.duration(r["blame_s"]), fmt.duration(r["lag_s"]),
-                 fmt.share(r["share_of_steps"]), f"{r['first_step']} to {r['last_step']}", CAUSES[r["cause"]],
-                 fmt.share(r["confidence"]))
+                (
+                    str(r["rank"]),
+                    str(r["host"]),
+                    fmt.duration(r["blame_s"]),
+                    fmt.duration(r["lag_s"]),
+                    fmt.share(r["share_of_steps"]),
+                    f"{r['first_step']} to {r['last_step']}",
+                    CAUSES[r["cause"]],
+                    fmt.share(r["confidence"]),
+                )
                 for r in result.ranks.head(40).to_dict("records")
             ),
             right=(2, 3, 4, 5, 7),
-        )  # fmt: skip
+        )
     rows = result.every[result.every["blame_s"].notna()].sort_values("blame_s", ascending=False, kind="stable")
     return Table(
         ("rank", "host", "blame", "late by, mean", "late in steps"),
-        tuple((str(r["rank"]), str(r["host"]), fmt.duration(r["blame_s"]), _signed(r["lag_s"]),
-               fmt.share(r["share_of_steps"])) for r in rows.head(10).to_dict("records")),
+        tuple(
+            (
+                str(r["rank"]),
+                str(r["host"]),
+                fmt.duration(r["blame_s"]),
+                _signed(r["lag_s"]),
+                fmt.share(r["share_of_steps"]),
+            )
+            for r in rows.head(10).to_dict("records")
+        ),
         right=(2, 3, 4),
-    )  # fmt: skip
+    )
 
 
 def _signed(value: Any) -> str:

@@ -11,9 +11,12 @@ from simulators.topology.systems.boardfly import GROUP
 
 NAME = "topology"
 KINDS = {
-    "boardfly": "a Boardfly", "nvlink": "an NVLink domain", "direct": "each joined to each other",
-    "rail": "a rail-optimised fat tree", "graph": "a graph of your own",
-}  # fmt: skip
+    "boardfly": "a Boardfly",
+    "nvlink": "an NVLink domain",
+    "direct": "each joined to each other",
+    "rail": "a rail-optimised fat tree",
+    "graph": "a graph of your own",
+}
 ROUTED = {"shortest": "all shortest paths alike", "one_ocs": "at most one OCS hop", "dimension_order": "axis by axis"}
 
 
@@ -84,8 +87,10 @@ def matter(report: Report) -> str:
         return f"It is not connected: {fmt.count(apart, 'ordered pair')} of chips have no path."
     if report.dcn_pairs:
         apart = report.dcn_pairs / (report.dcn_pairs + int(report.hops.counts[1:].sum()))
-        return (f"{fmt.share(apart)} of all pairs are in different slices: no link joins them, they go over the "
-                "data-centre network.")  # fmt: skip
+        return (
+            f"{fmt.share(apart)} of all pairs are in different slices: no link joins them, they go over the "
+            "data-centre network."
+        )
     if report.after:
         return ""
     if spec.dims and spec.twisted:
@@ -96,8 +101,10 @@ def matter(report: Report) -> str:
     if spec.inferred:
         return f"No shape of {spec.chip} is published: this one follows the rule of the generations before."
     if report.kind == "boardfly":
-        return ("Its counts are published, which chip holds which port is not: this port map is inferred, and so is a "
-                "host for each board.")  # fmt: skip
+        return (
+            "Its counts are published, which chip holds which port is not: this port map is inferred, and so is a "
+            "host for each board."
+        )
     if report.switches:
         return "A hop is one link, so two GPUs under one switch are 2 hops apart."
     return ""
@@ -107,9 +114,10 @@ def _lines(report: Report) -> str:
     """Why axes of a TPU slice are lines, and what wraps would be worth."""
     spec = report.spec
     rule = {
-        "cube": "a dimension under 4 has no optical wrap", "axis_of_16": "only an axis of 16 is a ring",
+        "cube": "a dimension under 4 has no optical wrap",
+        "axis_of_16": "only an axis of 16 is a ring",
         "full_pod": "only the full pod has wraps",
-    }[families()[spec.chip].wrap]  # fmt: skip
+    }[families()[spec.chip].wrap]
     ring = whole(spec.dims, True)
     worth = f"; with wraps it would be {fmt.count(ring[0], 'hop')}" if ring[0] < (report.hops.diameter or 0) else ""
     lines = [a for a, k in zip(report.axes, spec.dims, strict=False) if a not in report.wraps and k > 1]
@@ -122,8 +130,10 @@ def within(report: Report) -> str:
     if report.hops.diameter is None:
         return f"{report.spec.text}: no pair of chips has a path."
     half, most = report.share_within(0.5), report.share_within(0.99)
-    return (f"{report.spec.text}: half of the pairs within {fmt.count(half, 'hop')}, 99 % within {most:,}, all within "
-            f"{report.hops.diameter:,}.")  # fmt: skip
+    return (
+        f"{report.spec.text}: half of the pairs within {fmt.count(half, 'hop')}, 99 % within {most:,}, all within "
+        f"{report.hops.diameter:,}."
+    )
 
 
 def host_mark(report: Report) -> str:
@@ -154,20 +164,28 @@ def _rows(report: Report) -> list[tuple[str, str]]:
     least, _, most = report.degrees
     found = report.bisection
     rows = [
-        ("kind", report.kind), ("chips", f"{report.chips:,}"), ("links", f"{report.links:,}"), ("of which", links),
+        ("kind", report.kind),
+        ("chips", f"{report.chips:,}"),
+        ("links", f"{report.links:,}"),
+        ("of which", links),
         ("links a chip", f"{most}" if least == most else f"{least} to {most}"),
-        ("diameter (hops)", exact(report.hops.diameter)), ("mean hops", exact(report.hops.mean)),
+        ("diameter (hops)", exact(report.hops.diameter)),
+        ("mean hops", exact(report.hops.mean)),
         ("half of pairs within (hops)", exact(report.share_within(0.5))),
         ("99 % of pairs within (hops)", exact(report.share_within(0.99))),
         ("bisection (links)", ("" if found.exact else "<= ") + exact(found.links)),
         ("bisection at least (links)", exact(found.low)),
         ("busiest link, all-to-all (pairs)", exact(report.max_link_load)),
-        *((f"busiest, {ROUTED[routing]} (pairs)", exact(load)) for routing, load in report.busiest.items()
-          if routing != report.routing),
+        *(
+            (f"busiest, {ROUTED[routing]} (pairs)", exact(load))
+            for routing, load in report.busiest.items()
+            if routing != report.routing
+        ),
         ("no routing below (pairs)", exact(report.cut_bound)),
         ("pairs without a path", f"{report.hops.unreachable:,}"),
-        ("rings", ", ".join(report.wraps) or "none"), ("hosts", exact(report.hosts) + host_mark(report)),
+        ("rings", ", ".join(report.wraps) or "none"),
+        ("hosts", exact(report.hosts) + host_mark(report)),
         ("cubes", exact(report.cubes)),
         ("machine type", report.manifest.get("machine_type") or fmt.NO_VALUE),
-    ]  # fmt: skip
+    ]
     return [row for row in rows if row[1] not in (fmt.NO_VALUE, "<= " + fmt.NO_VALUE)]

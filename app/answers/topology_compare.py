@@ -26,8 +26,11 @@ def _size(reports: Sequence[Report]) -> str:
         ports = {r.links for r in reports}
         and_links = f" and {fmt.count(ports.pop(), 'link')}" if len(ports) == 1 else ""
         return f"All have {fmt.count(chips.pop(), 'chip')}{and_links}."
-    return "They differ in size, " + ", ".join(f"{_name(r)} {r.chips:,}" for r in reports) + (
-        " chips: hops grow with size, so read them with care.")  # fmt: skip
+    return (
+        "They differ in size, "
+        + ", ".join(f"{_name(r)} {r.chips:,}" for r in reports)
+        + (" chips: hops grow with size, so read them with care.")
+    )
 
 
 def _distance(reports: Sequence[Report]) -> str:
@@ -36,14 +39,17 @@ def _distance(reports: Sequence[Report]) -> str:
     if len(known) < 2:
         return ""
     near = sorted(known, key=lambda r: (r.hops.diameter, r.hops.mean))
-    text = "; ".join(f"{_name(r)}: at most {fmt.count(r.hops.diameter, 'hop')}, {fmt.number(r.hops.mean)} on average"
-                     for r in near)  # fmt: skip
+    text = "; ".join(
+        f"{_name(r)}: at most {fmt.count(r.hops.diameter, 'hop')}, {fmt.number(r.hops.mean)} on average" for r in near
+    )
     first, best = reports[0], near[0]
     if best is first or first.hops.mean is None:
         return f"{text}."
     far, usual = best.hops.diameter / first.hops.diameter - 1, best.hops.mean / first.hops.mean - 1
-    return (f"{text}. Against {_name(first)}, {_name(best)} {_changes(far, 'the longest way')} and "
-            f"{_changes(usual, 'the mean').removeprefix('takes ' if far < 0 else '')}: that is latency.")  # fmt: skip
+    return (
+        f"{text}. Against {_name(first)}, {_name(best)} {_changes(far, 'the longest way')} and "
+        f"{_changes(usual, 'the mean').removeprefix('takes ' if far < 0 else '')}: that is latency."
+    )
 
 
 def _changes(share: float, what: str) -> str:
@@ -59,8 +65,10 @@ def _baseline(reports: Sequence[Report]) -> str:
         for twin in reports:
             same = sorted(plain.spec.dims) == sorted(twin.spec.dims) and plain.spec.dims
             if same and twin.spec.twisted and not plain.spec.twisted and plain.kind == "torus" and not plain.after:
-                return (f"The baseline of {plain.hops.diameter} hops is the untwisted torus; a twist of the same links "
-                        f"has {twin.hops.diameter}.")  # fmt: skip
+                return (
+                    f"The baseline of {plain.hops.diameter} hops is the untwisted torus; a twist of the same links "
+                    f"has {twin.hops.diameter}."
+                )
     return ""
 
 
@@ -74,8 +82,10 @@ def _all_to_all(reports: Sequence[Report]) -> str:
     best, worst = ranked[0], ranked[-1]
     if min(best.busiest.values()) == min(worst.busiest.values()):
         return f"All-to-all puts on the busiest link: {'; '.join(texts)} pairs: all carry it alike."
-    text = (f"All-to-all puts on the busiest link: {'; '.join(texts)} pairs. {_name(best)} carries it best: "
-            f"{_times(best, worst)} as well as {_name(worst)}")  # fmt: skip
+    text = (
+        f"All-to-all puts on the busiest link: {'; '.join(texts)} pairs. {_name(best)} carries it best: "
+        f"{_times(best, worst)} as well as {_name(worst)}"
+    )
     for middle in ranked[1:-1]:
         text += f", {_name(middle)} {_times(middle, worst)}"
     open_ = [r for r in ranked[1:] if r.cut_bound and r.cut_bound < min(best.busiest.values())]

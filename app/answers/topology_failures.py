@@ -32,8 +32,10 @@ def moved(before: Report, after: Report) -> str:
     loads = before.busiest.get("shortest"), after.busiest.get("shortest")
     if all(loads):
         change = loads[1] / loads[0] - 1
-        text += (f" The busiest link of an all-to-all carries {_pairs(loads[1])} pairs of chips against "
-                 f"{_pairs(loads[0])} ({'+' if change >= 0 else '-'}{fmt.share(abs(change))}).")  # fmt: skip
+        text += (
+            f" The busiest link of an all-to-all carries {_pairs(loads[1])} pairs of chips against "
+            f"{_pairs(loads[0])} ({'+' if change >= 0 else '-'}{fmt.share(abs(change))})."
+        )
     return text
 
 
@@ -57,7 +59,7 @@ def _rows(before: Report, after: Report) -> list[tuple[str, str, str]]:
         ("Connected", "yes" if before.connected else "no", "yes" if lost.get("connected", True) else "no"),
         both("Ordered pairs without a path", lambda r: f"{r.hops.unreachable - r.dcn_pairs:,}"),
         ("Chips cut off from the rest", "", f"{lost.get('cut_off_chips', 0):,}"),
-    ]  # fmt: skip
+    ]
 
 
 def _pairs(load: float | None) -> str:

@@ -7,14 +7,20 @@ from app.answers.base import Table
 
 NAME = "workload"
 SHAPES = {
-    "poisson": "like a Poisson process", "bursty": "in bursts", "drifting": "at a rate that drifts",
-    "even": "more evenly than chance", "paced": "at an even pace, though gaps vary", "at_once": "all at once",
+    "poisson": "like a Poisson process",
+    "bursty": "in bursts",
+    "drifting": "at a rate that drifts",
+    "even": "more evenly than chance",
+    "paced": "at an even pace, though gaps vary",
+    "at_once": "all at once",
     "unknown": "not known",
-}  # fmt: skip
+}
 MIX = {
-    "short_both": "short prompt, short answer", "heavy_prompt": "long prompt, short answer: prefill-heavy",
-    "heavy_output": "short prompt, long answer: decode-heavy", "heavy_both": "long prompt, long answer",
-}  # fmt: skip
+    "short_both": "short prompt, short answer",
+    "heavy_prompt": "long prompt, short answer: prefill-heavy",
+    "heavy_output": "short prompt, long answer: decode-heavy",
+    "heavy_both": "long prompt, long answer",
+}
 
 
 def verdict(result: WorkloadResult) -> str:
@@ -28,25 +34,35 @@ def _arrivals(result: WorkloadResult) -> str:
         case "at_once":
             return f"All {result.requests:,} requests came at once: this is a test of throughput, and no traffic."
         case "poisson":
-            return (f"Arrivals look like a Poisson process: their gaps have a CV of {cv}, and counts vary as chance "
-                    "allows. A Poisson model is fair.")  # fmt: skip
+            return (
+                f"Arrivals look like a Poisson process: their gaps have a CV of {cv}, and counts vary as chance "
+                "allows. A Poisson model is fair."
+            )
         case "even":
-            return (f"Requests come more evenly than chance (CV {cv}), as a paced client sends them: a Poisson model "
-                    "would overstate their queue.")  # fmt: skip
+            return (
+                f"Requests come more evenly than chance (CV {cv}), as a paced client sends them: a Poisson model "
+                "would overstate their queue."
+            )
         case "paced":
-            return (f"Requests come at an even pace: gaps have a CV of {cv}, as chance or more, but {_level(result)}. "
-                    "A Poisson model would overstate their queue.")  # fmt: skip
+            return (
+                f"Requests come at an even pace: gaps have a CV of {cv}, as chance or more, but {_level(result)}. "
+                "A Poisson model would overstate their queue."
+            )
         case "bursty":
             return f"Bursts: gaps between requests have a CV of {cv}, where a Poisson process has 1.{_peak(result)}"
         case "drifting":
             less = result.gaps.cv < 1 - result.gaps.slack
             w = result.unlikeliest
-            return (f"Single gaps {'vary less than chance' if less else 'look like chance'} (CV {cv}), but the rate "
-                    f"drifts: counts in windows of {span(w.window_s)} vary {fmt.number(w.dispersion)} times as much as "
-                    f"chance has them.{_peak(result)}")  # fmt: skip
+            return (
+                f"Single gaps {'vary less than chance' if less else 'look like chance'} (CV {cv}), but the rate "
+                f"drifts: counts in windows of {span(w.window_s)} vary {fmt.number(w.dispersion)} times as much as "
+                f"chance has them.{_peak(result)}"
+            )
     if result.loads > 1:
-        return (f"These are {result.loads:,} loads of a test, one after another: how requests come is told of one at a "
-                "time (option stage).")  # fmt: skip
+        return (
+            f"These are {result.loads:,} loads of a test, one after another: how requests come is told of one at a "
+            "time (option stage)."
+        )
     known = 0 if result.gaps is None else result.gaps.gaps + 1
     if not known:
         return "When requests came is not known."
@@ -77,9 +93,11 @@ def _peak(result: WorkloadResult) -> str:
     window = result.hardest
     if window is None or window.peak_per_s <= window.chance_peak_per_s:
         return ""
-    return (f" The busiest {span(window.window_s)} brought {fmt.number(window.peak_per_s)} requests/s, "
-            f"{fmt.number(window.peak_to_mean)} times the mean; a Poisson model would stay within "
-            f"{fmt.number(window.chance_peak_per_s)}.")  # fmt: skip
+    return (
+        f" The busiest {span(window.window_s)} brought {fmt.number(window.peak_per_s)} requests/s, "
+        f"{fmt.number(window.peak_to_mean)} times the mean; a Poisson model would stay within "
+        f"{fmt.number(window.chance_peak_per_s)}."
+    )
 
 
 def _lengths(result: WorkloadResult) -> str:
@@ -88,21 +106,30 @@ def _lengths(result: WorkloadResult) -> str:
         return ""
     if output is None or result.prompt_share is None:
         return f"Half of the prompts have {tokens(prompt['p50'])} tokens or more."
-    return (f"{fmt.share(result.prompt_share)} of the tokens are prompts: the median request reads "
-            f"{tokens(prompt['p50'])} and writes {tokens(output['p50'])}.")  # fmt: skip
+    return (
+        f"{fmt.share(result.prompt_share)} of the tokens are prompts: the median request reads "
+        f"{tokens(prompt['p50'])} and writes {tokens(output['p50'])}."
+    )
 
 
 def table(result: WorkloadResult) -> Table:
     """Arrivals, windows and lengths."""
-    rows = [("requests", f"{result.requests:,}"), ("lasts", fmt.duration(result.duration_s)),
-            ("requests per second", fmt.number(result.request_rate_per_s)),
-            ("they come", SHAPES[result.shape])]  # fmt: skip
+    rows = [
+        ("requests", f"{result.requests:,}"),
+        ("lasts", fmt.duration(result.duration_s)),
+        ("requests per second", fmt.number(result.request_rate_per_s)),
+        ("they come", SHAPES[result.shape]),
+    ]
     if result.gaps:
         rows.append(("CV of the gaps", fmt.number(result.gaps.cv, 4)))
     for w in result.windows:
         long = span(w.window_s)
-        rows.append((f"busiest {long}, requests per second",
-                     f"{fmt.number(w.peak_per_s)} ({fmt.number(w.peak_to_mean)} times the mean)"))  # fmt: skip
+        rows.append(
+            (
+                f"busiest {long}, requests per second",
+                f"{fmt.number(w.peak_per_s)} ({fmt.number(w.peak_to_mean)} times the mean)",
+            )
+        )
         rows.append((f"index of dispersion over {long}", _dispersion(w)))
     for what, found in (("prompt", result.prompt_tokens), ("answer", result.output_tokens)):
         if found:
@@ -112,8 +139,9 @@ def table(result: WorkloadResult) -> Table:
     for kind, share in (result.mix or {}).items():
         rows.append((MIX[kind], fmt.share(share)))
     if result.concurrency:
-        rows.append(("in flight, mean and peak",
-                     f"{fmt.number(result.concurrency['mean'])}, {result.concurrency['peak']:,}"))  # fmt: skip
+        rows.append(
+            ("in flight, mean and peak", f"{fmt.number(result.concurrency['mean'])}, {result.concurrency['peak']:,}")
+        )
     return Table(("figure", "value"), tuple(rows), right=(1,))
 
 

@@ -53,10 +53,15 @@ class Case:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "name": self.name, "title": self.title, "question": self.question, "verdict": self.verdict,
-            "rows": [r.to_dict() for r in self.rows], "numbers": self.numbers,
-            "break_even": dict(self.slopes), "notes": list(self.notes),
-        }  # fmt: skip
+            "name": self.name,
+            "title": self.title,
+            "question": self.question,
+            "verdict": self.verdict,
+            "rows": [r.to_dict() for r in self.rows],
+            "numbers": self.numbers,
+            "break_even": dict(self.slopes),
+            "notes": list(self.notes),
+        }
 
 
 class Worked(Protocol):

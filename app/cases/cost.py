@@ -27,8 +27,9 @@ def requests(name: str, f: dict[str, float]) -> float:
 def served(name: str, count: int, prompt: int, output: int, cached: int, efficiency: Efficiency) -> Outcome:
     """`count` requests at once on the machine `name`: experts in 4 bits as they are published, the rest in bf16."""
     card, chips = MACHINES[name]
-    setup = Setup(model=model("gpt-oss-120b"), chip=chip(card), chips=chips, experts_precision="fp4",
-                  max_sequences=SEATS)  # fmt: skip
+    setup = Setup(
+        model=model("gpt-oss-120b"), chip=chip(card), chips=chips, experts_precision="fp4", max_sequences=SEATS
+    )
     same = (np.full(count, n, dtype=np.int64) for n in (prompt, output, cached))
     return simulate(setup, Traffic(np.zeros(count), *same, "all at once"), efficiency, record=False)
 
@@ -49,18 +50,44 @@ def answer() -> Case:
             ("tpot_s.mean", "s", lambda o: float(o.served["tpot_s"].mean())),
         ):
             stated, values = known[f"{name}.{key}"], [take(o) for o in ours]
-            words = {"output_tokens_per_s": "tokens per second", "ttft_s.mean": "mean time to first token",
-                     "tpot_s.mean": "mean time per output token"}[key]  # fmt: skip
-            rows.append(Row(f"{chips} × {card}: {words}", unit, stated.value, stated.source, values[0], "modelled",
-                            min(values), max(values), "not calibrated: assumed shares of the peaks"))  # fmt: skip
+            words = {
+                "output_tokens_per_s": "tokens per second",
+                "ttft_s.mean": "mean time to first token",
+                "tpot_s.mean": "mean time per output token",
+            }[key]
+            rows.append(
+                Row(
+                    f"{chips} × {card}: {words}",
+                    unit,
+                    stated.value,
+                    stated.source,
+                    values[0],
+                    "modelled",
+                    min(values),
+                    max(values),
+                    "not calibrated: assumed shares of the peaks",
+                )
+            )
     pair = [(f[f"{n}.output_tokens_per_s"], f[f"{n}.chips"]) for n in MACHINES]
     theirs = [(f[f"estimator.{n}.output_tokens_per_s"], f[f"{n}.chips"]) for n in MACHINES]
     ours = [(made[n][0].output_tokens_per_s, MACHINES[n][1]) for n in MACHINES]
-    slopes = (("measured", break_even(*pair)), ("aiconfigurator, an estimate", break_even(*theirs)),
-              ("our model, not calibrated", break_even(*ours)))  # fmt: skip
+    slopes = (
+        ("measured", break_even(*pair)),
+        ("aiconfigurator, an estimate", break_even(*theirs)),
+        ("our model, not calibrated", break_even(*ours)),
+    )
     measured = slopes[0][1]
-    rows.append(Row("Break-even: price of a B200 by that of a card", "×", measured, known["b200.chips"].source,
-                    slopes[2][1], "modelled", note="below it the B200 is the cheaper"))  # fmt: skip
+    rows.append(
+        Row(
+            "Break-even: price of a B200 by that of a card",
+            "×",
+            measured,
+            known["b200.chips"].source,
+            slopes[2][1],
+            "modelled",
+            note="below it the B200 is the cheaper",
+        )
+    )
     faster = [(b[0] / r[0]) for r, b in (pair, theirs, ours)]
     verdict = (
         f"As measured, two cards gave {1 / faster[0]:.2f} times the tokens of one B200, so a B200 is the cheaper only "
@@ -69,7 +96,7 @@ def answer() -> Case:
         f"{slopes[2][1]:.1f} times. Ours comes within {abs(rows[0].ratio - 1):.0%} of the cards and gives the B200 "
         f"{rows[3].ratio:.1f} times what it did: for that software on that day believe the measurement, and measure "
         "again."
-    )  # fmt: skip
+    )
     short = served("rtx", count, cached + int(f["cost.output_tokens"]), output, cached, TYPICAL).served["tpot_s"].mean()
     notes = (
         f"Rates and waits fit about {fmt.number(count)} requests sent at once: mean wait × 2 × rate gives "
@@ -80,6 +107,15 @@ def answer() -> Case:
         "The title is read as prompts of 10,000 tokens, the first 1,500 found in the cache. Prompts of 1,500 + 200 "
         f"would give {short * 1e3:.0f} ms a token on the cards, far from what was measured.",
         "What software ran, at which versions, is not stated. No price is assumed: the line holds for any.",
-    )  # fmt: skip
-    return Case(NAME, TITLE, QUESTION, verdict, tuple(rows), notes, {"requests": count, "output_tokens": output},
-                ("RTX PRO 6000", "B200"), slopes)  # fmt: skip
+    )
+    return Case(
+        NAME,
+        TITLE,
+        QUESTION,
+        verdict,
+        tuple(rows),
+        notes,
+        {"requests": count, "output_tokens": output},
+        ("RTX PRO 6000", "B200"),
+        slopes,
+    )

@@ -21,8 +21,16 @@ ENDS = {"slow": SLOW, "fast": FAST}
 
 def compared(of: Model, group: int, efficiency: Efficiency, most: int = 3) -> Comparison:
     """All chips in replicas of `group`, experts spread over each, against the same replicas split in two pools."""
-    setup = Setup(model=of, chip=chip("h200"), chips=CHIPS, tensor=1, expert=group, replicas=CHIPS // group,
-                  weights_precision="fp8", kv_precision="fp8")  # fmt: skip
+    setup = Setup(
+        model=of,
+        chip=chip("h200"),
+        chips=CHIPS,
+        tensor=1,
+        expert=group,
+        replicas=CHIPS // group,
+        weights_precision="fp8",
+        kv_precision="fp8",
+    )
     return compare(setup, SHAPE, OBJECTIVES, efficiency, most)
 
 
@@ -41,12 +49,34 @@ def answer() -> Case:
     for number, (key, words) in enumerate((("aggregate", "one pool"), ("disaggregated", "two pools"))):
         stated = known[f"dsv3.{key}.output_tokens_per_s_per_chip"]
         values = [r[number] * per_chip for r in rates]
-        rows.append(Row(f"Tokens/s per chip, {words}", "tokens/s", stated.value, stated.source, values[0], "modelled",
-                        min(values), max(values), "assumed shares of the peaks; replicas of 8 or 16"))  # fmt: skip
+        rows.append(
+            Row(
+                f"Tokens/s per chip, {words}",
+                "tokens/s",
+                stated.value,
+                stated.source,
+                values[0],
+                "modelled",
+                min(values),
+                max(values),
+                "assumed shares of the peaks; replicas of 8 or 16",
+            )
+        )
     ratios = [one / two for one, two in rates if one and two]
     stated = known["dsv3.ratio"]
-    rows.append(Row("One pool by two pools", "×", stated.value, stated.source, ratios[0], "modelled", min(ratios),
-                    max(ratios), "above 1: don't"))  # fmt: skip
+    rows.append(
+        Row(
+            "One pool by two pools",
+            "×",
+            stated.value,
+            stated.source,
+            ratios[0],
+            "modelled",
+            min(ratios),
+            max(ratios),
+            "above 1: don't",
+        )
+    )
     best = typical[parted]
     notes = (
         "Objectives: 2 s to the first token and 30 ms a token, as medians, since the estimator knows no queue.",
@@ -55,7 +85,7 @@ def answer() -> Case:
         "rate; nothing is overlapped with it.",
         "Requests of equal lengths, arriving at random. Mixed lengths, strict times per token and long prompts speak "
         "for two pools; few chips and loose objectives against.",
-    )  # fmt: skip
+    )
     return Case(NAME, TITLE, QUESTION, _verdict(stated.value, ratios, best), tuple(rows), notes)
 
 

@@ -26,12 +26,25 @@ def answer() -> Case:
     for chips in (4, 8):
         stated = f[f"gemma.sequences.{chips}"]
         rows += [
-            Row(f"{chips} chips, as the arithmetic goes", "sequences", stated.value, stated.source,
-                sequences(chips, PRINTED_BYTES, False), "derived", note="32 GB a chip, every key head kept once"),
-            Row(f"{chips} chips, as tensor parallelism keeps it", "sequences", stated.value, stated.source,
-                sequences(chips, usable, True), "modelled",
-                note="31.2 GiB a chip that a program can use; key heads repeated where chips outnumber them"),
-        ]  # fmt: skip
+            Row(
+                f"{chips} chips, as the arithmetic goes",
+                "sequences",
+                stated.value,
+                stated.source,
+                sequences(chips, PRINTED_BYTES, False),
+                "derived",
+                note="32 GB a chip, every key head kept once",
+            ),
+            Row(
+                f"{chips} chips, as tensor parallelism keeps it",
+                "sequences",
+                stated.value,
+                stated.source,
+                sequences(chips, usable, True),
+                "modelled",
+                note="31.2 GiB a chip that a program can use; key heads repeated where chips outnumber them",
+            ),
+        ]
     four, eight = (sequences(n, usable, True) for n in (4, 8))
     copies = max(s.copies for s in spans(known, "bf16", 8))
     verdict = (
@@ -39,11 +52,11 @@ def answer() -> Case:
         f"for once, so twice the chips hold {rows[2].computed / rows[0].computed:.1f} times as much. With tensor "
         f"parallelism over 8, the 10 layers that see everything have 4 key heads and keep each {copies:.0f} times: "
         f"{four:.0f} and {eight:.0f}."
-    )  # fmt: skip
+    )
     notes = (
         "Nothing is set aside for activations in either count; an engine reserves some, and rounds up to pages.",
         f"Weights {weights_bytes(known) / 1e9:.1f} GB in BF16; one sequence of 1,500 tokens takes "
         f"{kv_bytes(known, TOKENS) / 1e9:.3f} GB: 50 layers look back 1,024 tokens, 10 keep all.",
         "The published arithmetic rounds the weights up (about 62.6 GB fits both its numbers): hence 56 and 176 here.",
-    )  # fmt: skip
+    )
     return Case(NAME, TITLE, QUESTION, verdict, tuple(rows), notes, {"four": four, "eight": eight})

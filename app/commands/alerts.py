@@ -50,12 +50,14 @@ def as_dict(kept: AlertBook) -> dict:
     """Rules with their thresholds, the target without its secret, and the alerts."""
     thresholds, target = kept.thresholds(), kept.target()
     return {
-        "rules": [{"rule": r.name, "meaning": f"{r.title}: {r.help}", "threshold": thresholds.get(r.name)}
-                  for r in RULES],
-        "webhook": None if target is None else {"url": masked(target.url), "shape": target.shape,
-                                                "base_url": target.base_url},
+        "rules": [
+            {"rule": r.name, "meaning": f"{r.title}: {r.help}", "threshold": thresholds.get(r.name)} for r in RULES
+        ],
+        "webhook": None
+        if target is None
+        else {"url": masked(target.url), "shape": target.shape, "base_url": target.base_url},
         "alerts": [vars(alert) for alert in kept.alerts()],
-    }  # fmt: skip
+    }
 
 
 def _set(args: argparse.Namespace, kept: AlertBook) -> list[str]:
@@ -95,11 +97,13 @@ def _target(args: argparse.Namespace, before: Target | None) -> Target | None:
         if args.shape or args.base_url:
             raise QuestionError("--shape and --base-url belong to a webhook", expected="--webhook URL")
         return None
-    return checked(Target(
-        args.webhook or before.url,
-        args.shape or (before.shape if before else "slack"),
-        args.base_url or (before.base_url if before else DEFAULT_BASE_URL),
-    ))  # fmt: skip
+    return checked(
+        Target(
+            args.webhook or before.url,
+            args.shape or (before.shape if before else "slack"),
+            args.base_url or (before.base_url if before else DEFAULT_BASE_URL),
+        )
+    )
 
 
 def _test(kept: AlertBook) -> None:
@@ -109,9 +113,23 @@ def _test(kept: AlertBook) -> None:
     from app.alerts.webhook import message
 
     now = time.time_ns()
-    send(message(Alert(id=0, rule="goodput", subject="test", run_id="test", name="Test", value=None, threshold=None,
-                       sentence="This is a test of Chipledger's alerts; nothing is wrong.", opened_ns=now),
-                 target), target)  # fmt: skip
+    send(
+        message(
+            Alert(
+                id=0,
+                rule="goodput",
+                subject="test",
+                run_id="test",
+                name="Test",
+                value=None,
+                threshold=None,
+                sentence="This is a test of Chipledger's alerts; nothing is wrong.",
+                opened_ns=now,
+            ),
+            target,
+        ),
+        target,
+    )
     print("The test message was delivered.")
 
 
@@ -119,14 +137,26 @@ def _print(kept: AlertBook) -> None:
     thresholds, target = kept.thresholds(), kept.target()
     rows = [(r.name, r.title, f"{thresholds[r.name]:g}" if r.name in thresholds else "off") for r in RULES]
     print_table(("rule", "meaning", "threshold"), rows, right=(2,))
-    where = f"Messages go to {masked(target.url)} ({target.shape})." if target else \
-        "Messages go nowhere yet: set one with --webhook URL."  # fmt: skip
+    where = (
+        f"Messages go to {masked(target.url)} ({target.shape})."
+        if target
+        else "Messages go nowhere yet: set one with --webhook URL."
+    )
     print(where)
     alerts = kept.alerts()
     if not alerts:
         print("No alert so far.")
         return
-    print_table(("state", "since", "rule", "run", "what"), [
-        ("open" if a.resolved_ns is None else "resolved", fmt.date(a.opened_ns), a.rule, a.name,
-         a.sentence if a.problem is None else f"{a.sentence} (not delivered: {a.problem})") for a in alerts
-    ])  # fmt: skip
+    print_table(
+        ("state", "since", "rule", "run", "what"),
+        [
+            (
+                "open" if a.resolved_ns is None else "resolved",
+                fmt.date(a.opened_ns),
+                a.rule,
+                a.name,
+                a.sentence if a.problem is None else f"{a.sentence} (not delivered: {a.problem})",
+            )
+            for a in alerts
+        ],
+    )

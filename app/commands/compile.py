@@ -39,27 +39,32 @@ COMPILING = 0.95  # of the work; the rest reads the result
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "model", metavar="MODEL",
+        "model",
+        metavar="MODEL",
         help="a model of the catalogue, a model's config.json, or FILE.py:FUNCTION, beside a function arguments(mesh)",
-    )  # fmt: skip
+    )
     parser.add_argument("--topology", required=True, help="such as v6e:4x4, v5p:4x4x8, tpu7x:2x2x1 or v5p-128")
     parser.add_argument("--mesh", help="such as data=4,model=4 over the slice's JAX devices (default: all on fsdp)")
     parser.add_argument("--slices", type=int, default=1, help="such slices, joined by the data-centre network")
     parser.add_argument("--seq", type=int, help=f"tokens in a sequence (default: {DEFAULT_SEQ})")
     parser.add_argument("--batch", type=int, help="sequences in a step over all chips (default: one a data part)")
     for name, words, what in (
-        ("remat", REMATS, "what the backward pass makes again"), ("optimizer", OPTIMIZERS, "optimiser"),
+        ("remat", REMATS, "what the backward pass makes again"),
+        ("optimizer", OPTIMIZERS, "optimiser"),
         ("attention", ATTENTIONS, "blocks of queries, or all at once"),
         ("weights", WEIGHTS, "type of weights, gradients and optimiser state; activations are bf16"),
-    ):  # fmt: skip
+    ):
         parser.add_argument(f"--{name}", choices=words, default=words[0], help=f"{what} (default: {words[0]})")
     parser.add_argument(
         "--timeout", type=float, default=DEFAULT_SECONDS, metavar="SECONDS", help="give up after (default: %(default)g)"
     )
     parser.add_argument(
-        "--memory-gb", type=float, default=DEFAULT_MEMORY_BYTES / 1e9, metavar="GB",
+        "--memory-gb",
+        type=float,
+        default=DEFAULT_MEMORY_BYTES / 1e9,
+        metavar="GB",
         help="memory the compiler may take on this machine (default: %(default).1f)",
-    )  # fmt: skip
+    )
     parser.add_argument("--name", help="name of the run (default: model, topology and mesh)")
     parser.add_argument("--json", action="store_true", help="print the run's id and the answer as JSON")
 

@@ -35,11 +35,17 @@ class Package:
 NEEDED = tuple(
     Package(n, m, "Chipledger does not start")
     for n, m in (
-        ("streamlit", "streamlit"), ("plotly", "plotly"), ("pandas", "pandas"), ("numpy", "numpy"),
-        ("pyarrow", "pyarrow"), ("duckdb", "duckdb"), ("numba", "numba"), ("protobuf", "google.protobuf"),
+        ("streamlit", "streamlit"),
+        ("plotly", "plotly"),
+        ("pandas", "pandas"),
+        ("numpy", "numpy"),
+        ("pyarrow", "pyarrow"),
+        ("duckdb", "duckdb"),
+        ("numba", "numba"),
+        ("protobuf", "google.protobuf"),
         ("google-cloud-logging", "google.cloud.logging"),
     )
-)  # fmt: skip
+)
 OPTIONAL: tuple[Package, ...] = (
     Package("jax", "jax", "the reference runs cannot be recorded anew; the bundled ones still open"),
     Package("orbax-checkpoint", "orbax.checkpoint", "the reference runs cannot be recorded anew"),
@@ -51,10 +57,11 @@ OPTIONAL: tuple[Package, ...] = (
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--verify", action="store_true",
+        "--verify",
+        action="store_true",
         help="read every file of every stored run and say which are damaged (exit code 3), or of which runs that "
         "cannot be told (4): runs of earlier versions hold no checksums",
-    )  # fmt: skip
+    )
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
 
 
@@ -73,13 +80,19 @@ def look(args: argparse.Namespace) -> int:
             ("chipledger", found["chipledger"], ""),
             ("python", found["python"], ""),
             *((p["name"], p["version"] or "missing", "" if p["version"] else p["without"]) for p in found["packages"]),
-            ("chromium", found["chromium"] or "missing",
-             "" if found["chromium"] else "the browser tests cannot run; install the package chromium"),
-            ("cloud logging", found["cloud_logging"]["credentials"] or "no credentials here",
-             _without_login(found["cloud_logging"])),
+            (
+                "chromium",
+                found["chromium"] or "missing",
+                "" if found["chromium"] else "the browser tests cannot run; install the package chromium",
+            ),
+            (
+                "cloud logging",
+                found["cloud_logging"]["credentials"] or "no credentials here",
+                _without_login(found["cloud_logging"]),
+            ),
             ("store", found["store"]["path"], _store_words(found["store"])),
         ],
-    )  # fmt: skip
+    )
     return 0
 
 
@@ -116,10 +129,13 @@ def _verified(run: Run) -> dict[str, Any]:
     except ChipledgerError as e:  # the manifest itself
         return {"run_id": run.run_id, "name": None, "files": 0, "bytes": 0, "damaged": [str(e)], "not_verifiable": []}
     return {
-        "run_id": run.run_id, "name": run.manifest.name, "files": len(files.marks),
-        "bytes": sum(known.bytes for known in files.marks.values() if known), "damaged": damaged,
+        "run_id": run.run_id,
+        "name": run.manifest.name,
+        "files": len(files.marks),
+        "bytes": sum(known.bytes for known in files.marks.values() if known),
+        "damaged": damaged,
         "not_verifiable": files.unmarked,
-    }  # fmt: skip
+    }
 
 
 def _miscounted(run: Run) -> list[str]:
@@ -142,8 +158,10 @@ def _print_verified(runs: list[dict[str, Any]]) -> None:
             print(f"damaged: {printable(problem)}")
     old = [r["run_id"] for r in runs if r["not_verifiable"] and not r["damaged"]]
     if old:
-        print(f"not verifiable, written before there were checksums (`chipledger ingest --again` adds them): "
-              f"{', '.join(old)}")  # fmt: skip
+        print(
+            f"not verifiable, written before there were checksums (`chipledger ingest --again` adds them): "
+            f"{', '.join(old)}"
+        )
     whole = [r for r in runs if not r["damaged"] and not r["not_verifiable"]]
     files, amount = sum(r["files"] for r in whole), sum(r["bytes"] for r in whole)
     print(f"{len(whole):,} of {len(runs):,} runs are whole: {files:,} files, {size(amount)}, every byte read.")

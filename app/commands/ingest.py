@@ -38,10 +38,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", help="model (default: from the inputs)")
     parser.add_argument("--tag", action="append", metavar="KEY=VALUE", help="a tag; may be given several times")
     parser.add_argument(
-        "--again", action="store_true",
+        "--again",
+        action="store_true",
         help="read an input anew that is stored already, as read by an earlier version or damaged since; the run keeps "
         "its id, notes and tags",
-    )  # fmt: skip
+    )
     parser.add_argument("--json", action="store_true", help="print run_id, tables and warnings as JSON")
 
 
@@ -55,16 +56,26 @@ def run(args: argparse.Namespace) -> None:
     paths = [Path(p) for p in args.paths]
     with in_use(paths, place.store.uploads_folder):
         done = ingest(
-            paths, place.store, name=args.name, kind=args.kind, chip=args.chip, chips=args.chips, model=args.model,
-            tags=pairs(args.tag, "tag"), again=args.again, progress=teller(), cancel=stop.is_set,
-        )  # fmt: skip
+            paths,
+            place.store,
+            name=args.name,
+            kind=args.kind,
+            chip=args.chip,
+            chips=args.chips,
+            model=args.model,
+            tags=pairs(args.tag, "tag"),
+            again=args.again,
+            progress=teller(),
+            cancel=stop.is_set,
+        )
         warnings = [*done.warnings, *_remembered(paths, place, done.run_id)]
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
     alerts = _alerts(place, done.run_id)
     if args.json:
-        print_json({"run_id": done.run_id, "tables": dict(done.tables), "warnings": warnings,
-                    "alerts": alerts.to_dict()})  # fmt: skip
+        print_json(
+            {"run_id": done.run_id, "tables": dict(done.tables), "warnings": warnings, "alerts": alerts.to_dict()}
+        )
         return
     said = "Already stored" if done.existed else "Read anew" if done.replaced else "Stored"
     print(f"{said}: run {done.run_id}")

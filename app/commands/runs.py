@@ -32,12 +32,17 @@ def run(args: argparse.Namespace) -> None:
         print_table(
             ("run", "name", "kind", "chips", "added", "tags"),
             (
-                (f"live:{r['live']['name']}" if r["live"] else r["run_id"][:12], r["name"] or "cannot be read",
-                 _kind(r), r["chips_text"], fmt.date(r["created_ns"]),
-                 " ".join(f"{k}={v}" for k, v in r["tags"].items()))
+                (
+                    f"live:{r['live']['name']}" if r["live"] else r["run_id"][:12],
+                    r["name"] or "cannot be read",
+                    _kind(r),
+                    r["chips_text"],
+                    fmt.date(r["created_ns"]),
+                    " ".join(f"{k}={v}" for k, v in r["tags"].items()),
+                )
                 for r in found
             ),
-        )  # fmt: skip
+        )
 
 
 def _kind(listed: dict[str, Any]) -> str:

@@ -20,9 +20,10 @@ CONFIG_BYTES = 1 << 20  # a page of dimensions, not a checkpoint
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "run", metavar="RUN",
+        "run",
+        metavar="RUN",
         help="id, beginning of an id, or name of a run; or model:NAME of the catalogue, or model:FILE, a config.json",
-    )  # fmt: skip
+    )
     parser.add_argument("analysis", metavar="ANALYSIS", help="the question, such as ledger, mfu or padding")
     parser.add_argument("--option", action="append", metavar="KEY=VALUE", help="an option; may be given several times")
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")

@@ -15,12 +15,19 @@ HELP = "count hops, bisection and link loads of a torus, mesh, Boardfly, GPU net
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "specs", nargs="+", metavar="SPEC",
+        "specs",
+        nargs="+",
+        metavar="SPEC",
         help="such as v5p:4x4x8, torus:8x8x16:twisted, boardfly:1024, v5e:16x16:slices=199, nvl:72, fattree:1024, or "
-             "graph:FILE with one link on each line; several are put side by side",
-    )  # fmt: skip
-    parser.add_argument("--fail", action="append", default=[], metavar="WHAT",
-                        help="what failed, such as chip=5, link=12-13, cube=1 or ocs=7; may be repeated")  # fmt: skip
+        "graph:FILE with one link on each line; several are put side by side",
+    )
+    parser.add_argument(
+        "--fail",
+        action="append",
+        default=[],
+        metavar="WHAT",
+        help="what failed, such as chip=5, link=12-13, cube=1 or ocs=7; may be repeated",
+    )
     parser.add_argument("--json", action="store_true", help="print an object; a list where several were asked for")
 
 

@@ -37,29 +37,48 @@ _one_at_a_time = threading.Lock()  # alerts of several jobs, and lines on the te
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--metrics", metavar="URL",
-                        help="poll a serving engine instead: such as http://127.0.0.1:8000/metrics")  # fmt: skip
+    parser.add_argument(
+        "--metrics", metavar="URL", help="poll a serving engine instead: such as http://127.0.0.1:8000/metrics"
+    )
     parser.add_argument("--for", dest="duration", metavar="TIME", help="with --metrics: how long, such as 10m")
     parser.add_argument("--project", help="project id (default: $GOOGLE_CLOUD_PROJECT, else the credentials' own)")
     parser.add_argument("--job", action="append", help="job_name of its entries; may be given again")
-    parser.add_argument("--since", default=SINCE, metavar="WHEN",
-                        help="how far to go back: such as 30d or 12h, or a date (default %(default)s)")  # fmt: skip
-    parser.add_argument("--every", metavar="TIME",
-                        help=f"how often to look (default {EVERY}, of metrics {EVERY_METRICS})")  # fmt: skip
+    parser.add_argument(
+        "--since",
+        default=SINCE,
+        metavar="WHEN",
+        help="how far to go back: such as 30d or 12h, or a date (default %(default)s)",
+    )
+    parser.add_argument(
+        "--every", metavar="TIME", help=f"how often to look (default {EVERY}, of metrics {EVERY_METRICS})"
+    )
     parser.add_argument("--once", action="store_true", help="read what there is, then end")
     parser.add_argument("--name", help="name of the live run, where there is one (default: the job's name)")
     parser.add_argument("--chip", help="chip, by any usual name")
     parser.add_argument("--chips", type=int, help="number of chips")
     parser.add_argument("--model", help="model")
     parser.add_argument("--log-name", action="append", help="log that holds the entries (default: goodput_<job>)")
-    parser.add_argument("--also", action="append", metavar="FILTER",
-                        help="further entries, by a filter, whose text may tell why the job stopped")  # fmt: skip
-    parser.add_argument("--endpoint", metavar="URL",
-                        help=f"another address than Google's (default: ${ENDPOINT_VARIABLE})")  # fmt: skip
-    parser.add_argument("--anonymous", action=argparse.BooleanOptionalAction,
-                        help="go without credentials (default: with --endpoint only)")  # fmt: skip
-    parser.add_argument("--reads-per-minute", type=int, default=50, metavar="N",
-                        help="the most reads of the project's quota of 60 (default %(default)s)")  # fmt: skip
+    parser.add_argument(
+        "--also",
+        action="append",
+        metavar="FILTER",
+        help="further entries, by a filter, whose text may tell why the job stopped",
+    )
+    parser.add_argument(
+        "--endpoint", metavar="URL", help=f"another address than Google's (default: ${ENDPOINT_VARIABLE})"
+    )
+    parser.add_argument(
+        "--anonymous",
+        action=argparse.BooleanOptionalAction,
+        help="go without credentials (default: with --endpoint only)",
+    )
+    parser.add_argument(
+        "--reads-per-minute",
+        type=int,
+        default=50,
+        metavar="N",
+        help="the most reads of the project's quota of 60 (default %(default)s)",
+    )
     parser.add_argument("--json", action="store_true", help="print each change as a line of JSON")
 
 
@@ -225,8 +244,11 @@ def say(live: Live, as_json: bool) -> None:
     ]
     print(f"{printable(live.address)}: " + ", ".join(filter(None, parts)), flush=True)
     if live.run_id is None and not live.problem and not live.entries and not polled:
-        print("It appears with the job's first goodput entry. Is the job's name right (MaxText: run_name)? "
-              "--log-name and --since look elsewhere.", flush=True)  # fmt: skip
+        print(
+            "It appears with the job's first goodput entry. Is the job's name right (MaxText: run_name)? "
+            "--log-name and --since look elsewhere.",
+            flush=True,
+        )
     if live.problem:
         print(f"warning: {printable(live.problem)}", file=sys.stderr, flush=True)
 

@@ -36,6 +36,10 @@ def choice(name: str, known: str | None, place: str = "assume") -> None:
     offered = options()
     offered = offered if said is None or said in offered else [said, *offered]
     st.selectbox(
-        label, offered, index=offered.index(said) if said else None, key=key, placeholder=known or "not known",
+        label,
+        offered,
+        index=offered.index(said) if said else None,
+        key=key,
+        placeholder=known or "not known",
         on_change=lambda: choose(name, st.session_state[key] or ""),
-    )  # fmt: skip
+    )

@@ -1,7 +1,12 @@
 """The mark: a small icicle. Its colours read on light and dark."""
 
-_BARS = ((0, 4, 30, "#0B7A75"), (0, 12.5, 19, "#3E938B"), (20.5, 12.5, 9.5, "#B22222"), (0, 21, 11, "#7FB7A8"),
-         (12.5, 21, 6.5, "#E69F00"))  # fmt: skip
+_BARS = (
+    (0, 4, 30, "#0B7A75"),
+    (0, 12.5, 19, "#3E938B"),
+    (20.5, 12.5, 9.5, "#B22222"),
+    (0, 21, 11, "#7FB7A8"),
+    (12.5, 21, 6.5, "#E69F00"),
+)
 _FONT = 'font-family="Source Sans, Helvetica, Arial, sans-serif" font-size="22" font-weight="600"'
 
 LOGO = (

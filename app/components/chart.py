@@ -18,9 +18,11 @@ def chart(figure: go.Figure, key: str, name: str, words: str, on_select: Callabl
     ink = INK[shade]
     drawn = go.Figure(figure)
     drawn.update_layout(
-        font_color=ink, legend_font_color=ink, modebar={"bgcolor": "rgba(0,0,0,0)", "color": GREY, "activecolor": ink},
+        font_color=ink,
+        legend_font_color=ink,
+        modebar={"bgcolor": "rgba(0,0,0,0)", "color": GREY, "activecolor": ink},
         hoverlabel={"bgcolor": PAPER[shade], "bordercolor": GREY, "font": {"color": ink, "size": 13}},
-    )  # fmt: skip
+    )
     for axes in (drawn.update_xaxes, drawn.update_yaxes):
         axes(tickfont_color=ink, title_font_color=ink)
     drawn.update_annotations(font_color=ink)

@@ -16,9 +16,14 @@ from errors import ChipledgerError
 from simulators.tpu_compile.request import DEFAULT_SEQ, REMATS
 
 DEFAULTS = {
-    "model": "llama3.1-8b", "topology": "v6e:4x4", "mesh": "fsdp=4,model=4", "seq": str(DEFAULT_SEQ), "batch": "",
-    "remat": REMATS[0], "slices": "1",
-}  # fmt: skip
+    "model": "llama3.1-8b",
+    "topology": "v6e:4x4",
+    "mesh": "fsdp=4,model=4",
+    "seq": str(DEFAULT_SEQ),
+    "batch": "",
+    "remat": REMATS[0],
+    "slices": "1",
+}
 MESH = "Axes and sizes, outermost first: data, fsdp, model (tensor), expert, context. They multiply to the devices."
 JOB = "job"
 ASKED = "compile asked"  # the request that was just submitted: (key, body)

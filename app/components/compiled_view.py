@@ -23,10 +23,12 @@ DEFINITIONS = (
     ("FLOPs", "What one chip executes in a step, recomputation included: operations times executions."),
     ("Estimated cycles", "The compiler's own estimate for each fusion times executions, on one device."),
     ("Collective bytes", "Operands of one chip in a step. What passes the links depends on the algorithm."),
-    ("Least time", "The largest of FLOPs / peak, memory bytes / HBM bandwidth, least bytes that leave a chip / its "
-     "links."),
+    (
+        "Least time",
+        "The largest of FLOPs / peak, memory bytes / HBM bandwidth, least bytes that leave a chip / its links.",
+    ),
     ("MFU at best", "Model FLOPs by the causal convention over what all chips could compute in the least time."),
-)  # fmt: skip
+)
 
 
 def told(shown: list[tuple[Run, CompiledResult]]) -> None:
@@ -69,10 +71,13 @@ def pictures(named: list[figures.Named], run: Run) -> None:
     whole = figures.memory(named)
     both = (
         ("Does it fit? Bytes of one chip by kind against what the compiler lets a program use.", whole, "memory"),
-        ("How fast at best? The largest of these bounds a step; peaks reached, everything overlapped.",
-         figures.bounds(named), "bounds"),
+        (
+            "How fast at best? The largest of these bounds a step; peaks reached, everything overlapped.",
+            figures.bounds(named),
+            "bounds",
+        ),
         ("Which collectives, over which mesh axes, and how many bytes?", figures.collectives(named), "collectives"),
-    )  # fmt: skip
+    )
     for text, figure, key in both:
         if figure is not None:
             st.markdown(f"**{text.partition('? ')[0]}?** {text.partition('? ')[2]}" if "? " in text else f"**{text}**")
@@ -83,8 +88,12 @@ def pictures(named: list[figures.Named], run: Run) -> None:
     rows = named[0][1].ops
     with st.expander(f"Evidence: {fmt.count(len(rows), 'operation')}", icon=":material/table:"):
         st.dataframe(rows.head(2000), hide_index=True)
-        downloads(rows, f"{run.manifest.name}-operations", f"/api/runs/{run.run_id}/show/compiled",
-                  lambda: standalone(whole, run.manifest.name, "memory"))  # fmt: skip
+        downloads(
+            rows,
+            f"{run.manifest.name}-operations",
+            f"/api/runs/{run.run_id}/show/compiled",
+            lambda: standalone(whole, run.manifest.name, "memory"),
+        )
 
 
 def each(name: str, result: CompiledResult) -> None:

@@ -66,7 +66,13 @@ def switch(label: str, name: str, options: dict[str, str], default: str) -> str:
         choose(name, st.session_state[key] or default, default)
 
     st.segmented_control(
-        label, list(options), default=chosen(name, list(options), default), format_func=options.__getitem__, key=key,
-        on_change=changed, label_visibility="collapsed", required=True,
-    )  # fmt: skip
+        label,
+        list(options),
+        default=chosen(name, list(options), default),
+        format_func=options.__getitem__,
+        key=key,
+        on_change=changed,
+        label_visibility="collapsed",
+        required=True,
+    )
     return chosen(name, list(options), default)

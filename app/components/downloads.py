@@ -12,12 +12,33 @@ from app.cells import harmless
 def downloads(table: pd.DataFrame, name: str, answer: str, figure: Callable[[], bytes]) -> None:
     """Buttons for the rows as CSV and Parquet and for the figure as one HTML page, and a link to the JSON `answer`."""
     row = st.container(horizontal=True)
-    row.download_button("CSV", lambda: csv_bytes(table), f"{name}.csv", "text/csv",
-                        icon=":material/download:", on_click="ignore", key=f"csv {name}")  # fmt: skip
-    row.download_button("Parquet", lambda: _parquet(table), f"{name}.parquet", "application/vnd.apache.parquet",
-                        icon=":material/download:", on_click="ignore", key=f"parquet {name}")  # fmt: skip
-    row.download_button("Figure as HTML", figure, f"{name}.html", "text/html", icon=":material/download:",
-                        on_click="ignore", key=f"html {name}")  # fmt: skip
+    row.download_button(
+        "CSV",
+        lambda: csv_bytes(table),
+        f"{name}.csv",
+        "text/csv",
+        icon=":material/download:",
+        on_click="ignore",
+        key=f"csv {name}",
+    )
+    row.download_button(
+        "Parquet",
+        lambda: _parquet(table),
+        f"{name}.parquet",
+        "application/vnd.apache.parquet",
+        icon=":material/download:",
+        on_click="ignore",
+        key=f"parquet {name}",
+    )
+    row.download_button(
+        "Figure as HTML",
+        figure,
+        f"{name}.html",
+        "text/html",
+        icon=":material/download:",
+        on_click="ignore",
+        key=f"html {name}",
+    )
     row.link_button("JSON", answer, icon=":material/data_object:")
 
 

@@ -25,10 +25,16 @@ def scenario() -> tuple[pd.DataFrame, dict[float, float | None]]:
             best = optimal_s(job)
             waiting = float(goodput(job, best))
             elastic = elastic_goodput(job, best, SLICES, RESUME_S)
-            rows.append({
-                "failures_per_1000_node_days": rate, "mttf_s": job.mttf_s, "wait_s": wait_s,
-                "goodput_waiting": waiting, "goodput_elastic": elastic, "gain": elastic - waiting,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "failures_per_1000_node_days": rate,
+                    "mttf_s": job.mttf_s,
+                    "wait_s": wait_s,
+                    "goodput_waiting": waiting,
+                    "goodput_elastic": elastic,
+                    "gain": elastic - waiting,
+                }
+            )
         needed[rate] = wait_for_gain(job, SLICES, RESUME_S, GAIN)
     return pd.DataFrame(rows), needed
 
@@ -43,25 +49,39 @@ def elastic_claim() -> None:
             f"A talk claims 15 % more goodput from elastic training at {CHIPS:,} chips; no paper was found, so nothing "
             f"here confirms it. Under the assumptions below it takes replacements that come only after {low} (at "
             f"{RATES[0]:g} failures per 1,000 node-days) or {high} (at {RATES[1]:g}) for it to be true."
-        )  # fmt: skip
+        )
         st.dataframe(
-            pd.DataFrame({
-                "Failures per 1,000 node-days": rows["failures_per_1000_node_days"],
-                "A failure every": rows["mttf_s"].map(fmt.duration),
-                "A replacement takes": rows["wait_s"].map(fmt.duration),
-                "Goodput, waiting": rows["goodput_waiting"].map(fmt.share),
-                "Goodput, elastic": rows["goodput_elastic"].map(fmt.share),
-                "Gain": rows["gain"].map(fmt.share),
-            }), hide_index=True,
-        )  # fmt: skip
+            pd.DataFrame(
+                {
+                    "Failures per 1,000 node-days": rows["failures_per_1000_node_days"],
+                    "A failure every": rows["mttf_s"].map(fmt.duration),
+                    "A replacement takes": rows["wait_s"].map(fmt.duration),
+                    "Goodput, waiting": rows["goodput_waiting"].map(fmt.share),
+                    "Goodput, elastic": rows["goodput_elastic"].map(fmt.share),
+                    "Gain": rows["gain"].map(fmt.share),
+                }
+            ),
+            hide_index=True,
+        )
         st.markdown(
             f"Assumed: {CHIPS_PER_NODE} chips a node, failures independent; {SLICES} slices, one lost with each "
             f"failure; a save of {SAVE_S:g} s at the best interval; {RESTART_S:g} s to restart a job that waited; two "
             f"pauses of {RESUME_S:g} s, whatever the size of the job, for one that goes on; steps since the last save "
             "are lost either way. ○ modelled."
-        )  # fmt: skip
-        st.page_link(PLANNER, label="Change these assumptions", icon=":material/tune:", query_params={
-            "nodes": f"{CHIPS // CHIPS_PER_NODE}", "failures_per_1000_node_days": f"{RATES[0]:g}",
-            "save_s": f"{SAVE_S:g}", "restart_s": f"{RESTART_S:g}", "wait_s": f"{WAITS_S[1]:g}",
-            "resume_s": f"{RESUME_S:g}", "slices": f"{SLICES}", "chips": f"{CHIPS}", "span_s": "2592000",
-        })  # fmt: skip
+        )
+        st.page_link(
+            PLANNER,
+            label="Change these assumptions",
+            icon=":material/tune:",
+            query_params={
+                "nodes": f"{CHIPS // CHIPS_PER_NODE}",
+                "failures_per_1000_node_days": f"{RATES[0]:g}",
+                "save_s": f"{SAVE_S:g}",
+                "restart_s": f"{RESTART_S:g}",
+                "wait_s": f"{WAITS_S[1]:g}",
+                "resume_s": f"{RESUME_S:g}",
+                "slices": f"{SLICES}",
+                "chips": f"{CHIPS}",
+                "span_s": "2592000",
+            },
+        )

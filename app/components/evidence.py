@@ -21,13 +21,20 @@ def ledger_table(ledger: Ledger) -> pd.DataFrame:
     whole = ledger.chip_seconds or 1.0
     rows = [
         {
-            "path": path_text(path), "depth": len(path) - 1, "account": a.name, "title": theme.title(a.name),
-            "chip_seconds": a.chip_seconds, "chip_hours": a.chip_seconds / 3600, "usd": a.usd,
-            "share": a.chip_seconds / whole, "basis": a.basis, "source": a.source,
+            "path": path_text(path),
+            "depth": len(path) - 1,
+            "account": a.name,
+            "title": theme.title(a.name),
+            "chip_seconds": a.chip_seconds,
+            "chip_hours": a.chip_seconds / 3600,
+            "usd": a.usd,
+            "share": a.chip_seconds / whole,
+            "basis": a.basis,
+            "source": a.source,
         }
         for path, a in ledger.account.walk()
         if a.chip_seconds > 0 or len(path) == 1
-    ]  # fmt: skip
+    ]
     return pd.DataFrame(rows).astype({"usd": "Float64"})
 
 
@@ -39,15 +46,17 @@ def evidence(table: pd.DataFrame, choose: Callable[[str], None]) -> None:
         if rows := st.session_state[key].selection.rows:
             choose(str(table["path"].iloc[rows[0]]))
 
-    shown = pd.DataFrame({
-        "Account": [INDENT * d + t for d, t in zip(table["depth"], table["title"], strict=True)],
-        "Share": table["share"] * 100,
-        "Chip-seconds": table["chip_seconds"],
-        "Chip-hours": table["chip_hours"],
-        "Dollars": table["usd"],
-        "Basis": [f"{theme.mark(b).glyph} {b}" for b in table["basis"]],
-        "Source": table["source"],
-    })  # fmt: skip
+    shown = pd.DataFrame(
+        {
+            "Account": [INDENT * d + t for d, t in zip(table["depth"], table["title"], strict=True)],
+            "Share": table["share"] * 100,
+            "Chip-seconds": table["chip_seconds"],
+            "Chip-hours": table["chip_hours"],
+            "Dollars": table["usd"],
+            "Basis": [f"{theme.mark(b).glyph} {b}" for b in table["basis"]],
+            "Source": table["source"],
+        }
+    )
     if table["usd"].isna().all():
         shown = shown.drop(columns="Dollars")
     st.dataframe(
@@ -60,13 +69,16 @@ def evidence(table: pd.DataFrame, choose: Callable[[str], None]) -> None:
         column_config={
             "Account": st.column_config.TextColumn(width="medium", help="What the chips did; parts are indented."),
             "Share": st.column_config.ProgressColumn(
-                help="Part of all chip time held.", min_value=0, max_value=100, format="%.3g %%"),
+                help="Part of all chip time held.", min_value=0, max_value=100, format="%.3g %%"
+            ),
             "Chip-seconds": st.column_config.NumberColumn(
-                help="Chips held times seconds.", format="%,.0f" if table["chip_seconds"].max() >= 1000 else "%.3g"),
+                help="Chips held times seconds.", format="%,.0f" if table["chip_seconds"].max() >= 1000 else "%.3g"
+            ),
             "Chip-hours": st.column_config.NumberColumn(help="Chip-seconds / 3600.", format="%.4g"),
             "Dollars": st.column_config.NumberColumn(help="Chip-hours times the price.", format="$%,.2f"),
             "Basis": st.column_config.TextColumn(
-                help="How it is known: " + "; ".join(f"{m.glyph} {m.word}, {m.meaning}" for m in theme.BASES.values())),
+                help="How it is known: " + "; ".join(f"{m.glyph} {m.word}, {m.meaning}" for m in theme.BASES.values())
+            ),
             "Source": st.column_config.TextColumn(width="large", help="From which input and by which rule."),
         },
-    )  # fmt: skip
+    )

@@ -92,7 +92,10 @@ def follow(key: str, address: str, body: dict[str, Any] | None, job: str = "") -
     stays on the page.
     """
     told = _follow(
-        key="follow", data={"key": key, "address": address, "body": body, "job": job},
-        on_begun_change=lambda: None, on_done_change=lambda: None, on_failed_change=lambda: None,
-    )  # fmt: skip
+        key="follow",
+        data={"key": key, "address": address, "body": body, "job": job},
+        on_begun_change=lambda: None,
+        on_done_change=lambda: None,
+        on_failed_change=lambda: None,
+    )
     return told.begun, told.done, bool(told.failed)

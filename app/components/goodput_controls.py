@@ -42,14 +42,24 @@ def time_fields(attempts: int | None) -> None:
             key = f"goodput {name}"
             if key not in st.session_state:
                 st.session_state[key] = st.query_params.get(name, "")
-            st.text_input(text, key=key, help=about, placeholder="not limited",
-                          on_change=lambda n=name, k=key: choose(n, st.session_state[k].strip()))  # fmt: skip
+            st.text_input(
+                text,
+                key=key,
+                help=about,
+                placeholder="not limited",
+                on_change=lambda n=name, k=key: choose(n, st.session_state[k].strip()),
+            )
         if attempts is not None and attempts > 1:
             names = ["", *map(str, range(attempts))]
             now = chosen("attempt", names, "")
-            st.selectbox("Attempt", names, index=names.index(now), key="goodput attempt",
-                         format_func=lambda k: f"attempt {k}" if k else "all of them",
-                         on_change=lambda: choose("attempt", st.session_state["goodput attempt"]))  # fmt: skip
+            st.selectbox(
+                "Attempt",
+                names,
+                index=names.index(now),
+                key="goodput attempt",
+                format_func=lambda k: f"attempt {k}" if k else "all of them",
+                on_change=lambda: choose("attempt", st.session_state["goodput attempt"]),
+            )
         if count:
             st.button("All of the job", on_click=_clear, icon=":material/close:")
 
@@ -68,6 +78,13 @@ def rolling_width(result: GoodputResult) -> None:
     now = st.query_params.get("rolling_s", "")
     if now and now not in widths:
         widths[now] = fmt.duration(float(now)) if now.isdecimal() else now
-    st.selectbox("Rolling over", list(widths), index=list(widths).index(now), key="goodput rolling", width=130,
-                 format_func=widths.__getitem__, label_visibility="collapsed",
-                 on_change=lambda: choose("rolling_s", st.session_state["goodput rolling"]))  # fmt: skip
+    st.selectbox(
+        "Rolling over",
+        list(widths),
+        index=list(widths).index(now),
+        key="goodput rolling",
+        width=130,
+        format_func=widths.__getitem__,
+        label_visibility="collapsed",
+        on_change=lambda: choose("rolling_s", st.session_state["goodput rolling"]),
+    )

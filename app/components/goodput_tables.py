@@ -17,11 +17,17 @@ def side_by_side(exact: GoodputResult | None, library: GoodputResult | None) -> 
         for name in names:
             ours, theirs = _amount(exact, bucket, name), _amount(library, bucket, name)
             if ours or theirs:
-                rows.append({
-                    "bucket": f"{bucket}.{name}" if name else bucket, "title": _title(bucket, name), "exact_s": ours,
-                    "ml_goodput_s": theirs, "difference_s": None if None in (ours, theirs) else ours - theirs,
-                    "exact_counts": meaning(bucket), "ml_goodput_counts": LIBRARY_MEANING[bucket],
-                })  # fmt: skip
+                rows.append(
+                    {
+                        "bucket": f"{bucket}.{name}" if name else bucket,
+                        "title": _title(bucket, name),
+                        "exact_s": ours,
+                        "ml_goodput_s": theirs,
+                        "difference_s": None if None in (ours, theirs) else ours - theirs,
+                        "exact_counts": meaning(bucket),
+                        "ml_goodput_counts": LIBRARY_MEANING[bucket],
+                    }
+                )
     columns = ["bucket", "title", "exact_s", "ml_goodput_s", "difference_s", "exact_counts", "ml_goodput_counts"]
     table = pd.DataFrame(rows, columns=columns)
     return table.astype({c: "Float64" for c in ("exact_s", "ml_goodput_s", "difference_s")})
@@ -49,44 +55,66 @@ def _amount(result: GoodputResult | None, bucket: str, name: str) -> float | Non
 
 def show_side_by_side(table: pd.DataFrame) -> None:
     """The amounts as a table."""
-    shown = pd.DataFrame({
-        "Amount": table["title"], "Exact (s)": table["exact_s"], "ml-goodput (s)": table["ml_goodput_s"],
-        "Difference (s)": table["difference_s"],
-        "Exact counts": table["exact_counts"], "ml-goodput counts": table["ml_goodput_counts"],
-    })  # fmt: skip
+    shown = pd.DataFrame(
+        {
+            "Amount": table["title"],
+            "Exact (s)": table["exact_s"],
+            "ml-goodput (s)": table["ml_goodput_s"],
+            "Difference (s)": table["difference_s"],
+            "Exact counts": table["exact_counts"],
+            "ml-goodput counts": table["ml_goodput_counts"],
+        }
+    )
     seconds = st.column_config.NumberColumn(format="%,.3f")
     st.dataframe(
-        shown, hide_index=True, height=35 * (len(shown) + 1) + 3,
+        shown,
+        hide_index=True,
+        height=35 * (len(shown) + 1) + 3,
         column_config={
-            "Amount": st.column_config.TextColumn(width="medium"), "Exact (s)": seconds, "ml-goodput (s)": seconds,
+            "Amount": st.column_config.TextColumn(width="medium"),
+            "Exact (s)": seconds,
+            "ml-goodput (s)": seconds,
             "Difference (s)": st.column_config.NumberColumn(format="%,.3f", help="Exact less ml-goodput."),
             "Exact counts": st.column_config.TextColumn(width="large"),
             "ml-goodput counts": st.column_config.TextColumn(width="large"),
         },
-    )  # fmt: skip
+    )
 
 
 def show_attempts(attempts: pd.DataFrame) -> None:
     """One row per attempt, largest badput named."""
     seconds = attempts[[b for b in BUCKETS if b in attempts]].astype(float)
     largest, most = seconds.idxmax(axis=1), seconds.max(axis=1)
-    shown = pd.DataFrame({
-        "Attempt": attempts["attempt"], "From (UTC)": pd.to_datetime(attempts["start_ns"]),
-        "To (UTC)": pd.to_datetime(attempts["end_ns"]), "Ended": attempts["outcome"],
-        "First step": attempts["first_step"], "Last step": attempts["last_step"],
-        "Goodput": attempts["goodput_share"] * 100, "Held (s)": attempts["total_s"],
-        "Kept steps (s)": attempts["productive_s"],
-        "Largest badput": [title(b) if s > 0 else "" for b, s in zip(largest, most, strict=True)], "of (s)": most,
-    })  # fmt: skip
+    shown = pd.DataFrame(
+        {
+            "Attempt": attempts["attempt"],
+            "From (UTC)": pd.to_datetime(attempts["start_ns"]),
+            "To (UTC)": pd.to_datetime(attempts["end_ns"]),
+            "Ended": attempts["outcome"],
+            "First step": attempts["first_step"],
+            "Last step": attempts["last_step"],
+            "Goodput": attempts["goodput_share"] * 100,
+            "Held (s)": attempts["total_s"],
+            "Kept steps (s)": attempts["productive_s"],
+            "Largest badput": [title(b) if s > 0 else "" for b, s in zip(largest, most, strict=True)],
+            "of (s)": most,
+        }
+    )
     number = st.column_config.NumberColumn(format="%,.1f")
     st.dataframe(
-        shown, hide_index=True, height=min(35 * (len(shown) + 1) + 3, 420),
+        shown,
+        hide_index=True,
+        height=min(35 * (len(shown) + 1) + 3, 420),
         column_config={
             "Goodput": st.column_config.ProgressColumn(
-                min_value=0, max_value=100, format="%.3g %%", help="Kept steps as a part of the time held."),
+                min_value=0, max_value=100, format="%.3g %%", help="Kept steps as a part of the time held."
+            ),
             "From (UTC)": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm:ss"),
             "To (UTC)": st.column_config.DatetimeColumn(
-                format="YYYY-MM-DD HH:mm:ss", help="The job's own end, or, where it was interrupted, its next start."),
-            "Held (s)": number, "Kept steps (s)": number, "of (s)": number,
+                format="YYYY-MM-DD HH:mm:ss", help="The job's own end, or, where it was interrupted, its next start."
+            ),
+            "Held (s)": number,
+            "Kept steps (s)": number,
+            "of (s)": number,
         },
-    )  # fmt: skip
+    )

@@ -44,17 +44,37 @@ RUN_PAGES = (  # each is about one run, the one in its address
 )
 COMPILED_PAGE = "pages/compile.py"
 TIMED = {  # of time that only a job that ran has
-    "pages/goodput.py", "pages/interruptions.py", "pages/checkpoints.py", "pages/steps.py", "pages/mfu.py",
-    "pages/overlap.py", "pages/input.py", "pages/stragglers.py", "pages/slowdown.py",
-}  # fmt: skip
+    "pages/goodput.py",
+    "pages/interruptions.py",
+    "pages/checkpoints.py",
+    "pages/steps.py",
+    "pages/mfu.py",
+    "pages/overlap.py",
+    "pages/input.py",
+    "pages/stragglers.py",
+    "pages/slowdown.py",
+}
 
 
 SERVING = {  # of requests served
-    "pages/latency.py", "pages/slo.py", "pages/load.py", "pages/workload.py", "pages/engine.py", "pages/kv_cache.py",
-    "pages/speculation.py", "pages/prefix_cache.py", "pages/compare.py",
-}  # fmt: skip
-PROFILED = {"pages/memory.py", "pages/padding.py", "pages/roofline.py", "pages/ops.py", "pages/overlap.py",
-            "pages/collectives.py"}  # of what a device did, whatever for  # fmt: skip
+    "pages/latency.py",
+    "pages/slo.py",
+    "pages/load.py",
+    "pages/workload.py",
+    "pages/engine.py",
+    "pages/kv_cache.py",
+    "pages/speculation.py",
+    "pages/prefix_cache.py",
+    "pages/compare.py",
+}
+PROFILED = {
+    "pages/memory.py",
+    "pages/padding.py",
+    "pages/roofline.py",
+    "pages/ops.py",
+    "pages/overlap.py",
+    "pages/collectives.py",
+}  # of what a device did, whatever for
 NEEDS = {  # a page about inputs that few runs have, and the tables one of which must be there
     "pages/slowdown.py": ("pipeline",),
     "pages/latency.py": ("requests", "stages", "histograms", "scalars"),

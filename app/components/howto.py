@@ -25,28 +25,61 @@ jax.profiler.start_trace("profile")   # before the first of a few usual steps
 jax.profiler.stop_trace()             # profile/plugins/profile/<date>/<host>.xplane.pb"""
 
 INPUTS: tuple[Input, ...] = (
-    Input("captures", "a profile (*.xplane.pb)",
-          "what the device did inside steps: maths, communication, waiting, idle", PROFILE),
-    Input("lifecycle", "a goodput log (goodput.jsonl or Cloud Logging entries)",
-          "when attempts began and ended, saves, restores, startup",
-          'gcloud logging read \'logName="projects/PROJECT/logs/goodput_RUN"\' --format=json > goodput.json'),
-    Input("evidence", "the hosts' logs (training, kernel, scheduler)", "why attempts ended, and on which host",
-          "chipledger ingest goodput.jsonl logs/   # stdout and stderr of every worker, dmesg, kubectl get events"),
-    Input("pipeline", "a trace of pipeline operations (Parquet or CSV)",
-          "which worker, stage or operation slows a pipeline down",
-          "columns dp_rank, stage, rank, step, optype, start_ts, duration, seq_id, mb_id: one row per operation"),
-    Input("requests", "records of single requests", "how long each request waited, read its prompt and generated",
-          "vllm bench serve ... --save-result --save-detailed   # or an AIPerf export, or requests.parquet"),
-    Input("engine", "an engine's log or scrapes of its /metrics",
-          "what ran, what waited, and how full the KV cache was",
-          "chipledger watch --metrics http://SERVER:8000/metrics --name my-server   # or ingest its log"),
-    Input("iterations", "a record of the engine's passes", "what each pass read, generated, padded and computed again",
-          "vllm serve MODEL --enable-logging-iteration-details 2>&1 | tee engine.log"),
-    Input("stages", "a load test's results", "rates and latencies at each load",
-          "for rate in 1 2 4 8; do vllm bench serve --request-rate $rate --save-result --append-result; done"),
-    Input("steps", "a training log with step lines", "when each step ran, its rate and loss",
-          "python train.py 2>&1 | tee train.log"),
-)  # fmt: skip
+    Input(
+        "captures",
+        "a profile (*.xplane.pb)",
+        "what the device did inside steps: maths, communication, waiting, idle",
+        PROFILE,
+    ),
+    Input(
+        "lifecycle",
+        "a goodput log (goodput.jsonl or Cloud Logging entries)",
+        "when attempts began and ended, saves, restores, startup",
+        "gcloud logging read 'logName=\"projects/PROJECT/logs/goodput_RUN\"' --format=json > goodput.json",
+    ),
+    Input(
+        "evidence",
+        "the hosts' logs (training, kernel, scheduler)",
+        "why attempts ended, and on which host",
+        "chipledger ingest goodput.jsonl logs/   # stdout and stderr of every worker, dmesg, kubectl get events",
+    ),
+    Input(
+        "pipeline",
+        "a trace of pipeline operations (Parquet or CSV)",
+        "which worker, stage or operation slows a pipeline down",
+        "columns dp_rank, stage, rank, step, optype, start_ts, duration, seq_id, mb_id: one row per operation",
+    ),
+    Input(
+        "requests",
+        "records of single requests",
+        "how long each request waited, read its prompt and generated",
+        "vllm bench serve ... --save-result --save-detailed   # or an AIPerf export, or requests.parquet",
+    ),
+    Input(
+        "engine",
+        "an engine's log or scrapes of its /metrics",
+        "what ran, what waited, and how full the KV cache was",
+        "chipledger watch --metrics http://SERVER:8000/metrics --name my-server   # or ingest its log",
+    ),
+    Input(
+        "iterations",
+        "a record of the engine's passes",
+        "what each pass read, generated, padded and computed again",
+        "vllm serve MODEL --enable-logging-iteration-details 2>&1 | tee engine.log",
+    ),
+    Input(
+        "stages",
+        "a load test's results",
+        "rates and latencies at each load",
+        "for rate in 1 2 4 8; do vllm bench serve --request-rate $rate --save-result --append-result; done",
+    ),
+    Input(
+        "steps",
+        "a training log with step lines",
+        "when each step ran, its rate and loss",
+        "python train.py 2>&1 | tee train.log",
+    ),
+)
 
 
 def howto(run: Run, definitions: Sequence[tuple[str, str]], notes: Sequence[str], inputs: Sequence[str]) -> None:

@@ -40,8 +40,10 @@ def comparison(run: Run, result: InterruptionsResult) -> None:
         st.markdown(f"**Times between interruptions.** {md(_random(result))}")
         figure = draw.between(result)
     if figure is None:
-        st.info("There is not enough to draw: at least two interruptions with times, and the chips of a host, are "
-                "needed.", icon=":material/info:")  # fmt: skip
+        st.info(
+            "There is not enough to draw: at least two interruptions with times, and the chips of a host, are needed.",
+            icon=":material/info:",
+        )
         return
     chart(figure, f"compare {view}", name, interruptions_verdict(result))
     if view == "fleets":
@@ -61,8 +63,8 @@ def _random(result: InterruptionsResult) -> str:
         "too_few": "Too few to tell whether they come at random.",
         "yes": "They look as if they came at random, at a constant rate: no test at 5 % says otherwise.",
         "no": "They do not look random at a constant rate: the interval of the mean is too narrow then. "
-              + ("They come in bursts." if (result.spread.variation or 0) > 1 else "They come too evenly."),
-    }[result.spread.word]  # fmt: skip
+        + ("They come in bursts." if (result.spread.variation or 0) > 1 else "They come too evenly."),
+    }[result.spread.word]
     more = {"more": " They come faster and faster (Laplace's test).", "fewer": " They become fewer (Laplace's test)."}
     return said + more.get(result.trend.word, "")
 
@@ -76,17 +78,31 @@ def hosts(result: InterruptionsResult) -> None:
     if lemon is None or lemon.needed is None:
         said = "Too few hosts are known to say whether one fails too often."
     else:
-        said = (f"{fmt.number(lemon.expected)} failures of a machine per host are usual here; from "
-                f"{lemon.needed} on, one host stands out.")  # fmt: skip
+        said = (
+            f"{fmt.number(lemon.expected)} failures of a machine per host are usual here; from "
+            f"{lemon.needed} on, one host stands out."
+        )
     st.markdown(f"**Hosts that failed.** {md(said)}")
     table = result.hosts
-    shown = pd.DataFrame({
-        "Host": table["host"], "Stands out": ["● yes" if x else "" for x in table["lemon"]],
-        "Failures of the machine": table["failures"], "Interruptions": table["count"], "Causes": table["causes"],
-        "Chip-hours": table["chip_hours"].astype(float), "Chance": table["p_holm"].astype(float),
-    })  # fmt: skip
-    st.dataframe(shown.head(SHOWN_HOSTS), hide_index=True, column_config={
-        "Chance": st.column_config.NumberColumn(help="Probability of so many if all hosts were alike, corrected for "
-                                                "looking at all of them.", format="%.2g"),
-        "Chip-hours": st.column_config.NumberColumn(format="%,.0f"),
-    })  # fmt: skip
+    shown = pd.DataFrame(
+        {
+            "Host": table["host"],
+            "Stands out": ["● yes" if x else "" for x in table["lemon"]],
+            "Failures of the machine": table["failures"],
+            "Interruptions": table["count"],
+            "Causes": table["causes"],
+            "Chip-hours": table["chip_hours"].astype(float),
+            "Chance": table["p_holm"].astype(float),
+        }
+    )
+    st.dataframe(
+        shown.head(SHOWN_HOSTS),
+        hide_index=True,
+        column_config={
+            "Chance": st.column_config.NumberColumn(
+                help="Probability of so many if all hosts were alike, corrected for looking at all of them.",
+                format="%.2g",
+            ),
+            "Chip-hours": st.column_config.NumberColumn(format="%,.0f"),
+        },
+    )

@@ -47,11 +47,24 @@ def picker(count: int, number: int) -> None:
     """Type a number, or go to the one before or after."""
     key = f"at {number}"
     row = st.container(horizontal=True, vertical_alignment="bottom")
-    row.number_input(f"Interruption, of {count:,}", 1, count, number, key=key, width=190,
-                     on_change=lambda: choose("at", str(st.session_state[key])))  # fmt: skip
+    row.number_input(
+        f"Interruption, of {count:,}",
+        1,
+        count,
+        number,
+        key=key,
+        width=190,
+        on_change=lambda: choose("at", str(st.session_state[key])),
+    )
     for label, to, help in (("Before", number - 1, "the one before"), ("After", number + 1, "the one after")):
-        row.button(label, key=f"{label} {number}", disabled=not 1 <= to <= count, on_click=choose, help=help,
-                   args=("at", str(to)))  # fmt: skip
+        row.button(
+            label,
+            key=f"{label} {number}",
+            disabled=not 1 <= to <= count,
+            on_click=choose,
+            help=help,
+            args=("at", str(to)),
+        )
 
 
 def named(row: dict) -> str:
@@ -67,28 +80,35 @@ def told(row: dict, result: InterruptionsResult) -> list[str]:
     """What is known of it, one fact a line."""
     lines = []
     if not pd.isna(row["last_sign_ns"]):
-        lines.append(f"Last sign of life {fmt.date(int(row['last_sign_ns']))}, in attempt {int(row['attempt'])}; "
-                     f"{KINDS[row['kind']]}.")  # fmt: skip
+        lines.append(
+            f"Last sign of life {fmt.date(int(row['last_sign_ns']))}, in attempt {int(row['attempt'])}; "
+            f"{KINDS[row['kind']]}."
+        )
     if not pd.isna(row["last_step"]):
         again = "" if pd.isna(row["resumed_step"]) else f", went on with step {int(row['resumed_step']):,}"
-        lines.append(f"Reached step {int(row['last_step']):,}{again}: "
-                     f"{fmt.count(int(row['lost_steps']), 'step')} to take again.")  # fmt: skip
+        lines.append(
+            f"Reached step {int(row['last_step']):,}{again}: {fmt.count(int(row['lost_steps']), 'step')} to take again."
+        )
     if row["back_s"] == row["back_s"]:
         lines.append(f"Back where it was after {fmt.duration(row['back_s'])}.")
     elif not pd.isna(row["restart_ns"]):
         lines.append("It never came back to where it was in what is recorded.")
     if row["lost_s"] == row["lost_s"]:
         dollars = f", about {fmt.usd(row['usd'])}" if result.priced else ""
-        lines.append(f"Cost {fmt.duration(row['lost_s'])} of {fmt.count(result.chips, 'chip')}: "
-                     f"{fmt.chip_time(row['chip_hours'] * 3600)}{dollars}.")  # fmt: skip
+        lines.append(
+            f"Cost {fmt.duration(row['lost_s'])} of {fmt.count(result.chips, 'chip')}: "
+            f"{fmt.chip_time(row['chip_hours'] * 3600)}{dollars}."
+        )
     return lines
 
 
 def why(row: dict) -> None:
     """The line that tells why, where it stands, and what helps."""
     if row["text"] is None:
-        st.markdown("No line of any log near it tells why. Ingest the logs of all hosts, or the scheduler's events, "
-                    "with the run.")  # fmt: skip
+        st.markdown(
+            "No line of any log near it tells why. Ingest the logs of all hosts, or the scheduler's events, "
+            "with the run."
+        )
         return
     st.code(row["text"], language=None, wrap_lines=True)
     place = [md(row["source"])] if row["source"] else []

@@ -45,16 +45,19 @@ def controls(base: KvResult, of_run: bool) -> dict[str, Any]:
     with second[0]:
         given["kv_precision"] = _list("Cache", "kv_precision", CACHES, own.kv_precision if own else "bf16")
     with second[1]:
-        given["weights_precision"] = _list("Weights", "weights_precision", WEIGHTS,
-                                           own.weights_precision if own else "bf16")  # fmt: skip
+        given["weights_precision"] = _list(
+            "Weights", "weights_precision", WEIGHTS, own.weights_precision if own else "bf16"
+        )
     with second[2]:
-        given["utilization"] = float(_list("Share for the engine", "utilization", UTILIZATIONS,
-                                           f"{own.utilization:g}" if own else "0.9"))  # fmt: skip
+        given["utilization"] = float(
+            _list("Share for the engine", "utilization", UTILIZATIONS, f"{own.utilization:g}" if own else "0.9")
+        )
     with second[3]:
         given["activations_bytes"] = 1e9 * float(_list("For activations (GB)", "activations", RESERVES, "0"))
     with second[4]:
-        given["page_tokens"] = int(_list("Tokens of a page", "page_tokens", [str(p) for p in PAGES],
-                                         str(own.page_tokens) if own else "16"))  # fmt: skip
+        given["page_tokens"] = int(
+            _list("Tokens of a page", "page_tokens", [str(p) for p in PAGES], str(own.page_tokens) if own else "16")
+        )
     return {k: v for k, v in given.items() if own is None or k == "chip" or v != getattr(own, k)}
 
 

@@ -118,6 +118,7 @@ def _route(network: Network) -> tuple[int, int] | None:
     ends = re.fullmatch(r"([0-9]{1,6})-([0-9]{1,6})", text)
     if not ends or not all(int(e) < network.chips for e in ends.groups()):
         last = network.chips - 1
-        raise QuestionError(f"route {text!r} joins no two chips here",
-                            expected=f"two chips from 0 to {last:,}, such as 0-{last}")  # fmt: skip
+        raise QuestionError(
+            f"route {text!r} joins no two chips here", expected=f"two chips from 0 to {last:,}, such as 0-{last}"
+        )
     return int(ends[1]), int(ends[2])

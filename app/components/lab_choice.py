@@ -41,32 +41,51 @@ def chooser() -> None:
     columns = st.columns([1.3, 1.1, 0.75, 0.75, 2.1], vertical_alignment="bottom")
     with columns[0]:
         names = list(_systems())
-        _select("System", names, system, lambda s: _systems()[s][0],
-                lambda s: _show(s, _near(s, spec)))  # fmt: skip
+        _select("System", names, system, lambda s: _systems()[s][0], lambda s: _show(s, _near(s, spec)))
     shape = spec.text.split(":")[1] if spec and system else None
     with columns[1]:
         shapes = _systems()[system][1] if system else ()
         listed = sorted({*shapes, *filter(None, [shape])}, key=lambda s: (_size(s), s))
-        _select("Shape" if listed and "x" in listed[0] else "Chips", listed, shape,
-                lambda s: f"{s} ({_size(s):,})" if "x" in s else f"{int(s):,}",
-                lambda s: _show(system, s, bool(spec and spec.twisted), spec.slices if spec else 1))  # fmt: skip
+        _select(
+            "Shape" if listed and "x" in listed[0] else "Chips",
+            listed,
+            shape,
+            lambda s: f"{s} ({_size(s):,})" if "x" in s else f"{int(s):,}",
+            lambda s: _show(system, s, bool(spec and spec.twisted), spec.slices if spec else 1),
+        )
     tpu = shape is not None and system in SHORT.values()
     with columns[2]:
         twistable = shape is not None and _may_twist(system, spec)
         twisted, slices = f"lab_twist {text}", f"lab_slices {text}"
-        st.toggle("Twisted", bool(spec and spec.twisted), key=twisted, disabled=not twistable,
-                  help="Wraps of the short axes shift along the long ones: k x k x 2k and k x 2k x 2k.",
-                  on_change=lambda: _show(system, shape, st.session_state[twisted], spec.slices))  # fmt: skip
+        st.toggle(
+            "Twisted",
+            bool(spec and spec.twisted),
+            key=twisted,
+            disabled=not twistable,
+            help="Wraps of the short axes shift along the long ones: k x k x 2k and k x 2k x 2k.",
+            on_change=lambda: _show(system, shape, st.session_state[twisted], spec.slices),
+        )
     with columns[3]:
-        st.number_input("Slices", 1, MOST_SLICES, spec.slices if spec else 1, key=slices, disabled=not tpu,
-                        help="Equal slices, joined by the data-centre network alone.",
-                        on_change=lambda: _show(system, shape, spec.twisted, st.session_state[slices]),
-                        )  # fmt: skip
+        st.number_input(
+            "Slices",
+            1,
+            MOST_SLICES,
+            spec.slices if spec else 1,
+            key=slices,
+            disabled=not tpu,
+            help="Equal slices, joined by the data-centre network alone.",
+            on_change=lambda: _show(system, shape, spec.twisted, st.session_state[slices]),
+        )
     with columns[4]:
         forms = "; ".join(f"`{example}`" for s in topology.SYSTEMS for example, _ in s.FORMS)
         name = f"lab_spec {text}"
-        st.text_input("or any topology by name", text, key=name, help=HELP.format(forms),
-                      on_change=lambda: _write(st.session_state[name]))  # fmt: skip
+        st.text_input(
+            "or any topology by name",
+            text,
+            key=name,
+            help=HELP.format(forms),
+            on_change=lambda: _write(st.session_state[name]),
+        )
 
 
 def _systems() -> dict[str, tuple[str, tuple[str, ...]]]:
@@ -119,6 +138,13 @@ def _write(text: str) -> None:
 
 def _select(label: str, options: list[str], now: str | None, shown, chosen) -> None:
     key = f"lab_{label} {asked()[0]}"
-    st.selectbox(label, options, index=None if now is None else options.index(now), format_func=shown, key=key,
-                 disabled=not options, placeholder="by its name" if now is None else None,
-                 on_change=lambda: st.session_state[key] and chosen(st.session_state[key]))  # fmt: skip
+    st.selectbox(
+        label,
+        options,
+        index=None if now is None else options.index(now),
+        format_func=shown,
+        key=key,
+        disabled=not options,
+        placeholder="by its name" if now is None else None,
+        on_change=lambda: st.session_state[key] and chosen(st.session_state[key]),
+    )

@@ -41,9 +41,12 @@ DEFINITIONS = (
     ("Time", "The longer of the hops and of the bytes over the links; of an all-to-all over several axes both added."),
     ("Crossover", "The array for which both take as long: below it more bandwidth is worth nothing."),
     ("Band", "From the fastest to the slowest that its assumptions allow; what each end is, is said below."),
-    ("Critical tokens", "Tokens of a step for each chip from which gradients that move so hide behind the backward "
-     "pass: BF16 peak of the chip by the rate at which the array moves."),
-)  # fmt: skip
+    (
+        "Critical tokens",
+        "Tokens of a step for each chip from which gradients that move so hide behind the backward "
+        "pass: BF16 peak of the chip by the rate at which the array moves.",
+    ),
+)
 
 
 def panel(lab: Lab) -> None:
@@ -61,13 +64,17 @@ def panel(lab: Lab) -> None:
     said = collective_verdict(first.result)
     verdict(said)
     _figures(first)
-    st.markdown("**How does the time grow with the array?** Bands: what the assumptions allow. Below its crossover (×) "
-                f"a collective costs its hops, whatever it carries. {md(against(results))} ○ modelled.")  # fmt: skip
+    st.markdown(
+        "**How does the time grow with the array?** Bands: what the assumptions allow. Below its crossover (×) "
+        f"a collective costs its hops, whatever it carries. {md(against(results))} ○ modelled."
+    )
     given = [a for a in answers if a.result.settings.link_basis == "given"]
     if given:
         names = " and ".join(dict.fromkeys(a.result.spec for a in given))
-        st.caption(f"No chip is named by {md(names)}: links move {given[0].link_bytes_per_s / 1e9:g} GB/s one way, as "
-                   "those of the first system here that names one.")  # fmt: skip
+        st.caption(
+            f"No chip is named by {md(names)}: links move {given[0].link_bytes_per_s / 1e9:g} GB/s one way, as "
+            "those of the first system here that names one."
+        )
     figure = over_size(results)
     chart(figure, f"collectives {sorted(st.query_params.to_dict().items())}", "collective", said)
     _evidence(lab, first, answers, more, figure)
@@ -99,9 +106,15 @@ def _axes(axes: Sequence[str]) -> tuple[str, ...]:
     now = [a for a in axes_of(st.query_params.get("axes")) if a in axes]
     if st.session_state.get("lab_axes") != now:
         st.session_state["lab_axes"] = now
-    st.pills("Over all chips, or within groups along", axes or ["no axes here"], selection_mode="multi", key="lab_axes",
-             disabled=not axes, on_change=lambda: choose("axes", ",".join(st.session_state["lab_axes"])),
-             help="Of a mesh or torus: each group of chips along the axes chosen by itself.")  # fmt: skip
+    st.pills(
+        "Over all chips, or within groups along",
+        axes or ["no axes here"],
+        selection_mode="multi",
+        key="lab_axes",
+        disabled=not axes,
+        on_change=lambda: choose("axes", ",".join(st.session_state["lab_axes"])),
+        help="Of a mesh or torus: each group of chips along the axes chosen by itself.",
+    )
     return tuple(a for a in axes if a in now)
 
 
@@ -128,8 +141,16 @@ def _answers(lab: Lab, kind: str, array_bytes: float, more: dict[str, object]) -
         if not _has_book(network):
             asked["rates"] = "docs"
         try:
-            found.append(on(network, () if number else lab.failures, () if number else truth, kind=kind,
-                            array_bytes=array_bytes, **asked))  # fmt: skip
+            found.append(
+                on(
+                    network,
+                    () if number else lab.failures,
+                    () if number else truth,
+                    kind=kind,
+                    array_bytes=array_bytes,
+                    **asked,
+                )
+            )
         except QuestionError as e:
             if not number:
                 raise
@@ -142,22 +163,33 @@ def _figures(answer: CollectiveAnswer) -> None:
     crossover, tokens = result.crossover_bytes, answer.critical_tokens
     shown = [
         Figure("Time", fmt.duration(result.seconds), meanings["Time"], "modelled"),
-        Figure("Band", " – ".join(dict.fromkeys(map(fmt.duration, (result.low_s, result.high_s)))), meanings["Band"],
-               "modelled"),
+        Figure(
+            "Band",
+            " – ".join(dict.fromkeys(map(fmt.duration, (result.low_s, result.high_s)))),
+            meanings["Band"],
+            "modelled",
+        ),
         Figure("Hops alone", fmt.duration(result.cost.latency_s), "What an array of a few bytes takes.", "modelled"),
         Figure("Crossover", fmt.size(crossover), meanings["Crossover"], "modelled"),
-        Figure("Critical tokens", fmt.NO_VALUE if tokens is None else f"{tokens:,.0f} a chip",
-               meanings["Critical tokens"], "modelled"),
-    ]  # fmt: skip
+        Figure(
+            "Critical tokens",
+            fmt.NO_VALUE if tokens is None else f"{tokens:,.0f} a chip",
+            meanings["Critical tokens"],
+            "modelled",
+        ),
+    ]
     figures_row(shown)
 
 
-def _evidence(lab: Lab, first: CollectiveAnswer, answers: Sequence[CollectiveAnswer], more: dict[str, object],
-              figure) -> None:  # fmt: skip
+def _evidence(
+    lab: Lab, first: CollectiveAnswer, answers: Sequence[CollectiveAnswer], more: dict[str, object], figure
+) -> None:
     """Every kind by size of the topology shown, and the kind chosen of the others; all of it to take away."""
     given = first.link_bytes_per_s if first.result.settings.link_basis == "given" else None
-    every = [on(lab.broken, (), (), kind=kind, array_bytes=first.result.bytes, link_bytes_per_s=given, **more)
-             for kind in TITLES]  # fmt: skip
+    every = [
+        on(lab.broken, (), (), kind=kind, array_bytes=first.result.bytes, link_bytes_per_s=given, **more)
+        for kind in TITLES
+    ]
     sizes = sorted({*SIZES, first.result.bytes})
     mine = pd.concat([rows_of(a, sizes) for a in every], ignore_index=True)
     rows = pd.concat([mine, *(rows_of(a, sizes) for a in answers[1:])], ignore_index=True)
@@ -166,9 +198,15 @@ def _evidence(lab: Lab, first: CollectiveAnswer, answers: Sequence[CollectiveAns
     with st.expander(title, icon=":material/table:", expanded=True):
         shown = wide.map(fmt.duration).rename(index=size, columns=TITLES).rename_axis(index="array", columns=None)
         st.table(shown)
-        query = {"topology": lab.spec.text, "kind": first.result.kind, "bytes": f"{first.result.bytes:.0f}",
-                 "axes": ",".join(more["axes"]), "rates": more["rates"], "fail": ";".join(lab.failures),
-                 "link_bytes_per_s": given}  # fmt: skip
+        query = {
+            "topology": lab.spec.text,
+            "kind": first.result.kind,
+            "bytes": f"{first.result.bytes:.0f}",
+            "axes": ",".join(more["axes"]),
+            "rates": more["rates"],
+            "fail": ";".join(lab.failures),
+            "link_bytes_per_s": given,
+        }
         answer = f"/api/whatif/collective?{urlencode({k: v for k, v in query.items() if v})}"
         downloads(rows, "collectives", answer, lambda: standalone(figure, "Collectives", "collectives"))
 
@@ -176,16 +214,25 @@ def _evidence(lab: Lab, first: CollectiveAnswer, answers: Sequence[CollectiveAns
 def _notes(answers: Sequence[CollectiveAnswer]) -> list[str]:
     """Every note once; with its system's name where it does not hold for all."""
     counts = Counter(n for a in answers for n in dict.fromkeys(a.notes))
-    return list(dict.fromkeys(n if counts[n] == len(answers) else f"{a.result.spec}: {n}"
-                              for a in answers for n in a.notes))  # fmt: skip
+    return list(
+        dict.fromkeys(n if counts[n] == len(answers) else f"{a.result.spec}: {n}" for a in answers for n in a.notes)
+    )
 
 
 def rows_of(answer: CollectiveAnswer, sizes: Sequence[float]) -> pd.DataFrame:
     """topology, kind, axes, bytes, seconds, low_s, high_s, bound: one row for each size."""
     result = answer.result
     moved = np.array(sizes) / result.shards
-    return pd.DataFrame({
-        "topology": result.spec, "kind": result.kind, "axes": ",".join(result.axes), "chips": result.chips,
-        "bytes": sizes, "seconds": result.cost.seconds(moved), "low_s": result.low.seconds(moved),
-        "high_s": result.high.seconds(moved), "bound": [result.cost.bound(m) for m in moved],
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "topology": result.spec,
+            "kind": result.kind,
+            "axes": ",".join(result.axes),
+            "chips": result.chips,
+            "bytes": sizes,
+            "seconds": result.cost.seconds(moved),
+            "low_s": result.low.seconds(moved),
+            "high_s": result.high.seconds(moved),
+            "bound": [result.cost.bound(m) for m in moved],
+        }
+    )

@@ -52,10 +52,15 @@ def _others(lab: Lab) -> None:
     if st.session_state.get("lab_compared") != now:
         st.session_state["lab_compared"] = now
     st.multiselect(
-        f"Compare {lab.spec.text} with", now, key="lab_compared", accept_new_options=True, width=480,
-        max_selections=MOST_COMPARED - 1, placeholder="write a name, such as boardfly:1024, and press Enter",
+        f"Compare {lab.spec.text} with",
+        now,
+        key="lab_compared",
+        accept_new_options=True,
+        width=480,
+        max_selections=MOST_COMPARED - 1,
+        placeholder="write a name, such as boardfly:1024, and press Enter",
         on_change=lambda: choose_specs(asked()[0], *(t.strip() for t in st.session_state["lab_compared"])),
-    )  # fmt: skip
+    )
 
 
 def _prices(found: Sequence[Report]) -> list[float | None]:
@@ -63,14 +68,25 @@ def _prices(found: Sequence[Report]) -> list[float | None]:
     given = st.query_params.get("usd", "").split(",")
     now = [_price(given[n]) if n < len(given) else None for n in range(len(found))]
     with st.popover("Prices", icon=":material/payments:"):
-        st.caption("Dollars per chip-hour. Nothing is reckoned without them; the grey values are list prices that "
-                   "nobody has verified.")  # fmt: skip
+        st.caption(
+            "Dollars per chip-hour. Nothing is reckoned without them; the grey values are list prices that "
+            "nobody has verified."
+        )
         for number, report in enumerate(found):
             key = f"lab_usd_{number}"
             if st.session_state.get(key) != now[number]:
                 st.session_state[key] = now[number]
-            st.number_input(md(report.spec.text), 0.0, LARGEST_PRICE, value=None, format="%.4g", key=key,
-                            placeholder=_suggested(report), on_change=_priced, args=(len(found),))  # fmt: skip
+            st.number_input(
+                md(report.spec.text),
+                0.0,
+                LARGEST_PRICE,
+                value=None,
+                format="%.4g",
+                key=key,
+                placeholder=_suggested(report),
+                on_change=_priced,
+                args=(len(found),),
+            )
     return now
 
 
@@ -104,20 +120,27 @@ def _equal(found: list[Report], equal: str, prices: Sequence[float | None]) -> l
         chips = first.chips if equal == "chips" else int(first.chips * prices[0] / price)
         sized = resized(report.spec, min(chips, 1 << 16))
         if sized is None:
-            st.info(f"{md(report.spec.text)} has no size of at most {chips:,} chips: it is shown as given.",
-                    icon=":material/info:")  # fmt: skip
+            st.info(
+                f"{md(report.spec.text)} has no size of at most {chips:,} chips: it is shown as given.",
+                icon=":material/info:",
+            )
         same.append(report if sized is None else topologies.report(sized.text, (), open_workspace()))
     return same
 
 
-def _evidence(lab: Lab, found: Sequence[Report], prices: Sequence[float | None],
-              told: lab_times.Times, figure: go.Figure) -> None:  # fmt: skip
+def _evidence(
+    lab: Lab, found: Sequence[Report], prices: Sequence[float | None], told: lab_times.Times, figure: go.Figure
+) -> None:
     shown = table(found)
     columns = list(zip(*shown.rows, strict=True))
     with st.expander("Evidence: every figure side by side", icon=":material/table:", expanded=True):
         st.table(pd.DataFrame({n or "figure": c for n, c in zip(shown.head, columns, strict=True)}).set_index("figure"))
-        rows = pd.DataFrame([_row(r, p) | lab_times.columns(told, number)
-                             for number, (r, p) in enumerate(zip(found, prices, strict=True))])  # fmt: skip
+        rows = pd.DataFrame(
+            [
+                _row(r, p) | lab_times.columns(told, number)
+                for number, (r, p) in enumerate(zip(found, prices, strict=True))
+            ]
+        )
         answer = answer_of(tuple(rows["spec"]), lab.failures if len(found) == 1 else ())
         downloads(rows, "topologies", answer, lambda: standalone(figure, "Topologies compared", "topologies"))
 

@@ -27,8 +27,11 @@ def panel(lab: Lab) -> None:
     if refused := st.session_state.pop(REFUSED, None):
         st.warning(md(refused), icon=":material/info:")
     if not lab.failures:
-        st.info("Nothing has failed yet. Break a part to see what it means for the job that runs there, what takes "
-                "the part's place, and how far the ways around it are.", icon=":material/info:")  # fmt: skip
+        st.info(
+            "Nothing has failed yet. Break a part to see what it means for the job that runs there, what takes "
+            "the part's place, and how far the ways around it are.",
+            icon=":material/info:",
+        )
         return
     _failed(lab)
     before = topologies.report(lab.spec.text, (), open_workspace())
@@ -42,11 +45,17 @@ def _choose(lab: Lab) -> None:
     parts = breakable(lab.network)
     with st.form("lab_break", border=False):
         what, which, press = st.columns([1.4, 1.4, 1], vertical_alignment="bottom")
-        what.selectbox("What fails", list(parts), key="lab_fail_what", format_func=lambda p: _title(p, parts[p]),
-                       help="; ".join(f"**{p}**: {MEANINGS[p]}" for p in parts))  # fmt: skip
+        what.selectbox(
+            "What fails",
+            list(parts),
+            key="lab_fail_what",
+            format_func=lambda p: _title(p, parts[p]),
+            help="; ".join(f"**{p}**: {MEANINGS[p]}" for p in parts),
+        )
         which.text_input("Which", key="lab_fail_which", placeholder="0", help=HELP)
-        press.form_submit_button("Break it", icon=":material/heart_broken:", type="primary", on_click=_break,
-                                 args=(lab,))  # fmt: skip
+        press.form_submit_button(
+            "Break it", icon=":material/heart_broken:", type="primary", on_click=_break, args=(lab,)
+        )
 
 
 def _title(part: str, count: int) -> str:
@@ -67,8 +76,9 @@ def _break(lab: Lab) -> None:
     added = f"{what}={which or default.get(what, '0')}"
     try:
         if len(lab.failures) >= MOST_FAILURES:
-            raise QuestionError(f"{MOST_FAILURES} failures at once are enough",
-                                advice="One may name several parts: chip=5,7,9.")  # fmt: skip
+            raise QuestionError(
+                f"{MOST_FAILURES} failures at once are enough", advice="One may name several parts: chip=5,7,9."
+            )
         broken = fail(lab.network, (*lab.failures, added))
     except ChipledgerError as e:
         st.session_state[REFUSED] = str(e)
@@ -80,8 +90,14 @@ def _failed(lab: Lab) -> None:
     """What failed, each with a button that mends it."""
     row = st.container(horizontal=True, vertical_alignment="center")
     for number, text in enumerate(lab.failures):
-        row.button(md(text.replace("=", " ", 1)), key=f"lab_mend_{number}_{text}", icon=":material/close:",
-                   help="Mend it", on_click=_mend, args=(lab.failures, number))  # fmt: skip
+        row.button(
+            md(text.replace("=", " ", 1)),
+            key=f"lab_mend_{number}_{text}",
+            icon=":material/close:",
+            help="Mend it",
+            on_click=_mend,
+            args=(lab.failures, number),
+        )
     if len(lab.failures) > 1:
         row.button("Mend all", key="lab_mend_all", type="tertiary", on_click=_mend, args=((), None))
 
@@ -114,4 +130,3 @@ def _hops(lab: Lab, before: Report, after: Report) -> None:
     name = "topology-failures"
     rows = pd.DataFrame(told.rows, columns=["quantity", "before", "after"])
     downloads(rows, name, lab.answer, lambda: standalone(figure, f"{lab.spec.text} after failures", name))
-

@@ -14,17 +14,20 @@ SHORT = 1500  # characters of a name that an address carries without harm
 REFUSED = "lab_graph_refused"
 EXAMPLE = "# one link a line: chip chip [kind]\n0 1\n1 2\n2 3\n3 0\n0 2"
 LARGER = "A file larger than that: `chipledger topology graph:FILE` reads it on the command line."
-FORMS = ("One link a line: `0 1` or `0,1,copper`; `#` begins a comment, the same link twice is two links. Chips are "
-         "whole numbers from 0 without gaps. NetworkX's `write_edgelist` and topology files of ns-3, ASTRA-sim and "
-         "SimAI are read as they are.")  # fmt: skip
+FORMS = (
+    "One link a line: `0 1` or `0,1,copper`; `#` begins a comment, the same link twice is two links. Chips are "
+    "whole numbers from 0 without gaps. NetworkX's `write_edgelist` and topology files of ns-3, ASTRA-sim and "
+    "SimAI are read as they are."
+)
 
 
 def panel(lab: Lab) -> None:
     st.markdown("**Any network of your own**, as a list of its links: everything on this page then is about it.")
     st.caption(FORMS)
     with st.form("lab_graph", border=True):
-        st.text_area("Edge list", key="lab_graph_text", placeholder=EXAMPLE, height=180,
-                     max_chars=topologies.LARGEST_BYTES)  # fmt: skip
+        st.text_area(
+            "Edge list", key="lab_graph_text", placeholder=EXAMPLE, height=180, max_chars=topologies.LARGEST_BYTES
+        )
         st.file_uploader("or a file", key="lab_graph_file", help=LARGER)
         st.form_submit_button("Show it", icon=":material/hub:", type="primary", on_click=_show)
     if refused := st.session_state.pop(REFUSED, None):
@@ -50,8 +53,9 @@ def _given() -> str:
             raise InputError("no edge list was given", expected="links pasted, or a file")
         return text
     if file.size > topologies.LARGEST_BYTES:
-        raise InputError(f"more than {topologies.LARGEST_BYTES >> 20} MiB", where=file.name,
-                         expected="a smaller edge list")  # fmt: skip
+        raise InputError(
+            f"more than {topologies.LARGEST_BYTES >> 20} MiB", where=file.name, expected="a smaller edge list"
+        )
     try:
         return file.getvalue().decode("utf-8-sig")
     except UnicodeDecodeError as e:

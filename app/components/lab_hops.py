@@ -26,8 +26,10 @@ def panel(lab: Lab) -> None:
     figure = histogram(found)
     words = "; ".join(f"{r.spec.text}: {hops_said(r)}" for r in found)
     chart(figure, f"hops {names} {lab.failures}", "hops", words)
-    st.markdown("**How loaded is each kind of link?** Every chip sends to every other: ordered pairs on each direction "
-                f"of a link, from the least to the busiest{_routed(found)}.")  # fmt: skip
+    st.markdown(
+        "**How loaded is each kind of link?** Every chip sends to every other: ordered pairs on each direction "
+        f"of a link, from the least to the busiest{_routed(found)}."
+    )
     for report in found:
         if len(found) > 1:
             st.caption(md(report.spec.text))
@@ -40,19 +42,27 @@ def panel(lab: Lab) -> None:
 
 
 def _loads_said(report: Report) -> str:
-    return "; ".join(f"{row.kind}, {ROUTED[row.routing]}: {row.least:,.1f} to {row.most:,.1f}, on average "
-                     f"{row.mean:,.1f} ordered pairs" for row in report.loads)  # fmt: skip
+    return "; ".join(
+        f"{row.kind}, {ROUTED[row.routing]}: {row.least:,.1f} to {row.most:,.1f}, on average "
+        f"{row.mean:,.1f} ordered pairs"
+        for row in report.loads
+    )
 
 
 def _evidence(lab: Lab, found: Sequence[Report], figure: go.Figure) -> None:
     """The histogram and the loads as tables to take away."""
     rows = counted(found)
-    with st.expander(f"Evidence: {fmt.count(len(rows), 'row')} of hops, and loads by kind of link",
-                     icon=":material/table:"):  # fmt: skip
-        st.dataframe(rows, hide_index=True, column_config={
-            "share": st.column_config.NumberColumn(format="percent"),
-            "within": st.column_config.NumberColumn(format="percent", help="Pairs at most so many hops apart."),
-        })  # fmt: skip
+    with st.expander(
+        f"Evidence: {fmt.count(len(rows), 'row')} of hops, and loads by kind of link", icon=":material/table:"
+    ):
+        st.dataframe(
+            rows,
+            hide_index=True,
+            column_config={
+                "share": st.column_config.NumberColumn(format="percent"),
+                "within": st.column_config.NumberColumn(format="percent", help="Pairs at most so many hops apart."),
+            },
+        )
         loads = pd.DataFrame([{"spec": r.spec.text} | vars(row) for r in found for row in r.loads])
         st.dataframe(loads, hide_index=True)
         answer = answer_of(tuple(r.spec.text for r in found), lab.failures if len(found) == 1 else ())
@@ -65,10 +75,17 @@ def counted(found: Sequence[Report]) -> pd.DataFrame:
     for report in found:
         counts = report.hops.counts[1:]
         total = max(int(counts.sum()), 1)
-        frames.append(pd.DataFrame({
-            "spec": report.spec.text, "hops": np.arange(1, len(counts) + 1), "ordered_pairs": counts,
-            "share": counts / total, "within": np.cumsum(counts) / total,
-        }))  # fmt: skip
+        frames.append(
+            pd.DataFrame(
+                {
+                    "spec": report.spec.text,
+                    "hops": np.arange(1, len(counts) + 1),
+                    "ordered_pairs": counts,
+                    "share": counts / total,
+                    "within": np.cumsum(counts) / total,
+                }
+            )
+        )
     return pd.concat(frames, ignore_index=True)
 
 

@@ -19,16 +19,27 @@ from simulators.topology.spec import Spec
 
 TOOLS = {"gke": "GKE", "xpk": "xpk", "queued": "Queued resource"}
 PARTS: dict[str, tuple[tuple[str, str, str], ...]] = {  # tool: key in the manifest, language, what it is
-    "gke": (("node_pool", "bash", "**1. The node pool**, one for each slice, all of its hosts or none:"),
-            ("gke", "yaml", "**2. The workload**: the node selector picks the slice, one pod runs on each host.")),
+    "gke": (
+        ("node_pool", "bash", "**1. The node pool**, one for each slice, all of its hosts or none:"),
+        ("gke", "yaml", "**2. The workload**: the node selector picks the slice, one pod runs on each host."),
+    ),
     "xpk": (("xpk", "bash", "**The cluster, then the workload**: xpk makes the node pools and writes the JobSet."),),
-    "queued": (("queued_resource", "bash",
-                "**A request to the Cloud TPU API**, which waits until there is capacity; no Kubernetes:"),),
-}  # fmt: skip
+    "queued": (
+        (
+            "queued_resource",
+            "bash",
+            "**A request to the Cloud TPU API**, which waits until there is capacity; no Kubernetes:",
+        ),
+    ),
+}
 BLANKS = {
-    "PROJECT": "your project", "REGION": "the region of the cluster", "ZONE": "a zone that has these machines",
-    "CLUSTER": "a GKE cluster", "IMAGE": "a container image with JAX for TPU", "RESERVATION": "your reservation",
-}  # fmt: skip
+    "PROJECT": "your project",
+    "REGION": "the region of the cluster",
+    "ZONE": "a zone that has these machines",
+    "CLUSTER": "a GKE cluster",
+    "IMAGE": "a container image with JAX for TPU",
+    "RESERVATION": "your reservation",
+}
 
 
 def panel(lab: Lab) -> None:
@@ -80,16 +91,26 @@ def _figures(spec: Spec, made: Mapping[str, Any]) -> list[Figure]:
     host = f"Host memory as printed, GB or GiB; {vcpus:,} vCPUs." if vcpus else "Host memory as printed, GB or GiB."
     label = "Hosts of a slice" if spec.slices > 1 else "Hosts"
     return [
-        Figure("Machine type", made["machine_type"] or "none", f"The virtual machine of a host ({source}).",
-               "published"),
-        Figure(label, f"{made['parallelism']:,}", "Chips of a slice divided by the chips of a host: parallelism and "
-               "completions of the job.", "derived"),
+        Figure(
+            "Machine type", made["machine_type"] or "none", f"The virtual machine of a host ({source}).", "published"
+        ),
+        Figure(
+            label,
+            f"{made['parallelism']:,}",
+            "Chips of a slice divided by the chips of a host: parallelism and completions of the job.",
+            "derived",
+        ),
         Figure("Chips per host", f"{made['chips_per_host']}", "What a pod asks for as google.com/tpu.", "published"),
-        Figure("Host memory", f"{memory:,} GB" if memory else fmt.NO_VALUE,
-               host if memory else "Not in the catalogue.", "published" if memory else "unattributed"),
-        Figure("Accelerator", made["accelerator"] or "none", "The label cloud.google.com/gke-tpu-accelerator.",
-               "published"),
-    ]  # fmt: skip
+        Figure(
+            "Host memory",
+            f"{memory:,} GB" if memory else fmt.NO_VALUE,
+            host if memory else "Not in the catalogue.",
+            "published" if memory else "unattributed",
+        ),
+        Figure(
+            "Accelerator", made["accelerator"] or "none", "The label cloud.google.com/gke-tpu-accelerator.", "published"
+        ),
+    ]
 
 
 def _texts(made: Mapping[str, Any], tool: str) -> None:
@@ -106,8 +127,15 @@ def _texts(made: Mapping[str, Any], tool: str) -> None:
     if blanks:
         st.markdown("Fill in " + ", ".join(blanks) + ".")
     if tool == "gke" and "gke" in made:
-        st.download_button("YAML", made["gke"], f"{made['name']}.yaml", "application/yaml",
-                           icon=":material/download:", on_click="ignore", key="manifest yaml")  # fmt: skip
+        st.download_button(
+            "YAML",
+            made["gke"],
+            f"{made['name']}.yaml",
+            "application/yaml",
+            icon=":material/download:",
+            on_click="ignore",
+            key="manifest yaml",
+        )
     for note in made["notes"]:
         st.caption(md(note))
 
@@ -118,29 +146,59 @@ def _evidence(lab: Lab, made: Mapping[str, Any]) -> None:
     with st.expander(f"Evidence: {fmt.count(len(table), 'fact')} with source and mark", icon=":material/table:"):
         st.dataframe(table, hide_index=True)
         row = st.container(horizontal=True)
-        row.download_button("CSV", lambda: csv_bytes(table), f"{made['name']}-facts.csv", "text/csv",
-                            icon=":material/download:", on_click="ignore", key="csv manifest")  # fmt: skip
+        row.download_button(
+            "CSV",
+            lambda: csv_bytes(table),
+            f"{made['name']}-facts.csv",
+            "text/csv",
+            icon=":material/download:",
+            on_click="ignore",
+            key="csv manifest",
+        )
         row.link_button("JSON", lab.answer, icon=":material/data_object:")
 
 
 def facts(family: SliceFamily, made: Mapping[str, Any]) -> pd.DataFrame:
     """fact, value, unit, source, mark, note: of the family, of the machine type picked, and of the shape's listing."""
     rows = [
-        {"fact": r["meaning"], "value": str(r["value"]), "unit": r["unit"], "source": r["source"], "mark": r["mark"],
-         "note": r["note"]}
-        for r in family.rows() if r["entry"] in (family.name, f"{family.name} {made['machine_type']}")
+        {
+            "fact": r["meaning"],
+            "value": str(r["value"]),
+            "unit": r["unit"],
+            "source": r["source"],
+            "mark": r["mark"],
+            "note": r["note"],
+        }
+        for r in family.rows()
+        if r["entry"] in (family.name, f"{family.name} {made['machine_type']}")
         if r["value"] is not None
-    ]  # fmt: skip
+    ]
     listed = next((t for t in family.topologies if t.shape == made["topology"]), None)
     source, mark = (listed.source, listed.mark) if listed else ("axes that are multiples of the cube's", "derived")
-    rows.append({"fact": f"the shape {made['topology']} exists", "value": made["topology"], "unit": "chips along axes",
-                 "source": source, "mark": mark, "note": ""})  # fmt: skip
+    rows.append(
+        {
+            "fact": f"the shape {made['topology']} exists",
+            "value": made["topology"],
+            "unit": "chips along axes",
+            "source": source,
+            "mark": mark,
+            "note": "",
+        }
+    )
     for what, fact in (("slice that xpk creates", family.xpk), ("runtime version", family.tpu_runtime)):
         if fact:
             value = getattr(fact, "version", "") or f"{fact.prefix}-{made['topology']}"
             known = not hasattr(fact, "topologies") or made["topology"] in fact.topologies
-            rows.append({"fact": what, "value": value if known else "not listed", "unit": "name",
-                         "source": fact.source, "mark": fact.mark, "note": ""})  # fmt: skip
+            rows.append(
+                {
+                    "fact": what,
+                    "value": value if known else "not listed",
+                    "unit": "name",
+                    "source": fact.source,
+                    "mark": fact.mark,
+                    "note": "",
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -154,4 +212,3 @@ def _cannot(spec: Spec, made: Mapping[str, Any]) -> None:
     row = st.container(horizontal=True)
     for text in made["nearest"]:
         row.button(text, key=f"create {text}", icon=":material/arrow_forward:", on_click=choose_specs, args=(text,))
-

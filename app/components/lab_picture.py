@@ -60,11 +60,14 @@ def pictures(systems: Sequence[tuple[Network, Network]]) -> None:
 
 def caption(lab: Lab, loads: LinkLoads | None, way: Route | None) -> str:
     """What the picture shows, as Markdown."""
-    said = [f"**{md(lab.spec.text)}.** Drag to turn, wheel to zoom, click a chip or a link to fail it or to begin a "
-            "route."]  # fmt: skip
+    said = [
+        f"**{md(lab.spec.text)}.** Drag to turn, wheel to zoom, click a chip or a link to fail it or to begin a route."
+    ]
     if loads is not None:
-        said.append(f"Colour and width: what the busier direction of each link carries when {PATTERNS[loads.pattern]}, "
-                    f"{ROUTINGS[loads.routing]}; at most {fmt.number(loads.max)}.")  # fmt: skip
+        said.append(
+            f"Colour and width: what the busier direction of each link carries when {PATTERNS[loads.pattern]}, "
+            f"{ROUTINGS[loads.routing]}; at most {fmt.number(loads.max)}."
+        )
     elif (kinds := set(lab.network.link_kind.tolist())) & {KIND_OF["wrap"], KIND_OF["twist"]}:
         said.append("Wraps leave as stubs; along edges, or where few, as whole arcs. Point at a chip to see its own.")
     elif KIND_OF["board"] in kinds:
@@ -97,10 +100,15 @@ def shown(lab: Lab, loads: LinkLoads | None, way: Route | None, colour: str) -> 
 def _header(network: Network, broken: Network, way: Route | None = None) -> dict[str, object]:
     """`aside`: a small picture beside others, to look at and turn only."""
     return {
-        "looks": {**LOOKS, "ramp": HEAT, "chosenWidth": CHOSEN.width_px}, "plain": False, "aside": False,
-        "fails": [name for name, _ in FAILS], "failures": [], "alt": alt(network, broken, way), "route": [],
+        "looks": {**LOOKS, "ramp": HEAT, "chosenWidth": CHOSEN.width_px},
+        "plain": False,
+        "aside": False,
+        "fails": [name for name, _ in FAILS],
+        "failures": [],
+        "alt": alt(network, broken, way),
+        "route": [],
         "routeLinks": [],
-    }  # fmt: skip
+    }
 
 
 def _left(network: Network, broken: Network) -> dict[str, np.ndarray]:

@@ -35,27 +35,42 @@ BARS = 6
 ASSUMED = "the default"
 OVERLAP_TITLES = {"weights": "Weights overlap", "full": "Full overlap", "none": "No overlap"}
 DEFINITIONS = (
-    ("Logical and physical axes", "A mesh names its axes by what they do; the slice has axes of chips. “x” is all of "
-     "one, “x:4” four neighbours along it, “x:2/4” two that stand four apart, so that four groups share each link."),
-    ("Wrap", "Links that close an axis into a ring: an all-gather then comes in from both sides. Without one, the chip "
-     "at the end of the line receives over one link, and takes twice as long."),
-    ("Folded", "A block of two sides or more, with an even number of chips, has a closed walk through it: a ring "
-     "without a wrap, where the devices are put in that order."),
-    ("Step", "Maths at the chip's peak, and what waits for communication under the overlap chosen. The range runs from "
-     "everything overlapped to nothing. All of it is modelled: compare ways with it, do not predict a job."),
-)  # fmt: skip
+    (
+        "Logical and physical axes",
+        "A mesh names its axes by what they do; the slice has axes of chips. “x” is all of "
+        "one, “x:4” four neighbours along it, “x:2/4” two that stand four apart, so that four groups share each link.",
+    ),
+    (
+        "Wrap",
+        "Links that close an axis into a ring: an all-gather then comes in from both sides. Without one, the chip "
+        "at the end of the line receives over one link, and takes twice as long.",
+    ),
+    (
+        "Folded",
+        "A block of two sides or more, with an even number of chips, has a closed walk through it: a ring "
+        "without a wrap, where the devices are put in that order.",
+    ),
+    (
+        "Step",
+        "Maths at the chip's peak, and what waits for communication under the overlap chosen. The range runs from "
+        "everything overlapped to nothing. All of it is modelled: compare ways with it, do not predict a job.",
+    ),
+)
 _answers = Answers(1 << 20)
 
 
 def panel(lab: Lab) -> None:
-    st.markdown("**Where should the axes of your mesh go?** Every way to lay them over the slice is tried, and a "
-                "training step is reckoned on each.")  # fmt: skip
+    st.markdown(
+        "**Where should the axes of your mesh go?** Every way to lay them over the slice is tried, and a "
+        "training step is reckoned on each."
+    )
     if lab.failures:
         st.info("This is of the whole slice: a program cannot run on one with a part failed.", icon=":material/info:")
     query = _asked(lab)
     try:
-        found = _answers.get(tuple(sorted(query.items())),
-                             lambda: placement.answer(from_query(placement, query), open_workspace()))  # fmt: skip
+        found = _answers.get(
+            tuple(sorted(query.items())), lambda: placement.answer(from_query(placement, query), open_workspace())
+        )
     except ChipledgerError as e:
         notice(e, library=False)
         return
@@ -104,8 +119,14 @@ def _asked(lab: Lab) -> dict[str, str]:
     overlap = press("Overlap", "overlap", OVERLAP_TITLES, "weights")
     roles = "; ".join(f"{role}: {meaning}" for role, meaning in MEANINGS.items())
     st.caption(md(f"{OVERLAPS[overlap].capitalize()}. Axes: {roles}."))
-    return {"topology": lab.spec.text, "mesh": mesh or usual, "model": model, "batch": str(batch), "seq": str(seq),
-            "overlap": overlap}  # fmt: skip
+    return {
+        "topology": lab.spec.text,
+        "mesh": mesh or usual,
+        "model": model,
+        "batch": str(batch),
+        "seq": str(seq),
+        "overlap": overlap,
+    }
 
 
 def _figures(found: Answer) -> None:
@@ -113,26 +134,51 @@ def _figures(found: Answer) -> None:
     jax = found.found.jax
     share = None if not found.compute_s else found.compute_s / best.step_s
     lacking = [n for n, how in found.ring(best).items() if how in ("open", "fold")]
-    figures_row([
-        Figure("Step at best", fmt.duration(best.step_s), f"From {fmt.duration(best.low_s)} with full overlap to "
-               f"{fmt.duration(best.high_s)} with none.", "modelled"),
-        Figure("Maths of it", fmt.share(share), "Maths at the chip's peak by the step.", "modelled"),
-        Figure("Axes without a wrap", str(len(lacking)), ", ".join(lacking) or "Every axis closes to a ring.",
-               "derived"),
-        Figure("JAX by the best", fmt.NO_VALUE if jax is None else f"{jax.step_s / best.step_s:.2f} ×",
-               "The step as jax.experimental.mesh_utils lays the mesh, by the step at best.", "modelled"),
-        Figure("Different ways", f"{found.found.different:,}", f"Of {found.found.ways:,} tried; ways that differ only "
-               "in which of two equal axes is taken count once.", "derived"),
-    ])  # fmt: skip
+    figures_row(
+        [
+            Figure(
+                "Step at best",
+                fmt.duration(best.step_s),
+                f"From {fmt.duration(best.low_s)} with full overlap to {fmt.duration(best.high_s)} with none.",
+                "modelled",
+            ),
+            Figure("Maths of it", fmt.share(share), "Maths at the chip's peak by the step.", "modelled"),
+            Figure(
+                "Axes without a wrap",
+                str(len(lacking)),
+                ", ".join(lacking) or "Every axis closes to a ring.",
+                "derived",
+            ),
+            Figure(
+                "JAX by the best",
+                fmt.NO_VALUE if jax is None else f"{jax.step_s / best.step_s:.2f} ×",
+                "The step as jax.experimental.mesh_utils lays the mesh, by the step at best.",
+                "modelled",
+            ),
+            Figure(
+                "Different ways",
+                f"{found.found.different:,}",
+                f"Of {found.found.ways:,} tried; ways that differ only in which of two equal axes is taken count once.",
+                "derived",
+            ),
+        ]
+    )
 
 
 def _picture(found: Answer, way: Placement, logical: int) -> None:
     axis = found.axes[logical]
     wraps = "closed by a wrap, dotted" if len(way.pieces[logical]) == 1 else "closed by wraps"
-    how = {"wrap": wraps, "fold": "walked as a ring", "open": "a line without a wrap", "level": "joined alike",
-           None: "one device"}[found.ring(way)[axis.name]]  # fmt: skip
-    st.markdown(f"**Which chips {md(axis.name)} runs over.** Each square is a chip, its shade the place along "
-                f"{md(axis.name)}; one group is outlined: {how}.")  # fmt: skip
+    how = {
+        "wrap": wraps,
+        "fold": "walked as a ring",
+        "open": "a line without a wrap",
+        "level": "joined alike",
+        None: "one device",
+    }[found.ring(way)[axis.name]]
+    st.markdown(
+        f"**Which chips {md(axis.name)} runs over.** Each square is a chip, its shade the place along "
+        f"{md(axis.name)}; one group is outlined: {how}."
+    )
     words = f"{axis.name} on {' × '.join(found.held(way)[axis.name]) or 'one device'}: {how}. {reason(found, way)}"
     chart(layers(found, way, logical), f"layers {axis.name} {label(found, way)}", "placement-layers", words)
     st.caption(md(reason(found, way)))
@@ -157,10 +203,17 @@ def table(found: Answer) -> pd.DataFrame:
     rows = []
     for p in found.found.placements[: placement.MOST_SHOWN]:
         held, rings, cost = found.held(p), found.ring(p), found.by_axis_s(p)
-        rows.append({
-            **{n: " × ".join(parts) for n, parts in held.items()},
-            **{f"{n}_ring": how for n, how in rings.items()},
-            "step_s": p.step_s, "low_s": p.low_s, "high_s": p.high_s, **{f"{n}_s": s for n, s in cost.items()},
-            "alike": p.alike, "jax": found.found.jax is p, "why": reason(found, p),
-        })  # fmt: skip
+        rows.append(
+            {
+                **{n: " × ".join(parts) for n, parts in held.items()},
+                **{f"{n}_ring": how for n, how in rings.items()},
+                "step_s": p.step_s,
+                "low_s": p.low_s,
+                "high_s": p.high_s,
+                **{f"{n}_s": s for n, s in cost.items()},
+                "alike": p.alike,
+                "jax": found.found.jax is p,
+                "why": reason(found, p),
+            }
+        )
     return pd.DataFrame(rows)

@@ -38,8 +38,9 @@ def lent(networks: Sequence[Network]) -> tuple[float, str] | None:
     """A system without a chip gets links as fast as the first named chip's, so that like is compared with like."""
     if all(n.oneway_bytes_per_s for n in networks):
         return None
-    return next(((max(n.oneway_bytes_per_s.values()), n.chip) for n in networks if n.oneway_bytes_per_s and n.chip),
-                None)  # fmt: skip
+    return next(
+        ((max(n.oneway_bytes_per_s.values()), n.chip) for n in networks if n.oneway_bytes_per_s and n.chip), None
+    )
 
 
 def _one(network: Network, kind: str, array_bytes: int, rate: tuple[float, str] | None) -> Collective | None:
@@ -70,15 +71,22 @@ def sentences(told: Times, reports: Sequence[Report]) -> list[str]:
     for kind, title in KINDS:
         known = [(c, r.spec.text) for c, r in zip(told.found[kind], reports, strict=True) if c is not None]
         known.sort(key=lambda pair: pair[0].seconds)
-        texts = [f"{name} {fmt.duration(c.seconds)} ({fmt.duration(c.low_s)} to {fmt.duration(c.high_s)}, bound by "
-                 f"{c.bound})" for c, name in known]  # fmt: skip
+        texts = [
+            f"{name} {fmt.duration(c.seconds)} ({fmt.duration(c.low_s)} to {fmt.duration(c.high_s)}, bound by "
+            f"{c.bound})"
+            for c, name in known
+        ]
         if len(known) > 1:
             ratio = known[-1][0].seconds / known[0][0].seconds
-            lines.append(f"{title} of {SIZES[str(told.array_bytes)]}, modelled: {'; '.join(texts)}. {known[0][1]} is "
-                         f"{ratio:.2f} times as fast as {known[-1][1]}.")  # fmt: skip
+            lines.append(
+                f"{title} of {SIZES[str(told.array_bytes)]}, modelled: {'; '.join(texts)}. {known[0][1]} is "
+                f"{ratio:.2f} times as fast as {known[-1][1]}."
+            )
     if lines and told.rate:
-        lines.append(f"Systems that name no chip are given links as fast as those of {told.rate[1]}, "
-                     f"{fmt.size(told.rate[0])}/s one way.")  # fmt: skip
+        lines.append(
+            f"Systems that name no chip are given links as fast as those of {told.rate[1]}, "
+            f"{fmt.size(told.rate[0])}/s one way."
+        )
     return lines
 
 
@@ -87,6 +95,9 @@ def columns(told: Times, number: int) -> dict[str, float | None]:
     row: dict[str, float | None] = {"array_bytes": told.array_bytes}
     for kind, _ in KINDS:
         one = told.found[kind][number]
-        row |= {f"{kind}_s": one and one.seconds, f"{kind}_low_s": one and one.low_s,
-                f"{kind}_high_s": one and one.high_s}  # fmt: skip
+        row |= {
+            f"{kind}_s": one and one.seconds,
+            f"{kind}_low_s": one and one.low_s,
+            f"{kind}_high_s": one and one.high_s,
+        }
     return row

@@ -68,8 +68,11 @@ def _moved(place: Workspace, drawn: set[str]) -> None:
     for live in place.store.live.all():
         if live.run_id is None and live.state_at(time.time_ns()) != "stopped":
             there = fmt.count(live.entries, "entry", "entries") + " read so far" if live.entries else "no entry yet"
-            what = f"Following job {md(live.job)} of project {md(live.project)}" if live.project else \
-                f"Asking {md(live.job)}"  # fmt: skip
+            what = (
+                f"Following job {md(live.job)} of project {md(live.project)}"
+                if live.project
+                else f"Asking {md(live.job)}"
+            )
             st.caption(f"{what}: {there}. {md(live.problem)}")
 
 

@@ -45,8 +45,17 @@ def _seconds(name: str, label: str) -> float | None:
         value = st.session_state[key]
         choose(name, f"{value:g}" if value else "")
 
-    st.number_input(label, min_value=0.0, max_value=1e6, value=None, step=0.01, format="%g", key=key, on_change=changed,
-                    placeholder="none")  # fmt: skip
+    st.number_input(
+        label,
+        min_value=0.0,
+        max_value=1e6,
+        value=None,
+        step=0.01,
+        format="%g",
+        key=key,
+        on_change=changed,
+        placeholder="none",
+    )
     return now
 
 
@@ -65,9 +74,16 @@ def further_runs(run: Run, asked: dict[str, object], registry: Registry) -> list
         st.query_params["with"] = list(st.session_state["with_runs"])
 
     st.multiselect(
-        "Beside it", list(others), format_func=others.__getitem__, key="with_runs", on_change=changed,
-        max_selections=MOST, placeholder="Add runs to compare", label_visibility="collapsed", width=340,
-    )  # fmt: skip
+        "Beside it",
+        list(others),
+        format_func=others.__getitem__,
+        key="with_runs",
+        on_change=changed,
+        max_selections=MOST,
+        placeholder="Add runs to compare",
+        label_visibility="collapsed",
+        width=340,
+    )
     found = []
     for name in now:
         try:

@@ -13,8 +13,10 @@ CHIP = "v5p"
 SEQS = (1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
 REMAT = {"none": "Keep everything", "selective": "Selective", "full": "Full recomputation"}
 RECIPES = {
-    "mixed": "Mixed, 18 bytes a parameter", "float32": "float32, 16 bytes", "bfloat16": "bfloat16, 8 bytes",
-}  # fmt: skip
+    "mixed": "Mixed, 18 bytes a parameter",
+    "float32": "float32, 16 bytes",
+    "bfloat16": "bfloat16, 8 bytes",
+}
 
 
 def formula_controls(about: About) -> dict[str, Any]:
@@ -32,9 +34,12 @@ def formula_controls(about: About) -> dict[str, Any]:
     with columns[1]:
         given["seq"] = int(pick("Sequence (tokens)", "seq", {str(s): f"{s:,}" for s in SEQS}, "8192"))
     numbers = (
-        ("Sequences a device", "batch", 1), ("FSDP", "fsdp", 64), ("Data parallel", "dp", 1),
-        ("Tensor parallel", "tp", 1), ("Pipeline stages", "pp", 1),
-    )  # fmt: skip
+        ("Sequences a device", "batch", 1),
+        ("FSDP", "fsdp", 64),
+        ("Data parallel", "dp", 1),
+        ("Tensor parallel", "tp", 1),
+        ("Pipeline stages", "pp", 1),
+    )
     for column, (label, name, default) in zip(columns[2:7], numbers, strict=True):
         with column:
             given[name] = enter(label, name, default, 1)

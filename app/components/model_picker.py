@@ -107,8 +107,14 @@ def pick(label: str, name: str, options: dict[str, str], default: str, width: in
     """A list of which one is chosen, kept in the address; `options`: {value in the address: text in the list}."""
     now = chosen(name, list(options), default)
     key = _shown(name, now)
-    st.selectbox(label, list(options), format_func=options.__getitem__, key=key, width=width,
-                 on_change=lambda: choose(name, st.session_state[key], default))  # fmt: skip
+    st.selectbox(
+        label,
+        list(options),
+        format_func=options.__getitem__,
+        key=key,
+        width=width,
+        on_change=lambda: choose(name, st.session_state[key], default),
+    )
     return now
 
 
@@ -117,9 +123,14 @@ def press(label: str, name: str, options: dict[str, str], default: str) -> str:
     now = chosen(name, list(options), default)
     key = _shown(name, now)
     st.segmented_control(
-        label, list(options), format_func=options.__getitem__, key=key, label_visibility="collapsed", required=True,
+        label,
+        list(options),
+        format_func=options.__getitem__,
+        key=key,
+        label_visibility="collapsed",
+        required=True,
         on_change=lambda: choose(name, st.session_state[key] or default, default),
-    )  # fmt: skip
+    )
     return now
 
 
@@ -129,8 +140,14 @@ def enter(label: str, name: str, default: int, step: int) -> int:
     fits = text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST)) and 1 <= int(text) <= LARGEST
     now = int(text) if fits else default
     key = _shown(name, now)
-    st.number_input(label, 1, LARGEST, step=step, key=key,
-                    on_change=lambda: choose(name, str(st.session_state[key] or default), str(default)))  # fmt: skip
+    st.number_input(
+        label,
+        1,
+        LARGEST,
+        step=step,
+        key=key,
+        on_change=lambda: choose(name, str(st.session_state[key] or default), str(default)),
+    )
     return now
 
 
@@ -167,10 +184,16 @@ def _choice(now: str | None) -> None:
     if st.session_state.get("about") != now:
         st.session_state["about"] = now if now in names else None
     st.selectbox(
-        "About", names, index=0 if now in names else None, key="about", on_change=changed, width=260,
+        "About",
+        names,
+        index=0 if now in names else None,
+        key="about",
+        on_change=changed,
+        width=260,
         format_func=lambda n: n if n != RUN else "As this run has it" if run else "The run last opened",
-        label_visibility="collapsed", placeholder="Choose a model",
-    )  # fmt: skip
+        label_visibility="collapsed",
+        placeholder="Choose a model",
+    )
 
 
 def _model_head(found: Model) -> None:
@@ -183,7 +206,10 @@ def _model_head(found: Model) -> None:
         copy_link()
     counts = parameters(found)
     facts = [
-        "model of the catalogue, no run", fmt.count(found.layers, "layer"), f"{fmt.number(counts.total / 1e9)} billion "
-        "parameters", f"d_model {found.d_model:,}", f"vocabulary {found.vocab:,}",
-    ]  # fmt: skip
+        "model of the catalogue, no run",
+        fmt.count(found.layers, "layer"),
+        f"{fmt.number(counts.total / 1e9)} billion parameters",
+        f"d_model {found.d_model:,}",
+        f"vocabulary {found.vocab:,}",
+    ]
     st.markdown(" · ".join(md(f) for f in facts))

@@ -7,8 +7,12 @@ import streamlit as st
 
 from app.components.current import choose
 
-LABELS = {"ttft_s": "TTFT within (s)", "tpot_s": "TPOT within (s)", "e2e_s": "E2E within (s)",
-          "itl_s": "p99 of gaps within (s)"}  # fmt: skip
+LABELS = {
+    "ttft_s": "TTFT within (s)",
+    "tpot_s": "TPOT within (s)",
+    "e2e_s": "E2E within (s)",
+    "itl_s": "p99 of gaps within (s)",
+}
 LARGEST = 1e6
 NONE = "none"
 
@@ -55,6 +59,7 @@ def _field(name: str, label: str, now: float | None, suggestion: float | None) -
             choose(name, NONE)
 
     step = 10.0 ** (math.floor(math.log10(now or suggestion or 1.0)) - 1)
-    st.number_input(label, 0.0, LARGEST, value=None, step=step, format="%g", key=key, on_change=changed,
-                    placeholder="no objective")  # fmt: skip
+    st.number_input(
+        label, 0.0, LARGEST, value=None, step=step, format="%g", key=key, on_change=changed, placeholder="no objective"
+    )
     return now

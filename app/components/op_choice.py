@@ -10,8 +10,19 @@ from app.components.current import choose
 
 MAX_ROWS = 2000  # what a browser is sent; the files hold all
 WHERE = ("module", "host", "device", "line", "chip", "precision", "peak_flops_per_s", "hbm_bytes_per_s", "clock_hz")
-_FIRST = ("op", "source", "category", "self_seconds", "share", "roof_share", "bound", "flops_per_s", "bytes_per_s",
-          "flops_per_byte", "count")  # fmt: skip
+_FIRST = (
+    "op",
+    "source",
+    "category",
+    "self_seconds",
+    "share",
+    "roof_share",
+    "bound",
+    "flops_per_s",
+    "bytes_per_s",
+    "flops_per_byte",
+    "count",
+)
 _PERCENT = ("share", "roof_share")
 _LARGE = ("flops", "bytes", "flops_per_s", "bytes_per_s")
 
@@ -32,8 +43,16 @@ def choose_module(modules: list[str]) -> None:
     def changed() -> None:
         choose("module", st.session_state["pick_module"] or "")
 
-    st.selectbox("Program", options, index=options.index(now), key="pick_module", on_change=changed, width=320,
-                 format_func=lambda m: m or "All programs", label_visibility="collapsed")  # fmt: skip
+    st.selectbox(
+        "Program",
+        options,
+        index=options.index(now),
+        key="pick_module",
+        on_change=changed,
+        width=320,
+        format_func=lambda m: m or "All programs",
+        label_visibility="collapsed",
+    )
 
 
 def search() -> str:
@@ -42,9 +61,16 @@ def search() -> str:
     def changed() -> None:
         choose("q", st.session_state["search_ops"].strip())
 
-    return st.text_input("Search", st.query_params.get("q", ""), key="search_ops", on_change=changed, width=360,
-                         placeholder="Search operations, source lines, programs", label_visibility="collapsed",
-                         icon=":material/search:").strip()  # fmt: skip
+    return st.text_input(
+        "Search",
+        st.query_params.get("q", ""),
+        key="search_ops",
+        on_change=changed,
+        width=360,
+        placeholder="Search operations, source lines, programs",
+        label_visibility="collapsed",
+        icon=":material/search:",
+    ).strip()
 
 
 def found(rows: pd.DataFrame, text: str) -> pd.DataFrame:
@@ -70,7 +96,14 @@ def op_table(rows: pd.DataFrame, key: str, on_pick: Callable[[dict[str, Any]], N
     formats = {c: "percent" for c in _PERCENT} | {c: "engineering" for c in _LARGE}
     columns = {c: st.column_config.NumberColumn(format=f) for c, f in formats.items() if c in shown}
     order = [c for c in _FIRST if c in shown] + [c for c in shown if c not in _FIRST]
-    st.dataframe(shown, hide_index=True, column_config=columns, column_order=order, key=key, on_select=picked,
-                 selection_mode="single-row")  # fmt: skip
+    st.dataframe(
+        shown,
+        hide_index=True,
+        column_config=columns,
+        column_order=order,
+        key=key,
+        on_select=picked,
+        selection_mode="single-row",
+    )
     if len(rows) > MAX_ROWS:
         st.caption(f"The first {MAX_ROWS:,} of {len(rows):,} are shown; the files below hold all.")

@@ -30,11 +30,16 @@ def own_run(run_id: str, place: Workspace, convention: str | None) -> tuple[Own 
     chips = run.manifest.fact("chips")
     rate = result.tflops_per_s_per_chip
     return Own(
-        name=run.manifest.name, convention=convention, chip=result.peaks.chip and result.peaks.chip.name,
-        precision=result.peaks.precision, chips=float(chips) if chips else None, parameters=_size(run),
-        utilisation=result.mfu, bf16_utilisation=result.emfu,
+        name=run.manifest.name,
+        convention=convention,
+        chip=result.peaks.chip and result.peaks.chip.name,
+        precision=result.peaks.precision,
+        chips=float(chips) if chips else None,
+        parameters=_size(run),
+        utilisation=result.mfu,
+        bf16_utilisation=result.emfu,
         flops_per_s_per_chip=None if rate is None else rate * 1e12,
-    ), ""  # fmt: skip
+    ), ""
 
 
 def _size(run: Run) -> float | None:

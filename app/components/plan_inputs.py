@@ -57,7 +57,7 @@ def given() -> dict[str, float]:
 
 def plan_inputs(
     known: Mapping[str, float], basis: Mapping[str, str], follows: Mapping[str, float] = MappingProxyType({})
-) -> None:  # fmt: skip
+) -> None:
     """A row of inputs and, in a popover, the rest. `known`: what holds unless something is entered, with its basis;
     `follows`: what follows from other inputs where it is not entered itself."""
     row = st.columns([*[1] * len(MAIN), 0.6], vertical_alignment="bottom")
@@ -95,5 +95,14 @@ def _input(field: Field, known: float | None, basis: str | None, follows: float 
 
     words = f" Now {fmt.duration(now)}." if field.time and now else ""
     empty = "–" if follows is None else f"{follows:.6g}, by the rate"
-    st.number_input(label, min_value=0.0, max_value=LARGEST, value=None, format="%.6g", key=key, on_change=changed,
-                    help=field.meaning + words + how, placeholder=empty)  # fmt: skip
+    st.number_input(
+        label,
+        min_value=0.0,
+        max_value=LARGEST,
+        value=None,
+        format="%.6g",
+        key=key,
+        on_change=changed,
+        help=field.meaning + words + how,
+        placeholder=empty,
+    )

@@ -23,10 +23,15 @@ def price(run: Run, usd_per_chip_hour: float | None, registry: Registry) -> None
 
     with st.popover(label, icon=":material/payments:"):
         value = st.number_input(
-            "Dollars per chip-hour", min_value=0.0, max_value=999_999.0, value=usd_per_chip_hour, format="%.4f",
-            step=0.1, key=f"price {run.run_id}",
+            "Dollars per chip-hour",
+            min_value=0.0,
+            max_value=999_999.0,
+            value=usd_per_chip_hour,
+            format="%.4f",
+            step=0.1,
+            key=f"price {run.run_id}",
             help="With a price every account has dollars: chip-hours times this. It is kept for this run.",
-        )  # fmt: skip
+        )
         buttons = st.container(horizontal=True)
         if buttons.button("Save", key="price save", type="primary", disabled=value is None):
             save(value)

@@ -4,7 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-_HTML = '<table><thead><tr></tr></thead><tbody></tbody></table>'
+_HTML = "<table><thead><tr></tr></thead><tbody></tbody></table>"
 _CSS = """
 :host { container-type: inline-size; }
 table { width: 100%; border-collapse: collapse; font-family: var(--st-font); color: var(--st-text-color);

@@ -10,9 +10,14 @@ from catalog import chips, models
 from errors import QuestionError
 
 EXAMPLE = {
-    "model": "llama3.1-70b", "on": "TPU v6e,H100 SXM,B200", "input": "1000", "output": "300", "rate": "20",
-    "ttft_s": "1", "tpot_s": "0.04",
-}  # fmt: skip
+    "model": "llama3.1-70b",
+    "on": "TPU v6e,H100 SXM,B200",
+    "input": "1000",
+    "output": "300",
+    "rate": "20",
+    "ttft_s": "1",
+    "tpot_s": "0.04",
+}
 
 
 @dataclass(frozen=True)
@@ -70,27 +75,53 @@ def serving_form(now: Mapping[str, object], runs: Mapping[str, str]) -> None:
         model = left.selectbox("Model", names, index=names.index(now["model"]) if now.get("model") in names else 0)
         wanted = [n.strip() for n in str(now.get("on", "")).split(",")]
         on = right.multiselect("Chips to try", list(chips()), [c for c in chips() if c in wanted])
-        entered = {f.name: column.text_input(f.label, _text(now.get(f.name)), help=f.meaning)
-                   for fields in (TRAFFIC, OBJECTIVES)
-                   for f, column in zip(fields, st.columns(len(fields)), strict=True)}  # fmt: skip
+        entered = {
+            f.name: column.text_input(f.label, _text(now.get(f.name)), help=f.meaning)
+            for fields in (TRAFFIC, OBJECTIVES)
+            for f, column in zip(fields, st.columns(len(fields)), strict=True)
+        }
         left, middle, right = st.columns([2, 1, 1], vertical_alignment="bottom")
-        price = left.text_input("Prices, dollars per chip-hour", str(now.get("price", "")), placeholder=suggestion(on),
-                                help="CHIP=USD by comma. Without prices the setup with the fewest chips comes first. "
-                                     "The grey values are suggestions that nobody has verified.")  # fmt: skip
+        price = left.text_input(
+            "Prices, dollars per chip-hour",
+            str(now.get("price", "")),
+            placeholder=suggestion(on),
+            help="CHIP=USD by comma. Without prices the setup with the fewest chips comes first. "
+            "The grey values are suggestions that nobody has verified.",
+        )
         named = now.get("calibrate")
-        fitted = middle.selectbox("Calibrate on", list(runs), index=list(runs).index(named) if named in runs else None,
-                                  format_func=lambda i: runs[i], placeholder="no run: assumed shares",
-                                  help="A measured run: the shares of its chip's peaks are fitted to it.")  # fmt: skip
-        pools = right.toggle("Compare with two pools", now.get("disaggregate") == "yes",
-                             help="Prefill and decode on machines of their own, for the setup that wins.")  # fmt: skip
-        own = st.text_area("Chip of your own", str(now.get("own_chip", "")), height=68, placeholder=OWN,
-                           help="JSON with the catalogue's numbers of a chip: name, bf16_flops_per_s, hbm_bytes and "
-                                "hbm_bytes_per_s, or the chip that it is like; usd_per_chip_hour.")  # fmt: skip
+        fitted = middle.selectbox(
+            "Calibrate on",
+            list(runs),
+            index=list(runs).index(named) if named in runs else None,
+            format_func=lambda i: runs[i],
+            placeholder="no run: assumed shares",
+            help="A measured run: the shares of its chip's peaks are fitted to it.",
+        )
+        pools = right.toggle(
+            "Compare with two pools",
+            now.get("disaggregate") == "yes",
+            help="Prefill and decode on machines of their own, for the setup that wins.",
+        )
+        own = st.text_area(
+            "Chip of your own",
+            str(now.get("own_chip", "")),
+            height=68,
+            placeholder=OWN,
+            help="JSON with the catalogue's numbers of a chip: name, bf16_flops_per_s, hbm_bytes and "
+            "hbm_bytes_per_s, or the chip that it is like; usd_per_chip_hour.",
+        )
         if not st.form_submit_button("Plan", type="primary", icon=":material/calculate:"):
             return
-    sent = {**entered, "model": model, "on": ",".join(on), "price": price, "calibrate": fitted or "",
-            "disaggregate": "yes" if pools else "", "formats": str(now.get("formats", "")),
-            "own_chip": own}  # fmt: skip
+    sent = {
+        **entered,
+        "model": model,
+        "on": ",".join(on),
+        "price": price,
+        "calibrate": fitted or "",
+        "disaggregate": "yes" if pools else "",
+        "formats": str(now.get("formats", "")),
+        "own_chip": own,
+    }
     st.query_params.from_dict({n: v.strip() for n, v in sent.items() if v.strip()})
     st.rerun()
 

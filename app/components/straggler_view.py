@@ -15,8 +15,10 @@ from app.figures.base import standalone
 from runs.run import Run
 
 VIEWS = {"lateness": "Lateness", "causes": "Causes", "compare": "Two ranks", "clocks": "Clocks", "time": "Step time"}
-NO_TRACE = ("No trace shows what these ranks did between collectives. A profile of them (*.xplane.pb), or data_loading "
-            "entries per host, would tell why one is late.")  # fmt: skip
+NO_TRACE = (
+    "No trace shows what these ranks did between collectives. A profile of them (*.xplane.pb), or data_loading "
+    "entries per host, would tell why one is late."
+)
 MOST_CHOICES = 2000
 
 
@@ -34,13 +36,18 @@ def explore(run: Run, result: StragglersResult) -> None:
         return
     view = switch("View", "view", views, "lateness" if compared else "time")
     view = view if view in views else next(iter(views))
-    figures, rows = {"lateness": _lateness, "causes": _causes, "compare": _compare, "clocks": _clocks,
-                     "time": _time}[view](run, result)  # fmt: skip
+    figures, rows = {"lateness": _lateness, "causes": _causes, "compare": _compare, "clocks": _clocks, "time": _time}[
+        view
+    ](run, result)
     name = f"{run.manifest.name}-stragglers-{view}"
     with st.expander(f"Evidence: {fmt.count(len(rows), 'row')}", icon=":material/table:"):
         st.dataframe(rows.head(5000).dropna(axis="columns", how="all"), hide_index=True)
-        downloads(rows, name, f"/api/runs/{run.run_id}/show/stragglers",
-                  lambda: standalone(figures[0], f"{run.manifest.name}: {view}", name) if figures else b"")  # fmt: skip
+        downloads(
+            rows,
+            name,
+            f"/api/runs/{run.run_id}/show/stragglers",
+            lambda: standalone(figures[0], f"{run.manifest.name}: {view}", name) if figures else b"",
+        )
 
 
 def _lateness(run: Run, result: StragglersResult) -> tuple[list, pd.DataFrame]:
@@ -55,8 +62,10 @@ def _lateness(run: Run, result: StragglersResult) -> tuple[list, pd.DataFrame]:
     if bars is None:
         st.markdown("Nobody made anybody wait.")
         return [heat], result.every
-    st.markdown("**What would be saved if only this rank were mended?** With the 95 % interval by the scatter between "
-                "steps; ranks that the verdict names in colour.")  # fmt: skip
+    st.markdown(
+        "**What would be saved if only this rank were mended?** With the 95 % interval by the scatter between "
+        "steps; ranks that the verdict names in colour."
+    )
     chart(bars, f"blame {first} {last}", f"{name}-blame", words(result))
     return [heat, bars], result.every.sort_values("blame_s", ascending=False, kind="stable")
 
@@ -80,8 +89,15 @@ def _zoom(result: StragglersResult) -> tuple[int, int]:
     def changed() -> None:
         choose("block", st.session_state["straggler_block"])
 
-    st.selectbox("Ranks", list(choices), index=list(choices).index(asked), format_func=told, key="straggler_block",
-                 on_change=changed, width=340)  # fmt: skip
+    st.selectbox(
+        "Ranks",
+        list(choices),
+        index=list(choices).index(asked),
+        format_func=told,
+        key="straggler_block",
+        on_change=changed,
+        width=340,
+    )
     return choices[asked]
 
 
@@ -90,8 +106,10 @@ def _causes(run: Run, result: StragglersResult) -> tuple[list, pd.DataFrame]:
     if figure is None:
         st.info(NO_TRACE, icon=":material/info:")
         return [], result.causes
-    st.markdown("**What do the latest ranks do longer than their peers, between collectives?** Ranks that the verdict "
-                "names: over the steps it names them for; others: over all steps.")  # fmt: skip
+    st.markdown(
+        "**What do the latest ranks do longer than their peers, between collectives?** Ranks that the verdict "
+        "names: over the steps it names them for; others: over all steps."
+    )
     chart(figure, "straggler causes", f"{run.manifest.name}-causes", words(result))
     return [figure], result.causes
 
@@ -108,8 +126,14 @@ def _compare(run: Run, result: StragglersResult) -> tuple[list, pd.DataFrame]:
 
     with st.container(horizontal=True):
         for i, rank in enumerate(pair):
-            st.selectbox("Rank" if not i else "and rank", choices, index=choices.index(rank), key=f"pair {i}",
-                         on_change=changed, width=160)  # fmt: skip
+            st.selectbox(
+                "Rank" if not i else "and rank",
+                choices,
+                index=choices.index(rank),
+                key=f"pair {i}",
+                on_change=changed,
+                width=160,
+            )
     figure = draw.compare(result, (pair[0], pair[-1]))
     if figure is None:
         st.info(NO_TRACE, icon=":material/info:")
@@ -122,14 +146,20 @@ def _compare(run: Run, result: StragglersResult) -> tuple[list, pd.DataFrame]:
 
 def _clocks(run: Run, result: StragglersResult) -> tuple[list, pd.DataFrame]:
     good = fmt.duration(result.resolution_s)
-    st.markdown(f"**How far are the ranks' clocks apart?** By the recorded ends of collectives, good to {good}. For "
-                "display only: waits are taken from durations, so no offset changes a verdict.")  # fmt: skip
+    st.markdown(
+        f"**How far are the ranks' clocks apart?** By the recorded ends of collectives, good to {good}. For "
+        "display only: waits are taken from durations, so no offset changes a verdict."
+    )
     rows = result.every[result.every["offset_s"].notna()]
-    shown = pd.DataFrame({
-        "rank": rows["rank"], "host": rows["host"], "ahead of the median (ms)": rows["offset_s"] * 1e3,
-        "drift (µs per s)": rows["drift"] * 1e6,
-        "told from zero": rows["offset_s"].abs() > 3 * (result.resolution_s or 0.0),
-    })  # fmt: skip
+    shown = pd.DataFrame(
+        {
+            "rank": rows["rank"],
+            "host": rows["host"],
+            "ahead of the median (ms)": rows["offset_s"] * 1e3,
+            "drift (µs per s)": rows["drift"] * 1e6,
+            "told from zero": rows["offset_s"].abs() > 3 * (result.resolution_s or 0.0),
+        }
+    )
     st.dataframe(shown.sort_values("ahead of the median (ms)", key=abs, ascending=False).head(5000), hide_index=True)
     return [], shown
 
@@ -139,7 +169,9 @@ def _time(run: Run, result: StragglersResult) -> tuple[list, pd.DataFrame]:
     if figure is None:
         st.info("No log and no profile tells how long steps took.", icon=":material/info:")
         return [], result.steps
-    st.markdown("**Did the time of a step change for good?** Levels are medians between changes; a step log tells when "
-                "a job became slow, not who made it so.")  # fmt: skip
+    st.markdown(
+        "**Did the time of a step change for good?** Levels are medians between changes; a step log tells when "
+        "a job became slow, not who made it so."
+    )
     chart(figure, "straggler step time", f"{run.manifest.name}-step-time", words(result))
     return [figure], result.changes.stretches

@@ -5,8 +5,10 @@ import streamlit as st
 from app.xprof import traces
 from runs.run import Run
 
-HELP = ("XProf's own pages for this run's profile, in a new tab. It starts in some seconds. Its charts are loaded from "
-        "the internet; without it only its trace viewer is whole. Nothing of the run leaves this server.")  # fmt: skip
+HELP = (
+    "XProf's own pages for this run's profile, in a new tab. It starts in some seconds. Its charts are loaded from "
+    "the internet; without it only its trace viewer is whole. Nothing of the run leaves this server."
+)
 
 
 def xprof_link(run: Run) -> None:

@@ -82,7 +82,13 @@ def reference_line(figure: go.Figure, y: float, text: str, log: bool = False) ->
     """A dashed horizontal line with its label at the right end."""
     figure.add_hline(y=y, line_dash="dash", line_color=GREY, line_width=1.5)
     figure.add_annotation(
-        xref="paper", x=1, xanchor="right", yref="y", yanchor="bottom", showarrow=False, text=plain(text),
+        xref="paper",
+        x=1,
+        xanchor="right",
+        yref="y",
+        yanchor="bottom",
+        showarrow=False,
+        text=plain(text),
         y=math.log10(y) if log else y,  # on a logarithmic axis plotly places shapes by value, but labels by exponent
         font_size=12,
-    )  # fmt: skip
+    )

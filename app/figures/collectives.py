@@ -15,8 +15,14 @@ from app.figures.steps import time_unit
 
 MAX_ROWS = 400  # points; of more, those that took longest
 MAX_BARS = 24
-SYMBOLS = {"all-reduce": "circle", "all-gather": "square", "reduce-scatter": "diamond", "all-to-all": "triangle-up",
-           "permute": "cross", "broadcast": "star"}  # fmt: skip
+SYMBOLS = {
+    "all-reduce": "circle",
+    "all-gather": "square",
+    "reduce-scatter": "diamond",
+    "all-to-all": "triangle-up",
+    "permute": "cross",
+    "broadcast": "star",
+}
 MOVING, WAITING = theme.COLOURS["exposed_communication"], theme.COLOURS["straggler_wait"]
 
 
@@ -30,29 +36,54 @@ def bandwidth(result: CollectivesResult) -> go.Figure | None:
     for kind, some in rows.groupby("kind", sort=False):
         hollow = some["latency_bound"].fillna(False).astype(bool)
         symbol = SYMBOLS.get(str(kind), "circle")
-        figure.add_trace(go.Scatter(
-            x=some["message_bytes"].astype(float), y=some["busbw_bytes_per_s"].astype(float), name=plain(kind),
-            mode="markers",
-            marker={"color": MOVING, "symbol": [symbol + ("-open" if h else "") for h in hollow], "opacity": 0.85,
+        figure.add_trace(
+            go.Scatter(
+                x=some["message_bytes"].astype(float),
+                y=some["busbw_bytes_per_s"].astype(float),
+                name=plain(kind),
+                mode="markers",
+                marker={
+                    "color": MOVING,
+                    "symbol": [symbol + ("-open" if h else "") for h in hollow],
+                    "opacity": 0.85,
                     "size": [9 + 25 * math.sqrt(t / most) for t in some["total_s"]],
-                    "line": {"width": 1.5, "color": MOVING if hollow.any() else "rgba(128,128,128,0.7)"}},
-            hovertext=[_hover(r) for r in some.to_dict("records")], hovertemplate="%{hovertext}<extra></extra>",
-        ))  # fmt: skip
+                    "line": {"width": 1.5, "color": MOVING if hollow.any() else "rgba(128,128,128,0.7)"},
+                },
+                hovertext=[_hover(r) for r in some.to_dict("records")],
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        )
     _floor(figure, rows)
     tops = [float(rows["busbw_bytes_per_s"].max())]
     for value, words in _limits(result, rows):
         figure.add_hline(y=value, line_dash="dash", line_color=theme.GREY, line_width=1.5)
-        figure.add_annotation(x=0, xref="paper", xanchor="left", y=math.log10(value), yanchor="bottom", text=words,
-                              showarrow=False, font_size=12)  # fmt: skip
+        figure.add_annotation(
+            x=0,
+            xref="paper",
+            xanchor="left",
+            y=math.log10(value),
+            yanchor="bottom",
+            text=words,
+            showarrow=False,
+            font_size=12,
+        )
         tops.append(value)
     low = float(rows["busbw_bytes_per_s"].min())
     return layout(
-        figure, 440, showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        margin={"l": 8, "r": 8, "t": 40, "b": 8}, hovermode="closest", dragmode="zoom",
+        figure,
+        440,
+        showlegend=True,
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        margin={"l": 8, "r": 8, "t": 40, "b": 8},
+        hovermode="closest",
+        dragmode="zoom",
         xaxis={"title": {"text": "message (bytes)"}, "gridcolor": GRID, **_decades(rows["message_bytes"], fmt.size)},
-        yaxis={"title": {"text": "bus bandwidth (bytes/s)"}, "gridcolor": GRID,
-               **_decades(pd.Series([low, *tops]), rate)},
-    )  # fmt: skip
+        yaxis={
+            "title": {"text": "bus bandwidth (bytes/s)"},
+            "gridcolor": GRID,
+            **_decades(pd.Series([low, *tops]), rate),
+        },
+    )
 
 
 def _decades(values: pd.Series, words) -> dict:
@@ -68,8 +99,9 @@ def _decades(values: pd.Series, words) -> dict:
 def _limits(result: CollectivesResult, rows: pd.DataFrame) -> list[tuple[float, str]]:
     """The lines that rates are held against: what a device can send over each network, and one link."""
     known = rows[rows["link_bytes_per_s"].notna()].drop_duplicates(["network", "link_bytes_per_s"])
-    lines = [(float(r.link_bytes_per_s), f"{r.network}, all links: {rate(r.link_bytes_per_s)}")
-             for r in known.itertuples()]  # fmt: skip
+    lines = [
+        (float(r.link_bytes_per_s), f"{r.network}, all links: {rate(r.link_bytes_per_s)}") for r in known.itertuples()
+    ]
     one = result.one_link_bytes_per_s
     if one and (known["network"] == "scale-up").any():
         lines.append((one, f"one link: {rate(one)}"))
@@ -85,19 +117,26 @@ def _floor(figure: go.Figure, rows: pd.DataFrame) -> None:
         if not factor or quickest <= 0:
             continue
         x = np.array([float(some["message_bytes"].min()), float(some["message_bytes"].max())])
-        figure.add_trace(go.Scatter(
-            x=x, y=x * factor / quickest, mode="lines", line={"color": theme.GREY, "dash": "dot", "width": 1.5},
-            name=f"latency floor, {plain(kind)} of {int(size)}: {fmt.duration(quickest)}", hoverinfo="skip",
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Scatter(
+                x=x,
+                y=x * factor / quickest,
+                mode="lines",
+                line={"color": theme.GREY, "dash": "dot", "width": 1.5},
+                name=f"latency floor, {plain(kind)} of {int(size)}: {fmt.duration(quickest)}",
+                hoverinfo="skip",
+            )
+        )
 
 
 def _hover(r: dict) -> str:
     lines = [
-        f"<b>{plain(name(r))}</b>", plain(r["ops"]),
+        f"<b>{plain(name(r))}</b>",
+        plain(r["ops"]),
         f"{int(r['count']):,} executions, {fmt.duration(r['total_s'])} in all",
         f"{fmt.duration(r['transfer_median_s'])} each" + ("" if r["matched"] else ", waiting included"),
         f"algorithm bandwidth {rate(r['algbw_bytes_per_s'])}, bus bandwidth {rate(r['busbw_bytes_per_s'])}",
-    ]  # fmt: skip
+    ]
     if not pd.isna(r["share_of_link"]):
         lines.append(f"{fmt.share(r['share_of_link'])} of what a device can send")
     if r["latency_bound"] is True or r["latency_bound"] == 1:
@@ -111,8 +150,11 @@ def time_by_axis(result: CollectivesResult) -> go.Figure | None:
     rows = result.rows.assign(label=[_label(r) for r in result.rows.to_dict("records")])
     if result.measured:
         rows["undivided_s"] = rows["total_s"].where(rows["transfer_s"].isna(), 0.0)
-        parts = (("transfer_s", "moving data", MOVING), ("wait_s", "waiting for the last rank", WAITING),
-                 ("undivided_s", "moving data or waiting, not told apart", MOVING))  # fmt: skip
+        parts = (
+            ("transfer_s", "moving data", MOVING),
+            ("wait_s", "waiting for the last rank", WAITING),
+            ("undivided_s", "moving data or waiting, not told apart", MOVING),
+        )
         title, words = "device-seconds", fmt.duration
     else:
         timed = rows["bound_s"].notna().any()
@@ -133,21 +175,33 @@ def time_by_axis(result: CollectivesResult) -> go.Figure | None:
         if not values.any():
             continue
         hatched = {"shape": "/", "fgcolor": WAITING, "bgcolor": colour, "size": 8, "solidity": 0.3}
-        figure.add_trace(go.Bar(
-            orientation="h", name=said, y=list(sums.index), x=values * factor,
-            marker={"color": colour, "pattern": hatched if column == "undivided_s" else {}},
-            text=[words(v) if v >= 0.08 * whole else "" for v in values], textposition="inside",
-            insidetextanchor="middle", insidetextfont={"color": theme.text_on(colour)}, textangle=0,
-            hovertext=[f"<b>{n}</b><br>{said}: {words(v)}" for n, v in zip(sums.index, values, strict=True)],
-            hovertemplate="%{hovertext}<extra></extra>",
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Bar(
+                orientation="h",
+                name=said,
+                y=list(sums.index),
+                x=values * factor,
+                marker={"color": colour, "pattern": hatched if column == "undivided_s" else {}},
+                text=[words(v) if v >= 0.08 * whole else "" for v in values],
+                textposition="inside",
+                insidetextanchor="middle",
+                insidetextfont={"color": theme.text_on(colour)},
+                textangle=0,
+                hovertext=[f"<b>{n}</b><br>{said}: {words(v)}" for n, v in zip(sums.index, values, strict=True)],
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        )
     return layout(
-        figure, len(sums) * 34 + 96, barmode="stack", showlegend=len(parts) > 1, bargap=0.25,
+        figure,
+        len(sums) * 34 + 96,
+        barmode="stack",
+        showlegend=len(parts) > 1,
+        bargap=0.25,
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
         margin={"l": 8, "r": 8, "t": 40, "b": 8},
         xaxis={"title": {"text": f"{title} ({unit})" if unit != "s" else title}, "gridcolor": GRID, "fixedrange": True},
         yaxis={"autorange": "reversed", "automargin": True, "type": "category", "fixedrange": True},
-    )  # fmt: skip
+    )
 
 
 def _label(r: dict) -> str:

@@ -37,16 +37,31 @@ def differences(result: AbResult) -> go.Figure | None:
             continue
         ratio = np.array([d.ratio for d in some])
         low, high = (np.array([max(getattr(d, n) or d.ratio, 1e-3) for d in some]) for n in ("ratio_low", "ratio_high"))
-        figure.add_trace(go.Scatter(
-            x=ratio, y=[name(d) for d in some], mode="markers", name=title,
-            marker={"size": 11, "color": colour, "symbol": symbol, "line": {"width": 2, "color": colour}},
-            error_x={"type": "data", "symmetric": False, "visible": title != "no interval",
-                     "array": high - ratio, "arrayminus": ratio - low,
-                     "color": colour, "thickness": 2, "width": 5},
-            hovertext=[f"<b>{name(d)}</b><br>A {value(d.metric, d.a)}, B {value(d.metric, d.b)}<br>B's is {how_much(d)}"
-                       + (f"<br>no interval: {plain(d.why)}" if d.why else "") for d in some],
-            hovertemplate="%{hovertext}<extra></extra>",
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Scatter(
+                x=ratio,
+                y=[name(d) for d in some],
+                mode="markers",
+                name=title,
+                marker={"size": 11, "color": colour, "symbol": symbol, "line": {"width": 2, "color": colour}},
+                error_x={
+                    "type": "data",
+                    "symmetric": False,
+                    "visible": title != "no interval",
+                    "array": high - ratio,
+                    "arrayminus": ratio - low,
+                    "color": colour,
+                    "thickness": 2,
+                    "width": 5,
+                },
+                hovertext=[
+                    f"<b>{name(d)}</b><br>A {value(d.metric, d.a)}, B {value(d.metric, d.b)}<br>B's is {how_much(d)}"
+                    + (f"<br>no interval: {plain(d.why)}" if d.why else "")
+                    for d in some
+                ],
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        )
     figure.add_vline(x=1, line_color=theme.GREY, line_width=1.5, line_dash="dash")
     reach = [v for d in rows for v in (d.ratio, d.ratio_low, d.ratio_high) if v is not None and v > 1e-3]
     low, high = min([*reach, 0.9]), max([*reach, 1.1])
@@ -56,14 +71,28 @@ def differences(result: AbResult) -> go.Figure | None:
         if low / 1.2 < t < high * 1.2
     ]
     return layout(
-        figure, 110 + 30 * len(rows), showlegend=True, margin={"l": 8, "r": 8, "t": 36, "b": 8},
+        figure,
+        110 + 30 * len(rows),
+        showlegend=True,
+        margin={"l": 8, "r": 8, "t": 36, "b": 8},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        xaxis={"title": {"text": "B over A (1: no difference)"}, "type": "log", "tickvals": ticks,
-               "ticktext": [fmt.number(t, 2) for t in ticks], "range": [np.log10(low / 1.08), np.log10(high * 1.08)],
-               **PLAIN},
-        yaxis={"autorange": "reversed", "automargin": True, "type": "category", "showgrid": False,
-               "categoryorder": "array", "categoryarray": [name(d) for d in rows]},
-    )  # fmt: skip
+        xaxis={
+            "title": {"text": "B over A (1: no difference)"},
+            "type": "log",
+            "tickvals": ticks,
+            "ticktext": [fmt.number(t, 2) for t in ticks],
+            "range": [np.log10(low / 1.08), np.log10(high * 1.08)],
+            **PLAIN,
+        },
+        yaxis={
+            "autorange": "reversed",
+            "automargin": True,
+            "type": "category",
+            "showgrid": False,
+            "categoryorder": "array",
+            "categoryarray": [name(d) for d in rows],
+        },
+    )
 
 
 def distributions(a: Served, b: Served, metric: str, names: tuple[str, str]) -> go.Figure | None:
@@ -80,15 +109,25 @@ def distributions(a: Served, b: Served, metric: str, names: tuple[str, str]) -> 
         ({"color": theme.GREY, "width": 2.5, "dash": "dot"}, {"color": COLOURS[metric], "width": 2.5}),
         strict=True,
     ):
-        figure.add_trace(go.Scatter(
-            x=table["value"], y=table["share"] * 100, mode="lines", name=f"{side}: {plain(title)}",
-            line={**line, "shape": "hv"}, hovertext=[f"{side} within {fmt.duration(v)}" for v in table["value"]],
-            hovertemplate="%{y:.3~g} %: %{hovertext}<extra></extra>",
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Scatter(
+                x=table["value"],
+                y=table["share"] * 100,
+                mode="lines",
+                name=f"{side}: {plain(title)}",
+                line={**line, "shape": "hv"},
+                hovertext=[f"{side} within {fmt.duration(v)}" for v in table["value"]],
+                hovertemplate="%{y:.3~g} %: %{hovertext}<extra></extra>",
+            )
+        )
     low = min(float(t.loc[t["share"] >= 0.005, "value"].min()) for t in tables)
     high = max(float(t["value"].max()) for t in tables)
     return layout(
-        figure, 380, showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        margin={"l": 8, "r": 8, "t": 36, "b": 8}, xaxis={"title": {"text": NAMES[metric]}, **log_axis(low, high)},
+        figure,
+        380,
+        showlegend=True,
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        margin={"l": 8, "r": 8, "t": 36, "b": 8},
+        xaxis={"title": {"text": NAMES[metric]}, **log_axis(low, high)},
         yaxis={"title": {"text": "requests (%)"}, "range": [0, 101], **PLAIN},
-    )  # fmt: skip
+    )

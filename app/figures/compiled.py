@@ -17,8 +17,12 @@ from app.figures.base import GRID, layout, plain
 Named = tuple[str, CompiledResult]
 HELD, PADDING = theme.COLOURS["held"], theme.COLOURS["padding"]
 TINTS = {"arguments": HELD, "outputs": "#72818F", "temporaries": "#8FA0AE", "code": "#B4C0CA"}  # of what is held
-PART_COLOURS = {"compute": "useful_maths", "memory": "below_roofline", "network": "exposed_communication",
-                "dcn": "exposed_communication"}  # fmt: skip
+PART_COLOURS = {
+    "compute": "useful_maths",
+    "memory": "below_roofline",
+    "network": "exposed_communication",
+    "dcn": "exposed_communication",
+}
 HATCHED = {"shape": "/", "fgcolor": "rgba(0,0,0,0.55)", "fillmode": "overlay", "size": 8, "solidity": 0.25}
 ROW_PX, GB = 30, 1e9
 MOST = 15  # rows of a figure; more are in the table
@@ -42,29 +46,47 @@ def memory(results: Sequence[Named]) -> go.Figure | None:
     whole = [held["peak"] if all(held[k] is None for k in KINDS) else 0 for *_, held in rows]
     if any(whole):  # out of memory: the compiler names one sum
         _stack(figure, names, whole, "needed, not broken down", theme.COLOURS["not_broken_down"])
-    figure.add_trace(go.Scatter(
-        x=[held["peak"] / GB for *_, held in rows], y=names, mode="markers", name="peak: the most at once",
-        marker={"symbol": "diamond", "size": 12, "color": theme.GREY, "line": {"color": "white", "width": 1.5}},
-        hovertext=[f"<b>peak</b><br>{fmt.size(held['peak'])}: not all parts are alive at the same time"
-                   for *_, held in rows],
-        hovertemplate="%{hovertext}<extra></extra>",
-    ))  # fmt: skip
+    figure.add_trace(
+        go.Scatter(
+            x=[held["peak"] / GB for *_, held in rows],
+            y=names,
+            mode="markers",
+            name="peak: the most at once",
+            marker={"symbol": "diamond", "size": 12, "color": theme.GREY, "line": {"color": "white", "width": 1.5}},
+            hovertext=[
+                f"<b>peak</b><br>{fmt.size(held['peak'])}: not all parts are alive at the same time"
+                for *_, held in rows
+            ],
+            hovertemplate="%{hovertext}<extra></extra>",
+        )
+    )
     limits = {held["limit"] for *_, held in rows if held["limit"]}
     for limit in limits:
         figure.add_vline(x=limit / GB, line_dash="dash", line_color=theme.GREY, line_width=2)
-        figure.add_annotation(x=limit / GB, y=1.0, yref="paper", yanchor="bottom", showarrow=False,
-                              text=f"limit {fmt.size(limit)}")  # fmt: skip
+        figure.add_annotation(
+            x=limit / GB, y=1.0, yref="paper", yanchor="bottom", showarrow=False, text=f"limit {fmt.size(limit)}"
+        )
     stacked = (sum(held[k] or 0 for k in KINDS) for *_, held in rows)
     most = max([*(limits or {0}), *(held["peak"] for *_, held in rows), *stacked]) / GB
     return layout(
-        figure, len(rows) * 60 + 150, barmode="stack", bargap=0.35, showlegend=True,
+        figure,
+        len(rows) * 60 + 150,
+        barmode="stack",
+        bargap=0.35,
+        showlegend=True,
         uniformtext={"minsize": 11, "mode": "hide"},
-        legend={"orientation": "h", "yref": "container", "y": 0.01, "yanchor": "bottom", "x": 0,
-                "traceorder": "normal"},
+        legend={
+            "orientation": "h",
+            "yref": "container",
+            "y": 0.01,
+            "yanchor": "bottom",
+            "x": 0,
+            "traceorder": "normal",
+        },
         margin={"l": 8, "r": 8, "t": 28, "b": 90},
         xaxis={"title": {"text": "GB of one chip"}, "gridcolor": GRID, "zeroline": False, "range": [0, most * 1.08]},
         yaxis={"autorange": "reversed", "automargin": True, "showgrid": False},
-    )  # fmt: skip
+    )
 
 
 def _argument_padding(result: CompiledResult, held: dict[str, int | None]) -> int:
@@ -79,14 +101,25 @@ def _stack(
 ) -> None:
     if not any(sizes):
         return
-    figure.add_trace(go.Bar(
-        orientation="h", y=names, x=[s / GB for s in sizes], name=title,
-        text=[f"{title.partition(' (')[0]} {fmt.size(s)}" for s in sizes], textposition="inside",
-        insidetextanchor="middle", textfont={"color": theme.text_on(colour)},
-        marker={"color": colour, "line": {"color": theme.GREY, "width": 1},
-                **({"pattern": pattern} if pattern else {})},
-        hovertext=[f"<b>{title}</b><br>{fmt.size(s)}" for s in sizes], hovertemplate="%{hovertext}<extra></extra>",
-    ))  # fmt: skip
+    figure.add_trace(
+        go.Bar(
+            orientation="h",
+            y=names,
+            x=[s / GB for s in sizes],
+            name=title,
+            text=[f"{title.partition(' (')[0]} {fmt.size(s)}" for s in sizes],
+            textposition="inside",
+            insidetextanchor="middle",
+            textfont={"color": theme.text_on(colour)},
+            marker={
+                "color": colour,
+                "line": {"color": theme.GREY, "width": 1},
+                **({"pattern": pattern} if pattern else {}),
+            },
+            hovertext=[f"<b>{title}</b><br>{fmt.size(s)}" for s in sizes],
+            hovertemplate="%{hovertext}<extra></extra>",
+        )
+    )
 
 
 def bounds(results: Sequence[Named]) -> go.Figure | None:
@@ -100,18 +133,33 @@ def bounds(results: Sequence[Named]) -> go.Figure | None:
     for number, (name, result) in enumerate(results):
         by = {p.name: p for p in result.bounds.parts if p.seconds is not None}
         there = [n for n in names if n in by]
-        figure.add_trace(go.Bar(
-            orientation="h", y=[PARTS[n] for n in there], x=[by[n].seconds * factor for n in there],
-            name=_legend(name, number),
-            marker={"color": [theme.COLOURS[PART_COLOURS[n]] for n in there], "line": {"color": theme.GREY, "width": 1},
-                    **({"pattern": HATCHED} if number else {})},
-            text=[f"<b>{fmt.duration(by[n].seconds)}</b>" if n == result.bounds.bound_by
-                  else fmt.duration(by[n].seconds) for n in there],
-            textposition="outside", cliponaxis=False,
-            hovertext=[f"<b>{plain(name)}</b><br>{plain(by[n].formula)}<br>{fmt.number(by[n].amount)} / "
-                       f"{fmt.number(by[n].rate)} per second = {fmt.duration(by[n].seconds)}" for n in there],
-            hovertemplate="%{hovertext}<extra></extra>",
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Bar(
+                orientation="h",
+                y=[PARTS[n] for n in there],
+                x=[by[n].seconds * factor for n in there],
+                name=_legend(name, number),
+                marker={
+                    "color": [theme.COLOURS[PART_COLOURS[n]] for n in there],
+                    "line": {"color": theme.GREY, "width": 1},
+                    **({"pattern": HATCHED} if number else {}),
+                },
+                text=[
+                    f"<b>{fmt.duration(by[n].seconds)}</b>"
+                    if n == result.bounds.bound_by
+                    else fmt.duration(by[n].seconds)
+                    for n in there
+                ],
+                textposition="outside",
+                cliponaxis=False,
+                hovertext=[
+                    f"<b>{plain(name)}</b><br>{plain(by[n].formula)}<br>{fmt.number(by[n].amount)} / "
+                    f"{fmt.number(by[n].rate)} per second = {fmt.duration(by[n].seconds)}"
+                    for n in there
+                ],
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        )
     return _rows(figure, len(names) * len(results), f"least time of a step ({unit})", longest * factor * 1.2)
 
 
@@ -130,16 +178,28 @@ def collectives(results: Sequence[Named]) -> go.Figure | None:
     figure = go.Figure()
     for number, (name, one) in enumerate(summed.items()):
         there = [t for t in titles if t in one]
-        figure.add_trace(go.Bar(
-            orientation="h", y=[plain(t) for t in there], x=[one[t][0] / factor for t in there],
-            name=_legend(name, number),
-            marker={"color": theme.COLOURS["exposed_communication"], "line": {"color": theme.GREY, "width": 1},
-                    **({"pattern": HATCHED} if number else {})},
-            text=[f"{fmt.size(one[t][0])} in {one[t][1]:,}" for t in there], textposition="outside", cliponaxis=False,
-            hovertext=[f"<b>{plain(t)}</b><br>{plain(name)}<br>{fmt.size(one[t][0])} of operands on a chip in "
-                       f"a step<br>{fmt.count(one[t][1], 'execution')}" for t in there],
-            hovertemplate="%{hovertext}<extra></extra>",
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Bar(
+                orientation="h",
+                y=[plain(t) for t in there],
+                x=[one[t][0] / factor for t in there],
+                name=_legend(name, number),
+                marker={
+                    "color": theme.COLOURS["exposed_communication"],
+                    "line": {"color": theme.GREY, "width": 1},
+                    **({"pattern": HATCHED} if number else {}),
+                },
+                text=[f"{fmt.size(one[t][0])} in {one[t][1]:,}" for t in there],
+                textposition="outside",
+                cliponaxis=False,
+                hovertext=[
+                    f"<b>{plain(t)}</b><br>{plain(name)}<br>{fmt.size(one[t][0])} of operands on a chip in "
+                    f"a step<br>{fmt.count(one[t][1], 'execution')}"
+                    for t in there
+                ],
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        )
     return _rows(figure, len(titles) * len(results), f"operands of one chip in a step ({unit})", most / factor * 1.25)
 
 
@@ -152,18 +212,31 @@ def arguments(result: CompiledResult) -> go.Figure | None:
         return None
     most = float(rows["padded_bytes"].max())
     factor, unit = next(((f, u) for f, u in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if most >= f), (1.0, "bytes"))
-    names = [f"{plain(_short(str(n)))} <span style='opacity:0.7'>{fmt.share(float(t), 2)}</span>"
-             for n, t in zip(rows["name"], rows["tax"], strict=True)]  # fmt: skip
-    hovers = [f"<b>{plain(r.name)}</b><br>{plain(r.shape)}<br>{fmt.size(r.bytes)} become {fmt.size(r.padded_bytes)}"
-              for r in rows.itertuples(index=False)]  # fmt: skip
+    names = [
+        f"{plain(_short(str(n)))} <span style='opacity:0.7'>{fmt.share(float(t), 2)}</span>"
+        for n, t in zip(rows["name"], rows["tax"], strict=True)
+    ]
+    hovers = [
+        f"<b>{plain(r.name)}</b><br>{plain(r.shape)}<br>{fmt.size(r.bytes)} become {fmt.size(r.padded_bytes)}"
+        for r in rows.itertuples(index=False)
+    ]
     figure = go.Figure()
     for column, title, colour, pattern in (("bytes", "logical", HELD, None), ("lost", "padding", PADDING, HATCHED)):
-        figure.add_trace(go.Bar(
-            orientation="h", y=names, x=rows[column].astype(float) / factor, name=title,
-            marker={"color": colour, "line": {"color": theme.GREY, "width": 1},
-                    **({"pattern": pattern} if pattern else {})},
-            hovertext=hovers, hovertemplate="%{hovertext}<extra></extra>",
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Bar(
+                orientation="h",
+                y=names,
+                x=rows[column].astype(float) / factor,
+                name=title,
+                marker={
+                    "color": colour,
+                    "line": {"color": theme.GREY, "width": 1},
+                    **({"pattern": pattern} if pattern else {}),
+                },
+                hovertext=hovers,
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        )
     return _rows(figure, len(rows), f"bytes of one device ({unit})", most / factor * 1.05, barmode="stack")
 
 
@@ -173,19 +246,27 @@ def cycles(result: CompiledResult) -> go.Figure | None:
     if not len(rows):
         return None
     colours = [theme.COLOURS["exposed_communication" if c == "collective" else "held"] for c in rows["category"]]
-    figure = go.Figure(go.Bar(
-        orientation="h", y=[plain(_short(str(o))) for o in rows["op"]],
-        x=rows["cycles_share"].astype(float) * 100,
-        marker={"color": colours, "line": {"color": theme.GREY, "width": 1}},
-        text=[fmt.share(float(s)) for s in rows["cycles_share"]], textposition="outside", cliponaxis=False,
-        hovertext=[_op_hover(r) for r in rows.itertuples(index=False)], hovertemplate="%{hovertext}<extra></extra>",
-    ))  # fmt: skip
+    figure = go.Figure(
+        go.Bar(
+            orientation="h",
+            y=[plain(_short(str(o))) for o in rows["op"]],
+            x=rows["cycles_share"].astype(float) * 100,
+            marker={"color": colours, "line": {"color": theme.GREY, "width": 1}},
+            text=[fmt.share(float(s)) for s in rows["cycles_share"]],
+            textposition="outside",
+            cliponaxis=False,
+            hovertext=[_op_hover(r) for r in rows.itertuples(index=False)],
+            hovertemplate="%{hovertext}<extra></extra>",
+        )
+    )
     return _rows(figure, len(rows), "share of all estimated cycles (%)", float(rows["cycles_share"].max()) * 125)
 
 
 def _op_hover(row: tuple) -> str:
-    lines = [f"<b>{plain(row.op)}</b> ({plain(row.category)})", f"{fmt.number(float(row.cycles), 4)} cycles in "
-             f"{fmt.count(int(row.count), 'execution')}"]  # fmt: skip
+    lines = [
+        f"<b>{plain(row.op)}</b> ({plain(row.category)})",
+        f"{fmt.number(float(row.cycles), 4)} cycles in {fmt.count(int(row.count), 'execution')}",
+    ]
     if pd.notna(row.flops):
         lines.append(fmt.flops(float(row.flops)))
     if pd.notna(row.source):
@@ -198,14 +279,18 @@ def _legend(name: str, number: int) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= LABEL else f"…{text[-LABEL + 1:]}"
+    return text if len(text) <= LABEL else f"…{text[-LABEL + 1 :]}"
 
 
 def _rows(figure: go.Figure, count: int, title: str, most: float, barmode: str = "group") -> go.Figure:
     return layout(
-        figure, count * ROW_PX + 90, barmode=barmode, bargap=0.3, showlegend=len(figure.data) > 1,
+        figure,
+        count * ROW_PX + 90,
+        barmode=barmode,
+        bargap=0.3,
+        showlegend=len(figure.data) > 1,
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
         margin={"l": 8, "r": 8, "t": 32 if len(figure.data) > 1 else 8, "b": 8},
         xaxis={"title": {"text": title}, "gridcolor": GRID, "zeroline": False, "range": [0, most or 1]},
         yaxis={"autorange": "reversed", "automargin": True, "showgrid": False, "type": "category"},
-    )  # fmt: skip
+    )

@@ -14,10 +14,13 @@ from app.figures.base import GRID, layout, reference_line
 from app.figures.steps import time_unit
 
 BOUND_COLOURS = {
-    "kv": theme.COLOURS["preemption_recompute"], "seats": theme.COLOURS["scheduling"],
-    "tokens": theme.COLOURS["prefill"], "unknown": theme.COLOURS["unattributed"], "none": theme.COLOURS["decode"],
+    "kv": theme.COLOURS["preemption_recompute"],
+    "seats": theme.COLOURS["scheduling"],
+    "tokens": theme.COLOURS["prefill"],
+    "unknown": theme.COLOURS["unattributed"],
+    "none": theme.COLOURS["decode"],
     "idle": theme.COLOURS["no_requests"],
-}  # fmt: skip
+}
 BOUND_PATTERNS = {"kv": "x", "seats": "\\", "tokens": ".", "unknown": "/"}
 MAX_STRETCHES = 500
 EDGE = 0.05  # of the axis: words there stand inwards, or they would be cut off
@@ -78,9 +81,13 @@ def smoothed(rows: pd.DataFrame, most: int = SMOOTH) -> pd.DataFrame:
     tokens = done if done.notna().any() else rows["dt_s"]
     found = {"t_s": rows["t_s"].groupby(group).last()}
     for column, weight in (
-        ("prompt_tokens_per_s", rows["dt_s"]), ("output_tokens_per_s", rows["dt_s"]), ("prompt_share", tokens),
-        ("prefix_hit_rate", tokens), ("acceptance_rate", tokens), ("padded_share", tokens),
-    ):  # fmt: skip
+        ("prompt_tokens_per_s", rows["dt_s"]),
+        ("output_tokens_per_s", rows["dt_s"]),
+        ("prompt_share", tokens),
+        ("prefix_hit_rate", tokens),
+        ("acceptance_rate", tokens),
+        ("padded_share", tokens),
+    ):
         known = weight.where(rows[column].notna())
         total = known.groupby(group).sum()
         found[column] = (rows[column] * known).groupby(group).sum() / total.where(total > 0)
@@ -102,17 +109,29 @@ def shares(result: EngineResult) -> go.Figure | None:
     title, unit = clock(result)
     figure = go.Figure()
     for column, words, colour, dash in told:
-        figure.add_trace(go.Scatter(
-            x=rows["t_s"] / unit, y=rows[column] * 100, mode="lines", name=words, connectgaps=False,
-            line={"color": colour, "width": 1.8, "dash": dash},
-            hovertemplate=f"%{{x:.4g}}: %{{y:.3g}} % {words}<extra></extra>",
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Scatter(
+                x=rows["t_s"] / unit,
+                y=rows[column] * 100,
+                mode="lines",
+                name=words,
+                connectgaps=False,
+                line={"color": colour, "width": 1.8, "dash": dash},
+                hovertemplate=f"%{{x:.4g}}: %{{y:.3g}} % {words}<extra></extra>",
+            )
+        )
     if rows["prompt_share"].notna().any():
         reference_line(figure, 50, "above: more prompt than generated tokens")
     return layout(
-        figure, 380, showlegend=True, legend=LEGEND, dragmode="zoom", margin={"l": 8, "r": 8, "t": 48, "b": 8},
-        xaxis={"title": {"text": title}, **AXIS}, yaxis={"title": {"text": "%"}, "range": [0, 102], **AXIS},
-    )  # fmt: skip
+        figure,
+        380,
+        showlegend=True,
+        legend=LEGEND,
+        dragmode="zoom",
+        margin={"l": 8, "r": 8, "t": 48, "b": 8},
+        xaxis={"title": {"text": title}, **AXIS},
+        yaxis={"title": {"text": "%"}, "range": [0, 102], **AXIS},
+    )
 
 
 def batch(result: EngineResult) -> go.Figure | None:
@@ -124,18 +143,32 @@ def batch(result: EngineResult) -> go.Figure | None:
         f"{a:,.0f}" if a == b else f"{a:,.0f} to {b:,.0f}" for a, b in zip(rows["running"], rows["to"], strict=True)
     ]
     width = float(rows["to"].iloc[0] - rows["running"].iloc[0] + 1)
-    figure = go.Figure(go.Bar(
-        x=(rows["running"] + rows["to"]) / 2, y=rows["share"] * 100, width=width * 0.92, marker_color=DECODE,
-        hovertext=[f"{n} running: {fmt.share(s)} of the time" for n, s in zip(names, rows["share"], strict=True)],
-        hovertemplate="%{hovertext}<extra></extra>",
-    ))  # fmt: skip
+    figure = go.Figure(
+        go.Bar(
+            x=(rows["running"] + rows["to"]) / 2,
+            y=rows["share"] * 100,
+            width=width * 0.92,
+            marker_color=DECODE,
+            hovertext=[f"{n} running: {fmt.share(s)} of the time" for n, s in zip(names, rows["share"], strict=True)],
+            hovertemplate="%{hovertext}<extra></extra>",
+        )
+    )
     if result.seats:
-        figure.add_vline(x=result.seats, line_dash="dash", line_color=theme.GREY, annotation_text="most that may run",
-                         annotation_position="top left")  # fmt: skip
+        figure.add_vline(
+            x=result.seats,
+            line_dash="dash",
+            line_color=theme.GREY,
+            annotation_text="most that may run",
+            annotation_position="top left",
+        )
     return layout(
-        figure, 380, bargap=0, margin={"l": 8, "r": 8, "t": 28, "b": 8},
-        xaxis={"title": {"text": "requests running"}, **AXIS}, yaxis={"title": {"text": "% of the time"}, **AXIS},
-    )  # fmt: skip
+        figure,
+        380,
+        bargap=0,
+        margin={"l": 8, "r": 8, "t": 28, "b": 8},
+        xaxis={"title": {"text": "requests running"}, **AXIS},
+        yaxis={"title": {"text": "% of the time"}, **AXIS},
+    )
 
 
 def iterations(result: EngineResult) -> go.Figure | None:
@@ -150,38 +183,66 @@ def iterations(result: EngineResult) -> go.Figure | None:
         ("reads prompts too", rows[rows["prefill_tokens"] > 0], PREFILL, "diamond"),
     ):
         if len(some):
-            figure.add_trace(go.Scattergl(
-                x=some["tokens"], y=some["dur_s"] * factor, mode="markers", name=words,
-                marker={"color": colour, "symbol": symbol, "size": 6, "opacity": 0.55},
-                hovertemplate=f"%{{x:,}} tokens: %{{y:.4g}} {unit}<extra>{words}</extra>",
-            ))  # fmt: skip
+            figure.add_trace(
+                go.Scattergl(
+                    x=some["tokens"],
+                    y=some["dur_s"] * factor,
+                    mode="markers",
+                    name=words,
+                    marker={"color": colour, "symbol": symbol, "size": 6, "opacity": 0.55},
+                    hovertemplate=f"%{{x:,}} tokens: %{{y:.4g}} {unit}<extra>{words}</extra>",
+                )
+            )
     if result.fit is not None:
         _fit_line(figure, result, rows, factor)
     top = float(rows["dur_s"].quantile(0.995)) * factor * 1.15
     return layout(
-        figure, 420, showlegend=True, legend=LEGEND, dragmode="zoom", margin={"l": 8, "r": 8, "t": 48, "b": 8},
+        figure,
+        420,
+        showlegend=True,
+        legend=LEGEND,
+        dragmode="zoom",
+        margin={"l": 8, "r": 8, "t": 48, "b": 8},
         hovermode="closest",
         xaxis={"title": {"text": "tokens computed in the iteration"}, "rangemode": "tozero", **AXIS},
         yaxis={"title": {"text": f"duration ({unit})"}, "range": [0, top], **AXIS},
-    )  # fmt: skip
+    )
 
 
 def _fit_line(figure: go.Figure, result: EngineResult, rows: pd.DataFrame, factor: float) -> None:
     ends = np.array([0.0, float(rows["tokens"].max())])
-    figure.add_trace(go.Scatter(
-        x=ends, y=(result.fit.overhead_s + result.fit.per_token_s * ends) * factor, mode="lines", hoverinfo="skip",
-        line={"color": theme.GREY, "dash": "dash", "width": 2},
-        name=f"{fmt.duration(result.fit.overhead_s)} + {fmt.duration(result.fit.per_token_s)} per token",
-    ))  # fmt: skip
+    figure.add_trace(
+        go.Scatter(
+            x=ends,
+            y=(result.fit.overhead_s + result.fit.per_token_s * ends) * factor,
+            mode="lines",
+            hoverinfo="skip",
+            line={"color": theme.GREY, "dash": "dash", "width": 2},
+            name=f"{fmt.duration(result.fit.overhead_s)} + {fmt.duration(result.fit.per_token_s)} per token",
+        )
+    )
 
 
 def _panels(result: EngineResult, panels: list[str]) -> tuple[go.Figure, str, float]:
     heights = [PANEL_PX[p] for p in panels]
     total = sum(heights)
-    figure = make_subplots(rows=len(panels), cols=1, shared_xaxes=True, row_heights=[h / total for h in heights],
-                           vertical_spacing=18 / total)  # fmt: skip
-    layout(figure, total + 110, showlegend=True, barmode="overlay", dragmode="zoom", hovermode="closest",
-           legend=LEGEND, margin={"l": 8, "r": 8, "t": 56, "b": 8})  # fmt: skip
+    figure = make_subplots(
+        rows=len(panels),
+        cols=1,
+        shared_xaxes=True,
+        row_heights=[h / total for h in heights],
+        vertical_spacing=18 / total,
+    )
+    layout(
+        figure,
+        total + 110,
+        showlegend=True,
+        barmode="overlay",
+        dragmode="zoom",
+        hovermode="closest",
+        legend=LEGEND,
+        margin={"l": 8, "r": 8, "t": 56, "b": 8},
+    )
     figure.update_xaxes(**AXIS)
     figure.update_yaxes(**AXIS)
     title, unit = clock(result)
@@ -217,47 +278,93 @@ def _strip(figure: go.Figure, result: EngineResult, unit: float) -> None:
                 "solidity": 0.2,
             }
         spans = (some["end_s"] - some["start_s"]).to_numpy()
-        figure.add_trace(go.Bar(
-            orientation="h", y=["limit"] * len(some), base=some["start_s"] / unit, x=spans / unit, marker=marker,
-            width=0.9, name=f"{TITLES[bound]} {fmt.share(result.bound[bound], 2)}", legendgroup=bound,
-            hovertext=[f"{TITLES[bound]}: {fmt.duration(s) if result.timed else fmt.count(round(s), 'sample')}"
-                       for s in spans],
-            hovertemplate="%{hovertext}<extra></extra>",
-        ), row=1, col=1)  # fmt: skip
+        figure.add_trace(
+            go.Bar(
+                orientation="h",
+                y=["limit"] * len(some),
+                base=some["start_s"] / unit,
+                x=spans / unit,
+                marker=marker,
+                width=0.9,
+                name=f"{TITLES[bound]} {fmt.share(result.bound[bound], 2)}",
+                legendgroup=bound,
+                hovertext=[
+                    f"{TITLES[bound]}: {fmt.duration(s) if result.timed else fmt.count(round(s), 'sample')}"
+                    for s in spans
+                ],
+                hovertemplate="%{hovertext}<extra></extra>",
+            ),
+            row=1,
+            col=1,
+        )
     figure.update_yaxes(showgrid=False, showticklabels=False, fixedrange=True, row=1, col=1)
 
 
 def _trace(
     figure: go.Figure, row: int, x: pd.Series, y: pd.Series, words: str, colour: str, dash: str = "solid"
-) -> None:  # fmt: skip
+) -> None:
     if not y.notna().any():
         return
     known = np.flatnonzero(y.notna().to_numpy())
-    figure.add_trace(go.Scatter(
-        x=x, y=y, mode="lines" if len(known) > 1 else "markers", name=words, connectgaps=False, showlegend=False,
-        line={"color": colour, "width": 1.8, "dash": dash}, marker={"color": colour, "size": 7},
-        hovertemplate=f"%{{x:.4g}}: %{{y:.4g}} {words}<extra></extra>",
-    ), row=row, col=1)  # fmt: skip
+    figure.add_trace(
+        go.Scatter(
+            x=x,
+            y=y,
+            mode="lines" if len(known) > 1 else "markers",
+            name=words,
+            connectgaps=False,
+            showlegend=False,
+            line={"color": colour, "width": 1.8, "dash": dash},
+            marker={"color": colour, "size": 7},
+            hovertemplate=f"%{{x:.4g}}: %{{y:.4g}} {words}<extra></extra>",
+        ),
+        row=row,
+        col=1,
+    )
     top = known[int(np.argmax(y.to_numpy(dtype=float)[known]))]
     along = float(x.iloc[top]) / (float(x.iloc[-1]) or 1.0)
-    figure.add_annotation(x=float(x.iloc[top]), y=float(y.iloc[top]), text=words, showarrow=False, yanchor="bottom",
-                          xanchor="left" if along < EDGE else "right" if along > 1 - EDGE else "center",
-                          font_size=11, row=row, col=1)  # fmt: skip
+    figure.add_annotation(
+        x=float(x.iloc[top]),
+        y=float(y.iloc[top]),
+        text=words,
+        showarrow=False,
+        yanchor="bottom",
+        xanchor="left" if along < EDGE else "right" if along > 1 - EDGE else "center",
+        font_size=11,
+        row=row,
+        col=1,
+    )
 
 
 def _limit(figure: go.Figure, row: int, x: pd.Series, y: float, words: str) -> None:
     figure.add_hline(y=y, line_dash="dash", line_color=theme.GREY, line_width=1.2, row=row, col=1)
-    figure.add_annotation(x=float(x.iloc[-1]), y=y, text=words, showarrow=False, xanchor="right", yanchor="bottom",
-                          font_size=11, row=row, col=1)  # fmt: skip
+    figure.add_annotation(
+        x=float(x.iloc[-1]),
+        y=y,
+        text=words,
+        showarrow=False,
+        xanchor="right",
+        yanchor="bottom",
+        font_size=11,
+        row=row,
+        col=1,
+    )
 
 
 def _preemptions(figure: go.Figure, row: int, rows: pd.DataFrame, x: pd.Series) -> None:
     hit = (rows["preemptions"] > 0).to_numpy()
     if not hit.any():
         return
-    figure.add_trace(go.Scatter(
-        x=x[hit], y=np.full(hit.sum(), 101.0), mode="markers", name="preemptions",
-        marker={"symbol": "triangle-down", "size": 9, "color": theme.THIN["wasted_progress"]},
-        hovertext=[f"{fmt.count(round(p), 'preemption')}" for p in rows.loc[hit, "preemptions"]],
-        hovertemplate="%{hovertext}<extra></extra>",
-    ), row=row, col=1)  # fmt: skip
+    figure.add_trace(
+        go.Scatter(
+            x=x[hit],
+            y=np.full(hit.sum(), 101.0),
+            mode="markers",
+            name="preemptions",
+            marker={"symbol": "triangle-down", "size": 9, "color": theme.THIN["wasted_progress"]},
+            hovertext=[f"{fmt.count(round(p), 'preemption')}" for p in rows.loc[hit, "preemptions"]],
+            hovertemplate="%{hovertext}<extra></extra>",
+        ),
+        row=row,
+        col=1,
+    )

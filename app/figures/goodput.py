@@ -55,21 +55,34 @@ def over_time(result: GoodputResult, view: str) -> go.Figure | None:
         share, colour = parts[bucket].to_numpy() * 100, theme.colour([account(bucket)])
         name = "Kept steps" if bucket == "productive" else title(bucket)
         pattern = theme.pattern([account(bucket)])
-        figure.add_trace(go.Scatter(
-            x=at, y=share, name=plain(name), stackgroup="held", mode="lines", connectgaps=False, fillcolor=colour,
-            line={"width": 0.5, "color": colour, "shape": "hvh" if view == "stretch" else "linear"},
-            fillpattern={"shape": pattern, "bgcolor": colour, "fgcolor": PATTERN_INK, "size": 8} if pattern else None,
-            hovertemplate=f"<b>{plain(name)}</b> %{{y:.3g}} %<br>%{{x|%Y-%m-%d %H:%M:%S}} UTC<extra></extra>",
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Scatter(
+                x=at,
+                y=share,
+                name=plain(name),
+                stackgroup="held",
+                mode="lines",
+                connectgaps=False,
+                fillcolor=colour,
+                line={"width": 0.5, "color": colour, "shape": "hvh" if view == "stretch" else "linear"},
+                fillpattern={"shape": pattern, "bgcolor": colour, "fgcolor": PATTERN_INK, "size": 8}
+                if pattern
+                else None,
+                hovertemplate=f"<b>{plain(name)}</b> %{{y:.3g}} %<br>%{{x|%Y-%m-%d %H:%M:%S}} UTC<extra></extra>",
+            )
+        )
         _name_inside(figure, name, bucket, at, np.nan_to_num(share), below)
         below += np.nan_to_num(share)
     return layout(
-        figure, 380, showlegend=True, margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        figure,
+        380,
+        showlegend=True,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
         legend={"orientation": "h", "y": -0.12, "yanchor": "top", "x": 0, "traceorder": "normal"},
         xaxis={"gridcolor": GRID, "type": "date"},
         yaxis={"title": {"text": "part of the time held (%)"}, "range": [0, 100], "gridcolor": GRID},
         hovermode="closest",
-    )  # fmt: skip
+    )
 
 
 def _name_inside(
@@ -87,9 +100,12 @@ def _name_inside(
     place = here + reach
     colour = theme.colour([account(bucket)])
     figure.add_annotation(
-        x=at.iloc[place], y=float(below[place] + share[place] / 2), showarrow=False,
-        text=f'<span style="color:{theme.text_on(colour)}">{plain(name)}</span>', font={"size": 12},
-    )  # fmt: skip
+        x=at.iloc[place],
+        y=float(below[place] + share[place] / 2),
+        showarrow=False,
+        text=f'<span style="color:{theme.text_on(colour)}">{plain(name)}</span>',
+        font={"size": 12},
+    )
 
 
 def bars(result: GoodputResult, other: GoodputResult | None) -> go.Figure | None:
@@ -101,42 +117,77 @@ def bars(result: GoodputResult, other: GoodputResult | None) -> go.Figure | None
     unit, factor = ("h", 3600.0) if found[0][2] >= 3 * 3600 else ("min", 60.0) if found[0][2] >= 300 else ("s", 1.0)
     names = [f"{title(b)}: {n}" if n else title(b) for b, n, _ in found]
     rows = list(range(len(found)))
-    figure = go.Figure(go.Bar(
-        orientation="h", y=rows, x=[s / factor for *_, s in found], name=result.rules,
-        marker={
-            "color": [theme.colour([account(b)]) for b, *_ in found],
-            "line": {"color": "rgba(128,128,128,0.55)", "width": 1},
-            "pattern": {"shape": [theme.pattern([account(b)]) for b, *_ in found], "fgcolor": "rgba(90,90,90,0.4)",
-                        "fillmode": "overlay", "size": 8},
-        },
-        hovertext=[f"<b>{plain(n)}</b><br>{worth(result, s)}" for n, (*_, s) in zip(names, found, strict=True)],
-        hovertemplate="%{hovertext}<extra></extra>", showlegend=False,
-    ))  # fmt: skip
+    figure = go.Figure(
+        go.Bar(
+            orientation="h",
+            y=rows,
+            x=[s / factor for *_, s in found],
+            name=result.rules,
+            marker={
+                "color": [theme.colour([account(b)]) for b, *_ in found],
+                "line": {"color": "rgba(128,128,128,0.55)", "width": 1},
+                "pattern": {
+                    "shape": [theme.pattern([account(b)]) for b, *_ in found],
+                    "fgcolor": "rgba(90,90,90,0.4)",
+                    "fillmode": "overlay",
+                    "size": 8,
+                },
+            },
+            hovertext=[f"<b>{plain(n)}</b><br>{worth(result, s)}" for n, (*_, s) in zip(names, found, strict=True)],
+            hovertemplate="%{hovertext}<extra></extra>",
+            showlegend=False,
+        )
+    )
     if other:
         apart = [theirs.get((b, n), 0.0) for b, n, _ in found]
-        figure.add_trace(go.Scatter(
-            x=[s / factor for s in apart], y=rows, mode="markers", name=f"by {RULES[other.rules]}",
-            marker={"symbol": "diamond-open", "size": 11, "color": theme.GREY, "line": {"width": 2}},
-            hovertext=[f"{plain(n)}: {fmt.duration(s)}" for n, s in zip(names, apart, strict=True)],
-            hovertemplate=f"%{{hovertext}} by {RULES[other.rules]}<extra></extra>", cliponaxis=False,
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Scatter(
+                x=[s / factor for s in apart],
+                y=rows,
+                mode="markers",
+                name=f"by {RULES[other.rules]}",
+                marker={"symbol": "diamond-open", "size": 11, "color": theme.GREY, "line": {"width": 2}},
+                hovertext=[f"{plain(n)}: {fmt.duration(s)}" for n, s in zip(names, apart, strict=True)],
+                hovertemplate=f"%{{hovertext}} by {RULES[other.rules]}<extra></extra>",
+                cliponaxis=False,
+            )
+        )
         top = max(*apart, found[0][2]) / factor
     else:
         top = found[0][2] / factor
     for row, (b, n, s) in enumerate(found):
         figure.add_annotation(
-            x=max(s, theirs.get((b, n), 0.0) if other else 0.0) / factor, y=row, xanchor="left", xshift=10,
-            showarrow=False, font={"size": 12}, text=f"{fmt.share(s / result.total_s)} · {plain(worth(result, s))}",
-        )  # fmt: skip
+            x=max(s, theirs.get((b, n), 0.0) if other else 0.0) / factor,
+            y=row,
+            xanchor="left",
+            xshift=10,
+            showarrow=False,
+            font={"size": 12},
+            text=f"{fmt.share(s / result.total_s)} · {plain(worth(result, s))}",
+        )
     return layout(
-        figure, height=len(found) * 30 + 96, bargap=0.3, showlegend=other is not None,
+        figure,
+        height=len(found) * 30 + 96,
+        bargap=0.3,
+        showlegend=other is not None,
         margin={"l": 8, "r": 8, "t": 36, "b": 8},
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
-        xaxis={"title": {"text": f"time ({unit})"}, "range": [0, top * 1.55], "gridcolor": GRID, "zeroline": False,
-               "fixedrange": True},
-        yaxis={"autorange": "reversed", "tickvals": rows, "ticktext": [plain(n) for n in names], "automargin": True,
-               "fixedrange": True, "showgrid": False},
-    )  # fmt: skip
+        xaxis={
+            "title": {"text": f"time ({unit})"},
+            "range": [0, top * 1.55],
+            "gridcolor": GRID,
+            "zeroline": False,
+            "fixedrange": True,
+        },
+        yaxis={
+            "autorange": "reversed",
+            "tickvals": rows,
+            "ticktext": [plain(n) for n in names],
+            "automargin": True,
+            "fixedrange": True,
+            "showgrid": False,
+        },
+    )
 
 
 def deviation(result: GoodputResult) -> go.Figure | None:
@@ -147,31 +198,56 @@ def deviation(result: GoodputResult) -> go.Figure | None:
     unit, factor = time_unit(result.ideal_step_s or float(rows["step_s"].median()))
     took = rows["step_s"].to_numpy(dtype=float)
     drawn = rows.iloc[reduced(took, MAX_POINTS)]
-    figure = go.Figure(go.Scatter(
-        x=drawn["step"], y=drawn["step_s"] * factor, mode="lines", name="step",
-        line={"color": theme.THIN["useful_maths"], "width": 1.5},
-        hovertext=[_step_text(r) for r in drawn.itertuples()], hovertemplate="%{hovertext}<extra></extra>",
-    ))  # fmt: skip
+    figure = go.Figure(
+        go.Scatter(
+            x=drawn["step"],
+            y=drawn["step_s"] * factor,
+            mode="lines",
+            name="step",
+            line={"color": theme.THIN["useful_maths"], "width": 1.5},
+            hovertext=[_step_text(r) for r in drawn.itertuples()],
+            hovertemplate="%{hovertext}<extra></extra>",
+        )
+    )
     spiky = rows[rows["spike"]]
     if len(spiky):
         spiky = spiky.iloc[reduced(spiky["step_s"].to_numpy(dtype=float), MAX_POINTS // 2)]
-        figure.add_trace(go.Scatter(
-            x=spiky["step"], y=spiky["step_s"] * factor, mode="markers", name="spike",
-            marker={"symbol": "diamond", "size": 8, "color": theme.COLOURS["program_startup"],
-                    "line": {"width": 1, "color": theme.GREY}},
-            hovertext=[_step_text(r) for r in spiky.itertuples()], hovertemplate="%{hovertext}<extra></extra>",
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Scatter(
+                x=spiky["step"],
+                y=spiky["step_s"] * factor,
+                mode="markers",
+                name="spike",
+                marker={
+                    "symbol": "diamond",
+                    "size": 8,
+                    "color": theme.COLOURS["program_startup"],
+                    "line": {"width": 1, "color": theme.GREY},
+                },
+                hovertext=[_step_text(r) for r in spiky.itertuples()],
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        )
     greatest, usual = float(took.max()), result.ideal_step_s or float(np.median(took))
     log = usual > 0 and greatest > 8 * usual
     if result.ideal_step_s:
         reference_line(figure, result.ideal_step_s * factor, f"ideal step {fmt.duration(result.ideal_step_s)}", log)
     return layout(
-        figure, 320, showlegend=True, margin={"l": 8, "r": 8, "t": 36, "b": 8}, hovermode="closest", dragmode="zoom",
+        figure,
+        320,
+        showlegend=True,
+        margin={"l": 8, "r": 8, "t": 36, "b": 8},
+        hovermode="closest",
+        dragmode="zoom",
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         xaxis={"title": {"text": "step"}, "gridcolor": GRID, "zeroline": False},
-        yaxis={"title": {"text": f"step time ({unit})"}, "gridcolor": GRID, "zeroline": False,
-               **(_log_axis(took * factor) if log else {"rangemode": "tozero"})},
-    )  # fmt: skip
+        yaxis={
+            "title": {"text": f"step time ({unit})"},
+            "gridcolor": GRID,
+            "zeroline": False,
+            **(_log_axis(took * factor) if log else {"rangemode": "tozero"}),
+        },
+    )
 
 
 def _log_axis(values: np.ndarray) -> dict[str, Any]:
@@ -198,20 +274,30 @@ def slices(result: GoodputResult) -> go.Figure | None:
     at = pd.to_datetime(ends["time_ns"].astype("int64"))
     figure = go.Figure()
     for column, name, colour, dash in (
-        ("total", "in all", theme.GREY, "dot"), ("available", "there", theme.THIN["useful_maths"], "dash"),
+        ("total", "in all", theme.GREY, "dot"),
+        ("available", "there", theme.THIN["useful_maths"], "dash"),
         ("active", "stepping", theme.THIN["useful_maths"], "solid"),
-    ):  # fmt: skip
-        figure.add_trace(go.Scatter(
-            x=at, y=ends[column], name=name, mode="lines", line={"shape": "hv", "color": colour, "dash": dash,
-                                                                 "width": 2},
-            hovertemplate=f"%{{y:.0f}} slices {name}<br>%{{x|%Y-%m-%d %H:%M:%S}} UTC<extra></extra>",
-        ))  # fmt: skip
+    ):
+        figure.add_trace(
+            go.Scatter(
+                x=at,
+                y=ends[column],
+                name=name,
+                mode="lines",
+                line={"shape": "hv", "color": colour, "dash": dash, "width": 2},
+                hovertemplate=f"%{{y:.0f}} slices {name}<br>%{{x|%Y-%m-%d %H:%M:%S}} UTC<extra></extra>",
+            )
+        )
     return layout(
-        figure, 220, showlegend=True, margin={"l": 8, "r": 8, "t": 36, "b": 8}, hovermode="closest",
+        figure,
+        220,
+        showlegend=True,
+        margin={"l": 8, "r": 8, "t": 36, "b": 8},
+        hovermode="closest",
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         xaxis={"gridcolor": GRID, "type": "date"},
         yaxis={"title": {"text": "slices"}, "rangemode": "tozero", "gridcolor": GRID, "dtick": _tick(ends["total"])},
-    )  # fmt: skip
+    )
 
 
 def _tick(total: pd.Series) -> int:

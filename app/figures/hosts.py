@@ -28,18 +28,33 @@ def hosts(result: StepsResult) -> go.Figure | None:
     spread = spread.sort_values(0.5, ascending=False).head(MAX_HOSTS)
     low, mid, high = (spread[q].to_numpy() for q in (0.1, 0.5, 0.9))
     left, middle_x, right = low * factor, mid * factor, high * factor
-    figure = go.Figure(go.Scatter(
-        x=middle_x, y=[plain(h) for h in spread.index], mode="markers",
-        marker={"size": 9, "color": theme.COLOURS["useful_maths"]},
-        error_x={"type": "data", "symmetric": False, "array": right - middle_x, "arrayminus": middle_x - left,
-                 "color": theme.GREY, "thickness": 1.5, "width": 3},
-        hovertext=[f"<b>{plain(h)}</b><br>median {fmt.duration(m)}<br>10th to 90th percentile {fmt.duration(a)} to "
-                   f"{fmt.duration(b)}" for h, a, m, b in zip(spread.index, low, mid, high, strict=True)],
-        hovertemplate="%{hovertext}<extra></extra>",
-    ))  # fmt: skip
+    figure = go.Figure(
+        go.Scatter(
+            x=middle_x,
+            y=[plain(h) for h in spread.index],
+            mode="markers",
+            marker={"size": 9, "color": theme.COLOURS["useful_maths"]},
+            error_x={
+                "type": "data",
+                "symmetric": False,
+                "array": right - middle_x,
+                "arrayminus": middle_x - left,
+                "color": theme.GREY,
+                "thickness": 1.5,
+                "width": 3,
+            },
+            hovertext=[
+                f"<b>{plain(h)}</b><br>median {fmt.duration(m)}<br>10th to 90th percentile {fmt.duration(a)} to "
+                f"{fmt.duration(b)}"
+                for h, a, m, b in zip(spread.index, low, mid, high, strict=True)
+            ],
+            hovertemplate="%{hovertext}<extra></extra>",
+        )
+    )
     figure.add_vline(x=middle * factor, line_dash="dash", line_color=theme.GREY, line_width=1.5)
     return layout(
-        figure, len(spread) * ROW_PX + 64,
+        figure,
+        len(spread) * ROW_PX + 64,
         xaxis={"title": {"text": f"step duration ({unit})"}, "gridcolor": GRID, "zeroline": False},
         yaxis={"autorange": "reversed", "automargin": True, "showgrid": False, "type": "category"},
-    )  # fmt: skip
+    )

@@ -35,9 +35,7 @@ def boxes(root: Account, at: str = "") -> list[Box]:
     without time are left out.
     """
     chain = opened(root, at)
-    drawn = [
-        Box(a, tuple(x.name for x in chain[: i + 1]), i, 0.0, chain[-1].chip_seconds) for i, a in enumerate(chain)
-    ]
+    drawn = [Box(a, tuple(x.name for x in chain[: i + 1]), i, 0.0, chain[-1].chip_seconds) for i, a in enumerate(chain)]
 
     def below(parent: Box) -> None:
         start = parent.start
@@ -95,19 +93,27 @@ def icicle(ledger: Ledger, at: str = "") -> go.Figure:
             "line": {"color": "rgba(128,128,128,0.55)", "width": 1},
             "pattern": {
                 "shape": [theme.pattern(b.path) for b in drawn],
-                "fgcolor": "rgba(90,90,90,0.25)", "fillmode": "overlay", "size": 12, "solidity": 0.12,
+                "fgcolor": "rgba(90,90,90,0.25)",
+                "fillmode": "overlay",
+                "size": 12,
+                "solidity": 0.12,
             },
         },
         selected={"marker": {"opacity": 1}},
         unselected={"marker": {"opacity": 1}},
-    )  # fmt: skip
+    )
     return layout(
         go.Figure(bar),
         height=rows * ROW_PX + 48,
         barmode="overlay",
         bargap=0,
         uniformtext={"minsize": 11, "mode": "hide"},
-        xaxis={"title": {"text": unit}, "range": [0, shown / factor], "showgrid": False, "zeroline": False,
-               "fixedrange": True},
+        xaxis={
+            "title": {"text": unit},
+            "range": [0, shown / factor],
+            "showgrid": False,
+            "zeroline": False,
+            "fixedrange": True,
+        },
         yaxis={"autorange": "reversed", "visible": False, "fixedrange": True},
-    )  # fmt: skip
+    )

@@ -27,25 +27,42 @@ def scatter(result: InputResult) -> go.Figure | None:
         some = rows[which]
         some = some.iloc[reduced(some["fetch_s"].to_numpy(dtype=float), MAX_POINTS)]
         if len(some):
-            figure.add_trace(go.Scatter(
-                x=some["fetch_s"].astype(float) * factor, y=some["dur_s"].astype(float) * factor, name=words,
-                mode="markers", marker={"color": colour, "symbol": symbol, "size": 9, "opacity": 0.8},
-                hovertext=_hovers(some), hovertemplate="%{hovertext}<extra></extra>",
-            ))  # fmt: skip
+            figure.add_trace(
+                go.Scatter(
+                    x=some["fetch_s"].astype(float) * factor,
+                    y=some["dur_s"].astype(float) * factor,
+                    name=words,
+                    mode="markers",
+                    marker={"color": colour, "symbol": symbol, "size": 9, "opacity": 0.8},
+                    hovertext=_hovers(some),
+                    hovertemplate="%{hovertext}<extra></extra>",
+                )
+            )
     end = float(rows["fetch_s"].max())
     begin = result.median_fetch_s
     x = np.array([begin, max(end, begin)])
-    figure.add_trace(go.Scatter(
-        x=x * factor, y=(result.median_step_s + x - begin) * factor, mode="lines", hoverinfo="skip",
-        name="every second of fetch makes the step a second longer", line={"color": theme.GREY, "dash": "dash"},
-    ))  # fmt: skip
+    figure.add_trace(
+        go.Scatter(
+            x=x * factor,
+            y=(result.median_step_s + x - begin) * factor,
+            mode="lines",
+            hoverinfo="skip",
+            name="every second of fetch makes the step a second longer",
+            line={"color": theme.GREY, "dash": "dash"},
+        )
+    )
     reference_line(figure, result.median_step_s * factor, "fetch wholly hidden: median step")
     return layout(
-        figure, 400, showlegend=True, legend=LEGEND, margin={"l": 8, "r": 8, "t": 40, "b": 8}, hovermode="closest",
+        figure,
+        400,
+        showlegend=True,
+        legend=LEGEND,
+        margin={"l": 8, "r": 8, "t": 40, "b": 8},
+        hovermode="closest",
         dragmode="zoom",
         xaxis={"title": {"text": f"fetch of the slowest host ({unit})"}, "gridcolor": GRID, "rangemode": "tozero"},
         yaxis={"title": {"text": f"step duration ({unit})"}, "gridcolor": GRID, "rangemode": "tozero"},
-    )  # fmt: skip
+    )
 
 
 def strip(result: InputResult) -> go.Figure | None:
@@ -62,21 +79,40 @@ def strip(result: InputResult) -> go.Figure | None:
     rows, part = rows.iloc[at], part[at]
     said = _hovers(rows)
     figure = go.Figure()
-    figure.add_trace(go.Scatter(
-        x=rows["step"], y=rows["dur_s"].astype(float) * factor, name="step", mode="lines",
-        line={"color": theme.GREY, "width": 1.5, "shape": "hvh"}, hovertext=said,
-        hovertemplate="%{hovertext}<extra></extra>",
-    ))  # fmt: skip
-    figure.add_trace(go.Bar(
-        x=rows["step"], y=part * factor, name=words, marker={"color": WAITING, "line": {"width": 0}},
-        hovertext=said, hovertemplate="%{hovertext}<extra></extra>",
-    ))  # fmt: skip
+    figure.add_trace(
+        go.Scatter(
+            x=rows["step"],
+            y=rows["dur_s"].astype(float) * factor,
+            name="step",
+            mode="lines",
+            line={"color": theme.GREY, "width": 1.5, "shape": "hvh"},
+            hovertext=said,
+            hovertemplate="%{hovertext}<extra></extra>",
+        )
+    )
+    figure.add_trace(
+        go.Bar(
+            x=rows["step"],
+            y=part * factor,
+            name=words,
+            marker={"color": WAITING, "line": {"width": 0}},
+            hovertext=said,
+            hovertemplate="%{hovertext}<extra></extra>",
+        )
+    )
     top = _top(rows["dur_s"].astype(float) * factor, result)
     return layout(
-        figure, 300, showlegend=True, legend=LEGEND, margin={"l": 8, "r": 8, "t": 40, "b": 8}, bargap=0,
-        hovermode="closest", dragmode="zoom", xaxis={"title": {"text": "step"}, "showgrid": False},
+        figure,
+        300,
+        showlegend=True,
+        legend=LEGEND,
+        margin={"l": 8, "r": 8, "t": 40, "b": 8},
+        bargap=0,
+        hovermode="closest",
+        dragmode="zoom",
+        xaxis={"title": {"text": "step"}, "showgrid": False},
         yaxis={"title": {"text": f"step duration ({unit})"}, "gridcolor": GRID, "range": [0, top]},
-    )  # fmt: skip
+    )
 
 
 def _top(values: pd.Series, result: InputResult) -> float:

@@ -15,8 +15,14 @@ from app.figures.steps import time_unit
 
 HEIGHT = 430
 QUEUE, PREFILL, DECODE = theme.COLOURS["scheduling"], theme.COLOURS["prefill"], theme.COLOURS["decode"]
-COLOURS = {"ttft_s": theme.COLOURS["served"], "queue_s": QUEUE, "prefill_s": PREFILL, "tpot_s": DECODE,
-           "itl_s": DECODE, "e2e_s": theme.COLOURS["held"]}  # fmt: skip
+COLOURS = {
+    "ttft_s": theme.COLOURS["served"],
+    "queue_s": QUEUE,
+    "prefill_s": PREFILL,
+    "tpot_s": DECODE,
+    "itl_s": DECODE,
+    "e2e_s": theme.COLOURS["held"],
+}
 LABELS = {"ttft_s": 64, "queue_s": 22, "prefill_s": 42, "tpot_s": 74, "itl_s": 32, "e2e_s": 36}  # at which per cent
 MOST_TENANTS, MOST_LOADS = 12, 40
 PLAIN = {"gridcolor": GRID, "zeroline": False}
@@ -29,8 +35,13 @@ def log_axis(low: float, high: float) -> dict:
     powers = range(int(np.floor(np.log10(low))) - 1, int(np.ceil(np.log10(high))) + 1)
     ticks = [m * 10.0**p for p in powers for m in steps]
     edge = 0.02 * max(decades, 0.3)
-    return {"type": "log", "tickvals": ticks, "ticktext": [tick(t) for t in ticks],
-            "range": [np.log10(low) - edge, np.log10(high) + edge], **PLAIN}  # fmt: skip
+    return {
+        "type": "log",
+        "tickvals": ticks,
+        "ticktext": [tick(t) for t in ticks],
+        "range": [np.log10(low) - edge, np.log10(high) + edge],
+        **PLAIN,
+    }
 
 
 def tick(seconds: float) -> str:
@@ -48,32 +59,57 @@ def ttft_split(result: ServingResult) -> go.Figure | None:
     x = np.insert(rows["share"].to_numpy() * 100, 0, 0.0)  # each group is drawn as a step up to its share
     figure = go.Figure()
     told = rows["queue_s"].notna().all() and rows["prefill_s"].notna().all()
-    parts = [("queue", "queue_s", QUEUE), ("prefill", "prefill_s", PREFILL)] if told else [
-        ("TTFT", "ttft_s", COLOURS["ttft_s"])]  # fmt: skip
+    parts = (
+        [("queue", "queue_s", QUEUE), ("prefill", "prefill_s", PREFILL)]
+        if told
+        else [("TTFT", "ttft_s", COLOURS["ttft_s"])]
+    )
     base = np.zeros(len(rows))
     for name, column, colour in parts:
         y = rows[column].to_numpy()
         base = base + y
-        figure.add_trace(go.Scatter(
-            x=x, y=np.insert(base, 0, base[0]) * factor, name=name, mode="lines", line={"width": 1, "color": colour,
-            "shape": "vh"}, fill="tozeroy" if base is y or len(figure.data) == 0 else "tonexty", fillcolor=colour,
-            hovertext=["", *(f"{name} {fmt.duration(v)} of {fmt.duration(t)}"
-                             for v, t in zip(y, rows["ttft_s"], strict=True))],
-            hovertemplate="the fastest %{x:.0f} %: %{hovertext}<extra></extra>",
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Scatter(
+                x=x,
+                y=np.insert(base, 0, base[0]) * factor,
+                name=name,
+                mode="lines",
+                line={"width": 1, "color": colour, "shape": "vh"},
+                fill="tozeroy" if base is y or len(figure.data) == 0 else "tonexty",
+                fillcolor=colour,
+                hovertext=[
+                    "",
+                    *(f"{name} {fmt.duration(v)} of {fmt.duration(t)}" for v, t in zip(y, rows["ttft_s"], strict=True)),
+                ],
+                hovertemplate="the fastest %{x:.0f} %: %{hovertext}<extra></extra>",
+            )
+        )
     for which in ("p50", "p99"):
         if (value := result.load.statistic("ttft_s", which)) is not None:
             figure.add_annotation(
-                x=50 if which == "p50" else 99, y=value * factor, text=f"{which} {fmt.duration(value)}", arrowhead=0,
-                arrowcolor=theme.GREY, ax=-46, ay=-26, font_size=12,
-            )  # fmt: skip
+                x=50 if which == "p50" else 99,
+                y=value * factor,
+                text=f"{which} {fmt.duration(value)}",
+                arrowhead=0,
+                arrowcolor=theme.GREY,
+                ax=-46,
+                ay=-26,
+                font_size=12,
+            )
     return layout(
-        figure, HEIGHT, showlegend=bool(told), legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        figure,
+        HEIGHT,
+        showlegend=bool(told),
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         margin={"l": 8, "r": 8, "t": 36, "b": 8},
-        xaxis={"title": {"text": "requests in order of their time to first token (%)"}, "range": [0, 100.5],
-               "dtick": 20, **PLAIN},
+        xaxis={
+            "title": {"text": "requests in order of their time to first token (%)"},
+            "range": [0, 100.5],
+            "dtick": 20,
+            **PLAIN,
+        },
         yaxis={"title": {"text": f"time to first token ({unit})"}, "rangemode": "tozero", **PLAIN},
-    )  # fmt: skip
+    )
 
 
 def distributions(result: ServingResult) -> go.Figure | None:
@@ -86,32 +122,53 @@ def distributions(result: ServingResult) -> go.Figure | None:
     if not tables:
         return None
     figure = go.Figure()
-    dashes = {"ttft_s": "solid", "queue_s": "dash", "prefill_s": "dashdot", "tpot_s": "solid", "itl_s": "dot",
-              "e2e_s": "solid"}  # fmt: skip
+    dashes = {
+        "ttft_s": "solid",
+        "queue_s": "dash",
+        "prefill_s": "dashdot",
+        "tpot_s": "solid",
+        "itl_s": "dot",
+        "e2e_s": "solid",
+    }
     for name, table in tables.items():
-        figure.add_trace(go.Scatter(
-            x=table["value"], y=table["share"] * 100, name=NAMES[name], mode="lines",
-            line={"color": COLOURS[name], "width": 2, "dash": dashes[name], "shape": "hv"},
-            hovertext=[f"<b>{NAMES[name]}</b> within {fmt.duration(v)}" for v in table["value"]],
-            hovertemplate="%{y:.3~g} %: %{hovertext}<extra></extra>",
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Scatter(
+                x=table["value"],
+                y=table["share"] * 100,
+                name=NAMES[name],
+                mode="lines",
+                line={"color": COLOURS[name], "width": 2, "dash": dashes[name], "shape": "hv"},
+                hovertext=[f"<b>{NAMES[name]}</b> within {fmt.duration(v)}" for v in table["value"]],
+                hovertemplate="%{y:.3~g} %: %{hovertext}<extra></extra>",
+            )
+        )
         at = table[table["share"] * 100 >= LABELS[name]].iloc[0]
-        figure.add_annotation(x=np.log10(at["value"]), y=at["share"] * 100, text=f"<b>{NAMES[name]}</b>",
-                              xanchor="right" if name == "queue_s" else "left",
-                              yanchor="bottom" if name == "queue_s" else "top",
-                              showarrow=False, font_size=13)  # fmt: skip
+        figure.add_annotation(
+            x=np.log10(at["value"]),
+            y=at["share"] * 100,
+            text=f"<b>{NAMES[name]}</b>",
+            xanchor="right" if name == "queue_s" else "left",
+            yanchor="bottom" if name == "queue_s" else "top",
+            showarrow=False,
+            font_size=13,
+        )
     for share, text in ((50, "p50"), (99, "p99")):
         figure.add_hline(y=share, line_dash="dash", line_color=theme.GREY, line_width=1)
-        figure.add_annotation(x=0, xref="paper", xanchor="left", y=share, yanchor="top", text=text, showarrow=False,
-                              font_size=12)  # fmt: skip
+        figure.add_annotation(
+            x=0, xref="paper", xanchor="left", y=share, yanchor="top", text=text, showarrow=False, font_size=12
+        )
     low = min(_low(t) for t in tables.values())
     high = max(float(t["value"].max()) for t in tables.values())
     return layout(
-        figure, HEIGHT, showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        margin={"l": 8, "r": 8, "t": 36, "b": 8}, hovermode="closest",
+        figure,
+        HEIGHT,
+        showlegend=True,
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        margin={"l": 8, "r": 8, "t": 36, "b": 8},
+        hovermode="closest",
         xaxis={"title": {"text": "time"}, **log_axis(low, high)},
         yaxis={"title": {"text": "requests (%); of ITL: gaps"}, "range": [0, 101], **PLAIN},
-    )  # fmt: skip
+    )
 
 
 def _low(table: pd.DataFrame) -> float:
@@ -126,30 +183,49 @@ def over_time(result: ServingResult, metric: str) -> go.Figure | None:
     if not len(rows):
         return None
     some = rows.iloc[reduced(rows[metric].to_numpy(dtype=float))]
-    figure = go.Figure(go.Scattergl(
-        x=some["arrival_s"], y=some[metric].astype(float), mode="markers", name="request",
-        marker={"size": 5, "color": COLOURS[metric], "opacity": 0.55},
-        hovertext=[f"<b>{plain(r.id)}</b><br>{fmt.duration(float(r.y))}<br>{r.prompt_tokens:,} tokens in, "
-                   f"{r.output_tokens:,} out" for r in
-                   some.assign(y=some[metric])[["id", "y", "prompt_tokens", "output_tokens"]].fillna(
-                       {"prompt_tokens": 0, "output_tokens": 0}).itertuples()],
-        hovertemplate="%{hovertext}<br>arrived at %{x:.2f} s<extra></extra>",
-    ))  # fmt: skip
+    figure = go.Figure(
+        go.Scattergl(
+            x=some["arrival_s"],
+            y=some[metric].astype(float),
+            mode="markers",
+            name="request",
+            marker={"size": 5, "color": COLOURS[metric], "opacity": 0.55},
+            hovertext=[
+                f"<b>{plain(r.id)}</b><br>{fmt.duration(float(r.y))}<br>{r.prompt_tokens:,} tokens in, "
+                f"{r.output_tokens:,} out"
+                for r in some.assign(y=some[metric])[["id", "y", "prompt_tokens", "output_tokens"]]
+                .fillna({"prompt_tokens": 0, "output_tokens": 0})
+                .itertuples()
+            ],
+            hovertemplate="%{hovertext}<br>arrived at %{x:.2f} s<extra></extra>",
+        )
+    )
     table = result.windows
     if f"{metric}_p50" in table:
         middle = (table["start_s"] + table["end_s"]) / 2
         for which, dash in (("p50", "solid"), ("p99", "dot")):
-            figure.add_trace(go.Scatter(
-                x=middle, y=table[f"{metric}_{which}"], mode="lines", name=f"{which} of a stretch of time",
-                line={"color": theme.GREY, "width": 2, "dash": dash}, hoverinfo="skip",
-            ))  # fmt: skip
+            figure.add_trace(
+                go.Scatter(
+                    x=middle,
+                    y=table[f"{metric}_{which}"],
+                    mode="lines",
+                    name=f"{which} of a stretch of time",
+                    line={"color": theme.GREY, "width": 2, "dash": dash},
+                    hoverinfo="skip",
+                )
+            )
     values = rows[metric].to_numpy(dtype=float)
     return layout(
-        figure, HEIGHT, showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        margin={"l": 8, "r": 8, "t": 36, "b": 8}, hovermode="closest", dragmode="zoom",
+        figure,
+        HEIGHT,
+        showlegend=True,
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        margin={"l": 8, "r": 8, "t": 36, "b": 8},
+        hovermode="closest",
+        dragmode="zoom",
         xaxis={"title": {"text": "arrival, since the first (s)"}, **PLAIN},
         yaxis={"title": {"text": NAMES[metric]}, **log_axis(float(np.quantile(values, 0.005)), float(values.max()))},
-    )  # fmt: skip
+    )
 
 
 def gap_heat(result: ServingResult, dark: bool = False) -> go.Figure | None:
@@ -163,29 +239,55 @@ def gap_heat(result: ServingResult, dark: bool = False) -> go.Figure | None:
     counts = heat.counts.T.astype(float)
     shown = np.where(counts > 0, np.log10(np.maximum(counts, 1)), np.nan)
     most = int(np.ceil(np.nanmax(shown))) if np.isfinite(shown).any() else 0
-    figure = go.Figure(go.Heatmap(
-        x=x, y=np.log10(y), z=np.round(shown, 2), customdata=counts, colorscale=SCALE_DARK if dark else SCALE,
-        zmin=0, zmax=max(float(np.nanmax(shown)), 0.5),
-        hovertext=[[f"{fmt.duration(g)}"] * len(x) for g in y],
-        hovertemplate="about %{hovertext} at %{x:.3~g} s: %{customdata:,} gaps<extra></extra>",
-        colorbar={"title": {"text": "gaps", "side": "right"}, "thickness": 12, "outlinewidth": 0,
-                  "tickvals": list(range(most + 1)), "ticktext": [f"{10**p:,}" for p in range(most + 1)]},
-    ))  # fmt: skip
+    figure = go.Figure(
+        go.Heatmap(
+            x=x,
+            y=np.log10(y),
+            z=np.round(shown, 2),
+            customdata=counts,
+            colorscale=SCALE_DARK if dark else SCALE,
+            zmin=0,
+            zmax=max(float(np.nanmax(shown)), 0.5),
+            hovertext=[[f"{fmt.duration(g)}"] * len(x) for g in y],
+            hovertemplate="about %{hovertext} at %{x:.3~g} s: %{customdata:,} gaps<extra></extra>",
+            colorbar={
+                "title": {"text": "gaps", "side": "right"},
+                "thickness": 12,
+                "outlinewidth": 0,
+                "tickvals": list(range(most + 1)),
+                "ticktext": [f"{10**p:,}" for p in range(most + 1)],
+            },
+        )
+    )
     marks = ((found.threshold_s, "longer is a stall"), (found.usual_s, "median"), (found.p99_s, "p99"))
     for at, (value, text) in enumerate(marks):
         if heat.gap_edges_s[0] <= value <= heat.gap_edges_s[-1]:
-            figure.add_hline(y=float(np.log10(value)), line_dash=("dash", "dot", "dot")[at], line_width=1.5,
-                             line_color=theme.GREY)  # fmt: skip
+            figure.add_hline(
+                y=float(np.log10(value)), line_dash=("dash", "dot", "dot")[at], line_width=1.5, line_color=theme.GREY
+            )
             figure.add_annotation(
-                x=1, xref="paper", xanchor="right", y=float(np.log10(value)), yanchor="bottom", showarrow=False,
-                text=f"{text} {fmt.duration(value)}", font_size=12,
-            )  # fmt: skip
+                x=1,
+                xref="paper",
+                xanchor="right",
+                y=float(np.log10(value)),
+                yanchor="bottom",
+                showarrow=False,
+                text=f"{text} {fmt.duration(value)}",
+                font_size=12,
+            )
     scale = log_axis(float(heat.gap_edges_s[0]), float(heat.gap_edges_s[-1]))
     return layout(
-        figure, HEIGHT, xaxis={"title": {"text": "time, since the first arrival (s)"}, "showgrid": False},
-        yaxis={"title": {"text": "gap between pieces of output"}, "tickvals": np.log10(scale["tickvals"]),
-               "ticktext": scale["ticktext"], "range": scale["range"], "showgrid": False},
-    )  # fmt: skip
+        figure,
+        HEIGHT,
+        xaxis={"title": {"text": "time, since the first arrival (s)"}, "showgrid": False},
+        yaxis={
+            "title": {"text": "gap between pieces of output"},
+            "tickvals": np.log10(scale["tickvals"]),
+            "ticktext": scale["ticktext"],
+            "range": scale["range"],
+            "showgrid": False,
+        },
+    )
 
 
 SCALE = [(0, "#D5EBDF"), (0.35, "#4FA37A"), (0.7, "#1F6B4C"), (1, "#0B2E20")]
@@ -204,19 +306,40 @@ def tenants(result: ServingResult, metric: str) -> go.Figure | None:
         return None
     columns = min(4, len(names))
     rows = -(-len(names) // columns)
-    figure = make_subplots(rows, columns, shared_xaxes=True, shared_yaxes=True, horizontal_spacing=0.03,
-                           vertical_spacing=0.16 / rows, subplot_titles=[plain(n) for n in names])  # fmt: skip
+    figure = make_subplots(
+        rows,
+        columns,
+        shared_xaxes=True,
+        shared_yaxes=True,
+        horizontal_spacing=0.03,
+        vertical_spacing=0.16 / rows,
+        subplot_titles=[plain(n) for n in names],
+    )
     for i, name in enumerate(names):
         own = cumulative(result.rows.loc[(tenant == name).to_numpy(), metric].astype(float), 120)
         own = own[own["value"] > 0]
         place = {"row": i // columns + 1, "col": i % columns + 1}
-        figure.add_trace(go.Scatter(x=every["value"], y=every["share"] * 100, mode="lines", hoverinfo="skip",
-                                    line={"color": theme.GREY, "width": 1.5, "dash": "dot"}), **place)  # fmt: skip
-        figure.add_trace(go.Scatter(
-            x=own["value"], y=own["share"] * 100, mode="lines", line={"color": COLOURS[metric], "width": 2.5},
-            hovertext=[f"<b>{plain(name)}</b> within {fmt.duration(v)}" for v in own["value"]],
-            hovertemplate="%{y:.3~g} %: %{hovertext}<extra></extra>",
-        ), **place)  # fmt: skip
+        figure.add_trace(
+            go.Scatter(
+                x=every["value"],
+                y=every["share"] * 100,
+                mode="lines",
+                hoverinfo="skip",
+                line={"color": theme.GREY, "width": 1.5, "dash": "dot"},
+            ),
+            **place,
+        )
+        figure.add_trace(
+            go.Scatter(
+                x=own["value"],
+                y=own["share"] * 100,
+                mode="lines",
+                line={"color": COLOURS[metric], "width": 2.5},
+                hovertext=[f"<b>{plain(name)}</b> within {fmt.duration(v)}" for v in own["value"]],
+                hovertemplate="%{y:.3~g} %: %{hovertext}<extra></extra>",
+            ),
+            **place,
+        )
     figure.update_xaxes(**log_axis(_low(every), float(every["value"].max())))
     figure.update_xaxes(nticks=5, tickangle=0)
     figure.update_yaxes(range=[0, 101], **PLAIN)
@@ -235,19 +358,37 @@ def loads(result: ServingResult, metric: str) -> go.Figure | None:
     names = [plain(x.stage) for x in known]
     figure = go.Figure()
     for name, values, symbol in (("p50", middle, "circle"), ("p99", high, "diamond-open")):
-        figure.add_trace(go.Scatter(
-            x=values, y=names, mode="markers", name=name,
-            marker={"size": 10, "symbol": symbol, "color": COLOURS[metric], "line": {"width": 1.8}},
-            hovertext=[f"<b>{n}</b><br>{name} {fmt.duration(v)}<br>{fmt.number(x.output_tokens_per_s)} output tokens/s"
-                       for n, v, x in zip(names, values, known, strict=True)],
-            hovertemplate="%{hovertext}<extra></extra>",
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Scatter(
+                x=values,
+                y=names,
+                mode="markers",
+                name=name,
+                marker={"size": 10, "symbol": symbol, "color": COLOURS[metric], "line": {"width": 1.8}},
+                hovertext=[
+                    f"<b>{n}</b><br>{name} {fmt.duration(v)}<br>{fmt.number(x.output_tokens_per_s)} output tokens/s"
+                    for n, v, x in zip(names, values, known, strict=True)
+                ],
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        )
     for n, a, b in zip(names, middle, high, strict=True):
-        figure.add_trace(go.Scatter(x=[a, b], y=[n, n], mode="lines", line={"color": theme.GREY, "width": 1.5},
-                                    hoverinfo="skip", showlegend=False))  # fmt: skip
+        figure.add_trace(
+            go.Scatter(
+                x=[a, b],
+                y=[n, n],
+                mode="lines",
+                line={"color": theme.GREY, "width": 1.5},
+                hoverinfo="skip",
+                showlegend=False,
+            )
+        )
     return layout(
-        figure, 90 + 24 * len(known), showlegend=True,
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"l": 8, "r": 8, "t": 36, "b": 8},
+        figure,
+        90 + 24 * len(known),
+        showlegend=True,
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        margin={"l": 8, "r": 8, "t": 36, "b": 8},
         xaxis={"title": {"text": NAMES[metric]}, **log_axis(float(middle.min()), float(np.nanmax([high, middle])))},
         yaxis={"autorange": "reversed", "automargin": True, "type": "category", "showgrid": False},
-    )  # fmt: skip
+    )

@@ -55,8 +55,16 @@ def curve(runs: Sequence[Named]) -> go.Figure:
         unit = "requests/s" if open_loop else "tokens/s"
         if mid:
             figure.add_hline(y=mid, line_dash="dash", line_color=theme.GREY, line_width=1.5)
-            figure.add_annotation(xref="paper", x=0, y=mid, xanchor="left", yanchor="bottom", showarrow=False,
-                                  text=f"capacity {fmt.number(mid)} {unit}", font_size=12)  # fmt: skip
+            figure.add_annotation(
+                xref="paper",
+                x=0,
+                y=mid,
+                xanchor="left",
+                yanchor="bottom",
+                showarrow=False,
+                text=f"capacity {fmt.number(mid)} {unit}",
+                font_size=12,
+            )
     words = "requests/s answered" if open_loop else "output tokens/s"
     return _laid(figure, AXES[first.axis], words, ends)
 
@@ -71,14 +79,32 @@ def latency(runs: Sequence[Named], metric: str) -> go.Figure:
         for statistic, dash, width in STATISTICS if n == 0 else STATISTICS[:1]:
             values = result.rows[f"{metric}_{statistic}_s"]
             if values.notna().any():
-                figure.add_trace(_line(result, f"{name} {statistic}", n, result.rows["load"], values * factor,
-                                       len(runs), dash=dash if n == 0 else None, width=width))  # fmt: skip
+                figure.add_trace(
+                    _line(
+                        result,
+                        f"{name} {statistic}",
+                        n,
+                        result.rows["load"],
+                        values * factor,
+                        len(runs),
+                        dash=dash if n == 0 else None,
+                        width=width,
+                    )
+                )
                 label = {"p50": "median"}.get(statistic, statistic)
                 ends.append(_end(result.rows["load"], values * factor, f"{name} {label}" if len(runs) > 1 else label))
     if limit := first.objectives.get(metric):
         figure.add_hline(y=limit * factor, line_dash="dash", line_color=theme.THIN["wasted_progress"], line_width=2)
-        figure.add_annotation(xref="paper", x=0, y=math.log10(limit * factor), xanchor="left", yanchor="bottom",
-                              showarrow=False, text=f"objective {fmt.duration(limit)}", font_size=12)  # fmt: skip
+        figure.add_annotation(
+            xref="paper",
+            x=0,
+            y=math.log10(limit * factor),
+            xanchor="left",
+            yanchor="bottom",
+            showarrow=False,
+            text=f"objective {fmt.duration(limit)}",
+            font_size=12,
+        )
     _knee(figure, first.knee)
     return _laid(figure, AXES[first.axis], f"{METRIC_NAMES[metric]} ({unit})", ends, log=True)
 
@@ -108,16 +134,35 @@ def _front(
         if not len(rows):
             continue
         on = rows[rows[front]].sort_values(x)
-        figure.add_trace(go.Scatter(x=on[x], y=on[y], mode="lines", hoverinfo="skip", showlegend=False,
-                                    line={"color": _shade(n), "width": 2, "dash": DASHES[n % 5]}))  # fmt: skip
-        figure.add_trace(go.Scatter(
-            x=rows[x], y=rows[y], mode="markers+text", name=plain(name),
-            text=_apart(rows, x, y, [short(s, result) for s in rows["stage"]]), textposition="top right",
-            textfont_size=11,
-            marker={"color": _shade(n), "size": 10, "line": {"width": 2, "color": _shade(n)},
-                    "symbol": [SYMBOLS[n % 5] + ("" if f else "-open") for f in rows[front]]},
-            hovertext=_hovers(result, rows, name, len(runs)), hovertemplate="%{hovertext}<extra></extra>",
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Scatter(
+                x=on[x],
+                y=on[y],
+                mode="lines",
+                hoverinfo="skip",
+                showlegend=False,
+                line={"color": _shade(n), "width": 2, "dash": DASHES[n % 5]},
+            )
+        )
+        figure.add_trace(
+            go.Scatter(
+                x=rows[x],
+                y=rows[y],
+                mode="markers+text",
+                name=plain(name),
+                text=_apart(rows, x, y, [short(s, result) for s in rows["stage"]]),
+                textposition="top right",
+                textfont_size=11,
+                marker={
+                    "color": _shade(n),
+                    "size": 10,
+                    "line": {"width": 2, "color": _shade(n)},
+                    "symbol": [SYMBOLS[n % 5] + ("" if f else "-open") for f in rows[front]],
+                },
+                hovertext=_hovers(result, rows, name, len(runs)),
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        )
     if not figure.data:
         return None
     _laid(figure, x_words, y_words, [], log, log_x=log)
@@ -150,31 +195,72 @@ def steady(result: LoadResult) -> go.Figure | None:
         (1, "generating", "generating", theme.COLOURS["decode"]),
         (2, "output_tokens_per_s", "output tokens/s", COLOUR),
     ):
-        figure.add_trace(go.Scatter(
-            x=along["t_s"], y=along[column], mode="lines", name=words, line={"color": colour, "width": 1.8},
-            hovertemplate=f"%{{x:.4g}} s: %{{y:.4g}} {words}<extra></extra>",
-        ), row=row, col=1)  # fmt: skip
+        figure.add_trace(
+            go.Scatter(
+                x=along["t_s"],
+                y=along[column],
+                mode="lines",
+                name=words,
+                line={"color": colour, "width": 1.8},
+                hovertemplate=f"%{{x:.4g}} s: %{{y:.4g}} {words}<extra></extra>",
+            ),
+            row=row,
+            col=1,
+        )
     if found is not None:
         level = "steady" if found.is_steady else "no steady state"
         figure.add_vrect(
             x0=found.start_s, x1=found.end_s, fillcolor=COLOUR, opacity=0.13, line_width=0, row="all", col=1
         )
-        figure.add_vrect(x0=found.start_range_s[0], x1=max(found.start_range_s[1], found.start_range_s[0]),
-                         fillcolor=theme.GREY, opacity=0.35, line_width=0, row="all", col=1)  # fmt: skip
-        figure.add_annotation(x=(found.start_s + found.end_s) / 2, y=1, yref="y domain", yanchor="bottom",
-                              showarrow=False, text=f"{level}: {fmt.number(found.in_flight)} {counted}")  # fmt: skip
+        figure.add_vrect(
+            x0=found.start_range_s[0],
+            x1=max(found.start_range_s[1], found.start_range_s[0]),
+            fillcolor=theme.GREY,
+            opacity=0.35,
+            line_width=0,
+            row="all",
+            col=1,
+        )
+        figure.add_annotation(
+            x=(found.start_s + found.end_s) / 2,
+            y=1,
+            yref="y domain",
+            yanchor="bottom",
+            showarrow=False,
+            text=f"{level}: {fmt.number(found.in_flight)} {counted}",
+        )
         if found.is_steady:
-            figure.add_trace(go.Scatter(
-                x=[found.start_s, found.end_s], y=[found.output_tokens_per_s] * 2, mode="lines", hoverinfo="skip",
-                line={"color": theme.GREY, "dash": "dash", "width": 1.5}, showlegend=False,
-            ), row=2, col=1)  # fmt: skip
+            figure.add_trace(
+                go.Scatter(
+                    x=[found.start_s, found.end_s],
+                    y=[found.output_tokens_per_s] * 2,
+                    mode="lines",
+                    hoverinfo="skip",
+                    line={"color": theme.GREY, "dash": "dash", "width": 1.5},
+                    showlegend=False,
+                ),
+                row=2,
+                col=1,
+            )
             figure.add_annotation(
-                x=found.end_s, y=found.output_tokens_per_s, xref="x2", yref="y2", xanchor="right", yanchor="bottom",
-                showarrow=False, text=f"{fmt.number(found.output_tokens_per_s)} tokens/s",
-            )  # fmt: skip
+                x=found.end_s,
+                y=found.output_tokens_per_s,
+                xref="x2",
+                yref="y2",
+                xanchor="right",
+                yanchor="bottom",
+                showarrow=False,
+                text=f"{fmt.number(found.output_tokens_per_s)} tokens/s",
+            )
     axes = {"gridcolor": GRID, "zeroline": False}
-    layout(figure, HEIGHT, showlegend=True, dragmode="zoom", margin={"l": 8, "r": 8, "t": 52, "b": 8},
-           legend=LEGEND | {"y": 1.08})  # fmt: skip
+    layout(
+        figure,
+        HEIGHT,
+        showlegend=True,
+        dragmode="zoom",
+        margin={"l": 8, "r": 8, "t": 52, "b": 8},
+        legend=LEGEND | {"y": 1.08},
+    )
     figure.update_xaxes(**axes)
     figure.update_yaxes(**axes, rangemode="tozero")
     figure.update_xaxes(title_text="time since the first arrival (s)", row=2, col=1)
@@ -188,20 +274,30 @@ def _shade(n: int) -> str:
 
 
 def _line(
-    result: LoadResult, name: str, n: int, x: pd.Series, y: pd.Series, runs: int, dash: str | None = None,
+    result: LoadResult,
+    name: str,
+    n: int,
+    x: pd.Series,
+    y: pd.Series,
+    runs: int,
+    dash: str | None = None,
     width: float = 2.5,
-) -> go.Scatter:  # fmt: skip
+) -> go.Scatter:
     known = (x.notna() & y.notna() & np.isfinite(x)).to_numpy()
     rows = result.rows[known]
     symbol = [
         SYMBOLS[n % 5] + ("-open" if beyond else "") for beyond in rows["falls_behind"] | rows["out_of_proportion"]
     ]
     return go.Scatter(
-        x=x[known], y=y[known], mode="lines+markers", name=plain(name),
+        x=x[known],
+        y=y[known],
+        mode="lines+markers",
+        name=plain(name),
         line={"color": _shade(n), "width": width, "dash": dash or DASHES[n % 5]},
         marker={"symbol": symbol, "size": 9, "color": _shade(n), "line": {"width": 2, "color": _shade(n)}},
-        hovertext=_hovers(result, rows, name, runs), hovertemplate="%{hovertext}<extra></extra>",
-    )  # fmt: skip
+        hovertext=_hovers(result, rows, name, runs),
+        hovertemplate="%{hovertext}<extra></extra>",
+    )
 
 
 def _hovers(result: LoadResult, rows: pd.DataFrame, name: str, runs: int) -> list[str]:
@@ -245,9 +341,16 @@ def _end_labels(figure: go.Figure, ends: list, seen: list[float], log: bool, log
         shown = max([at, *(other + LINE_PX for place, other in put if abs(place - x) < wide)])
         put.append((x, shown))
         figure.add_annotation(
-            x=math.log10(x) if log_x and x > 0 else x, y=scaled(y), xanchor="left", yanchor="middle", showarrow=False,
-            xshift=10, yshift=shown - at, text=plain(text)[:40], font_size=12,
-        )  # fmt: skip
+            x=math.log10(x) if log_x and x > 0 else x,
+            y=scaled(y),
+            xanchor="left",
+            yanchor="middle",
+            showarrow=False,
+            xshift=10,
+            yshift=shown - at,
+            text=plain(text)[:40],
+            font_size=12,
+        )
 
 
 def _ideal(figure: go.Figure, result: LoadResult, y: str) -> list[tuple[float, float, str]]:
@@ -258,8 +361,15 @@ def _ideal(figure: go.Figure, result: LoadResult, y: str) -> list[tuple[float, f
     low, high = float(rows["load"].min()), float(rows["load"].max())
     slope = 1.0 if result.axis == "rate" else float(rows[y].iloc[0]) / low
     words = "answered = asked" if result.axis == "rate" else "in proportion"
-    figure.add_trace(go.Scatter(x=[low, high], y=[slope * low, slope * high], mode="lines", hoverinfo="skip",
-                                line={"color": theme.GREY, "dash": "dot", "width": 1.5}))  # fmt: skip
+    figure.add_trace(
+        go.Scatter(
+            x=[low, high],
+            y=[slope * low, slope * high],
+            mode="lines",
+            hoverinfo="skip",
+            line={"color": theme.GREY, "dash": "dot", "width": 1.5},
+        )
+    )
     return [(high, slope * high, words)]
 
 
@@ -271,8 +381,13 @@ def _knee(figure: go.Figure, knee: Knee | None) -> None:
         x0=knee.low_load, x1=knee.high_load, fillcolor=theme.COLOURS["scheduling"], opacity=0.18, line_width=0
     )
     figure.add_annotation(
-        x=(knee.low_load + knee.high_load) / 2, yref="paper", y=1, yanchor="bottom", showarrow=False, text="knee",
-    )  # fmt: skip
+        x=(knee.low_load + knee.high_load) / 2,
+        yref="paper",
+        y=1,
+        yanchor="bottom",
+        showarrow=False,
+        text="knee",
+    )
 
 
 def _laid(figure: go.Figure, x: str, y: str, ends: list, log: bool = False, log_x: bool = False) -> go.Figure:
@@ -283,9 +398,14 @@ def _laid(figure: go.Figure, x: str, y: str, ends: list, log: bool = False, log_
     seen = [[float(v) for t in figure.data for v in (t[k] if t[k] is not None else ()) if v == v] for k in ("x", "y")]
     _end_labels(figure, ends, [v for v in seen[1] if v > 0 or not log], log, log_x)
     return layout(
-        figure, HEIGHT, hovermode="closest", dragmode="zoom", margin={"l": 8, "r": LABEL_ROOM, "t": 32, "b": 8},
-        xaxis=axis(x, log_x, seen[0]), yaxis=axis(y, log, seen[1]),
-    )  # fmt: skip
+        figure,
+        HEIGHT,
+        hovermode="closest",
+        dragmode="zoom",
+        margin={"l": 8, "r": LABEL_ROOM, "t": 32, "b": 8},
+        xaxis=axis(x, log_x, seen[0]),
+        yaxis=axis(y, log, seen[1]),
+    )
 
 
 def _ticks(values: list[float]) -> dict[str, Any]:

@@ -18,13 +18,20 @@ WIDE = 0.09  # of the figure; a narrower segment is named in the legend
 DISTANT = 12  # a limit further than so many times what is held is told in words
 FAR = 2.5  # a limit further than that above the data would press the data flat: it is told in words
 COLOURS: dict[str, str] = {  # what a ledger's account does to time, its bytes do to memory
-    "argument": theme.COLOURS["held"], "weights": theme.COLOURS["held"], "output": theme.COLOURS["below_roofline"],
-    "gradients": theme.COLOURS["below_roofline"], "temporary": theme.COLOURS["productive"],
-    "activations": theme.COLOURS["productive"], "constant": theme.COLOURS["other"],
-    "master_weights": theme.COLOURS["other"], "moments": theme.COLOURS["device_idle"],
-    "logits": theme.COLOURS["custom"], "fragmentation": theme.COLOURS["unattributed"],
-    "padding": theme.COLOURS["padding"], "saved": theme.COLOURS["recomputation"],
-}  # fmt: skip
+    "argument": theme.COLOURS["held"],
+    "weights": theme.COLOURS["held"],
+    "output": theme.COLOURS["below_roofline"],
+    "gradients": theme.COLOURS["below_roofline"],
+    "temporary": theme.COLOURS["productive"],
+    "activations": theme.COLOURS["productive"],
+    "constant": theme.COLOURS["other"],
+    "master_weights": theme.COLOURS["other"],
+    "moments": theme.COLOURS["device_idle"],
+    "logits": theme.COLOURS["custom"],
+    "fragmentation": theme.COLOURS["unattributed"],
+    "padding": theme.COLOURS["padding"],
+    "saved": theme.COLOURS["recomputation"],
+}
 PATTERNS = {"fragmentation": "/", "padding": "x"}
 
 
@@ -61,31 +68,60 @@ def fill(rows: dict[str, MemoryResult]) -> go.Figure:
         colour = COLOURS.get(name, theme.COLOURS["other"])
         words = "Padding" if name == "padding" else title(name)
         figure.add_bar(
-            x=[size / factor for size in sizes], y=list(drawn), orientation="h", name=words,
+            x=[size / factor for size in sizes],
+            y=list(drawn),
+            orientation="h",
+            name=words,
             showlegend=max(sizes) > 0.001 * total and (len(rows) > 1 or max(sizes) <= WIDE * end),
             text=[f"{words}<br>{fmt.size(size)}" if size > WIDE * end else "" for size in sizes],
-            textposition="inside", insidetextanchor="middle", textangle=0,
+            textposition="inside",
+            insidetextanchor="middle",
+            textangle=0,
             insidetextfont={"color": theme.text_on(colour), "size": 13},
-            marker={"color": colour, "line": {"color": theme.GREY, "width": 0.5},
-                    "pattern": {"shape": PATTERNS.get(name, ""), "fgcolor": theme.DARK_TEXT, "fgopacity": 0.35,
-                                "fillmode": "overlay"}},
-            hovertext=[f"<b>{words}</b><br>{fmt.size(size)}, {fmt.share(size / max(sum(all_.values()), 1))} of it all"
-                       for size, all_ in zip(sizes, drawn.values(), strict=True)],
+            marker={
+                "color": colour,
+                "line": {"color": theme.GREY, "width": 0.5},
+                "pattern": {
+                    "shape": PATTERNS.get(name, ""),
+                    "fgcolor": theme.DARK_TEXT,
+                    "fgopacity": 0.35,
+                    "fillmode": "overlay",
+                },
+            },
+            hovertext=[
+                f"<b>{words}</b><br>{fmt.size(size)}, {fmt.share(size / max(sum(all_.values()), 1))} of it all"
+                for size, all_ in zip(sizes, drawn.values(), strict=True)
+            ],
             hovertemplate="%{hovertext}<extra>%{y}</extra>",
-        )  # fmt: skip
+        )
     if limit:
         words = f"limit {fmt.size(limit)}" + ("" if near else f", {fmt.number(limit / total)} times as much")
-        figure.add_annotation(x=limit / factor if near else end / factor, y=1.0, yref="paper", yanchor="bottom",
-                              xanchor="right", showarrow=False, text=words)  # fmt: skip
+        figure.add_annotation(
+            x=limit / factor if near else end / factor,
+            y=1.0,
+            yref="paper",
+            yanchor="bottom",
+            xanchor="right",
+            showarrow=False,
+            text=words,
+        )
     if near:
         figure.add_vline(x=limit / factor, line_dash="dash", line_color=theme.GREY, line_width=2)
     return layout(
-        figure, 118 + 50 * len(rows), barmode="stack", margin={"l": 8, "r": 12, "t": 26, "b": 8}, showlegend=True,
+        figure,
+        118 + 50 * len(rows),
+        barmode="stack",
+        margin={"l": 8, "r": 12, "t": 26, "b": 8},
+        showlegend=True,
         legend={"orientation": "h", "y": -62 / (50 * len(rows) + 14), "yanchor": "top", "x": 0, "traceorder": "normal"},
-        xaxis={"title": {"text": f"device memory ({unit})"}, "range": [0, end / factor], "gridcolor": GRID,
-               "zeroline": False},
+        xaxis={
+            "title": {"text": f"device memory ({unit})"},
+            "range": [0, end / factor],
+            "gridcolor": GRID,
+            "zeroline": False,
+        },
         yaxis={"showticklabels": len(rows) > 1, "showgrid": False, "autorange": "reversed", "automargin": True},
-    )  # fmt: skip
+    )
 
 
 def _order(name: str, drawn: dict[str, dict[str, float]]) -> tuple[bool, float]:
@@ -139,15 +175,34 @@ def treemap(result: MemoryResult) -> go.Figure:
     """The buffers at the peak, area by bytes as placed; what is padding is hatched."""
     drawn = tiles(told_apart(result.parts))
     colours = [COLOURS.get(c, theme.COLOURS["other"]) for c in drawn["category"]]
-    figure = go.Figure(go.Treemap(
-        ids=drawn["id"], parents=drawn["parent"], labels=drawn["label"], values=drawn["size"], branchvalues="total",
-        marker={"colors": colours, "line": {"width": 1, "color": theme.GREY}, "cornerradius": 0,
-                "pattern": {"shape": [PATTERNS.get(c, "") for c in drawn["category"]], "fgcolor": theme.DARK_TEXT,
-                            "fgopacity": 0.35, "solidity": 0.2, "fillmode": "overlay"}},
-        textfont={"color": [theme.text_on(c) for c in colours], "size": 13}, tiling={"pad": 2},
-        customdata=drawn["hover"], hovertemplate="%{customdata}<extra>%{label}</extra>", pathbar={"visible": False},
-        text=[fmt.size(s) for s in drawn["size"]], textinfo="label+text",
-    ))  # fmt: skip
+    figure = go.Figure(
+        go.Treemap(
+            ids=drawn["id"],
+            parents=drawn["parent"],
+            labels=drawn["label"],
+            values=drawn["size"],
+            branchvalues="total",
+            marker={
+                "colors": colours,
+                "line": {"width": 1, "color": theme.GREY},
+                "cornerradius": 0,
+                "pattern": {
+                    "shape": [PATTERNS.get(c, "") for c in drawn["category"]],
+                    "fgcolor": theme.DARK_TEXT,
+                    "fgopacity": 0.35,
+                    "solidity": 0.2,
+                    "fillmode": "overlay",
+                },
+            },
+            textfont={"color": [theme.text_on(c) for c in colours], "size": 13},
+            tiling={"pad": 2},
+            customdata=drawn["hover"],
+            hovertemplate="%{customdata}<extra>%{label}</extra>",
+            pathbar={"visible": False},
+            text=[fmt.size(s) for s in drawn["size"]],
+            textinfo="label+text",
+        )
+    )
     return layout(figure, 460, uniformtext={"minsize": 9, "mode": "hide"})
 
 
@@ -172,25 +227,43 @@ def over_time(result: MemoryResult) -> go.Figure | None:
         seconds = (mine["ts_ns"].to_numpy(dtype=np.int64) - start)[kept] / 1e9
         name = f"{device.host}, device {device.device}" if pd.notna(device.device) else str(device.host)
         figure.add_scatter(
-            x=seconds, y=used[kept] / factor, mode="lines", line_shape="hv", name=plain(name),
+            x=seconds,
+            y=used[kept] / factor,
+            mode="lines",
+            line_shape="hv",
+            name=plain(name),
             line={"color": theme.THIN["useful_maths"] if first else theme.GREY, "width": 2.5 if first else 1},
             opacity=1 if first else 0.55,
             hovertemplate=f"<b>{plain(name)}</b><br>%{{x:.4g}} s: %{{y:.4g}} {unit}<extra></extra>",
-        )  # fmt: skip
+        )
     peak = top.iloc[0]
     figure.add_annotation(
-        x=(int(peak["peak_ns"]) - start) / 1e9, y=float(peak["peak_bytes"]) / factor,
-        text=f"peak {fmt.size(result.peak_bytes)}", showarrow=True, arrowhead=0, ay=-22, ax=36, arrowcolor=theme.GREY,
-    )  # fmt: skip
+        x=(int(peak["peak_ns"]) - start) / 1e9,
+        y=float(peak["peak_bytes"]) / factor,
+        text=f"peak {fmt.size(result.peak_bytes)}",
+        showarrow=True,
+        arrowhead=0,
+        ay=-22,
+        ax=36,
+        arrowcolor=theme.GREY,
+    )
     limit = result.limit_bytes
     high = float(samples["used_bytes"].max()) / factor * 1.18
     if limit and limit / factor <= high / 1.18 * FAR:
         high = max(high, limit / factor * 1.08)
         figure.add_hline(y=limit / factor, line_dash="dash", line_color=theme.GREY, line_width=1.5)
-        figure.add_annotation(xref="paper", x=1, xanchor="right", y=limit / factor, yanchor="bottom", showarrow=False,
-                              text=f"limit {fmt.size(limit)}")  # fmt: skip
+        figure.add_annotation(
+            xref="paper",
+            x=1,
+            xanchor="right",
+            y=limit / factor,
+            yanchor="bottom",
+            showarrow=False,
+            text=f"limit {fmt.size(limit)}",
+        )
     return layout(
-        figure, 320,
+        figure,
+        320,
         xaxis={"title": {"text": "time since the first sample (s)"}, "gridcolor": GRID, "zeroline": False},
         yaxis={"title": {"text": f"bytes in use ({unit})"}, "gridcolor": GRID, "zeroline": False, "range": [0, high]},
-    )  # fmt: skip
+    )

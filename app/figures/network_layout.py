@@ -56,9 +56,12 @@ def layout(network: Network) -> Layout:
         places, outlines = graph_places(network), _none()
     middle = (places.min(axis=0) + places.max(axis=0)) / 2 if len(places) else np.zeros(3)
     return Layout(
-        places=(places - middle).astype(np.float32), closes=closes, lane=_lanes(network.links, closes),
-        outlines=(outlines - middle).astype(np.float32), axes=axes,
-    )  # fmt: skip
+        places=(places - middle).astype(np.float32),
+        closes=closes,
+        lane=_lanes(network.links, closes),
+        outlines=(outlines - middle).astype(np.float32),
+        axes=axes,
+    )
 
 
 def still_there(network: Network, broken: Network) -> np.ndarray:
@@ -107,8 +110,9 @@ def _lattice(network: Network) -> tuple[np.ndarray, np.ndarray, tuple]:
         places[:, axis % 3] += at[:, axis] * (np.ptp(places[:, axis % 3]) + 2)
     names = tuple(
         (f"{network.axes[axis]} {dims[axis]}", tuple(float(world == i) for i in range(3)))
-        for world, axis in enumerate(first) if dims[axis] > 1
-    )  # fmt: skip
+        for world, axis in enumerate(first)
+        if dims[axis] > 1
+    )
     closes = _closes(network, dims, {axis: world for world, axis in enumerate(first)})
     if network.slices > 1:
         size = np.ptp(places, axis=0) + max(2.0, 0.15 * np.ptp(places, axis=0).max())

@@ -34,29 +34,57 @@ def bars(result: OpsResult) -> go.Figure | None:
             continue
         base, width = lengths
         figure.add_bar(
-            orientation="h", y=y, base=[b * factor for b in base], x=[w * factor for w in width], name=name,
+            orientation="h",
+            y=y,
+            base=[b * factor for b in base],
+            x=[w * factor for w in width],
+            name=name,
             showlegend=False,
             hovertext=[hover(r, result, s) for r, s in zip(rows, seconds, strict=True)],
             hovertemplate="%{hovertext}<extra></extra>",
-            marker={"color": [look(r["category"]).colour for r in rows], "line": {"width": 0},
-                    "opacity": 1.0 if not shape else 0.6,
-                    "pattern": {"shape": shape, "fgcolor": STEPPED, "fillmode": "overlay", "size": 6,
-                                "solidity": 0.3}},
-        )  # fmt: skip
+            marker={
+                "color": [look(r["category"]).colour for r in rows],
+                "line": {"width": 0},
+                "opacity": 1.0 if not shape else 0.6,
+                "pattern": {"shape": shape, "fgcolor": STEPPED, "fillmode": "overlay", "size": 6, "solidity": 0.3},
+            },
+        )
     figure.add_scatter(
-        x=[s * factor for s in seconds], y=y, mode="text", text=[f"  {_said(r)}" for r in rows], cliponaxis=False,
-        textposition="middle right", textfont_size=12, hoverinfo="skip", showlegend=False,
-    )  # fmt: skip
+        x=[s * factor for s in seconds],
+        y=y,
+        mode="text",
+        text=[f"  {_said(r)}" for r in rows],
+        cliponaxis=False,
+        textposition="middle right",
+        textfont_size=12,
+        hoverinfo="skip",
+        showlegend=False,
+    )
     what = "self time in a step" if result.device_steps else "self time"
     if result.device_seconds is None:
         what = "least time, modelled"
     return layout(
-        figure, len(rows) * ROW_PX + 70, barmode="overlay", bargap=0.25,
-        xaxis={"title": {"text": f"{what}, mean of a device ({unit})"}, "gridcolor": GRID, "zeroline": False,
-               "range": [0, max(seconds) * factor * 1.28], "fixedrange": True},
-        yaxis={"autorange": "reversed", "tickvals": y, "ticktext": [plain(_short(label(r, result.by))) for r in rows],
-               "automargin": True, "showgrid": False, "zeroline": False, "fixedrange": True},
-    )  # fmt: skip
+        figure,
+        len(rows) * ROW_PX + 70,
+        barmode="overlay",
+        bargap=0.25,
+        xaxis={
+            "title": {"text": f"{what}, mean of a device ({unit})"},
+            "gridcolor": GRID,
+            "zeroline": False,
+            "range": [0, max(seconds) * factor * 1.28],
+            "fixedrange": True,
+        },
+        yaxis={
+            "autorange": "reversed",
+            "tickvals": y,
+            "ticktext": [plain(_short(label(r, result.by))) for r in rows],
+            "automargin": True,
+            "showgrid": False,
+            "zeroline": False,
+            "fixedrange": True,
+        },
+    )
 
 
 def _parts(result: OpsResult, rows: list[dict], seconds: list[float], each: float) -> list:
@@ -112,14 +140,26 @@ def strip(result: OpsResult) -> go.Figure:
         colour, name = look(row["category"]).colour, str(row["category"] or "unknown")
         words = f"{name} {fmt.whole_share(row['share'])}"
         figure.add_bar(
-            orientation="h", x=[row["share"] * 100], y=[""], name=plain(words), showlegend=True,
+            orientation="h",
+            x=[row["share"] * 100],
+            y=[""],
+            name=plain(words),
+            showlegend=True,
             marker={"color": colour, "line": {"width": 0}},
-            text=[words if row["share"] >= TEXT_FROM else ""], textposition="inside", textangle=0,
-            insidetextanchor="middle", insidetextfont={"color": theme.text_on(colour), "size": 12},
+            text=[words if row["share"] >= TEXT_FROM else ""],
+            textposition="inside",
+            textangle=0,
+            insidetextanchor="middle",
+            insidetextfont={"color": theme.text_on(colour), "size": 12},
             hovertemplate=f"{plain(words)}<extra></extra>",
-        )  # fmt: skip
+        )
     return layout(
-        figure, 104, barmode="stack", showlegend=True, margin={"l": 0, "r": 0, "t": 0, "b": 0},
+        figure,
+        104,
+        barmode="stack",
+        showlegend=True,
+        margin={"l": 0, "r": 0, "t": 0, "b": 0},
         legend={"orientation": "h", "y": -0.1, "yanchor": "top", "x": 0, "traceorder": "normal"},
-        xaxis={"range": [0, 100], "visible": False, "fixedrange": True}, yaxis={"visible": False, "fixedrange": True},
-    )  # fmt: skip
+        xaxis={"range": [0, 100], "visible": False, "fixedrange": True},
+        yaxis={"visible": False, "fixedrange": True},
+    )

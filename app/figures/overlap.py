@@ -31,10 +31,12 @@ def amounts(rows: pd.DataFrame) -> dict[str, np.ndarray]:
     """Seconds by kind of the timeline; together the window."""
     over = rows["overlapped_s"].to_numpy(dtype=float)
     return {
-        "compute": rows["compute_s"].to_numpy(dtype=float) - over, "overlapped": over,
-        "exposed": rows["exposed_s"].to_numpy(dtype=float), "copies": rows["copies_s"].to_numpy(dtype=float),
+        "compute": rows["compute_s"].to_numpy(dtype=float) - over,
+        "overlapped": over,
+        "exposed": rows["exposed_s"].to_numpy(dtype=float),
+        "copies": rows["copies_s"].to_numpy(dtype=float),
         "idle": rows["idle_s"].to_numpy(dtype=float),
-    }  # fmt: skip
+    }
 
 
 def _marker(colour: str, pattern: str) -> dict:
@@ -58,26 +60,44 @@ def devices(result: OverlapResult) -> go.Figure:
         share = seconds / np.where(whole > 0, whole, 1)
         if share.max() < HAIR:
             continue
-        figure.add_trace(go.Bar(
-            orientation="h", name=words, y=names, x=share * 100, marker=_marker(colour, pattern),
-            text=[fmt.whole_share(s) if s >= TEXT_FROM else "" for s in share], textposition="inside",
-            insidetextanchor="middle", textangle=0,
-            insidetextfont={"color": theme.text_on(colour if pattern != "/" else COMMUNICATION), "size": 12},
-            hovertext=[f"<b>{n}</b><br>{words}: {fmt.duration(s)}, {fmt.share(p)}"
-                       for n, s, p in zip(names, seconds, share, strict=True)],
-            hovertemplate="%{hovertext}<extra></extra>",
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Bar(
+                orientation="h",
+                name=words,
+                y=names,
+                x=share * 100,
+                marker=_marker(colour, pattern),
+                text=[fmt.whole_share(s) if s >= TEXT_FROM else "" for s in share],
+                textposition="inside",
+                insidetextanchor="middle",
+                textangle=0,
+                insidetextfont={"color": theme.text_on(colour if pattern != "/" else COMMUNICATION), "size": 12},
+                hovertext=[
+                    f"<b>{n}</b><br>{words}: {fmt.duration(s)}, {fmt.share(p)}"
+                    for n, s, p in zip(names, seconds, share, strict=True)
+                ],
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        )
     return layout(
-        figure, len(rows) * ROW_PX + 100, barmode="stack", bargap=0.22, showlegend=True, legend=LEGEND,
+        figure,
+        len(rows) * ROW_PX + 100,
+        barmode="stack",
+        bargap=0.22,
+        showlegend=True,
+        legend=LEGEND,
         margin={"l": 8, "r": 28, "t": 44, "b": 8},
         xaxis={"title": {"text": f"% of {_window(result)}"}, "range": [0, 100], "gridcolor": GRID, "fixedrange": True},
         yaxis={"autorange": "reversed", "automargin": True, "type": "category", "fixedrange": True},
-    )  # fmt: skip
+    )
 
 
 def _window(result: OverlapResult) -> str:
-    return {"steps": "time in steps", "operations": "time from first to last operation",
-            "capture": "captured time"}.get(result.window, "time")  # fmt: skip
+    return {
+        "steps": "time in steps",
+        "operations": "time from first to last operation",
+        "capture": "captured time",
+    }.get(result.window, "time")
 
 
 def steps(result: OverlapResult) -> go.Figure | None:
@@ -97,17 +117,29 @@ def steps(result: OverlapResult) -> go.Figure | None:
         seconds = amounts(drawn)[kind]
         if seconds.sum() < HAIR * drawn["window_s"].sum():
             continue
-        figure.add_trace(go.Bar(
-            name=words, x=drawn["step"], y=seconds * factor, marker=_marker(colour, pattern),
-            hovertext=[f"<b>{n}</b><br>{words}: {fmt.duration(s)}" for n, s in zip(names, seconds, strict=True)],
-            hovertemplate="%{hovertext}<extra></extra>",
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Bar(
+                name=words,
+                x=drawn["step"],
+                y=seconds * factor,
+                marker=_marker(colour, pattern),
+                hovertext=[f"<b>{n}</b><br>{words}: {fmt.duration(s)}" for n, s in zip(names, seconds, strict=True)],
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        )
     return layout(
-        figure, 320, barmode="stack", bargap=0, showlegend=True, legend=LEGEND, hovermode="closest", dragmode="zoom",
+        figure,
+        320,
+        barmode="stack",
+        bargap=0,
+        showlegend=True,
+        legend=LEGEND,
+        hovermode="closest",
+        dragmode="zoom",
         margin={"l": 8, "r": 8, "t": 44, "b": 8},
-        xaxis={"title": {"text": "step"}, "showgrid": False}, yaxis={"title": {"text": f"mean per device ({unit})"},
-                                                                     "gridcolor": GRID},
-    )  # fmt: skip
+        xaxis={"title": {"text": "step"}, "showgrid": False},
+        yaxis={"title": {"text": f"mean per device ({unit})"}, "gridcolor": GRID},
+    )
 
 
 def timeline(result: OverlapResult) -> go.Figure | None:
@@ -123,19 +155,43 @@ def timeline(result: OverlapResult) -> go.Figure | None:
         some = rows[rows["kind"] == kind]
         if not len(some):
             continue
-        figure.add_trace(go.Bar(
-            orientation="h", name=words, y=some["name"], base=some["start_s"] * factor, x=some["dur_s"] * factor,
-            marker=_marker(colour, pattern), width=0.86,
-            hovertext=[f"<b>{n}</b><br>{words}: {fmt.duration(d)} from {fmt.duration(s)} on"
-                       for n, s, d in zip(some["name"], some["start_s"], some["dur_s"], strict=True)],
-            hovertemplate="%{hovertext}<extra></extra>",
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Bar(
+                orientation="h",
+                name=words,
+                y=some["name"],
+                base=some["start_s"] * factor,
+                x=some["dur_s"] * factor,
+                marker=_marker(colour, pattern),
+                width=0.86,
+                hovertext=[
+                    f"<b>{n}</b><br>{words}: {fmt.duration(d)} from {fmt.duration(s)} on"
+                    for n, s, d in zip(some["name"], some["start_s"], some["dur_s"], strict=True)
+                ],
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        )
     order = list(dict.fromkeys(names))
     return layout(
-        figure, len(order) * ROW_PX + 100, barmode="overlay", showlegend=True, legend=LEGEND, dragmode="zoom",
+        figure,
+        len(order) * ROW_PX + 100,
+        barmode="overlay",
+        showlegend=True,
+        legend=LEGEND,
+        dragmode="zoom",
         margin={"l": 8, "r": 8, "t": 44, "b": 8},
-        xaxis={"title": {"text": f"time since the device's own start of it ({unit})"}, "gridcolor": GRID,
-               "zeroline": False, "rangemode": "tozero"},
-        yaxis={"autorange": "reversed", "categoryorder": "array", "categoryarray": order, "automargin": True,
-               "type": "category", "fixedrange": True},
-    )  # fmt: skip
+        xaxis={
+            "title": {"text": f"time since the device's own start of it ({unit})"},
+            "gridcolor": GRID,
+            "zeroline": False,
+            "rangemode": "tozero",
+        },
+        yaxis={
+            "autorange": "reversed",
+            "categoryorder": "array",
+            "categoryarray": order,
+            "automargin": True,
+            "type": "category",
+            "fixedrange": True,
+        },
+    )

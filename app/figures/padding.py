@@ -43,40 +43,71 @@ def shares(result: PaddingResult) -> go.Figure:
     hover = [_hover(r) for r in rows.to_dict("records")]
     figure = go.Figure()
     for name, base, height, colour, shape in (
-        ("useful", 0 * low, low, USEFUL, ""), ("padding as printed, avoidable at best", low, high - low, PADDING, "/"),
+        ("useful", 0 * low, low, USEFUL, ""),
+        ("padding as printed, avoidable at best", low, high - low, PADDING, "/"),
         ("padding either way", high, 1 - high, PADDING, ""),
-    ):  # fmt: skip
+    ):
         figure.add_bar(
-            x=(left + width / 2) * 100, width=width * 100, y=height * 100, base=base * 100, name=name, hovertext=hover,
-            hovertemplate="%{hovertext}<extra></extra>", showlegend=True,
-            marker={"color": colour, "line": {"color": "rgba(255,255,255,0.75)", "width": 1},
-                    "pattern": {"shape": shape, "fgcolor": "#FFFFFF", "fillmode": "overlay", "size": 7,
-                                "solidity": 0.35}},
-        )  # fmt: skip
+            x=(left + width / 2) * 100,
+            width=width * 100,
+            y=height * 100,
+            base=base * 100,
+            name=name,
+            hovertext=hover,
+            hovertemplate="%{hovertext}<extra></extra>",
+            showlegend=True,
+            marker={
+                "color": colour,
+                "line": {"color": "rgba(255,255,255,0.75)", "width": 1},
+                "pattern": {"shape": shape, "fgcolor": "#FFFFFF", "fillmode": "overlay", "size": 7, "solidity": 0.35},
+            },
+        )
     wide = width >= LABELLED
     told = zip(rows["name"][wide], width[wide], low[wide], strict=True)
     figure.add_scatter(
-        x=(left + width / 2)[wide] * 100, y=np.full(wide.sum(), 100.5), mode="text", showlegend=False, hoverinfo="skip",
-        text=[f"{plain(_short(n, w))}<br><b>{fmt.share(e)}</b>" for n, w, e in told], textposition="top center",
-        textfont={"size": 12}, cliponaxis=False,
-    )  # fmt: skip
+        x=(left + width / 2)[wide] * 100,
+        y=np.full(wide.sum(), 100.5),
+        mode="text",
+        showlegend=False,
+        hoverinfo="skip",
+        text=[f"{plain(_short(n, w))}<br><b>{fmt.share(e)}</b>" for n, w, e in told],
+        textposition="top center",
+        textfont={"size": 12},
+        cliponaxis=False,
+    )
     at = result.efficiency * 100
     figure.add_hline(y=at, line_dash="dash", line_color=theme.GREY, line_width=1.5)
     figure.add_annotation(
-        xref="paper", x=1.0, xanchor="left", y=at, yanchor="middle", showarrow=False, font_size=12, align="left",
+        xref="paper",
+        x=1.0,
+        xanchor="left",
+        y=at,
+        yanchor="middle",
+        showarrow=False,
+        font_size=12,
+        align="left",
         text=f" all: {fmt.share(result.efficiency)}",
-    )  # fmt: skip
+    )
     title = f"share of the matrix unit's FLOPs, padding included (%), {plain(unit_words(result.unit))}"
     if rest > 1e-6:
         title += f"; {fmt.share(rest)} in smaller products not drawn"
     return layout(
-        figure, 420, barmode="overlay", showlegend=True,
+        figure,
+        420,
+        barmode="overlay",
+        showlegend=True,
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
         margin={"l": 8, "r": 92, "t": 8, "b": 8},
         xaxis={"title": {"text": title}, "range": [0, 100], "gridcolor": GRID, "zeroline": False, "fixedrange": True},
-        yaxis={"title": {"text": "useful part (%)"}, "range": [0, 118], "gridcolor": GRID, "fixedrange": True,
-               "tickvals": [0, 20, 40, 60, 80, 100], "zeroline": False},
-    )  # fmt: skip
+        yaxis={
+            "title": {"text": "useful part (%)"},
+            "range": [0, 118],
+            "gridcolor": GRID,
+            "fixedrange": True,
+            "tickvals": [0, 20, 40, 60, 80, 100],
+            "zeroline": False,
+        },
+    )
 
 
 def heat(result: PaddingResult) -> go.Figure:
@@ -86,49 +117,100 @@ def heat(result: PaddingResult) -> go.Figure:
     values = rows[list(columns)].to_numpy(dtype=float)
     names = [plain(n) for n in labels(rows)]
     dims = [[dim(r.m), dim(r.k), dim(r.n), "", ""] for r in rows.itertuples(index=False)]
-    text = [[f"{d} · {fmt.share(v)}" if d else fmt.share(v) for d, v in zip(ds, vs, strict=True)]
-            for ds, vs in zip(dims, values, strict=True)]  # fmt: skip
+    text = [
+        [f"{d} · {fmt.share(v)}" if d else fmt.share(v) for d, v in zip(ds, vs, strict=True)]
+        for ds, vs in zip(dims, values, strict=True)
+    ]
     heads = ["m (rows)", "k (contracted)", "n (columns)", "whole (A)", "whole (B, at best)"]
-    figure = go.Figure(go.Heatmap(
-        x=heads, y=list(range(len(rows))), z=values, zmin=0, zmax=1, colorscale=[[0, PADDING], [1, USEFUL]],
-        showscale=False, xgap=3, ygap=3, hovertext=[[_hover(r)] * len(heads) for r in rows.to_dict("records")],
-        hovertemplate="%{hovertext}<extra></extra>",
-    ))  # fmt: skip
+    figure = go.Figure(
+        go.Heatmap(
+            x=heads,
+            y=list(range(len(rows))),
+            z=values,
+            zmin=0,
+            zmax=1,
+            colorscale=[[0, PADDING], [1, USEFUL]],
+            showscale=False,
+            xgap=3,
+            ygap=3,
+            hovertext=[[_hover(r)] * len(heads) for r in rows.to_dict("records")],
+            hovertemplate="%{hovertext}<extra></extra>",
+        )
+    )
     flat = values.ravel()
     figure.add_scatter(
-        x=heads * len(rows), y=np.repeat(np.arange(len(rows)), len(heads)), mode="text", hoverinfo="skip",
-        text=[t for line in text for t in line], textfont={"color": [_ink(v) for v in flat], "size": 12},
-    )  # fmt: skip
+        x=heads * len(rows),
+        y=np.repeat(np.arange(len(rows)), len(heads)),
+        mode="text",
+        hoverinfo="skip",
+        text=[t for line in text for t in line],
+        textfont={"color": [_ink(v) for v in flat], "size": 12},
+    )
     return layout(
-        figure, len(rows) * ROW_PX + 40,
+        figure,
+        len(rows) * ROW_PX + 40,
         xaxis={"side": "top", "fixedrange": True, "showgrid": False, "type": "category"},
-        yaxis={"autorange": "reversed", "tickvals": list(range(len(rows))), "ticktext": names, "automargin": True,
-               "fixedrange": True, "showgrid": False, "zeroline": False},
-    )  # fmt: skip
+        yaxis={
+            "autorange": "reversed",
+            "tickvals": list(range(len(rows))),
+            "ticktext": names,
+            "automargin": True,
+            "fixedrange": True,
+            "showgrid": False,
+            "zeroline": False,
+        },
+    )
 
 
 def bands(entries: list[tuple[str, float, float]]) -> go.Figure:
     """One bar from B to A for each (what, tax at best, tax as printed): the truth lies within, or below."""
     names = [plain(n) for n, _, _ in entries]
     low, high = (np.array([e[i] for e in entries]) * 100 for i in (1, 2))
-    figure = go.Figure(go.Bar(
-        orientation="h", y=names, x=low, marker={"color": PADDING}, hoverinfo="skip",
-    ))  # fmt: skip
+    figure = go.Figure(
+        go.Bar(
+            orientation="h",
+            y=names,
+            x=low,
+            marker={"color": PADDING},
+            hoverinfo="skip",
+        )
+    )
     figure.add_bar(
-        orientation="h", y=names, x=high - low, base=low, hoverinfo="skip",
-        marker={"color": PADDING, "pattern": {"shape": "/", "fgcolor": "#FFFFFF", "fillmode": "overlay", "size": 7,
-                                              "solidity": 0.35}},
-    )  # fmt: skip
+        orientation="h",
+        y=names,
+        x=high - low,
+        base=low,
+        hoverinfo="skip",
+        marker={
+            "color": PADDING,
+            "pattern": {"shape": "/", "fgcolor": "#FFFFFF", "fillmode": "overlay", "size": 7, "solidity": 0.35},
+        },
+    )
     words = [band(a, b) for _, a, b in entries]
-    figure.add_scatter(x=high, y=names, mode="text", text=[f"  {w}" for w in words], textposition="middle right",
-                       cliponaxis=False, hoverinfo="skip")  # fmt: skip
+    figure.add_scatter(
+        x=high,
+        y=names,
+        mode="text",
+        text=[f"  {w}" for w in words],
+        textposition="middle right",
+        cliponaxis=False,
+        hoverinfo="skip",
+    )
     most = max(float(high.max(initial=0.0)), 1.0)
     return layout(
-        figure, max(len(entries) * ROW_PX + 72, 140), barmode="overlay", bargap=0.35,
-        xaxis={"title": {"text": "padding tax (% more FLOPs)"}, "range": [0, most * 1.4], "gridcolor": GRID,
-               "zeroline": False, "fixedrange": True},
+        figure,
+        max(len(entries) * ROW_PX + 72, 140),
+        barmode="overlay",
+        bargap=0.35,
+        xaxis={
+            "title": {"text": "padding tax (% more FLOPs)"},
+            "range": [0, most * 1.4],
+            "gridcolor": GRID,
+            "zeroline": False,
+            "fixedrange": True,
+        },
         yaxis={"autorange": "reversed", "automargin": True, "fixedrange": True, "type": "category"},
-    )  # fmt: skip
+    )
 
 
 def gains(result: PaddingResult) -> go.Figure | None:
@@ -141,28 +223,49 @@ def gains(result: PaddingResult) -> go.Figure | None:
     most = np.array([max(a.gain, a.gain_optimistic) for _, a in entries]) * 100
     figure = go.Figure(go.Bar(orientation="h", y=names, x=sure, marker={"color": USEFUL}, hoverinfo="skip"))
     figure.add_bar(
-        orientation="h", y=names, x=most - sure, base=sure, hoverinfo="skip",
-        marker={"color": USEFUL, "pattern": {"shape": "/", "fgcolor": "#FFFFFF", "fillmode": "overlay", "size": 7,
-                                             "solidity": 0.35}},
-    )  # fmt: skip
+        orientation="h",
+        y=names,
+        x=most - sure,
+        base=sure,
+        hoverinfo="skip",
+        marker={
+            "color": USEFUL,
+            "pattern": {"shape": "/", "fgcolor": "#FFFFFF", "fillmode": "overlay", "size": 7, "solidity": 0.35},
+        },
+    )
     words = [band(a / 100, b / 100, 2) for a, b in zip(sure, most, strict=True)]
-    figure.add_scatter(x=most, y=names, mode="text", text=[f"  {w}" for w in words], textposition="middle right",
-                       cliponaxis=False, hoverinfo="skip")  # fmt: skip
+    figure.add_scatter(
+        x=most,
+        y=names,
+        mode="text",
+        text=[f"  {w}" for w in words],
+        textposition="middle right",
+        cliponaxis=False,
+        hoverinfo="skip",
+    )
     return layout(
-        figure, max(len(entries) * ROW_PX + 72, 140), barmode="overlay", bargap=0.35,
-        xaxis={"title": {"text": "fewer padded FLOPs for the same useful maths (%)"}, "gridcolor": GRID,
-               "range": [0, float(most.max()) * 1.35], "zeroline": False, "fixedrange": True},
+        figure,
+        max(len(entries) * ROW_PX + 72, 140),
+        barmode="overlay",
+        bargap=0.35,
+        xaxis={
+            "title": {"text": "fewer padded FLOPs for the same useful maths (%)"},
+            "gridcolor": GRID,
+            "range": [0, float(most.max()) * 1.35],
+            "zeroline": False,
+            "fixedrange": True,
+        },
         yaxis={"autorange": "reversed", "automargin": True, "fixedrange": True, "type": "category"},
-    )  # fmt: skip
+    )
 
 
 def _hover(row: dict) -> str:
     lines = [
-        f"<b>{plain(row['name'])}</b>", f"{dim(row['m'])} x {dim(row['k'])} x {dim(row['n'])}, "
-        f"{row['count'] * row['batch']:,.0f} times",
+        f"<b>{plain(row['name'])}</b>",
+        f"{dim(row['m'])} x {dim(row['k'])} x {dim(row['n'])}, {row['count'] * row['batch']:,.0f} times",
         f"{fmt.share(row['share'])} of useful FLOPs, {fmt.share(row['padded_share'])} of padded FLOPs",
         f"useful: {fmt.share(row['efficiency'])} as printed (A), {fmt.share(row['efficiency_optimistic'])} at best (B)",
-    ]  # fmt: skip
+    ]
     if row.get("op"):
         lines.append(plain(row["op"]) + (f" and {row['ops'] - 1:,} alike" if row["ops"] > 1 else ""))
     return "<br>".join(lines)

@@ -35,29 +35,60 @@ def layers(answer: Answer, placement: Placement, logical: int) -> go.Figure:
     hover = np.full(grid.shape, "", object)
     hover[grid.rows, grid.columns] = [
         "<br>".join(f"{plain(a.name)} {k}" for a, k in zip(answer.axes, row, strict=True)) for row in drawn
-    ]  # fmt: skip
-    figure = go.Figure(go.Heatmap(
-        z=values, zmin=0, zmax=max(size - 1, 1), colorscale=SHADES, showscale=False, xgap=gap, ygap=gap,
-        customdata=hover, hovertemplate="%{customdata}<extra></extra>", hoverongaps=False,
-        **({"text": np.where(np.isnan(values), "", np.nan_to_num(values).astype(int).astype(str)),
-            "texttemplate": "%{text}"} if len(grid.cells) <= NUMBERED else {}),
-    ))  # fmt: skip
+    ]
+    figure = go.Figure(
+        go.Heatmap(
+            z=values,
+            zmin=0,
+            zmax=max(size - 1, 1),
+            colorscale=SHADES,
+            showscale=False,
+            xgap=gap,
+            ygap=gap,
+            customdata=hover,
+            hovertemplate="%{customdata}<extra></extra>",
+            hoverongaps=False,
+            **(
+                {
+                    "text": np.where(np.isnan(values), "", np.nan_to_num(values).astype(int).astype(str)),
+                    "texttemplate": "%{text}",
+                }
+                if len(grid.cells) <= NUMBERED
+                else {}
+            ),
+        )
+    )
     _path(figure, answer, placement, logical, grid)
     for text, row, column in grid.titles(machine):
-        figure.add_annotation(x=column - 0.5, y=row - 0.5, text=plain(text), showarrow=False, xanchor="left",
-                              yanchor="bottom", font_size=12)  # fmt: skip
+        figure.add_annotation(
+            x=column - 0.5,
+            y=row - 0.5,
+            text=plain(text),
+            showarrow=False,
+            xanchor="left",
+            yanchor="bottom",
+            font_size=12,
+        )
     cell = min(CELL_PX, WIDE_PX / grid.shape[1])
     sides = f"{machine.axes[grid.across].name} →"
     if grid.down is not None:
         sides += f"   {machine.axes[grid.down].name} ↓"
-    figure.add_annotation(x=-0.5, y=grid.shape[0] - 0.4, text=plain(sides), showarrow=False, xanchor="left",
-                          yanchor="top", font_size=12)  # fmt: skip
+    figure.add_annotation(
+        x=-0.5, y=grid.shape[0] - 0.4, text=plain(sides), showarrow=False, xanchor="left", yanchor="top", font_size=12
+    )
     return layout(
-        figure, int(min(max(cell * grid.shape[0], 60), TALL_PX)) + 60, margin={"l": 8, "r": 8, "t": 30, "b": 30},
+        figure,
+        int(min(max(cell * grid.shape[0], 60), TALL_PX)) + 60,
+        margin={"l": 8, "r": 8, "t": 30, "b": 30},
         xaxis={"visible": False, "fixedrange": True, "constrain": "domain"},
-        yaxis={"visible": False, "autorange": "reversed", "fixedrange": True, "scaleanchor": "x",
-               "constrain": "domain"},
-    )  # fmt: skip
+        yaxis={
+            "visible": False,
+            "autorange": "reversed",
+            "fixedrange": True,
+            "scaleanchor": "x",
+            "constrain": "domain",
+        },
+    )
 
 
 def positions(answer: Answer, placement: Placement) -> np.ndarray:
@@ -106,8 +137,10 @@ class _Grid:
 
     def _shape(self, per_row: int) -> tuple[int, int]:
         """Rows and columns with so many layers side by side."""
-        return (ceil(self.layers / per_row) * (self.height + self.gap) - self.gap,
-                per_row * (self.width + self.gap) - self.gap)  # fmt: skip
+        return (
+            ceil(self.layers / per_row) * (self.height + self.gap) - self.gap,
+            per_row * (self.width + self.gap) - self.gap,
+        )
 
     def _cell_px(self, per_row: int) -> float:
         """How large a cell can then be."""
@@ -123,8 +156,13 @@ class _Grid:
         found = []
         for layer in range(self.layers):
             where = " ".join(f"{n} {k}" for n, k in zip(names, np.unravel_index(layer, sizes), strict=True))
-            found.append((where, layer // self.per_row * (self.height + self.gap),
-                          layer % self.per_row * (self.width + self.gap)))  # fmt: skip
+            found.append(
+                (
+                    where,
+                    layer // self.per_row * (self.height + self.gap),
+                    layer % self.per_row * (self.width + self.gap),
+                )
+            )
         return found
 
 
@@ -145,12 +183,31 @@ def _path(figure: go.Figure, answer: Answer, placement: Placement, logical: int,
     group = group[np.isin(group, grid.cells)]
     x, y = grid.column_of[group], grid.row_of[group]
     lines = "lines+markers" if len(pieces) == 1 or how == "fold" else "markers"
-    figure.add_trace(go.Scatter(x=x, y=y, mode=lines, line={"color": PATH, "width": 2}, hoverinfo="skip",
-                                marker={"symbol": "square-open", "size": 0.65 * grid.cell_px,
-                                        "color": PATH, "line": {"color": PATH, "width": 2}}))  # fmt: skip
+    figure.add_trace(
+        go.Scatter(
+            x=x,
+            y=y,
+            mode=lines,
+            line={"color": PATH, "width": 2},
+            hoverinfo="skip",
+            marker={
+                "symbol": "square-open",
+                "size": 0.65 * grid.cell_px,
+                "color": PATH,
+                "line": {"color": PATH, "width": 2},
+            },
+        )
+    )
     if lines != "markers" and how == "wrap" and len(group) > 2:
-        figure.add_trace(go.Scatter(x=[x[-1], x[0]], y=[y[-1] + 0.28, y[0] + 0.28], mode="lines", hoverinfo="skip",
-                                    line={"color": PATH, "width": 2, "dash": "dot"}))  # fmt: skip
+        figure.add_trace(
+            go.Scatter(
+                x=[x[-1], x[0]],
+                y=[y[-1] + 0.28, y[0] + 0.28],
+                mode="lines",
+                hoverinfo="skip",
+                line={"color": PATH, "width": 2, "dash": "dot"},
+            )
+        )
 
 
 def costs(answer: Answer, placements: Sequence[Placement]) -> go.Figure:
@@ -160,37 +217,83 @@ def costs(answer: Answer, placements: Sequence[Placement]) -> go.Figure:
     """
     figure = go.Figure()
     rows = list(range(len(placements)))
-    parts = [("maths", theme.COLOURS["useful_maths"], "", [answer.compute_s or 0.0] * len(rows)),
-             ("pipeline bubble", theme.COLOURS["device_idle"], "", [answer.bubble_s] * len(rows))]  # fmt: skip
-    parts += [(f"sent by {a.name}", theme.COLOURS["exposed_communication"], HATCHES[q % len(HATCHES)],
-               [p.by_axis_s[q] for p in placements]) for q, a in enumerate(answer.axes)]  # fmt: skip
+    parts = [
+        ("maths", theme.COLOURS["useful_maths"], "", [answer.compute_s or 0.0] * len(rows)),
+        ("pipeline bubble", theme.COLOURS["device_idle"], "", [answer.bubble_s] * len(rows)),
+    ]
+    parts += [
+        (
+            f"sent by {a.name}",
+            theme.COLOURS["exposed_communication"],
+            HATCHES[q % len(HATCHES)],
+            [p.by_axis_s[q] for p in placements],
+        )
+        for q, a in enumerate(answer.axes)
+    ]
     top = max((p.high_s for p in placements), default=1.0) or 1.0
     for name, colour, hatch, values in parts:
         if not any(values):
             continue
-        figure.add_trace(go.Bar(
-            orientation="h", y=rows, x=values, name=plain(name),
-            marker={"color": colour, "line": {"width": 1, "color": "rgba(255,255,255,0.6)"},
-                    "pattern": {"shape": hatch, "bgcolor": colour, "fgcolor": "rgba(255,255,255,0.75)", "size": 7}},
-            hovertext=[f"<b>{plain(name)}</b><br>{fmt.duration(v)}" for v in values],
-            hovertemplate="%{hovertext}<extra></extra>",
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Bar(
+                orientation="h",
+                y=rows,
+                x=values,
+                name=plain(name),
+                marker={
+                    "color": colour,
+                    "line": {"width": 1, "color": "rgba(255,255,255,0.6)"},
+                    "pattern": {"shape": hatch, "bgcolor": colour, "fgcolor": "rgba(255,255,255,0.75)", "size": 7},
+                },
+                hovertext=[f"<b>{plain(name)}</b><br>{fmt.duration(v)}" for v in values],
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        )
     for y, p in zip(rows, placements, strict=True):
         for at, width in ((p.low_s, 1.5), (p.step_s, 3)):
-            figure.add_shape(type="line", x0=at, x1=at, y0=y - 0.45, y1=y + 0.45, layer="above",
-                             line={"color": PATH, "width": width, "dash": "solid" if width > 2 else "dot"})  # fmt: skip
+            figure.add_shape(
+                type="line",
+                x0=at,
+                x1=at,
+                y0=y - 0.45,
+                y1=y + 0.45,
+                layer="above",
+                line={"color": PATH, "width": width, "dash": "solid" if width > 2 else "dot"},
+            )
         mark = " · JAX" if answer.found.jax is p else ""
-        figure.add_annotation(x=p.high_s, y=y, text=f"step {fmt.duration(p.step_s)}{mark}", showarrow=False,
-                              xanchor="left", xshift=8, font_size=12)  # fmt: skip
+        figure.add_annotation(
+            x=p.high_s,
+            y=y,
+            text=f"step {fmt.duration(p.step_s)}{mark}",
+            showarrow=False,
+            xanchor="left",
+            xshift=8,
+            font_size=12,
+        )
     return layout(
-        figure, ROW_PX * len(rows) + 100, barmode="stack", bargap=0.4, showlegend=True,
+        figure,
+        ROW_PX * len(rows) + 100,
+        barmode="stack",
+        bargap=0.4,
+        showlegend=True,
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
         margin={"l": 8, "r": 8, "t": 40, "b": 8},
-        xaxis={"title": {"text": "seconds, one after another"}, "gridcolor": GRID, "zeroline": False,
-               "range": [0, top * 1.18], "fixedrange": True},
-        yaxis={"tickvals": rows, "ticktext": [plain(label(answer, p)) for p in placements], "autorange": "reversed",
-               "automargin": True, "fixedrange": True, "showgrid": False},
-    )  # fmt: skip
+        xaxis={
+            "title": {"text": "seconds, one after another"},
+            "gridcolor": GRID,
+            "zeroline": False,
+            "range": [0, top * 1.18],
+            "fixedrange": True,
+        },
+        yaxis={
+            "tickvals": rows,
+            "ticktext": [plain(label(answer, p)) for p in placements],
+            "autorange": "reversed",
+            "automargin": True,
+            "fixedrange": True,
+            "showgrid": False,
+        },
+    )
 
 
 def label(answer: Answer, placement: Placement) -> str:

@@ -24,17 +24,29 @@ def by_size(result: PrefixResult) -> go.Figure:
     scale = 1.0 if result.block_bytes is None else result.block_bytes / factor
     sizes = rows["blocks"].to_numpy(dtype=float) * scale
     low, high = np.log10(sizes[0]), np.log10(max(sizes[-1], sizes[0] * 10))
-    figure = go.Figure(go.Scatter(
-        x=sizes, y=rows["hit_rate"] * 100, mode="lines", line={"color": FOUND, "width": 3},
-        customdata=[f"{b:,.0f} blocks" for b in rows["blocks"]],
-        hovertemplate="%{customdata}: %{y:.3g} % found<extra></extra>",
-    ))  # fmt: skip
+    figure = go.Figure(
+        go.Scatter(
+            x=sizes,
+            y=rows["hit_rate"] * 100,
+            mode="lines",
+            line={"color": FOUND, "width": 3},
+            customdata=[f"{b:,.0f} blocks" for b in rows["blocks"]],
+            hovertemplate="%{customdata}: %{y:.3g} % found<extra></extra>",
+        )
+    )
     reference_line(figure, result.infinite_hit_rate * 100, f"without end {fmt.share(result.infinite_hit_rate, 4)}")
     if result.measured.hit_rate is not None:
         share = result.measured.hit_rate * 100
         figure.add_hline(y=share, line_dash="dot", line_color=theme.GREY, line_width=1.5)
-        figure.add_annotation(xref="paper", x=0.01, xanchor="left", y=share, yanchor="top", showarrow=False,
-                              text=f"the engine's own {fmt.share(result.measured.hit_rate)} of tokens")  # fmt: skip
+        figure.add_annotation(
+            xref="paper",
+            x=0.01,
+            xanchor="left",
+            y=share,
+            yanchor="top",
+            showarrow=False,
+            text=f"the engine's own {fmt.share(result.measured.hit_rate)} of tokens",
+        )
     marks = (
         (result.enough_blocks, f"{fmt.whole_share(ENOUGH)} of it", 0.02),
         (result.size_blocks, result.size_source, 0.12),
@@ -46,17 +58,39 @@ def by_size(result: PrefixResult) -> go.Figure:
             side = "left" if x < low + NEAR_END * (high - low) else "right"
             below = result.hit_rate < 0.5 * result.infinite_hit_rate  # the curve runs below the middle there
             y = 0.62 if side == "right" and below and blocks == result.size_blocks else y
-            figure.add_annotation(x=x, y=y, yref="paper", yanchor="bottom", xanchor=side, showarrow=False, align=side,
-                                  text=f" {plain(text)}: {size_words(result, blocks)} ")  # fmt: skip
+            figure.add_annotation(
+                x=x,
+                y=y,
+                yref="paper",
+                yanchor="bottom",
+                xanchor=side,
+                showarrow=False,
+                align=side,
+                text=f" {plain(text)}: {size_words(result, blocks)} ",
+            )
     ticks = [10.0**p for p in range(int(np.floor(low)), int(np.ceil(high)) + 1)]
     of = "one cache" if result.caches > 1 else "the cache"
     return layout(
-        figure, 400, dragmode="zoom", margin={"l": 8, "r": 8, "t": 12, "b": 8},
-        xaxis={"title": {"text": f"size of {of} ({unit})"}, "type": "log", "range": [low, high + 0.05],
-               "tickvals": ticks, "ticktext": [fmt.number(t, 1) for t in ticks], "gridcolor": GRID, "zeroline": False},
-        yaxis={"title": {"text": "blocks found (%)"}, "gridcolor": GRID, "zeroline": False,
-               "range": [0, max(result.infinite_hit_rate, result.measured.hit_rate or 0) * 112]},
-    )  # fmt: skip
+        figure,
+        400,
+        dragmode="zoom",
+        margin={"l": 8, "r": 8, "t": 12, "b": 8},
+        xaxis={
+            "title": {"text": f"size of {of} ({unit})"},
+            "type": "log",
+            "range": [low, high + 0.05],
+            "tickvals": ticks,
+            "ticktext": [fmt.number(t, 1) for t in ticks],
+            "gridcolor": GRID,
+            "zeroline": False,
+        },
+        yaxis={
+            "title": {"text": "blocks found (%)"},
+            "gridcolor": GRID,
+            "zeroline": False,
+            "range": [0, max(result.infinite_hit_rate, result.measured.hit_rate or 0) * 112],
+        },
+    )
 
 
 def reuse(result: PrefixResult) -> go.Figure | None:
@@ -66,24 +100,41 @@ def reuse(result: PrefixResult) -> go.Figure | None:
         return None
     share = rows["blocks"] / rows["blocks"].sum() * 100
     labels = [fmt.duration(float(t)) for t in rows["to_s"]]
-    figure = go.Figure(go.Bar(
-        x=list(range(len(rows))), y=share, marker={"color": AGAIN, "line": {"color": theme.GREY, "width": 0.5}},
-        customdata=[f"{fmt.duration(float(a)) if a else 'at once'} to {fmt.duration(float(b))}: {n:,} blocks"
-                    for a, b, n in zip(rows["from_s"], rows["to_s"], rows["blocks"], strict=True)],
-        hovertemplate="%{customdata}, %{y:.3g} %<extra></extra>",
-    ))  # fmt: skip
+    figure = go.Figure(
+        go.Bar(
+            x=list(range(len(rows))),
+            y=share,
+            marker={"color": AGAIN, "line": {"color": theme.GREY, "width": 0.5}},
+            customdata=[
+                f"{fmt.duration(float(a)) if a else 'at once'} to {fmt.duration(float(b))}: {n:,} blocks"
+                for a, b, n in zip(rows["from_s"], rows["to_s"], rows["blocks"], strict=True)
+            ],
+            hovertemplate="%{customdata}, %{y:.3g} %<extra></extra>",
+        )
+    )
     middle = int(np.searchsorted(np.cumsum(share.to_numpy()), 50))
     figure.add_annotation(
-        x=middle, y=float(share.iloc[middle]), yanchor="bottom", showarrow=False, text="half by here",
-    )  # fmt: skip
+        x=middle,
+        y=float(share.iloc[middle]),
+        yanchor="bottom",
+        showarrow=False,
+        text="half by here",
+    )
     step = max(len(rows) // 9, 1)
     at = list(range(0, len(rows), step))
     return layout(
-        figure, 320, bargap=0.06, margin={"l": 8, "r": 8, "t": 16, "b": 8},
-        xaxis={"title": {"text": "time since the block was last touched (up to)"}, "tickvals": at,
-               "ticktext": [labels[i] for i in at], "showgrid": False},
+        figure,
+        320,
+        bargap=0.06,
+        margin={"l": 8, "r": 8, "t": 16, "b": 8},
+        xaxis={
+            "title": {"text": "time since the block was last touched (up to)"},
+            "tickvals": at,
+            "ticktext": [labels[i] for i in at],
+            "showgrid": False,
+        },
         yaxis={"title": {"text": "found blocks (%)"}, "gridcolor": GRID, "zeroline": False},
-    )  # fmt: skip
+    )
 
 
 def tenants(result: PrefixResult) -> go.Figure | None:
@@ -94,23 +145,33 @@ def tenants(result: PrefixResult) -> go.Figure | None:
     names = [plain(t) for t in rows["tenant"]]
     figure = go.Figure()
     figure.add_bar(
-        x=rows["hit_rate"] * 100, y=names, orientation="h", name="found", marker={"color": FOUND},
+        x=rows["hit_rate"] * 100,
+        y=names,
+        orientation="h",
+        name="found",
+        marker={"color": FOUND},
         hovertemplate="%{y}: %{x:.3g} % found<extra></extra>",
-    )  # fmt: skip
+    )
     more = (rows["infinite_hit_rate"] - rows["hit_rate"]) * 100
     if more.max() > SEEN:
         figure.add_bar(
-            x=more, y=names, orientation="h", name="a cache without end would find besides",
+            x=more,
+            y=names,
+            orientation="h",
+            name="a cache without end would find besides",
             marker={"color": AGAIN, "pattern": {"shape": "/", "fgcolor": theme.DARK_TEXT, "fgopacity": 0.35}},
             hovertemplate="%{y}: %{x:.3g} % besides<extra></extra>",
-        )  # fmt: skip
+        )
     return layout(
-        figure, 84 + 26 * len(rows), barmode="stack", showlegend=True,
+        figure,
+        84 + 26 * len(rows),
+        barmode="stack",
+        showlegend=True,
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
         margin={"l": 8, "r": 8, "t": 32, "b": 8},
         xaxis={"title": {"text": "blocks found (%)"}, "gridcolor": GRID, "zeroline": False},
         yaxis={"autorange": "reversed", "automargin": True, "type": "category", "showgrid": False},
-    )  # fmt: skip
+    )
 
 
 def over_time(result: PrefixResult) -> go.Figure | None:
@@ -123,13 +184,19 @@ def over_time(result: PrefixResult) -> go.Figure | None:
     seconds = (at - at[0]) / 1e9
     shares = rows["hit_rate"].to_numpy(dtype=float) * 100
     kept = reduced(shares)
-    figure = go.Figure(go.Scatter(
-        x=seconds[kept], y=shares[kept], mode="lines", line={"color": FOUND, "width": 1.5},
-        hovertemplate="%{x:.4g} s: %{y:.3g} % found<extra></extra>",
-    ))  # fmt: skip
+    figure = go.Figure(
+        go.Scatter(
+            x=seconds[kept],
+            y=shares[kept],
+            mode="lines",
+            line={"color": FOUND, "width": 1.5},
+            hovertemplate="%{x:.4g} s: %{y:.3g} % found<extra></extra>",
+        )
+    )
     reference_line(figure, result.measured.hit_rate * 100, f"all together {fmt.share(result.measured.hit_rate)}")
     return layout(
-        figure, 300,
+        figure,
+        300,
         xaxis={"title": {"text": "time since the first sample (s)"}, "gridcolor": GRID, "zeroline": False},
         yaxis={"title": {"text": "prompt tokens found (%)"}, "gridcolor": GRID, "zeroline": False, "range": [0, 104]},
-    )  # fmt: skip
+    )

@@ -12,8 +12,14 @@ from app import theme
 from app.figures.base import GRID, layout, plain
 
 HEIGHT = 480
-SYMBOLS = {"bf16": "circle", "fp16": "triangle-up", "fp8": "square", "int8": "triangle-down", "fp4": "diamond",
-           None: "cross"}  # fmt: skip
+SYMBOLS = {
+    "bf16": "circle",
+    "fp16": "triangle-up",
+    "fp8": "square",
+    "int8": "triangle-down",
+    "fp4": "diamond",
+    None: "cross",
+}
 SIZE, OWN_SIZE = 9, 17
 
 
@@ -48,9 +54,13 @@ def x_of(row: Reviewed | Own, over: str) -> float | None:
     return row.chips if isinstance(row, Own) else row.run.chips
 
 
-TITLES = {"mfu": "model FLOP/s over the peak of the precision that ran (%)",
-          "emfu": "model FLOP/s over the BF16 peak (%)", "tflops": "model TFLOP/s per chip",
-          "chips": "chips", "parameters": "parameters of the model"}  # fmt: skip
+TITLES = {
+    "mfu": "model FLOP/s over the peak of the precision that ran (%)",
+    "emfu": "model FLOP/s over the BF16 peak (%)",
+    "tflops": "model TFLOP/s per chip",
+    "chips": "chips",
+    "parameters": "parameters of the model",
+}
 
 
 def scatter(rows: Sequence[Reviewed], measure: str, over: str, own: Own | None = None, at: str = "") -> go.Figure:
@@ -67,14 +77,29 @@ def scatter(rows: Sequence[Reviewed], measure: str, over: str, own: Own | None =
     if own is not None and placed(own, measure, over):
         figure.add_trace(_star(own, measure, over))
     return layout(
-        figure, HEIGHT, showlegend=True, hovermode="closest",
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "itemclick": False,
-                "itemdoubleclick": False},
+        figure,
+        HEIGHT,
+        showlegend=True,
+        hovermode="closest",
+        legend={
+            "orientation": "h",
+            "y": 1.02,
+            "yanchor": "bottom",
+            "x": 0,
+            "itemclick": False,
+            "itemdoubleclick": False,
+        },
         margin={"l": 8, "r": 8, "t": 36, "b": 8},
-        xaxis={"type": "log", "title": {"text": TITLES[over]}, "gridcolor": GRID, "zeroline": False, "dtick": 1,
-               **_ticks(rows, own, over)},
+        xaxis={
+            "type": "log",
+            "title": {"text": TITLES[over]},
+            "gridcolor": GRID,
+            "zeroline": False,
+            "dtick": 1,
+            **_ticks(rows, own, over),
+        },
         yaxis={"title": {"text": TITLES[measure]}, "gridcolor": GRID, "zeroline": False, "rangemode": "tozero"},
-    )  # fmt: skip
+    )
 
 
 def placed(row: Reviewed | Own, measure: str, over: str) -> bool:
@@ -87,26 +112,45 @@ def _marks(
 ) -> go.Scatter:
     symbols = [f"{symbol}-open" if r.contradictions else symbol for r in some]
     return go.Scatter(
-        mode="markers", name=precision.upper() if precision else "precision not stated",
-        x=[x_of(r, over) for r in some], y=[y_of(r, measure) for r in some],
+        mode="markers",
+        name=precision.upper() if precision else "precision not stated",
+        x=[x_of(r, over) for r in some],
+        y=[y_of(r, measure) for r in some],
         customdata=[r.run.id for r in some],
-        marker={"symbol": symbols, "color": shade, "opacity": 0.65,
-                "size": [SIZE * 1.8 if r.run.id == at else SIZE for r in some],
-                "line": {"width": [2.5 if r.contradictions or r.run.id == at else 0.6 for r in some],
-                         "color": [theme.GREY if r.run.id == at else shade for r in some]}},
-        selected={"marker": {"opacity": 0.65}}, unselected={"marker": {"opacity": 0.65}},
-        hovertext=[hover(r) for r in some], hovertemplate="%{hovertext}<extra></extra>",
-    )  # fmt: skip
+        marker={
+            "symbol": symbols,
+            "color": shade,
+            "opacity": 0.65,
+            "size": [SIZE * 1.8 if r.run.id == at else SIZE for r in some],
+            "line": {
+                "width": [2.5 if r.contradictions or r.run.id == at else 0.6 for r in some],
+                "color": [theme.GREY if r.run.id == at else shade for r in some],
+            },
+        },
+        selected={"marker": {"opacity": 0.65}},
+        unselected={"marker": {"opacity": 0.65}},
+        hovertext=[hover(r) for r in some],
+        hovertemplate="%{hovertext}<extra></extra>",
+    )
 
 
 def _star(own: Own, measure: str, over: str) -> go.Scatter:
     return go.Scatter(
-        mode="markers+text", name="this run", x=[x_of(own, over)], y=[y_of(own, measure)],
-        text=[f" {plain(own.name)}"], textposition="middle right",
-        marker={"symbol": "star", "size": OWN_SIZE, "color": theme.THIN["useful_maths"],
-                "line": {"width": 1, "color": theme.GREY}},
-        hovertext=[f"<b>{plain(own.name)}</b><br>{said(own, measure)}"], hovertemplate="%{hovertext}<extra></extra>",
-    )  # fmt: skip
+        mode="markers+text",
+        name="this run",
+        x=[x_of(own, over)],
+        y=[y_of(own, measure)],
+        text=[f" {plain(own.name)}"],
+        textposition="middle right",
+        marker={
+            "symbol": "star",
+            "size": OWN_SIZE,
+            "color": theme.THIN["useful_maths"],
+            "line": {"width": 1, "color": theme.GREY},
+        },
+        hovertext=[f"<b>{plain(own.name)}</b><br>{said(own, measure)}"],
+        hovertemplate="%{hovertext}<extra></extra>",
+    )
 
 
 def said(row: Reviewed | Own, measure: str) -> str:

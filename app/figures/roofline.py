@@ -26,12 +26,15 @@ SLOPE_LABEL = 0.4  # of the way up a slope its label stands
 LEAST_DECADES = 2.0  # of an axis
 SEEN = 0.999  # of the time of all points: those of the rest would only stretch the axes
 BOUND_COLOURS = {
-    "compute": theme.COLOURS["useful_maths"], "memory": theme.COLOURS["below_roofline"],
-    "neither": theme.COLOURS["padding"], "above": theme.COLOURS["straggler_wait"],
+    "compute": theme.COLOURS["useful_maths"],
+    "memory": theme.COLOURS["below_roofline"],
+    "neither": theme.COLOURS["padding"],
+    "above": theme.COLOURS["straggler_wait"],
     "communication": theme.COLOURS["exposed_communication"],
-    "asynchronous": theme.COLOURS["checkpoint_restore"], "host": theme.COLOURS["input_wait"],
+    "asynchronous": theme.COLOURS["checkpoint_restore"],
+    "host": theme.COLOURS["input_wait"],
     "unknown": theme.COLOURS["unattributed"],
-}  # fmt: skip
+}
 WORDS = {"spec": "specified", "reached": "reached"}
 BOUND_PATTERNS = {"neither": "x", "above": "+", "host": "\\", "unknown": "/"}
 
@@ -73,25 +76,45 @@ def roofline(result: RooflineResult, chosen: str = "") -> go.Figure | None:
     _name_longest(figure, points, result)
     if (points["x"] < points["flops_per_byte"]).any():
         figure.add_annotation(
-            xref="paper", yref="paper", x=1, y=0.02, xanchor="right", yanchor="bottom", showarrow=False, font_size=11,
+            xref="paper",
+            yref="paper",
+            x=1,
+            y=0.02,
+            xanchor="right",
+            yanchor="bottom",
+            showarrow=False,
+            font_size=11,
             text=f"at this edge: {EDGE:,} times the ridge and more, hardly any bytes",
-        )  # fmt: skip
+        )
     at = points[[key_of(r) == chosen for r in points.to_dict("records")]] if chosen else points.head(0)
     if len(at):
         figure.add_scatter(
-            x=at["x"], y=at["flops_per_s"], mode="markers", hoverinfo="skip", showlegend=False,
-            marker={"symbol": "circle-open", "size": sizes(at["share"], _largest(result)) + 12,
-                    "color": theme.COLOURS["infrastructure_recovery"], "line": {"width": 3}},
-        )  # fmt: skip
+            x=at["x"],
+            y=at["flops_per_s"],
+            mode="markers",
+            hoverinfo="skip",
+            showlegend=False,
+            marker={
+                "symbol": "circle-open",
+                "size": sizes(at["share"], _largest(result)) + 12,
+                "color": theme.COLOURS["infrastructure_recovery"],
+                "line": {"width": 3},
+            },
+        )
     title = "FLOP/s of a device while it runs" if timed else "most FLOP/s that a device could reach (modelled)"
     return layout(
-        figure, 520, showlegend=True, dragmode="zoom",
+        figure,
+        520,
+        showlegend=True,
+        dragmode="zoom",
         legend={"orientation": "h", "y": 1.01, "yanchor": "bottom", "x": 0, "itemsizing": "constant"},
         margin={"l": 8, "r": 8, "t": 36, "b": 8},
-        xaxis={**_axis(*ends[0], lambda v: f"{v:,g}"),
-               "title": {"text": "operational intensity (FLOP per byte of device memory)"}},
+        xaxis={
+            **_axis(*ends[0], lambda v: f"{v:,g}"),
+            "title": {"text": "operational intensity (FLOP per byte of device memory)"},
+        },
         yaxis={**_axis(*ends[1], lambda v: _unit(v, "FLOP/s")), "title": {"text": title}},
-    )  # fmt: skip
+    )
 
 
 def _axis(low: float, high: float, words: Callable[[float], str]) -> dict:
@@ -101,8 +124,14 @@ def _axis(low: float, high: float, words: Callable[[float], str]) -> dict:
     at = [m * 10.0**d for d in range(math.floor(a), math.ceil(b) + 1) for m in steps if low <= m * 10.0**d <= high]
     if len(at) > 12:
         at = at[:: math.ceil(len(at) / 12)]
-    return {"type": "log", "range": [a, b], "tickvals": at, "ticktext": [words(v) for v in at], "gridcolor": GRID,
-            "zeroline": False}  # fmt: skip
+    return {
+        "type": "log",
+        "range": [a, b],
+        "tickvals": at,
+        "ticktext": [words(v) for v in at],
+        "gridcolor": GRID,
+        "zeroline": False,
+    }
 
 
 def _unit(value: float, unit: str) -> str:
@@ -130,9 +159,18 @@ def _name_longest(figure: go.Figure, points: pd.DataFrame, result: RooflineResul
         named_at.append((x, y))
         radius = sizes(pd.Series([row["share"]]), _largest(result))[0] / 2
         figure.add_annotation(
-            x=x, y=y, text=plain(row["op"]), ax=0, ay=radius + 16, showarrow=True, arrowhead=0, arrowwidth=1,
-            arrowcolor=theme.GREY, standoff=radius, font_size=11,
-        )  # fmt: skip
+            x=x,
+            y=y,
+            text=plain(row["op"]),
+            ax=0,
+            ay=radius + 16,
+            showarrow=True,
+            arrowhead=0,
+            arrowwidth=1,
+            arrowcolor=theme.GREY,
+            standoff=radius,
+            font_size=11,
+        )
 
 
 def _roofs(result: RooflineResult) -> list[tuple[Roof, str]]:
@@ -167,25 +205,42 @@ def _draw_roofs(figure: go.Figure, result: RooflineResult, ends: tuple) -> None:
         slope = line.bytes.per_s if line.bytes else math.inf
         turn = [flat / slope] if line.ridge and x0 < flat / slope < x1 else []
         x = np.array([x0, *turn, x1])
-        figure.add_scatter(x=x, y=np.minimum(slope * x, flat), mode="lines", hoverinfo="skip", showlegend=False,
-                           line={"dash": dash, "color": theme.GREY, "width": 2})  # fmt: skip
+        figure.add_scatter(
+            x=x,
+            y=np.minimum(slope * x, flat),
+            mode="lines",
+            hoverinfo="skip",
+            showlegend=False,
+            line={"dash": dash, "color": theme.GREY, "width": 2},
+        )
         word = WORDS[roof.name]
         if roof.flops:
             higher = not (other and other.flops) or flat >= other.flops.per_s
             figure.add_annotation(
-                x=math.log10(x1), y=math.log10(flat), xanchor="right", yanchor="bottom" if higher else "top",
-                showarrow=False, text=f"{word} {fmt.flops_rate(flat)}", font_size=12,
-            )  # fmt: skip
+                x=math.log10(x1),
+                y=math.log10(flat),
+                xanchor="right",
+                yanchor="bottom" if higher else "top",
+                showarrow=False,
+                text=f"{word} {fmt.flops_rate(flat)}",
+                font_size=12,
+            )
         if roof.bytes:
             left, right = max(x0, y0 / slope), min(x1, y1 / slope, flat / slope)
             at = left * (right / left) ** SLOPE_LABEL
             higher = not (other and other.bytes) or slope >= other.bytes.per_s
             aside = -1 if higher else 1
             figure.add_annotation(
-                x=math.log10(at), y=math.log10(slope * at), showarrow=False, font_size=12, yanchor="middle",
-                text=f"{word} {byte_rate(slope)}", xanchor="right" if higher else "left", xshift=8 * aside,
+                x=math.log10(at),
+                y=math.log10(slope * at),
+                showarrow=False,
+                font_size=12,
+                yanchor="middle",
+                text=f"{word} {byte_rate(slope)}",
+                xanchor="right" if higher else "left",
+                xshift=8 * aside,
                 yshift=-8 * aside,
-            )  # fmt: skip
+            )
 
 
 def _markers(points: pd.DataFrame, category: str, result: RooflineResult, x: pd.Series, y: Any) -> go.Scatter:
@@ -193,12 +248,21 @@ def _markers(points: pd.DataFrame, category: str, result: RooflineResult, x: pd.
     style, hollow = look(category), result.device_seconds is None
     rows = points.to_dict("records")
     return go.Scatter(
-        x=x, y=y, mode="markers", name=plain(category), customdata=[key_of(r) for r in rows],
-        hovertext=[hover(r, result) for r in rows], hovertemplate="%{hovertext}<extra></extra>",
-        marker={"size": sizes(points["share"], _largest(result)), "color": style.colour,
-                "symbol": style.symbol + ("-open" if hollow else ""), "opacity": 1.0 if hollow else 0.75,
-                "line": {"width": 2 if hollow else 1, "color": style.colour if hollow else "#FFFFFF"}},
-    )  # fmt: skip
+        x=x,
+        y=y,
+        mode="markers",
+        name=plain(category),
+        customdata=[key_of(r) for r in rows],
+        hovertext=[hover(r, result) for r in rows],
+        hovertemplate="%{hovertext}<extra></extra>",
+        marker={
+            "size": sizes(points["share"], _largest(result)),
+            "color": style.colour,
+            "symbol": style.symbol + ("-open" if hollow else ""),
+            "opacity": 1.0 if hollow else 0.75,
+            "line": {"width": 2 if hollow else 1, "color": style.colour if hollow else "#FFFFFF"},
+        },
+    )
 
 
 def _largest(result: RooflineResult) -> float:
@@ -217,10 +281,14 @@ def hover(row: dict, result: RooflineResult) -> str:
     kind = f"{row['category'] or 'unknown'}, {row['module'] or 'no module'}"
     lines = [f"<b>{plain(named(row))}</b>", plain(kind)]
     if timed:
-        lines.append(f"{fmt.share(row['share'])} of device time: {fmt.count(int(row['count']), 'execution')}, "
-                     f"{fmt.duration(row['self_seconds'] / max(row['count'], 1))} each")  # fmt: skip
-        lines.append(f"{fmt.flops_rate(row['flops_per_s'])}, {byte_rate(row['bytes_per_s'])}, "
-                     f"{fmt.number(row['flops_per_byte'])} FLOP/byte")  # fmt: skip
+        lines.append(
+            f"{fmt.share(row['share'])} of device time: {fmt.count(int(row['count']), 'execution')}, "
+            f"{fmt.duration(row['self_seconds'] / max(row['count'], 1))} each"
+        )
+        lines.append(
+            f"{fmt.flops_rate(row['flops_per_s'])}, {byte_rate(row['bytes_per_s'])}, "
+            f"{fmt.number(row['flops_per_byte'])} FLOP/byte"
+        )
         lines.append(f"{fmt.share(row['roof_share'])} of its roof; {TITLES[row['bound']]}")
     else:
         lines.append(f"at least {fmt.duration(row['roof_seconds'])} in {fmt.count(int(row['count']), 'execution')}")
@@ -243,16 +311,23 @@ def bandwidth(result: RooflineResult) -> go.Figure | None:
         values.append(roof.bytes.per_s)
         figure.add_vline(x=roof.bytes.per_s, line_dash=dash, line_color=theme.GREY, line_width=2)
         figure.add_annotation(
-            x=math.log10(roof.bytes.per_s), y=1, yref="paper", yanchor="bottom", showarrow=False, font_size=12,
+            x=math.log10(roof.bytes.per_s),
+            y=1,
+            yref="paper",
+            yanchor="bottom",
+            showarrow=False,
+            font_size=12,
             xanchor="right" if len(lines) > 1 and roof.name == "reached" else "left",
             text=f"{WORDS[roof.name]} {byte_rate(roof.bytes.per_s)}",
-        )  # fmt: skip
+        )
     low, high = _widened(min(values), max(values))
     return layout(
-        figure, 110 + 56 * len(kinds), margin={"l": 8, "r": 8, "t": 30, "b": 8},
+        figure,
+        110 + 56 * len(kinds),
+        margin={"l": 8, "r": 8, "t": 30, "b": 8},
         xaxis={**_axis(low, high, lambda v: _unit(v, "B/s")), "title": {"text": "bytes/s of device memory"}},
         yaxis={"type": "category", "automargin": True, "showgrid": False, "fixedrange": True},
-    )  # fmt: skip
+    )
 
 
 def strip(result: RooflineResult) -> go.Figure:
@@ -263,14 +338,26 @@ def strip(result: RooflineResult) -> go.Figure:
         words = f"{TITLES[bound]} {fmt.whole_share(share)}"
         pattern = {"shape": shape, "size": 6, "solidity": 0.2, "fillmode": "overlay", "fgcolor": theme.text_on(colour)}
         figure.add_bar(
-            orientation="h", x=[share * 100], y=[""], name=words, showlegend=True,
+            orientation="h",
+            x=[share * 100],
+            y=[""],
+            name=words,
+            showlegend=True,
             marker={"color": colour, "line": {"width": 0}, "pattern": pattern if shape else {}},
-            text=[words if share >= 0.14 else ""], textposition="inside", insidetextanchor="middle", textangle=0,
+            text=[words if share >= 0.14 else ""],
+            textposition="inside",
+            insidetextanchor="middle",
+            textangle=0,
             insidetextfont={"color": theme.text_on(colour), "size": 12},
             hovertemplate=f"{words}<extra></extra>",
-        )  # fmt: skip
+        )
     return layout(
-        figure, 104, barmode="stack", showlegend=True, margin={"l": 0, "r": 0, "t": 0, "b": 0},
+        figure,
+        104,
+        barmode="stack",
+        showlegend=True,
+        margin={"l": 0, "r": 0, "t": 0, "b": 0},
         legend={"orientation": "h", "y": -0.1, "yanchor": "top", "x": 0, "traceorder": "normal"},
-        xaxis={"range": [0, 100], "visible": False, "fixedrange": True}, yaxis={"visible": False, "fixedrange": True},
-    )  # fmt: skip
+        xaxis={"range": [0, 100], "visible": False, "fixedrange": True},
+        yaxis={"visible": False, "fixedrange": True},
+    )

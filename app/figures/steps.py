@@ -49,8 +49,9 @@ def steps(result: StepsResult, scale: str = "linear") -> go.Figure:
         if len(some):
             figure.add_trace(_points(some, name, colour, symbol))
     if result.median_step_s:
-        reference_line(figure, result.median_step_s * factor, f"median {fmt.duration(result.median_step_s)}",
-                       scale == "log")  # fmt: skip
+        reference_line(
+            figure, result.median_step_s * factor, f"median {fmt.duration(result.median_step_s)}", scale == "log"
+        )
     _restarts(figure, rows)
     return layout(
         figure,
@@ -59,10 +60,15 @@ def steps(result: StepsResult, scale: str = "linear") -> go.Figure:
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         margin={"l": 8, "r": 8, "t": 36, "b": 8},
         xaxis={"title": {"text": "step"}, "gridcolor": GRID, "zeroline": False},
-        yaxis={"title": {"text": f"step duration ({unit})"}, "gridcolor": GRID, "zeroline": False,
-               **(_log_axis(rows["y"]) if scale == "log" else {"type": "linear", "rangemode": "tozero"})},
-        hovermode="closest", dragmode="zoom",
-    )  # fmt: skip
+        yaxis={
+            "title": {"text": f"step duration ({unit})"},
+            "gridcolor": GRID,
+            "zeroline": False,
+            **(_log_axis(rows["y"]) if scale == "log" else {"type": "linear", "rangemode": "tozero"}),
+        },
+        hovermode="closest",
+        dragmode="zoom",
+    )
 
 
 def _log_axis(values: pd.Series) -> dict[str, Any]:
@@ -88,20 +94,30 @@ def _line(rows: pd.DataFrame, name: str) -> go.Scatter:
     said = list(np.insert(np.array(said, dtype=object), breaks, ""))
     few = len(x) <= 400
     return go.Scatter(
-        x=x, y=y, name=name, mode="lines+markers" if few else "lines", connectgaps=False,
-        line={"color": theme.THIN["useful_maths"], "width": 1.5}, marker={"size": 4},
-        hovertext=said, hovertemplate="%{hovertext}<extra></extra>",
-    )  # fmt: skip
+        x=x,
+        y=y,
+        name=name,
+        mode="lines+markers" if few else "lines",
+        connectgaps=False,
+        line={"color": theme.THIN["useful_maths"], "width": 1.5},
+        marker={"size": 4},
+        hovertext=said,
+        hovertemplate="%{hovertext}<extra></extra>",
+    )
 
 
 def _points(rows: pd.DataFrame, name: str, colour: str, symbol: str) -> go.Scatter:
     rows = rows[rows["dur_s"].notna()]
     rows = rows.iloc[reduced(rows["dur_s"].to_numpy(dtype=float), MAX_POINTS // 2)]
     return go.Scatter(
-        x=rows["step"], y=rows["y"].to_numpy(dtype=float), name=name, mode="markers",
+        x=rows["step"],
+        y=rows["y"].to_numpy(dtype=float),
+        name=name,
+        mode="markers",
         marker={"color": colour, "symbol": symbol, "size": 9, "line": {"width": 1.8, "color": colour}},
-        hovertext=_hovers(rows), hovertemplate="%{hovertext}<extra></extra>",
-    )  # fmt: skip
+        hovertext=_hovers(rows),
+        hovertemplate="%{hovertext}<extra></extra>",
+    )
 
 
 def _hovers(rows: pd.DataFrame) -> list[str]:
@@ -132,6 +148,11 @@ def _restarts(figure: go.Figure, rows: pd.DataFrame) -> None:
         return
     for attempt, step in list(began.items())[1:]:
         figure.add_vline(
-            x=float(step), line_dash="dot", line_color=theme.GREY, line_width=1,
-            annotation_text=f"attempt {attempt}", annotation_position="bottom right", annotation_font_size=11,
-        )  # fmt: skip
+            x=float(step),
+            line_dash="dot",
+            line_color=theme.GREY,
+            line_width=1,
+            annotation_text=f"attempt {attempt}",
+            annotation_position="bottom right",
+            annotation_font_size=11,
+        )

@@ -21,13 +21,36 @@ S = 1_000_000_000
 PER_ROW = 16  # interruptions that a row of the strip can show apart
 MOST_ROWS, CELLS, MOST_BARS, MOST_MARKS = 28, 1000, 4000, 2000
 ROW_PX = 30
-ROWS_S = (60, 300, 900, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86_400, 2 * 86_400, 4 * 86_400, 7 * 86_400, 14 * 86_400,
-          28 * 86_400, 56 * 86_400, 112 * 86_400)  # fmt: skip
+ROWS_S = (
+    60,
+    300,
+    900,
+    3600,
+    3 * 3600,
+    6 * 3600,
+    12 * 3600,
+    86_400,
+    2 * 86_400,
+    4 * 86_400,
+    7 * 86_400,
+    14 * 86_400,
+    28 * 86_400,
+    56 * 86_400,
+    112 * 86_400,
+)
 GLYPHS: dict[str, str] = {
-    "hardware": "x", "network": "triangle-up", "storage": "square", "software": "diamond", "out_of_memory": "pentagon",
-    "maintenance": "cross", "preemption": "star", "hang": "hourglass", "scheduler": "hexagon", "user": "circle",
+    "hardware": "x",
+    "network": "triangle-up",
+    "storage": "square",
+    "software": "diamond",
+    "out_of_memory": "pentagon",
+    "maintenance": "cross",
+    "preemption": "star",
+    "hang": "hourglass",
+    "scheduler": "hexagon",
+    "user": "circle",
     "unknown": "circle-open",
-}  # fmt: skip
+}
 WAIT = theme.COLOURS["infrastructure_recovery"]
 
 
@@ -42,8 +65,11 @@ class Grid:
     @property
     def unit(self) -> tuple[str, float]:
         """Unit of the horizontal axis, and seconds in it."""
-        return next((u, s) for u, s in (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
-                    if self.row_s >= 3 * s or s == 1.0)  # fmt: skip
+        return next(
+            (u, s)
+            for u, s in (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
+            if self.row_s >= 3 * s or s == 1.0
+        )
 
     def place(self, ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(row, position along it in the axis' unit)."""
@@ -82,14 +108,31 @@ def strip(result: InterruptionsResult, chosen: int | None = None) -> go.Figure |
     begins = grid.start_ns + (np.arange(grid.rows) * grid.row_s * S).astype(np.int64)
     title = f"{unit} since {fmt.date(grid.start_ns)}" if grid.rows == 1 else f"{unit} since the start of the row (UTC)"
     return layout(
-        figure, grid.rows * ROW_PX + 130, barmode="overlay", showlegend=True, bargap=0,
+        figure,
+        grid.rows * ROW_PX + 130,
+        barmode="overlay",
+        showlegend=True,
+        bargap=0,
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "itemclick": False},
-        margin={"l": 8, "r": 8, "t": 60, "b": 8}, clickmode="event+select",
-        xaxis={"title": {"text": title}, "range": [0, grid.row_s / grid.unit[1]], "gridcolor": GRID, "zeroline": False,
-               "fixedrange": True},
-        yaxis={"range": [grid.rows - 0.4, -0.75], "tickvals": list(range(grid.rows)), "fixedrange": True,
-               "ticktext": _row_names(begins, grid), "showgrid": False, "zeroline": False, "automargin": True},
-    )  # fmt: skip
+        margin={"l": 8, "r": 8, "t": 60, "b": 8},
+        clickmode="event+select",
+        xaxis={
+            "title": {"text": title},
+            "range": [0, grid.row_s / grid.unit[1]],
+            "gridcolor": GRID,
+            "zeroline": False,
+            "fixedrange": True,
+        },
+        yaxis={
+            "range": [grid.rows - 0.4, -0.75],
+            "tickvals": list(range(grid.rows)),
+            "fixedrange": True,
+            "ticktext": _row_names(begins, grid),
+            "showgrid": False,
+            "zeroline": False,
+            "automargin": True,
+        },
+    )
 
 
 def _row_names(begins: np.ndarray, grid: Grid) -> list[str]:
@@ -116,18 +159,22 @@ def _cells(phases: pd.DataFrame, grid: Grid, cells: int) -> pd.DataFrame:
     windows = Spans(edges[:-1], edges[1:])
     heading = phases["heading"].cat.codes.to_numpy()
     begin, end = phases["start_ns"].to_numpy(dtype=np.int64), phases["end_ns"].to_numpy(dtype=np.int64)
-    amount = np.stack([
-        overlap_with(spans(begin[heading == k], end[heading == k]), windows) for k in range(len(HEADINGS))
-    ])  # fmt: skip
+    amount = np.stack(
+        [overlap_with(spans(begin[heading == k], end[heading == k]), windows) for k in range(len(HEADINGS))]
+    )
     won = np.where(amount.sum(axis=0) > 0, amount.argmax(axis=0), -1)
     row = np.repeat(np.arange(grid.rows), cells)
     turns = np.flatnonzero((np.diff(won, prepend=-2) != 0) | (np.diff(row, prepend=-1) != 0))
     length = np.diff(np.append(turns, len(won)))
     step = grid.row_s / cells
-    bars = pd.DataFrame({
-        "row": row[turns], "from_s": (turns % cells) * step, "to_s": (turns % cells + length) * step,
-        "heading": np.array([*HEADINGS, ""], dtype=object)[won[turns]],
-    })  # fmt: skip
+    bars = pd.DataFrame(
+        {
+            "row": row[turns],
+            "from_s": (turns % cells) * step,
+            "to_s": (turns % cells + length) * step,
+            "heading": np.array([*HEADINGS, ""], dtype=object)[won[turns]],
+        }
+    )
     return bars[~bars["heading"].isin(["", "outside"])]
 
 
@@ -137,19 +184,31 @@ def _trace(bars: pd.DataFrame, heading: str, grid: Grid) -> go.Bar:
     begin = grid.start_ns + ((bars["row"] * grid.row_s + bars["from_s"]) * S).astype("int64")
     scale = grid.unit[1]
     return go.Bar(
-        orientation="h", name=title, y=bars["row"], base=bars["from_s"] / scale,
-        x=(bars["to_s"] - bars["from_s"]) / scale, width=0.52,
+        orientation="h",
+        name=title,
+        y=bars["row"],
+        base=bars["from_s"] / scale,
+        x=(bars["to_s"] - bars["from_s"]) / scale,
+        width=0.52,
         marker={"color": theme.colour([account]), "line": {"width": 0}, "pattern": _hatch(account)},
-        hovertext=[f"<b>{plain(title)}</b><br>{fmt.date(int(b))}<br>about {fmt.duration(d)}"
-                   for b, d in zip(begin, bars["to_s"] - bars["from_s"], strict=True)],
-        hovertemplate="%{hovertext}<extra></extra>", selected={"marker": {"opacity": 1}},
+        hovertext=[
+            f"<b>{plain(title)}</b><br>{fmt.date(int(b))}<br>about {fmt.duration(d)}"
+            for b, d in zip(begin, bars["to_s"] - bars["from_s"], strict=True)
+        ],
+        hovertemplate="%{hovertext}<extra></extra>",
+        selected={"marker": {"opacity": 1}},
         unselected={"marker": {"opacity": 1}},
-    )  # fmt: skip
+    )
 
 
 def _hatch(account: str) -> dict[str, object]:
-    return {"shape": theme.pattern([account]), "fgcolor": "rgba(90,90,90,0.25)", "fillmode": "overlay", "size": 6,
-            "solidity": 0.2}  # fmt: skip
+    return {
+        "shape": theme.pattern([account]),
+        "fgcolor": "rgba(90,90,90,0.25)",
+        "fillmode": "overlay",
+        "size": 6,
+        "solidity": 0.2,
+    }
 
 
 def _marks(figure: go.Figure, result: InterruptionsResult, grid: Grid, chosen: int | None) -> None:
@@ -161,19 +220,37 @@ def _marks(figure: go.Figure, result: InterruptionsResult, grid: Grid, chosen: i
     rows = rows.assign(row=row, x=x)
     for family in [f for f in GLYPHS if (rows["family"] == f).any()]:
         some = rows[rows["family"] == family]
-        figure.add_trace(go.Scatter(
-            x=some["x"], y=some["row"] - 0.45, mode="markers", name=_family(family), customdata=some["number"],
-            marker={"symbol": GLYPHS[family], "size": 9, "line": {"width": 1.5, "color": theme.GREY},
-                    "color": theme.GREY if some["planned"].iloc[0] or family == "unknown" else WAIT},
-            hovertext=[hover(r) for r in some.to_dict("records")], hovertemplate="%{hovertext}<extra></extra>",
-            selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1}},
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Scatter(
+                x=some["x"],
+                y=some["row"] - 0.45,
+                mode="markers",
+                name=_family(family),
+                customdata=some["number"],
+                marker={
+                    "symbol": GLYPHS[family],
+                    "size": 9,
+                    "line": {"width": 1.5, "color": theme.GREY},
+                    "color": theme.GREY if some["planned"].iloc[0] or family == "unknown" else WAIT,
+                },
+                hovertext=[hover(r) for r in some.to_dict("records")],
+                hovertemplate="%{hovertext}<extra></extra>",
+                selected={"marker": {"opacity": 1}},
+                unselected={"marker": {"opacity": 1}},
+            )
+        )
     here = rows[rows["number"] == chosen]
     if len(here):
-        figure.add_trace(go.Scatter(
-            x=here["x"], y=here["row"] - 0.45, mode="markers", hoverinfo="skip", name=f"open below: {chosen}",
-            marker={"symbol": "circle-open", "size": 19, "color": theme.COLOURS["padding"], "line": {"width": 3}},
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Scatter(
+                x=here["x"],
+                y=here["row"] - 0.45,
+                mode="markers",
+                hoverinfo="skip",
+                name=f"open below: {chosen}",
+                marker={"symbol": "circle-open", "size": 19, "color": theme.COLOURS["padding"], "line": {"width": 3}},
+            )
+        )
 
 
 def _family(family: str) -> str:
@@ -183,8 +260,10 @@ def _family(family: str) -> str:
 def hover(row: dict) -> str:
     """An interruption as its mark tells it."""
     where = f" on {plain(row['host'])}" if row["host"] else ""
-    lines = [f"<b>{row['number']}: {plain(cause_title(row['cause']))}</b>{where} ({row['confidence']})",
-             fmt.date(int(row["last_sign_ns"]))]  # fmt: skip
+    lines = [
+        f"<b>{row['number']}: {plain(cause_title(row['cause']))}</b>{where} ({row['confidence']})",
+        fmt.date(int(row["last_sign_ns"])),
+    ]
     if row["lost_s"] == row["lost_s"]:
         lines.append(f"lost {fmt.duration(row['lost_s'])}: {fmt.chip_time(row['chip_hours'] * 3600)}")
     if row["lost_steps"]:
@@ -198,8 +277,10 @@ def parts(row: dict) -> list[tuple[str, str, float]]:
     known = down == down
     out: list[tuple[str, str, float]] = []
     if known and detect == detect and 0 < detect <= down:
-        out += [("until it was noticed", "infrastructure_recovery", detect),
-                ("waiting for the next start", "infrastructure_recovery", down - detect)]  # fmt: skip
+        out += [
+            ("until it was noticed", "infrastructure_recovery", detect),
+            ("waiting for the next start", "infrastructure_recovery", down - detect),
+        ]
     elif known:
         out.append(("until the next start", "infrastructure_recovery", down))
     out += [(theme.title(name).lower(), name, row[f"{name}_s"]) for name in STARTUP]
@@ -218,23 +299,47 @@ def opened(row: dict) -> go.Figure | None:
     names = [plain(label) for label, *_ in found] + ["<b>together</b>"]
     accounts = [a for _, a, _ in found] + ["badput"]
     values = [s for *_, s in found] + [total]
-    figure = go.Figure(go.Bar(
-        orientation="h", y=list(range(len(names))), x=np.array(values) / scale, base=[*(begin / scale), 0.0],
-        marker={"color": [theme.colour([a]) for a in accounts],
-                "pattern": {**_hatch(""), "shape": _shapes(found)}},
-        hovertext=[f"<b>{n}</b><br>{fmt.duration(v)}" for n, v in zip(names, values, strict=True)],
-        hovertemplate="%{hovertext}<extra></extra>",
-    ))  # fmt: skip
+    figure = go.Figure(
+        go.Bar(
+            orientation="h",
+            y=list(range(len(names))),
+            x=np.array(values) / scale,
+            base=[*(begin / scale), 0.0],
+            marker={"color": [theme.colour([a]) for a in accounts], "pattern": {**_hatch(""), "shape": _shapes(found)}},
+            hovertext=[f"<b>{n}</b><br>{fmt.duration(v)}" for n, v in zip(names, values, strict=True)],
+            hovertemplate="%{hovertext}<extra></extra>",
+        )
+    )
     for at, (start, value) in enumerate(zip([*begin, 0.0], values, strict=True)):
-        figure.add_annotation(x=(start + value) / scale, y=at, text=fmt.duration(value), showarrow=False,
-                              xanchor="left", xshift=5, font_size=12)  # fmt: skip
+        figure.add_annotation(
+            x=(start + value) / scale,
+            y=at,
+            text=fmt.duration(value),
+            showarrow=False,
+            xanchor="left",
+            xshift=5,
+            font_size=12,
+        )
     return layout(
-        figure, len(names) * 28 + 60, bargap=0.25,
-        xaxis={"title": {"text": f"{unit} lost"}, "range": [0, total / scale * 1.18], "gridcolor": GRID,
-               "zeroline": False, "fixedrange": True},
-        yaxis={"autorange": "reversed", "tickvals": list(range(len(names))), "ticktext": names, "automargin": True,
-               "showgrid": False, "fixedrange": True},
-    )  # fmt: skip
+        figure,
+        len(names) * 28 + 60,
+        bargap=0.25,
+        xaxis={
+            "title": {"text": f"{unit} lost"},
+            "range": [0, total / scale * 1.18],
+            "gridcolor": GRID,
+            "zeroline": False,
+            "fixedrange": True,
+        },
+        yaxis={
+            "autorange": "reversed",
+            "tickvals": list(range(len(names))),
+            "ticktext": names,
+            "automargin": True,
+            "showgrid": False,
+            "fixedrange": True,
+        },
+    )
 
 
 def _shapes(found: Sequence[tuple[str, str, float]]) -> list[str]:

@@ -46,21 +46,41 @@ def lateness(result: StragglersResult, first: int = 0, last: int | None = None) 
     reach = _reach(cells, result) * factor
     names = [plain(labels[a]) if a == b else plain(f"{labels[a]} to {labels[b]}") for a, b in rows]
     taken = _taken(result.steps["step"].to_numpy()[_edges(values.shape[1], MOST_COLUMNS)])
-    figure = go.Figure(go.Heatmap(
-        z=np.round(cells.astype(float) * factor, 3), x=taken, y=names, zmin=-reach, zmax=reach,
-        ygap=1 if len(rows) <= 32 else 0,
-        colorscale=[(0, EARLY[0]), (0.25, EARLY[1]), (0.5, MIDDLE), (0.75, LATE[1]), (1, LATE[0])],
-        hovertemplate=f"rank %{{y}}, step %{{x}}<br>%{{z:.3~g}} {unit} later than its peers<extra></extra>",
-        colorbar={"title": {"text": f"later ({unit})", "side": "right"}, "thickness": 12, "outlinewidth": 0},
-    ))  # fmt: skip
+    figure = go.Figure(
+        go.Heatmap(
+            z=np.round(cells.astype(float) * factor, 3),
+            x=taken,
+            y=names,
+            zmin=-reach,
+            zmax=reach,
+            ygap=1 if len(rows) <= 32 else 0,
+            colorscale=[(0, EARLY[0]), (0.25, EARLY[1]), (0.5, MIDDLE), (0.75, LATE[1]), (1, LATE[0])],
+            hovertemplate=f"rank %{{y}}, step %{{x}}<br>%{{z:.3~g}} {unit} later than its peers<extra></extra>",
+            colorbar={"title": {"text": f"later ({unit})", "side": "right"}, "thickness": 12, "outlinewidth": 0},
+        )
+    )
     return layout(
-        figure, int(np.clip(len(rows) * 26, 150, 460)) + 64, plot_bgcolor=MISSING,
+        figure,
+        int(np.clip(len(rows) * 26, 150, 460)) + 64,
+        plot_bgcolor=MISSING,
         margin={"l": 8, "r": 8, "t": 8, "b": 8, "pad": 0},
-        xaxis={"title": {"text": "step"}, "type": "category", "nticks": 14, "tickangle": 0, "showgrid": False,
-               "range": [-0.5, len(taken) - 0.5]},
-        yaxis={"title": {"text": "rank"}, "type": "category", "automargin": True, "showgrid": False, "nticks": 16,
-               "range": [len(names) - 0.5, -0.5]},
-    )  # fmt: skip
+        xaxis={
+            "title": {"text": "step"},
+            "type": "category",
+            "nticks": 14,
+            "tickangle": 0,
+            "showgrid": False,
+            "range": [-0.5, len(taken) - 0.5],
+        },
+        yaxis={
+            "title": {"text": "rank"},
+            "type": "category",
+            "automargin": True,
+            "showgrid": False,
+            "nticks": 16,
+            "range": [len(names) - 0.5, -0.5],
+        },
+    )
 
 
 def _taken(steps: np.ndarray) -> list[str]:
@@ -101,21 +121,37 @@ def blame(result: StragglersResult, first: int = 0, last: int | None = None) -> 
     value, low, high = (rows[n].to_numpy(dtype=float) * factor for n in ("blame_s", "blame_low_s", "blame_high_s"))
     named = rows["rank"].isin(result.ranks["rank"]).to_numpy()
     colour = theme.COLOURS["straggler_wait"]
-    figure = go.Figure(go.Bar(
-        orientation="h", x=value, y=[_row_name(r) for r in rows.to_dict("records")],
-        marker={"color": [colour if n else theme.GREY for n in named], "line": {"width": 0}},
-        error_x={"type": "data", "symmetric": False, "array": high - value, "arrayminus": value - low,
-                 "color": theme.GREY, "thickness": 1.5, "width": 4},
-        hovertext=[f"<b>{_row_name(r)}</b><br>{fmt.duration(r['blame_s'])} saved if only it were mended<br>95 %: "
-                   f"{fmt.duration(r['blame_low_s'])} to {fmt.duration(r['blame_high_s'])}<br>late in "
-                   f"{fmt.share(r['share_of_steps'])} of its steps" for r in rows.to_dict("records")],
-        hovertemplate="%{hovertext}<extra></extra>",
-    ))  # fmt: skip
+    figure = go.Figure(
+        go.Bar(
+            orientation="h",
+            x=value,
+            y=[_row_name(r) for r in rows.to_dict("records")],
+            marker={"color": [colour if n else theme.GREY for n in named], "line": {"width": 0}},
+            error_x={
+                "type": "data",
+                "symmetric": False,
+                "array": high - value,
+                "arrayminus": value - low,
+                "color": theme.GREY,
+                "thickness": 1.5,
+                "width": 4,
+            },
+            hovertext=[
+                f"<b>{_row_name(r)}</b><br>{fmt.duration(r['blame_s'])} saved if only it were mended<br>95 %: "
+                f"{fmt.duration(r['blame_low_s'])} to {fmt.duration(r['blame_high_s'])}<br>late in "
+                f"{fmt.share(r['share_of_steps'])} of its steps"
+                for r in rows.to_dict("records")
+            ],
+            hovertemplate="%{hovertext}<extra></extra>",
+        )
+    )
     return layout(
-        figure, len(rows) * 26 + 64, bargap=0.35,
+        figure,
+        len(rows) * 26 + 64,
+        bargap=0.35,
         xaxis={"title": {"text": f"blame ({unit})"}, "gridcolor": GRID, "rangemode": "tozero", "fixedrange": True},
         yaxis={"autorange": "reversed", "automargin": True, "type": "category", "fixedrange": True},
-    )  # fmt: skip
+    )
 
 
 def _row_name(row: dict) -> str:
@@ -126,8 +162,13 @@ def _row_name(row: dict) -> str:
 def causes(result: StragglersResult) -> go.Figure | None:
     """Excess over the peers per step by cause, stacked, one bar per rank; None where nothing was traced."""
     rows = result.causes.head(BARS)
-    return _causes(rows, [plain(str(r)) + (" (named)" if n else "") for r, n in
-                          zip(rows["rank"], rows["named"], strict=True)]) if len(rows) else None  # fmt: skip
+    return (
+        _causes(
+            rows, [plain(str(r)) + (" (named)" if n else "") for r, n in zip(rows["rank"], rows["named"], strict=True)]
+        )
+        if len(rows)
+        else None
+    )
 
 
 def compare(result: StragglersResult, pair: tuple[str, str]) -> go.Figure | None:
@@ -146,23 +187,49 @@ def _causes(rows: pd.DataFrame, names: list[str]) -> go.Figure:
         if not (np.abs(value) > 1e-3 * np.abs(amounts.to_numpy() * factor).max()).any():
             continue
         colour, pattern = STYLES[cause]
-        figure.add_trace(go.Bar(
-            orientation="h", x=value, y=names, name=WORDS[cause],
-            marker={"color": colour, "line": {"width": 0}, "pattern": {"shape": pattern, "size": 7, "solidity": 0.25,
-                    "fgcolor": "rgba(0,0,0,0.6)", "bgcolor": colour} if pattern else {}},
-            hovertext=[f"<b>{n}</b><br>{WORDS[cause]}: {fmt.duration(v / factor)} a step beyond its peers"
-                       for n, v in zip(names, value, strict=True)],
-            hovertemplate="%{hovertext}<extra></extra>",
-        ))  # fmt: skip
+        figure.add_trace(
+            go.Bar(
+                orientation="h",
+                x=value,
+                y=names,
+                name=WORDS[cause],
+                marker={
+                    "color": colour,
+                    "line": {"width": 0},
+                    "pattern": {
+                        "shape": pattern,
+                        "size": 7,
+                        "solidity": 0.25,
+                        "fgcolor": "rgba(0,0,0,0.6)",
+                        "bgcolor": colour,
+                    }
+                    if pattern
+                    else {},
+                },
+                hovertext=[
+                    f"<b>{n}</b><br>{WORDS[cause]}: {fmt.duration(v / factor)} a step beyond its peers"
+                    for n, v in zip(names, value, strict=True)
+                ],
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        )
     figure.add_vline(x=0, line_color=theme.GREY, line_width=1.5)
     return layout(
-        figure, len(names) * 34 + 110, barmode="relative", bargap=0.3, showlegend=True,
+        figure,
+        len(names) * 34 + 110,
+        barmode="relative",
+        bargap=0.3,
+        showlegend=True,
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
         margin={"l": 8, "r": 8, "t": 44, "b": 8},
-        xaxis={"title": {"text": f"beyond the median of its peers, mean per step ({unit})"}, "gridcolor": GRID,
-               "zeroline": False, "fixedrange": True},
+        xaxis={
+            "title": {"text": f"beyond the median of its peers, mean per step ({unit})"},
+            "gridcolor": GRID,
+            "zeroline": False,
+            "fixedrange": True,
+        },
         yaxis={"autorange": "reversed", "automargin": True, "type": "category", "fixedrange": True},
-    )  # fmt: skip
+    )
 
 
 def step_time(result: StragglersResult) -> go.Figure | None:
@@ -172,19 +239,39 @@ def step_time(result: StragglersResult) -> go.Figure | None:
         return None
     unit, factor = time_unit(float(rows["dur_s"].median()))
     some = rows.iloc[reduced(rows["dur_s"].to_numpy(dtype=float))]
-    figure = go.Figure(go.Scatter(
-        x=some["step"], y=some["dur_s"] * factor, mode="lines", name="step",
-        line={"color": theme.COLOURS["productive"], "width": 1.2},
-        hovertemplate=f"step %{{x:,}}: %{{y:.3~g}} {unit}<extra></extra>",
-    ))  # fmt: skip
+    figure = go.Figure(
+        go.Scatter(
+            x=some["step"],
+            y=some["dur_s"] * factor,
+            mode="lines",
+            name="step",
+            line={"color": theme.COLOURS["productive"], "width": 1.2},
+            hovertemplate=f"step %{{x:,}}: %{{y:.3~g}} {unit}<extra></extra>",
+        )
+    )
     for s in result.changes.stretches.to_dict("records"):
-        figure.add_trace(go.Scatter(
-            x=[s["first_step"], s["last_step"]], y=[s["median_s"] * factor] * 2, mode="lines", showlegend=False,
-            line={"color": theme.COLOURS["straggler_wait"], "width": 3}, hoverinfo="skip",
-        ))  # fmt: skip
-        figure.add_annotation(x=s["first_step"], y=s["median_s"] * factor, text=fmt.duration(s["median_s"]),
-                              showarrow=False, xanchor="left", yanchor="bottom", font_size=12)  # fmt: skip
+        figure.add_trace(
+            go.Scatter(
+                x=[s["first_step"], s["last_step"]],
+                y=[s["median_s"] * factor] * 2,
+                mode="lines",
+                showlegend=False,
+                line={"color": theme.COLOURS["straggler_wait"], "width": 3},
+                hoverinfo="skip",
+            )
+        )
+        figure.add_annotation(
+            x=s["first_step"],
+            y=s["median_s"] * factor,
+            text=fmt.duration(s["median_s"]),
+            showarrow=False,
+            xanchor="left",
+            yanchor="bottom",
+            font_size=12,
+        )
     return layout(
-        figure, 320, xaxis={"title": {"text": "step"}, "gridcolor": GRID},
+        figure,
+        320,
+        xaxis={"title": {"text": "step"}, "gridcolor": GRID},
         yaxis={"title": {"text": f"duration ({unit})"}, "gridcolor": GRID, "rangemode": "tozero"},
-    )  # fmt: skip
+    )

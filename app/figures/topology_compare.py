@@ -47,23 +47,51 @@ def small_multiples(names: Sequence[str], charts: Sequence[Small]) -> go.Figure:
     """The charts in rows of three; every system keeps its colour and its place in each."""
     rows = -(-len(charts) // COLUMNS)
     titles = [f"{c.title}<br><span style='font-size:11px'>{c.better} is better</span>" for c in charts]
-    figure = make_subplots(rows=rows, cols=COLUMNS, subplot_titles=titles, shared_yaxes=True,
-                           horizontal_spacing=0.03, vertical_spacing=0.3 / rows)  # fmt: skip
+    figure = make_subplots(
+        rows=rows,
+        cols=COLUMNS,
+        subplot_titles=titles,
+        shared_yaxes=True,
+        horizontal_spacing=0.03,
+        vertical_spacing=0.3 / rows,
+    )
     labels = [plain(n) for n in names]
     for number, chart in enumerate(charts):
         row, column = divmod(number, COLUMNS)
         known = [b.value or 0 for b in chart.bars]
-        figure.add_trace(go.Bar(
-            x=known, y=labels, orientation="h", marker={"color": list(SYSTEMS[: len(labels)])},
-            error_x=_whiskers(chart.bars), customdata=[_told(b) for b in chart.bars],
-            hovertemplate=f"<b>%{{y}}</b><br>{chart.title}: %{{customdata}}<extra></extra>",
-        ), row=row + 1, col=column + 1)  # fmt: skip
+        figure.add_trace(
+            go.Bar(
+                x=known,
+                y=labels,
+                orientation="h",
+                marker={"color": list(SYSTEMS[: len(labels)])},
+                error_x=_whiskers(chart.bars),
+                customdata=[_told(b) for b in chart.bars],
+                hovertemplate=f"<b>%{{y}}</b><br>{chart.title}: %{{customdata}}<extra></extra>",
+            ),
+            row=row + 1,
+            col=column + 1,
+        )
         reach = max([max(b.value or 0, b.high or 0) for b in chart.bars] + [1e-30])
         for label, bar in zip(labels, chart.bars, strict=True):
-            figure.add_annotation(x=max(bar.value or 0, bar.high or 0), y=label, text=f" {bar.text}", showarrow=False,
-                                  xanchor="left", row=row + 1, col=column + 1)  # fmt: skip
-        figure.update_xaxes(range=[0, reach * 1.45], showticklabels=False, showgrid=False, zeroline=True,
-                            zerolinecolor=GRID, row=row + 1, col=column + 1)  # fmt: skip
+            figure.add_annotation(
+                x=max(bar.value or 0, bar.high or 0),
+                y=label,
+                text=f" {bar.text}",
+                showarrow=False,
+                xanchor="left",
+                row=row + 1,
+                col=column + 1,
+            )
+        figure.update_xaxes(
+            range=[0, reach * 1.45],
+            showticklabels=False,
+            showgrid=False,
+            zeroline=True,
+            zerolinecolor=GRID,
+            row=row + 1,
+            col=column + 1,
+        )
     figure.update_yaxes(autorange="reversed", showgrid=False)
     return layout(figure, rows * (92 + 38 * len(labels)), margin={"l": 8, "r": 8, "t": 52, "b": 8}, bargap=0.35)
 
@@ -88,8 +116,16 @@ def _busiest(report: Report) -> Bar:
 def _whiskers(bars: Sequence[Bar]) -> dict:
     high = [(b.high or b.value or 0) - (b.value or 0) for b in bars]
     low = [(b.value or 0) - (b.low if b.low is not None else b.value or 0) for b in bars]
-    return {"type": "data", "symmetric": False, "array": high, "arrayminus": low, "color": theme.GREY,
-            "thickness": 1.5, "width": 4, "visible": any(high) or any(low)}  # fmt: skip
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": high,
+        "arrayminus": low,
+        "color": theme.GREY,
+        "thickness": 1.5,
+        "width": 4,
+        "visible": any(high) or any(low),
+    }
 
 
 def _told(bar: Bar) -> str:

@@ -21,14 +21,21 @@ def before_and_after(before: Report, after: Report) -> go.Figure:
             continue
         hops, shares = np.arange(1, len(counts) + 1), 100 * counts / counts.sum()
         figure.add_bar(
-            x=hops, y=shares, name=f"{name}: mean {fmt.number(report.hops.mean, 5)}, at most {report.hops.diameter}",
+            x=hops,
+            y=shares,
+            name=f"{name}: mean {fmt.number(report.hops.mean, 5)}, at most {report.hops.diameter}",
             marker={"color": colour, "pattern": STRIPES | {"shape": pattern}},
             customdata=[f"{int(c):,}" for c in counts],
             hovertemplate=f"{name}, %{{x}} hops: %{{y:.4g}} % of pairs (%{{customdata}})<extra></extra>",
-        )  # fmt: skip
+        )
     return layout(
-        figure, 320, showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, bargap=0.18,
-        bargroupgap=0.05, margin={"l": 8, "r": 8, "t": 34, "b": 8},
+        figure,
+        320,
+        showlegend=True,
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        bargap=0.18,
+        bargroupgap=0.05,
+        margin={"l": 8, "r": 8, "t": 34, "b": 8},
         xaxis={"title": {"text": "hops on a shortest path"}, "showgrid": False, "zeroline": False},
         yaxis={"title": {"text": "ordered pairs of chips (%)"}, "gridcolor": GRID, "zeroline": False},
-    )  # fmt: skip
+    )

@@ -70,36 +70,57 @@ def waterfall(ledger: Ledger, at: str = "") -> go.Figure:
     unit, factor = ("chip-hours", 3600.0) if top >= 360 else ("chip-seconds", 1.0)
     names = [f"<b>{plain(name(b.path))}</b>" if b.total else plain(name(b.path)) for b in bars]
     rows = list(range(len(bars)))
-    figure = go.Figure(go.Bar(
-        orientation="h",
-        y=rows,
-        x=[(b.start - b.end) / factor for b in bars],
-        base=[b.end / factor for b in bars],
-        customdata=[path_text(b.path) for b in bars],
-        hovertext=[hover(b.account, b.path, whole) for b in bars],
-        hovertemplate="%{hovertext}<extra></extra>",
-        marker={
-            "color": [theme.colour(b.path) for b in bars],
-            "line": {"color": "rgba(128,128,128,0.55)", "width": 1},
-            "pattern": {
-                "shape": [theme.pattern(b.path) for b in bars],
-                "fgcolor": "rgba(90,90,90,0.25)", "fillmode": "overlay", "size": 12, "solidity": 0.12,
+    figure = go.Figure(
+        go.Bar(
+            orientation="h",
+            y=rows,
+            x=[(b.start - b.end) / factor for b in bars],
+            base=[b.end / factor for b in bars],
+            customdata=[path_text(b.path) for b in bars],
+            hovertext=[hover(b.account, b.path, whole) for b in bars],
+            hovertemplate="%{hovertext}<extra></extra>",
+            marker={
+                "color": [theme.colour(b.path) for b in bars],
+                "line": {"color": "rgba(128,128,128,0.55)", "width": 1},
+                "pattern": {
+                    "shape": [theme.pattern(b.path) for b in bars],
+                    "fgcolor": "rgba(90,90,90,0.25)",
+                    "fillmode": "overlay",
+                    "size": 12,
+                    "solidity": 0.12,
+                },
             },
-        },
-        selected={"marker": {"opacity": 1}},
-        unselected={"marker": {"opacity": 1}},
-    ))  # fmt: skip
+            selected={"marker": {"opacity": 1}},
+            unselected={"marker": {"opacity": 1}},
+        )
+    )
     for row, bar in zip(rows, bars, strict=True):
         figure.add_annotation(
-            x=bar.start / factor, y=row, xanchor="left", showarrow=False, xshift=6, font={"size": 12},
+            x=bar.start / factor,
+            y=row,
+            xanchor="left",
+            showarrow=False,
+            xshift=6,
+            font={"size": 12},
             text=f"{fmt.share(bar.account.chip_seconds / whole)} · {fmt.chip_time(bar.account.chip_seconds)}",
-        )  # fmt: skip
+        )
     return layout(
         figure,
         height=len(bars) * ROW_PX + 56,
         bargap=0.25,
-        xaxis={"title": {"text": unit}, "range": [0, top / factor * 1.24], "gridcolor": GRID, "zeroline": False,
-               "fixedrange": True},
-        yaxis={"autorange": "reversed", "tickvals": rows, "ticktext": names, "automargin": True, "fixedrange": True,
-               "showgrid": False},
-    )  # fmt: skip
+        xaxis={
+            "title": {"text": unit},
+            "range": [0, top / factor * 1.24],
+            "gridcolor": GRID,
+            "zeroline": False,
+            "fixedrange": True,
+        },
+        yaxis={
+            "autorange": "reversed",
+            "tickvals": rows,
+            "ticktext": names,
+            "automargin": True,
+            "fixedrange": True,
+            "showgrid": False,
+        },
+    )

@@ -56,13 +56,21 @@ def card(alert: Alert) -> None:
 def rules(kept: AlertBook, thresholds: dict[str, float]) -> None:
     """What is watched for, and how that is set: on the command line, since a webhook's address is a secret."""
     target = kept.target()
-    st.markdown("**What is watched for**: after every ingest, and after every snapshot of a run that "
-                "`chipledger watch` follows.")  # fmt: skip
+    st.markdown(
+        "**What is watched for**: after every ingest, and after every snapshot of a run that "
+        "`chipledger watch` follows."
+    )
     st.dataframe(
-        [{"rule": r.name, "meaning": f"{r.title}: {r.help}",
-          "threshold": f"{thresholds[r.name]:g}" if r.name in thresholds else "off"} for r in RULES],
+        [
+            {
+                "rule": r.name,
+                "meaning": f"{r.title}: {r.help}",
+                "threshold": f"{thresholds[r.name]:g}" if r.name in thresholds else "off",
+            }
+            for r in RULES
+        ],
         hide_index=True,
-    )  # fmt: skip
+    )
     if target:
         st.caption(f"Messages go to {md(masked(target.url))}, shaped for {target.shape}.")
     else:
@@ -73,8 +81,14 @@ def rules(kept: AlertBook, thresholds: dict[str, float]) -> None:
 
 def _row(alert: Alert) -> dict[str, str]:
     lasted = fmt.duration(((alert.resolved_ns or 0) - alert.opened_ns) / 1e9)
-    return {"opened": fmt.date(alert.opened_ns), "lasted": lasted, "rule": alert.rule, "run": alert.name,
-            "what": alert.sentence, "end": alert.resolved_sentence or ""}  # fmt: skip
+    return {
+        "opened": fmt.date(alert.opened_ns),
+        "lasted": lasted,
+        "rule": alert.rule,
+        "run": alert.name,
+        "what": alert.sentence,
+        "end": alert.resolved_sentence or "",
+    }
 
 
 if __name__ == "__main__":

@@ -23,8 +23,10 @@ def planner() -> None:
     left.subheader("Checkpoint planner", anchor=False)
     with right.container(horizontal=True, horizontal_alignment="right"):
         copy_link()
-    st.caption("How often to save a checkpoint, for a job that does not exist yet. Of a run that does, its own page "
-               "“Checkpoints” starts from what it measured.")  # fmt: skip
+    st.caption(
+        "How often to save a checkpoint, for a job that does not exist yet. Of a run that does, its own page "
+        "“Checkpoints” starts from what it measured."
+    )
     if not given():
         st.query_params.update(EXAMPLE)  # so that the address says what is shown
     entered = given()

@@ -72,19 +72,37 @@ def figures(result: CheckpointsResult) -> list[Figure]:
     cost = result.saves_s + result.redone_s + result.restarts_s
     kinds = {True: "synchronous", False: "written in the background", None: "kind not recorded"}[result.synchronous]
     return [
-        Figure("A save blocks", fmt.duration(save.median_s), f"Median of {save.count:,} ({kinds}); 90th percentile "
-               f"{fmt.duration(save.p90_s)}.", "measured"),
-        Figure("Between saves", fmt.duration(result.interval_s), "Median time from the end of a save to the next of "
-               f"its attempt, from {result.interval_source or 'nothing recorded'}.", "measured"),
+        Figure(
+            "A save blocks",
+            fmt.duration(save.median_s),
+            f"Median of {save.count:,} ({kinds}); 90th percentile {fmt.duration(save.p90_s)}.",
+            "measured",
+        ),
+        Figure(
+            "Between saves",
+            fmt.duration(result.interval_s),
+            "Median time from the end of a save to the next of "
+            f"its attempt, from {result.interval_source or 'nothing recorded'}.",
+            "measured",
+        ),
         Figure("Mean time to failure", mean, rested + f" for machines. 95 % interval: {between}.{often}", "derived"),
-        Figure("Wait and restart", fmt.duration((result.wait.mean_s or 0) + (result.restart.mean_s or 0))
-               if result.wait.count else fmt.NO_VALUE,
-               f"Mean of a failure: {fmt.duration(result.wait.mean_s)} waiting for machines, "
-               f"{fmt.duration(result.restart.mean_s)} restarting.", "derived"),
-        Figure("Lost to both", fmt.share(cost / result.held_s if result.held_s else None),
-               f"Saves {fmt.duration(result.saves_s)}, steps taken again {fmt.duration(result.redone_s)}, restarts "
-               f"{fmt.duration(result.restarts_s)}, of {fmt.duration(result.held_s)} held.", "derived"),
-    ]  # fmt: skip
+        Figure(
+            "Wait and restart",
+            fmt.duration((result.wait.mean_s or 0) + (result.restart.mean_s or 0))
+            if result.wait.count
+            else fmt.NO_VALUE,
+            f"Mean of a failure: {fmt.duration(result.wait.mean_s)} waiting for machines, "
+            f"{fmt.duration(result.restart.mean_s)} restarting.",
+            "derived",
+        ),
+        Figure(
+            "Lost to both",
+            fmt.share(cost / result.held_s if result.held_s else None),
+            f"Saves {fmt.duration(result.saves_s)}, steps taken again {fmt.duration(result.redone_s)}, restarts "
+            f"{fmt.duration(result.restarts_s)}, of {fmt.duration(result.held_s)} held.",
+            "derived",
+        ),
+    ]
 
 
 def evidence(result: CheckpointsResult) -> None:
@@ -94,8 +112,15 @@ def evidence(result: CheckpointsResult) -> None:
             head = rows.head(5000)
             times = {c: pd.to_datetime(head[c], unit="ns", utc=True) for c in rows.columns if c.endswith("_ns")}
             st.dataframe(head.assign(**times).rename(columns=lambda c: c.removesuffix("_ns")), hide_index=True)
-            st.download_button("CSV", lambda rows=rows: csv_bytes(rows), f"{what}s.csv", "text/csv",
-                               icon=":material/download:", on_click="ignore", key=f"csv {what}")  # fmt: skip
+            st.download_button(
+                "CSV",
+                lambda rows=rows: csv_bytes(rows),
+                f"{what}s.csv",
+                "text/csv",
+                icon=":material/download:",
+                on_click="ignore",
+                key=f"csv {what}",
+            )
 
 
 if __name__ == "__main__":

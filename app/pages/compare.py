@@ -27,20 +27,35 @@ NOBODY = ""
 MOST = 500
 DEFINITIONS = (
     ("Difference", "B less A. Below it B over A, as a ratio; 1 is no difference."),
-    ("95 % interval", "Of the bootstrap: blocks of consecutive requests are drawn with replacement 2,000 times, each "
-     "block at least five times as long as the run remembers, and widened where blocks are few or short. Drawn from "
-     "known sequences such intervals held the truth in 92 to 98 of 100 comparisons."),
-    ("Paired", "Both runs answered the same requests (equal ids, equal prompts): each is compared with itself, which "
-     "takes the difference between requests out of it."),
+    (
+        "95 % interval",
+        "Of the bootstrap: blocks of consecutive requests are drawn with replacement 2,000 times, each "
+        "block at least five times as long as the run remembers, and widened where blocks are few or short. Drawn from "
+        "known sequences such intervals held the truth in 92 to 98 of 100 comparisons.",
+    ),
+    (
+        "Paired",
+        "Both runs answered the same requests (equal ids, equal prompts): each is compared with itself, which "
+        "takes the difference between requests out of it.",
+    ),
     ("No difference can be told", "The interval holds 0: chance alone would give a difference as large."),
-    ("Times the requests", "So many times as many requests would make an interval that just excludes 0, if the "
-     "difference stayed as it is: half widths shrink with the square root."),
-    ("Independent requests", "Requests over the autocorrelation time of their latencies in order of arrival. In a "
-     "queue that grows, hundreds of requests may count as a handful."),
-    ("Output tokens per second", "From the first arrival to the last answer, pauses between loads included: it is "
-     "compared over time; the page Latency leaves those pauses out."),
+    (
+        "Times the requests",
+        "So many times as many requests would make an interval that just excludes 0, if the "
+        "difference stayed as it is: half widths shrink with the square root.",
+    ),
+    (
+        "Independent requests",
+        "Requests over the autocorrelation time of their latencies in order of arrival. In a "
+        "queue that grows, hundreds of requests may count as a handful.",
+    ),
+    (
+        "Output tokens per second",
+        "From the first arrival to the last answer, pauses between loads included: it is "
+        "compared over time; the page Latency leaves those pauses out.",
+    ),
     ("B took longer", "How often, of one request of each drawn at random, B's took longer. 50 %: neither."),
-)  # fmt: skip
+)
 
 
 def page() -> None:
@@ -63,8 +78,9 @@ def page() -> None:
 
 def partner(run: Run, store) -> Run | None:
     """The run to compare with, as `with=` in the address names it; where none is chosen the page says how to."""
-    others = {r.run_id: r.manifest.name for r in store.runs()
-              if r.run_id != run.run_id and r.manifest.tables.get("requests")}  # fmt: skip
+    others = {
+        r.run_id: r.manifest.name for r in store.runs() if r.run_id != run.run_id and r.manifest.tables.get("requests")
+    }
     wanted = st.query_params.get("with", NOBODY)
     if wanted and wanted not in others:  # a name, or the beginning of an id
         with answering("Looking for it", lambda: None):
@@ -72,8 +88,11 @@ def partner(run: Run, store) -> Run | None:
         others[found.run_id] = found.manifest.name
         st.query_params["with"] = found.run_id
     if not others:
-        st.info("This is the only run with single requests in this store. Add another one to compare with: "
-                "the same load against a second setup.", icon=":material/compare_arrows:")  # fmt: skip
+        st.info(
+            "This is the only run with single requests in this store. Add another one to compare with: "
+            "the same load against a second setup.",
+            icon=":material/compare_arrows:",
+        )
         return None
     listed = dict(list(others.items())[:MOST])
     listed |= {k: v for k, v in others.items() if k == st.query_params.get("with")}
@@ -90,9 +109,14 @@ def figures(result: AbResult) -> list[Figure]:
     shown = []
     for key in words.ORDER[:4]:
         if (d := found.get(key)) is not None:
-            shown.append(Figure(f"{words.name(d)}: A · B", f"{words.value(d.metric, d.a)} · "
-                                f"{words.value(d.metric, d.b)}", f"{words.telling(d).capitalize()}. 95 % interval of "
-                                f"the difference: {words.interval(d)}.", "derived"))  # fmt: skip
+            shown.append(
+                Figure(
+                    f"{words.name(d)}: A · B",
+                    f"{words.value(d.metric, d.a)} · {words.value(d.metric, d.b)}",
+                    f"{words.telling(d).capitalize()}. 95 % interval of the difference: {words.interval(d)}.",
+                    "derived",
+                )
+            )
     counts = f"{result.requests[0]:,} · {result.requests[1]:,}"
     how = f"{DEFINITIONS[2][1]} {fmt.count(result.paired, 'pair')}." if result.paired else "Not paired."
     return [*shown, Figure("Requests: A · B", counts, how, "measured")]
@@ -118,8 +142,12 @@ def explore(run: Run, other: Run, result: AbResult) -> None:
     rows = pd.DataFrame([dict(vars(d), tells=words.telling(d)) for d in result.differences]).drop(columns="why")
     with st.expander(f"Evidence: {fmt.count(len(rows), 'figure')}", icon=":material/table:"):
         st.dataframe(rows, hide_index=True)
-        downloads(rows, name, f"/api/runs/{run.run_id}/show/serving",
-                  lambda: standalone(figure, f"{a} or {b}", name) if figure else b"")  # fmt: skip
+        downloads(
+            rows,
+            name,
+            f"/api/runs/{run.run_id}/show/serving",
+            lambda: standalone(figure, f"{a} or {b}", name) if figure else b"",
+        )
 
 
 if __name__ == "__main__":

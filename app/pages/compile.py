@@ -27,8 +27,10 @@ def page() -> None:
     left.subheader("Compile for TPU", anchor=False)
     with right.container(horizontal=True, horizontal_alignment="right"):
         copy_link()
-    st.caption("The real TPU compiler on a machine without a TPU: does a training step fit, which collectives does it "
-               "need, what is padded, and how fast can it be at best?")  # fmt: skip
+    st.caption(
+        "The real TPU compiler on a machine without a TPU: does a training step fit, which collectives does it "
+        "need, what is padded, and how fast can it be at best?"
+    )
     if made := compile_form():
         before = st.query_params.get("run", "")
         choose("against", before if st.query_params.get("against") != made and before != made else "")

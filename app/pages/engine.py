@@ -27,15 +27,20 @@ INPUTS = ("engine", "iterations")
 DEFINITIONS = (
     ("Waiting for KV cache", "Requests wait while at least 90 % of the KV cache is in use, or some are preempted."),
     ("Waiting for a seat", "Requests wait while as many run as may (max_num_seqs)."),
-    ("Waiting for tokens of the budget", "Requests wait though there is memory and a seat: an iteration has room for a "
-     "limited number of tokens, or the scheduler holds them back."),
+    (
+        "Waiting for tokens of the budget",
+        "Requests wait though there is memory and a seat: an iteration has room for a "
+        "limited number of tokens, or the scheduler holds them back.",
+    ),
     ("Waiting, cause unknown", "Requests wait, and the input lacks the cache's use or the number of seats."),
     ("Time of a sample", "From the sample before it; an iteration lasts until the next begins, at most 50 ms longer."),
-    ("KV cache in use", "Share of its blocks that are taken, as the engine says; blocks kept for prefixes may not "
-     "count."),
+    (
+        "KV cache in use",
+        "Share of its blocks that are taken, as the engine says; blocks kept for prefixes may not count.",
+    ),
     ("Prompt share", "Prompt tokens by prompt and generated tokens: above half the time is prefill-heavy."),
     ("Iteration", "Duration = overhead + tokens x time per token, fitted by Theil and Sen: stalls do not bend it."),
-)  # fmt: skip
+)
 
 
 def page() -> None:
@@ -57,24 +62,48 @@ def figures(result: EngineResult) -> list[Figure]:
     """The five figures: what ran, what waited, how full it was, what was thrown out, what was found again."""
     f = result.figures
     basis = "measured"
-    last = Figure("Prefix hits", fmt.share(f["prefix_hit_rate"]),
-                  "Prompt tokens found in the prefix cache, of those looked up.", basis)  # fmt: skip
+    last = Figure(
+        "Prefix hits",
+        fmt.share(f["prefix_hit_rate"]),
+        "Prompt tokens found in the prefix cache, of those looked up.",
+        basis,
+    )
     if f["prefix_hit_rate"] is None and f["padded_share"] is not None:
-        last = Figure("Padding", fmt.share(f["padded_share"]),
-                      "Tokens that only fill up a compiled shape, of all computed.", basis)  # fmt: skip
+        last = Figure(
+            "Padding",
+            fmt.share(f["padded_share"]),
+            "Tokens that only fill up a compiled shape, of all computed.",
+            basis,
+        )
     return [
-        Figure("Running", fmt.number(f["running"]["mean"]),
-               f"Requests, mean over time; at most {whole(f['running']['max'])}.", basis),
+        Figure(
+            "Running",
+            fmt.number(f["running"]["mean"]),
+            f"Requests, mean over time; at most {whole(f['running']['max'])}.",
+            basis,
+        ),
         Figure("Waiting", whole(f["waiting"]["max"]), "Requests that waited when the engine was read.", basis)
-        if one_moment(result) else
-        Figure("Requests waited", fmt.share(f["waiting_share"]),
-               f"Of the time; at most {whole(f['waiting']['max'])} at once.", basis),
-        Figure("KV cache, most", fmt.share(f["kv_usage"]["max"]),
-               f"{DEFINITIONS[5][1]} Mean {fmt.share(f['kv_usage']['mean'])}.", basis),
-        Figure("Preemptions", whole(f["preemptions"]),
-               "Requests put back into the queue after they had begun, for want of memory.", basis),
+        if one_moment(result)
+        else Figure(
+            "Requests waited",
+            fmt.share(f["waiting_share"]),
+            f"Of the time; at most {whole(f['waiting']['max'])} at once.",
+            basis,
+        ),
+        Figure(
+            "KV cache, most",
+            fmt.share(f["kv_usage"]["max"]),
+            f"{DEFINITIONS[5][1]} Mean {fmt.share(f['kv_usage']['mean'])}.",
+            basis,
+        ),
+        Figure(
+            "Preemptions",
+            whole(f["preemptions"]),
+            "Requests put back into the queue after they had begun, for want of memory.",
+            basis,
+        ),
         last,
-    ]  # fmt: skip
+    ]
 
 
 def picture(run: Run, result: EngineResult) -> None:
@@ -96,8 +125,12 @@ def picture(run: Run, result: EngineResult) -> None:
     chart(figure, f"engine {view} {result.replica}", name, engine_verdict(result))
     with st.expander(f"Evidence: {fmt.count(len(rows), 'row')}", icon=":material/table:"):
         st.dataframe(rows.head(5000), hide_index=True)
-        downloads(rows, name, f"/api/runs/{run.run_id}/show/engine",
-                  lambda: standalone(figure, f"{run.manifest.name}: {VIEWS[view]}", name))  # fmt: skip
+        downloads(
+            rows,
+            name,
+            f"/api/runs/{run.run_id}/show/engine",
+            lambda: standalone(figure, f"{run.manifest.name}: {VIEWS[view]}", name),
+        )
 
 
 def _view(view: str, result: EngineResult) -> tuple[str, object, pd.DataFrame]:

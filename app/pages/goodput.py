@@ -30,8 +30,10 @@ from errors import QuestionError
 from runs.run import Run
 
 INPUTS = ("lifecycle", "steps")
-STEP = "A step less the pauses recorded in it. Ideal: the mean of steps within 3 MAD of the median. A spike is longer "\
-       "than its neighbours' median by 6 MAD, and by 5 % at least."  # fmt: skip
+STEP = (
+    "A step less the pauses recorded in it. Ideal: the mean of steps within 3 MAD of the median. A spike is longer "
+    "than its neighbours' median by 6 MAD, and by 5 % at least."
+)
 
 
 def page() -> None:
@@ -61,8 +63,12 @@ def page() -> None:
         st.markdown("**Attempts.** Each start of the job, by the exact rules: how long it held its chips, for what.")
         show_attempts(exact.attempts)
     definitions = [("Goodput", meaning("productive")), ("Time held", meaning("total"))]
-    howto(run, definitions + [(title(b), meaning(b)) for b in dict.fromkeys(b for b, *_ in losses(result))],
-          result.notes, INPUTS)  # fmt: skip
+    howto(
+        run,
+        definitions + [(title(b), meaning(b)) for b in dict.fromkeys(b for b, *_ in losses(result))],
+        result.notes,
+        INPUTS,
+    )
 
 
 def _tried(run: Run, place: Workspace, given: dict[str, Any]) -> GoodputResult | None:
@@ -84,18 +90,31 @@ def figures(result: GoodputResult, other: GoodputResult | None) -> list[Figure]:
         shown.append(Figure(label, fmt.NO_VALUE, "These rules have no answer for it.", "unattributed"))
     else:
         shown.append(Figure(label, fmt.share(known[1]), says[not exact], "derived"))
-    chips = f" On {fmt.count(result.chips, 'chip')}: {fmt.chip_time(result.total_s * result.chips)}." \
-        if result.chips else ""  # fmt: skip
+    chips = (
+        f" On {fmt.count(result.chips, 'chip')}: {fmt.chip_time(result.total_s * result.chips)}."
+        if result.chips
+        else ""
+    )
     held = meaning("total") if exact else LIBRARY_MEANING["total"]
     return [
         *shown,
         Figure("Time held", fmt.duration(result.total_s), held + chips, "measured"),
-        Figure("Disruptions", f"{result.disruptions:,}", "How often training stopped without the job being done: "
-               "attempts that were interrupted, and steps taken again inside one."
-               if exact else "Step numbers that occur again.", "derived"),
-        Figure("Ideal step", fmt.duration(result.ideal_step_s or None), STEP if exact else
-               "The mean of steps of a second or more that take no longer than median + 3 MAD.", "derived"),
-    ]  # fmt: skip
+        Figure(
+            "Disruptions",
+            f"{result.disruptions:,}",
+            "How often training stopped without the job being done: "
+            "attempts that were interrupted, and steps taken again inside one."
+            if exact
+            else "Step numbers that occur again.",
+            "derived",
+        ),
+        Figure(
+            "Ideal step",
+            fmt.duration(result.ideal_step_s or None),
+            STEP if exact else "The mean of steps of a second or more that take no longer than median + 3 MAD.",
+            "derived",
+        ),
+    ]
 
 
 def time(exact: GoodputResult, name: str) -> None:
@@ -103,8 +122,10 @@ def time(exact: GoodputResult, name: str) -> None:
     if not len(exact.over_time):
         return
     width = (int(exact.over_time["end_ns"].iloc[0]) - int(exact.over_time["start_ns"].iloc[0])) / 1e9
-    st.markdown("**When was the time lost?** What the chips were held for, by the exact rules; the lowest area is "
-                f"goodput. Times are UTC; each stretch is {md(fmt.duration(width))}.")  # fmt: skip
+    st.markdown(
+        "**When was the time lost?** What the chips were held for, by the exact rules; the lowest area is "
+        f"goodput. Times are UTC; each stretch is {md(fmt.duration(width))}."
+    )
     with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):
         view = switch("Over time", "over", OVER_TIME, "stretch")
         if view == "rolling":
@@ -124,14 +145,20 @@ def where(result: GoodputResult, other: GoodputResult | None, name: str) -> None
     st.markdown(f"**Where did it go?** Badput by cause, the largest first.{marked}")
     chart(drawn, "bars", f"{name}-badput", goodput_verdict(result))
     if result.data_loading_async_s:
-        st.caption(f"Beside it: {md(fmt.duration(result.data_loading_async_s))} of fetching data inside steps. That is "
-                   "no badput, since the device may work meanwhile.")  # fmt: skip
+        st.caption(
+            f"Beside it: {md(fmt.duration(result.data_loading_async_s))} of fetching data inside steps. That is "
+            "no badput, since the device may work meanwhile."
+        )
 
 
 def compared(
-    run: Run, exact: GoodputResult | None, library: GoodputResult | None, result: GoodputResult, asked: dict[str, Any],
+    run: Run,
+    exact: GoodputResult | None,
+    library: GoodputResult | None,
+    result: GoodputResult,
+    asked: dict[str, Any],
     name: str,
-) -> None:  # fmt: skip
+) -> None:
     """Both rule sets, number by number, with what each counts and why they differ."""
     st.markdown("**Two rule sets.** What each counts, and why they differ on this job.")
     st.markdown("\n".join(f"- {md(text)}" for text in result.differences))
@@ -140,8 +167,12 @@ def compared(
     given = {**asked, "rules": result.rules}
     drawn = bars(result, other) or deviation(result)
     if drawn is not None:
-        downloads(table, name, f"/api/runs/{run.run_id}/show/goodput?{urlencode(given)}",
-                  lambda: standalone(drawn, f"{run.manifest.name}: badput", name))  # fmt: skip
+        downloads(
+            table,
+            name,
+            f"/api/runs/{run.run_id}/show/goodput?{urlencode(given)}",
+            lambda: standalone(drawn, f"{run.manifest.name}: badput", name),
+        )
 
 
 def steps(result: GoodputResult, name: str) -> None:
@@ -150,9 +181,11 @@ def steps(result: GoodputResult, name: str) -> None:
     if drawn is None:
         return
     spiky = int(result.steps["spike"].sum())
-    st.markdown(f"**How even were the steps?** {fmt.count(len(result.steps), 'step')}, {fmt.count(spiky, 'spike')}. "
-                f"Recent deviation from the ideal step (see the definitions): "
-                f"{md(fmt.duration(result.spike_interval_s))}.")  # fmt: skip
+    st.markdown(
+        f"**How even were the steps?** {fmt.count(len(result.steps), 'step')}, {fmt.count(spiky, 'spike')}. "
+        f"Recent deviation from the ideal step (see the definitions): "
+        f"{md(fmt.duration(result.spike_interval_s))}."
+    )
     chart(drawn, "deviation", f"{name}-steps", "Step times against the ideal step.")
 
 
@@ -165,8 +198,10 @@ def elastic(result: GoodputResult, name: str) -> None:
     lost = [(b, s) for b, _, s in losses(result) if b.startswith("elastic")]
     said = ", ".join(f"{title(b).lower()} {fmt.duration(s)}" for b, s in lost)
     said = md(f"Time lost to it: {said}.") if said else ""
-    st.markdown(f"**How many slices worked?** On average {md(fmt.share(at.stepping))} of the slices took steps and "
-                f"{md(fmt.share(at.available))} were there. {said}")  # fmt: skip
+    st.markdown(
+        f"**How many slices worked?** On average {md(fmt.share(at.stepping))} of the slices took steps and "
+        f"{md(fmt.share(at.available))} were there. {said}"
+    )
     chart(drawn, "slices", f"{name}-slices", "Slices in all, there and stepping, over time.")
 
 

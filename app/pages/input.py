@@ -21,15 +21,24 @@ from runs.run import Run
 
 INPUTS = ("captures", "lifecycle", "steps")
 DEFINITIONS = (
-    ("Waited for input", "Chip-seconds in which the host fetched data, or the device took it in, and the device "
-     "neither computed nor communicated; of steps without a profile, stalls only."),
+    (
+        "Waited for input",
+        "Chip-seconds in which the host fetched data, or the device took it in, and the device "
+        "neither computed nor communicated; of steps without a profile, stalls only.",
+    ),
     ("Fetch", "The training loop loading a batch, on the slowest host. A fetch that the device's work covers is free."),
-    ("Stall", "A step whose fetch and whose duration both exceed the usual by more than noise (5 % of a step and 3.5 "
-     "robust standard deviations); it cost the smaller of the two."),
-    ("Slope", "Seconds that a step gets longer per second of fetch beyond the median, with a 95 % bootstrap interval: "
-     "1 is wholly exposed, 0 wholly hidden."),
+    (
+        "Stall",
+        "A step whose fetch and whose duration both exceed the usual by more than noise (5 % of a step and 3.5 "
+        "robust standard deviations); it cost the smaller of the two.",
+    ),
+    (
+        "Slope",
+        "Seconds that a step gets longer per second of fetch beyond the median, with a 95 % bootstrap interval: "
+        "1 is wholly exposed, 0 wholly hidden.",
+    ),
     ("Bound by its input", "A usual step waits for input for 5 % of its time or more."),
-)  # fmt: skip
+)
 
 
 def page() -> None:
@@ -81,8 +90,12 @@ def pictures(run: Run, result: InputResult) -> None:
     with st.expander(f"Evidence: {title}", icon=":material/table:"):
         st.dataframe(rows.head(5000), hide_index=True)
         figure = scatter if scatter is not None else strip
-        downloads(result.rows, name, f"/api/runs/{run.run_id}/show/input",
-                  lambda: standalone(figure, f"{run.manifest.name}: input", name) if figure else b"")  # fmt: skip
+        downloads(
+            result.rows,
+            name,
+            f"/api/runs/{run.run_id}/show/input",
+            lambda: standalone(figure, f"{run.manifest.name}: input", name) if figure else b"",
+        )
 
 
 if __name__ == "__main__":

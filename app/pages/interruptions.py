@@ -25,22 +25,37 @@ from runs.run import Run
 INPUTS = ("lifecycle", "steps", "evidence")
 SHOWN_ROWS = 1000
 DEFINITIONS = (
-    ("Interruption", "A start of the job after an attempt that did not end by itself, or an end that a log tells of. "
-     "Maintenance and what people stopped count as planned; everything else, unknown included, as unplanned."),
-    ("Lost", "From the last sign of life to the next start, as far as chips were held; then starting up through the "
-     "first step, less a usual step; and the steps to be taken again, what they took the first time."),
+    (
+        "Interruption",
+        "A start of the job after an attempt that did not end by itself, or an end that a log tells of. "
+        "Maintenance and what people stopped count as planned; everything else, unknown included, as unplanned.",
+    ),
+    (
+        "Lost",
+        "From the last sign of life to the next start, as far as chips were held; then starting up through the "
+        "first step, less a usual step; and the steps to be taken again, what they took the first time.",
+    ),
     ("Noticed", "The last line that tells of a failure after the last sign of life, before the next start."),
     ("Back where it was", "From the last sign of life to the first step that had not been taken before."),
-    ("Which line tells why", "Of the lines near the last sign of life (three usual steps, from two minutes to half an "
-     "hour) up to the next start: one that names a cause before a symptom, at the end before earlier, an error before "
-     "a warning, the first before its cascade."),
-    ("Certain, likely, guess, unknown", "An error at the end names it and none names another family within five "
-     "seconds; a weaker line names it; only symptoms were logged; no line."),
+    (
+        "Which line tells why",
+        "Of the lines near the last sign of life (three usual steps, from two minutes to half an "
+        "hour) up to the next start: one that names a cause before a symptom, at the end before earlier, an error "
+        "before a warning, the first before its cascade.",
+    ),
+    (
+        "Certain, likely, guess, unknown",
+        "An error at the end names it and none names another family within five "
+        "seconds; a weaker line names it; only symptoms were logged; no line.",
+    ),
     ("Mean time between interruptions", "Time held over their number, with the exact Poisson interval (Garwood)."),
-    ("Host that fails too often", "More failures of hardware, network, storage or by hanging than a Poisson count of "
-     "the mean over all hosts allows, at 5 % after Holm's correction for looking at all of them."),
+    (
+        "Host that fails too often",
+        "More failures of hardware, network, storage or by hanging than a Poisson count of "
+        "the mean over all hosts allows, at 5 % after Holm's correction for looking at all of them.",
+    ),
     ("Per 1,000 node-days", "Unplanned interruptions over hosts times days held."),
-)  # fmt: skip
+)
 
 
 def page() -> None:
@@ -64,14 +79,27 @@ def figures(result: InterruptionsResult) -> list[Figure]:
     share = lost / result.held_s if lost is not None and result.held_s else None
     back = counted["back_s"].dropna().astype(float)
     shown = [
-        Figure("Interruptions", f"{result.count:,}",
-               f"{result.planned:,} planned, {result.unplanned:,} unplanned. {DEFINITIONS[0][1]}{survived}", "derived"),
-        Figure("One every", fmt.duration(result.mttf.mean_s), f"{every(result) or 'Not known.'} {DEFINITIONS[6][1]} "
-               f"Unplanned alone: one every {fmt.duration(result.mttf_unplanned.mean_s)}.", "derived"),
+        Figure(
+            "Interruptions",
+            f"{result.count:,}",
+            f"{result.planned:,} planned, {result.unplanned:,} unplanned. {DEFINITIONS[0][1]}{survived}",
+            "derived",
+        ),
+        Figure(
+            "One every",
+            fmt.duration(result.mttf.mean_s),
+            f"{every(result) or 'Not known.'} {DEFINITIONS[6][1]} "
+            f"Unplanned alone: one every {fmt.duration(result.mttf_unplanned.mean_s)}.",
+            "derived",
+        ),
         Figure("Time lost", fmt.share(share), f"{DEFINITIONS[1][1]} As a part of the time held.", "derived"),
-        Figure("Usually back after", fmt.duration(float(back.median()) if len(back) else None),
-               f"Median. {DEFINITIONS[3][1]}", "derived"),
-    ]  # fmt: skip
+        Figure(
+            "Usually back after",
+            fmt.duration(float(back.median()) if len(back) else None),
+            f"Median. {DEFINITIONS[3][1]}",
+            "derived",
+        ),
+    ]
     if result.priced and lost is not None:
         shown.append(Figure("Cost", fmt.usd(float(counted["usd"].sum())), "Chips x time lost x price.", "derived"))
     else:
@@ -87,8 +115,10 @@ def explore(run: Run, result: InterruptionsResult) -> None:
     figure = strip(result, number)
     if figure is not None:
         few = "" if len(result.rows) <= MOST_MARKS else f" Of {len(result.rows):,} the {MOST_MARKS:,} most costly."
-        st.markdown("**Attempts over time.** A mark above its row is an interruption, its shape the family of its "
-                    f"cause, grey where planned or unknown; click one to open it.{few}")  # fmt: skip
+        st.markdown(
+            "**Attempts over time.** A mark above its row is an interruption, its shape the family of its "
+            f"cause, grey where planned or unknown; click one to open it.{few}"
+        )
         key = f"strip {number}"
 
         def clicked() -> None:

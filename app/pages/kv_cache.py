@@ -18,19 +18,34 @@ from app.figures.kv import by_length, memory, over_time
 from app.questions import ask
 
 DEFINITIONS = (
-    ("Cache of a token", "Keys and values of all layers: 2 x layers x key heads x head width x bytes of an element; of "
-     "latent attention, layers x (latent + rotary part). Each piece once, as if no layer had a window."),
-    ("Sequences at a time", "Of each group of chips that share one copy of the weights: (memory x share for the "
-     "engine - weights on a chip - activations) / cache of one sequence on a chip, rounded down."),
-    ("Repeated", "With more chips than key heads, several chips keep the same heads; a latent is on all of them. Its "
-     "bytes beyond an even split."),
-    ("Whole, one chip each", "Data-parallel attention: a chip keeps all heads of its own sequences, and all of "
-     "attention's weights; the other weights stay shared."),
+    (
+        "Cache of a token",
+        "Keys and values of all layers: 2 x layers x key heads x head width x bytes of an element; of "
+        "latent attention, layers x (latent + rotary part). Each piece once, as if no layer had a window.",
+    ),
+    (
+        "Sequences at a time",
+        "Of each group of chips that share one copy of the weights: (memory x share for the "
+        "engine - weights on a chip - activations) / cache of one sequence on a chip, rounded down.",
+    ),
+    (
+        "Repeated",
+        "With more chips than key heads, several chips keep the same heads; a latent is on all of them. Its "
+        "bytes beyond an even split.",
+    ),
+    (
+        "Whole, one chip each",
+        "Data-parallel attention: a chip keeps all heads of its own sequences, and all of "
+        "attention's weights; the other weights stay shared.",
+    ),
     ("Windows", "Layers that look back W tokens keep W at most."),
-    ("Pages", "A cache is kept in pages of some tokens: the last page of a sequence is part empty. A server that "
-     "rounds requests up to compiled lengths is a server with pages as long as those."),
+    (
+        "Pages",
+        "A cache is kept in pages of some tokens: the last page of a sequence is part empty. A server that "
+        "rounds requests up to compiled lengths is a server with pages as long as those.",
+    ),
     ("GB and GiB", "GB are 10^9 bytes, GiB 2^30: an 80 GiB chip has 85.9 GB."),
-)  # fmt: skip
+)
 INPUTS = ("engine", "memory")
 
 
@@ -66,19 +81,36 @@ def figures(result: KvResult) -> list[Figure]:
     if result.room is not None:
         shown = [
             Figure("Sequences at a time", f"{result.max_sequences:,}", DEFINITIONS[1][1], "modelled"),
-            Figure("Weights on a chip", fmt.size(result.room.chip_weights_bytes), "Weights of the model, shared by the "
-                   "chips of a group; what cannot be split is on each.", "modelled"),
-            Figure("Free for caches", fmt.size(max(result.room.free_bytes, 0)), "Of one chip: memory x share for the "
-                   "engine, less weights and activations.", "modelled"),
-        ]  # fmt: skip
+            Figure(
+                "Weights on a chip",
+                fmt.size(result.room.chip_weights_bytes),
+                "Weights of the model, shared by the chips of a group; what cannot be split is on each.",
+                "modelled",
+            ),
+            Figure(
+                "Free for caches",
+                fmt.size(max(result.room.free_bytes, 0)),
+                "Of one chip: memory x share for the engine, less weights and activations.",
+                "modelled",
+            ),
+        ]
     if result.kv_bytes_per_token is not None:
         shown.insert(1, Figure("Cache of a token", fmt.size(result.kv_bytes_per_token), DEFINITIONS[0][1], "derived"))
     if result.measured.engine_tokens is not None:
-        shown.append(Figure("The engine's cache", f"{result.measured.engine_tokens:,} tokens", "Tokens that one engine "
-                            "found room for when it started, as it printed.", "measured"))  # fmt: skip
+        shown.append(
+            Figure(
+                "The engine's cache",
+                f"{result.measured.engine_tokens:,} tokens",
+                "Tokens that one engine found room for when it started, as it printed.",
+                "measured",
+            )
+        )
     if result.measured.peak_usage is not None and len(shown) < 5:
-        shown.append(Figure("Fullest", fmt.share(result.measured.peak_usage), "The fullest sample of the cache in use.",
-                            "measured"))  # fmt: skip
+        shown.append(
+            Figure(
+                "Fullest", fmt.share(result.measured.peak_usage), "The fullest sample of the cache in use.", "measured"
+            )
+        )
     return shown
 
 
@@ -86,8 +118,10 @@ def pictures(about: About, result: KvResult, given: dict) -> None:
     """One chip's memory, sequences against length, the cache over time, and the rows to take away."""
     name, drawn = f"{about.name}-kv", None
     if result.room is not None:
-        st.markdown("**What one chip holds.** As asked, and with the change that makes most room; hatched: the same on "
-                    "several chips, or of no use.")  # fmt: skip
+        st.markdown(
+            "**What one chip holds.** As asked, and with the change that makes most room; hatched: the same on "
+            "several chips, or of no use."
+        )
         bars = {f"as asked: {result.max_sequences:,} fit": result.room}
         if result.changes and result.changes[0][2].max_sequences > (result.max_sequences or 0):
             what, _, found = result.changes[0]
@@ -101,14 +135,17 @@ def pictures(about: About, result: KvResult, given: dict) -> None:
         chart(line, f"time {name}", f"{name}-time", "Share of the cache in use over time.")
         drawn = drawn or line
     if result.page_rounding is not None and result.room is not None:
-        st.markdown(f"Of the pages of this run's {fmt.count(result.requests, 'request')} at their end, "
-                    f"{fmt.share(result.page_rounding)} only fill up the last page.")  # fmt: skip
+        st.markdown(
+            f"Of the pages of this run's {fmt.count(result.requests, 'request')} at their end, "
+            f"{fmt.share(result.page_rounding)} only fill up the last page."
+        )
     with st.expander("Evidence: the arithmetic, line by line", icon=":material/table:"):
         table = pd.DataFrame(rows(result), columns=["figure", "value"])
         st.dataframe(table, hide_index=True)
         if drawn is not None:
-            downloads(table, name, about.answer("kv", given),
-                      lambda: standalone(drawn, f"{about.name}: KV cache", name))  # fmt: skip
+            downloads(
+                table, name, about.answer("kv", given), lambda: standalone(drawn, f"{about.name}: KV cache", name)
+            )
 
 
 if __name__ == "__main__":

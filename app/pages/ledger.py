@@ -71,24 +71,37 @@ def figures(result: LedgerResult) -> list[Figure]:
         return [*shown, *(_part(ledger, n) for n in COMPILED)]
     if result.serving:
         return [*shown, *_serving(ledger, whole)]
-    shown.append(Figure(
-        "Goodput", fmt.share(productive.chip_seconds / whole if productive else 0.0 if result.steps_read else None),
-        "Time in steps whose result was kept, as a part of the chip time held. With the seconds of those steps that "
-        "no profile explains.", "derived",
-    ))  # fmt: skip
+    shown.append(
+        Figure(
+            "Goodput",
+            fmt.share(productive.chip_seconds / whole if productive else 0.0 if result.steps_read else None),
+            "Time in steps whose result was kept, as a part of the chip time held. With the seconds of those steps "
+            "that no profile explains.",
+            "derived",
+        )
+    )
     maths = theme.meaning(["useful_maths"]) + " As a part of the chip time held."
     if useful is None:
         shown.append(Figure("Useful maths", fmt.NO_VALUE, maths, "unattributed"))
     else:
         shown.append(Figure("Useful maths", fmt.share(useful.chip_seconds / whole), maths, useful.basis))
     if ledger.usd is None:
-        shown.append(Figure(
-            "Interruptions", f"{len(result.interruptions):,}",
-            "Attempts that ended without the job being done.", "derived",
-        ))  # fmt: skip
-    shown.append(Figure(
-        "Cannot be told", fmt.share(unknown(ledger) / whole), theme.meaning(["unattributed"]), "unattributed",
-    ))  # fmt: skip
+        shown.append(
+            Figure(
+                "Interruptions",
+                f"{len(result.interruptions):,}",
+                "Attempts that ended without the job being done.",
+                "derived",
+            )
+        )
+    shown.append(
+        Figure(
+            "Cannot be told",
+            fmt.share(unknown(ledger) / whole),
+            theme.meaning(["unattributed"]),
+            "unattributed",
+        )
+    )
     return shown
 
 
@@ -104,8 +117,10 @@ def _serving(ledger: Ledger, whole: float) -> list[Figure]:
     if ledger.usd is None:
         shown.append(_part(ledger, "no_requests", "measured"))
     if missing := unknown(ledger):
-        return [*shown, Figure("Cannot be told", fmt.share(missing / whole), theme.meaning(["unattributed"]),
-                               "unattributed")]  # fmt: skip
+        return [
+            *shown,
+            Figure("Cannot be told", fmt.share(missing / whole), theme.meaning(["unattributed"]), "unattributed"),
+        ]
     return [*shown, _part(ledger, "lost_work", "derived")]
 
 
@@ -145,8 +160,12 @@ def explore(run: Run, result: LedgerResult) -> None:
         chart(strip, "calendar", f"{run.manifest.name}-attempts", "The attempts of the job over time.")
     table = ledger_table(result.ledger)
     evidence(table, lambda path: choose("account", path))
-    downloads(table, name, f"/api/runs/{run.run_id}/show/ledger",
-              lambda: standalone(figure, f"{run.manifest.name}: {view}", name))  # fmt: skip
+    downloads(
+        table,
+        name,
+        f"/api/runs/{run.run_id}/show/ledger",
+        lambda: standalone(figure, f"{run.manifest.name}: {view}", name),
+    )
 
 
 def crumbs(chain: list[Account]) -> None:
@@ -154,17 +173,28 @@ def crumbs(chain: list[Account]) -> None:
     with st.container(horizontal=True, gap="small"):
         for i, account in enumerate(chain[:-1]):
             path = path_text(tuple(a.name for a in chain[: i + 1]))
-            st.button(f"{md(theme.title(account.name))} ›", key=f"crumb {path}", type="tertiary",
-                      on_click=choose, args=("account", path))  # fmt: skip
+            st.button(
+                f"{md(theme.title(account.name))} ›",
+                key=f"crumb {path}",
+                type="tertiary",
+                on_click=choose,
+                args=("account", path),
+            )
         parts = [a for a in sorted(chain[-1].children, key=lambda a: -a.chip_seconds) if a.chip_seconds > 0]
         paths = {path_text((*(a.name for a in chain), p.name)): theme.title(p.name) for p in parts}
         key = f"open {path_text(tuple(a.name for a in chain))}"
         if paths:
             st.selectbox(
-                "Open an account", list(paths), index=None, key=key, format_func=lambda p: paths[p],
-                placeholder=f"{theme.title(chain[-1].name)}: open a part", label_visibility="collapsed", width=280,
+                "Open an account",
+                list(paths),
+                index=None,
+                key=key,
+                format_func=lambda p: paths[p],
+                placeholder=f"{theme.title(chain[-1].name)}: open a part",
+                label_visibility="collapsed",
+                width=280,
                 on_change=lambda: choose("account", st.session_state[key] or ""),
-            )  # fmt: skip
+            )
         else:
             st.markdown(f"**{md(theme.title(chain[-1].name))}**", width="content")
 

@@ -51,8 +51,11 @@ def page() -> None:
     found = [r for r in runs if matches(r, extras[r.run_id], words)]
     broken = [row for row in broken if words.casefold() in row["run_id"]]
     wanted = st.session_state.setdefault("shown", SHOWN)
-    st.caption(fmt.count(len(found), "run") + (f" of {len(runs):,}" if len(found) < len(runs) else "")
-               + (f", and {len(broken):,} that cannot be read" if broken else ""))  # fmt: skip
+    st.caption(
+        fmt.count(len(found), "run")
+        + (f" of {len(runs):,}" if len(found) < len(runs) else "")
+        + (f", and {len(broken):,} that cannot be read" if broken else "")
+    )
     if not found and not broken:
         st.info("No run matches. Search looks at name, kind, chip, model, topology and tags.", icon=":material/search:")
         return
@@ -93,9 +96,14 @@ def listed(
 def search() -> str:
     """The search field, kept in the address."""
     words = st.text_input(
-        "Search", st.query_params.get("q", ""), key="search", placeholder="Search by name, tag, chip or model",
-        icon=":material/search:", label_visibility="collapsed", on_change=lambda: choose("q", st.session_state.search),
-    )  # fmt: skip
+        "Search",
+        st.query_params.get("q", ""),
+        key="search",
+        placeholder="Search by name, tag, chip or model",
+        icon=":material/search:",
+        label_visibility="collapsed",
+        on_change=lambda: choose("q", st.session_state.search),
+    )
     return words or ""
 
 
@@ -109,11 +117,25 @@ def broken_rows(there: Listing) -> list[dict[str, Any]]:
     """A row for each run whose manifest cannot be read, which says so: all that is known of it is its id."""
     read = {r.run_id for r in there.runs}
     return [
-        {"run_id": run_id, "live": None, "name": run_id, "chips": fmt.NO_VALUE, "model": fmt.NO_VALUE,
-         "kind": fmt.NO_VALUE, "added": fmt.NO_VALUE, "simulated": False, "tags": [], "bar": [], "under": problem,
-         "problem": problem, "broken": True, "sort": {"name": run_id}}
-        for run_id, problem in sorted(there.broken.items()) if run_id not in read
-    ]  # fmt: skip
+        {
+            "run_id": run_id,
+            "live": None,
+            "name": run_id,
+            "chips": fmt.NO_VALUE,
+            "model": fmt.NO_VALUE,
+            "kind": fmt.NO_VALUE,
+            "added": fmt.NO_VALUE,
+            "simulated": False,
+            "tags": [],
+            "bar": [],
+            "under": problem,
+            "problem": problem,
+            "broken": True,
+            "sort": {"name": run_id},
+        }
+        for run_id, problem in sorted(there.broken.items())
+        if run_id not in read
+    ]
 
 
 def _row(run: Run, extras: Extras, place: Workspace, live: Live | None) -> dict[str, Any]:
@@ -140,10 +162,14 @@ def _row(run: Run, extras: Extras, place: Workspace, live: Live | None) -> dict[
         "problem": run.damage,
         "broken": False,
         "sort": {
-            "name": manifest.name.casefold(), "chips": manifest.fact("chips"), "model": model_text(run),
-            "kind": manifest.kind, "added": manifest.created_ns, "goodput": goodput,
+            "name": manifest.name.casefold(),
+            "chips": manifest.fact("chips"),
+            "model": model_text(run),
+            "kind": manifest.kind,
+            "added": manifest.created_ns,
+            "goodput": goodput,
         },
-    }  # fmt: skip
+    }
 
 
 def _picture(result: LedgerResult) -> tuple[list[dict[str, Any]], str, float | None]:
@@ -158,17 +184,24 @@ def _picture(result: LedgerResult) -> tuple[list[dict[str, Any]], str, float | N
     stepless = ledger.find("profiled") is not None
     parts = (
         ("Useful maths", useful, "useful_maths"),
-        (f"Other known time in {'answers' if serving else 'the profile' if stepless else 'kept steps'}",
-         max(whole - useful - missing - badput, 0.0), "below_roofline"),
+        (
+            f"Other known time in {'answers' if serving else 'the profile' if stepless else 'kept steps'}",
+            max(whole - useful - missing - badput, 0.0),
+            "below_roofline",
+        ),
         ("Unattributed", missing, "unattributed"),
         ("Lost, waiting or idle" if serving else "Badput", badput, "badput"),
     )
     bar = [
-        {"title": f"{title}: {fmt.share(amount / whole)}", "share": amount / whole, "colour": theme.colour([name]),
-         "hatched": bool(theme.pattern([name]))}
+        {
+            "title": f"{title}: {fmt.share(amount / whole)}",
+            "share": amount / whole,
+            "colour": theme.colour([name]),
+            "hatched": bool(theme.pattern([name])),
+        }
         for title, amount, name in parts
         if amount > 0
-    ]  # fmt: skip
+    ]
     goodput = ledger.amount("served" if serving else "productive") / whole
     if serving and missing > whole / 2:  # what was served cannot be told: a bound would be read as a measurement
         return bar, f"{fmt.chip_time(whole)}, serving", None

@@ -24,29 +24,66 @@ from app.questions import ask, price_of
 from runs.registry import Registry
 from runs.run import Run
 
-VIEWS = {"curve": "Load curve", "latency": "Latency", "pareto": "Speed and throughput", "cost": "Cost",
-         "steady": "Steady state"}  # fmt: skip
+VIEWS = {
+    "curve": "Load curve",
+    "latency": "Latency",
+    "pareto": "Speed and throughput",
+    "cost": "Cost",
+    "steady": "Steady state",
+}
 INPUTS = ("stages", "requests")
 SHOWN = (
-    "stage", "load", "request_rate_per_s", "keeping_up", "falls_behind", "out_of_proportion", "keeps_objectives",
-    "output_tokens_per_s", "tokens_per_s_per_chip", "tokens_per_s_per_user", "in_flight", "in_flight_measured",
-    "ttft_mean_s", "ttft_p50_s", "ttft_p99_s", "tpot_mean_s", "tpot_p99_s", "e2e_mean_s", "e2e_p99_s", "roofline_share",
-    "usd_per_m_output_tokens", "completed", "failed", "duration_s", "basis",
-)  # fmt: skip
+    "stage",
+    "load",
+    "request_rate_per_s",
+    "keeping_up",
+    "falls_behind",
+    "out_of_proportion",
+    "keeps_objectives",
+    "output_tokens_per_s",
+    "tokens_per_s_per_chip",
+    "tokens_per_s_per_user",
+    "in_flight",
+    "in_flight_measured",
+    "ttft_mean_s",
+    "ttft_p50_s",
+    "ttft_p99_s",
+    "tpot_mean_s",
+    "tpot_p99_s",
+    "e2e_mean_s",
+    "e2e_p99_s",
+    "roofline_share",
+    "usd_per_m_output_tokens",
+    "completed",
+    "failed",
+    "duration_s",
+    "basis",
+)
 DEFINITIONS = (
     ("Answered per second", "Requests answered by the duration of the load, first request to last answer."),
-    ("Knee", "Between the heaviest load that shows neither sign and the first that shows one. Rate: it answers less "
-     "than 95 % of what a server would that keeps up, less 2 / sqrt(requests) for chance. Latency: answered per second "
-     "by mean latency (its power, after Kleinrock) is over 10 % below the greatest of a lighter load."),
+    (
+        "Knee",
+        "Between the heaviest load that shows neither sign and the first that shows one. Rate: it answers less "
+        "than 95 % of what a server would that keeps up, less 2 / sqrt(requests) for chance. Latency: answered per "
+        "second by mean latency (its power, after Kleinrock) is over 10 % below the greatest of a lighter load.",
+    ),
     ("Capacity", "What loads that fall behind still answer: the median; the verdict gives the range."),
-    ("Steady part", "From where MSER finds the requests in flight (or, in a full server, running) level to the last "
-     "arrival (or the last that is scheduled); ± is the 95 % interval from the means of ten parts of it."),
+    (
+        "Steady part",
+        "From where MSER finds the requests in flight (or, in a full server, running) level to the last "
+        "arrival (or the last that is scheduled); ± is the 95 % interval from the means of ten parts of it.",
+    ),
     ("Tokens/s of a user", "1 / mean TPOT: what one reader sees after the first token."),
-    ("Dollars per million output tokens", "Chips x price of a chip-hour by output tokens per hour; prompts are not "
-     "charged apart."),
-    ("Little's law", "Requests in flight = answered per second x mean end-to-end latency; held against what the tool "
-     "allowed or printed, or the engine's running and waiting."),
-)  # fmt: skip
+    (
+        "Dollars per million output tokens",
+        "Chips x price of a chip-hour by output tokens per hour; prompts are not charged apart.",
+    ),
+    (
+        "Little's law",
+        "Requests in flight = answered per second x mean end-to-end latency; held against what the tool "
+        "allowed or printed, or the engine's running and waiting.",
+    ),
+)
 
 
 def page() -> None:
@@ -74,17 +111,18 @@ def figures(result: LoadResult) -> list[Figure]:
         "Tokens/s per chip", fmt.number(row["tokens_per_s_per_chip"]), of + "Output tokens by chips.", "derived"
     )
     if shown is not None and len(result.rows) == 1:
-        speed = Figure("Steady tokens/s", rate_with_margin(shown).removesuffix(" tokens/s"),
-                       of + DEFINITIONS[3][1], "derived")  # fmt: skip
+        speed = Figure(
+            "Steady tokens/s", rate_with_margin(shown).removesuffix(" tokens/s"), of + DEFINITIONS[3][1], "derived"
+        )
     return [
         Figure("Requests/s answered", fmt.number(row["request_rate_per_s"]), of + DEFINITIONS[0][1], "measured"),
         Figure("Output tokens/s", fmt.number(row["output_tokens_per_s"]), of + "Over the whole load.", "measured"),
         speed,
         Figure("Tokens/s of a user", fmt.number(row["tokens_per_s_per_user"]), of + DEFINITIONS[4][1], "derived"),
         Figure("p99 TTFT", fmt.duration(row["ttft_p99_s"]), of + "Time to first token.", "measured")
-        if dollars != dollars else
-        Figure("Per million tokens", fmt.usd(dollars), of + DEFINITIONS[5][1], "derived"),
-    ]  # fmt: skip
+        if dollars != dollars
+        else Figure("Per million tokens", fmt.usd(dollars), of + DEFINITIONS[5][1], "derived"),
+    ]
 
 
 def picture(run: Run, result: LoadResult, asked: dict[str, object], registry: Registry) -> None:
@@ -103,8 +141,12 @@ def picture(run: Run, result: LoadResult, asked: dict[str, object], registry: Re
     with st.expander(f"Evidence: {fmt.count(len(table), 'load')}", icon=":material/table:"):
         evidence(table, table["basis"].eq("requests").any())
         if figure is not None:
-            downloads(table, name, f"/api/runs/{run.run_id}/show/load",
-                      lambda: standalone(figure, f"{run.manifest.name}: {VIEWS[view]}", name))  # fmt: skip
+            downloads(
+                table,
+                name,
+                f"/api/runs/{run.run_id}/show/load",
+                lambda: standalone(figure, f"{run.manifest.name}: {VIEWS[view]}", name),
+            )
 
 
 def evidence(table: pd.DataFrame, single: bool) -> None:
@@ -114,8 +156,13 @@ def evidence(table: pd.DataFrame, single: bool) -> None:
         if rows := st.session_state["loads"].selection.rows:
             choose("stage", str(table["stage"].iloc[rows[0]]))
 
-    st.dataframe(table[[c for c in SHOWN if table[c].notna().any()]], hide_index=True, on_select=picked,
-                 selection_mode="single-row", key="loads")  # fmt: skip
+    st.dataframe(
+        table[[c for c in SHOWN if table[c].notna().any()]],
+        hide_index=True,
+        on_select=picked,
+        selection_mode="single-row",
+        key="loads",
+    )
     if single and len(table) > 1:
         st.caption("Pick a row to look for the steady part in that load. The files hold more columns.")
 
@@ -125,8 +172,10 @@ def _view(view: str, metric: str, result: LoadResult, runs: list[draw.Named]) ->
         return f"**{draw.METRICS[metric]} over load.** Hollow marks are beyond the knee.", draw.latency(runs, metric)
     if view == "pareto":
         lacking = "" if result.chips else " Chips unknown: per chip cannot be told. Ingest with `--chips`."
-        return ("**Fast for one, or many at once.** Lines join the loads that no other beats both ways; the label is "
-                f"the load.{lacking}"), draw.pareto(runs)  # fmt: skip
+        return (
+            "**Fast for one, or many at once.** Lines join the loads that no other beats both ways; the label is "
+            f"the load.{lacking}"
+        ), draw.pareto(runs)
     if view == "cost":
         figure = draw.cost(runs)
         if figure is None:
@@ -138,8 +187,10 @@ def _view(view: str, metric: str, result: LoadResult, runs: list[draw.Named]) ->
         if told is None or figure is None:
             return f"**No steady part is told.** {md(result.steady_words)}", figure
         part = "is steady" if told.is_steady else "should be steady, and is not"
-        return (f"**From ramp-up to drain.** The green part {part}; the grey edge is where its start may lie. "
-                f"{md(result.steady_words)}"), figure  # fmt: skip
+        return (
+            f"**From ramp-up to drain.** The green part {part}; the grey edge is where its start may lie. "
+            f"{md(result.steady_words)}"
+        ), figure
     ideal = "a server that keeps up" if result.axis == "rate" else "growth in proportion"
     return f"**Asked and answered.** The dotted line is {ideal}; hollow marks are beyond the knee.", draw.curve(runs)
 

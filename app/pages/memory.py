@@ -22,8 +22,11 @@ from errors import ChipledgerError, QuestionError
 
 SHOWN = 1000
 DEFINITIONS = (
-    ("Peak", "The most that one device holds at once, layout padding included: by the allocators' samples where the "
-     "profile has them, else what the largest program needs by its compiler."),
+    (
+        "Peak",
+        "The most that one device holds at once, layout padding included: by the allocators' samples where the "
+        "profile has them, else what the largest program needs by its compiler.",
+    ),
     ("Limit", "What the device lets programs use: said by its allocator, by the compiler, or by the catalogue."),
     ("Inputs", "Arguments of a program: parameters, optimiser state, batch. Those it overwrites in place count here."),
     ("Temporaries", "Values between operations at the fullest moment: saved activations, gradients, copies."),
@@ -31,7 +34,7 @@ DEFINITIONS = (
     ("Fragmentation", "Room between temporaries that the compiler's packing leaves unused at the peak."),
     ("Copies", "Devices that hold the same piece of an input, by its sharding; 1: sharded over all."),
     ("Gives back", "What one device would hold less; an upper bound where it says up to."),
-)  # fmt: skip
+)
 
 
 def page() -> None:
@@ -104,20 +107,26 @@ def pictures(about: About, result: MemoryResult, given: dict) -> None:
         chart(drawn, f"treemap {name} {given}", name, memory_verdict(result))
     if line := over_time(result):
         more = len(result.devices) - 12
-        st.markdown("**Over time.** What allocators had handed out; the fullest device in colour"
-                    + (f", {more:,} further devices not drawn." if more > 0 else "."))  # fmt: skip
+        st.markdown(
+            "**Over time.** What allocators had handed out; the fullest device in colour"
+            + (f", {more:,} further devices not drawn." if more > 0 else ".")
+        )
         chart(line, f"time {name}", f"{name}-time", "Bytes in use over time.")
     if result.advice:
         st.markdown("**What would give some back.**")
-        st.markdown("\n".join(
-            f"- **{'up to ' if a.at_most else ''}{fmt.size(a.bytes)}**: {md(a.text)}" for a in result.advice
-        ))  # fmt: skip
+        st.markdown(
+            "\n".join(f"- **{'up to ' if a.at_most else ''}{fmt.size(a.bytes)}**: {md(a.text)}" for a in result.advice)
+        )
     if drawn is not None:
         figure = drawn
         with st.expander(f"Evidence: {fmt.count(len(result.parts), 'entry', 'entries')}", icon=":material/table:"):
             st.dataframe(evidence(result).head(SHOWN), hide_index=True, column_config=COLUMNS)
-            downloads(result.parts, name, about.answer("memory", given),
-                      lambda: standalone(figure, f"{about.name}: memory", name))  # fmt: skip
+            downloads(
+                result.parts,
+                name,
+                about.answer("memory", given),
+                lambda: standalone(figure, f"{about.name}: memory", name),
+            )
 
 
 def alternatives(about: About, result: MemoryResult, given: dict) -> dict[str, MemoryResult]:
@@ -125,10 +134,11 @@ def alternatives(about: About, result: MemoryResult, given: dict) -> dict[str, M
     if result.subject != "formula":
         return {"": result}
     return {
-        f"<b>{plain(words)}</b>" if key == result.setting["remat"] else plain(words):
-            ask(about.subject, "memory", {**given, "remat": key}, about.place.registry)
+        f"<b>{plain(words)}</b>" if key == result.setting["remat"] else plain(words): ask(
+            about.subject, "memory", {**given, "remat": key}, about.place.registry
+        )
         for key, words in REMAT.items()
-    }  # fmt: skip
+    }
 
 
 COLUMNS = {
@@ -143,12 +153,19 @@ COLUMNS = {
 def evidence(result: MemoryResult) -> pd.DataFrame:
     """The parts as the table shows them; columns of which nothing is known are left out."""
     parts = result.parts
-    table = pd.DataFrame({
-        "Buffer": parts["name"], "Category": [title(c) for c in parts["category"]],
-        "Share": parts["padded_bytes"].astype(float) / max(result.parts_bytes, 1) * 100, "Bytes": parts["bytes"],
-        "As placed": parts["padded_bytes"], "Copies": parts["copies"], "Shape": parts["shape"],
-        "Operation": parts["op"], "Source": parts["source"],
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "Buffer": parts["name"],
+            "Category": [title(c) for c in parts["category"]],
+            "Share": parts["padded_bytes"].astype(float) / max(result.parts_bytes, 1) * 100,
+            "Bytes": parts["bytes"],
+            "As placed": parts["padded_bytes"],
+            "Copies": parts["copies"],
+            "Shape": parts["shape"],
+            "Operation": parts["op"],
+            "Source": parts["source"],
+        }
+    )
     return table.dropna(axis=1, how="all")
 
 

@@ -29,15 +29,21 @@ from runs.run import Run
 ASKED = ("model", "chip", "seq", "convention", "precision", "remat")  # in the address as in the API
 INPUTS = ("steps", "captures")
 DEFINITIONS = (
-    ("MFU", "Model FLOPs utilisation: useful FLOPs of usual steps (kept, plausible, not the first of their attempt) "
-     "over their time, as a share of the peak of the number formats that ran: 1/P = sum of f_i / P_i."),
+    (
+        "MFU",
+        "Model FLOPs utilisation: useful FLOPs of usual steps (kept, plausible, not the first of their attempt) "
+        "over their time, as a share of the peak of the number formats that ran: 1/P = sum of f_i / P_i.",
+    ),
     ("HFU", "Hardware FLOPs utilisation: the same with recomputed FLOPs added."),
     ("EMFU", "The same FLOPs over the BF16 peak, whatever formats ran; may exceed 100 %."),
     ("Best step", "The highest MFU of a kept, plausible step that is not the first of its attempt."),
-    ("Average", "Useful FLOPs of all kept steps over the wall time from the first step to the last: restarts, saves "
-     "and lost steps included."),
+    (
+        "Average",
+        "Useful FLOPs of all kept steps over the wall time from the first step to the last: restarts, saves "
+        "and lost steps included.",
+    ),
     *((f"Convention: {c.title}", f"{c.formula}. Used by: {c.used_by}.") for c in CONVENTIONS),
-)  # fmt: skip
+)
 
 
 def page() -> None:
@@ -66,11 +72,10 @@ def figures(result: MfuResult) -> list[Figure]:
     return [
         Figure("MFU", fmt.share(result.mfu), f"{DEFINITIONS[0][1]} Here: {peak}.", "derived"),
         Figure("HFU", fmt.share(result.hfu), DEFINITIONS[1][1], result.hfu_basis or "unattributed"),
-        Figure("EMFU", fmt.share(result.emfu), DEFINITIONS[2][1],
-               "unattributed" if result.emfu is None else "derived"),
+        Figure("EMFU", fmt.share(result.emfu), DEFINITIONS[2][1], "unattributed" if result.emfu is None else "derived"),
         Figure("Best step", fmt.share(result.best), DEFINITIONS[3][1], "derived"),
         Figure("Average", fmt.share(result.average), DEFINITIONS[4][1], "derived"),
-    ]  # fmt: skip
+    ]
 
 
 def picture(run: Run, result: MfuResult) -> None:
@@ -80,10 +85,14 @@ def picture(run: Run, result: MfuResult) -> None:
         if len(offered) > 1:
             buttons = {c: TITLES[c][0].upper() + TITLES[c][1:] for c in offered}
             switch("Convention", "convention", buttons, default_convention(result))
-        assumptions({
-            "model": result.model, "chip": result.peaks.chip and result.peaks.chip.name,
-            "seq": result.seq and str(result.seq), "precision": result.peaks.precision,
-        })  # fmt: skip
+        assumptions(
+            {
+                "model": result.model,
+                "chip": result.peaks.chip and result.peaks.chip.name,
+                "seq": result.seq and str(result.seq),
+                "precision": result.peaks.precision,
+            }
+        )
     st.markdown(f"**MFU of each step**, FLOPs by {md(words(result.convention))}. Hollow steps are not in the figures.")
     chart(over_steps(result), "mfu steps", f"{run.manifest.name}-mfu", mfu_verdict(result))
 
@@ -111,8 +120,10 @@ def counts(run: Run, result: MfuResult, place: Workspace) -> None:
         chart(utilisations(result), "utilisations", f"{run.manifest.name}-utilisation", "MFU, HFU and EMFU as bars.")
     with right:
         if result.flops is None:
-            st.markdown("**What a token costs** follows from the model and its sequence length. Choose them, and the "
-                        "count behind the printed numbers is identified.")  # fmt: skip
+            st.markdown(
+                "**What a token costs** follows from the model and its sequence length. Choose them, and the "
+                "count behind the printed numbers is identified."
+            )
             choice("model", result.model, "cost")
             choice("seq", result.seq and str(result.seq), "cost")
             return
@@ -142,8 +153,12 @@ def evidence(run: Run, result: MfuResult, asked: dict[str, str]) -> None:
         st.dataframe(rows.head(5000), hide_index=True)
         if len(rows) > 5000:
             st.caption(f"The first 5,000 of {len(rows):,} are shown; the files below hold all.")
-        downloads(rows, name, f"/api/runs/{run.run_id}/show/mfu?{urlencode(asked)}".rstrip("?"),
-                  lambda: standalone(over_steps(result), f"{run.manifest.name}: MFU", name))  # fmt: skip
+        downloads(
+            rows,
+            name,
+            f"/api/runs/{run.run_id}/show/mfu?{urlencode(asked)}".rstrip("?"),
+            lambda: standalone(over_steps(result), f"{run.manifest.name}: MFU", name),
+        )
 
 
 if __name__ == "__main__":

@@ -38,8 +38,10 @@ def page() -> None:
     said = sentence(found, side)
     with head:
         verdict(said)
-    st.markdown("**How much work padding adds**, from the best choice of operands to products as printed: forward, "
-                f"{SEQ:,} tokens, one device.")  # fmt: skip
+    st.markdown(
+        "**How much work padding adds**, from the best choice of operands to products as printed: forward, "
+        f"{SEQ:,} tokens, one device."
+    )
     figure = taxes({name: (r.tax_optimistic, r.tax) for name, r in found.items()})
     chart(figure, f"taxes {side}", f"padding-mxu{side}", said)
     links(rows)
@@ -55,8 +57,10 @@ def sentence(found: dict[str, PaddingResult], side: str) -> str:
     worst = max(found, key=lambda name: found[name].tax)
     little = sum(r.tax < LITTLE for r in found.values())
     most = found[worst]
-    return (f"On a matrix unit of {side} x {side}, {worst} pads most: {fmt.share(most.tax_optimistic)} to "
-            f"{fmt.share(most.tax)} more work. {little} of {len(found)} models pad less than 1 %.")  # fmt: skip
+    return (
+        f"On a matrix unit of {side} x {side}, {worst} pads most: {fmt.share(most.tax_optimistic)} to "
+        f"{fmt.share(most.tax)} more work. {little} of {len(found)} models pad less than 1 %."
+    )
 
 
 def table(found: dict[str, PaddingResult]) -> pd.DataFrame:
@@ -64,40 +68,58 @@ def table(found: dict[str, PaddingResult]) -> pd.DataFrame:
     rows = []
     for name, model in models().items():
         counts = parameters(model)
-        rows.append({
-            "model": name, "parameters": counts.total, "active_parameters": counts.active_matmul,
-            "layers": model.layers, "d_model": model.d_model, "heads": model.attention[0].heads,
-            "head_dim": model.attention[0].head_dim, "vocab": model.vocab,
-            "flops_per_token": flops_per_token(model, SEQ).total, "tax_optimistic": found[name].tax_optimistic,
-            "tax": found[name].tax,
-        })  # fmt: skip
+        rows.append(
+            {
+                "model": name,
+                "parameters": counts.total,
+                "active_parameters": counts.active_matmul,
+                "layers": model.layers,
+                "d_model": model.d_model,
+                "heads": model.attention[0].heads,
+                "head_dim": model.attention[0].head_dim,
+                "vocab": model.vocab,
+                "flops_per_token": flops_per_token(model, SEQ).total,
+                "tax_optimistic": found[name].tax_optimistic,
+                "tax": found[name].tax,
+            }
+        )
     return pd.DataFrame(rows)
 
 
 def links(rows: pd.DataFrame) -> None:
     """The table, each model with the way to its pages."""
-    shown = pd.DataFrame({
-        "Model": rows["model"],
-        "Parameters (billion)": rows["parameters"] / 1e9,
-        "Met by a token (billion)": rows["active_parameters"] / 1e9,
-        "Layers": rows["layers"], "d_model": rows["d_model"], "Heads": rows["heads"], "head_dim": rows["head_dim"],
-        "GFLOPs per token": rows["flops_per_token"] / 1e9,
-        "Padding": [f"/padding?model={quote(n)}" for n in rows["model"]],
-        "Memory": [f"/memory?model={quote(n)}" for n in rows["model"]],
-        "Compile": [f"/compile?model={quote(n)}" for n in rows["model"]],
-    })  # fmt: skip
+    shown = pd.DataFrame(
+        {
+            "Model": rows["model"],
+            "Parameters (billion)": rows["parameters"] / 1e9,
+            "Met by a token (billion)": rows["active_parameters"] / 1e9,
+            "Layers": rows["layers"],
+            "d_model": rows["d_model"],
+            "Heads": rows["heads"],
+            "head_dim": rows["head_dim"],
+            "GFLOPs per token": rows["flops_per_token"] / 1e9,
+            "Padding": [f"/padding?model={quote(n)}" for n in rows["model"]],
+            "Memory": [f"/memory?model={quote(n)}" for n in rows["model"]],
+            "Compile": [f"/compile?model={quote(n)}" for n in rows["model"]],
+        }
+    )
     number = st.column_config.NumberColumn
     st.dataframe(
-        shown, hide_index=True, height=min(35 * (len(shown) + 1) + 3, 760),
+        shown,
+        hide_index=True,
+        height=min(35 * (len(shown) + 1) + 3, 760),
         column_config={
             "Parameters (billion)": number(format="%.3g", help="Matrices and embeddings."),
             "Met by a token (billion)": number(format="%.3g", help="Weights that one token is multiplied with."),
             "GFLOPs per token": number(
-                format="%.4g", help=f"Forward and backward, exact causal count, sequences of {SEQ:,} tokens."),
-            **{name: st.column_config.LinkColumn(display_text="open", width="small")
-               for name in ("Padding", "Memory", "Compile")},
+                format="%.4g", help=f"Forward and backward, exact causal count, sequences of {SEQ:,} tokens."
+            ),
+            **{
+                name: st.column_config.LinkColumn(display_text="open", width="small")
+                for name in ("Padding", "Memory", "Compile")
+            },
         },
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

@@ -27,12 +27,17 @@ VIEWS = {"op": "Operations", "source": "Source lines", "category": "Categories",
 INPUTS = ("captures",)
 DEFINITIONS = (
     ("Self time", "Time of an operation less that of operations nested in it, so a loop has only its own overhead."),
-    ("Device time", "Self time of all operations on the devices' own lines, added over devices. Idle time is not in "
-     "it."),
-    ("Of its roof", "The least time by FLOPs, bytes and the device's peaks, by the time of the operations that have "
-     "one. Collectives, waits and work that nobody counts have none."),
+    (
+        "Device time",
+        "Self time of all operations on the devices' own lines, added over devices. Idle time is not in it.",
+    ),
+    (
+        "Of its roof",
+        "The least time by FLOPs, bytes and the device's peaks, by the time of the operations that have "
+        "one. Collectives, waits and work that nobody counts have none.",
+    ),
     ("FLOP/s, bytes/s", "Of one device while the operation runs, by what the compiler counts for one execution."),
-)  # fmt: skip
+)
 
 
 def page() -> None:
@@ -43,8 +48,9 @@ def page() -> None:
         given["by"] = by
     with answering("Adding up operations", lambda: without(run, given)):
         result = ask(run, "ops", given, place.registry)
-        programs = ask(run, "ops", {**{k: v for k, v in given.items() if k != "module"}, "by": "module"},
-                       place.registry)  # fmt: skip
+        programs = ask(
+            run, "ops", {**{k: v for k, v in given.items() if k != "module"}, "by": "module"}, place.registry
+        )
     verdict(ops_verdict(result))
     figures_row(figures(result))
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -69,17 +75,38 @@ def figures(result: OpsResult) -> list[Figure]:
     each = result.device_steps or result.devices or 1
     roofed = float(rows["roofed_seconds"].sum())
     shown = [
-        Figure("Device time" if timed else "Least time", whole, DEFINITIONS[1][1] if timed else "Modelled: the sum of "
-               "least times of one device.", basis),
+        Figure(
+            "Device time" if timed else "Least time",
+            whole,
+            DEFINITIONS[1][1] if timed else "Modelled: the sum of least times of one device.",
+            basis,
+        ),
         Figure("Operations", f"{int(rows['ops'].sum()):,}", "Different operations: module, name and shape.", basis),
-        Figure("Longest ten", fmt.share(float(rows["share"].head(10).sum())), "Share of the time in the ten longest "
-               "rows.", basis),
-    ]  # fmt: skip
+        Figure(
+            "Longest ten",
+            fmt.share(float(rows["share"].head(10).sum())),
+            "Share of the time in the ten longest rows.",
+            basis,
+        ),
+    ]
     if timed:
-        shown.insert(1, Figure("Of a device and step" if result.device_steps else "Of a device",
-                               fmt.duration(result.device_seconds / each), "The mean.", "derived"))  # fmt: skip
-        shown.append(Figure("Has a roof", fmt.share(roofed / result.device_seconds if result.device_seconds else None),
-                            DEFINITIONS[2][1], "derived"))  # fmt: skip
+        shown.insert(
+            1,
+            Figure(
+                "Of a device and step" if result.device_steps else "Of a device",
+                fmt.duration(result.device_seconds / each),
+                "The mean.",
+                "derived",
+            ),
+        )
+        shown.append(
+            Figure(
+                "Has a roof",
+                fmt.share(roofed / result.device_seconds if result.device_seconds else None),
+                DEFINITIONS[2][1],
+                "derived",
+            )
+        )
     return shown
 
 
@@ -93,21 +120,27 @@ def picture(run: Run, result: OpsResult, given: dict) -> None:
         st.info(ops_verdict(result), icon=":material/info:")
         return
     shown = min(BARS, len(result.rows))
-    st.markdown(f"**The {shown} longest of {len(result.rows):,}.** Solid: what the roof would take; hatched: beyond "
-                "it; dotted: no roof is known." if timed else
-                f"**The {shown} longest of {len(result.rows):,}**, each at its roof: nothing ran.")  # fmt: skip
+    st.markdown(
+        f"**The {shown} longest of {len(result.rows):,}.** Solid: what the roof would take; hatched: beyond "
+        "it; dotted: no roof is known."
+        if timed
+        else f"**The {shown} longest of {len(result.rows):,}**, each at its roof: nothing ran."
+    )
     chart(figure, f"bars {result.by}", name, ops_verdict(result))
     with st.expander(f"Evidence: {fmt.count(len(result.rows), 'row')}", icon=":material/table:", expanded=True):
         rows = found(result.rows, search())
         opens = "its place under the roofs" if result.by == "op" else "the operations in it"
         st.caption(f"{fmt.count(len(rows), 'row')}. Choosing one opens {opens}.")
         if at := st.query_params.get("op"):
-            st.page_link("pages/roofline.py", label=f"{md(at.rpartition('/')[2])} under its roofs",
-                         icon=":material/stacked_line_chart:", query_params={"run": run.run_id, "op": at})  # fmt: skip
+            st.page_link(
+                "pages/roofline.py",
+                label=f"{md(at.rpartition('/')[2])} under its roofs",
+                icon=":material/stacked_line_chart:",
+                query_params={"run": run.run_id, "op": at},
+            )
         op_table(rows.dropna(axis=1, how="all"), f"ops rows {result.by}", lambda row: opened(result, row))
         address = f"/api/runs/{run.run_id}/show/ops" + (f"?{urlencode(given)}" if given else "")
-        downloads(result.rows, name, address,
-                  lambda: standalone(figure, f"{run.manifest.name}: top operations", name))  # fmt: skip
+        downloads(result.rows, name, address, lambda: standalone(figure, f"{run.manifest.name}: top operations", name))
 
 
 def opened(result: OpsResult, row: dict) -> None:

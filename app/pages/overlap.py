@@ -76,8 +76,12 @@ def picture(run: Run, result: OverlapResult) -> None:
     chart(figure, f"overlap {view}", name, overlap_verdict(result))
     with st.expander(f"Evidence: {fmt.count(len(rows), 'row')}", icon=":material/table:"):
         st.dataframe(rows.head(5000), hide_index=True)
-        downloads(rows, name, f"/api/runs/{run.run_id}/show/overlap",
-                  lambda: standalone(figure, f"{run.manifest.name}: {view}", name))  # fmt: skip
+        downloads(
+            rows,
+            name,
+            f"/api/runs/{run.run_id}/show/overlap",
+            lambda: standalone(figure, f"{run.manifest.name}: {view}", name),
+        )
 
 
 def _view(view: str, result: OverlapResult) -> tuple[str, object, pd.DataFrame]:
@@ -89,8 +93,14 @@ def _view(view: str, result: OverlapResult) -> tuple[str, object, pd.DataFrame]:
         if result.timeline_step is not None:
             _choose_step(result)
             where = f"step {result.timeline_step:,}"
-        return (f"**Along {where}**, each device from its own start: clocks are not compared. What is too short "
-                "to show counts to what surrounds it."), draw.timeline(result), result.timeline  # fmt: skip
+        return (
+            (
+                f"**Along {where}**, each device from its own start: clocks are not compared. What is too short "
+                "to show counts to what surrounds it."
+            ),
+            draw.timeline(result),
+            result.timeline,
+        )
     shown = ""
     if len(result.devices) > draw.MAX_DEVICES:
         shown = f" Of {len(result.devices):,} devices the {draw.MAX_DEVICES} that compute least are shown."

@@ -20,15 +20,24 @@ from errors import ChipledgerError, QuestionError
 
 DEFINITIONS = (
     ("Padding tax", "Padded FLOPs over useful FLOPs, less one. Useful: 2 m k n for every product that is needed."),
-    ("As printed (A)", "ceil8(m) x ceilS(k) x ceilS(n) on a matrix unit of S x S, with the product as the program or "
-     "the model states it. The headline."),
-    ("At best (B)", "The same with the two operands swapped where that pads less; k, the contracted dimension, always "
-     "pads. On a GPU: A the worst, B the best of the output tiles 128 x 128, 128 x 256 and 256 x 128."),
+    (
+        "As printed (A)",
+        "ceil8(m) x ceilS(k) x ceilS(n) on a matrix unit of S x S, with the product as the program or "
+        "the model states it. The headline.",
+    ),
+    (
+        "At best (B)",
+        "The same with the two operands swapped where that pads less; k, the contracted dimension, always "
+        "pads. On a GPU: A the worst, B the best of the output tiles 128 x 128, 128 x 256 and 256 x 128.",
+    ),
     ("Efficiency", "Useful over padded FLOPs, 1 / (1 + tax)."),
     ("HBM padding", "A separate tax: arrays in device memory are rounded up to tiles of 8 x 128, whatever multiplies."),
-    ("Gain", "Padded FLOPs that a change saves for the same useful maths. It is time only where products are bound by "
-     "compute."),
-)  # fmt: skip
+    (
+        "Gain",
+        "Padded FLOPs that a change saves for the same useful maths. It is time only where products are bound by "
+        "compute.",
+    ),
+)
 
 
 def page() -> None:
@@ -55,8 +64,10 @@ def view(about: About) -> None:
         verdict(padding_verdict(result))
         figures_row(figures(result))
     name = f"{about.name}-padding"
-    st.markdown("**Where the matrix unit's FLOPs go.** Width is a product's part of them, height the part that is "
-                "useful; hatched: lost only if the product runs as printed.")  # fmt: skip
+    st.markdown(
+        "**Where the matrix unit's FLOPs go.** Width is a product's part of them, height the part that is "
+        "useful; hatched: lost only if the product runs as printed."
+    )
     picture = shares(result)
     chart(picture, f"shares {name}", name, padding_verdict(result))
     left, right = st.columns(2)
@@ -66,8 +77,9 @@ def view(about: About) -> None:
         chart(bands(compared(about, given, result)), f"bands {name}", f"{name}-tax", "The tax and its band.")
     with right:
         if bars := gains(result):
-            st.markdown("**What one change alone would save.** "
-                        f"{md('Solid: in any case; hatched: ' + unit_kindly(result))}.")  # fmt: skip
+            st.markdown(
+                f"**What one change alone would save.** {md('Solid: in any case; hatched: ' + unit_kindly(result))}."
+            )
             chart(bars, f"gains {name}", f"{name}-gains", " ".join(a.text for a in result.advice))
         else:
             st.markdown("**Nothing to change.** No single dimension would save 0.5 %.")
@@ -84,22 +96,48 @@ def figures(result: PaddingResult) -> list[Figure]:
     """Tax, efficiency, the products that lose, time in products, and memory."""
     wasteful = float(result.rows.loc[result.rows["efficiency"] < 0.9, "share"].sum())
     shown = [
-        Figure("Padding tax", band(result.tax_optimistic, result.tax), DEFINITIONS[0][1] + " From B, at best, to A, as "
-               f"printed, on {unit_words(result.unit)}.", result.basis),
+        Figure(
+            "Padding tax",
+            band(result.tax_optimistic, result.tax),
+            DEFINITIONS[0][1] + f" From B, at best, to A, as printed, on {unit_words(result.unit)}.",
+            result.basis,
+        ),
         Figure("Useful part", band(result.efficiency, result.efficiency_optimistic), DEFINITIONS[3][1], result.basis),
-        Figure("FLOPs in wasteful products", fmt.share(wasteful), "Part of the useful FLOPs in products of which A "
-               "leaves less than 90 % of the unit.", result.basis),
-    ]  # fmt: skip
+        Figure(
+            "FLOPs in wasteful products",
+            fmt.share(wasteful),
+            "Part of the useful FLOPs in products of which A leaves less than 90 % of the unit.",
+            result.basis,
+        ),
+    ]
     if result.time_share is not None:
-        shown.append(Figure("Time in products", fmt.share(result.time_share), "Part of the device operations' own time "
-                            "in matrix products and the fusions around them.", "derived"))  # fmt: skip
+        shown.append(
+            Figure(
+                "Time in products",
+                fmt.share(result.time_share),
+                "Part of the device operations' own time in matrix products and the fusions around them.",
+                "derived",
+            )
+        )
     if result.hbm:
-        shown.append(Figure("HBM padding", fmt.share(result.hbm.tax), f"{DEFINITIONS[4][1]} Counted: "
-                            f"{result.hbm.counted}.", "derived"))  # fmt: skip
+        shown.append(
+            Figure(
+                "HBM padding",
+                fmt.share(result.hbm.tax),
+                f"{DEFINITIONS[4][1]} Counted: {result.hbm.counted}.",
+                "derived",
+            )
+        )
     elif result.tiles and result.tiles[0].wave_efficiency is not None:
         low, high = (f(t.wave_efficiency for t in result.tiles) for f in (min, max))
-        shown.append(Figure("Whole waves", band(low, high), "Tiles / (waves x multiprocessors): what of the last wave "
-                            "of tiles works, over the tile sizes.", result.basis))  # fmt: skip
+        shown.append(
+            Figure(
+                "Whole waves",
+                band(low, high),
+                "Tiles / (waves x multiprocessors): what of the last wave of tiles works, over the tile sizes.",
+                result.basis,
+            )
+        )
     return shown
 
 

@@ -27,16 +27,28 @@ from errors import ChipledgerError, QuestionError
 from runs.run import Run
 
 DEFINITIONS = (
-    ("Found", "A block of a prompt is found if it and all blocks before it are in the cache: keys and values depend on "
-     "all earlier tokens. Blocks found by blocks asked for."),
+    (
+        "Found",
+        "A block of a prompt is found if it and all blocks before it are in the cache: keys and values depend on "
+        "all earlier tokens. Blocks found by blocks asked for.",
+    ),
     ("Without end", "A cache that never gives a block up: the most that any cache of these requests can find."),
-    ("By size", "The least recently used block goes first. A block is found by every cache larger than the number of "
-     "distinct blocks touched since it was (stack distance), so that one pass answers for all sizes, exactly."),
-    ("The engine's own", "Prompt tokens found by prompt tokens looked up, as the engine counts them. Tokens, not "
-     "blocks; it may count other requests than are replayed here."),
-    ("Saves", "FLOPs of reading the tokens that were found, by those of all prompts: matrices and attention. The part "
-     "of the first token's time that is computing shrinks by as much; waiting does not."),
-)  # fmt: skip
+    (
+        "By size",
+        "The least recently used block goes first. A block is found by every cache larger than the number of "
+        "distinct blocks touched since it was (stack distance), so that one pass answers for all sizes, exactly.",
+    ),
+    (
+        "The engine's own",
+        "Prompt tokens found by prompt tokens looked up, as the engine counts them. Tokens, not "
+        "blocks; it may count other requests than are replayed here.",
+    ),
+    (
+        "Saves",
+        "FLOPs of reading the tokens that were found, by those of all prompts: matrices and attention. The part "
+        "of the first token's time that is computing shrinks by as much; waiting does not.",
+    ),
+)
 OWN = "own"
 INPUTS = ("requests", "engine")
 
@@ -100,11 +112,19 @@ def figures(result: PrefixResult) -> list[Figure]:
     if result.replayed:
         shown += [
             Figure("Without end", fmt.share(result.infinite_hit_rate, 4), DEFINITIONS[1][1], "derived"),
-            Figure("At this size", fmt.share(result.hit_rate), f"{size_words(result, result.size_blocks)}, "
-                   f"{result.size_source}. {DEFINITIONS[2][1]}", "modelled"),
-            Figure("Enough", size_words(result, result.enough_blocks).split(" (")[0], "The least size that finds "
-                   f"{fmt.whole_share(ENOUGH)} of what a cache without end finds.", "modelled"),
-        ]  # fmt: skip
+            Figure(
+                "At this size",
+                fmt.share(result.hit_rate),
+                f"{size_words(result, result.size_blocks)}, {result.size_source}. {DEFINITIONS[2][1]}",
+                "modelled",
+            ),
+            Figure(
+                "Enough",
+                size_words(result, result.enough_blocks).split(" (")[0],
+                f"The least size that finds {fmt.whole_share(ENOUGH)} of what a cache without end finds.",
+                "modelled",
+            ),
+        ]
     saving = result.saved["measured"] or result.saved["size"]
     if saving and saving["flops_share"] is not None:
         basis = "derived" if result.saved["measured"] else "modelled"
@@ -123,23 +143,36 @@ def pictures(run: Run, result: PrefixResult, given: dict) -> None:
         st.markdown("**When blocks come again.** A cache has to keep a block that long to find it.")
         chart(bars, f"reuse {name} {given}", f"{name}-reuse", words)
     if bars := tenants(result):
-        st.markdown("**By tenant.** " + ("Found at this size; hatched, if any: what a larger cache would find." if
-                    result.size_blocks else "Found by a cache without end."))  # fmt: skip
+        st.markdown(
+            "**By tenant.** "
+            + (
+                "Found at this size; hatched, if any: what a larger cache would find."
+                if result.size_blocks
+                else "Found by a cache without end."
+            )
+        )
         chart(bars, f"tenants {name} {given}", f"{name}-tenants", words)
     if line := over_time(result):
         st.markdown("**What the engine found, over time.**")
         drawn = drawn or line
         chart(line, f"time {name} {given}", f"{name}-time", words)
     if len(result.first_tokens):
-        st.markdown("**Time to first token, waiting included, by what was found of the prompt.** " + "; ".join(
-            f"{row.found}: median {fmt.duration(row.ttft_s)} ({row.requests:,} requests, prompts of "
-            f"{row.prompt_tokens:,.0f} tokens)" for row in result.first_tokens.itertuples()) + ".")  # fmt: skip
+        st.markdown(
+            "**Time to first token, waiting included, by what was found of the prompt.** "
+            + "; ".join(
+                f"{row.found}: median {fmt.duration(row.ttft_s)} ({row.requests:,} requests, prompts of "
+                f"{row.prompt_tokens:,.0f} tokens)"
+                for row in result.first_tokens.itertuples()
+            )
+            + "."
+        )
     rows = result.by_size if result.replayed else result.measured.over_time
     with st.expander(f"Evidence: {fmt.count(len(rows), 'row')}", icon=":material/table:"):
         st.dataframe(rows.head(5000), hide_index=True)
         if drawn is not None:
             answer = f"/api/runs/{run.run_id}/show/prefix" + "".join(
-                f"{'&' if i else '?'}{k}={v}" for i, (k, v) in enumerate(given.items()))  # fmt: skip
+                f"{'&' if i else '?'}{k}={v}" for i, (k, v) in enumerate(given.items())
+            )
             downloads(rows, name, answer, lambda: standalone(drawn, f"{run.manifest.name}: prefix cache", name))
 
 

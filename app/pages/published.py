@@ -45,8 +45,12 @@ def page() -> None:
 def filtered(rows: Sequence[Reviewed], convention: str | None) -> list[Reviewed]:
     """The rows left by the choices in the address; a run's convention is the only one that it is compared by."""
     columns = st.columns(len(FILTERS))
-    values = {"chip": lambda r: r.run.chip, "precision": lambda r: r.run.precision or UNSTATED,
-              "convention": lambda r: r.run.convention or UNSTATED, "class": lambda r: r.run.model_class}  # fmt: skip
+    values = {
+        "chip": lambda r: r.run.chip,
+        "precision": lambda r: r.run.precision or UNSTATED,
+        "convention": lambda r: r.run.convention or UNSTATED,
+        "class": lambda r: r.run.model_class,
+    }
     left = list(rows)
     for column, (name, label) in zip(columns, FILTERS.items(), strict=True):
         there = list(dict.fromkeys(values[name](r) for r in rows))
@@ -64,9 +68,13 @@ def pick(column: st.delta_generator.DeltaGenerator, name: str, label: str, there
     key = f"pick {name}"
     now = chosen(name, there, default)
     column.selectbox(
-        label, there, index=there.index(now), key=key, format_func=lambda v: CONVENTION_TITLES.get(v, v) or "All",
+        label,
+        there,
+        index=there.index(now),
+        key=key,
+        format_func=lambda v: CONVENTION_TITLES.get(v, v) or "All",
         on_change=lambda: choose(name, st.session_state[key], default),
-    )  # fmt: skip
+    )
     return now
 
 

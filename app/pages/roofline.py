@@ -26,14 +26,22 @@ from runs.run import Run
 ROOFS = {"spec": "Specified peaks", "reached": "Best of this run"}
 INPUTS = ("captures",)
 DEFINITIONS = (
-    ("Roof", "The least time of an operation: the larger of FLOPs / peak FLOP/s and bytes / memory bandwidth. Of its "
-     "roof: that by the time it took."),
-    ("Operational intensity", "FLOPs by bytes moved to and from device memory. Left of the ridge memory binds, right "
-     "of it compute."),
-    ("Reached", "The best rates that operations of this run reached, with a thousandth of all time, three executions "
-     "and a microsecond each."),
+    (
+        "Roof",
+        "The least time of an operation: the larger of FLOPs / peak FLOP/s and bytes / memory bandwidth. Of its "
+        "roof: that by the time it took.",
+    ),
+    (
+        "Operational intensity",
+        "FLOPs by bytes moved to and from device memory. Left of the ridge memory binds, right of it compute.",
+    ),
+    (
+        "Reached",
+        "The best rates that operations of this run reached, with a thousandth of all time, three executions "
+        "and a microsecond each.",
+    ),
     *((f"{TITLES[b][0].upper()}{TITLES[b][1:]}", f"{text[0].upper()}{text[1:]}.") for b, text in BOUNDS.items()),
-)  # fmt: skip
+)
 
 
 def page() -> None:
@@ -44,8 +52,11 @@ def page() -> None:
         given["roof"] = roof
     with answering("Holding operations against their roofs", lambda: without(run, given)):
         result = ask(run, "roofline", given, place.registry)
-        whole = result if "module" not in given else ask(
-            run, "roofline", {k: v for k, v in given.items() if k != "module"}, place.registry)  # fmt: skip
+        whole = (
+            result
+            if "module" not in given
+            else ask(run, "roofline", {k: v for k, v in given.items() if k != "module"}, place.registry)
+        )
     verdict(roofline_verdict(result))
     figures_row(figures(result))
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -69,20 +80,32 @@ def figures(result: RooflineResult) -> list[Figure]:
     basis = "derived" if result.device_seconds is not None else "modelled"
     whole = "device time" if result.device_seconds is not None else "the least time, which is modelled"
     shown = [
-        Figure(f"{TITLES[b][0].upper()}{TITLES[b][1:]}", fmt.share(some.get(b, 0.0)), f"Share of {whole}: {BOUNDS[b]}.",
-               basis) for b in ("compute", "memory")
-    ]  # fmt: skip
+        Figure(
+            f"{TITLES[b][0].upper()}{TITLES[b][1:]}",
+            fmt.share(some.get(b, 0.0)),
+            f"Share of {whole}: {BOUNDS[b]}.",
+            basis,
+        )
+        for b in ("compute", "memory")
+    ]
     if result.device_seconds and result.roof_seconds is not None:
-        shown.append(Figure("To gain at the roofs", fmt.share(1 - result.roof_seconds / result.device_seconds),
-                            "Share of device time that would be saved if every operation that has a roof ran at it: "
-                            f"{per_step(result, result.device_seconds - result.roof_seconds)}, mean of a device"
-                            f"{' and step' if result.device_steps else ''}.", "derived"))  # fmt: skip
+        shown.append(
+            Figure(
+                "To gain at the roofs",
+                fmt.share(1 - result.roof_seconds / result.device_seconds),
+                "Share of device time that would be saved if every operation that has a roof ran at it: "
+                f"{per_step(result, result.device_seconds - result.roof_seconds)}, mean of a device"
+                f"{' and step' if result.device_steps else ''}.",
+                "derived",
+            )
+        )
     elif result.roof_seconds:
         shown.append(Figure("At the roofs", fmt.duration(result.roof_seconds), "Sum over operations.", "modelled"))
     for name, rate, show in (("Peak", roof.flops, fmt.flops_rate), ("Memory bandwidth", roof.bytes, byte_rate)):
         source = f"Of one device: {rate.source}." if rate else "Nothing tells."
-        shown.append(Figure(name, show(rate.per_s) if rate else fmt.NO_VALUE, source,
-                            rate.basis if rate else "unattributed"))  # fmt: skip
+        shown.append(
+            Figure(name, show(rate.per_s) if rate else fmt.NO_VALUE, source, rate.basis if rate else "unattributed")
+        )
     return shown
 
 
@@ -95,10 +118,13 @@ def picture(run: Run, result: RooflineResult, given: dict) -> None:
     chart(draw.strip(result), "bound strip", f"{name}-bounds", roofline_verdict(result))
     figure = draw.roofline(result, at)
     if figure is not None:
-        st.markdown("**Operations under the roofs.** Area is time; an operation on its roof cannot be faster but by "
-                    "moving fewer bytes or computing less." if timed else
-                    "**Operations on the roofs.** Nothing ran: each stands at the best that it could reach, hollow. "
-                    "Area is its least time.")  # fmt: skip
+        st.markdown(
+            "**Operations under the roofs.** Area is time; an operation on its roof cannot be faster but by "
+            "moving fewer bytes or computing less."
+            if timed
+            else "**Operations on the roofs.** Nothing ran: each stands at the best that it could reach, hollow. "
+            "Area is its least time."
+        )
         clickable(figure, f"roofline {at}", name, roofline_verdict(result))
         for note in result.beyond:
             st.caption(md(note))
@@ -110,14 +136,22 @@ def picture(run: Run, result: RooflineResult, given: dict) -> None:
     if mine:
         with st.container(border=True):
             st.markdown(md(told(mine, result)))
-            st.caption(md(f"{mine['category'] or 'unknown'} · {mine['module'] or ''} · {mine['source'] or 'no source'} "
-                          f"· {mine['shape'] or ''}"))  # fmt: skip
+            st.caption(
+                md(
+                    f"{mine['category'] or 'unknown'} · {mine['module'] or ''} · {mine['source'] or 'no source'} "
+                    f"· {mine['shape'] or ''}"
+                )
+            )
             st.button("Close", on_click=choose, args=("op", ""), type="tertiary")
     with st.expander(f"Evidence: {fmt.count(len(result.points), 'operation')}", icon=":material/table:"):
         op_table(found(result.points, search()), "roofline rows", lambda row: choose("op", draw.key_of(row)))
         address = f"/api/runs/{run.run_id}/show/roofline" + (f"?{urlencode(given)}" if given else "")
-        downloads(result.points, name, address,
-                  lambda: standalone(figure or draw.strip(result), f"{run.manifest.name}: roofline", name))  # fmt: skip
+        downloads(
+            result.points,
+            name,
+            address,
+            lambda: standalone(figure or draw.strip(result), f"{run.manifest.name}: roofline", name),
+        )
 
 
 def clickable(figure: object, key: str, name: str, words: str) -> None:

@@ -28,7 +28,7 @@ DEFINITIONS = (
     ("Simulated", "An engine with continuous batching, served more and more requests until an objective breaks."),
     ("Replica", "The chips that run one batch together; replicas are added until they bear the traffic."),
     ("Tips at", "The price of its chip, per hour, at which a setup would cost as much as the best."),
-)  # fmt: skip
+)
 _plans = Answers(64 << 20)
 
 
@@ -42,8 +42,11 @@ def planner() -> None:
         st.query_params.update(EXAMPLE)  # so that the address says what is shown
     now: dict[str, object] = {}
     place = open_workspace()
-    runs = {r.run_id: r.manifest.name for r in place.store.listing()[0] if r.manifest.kind == "serving"
-            and r.manifest.tables.get("requests") and r.manifest.fact("chip")}  # fmt: skip
+    runs = {
+        r.run_id: r.manifest.name
+        for r in place.store.listing()[0]
+        if r.manifest.kind == "serving" and r.manifest.tables.get("requests") and r.manifest.fact("chip")
+    }
     try:
         now = asked()
         made = planned(now, place)
@@ -65,9 +68,22 @@ def planned(now: dict[str, object], place: Workspace) -> ServingPlan:
         if name not in now:
             raise QuestionError(f"nothing was entered for {name!r}", advice="Fill it in below, then press Plan.")
     bar = st.empty()
-    options = {n: now.get(n) for n in (*EXAMPLE, "prefix", "burst", "e2e_s", "percentile", "max_sequences", "price",
-                                       "formats", "disaggregate", "calibrate",
-                                       "own_chip")}  # fmt: skip
+    options = {
+        n: now.get(n)
+        for n in (
+            *EXAMPLE,
+            "prefix",
+            "burst",
+            "e2e_s",
+            "percentile",
+            "max_sequences",
+            "price",
+            "formats",
+            "disaggregate",
+            "calibrate",
+            "own_chip",
+        )
+    }
     run = place.store.find(str(now["calibrate"])) if now.get("calibrate") else None
 
     def told(share: float, what: str) -> None:
@@ -84,15 +100,27 @@ def show(made: ServingPlan, now: dict[str, object]) -> None:
     """Figures, what each setup costs, two pools where they were asked for, and every setup with its reason."""
     name, best = "serving-plan", made.plan.best
     if best is not None:
-        figures_row([
-            Figure("Chips", f"{best.chips:,}", "Of the setup that wins.", "modelled"),
-            Figure("A replica bears", f"{best.rate_per_replica:.3g}/s", "Requests within the objectives.", "modelled"),
-            Figure("First token", fmt.duration(best.seen["ttft_s"]), "At that load, at the percentile.", "modelled"),
-            Figure("A token every", fmt.duration(best.seen["tpot_s"]), "At that load, at the percentile.", "modelled"),
-            Figure("Per million tokens", fmt.usd(best.usd_per_million), "Generated tokens, chips alone.", "modelled"),
-        ])  # fmt: skip
-        st.markdown("**What does each setup cost?** Filled: simulated; hollow: reckoned. Whiskers: from the fastest to "
-                    "the slowest efficiencies assumed.")  # fmt: skip
+        figures_row(
+            [
+                Figure("Chips", f"{best.chips:,}", "Of the setup that wins.", "modelled"),
+                Figure(
+                    "A replica bears", f"{best.rate_per_replica:.3g}/s", "Requests within the objectives.", "modelled"
+                ),
+                Figure(
+                    "First token", fmt.duration(best.seen["ttft_s"]), "At that load, at the percentile.", "modelled"
+                ),
+                Figure(
+                    "A token every", fmt.duration(best.seen["tpot_s"]), "At that load, at the percentile.", "modelled"
+                ),
+                Figure(
+                    "Per million tokens", fmt.usd(best.usd_per_million), "Generated tokens, chips alone.", "modelled"
+                ),
+            ]
+        )
+        st.markdown(
+            "**What does each setup cost?** Filled: simulated; hollow: reckoned. Whiskers: from the fastest to "
+            "the slowest efficiencies assumed."
+        )
         chart(costs(made.plan.choices), "costs", name, plan_verdict(made))
     if made.pools is not None:
         st.markdown("**Would prefill and decode on machines of their own bear more?** The same chips, split both ways.")
@@ -100,12 +128,19 @@ def show(made: ServingPlan, now: dict[str, object]) -> None:
     table = pd.DataFrame(made.to_dict()["choices"]).drop(columns=["band", "stand_ins"])
     if best is not None and best.usd_per_hour is not None:
         table["tips_at_usd_per_chip_hour"] = (best.usd_per_hour / table["chips"].where(table["feasible"])).round(4)
-    with st.expander(f"Evidence: {fmt.count(len(table), 'setup')}, each with its reason", icon=":material/table:",
-                     expanded=best is None):  # fmt: skip
+    with st.expander(
+        f"Evidence: {fmt.count(len(table), 'setup')}, each with its reason",
+        icon=":material/table:",
+        expanded=best is None,
+    ):
         first = ["name", "chips", "why", "usd_per_hour", "usd_per_million_output_tokens"]
         st.dataframe(table[[*first, *(c for c in table.columns if c not in first)]], hide_index=True)
-        downloads(table, name, f"/api/whatif/serving-plan?{urlencode(now)}",
-                  lambda: standalone(costs(made.plan.choices), "Serving plan", name))  # fmt: skip
+        downloads(
+            table,
+            name,
+            f"/api/whatif/serving-plan?{urlencode(now)}",
+            lambda: standalone(costs(made.plan.choices), "Serving plan", name),
+        )
 
 
 if __name__ == "__main__":

@@ -29,16 +29,22 @@ INPUTS = ("requests", "iterations")
 VIEWS = {"surface": "TTFT and TPOT at once", "curves": "One threshold at a time"}
 SHOWN_ROWS = 1000
 DEFINITIONS = (
-    ("Attainment", "Share of all requests that were sent which completed within every objective. A request that failed "
-     "missed; one with a single output token keeps any TPOT."),
+    (
+        "Attainment",
+        "Share of all requests that were sent which completed within every objective. A request that failed "
+        "missed; one with a single output token keeps any TPOT.",
+    ),
     ("Goodput", "Requests per second that completed within every objective: vLLM's rate."),
     ("Of completed", "The same share over completed requests alone: SGLang's fraction."),
     ("p99 of gaps", "The 99th percentile of a request's own gaps between pieces of output."),
     *((name.replace("_", " ").capitalize(), f"{meaning[0].upper()}{meaning[1:]}.") for name, meaning in CAUSES.items()),
-    ("One cause each", "A late first token counts before late tokens after it. Queue where it alone exceeds the "
-     "objective or is the larger part. Stalled by prefill where at least half of the lateness was "
-     "added to the engine's passes by reading others' prompts. Length where only fewer tokens would have helped."),
-)  # fmt: skip
+    (
+        "One cause each",
+        "A late first token counts before late tokens after it. Queue where it alone exceeds the "
+        "objective or is the larger part. Stalled by prefill where at least half of the lateness was "
+        "added to the engine's passes by reading others' prompts. Length where only fewer tokens would have helped.",
+    ),
+)
 
 
 def page() -> None:
@@ -84,14 +90,22 @@ def figures(result: SloResult) -> list[Figure]:
     by_server = result.load.tool == SERVER  # a range
     return [
         Figure("Attainment", f"{low} to {high}" if by_server and low != high else low, DEFINITIONS[0][1], "derived"),
-        Figure("Goodput (req/s)", fmt.number(result.goodput_per_s), f"{DEFINITIONS[1][1]} All sent: {best} per second.",
-               "derived"),
+        Figure(
+            "Goodput (req/s)",
+            fmt.number(result.goodput_per_s),
+            f"{DEFINITIONS[1][1]} All sent: {best} per second.",
+            "derived",
+        ),
         Figure("Of completed", fmt.share(result.attainment_of_completed), DEFINITIONS[2][1], "derived"),
         Figure("Most missed for", fmt.NO_VALUE, "Single requests would tell why one missed.", "derived")
-        if by_server else
-        Figure("Most missed for", draw.CAUSE_NAMES[worst[0]] if worst else "nothing",
-               f"{worst[1]:,} requests: {CAUSES[worst[0]]}." if worst else "No request missed.", "derived"),
-    ]  # fmt: skip
+        if by_server
+        else Figure(
+            "Most missed for",
+            draw.CAUSE_NAMES[worst[0]] if worst else "nothing",
+            f"{worst[1]:,} requests: {CAUSES[worst[0]]}." if worst else "No request missed.",
+            "derived",
+        ),
+    ]
 
 
 def explore(run: Run, result: SloResult) -> None:
@@ -109,8 +123,10 @@ def explore(run: Run, result: SloResult) -> None:
     possible = VIEWS if result.surface is not None else {"curves": VIEWS["curves"]}
     view = switch("View", "view", possible, next(iter(possible)))
     if view == "surface":
-        st.markdown("**Which objectives could be promised**: share of requests kept for any TTFT and TPOT, other "
-                    "objectives held; the line is 90 %, the ring what is chosen.")  # fmt: skip
+        st.markdown(
+            "**Which objectives could be promised**: share of requests kept for any TTFT and TPOT, other "
+            "objectives held; the line is 90 %, the ring what is chosen."
+        )
     else:
         st.markdown("**What a tighter or looser threshold would change**: each moved alone, the others held.")
     figure = draw.surface(result) if view == "surface" else draw.curves(result)
@@ -125,8 +141,12 @@ def explore(run: Run, result: SloResult) -> None:
         if len(rows) > SHOWN_ROWS:
             st.caption(f"The first {SHOWN_ROWS:,} of {len(rows):,} are shown; the files below hold all.")
         asked = "&".join(f"{n}={v:g}" for n, v in result.objectives.items())
-        downloads(pd.DataFrame(rows), name, f"/api/runs/{run.run_id}/show/slo?{asked}",
-                  lambda: standalone(figure, f"{run.manifest.name}: objectives", name))  # fmt: skip
+        downloads(
+            pd.DataFrame(rows),
+            name,
+            f"/api/runs/{run.run_id}/show/slo?{asked}",
+            lambda: standalone(figure, f"{run.manifest.name}: objectives", name),
+        )
 
 
 if __name__ == "__main__":

@@ -21,18 +21,32 @@ from app.figures.speculation import by_batch, by_draft, by_position, over_time
 from app.questions import ask
 
 DEFINITIONS = (
-    ("Accepted", "Accepted by proposed draft tokens. A token counts only where all before it in its draft were "
-     "accepted."),
+    (
+        "Accepted",
+        "Accepted by proposed draft tokens. A token counts only where all before it in its draft were accepted.",
+    ),
     ("Tokens of a step", "1 + accepted draft tokens by drafts: each step gives one token of the model's own besides."),
-    ("Chance", "a for which 1 + a + ... + a^k is that mean: what one token's chance would be if all were alike and "
-     "independent."),
-    ("Speed-up", "Tokens of a step / (k c + 1): k draft tokens, each costing c of a step; verifying them costs nothing "
-     "more (Leviathan et al.). True while steps are bound by reading weights and caches."),
-    ("Break-even batch", "Sequences at a time beyond which verifying k + 1 tokens of each costs more than it "
-     "brings, by a roofline of the model on the chip. Up to critical batch / (k + 1) verifying is free."),
-    ("Measured speed-up", "Time per output token of passes without drafts by that of passes with them, at equal "
-     "numbers of sequences, where an engine records its passes."),
-)  # fmt: skip
+    (
+        "Chance",
+        "a for which 1 + a + ... + a^k is that mean: what one token's chance would be if all were alike and "
+        "independent.",
+    ),
+    (
+        "Speed-up",
+        "Tokens of a step / (k c + 1): k draft tokens, each costing c of a step; verifying them costs nothing "
+        "more (Leviathan et al.). True while steps are bound by reading weights and caches.",
+    ),
+    (
+        "Break-even batch",
+        "Sequences at a time beyond which verifying k + 1 tokens of each costs more than it "
+        "brings, by a roofline of the model on the chip. Up to critical batch / (k + 1) verifying is free.",
+    ),
+    (
+        "Measured speed-up",
+        "Time per output token of passes without drafts by that of passes with them, at equal "
+        "numbers of sequences, where an engine records its passes.",
+    ),
+)
 INPUTS = ("engine", "iterations")
 
 
@@ -71,9 +85,16 @@ def figures(result: SpeculationResult) -> list[Figure]:
     if result.measured_speedup is not None:
         shown.append(Figure("Measured speed-up", times(result.measured_speedup), DEFINITIONS[5][1], "measured"))
     else:
-        shown.append(Figure("Best draft", f"{result.best.tokens} tokens", "The length with the greatest speed-up: by "
-                            "the measured positions, else by Leviathan's rule; at most "
-                            f"{len(result.drafts) - 1}.", "modelled"))  # fmt: skip
+        shown.append(
+            Figure(
+                "Best draft",
+                f"{result.best.tokens} tokens",
+                "The length with the greatest speed-up: by "
+                "the measured positions, else by Leviathan's rule; at most "
+                f"{len(result.drafts) - 1}.",
+                "modelled",
+            )
+        )
     if result.break_even_batch is not None:
         limit = "any" if math.isinf(result.break_even_batch) else fmt.number(result.break_even_batch)
         shown.append(Figure("Break-even batch", limit, DEFINITIONS[4][1], "modelled"))
@@ -85,17 +106,23 @@ def pictures(about: About, result: SpeculationResult, given: dict) -> None:
     name, words = f"{about.name}-speculation", speculation_verdict(result)
     left, right = st.columns(2)
     with left:
-        st.markdown("**Acceptance by position.** " + md(decay(result) or "Not measured by position; what alike tokens "
-                    "would give."))  # fmt: skip
+        st.markdown(
+            "**Acceptance by position.** "
+            + md(decay(result) or "Not measured by position; what alike tokens would give.")
+        )
         first = by_position(result)
         chart(first, f"position {name} {given}", f"{name}-position", words)
     with right:
-        st.markdown(f"**What a draft length is worth**, with a draft step at {fmt.share(result.cost, 2)} of a step "
-                    f"({md(result.cost_source)}). Ringed: {whole(result.draft)}.")  # fmt: skip
+        st.markdown(
+            f"**What a draft length is worth**, with a draft step at {fmt.share(result.cost, 2)} of a step "
+            f"({md(result.cost_source)}). Ringed: {whole(result.draft)}."
+        )
         chart(by_draft(result), f"draft {name} {given}", f"{name}-draft", words)
     if drawn := by_batch(result):
-        st.markdown(f"**Up to how many sequences it pays.** {md(result.machine.model.name)} with {result.context:,} "
-                    "tokens of context: beyond the first line verifying costs, below 1 it loses.")  # fmt: skip
+        st.markdown(
+            f"**Up to how many sequences it pays.** {md(result.machine.model.name)} with {result.context:,} "
+            "tokens of context: beyond the first line verifying costs, below 1 it loses."
+        )
         chart(drawn, f"batch {name} {given}", f"{name}-batch", words)
     else:
         what = "Name the chip above" if model_known(about) else "Choose the model at the head of the page, and a chip"
@@ -108,8 +135,12 @@ def pictures(about: About, result: SpeculationResult, given: dict) -> None:
         st.dataframe(pd.DataFrame([vars(d) for d in result.drafts]), hide_index=True)
         if len(result.passes):
             st.dataframe(result.passes, hide_index=True)
-        downloads(result.positions, name, about.answer("speculation", given),
-                  lambda: standalone(first, f"{about.name}: speculation", name))  # fmt: skip
+        downloads(
+            result.positions,
+            name,
+            about.answer("speculation", given),
+            lambda: standalone(first, f"{about.name}: speculation", name),
+        )
 
 
 if __name__ == "__main__":

@@ -25,11 +25,14 @@ KINDS = (
     ("Kept", "A step whose result stayed: it was not taken again after a restart."),
     ("Lost", "Its result went with an interruption and the step was taken again; drawn hollow."),
     ("First of its attempt", "Includes tracing and compilation; not in the median."),
-    ("Cannot be true", "A printed value that contradicts the chip's peak or the clock; drawn hollow, left out of all "
-     "figures. With asynchronous dispatch the first printed steps are often such."),
+    (
+        "Cannot be true",
+        "A printed value that contradicts the chip's peak or the clock; drawn hollow, left out of all "
+        "figures. With asynchronous dispatch the first printed steps are often such.",
+    ),
     ("Usual step", "The median of kept, plausible steps that are not the first of their attempt."),
     ("Tokens per second and chip, TFLOP/s per chip", "Averages over the time of kept, plausible, usual steps."),
-)  # fmt: skip
+)
 
 
 def page() -> None:
@@ -56,9 +59,13 @@ def figures(result: StepsResult) -> list[Figure]:
         Figure("Usual step", fmt.duration(result.median_step_s), KINDS[4][1], "derived"),
         Figure("Best step", fmt.duration(result.best_step_s), "The shortest of those.", "measured"),
         Figure("Tokens/s per chip", fmt.number(result.tokens_per_s_per_chip), KINDS[5][1], "derived"),
-        Figure("TFLOP/s per chip", fmt.number(result.tflops_per_s_per_chip),
-               KINDS[5][1] + " Model FLOPs by the job's own convention.", "derived"),
-    ]  # fmt: skip
+        Figure(
+            "TFLOP/s per chip",
+            fmt.number(result.tflops_per_s_per_chip),
+            KINDS[5][1] + " Model FLOPs by the job's own convention.",
+            "derived",
+        ),
+    ]
 
 
 @st.fragment
@@ -78,8 +85,12 @@ def picture(run: Run, result: StepsResult) -> None:
         st.dataframe(shown.head(5000), hide_index=True)
         if len(shown) > 5000:
             st.caption(f"The first 5,000 of {len(shown):,} are shown; the files below hold all.")
-        downloads(shown, name, f"/api/runs/{run.run_id}/show/steps",
-                  lambda: standalone(figure, f"{run.manifest.name}: steps", name))  # fmt: skip
+        downloads(
+            shown,
+            name,
+            f"/api/runs/{run.run_id}/show/steps",
+            lambda: standalone(figure, f"{run.manifest.name}: steps", name),
+        )
 
 
 if __name__ == "__main__":

@@ -35,14 +35,23 @@ DEFINITIONS = (
     ("Chips", "Those that live, with the parts they stand in and the links that join them."),
     ("Diameter", "Hops between the two chips that are farthest apart, each pair by a shortest path."),
     ("Mean", "Hops over all ordered pairs of different chips that have a path."),
-    ("Bisection", "Links that join two halves of the chips where they are fewest. Exact where that is known, else the "
-     "best cut found, with a proved lower bound."),
-    ("Busiest link", "Under all-to-all: ordered pairs of chips whose traffic crosses one direction of the busiest "
-     "link; of a mesh or torus axis by axis, elsewhere with all shortest paths used alike."),
-    ("Hop", "One link crossed. Optical circuit switches are light paths and count nothing; packet switches are nodes, "
-     "so GPU, switch, GPU are two hops."),
+    (
+        "Bisection",
+        "Links that join two halves of the chips where they are fewest. Exact where that is known, else the "
+        "best cut found, with a proved lower bound.",
+    ),
+    (
+        "Busiest link",
+        "Under all-to-all: ordered pairs of chips whose traffic crosses one direction of the busiest "
+        "link; of a mesh or torus axis by axis, elsewhere with all shortest paths used alike.",
+    ),
+    (
+        "Hop",
+        "One link crossed. Optical circuit switches are light paths and count nothing; packet switches are nodes, "
+        "so GPU, switch, GPU are two hops.",
+    ),
     ("Wrap, twist", "A link that closes an axis into a ring; a twist shifts it along other axes as well."),
-)  # fmt: skip
+)
 
 
 def page() -> None:
@@ -76,8 +85,10 @@ def head() -> None:
     left.subheader("Topology lab", anchor=False)
     with right.container(horizontal=True, horizontal_alignment="right"):
         copy_link()
-    st.caption("Choose a network of chips, see it, break it, and compare it. Everything here is counted on the wiring "
-               "as modelled; nothing was measured on a machine.")  # fmt: skip
+    st.caption(
+        "Choose a network of chips, see it, break it, and compare it. Everything here is counted on the wiring "
+        "as modelled; nothing was measured on a machine."
+    )
 
 
 def figures(found: Report) -> list[Figure]:
@@ -94,10 +105,11 @@ def figures(found: Report) -> list[Figure]:
         Figure("Chips", f"{found.chips:,}", f"{parts or 'No hosts known'}. {found.links:,} links: {links}.", basis),
         Figure("Diameter", fmt.count(found.hops.diameter, "hop"), meaning["Diameter"], basis),
         Figure("Mean", f"{fmt.number(found.hops.mean)} hops", meaning["Mean"], basis),
-        Figure("Bisection", bisection, f"{meaning['Bisection']} Here: {halves(found)} ({found.bisection.basis}).",
-               basis),
+        Figure(
+            "Bisection", bisection, f"{meaning['Bisection']} Here: {halves(found)} ({found.bisection.basis}).", basis
+        ),
         Figure("Busiest link", f"{pairs(load) if load else fmt.NO_VALUE} pairs", meaning["Busiest link"], basis),
-    ]  # fmt: skip
+    ]
 
 
 def panels(lab: Lab) -> None:

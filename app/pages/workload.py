@@ -20,29 +20,44 @@ from app.questions import ask
 from runs.run import Run
 from runs.tables import frame
 
-VIEWS = {"rate": "Rate", "windows": "Bursts by window", "lengths": "Lengths", "mix": "Mix", "tokens": "Tokens",
-         "flight": "In flight"}  # fmt: skip
+VIEWS = {
+    "rate": "Rate",
+    "windows": "Bursts by window",
+    "lengths": "Lengths",
+    "mix": "Mix",
+    "tokens": "Tokens",
+    "flight": "In flight",
+}
 SENTENCES = {
     "rate": "Requests as they came. What stands out of the grey band, a Poisson process of that mean does not show.",
     "windows": "How much counts vary, by the length of the window they are counted in: 1 is a Poisson process. A line "
-               "that climbs means that the rate itself drifts, and that an average over minutes hides queues.",
+    "that climbs means that the rate itself drifts, and that an average over minutes hides queues.",
     "lengths": "How long prompts and answers are. Long tails of prompts delay the first tokens of others; those of "
-               "answers hold their places in the KV cache.",
+    "answers hold their places in the KV cache.",
     "mix": "Which requests are made of what: those to the right are work of the prompt phase, those above of decoding.",
     "tokens": "Tokens asked for over time: what the engine has to read and to write, as requests come.",
     "flight": "Requests in the system, from their arrival to their last token: the batch and its queue.",
-}  # fmt: skip
+}
 UNBANDED = "Requests as they came."  # where no band can be drawn
 INPUTS = ("requests",)
 DEFINITIONS = (
-    ("CV of the gaps", "Standard deviation of the times between arrivals by their mean, over all gaps. A Poisson "
-     "process has 1, a metronome 0."),
-    ("Index of dispersion", "Variance of the counts in windows of one length by their mean. A Poisson process has 1 at "
-     "any length; the band holds 99 of 100 of them."),
+    (
+        "CV of the gaps",
+        "Standard deviation of the times between arrivals by their mean, over all gaps. A Poisson "
+        "process has 1, a metronome 0.",
+    ),
+    (
+        "Index of dispersion",
+        "Variance of the counts in windows of one length by their mean. A Poisson process has 1 at "
+        "any length; the band holds 99 of 100 of them.",
+    ),
     ("Peak by mean", "Requests in the busiest window by those in the average one."),
     ("Prompt share", "Prompt tokens by all tokens, cached ones included: what a prefix cache spares is not in it."),
-    ("Mix", "A prompt from 512 and an answer from 128 tokens count as long, the thresholds of TetriInfer (arXiv "
-     "2401.11181); the address takes others: heavy_prompt, heavy_output."),
+    (
+        "Mix",
+        "A prompt from 512 and an answer from 128 tokens count as long, the thresholds of TetriInfer (arXiv "
+        "2401.11181); the address takes others: heavy_prompt, heavy_output.",
+    ),
     ("In flight", "Mean by Little's law: the sum of all times in the system by the time observed."),
 )
 
@@ -65,16 +80,23 @@ def _options(run: Run) -> dict[str, str]:
     if len(names) < 2:
         return given
     now = chosen("stage", names, "")
-    st.selectbox("Load", ["", *names], index=["", *names].index(now), key="workload stage",
-                 format_func=lambda name: name or "all loads, one after another",
-                 on_change=lambda: choose("stage", st.session_state["workload stage"]))  # fmt: skip
+    st.selectbox(
+        "Load",
+        ["", *names],
+        index=["", *names].index(now),
+        key="workload stage",
+        format_func=lambda name: name or "all loads, one after another",
+        on_change=lambda: choose("stage", st.session_state["workload stage"]),
+    )
     return {**given, "stage": now} if now else given
 
 
 def figures(result: WorkloadResult) -> list[Figure]:
     """The five figures of the traffic."""
-    told = f"{fmt.count(result.requests, 'request')} in {fmt.duration(result.duration_s)}; they come " \
-           f"{SHAPES[result.shape]}."  # fmt: skip
+    told = (
+        f"{fmt.count(result.requests, 'request')} in {fmt.duration(result.duration_s)}; they come "
+        f"{SHAPES[result.shape]}."
+    )
     peak = result.window(10.0) or (result.windows[0] if result.windows else None)
     label = "Peak by mean" if peak is None else f"Peak by mean, {span(peak.window_s)}"
     return [
@@ -93,8 +115,14 @@ def _pair(result: WorkloadResult) -> str:
 
 def picture(run: Run, result: WorkloadResult) -> None:
     """The figure chosen, and the rows to take away."""
-    drawn = {"rate": draw.arrivals, "windows": draw.dispersion, "lengths": draw.lengths, "mix": draw.joint,
-             "tokens": draw.tokens, "flight": draw.flight}  # fmt: skip
+    drawn = {
+        "rate": draw.arrivals,
+        "windows": draw.dispersion,
+        "lengths": draw.lengths,
+        "mix": draw.joint,
+        "tokens": draw.tokens,
+        "flight": draw.flight,
+    }
     made = {view: figure for view, make in drawn.items() if (figure := make(result)) is not None}
     if made:
         view = switch("View", "view", {v: VIEWS[v] for v in made}, next(iter(made)))
@@ -112,8 +140,12 @@ def picture(run: Run, result: WorkloadResult) -> None:
             st.markdown("**By tenant**, most requests first: means of tokens, CV of each one's own gaps.")
             st.dataframe(result.tenants, hide_index=True)
         if made:
-            downloads(rows, name, f"/api/runs/{run.run_id}/show/workload",
-                      lambda: standalone(made[view], f"{run.manifest.name}: traffic", name))  # fmt: skip
+            downloads(
+                rows,
+                name,
+                f"/api/runs/{run.run_id}/show/workload",
+                lambda: standalone(made[view], f"{run.manifest.name}: traffic", name),
+            )
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ def from_query(asked: WhatIf, query: Mapping[str, str] | Iterable[tuple[str, str
 
 def once_each(
     query: Iterable[tuple[str, str]], known: Collection[str], several: Collection[str] = ()
-) -> dict[str, str]:  # fmt: skip
+) -> dict[str, str]:
     """A query as values by name. Raises QuestionError for a name that is unknown, or twice there and not `several`."""
     found: dict[str, str] = {}
     for name, value in query:

@@ -39,8 +39,15 @@ def words(result: "Case") -> "Words":
         return "" if value is None else fmt.number(value)
 
     rows = tuple(
-        (r.what, number(r.stated), number(r.computed) if r.low is None else f"{number(r.low)} to {number(r.high)}",
-         r.unit, r.basis, r.note) for r in result.rows
-    )  # fmt: skip
+        (
+            r.what,
+            number(r.stated),
+            number(r.computed) if r.low is None else f"{number(r.low)} to {number(r.high)}",
+            r.unit,
+            r.basis,
+            r.note,
+        )
+        for r in result.rows
+    )
     head = ("", "published", "ours", "unit", "basis", "")
     return Words(result.verdict, Table(head, rows, right=(1, 2)), result.notes)

@@ -68,25 +68,28 @@ def words(plan: "Plan") -> Words:
     rows = [
         (f"interval: {INTERVALS[n]}", fmt.duration(s), fmt.share(shares[n], 4), "", "", "", "")
         for n, s in sorted(plan.intervals.items(), key=lambda item: list(INTERVALS).index(item[0]))
-    ]  # fmt: skip
+    ]
     if plan.two_tier:
         every = f"{fmt.duration(plan.two_tier[0])}, every {plan.two_tier[1]:,}th remote"
         rows.append(("two tiers at their best", every, fmt.share(plan.two_tier[2], 4), "", "", "", ""))
     if plan.elastic:
         rows.append(("elastic, at the best interval", "", fmt.share(plan.elastic[1], 4), "", "", "", ""))
     rows += [
-        (TITLES[c.name], "", "", points(c.gain), band(c.low, c.high),
-         fmt.number(c.chip_hours), fmt.usd(c.usd)) for c in plan.cures.offered
-    ]  # fmt: skip
+        (TITLES[c.name], "", "", points(c.gain), band(c.low, c.high), fmt.number(c.chip_hours), fmt.usd(c.usd))
+        for c in plan.cures.offered
+    ]
     check = plan.check
-    simulated = (f"A simulation of {check.failures:,} failures gives {fmt.share(check.goodput, 4)} "
-                 f"± {200 * check.standard_error:.2g} points "
-                 f"{'as it is' if plan.measured.interval_s else 'at the best interval'}.")  # fmt: skip
+    simulated = (
+        f"A simulation of {check.failures:,} failures gives {fmt.share(check.goodput, 4)} "
+        f"± {200 * check.standard_error:.2g} points "
+        f"{'as it is' if plan.measured.interval_s else 'at the best interval'}."
+    )
     assumed = tuple(f"{TITLES[c.name]}: {c.assumption}" for c in plan.cures.offered)
     left_out = tuple(f"{TITLES[name]}: not told, {why}." for name, why in plan.cures.left_out)
     head = ("", "interval", "goodput", "gives back", "range", "chip-hours", "dollars")
-    return Words(verdict(plan), Table(head, tuple(rows), right=(1, 2, 3, 4, 5, 6)),
-                 (simulated, *plan.notes, *assumed, *left_out))  # fmt: skip
+    return Words(
+        verdict(plan), Table(head, tuple(rows), right=(1, 2, 3, 4, 5, 6)), (simulated, *plan.notes, *assumed, *left_out)
+    )
 
 
 def band(low: float, high: float) -> str:

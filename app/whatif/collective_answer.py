@@ -53,13 +53,15 @@ class CollectiveAnswer:
         rate, peak = self.link_bytes_per_s, self.peak_flops_per_s
         hop_s, per_chip = self.result.settings.value.hop_s, self.links_per_chip
         return self.result.to_dict() | {
-            "failures": list(self.failures), "truth": list(self.truth),
-            "critical_tokens_per_chip": self.critical_tokens, "links_per_chip": per_chip,
+            "failures": list(self.failures),
+            "truth": list(self.truth),
+            "critical_tokens_per_chip": self.critical_tokens,
+            "links_per_chip": per_chip,
             "least_message_bytes": None if rate is None else least_message_bytes(rate, hop_s),
             "pod_oneway_bytes_per_s": None if rate is None else pod_bytes_per_s(self.chips, per_chip, rate),
             "pod_bf16_flops_per_s": None if peak is None else pod_flops_per_s(self.chips, peak),
             "notes": list(self.notes),
-        }  # fmt: skip
+        }
 
 
 def answered(topology: str, failures: tuple[str, ...], place: "Workspace | None", **asked: Any) -> CollectiveAnswer:
@@ -72,8 +74,16 @@ def answered(topology: str, failures: tuple[str, ...], place: "Workspace | None"
     return on(network, failures, truth, **asked)
 
 
-def on(network: Network, failures: tuple[str, ...], truth: tuple[str, ...], *, kind: str, array_bytes: float,
-       axes: tuple[str, ...] = (), **more: Any) -> CollectiveAnswer:  # fmt: skip
+def on(
+    network: Network,
+    failures: tuple[str, ...],
+    truth: tuple[str, ...],
+    *,
+    kind: str,
+    array_bytes: float,
+    axes: tuple[str, ...] = (),
+    **more: Any,
+) -> CollectiveAnswer:
     """The same on a network that is at hand."""
     result = collective(network, kind, array_bytes, axes, **more)
     peak = chip(network.chip).value("bf16_flops_per_s") if network.chip else None

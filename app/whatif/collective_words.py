@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from simulators.collectives import Collective
 
 TITLES: dict[str, str] = {
-    "all_gather": "All-gather", "reduce_scatter": "Reduce-scatter", "all_reduce": "All-reduce",
-    "all_to_all": "All-to-all", "permute": "Permute",
-}  # fmt: skip
+    "all_gather": "All-gather",
+    "reduce_scatter": "Reduce-scatter",
+    "all_reduce": "All-reduce",
+    "all_to_all": "All-to-all",
+    "permute": "Permute",
+}
 SIZES = tuple(float(1 << n) for n in range(12, 35, 2))  # 4 KiB to 16 GiB
 
 
@@ -33,8 +36,10 @@ def verdict(result: "Collective") -> str:
     where = fmt.count(result.chips, "chip")
     if result.axes:
         where = f"groups of {result.chips:,} chips along {' and '.join(result.axes)}"
-    text = (f"{TITLES[result.kind]} of {size(result.bytes)} over {where} takes {fmt.duration(result.seconds)}"
-            f"{spread(result)}, bound by {result.bound}")  # fmt: skip
+    text = (
+        f"{TITLES[result.kind]} of {size(result.bytes)} over {where} takes {fmt.duration(result.seconds)}"
+        f"{spread(result)}, bound by {result.bound}"
+    )
     crossover = result.crossover_bytes
     if crossover is None:
         return f"{text}: nothing crosses a link."
@@ -77,13 +82,20 @@ def words(answer: "CollectiveAnswer") -> Words:
     moved = np.array(sizes) / result.shards
     low, value, high = (c.seconds(moved) for c in (result.low, result.cost, result.high))
     rows = tuple(
-        (size(s) + (" (asked)" if s == result.bytes else ""), fmt.duration(v), fmt.duration(a), fmt.duration(b),
-         result.cost.bound(s / result.shards), f"{fmt.size(s / v)}/s" if v else fmt.NO_VALUE)
+        (
+            size(s) + (" (asked)" if s == result.bytes else ""),
+            fmt.duration(v),
+            fmt.duration(a),
+            fmt.duration(b),
+            result.cost.bound(s / result.shards),
+            f"{fmt.size(s / v)}/s" if v else fmt.NO_VALUE,
+        )
         for s, a, v, b in zip(sizes, low, value, high, strict=True)
-    )  # fmt: skip
+    )
     text = verdict(result)
     if answer.critical_tokens is not None:
-        text += (f" Gradients that move so hide behind the backward pass from {answer.critical_tokens:,.0f} tokens a "
-                 "chip.")  # fmt: skip
+        text += (
+            f" Gradients that move so hide behind the backward pass from {answer.critical_tokens:,.0f} tokens a chip."
+        )
     head = ("array", "time", "low", "high", "bound by", "array by time")
     return Words(text, Table(head, rows, right=(0, 1, 2, 3, 5)), (f"Modelled: {result.cost.algorithm}.", *answer.notes))

@@ -79,8 +79,10 @@ class Answer:
 
     def held(self, placement: Placement) -> dict[str, list[str]]:
         """Logical axis -> what it holds, such as x, or y:4 for four neighbours along y."""
-        return {a.name: [p.text(self.machine) for p in pieces]
-                for a, pieces in zip(self.axes, placement.pieces, strict=True)}  # fmt: skip
+        return {
+            a.name: [p.text(self.machine) for p in pieces]
+            for a, pieces in zip(self.axes, placement.pieces, strict=True)
+        }
 
     def wrapped(self, placement: Placement) -> dict[str, bool | None]:
         """Whether each logical axis closes to a ring; None for one of a single device."""
@@ -98,13 +100,19 @@ class Answer:
 
         jax = self.found.jax is placement
         return {
-            "axes": self.held(placement), "wrapped": self.wrapped(placement), "ring": self.ring(placement),
+            "axes": self.held(placement),
+            "wrapped": self.wrapped(placement),
+            "ring": self.ring(placement),
             "step_s": placement.step_s,
-            "low_s": placement.low_s, "high_s": placement.high_s, "communication_s": self.by_axis_s(placement),
+            "low_s": placement.low_s,
+            "high_s": placement.high_s,
+            "communication_s": self.by_axis_s(placement),
             "by_best": placement.step_s / self.best.step_s if self.best.step_s else 1.0,
-            "class": "split" if placement.split(self.machine) else "whole", "alike": placement.alike,
-            "jax": jax and ("split" if self.found.jax_splits else "default"), "reason": reason(self, placement),
-        }  # fmt: skip
+            "class": "split" if placement.split(self.machine) else "whole",
+            "alike": placement.alike,
+            "jax": jax and ("split" if self.found.jax_splits else "default"),
+            "reason": reason(self, placement),
+        }
 
     def to_dict(self) -> dict[str, Any]:
         from app.whatif.placement_code import mesh_code
@@ -112,20 +120,42 @@ class Answer:
         jax = self.found.jax
         return {
             "placements": [self.placement_dict(p) for p in self.shown],
-            "topology": self.machine.spec, "mesh": {a.name: a.size for a in self.axes}, "chip": self.machine.chip,
-            "chips": self.machine.chips, "devices": self.machine.devices,
-            "physical": [{"axis": a.name, "length": a.length, "kind": a.kind, "ring": a.wrapped,
-                          "oneway_bytes_per_s": a.oneway_bytes_per_s} for a in self.machine.axes],
-            "model": self.work.model.name, "batch": self.work.batch, "seq": self.work.seq, "dtype": self.work.dtype,
-            "microbatches": self.work.microbatches, "overlap": self.overlap, "compute_s": self.compute_s,
+            "topology": self.machine.spec,
+            "mesh": {a.name: a.size for a in self.axes},
+            "chip": self.machine.chip,
+            "chips": self.machine.chips,
+            "devices": self.machine.devices,
+            "physical": [
+                {
+                    "axis": a.name,
+                    "length": a.length,
+                    "kind": a.kind,
+                    "ring": a.wrapped,
+                    "oneway_bytes_per_s": a.oneway_bytes_per_s,
+                }
+                for a in self.machine.axes
+            ],
+            "model": self.work.model.name,
+            "batch": self.work.batch,
+            "seq": self.work.seq,
+            "dtype": self.work.dtype,
+            "microbatches": self.work.microbatches,
+            "overlap": self.overlap,
+            "compute_s": self.compute_s,
             "bubble_s": self.bubble_s,
-            "collectives": [{"axis": d.axis, "kind": d.kind, "array_bytes": d.array_bytes, "times": d.times,
-                             "what": d.what} for d in self.demands],
+            "collectives": [
+                {"axis": d.axis, "kind": d.kind, "array_bytes": d.array_bytes, "times": d.times, "what": d.what}
+                for d in self.demands
+            ],
             "best_whole": None if self.best_whole is None else self.placement_dict(self.best_whole),
-            "ways": self.found.ways, "different": self.found.different, "complete": self.found.complete,
-            "jax": None if jax is None else self.placement_dict(jax), "code": mesh_code(self, self.best),
-            "basis": "modelled", "notes": list(self.notes),
-        }  # fmt: skip
+            "ways": self.found.ways,
+            "different": self.found.different,
+            "complete": self.found.complete,
+            "jax": None if jax is None else self.placement_dict(jax),
+            "code": mesh_code(self, self.best),
+            "basis": "modelled",
+            "notes": list(self.notes),
+        }
 
 
 def answered(spec: Spec, network: Network, axes: Sequence[LogicalAxis], asked: Asked, given: Given) -> Answer:
@@ -143,15 +173,35 @@ def answered(spec: Spec, network: Network, axes: Sequence[LogicalAxis], asked: A
     if not found.placements:
         near = nearest(built.devices, axes, built.slices)
         rule = f"one axis that {built.slices} slices divide" if built.slices > 1 else "axes that end with a level"
-        raise QuestionError(f"mesh {shown(axes)} cannot be laid over {spec.text}", where="mesh",
-                            expected=f"{rule} of " + ", ".join(f"{a.name} {a.length}" for a in built.axes)
-                            + (f": such as {near}" if near else ""))  # fmt: skip
+        raise QuestionError(
+            f"mesh {shown(axes)} cannot be laid over {spec.text}",
+            where="mesh",
+            expected=f"{rule} of "
+            + ", ".join(f"{a.name} {a.length}" for a in built.axes)
+            + (f": such as {near}" if near else ""),
+        )
     if any(closure(pieces, built) == "fold" for p in found.placements[: asked.limit] for pieces in p.pieces):
         said.append(FOLDS)
-    notes = (*said, f"Overlap “{asked.overlap}”: {OVERLAPS[asked.overlap]}.", *built.notes, *unevenness(axes, work),
-             *_search_notes(found, built), *_trays(built, axes))  # fmt: skip
-    return Answer(machine=built, axes=axes, work=work, demands=demands, compute_s=compute, bubble_s=bubble,
-                  overlap=asked.overlap, found=found, limit=asked.limit, notes=notes)  # fmt: skip
+    notes = (
+        *said,
+        f"Overlap “{asked.overlap}”: {OVERLAPS[asked.overlap]}.",
+        *built.notes,
+        *unevenness(axes, work),
+        *_search_notes(found, built),
+        *_trays(built, axes),
+    )
+    return Answer(
+        machine=built,
+        axes=axes,
+        work=work,
+        demands=demands,
+        compute_s=compute,
+        bubble_s=bubble,
+        overlap=asked.overlap,
+        found=found,
+        limit=asked.limit,
+        notes=notes,
+    )
 
 
 def _work(built: Machine, axes: Sequence[LogicalAxis], asked: Asked) -> tuple[Work, list[str]]:
@@ -162,14 +212,22 @@ def _work(built: Machine, axes: Sequence[LogicalAxis], asked: Asked) -> tuple[Wo
     each = max(batch // ways(axes, "data", "fsdp", "expert"), 1)
     microbatches = asked.microbatches or (min(each, MICROBATCHES * stages) if stages > 1 else 1)
     if microbatches > each:
-        raise QuestionError(f"{microbatches:,} micro-batches of {fmt.count(each, 'sequence')} a pipeline",
-                            where="microbatches", expected=f"at most {each:,}")  # fmt: skip
+        raise QuestionError(
+            f"{microbatches:,} micro-batches of {fmt.count(each, 'sequence')} a pipeline",
+            where="microbatches",
+            expected=f"at most {each:,}",
+        )
     work = Work(model=find_model(name), batch=batch, seq=seq, dtype=asked.dtype, microbatches=microbatches)
-    assumed = [what for what, given in (
-        (f"model {work.model.name}", asked.model), (f"a batch of {fmt.count(batch, 'sequence')}", asked.batch),
-        (f"{seq:,} tokens a sequence", asked.seq),
-        (f"{microbatches:,} micro-batches", asked.microbatches or stages == 1),
-    ) if not given]  # fmt: skip
+    assumed = [
+        what
+        for what, given in (
+            (f"model {work.model.name}", asked.model),
+            (f"a batch of {fmt.count(batch, 'sequence')}", asked.batch),
+            (f"{seq:,} tokens a sequence", asked.seq),
+            (f"{microbatches:,} micro-batches", asked.microbatches or stages == 1),
+        )
+        if not given
+    ]
     said = ["Everything is modelled: maths at the chip's peak, links at full rate, nothing measured."]
     if assumed:
         said.append(f"Not given, so assumed: {', '.join(assumed)}.")
@@ -185,8 +243,10 @@ def _search_notes(found: Found, built: Machine) -> list[str]:
     if not built.levels and best.split(built):
         whole = next((p for p in found.placements if not p.split(built)), None)
         than = f"; with whole axes alone a step takes {fmt.duration(whole.step_s)} at best" if whole else ""
-        notes.append("The best splits physical axes. It is reckoned with collectives that use all links of a block at "
-                     f"once, which a compiler may not manage{than}.")  # fmt: skip
+        notes.append(
+            "The best splits physical axes. It is reckoned with collectives that use all links of a block at "
+            f"once, which a compiler may not manage{than}."
+        )
     return notes
 
 
@@ -199,5 +259,7 @@ def _trays(built: Machine, axes: Sequence[LogicalAxis]) -> list[str]:
     at = at[:, [a.kind == "link" for a in built.axes]]
     near = int((np.abs(np.roll(at, -1, axis=0) - at).sum(axis=1) <= 1).sum())
     how = "host by host" if built.device_kind in jax_order.BY_HOST else "in an order of its own"
-    return [f"mesh_utils of JAX lays this slice {how}, not by its axes, and it is not among the ways here: of the "
-            f"{order.size:,} steps around, {near:,} stay on a chip or go to a neighbour."]  # fmt: skip
+    return [
+        f"mesh_utils of JAX lays this slice {how}, not by its axes, and it is not among the ways here: of the "
+        f"{order.size:,} steps around, {near:,} stay on a chip or go to a neighbour."
+    ]

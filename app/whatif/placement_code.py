@@ -21,14 +21,16 @@ def mesh_code(answer: "Answer", placement: "Placement") -> str:
         f"devices = np.take(devices, {closed_walk([p.count for p in pieces])}, axis={q})  # {axis.name} as a ring"
         for q, (axis, pieces) in enumerate(zip(answer.axes, placement.pieces, strict=True))
         if closure(pieces, machine) == "fold" and all(machine.axes[p.axis].kind == "link" for p in pieces)
-    ]  # fmt: skip
-    return "\n".join((
-        "import jax, numpy as np",
-        f"devices = sorted(jax.devices(), key=lambda d: {_key(answer)})",
-        f"devices = np.array(devices).reshape({_tuple(cut)}).transpose({_tuple(turned)}).reshape({_tuple(shape)})",
-        *walks,
-        f"mesh = jax.sharding.Mesh(devices, {tuple(a.name for a in answer.axes)!r})",
-    ))  # fmt: skip
+    ]
+    return "\n".join(
+        (
+            "import jax, numpy as np",
+            f"devices = sorted(jax.devices(), key=lambda d: {_key(answer)})",
+            f"devices = np.array(devices).reshape({_tuple(cut)}).transpose({_tuple(turned)}).reshape({_tuple(shape)})",
+            *walks,
+            f"mesh = jax.sharding.Mesh(devices, {tuple(a.name for a in answer.axes)!r})",
+        )
+    )
 
 
 def _key(answer: "Answer") -> str:

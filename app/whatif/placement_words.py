@@ -46,8 +46,10 @@ def _jax(answer: "Answer") -> str:
     if slower < ALIKE:
         return "mesh_utils of JAX lays it otherwise, as quick."
     allowed = ", where it may split axes," if answer.found.jax_splits else ""
-    return (f"mesh_utils of JAX{allowed} puts {_held(answer, jax)}: {fmt.duration(jax.step_s - answer.best.step_s)} "
-            f"({fmt.share(slower - 1)}) more a step.")  # fmt: skip
+    return (
+        f"mesh_utils of JAX{allowed} puts {_held(answer, jax)}: {fmt.duration(jax.step_s - answer.best.step_s)} "
+        f"({fmt.share(slower - 1)}) more a step."
+    )
 
 
 def reason(answer: "Answer", placement: "Placement") -> str:
@@ -103,8 +105,15 @@ def words(answer: "Answer") -> Words:
     for p in answer.shown:
         held, wrapped, cost = answer.held(p), answer.wrapped(p), answer.by_axis_s(p)
         cells = [_on(held[n]) + ("" if wrapped[n] is not False else " (no wrap)") for n in names]
-        rows.append((*cells, fmt.duration(p.step_s), f"{fmt.duration(p.low_s)} to {fmt.duration(p.high_s)}",
-                     *(fmt.duration(cost[n]) for n in names), "yes" if answer.found.jax is p else ""))  # fmt: skip
+        rows.append(
+            (
+                *cells,
+                fmt.duration(p.step_s),
+                f"{fmt.duration(p.low_s)} to {fmt.duration(p.high_s)}",
+                *(fmt.duration(cost[n]) for n in names),
+                "yes" if answer.found.jax is p else "",
+            )
+        )
     head = (*names, "step", "full overlap to none", *(f"sent by {n}" for n in names), "JAX's own")
     table = Table(head, tuple(rows), right=tuple(range(len(names), 2 * len(names) + 2)))
     return Words(verdict(answer), table, answer.notes)

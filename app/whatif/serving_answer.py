@@ -57,14 +57,24 @@ class Split:
         together = self.together.to_dict()
         rate = self.output_tokens_per_s
         return {
-            **{name: spread(self.rows[name].to_numpy()) for name in BANDED}, "itl_s": None,
-            "output_tokens_per_s": rate, "per_chip": rate / together["chips"], "chips": together["chips"],
-            "requests": len(self.rows), "kv_usage_peak": None, "bound": None,
+            **{name: spread(self.rows[name].to_numpy()) for name in BANDED},
+            "itl_s": None,
+            "output_tokens_per_s": rate,
+            "per_chip": rate / together["chips"],
+            "chips": together["chips"],
+            "requests": len(self.rows),
+            "kv_usage_peak": None,
+            "bound": None,
             "error_band": {k: {n: list(v) for n, v in b.items()} for k, b in self.band.items()},
-            "basis": together["basis"], "pools": self.pools, "balance": self.balance, "transfer_s": self.transfer_s,
-            "together": together, "setup": together["setup"], "traffic": together["traffic"],
+            "basis": together["basis"],
+            "pools": self.pools,
+            "balance": self.balance,
+            "transfer_s": self.transfer_s,
+            "together": together,
+            "setup": together["setup"],
+            "traffic": together["traffic"],
             "notes": list(self.notes),
-        }  # fmt: skip
+        }
 
 
 def find(args: argparse.Namespace, run: "Run | None") -> Simulated | Split:
@@ -76,8 +86,9 @@ def find(args: argparse.Namespace, run: "Run | None") -> Simulated | Split:
     if (tokens := int(requests.output.sum())) > MOST_TOKENS:
         raise QuestionError(
             f"{tokens:,} tokens to generate are more than one question may simulate",
-            expected=f"at most {MOST_TOKENS:,}", advice="Take fewer requests with --requests.",
-        )  # fmt: skip
+            expected=f"at most {MOST_TOKENS:,}",
+            advice="Take fewer requests with --requests.",
+        )
     fitted = None if run is None else fit(run, run_setup(args, run), getattr(args, "stage", None))
     if fitted and asked.model == fitted.setup.model:
         asked = replace(asked, silent_tokens=fitted.setup.silent_tokens)
@@ -104,9 +115,7 @@ def fit(run: "Run", ran: Setup, stage: str | None = None) -> Calibration:
     return _fits[key]
 
 
-def _together(
-    args: argparse.Namespace, asked: Setup, requests: Traffic, fitted: Calibration | None
-) -> Simulated:  # fmt: skip
+def _together(args: argparse.Namespace, asked: Setup, requests: Traffic, fitted: Calibration | None) -> Simulated:
     efficiency, notes = fitted.for_setup(asked) if fitted else (TYPICAL, [SOURCE])
     keep = bool(getattr(args, "out", None)) and requests.output.sum() < KEPT_GAPS
     middle = simulate(asked, requests, efficiency, routing=args.routing, seed=args.seed, gaps=keep)
@@ -115,17 +124,20 @@ def _together(
         band, basis = from_errors(middle, off), f"modelled, {efficiency.basis}"
         notes += [_told(fitted), *fitted.notes, *why]
     else:
-        ends = tuple(simulate(asked, requests, e, routing=args.routing, seed=args.seed, record=False)
-                     for e in (SLOW, FAST))  # fmt: skip
+        ends = tuple(
+            simulate(asked, requests, e, routing=args.routing, seed=args.seed, record=False) for e in (SLOW, FAST)
+        )
         band, basis = from_runs(middle, ends), "modelled, with assumed shares of the peaks"
     notes = list(dict.fromkeys([*notes, *_seen(middle), *asked.machine.notes, *requests.notes]))
     return Simulated(middle, band, basis, fitted.to_dict() if fitted else None, tuple(notes))
 
 
 def _told(fitted: Calibration) -> str:
-    return (f"Fitted to half of {fitted.requests:,} requests of {fitted.name}. Simulated by measured on what was held "
-            f"back: {'; '.join(f'{_errors(e)} where {name} fitted' for name, e in fitted.splits.items())}. The worst "
-            f"split counts: {fitted.worst}.")  # fmt: skip
+    return (
+        f"Fitted to half of {fitted.requests:,} requests of {fitted.name}. Simulated by measured on what was held "
+        f"back: {'; '.join(f'{_errors(e)} where {name} fitted' for name, e in fitted.splits.items())}. The worst "
+        f"split counts: {fitted.worst}."
+    )
 
 
 def _errors(found: dict[str, float]) -> str:
@@ -137,19 +149,25 @@ def _seen(outcome: Outcome) -> list[str]:
     """What a reader has to know of this simulation."""
     notes, rows = [], outcome.served
     if refused := len(outcome.requests) - len(rows):
-        notes.append(f"{refused:,} of {len(outcome.requests):,} requests are refused: {NOT_SERVED}, or is longer "
-                     "than a step may be.")  # fmt: skip
+        notes.append(
+            f"{refused:,} of {len(outcome.requests):,} requests are refused: {NOT_SERVED}, or is longer "
+            "than a step may be."
+        )
     if not outcome.traffic.concurrency and len(rows) > 1:
         span = rows["arrival_s"].max() - rows["arrival_s"].min()
         if span > 0 and (len(rows) / outcome.duration_s) < BEHIND * len(rows) / span:
             queue = rows["scheduled_s"] - rows["arrival_s"]
-            if queue.iloc[-max(len(rows) // 10, 1):].mean() > 2 * queue.mean() > 0.2:
-                notes.append("It falls behind: the queue grows for as long as requests come, so times to first token "
-                             "tell how long that was, and not what the setup can do.")  # fmt: skip
+            if queue.iloc[-max(len(rows) // 10, 1) :].mean() > 2 * queue.mean() > 0.2:
+                notes.append(
+                    "It falls behind: the queue grows for as long as requests come, so times to first token "
+                    "tell how long that was, and not what the setup can do."
+                )
     s = outcome.setup
     if uneven := sorted({a.heads for a in s.model.attention if a.heads % s.tensor}):
-        notes.append(f"{s.model.name} has {uneven[0]} query heads, which {s.tensor} chips cannot share evenly: engines "
-                     "such as vLLM refuse it. Take a number of chips that divides them, or replicas.")  # fmt: skip
+        notes.append(
+            f"{s.model.name} has {uneven[0]} query heads, which {s.tensor} chips cannot share evenly: engines "
+            "such as vLLM refuse it. Take a number of chips that divides them, or replicas."
+        )
     if outcome.traffic.cached.any() and not outcome.traffic.block_tokens:
         notes.append("Prompt tokens found in the cache are taken as told; all requests share them.")
     notes.append("Latencies are the engine's: network, tokenizer and client come on top.")
@@ -163,9 +181,10 @@ def _split(asked: Setup, requests: Traffic, fitted: Calibration | None, together
 
     if asked.replicas < 2:
         raise QuestionError(
-            "prefill and decode on machines of their own need two replicas or more", expected="--replicas 2 or more",
+            "prefill and decode on machines of their own need two replicas or more",
+            expected="--replicas 2 or more",
             advice="Say into how many copies the chips are split, for example --chips 8 --replicas 2.",
-        )  # fmt: skip
+        )
     mean = Shape(*(int(round(float(v.mean()))) for v in (requests.prompt, requests.output, requests.cached)))
     batch = max(1, min(asked.max_sequences, max_sequences(asked, mean.prompt + mean.output)))
     efficiency = together.outcome.efficiency
@@ -177,9 +196,12 @@ def _split(asked: Setup, requests: Traffic, fitted: Calibration | None, together
     rows = serve(split, requests, efficiency)
     scale: Callable[[Efficiency], pd.DataFrame] = lambda e: serve(split, requests, e)  # noqa: E731
     band = _split_band(rows, together) if fitted else _between(rows, [scale(e) for e in (SLOW, FAST)])
-    notes = (f"{split.name}: {prefill} of {asked.replicas} replicas read prompts, by balance ({even:.2g} for each that "
-             f"generates); caches go over {split.link}.",
-             "The peak of the cache and what bounds a step are told for one pool only.", *together.notes)  # fmt: skip
+    notes = (
+        f"{split.name}: {prefill} of {asked.replicas} replicas read prompts, by balance ({even:.2g} for each that "
+        f"generates); caches go over {split.link}.",
+        "The peak of the cache and what bounds a step are told for one pool only.",
+        *together.notes,
+    )
     return Split(rows, together, band, split.name, even, split.transfer_s(mean.prompt), notes)
 
 
@@ -198,8 +220,9 @@ def _split_band(rows: pd.DataFrame, together: Simulated) -> dict[str, dict[str, 
     for name in ("ttft_s", "tpot_s"):
         mine, whole = spread(rows[name].to_numpy()), spread(together.outcome.served[name].to_numpy())
         if mine and whole:
-            band[name] = {s: tuple(mine[s] * edge / whole[s] for edge in together.band[name][s])
-                          for s in ("mean", "p99")}  # fmt: skip
+            band[name] = {
+                s: tuple(mine[s] * edge / whole[s] for edge in together.band[name][s]) for s in ("mean", "p99")
+            }
     return band
 
 
@@ -209,11 +232,16 @@ def write(result: Simulated, folder: Path) -> None:
     s = outcome.setup
     name = f"simulated: {s.model.name} on {s.chips} × {s.chip.name}"
     told = {
-        "name": name, "kind": "simulated", "simulated": True, "chip": s.chip.name, "chips": s.chips,
-        "model": s.model.name, "precision": s.weights_precision,
+        "name": name,
+        "kind": "simulated",
+        "simulated": True,
+        "chip": s.chip.name,
+        "chips": s.chips,
+        "model": s.model.name,
+        "precision": s.weights_precision,
         "parallelism": {"data": s.replicas, "tensor": s.tensor} | ({"expert": s.expert} if s.expert > 1 else {}),
         "note": f"Simulated: {outcome.traffic.name}. {result.basis[0].upper()}{result.basis[1:]}.",
-    }  # fmt: skip
+    }
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for table, columns in tables(outcome).items():

@@ -34,24 +34,47 @@ REQUESTS = 1000  # where nobody says how many
 SEED = Number(0, (1 << 32) - 1, whole=True)
 ROUNDS = 10  # requests for each one in flight, at least
 _LIKE_THE_RUN = {  # option: facts of a run that say the same
-    "tensor": ("tensor_parallel_size",), "replicas": ("data_parallel_size",), "max_sequences": ("max_num_seqs",),
+    "tensor": ("tensor_parallel_size",),
+    "replicas": ("data_parallel_size",),
+    "max_sequences": ("max_num_seqs",),
     "expert": ("expert_parallel_size",),
-    "token_budget": ("max_num_batched_tokens",), "page_tokens": ("block_size",),
-    "precision": ("quantization", "precision"), "kv_precision": ("kv_precision",), "cache_tokens": ("kv_cache_tokens",),
+    "token_budget": ("max_num_batched_tokens",),
+    "page_tokens": ("block_size",),
+    "precision": ("quantization", "precision"),
+    "kv_precision": ("kv_precision",),
+    "cache_tokens": ("kv_cache_tokens",),
     "memory_utilization": ("gpu_memory_utilization",),
-}  # fmt: skip
+}
 _AXES = {"tensor": "tensor", "data": "replicas", "expert": "expert"}  # of the fact `parallelism`
 SPLIT = ("tensor", "expert", "replicas")
-_OTHER_CACHE = ("chip", "chips", "model", "precision", "experts_precision", "kv_precision", "memory_utilization",
-                "max_sequences", "token_budget", *SPLIT)  # fmt: skip
+_OTHER_CACHE = (
+    "chip",
+    "chips",
+    "model",
+    "precision",
+    "experts_precision",
+    "kv_precision",
+    "memory_utilization",
+    "max_sequences",
+    "token_budget",
+    *SPLIT,
+)
 _CACHE = ("cache_tokens", "cache_length")
 _SETUP = {
-    "tensor": "tensor", "expert": "expert", "replicas": "replicas", "max_sequences": "max_sequences",
-    "token_budget": "token_budget", "page_tokens": "page_tokens", "precision": "weights_precision",
-    "experts_precision": "experts_precision", "kv_precision": "kv_precision",
-    "memory_utilization": "memory_utilization", "peak_flops_per_s": "peak_flops_per_s",
-    "cache_tokens": "cache_tokens", "cache_length": "cache_length",
-}  # fmt: skip
+    "tensor": "tensor",
+    "expert": "expert",
+    "replicas": "replicas",
+    "max_sequences": "max_sequences",
+    "token_budget": "token_budget",
+    "page_tokens": "page_tokens",
+    "precision": "weights_precision",
+    "experts_precision": "experts_precision",
+    "kv_precision": "kv_precision",
+    "memory_utilization": "memory_utilization",
+    "peak_flops_per_s": "peak_flops_per_s",
+    "cache_tokens": "cache_tokens",
+    "cache_length": "cache_length",
+}
 _USUAL = {f.name: f.default for f in fields(Setup)}
 _OTHER_KINDS = {**SAID, "memory_utilization": SHARE_OF_SOME, "peak_flops_per_s": PER_SECOND}
 
@@ -77,9 +100,10 @@ def setup(args: argparse.Namespace, run: "Run | None") -> Setup:
     missing = [n for n in ("model", "chip", "chips") if told.get(n) is None]
     if missing:
         raise QuestionError(
-            "the setup is not complete", expected=", ".join(f"--{m}" for m in missing),
+            "the setup is not complete",
+            expected=", ".join(f"--{m}" for m in missing),
             advice="Or name a run that says it with --calibrate.",
-        )  # fmt: skip
+        )
     return _setup(_whole(told) if run is not None else told)
 
 
@@ -109,8 +133,8 @@ def run_setup(args: argparse.Namespace, run: "Run") -> Setup:
         raise QuestionError(
             f"{run.manifest.name} does not say on what it ran: no {' and no '.join(missing)}",
             advice="Say it with --ran, for example --ran chip=h100,chips=1; or ingest it with --chip, --chips and "
-                   "--model, or put a chipledger.json beside its files.",
-        )  # fmt: skip
+            "--model, or put a chipledger.json beside its files.",
+        )
     return _setup(_whole(told))
 
 
@@ -185,7 +209,7 @@ def _facts(run: "Run", args: argparse.Namespace) -> dict[str, Any]:
             f"{run.manifest.name} served {named!r}, which is no model of the catalogue",
             expected="one of the same dimensions, as a fine-tune or a quantised copy has",
             advice="Say which with --ran model=NAME, for example --ran model=qwen3-8b,precision=awq.",
-        )  # fmt: skip
+        )
     return found
 
 
@@ -204,8 +228,10 @@ def _ran(text: str | None) -> dict[str, Any]:
             found[option] = kind.read(value, f"{name} of the run:")
         else:
             names = sorted({"model", "chip", "chips", *_SETUP, *SAID} - {"cache_length"})
-            raise QuestionError(f"{part[:40]!r} of the run", expected="NAME=VALUE by comma, NAME one of "
-                                + ", ".join(n.replace("_", "-") for n in names))  # fmt: skip
+            raise QuestionError(
+                f"{part[:40]!r} of the run",
+                expected="NAME=VALUE by comma, NAME one of " + ", ".join(n.replace("_", "-") for n in names),
+            )
     return found
 
 
@@ -216,9 +242,12 @@ def _setup(told: dict[str, Any]) -> Setup:
     numbers = {_SETUP[k]: v for k, v in told.items() if k in _SETUP}
     known = model(named)
     return Setup(
-        model=known, chip=chip(told["chip"]), chips=int(told["chips"]),
-        speculation=told.get("speculation"), **{"weights_precision": known.published.format} | numbers,
-    )  # fmt: skip
+        model=known,
+        chip=chip(told["chip"]),
+        chips=int(told["chips"]),
+        speculation=told.get("speculation"),
+        **{"weights_precision": known.published.format} | numbers,
+    )
 
 
 def traffic(args: argparse.Namespace, run: "Run | None") -> Traffic:
@@ -275,8 +304,9 @@ def measured(load: LoadOf) -> Measured:
     times = {n: np.full(load.tables.rows("requests"), np.nan) for n in ("ttft_s", "tpot_s")}
     for name, values in times.items():
         values[found.order] = found.rows[name].to_numpy(dtype=float)
-    return Measured(asked, times["ttft_s"][asked.rows], times["tpot_s"][asked.rows], load.name,
-                    _replicas(load.tables, asked))  # fmt: skip
+    return Measured(
+        asked, times["ttft_s"][asked.rows], times["tpot_s"][asked.rows], load.name, _replicas(load.tables, asked)
+    )
 
 
 def _replica_names(tables: Tables) -> np.ndarray:

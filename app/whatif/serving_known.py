@@ -39,12 +39,18 @@ class Band:
     def to_dict(self) -> dict[str, Any]:
         m = self.measured
         return {
-            "requests_per_s": list(self.requests_per_s), "output_tokens_per_s": list(self.output_tokens_per_s),
-            "basis": self.basis, "measured": m and {
-                "requests_per_s": m.request_rate_per_s, "output_tokens_per_s": m.output_tokens_per_s,
-                "chips": m.chips, "source": m.source, "note": m.note,
+            "requests_per_s": list(self.requests_per_s),
+            "output_tokens_per_s": list(self.output_tokens_per_s),
+            "basis": self.basis,
+            "measured": m
+            and {
+                "requests_per_s": m.request_rate_per_s,
+                "output_tokens_per_s": m.output_tokens_per_s,
+                "chips": m.chips,
+                "source": m.source,
+                "note": m.note,
             },
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True)
@@ -81,12 +87,19 @@ class BreakEven:
     def to_dict(self) -> dict[str, Any]:
         scale = self.against_usd
         return {
-            "chip": self.chip, "against": self.against, "times": self.best_times, "usd_per_chip_hour": self.usd,
-            "basis": self.basis, "modelled_times": self.times, "modelled_times_low": self.low,
-            "modelled_times_high": self.high, "usd_per_chip_hour_low": scale and self.low * scale,
-            "usd_per_chip_hour_high": scale and self.high and self.high * scale, "against_usd_per_chip_hour": scale,
+            "chip": self.chip,
+            "against": self.against,
+            "times": self.best_times,
+            "usd_per_chip_hour": self.usd,
+            "basis": self.basis,
+            "modelled_times": self.times,
+            "modelled_times_low": self.low,
+            "modelled_times_high": self.high,
+            "usd_per_chip_hour_low": scale and self.low * scale,
+            "usd_per_chip_hour_high": scale and self.high and self.high * scale,
+            "against_usd_per_chip_hour": scale,
             "own_usd_per_chip_hour": self.own_usd,
-        }  # fmt: skip
+        }
 
 
 def known_case(wanted: Wanted, chip: Chip) -> ServingCase | None:
@@ -105,8 +118,9 @@ def anchors(wanted: Wanted, chips: Iterable[Chip]) -> tuple[dict[str, Anchor], l
             continue
         own = case.of_shape(wanted.shape.prompt, wanted.shape.output, wanted.shape.cached)
         setup = Setup(model=wanted.model, chip=chip, chips=case.chips, weights_precision=case.precision)
-        load = traffic_of(case.requests, case.in_flight, case.input, case.output if own else case.answer_tokens,
-                          case.prefix)  # fmt: skip
+        load = traffic_of(
+            case.requests, case.in_flight, case.input, case.output if own else case.answer_tokens, case.prefix
+        )
         name = f"{case.chips} × {chip.name}, {case.request_rate_per_s:.3g} requests/s"
         try:
             made = anchored(setup, load, case.request_rate_per_s, name)
@@ -119,7 +133,7 @@ def anchors(wanted: Wanted, chips: Iterable[Chip]) -> tuple[dict[str, Anchor], l
             f"second, {case.output_tokens_per_s:,.2f} output tokens/s; prompts of {case.input:,} tokens, "
             f"{case.prefix:,} in the cache, answers of {case.output:,} ({case.source}; {case.note}). The plan is held "
             f"to it: {made.factor:.2f} times the shares of the peaks that are usual."
-        )  # fmt: skip
+        )
     return found, notes
 
 
@@ -146,8 +160,12 @@ def band(wanted: Wanted, c: Choice, known: Known | None) -> Band:
         return found
     (low, high), (least, most) = found.requests_per_s, found.output_tokens_per_s
     told, tokens = case.request_rate_per_s, case.output_tokens_per_s  # answers were longer than configured
-    return replace(found, requests_per_s=(min(low, told), max(high, told)), measured=case,
-                   output_tokens_per_s=(min(least, tokens), max(most, tokens * (1 + off))))  # fmt: skip
+    return replace(
+        found,
+        requests_per_s=(min(low, told), max(high, told)),
+        measured=case,
+        output_tokens_per_s=(min(least, tokens), max(most, tokens * (1 + off))),
+    )
 
 
 def _band(low: float, high: float, output: int, basis: str) -> Band:
@@ -179,8 +197,15 @@ def _against(made: Plan, found: Mapping[int, Band], prices: Mapping[str, float],
     if all(c is not None and c.of_shape(shape.prompt, shape.output, shape.cached) for c in each):
         measured = break_even(*((c.output_tokens_per_s, c.chips) for c in each))
     names = (b.setup.chip.name, a.setup.chip.name)
-    return BreakEven(*names, by, times(a_high, b_low) if b_low else 0.0, times(a_low, b_high) if a_low else None,
-                     measured, prices.get(names[1]), prices.get(names[0]))  # fmt: skip
+    return BreakEven(
+        *names,
+        by,
+        times(a_high, b_low) if b_low else 0.0,
+        times(a_low, b_high) if a_low else None,
+        measured,
+        prices.get(names[1]),
+        prices.get(names[0]),
+    )
 
 
 def stored(runs: Iterable[Any], wanted: Wanted, chips: Iterable[Chip]) -> dict[str, Any]:

@@ -42,9 +42,9 @@ def load_of(run: "Run", stage: str | None = None) -> LoadOf:
             f"{run.manifest.name} has no single requests, only what others summed up of them",
             expected="the time, lengths and latencies of each request, to calibrate on",
             advice="Record them: vllm bench serve --save-result --save-detailed, SGLang's bench_serving --output-file "
-                   "--output-details, profile_export.jsonl of AIPerf, guidellm's JSON, or a CSV of your own with "
-                   "timestamp, input_tokens, output_tokens, cached_tokens, ttft_s and e2e_s.",
-        )  # fmt: skip
+            "--output-details, profile_export.jsonl of AIPerf, guidellm's JSON, or a CSV of your own with "
+            "timestamp, input_tokens, output_tokens, cached_tokens, ttft_s and e2e_s.",
+        )
     return load_in(run.tables, run.manifest.name, stage)
 
 
@@ -77,8 +77,9 @@ def _chosen(loads: list[Load], name: str, stage: str | None) -> Load:
             if load.stage == stage:
                 return load
         names = [load.stage for load in loads if load.stage is not None]
-        raise QuestionError(f"{name} has no load {stage!r} with single requests",
-                            expected=f"one of {', '.join(names[:20]) or 'none'}")  # fmt: skip
+        raise QuestionError(
+            f"{name} has no load {stage!r} with single requests", expected=f"one of {', '.join(names[:20]) or 'none'}"
+        )
     whole = [load for load in loads if _counted(load) is None] or loads
     enough = [load for load in whole if _timed(load) >= 2 * FEWEST]
     return max(enough, key=_busy) if enough else max(whole, key=_timed)

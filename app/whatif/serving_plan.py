@@ -35,25 +35,50 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="NAME", help="a model of the catalogue")
     parser.add_argument("--on", metavar="CHIPS", help="chips to try, by comma: v6e,h100,b200")
     parser.add_argument("--price", metavar="CHIP=USD", help="dollars per chip-hour, by comma: v6e=2.7,h100=3.5")
-    parser.add_argument("--formats", metavar="NAMES", help="of the weights, by comma: bf16, fp8, int8, fp4, int4, "
-                        "mxfp4, nvfp4, awq, gptq, published (default: as the model is published; in bf16 also "
-                        "the chip's faster 8-bit format)")  # fmt: skip
-    parser.add_argument("--own-chip", metavar="JSON", help="a chip of your own: name, bf16_flops_per_s, hbm_bytes, "
-                        "hbm_bytes_per_s and other numbers of the catalogue, or like; usd_per_chip_hour")  # fmt: skip
+    parser.add_argument(
+        "--formats",
+        metavar="NAMES",
+        help="of the weights, by comma: bf16, fp8, int8, fp4, int4, "
+        "mxfp4, nvfp4, awq, gptq, published (default: as the model is published; in bf16 also "
+        "the chip's faster 8-bit format)",
+    )
+    parser.add_argument(
+        "--own-chip",
+        metavar="JSON",
+        help="a chip of your own: name, bf16_flops_per_s, hbm_bytes, "
+        "hbm_bytes_per_s and other numbers of the catalogue, or like; usd_per_chip_hour",
+    )
     if parser.add_help:  # a terminal's; the server takes no file
         parser.add_argument("--chip-file", metavar="FILE", help="the same in a file; may hold a list of chips")
     for name, what in TOKENS.items():
         parser.add_argument(f"--{name}", type=int, metavar="N", help=what)
     for name, what in NUMBERS.items():
         parser.add_argument(f"--{name}", type=float, metavar="NUMBER", help=what)
-    parser.add_argument("--calibrate", dest="run", metavar="RUN", help="a measured run of the store: its chip's shares "
-                        "of the peaks are fitted to it, those of other chips stay assumed")  # fmt: skip
-    parser.add_argument("--stage", metavar="NAME", help="the load of that run that counts, where it holds several "
-                        "(default: the busiest that is kept whole)")  # fmt: skip
-    parser.add_argument("--ran", metavar="NAME=VALUE", help="corrects or completes what that run says of its own "
-                        "setup, by comma: chips=2,max-sequences=64,cache-tokens=90000")  # fmt: skip
-    parser.add_argument("--disaggregate", nargs="?", const="yes", choices=("yes", "no"),
-                        help="also compare with prefill and decode on machines of their own")  # fmt: skip
+    parser.add_argument(
+        "--calibrate",
+        dest="run",
+        metavar="RUN",
+        help="a measured run of the store: its chip's shares "
+        "of the peaks are fitted to it, those of other chips stay assumed",
+    )
+    parser.add_argument(
+        "--stage",
+        metavar="NAME",
+        help="the load of that run that counts, where it holds several (default: the busiest that is kept whole)",
+    )
+    parser.add_argument(
+        "--ran",
+        metavar="NAME=VALUE",
+        help="corrects or completes what that run says of its own "
+        "setup, by comma: chips=2,max-sequences=64,cache-tokens=90000",
+    )
+    parser.add_argument(
+        "--disaggregate",
+        nargs="?",
+        const="yes",
+        choices=("yes", "no"),
+        help="also compare with prefill and decode on machines of their own",
+    )
 
 
 def answer(args: argparse.Namespace, place: "Workspace | None") -> "ServingPlan":

@@ -24,8 +24,10 @@ LIMITS = ("max_sequences", "token_budget")
 PRICE = Number(0, 1e6, above=True)
 LONGEST = {"input": 200_000, "output": 20_000}  # tokens of a request; trials of 20,000 longer ones take minutes
 LEAST_REPLICAS = 4  # to split in two pools; fewer leave no choice
-ASSUMED = ("Uncalibrated: shares of the peaks are assumed, and the range of chips is that between the fastest and the "
-           "slowest assumed. Calibrate on a run of the machine (--calibrate) before money is spent.")  # fmt: skip
+ASSUMED = (
+    "Uncalibrated: shares of the peaks are assumed, and the range of chips is that between the fastest and the "
+    "slowest assumed. Calibrate on a run of the machine (--calibrate) before money is spent."
+)
 NOTES = (
     "Requests of equal lengths. Replicas share the load evenly, each served by an engine with a queue of its own, to "
     "which requests come as unevenly as to all of them: a router that deals them out in turn does better.",
@@ -61,16 +63,23 @@ class ServingPlan:
         wanted = self.plan.wanted
         first = self.break_evens[0] if self.break_evens else None
         return {
-            "verdict": verdict(self), "model": wanted.model.name, "rate_per_s": wanted.rate_per_s,
+            "verdict": verdict(self),
+            "model": wanted.model.name,
+            "rate_per_s": wanted.rate_per_s,
             "shape": dict(vars(wanted.shape)),
-            "objectives": dict(vars(wanted.objectives)), "usd_per_chip_hour": dict(self.prices),
-            "ranked_by": _ranked_by(self), "unpriced_chips": list(self.unpriced),
-            "break_even": first and first.to_dict(), "break_evens": [b.to_dict() for b in self.break_evens],
-            "choices": [choice_dict(c, self.bands.get(i), wanted.shape.output)
-                        for i, c in enumerate(self.plan.choices)],
+            "objectives": dict(vars(wanted.objectives)),
+            "usd_per_chip_hour": dict(self.prices),
+            "ranked_by": _ranked_by(self),
+            "unpriced_chips": list(self.unpriced),
+            "break_even": first and first.to_dict(),
+            "break_evens": [b.to_dict() for b in self.break_evens],
+            "choices": [
+                choice_dict(c, self.bands.get(i), wanted.shape.output) for i, c in enumerate(self.plan.choices)
+            ],
             "basis": "modelled",
-            "disaggregated": None if self.pools is None else pools_dict(self.pools), "notes": list(self.notes),
-        }  # fmt: skip
+            "disaggregated": None if self.pools is None else pools_dict(self.pools),
+            "notes": list(self.notes),
+        }
 
 
 def _ranked_by(made: ServingPlan) -> str:
@@ -82,29 +91,48 @@ def _ranked_by(made: ServingPlan) -> str:
 def choice_dict(c: Choice, band: Band | None = None, output: int = 0) -> dict[str, Any]:
     seen = {name: value if value == value else None for name, value in c.seen.items()}  # NaN: not known
     return {
-        "name": c.name, "chip": c.setup.chip.name, "format": c.setup.kept.name, "tensor": c.setup.tensor,
-        "expert": c.setup.expert, "replicas": c.replicas, "chips": c.chips, "chips_low": c.chips_low,
-        "chips_high": c.chips_high, "feasible": c.feasible, "rate_per_replica": c.rate_per_replica, **seen,
-        "limit": c.limit, "basis": c.basis, "usd_per_hour": c.usd_per_hour,
-        "usd_per_million_output_tokens": c.usd_per_million, "why": c.why,
-        "multiplies_in": c.setup.machine.computes_in, "stand_ins": list(c.setup.machine.stand_ins),
-        "output_tokens_per_s": c.rate_per_replica * output if output else None, "band": band and band.to_dict(),
-    }  # fmt: skip
+        "name": c.name,
+        "chip": c.setup.chip.name,
+        "format": c.setup.kept.name,
+        "tensor": c.setup.tensor,
+        "expert": c.setup.expert,
+        "replicas": c.replicas,
+        "chips": c.chips,
+        "chips_low": c.chips_low,
+        "chips_high": c.chips_high,
+        "feasible": c.feasible,
+        "rate_per_replica": c.rate_per_replica,
+        **seen,
+        "limit": c.limit,
+        "basis": c.basis,
+        "usd_per_hour": c.usd_per_hour,
+        "usd_per_million_output_tokens": c.usd_per_million,
+        "why": c.why,
+        "multiplies_in": c.setup.machine.computes_in,
+        "stand_ins": list(c.setup.machine.stand_ins),
+        "output_tokens_per_s": c.rate_per_replica * output if output else None,
+        "band": band and band.to_dict(),
+    }
 
 
 def pools_dict(found: Comparison) -> dict[str, Any]:
     return {
-        "one_pool_rate_per_s": found.aggregate.rate_per_s, "best": found.best.name if found.best else None,
-        "two_pools_rate_per_s": found.disaggregated.rate_per_s if found.disaggregated else None, "gain": found.gain,
-        "splits": {name: bears.rate_per_s for name, bears in found.splits}, "transfer_s": found.transfer_s,
+        "one_pool_rate_per_s": found.aggregate.rate_per_s,
+        "best": found.best.name if found.best else None,
+        "two_pools_rate_per_s": found.disaggregated.rate_per_s if found.disaggregated else None,
+        "gain": found.gain,
+        "splits": {name: bears.rate_per_s for name, bears in found.splits},
+        "transfer_s": found.transfer_s,
         "prefill_by_decode": found.balance,
-    }  # fmt: skip
+    }
 
 
 def find(
-    given: Mapping[str, Any], run: Run | None = None, progress: Callable[[float, str], None] = lambda share, what: None,
+    given: Mapping[str, Any],
+    run: Run | None = None,
+    progress: Callable[[float, str], None] = lambda share, what: None,
     runs: Iterable[Run] = (),
-) -> ServingPlan:  # fmt: skip
+) -> ServingPlan:
     """The plan for `given`, options by name with underscores; None counts as not given. `run`: what its chip is
     calibrated on; `runs`: of the store, newest first, of which those of the same model and chip are used without being
     asked for. Raises QuestionError."""
@@ -121,7 +149,7 @@ def find(
                 f"requests with --{name} {asked[name]:,} tokens are longer than a plan can simulate in thousands",
                 expected=f"at most {most:,}",
                 advice="`chipledger whatif serving --requests 20` simulates a few long ones on one setup.",
-            )  # fmt: skip
+            )
     objectives = Objectives(**{n: asked[n] for n in (*LATENCIES, "percentile") if n in asked})
     shape = Shape(asked["input"], asked["output"], asked.get("prefix", 0), asked.get("burst", 1.0))
     if not 0 <= shape.cached < shape.prompt:
@@ -136,12 +164,16 @@ def find(
     assumed = () if {c.name for c in chips} <= known.keys() else (SOURCE, ASSUMED)
     unpriced = tuple(c.name for c in chips if c.name not in priced)
     if unpriced and len(chips) > 1:
-        told = (*told, f"No price is given for {', '.join(unpriced)}: chips of unlike price are not compared by their "
-                "number. Give one with --price; the break-even prices hold for any.")  # fmt: skip
+        told = (
+            *told,
+            f"No price is given for {', '.join(unpriced)}: chips of unlike price are not compared by their "
+            "number. Give one with --price; the break-even prices hold for any.",
+        )
     found = bands(made, known)
     told = (*told, *(f"{name}: {note}" for name, o in own.items() for note in o.chip.notes))
-    return ServingPlan(made, priced, pools, (*told, *assumed, *made.notes, *NOTES), found,
-                       break_evens(made, found, priced), unpriced)  # fmt: skip
+    return ServingPlan(
+        made, priced, pools, (*told, *assumed, *made.notes, *NOTES), found, break_evens(made, found, priced), unpriced
+    )
 
 
 def _known(
@@ -175,13 +207,14 @@ def calibration(run: Run, of_run: Mapping[str, str] | None = None) -> tuple[dict
     args = from_query(serving, of_run or {})
     ran = run_setup(args, run)
     found = fit(run, ran, args.stage)
-    missed = ", ".join(f"{name.replace('_s', '').replace('_', ' ').upper()} {error:+.1%}"
-                       for name, error in found.errors.items())  # fmt: skip
+    missed = ", ".join(
+        f"{name.replace('_s', '').replace('_', ' ').upper()} {error:+.1%}" for name, error in found.errors.items()
+    )
     return {ran.chip.name: found}, (
         f"{ran.chip.name} is calibrated on {found.name} ({ran.model.name}, {ran.replica_chips} chips a "
         f"replica); where {found.worst} fitted (the worst split), it missed by {missed} on what was held back. Another "
         "model or split misses by more: 20 to 70 % where that was tried.",
-    )  # fmt: skip
+    )
 
 
 def prices(text: str | None, own: Iterable[str] = ()) -> dict[str, float]:

@@ -22,15 +22,19 @@ def verdict(result: "ServingPlan") -> str:
     best, wanted = result.plan.best, result.plan.wanted
     if best is None:
         first = result.plan.choices[0]
-        return (f"No setup that was tried serves {wanted.model.name} within these objectives. The nearest, "
-                f"{first.name}: {first.why}.")  # fmt: skip
+        return (
+            f"No setup that was tried serves {wanted.model.name} within these objectives. The nearest, "
+            f"{first.name}: {first.why}."
+        )
     text = f"{best.name} serves it: {fmt.count(best.chips, 'chip')}"
     if best.usd_per_hour is not None:
         text += f", {fmt.usd(best.usd_per_hour)} an hour, {fmt.usd(best.usd_per_million)} per million tokens generated"
     if best.chips_low is not None:
-        text += (f" ({best.chips_low:,} at the fastest efficiencies assumed; at the slowest no number that was tried)"
-                 if best.chips_high is None else
-                 f" (from {best.chips_low:,} to {best.chips_high:,} over the efficiencies assumed)")  # fmt: skip
+        text += (
+            f" ({best.chips_low:,} at the fastest efficiencies assumed; at the slowest no number that was tried)"
+            if best.chips_high is None
+            else f" (from {best.chips_low:,} to {best.chips_high:,} over the efficiencies assumed)"
+        )
     text += "."
     if late := lateness(best, wanted):
         text += f" {late}"
@@ -55,10 +59,12 @@ def lateness(best: "Choice", wanted: "Wanted") -> str:
     if len(free) < 2 or not first > ABSURD_S:
         return ""
     share = wanted.rate_per_s / best.replicas / best.rate_per_replica
-    return (f"But no objective holds the wait: it keeps up with the rate, yet at the {best.rate_per_replica:.3g} "
-            f"requests a second that a replica bears the {wanted.objectives.percentile:g}th percentile of the time to "
-            f"first token is {fmt.duration(first)} (here {fmt.share(share)} of that rate is asked of it). Give one "
-            "with --ttft-s.")  # fmt: skip
+    return (
+        f"But no objective holds the wait: it keeps up with the rate, yet at the {best.rate_per_replica:.3g} "
+        f"requests a second that a replica bears the {wanted.objectives.percentile:g}th percentile of the time to "
+        f"first token is {fmt.duration(first)} (here {fmt.share(share)} of that rate is asked of it). Give one "
+        "with --ttft-s."
+    )
 
 
 def unranked(result: "ServingPlan") -> str:
@@ -68,8 +74,10 @@ def unranked(result: "ServingPlan") -> str:
         if c.feasible:
             first.setdefault(c.setup.chip.name, f"{c.chips:,} {c.setup.chip.name}")
     *some, last = first.values()
-    return (f"Which is the cheapest takes prices (none for {', '.join(result.unpriced)}): {', '.join(some)} or {last} "
-            "serve it.")  # fmt: skip
+    return (
+        f"Which is the cheapest takes prices (none for {', '.join(result.unpriced)}): {', '.join(some)} or {last} "
+        "serve it."
+    )
 
 
 def tipping(found: "BreakEven") -> str:
@@ -87,8 +95,9 @@ def _over_the_bands(found: "BreakEven") -> str:
     if found.low and found.high:
         return f"modelled: {found.low:.2g} to {found.high:.2g} times over the bands"
     fails = [name for name, ends in ((found.chip, found.low), (found.against, found.high)) if not ends]
-    return (f"modelled; at the slowest efficiencies assumed {' and '.join(fails)} cannot serve it, so this may be far "
-            "off")  # fmt: skip
+    return (
+        f"modelled; at the slowest efficiencies assumed {' and '.join(fails)} cannot serve it, so this may be far off"
+    )
 
 
 def pools_verdict(found: "Comparison") -> str:
@@ -108,10 +117,16 @@ def row(c: "Choice") -> tuple[str, ...]:
     """One setup as text: name, chips, their range, dollars, latencies, what is said of it."""
     spread = "" if c.chips_low is None else f"{c.chips_low:,} to {'?' if c.chips_high is None else f'{c.chips_high:,}'}"
     return (
-        c.name, f"{c.chips:,}" if c.feasible else fmt.NO_VALUE, spread, fmt.usd(c.usd_per_hour),
-        fmt.usd(c.usd_per_million), fmt.duration(c.seen.get("ttft_s")), fmt.duration(c.seen.get("tpot_s")), c.basis,
+        c.name,
+        f"{c.chips:,}" if c.feasible else fmt.NO_VALUE,
+        spread,
+        fmt.usd(c.usd_per_hour),
+        fmt.usd(c.usd_per_million),
+        fmt.duration(c.seen.get("ttft_s")),
+        fmt.duration(c.seen.get("tpot_s")),
+        c.basis,
         c.why,
-    )  # fmt: skip
+    )
 
 
 def words(result: "ServingPlan") -> Words:

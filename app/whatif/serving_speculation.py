@@ -31,8 +31,10 @@ def of_run(run: "Run", corrected: dict[str, Any]) -> Speculation | None:
     if draft is None:
         if seen is None and "acceptance" not in corrected:
             return None
-        raise QuestionError(f"{run.manifest.name} speculates, and does not say how many tokens ahead",
-                            advice="Say it with --ran draft=K, for example --ran draft=3.")  # fmt: skip
+        raise QuestionError(
+            f"{run.manifest.name} speculates, and does not say how many tokens ahead",
+            advice="Say it with --ran draft=K, for example --ran draft=3.",
+        )
     chance = corrected.get("acceptance")
     if chance is None and seen is not None and seen.length is not None:
         chance = needed_chance(seen.length, draft)

@@ -11,13 +11,18 @@ if TYPE_CHECKING:
     from simulators.serving.result import Simulated
 
 BOUNDS = {
-    "compute": "the matrix units", "memory": "reading memory", "communication": "exchanges between chips",
+    "compute": "the matrix units",
+    "memory": "reading memory",
+    "communication": "exchanges between chips",
     "overhead": "the engine's own time",
-}  # fmt: skip
+}
 ROWS = {
-    "ttft_s": "time to first token", "tpot_s": "time per output token", "itl_s": "gap between pieces of output",
-    "e2e_s": "time to last token", "queue_s": "waiting to be scheduled",
-}  # fmt: skip
+    "ttft_s": "time to first token",
+    "tpot_s": "time per output token",
+    "itl_s": "gap between pieces of output",
+    "e2e_s": "time to last token",
+    "queue_s": "waiting to be scheduled",
+}
 
 
 def words(result: "Simulated | Split") -> Words:
@@ -37,8 +42,11 @@ def words(result: "Simulated | Split") -> Words:
             ("requests running, at most", fmt.number(told["running_peak"]), "", "", "", ""),
             ("requests waiting, at most", fmt.number(told["waiting_peak"]), "", "", "", ""),
         ]
-        rows += [(f"time of steps: {BOUNDS[part]}", fmt.share(s), "", "", "", "")
-                 for part, s in told["time_share"].items() if s > 0]  # fmt: skip
+        rows += [
+            (f"time of steps: {BOUNDS[part]}", fmt.share(s), "", "", "", "")
+            for part, s in told["time_share"].items()
+            if s > 0
+        ]
     head = ("", "mean", "p50", "p90", "p99", "mean lies in")
     return Words(verdict(told), Table(head, tuple(rows), right=(1, 2, 3, 4, 5)), tuple(told["notes"]))
 
@@ -65,9 +73,11 @@ def verdict(told: dict[str, Any]) -> str:
     text += "."
     if told.get("pools"):
         one = told["together"]
-        return (f"{text} That is {told['pools']}, prefill and decode apart; together the same chips give "
-                f"{fmt.number(one['output_tokens_per_s'])} tokens/s, first token after "
-                f"{fmt.duration(one['ttft_s']['mean'])}.")  # fmt: skip
+        return (
+            f"{text} That is {told['pools']}, prefill and decode apart; together the same chips give "
+            f"{fmt.number(one['output_tokens_per_s'])} tokens/s, first token after "
+            f"{fmt.duration(one['ttft_s']['mean'])}."
+        )
     text += f" Most of its steps' time goes to {BOUNDS[told['bound']]}."
     if told["refused"]:
         text += f" {fmt.count(told['refused'], 'request')} did not fit."

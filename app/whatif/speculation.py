@@ -44,13 +44,19 @@ class Worth:
 
         asked, most = self.asked, best(self.drafts)
         return {
-            "speedup": asked.speedup, "acceptance": self.acceptance, "draft": self.draft, "cost": self.cost,
-            "mean_accepted_length": asked.length, "best_draft": most.tokens, "best_speedup": most.speedup,
+            "speedup": asked.speedup,
+            "acceptance": self.acceptance,
+            "draft": self.draft,
+            "cost": self.cost,
+            "mean_accepted_length": asked.length,
+            "best_draft": most.tokens,
+            "best_speedup": most.speedup,
             "least_acceptance": least_acceptance(self.draft, self.cost),
-            "greatest_cost": greatest_cost(asked.length, self.draft), **self.batches(),
+            "greatest_cost": greatest_cost(asked.length, self.draft),
+            **self.batches(),
             "by_draft": [{"draft": d.tokens, "length": d.length, "speedup": d.speedup} for d in self.drafts],
             "notes": list(self.notes()),
-        }  # fmt: skip
+        }
 
     def batches(self) -> dict[str, Any]:
         """free_batch, break_even_batch (None: not known, or any: see pays_at_any_batch), pays_at_any_batch."""
@@ -59,28 +65,46 @@ class Worth:
         limit = self.machine.break_even(self.asked.length, self.draft, self.cost)
         free = self.machine.critical_tokens() / (self.draft + 1)
         endless = limit == float("inf")
-        return {"free_batch": None if free == float("inf") else free, "break_even_batch": None if endless else limit,
-                "pays_at_any_batch": endless}  # fmt: skip
+        return {
+            "free_batch": None if free == float("inf") else free,
+            "break_even_batch": None if endless else limit,
+            "pays_at_any_batch": endless,
+        }
 
     def notes(self) -> tuple[str, ...]:
-        notes = ["Tokens are taken to be accepted independently and alike; verifying more tokens costs nothing while "
-                 "steps are bound by memory."]  # fmt: skip
+        notes = [
+            "Tokens are taken to be accepted independently and alike; verifying more tokens costs nothing while "
+            "steps are bound by memory."
+        ]
         if self.machine is None:
             return (*notes, "Name --model and --chip to learn up to how many sequences it pays.")
-        return (*notes, f"The batch up to which it pays is by a roofline of {self.machine.model.name} on {self.chip} "
-                f"with {self.context:,} tokens of context, at BF16 peak and full bandwidth.")  # fmt: skip
+        return (
+            *notes,
+            f"The batch up to which it pays is by a roofline of {self.machine.model.name} on {self.chip} "
+            f"with {self.context:,} tokens of context, at BF16 peak and full bandwidth.",
+        )
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--acceptance", type=float, metavar="SHARE",
-                        help="chance that a draft token is accepted where all before it were, 0 to 1")  # fmt: skip
+    parser.add_argument(
+        "--acceptance",
+        type=float,
+        metavar="SHARE",
+        help="chance that a draft token is accepted where all before it were, 0 to 1",
+    )
     parser.add_argument("--draft", type=int, metavar="K", help="draft tokens (default: the best number)")
-    parser.add_argument("--cost", type=float, default=0.05, metavar="RATIO",
-                        help="time of a draft step by that of a step of the model (default: 0.05)")  # fmt: skip
+    parser.add_argument(
+        "--cost",
+        type=float,
+        default=0.05,
+        metavar="RATIO",
+        help="time of a draft step by that of a step of the model (default: 0.05)",
+    )
     parser.add_argument("--model", metavar="NAME", help="a model of the catalogue, for the batch up to which it pays")
     parser.add_argument("--chip", metavar="NAME", help="a chip of the catalogue")
-    parser.add_argument("--context", type=int, default=0, metavar="TOKENS",
-                        help="tokens that a sequence holds at a step (default: 0)")  # fmt: skip
+    parser.add_argument(
+        "--context", type=int, default=0, metavar="TOKENS", help="tokens that a sequence holds at a step (default: 0)"
+    )
 
 
 def answer(args: argparse.Namespace, place: "Workspace | None") -> Worth:
@@ -100,10 +124,14 @@ def answer(args: argparse.Namespace, place: "Workspace | None") -> Worth:
     drafts = by_draft(args.acceptance, args.cost, max(MOST_DRAFT, args.draft or 0))
     found = chip(args.chip) if args.chip else None
     return Worth(
-        acceptance=args.acceptance, draft=args.draft or max(best(drafts).tokens, 1), cost=args.cost, drafts=drafts,
+        acceptance=args.acceptance,
+        draft=args.draft or max(best(drafts).tokens, 1),
+        cost=args.cost,
+        drafts=drafts,
         machine=machine(model(args.model), found, args.context) if found else None,
-        chip=found.name if found else None, context=args.context,
-    )  # fmt: skip
+        chip=found.name if found else None,
+        context=args.context,
+    )
 
 
 def words(result: Worth) -> "Words":
@@ -112,8 +140,10 @@ def words(result: Worth) -> "Words":
     from app.whatif.base import Words
 
     told, asked = result.to_dict(), result.asked
-    text = (f"{fmt.count(asked.tokens, 'draft token')} give {fmt.number(asked.length)} tokens a step: "
-            f"{asked.speedup:.2f} times as fast where steps are bound by memory.")  # fmt: skip
+    text = (
+        f"{fmt.count(asked.tokens, 'draft token')} give {fmt.number(asked.length)} tokens a step: "
+        f"{asked.speedup:.2f} times as fast where steps are bound by memory."
+    )
     if told["best_draft"] not in (0, asked.tokens) and told["best_speedup"] > 1.01 * asked.speedup:
         text += f" {fmt.count(told['best_draft'], 'draft token')} would be best: {told['best_speedup']:.2f} times."
     if asked.speedup <= 1:

@@ -54,9 +54,10 @@ def check_project(project: str) -> str:
     """Raises InputError for what cannot be the id or number of a project."""
     if not _PROJECT.fullmatch(project):
         raise InputError(
-            f"{project[:80]!r} is no project id", expected="such as my-project-123, or its number",
+            f"{project[:80]!r} is no project id",
+            expected="such as my-project-123, or its number",
             advice="`gcloud projects list` shows the ids.",
-        )  # fmt: skip
+        )
     return project
 
 

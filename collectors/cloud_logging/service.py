@@ -30,9 +30,13 @@ LOGIN = (
 )
 _AGAIN = (408, 429, 500, 502, 503, 504)  # refusals that pass
 _LOST = (
-    requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError,
-    requests.exceptions.ContentDecodingError, auth.TransportError, auth.TimeoutError,
-)  # fmt: skip
+    requests.ConnectionError,
+    requests.Timeout,
+    requests.exceptions.ChunkedEncodingError,
+    requests.exceptions.ContentDecodingError,
+    auth.TransportError,
+    auth.TimeoutError,
+)
 
 
 class Denied(InputError):
@@ -66,8 +70,9 @@ class Door:
         credentials = AnonymousCredentials() if anonymous else _default()[0]
         options = {"api_endpoint": self.endpoint.rstrip("/")} if self.endpoint else None
         session = _Session(credentials, self.limiter, self.patience, self.wait)
-        client = Client(project=self.project, credentials=credentials, _http=session, _use_grpc=False,
-                        client_options=options)  # fmt: skip
+        client = Client(
+            project=self.project, credentials=credentials, _http=session, _use_grpc=False, client_options=options
+        )
         return Service(self.project, client)
 
 
@@ -85,9 +90,11 @@ class Service:
         fields, and stops at an entry that it does not understand. Raises Denied, Unreachable or Cancelled.
         """
         asked: dict[str, Any] = {
-            "resourceNames": [f"projects/{self.project}"], "filter": filter_text, "orderBy": "timestamp asc",
+            "resourceNames": [f"projects/{self.project}"],
+            "filter": filter_text,
+            "orderBy": "timestamp asc",
             "pageSize": PAGE_ENTRIES,
-        }  # fmt: skip
+        }
         while True:
             page = self._ask(asked)
             entries = page.get("entries", [])
@@ -103,18 +110,21 @@ class Service:
         except api.GoogleAPICallError as e:
             raise _refused(e, self.project) from e
         except auth.RefreshError as e:
-            raise Denied(f"the credentials for Google Cloud are not valid any more, or were revoked ({_short(e)})",
-                         advice=LOGIN) from e  # fmt: skip
+            raise Denied(
+                f"the credentials for Google Cloud are not valid any more, or were revoked ({_short(e)})", advice=LOGIN
+            ) from e
         except (*_LOST, requests.RequestException, json.JSONDecodeError) as e:
             raise Unreachable(
-                f"Cloud Logging cannot be read ({_short(e)})", where=f"project {self.project}",
+                f"Cloud Logging cannot be read ({_short(e)})",
+                where=f"project {self.project}",
                 advice="Is this machine's network up? With a proxy or a private endpoint, is its address right?",
-            ) from e  # fmt: skip
+            ) from e
         except auth.GoogleAuthError as e:
             raise _unusable(e) from e
         if not isinstance(page, dict):
-            raise Unreachable("Cloud Logging answered with something else than a list of entries",
-                              where=f"project {self.project}")  # fmt: skip
+            raise Unreachable(
+                "Cloud Logging answered with something else than a list of entries", where=f"project {self.project}"
+            )
         return page
 
 
@@ -189,19 +199,27 @@ def _refused(error: api.GoogleAPICallError, project: str) -> InputError:
         return Denied(f"Cloud Logging does not accept the credentials ({said})", where=where, advice=LOGIN)
     if code == 403:
         return Denied(
-            f"these credentials may not read its logs ({said})", where=where,
+            f"these credentials may not read its logs ({said})",
+            where=where,
             advice=f"Somebody who owns the project can grant {ROLE}: `gcloud projects add-iam-policy-binding {project} "
             f"--member=user:YOU --role={ROLE}`. Is the project's id right, and its Cloud Logging API enabled?",
-        )  # fmt: skip
+        )
     if code == 404:
-        return Denied(f"Cloud Logging knows no such project ({said})", where=where,
-                      advice="`gcloud projects list` shows the ids.")  # fmt: skip
+        return Denied(
+            f"Cloud Logging knows no such project ({said})", where=where, advice="`gcloud projects list` shows the ids."
+        )
     if code == 400:
-        return Denied(f"Cloud Logging does not understand what was asked ({said})", where=where,
-                      advice="Is the filter given with --also right, and the project's id?")  # fmt: skip
+        return Denied(
+            f"Cloud Logging does not understand what was asked ({said})",
+            where=where,
+            advice="Is the filter given with --also right, and the project's id?",
+        )
     if code == 429:
-        return Unreachable(f"the quota for reading logs is used up, by whoever reads this project's logs ({said})",
-                           where=where, advice="Watch less often with --every.")  # fmt: skip
+        return Unreachable(
+            f"the quota for reading logs is used up, by whoever reads this project's logs ({said})",
+            where=where,
+            advice="Watch less often with --every.",
+        )
     return Unreachable(f"Cloud Logging refuses ({code}: {said})", where=where)
 
 

@@ -162,7 +162,7 @@ class Spool:
                 f"it is shorter than when it was written ({whole:,} of {self.cursor.bytes:,} bytes)",
                 where=str(self.path),
                 advice=f"Remove the folder {self.path.parent.name} to read the job's entries anew.",
-            )  # fmt: skip
+            )
         if whole < self.path.stat().st_size:
             os.truncate(self.path, whole)
         self.cursor.bytes = whole

@@ -84,9 +84,11 @@ def parse(data: bytes, where: str) -> Compiled:
         raise InputError("no compiled program", where=where, expected=f'an object with "format": "{FORMAT}"')
     if said.get("version") != VERSION:
         raise InputError(
-            f"version {str(said.get('version'))[:20]} of the format", where=where, expected=f"version {VERSION}",
+            f"version {str(said.get('version'))[:20]} of the format",
+            where=where,
+            expected=f"version {VERSION}",
             advice="Compile again with this version of Chipledger.",
-        )  # fmt: skip
+        )
     check = _Check(where)
     outcome = said.get("outcome")
     if outcome not in OUTCOMES:
@@ -97,16 +99,21 @@ def parse(data: bytes, where: str) -> Compiled:
     devices = check.devices(said.get("devices"))
     if devices and mesh and len(devices) != prod(mesh.values()):
         raise InputError(
-            f"{len(devices):,} devices for a mesh of {prod(mesh.values()):,}", where=f"{where}: devices",
+            f"{len(devices):,} devices for a mesh of {prod(mesh.values()):,}",
+            where=f"{where}: devices",
             expected="a device for each place of the mesh",
-        )  # fmt: skip
+        )
     programs = check.list(said.get("programs"), "programs")
     return Compiled(
-        facts=facts, outcome=outcome, message=check.text(said.get("message"), "message") or "",
+        facts=facts,
+        outcome=outcome,
+        message=check.text(said.get("message"), "message") or "",
         needed_bytes=check.whole(said.get("needed_bytes"), "needed_bytes"),
-        limit_bytes=check.whole(said.get("limit_bytes"), "limit_bytes"), mesh=mesh, devices=devices,
+        limit_bytes=check.whole(said.get("limit_bytes"), "limit_bytes"),
+        mesh=mesh,
+        devices=devices,
         programs=tuple(check.program(p, f"programs[{n}]") for n, p in enumerate(programs)),
-    )  # fmt: skip
+    )
 
 
 class _Check:
@@ -211,11 +218,13 @@ class _Check:
                 for n, a in enumerate(self.list(said.get("arguments"), f"{what}.arguments"))
             ),
             model_flops=self.number(said.get("model_flops"), f"{what}.model_flops"),
-            matmuls=None if matmuls is None else tuple(
+            matmuls=None
+            if matmuls is None
+            else tuple(
                 self.matmul(m, f"{what}.matmuls[{n}]") for n, m in enumerate(self.list(matmuls, f"{what}.matmuls"))
             ),
             hlo=hlo,
-        )  # fmt: skip
+        )
 
     def argument(self, value: Any, what: str) -> Argument:
         said = self.object(value, what)
@@ -227,7 +236,7 @@ class _Check:
             name=(self.text(said.get("name"), f"{what}.name") or "argument")[:500],
             bytes=self.whole(said.get("bytes"), f"{what}.bytes"),
             shape=None if sizes is None or kind is None else f"{kind[:50]}[{sizes}]",
-        )  # fmt: skip
+        )
 
     def matmul(self, value: Any, what: str) -> dict[str, Any]:
         said = self.object(value, what)

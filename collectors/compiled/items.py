@@ -85,24 +85,42 @@ def _facts(said: Compiled) -> Iterator[Fact]:
     yield Fact("fits", said.outcome == "compiled", "derived")
     flops = [p.model_flops * p.runs_per_step for p in said.programs if p.model_flops is not None]
     answers = {
-        "message": said.message or None, "needed_bytes": said.needed_bytes, "limit_bytes": said.limit_bytes,
+        "message": said.message or None,
+        "needed_bytes": said.needed_bytes,
+        "limit_bytes": said.limit_bytes,
         "model_flops_per_step": sum(flops) if flops else None,
-    }  # fmt: skip
+    }
     for name, value in answers.items():
         if value is not None:
             yield Fact(name, value, "derived" if name == "model_flops_per_step" else "measured")
 
 
 def _module(
-    module: Module, proto: bytes, name: str, capture: int, number: int, runs: int, axis: AxisOf | None,
+    module: Module,
+    proto: bytes,
+    name: str,
+    capture: int,
+    number: int,
+    runs: int,
+    axis: AxisOf | None,
     matmuls: bool = True,
-) -> Iterator[Item]:  # fmt: skip
+) -> Iterator[Item]:
     blob = f"hlo/{capture}-{number}.pb.zst"
     yield Blob(blob, pa.Codec("zstd").compress(proto, asbytes=True))
-    yield from table("modules", {"capture": capture, "program": number}, [{
-        "name": name, "file": blob, "flops": module.flops, "remat_flops": module.remat_flops, "bytes": module.bytes,
-        "instructions": module.instructions,
-    }])  # fmt: skip
+    yield from table(
+        "modules",
+        {"capture": capture, "program": number},
+        [
+            {
+                "name": name,
+                "file": blob,
+                "flops": module.flops,
+                "remat_flops": module.remat_flops,
+                "bytes": module.bytes,
+                "instructions": module.instructions,
+            }
+        ],
+    )
     if module.unknown_loops:
         yield Lost(
             f"the trip count of {len(module.unknown_loops)} loops of program {name}",
@@ -137,15 +155,24 @@ def _argument_rows(module: Module | None, program: Program | None) -> Iterator[d
     if module is None:
         for a in told:
             yield {
-                "kind": "argument", "name": a.name, "bytes": a.bytes, "padded_bytes": None, "shape": a.shape,
-                "op": None, "copies": None,
-            }  # fmt: skip
+                "kind": "argument",
+                "name": a.name,
+                "bytes": a.bytes,
+                "padded_bytes": None,
+                "shape": a.shape,
+                "op": None,
+                "copies": None,
+            }
         return
     named = len(told) == len(module.arguments)
     for n, a in enumerate(module.arguments):
         if 0 <= a.bytes < INT64 and a.padded_bytes < INT64:
             yield {
-                "kind": "argument", "name": told[n].name if named else a.name, "bytes": a.bytes,
-                "padded_bytes": a.padded_bytes, "shape": a.shape, "op": a.op,
+                "kind": "argument",
+                "name": told[n].name if named else a.name,
+                "bytes": a.bytes,
+                "padded_bytes": a.padded_bytes,
+                "shape": a.shape,
+                "op": a.op,
                 "copies": a.copies,
-            }  # fmt: skip
+            }

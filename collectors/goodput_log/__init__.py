@@ -59,10 +59,11 @@ def _items(found: Iterable[Events], name: str, tally: Tally) -> Iterator[Item]:
     job = log.main_job()
     if job is None and not evidence:
         raise InputError(
-            "no goodput entry in it", where=name,
+            "no goodput entry in it",
+            where=name,
             expected="Cloud Logging entries with jsonPayload.job_name and step_start_time, job_start_time, ...",
             advice="Export the log that ml-goodput-measurement writes (MaxText: goodput_<run_name>).",
-        )  # fmt: skip
+        )
     ordered = None
     if job is not None:
         ordered = log.ordered(job)

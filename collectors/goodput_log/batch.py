@@ -59,10 +59,12 @@ def from_json(data: memoryview, begin: int, separator: bytes) -> Batch | None:
     if not fits_arrow(data):
         return None
     columns, rare = _worth_a_column(data)
-    schema = pa.schema([
-        *((name, _TEXT) for name in _TOP),
-        ("jsonPayload", pa.struct([(key, _TEXT if key in keys.TEXTS else _REAL) for key in columns])),
-    ])  # fmt: skip
+    schema = pa.schema(
+        [
+            *((name, _TEXT) for name in _TOP),
+            ("jsonPayload", pa.struct([(key, _TEXT if key in keys.TEXTS else _REAL) for key in columns])),
+        ]
+    )
     table = columns_of(data, schema)
     if table is None:
         return None
@@ -81,9 +83,15 @@ def from_json(data: memoryview, begin: int, separator: bytes) -> Batch | None:
     if rare:
         _add_rare(places, rare, texts, numbers)
     return Batch(
-        payload.is_valid().to_numpy(False), stamps_ns(top["timestamp"]), hashes(top["insertId"]), texts, numbers,
-        places.entry, places.offset, data,
-    )  # fmt: skip
+        payload.is_valid().to_numpy(False),
+        stamps_ns(top["timestamp"]),
+        hashes(top["insertId"]),
+        texts,
+        numbers,
+        places.entry,
+        places.offset,
+        data,
+    )
 
 
 def _worth_a_column(data: memoryview) -> tuple[list[str], dict[str, np.ndarray]]:
@@ -131,9 +139,10 @@ def columns_of(data: memoryview, schema: pa.Schema) -> pa.Table | None:
     """The schema's columns of JSON objects that `fits_arrow`; None where an object has something of another type."""
     try:
         return pj.read_json(
-            pa.BufferReader(data), pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            pa.BufferReader(data),
+            pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
             pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-        )  # fmt: skip
+        )
     except pa.ArrowException:
         return None
 
@@ -174,8 +183,11 @@ def from_entries(entries: Sequence[tuple[int, dict]]) -> Batch:
         np.array([payload is not None for payload in payloads], bool),
         np.array([stamp_ns(entry.get("timestamp")) for entry in found], "i8"),
         hashes(pa.array([clean(one) if isinstance(one, str) else None for one in ids], _TEXT)),
-        texts, numbers, found.__getitem__, lambda i: entries[i][0],
-    )  # fmt: skip
+        texts,
+        numbers,
+        found.__getitem__,
+        lambda i: entries[i][0],
+    )
 
 
 def _payload(entry: dict) -> dict | None:

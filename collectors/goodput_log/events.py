@@ -78,9 +78,21 @@ def events_of(batch: Batch) -> Events:
     ids, logged, job = batch.ids[entry], batch.logged[entry], jobs[entry]
     key = np.where(ids != 0, np.maximum(mixed(ids ^ mixed(logged.view("u8"))), np.uint64(1)), np.uint64(0))
     return Events(
-        batch.count, entry, code[order], time[order], value[order], logged, key, job, names, list(texts), checkpoints,
-        _by_log(job, entry, batch.text("logName")), spoken, passed_over,
-    )  # fmt: skip
+        batch.count,
+        entry,
+        code[order],
+        time[order],
+        value[order],
+        logged,
+        key,
+        job,
+        names,
+        list(texts),
+        checkpoints,
+        _by_log(job, entry, batch.text("logName")),
+        spoken,
+        passed_over,
+    )
 
 
 def _passed_over(batch: Batch, silent: np.ndarray, info: np.ndarray, named: np.ndarray) -> list[Tallied]:

@@ -40,16 +40,35 @@ class Evidence:
     def rows(self, ordered: Ordered | None, name: str) -> Iterator[Rows]:
         """Rows of `evidence`; attempt and last step are those of the job's events written before."""
         out = Buffer(
-            "evidence", "ts_ns", "attempt", "step", "host", "device", "cause", "severity", "text", "offset", "order",
+            "evidence",
+            "ts_ns",
+            "attempt",
+            "step",
+            "host",
+            "device",
+            "cause",
+            "severity",
+            "text",
+            "offset",
+            "order",
             "source",
-        )  # fmt: skip
+        )
         where = _Where(ordered) if ordered is not None else None
         for one, order in self._kept:
             attempt, step = where.at(one.ts_ns) if where and one.ts_ns is not None else (None, None)
             out.add(
-                one.ts_ns, attempt, step, one.host, one.device, one.cause, one.severity, one.text, one.offset, order,
+                one.ts_ns,
+                attempt,
+                step,
+                one.host,
+                one.device,
+                one.cause,
+                one.severity,
+                one.text,
+                one.offset,
+                order,
                 name,
-            )  # fmt: skip
+            )
             yield from out.full()
         yield from out.rest()
 

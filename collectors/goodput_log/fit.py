@@ -91,9 +91,10 @@ def _has(data: memoryview, pair: bytes) -> bool:
 
 def _places(data: memoryview, pair: bytes) -> np.ndarray:
     """Where they do: first at even and then at odd places."""
-    return np.concatenate([
-        2 * np.flatnonzero(same) + shift for shift, same in enumerate(_same(data, pair)) if same.any()
-    ] or [np.zeros(0, "i8")])  # fmt: skip
+    return np.concatenate(
+        [2 * np.flatnonzero(same) + shift for shift, same in enumerate(_same(data, pair)) if same.any()]
+        or [np.zeros(0, "i8")]
+    )
 
 
 def _same(data: memoryview, pair: bytes) -> Iterator[np.ndarray]:

@@ -29,10 +29,14 @@ def rows_of(events: Ordered, name: str, format_name: str) -> Iterator[Rows]:
 def _steps(events: Ordered, attempt: np.ndarray, name: str, format_name: str) -> Iterator[Rows]:
     for at in _pieces(np.flatnonzero(events.code == STEP)):
         columns = {
-            "attempt": pa.array(attempt[at]), "step": pa.array(events.value[at]), "start_ns": pa.array(events.time[at]),
-            "order": pa.array(events.order[at]), "logged_ns": _or_null(events.logged[at]),
-            "format": _same(format_name, len(at)), "source": _same(name, len(at)),
-        }  # fmt: skip
+            "attempt": pa.array(attempt[at]),
+            "step": pa.array(events.value[at]),
+            "start_ns": pa.array(events.time[at]),
+            "order": pa.array(events.order[at]),
+            "logged_ns": _or_null(events.logged[at]),
+            "format": _same(format_name, len(at)),
+            "source": _same(name, len(at)),
+        }
         yield Rows("steps", SCHEMAS["steps"].batch(columns))
 
 

@@ -14,14 +14,23 @@ from collectors.textlog import clean
 
 TEXT_LIMIT = 500  # characters of a text that are kept
 _FEW = 200  # entries that are looked at one by one rather than read again as columns
-_SCHEMA = pa.schema([
-    ("textPayload", pa.string()), ("jsonPayload", pa.struct([("message", pa.string())])),
-    ("protoPayload", pa.struct([("methodName", pa.string()), ("status", pa.struct([("message", pa.string())]))])),
-])  # fmt: skip
+_SCHEMA = pa.schema(
+    [
+        ("textPayload", pa.string()),
+        ("jsonPayload", pa.struct([("message", pa.string())])),
+        ("protoPayload", pa.struct([("methodName", pa.string()), ("status", pa.struct([("message", pa.string())]))])),
+    ]
+)
 _SEVERITIES = {
-    "EMERGENCY": "fatal", "ALERT": "fatal", "CRITICAL": "fatal", "ERROR": "error", "WARNING": "warning",
-    "NOTICE": "info", "INFO": "info", "DEBUG": "info",
-}  # fmt: skip
+    "EMERGENCY": "fatal",
+    "ALERT": "fatal",
+    "CRITICAL": "fatal",
+    "ERROR": "error",
+    "WARNING": "warning",
+    "NOTICE": "info",
+    "INFO": "info",
+    "DEBUG": "info",
+}
 _LABELS = ("compute.googleapis.com/resource_name", "instance_name", "node_name")  # of the entry, names of hosts first
 _RESOURCE_LABELS = ("node_name", "instance_name", "pod_name", "node_id", "instance_id")
 
@@ -51,10 +60,18 @@ def said(batch: Batch, which: np.ndarray) -> list[Said]:
             entry = batch.entry(i)
             ts_ns = int(batch.logged[i])
             told = _SEVERITIES.get(str(entry.get("severity"))) or severity(line)
-            found.append(Said(
-                i, None if ts_ns == NONE else ts_ns, cause, told, _host(entry, line), device_of(line),
-                clean(line[:TEXT_LIMIT]), batch.offset(i),
-            ))  # fmt: skip
+            found.append(
+                Said(
+                    i,
+                    None if ts_ns == NONE else ts_ns,
+                    cause,
+                    told,
+                    _host(entry, line),
+                    device_of(line),
+                    clean(line[:TEXT_LIMIT]),
+                    batch.offset(i),
+                )
+            )
     return found
 
 
@@ -96,7 +113,5 @@ def _host(entry: dict, line: str) -> str | None:
     labels, resource = _object(entry.get("labels")), _object(_object(entry.get("resource")).get("labels"))
     audited = _object(entry.get("protoPayload")).get("resourceName")
     named = audited.rpartition("/instances/")[2] if isinstance(audited, str) and "/instances/" in audited else None
-    known = (
-        host_of(line), named, *(labels.get(k) for k in _LABELS), *(resource.get(k) for k in _RESOURCE_LABELS)
-    )  # fmt: skip
+    known = (host_of(line), named, *(labels.get(k) for k in _LABELS), *(resource.get(k) for k in _RESOURCE_LABELS))
     return next((clean(name[:200]) for name in known if isinstance(name, str) and name), None)

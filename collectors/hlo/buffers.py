@@ -85,9 +85,13 @@ def device_memory(
             buffers += found
             sizes[_category(allocation)] += sum(b.padded_bytes for b in found)
     return DeviceMemory(
-        sizes["argument"], sizes["output"], sizes["temporary"] + sizes["constant"], sum(sizes.values()), host,
+        sizes["argument"],
+        sizes["output"],
+        sizes["temporary"] + sizes["constant"],
+        sum(sizes.values()),
+        host,
         tuple(_largest(buffers, shown)),
-    )  # fmt: skip
+    )
 
 
 def _category(allocation: Any) -> str:

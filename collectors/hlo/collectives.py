@@ -22,9 +22,12 @@ from collectors.hlo.shapes import Collective, Groups, dtype, linked, replica_gro
 _DEPTH = 8  # calls within calls; a valid module has two
 _PART = {b"AsyncCollectiveStart": "start", b"AsyncCollectiveDone": "done"}
 _TRANSFER = {
-    b"ALL_REDUCE": "all-reduce", b"ALL_GATHER": "all-gather", b"REDUCE_SCATTER": "reduce-scatter",
-    b"ALL_TO_ALL": "all-to-all", b"ONE_TO_ONE": "permute",
-}  # fmt: skip
+    b"ALL_REDUCE": "all-reduce",
+    b"ALL_GATHER": "all-gather",
+    b"REDUCE_SCATTER": "reduce-scatter",
+    b"ALL_TO_ALL": "all-to-all",
+    b"ONE_TO_ONE": "permute",
+}
 _GROUP = re.compile(r"\{([^{}]*)\}")
 _NUMBER = re.compile(r"\d{1,9}")
 
@@ -52,9 +55,7 @@ class Collectives:
     """Finds what instructions of one module are as collectives. `by_id`: every instruction of the module;
     `assignment`: on which devices it runs."""
 
-    def __init__(
-        self, computations: Mapping[int, Any], by_id: Mapping[int, Any], assignment: Assignment | None = None
-    ):
+    def __init__(self, computations: Mapping[int, Any], by_id: Mapping[int, Any], assignment: Assignment | None = None):
         self._assignment = assignment
         self._computations = computations
         self._by_id = by_id
@@ -155,7 +156,13 @@ def program_collective(
     inner = None if transfer else finder.within(instruction)
     keys = {a.key for a in instruction.frontend_attributes.map} if transfer else set()
     return ProgramCollective(
-        instruction.name.decode("utf-8", "replace"), found.kind, found.groups, b"_xla_megascale_target" in keys,
-        found.bytes or 0.0, found.dtype, count, found.part == "start",
+        instruction.name.decode("utf-8", "replace"),
+        found.kind,
+        found.groups,
+        b"_xla_megascale_target" in keys,
+        found.bytes or 0.0,
+        found.dtype,
+        count,
+        found.part == "start",
         source_of(instruction) or (source_of(inner) if inner is not None else None),
-    )  # fmt: skip
+    )

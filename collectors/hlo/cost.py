@@ -9,19 +9,82 @@ from typing import Any
 from collectors.hlo.shapes import elements, valid_positions
 
 _TRANSCENDENTAL = {
-    "acos", "acosh", "asin", "asinh", "atan2", "atanh", "cbrt", "cosh", "cosine", "erf", "exponential",
-    "exponential-minus-one", "log", "log-plus-one", "logistic", "power", "rsqrt", "sine", "sinh", "sqrt", "tan", "tanh",
-}  # fmt: skip
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan2",
+    "atanh",
+    "cbrt",
+    "cosh",
+    "cosine",
+    "erf",
+    "exponential",
+    "exponential-minus-one",
+    "log",
+    "log-plus-one",
+    "logistic",
+    "power",
+    "rsqrt",
+    "sine",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+}
 _ELEMENTWISE = {
-    "abs", "add", "and", "ceil", "clamp", "compare", "complex", "convert", "count-leading-zeros", "divide", "floor",
-    "imag", "is-finite", "maximum", "minimum", "multiply", "negate", "not", "or", "popcnt", "real", "reduce-precision",
-    "remainder", "round-nearest-afz", "round-nearest-even", "select", "shift-left", "shift-right-arithmetic",
-    "shift-right-logical", "sign", "stochastic-convert", "subtract", "xor",
-}  # fmt: skip
+    "abs",
+    "add",
+    "and",
+    "ceil",
+    "clamp",
+    "compare",
+    "complex",
+    "convert",
+    "count-leading-zeros",
+    "divide",
+    "floor",
+    "imag",
+    "is-finite",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negate",
+    "not",
+    "or",
+    "popcnt",
+    "real",
+    "reduce-precision",
+    "remainder",
+    "round-nearest-afz",
+    "round-nearest-even",
+    "select",
+    "shift-left",
+    "shift-right-arithmetic",
+    "shift-right-logical",
+    "sign",
+    "stochastic-convert",
+    "subtract",
+    "xor",
+}
 FREE = {
-    "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id", "replica-id",
-    "opt-barrier", "add-dependency", "domain", "while", "conditional", "call", "async-update", "async-done",
-}  # fmt: skip
+    "parameter",
+    "constant",
+    "tuple",
+    "get-tuple-element",
+    "bitcast",
+    "after-all",
+    "partition-id",
+    "replica-id",
+    "opt-barrier",
+    "add-dependency",
+    "domain",
+    "while",
+    "conditional",
+    "call",
+    "async-update",
+    "async-done",
+}
 _BYTES = (2, 6)  # element types s8 and u8
 CALLERS = {"fusion", "call", "async-start"}  # what they call runs once, as part of them
 _MATMUL_TARGET = re.compile(r"gemm|matmul|dot", re.IGNORECASE)
@@ -79,9 +142,10 @@ def flops_of(instruction: Any, operands: list[Any], applied: list[float]) -> flo
     # A window that reaches from every element over all others is a TPU's reduction that spreads its result.
     window = prod(d.size for d in instruction.window.dimensions)
     spread = [
-        n for d, n in zip(instruction.window.dimensions, out.dimensions, strict=False)
+        n
+        for d, n in zip(instruction.window.dimensions, out.dimensions, strict=False)
         if n > 1 and d.size == 2 * n - 1 == window and d.padding_low == d.padding_high == n - 1
-    ]  # fmt: skip
+    ]
     if opcode == "reduce":
         return sum(applied) * max(0, first - elements(out))
     if opcode == "reduce-window" and spread:

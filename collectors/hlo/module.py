@@ -179,9 +179,12 @@ class _Analysis:
     def run(self) -> Module:
         result = self.result
         fused = {
-            c for comp in self.module.computations for i in comp.instructions if i.opcode == b"fusion"
+            c
+            for comp in self.module.computations
+            for i in comp.instructions
+            if i.opcode == b"fusion"
             for c in i.called_computation_ids
-        }  # fmt: skip
+        }
         entry = self.module.entry_computation_id
         if entry not in self.computations and self.computations:
             entry = list(self.computations)[-1]
@@ -221,9 +224,12 @@ class _Analysis:
         """Computations that instructions of an opcode call, and those called from there."""
         found: set[int] = set()
         waiting = [
-            c for comp in self.module.computations for i in comp.instructions if i.opcode == opcode
+            c
+            for comp in self.module.computations
+            for i in comp.instructions
+            if i.opcode == opcode
             for c in i.called_computation_ids
-        ]  # fmt: skip
+        ]
         while waiting:
             comp_id = waiting.pop()
             if comp_id in self.computations and comp_id not in found:
@@ -350,11 +356,17 @@ class _Analysis:
         container = opcode in ("while", "conditional", "call")
         collective = self._collectives.of(instruction)
         return Operation(
-            _text(instruction.name), _text(instruction.opcode),
+            _text(instruction.name),
+            _text(instruction.opcode),
             "collective" if collective else category_of(opcode, contraction),
-            None if container else _told(flops), None if container else _told(moved),
-            shape_text(instruction.shape), self.source(instruction), collective, cycles_of(instruction), count,
-        )  # fmt: skip
+            None if container else _told(flops),
+            None if container else _told(moved),
+            shape_text(instruction.shape),
+            self.source(instruction),
+            collective,
+            cycles_of(instruction),
+            count,
+        )
 
     def wrapped(self, start: Any) -> str:
         """The opcode of what an `async-start` starts; its own where that is not known."""
@@ -368,6 +380,11 @@ class _Analysis:
         left, right = (o.shape for o in self.operands(instruction)[:2])
         layout = f"{shape_text(left)} x {shape_text(right)} -> {shape_text(instruction.shape)}"
         return Matmul(
-            _text(instruction.name), product, count, dtype(left), layout, self.is_remat(instruction),
+            _text(instruction.name),
+            product,
+            count,
+            dtype(left),
+            layout,
+            self.is_remat(instruction),
             self.source(instruction),
-        )  # fmt: skip
+        )

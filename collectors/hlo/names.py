@@ -17,14 +17,42 @@ _COLLECTIVE_OP = re.compile(
 )
 
 _CONTROL = {
-    "while", "conditional", "call", "async-start", "async-done", "async-update", "after-all", "domain", "partition-id",
-    "replica-id", "opt-barrier", "add-dependency",
-}  # fmt: skip
+    "while",
+    "conditional",
+    "call",
+    "async-start",
+    "async-done",
+    "async-update",
+    "after-all",
+    "domain",
+    "partition-id",
+    "replica-id",
+    "opt-barrier",
+    "add-dependency",
+}
 _MOVEMENT = {
-    "broadcast", "reshape", "transpose", "slice", "dynamic-slice", "dynamic-update-slice", "concatenate", "pad",
-    "gather", "scatter", "bitcast", "reverse", "iota", "tuple", "get-tuple-element", "parameter", "constant", "sort",
-    "data formatting", "reduce-precision", "bitcast-convert",
-}  # fmt: skip
+    "broadcast",
+    "reshape",
+    "transpose",
+    "slice",
+    "dynamic-slice",
+    "dynamic-update-slice",
+    "concatenate",
+    "pad",
+    "gather",
+    "scatter",
+    "bitcast",
+    "reverse",
+    "iota",
+    "tuple",
+    "get-tuple-element",
+    "parameter",
+    "constant",
+    "sort",
+    "data formatting",
+    "reduce-precision",
+    "bitcast-convert",
+}
 
 
 def collective_of(opcode: str) -> tuple[str, str] | None:

@@ -11,9 +11,21 @@ from collectors.xplane.arrays import batch
 
 INT64 = 1 << 63
 _IDLE = {
-    "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "while", "conditional", "call",
-    "partition-id", "replica-id", "opt-barrier", "add-dependency", "domain",
-}  # fmt: skip
+    "parameter",
+    "constant",
+    "tuple",
+    "get-tuple-element",
+    "bitcast",
+    "after-all",
+    "while",
+    "conditional",
+    "call",
+    "partition-id",
+    "replica-id",
+    "opt-barrier",
+    "add-dependency",
+    "domain",
+}
 _STARTS = {"async-start", "copy-start", "send", "recv"}
 _DONE = re.compile(r"-(done|update)$")
 AxisOf = Callable[[ProgramCollective], str | None]
@@ -41,6 +53,7 @@ def compiled_rows(
     `ops.count` is executions with trip counts multiplied; instructions that only pass values on, or end what another
     began, have no row.
     """
+
     def ops() -> Iterator[dict[str, Any]]:
         for number, found in enumerate(module.operations.values()):
             count = _counted(found.count, runs)
@@ -50,11 +63,17 @@ def compiled_rows(
             if part == "done":
                 continue
             yield {
-                "op_id": (program << 32) + number, "op": found.name,
+                "op_id": (program << 32) + number,
+                "op": found.name,
                 "role": "async" if part == "start" or found.opcode in _STARTS else "compute",
-                "category": found.category, "count": count, "flops": found.flops, "bytes": found.bytes,
-                "cycles": found.cycles, "source": found.source, "shape": found.shape,
-            }  # fmt: skip
+                "category": found.category,
+                "count": count,
+                "flops": found.flops,
+                "bytes": found.bytes,
+                "cycles": found.cycles,
+                "source": found.source,
+                "shape": found.shape,
+            }
 
     fixed = {"capture": capture, "program": program, "module": name, "line": "program"}
     yield from table("ops", fixed, ops())
@@ -93,10 +112,17 @@ def _collective(found: ProgramCollective, axis: AxisOf | None, runs: int) -> dic
     if not _fits(count):
         return None
     return {
-        "op": found.op, "kind": found.kind, "axis": axis(found) if axis else None, "groups": len(groups or ()) or 1,
-        "group_size": max(map(len, groups)) if groups else None, "bytes": found.bytes, "dtype": found.dtype,
-        "count": count, "asynchronous": found.asynchronous, "source": found.source,
-    }  # fmt: skip
+        "op": found.op,
+        "kind": found.kind,
+        "axis": axis(found) if axis else None,
+        "groups": len(groups or ()) or 1,
+        "group_size": max(map(len, groups)) if groups else None,
+        "bytes": found.bytes,
+        "dtype": found.dtype,
+        "count": count,
+        "asynchronous": found.asynchronous,
+        "source": found.source,
+    }
 
 
 def _memory(module: Module) -> Iterator[dict[str, Any]]:
@@ -111,14 +137,21 @@ def _memory(module: Module) -> Iterator[dict[str, Any]]:
     totals = (
         ("arguments", shares.get("argument", 0), memory.arguments),
         ("outputs", shares.get("output", 0), memory.outputs),
-        ("temporaries", rest, memory.temporaries), ("peak", sum(shares.values()), memory.peak),
-    )  # fmt: skip
+        ("temporaries", rest, memory.temporaries),
+        ("peak", sum(shares.values()), memory.peak),
+    )
     nothing = dict.fromkeys(("name", "category", "shape", "op", "source", "copies"))
     for kind, logical, padded in totals:
         yield {"kind": kind, "bytes": logical, "padded_bytes": padded} | nothing
     for b in memory.buffers:
         yield {
-            "kind": "peak_buffer", "bytes": b.bytes, "padded_bytes": b.padded_bytes, "name": b.name,
-            "category": b.category, "shape": b.shape, "op": b.op, "source": b.source,
+            "kind": "peak_buffer",
+            "bytes": b.bytes,
+            "padded_bytes": b.padded_bytes,
+            "name": b.name,
+            "category": b.category,
+            "shape": b.shape,
+            "op": b.op,
+            "source": b.source,
             "copies": b.copies,
-        }  # fmt: skip
+        }

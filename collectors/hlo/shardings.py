@@ -22,7 +22,7 @@ def copies_of(parameters: Iterable[Any]) -> dict[int, int]:
     found = {i: devices for i, s in said.items() if s.type == _REPLICATED}
     for i, sharding in tiled.items():
         if sharding.last_tile_dims:
-            dims = sharding.dimensions[-len(sharding.last_tile_dims):]
+            dims = sharding.dimensions[-len(sharding.last_tile_dims) :]
             alike = zip(dims, sharding.last_tile_dims, strict=False)
             found[i] = prod(n for n, kind in alike if kind == _REPLICATED)
         else:

@@ -50,19 +50,22 @@ def hlo_proto_of_text(text: bytes, where: str) -> bytes:
             )
         except subprocess.TimeoutExpired:
             raise InputError(
-                f"the HLO text took more than {SECONDS} s to parse", where=where,
+                f"the HLO text took more than {SECONDS} s to parse",
+                where=where,
                 advice="Dump the module as a proto (--xla_dump_hlo_as_proto) and add the .hlo.pb instead.",
-            ) from None  # fmt: skip
+            ) from None
         if done.returncode == _NO_JAXLIB:
             raise InputError(
-                "HLO text can only be read where jaxlib is installed", where=where,
+                "HLO text can only be read where jaxlib is installed",
+                where=where,
                 advice="Install jax, or dump the module as a proto (--xla_dump_hlo_as_proto) and add the .hlo.pb.",
-            )  # fmt: skip
+            )
         if done.returncode or not made.exists():
             lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
             raise InputError(
-                f"not HLO text that XLA can parse ({' '.join(lines[-1:])[:300] or 'the parser gave up'})", where=where,
+                f"not HLO text that XLA can parse ({' '.join(lines[-1:])[:300] or 'the parser gave up'})",
+                where=where,
                 expected="a module that begins with `HloModule`",
-            )  # fmt: skip
+            )
         module = made.read_bytes()
     return as_hlo_proto(module)

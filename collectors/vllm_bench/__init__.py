@@ -26,8 +26,16 @@ BLOCK = re.compile(rb"=\s*Serving Benchmark Result\s*=", re.IGNORECASE)
 _BARE = re.compile(rb"\bSuccessful requests:[ \t]+\d[\d,]*\s", re.IGNORECASE)  # a block without its first line
 _RATE_ROW = re.compile(rb"\bRequest throughput \(req/s\):", re.IGNORECASE)
 SGLANG_BLOCK = re.compile(rb"Total generated tokens \(retokenized\)|E2E Latency \(ms\)", re.IGNORECASE)
-_JSON_KEYS = (b'"model_id"', b'"num_prompts"', b'"request_rate"', b'"request_throughput"', b'"total_input_tokens"',
-              b'"mean_ttft_ms"', b'"backend"', b'"start_times"')  # fmt: skip
+_JSON_KEYS = (
+    b'"model_id"',
+    b'"num_prompts"',
+    b'"request_rate"',
+    b'"request_throughput"',
+    b'"total_input_tokens"',
+    b'"mean_ttft_ms"',
+    b'"backend"',
+    b'"start_times"',
+)
 _OTHERS = (b'"total_output_tokens_retokenized"', b'"sharegpt_output_len"', b'"benchmark_values"', b'"extra_info"')
 
 
@@ -69,10 +77,11 @@ def read_text(source: Source, tool: str) -> Iterator[Item]:
         if blocks.templates:
             raise refuse_template(source, "a serving benchmark's result")
         raise InputError(
-            "no result of a serving benchmark in it", where=source.name,
+            "no result of a serving benchmark in it",
+            where=source.name,
             expected="a block that begins with `=== Serving Benchmark Result ===` and has rows such as "
             "`Mean TTFT (ms): 251.04`",
-        )  # fmt: skip
+        )
     yield from loads.rows()
     yield from scalars
     if blocks.model:
@@ -92,8 +101,10 @@ def read_json(source: Source, tool: str, *, latencies_from_gaps: bool) -> Iterat
     if not len(results.loads):
         reasons = "; ".join(f"{lost.what}: {lost.reason}" for lost in tally.lost())
         raise InputError(
-            f"no result of a serving benchmark in it{f' ({reasons})' if reasons else ''}", where=source.name,
-            expected='JSON with keys such as "completed", "duration", "mean_ttft_ms"', advice="Is it complete?",
-        )  # fmt: skip
+            f"no result of a serving benchmark in it{f' ({reasons})' if reasons else ''}",
+            where=source.name,
+            expected='JSON with keys such as "completed", "duration", "mean_ttft_ms"',
+            advice="Is it complete?",
+        )
     yield from results.rest()
     yield from tally.lost()

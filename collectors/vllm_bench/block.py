@@ -31,8 +31,16 @@ _LATENCY = re.compile(
     r"(?P<metric>ttft|tpot|itl|e2el|e2e latency|client queue time) \((?P<unit>ms|s)\):\s*(?P<value>\S+)",
     re.IGNORECASE,
 )
-METRICS = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2el": "e2e", "e2e latency": "e2e", "e2e_latency": "e2e",
-           "client queue time": "queue", "client_queue_time": "queue"}  # fmt: skip
+METRICS = {
+    "ttft": "ttft",
+    "tpot": "tpot",
+    "itl": "itl",
+    "e2el": "e2e",
+    "e2e latency": "e2e",
+    "e2e_latency": "e2e",
+    "client queue time": "queue",
+    "client_queue_time": "queue",
+}
 _COLUMNS = {
     "successful requests": ("completed", count),
     "failed requests": ("failed", count),
@@ -70,9 +78,13 @@ _SCALARS = {  # of diffusion decoding, for which no table has a column: (name, u
     "rtfx (inverse real-time factor)": ("rtfx", None),
 }
 _UNUSED = {  # sums of other rows, and settings that no table has a column for
-    "backend", "total input text tokens", "total input vision tokens", "total generated tokens (retokenized)",
-    "input token throughput (tok/s)", "per-position acceptance (%)",
-}  # fmt: skip
+    "backend",
+    "total input text tokens",
+    "total input vision tokens",
+    "total generated tokens (retokenized)",
+    "input token throughput (tok/s)",
+    "per-position acceptance (%)",
+}
 _LABELS = "|".join(map(re.escape, sorted({*_COLUMNS, *_STATS, *_SCALARS, *_UNUSED}, key=len, reverse=True)))
 _ROW = re.compile(rf"(?<![\w(])(?P<label>{_LABELS}|position \d{{1,3}}):[ \t]*(?P<value>\S.*)?$", re.IGNORECASE)
 _SETTING = re.compile(r"\b(?P<label>traffic request rate|maximum request concurrency):\s*(?P<value>\S+)", re.IGNORECASE)
@@ -189,8 +201,9 @@ class Blocks:
             if label.startswith("position ") and (value := number(text)) is not None:
                 stats["acceptance_rate", f"per_position_{int(label[9:])}"] = scaled(value, 100)
         if columns.get("completed") == 0:
-            self._tally.add("loads", "no request was answered: the 0.0 printed for times and rates are no measurement",
-                            self._start)  # fmt: skip
+            self._tally.add(
+                "loads", "no request was answered: the 0.0 printed for times and rates are no measurement", self._start
+            )
         without_empty(stats, self._tally, self._start)
         stage = self._loads.add(columns, stats)
         for label, (name, unit) in _SCALARS.items():

@@ -35,9 +35,15 @@ def tolerance(printed: float) -> float:
 
 
 def of_requests(
-    keys: Mapping[str, Any], done: np.ndarray, prompt: np.ndarray, output: np.ndarray,
-    ttft_s: np.ndarray, e2e_s: np.ndarray | None, gaps_s: np.ndarray | None, duration_s: float | None,
-) -> dict[str, float | None]:  # fmt: skip
+    keys: Mapping[str, Any],
+    done: np.ndarray,
+    prompt: np.ndarray,
+    output: np.ndarray,
+    ttft_s: np.ndarray,
+    e2e_s: np.ndarray | None,
+    gaps_s: np.ndarray | None,
+    duration_s: float | None,
+) -> dict[str, float | None]:
     """What single requests give for those of `keys` that can be recomputed.
 
     `done`: bool of each request; `prompt`, `output`: tokens; `ttft_s`, `e2e_s`: seconds, NaN where unknown; `gaps_s`:
@@ -45,9 +51,11 @@ def of_requests(
     tpot = (e2e - ttft) / (output - 1) of each request with more than one token; percentiles interpolated linearly.
     """
     found: dict[str, float | None] = {
-        "completed": float(done.sum()), "failed": float((~done).sum()),
-        "total_input_tokens": float(prompt[done].sum()), "total_output_tokens": float(output[done].sum()),
-    }  # fmt: skip
+        "completed": float(done.sum()),
+        "failed": float((~done).sum()),
+        "total_input_tokens": float(prompt[done].sum()),
+        "total_output_tokens": float(output[done].sum()),
+    }
     if duration_s:
         tokens_in, tokens_out = found["total_input_tokens"], found["total_output_tokens"]
         found |= {
@@ -59,8 +67,11 @@ def of_requests(
     samples = {"ttft": ttft_s[done], "itl": gaps_s}
     if e2e_s is not None:
         many = done & (output > 1)
-        samples |= {"e2el": e2e_s[done], "e2e_latency": e2e_s[done],
-                    "tpot": (e2e_s[many] - ttft_s[many]) / (output[many] - 1)}  # fmt: skip
+        samples |= {
+            "e2el": e2e_s[done],
+            "e2e_latency": e2e_s[done],
+            "tpot": (e2e_s[many] - ttft_s[many]) / (output[many] - 1),
+        }
     for metric, seconds in samples.items():
         if seconds is not None and len(seconds) and not np.isnan(seconds).any():
             found |= {key: 1e3 * value for key, value in _statistics(keys, metric, seconds).items()}

@@ -28,9 +28,11 @@ def objects(source: Source, tally: Tally) -> Iterator[tuple[int, dict[str, Any]]
         raw = f.read(MOST_BYTES + 1)
     if len(raw) > MOST_BYTES:
         raise InputError(
-            f"more than {MOST_BYTES >> 20:,} MiB of results in one file", where=source.name,
-            expected="the result of a benchmark", advice="Save each load in a file of its own.",
-        )  # fmt: skip
+            f"more than {MOST_BYTES >> 20:,} MiB of results in one file",
+            where=source.name,
+            expected="the result of a benchmark",
+            advice="Save each load in a file of its own.",
+        )
     text = raw.decode("utf-8", "surrogateescape")
     plain = len(text) == len(raw)
     del raw
@@ -54,8 +56,14 @@ def objects(source: Source, tally: Tally) -> Iterator[tuple[int, dict[str, Any]]
                 value, position = _DECODER.raw_decode(text, position)
             except (ValueError, RecursionError):
                 cut = not _RESUME.search(text, position + 1)
-                tally.add(*(("the last object", "the file ends in the middle of it, or it is broken") if cut
-                            else ("objects", "they are not valid JSON")), offset(position))  # fmt: skip
+                tally.add(
+                    *(
+                        ("the last object", "the file ends in the middle of it, or it is broken")
+                        if cut
+                        else ("objects", "they are not valid JSON")
+                    ),
+                    offset(position),
+                )
             else:
                 yield offset(match.start()), value
                 continue

@@ -30,30 +30,39 @@ _STATISTIC = re.compile(
     r"(?P<which>[a-z]+|p\d{1,3}(?:\.\d+)?)_(?P<metric>ttft|tpot|itl|e2el|e2e_latency|client_queue_time)_ms"
 )
 _COLUMNS = {
-    "request_rate": ("requested_rate_per_s", rate), "max_concurrency": ("max_concurrency", count),
-    "completed": ("completed", count), "failed": ("failed", count),
-    "total_input_tokens": ("input_tokens", count), "total_output_tokens": ("output_tokens", count),
-    "request_throughput": ("request_rate_per_s", number), "request_goodput": ("goodput_per_s", number),
+    "request_rate": ("requested_rate_per_s", rate),
+    "max_concurrency": ("max_concurrency", count),
+    "completed": ("completed", count),
+    "failed": ("failed", count),
+    "total_input_tokens": ("input_tokens", count),
+    "total_output_tokens": ("output_tokens", count),
+    "request_throughput": ("request_rate_per_s", number),
+    "request_goodput": ("goodput_per_s", number),
     "request_goodput:": ("goodput_per_s", number),  # as vLLM wrote it until 2025
-    "output_throughput": ("output_tokens_per_s", number), "total_token_throughput": ("total_tokens_per_s", number),
+    "output_throughput": ("output_tokens_per_s", number),
+    "total_token_throughput": ("total_tokens_per_s", number),
     "total_throughput": ("total_tokens_per_s", number),
     "max_output_tokens_per_s": ("peak_output_tokens_per_s", number),
     "max_concurrent_requests": ("peak_concurrency", number),
-}  # fmt: skip
+}
 _STATS = {  # key: (metric, statistic, what its number is divided by)
     "spec_decode_acceptance_rate": ("acceptance_rate", "mean", 100),
     "spec_decode_acceptance_length": ("acceptance_length", "mean", 1),
     "spec_decode_num_drafts": ("drafts", "total", 1),
     "spec_decode_draft_tokens": ("drafted_tokens", "total", 1),
     "spec_decode_accepted_tokens": ("accepted_tokens", "total", 1),
-    "accept_length": ("acceptance_length", "mean", 1), "concurrency": ("concurrency", "mean", 1),
+    "accept_length": ("acceptance_length", "mean", 1),
+    "concurrency": ("concurrency", "mean", 1),
     "slo_attainment": ("slo_attainment", "mean", 1),
-}  # fmt: skip
+}
 _SCALARS = {
-    "diffusion_committed_throughput": "tokens/s", "diffusion_steps_per_canvas": None,
-    "diffusion_committed_per_step": "tokens", "diffusion_committed_tokens": "tokens",
-    "diffusion_denoising_steps": None, "diffusion_canvas_positions": None,
-}  # fmt: skip
+    "diffusion_committed_throughput": "tokens/s",
+    "diffusion_steps_per_canvas": None,
+    "diffusion_committed_per_step": "tokens",
+    "diffusion_committed_tokens": "tokens",
+    "diffusion_denoising_steps": None,
+    "diffusion_canvas_positions": None,
+}
 _FACTS = {"tensor_parallel_size": count, "data_parallel_size": count, "pipeline_parallel_size": count}
 ALIKE = 1e-5
 _DETAILS = ("input_lens", "output_lens", "ttfts", "itls", "latencies", "start_times", "errors")
@@ -86,8 +95,9 @@ class Results:
         stats = self._stats(result)
         without_empty(stats, self._tally, offset)
         if columns.get("completed") == 0:
-            self._tally.add("loads", "no request was answered: the 0.0 written for times and rates are no measurement",
-                            offset)  # fmt: skip
+            self._tally.add(
+                "loads", "no request was answered: the 0.0 written for times and rates are no measurement", offset
+            )
         date_ns = _date(result.get("date"))
         if date_ns is not None:
             self._tally.add("dates", "they name no time zone and were read as UTC", offset)
@@ -169,11 +179,21 @@ class Results:
             self._tally.add("times to first token", "no number, or negative", offset)
         arrival = self._arrivals(details, e2e_ns, date_ns, duration_s)
         status = ["failed" if f else "completed" for f in failed]
-        batch = SCHEMAS["requests"].batch({
-            "id": [str(i) for i in range(n)], "stage": [stage] * n, "arrival_ns": arrival, "ttft_ns": ttft_ns,
-            "e2e_ns": e2e_ns, "prompt_tokens": prompt, "output_tokens": output, "gaps_ns": gaps, "status": status,
-            "error": [clean(e[:ERROR_LIMIT]) or None for e in errors], "source": [self._source] * n,
-        })  # fmt: skip
+        batch = SCHEMAS["requests"].batch(
+            {
+                "id": [str(i) for i in range(n)],
+                "stage": [stage] * n,
+                "arrival_ns": arrival,
+                "ttft_ns": ttft_ns,
+                "e2e_ns": e2e_ns,
+                "prompt_tokens": prompt,
+                "output_tokens": output,
+                "gaps_ns": gaps,
+                "status": status,
+                "error": [clean(e[:ERROR_LIMIT]) or None for e in errors],
+                "source": [self._source] * n,
+            }
+        )
         self._compare(stage, result, ~failed, prompt, output, ttft_ns, e2e_ns, gaps, duration_s, offset)
         return Rows("requests", batch), min((a for a in arrival if a is not None), default=None), int(failed.sum())
 
@@ -198,8 +218,9 @@ class Results:
         if date_ns is not None:
             last = max(ends) if ends else first + round((duration_s or 0.0) * NS_PER_S)
             shift = date_ns - last
-            self._tally.add("start times", "they count from no known moment: the last answer is taken to end at the "
-                            "result's date")  # fmt: skip
+            self._tally.add(
+                "start times", "they count from no known moment: the last answer is taken to end at the result's date"
+            )
         else:
             shift = -first
             self._facts["request_times"] = ("since start", "measured")
@@ -207,9 +228,18 @@ class Results:
         return [None if a is None else a + shift for a in ns]
 
     def _compare(
-        self, stage: str, result: dict, done: np.ndarray, prompt: list, output: list, ttft_ns: list, e2e_ns: list,
-        gaps: Any, duration_s: float | None, offset: int,
-    ) -> None:  # fmt: skip
+        self,
+        stage: str,
+        result: dict,
+        done: np.ndarray,
+        prompt: list,
+        output: list,
+        ttft_ns: list,
+        e2e_ns: list,
+        gaps: Any,
+        duration_s: float | None,
+        offset: int,
+    ) -> None:
         """Name every number of the summary that is not what the requests give."""
 
         def floats(values: list) -> np.ndarray:
@@ -218,9 +248,15 @@ class Results:
         flat = gaps.flatten().to_numpy(zero_copy_only=False) / 1e9 if gaps.null_count <= int((~done).sum()) else None
         e2e_s = floats(e2e_ns) / 1e9
         ours = of_requests(
-            result, done, floats(prompt), floats(output), floats(ttft_ns) / 1e9,
-            e2e_s if self._from_gaps or result.get("latencies") else None, flat, duration_s,
-        )  # fmt: skip
+            result,
+            done,
+            floats(prompt),
+            floats(output),
+            floats(ttft_ns) / 1e9,
+            e2e_s if self._from_gaps or result.get("latencies") else None,
+            flat,
+            duration_s,
+        )
         for key, printed, recomputed in differences(result, {k: v for k, v in ours.items() if v is not None}):
             if isfinite(recomputed) and not _reads_alike(printed, recomputed):
                 what = f"the summary says {printed:.6g}, its requests give {recomputed:.6g}"
@@ -228,8 +264,7 @@ class Results:
 
 
 def _reads_alike(printed: float, recomputed: float) -> bool:
-    """Whether times or rates agree to five digits: what rounding of the parts explains is no finding. Counts are exact.
-    """
+    """Whether times or rates agree to five digits: what rounding explains is no finding. Counts are exact."""
     counts = printed == int(printed) and recomputed == int(recomputed) if isfinite(printed) else True
     return not counts and abs(printed - recomputed) <= ALIKE * abs(recomputed)
 

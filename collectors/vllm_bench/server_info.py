@@ -11,20 +11,32 @@ from collectors.serving_rows import count
 from collectors.textlog import clean
 
 _COUNTS = {
-    "tp_size": "tensor_parallel_size", "pp_size": "pipeline_parallel_size", "dp_size": "data_parallel_size",
-    "ep_size": "expert_parallel_size", "page_size": "page_size", "context_length": "context_length",
-    "max_running_requests": "max_num_seqs", "max_prefill_tokens": "max_prefill_tokens",
-}  # fmt: skip
-_TEXTS = {"model_path": "model", "version": "engine_version", "quantization": "quantization",
-          "kv_cache_dtype": "kv_precision"}  # fmt: skip
+    "tp_size": "tensor_parallel_size",
+    "pp_size": "pipeline_parallel_size",
+    "dp_size": "data_parallel_size",
+    "ep_size": "expert_parallel_size",
+    "page_size": "page_size",
+    "context_length": "context_length",
+    "max_running_requests": "max_num_seqs",
+    "max_prefill_tokens": "max_prefill_tokens",
+}
+_TEXTS = {
+    "model_path": "model",
+    "version": "engine_version",
+    "quantization": "quantization",
+    "kv_cache_dtype": "kv_precision",
+}
 
 
 def server_facts(info: Any) -> dict[str, Any]:
     """Facts by name; of several servers those that all share, and how many prefill and decode; {} of nothing told."""
     if not isinstance(info, dict):
         return {}
-    pools = {role: [s for s in info.get(role) if isinstance(s, dict)] for role in ("prefill", "decode")
-             if isinstance(info.get(role), list)}  # fmt: skip
+    pools = {
+        role: [s for s in info.get(role) if isinstance(s, dict)]
+        for role in ("prefill", "decode")
+        if isinstance(info.get(role), list)
+    }
     servers = [server for mine in pools.values() for server in mine] or [info]
     each = [dict(_facts(server)) for server in servers]
     said = {name: value for name, value in each[0].items() if all(other.get(name) == value for other in each)}

@@ -75,9 +75,10 @@ def _opened(source: Source, lost: list[Lost]) -> Iterator[BinaryIO]:
                     done += len(chunk)
                     if done > UNPACKED_LIMIT_BYTES:
                         raise InputError(
-                            f"unpacks to more than {UNPACKED_LIMIT_BYTES >> 30} GiB", where=source.name,
+                            f"unpacks to more than {UNPACKED_LIMIT_BYTES >> 30} GiB",
+                            where=source.name,
                             advice="Profile fewer steps",
-                        )  # fmt: skip
+                        )
                     _store(file, chunk, source)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             if not done:
@@ -120,25 +121,30 @@ def _read(source: Source, file: BinaryIO, lost: list[Lost]) -> Iterator[Item]:
 def _check_head(source: Source, head: bytes) -> None:
     if not head:
         raise InputError(
-            "the file is empty", where=source.name, expected="an XSpace message",
+            "the file is empty",
+            where=source.name,
+            expected="an XSpace message",
             advice="The profiler ended before it wrote; profile again, for a shorter time",
-        )  # fmt: skip
+        )
     at = _mangled(head)
     if at is not None:
         raise InputError(
             f"bytes were replaced by U+FFFD (EF BF BD), first at byte {at}: a text filter went over this binary file",
-            where=source.name, expected="an XSpace message as the profiler wrote it",
+            where=source.name,
+            expected="an XSpace message as the profiler wrote it",
             advice="Copy it again as binary, without text conversion",
-        )  # fmt: skip
+        )
 
 
 def _check_planes(source: Source, space: "SpaceIndex") -> None:
     if not any(p.name and (len(p.lines) or len(p.events) or len(p.stats)) for p in space.planes):
         at = min([*(lost.offset or 0 for lost in space.lost), space.damage or 0])
         raise InputError(
-            f"no plane can be read; the message is damaged from byte {at} on", where=source.name,
-            expected="an XSpace message (`*.xplane.pb`)", advice="Check that the file is whole and is a profile",
-        )  # fmt: skip
+            f"no plane can be read; the message is damaged from byte {at} on",
+            where=source.name,
+            expected="an XSpace message (`*.xplane.pb`)",
+            advice="Check that the file is whole and is a profile",
+        )
     if space.damage is not None:
         space.lost.append(Lost("the rest of the file", "its fields are damaged, or it ends early", space.damage))
 

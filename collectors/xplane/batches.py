@@ -23,7 +23,7 @@ from collectors.xplane.tables import (
     Marks,
     Stats,
     compact,
-)  # fmt: skip
+)
 from runs.schema import SCHEMAS
 
 EVENT_ROWS = 1 << 17
@@ -45,9 +45,11 @@ class Batches:
         self.scratch = np.zeros(SCRATCH, np.int64)
         self.marks = Marks(np.zeros((_MARK_ROWS, 6), np.int64))
         self.inline = Inline(
-            np.full(2 * _INLINE_ROWS, -1, np.int32), np.zeros(_INLINE_ROWS + 1, np.int64),
-            np.zeros(_INLINE_ROWS, np.uint8), np.zeros(_ARENA, np.uint8),
-        )  # fmt: skip
+            np.full(2 * _INLINE_ROWS, -1, np.int32),
+            np.zeros(_INLINE_ROWS + 1, np.int64),
+            np.zeros(_INLINE_ROWS, np.uint8),
+            np.zeros(_ARENA, np.uint8),
+        )
         self._constant = over(pa.int32(), np.full(max(EVENT_ROWS, STAT_ROWS), capture, np.int32))
         self._no_real = pa.nulls(STAT_ROWS, pa.float64())
         self._new_events()
@@ -62,7 +64,7 @@ class Batches:
         n = STAT_ROWS
         self.stats = Stats(
             _room(n, np.int64), _room(n, np.int32), _room(n, np.uint8), _room(n, np.int64), _room(n, np.int32)
-        )  # fmt: skip
+        )
         self.counters[N_STATS] = 0
 
     def inline_text(self, number: int) -> str:

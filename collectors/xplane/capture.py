@@ -74,11 +74,24 @@ def capture_items(
     stop = reader.stop_ns
     if stop is None and reader.last_ps is not None:
         stop = reader.base_ns + reader.last_ps // 1000
-    yield Rows("captures", batch("captures", {
-        "capture": [reader.source.index], "host": [host], "process": [process],
-        "start_ns": [reader.base_ns], "stop_ns": [stop], "devices": [count or None], "device_type": [kind],
-        "peak_flops_per_s": [peak], "peak_hbm_bytes_per_s": [bandwidth], "source": [reader.source.name],
-    }))  # fmt: skip
+    yield Rows(
+        "captures",
+        batch(
+            "captures",
+            {
+                "capture": [reader.source.index],
+                "host": [host],
+                "process": [process],
+                "start_ns": [reader.base_ns],
+                "stop_ns": [stop],
+                "devices": [count or None],
+                "device_type": [kind],
+                "peak_flops_per_s": [peak],
+                "peak_hbm_bytes_per_s": [bandwidth],
+                "source": [reader.source.name],
+            },
+        ),
+    )
     if kind:
         yield Fact("chip", kind, basis)
     chips = len({core_details(s).get(LOCAL_CHIP, i) for i, (_, s) in enumerate(devices)}) if devices else count
@@ -87,9 +100,12 @@ def capture_items(
     elif chips:
         yield Fact("chips", chips)
     for name, value in (
-        ("peak_flops_per_s", peak), ("peak_hbm_bytes_per_s", bandwidth), ("jax_version", stats.get("jax_version")),
-        ("jaxlib_version", stats.get("jaxlib_version")), ("libtpu_version", stats.get("libtpu_version")),
-    ):  # fmt: skip
+        ("peak_flops_per_s", peak),
+        ("peak_hbm_bytes_per_s", bandwidth),
+        ("jax_version", stats.get("jax_version")),
+        ("jaxlib_version", stats.get("jaxlib_version")),
+        ("libtpu_version", stats.get("libtpu_version")),
+    ):
         if value is not None:
             yield Fact(name, value)
     if reader.clock.used:
@@ -103,4 +119,4 @@ def _gaps(reader: "Reader") -> Iterator[Lost]:
         yield Lost(
             "the HLO operations of GPU kernels",
             "no kernel names one; with command buffers they do not: profile with --xla_gpu_enable_command_buffer=",
-        )  # fmt: skip
+        )

@@ -25,7 +25,7 @@ from collectors.xplane.tables import (
     NEAR_LAG,
     OWN,
     OWN_SHIFT,
-)  # fmt: skip
+)
 from collectors.xplane.wire import BYTES, kernel, part, skip, varint
 
 OFFSET, DURATION = b"device_offset_ps", b"device_duration_ps"

@@ -82,9 +82,7 @@ class Collectives:
             self._whats[key] = site.what
             self._assignments[key] = site.assignment
 
-    def rows(
-        self, ranks: Ranks, capture: int, host: str | None, base_ns: int, steps: StepSpans
-    ) -> Iterator[Rows]:
+    def rows(self, ranks: Ranks, capture: int, host: str | None, base_ns: int, steps: StepSpans) -> Iterator[Rows]:
         """Rows in the order of device, module, op and start. What was gathered is given up meanwhile."""
         keys = sorted(self._parts, key=lambda k: (k[0] is None, k[0] or 0, k[1] or "", k[2]))
         batch_of: list[tuple[_Key, Collective, np.ndarray]] = []
@@ -115,12 +113,18 @@ class Collectives:
         rank_of = [ranks.rank.get(d) if d is not None else None for d in devices]
         who = [ranks.of(what, key[0], self._assignments[key]) for key, what, _ in part]
         fixed = {
-            "capture": [capture] * len(part), "host": [host] * len(part), "rank": rank_of, "device": devices,
-            "group": [w.ranks for w in who], "places": [w.places for w in who],
-            "kind": [what.kind for _, what, _ in part], "bytes": [what.bytes for _, what, _ in part],
-            "dtype": [what.dtype for _, what, _ in part], "op": [key[2] for key, _, _ in part],
+            "capture": [capture] * len(part),
+            "host": [host] * len(part),
+            "rank": rank_of,
+            "device": devices,
+            "group": [w.ranks for w in who],
+            "places": [w.places for w in who],
+            "kind": [what.kind for _, what, _ in part],
+            "bytes": [what.bytes for _, what, _ in part],
+            "dtype": [what.dtype for _, what, _ in part],
+            "op": [key[2] for key, _, _ in part],
             "module": [key[1] for key, _, _ in part],
-        }  # fmt: skip
+        }
         rows = np.repeat(np.arange(len(part), dtype=np.int32), sizes)
         schema = SCHEMAS["collectives"].arrow
         columns = {name: column(schema.field(name).type, values, rows) for name, values in fixed.items()}

@@ -53,7 +53,7 @@ from collectors.xplane.tables import (
     find,
     intern,
     op_slot,
-)  # fmt: skip
+)
 from collectors.xplane.wire import BAD, BYTES, DONE, FULL, MORE, kernel, part, skip, varint
 
 _TIMED = (1 << OWN_OFFSET) | (1 << OWN_DURATION)
@@ -81,9 +81,27 @@ def note_lag(own, knots, host, lag):
 
 @part
 def stat(
-    buf, pos, stop, dense, ids, rows, special_of, text_of, event_out, name_out, kind_out, value_out, text_out, at,
-    table, starts, raws, arena, counters, scratch,
-):  # fmt: skip
+    buf,
+    pos,
+    stop,
+    dense,
+    ids,
+    rows,
+    special_of,
+    text_of,
+    event_out,
+    name_out,
+    kind_out,
+    value_out,
+    text_out,
+    at,
+    table,
+    starts,
+    raws,
+    arena,
+    counters,
+    scratch,
+):
     """Decodes one stat into row `at`. 1: entered; 0: damaged, skipped; -1: no room for its text."""
     key = np.int64(0)
     kind = NONE
@@ -168,7 +186,7 @@ def stat(
 @kernel
 def decode(
     buf, pos, stop, limit, shift, place, mode, look, ops, events, stats, inline, marks, counters, scratch, own, knots
-):  # fmt: skip
+):
     """Decodes the events of a line from `pos` on; how it ended is DONE, MORE, FULL or BAD, and where is counters[POS].
 
     `stop`: end of the window's bytes; `limit`: end of the line; `shift`: ps to add to an event's offset; `place`: the
@@ -235,9 +253,27 @@ def decode(
                         break
                     return FULL
                 entered = stat(
-                    buf, p, p + size, stat_dense, stat_ids, stat_rows, special_of, text_of, stat_event, stat_name,
-                    stat_kind, stat_value, stat_text, at, table, starts, raws, arena, counters, scratch,
-                )  # fmt: skip
+                    buf,
+                    p,
+                    p + size,
+                    stat_dense,
+                    stat_ids,
+                    stat_rows,
+                    special_of,
+                    text_of,
+                    stat_event,
+                    stat_name,
+                    stat_kind,
+                    stat_value,
+                    stat_text,
+                    at,
+                    table,
+                    starts,
+                    raws,
+                    arena,
+                    counters,
+                    scratch,
+                )
                 if entered < 0:
                     if counters[N_STATS] == 0 and at == 0 and counters[N_INLINE] == 0:
                         entered = 0  # a text longer than the whole arena
@@ -286,9 +322,20 @@ def decode(
             if mode == HOST_HLO and seen & (1 << DEVICE):
                 device = scratch[DEVICE]
         op = op_slot(
-            op_table, op_keys, op_count, op_total, op_own, counters, place, event_of[row], is_op, hlo, program, device,
+            op_table,
+            op_keys,
+            op_count,
+            op_total,
+            op_own,
+            counters,
+            place,
+            event_of[row],
+            is_op,
+            hlo,
+            program,
+            device,
             module,
-        )  # fmt: skip
+        )
         if op < 0:
             return FULL
         if own[OWN]:

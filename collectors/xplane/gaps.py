@@ -70,4 +70,4 @@ class ProgramRuns:
                     f"operations of device {device}",
                     f"{empty.sum()} of {len(start)} program runs ({length[empty].sum() / 1e12:.3f} s) show none: "
                     "the profiler's buffer was full; profile a shorter time",
-                )  # fmt: skip
+                )

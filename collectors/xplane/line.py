@@ -21,9 +21,12 @@ STACK = 1024  # how deep operations may nest before their own times lose exactne
 def new_ops(rows: int) -> Ops:
     """Empty tables for `rows` operations."""
     return Ops(
-        np.full(4 * rows, -1, np.int32), np.zeros((rows, 7), np.int64), np.zeros(rows, np.int64), np.zeros(rows),
+        np.full(4 * rows, -1, np.int32),
+        np.zeros((rows, 7), np.int64),
+        np.zeros(rows, np.int64),
         np.zeros(rows),
-    )  # fmt: skip
+        np.zeros(rows),
+    )
 
 
 def grown(ops: Ops, used: int) -> Ops:
@@ -106,9 +109,15 @@ class Line:
                 if self.plane.kind == "gpu":
                     reader.gpu_ops[hlo != -1] += 1
                 op = describe_hlo(
-                    event, self.plane, reader.batches.op_text(hlo), None if program == -1 else program, given,
-                    reader.batches.op_text(module), reader.programs, is_op == COPY_OP,
-                )  # fmt: skip
+                    event,
+                    self.plane,
+                    reader.batches.op_text(hlo),
+                    None if program == -1 else program,
+                    given,
+                    reader.batches.op_text(module),
+                    reader.programs,
+                    is_op == COPY_OP,
+                )
             elif self.plane.kind == "host":
                 op = Op(event.name or None, None, "host", "annotation" if event.name.encode() in MARKS else "host")
             else:

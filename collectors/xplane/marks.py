@@ -14,9 +14,11 @@ _DATA, _MEMORY = 2, 3
 MARKS = {b"data_loading": _DATA, b"MemoryAllocation": _MEMORY, b"MemoryDeallocation": _MEMORY}
 # Stats of a memory event: the kind it becomes in `memory`, and where its device stands.
 _MEMORY_KINDS = {
-    b"bytes_allocated": "bytes_in_use", b"bytes_reserved": "bytes_reserved", b"bytes_available": "bytes_available",
+    b"bytes_allocated": "bytes_in_use",
+    b"bytes_reserved": "bytes_reserved",
+    b"bytes_available": "bytes_available",
     b"peak_bytes_in_use": "peak_bytes_in_use",
-}  # fmt: skip
+}
 _MEMORY_DEVICE = (b"index_on_host", b"device_ordinal")
 _ALLOCATOR = b"allocator_name"
 _GPU_ALLOCATOR = re.compile(r"GPU_(\d{1,4})_bfc$")
@@ -73,10 +75,15 @@ class Marked:
         for name, kind in _MEMORY_KINDS.items():
             value = found.get(self._numbers.get(name, -2))
             if isinstance(value, int):
-                self._memory.append((
-                    start, device if isinstance(device, int) and abs(device) < 1 << 31 else None, kind, value,
-                    allocator if isinstance(allocator, str) else None,
-                ))  # fmt: skip
+                self._memory.append(
+                    (
+                        start,
+                        device if isinstance(device, int) and abs(device) < 1 << 31 else None,
+                        kind,
+                        value,
+                        allocator if isinstance(allocator, str) else None,
+                    )
+                )
 
     def step_rows(self, device_steps: StepSpans, base_ns: int, host: str | None) -> tuple[list[Rows], StepSpans]:
         """Rows of `steps`, and the spans to find an event's step by.
@@ -110,22 +117,38 @@ class Marked:
         """Rows of `lifecycle` (waits for data) and `memory`."""
         data = sorted(self._data)
         if data:
-            yield Rows("lifecycle", batch("lifecycle", {
-                "kind": ["data_loading"] * len(data),
-                "start_ns": [base_ns + start // 1000 for start, _ in data],
-                "end_ns": [base_ns + (start + dur) // 1000 for start, dur in data],
-                "host": [host] * len(data),
-                "order": list(range(len(data))),
-                "source": ["xplane"] * len(data),
-            }))  # fmt: skip
+            yield Rows(
+                "lifecycle",
+                batch(
+                    "lifecycle",
+                    {
+                        "kind": ["data_loading"] * len(data),
+                        "start_ns": [base_ns + start // 1000 for start, _ in data],
+                        "end_ns": [base_ns + (start + dur) // 1000 for start, dur in data],
+                        "host": [host] * len(data),
+                        "order": list(range(len(data))),
+                        "source": ["xplane"] * len(data),
+                    },
+                ),
+            )
         samples = sorted(self._memory, key=lambda s: s[0])
         for at in range(0, len(samples), _BATCH):
             part = samples[at : at + _BATCH]
-            yield Rows("memory", batch("memory", {
-                "capture": [self._source.index] * len(part), "host": [host] * len(part),
-                "device": [s[1] for s in part], "ts_ns": [base_ns + s[0] // 1000 for s in part],
-                "kind": [s[2] for s in part], "bytes": [s[3] for s in part], "name": [s[4] for s in part],
-            }))  # fmt: skip
+            yield Rows(
+                "memory",
+                batch(
+                    "memory",
+                    {
+                        "capture": [self._source.index] * len(part),
+                        "host": [host] * len(part),
+                        "device": [s[1] for s in part],
+                        "ts_ns": [base_ns + s[0] // 1000 for s in part],
+                        "kind": [s[2] for s in part],
+                        "bytes": [s[3] for s in part],
+                        "name": [s[4] for s in part],
+                    },
+                ),
+            )
 
 
 def _taken(spans: list[tuple[int, int, int]]) -> list[tuple[int, int, int | None]]:

@@ -73,7 +73,8 @@ def _module(
         yield Lost(
             f"the trip count of {len(module.unknown_loops)} loops of module {name}",
             "neither the compiler nor the program tells it, so what they hold is not summed: "
-            + ", ".join(module.unknown_loops[:5]), offset,
-        )  # fmt: skip
+            + ", ".join(module.unknown_loops[:5]),
+            offset,
+        )
     if module:
         yield from program_rows(capture, program, name, module)

@@ -26,10 +26,15 @@ _RAW_SHOWN = 256
 CPU_DEVICES_PER_PROCESS = 2048  # XLA numbers the CPU devices of process p from 2048 p
 _BATCH = 1 << 16
 _OF_OP = {
-    "device": attrgetter("device"), "role": attrgetter("role"), "module": attrgetter("module"),
-    "program": attrgetter("program"), "op": attrgetter("name"), "category": attrgetter("category"),
-    "source": attrgetter("source"), "shape": attrgetter("shape"),
-}  # fmt: skip
+    "device": attrgetter("device"),
+    "role": attrgetter("role"),
+    "module": attrgetter("module"),
+    "program": attrgetter("program"),
+    "op": attrgetter("name"),
+    "category": attrgetter("category"),
+    "source": attrgetter("source"),
+    "shape": attrgetter("shape"),
+}
 INT64 = 1 << 63
 
 
@@ -131,16 +136,30 @@ def describe_device(event: EventName, plane: Plane, role: str, programs: Program
         cost = [None, None]  # it only contains others, which count for themselves
     source, shape = stats.get("source"), stats.get("shape_with_layout")
     return Op(
-        name or None, plane.device, role, category, module, program, cost[0], cost[1],
+        name or None,
+        plane.device,
+        role,
+        category,
+        module,
+        program,
+        cost[0],
+        cost[1],
         source if isinstance(source, str) else hlo.source if hlo else None,
-        shape if isinstance(shape, str) else hlo.shape if hlo else None, collective=collective,
-    )  # fmt: skip
+        shape if isinstance(shape, str) else hlo.shape if hlo else None,
+        collective=collective,
+    )
 
 
 def describe_hlo(
-    event: EventName, plane: Plane, hlo_op: str | None, program: int | None, device: int | None, module: str | None,
-    programs: Programs, copies: bool = False,
-) -> Op:  # fmt: skip
+    event: EventName,
+    plane: Plane,
+    hlo_op: str | None,
+    program: int | None,
+    device: int | None,
+    module: str | None,
+    programs: Programs,
+    copies: bool = False,
+) -> Op:
     """An operation that events tie to an HLO instruction: a GPU kernel, or host threads standing in for a device.
 
     `copies`: whether its events tell what they copied or filled, whatever they are called.
@@ -165,10 +184,19 @@ def describe_hlo(
     elif device is not None:
         device %= CPU_DEVICES_PER_PROCESS
     return Op(
-        name, plane.device if plane.kind == "gpu" else device, "compute", category, module, program,
-        hlo.flops if hlo else None, hlo.bytes if hlo else None, hlo.source if hlo else None, hlo.shape if hlo else None,
-        kernel, collective,
-    )  # fmt: skip
+        name,
+        plane.device if plane.kind == "gpu" else device,
+        "compute",
+        category,
+        module,
+        program,
+        hlo.flops if hlo else None,
+        hlo.bytes if hlo else None,
+        hlo.source if hlo else None,
+        hlo.shape if hlo else None,
+        kernel,
+        collective,
+    )
 
 
 def _number(value: Value) -> float | None:
@@ -208,11 +236,13 @@ class OpRows:
         if isinstance(value, bytes):
             value = value[:_RAW_SHOWN].hex() + ("..." if len(value) > _RAW_SHOWN else "")
         values = {
-            "capture": self.capture, "op_id": op_id, "name": name,
+            "capture": self.capture,
+            "op_id": op_id,
+            "name": name,
             "int_value": signed(value) if isinstance(value, int) else None,
             "float_value": value if isinstance(value, float) else None,
             "text_value": value if isinstance(value, str) else None,
-        }  # fmt: skip
+        }
         for column, entry in values.items():
             self._stats.setdefault(column, []).append(entry)
 
@@ -231,11 +261,14 @@ class OpRows:
             for name in ("flops", "bytes"):
                 part[name] = [None if at + i in lesser else getattr(op, name) for i, op in enumerate(ops)]
             part |= {
-                "capture": [self.capture] * len(ops), "host": [host] * len(ops), "line": self._lines[at : at + _BATCH],
+                "capture": [self.capture] * len(ops),
+                "host": [host] * len(ops),
+                "line": self._lines[at : at + _BATCH],
                 "op_id": over(pa.int64(), np.arange(at, at + len(ops))),
                 "count": over(pa.int64(), sums.count[rows]),
-                "total_ns": over(pa.float64(), total[rows] / 1000), "self_ns": over(pa.float64(), own[rows] / 1000),
-            }  # fmt: skip
+                "total_ns": over(pa.float64(), total[rows] / 1000),
+                "self_ns": over(pa.float64(), own[rows] / 1000),
+            }
             yield Rows("ops", batch("ops", part))
         for at in range(0, len(self._stats.get("op_id", ())), _BATCH):
             part = {name: values[at : at + _BATCH] for name, values in self._stats.items()}

@@ -157,7 +157,7 @@ class PeakCheck:
             f"({worst.words}) allows; the furthest is {worst.name}: {worst.took_ps / 1e9:.3f} ms, where its bytes and "
             f"FLOPs need {worst.least_ps / 1e9:.3f} ms. Their times or costs are wrong, some of their data lay in "
             "caches, or the stated peak is too low: conclude nothing from rates above it",
-        )  # fmt: skip
+        )
 
     def _hlo_operations(self, sums: Ops) -> Iterator[tuple[str, float, float, int, Stated]]:
         """(name, least ps, mean ps, runs, peaks) of each HLO operation of GPUs: its kernels share its bytes."""

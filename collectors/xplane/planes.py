@@ -26,7 +26,7 @@ from collectors.xplane.tables import (
     ROOT,
     STEP,
     Lookup,
-)  # fmt: skip
+)
 from collectors.xplane.wire import BYTES, Fields, Window
 
 XPLANE = message_types(
@@ -42,9 +42,18 @@ _NAME, _LINE, _EVENT_METADATA, _STAT_METADATA, _STAT = 2, 3, 4, 5, 6
 STAT_NAME = 2  # field of XStatMetadata, and of XEventMetadata
 _MAX_NAME = 1 << 16
 _DENSE = 1 << 20  # identifiers up to this go through a table
-_SPECIAL = {b"hlo_op": HLO_OP, b"hlo_module": HLO_MODULE, b"program_id": PROGRAM, b"device_ordinal": DEVICE,
-            b"step_num": STEP, b"_r": ROOT, b"memcpy_details": COPY, b"memset_details": COPY, OFFSET: OWN_OFFSET,
-            DURATION: OWN_DURATION}  # fmt: skip
+_SPECIAL = {
+    b"hlo_op": HLO_OP,
+    b"hlo_module": HLO_MODULE,
+    b"program_id": PROGRAM,
+    b"device_ordinal": DEVICE,
+    b"step_num": STEP,
+    b"_r": ROOT,
+    b"memcpy_details": COPY,
+    b"memset_details": COPY,
+    OFFSET: OWN_OFFSET,
+    DURATION: OWN_DURATION,
+}
 
 Value = int | float | str | bytes | None
 
@@ -112,10 +121,13 @@ def _index_plane(window: Window, space: SpaceIndex, start: int, end: int) -> Non
             return
     space.planes.append(
         PlaneIndex(
-            name, plane_of(name), start, end,
+            name,
+            plane_of(name),
+            start,
+            end,
             *(_ranges(fields, n, end) for n in (_LINE, _EVENT_METADATA, _STAT_METADATA, _STAT)),
         )
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from collectors.xplane.planes import (
     plane_stats,
     process_of_path,
     text,
-)  # fmt: skip
+)
 from collectors.xplane.ranks import Ranks
 from collectors.xplane.tables import (
     BAD_AT,
@@ -50,7 +50,7 @@ from collectors.xplane.tables import (
     NEXT_EVENT,
     POS,
     UNSORTED,
-)  # fmt: skip
+)
 from collectors.xplane.wire import BAD, DONE, FULL, MORE, Window
 
 _TEN_DAYS_NS = 864_000_000_000_000
@@ -142,10 +142,13 @@ class Reader:
             ]
             stamps = [t for t in stamps if t > _EPOCH_NS]
             start = min(stamps, default=None)
-            self.lost.append(Lost(
-                "the time of day" if start is None else "the start of the profile",
-                "no `Task Environment`; " + ("times count from 0" if start is None else "taken from the first line"),
-            ))  # fmt: skip
+            self.lost.append(
+                Lost(
+                    "the time of day" if start is None else "the start of the profile",
+                    "no `Task Environment`; "
+                    + ("times count from 0" if start is None else "taken from the first line"),
+                )
+            )
         self.base_ns = start or 0
 
     def _device_clocks(self) -> None:
@@ -265,10 +268,24 @@ class Reader:
             data, base, have = self.window.at(pos, need)
             first = int(counters[N_EVENTS])
             how = decode(
-                data, pos - base, min(have, end - base), end - base, shift, place, mode, names.lookup, self.ops,
-                batches.events, batches.stats, batches.inline, batches.marks, counters, batches.scratch,
-                self.clock.own, self.clock.knots,
-            )  # fmt: skip
+                data,
+                pos - base,
+                min(have, end - base),
+                end - base,
+                shift,
+                place,
+                mode,
+                names.lookup,
+                self.ops,
+                batches.events,
+                batches.stats,
+                batches.inline,
+                batches.marks,
+                counters,
+                batches.scratch,
+                self.clock.own,
+                self.clock.knots,
+            )
             if counters[BAD_AT] >= 0 and bad_at is None:
                 bad_at = int(counters[BAD_AT]) + base
             at, need = int(counters[POS]) + base, int(counters[NEED])

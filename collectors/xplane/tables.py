@@ -17,8 +17,25 @@ NO_OP, AN_OP, COPY_OP = 0, 1, 2
 # event names an HLO op, as host threads that stand in for a device do.
 BY_NAME, BY_HLO, HOST_HLO = 0, 1, 2
 # Counters, kept in one array between calls.
-(POS, N_EVENTS, N_STATS, N_OPS, N_MARKS, BAD_EVENTS, BAD_STATS, BAD_AT, NEXT_EVENT, N_INLINE, ARENA, GENERATION,
- NEED, LAST_START, LAST_DUR, UNSORTED, COUNTERS) = range(17)  # fmt: skip
+(
+    POS,
+    N_EVENTS,
+    N_STATS,
+    N_OPS,
+    N_MARKS,
+    BAD_EVENTS,
+    BAD_STATS,
+    BAD_AT,
+    NEXT_EVENT,
+    N_INLINE,
+    ARENA,
+    GENERATION,
+    NEED,
+    LAST_START,
+    LAST_DUR,
+    UNSORTED,
+    COUNTERS,
+) = range(17)
 # The device's own clock while a line is decoded (`own`): 0 not told, 1 told, 2 and met; ps to add to its times; the
 # least change of the lag that makes a knot; knots so far, the last one's lag; time and lag of the last point met.
 OWN, OWN_SHIFT, KNOT_STEP, N_KNOTS, KNOT_LAG, NEAR_HOST, NEAR_LAG, CLOCK = range(8)
@@ -156,9 +173,14 @@ def op_slot(table, keys, count, total, own, counters, place, event, is_op, hlo, 
         if n < 0:
             break
         if (
-            keys[n, 0] == place and keys[n, 1] == event and keys[n, 2] == is_op and keys[n, 3] == hlo
-            and keys[n, 4] == program and keys[n, 5] == device and keys[n, 6] == module
-        ):  # fmt: skip
+            keys[n, 0] == place
+            and keys[n, 1] == event
+            and keys[n, 2] == is_op
+            and keys[n, 3] == hlo
+            and keys[n, 4] == program
+            and keys[n, 5] == device
+            and keys[n, 6] == module
+        ):
             return n
         slot = (slot + 1) & mask
     n = counters[N_OPS]

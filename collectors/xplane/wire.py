@@ -163,7 +163,6 @@ def index_entries(buf, base, have, ranges, first, name_field, out):
     return i
 
 
-
 class Fields(NamedTuple):
     """Fields of one level in the order of the file: number, wire type, payload start, payload length or value."""
 

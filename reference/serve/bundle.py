@@ -28,9 +28,11 @@ def check_replaceable(out: Path) -> None:
         former = (folder / SIDECAR).exists() and truth_path(out).exists()
         if folder.exists() and not former and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(
-                "something else is there", where=str(folder),
-                expected="no folder, or a run of this program with its truth", advice="Choose another --out",
-            )  # fmt: skip
+                "something else is there",
+                where=str(folder),
+                expected="no folder, or a run of this program with its truth",
+                advice="Choose another --out",
+            )
 
 
 def write(plan: Plan, job: Path, answers: list[client.Answer], span_s: tuple[float, float], out: Path) -> Path:
@@ -87,10 +89,13 @@ def _parquet(path: Path, table: str, rows: list[dict]) -> None:
     arrays = [pa.array([r[f.name] for r in rows], f.type) for f in fields]
     whole = [f.name for f in fields if f.type == pa.int64()]
     pq.write_table(
-        pa.Table.from_arrays(arrays, schema=pa.schema(fields)), path, compression="zstd", compression_level=19,
+        pa.Table.from_arrays(arrays, schema=pa.schema(fields)),
+        path,
+        compression="zstd",
+        compression_level=19,
         use_dictionary=[f.name for f in fields if pa.types.is_dictionary(f.type)],
         column_encoding=dict.fromkeys(whole, "DELTA_BINARY_PACKED"),
-    )  # fmt: skip
+    )
 
 
 def _pack(source: Path, target: Path) -> None:
@@ -106,9 +111,16 @@ def _sidecar(plan: Plan, name: str, truth: dict) -> dict:
         "chip": "cpu-process",
         "chips": 1,
         "model": {
-            "layers": dims.layers, "d_model": dims.d_model, "heads": dims.heads, "kv_heads": dims.kv_heads,
-            "head_dim": dims.head_dim, "d_ff": dims.d_ff, "vocab": dims.vocab, "gated": True,
-            "tied_embeddings": False, "parameters": parameters(dims),
+            "layers": dims.layers,
+            "d_model": dims.d_model,
+            "heads": dims.heads,
+            "kv_heads": dims.kv_heads,
+            "head_dim": dims.head_dim,
+            "d_ff": dims.d_ff,
+            "vocab": dims.vocab,
+            "gated": True,
+            "tied_embeddings": False,
+            "parameters": parameters(dims),
         },
         "precision": "float32",
         "peak_flops_per_s": truth["peak"]["flops_per_s"],
@@ -120,7 +132,7 @@ def _sidecar(plan: Plan, name: str, truth: dict) -> dict:
             "process, the best of several sizes, before any program of the engine was compiled. A draft model of one "
             f"layer proposes {plan.engine.row - 1} tokens at a time; its keys and values lie in the same pages."
         ),
-    }  # fmt: skip
+    }
 
 
 def describe(path: Path) -> str:

@@ -163,17 +163,31 @@ def summary(plan: Plan, answers: list[Answer]) -> dict:
     planned_s = sum(p.seconds for p in plan.phases)
     result = {
         "date": datetime.fromtimestamp(max(a.sent_s + a.latency_s for a in done), UTC).strftime("%Y%m%d-%H%M%S"),
-        "backend": "reference", "endpoint_type": "reference", "label": None, "model_id": plan.name,
-        "tokenizer_id": "bytes", "num_prompts": len(answers), "request_rate": len(answers) / planned_s,
-        "burstiness": plan.phases[0].cv ** -2, "max_concurrency": None, "duration": duration_s,
-        "completed": len(done), "failed": len(answers) - len(done), "total_input_tokens": inputs,
-        "total_output_tokens": outputs, "request_throughput": len(done) / duration_s,
-        "output_throughput": outputs / duration_s, "total_token_throughput": (inputs + outputs) / duration_s,
-        "input_lens": [len(a.ask.prompt) for a in answers], "output_lens": [a.output_tokens for a in answers],
-        "ttfts": [_us(a.ttft_s) for a in answers], "itls": [[_us(g) for g in a.gaps_s] for a in answers],
+        "backend": "reference",
+        "endpoint_type": "reference",
+        "label": None,
+        "model_id": plan.name,
+        "tokenizer_id": "bytes",
+        "num_prompts": len(answers),
+        "request_rate": len(answers) / planned_s,
+        "burstiness": plan.phases[0].cv ** -2,
+        "max_concurrency": None,
+        "duration": duration_s,
+        "completed": len(done),
+        "failed": len(answers) - len(done),
+        "total_input_tokens": inputs,
+        "total_output_tokens": outputs,
+        "request_throughput": len(done) / duration_s,
+        "output_throughput": outputs / duration_s,
+        "total_token_throughput": (inputs + outputs) / duration_s,
+        "input_lens": [len(a.ask.prompt) for a in answers],
+        "output_lens": [a.output_tokens for a in answers],
+        "ttfts": [_us(a.ttft_s) for a in answers],
+        "itls": [[_us(g) for g in a.gaps_s] for a in answers],
         "latencies": [_us(a.latency_s) for a in answers],
-        "start_times": [_us(a.start_s) for a in answers], "errors": [a.error for a in answers],
-    }  # fmt: skip
+        "start_times": [_us(a.start_s) for a in answers],
+        "errors": [a.error for a in answers],
+    }
     for name, values in metrics.items():
         ms = np.array(values) * 1e3
         result |= {f"mean_{name}_ms": ms.mean(), f"median_{name}_ms": np.median(ms), f"std_{name}_ms": ms.std()}

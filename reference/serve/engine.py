@@ -64,8 +64,9 @@ class Engine:
                         self._run_forward(np.zeros((rows, self.config.row), np.int32), zeros, zeros, table[:rows])
                     else:
                         self._run_propose(zeros, zeros, zeros, table[:rows])
-                    done.append({"program": name, "rows": rows, "pages": pages, "start_ns": start_ns,
-                                 "end_ns": now_ns()})  # fmt: skip
+                    done.append(
+                        {"program": name, "rows": rows, "pages": pages, "start_ns": start_ns, "end_ns": now_ns()}
+                    )
         return done
 
     def add(self, sequence: Sequence) -> None:
@@ -89,22 +90,31 @@ class Engine:
         following, compiled, device_ns = self._compute(parts, drafts, pages)
         done_ns = now_ns()
         usage = self.scheduler.cache.usage  # before the pages of finished sequences are given back
-        pieces = [(p.sequence, self._keep(p, out, drafts.get(p.sequence.id), done_ns))
-                  for p, out in zip(parts, following, strict=True)]  # fmt: skip
+        pieces = [
+            (p.sequence, self._keep(p, out, drafts.get(p.sequence.id), done_ns))
+            for p, out in zip(parts, following, strict=True)
+        ]
         generating = [(p, kept) for p, (_, kept) in zip(parts, pieces, strict=True) if not p.reading]
         used = sum(p.count for p in parts)
         row = {
-            "order": len(self.iterations), "replica": "0", "start_ns": start_ns, "dur_ns": 0,
+            "order": len(self.iterations),
+            "replica": "0",
+            "start_ns": start_ns,
+            "dur_ns": 0,
             "device_ns": draft_ns + device_ns,
             "prefill_requests": len(parts) - len(generating),
             "prefill_tokens": sum(p.count for p in parts if p.reading),
             "recomputed_tokens": sum(p.recomputed for p in parts),
-            "decode_requests": len(generating), "decode_tokens": sum(kept for _, kept in generating),
+            "decode_requests": len(generating),
+            "decode_tokens": sum(kept for _, kept in generating),
             "drafted_tokens": sum(p.drafts for p, _ in generating),
             "accepted_tokens": sum(kept - 1 for _, kept in generating),
-            "padded_tokens": compiled - used, "kv_usage": usage,
-            "running": len(self.scheduler.running), "waiting": len(self.scheduler.waiting), "preempted": preempted,
-        }  # fmt: skip
+            "padded_tokens": compiled - used,
+            "kv_usage": usage,
+            "running": len(self.scheduler.running),
+            "waiting": len(self.scheduler.waiting),
+            "preempted": preempted,
+        }
         for s in [s for s in self.scheduler.running if len(s.tokens) == len(s.prompt) + s.max_tokens]:
             self._end(s, "completed")
         row["dur_ns"] = now_ns() - start_ns

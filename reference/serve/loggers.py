@@ -13,11 +13,36 @@ from reference.serve.scheduler import Scheduler, Sequence
 LATENCY = (0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680)
 BUCKETS: dict[str, tuple[tuple[float, ...], str]] = {
     "time_to_first_token_seconds": (
-        (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640,
-         2560), "From arrival to first token."),
+        (
+            0.001,
+            0.005,
+            0.01,
+            0.02,
+            0.04,
+            0.06,
+            0.08,
+            0.1,
+            0.25,
+            0.5,
+            0.75,
+            1,
+            2.5,
+            5,
+            7.5,
+            10,
+            20,
+            40,
+            80,
+            160,
+            640,
+            2560,
+        ),
+        "From arrival to first token.",
+    ),
     "inter_token_latency_seconds": (
         (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80),
-        "Between successive pieces of output of a request."),
+        "Between successive pieces of output of a request.",
+    ),
     "e2e_request_latency_seconds": (LATENCY, "From arrival to last token."),
     "request_queue_time_seconds": (LATENCY, "From arrival to being scheduled first."),
     "request_prefill_time_seconds": (LATENCY, "From being scheduled first to the first token."),
@@ -26,8 +51,10 @@ BUCKETS: dict[str, tuple[tuple[float, ...], str]] = {
     "request_prompt_tokens": ((1, 2, 5, 10, 20, 50, 100, 200, 500), "Prompt tokens of a finished request."),
     "request_generation_tokens": ((1, 2, 5, 10, 20, 50, 100, 200, 500), "Generated tokens of a finished request."),
     "iteration_tokens_total": (
-        (1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384), "Tokens of an iteration, padding left out."),
-}  # fmt: skip
+        (1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384),
+        "Tokens of an iteration, padding left out.",
+    ),
+}
 COUNTERS = {
     "prompt_tokens": "Prompt tokens of requests whose prompt has been read, cached ones included.",
     "generation_tokens": "Tokens generated.",
@@ -128,16 +155,29 @@ class Metrics:
                 family(name, "gauge", words, ("", "", float(self._gauges[name])))
             for name, words in COUNTERS.items():
                 family(name, "counter", words, ("_total", "", float(self.counters[name])))
-            family("spec_decode_num_accepted_tokens_per_pos", "counter", "Draft tokens accepted by position.",
-                   *(("_total", f',position="{i}"', float(n)) for i, n in enumerate(self.accepted_at)))
-            family("request_success", "counter", "Requests that ended, by reason.",
-                   *(("_total", f',finished_reason="{why}"', float(n)) for why, n in self.finished.items()))
+            family(
+                "spec_decode_num_accepted_tokens_per_pos",
+                "counter",
+                "Draft tokens accepted by position.",
+                *(("_total", f',position="{i}"', float(n)) for i, n in enumerate(self.accepted_at)),
+            )
+            family(
+                "request_success",
+                "counter",
+                "Requests that ended, by reason.",
+                *(("_total", f',finished_reason="{why}"', float(n)) for why, n in self.finished.items()),
+            )
             for name, (_, words) in BUCKETS.items():
                 h = self._histograms[name]
                 bounds = zip((*(float(b) for b in h.bounds), "+Inf"), (*h.counts, h.count), strict=True)
-                family(name, "histogram", words,
-                       *(("_bucket", f',le="{b}"', float(n)) for b, n in bounds),
-                       ("_count", "", float(h.count)), ("_sum", "", h.total))  # fmt: skip
+                family(
+                    name,
+                    "histogram",
+                    words,
+                    *(("_bucket", f',le="{b}"', float(n)) for b, n in bounds),
+                    ("_count", "", float(h.count)),
+                    ("_sum", "", h.total),
+                )
         return "\n".join(lines) + "\n"
 
 
@@ -180,9 +220,13 @@ class StatLines:
         self._log.info(
             "Engine 000: Avg prompt throughput: %.1f tokens/s, Avg generation throughput: %.1f tokens/s, "
             "Running: %d reqs, Waiting: %d reqs, GPU KV cache usage: %.1f%%, Prefix cache hit rate: %.1f%%",
-            grown["prompt_tokens"] / passed_s, grown["generation_tokens"] / passed_s, running, waiting, usage * 100,
+            grown["prompt_tokens"] / passed_s,
+            grown["generation_tokens"] / passed_s,
+            running,
+            waiting,
+            usage * 100,
             hits * 100,
-        )  # fmt: skip
+        )
         drafts, drafted, accepted = (
             grown[f"spec_decode_num_{n}"] for n in ("drafts", "draft_tokens", "accepted_tokens")
         )
@@ -192,6 +236,11 @@ class StatLines:
                 "SpecDecoding metrics: Mean acceptance length: %.2f, Accepted throughput: %.2f tokens/s, "
                 "Drafted throughput: %.2f tokens/s, Accepted: %d tokens, Drafted: %d tokens, "
                 "Per-position acceptance rate: %s, Avg Draft acceptance rate: %.1f%%",
-                1 + accepted / drafts, accepted / passed_s, drafted / passed_s, accepted, drafted,
-                ", ".join(f"{rate:.3f}" for rate in at), 100 * accepted / drafted,
-            )  # fmt: skip
+                1 + accepted / drafts,
+                accepted / passed_s,
+                drafted / passed_s,
+                accepted,
+                drafted,
+                ", ".join(f"{rate:.3f}" for rate in at),
+                100 * accepted / drafted,
+            )

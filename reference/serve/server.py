@@ -43,9 +43,14 @@ class Handler(BaseHTTPRequestHandler):
             return self._answer(200, b"{}", "application/json")
         pieces: queue.SimpleQueue = queue.SimpleQueue()
         sequence = Sequence(
-            self.headers["X-Request-Id"], body["user"], self.headers["X-Phase"], body["prompt"].encode("ascii"),
-            body["max_tokens"], arrival_ns, send=pieces.put,
-        )  # fmt: skip
+            self.headers["X-Request-Id"],
+            body["user"],
+            self.headers["X-Phase"],
+            body["prompt"].encode("ascii"),
+            body["max_tokens"],
+            arrival_ns,
+            send=pieces.put,
+        )
         if (error := self.service.submit(sequence)) is not None:
             return self._answer(400, json.dumps({"error": {"message": error}}).encode(), "application/json")
         self.send_response(200)
@@ -84,11 +89,19 @@ def main(argv: list[str]) -> None:
     log, closed = logger_to("engine.log"), threading.Event()
     threading.Thread(target=lambda: (os.read(0, 1), closed.set()), daemon=True).start()
     started_ns = now_ns()
-    log.info("Reference serving engine of Chipledger (JAX %s, jaxlib %s, %s), not vLLM; it logs in vLLM's format",
-             jax.__version__, jaxlib.__version__, jax.default_backend())  # fmt: skip
+    log.info(
+        "Reference serving engine of Chipledger (JAX %s, jaxlib %s, %s), not vLLM; it logs in vLLM's format",
+        jax.__version__,
+        jaxlib.__version__,
+        jax.default_backend(),
+    )
     config, dims = plan.engine, plan.dims
-    log.info("%d layers, %s parameters, float32; draft model of 1 layer, %d draft tokens", dims.layers,
-             f"{parameters(dims):,}", config.row - 1)  # fmt: skip
+    log.info(
+        "%d layers, %s parameters, float32; draft model of 1 layer, %d draft tokens",
+        dims.layers,
+        f"{parameters(dims):,}",
+        config.row - 1,
+    )
     rounds = matmul_rounds(0, 1, plan.benchmark_round_s, lambda _: None)
     loading_ns = now_ns()
     engine = Engine(plan, *training.load(Path(argv[1])))

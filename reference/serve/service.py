@@ -62,9 +62,13 @@ class Service:
         cache, engine = self.engine.scheduler.cache, self.engine
         everyone = sorted((*engine.done, *self.refused), key=lambda s: s.id)
         said = {
-            "events": self.events, "idle_ns": self.idle_ns, "accepted_at": engine.accepted_at, "drafts": engine.drafts,
-            "counters": self.metrics.counters, "finished": self.metrics.finished,
-        }  # fmt: skip
+            "events": self.events,
+            "idle_ns": self.idle_ns,
+            "accepted_at": engine.accepted_at,
+            "drafts": engine.drafts,
+            "counters": self.metrics.counters,
+            "finished": self.metrics.finished,
+        }
         requests = [record(s) | {"hash_ids": cache.blocks(s.prompt)} for s in everyone]
         Path("requests.json").write_text(json.dumps(requests))
         Path("iterations.json").write_text(json.dumps(engine.iterations))
@@ -109,10 +113,21 @@ def record(s: Sequence) -> dict:
     """A request as the table `requests` has it, but for its hash_ids."""
     gaps = [b - a for a, b in zip(s.pieces_ns, s.pieces_ns[1:], strict=False)]
     return {
-        "id": s.id, "stage": s.stage, "replica": "0", "tenant": s.tenant, "arrival_ns": s.arrival_ns,
-        "scheduled_ns": s.scheduled_ns, "first_token_ns": s.pieces_ns[0] if s.pieces_ns else None,
-        "last_token_ns": s.pieces_ns[-1] if s.pieces_ns else None, "prompt_tokens": len(s.prompt),
-        "cached_tokens": s.cached_tokens, "output_tokens": len(s.output) if s.tokens else 0, "gaps_ns": gaps,
-        "preemptions": s.preemptions, "accepted": s.accepted, "drafted": s.drafted, "status": s.status,
+        "id": s.id,
+        "stage": s.stage,
+        "replica": "0",
+        "tenant": s.tenant,
+        "arrival_ns": s.arrival_ns,
+        "scheduled_ns": s.scheduled_ns,
+        "first_token_ns": s.pieces_ns[0] if s.pieces_ns else None,
+        "last_token_ns": s.pieces_ns[-1] if s.pieces_ns else None,
+        "prompt_tokens": len(s.prompt),
+        "cached_tokens": s.cached_tokens,
+        "output_tokens": len(s.output) if s.tokens else 0,
+        "gaps_ns": gaps,
+        "preemptions": s.preemptions,
+        "accepted": s.accepted,
+        "drafted": s.drafted,
+        "status": s.status,
         "error": s.error,
-    }  # fmt: skip
+    }

@@ -40,10 +40,17 @@ def traffic(plan: Plan) -> list[Ask]:
             if i in too_long:
                 own = plan.engine.context
             prompt = shared[tenant.name] + _excerpt(rng, text, own)
-            asks.append(Ask(
-                f"r{len(asks):04d}", phase.name, tenant.name, at_s, prompt, output,
-                leave_after=int(rng.integers(3, 12)) if i in leaving else None,
-            ))  # fmt: skip
+            asks.append(
+                Ask(
+                    f"r{len(asks):04d}",
+                    phase.name,
+                    tenant.name,
+                    at_s,
+                    prompt,
+                    output,
+                    leave_after=int(rng.integers(3, 12)) if i in leaving else None,
+                )
+            )
         begin_s += phase.seconds
     return asks
 

@@ -11,14 +11,23 @@ from reference.serve.plan import Plan
 from reference.train.bundle import cpu_model as cpu_model
 
 _ITERATION_SUMS = (
-    "prefill_tokens", "recomputed_tokens", "decode_tokens", "drafted_tokens", "accepted_tokens", "padded_tokens",
-)  # fmt: skip
+    "prefill_tokens",
+    "recomputed_tokens",
+    "decode_tokens",
+    "drafted_tokens",
+    "accepted_tokens",
+    "padded_tokens",
+)
 
 
 def truth_of(
-    plan: Plan, said: dict, requests: list[dict], iterations: list[dict], answers: list[Answer],
+    plan: Plan,
+    said: dict,
+    requests: list[dict],
+    iterations: list[dict],
+    answers: list[Answer],
     span_s: tuple[float, float],
-) -> dict:  # fmt: skip
+) -> dict:
     """The truth file. `said`: the engine's events and counters; `span_s`: when the plan began and ended."""
     events = {e["event"]: e for e in said["events"]}
     start, warm, stop = events["start"], events["warm"], events["stop"]
@@ -48,11 +57,17 @@ def truth_of(
         "programs": warm["programs"],
         "requests_columns": ["id", "phase", "tenant", "planned_ns", "sent_ns", "arrival_ns"],
         "requests": [
-            [a.ask.id, a.ask.phase, a.ask.tenant, round((span_s[0] + a.ask.at_s) * 1e9),
-             round(a.sent_s * 1e9), r["arrival_ns"]]
+            [
+                a.ask.id,
+                a.ask.phase,
+                a.ask.tenant,
+                round((span_s[0] + a.ask.at_s) * 1e9),
+                round(a.sent_s * 1e9),
+                r["arrival_ns"],
+            ]
             for a, r in zip(answers, requests, strict=True)
         ],
-    }  # fmt: skip
+    }
 
 
 def _peak(rounds: list[dict]) -> dict:
@@ -72,26 +87,39 @@ def _phase(event: dict, end_ns: int, requests: list[dict], iterations: list[dict
     decode = [i["dur_ns"] / 1e9 for i in inside if not i["prefill_requests"]]
     middle = median(decode)
     return {
-        "phase": event["phase"], "start_ns": event["ns"], "end_ns": end_ns, "pages_allowed": event["pages_allowed"],
-        "requests": len(mine), "iterations": len(inside), "preemptions": sum(i["preempted"] for i in inside),
-        "most_running": max(i["running"] for i in inside), "most_waiting": max(i["waiting"] for i in inside),
-        "ttft_median_s": median(ttft), "ttft_max_s": max(ttft), "decode_iteration_median_s": middle,
+        "phase": event["phase"],
+        "start_ns": event["ns"],
+        "end_ns": end_ns,
+        "pages_allowed": event["pages_allowed"],
+        "requests": len(mine),
+        "iterations": len(inside),
+        "preemptions": sum(i["preempted"] for i in inside),
+        "most_running": max(i["running"] for i in inside),
+        "most_waiting": max(i["waiting"] for i in inside),
+        "ttft_median_s": median(ttft),
+        "ttft_max_s": max(ttft),
+        "decode_iteration_median_s": middle,
         "decode_iteration_mad_s": median(abs(d - middle) for d in decode),
-    }  # fmt: skip
+    }
 
 
 def _totals(said: dict, requests: list[dict], iterations: list[dict]) -> dict:
     sums = {name: sum(i[name] for i in iterations) for name in _ITERATION_SUMS}
     return {
-        "requests": len(requests), "completed": said["finished"]["length"], "aborted": said["finished"]["abort"],
-        "failed": sum(r["status"] == "failed" for r in requests), "iterations": len(iterations), **sums,
+        "requests": len(requests),
+        "completed": said["finished"]["length"],
+        "aborted": said["finished"]["abort"],
+        "failed": sum(r["status"] == "failed" for r in requests),
+        "iterations": len(iterations),
+        **sums,
         "rejected_tokens": sums["drafted_tokens"] - sums["accepted_tokens"],
         "generated_tokens": said["counters"]["generation_tokens"],
         "generated_while_reading": said["counters"]["generation_tokens"] - sums["decode_tokens"],
         "prompt_tokens": sum(r["prompt_tokens"] for r in requests if r["status"] != "failed"),
         "prompt_tokens_looked_up": said["counters"]["prefix_cache_queries"],
-        "cached_tokens": said["counters"]["prefix_cache_hits"], "preemptions": said["counters"]["num_preemptions"],
-    }  # fmt: skip
+        "cached_tokens": said["counters"]["prefix_cache_hits"],
+        "preemptions": said["counters"]["num_preemptions"],
+    }
 
 
 def _chip_seconds(said: dict, start: dict, warm: dict, stop: dict, iterations: list[dict]) -> dict:
@@ -110,8 +138,13 @@ def _chip_seconds(said: dict, start: dict, warm: dict, stop: dict, iterations: l
         kinds[kind or ("prefill_only" if i["prefill_requests"] else "decode_only")] += i["device_ns"]
     between = held - peak - weights - compiling - iterating - said["idle_ns"]
     parts = {
-        "peak_benchmark": peak, "weights": weights, "compilation": compiling, "device": device,
-        "host_in_iterations": iterating - device, "idle": said["idle_ns"], "between_iterations": between,
-    }  # fmt: skip
+        "peak_benchmark": peak,
+        "weights": weights,
+        "compilation": compiling,
+        "device": device,
+        "host_in_iterations": iterating - device,
+        "idle": said["idle_ns"],
+        "between_iterations": between,
+    }
     seconds = {name: ns / 1e9 for name, ns in (parts | {f"device_{k}": ns for k, ns in kinds.items()}).items()}
     return {"held": held / 1e9, "start_up": (peak + weights + compiling) / 1e9, **seconds}

@@ -28,8 +28,12 @@ def matmul_rounds(process: int, processes: int, seconds: float, barrier: Callabl
             multiply(a, a).block_until_ready()
             count += 1
         return {
-            "size": size, "alone": alone, "flops": 2.0 * size**3 * count, "start_ns": start_ns, "end_ns": time.time_ns()
-        }  # fmt: skip
+            "size": size,
+            "alone": alone,
+            "flops": 2.0 * size**3 * count,
+            "start_ns": start_ns,
+            "end_ns": time.time_ns(),
+        }
 
     rounds = [measure(size, alone=False) for size in SIZES]
     for turn in range(processes):

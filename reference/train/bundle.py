@@ -21,9 +21,11 @@ def check_replaceable(out: Path) -> None:
     former = (out / SIDECAR).exists() and truth_path(out).exists()
     if out.exists() and not former and (not out.is_dir() or any(out.iterdir())):
         raise InputError(
-            "something else is there", where=str(out), expected="no folder, or a run of this program with its truth",
+            "something else is there",
+            where=str(out),
+            expected="no folder, or a run of this program with its truth",
             advice="Choose another --out",
-        )  # fmt: skip
+        )
 
 
 def truth_path(out: Path) -> Path:
@@ -85,9 +87,15 @@ def _sidecar(plan: Plan, truth: dict) -> dict:
         "chip": "cpu-process",
         "chips": plan.processes,
         "model": {
-            "layers": dims.layers, "emb_dim": dims.emb_dim, "heads": dims.heads, "head_dim": dims.head_dim,
-            "mlp_dim": dims.mlp_dim, "vocab_size": dims.vocab_size, "seq_len": dims.seq_len,
-            "global_batch_size": dims.batch_size, "parameters": parameters(dims),
+            "layers": dims.layers,
+            "emb_dim": dims.emb_dim,
+            "heads": dims.heads,
+            "head_dim": dims.head_dim,
+            "mlp_dim": dims.mlp_dim,
+            "vocab_size": dims.vocab_size,
+            "seq_len": dims.seq_len,
+            "global_batch_size": dims.batch_size,
+            "parameters": parameters(dims),
             "model_flops_per_step": sum(step_flops(dims).values()),
         },
         "topology": f"data={data},model={model}",
@@ -102,7 +110,7 @@ def _sidecar(plan: Plan, truth: dict) -> dict:
             f"process alone reached {max(truth['peak']['alone_flops_per_s_by_process']) / 1e9:.1f} GFLOP/s, so an "
             "operation may beat the peak while other processes wait."
         ),
-    }  # fmt: skip
+    }
 
 
 def _truth(plan: Plan, attempts: list[dict], records: list[list[list[dict]]]) -> dict:
@@ -112,18 +120,20 @@ def _truth(plan: Plan, attempts: list[dict], records: list[list[list[dict]]]) ->
     stories = []
     for record, workers in zip(attempts, records, strict=True):
         ready = _only(workers[0], "ready")
-        stories.append({
-            **record,
-            "cache": "warm" if record["compile_cache_entries_at_start"] else "cold",
-            "job_start_ns": _only(workers[0], "job_start")["ns"],
-            "job_end_ns": _only(workers[0], "job_end")["ns"] if record["finished"] else None,
-            "first_step": ready["first_step"],
-            "restored_step": ready["restored_step"],
-            "checkpoint_steps": [e["step"] for e in workers[0] if e["event"] == "saved"],
-            "last_completed_step": max(e["step"] for e in workers[0] if e["event"] == "step_end"),
-            "untouched_steps": _spread(untouched[record["attempt"]]),
-            "compile": [_compile(w) for w in workers],
-        })  # fmt: skip
+        stories.append(
+            {
+                **record,
+                "cache": "warm" if record["compile_cache_entries_at_start"] else "cold",
+                "job_start_ns": _only(workers[0], "job_start")["ns"],
+                "job_end_ns": _only(workers[0], "job_end")["ns"] if record["finished"] else None,
+                "first_step": ready["first_step"],
+                "restored_step": ready["restored_step"],
+                "checkpoint_steps": [e["step"] for e in workers[0] if e["event"] == "saved"],
+                "last_completed_step": max(e["step"] for e in workers[0] if e["event"] == "step_end"),
+                "untouched_steps": _spread(untouched[record["attempt"]]),
+                "compile": [_compile(w) for w in workers],
+            }
+        )
     peak = _peak(records[0])
     return {
         "what": "What was truly done to the run beside this file, by the record of those who did it. "
@@ -211,9 +221,12 @@ def _spread(durations_s: list[float]) -> dict:
         return {"steps": 0}
     middle = median(durations_s)
     return {
-        "steps": len(durations_s), "median_s": middle, "mad_s": median(abs(d - middle) for d in durations_s),
-        "min_s": min(durations_s), "max_s": max(durations_s),
-    }  # fmt: skip
+        "steps": len(durations_s),
+        "median_s": middle,
+        "mad_s": median(abs(d - middle) for d in durations_s),
+        "min_s": min(durations_s),
+        "max_s": max(durations_s),
+    }
 
 
 def _injections(plan: Plan, stories: list[dict], records: list, spans: list) -> list[dict]:
@@ -223,44 +236,63 @@ def _injections(plan: Plan, stories: list[dict], records: list, spans: list) -> 
         restored = -1 if after["restored_step"] is None else after["restored_step"]
         wasted = {s: t for s, t in spans[kill.attempt][0].items() if s > restored}
         complete = {s: t for s, t in wasted.items() if t[1] is not None and t[1] <= story["kill_ns"]}
-        done.append({
-            "what": "kill", "signal": "SIGKILL", "attempt": kill.attempt, "process": kill.process, "step": kill.step,
-            "kill_ns": story["kill_ns"], "noticed_ns": story["noticed_ns"], "all_ended_ns": story["ended_ns"],
-            "relaunched_ns": after["launched_ns"], "next_job_start_ns": after["job_start_ns"],
-            "downtime_s": (after["job_start_ns"] - story["kill_ns"]) / 1e9,
-            "restored_step": after["restored_step"], "next_first_step": after["first_step"],
-            "wasted_steps": sorted(complete),
-            "wasted_steps_s": sum(e - s for s, e in complete.values()) / 1e9,
-            "wasted_span_s": (story["kill_ns"] - min(s for s, _ in wasted.values())) / 1e9,
-        })  # fmt: skip
+        done.append(
+            {
+                "what": "kill",
+                "signal": "SIGKILL",
+                "attempt": kill.attempt,
+                "process": kill.process,
+                "step": kill.step,
+                "kill_ns": story["kill_ns"],
+                "noticed_ns": story["noticed_ns"],
+                "all_ended_ns": story["ended_ns"],
+                "relaunched_ns": after["launched_ns"],
+                "next_job_start_ns": after["job_start_ns"],
+                "downtime_s": (after["job_start_ns"] - story["kill_ns"]) / 1e9,
+                "restored_step": after["restored_step"],
+                "next_first_step": after["first_step"],
+                "wasted_steps": sorted(complete),
+                "wasted_steps_s": sum(e - s for s, e in complete.values()) / 1e9,
+                "wasted_span_s": (story["kill_ns"] - min(s for s, _ in wasted.values())) / 1e9,
+            }
+        )
     for straggler in plan.stragglers:
-        done.append({
-            "what": "straggler", "attempt": straggler.attempt, "process": straggler.process,
-            **_total(records[straggler.attempt][straggler.process], "straggle"),
-        })  # fmt: skip
+        done.append(
+            {
+                "what": "straggler",
+                "attempt": straggler.attempt,
+                "process": straggler.process,
+                **_total(records[straggler.attempt][straggler.process], "straggle"),
+            }
+        )
     for stall in plan.stalls:
         for process, events in enumerate(records[stall.attempt]):
-            done.append({
-                "what": "input_stall", "attempt": stall.attempt, "process": process, **_total(events, "stall")
-            })  # fmt: skip
+            done.append(
+                {"what": "input_stall", "attempt": stall.attempt, "process": process, **_total(events, "stall")}
+            )
     for story in stories:
         if story["compile_cache_deleted_ns"]:
-            done.append({
-                "what": "compile_cache_deleted", "attempt": story["attempt"],
-                "deleted_ns": story["compile_cache_deleted_ns"],
-            })  # fmt: skip
+            done.append(
+                {
+                    "what": "compile_cache_deleted",
+                    "attempt": story["attempt"],
+                    "deleted_ns": story["compile_cache_deleted_ns"],
+                }
+            )
     return done
 
 
 def _total(events: list[dict], name: str) -> dict:
     hits = [e for e in events if e["event"] == name]
     return {
-        "first_step": hits[0]["step"], "last_step": hits[-1]["step"],
-        "start_ns": hits[0]["start_ns"], "end_ns": hits[-1]["end_ns"],
+        "first_step": hits[0]["step"],
+        "last_step": hits[-1]["step"],
+        "start_ns": hits[0]["start_ns"],
+        "end_ns": hits[-1]["end_ns"],
         "total_s": sum(e["end_ns"] - e["start_ns"] for e in hits) / 1e9,
         "columns": ["step", "start_ns", "end_ns"],
         "rows": [[e["step"], e["start_ns"], e["end_ns"]] for e in hits],
-    }  # fmt: skip
+    }
 
 
 def cpu_model() -> str:

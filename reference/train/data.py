@@ -18,9 +18,15 @@ class TextPipeline:
     """
 
     def __init__(
-        self, dims: ModelDims, *, seed: int, rows: slice, first_step: int,
-        stall_s: Callable[[int], float], on_stall: Callable[[int, int, int], None],
-    ):  # fmt: skip
+        self,
+        dims: ModelDims,
+        *,
+        seed: int,
+        rows: slice,
+        first_step: int,
+        stall_s: Callable[[int], float],
+        on_stall: Callable[[int, int, int], None],
+    ):
         text = "\n".join(topics[name] for name in sorted(topics))
         self._bytes = np.frombuffer(text.encode("ascii", "replace"), dtype=np.uint8)
         self._dims, self._seed, self._rows, self._step = dims, seed, rows, first_step

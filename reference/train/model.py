@@ -99,8 +99,10 @@ def compiled_step(dims: ModelDims, mesh: Mesh, learning_rate: float):
     state, batch = state_shardings(dims, mesh), NamedSharding(mesh, BATCH)
     return jax.jit(
         partial(train_step, dims=dims, learning_rate=learning_rate),
-        in_shardings=(state, batch, batch), out_shardings=(state, NamedSharding(mesh, P())), donate_argnums=0,
-    )  # fmt: skip
+        in_shardings=(state, batch, batch),
+        out_shardings=(state, NamedSharding(mesh, P())),
+        donate_argnums=0,
+    )
 
 
 def parameters(dims: ModelDims) -> int:

@@ -39,15 +39,17 @@ class GoodputLog(_JsonLines):
 
     def entry(self, **payload) -> None:
         written = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-        self.append({
-            "logName": f"projects/local/logs/goodput_{self._job_name}",
-            "resource": {"type": "global", "labels": {"project_id": "local"}},
-            "timestamp": written,
-            "receiveTimestamp": written,
-            "severity": "INFO",
-            "insertId": f"{self._attempt:02d}{self._entries:08d}",
-            "jsonPayload": {"job_name": self._job_name, **payload},
-        })  # fmt: skip
+        self.append(
+            {
+                "logName": f"projects/local/logs/goodput_{self._job_name}",
+                "resource": {"type": "global", "labels": {"project_id": "local"}},
+                "timestamp": written,
+                "receiveTimestamp": written,
+                "severity": "INFO",
+                "insertId": f"{self._attempt:02d}{self._entries:08d}",
+                "jsonPayload": {"job_name": self._job_name, **payload},
+            }
+        )
         self._entries += 1
 
     def now(self, key: str, **payload) -> None:

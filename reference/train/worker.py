@@ -53,8 +53,12 @@ def connect(process: int, processes: int, port: int) -> None:
     # Programs carry the paths of their source: keep what follows the checkout's or the environment's folder.
     jax.config.update("jax_hlo_source_file_canonicalization_regex", r"^.*/(?=reference/train/|site-packages/)")
     jax.distributed.initialize(
-        f"{HOST}:{port}", processes, process, coordinator_bind_address=f"{HOST}:{port}", heartbeat_timeout_seconds=10,
-    )  # fmt: skip
+        f"{HOST}:{port}",
+        processes,
+        process,
+        coordinator_bind_address=f"{HOST}:{port}",
+        heartbeat_timeout_seconds=10,
+    )
     # Gloo's thread spins on its sockets while the thread it woke holds their lock. Where processes outnumber cores
     # each such spin lasts a whole time slice; as a batch thread it no longer pushes the lock's holder off its core.
     before = thread_ids()
@@ -124,9 +128,10 @@ def main(argv: list[str]) -> None:
 
     goodput.now("training_prep_start_time")
     manager = ocp.CheckpointManager(
-        Path("checkpoints").absolute(), logger=OrbaxLogger(goodput),
+        Path("checkpoints").absolute(),
+        logger=OrbaxLogger(goodput),
         options=ocp.CheckpointManagerOptions(max_to_keep=2, enable_async_checkpointing=False),
-    )  # fmt: skip
+    )
     restored = manager.latest_step()
     if restored is None:
         log.line("No existing checkpoints found, not restoring checkpoint.")
@@ -157,9 +162,13 @@ def make_pipeline(plan: Plan, attempt: int, process: int, first: int, events: Ev
         events.write("stall", step=step, start_ns=start_ns, end_ns=end_ns)
 
     return TextPipeline(
-        plan.dims, seed=plan.seed, rows=slice(part * rows, (part + 1) * rows), first_step=first,
-        stall_s=stall_s, on_stall=on_stall,
-    )  # fmt: skip
+        plan.dims,
+        seed=plan.seed,
+        rows=slice(part * rows, (part + 1) * rows),
+        first_step=first,
+        stall_s=stall_s,
+        on_stall=on_stall,
+    )
 
 
 def train(plan, attempt, process, first, state, mesh, pipeline, manager, log, goodput, events) -> None:

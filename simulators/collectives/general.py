@@ -24,8 +24,9 @@ LOCAL = "trees inside groups of 32, optics meanwhile"
 GATHER = "trees over all links"
 
 
-def all_to_all_time(array_bytes: float, chips: int, busiest_pairs: float, oneway_bytes_per_s: float, diameter: int,
-                    hop_s: float) -> Time:  # fmt: skip
+def all_to_all_time(
+    array_bytes: float, chips: int, busiest_pairs: float, oneway_bytes_per_s: float, diameter: int, hop_s: float
+) -> Time:
     """(V/N^2) L/w + diameter t: `busiest_pairs` L is what the busiest link carries one way, in ordered pairs."""
     return Time(diameter * hop_s, array_bytes / chips**2 * busiest_pairs / oneway_bytes_per_s, False)
 
@@ -42,8 +43,11 @@ def cost(network: Network, kind: str, setting: Setting, end: str, routing: str =
     if kind == "permute":
         return _permute(network, setting, end, routing)
     rates = setting.link_bytes_per_s
-    seconds = (least_all_to_all(network, rates) if end == "low" else
-               max(busiest(network, rates, "all_to_all", r) for r in _routings(network, end, routing)))  # fmt: skip
+    seconds = (
+        least_all_to_all(network, rates)
+        if end == "low"
+        else max(busiest(network, rates, "all_to_all", r) for r in _routings(network, end, routing))
+    )
     return one(kind, Time(hops, seconds / chips**2, end == "low"), f"direct sends, routing {routing}")
 
 

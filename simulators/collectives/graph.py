@@ -25,9 +25,11 @@ def reach(network: Network) -> HopCounts:
     pieces = len(set(part[: network.chips][network.alive[: network.chips]].tolist()))
     if pieces != 1:
         raise QuestionError(
-            f"{network.spec} is in {pieces} pieces: no collective over all of it ends" if pieces
-            else f"{network.spec} has no chip left", advice="Take back a failure.",
-        )  # fmt: skip
+            f"{network.spec} is in {pieces} pieces: no collective over all of it ends"
+            if pieces
+            else f"{network.spec} has no chip left",
+            advice="Take back a failure.",
+        )
     return hop_counts(network)
 
 

@@ -17,8 +17,9 @@ from simulators.collectives.cost import PASSES, Cost, Phase, Setting
 from simulators.collectives.rings import Time
 
 
-def between_slices(array_bytes: float, chips: int, slices: int, dcn_bytes_per_s: float, dcn_hop_s: float = 0.0,
-                   passes: int = 1) -> Time:  # fmt: skip
+def between_slices(
+    array_bytes: float, chips: int, slices: int, dcn_bytes_per_s: float, dcn_hop_s: float = 0.0, passes: int = 1
+) -> Time:
     """The part of an all-gather or reduce-scatter (1 pass) or an all-reduce (2) that crosses the DCN: V/N a chip."""
     steps = ceil(log2(slices)) if slices > 1 else 0
     moving = array_bytes / chips * (slices - 1) / slices / dcn_bytes_per_s
@@ -28,24 +29,30 @@ def between_slices(array_bytes: float, chips: int, slices: int, dcn_bytes_per_s:
 def cost(kind: str, gather: Cost, inside: Cost, chips: int, slices: int, setting: Setting, end: str) -> Cost:
     """`gather`: an all-gather inside one slice; `inside`: the collective itself inside one; `chips`: of one."""
     found = _phases(kind, gather, inside, chips, slices, setting.dcn_bytes_per_s, setting.dcn_hop_s)
-    names = {"permute": "to the next chip, at borders over the DCN",
-             "all_to_all": f"over the DCN, then {inside.algorithm}"}  # fmt: skip
+    names = {
+        "permute": "to the next chip, at borders over the DCN",
+        "all_to_all": f"over the DCN, then {inside.algorithm}",
+    }
     return Cost(found, names.get(kind, f"{gather.algorithm} inside slices, shares of chips over the DCN"), end == "low")
 
 
-def _phases(kind: str, gather: Cost, inside: Cost, chips: int, slices: int, dcn_bytes_per_s: float,
-            dcn_hop_s: float) -> tuple[Phase, ...]:  # fmt: skip
+def _phases(
+    kind: str, gather: Cost, inside: Cost, chips: int, slices: int, dcn_bytes_per_s: float, dcn_hop_s: float
+) -> tuple[Phase, ...]:
     if kind in PASSES:
         middle = Phase("between slices", between_slices(1.0, chips, slices, dcn_bytes_per_s, dcn_hop_s, PASSES[kind]))
         scatter = tuple(Phase(f"reduce-scatter inside: {p.name}", p.one_byte) for p in gather.phases)
         after = tuple(Phase(f"all-gather inside: {p.name}", p.one_byte) for p in gather.phases)
         return {"all_gather": (middle, *after), "reduce_scatter": (*scatter, middle)}.get(
-            kind, (*scatter, middle, *after))  # fmt: skip
+            kind, (*scatter, middle, *after)
+        )
     share = 1 / (slices * chips)
     leaving = share * ((slices - 1) / slices if kind == "all_to_all" else 1.0) / dcn_bytes_per_s
     middle = Phase("between slices", Time(dcn_hop_s * (slices > 1), leaving * (slices > 1)))
     if kind == "permute":
         return (middle,)
-    within = tuple(Phase(f"inside: {p.name}", Time(p.one_byte.latency_s, p.one_byte.bandwidth_s / slices,
-                                                  p.one_byte.overlapped)) for p in inside.phases)  # fmt: skip
+    within = tuple(
+        Phase(f"inside: {p.name}", Time(p.one_byte.latency_s, p.one_byte.bandwidth_s / slices, p.one_byte.overlapped))
+        for p in inside.phases
+    )
     return (middle, *within)

@@ -72,25 +72,53 @@ class Collective:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "seconds": self.seconds, "bound": self.bound, "crossover_bytes": self.crossover_bytes,
-            "low_s": self.low_s, "high_s": self.high_s, "latency_s": self.cost.latency_s,
-            "bandwidth_s": self.cost.seconds_per_byte * self._moved, "topology": self.spec, "kind": self.kind,
-            "bytes": self.bytes, "chips": self.chips, "axes": list(self.axes), "shards": self.shards,
-            "algorithm": self.cost.algorithm, "routing": self.routing, "hop_s": self.settings.value.hop_s,
-            "link_bytes_per_s": dict(self.settings.value.link_bytes_per_s), "link_basis": self.settings.link_basis,
-            "dcn_bytes_per_s": self.settings.value.dcn_bytes_per_s, "basis": "modelled",
-            "phases": [{"name": p.name, "latency_s": p.one_byte.latency_s,
-                        "bandwidth_s": p.one_byte.bandwidth_s * self._moved} for p in self.cost.phases],
-            "levels": [{"groups": d, "egress_bytes_per_s": w, "gathering_bytes_per_s": gathering_bytes_per_s(d, w)}
-                       for d, w in self.levels if d > 1],
+            "seconds": self.seconds,
+            "bound": self.bound,
+            "crossover_bytes": self.crossover_bytes,
+            "low_s": self.low_s,
+            "high_s": self.high_s,
+            "latency_s": self.cost.latency_s,
+            "bandwidth_s": self.cost.seconds_per_byte * self._moved,
+            "topology": self.spec,
+            "kind": self.kind,
+            "bytes": self.bytes,
+            "chips": self.chips,
+            "axes": list(self.axes),
+            "shards": self.shards,
+            "algorithm": self.cost.algorithm,
+            "routing": self.routing,
+            "hop_s": self.settings.value.hop_s,
+            "link_bytes_per_s": dict(self.settings.value.link_bytes_per_s),
+            "link_basis": self.settings.link_basis,
+            "dcn_bytes_per_s": self.settings.value.dcn_bytes_per_s,
+            "basis": "modelled",
+            "phases": [
+                {"name": p.name, "latency_s": p.one_byte.latency_s, "bandwidth_s": p.one_byte.bandwidth_s * self._moved}
+                for p in self.cost.phases
+            ],
+            "levels": [
+                {"groups": d, "egress_bytes_per_s": w, "gathering_bytes_per_s": gathering_bytes_per_s(d, w)}
+                for d, w in self.levels
+                if d > 1
+            ],
             "notes": list(self.notes),
-        }  # fmt: skip
+        }
 
 
-def collective(network: Network, kind: str, array_bytes: float, axes: Sequence[str] | None = None, *,
-               rates: str = "docs", link_bytes_per_s: float | None = None, hop_s: float | None = None,
-               dcn_bytes_per_s: float | None = None, routing: str = "shortest", sharp: bool = False,
-               shards: int = 1) -> Collective:  # fmt: skip
+def collective(
+    network: Network,
+    kind: str,
+    array_bytes: float,
+    axes: Sequence[str] | None = None,
+    *,
+    rates: str = "docs",
+    link_bytes_per_s: float | None = None,
+    hop_s: float | None = None,
+    dcn_bytes_per_s: float | None = None,
+    routing: str = "shortest",
+    sharp: bool = False,
+    shards: int = 1,
+) -> Collective:
     """A collective over all living chips, or within each group of chips along some axes of a mesh or torus.
 
     array_bytes   the whole array, as it is spread over the chips of a group and `shards` further ways
@@ -112,16 +140,28 @@ def collective(network: Network, kind: str, array_bytes: float, axes: Sequence[s
     named = tuple(axes or ())
     asked = _Asked(network, kind, named, routing, sharp)
     if sharp and not (asked.switches and kind == "all_reduce"):
-        raise QuestionError("adding up in switches is for an all-reduce on a network that has them",
-                            expected="kind all_reduce on nvl:, h100:, rail: or fattree:")  # fmt: skip
+        raise QuestionError(
+            "adding up in switches is for an all-reduce on a network that has them",
+            expected="kind all_reduce on nvl:, h100:, rail: or fattree:",
+        )
     notes = notes_on(network, asked.shape, kind, named, sharp, asked.switches)
     used = settings(network, rates, link_bytes_per_s, hop_s, dcn_bytes_per_s)
     found = [asked.cost(s, end) for s, end in zip((used.value, used.fast, used.slow), ENDS, strict=True)]
     return Collective(
-        spec=network.spec, kind=kind, bytes=float(array_bytes), chips=asked.chips, axes=named, cost=found[0],
-        low=found[1], high=found[2], settings=used, routing=routing, shards=shards,
-        levels=asked.levels(used.value), notes=(*notes, *used.notes),
-    )  # fmt: skip
+        spec=network.spec,
+        kind=kind,
+        bytes=float(array_bytes),
+        chips=asked.chips,
+        axes=named,
+        cost=found[0],
+        low=found[1],
+        high=found[2],
+        settings=used,
+        routing=routing,
+        shards=shards,
+        levels=asked.levels(used.value),
+        notes=(*notes, *used.notes),
+    )
 
 
 @lru_cache(maxsize=8)
@@ -143,8 +183,10 @@ class _Asked:
         self.parts = [(part, shape_of(part), count) for part, count in slices_of(network)]
         self.shape = self.parts[0][1]
         if axes and self.shape is None:
-            raise QuestionError(f"{network.spec} has no axes of its own: it is no mesh or torus",
-                                advice="Leave the axes out: all chips take part.")  # fmt: skip
+            raise QuestionError(
+                f"{network.spec} has no axes of its own: it is no mesh or torus",
+                advice="Leave the axes out: all chips take part.",
+            )
         self.axes = self.shape.chosen(axes) if axes else None
         self.chips = network.chips_alive if self.axes is None else prod(self.shape.dims[i] for i in self.axes)
 

@@ -7,31 +7,47 @@ from simulators.collectives.general import is_boardfly
 from simulators.collectives.shape import Shape
 from simulators.topology.network import Network
 
-_RING = ("A ring or torus gathers at both directions of all its axes at once; the number leaves out (N-1)/N, as the "
-         "scaling book does: the low end has it.")  # fmt: skip
+_RING = (
+    "A ring or torus gathers at both directions of all its axes at once; the number leaves out (N-1)/N, as the "
+    "scaling book does: the low end has it."
+)
 _LINE = "An axis that does not wrap is a line: the chip at its end receives over one link, half of what a ring gives."
-_TWIST = ("A twisted axis comes back on another line, so that by itself it is used as a line. Over all chips the twist "
-          "keeps every link busy; the high end uses such axes as lines.")  # fmt: skip
+_TWIST = (
+    "A twisted axis comes back on another line, so that by itself it is used as a line. Over all chips the twist "
+    "keeps every link busy; the high end uses such axes as lines."
+)
 _BOARDFLY = (
     "How collectives run on Boardfly is not published. Low end: all six links of a chip are busy, as on a torus. "
     "Number: a group gathers over its own links, 4.75 for a chip on average, while optics join the groups. High end: "
     "over the 4 such links of the chip that has two optical ports."
 )
-_LEFT = ("By the cut that is narrowest for what must cross it, mostly around the chip with the fewest links left. "
-         "High end: rings that lost a link are lines, or, with an axis in pieces, a single tree.")  # fmt: skip
+_LEFT = (
+    "By the cut that is narrowest for what must cross it, mostly around the chip with the fewest links left. "
+    "High end: rings that lost a link are lines, or, with an axis in pieces, a single tree."
+)
 _BROKEN = "Of what the failure left; XLA runs no program on a slice that is not whole: it is re-created first."
-_DIRECT = ("By the links of one GPU, all busy. High end: as much slower as an H100 node was measured to be, about 1.5 "
-           "ms for an all-gather of 512 MiB where its formula says 1.04.")  # fmt: skip
-_GENERAL = ("By the cut that is narrowest for what must cross it, which trees that share out all links reach; high "
-            "end: everything runs over one tree.")  # fmt: skip
-_SWITCHED = ("The slowest level of switches counts. High end: as much slower as an H100 node was measured to be, "
-             "about 1.5 ms for an all-gather of 512 MiB where the formula says 1.04, in one ring.")  # fmt: skip
+_DIRECT = (
+    "By the links of one GPU, all busy. High end: as much slower as an H100 node was measured to be, about 1.5 "
+    "ms for an all-gather of 512 MiB where its formula says 1.04."
+)
+_GENERAL = (
+    "By the cut that is narrowest for what must cross it, which trees that share out all links reach; high "
+    "end: everything runs over one tree."
+)
+_SWITCHED = (
+    "The slowest level of switches counts. High end: as much slower as an H100 node was measured to be, "
+    "about 1.5 ms for an all-gather of 512 MiB where the formula says 1.04, in one ring."
+)
 _SHARP = "Reduction in the switches halves an all-reduce in theory; in practice about 30 % is gained."
-_DCN = ("Slices gather inside, then chips in the same place exchange their shares over the data-centre network. The "
-        "phases follow one another; the low end overlaps them.")  # fmt: skip
+_DCN = (
+    "Slices gather inside, then chips in the same place exchange their shares over the data-centre network. The "
+    "phases follow one another; the low end overlaps them."
+)
 _SEVERAL_AXES = "Axes are named: each slice, and each group of chips along them, works by itself at the same time."
-_ALL_TO_ALL = ("(V/N²) times the pairs on the busiest link, plus the hops of the farthest pair. Low end: what no "
-               "routing can go below, by cuts and by hops added up, with hops hidden.")  # fmt: skip
+_ALL_TO_ALL = (
+    "(V/N²) times the pairs on the busiest link, plus the hops of the farthest pair. Low end: what no "
+    "routing can go below, by cuts and by hops added up, with hops hidden."
+)
 _ONE_AXIS = "Over one axis hops overlap with what is sent: on a ring a quarter of an all-gather."
 _PERMUTE = {
     True: "Each chip sends to the next along the first axis named; on a line the last sends back over all of it.",
@@ -40,8 +56,9 @@ _PERMUTE = {
 _SOFTWARE = "Launch and software overhead are not in it: some microseconds more where arrays are small."
 
 
-def notes_on(network: Network, shape: Shape | None, kind: str, axes: Sequence[str], sharp: bool,
-             switches: bool) -> tuple[str, ...]:  # fmt: skip
+def notes_on(
+    network: Network, shape: Shape | None, kind: str, axes: Sequence[str], sharp: bool, switches: bool
+) -> tuple[str, ...]:
     """`shape`: of one slice; `switches`: GPUs under packet switches."""
     found = [_SEVERAL_AXES] if axes else [_DCN] if network.slices > 1 else []
     if kind == "permute":

@@ -17,9 +17,12 @@ from simulators.collectives.shape import Shape
 from simulators.topology.network import Network
 
 FORMULAS = {
-    "all_gather": rings.all_gather, "reduce_scatter": rings.reduce_scatter, "all_reduce": rings.all_reduce,
-    "all_to_all": rings.all_to_all, "permute": rings.permute,
-}  # fmt: skip
+    "all_gather": rings.all_gather,
+    "reduce_scatter": rings.reduce_scatter,
+    "all_reduce": rings.all_reduce,
+    "all_to_all": rings.all_to_all,
+    "permute": rings.permute,
+}
 
 
 def cost(network: Network, shape: Shape, axes: tuple[int, ...], kind: str, setting: Setting, end: str) -> Cost:
@@ -63,8 +66,11 @@ def _told(lengths: list[int], wraps: list[bool], kind: str) -> str:
     """Such as `rings of 4 and 8, a line of 2`."""
     ring = [str(k) for k, w in zip(lengths, wraps, strict=True) if w and k > 1]
     line = [str(k) for k, w in zip(lengths, wraps, strict=True) if not w and k > 1]
-    words = [f"{name} of {found[0]}" if len(found) == 1 else f"{name}s of {', '.join(found[:-1])} and {found[-1]}"
-             for name, found in (("ring", ring), ("line", line)) if found]  # fmt: skip
+    words = [
+        f"{name} of {found[0]}" if len(found) == 1 else f"{name}s of {', '.join(found[:-1])} and {found[-1]}"
+        for name, found in (("ring", ring), ("line", line))
+        if found
+    ]
     if kind == "permute":
         return f"to the next along the first axis: {', '.join(words) or 'nothing to move'}"
     return ", ".join(words) + (" at once" if len(ring) + len(line) > 1 else "") or "nothing to move"
@@ -87,7 +93,8 @@ def _left(network: Network, shape: Shape, axes: tuple[int, ...]) -> list[bool]:
         if (links < chips - 1).any() or (chips == 0).all():
             raise QuestionError(
                 f"axis {shape.axes[axis]} of {network.spec} is in pieces after the failure: no collective along it "
-                "stays on it", advice="Leave the axes out: over all chips it goes another way.",
-            )  # fmt: skip
+                "stays on it",
+                advice="Leave the axes out: over all chips it goes another way.",
+            )
         left.append(bool((links == k)[chips > 0].all()) and shape.rings[axis] and k > 1)
     return left

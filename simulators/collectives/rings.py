@@ -47,8 +47,9 @@ class _Axes(NamedTuple):
     hops: int  # of the farthest pair
 
 
-def all_gather(array_bytes: float, lengths: Sequence[int], wraps: Sequence[bool], oneway_bytes_per_s: float,
-               hop_s: float) -> Time:  # fmt: skip
+def all_gather(
+    array_bytes: float, lengths: Sequence[int], wraps: Sequence[bool], oneway_bytes_per_s: float, hop_s: float
+) -> Time:
     """Every chip ends with the whole array, of which each began with an equal part."""
     axes = _axes(lengths, wraps)
     if axes.chips == 1:
@@ -61,14 +62,16 @@ def all_gather(array_bytes: float, lengths: Sequence[int], wraps: Sequence[bool]
 reduce_scatter = all_gather  # the same bytes over the same links, the other way round
 
 
-def all_reduce(array_bytes: float, lengths: Sequence[int], wraps: Sequence[bool], oneway_bytes_per_s: float,
-               hop_s: float) -> Time:  # fmt: skip
+def all_reduce(
+    array_bytes: float, lengths: Sequence[int], wraps: Sequence[bool], oneway_bytes_per_s: float, hop_s: float
+) -> Time:
     """Every chip ends with the sum of as many arrays of V bytes: a reduce-scatter, then an all-gather."""
     return all_gather(array_bytes, lengths, wraps, oneway_bytes_per_s, hop_s).times(2)
 
 
-def all_to_all(array_bytes: float, lengths: Sequence[int], wraps: Sequence[bool], oneway_bytes_per_s: float,
-               hop_s: float) -> Time:  # fmt: skip
+def all_to_all(
+    array_bytes: float, lengths: Sequence[int], wraps: Sequence[bool], oneway_bytes_per_s: float, hop_s: float
+) -> Time:
     """Every chip sends V/N^2 to each other one. Over one axis the hops overlap; over several they come on top."""
     axes = _axes(lengths, wraps)
     busiest = max(axes.chips / k * _busiest(k, w) for k, w in zip(lengths, wraps, strict=True)) if lengths else 0
@@ -76,8 +79,9 @@ def all_to_all(array_bytes: float, lengths: Sequence[int], wraps: Sequence[bool]
     return Time(axes.hops * hop_s, seconds, axes.rings + axes.lines <= 1)
 
 
-def permute(array_bytes: float, lengths: Sequence[int], wraps: Sequence[bool], oneway_bytes_per_s: float,
-            hop_s: float) -> Time:  # fmt: skip
+def permute(
+    array_bytes: float, lengths: Sequence[int], wraps: Sequence[bool], oneway_bytes_per_s: float, hop_s: float
+) -> Time:
     """Every chip sends its V/N to the next along the first axis that has one, the last to the first."""
     axes = _axes(lengths, wraps)
     if axes.chips == 1:

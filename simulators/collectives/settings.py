@@ -28,23 +28,38 @@ class Settings:
     notes: tuple[str, ...]
 
 
-def settings(network: Network, rates: str = "docs", link_bytes_per_s: float | None = None, hop_s: float | None = None,
-             dcn_bytes_per_s: float | None = None) -> Settings:  # fmt: skip
+def settings(
+    network: Network,
+    rates: str = "docs",
+    link_bytes_per_s: float | None = None,
+    hop_s: float | None = None,
+    dcn_bytes_per_s: float | None = None,
+) -> Settings:
     """What is given is taken as it is: it has no band. Raises QuestionError for what cannot be."""
     if rates not in RATES:
         raise QuestionError(f"no rates {rates!r}", expected=" or ".join(RATES))
-    for name, value, number in (("bytes/s of a link", link_bytes_per_s, PER_SECOND), ("seconds of a hop", hop_s, HOP),
-                                ("bytes/s of the data-centre network", dcn_bytes_per_s, PER_SECOND)):  # fmt: skip
+    for name, value, number in (
+        ("bytes/s of a link", link_bytes_per_s, PER_SECOND),
+        ("seconds of a hop", hop_s, HOP),
+        ("bytes/s of the data-centre network", dcn_bytes_per_s, PER_SECOND),
+    ):
         if value is not None:
             number.read(value, "", shown=f"{value:g} {name}")
     links = _Links(network, rates, link_bytes_per_s)
     dcn, dcn_note = _dcn(network, dcn_bytes_per_s)
-    value = Setting(link_bytes_per_s=links.value, hop_s=HOP_S if hop_s is None else hop_s, dcn_bytes_per_s=dcn,
-                    dcn_hop_s=DCN_HOP_S)  # fmt: skip
+    value = Setting(
+        link_bytes_per_s=links.value, hop_s=HOP_S if hop_s is None else hop_s, dcn_bytes_per_s=dcn, dcn_hop_s=DCN_HOP_S
+    )
     ends = []
     for factor, kinds in zip(LATENCY_BAND, (links.fast, links.slow), strict=True):
-        ends.append(replace(value, link_bytes_per_s=kinds, hop_s=value.hop_s * (factor if hop_s is None else 1),
-                            dcn_hop_s=DCN_HOP_S * factor))  # fmt: skip
+        ends.append(
+            replace(
+                value,
+                link_bytes_per_s=kinds,
+                hop_s=value.hop_s * (factor if hop_s is None else 1),
+                dcn_hop_s=DCN_HOP_S * factor,
+            )
+        )
     hop_note = f"a hop takes {value.hop_s * 1e6:g} µs"
     if hop_s is None:
         hop_note += f", assumed; {ends[0].hop_s * 1e6:g} to {ends[1].hop_s * 1e6:g} µs in the band"
@@ -65,8 +80,9 @@ class _Links:
         docs = {k: known.get(k) or ASSUMED_LINK_BYTES_PER_S for k in kinds}
         booked = {k: book if book and k in _ICI else docs[k] for k in kinds}
         if rates == "scaling-book" and book is None:
-            raise QuestionError(f"the scaling book has no link rate for {network.chip or network.spec}",
-                                expected="rates docs")  # fmt: skip
+            raise QuestionError(
+                f"the scaling book has no link rate for {network.chip or network.spec}", expected="rates docs"
+            )
         self.value = booked if rates == "scaling-book" else docs
         self.fast = {k: max(docs[k], booked[k]) for k in kinds}
         self.slow = {k: min(docs[k], booked[k]) for k in kinds}
@@ -75,14 +91,20 @@ class _Links:
         self.note = _told(self.value, missing, docs, booked if book else None)
 
 
-def _told(value: Mapping[str, float], missing: list[str], docs: Mapping[str, float],
-          booked: Mapping[str, float] | None) -> str:  # fmt: skip
+def _told(
+    value: Mapping[str, float], missing: list[str], docs: Mapping[str, float], booked: Mapping[str, float] | None
+) -> str:
     """A sentence on the rates of links."""
     shown: dict[float, list[str]] = {}
     for kind, rate in value.items():
         shown.setdefault(rate, []).append(kind)
-    rates = "; ".join(f"{rate / 1e9:g} GB/s" + (f" ({', '.join(names)})" if len(shown) > 1 else "")
-                      for rate, names in shown.items()) or "nothing: there are none"  # fmt: skip
+    rates = (
+        "; ".join(
+            f"{rate / 1e9:g} GB/s" + (f" ({', '.join(names)})" if len(shown) > 1 else "")
+            for rate, names in shown.items()
+        )
+        or "nothing: there are none"
+    )
     text = f"Links move, each one way, {rates}"
     if missing:
         return f"{text}; assumed, as no chip is named."

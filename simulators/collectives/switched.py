@@ -54,8 +54,9 @@ def egress_bytes_per_s(gpus: int, cards_bits_per_s: float) -> float:
     return gpus * cards_bits_per_s / 8
 
 
-def cost(network: Network, kind: str, setting: Setting, end: str, routing: str = "shortest",
-         sharp: bool = False) -> Cost:  # fmt: skip
+def cost(
+    network: Network, kind: str, setting: Setting, end: str, routing: str = "shortest", sharp: bool = False
+) -> Cost:
     """Over all living GPUs. Raises QuestionError where they are in pieces."""
     hops = (reach(network).diameter or 0) * setting.hop_s
     rates = tuple(sorted(setting.link_bytes_per_s.items()))
@@ -87,8 +88,10 @@ def cost(network: Network, kind: str, setting: Setting, end: str, routing: str =
 def levels_of(network: Network, rates: tuple[tuple[str, float], ...]) -> tuple[Level, ...]:
     """The levels of the network's largest groups, from GPUs up."""
     counts = _nested(network)
-    return tuple((_most_inside(network, name, above), _rate(network, dict(rates), name))
-                 for (name, _), (above, _) in zip(counts[:-1], counts[1:], strict=True))  # fmt: skip
+    return tuple(
+        (_most_inside(network, name, above), _rate(network, dict(rates), name))
+        for (name, _), (above, _) in zip(counts[:-1], counts[1:], strict=True)
+    )
 
 
 def groups_of(network: Network, rates: tuple[tuple[str, float], ...]) -> tuple[Level, ...]:

@@ -42,8 +42,9 @@ def _sinks(each: np.ndarray) -> Iterable[int]:
     return np.concatenate([order[:half], order[half :: len(order) // half]])
 
 
-def _narrowed(network: Network, rates: Mapping[str, float], chips: np.ndarray, sink: int, share: float,
-              unit: float) -> float:  # fmt: skip
+def _narrowed(
+    network: Network, rates: Mapping[str, float], chips: np.ndarray, sink: int, share: float, unit: float
+) -> float:
     """`share`, or less where a cut before this sink is narrower."""
     capacity = link_rates(network, rates)
     source = network.nodes

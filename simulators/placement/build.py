@@ -20,8 +20,15 @@ from simulators.topology.spec import Spec
 HOP_S = 1e-6  # across one link, as the scaling book reckons
 DCN_HOP_S = 1e-5  # host, switches, host: assumed, an order more
 ASSUMED_CHIP = "TPU v5p"  # where a topology is of no machine in particular
-DEVICE_KINDS = {"TPU v2": "TPU v2", "TPU v3": "TPU v3", "TPU v4": "TPU v4", "TPU v5e": "TPU v5 lite",
-                "TPU v5p": "TPU v5", "TPU v6e": "TPU v6 lite", "TPU 7x": "TPU7x"}  # fmt: skip
+DEVICE_KINDS = {
+    "TPU v2": "TPU v2",
+    "TPU v3": "TPU v3",
+    "TPU v4": "TPU v4",
+    "TPU v5e": "TPU v5 lite",
+    "TPU v5p": "TPU v5",
+    "TPU v6e": "TPU v6 lite",
+    "TPU 7x": "TPU7x",
+}
 PEAKS = {"bf16": ("bf16_flops_per_s", "fp16_flops_per_s"), "fp8": ("fp8_flops_per_s", "int8_ops_per_s"), "fp32": ()}
 LEVELS = {"boardfly", "nvlink", "direct", "fat tree", "rail"}
 
@@ -42,8 +49,9 @@ class Given:
                 (HOP if name == "hop_s" else PER_SECOND).read(value, name.replace("_", "-"))
 
 
-def machine(spec: Spec, network: Network, axes: Sequence[LogicalAxis], dtype: str = "bf16",
-            given: Given | None = None) -> Machine:  # fmt: skip
+def machine(
+    spec: Spec, network: Network, axes: Sequence[LogicalAxis], dtype: str = "bf16", given: Given | None = None
+) -> Machine:
     """The machine that a mesh of these axes takes whole. Raises QuestionError where it has not as many devices."""
     given = given or Given()
     named = given.chip or spec.chip
@@ -54,18 +62,25 @@ def machine(spec: Spec, network: Network, axes: Sequence[LogicalAxis], dtype: st
     if per_chip > 1:
         notes.append(f"The mesh counts JAX devices, {per_chip} a chip: they share its links and its peak equally.")
     elif (chip.value("jax_devices_per_chip") or 1) > 1 and spec.chip:
-        notes.append(f"The mesh counts chips; JAX shows {chip.name} as {chip.value('jax_devices_per_chip')} devices a "
-                     f"chip, so that in a program one axis is twice as long.")  # fmt: skip
+        notes.append(
+            f"The mesh counts chips; JAX shows {chip.name} as {chip.value('jax_devices_per_chip')} devices a "
+            f"chip, so that in a program one axis is twice as long."
+        )
     if spec.kind in LEVELS:
         physical = _levels(network, hop_s, given, notes)
     elif spec.dims:
         physical = _lattice(spec, _link_rate(chip, given), hop_s)
     else:
-        raise QuestionError(f"{spec.text} ({spec.kind}) has no axes or levels to lay a mesh on", where="topology",
-                            expected="a mesh, torus, Boardfly, GPUs joined alike or a fat tree")  # fmt: skip
+        raise QuestionError(
+            f"{spec.text} ({spec.kind}) has no axes or levels to lay a mesh on",
+            where="topology",
+            expected="a mesh, torus, Boardfly, GPUs joined alike or a fat tree",
+        )
     if spec.kind == "boardfly":
-        notes.append("How JAX numbers the devices of a Boardfly is not known: the Python given takes their ids to "
-                     "follow group, board and chip.")  # fmt: skip
+        notes.append(
+            "How JAX numbers the devices of a Boardfly is not known: the Python given takes their ids to "
+            "follow group, board and chip."
+        )
     physical = [_shared(a, per_chip) for a in physical]
     if per_chip > 1:
         physical.append(_core(chip, per_chip, notes))
@@ -73,10 +88,15 @@ def machine(spec: Spec, network: Network, axes: Sequence[LogicalAxis], dtype: st
         physical.insert(0, _dcn(spec, chip, given, per_chip))
     peak = _peak(chip, dtype, given, notes)
     return Machine(
-        spec=spec.text, chip=chip.name, chips=spec.chips, axes=tuple(physical), levels=spec.kind in LEVELS,
-        peak_flops_per_s=None if peak is None else peak / per_chip, notes=tuple(notes),
+        spec=spec.text,
+        chip=chip.name,
+        chips=spec.chips,
+        axes=tuple(physical),
+        levels=spec.kind in LEVELS,
+        peak_flops_per_s=None if peak is None else peak / per_chip,
+        notes=tuple(notes),
         device_kind=DEVICE_KINDS.get(spec.chip or ""),
-    )  # fmt: skip
+    )
 
 
 def _devices_per_chip(spec: Spec, chip: Chip, axes: Sequence[LogicalAxis]) -> int:
@@ -89,17 +109,27 @@ def _devices_per_chip(spec: Spec, chip: Chip, axes: Sequence[LogicalAxis]) -> in
         return each
     counts = f"{spec.chips:,} chips" + (f" ({spec.chips * each:,} JAX devices)" if each > 1 else "")
     total = min((spec.chips, spec.chips * each), key=lambda n: abs(n - devices))
-    raise QuestionError(f"mesh {shown(axes)} has {devices:,} devices, {spec.text} has {counts}", where="mesh",
-                        expected=f"such as {nearest(total, axes, spec.slices)}")  # fmt: skip
+    raise QuestionError(
+        f"mesh {shown(axes)} has {devices:,} devices, {spec.text} has {counts}",
+        where="mesh",
+        expected=f"such as {nearest(total, axes, spec.slices)}",
+    )
 
 
 def _lattice(spec: Spec, rate: float, hop_s: float) -> list[PhysicalAxis]:
     twist = (twist_of(spec.dims) or ()) if spec.twisted else ()
     return [
-        PhysicalAxis(name=AXES[i], length=k, kind="link", oneway_bytes_per_s=rate, hop_s=hop_s, wrapped=spec.wraps[i],
-                     twisted_with=tuple(j for j, s in enumerate(twist[i]) if s) if twist else ())
+        PhysicalAxis(
+            name=AXES[i],
+            length=k,
+            kind="link",
+            oneway_bytes_per_s=rate,
+            hop_s=hop_s,
+            wrapped=spec.wraps[i],
+            twisted_with=tuple(j for j, s in enumerate(twist[i]) if s) if twist else (),
+        )
         for i, k in enumerate(spec.dims)
-    ]  # fmt: skip
+    ]
 
 
 def _levels(network: Network, hop_s: float, given: Given, notes: list[str]) -> list[PhysicalAxis]:
@@ -111,17 +141,29 @@ def _levels(network: Network, hop_s: float, given: Given, notes: list[str]) -> l
         lengths, names = [network.chips], ["gpu"]
     elif prod(lengths) != network.chips:  # the last unit is not full: nodes as one level
         lengths, names = [network.chips // lengths[-1], lengths[-1]], ["node", "gpu"]
-    rate = {kind: _share(network, kind, given) for kind in ("board", "copper", "ocs", "nvlink", "direct", "rail",
-                                                            "spine", "core")}  # fmt: skip
-    notes.append("Logical axes are nested in one another over the levels, and the links between parts of a level count "
-                 "as shared equally by its chips; ways through other chips take no time of their own.")  # fmt: skip
+    rate = {
+        kind: _share(network, kind, given)
+        for kind in ("board", "copper", "ocs", "nvlink", "direct", "rail", "spine", "core")
+    }
+    notes.append(
+        "Logical axes are nested in one another over the levels, and the links between parts of a level count "
+        "as shared equally by its chips; ways through other chips take no time of their own."
+    )
     found = []
     for name, length in zip(names, lengths, strict=True):
         if length == 1:
             continue
         kind, oneway, hops = _level(network.kind, name, rate)
-        found.append(PhysicalAxis(name=name, length=length, kind=kind, oneway_bytes_per_s=oneway, hop_s=hops * hop_s,
-                                  wrapped=kind == "link" and length > 2))  # fmt: skip
+        found.append(
+            PhysicalAxis(
+                name=name,
+                length=length,
+                kind=kind,
+                oneway_bytes_per_s=oneway,
+                hop_s=hops * hop_s,
+                wrapped=kind == "link" and length > 2,
+            )
+        )
     return found
 
 
@@ -129,12 +171,18 @@ def _level(system: str, name: str, rate: dict[str, float | None]) -> tuple[str, 
     """(kind, bytes/s one way of a chip, hops) of a level."""
     if system == "boardfly":
         # a ring has as many links as chips, two at each: a chip's share both ways is two links, one link is half
-        return {"chip": ("link", _of(rate["board"], 0.5), 1), "board": ("direct", rate["copper"], 3),
-                "group": ("direct", rate["ocs"], 7)}[name]  # fmt: skip
+        return {
+            "chip": ("link", _of(rate["board"], 0.5), 1),
+            "board": ("direct", rate["copper"], 3),
+            "group": ("direct", rate["ocs"], 7),
+        }[name]
     if name == "gpu":
         return ("switch", rate["nvlink"], 2) if rate["nvlink"] else ("direct", rate["direct"], 1)
-    outer = [r for r in ((rate["rail"], rate["spine"]) if name == "unit" or system == "fat tree" else (rate["rail"],))
-             if r is not None]  # fmt: skip
+    outer = [
+        r
+        for r in ((rate["rail"], rate["spine"]) if name == "unit" or system == "fat tree" else (rate["rail"],))
+        if r is not None
+    ]
     return "switch", min(outer, default=None), 4 if name == "unit" else 2
 
 
@@ -169,10 +217,12 @@ def _core(chip: Chip, per_chip: int, notes: list[str]) -> PhysicalAxis:
 def _dcn(spec: Spec, chip: Chip, given: Given, per_chip: int) -> PhysicalAxis:
     rate = given.dcn_bytes_per_s or chip.value("dcn_oneway_bytes_per_s")
     if rate is None:
-        raise QuestionError(f"how fast {chip.name} is over the data-centre network is not known", where="topology",
-                            advice="Give --dcn-bytes-per-s, bytes a second one way of one chip")  # fmt: skip
-    return PhysicalAxis(name="dcn", length=spec.slices, kind="dcn", oneway_bytes_per_s=rate / per_chip,
-                        hop_s=DCN_HOP_S)  # fmt: skip
+        raise QuestionError(
+            f"how fast {chip.name} is over the data-centre network is not known",
+            where="topology",
+            advice="Give --dcn-bytes-per-s, bytes a second one way of one chip",
+        )
+    return PhysicalAxis(name="dcn", length=spec.slices, kind="dcn", oneway_bytes_per_s=rate / per_chip, hop_s=DCN_HOP_S)
 
 
 def _link_rate(chip: Chip, given: Given) -> float:
@@ -190,6 +240,7 @@ def _peak(chip: Chip, dtype: str, given: Given, notes: list[str]) -> float | Non
     if bf16 is not None:
         notes.append(f"{chip.name} has no published {dtype} peak: maths is reckoned at its BF16 peak.")
         return bf16
-    notes.append(f"{chip.name}'s {dtype} peak is not known: a step is its communication alone. Give "
-                 f"--peak-flops-per-s.")  # fmt: skip
+    notes.append(
+        f"{chip.name}'s {dtype} peak is not known: a step is its communication alone. Give --peak-flops-per-s."
+    )
     return None

@@ -24,8 +24,13 @@ from simulators.collectives import rings
 from simulators.placement.machine import Machine, PhysicalAxis, Piece
 
 KINDS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute")
-_RING = {"all_gather": rings.all_gather, "reduce_scatter": rings.reduce_scatter, "all_reduce": rings.all_reduce,
-         "all_to_all": rings.all_to_all, "permute": rings.permute}  # fmt: skip
+_RING = {
+    "all_gather": rings.all_gather,
+    "reduce_scatter": rings.reduce_scatter,
+    "all_reduce": rings.all_reduce,
+    "all_to_all": rings.all_to_all,
+    "permute": rings.permute,
+}
 
 
 def seconds(kind: str, array_bytes: float, pieces: Sequence[Piece], machine: Machine) -> float:
@@ -56,8 +61,9 @@ def _rate(axis: PhysicalAxis, piece: Piece) -> float | None:
     return axis.oneway_bytes_per_s
 
 
-def _level(kind: str, array_bytes: float, devices: int, inside: int, chips: int, rate: float | None,
-           hop_s: float) -> float:  # fmt: skip
+def _level(
+    kind: str, array_bytes: float, devices: int, inside: int, chips: int, rate: float | None, hop_s: float
+) -> float:
     if rate is None:
         return 0.0
     crossing = (devices - 1) / devices
@@ -72,10 +78,14 @@ def _level(kind: str, array_bytes: float, devices: int, inside: int, chips: int,
 def _on_links(kind: str, array_bytes: float, pieces: tuple[Piece, ...], machine: Machine) -> float:
     held = tuple(p.axis for p in pieces if p.whole(machine))
     each = tuple(
-        (p.count, p.wrapped(machine, held), machine.axes[p.axis].oneway_bytes_per_s / p.stride,
-         machine.axes[p.axis].hop_s * p.stride)
+        (
+            p.count,
+            p.wrapped(machine, held),
+            machine.axes[p.axis].oneway_bytes_per_s / p.stride,
+            machine.axes[p.axis].hop_s * p.stride,
+        )
         for p in pieces
-    )  # fmt: skip
+    )
     return _quickest(kind, array_bytes, each)
 
 
@@ -89,8 +99,9 @@ def _quickest(kind: str, array_bytes: float, each: tuple[tuple[int, bool, float,
     return min(at_once, *(_in_turn(kind, array_bytes, order) for order in permutations(each)))
 
 
-def _ring(kind: str, array_bytes: float, counts: tuple[int, ...], wraps: tuple[bool, ...], rate: float,
-          hop_s: float) -> float:  # fmt: skip
+def _ring(
+    kind: str, array_bytes: float, counts: tuple[int, ...], wraps: tuple[bool, ...], rate: float, hop_s: float
+) -> float:
     time = _RING[kind](array_bytes, counts, wraps, rate, hop_s)
     if kind in ("all_to_all", "permute") or not all(wraps):
         return time.seconds

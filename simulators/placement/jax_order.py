@@ -94,8 +94,12 @@ def _whole(dims: Sequence[int], mesh: Sequence[int]) -> Shares | None:
     free = list(dims)
     held: list[tuple[int, ...]] = [()] * len(mesh)
     for logical in reversed(range(len(mesh))):
-        fitting = (s for n in range(len(dims), 0, -1) for s in combinations(range(len(dims)), n)
-                   if prod(free[i] for i in s) == mesh[logical])  # fmt: skip
+        fitting = (
+            s
+            for n in range(len(dims), 0, -1)
+            for s in combinations(range(len(dims)), n)
+            if prod(free[i] for i in s) == mesh[logical]
+        )
         held[logical] = next(fitting, ())
         if not held[logical] and mesh[logical] > 1:
             return None

@@ -126,8 +126,9 @@ def closed_walk(counts: Sequence[int]) -> list[int]:
         walk += [(row, place) for place in (reversed(path[1:]) if row % 2 else path[1:])]
     walk += [(row, first) for row in reversed(rows[1:])]
     strides = [prod(counts[i + 1 :]) for i in range(len(counts))]
-    return [sum(s * n for s, n in zip(strides, (*place[:even], row, *place[even:]), strict=True))
-            for row, place in walk]  # fmt: skip
+    return [
+        sum(s * n for s, n in zip(strides, (*place[:even], row, *place[even:]), strict=True)) for row, place in walk
+    ]
 
 
 def _to_and_fro(counts: Sequence[int]) -> list[tuple[int, ...]]:

@@ -9,8 +9,12 @@ from errors import QuestionError
 from simulators.tpu_compile.mesh import ROLES as COMPILED_ROLES
 
 ROLES: dict[str, str] = {
-    **COMPILED_ROLES, "sequence": "context", "pipeline": "pipeline", "stage": "pipeline", "pp": "pipeline",
-}  # fmt: skip
+    **COMPILED_ROLES,
+    "sequence": "context",
+    "pipeline": "pipeline",
+    "stage": "pipeline",
+    "pp": "pipeline",
+}
 MEANINGS: dict[str, str] = {
     "data": "copies of the model, each with a part of the batch",
     "fsdp": "weights cut up and gathered before use, each part of the batch on its own chips",
@@ -45,8 +49,9 @@ def parse_mesh(text: str) -> tuple[LogicalAxis, ...]:
         axes.append(LogicalAxis(name, int(size)))
     names = [a.name for a in axes]
     if len(set(names)) < len(names) or len(axes) > MOST_AXES:
-        raise QuestionError(f"mesh {text[:80]!r}", where="mesh",
-                            expected=f"each axis once, at most {MOST_AXES}: {_FORM}")  # fmt: skip
+        raise QuestionError(
+            f"mesh {text[:80]!r}", where="mesh", expected=f"each axis once, at most {MOST_AXES}: {_FORM}"
+        )
     return tuple(axes)
 
 

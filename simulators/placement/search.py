@@ -141,15 +141,28 @@ def search(costing: Costing) -> Found:
     ranked = sorted(best.values(), key=_rank)
     jax = None if chosen is None else best[_key(kinds, *first[0])]
     kept = {id(w): _placement(w, known) for w in (*ranked[:MOST_KEPT], *([jax] if jax else []))}
-    return Found(tuple(kept[id(w)] for w in ranked[:MOST_KEPT]), len(ranked), len(seen), len(seen) < MOST_WAYS,
-                 kept[id(jax)] if jax else None, splits)  # fmt: skip
+    return Found(
+        tuple(kept[id(w)] for w in ranked[:MOST_KEPT]),
+        len(ranked),
+        len(seen),
+        len(seen) < MOST_WAYS,
+        kept[id(jax)] if jax else None,
+        splits,
+    )
 
 
 def _placement(way: _Way, known: dict) -> Placement:
     pieces = _pieces(way.shares, way.nesting)
-    return Placement(shares=way.shares, nesting=way.nesting, pieces=pieces, alike=way.alike, step_s=way.step_s,
-                     by_axis_s=tuple(known[key][0] for key in enumerate(pieces)), low_s=way.low_s,
-                     high_s=way.high_s)  # fmt: skip
+    return Placement(
+        shares=way.shares,
+        nesting=way.nesting,
+        pieces=pieces,
+        alike=way.alike,
+        step_s=way.step_s,
+        by_axis_s=tuple(known[key][0] for key in enumerate(pieces)),
+        low_s=way.low_s,
+        high_s=way.high_s,
+    )
 
 
 def jax_shares(machine: Machine, axes: Sequence[LogicalAxis]) -> tuple[Shares | None, bool]:
@@ -276,5 +289,9 @@ def _key(kinds: Sequence[int], shares: Shares, nesting: Nesting) -> tuple:
 
 def _rank(way: _Way) -> tuple:
     """By the step to nine digits; among equals what exposes least, then whole axes, then as JAX, later ones first."""
-    return (float(f"{way.step_s:.9g}"), float(f"{way.high_s:.9g}"), way.split,
-            tuple(-n for s in reversed(way.shares) for n in s))  # fmt: skip
+    return (
+        float(f"{way.step_s:.9g}"),
+        float(f"{way.high_s:.9g}"),
+        way.split,
+        tuple(-n for s in reversed(way.shares) for n in s),
+    )

@@ -108,8 +108,7 @@ def _data(step: _Step, axis: LogicalAxis) -> list[Traffic]:
 
 def _fsdp(step: _Step, axis: LogicalAxis) -> list[Traffic]:
     return [
-        Traffic(axis.name, "all_gather", step.act * step.shard_weights, 2, "weights, forward and backward",
-                False),  # fmt: skip
+        Traffic(axis.name, "all_gather", step.act * step.shard_weights, 2, "weights, forward and backward", False),
         Traffic(axis.name, "reduce_scatter", step.grad * step.shard_weights, 1, "gradients of the weights", False),
     ]
 
@@ -151,8 +150,14 @@ def _pipeline(step: _Step, axis: LogicalAxis) -> list[Traffic]:
     return [Traffic(axis.name, "permute", one * axis.size, 2, "activations to the next stage, their gradients back")]
 
 
-_OF_ROLE = {"data": _data, "fsdp": _fsdp, "tensor": _tensor, "expert": _expert, "context": _context,
-            "pipeline": _pipeline}  # fmt: skip
+_OF_ROLE = {
+    "data": _data,
+    "fsdp": _fsdp,
+    "tensor": _tensor,
+    "expert": _expert,
+    "context": _context,
+    "pipeline": _pipeline,
+}
 
 
 def _check(axes: Sequence[LogicalAxis], work: Work) -> None:
@@ -161,15 +166,24 @@ def _check(axes: Sequence[LogicalAxis], work: Work) -> None:
     experts = max((b.experts for b in model.feedforward), default=0)
     if expert > 1 and (experts == 0 or experts % expert):
         have = f"{experts} experts a layer" if experts else "no experts"
-        raise QuestionError(f"an expert axis of {expert}: {model.name} has {have}", where="mesh",
-                            expected="a size that divides the experts" if experts else "a model with experts",
-                            advice="Name another with --model")  # fmt: skip
+        raise QuestionError(
+            f"an expert axis of {expert}: {model.name} has {have}",
+            where="mesh",
+            expected="a size that divides the experts" if experts else "a model with experts",
+            advice="Name another with --model",
+        )
     if pipeline > model.layers:
-        raise QuestionError(f"{pipeline} pipeline stages: {model.name} has {model.layers} layers", where="mesh",
-                            expected=f"at most {model.layers}")  # fmt: skip
+        raise QuestionError(
+            f"{pipeline} pipeline stages: {model.name} has {model.layers} layers",
+            where="mesh",
+            expected=f"at most {model.layers}",
+        )
     if work.batch < batch:
-        raise QuestionError(f"{work.batch} sequences are to be spread over {batch} parts of the mesh", where="batch",
-                            expected=f"at least {batch}, the data, fsdp and expert axes together")  # fmt: skip
+        raise QuestionError(
+            f"{work.batch} sequences are to be spread over {batch} parts of the mesh",
+            where="batch",
+            expected=f"at least {batch}, the data, fsdp and expert axes together",
+        )
 
 
 def unevenness(axes: Sequence[LogicalAxis], work: Work) -> tuple[str, ...]:

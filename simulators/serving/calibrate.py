@@ -30,9 +30,12 @@ from simulators.serving.traffic import Traffic
 
 METRICS = ("ttft_mean", "ttft_p99", "tpot_mean", "tpot_p99")
 BOUNDS: dict[str, tuple[float, float, float]] = {  # lowest, highest, where the search begins
-    "bandwidth": (0.05, 1.0, 0.8), "compute": (0.05, 1.0, 0.55), "step_s": (1e-5, 0.05, 1.5e-3),
-    "sequence_s": (1e-8, 1e-3, 8e-6), "communication": (0.01, 1.0, 0.4),
-}  # fmt: skip
+    "bandwidth": (0.05, 1.0, 0.8),
+    "compute": (0.05, 1.0, 0.55),
+    "step_s": (1e-5, 0.05, 1.5e-3),
+    "sequence_s": (1e-8, 1e-3, 8e-6),
+    "communication": (0.01, 1.0, 0.4),
+}
 FEWEST = 20  # requests with both times: fewer say nothing of a 99th percentile, and little of a mean
 AT_ONCE = 0.02  # of the median time per token: less is no engine's, but of pieces that reached a client together
 MOST = 3000  # requests that a fit simulates
@@ -96,12 +99,16 @@ class Calibration:
         """The shares for another setup, with what of it was not calibrated."""
         given, notes = dict(vars(self.efficiency)), []
         if self.setup.silent_tokens > setup.silent_tokens and self.setup.model == setup.model:
-            notes.append(f"Times to first token are of the first token generated, and the run's of token "
-                         f"{self.setup.silent_tokens + 1}, the first that its client saw.")  # fmt: skip
+            notes.append(
+                f"Times to first token are of the first token generated, and the run's of token "
+                f"{self.setup.silent_tokens + 1}, the first that its client saw."
+            )
         if setup.replica_chips > 1 and self.setup.replica_chips == 1:
             given["communication"] = TYPICAL.communication
-            notes.append("The run had no exchange between chips: the share of their links is assumed "
-                         f"({TYPICAL.communication:.0%}).")  # fmt: skip
+            notes.append(
+                "The run had no exchange between chips: the share of their links is assumed "
+                f"({TYPICAL.communication:.0%})."
+            )
         return Efficiency(**given), notes
 
     def band(self, outcome: Outcome) -> tuple[dict[str, tuple[float, float]], list[str]]:
@@ -113,24 +120,32 @@ class Calibration:
         setup, notes, wider = outcome.setup, [], dict.fromkeys(ANOTHER_MODEL, 0.0)
         if setup.chip.name != self.setup.chip.name:
             wider = {k: v + ANOTHER_CHIP for k, v in wider.items()}
-            notes.append(f"Calibrated on {self.setup.chip.name}, asked of {setup.chip.name}: such models miss by up "
-                         f"to {ANOTHER_CHIP:.0%} on a card that they have not seen, so the band is wider.")  # fmt: skip
+            notes.append(
+                f"Calibrated on {self.setup.chip.name}, asked of {setup.chip.name}: such models miss by up "
+                f"to {ANOTHER_CHIP:.0%} on a card that they have not seen, so the band is wider."
+            )
         ttft, tpot = (f"{v:.0%}" for v in ANOTHER_MODEL.values())
         if setup.model.name != self.setup.model.name or setup.replica_chips != self.setup.replica_chips:
             wider = {k: v + ANOTHER_MODEL[k] for k, v in wider.items()}
-            notes.append(f"Calibrated on {self.setup.model.name} on {self.setup.replica_chips} × "
-                         f"{self.setup.chip.name}, and not on this model and split: the band is {tpot} wider for times "
-                         f"per token and {ttft} for times to first token, as fits missed elsewhere.")  # fmt: skip
+            notes.append(
+                f"Calibrated on {self.setup.model.name} on {self.setup.replica_chips} × "
+                f"{self.setup.chip.name}, and not on this model and split: the band is {tpot} wider for times "
+                f"per token and {ttft} for times to first token, as fits missed elsewhere."
+            )
         batch = int(outcome.steps["running"].max()) if len(outcome.steps) else 0
         if batch > BEYOND * self.batch:
             wider = {k: v + ANOTHER_MODEL[k] for k, v in wider.items()}
-            notes.append(f"Up to {batch:,} requests run at a time, and at most {self.batch:,} did in the run: beyond "
-                         f"what was calibrated the band is {tpot} and {ttft} wider.")  # fmt: skip
+            notes.append(
+                f"Up to {batch:,} requests run at a time, and at most {self.batch:,} did in the run: beyond "
+                f"what was calibrated the band is {tpot} and {ttft} wider."
+            )
         for doublings, why in self._away(outcome):
             wider = {k: v + doublings * FARTHER[k] for k, v in wider.items()}
             ttft, tpot = (f"{doublings * v:.0%}" for v in FARTHER.values())
-            notes.append(f"{why}: the band is {tpot} wider for times per token and {ttft} for times to first token, "
-                         f"{FARTHER['tpot']:.0%} and {FARTHER['ttft']:.0%} for each doubling.")  # fmt: skip
+            notes.append(
+                f"{why}: the band is {tpot} wider for times per token and {ttft} for times to first token, "
+                f"{FARTHER['tpot']:.0%} and {FARTHER['ttft']:.0%} for each doubling."
+            )
         by = {m: wider[m.partition("_")[0]] for m in METRICS}
         return {m: (min(lo, 0.0) - by[m], max(hi, 0.0) + by[m]) for m, (lo, hi) in self.intervals.items()}, notes
 
@@ -138,23 +153,41 @@ class Calibration:
         """(doublings by which the load is away from the run's, in words), of prompts and of requests at a time."""
         found, longest = [], int(outcome.traffic.prompt.max())
         if longest > BEYOND * self.prompt:
-            found.append((math.log2(longest / self.prompt), f"Prompts have up to {longest:,} tokens, and at most "
-                          f"{self.prompt:,} in the run"))  # fmt: skip
+            found.append(
+                (
+                    math.log2(longest / self.prompt),
+                    f"Prompts have up to {longest:,} tokens, and at most {self.prompt:,} in the run",
+                )
+            )
         usual = at_a_time(outcome.steps, 0.5)
         if 0 < FEWER * usual < self.fewest:
-            found.append((math.log2(self.fewest / usual), f"{usual:,.3g} requests run at a time, and seldom fewer than "
-                          f"{self.fewest:,.3g} did in the run"))  # fmt: skip
+            found.append(
+                (
+                    math.log2(self.fewest / usual),
+                    f"{usual:,.3g} requests run at a time, and seldom fewer than {self.fewest:,.3g} did in the run",
+                )
+            )
         return found
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "run": self.name, "model": self.setup.model.name, "chip": self.setup.chip.name, "chips": self.setup.chips,
-            "requests": self.requests, "errors_held_out": self.errors, "errors_fitted": self.fitted,
-            "worst_split": self.worst, "errors_by_split": self.splits,
+            "run": self.name,
+            "model": self.setup.model.name,
+            "chip": self.setup.chip.name,
+            "chips": self.setup.chips,
+            "requests": self.requests,
+            "errors_held_out": self.errors,
+            "errors_fitted": self.fitted,
+            "worst_split": self.worst,
+            "errors_by_split": self.splits,
             "measured_by_simulated": {m: list(v) for m, v in self.intervals.items()},
-            "batch_max": self.batch, "prompt_tokens_max": self.prompt, "batch_low": self.fewest,
-            "simulations": self.simulations, "efficiency": self.efficiency.to_dict(), "notes": list(self.notes),
-        }  # fmt: skip
+            "batch_max": self.batch,
+            "prompt_tokens_max": self.prompt,
+            "batch_low": self.fewest,
+            "simulations": self.simulations,
+            "efficiency": self.efficiency.to_dict(),
+            "notes": list(self.notes),
+        }
 
 
 def calibrate(setup: Setup, measured: Measured, fitted_half: np.ndarray | None = None) -> Calibration:
@@ -174,8 +207,10 @@ def calibrate(setup: Setup, measured: Measured, fitted_half: np.ndarray | None =
     if timed.any():
         timed &= measured.tpot_s > AT_ONCE * np.median(measured.tpot_s[timed])
     if left := int(known.sum() - timed.sum()):
-        notes.append(f"{left:,} of {known.sum():,} requests are left out of the fit: their answers came all at once by "
-                     "the client's clock, which tells no time of the engine.")  # fmt: skip
+        notes.append(
+            f"{left:,} of {known.sum():,} requests are left out of the fit: their answers came all at once by "
+            "the client's clock, which tells no time of the engine."
+        )
     known = timed
     ways = _ways(measured, known) if fitted_half is None else {"as asked": np.asarray(fitted_half, dtype=bool)}
     ways = {name: half[: len(known)] for name, half in ways.items()}
@@ -194,20 +229,34 @@ def calibrate(setup: Setup, measured: Measured, fitted_half: np.ndarray | None =
     setup = first.setup
     fits = {main: first} | {n: _Fit.of(setup, measured, known, able[n], names) for n in others}
     if setup.silent_tokens:
-        notes.append(f"The run's times to first token are those of token {setup.silent_tokens + 1}: answers of "
-                     f"{setup.model.name} begin with a header of {setup.silent_tokens} tokens that its client did not "
-                     "see.")  # fmt: skip
+        notes.append(
+            f"The run's times to first token are those of token {setup.silent_tokens + 1}: answers of "
+            f"{setup.model.name} begin with a header of {setup.silent_tokens} tokens that its client did not "
+            "see."
+        )
     worst = max(fits, key=lambda n: max(map(abs, fits[n].errors.values())))
     if refused := int(first.rows["last_token_s"].isna().sum()):
         notes.append(f"{refused:,} requests of the run do not fit into this setup, though they were served.")
-    intervals = {m: (min(f.intervals[m][0] for f in fits.values()), max(f.intervals[m][1] for f in fits.values()))
-                 for m in METRICS}  # fmt: skip
+    intervals = {
+        m: (min(f.intervals[m][0] for f in fits.values()), max(f.intervals[m][1] for f in fits.values()))
+        for m in METRICS
+    }
     return Calibration(
-        setup, first.efficiency, fits[worst].errors, first.fitted, intervals, len(measured.traffic),
-        int(first.steps["running"].max()), int(measured.traffic.prompt.max()), measured.name,
-        sum(f.simulations for f in (*tried, *(fits[n] for n in others))), tuple(notes),
-        {n: f.errors for n, f in fits.items()}, worst, at_a_time(first.steps, SELDOM),
-    )  # fmt: skip
+        setup,
+        first.efficiency,
+        fits[worst].errors,
+        first.fitted,
+        intervals,
+        len(measured.traffic),
+        int(first.steps["running"].max()),
+        int(measured.traffic.prompt.max()),
+        measured.name,
+        sum(f.simulations for f in (*tried, *(fits[n] for n in others))),
+        tuple(notes),
+        {n: f.errors for n, f in fits.items()},
+        worst,
+        at_a_time(first.steps, SELDOM),
+    )
 
 
 def _ways(measured: Measured, known: np.ndarray) -> dict[str, np.ndarray]:
@@ -238,8 +287,17 @@ class _Fit:
         logs, simulations, cost = _fit(setup, measured, known & half, names)
         efficiency, held = _efficiency(names, logs, measured.name), known & ~half
         rows, steps = served(setup, measured, efficiency, record=True)
-        return cls(setup, cost, efficiency, rows, steps, errors(rows, measured, held),
-                   errors(rows, measured, known & half), _intervals(rows, measured, held), simulations)  # fmt: skip
+        return cls(
+            setup,
+            cost,
+            efficiency,
+            rows,
+            steps,
+            errors(rows, measured, held),
+            errors(rows, measured, known & half),
+            _intervals(rows, measured, held),
+            simulations,
+        )
 
 
 def served(
@@ -301,8 +359,9 @@ def _fit(setup: Setup, measured: Measured, which: np.ndarray, names: list[str]) 
 
     found = start
     for difference in DIFFERENCES:
-        made = least_squares(residuals, found, bounds=(low, high), diff_step=difference, ftol=1e-4, xtol=1e-4,
-                             max_nfev=EVALUATIONS)  # fmt: skip
+        made = least_squares(
+            residuals, found, bounds=(low, high), diff_step=difference, ftol=1e-4, xtol=1e-4, max_nfev=EVALUATIONS
+        )
         found = made.x
     return found, count[0], float(made.cost)
 

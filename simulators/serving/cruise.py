@@ -47,10 +47,17 @@ def fresh_cruise(replicas: int, seats: int, kinds: int, page: int) -> Cruise:
         return np.full((replicas, *shape), fill, dtype=kind)
 
     return Cruise(
-        tick=per(), among=per(fill=ABSENT), began=per(), rest=per(), partial=per(fill=ABSENT),
-        looked=per(kinds, kind=float), growing=per(kinds), taken=per(page, kind=float),
-        heap=per(seats * (1 + 2 * kinds) + 1), heaped=per(),
-    )  # fmt: skip
+        tick=per(),
+        among=per(fill=ABSENT),
+        began=per(),
+        rest=per(),
+        partial=per(fill=ABSENT),
+        looked=per(kinds, kind=float),
+        growing=per(kinds),
+        taken=per(page, kind=float),
+        heap=per(seats * (1 + 2 * kinds) + 1),
+        heaped=per(),
+    )
 
 
 @compiled
@@ -83,8 +90,18 @@ def _pop(c: Cruise, r: int) -> int:
 
 
 @compiled
-def join(c: Cruise, r: int, i: int, pages: np.ndarray, page: int, windows: np.ndarray, prompt: int, generated: int,
-         output: int, since: np.ndarray) -> None:  # fmt: skip
+def join(
+    c: Cruise,
+    r: int,
+    i: int,
+    pages: np.ndarray,
+    page: int,
+    windows: np.ndarray,
+    prompt: int,
+    generated: int,
+    output: int,
+    since: np.ndarray,
+) -> None:
     """Carry request `i` along from the next step on: it looks at prompt + generated tokens there."""
     tick = c.tick[r]
     since[i] = tick - generated
@@ -119,8 +136,9 @@ def change(c: Cruise, r: int, pages: np.ndarray, page: int, prompt: np.ndarray, 
 
 
 @compiled
-def finished(c: Cruise, r: int, pages: np.ndarray, page: int, windows: np.ndarray, prompt: np.ndarray,
-             since: np.ndarray) -> int:  # fmt: skip
+def finished(
+    c: Cruise, r: int, pages: np.ndarray, page: int, windows: np.ndarray, prompt: np.ndarray, since: np.ndarray
+) -> int:
     """The next request whose last token this step gives, no longer carried along; ABSENT: no more."""
     if c.heaped[r] == 0 or c.heap[r, 0] >= (c.tick[r] + 1) * _TICK:
         return ABSENT

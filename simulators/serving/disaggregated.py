@@ -94,8 +94,12 @@ def pools(setup: Setup, prefill: int, decode: int) -> Pools:
         rate, link = network or chip.value("link_oneway_bytes_per_s"), "the data-centre network"
     if not rate:
         raise QuestionError(f"the catalogue does not know over what {chip.name} would send a cache")
-    return Pools(replace(setup, replicas=prefill, chips=prefill * each), replace(setup, replicas=decode,
-                 chips=decode * each), float(rate), link)  # fmt: skip
+    return Pools(
+        replace(setup, replicas=prefill, chips=prefill * each),
+        replace(setup, replicas=decode, chips=decode * each),
+        float(rate),
+        link,
+    )
 
 
 def serve(split: Pools, traffic: Traffic, efficiency: Efficiency = TYPICAL) -> pd.DataFrame:
@@ -104,16 +108,23 @@ def serve(split: Pools, traffic: Traffic, efficiency: Efficiency = TYPICAL) -> p
     read = simulate(split.prefill, replace(traffic, output=ones), efficiency, record=False).requests
     first, output = read["first_token_s"].to_numpy(), traffic.output
     last = first.copy()
-    sent = first + np.array([split.transfer_s(p) for p in np.unique(traffic.prompt)])[
-        np.searchsorted(np.unique(traffic.prompt), traffic.prompt)
-    ]
+    sent = (
+        first
+        + np.array([split.transfer_s(p) for p in np.unique(traffic.prompt)])[
+            np.searchsorted(np.unique(traffic.prompt), traffic.prompt)
+        ]
+    )
     more = np.flatnonzero((output > 1) & np.isfinite(sent))
     if len(more):
         order = more[np.argsort(sent[more], kind="stable")]
         after = Traffic(
-            sent[order] - sent[order[0]], traffic.prompt[order], output[order] - 1, traffic.prompt[order] - 1,
-            traffic.name, own_cache=True,
-        )  # fmt: skip
+            sent[order] - sent[order[0]],
+            traffic.prompt[order],
+            output[order] - 1,
+            traffic.prompt[order] - 1,
+            traffic.name,
+            own_cache=True,
+        )
         made = simulate(split.decode, after, efficiency, record=False).requests
         last[order] = made["last_token_s"].to_numpy() + sent[order[0]]
     rows = pd.DataFrame({"arrival_s": traffic.arrival_s, "first_token_s": first, "last_token_s": last})
@@ -137,8 +148,9 @@ def compare(
     counts = sorted(range(1, setup.replicas), key=lambda p: abs(p - wanted))[:most]
     for count in sorted(counts):
         split = pools(setup, count, setup.replicas - count)
-        bears = capacity(lambda t, split=split: serve(split, t, efficiency), shape, objectives,
-                         whole.rate_per_s or None)  # fmt: skip
+        bears = capacity(
+            lambda t, split=split: serve(split, t, efficiency), shape, objectives, whole.rate_per_s or None
+        )
         splits.append((split.name, bears))
         if best is None or bears.rate_per_s > best[1].rate_per_s:
             best = split, bears

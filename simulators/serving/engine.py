@@ -66,9 +66,15 @@ class Outcome:
 
 
 def simulate(
-    setup: Setup, traffic: Traffic, efficiency: Efficiency = TYPICAL, *, routing: str = "round_robin", seed: int = 0,
-    record: bool = True, gaps: bool = False,
-) -> Outcome:  # fmt: skip
+    setup: Setup,
+    traffic: Traffic,
+    efficiency: Efficiency = TYPICAL,
+    *,
+    routing: str = "round_robin",
+    seed: int = 0,
+    record: bool = True,
+    gaps: bool = False,
+) -> Outcome:
     """Serve `traffic` on `setup`. `routing`: `round_robin` or `least_loaded`. `record` keeps every step; `gaps` every
     gap between two tokens of a request.
 
@@ -83,23 +89,39 @@ def simulate(
         raise QuestionError(
             f"no request fits: the smallest has {need:,} tokens",
             expected=f"at most {lim.capacity_bytes / 1e9:,.2f} GB of cache on a chip, and prompts within a step of "
-                     f"{setup.token_budget:,} tokens unless they may be chunked",
+            f"{setup.token_budget:,} tokens unless they may be chunked",
             advice="Take more chips, a smaller format for the cache, or shorter requests.",
-        )  # fmt: skip
+        )
     q = _requests(traffic, fits)
     always = _shared_bytes(setup, traffic, lim, q)
     model = step_model(setup, efficiency)
-    reps = fresh_replicas(setup.replicas, lim.seats, int(q.hash_ids.max(initial=-1)) + 1, always, len(model.spans),
-                          lim.page)  # fmt: skip
+    reps = fresh_replicas(
+        setup.replicas, lim.seats, int(q.hash_ids.max(initial=-1)) + 1, always, len(model.spans), lim.page
+    )
     flat, at = _gap_space(q, setup, gaps)
     rows, late, parts = serve(
-        lim, q, reps, fresh_step(lim.seats, len(model.spans), len(PARTS)), model.scalars, model.spans, model.experts,
-        seed, record, flat, at,
-    )  # fmt: skip
+        lim,
+        q,
+        reps,
+        fresh_step(lim.seats, len(model.spans), len(PARTS)),
+        model.scalars,
+        model.spans,
+        model.experts,
+        seed,
+        record,
+        flat,
+        at,
+    )
     return Outcome(
-        setup, efficiency, traffic, _frame(traffic, q, fits), _steps(rows), late,
-        dict(zip(PARTS, parts.tolist(), strict=True)), _gap_lists(flat, at, q.output, fits) if gaps else None,
-    )  # fmt: skip
+        setup,
+        efficiency,
+        traffic,
+        _frame(traffic, q, fits),
+        _steps(rows),
+        late,
+        dict(zip(PARTS, parts.tolist(), strict=True)),
+        _gap_lists(flat, at, q.output, fits) if gaps else None,
+    )
 
 
 def _limits(setup: Setup, traffic: Traffic, routing: str) -> Limits:
@@ -110,15 +132,25 @@ def _limits(setup: Setup, traffic: Traffic, routing: str) -> Limits:
     page = setup.page_tokens
     block = sum(size for size, window in spans if math.isinf(window)) * traffic.block_tokens
     return Limits(
-        seats=setup.max_sequences * setup.groups, budget=setup.token_budget * setup.groups, page=page,
-        capacity_bytes=float(capacity), chunked=setup.chunked, depth=2 if setup.asynchronous else 1,
-        draft=speculation.draft if speculation else 0, acceptance=speculation.acceptance if speculation else 0.0,
+        seats=setup.max_sequences * setup.groups,
+        budget=setup.token_budget * setup.groups,
+        page=page,
+        capacity_bytes=float(capacity),
+        chunked=setup.chunked,
+        depth=2 if setup.asynchronous else 1,
+        draft=speculation.draft if speculation else 0,
+        acceptance=speculation.acceptance if speculation else 0.0,
         silent=setup.silent_tokens,
-        least_loaded=routing == "least_loaded", concurrency=traffic.concurrency,
-        own_cache=traffic.own_cache, block_tokens=traffic.block_tokens if hashed else 0, block_bytes=float(block),
-        pages=np.array([(size * page, window if math.isinf(window) else math.ceil(window / page) + 1)
-                        for size, window in spans], dtype=float),
-    )  # fmt: skip
+        least_loaded=routing == "least_loaded",
+        concurrency=traffic.concurrency,
+        own_cache=traffic.own_cache,
+        block_tokens=traffic.block_tokens if hashed else 0,
+        block_bytes=float(block),
+        pages=np.array(
+            [(size * page, window if math.isinf(window) else math.ceil(window / page) + 1) for size, window in spans],
+            dtype=float,
+        ),
+    )
 
 
 def _fits(setup: Setup, traffic: Traffic, lim: Limits) -> np.ndarray:
@@ -187,12 +219,21 @@ def _frame(traffic: Traffic, q: Requests, fits: np.ndarray) -> pd.DataFrame:
 
     arrival = traffic.arrival_s.copy()
     arrival[fits] = q.arrival
-    frame = pd.DataFrame({
-        "arrival_s": arrival, "scheduled_s": _seconds(q.scheduled, fits), "first_token_s": _seconds(q.first, fits),
-        "last_token_s": _seconds(q.last, fits), "prompt": traffic.prompt, "output": traffic.output,
-        "cached": whole(q.hits, 0), "replica": whole(q.replica, -1), "preemptions": whole(q.preemptions, 0),
-        "drafted": whole(q.drafted, 0), "accepted": whole(q.accepted, 0),
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "arrival_s": arrival,
+            "scheduled_s": _seconds(q.scheduled, fits),
+            "first_token_s": _seconds(q.first, fits),
+            "last_token_s": _seconds(q.last, fits),
+            "prompt": traffic.prompt,
+            "output": traffic.output,
+            "cached": whole(q.hits, 0),
+            "replica": whole(q.replica, -1),
+            "preemptions": whole(q.preemptions, 0),
+            "drafted": whole(q.drafted, 0),
+            "accepted": whole(q.accepted, 0),
+        }
+    )
     frame["ttft_s"] = frame["first_token_s"] - frame["arrival_s"]
     frame["e2e_s"] = frame["last_token_s"] - frame["arrival_s"]
     after = (frame["output"] - 1).where(frame["output"] > 1)

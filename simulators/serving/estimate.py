@@ -100,9 +100,20 @@ def _step_s(model: StepModel, batch: float, context: float, prompts: float, shap
     pairs = prompts * np.array([positions(shape.prompt, w) - positions(shape.cached, w) for w in windows])
     read = prompts * np.minimum(float(shape.prompt), windows + (shape.prompt - shape.cached))
     return step_seconds(
-        model.scalars, model.spans, model.experts, float(new), float(batch), batch + prompts, float(batch),
-        batch + prompts, looked, pairs, read, 1.0, np.zeros(len(PARTS)),
-    )  # fmt: skip
+        model.scalars,
+        model.spans,
+        model.experts,
+        float(new),
+        float(batch),
+        batch + prompts,
+        float(batch),
+        batch + prompts,
+        looked,
+        pairs,
+        read,
+        1.0,
+        np.zeros(len(PARTS)),
+    )
 
 
 def _per_token(objectives: Objectives, shape: Shape, read: float) -> float:

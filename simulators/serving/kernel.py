@@ -18,9 +18,18 @@ LATES, STEPS, ARRIVED = range(3)  # what is counted; `schedule` knows the place 
 
 
 def serve(
-    lim: Limits, q: Requests, reps: Replicas, step: Step, scalars: np.ndarray, spans: np.ndarray, experts: np.ndarray,
-    seed: int, record: bool, gaps: np.ndarray, gap_at: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    lim: Limits,
+    q: Requests,
+    reps: Replicas,
+    step: Step,
+    scalars: np.ndarray,
+    spans: np.ndarray,
+    experts: np.ndarray,
+    seed: int,
+    record: bool,
+    gaps: np.ndarray,
+    gap_at: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Serve all requests. (record of steps, gaps that were not between successive steps, seconds by part).
 
     Where `record` is false the record stays empty, and only sums are kept.
@@ -44,9 +53,19 @@ def _start(seed: int) -> None:
 
 @allocating
 def _serve(
-    lim: Limits, q: Requests, reps: Replicas, step: Step, model: StepModel, record: bool, rows: np.ndarray,
-    late: np.ndarray, counts: np.ndarray, parts: np.ndarray, gaps: np.ndarray, gap_at: np.ndarray,
-) -> bool:  # fmt: skip
+    lim: Limits,
+    q: Requests,
+    reps: Replicas,
+    step: Step,
+    model: StepModel,
+    record: bool,
+    rows: np.ndarray,
+    late: np.ndarray,
+    counts: np.ndarray,
+    parts: np.ndarray,
+    gaps: np.ndarray,
+    gap_at: np.ndarray,
+) -> bool:
     """Go on until all are served (False), or `rows` or `late` are full (True). Of what makes arrays it has nothing:
     where arrays are counted, each call would count all that it is given."""
     n, replicas, arrived = len(q.prompt), len(reps.ready), counts[ARRIVED]

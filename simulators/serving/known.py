@@ -48,8 +48,14 @@ class Anchor:
 def scaled(factor: float, basis: str) -> Efficiency:
     """TYPICAL, `factor` times as fast, no share above 1."""
     e = TYPICAL
-    return replace(e, bandwidth=min(e.bandwidth * factor, 1.0), compute=min(e.compute * factor, 1.0),
-                   step_s=e.step_s / factor, sequence_s=e.sequence_s / factor, basis=basis)  # fmt: skip
+    return replace(
+        e,
+        bandwidth=min(e.bandwidth * factor, 1.0),
+        compute=min(e.compute * factor, 1.0),
+        step_s=e.step_s / factor,
+        sequence_s=e.sequence_s / factor,
+        basis=basis,
+    )
 
 
 def traffic_of(requests: int, in_flight: int, prompt: int, output: int, cached: int) -> Traffic:

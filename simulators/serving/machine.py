@@ -15,9 +15,13 @@ from catalog.formats import WIDE, Kept
 from errors import QuestionError
 
 PEAKS = {
-    "bf16": "bf16_flops_per_s", "fp16": "fp16_flops_per_s", "fp8": "fp8_flops_per_s", "int8": "int8_ops_per_s",
-    "fp4": "fp4_flops_per_s", "int4": "int4_ops_per_s",
-}  # fmt: skip
+    "bf16": "bf16_flops_per_s",
+    "fp16": "fp16_flops_per_s",
+    "fp8": "fp8_flops_per_s",
+    "int8": "int8_ops_per_s",
+    "fp4": "fp4_flops_per_s",
+    "int4": "int4_ops_per_s",
+}
 SAME_SILICON = {"RTX PRO 6000 Server": "RTX PRO 6000 Workstation"}  # both with 188 streaming multiprocessors
 NARROWER = (("fp8", 2), ("fp4", 4))  # formats, and how many times as fast as bf16 they usually are
 HOP_S = {"NVLink": 0.7e-6, "ICI": 1e-6, "Infinity Fabric": 1.5e-6, "PCIe": 5e-6, "network": 15e-6}
@@ -61,10 +65,18 @@ def machine(chip: Chip, held: Kept, group: int, peak_flops_per_s: float | None =
         peaks, computes_in = {f: rate for f, (_, rate) in found.items()}, found[held.bulk][0]
     link, rate = _link(chip, group, notes) if group > 1 else ("none", float("inf"))
     return Machine(
-        chip=chip.name, computes_in=computes_in, flops_per_s=peaks[held.bulk], peaks=peaks,
-        bytes_per_s=float(chip.need("hbm_bytes_per_s")), memory_bytes=memory, link=link, link_bytes_per_s=rate,
-        hop_s=HOP_S.get(link, 0.0), notes=(*notes, *stand_ins), stand_ins=tuple(stand_ins),
-    )  # fmt: skip
+        chip=chip.name,
+        computes_in=computes_in,
+        flops_per_s=peaks[held.bulk],
+        peaks=peaks,
+        bytes_per_s=float(chip.need("hbm_bytes_per_s")),
+        memory_bytes=memory,
+        link=link,
+        link_bytes_per_s=rate,
+        hop_s=HOP_S.get(link, 0.0),
+        notes=(*notes, *stand_ins),
+        stand_ins=tuple(stand_ins),
+    )
 
 
 def known_peak(chip: Chip, precision: str) -> float | None:
@@ -79,8 +91,10 @@ def _peak(chip: Chip, precision: str, notes: list[str]) -> tuple[str, float]:
     """(format that is computed in, its peak): the format itself, else bf16, else fp16, else by NARROWER."""
     value, asked = known_peak(chip, precision), precision
     if value is None and precision != WIDE:
-        notes.append(f"{chip.name} has no {precision} peak that the catalogue knows: weights are stored in {precision} "
-                     "and multiplied in 16 bits.")  # fmt: skip
+        notes.append(
+            f"{chip.name} has no {precision} peak that the catalogue knows: weights are stored in {precision} "
+            "and multiplied in 16 bits."
+        )
         precision, value = WIDE, known_peak(chip, WIDE)
     if value is None and (half := known_peak(chip, "fp16")) is not None:
         notes.append(f"{chip.name} has no {WIDE}: its fp16 peak is used.")
@@ -90,8 +104,9 @@ def _peak(chip: Chip, precision: str, notes: list[str]) -> tuple[str, float]:
     if value is None:
         raise QuestionError(
             f"the catalogue does not know the {asked} peak of {chip.name}",
-            expected="a dense peak in FLOP/s", advice="Give it with --peak-flops-per-s.",
-        )  # fmt: skip
+            expected="a dense peak in FLOP/s",
+            advice="Give it with --peak-flops-per-s.",
+        )
     return precision, value
 
 
@@ -102,10 +117,14 @@ def _stand_ins(chip: Chip, used: Mapping[str, float]) -> list[str]:
         return []
     rates = ", ".join(f"{f} {used[f] / 1e12:,.1f} TFLOP/s" for f in lent)
     if chip.name not in SAME_SILICON:
-        return [f"No source gives a peak of {chip.name} in 16 bits: half of fp8 or a quarter of fp4 "
-                f"stands in for it ({rates}; assumed)."]  # fmt: skip
-    return [f"No source gives the peaks of {chip.name}: {SAME_SILICON[chip.name]}, with as many multiprocessors, "
-            f"stands in for it ({rates}; assumed)."]  # fmt: skip
+        return [
+            f"No source gives a peak of {chip.name} in 16 bits: half of fp8 or a quarter of fp4 "
+            f"stands in for it ({rates}; assumed)."
+        ]
+    return [
+        f"No source gives the peaks of {chip.name}: {SAME_SILICON[chip.name]}, with as many multiprocessors, "
+        f"stands in for it ({rates}; assumed)."
+    ]
 
 
 def _link(chip: Chip, group: int, notes: list[str]) -> tuple[str, float]:
@@ -126,7 +145,9 @@ def _link(chip: Chip, group: int, notes: list[str]) -> tuple[str, float]:
             f"{group} chips of {chip.name} would talk over a network that the catalogue does not know",
             expected=f"at most {domain or 1} chips that share a step",
             advice="Split the model over fewer chips and use replicas.",
-        )  # fmt: skip
-    notes.append(f"{group} chips are more than the {domain} that the links of {chip.name} join: they talk over the "
-                 "data-centre network.")  # fmt: skip
+        )
+    notes.append(
+        f"{group} chips are more than the {domain} that the links of {chip.name} join: they talk over the "
+        "data-centre network."
+    )
     return "network", float(rate)

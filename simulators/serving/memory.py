@@ -45,9 +45,7 @@ def reserve_bytes(setup: Setup) -> float:
     if setup.reserve_bytes is not None:
         return setup.reserve_bytes
     model, tensor = setup.model, setup.tensor
-    widest = max(
-        max(f.d_ff * max(f.experts_per_token, 1), f.shared_experts * f.d_ff_shared) for f in model.feedforward
-    )
+    widest = max(max(f.d_ff * max(f.experts_per_token, 1), f.shared_experts * f.d_ff_shared) for f in model.feedforward)
     tokens = setup.token_budget / setup.groups
     logits = setup.max_sequences / setup.groups * model.vocab / tensor * 4
     return tokens * (2 * widest / tensor + 6 * model.d_model) * 2 + logits + RUNTIME_BYTES
@@ -67,9 +65,11 @@ def room(setup: Setup, sequence_tokens: int = 1) -> Room:
     if weights > usable:
         why = f"the weights alone take {weights / 1e9:,.1f} GB of a chip, and {usable / 1e9:,.1f} GB are to be had"
     elif cache < one:
-        why = (f"beside {weights / 1e9:,.1f} GB of weights and {reserve / 1e9:,.1f} GB for a step's own use "
-               f"{max(cache, 0) / 1e9:,.2f} GB of a chip are left, and one sequence of {sequence_tokens:,} tokens "
-               f"needs {one / 1e9:,.2f} GB")  # fmt: skip
+        why = (
+            f"beside {weights / 1e9:,.1f} GB of weights and {reserve / 1e9:,.1f} GB for a step's own use "
+            f"{max(cache, 0) / 1e9:,.2f} GB of a chip are left, and one sequence of {sequence_tokens:,} tokens "
+            f"needs {one / 1e9:,.2f} GB"
+        )
     return Room(usable, weights, reserve, cache, why)
 
 

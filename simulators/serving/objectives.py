@@ -124,26 +124,34 @@ def capacity(serve: Serve, shape: Shape, objectives: Objectives, guess_per_s: fl
 
 
 def looked_for(
-    serve: Serve, shape: Shape, objectives: Objectives, guess_per_s: float | None = None, close: float = ROUGH,
+    serve: Serve,
+    shape: Shape,
+    objectives: Objectives,
+    guess_per_s: float | None = None,
+    close: float = ROUGH,
     most: int = MOST,
-) -> Capacity:  # fmt: skip
+) -> Capacity:
     """The same by short trials, of at most `most` requests each: within about a tenth."""
     alone = objectives.seen(serve(shape.at(1e-4, 3)))
     if limit := objectives.broken(alone):
         return Capacity(0.0, alone, limit, 0.0)
     found = _bracketed(
-        lambda rate: trial(serve, shape, objectives, rate, SHORT, most), guess_per_s or 1.0 / alone["e2e_s"],
-        1.3 if guess_per_s else 2.0, close, 1e-4 / alone["e2e_s"],
-    )  # fmt: skip
+        lambda rate: trial(serve, shape, objectives, rate, SHORT, most),
+        guess_per_s or 1.0 / alone["e2e_s"],
+        1.3 if guess_per_s else 2.0,
+        close,
+        1e-4 / alone["e2e_s"],
+    )
     seen = found.seen or alone
     return Capacity(found.rate_per_s, seen, found.limit, found.below_per_s, settled=False)
 
 
 def settled(
     serve: Serve, shape: Shape, objectives: Objectives, found: Capacity, asked: tuple[float, ...] = ()
-) -> Capacity:  # fmt: skip
+) -> Capacity:
     """The rate that `looked_for` found, settled by long trials. `asked`: rates that matter; one that lies just above
     what is borne is tried itself, and one just below by another draw of the arrivals."""
+
     def long(rate: float, seed: int = 0) -> Trial:
         return trial(serve, shape, objectives, rate, LONG, sure=SURE, seed=seed)
 
@@ -200,9 +208,15 @@ def _next(good: Trial | None, bad: Trial | None, step: float, close: float) -> f
 
 
 def trial(
-    serve: Serve, shape: Shape, objectives: Objectives, rate: float, requests: int, most: int = MOST, sure: int = 1,
+    serve: Serve,
+    shape: Shape,
+    objectives: Objectives,
+    rate: float,
+    requests: int,
+    most: int = MOST,
+    sure: int = 1,
     seed: int = 0,
-) -> Trial:  # fmt: skip
+) -> Trial:
     """Latencies at a rate, and what breaks: of so many requests, or of more where their lifetimes ask for it; of fewer
     where their answers are so long that TOKENS come of fewer; of up to `sure` times as many where chance may decide."""
     long = max(math.ceil(TOKENS / shape.output), FEWEST)

@@ -29,10 +29,14 @@ MOST_CHIPS = 64  # that share a model
 BEYOND_RECKONED = 1.1  # by so much a simulation may bear more than the most that was reckoned
 BEYOND_SHORT = 1.05  # and long trials more than the lowest rate that short ones missed
 LIMITS = {
-    "ttft_s": "the time to first token breaks", "tpot_s": "the time per output token breaks",
-    "e2e_s": "the time to the last token breaks", "rate": "it falls behind", "cache": "the cache is full",
-    "seats": "all seats are taken", "": "more was not tried",
-}  # fmt: skip
+    "ttft_s": "the time to first token breaks",
+    "tpot_s": "the time per output token breaks",
+    "e2e_s": "the time to the last token breaks",
+    "rate": "it falls behind",
+    "cache": "the cache is full",
+    "seats": "all seats are taken",
+    "": "more was not tried",
+}
 Progress = Callable[[float, str], None]
 
 
@@ -98,9 +102,14 @@ class Plan:
 
 
 def plan(
-    wanted: Wanted, chips: Sequence[Chip], prices: Mapping[str, float], calibrated: Mapping[str, Calibration],
-    formats: Sequence[str] = (), progress: Progress = lambda share, what: None, **limits: int,
-) -> Plan:  # fmt: skip
+    wanted: Wanted,
+    chips: Sequence[Chip],
+    prices: Mapping[str, float],
+    calibrated: Mapping[str, Calibration],
+    formats: Sequence[str] = (),
+    progress: Progress = lambda share, what: None,
+    **limits: int,
+) -> Plan:
     """The plan. `prices`: dollars per chip-hour by chip name; `calibrated`: by chip name, typical efficiencies and a
     range where there is none; `formats`: of weights and of what multiplies them, see `formats_of`. `limits`: further
     fields of Setup, such as max_sequences."""
@@ -191,7 +200,7 @@ def formats_of(model: Model, chip: Chip, asked: Sequence[str]) -> tuple[str, ...
 
 def setups(
     model: Model, chip: Chip, formats: Sequence[str], limits: Mapping[str, int], notes: list[str]
-) -> list[Setup]:  # fmt: skip
+) -> list[Setup]:
     """One replica in every way worth trying: powers of two of chips; with routed experts also spread over the chips,
     attention then data-parallel. A plain 8-bit format is tried where the chip multiplies in it; others can be stored
     on any."""
@@ -258,19 +267,31 @@ def _replicas(wanted: Wanted, rate: float) -> int:
 
 
 def _choice(
-    wanted: Wanted, setup: Setup, rate: float, seen: Mapping[str, float], limit: str, basis: str,
-    prices: Mapping[str, float], why: str,
-) -> Choice:  # fmt: skip
+    wanted: Wanted,
+    setup: Setup,
+    rate: float,
+    seen: Mapping[str, float],
+    limit: str,
+    basis: str,
+    prices: Mapping[str, float],
+    why: str,
+) -> Choice:
     replicas = _replicas(wanted, rate)
     price = prices.get(setup.chip.name)
     chips = replicas * setup.replica_chips
     priced = price is not None and replicas
     tokens = wanted.rate_per_s * wanted.shape.output
     return Choice(
-        setup=setup, replicas=replicas, rate_per_replica=rate, seen=seen, limit=limit, basis=basis, why=why,
+        setup=setup,
+        replicas=replicas,
+        rate_per_replica=rate,
+        seen=seen,
+        limit=limit,
+        basis=basis,
+        why=why,
         usd_per_hour=chips * price if priced else None,
         usd_per_million=usd_per_million_tokens(tokens, chips, price) if priced else None,
-    )  # fmt: skip
+    )
 
 
 def _rank(choice: Choice, prices: Mapping[str, float]) -> tuple:

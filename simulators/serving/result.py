@@ -40,23 +40,36 @@ class Simulated:
         hits, looked = rows["cached"].sum(), rows["prompt"].sum()
         drafted = int(rows["drafted"].sum())
         return {
-            "ttft_s": spread(rows["ttft_s"].to_numpy()), "tpot_s": spread(rows["tpot_s"].to_numpy()),
-            "itl_s": gaps(o), "e2e_s": spread(rows["e2e_s"].to_numpy()),
+            "ttft_s": spread(rows["ttft_s"].to_numpy()),
+            "tpot_s": spread(rows["tpot_s"].to_numpy()),
+            "itl_s": gaps(o),
+            "e2e_s": spread(rows["e2e_s"].to_numpy()),
             "queue_s": spread((rows["scheduled_s"] - rows["arrival_s"]).to_numpy()),
-            "requests": len(o.requests), "refused": len(o.requests) - len(rows), "duration_s": o.duration_s,
-            "request_rate_per_s": len(rows) / o.duration_s, "output_tokens_per_s": o.output_tokens_per_s,
+            "requests": len(o.requests),
+            "refused": len(o.requests) - len(rows),
+            "duration_s": o.duration_s,
+            "request_rate_per_s": len(rows) / o.duration_s,
+            "output_tokens_per_s": o.output_tokens_per_s,
             "total_tokens_per_s": o.output_tokens_per_s + looked / o.duration_s,
-            "per_chip": o.output_tokens_per_s / setup.chips, "chips": setup.chips,
-            "kv_usage_peak": float(steps["kv_usage"].max()), "running_peak": int(steps["running"].max()),
-            "waiting_peak": int(steps["waiting"].max()), "preemptions": int(rows["preemptions"].sum()),
-            "steps": len(steps), "bound": o.bound,
+            "per_chip": o.output_tokens_per_s / setup.chips,
+            "chips": setup.chips,
+            "kv_usage_peak": float(steps["kv_usage"].max()),
+            "running_peak": int(steps["running"].max()),
+            "waiting_peak": int(steps["waiting"].max()),
+            "preemptions": int(rows["preemptions"].sum()),
+            "steps": len(steps),
+            "bound": o.bound,
             "time_share": {part: s / seconds for part, s in o.part_s.items()},
             "prefix_hit_share": float(hits / looked) if hits else 0.0,
             "acceptance": float(rows["accepted"].sum() / drafted) if drafted else None,
             "error_band": {k: {n: list(v) for n, v in b.items()} for k, b in self.band.items()},
-            "basis": self.basis, "efficiency": o.efficiency.to_dict(), "calibration": self.calibration,
-            "setup": described(o), "traffic": o.traffic.name, "notes": list(self.notes),
-        }  # fmt: skip
+            "basis": self.basis,
+            "efficiency": o.efficiency.to_dict(),
+            "calibration": self.calibration,
+            "setup": described(o),
+            "traffic": o.traffic.name,
+            "notes": list(self.notes),
+        }
 
 
 def spread(values: np.ndarray) -> dict[str, float] | None:
@@ -65,8 +78,11 @@ def spread(values: np.ndarray) -> dict[str, float] | None:
     if not len(known):
         return None
     found = np.percentile(known, PERCENTILES)
-    return {"mean": float(known.mean()), **{f"p{p}": float(v) for p, v in zip(PERCENTILES, found, strict=True)},
-            "max": float(known.max())}  # fmt: skip
+    return {
+        "mean": float(known.mean()),
+        **{f"p{p}": float(v) for p, v in zip(PERCENTILES, found, strict=True)},
+        "max": float(known.max()),
+    }
 
 
 def gaps(outcome: Outcome) -> dict[str, float] | None:
@@ -89,17 +105,32 @@ def described(outcome: Outcome) -> dict[str, Any]:
     found = room(s)
     speculation = None if s.speculation is None else dict(vars(s.speculation))
     return {
-        "model": s.model.name, "chip": s.chip.name, "chips": s.chips, "tensor": s.tensor, "expert": s.expert,
-        "replicas": s.replicas, "weights_precision": s.weights_precision, "experts_precision": s.experts_precision,
-        "kv_precision": s.kv_precision, "computes_in": s.machine.computes_in,
-        "peak_flops_per_s": s.machine.flops_per_s, "memory_bytes_per_s": s.machine.bytes_per_s,
-        "link": s.machine.link, "max_sequences": s.max_sequences, "token_budget": s.token_budget,
-        "page_tokens": s.page_tokens, "memory_utilization": s.memory_utilization, "chunked": s.chunked,
-        "asynchronous": s.asynchronous, "prefix_cache": s.prefix_cache, "speculation": speculation,
+        "model": s.model.name,
+        "chip": s.chip.name,
+        "chips": s.chips,
+        "tensor": s.tensor,
+        "expert": s.expert,
+        "replicas": s.replicas,
+        "weights_precision": s.weights_precision,
+        "experts_precision": s.experts_precision,
+        "kv_precision": s.kv_precision,
+        "computes_in": s.machine.computes_in,
+        "peak_flops_per_s": s.machine.flops_per_s,
+        "memory_bytes_per_s": s.machine.bytes_per_s,
+        "link": s.machine.link,
+        "max_sequences": s.max_sequences,
+        "token_budget": s.token_budget,
+        "page_tokens": s.page_tokens,
+        "memory_utilization": s.memory_utilization,
+        "chunked": s.chunked,
+        "asynchronous": s.asynchronous,
+        "prefix_cache": s.prefix_cache,
+        "speculation": speculation,
         "silent_tokens": s.silent_tokens,
-        "weights_bytes_per_chip": found.weights_bytes, "reserve_bytes_per_chip": found.reserve_bytes,
+        "weights_bytes_per_chip": found.weights_bytes,
+        "reserve_bytes_per_chip": found.reserve_bytes,
         "kv_bytes_per_chip": found.cache_bytes,
-    }  # fmt: skip
+    }
 
 
 def from_runs(middle: Outcome, ends: tuple[Outcome, ...]) -> dict[str, dict[str, tuple[float, float]]]:
@@ -147,13 +178,17 @@ def tables(outcome: Outcome) -> dict[str, dict[str, Any]]:
     requests = {
         "id": [f"simulated-{i}" for i in range(len(rows))],
         "replica": _named(rows["replica"].to_numpy(), outcome.setup.replicas),
-        "arrival_ns": moment(rows["arrival_s"].to_numpy()), "scheduled_ns": moment(rows["scheduled_s"].to_numpy()),
+        "arrival_ns": moment(rows["arrival_s"].to_numpy()),
+        "scheduled_ns": moment(rows["scheduled_s"].to_numpy()),
         "first_token_ns": moment(rows["first_token_s"].to_numpy()),
-        "last_token_ns": moment(rows["last_token_s"].to_numpy()), "prompt_tokens": rows["prompt"].to_numpy(),
-        "cached_tokens": rows["cached"].to_numpy(), "output_tokens": np.where(done, rows["output"], 0),
-        "preemptions": rows["preemptions"].to_numpy(), "status": np.where(done, "completed", "failed").tolist(),
+        "last_token_ns": moment(rows["last_token_s"].to_numpy()),
+        "prompt_tokens": rows["prompt"].to_numpy(),
+        "cached_tokens": rows["cached"].to_numpy(),
+        "output_tokens": np.where(done, rows["output"], 0),
+        "preemptions": rows["preemptions"].to_numpy(),
+        "status": np.where(done, "completed", "failed").tolist(),
         "error": [None if d else NOT_SERVED for d in done],
-    }  # fmt: skip
+    }
     if outcome.setup.speculation:
         requests |= {"accepted": rows["accepted"].to_numpy(), "drafted": rows["drafted"].to_numpy()}
     if outcome.gaps_s is not None:
@@ -161,15 +196,28 @@ def tables(outcome: Outcome) -> dict[str, dict[str, Any]]:
         whole = np.rint(flat * NS).astype(np.int64)
         requests["gaps_ns"] = [g.tolist() for g in np.split(whole, np.cumsum(counts)[:-1])]
     whole = {
-        n: steps[n].to_numpy().astype(np.int64) for n in
-        ("prefill_requests", "prefill_tokens", "recomputed_tokens", "decode_requests", "decode_tokens",
-         "drafted_tokens", "accepted_tokens", "running", "waiting", "preempted")
-    }  # fmt: skip
+        n: steps[n].to_numpy().astype(np.int64)
+        for n in (
+            "prefill_requests",
+            "prefill_tokens",
+            "recomputed_tokens",
+            "decode_requests",
+            "decode_tokens",
+            "drafted_tokens",
+            "accepted_tokens",
+            "running",
+            "waiting",
+            "preempted",
+        )
+    }
     device = (steps["dur_s"] - steps["overhead_s"]).to_numpy()
     iterations = {
-        "order": np.arange(len(steps)), "replica": _named(steps["replica"].to_numpy(), outcome.setup.replicas),
+        "order": np.arange(len(steps)),
+        "replica": _named(steps["replica"].to_numpy(), outcome.setup.replicas),
         "start_ns": np.rint(steps["start_s"].to_numpy() * NS).astype(np.int64) + origin,
         "dur_ns": np.rint(steps["dur_s"].to_numpy() * NS).astype(np.int64),
-        "device_ns": np.rint(device * NS).astype(np.int64), **whole, "kv_usage": steps["kv_usage"].to_numpy(),
-    }  # fmt: skip
+        "device_ns": np.rint(device * NS).astype(np.int64),
+        **whole,
+        "kv_usage": steps["kv_usage"].to_numpy(),
+    }
     return {"requests": requests, "iterations": iterations}

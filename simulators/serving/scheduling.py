@@ -19,10 +19,27 @@ from simulators.serving.step import SPAN_WINDOW, StepModel, positions, step_seco
 
 # Columns of a row of the record of steps.
 ROW = (
-    "replica", "start_s", "dur_s", "prefill_requests", "prefill_tokens", "recomputed_tokens", "decode_requests",
-    "decode_tokens", "drafted_tokens", "accepted_tokens", "kv_usage", "running", "waiting", "preempted", "compute_s",
-    "memory_s", "communication_s", "overhead_s", "gap_s", "gaps",
-)  # fmt: skip
+    "replica",
+    "start_s",
+    "dur_s",
+    "prefill_requests",
+    "prefill_tokens",
+    "recomputed_tokens",
+    "decode_requests",
+    "decode_tokens",
+    "drafted_tokens",
+    "accepted_tokens",
+    "kv_usage",
+    "running",
+    "waiting",
+    "preempted",
+    "compute_s",
+    "memory_s",
+    "communication_s",
+    "overhead_s",
+    "gap_s",
+    "gaps",
+)
 
 
 @compiled
@@ -194,9 +211,19 @@ def _choose_partial(lim: Limits, q: Requests, reps: Replicas, r: int, step: Step
 
 @compiled
 def schedule(
-    lim: Limits, q: Requests, reps: Replicas, r: int, step: Step, model: StepModel, now: float, row: np.ndarray,
-    late: np.ndarray, lates: np.ndarray, gaps: np.ndarray, gap_at: np.ndarray,
-) -> bool:  # fmt: skip
+    lim: Limits,
+    q: Requests,
+    reps: Replicas,
+    r: int,
+    step: Step,
+    model: StepModel,
+    now: float,
+    row: np.ndarray,
+    late: np.ndarray,
+    lates: np.ndarray,
+    gaps: np.ndarray,
+    gap_at: np.ndarray,
+) -> bool:
     """Put together the next step of replica `r` at `now`, and let it happen. False: there is nothing to do.
 
     `row` receives its record; `late`, from position `lates[0]` (which moves on), the gaps of tokens whose last one was
@@ -251,9 +278,20 @@ def schedule(
             read[s] += min(float(done + tokens), window + tokens)
     verified = decode_tokens / decodes if decodes > 0 else 1.0
     seconds = step_seconds(
-        scalars, spans, experts, float(prompt_tokens), float(decode_tokens), float(chosen + alike), float(decodes),
-        float(outputs), looked, pairs, read, verified, step.parts,
-    )  # fmt: skip
+        scalars,
+        spans,
+        experts,
+        float(prompt_tokens),
+        float(decode_tokens),
+        float(chosen + alike),
+        float(decodes),
+        float(outputs),
+        looked,
+        pairs,
+        read,
+        verified,
+        step.parts,
+    )
     start = max(now, before)
     end = start + seconds
     slot = reps.flying[r]
@@ -328,9 +366,15 @@ def schedule(
 
 @compiled
 def coast(
-    lim: Limits, reps: Replicas, r: int, step: Step, model: StepModel, now: float, until: float,
+    lim: Limits,
+    reps: Replicas,
+    r: int,
+    step: Step,
+    model: StepModel,
+    now: float,
+    until: float,
     parts: np.ndarray,
-) -> tuple[float, int]:  # fmt: skip
+) -> tuple[float, int]:
     """Steps of replica `r` in which the requests that are carried along generate and nothing else happens, one after
     the other while they begin before `until`: (when it can next be looked at, steps). Their seconds go to `parts`."""
     scalars, spans, experts = model
@@ -347,9 +391,20 @@ def coast(
         for s in range(spans.shape[0]):
             step.looked[s], step.pairs[s], step.read[s] = c.looked[r, s], 0.0, 0.0
         end = max(now, reps.before[r]) + step_seconds(
-            scalars, spans, experts, 0.0, float(n), float(n), float(n), float(n), step.looked, step.pairs, step.read,
-            1.0, step.parts,
-        )  # fmt: skip
+            scalars,
+            spans,
+            experts,
+            0.0,
+            float(n),
+            float(n),
+            float(n),
+            float(n),
+            step.looked,
+            step.pairs,
+            step.read,
+            1.0,
+            step.parts,
+        )
         now = reps.before[r] if lim.depth == 2 else end
         reps.before[r] = end
         cruise.advance(c, r)

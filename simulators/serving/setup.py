@@ -87,10 +87,14 @@ class Setup:
 
     def _check(self) -> None:
         whole = {
-            "chips": self.chips, "tensor parallelism": self.tensor, "expert parallelism": self.expert,
-            "replicas": self.replicas, "sequences": self.max_sequences, "tokens of a step": self.token_budget,
+            "chips": self.chips,
+            "tensor parallelism": self.tensor,
+            "expert parallelism": self.expert,
+            "replicas": self.replicas,
+            "sequences": self.max_sequences,
+            "tokens of a step": self.token_budget,
             "tokens of a page": self.page_tokens,
-        }  # fmt: skip
+        }
         for what, value in whole.items():
             COUNT.read(value, f"{what}:")
         SHARE_OF_SOME.read(self.memory_utilization, "memory utilization")

@@ -98,36 +98,76 @@ class Step(NamedTuple):
 
 
 def fresh_requests(
-    arrival: np.ndarray, prompt: np.ndarray, output: np.ndarray, given: np.ndarray, hash_start: np.ndarray,
+    arrival: np.ndarray,
+    prompt: np.ndarray,
+    output: np.ndarray,
+    given: np.ndarray,
+    hash_start: np.ndarray,
     hash_ids: np.ndarray,
-) -> Requests:  # fmt: skip
+) -> Requests:
     n = len(prompt)
     times, counts = [np.full(n, np.nan) for _ in range(3)], [np.zeros(n, dtype=np.int64) for _ in range(10)]
     return Requests(
-        arrival=arrival.astype(float), prompt=prompt, output=output, given=given, hash_start=hash_start,
-        hash_ids=hash_ids, held=np.zeros(len(hash_ids), dtype=np.uint8), hashed=counts[0], generated=counts[1],
-        computed=counts[2], before=counts[3], cover=counts[4], own_bytes=np.zeros(n), shared_bytes=np.zeros(n),
-        link=np.full(n, ABSENT), replica=np.full(n, ABSENT), scheduled=times[0], first=times[1], last=times[2],
-        hits=counts[5], preemptions=counts[6], drafted=counts[7], accepted=counts[8], since=counts[9],
-    )  # fmt: skip
+        arrival=arrival.astype(float),
+        prompt=prompt,
+        output=output,
+        given=given,
+        hash_start=hash_start,
+        hash_ids=hash_ids,
+        held=np.zeros(len(hash_ids), dtype=np.uint8),
+        hashed=counts[0],
+        generated=counts[1],
+        computed=counts[2],
+        before=counts[3],
+        cover=counts[4],
+        own_bytes=np.zeros(n),
+        shared_bytes=np.zeros(n),
+        link=np.full(n, ABSENT),
+        replica=np.full(n, ABSENT),
+        scheduled=times[0],
+        first=times[1],
+        last=times[2],
+        hits=counts[5],
+        preemptions=counts[6],
+        drafted=counts[7],
+        accepted=counts[8],
+        since=counts[9],
+    )
 
 
-def fresh_replicas(
-    replicas: int, seats: int, blocks: int, always_bytes: float, kinds: int, page: int
-) -> Replicas:  # fmt: skip
+def fresh_replicas(replicas: int, seats: int, blocks: int, always_bytes: float, kinds: int, page: int) -> Replicas:
     def per(*shape: int, fill: float = 0, kind: type = np.int64) -> np.ndarray:
         return np.full((replicas, *shape), fill, dtype=kind)
 
     return Replicas(
-        run=per(seats), running=per(), head=per(fill=ABSENT), tail=per(fill=ABSENT), waiting=per(),
-        used_bytes=per(fill=always_bytes, kind=float), idle_bytes=per(kind=float), ends=per(2, kind=float),
-        flying=per(), finishing=per(2, seats), finishes=per(2), ready=per(fill=np.inf, kind=float),
-        before=per(fill=-np.inf, kind=float), refs=per(blocks, fill=ABSENT, kind=np.int32),
-        older=per(blocks, fill=ABSENT, kind=np.int32), newer=per(blocks, fill=ABSENT, kind=np.int32),
-        oldest=per(fill=ABSENT), newest=per(fill=ABSENT), cruise=fresh_cruise(replicas, seats, kinds, page),
-    )  # fmt: skip
+        run=per(seats),
+        running=per(),
+        head=per(fill=ABSENT),
+        tail=per(fill=ABSENT),
+        waiting=per(),
+        used_bytes=per(fill=always_bytes, kind=float),
+        idle_bytes=per(kind=float),
+        ends=per(2, kind=float),
+        flying=per(),
+        finishing=per(2, seats),
+        finishes=per(2),
+        ready=per(fill=np.inf, kind=float),
+        before=per(fill=-np.inf, kind=float),
+        refs=per(blocks, fill=ABSENT, kind=np.int32),
+        older=per(blocks, fill=ABSENT, kind=np.int32),
+        newer=per(blocks, fill=ABSENT, kind=np.int32),
+        oldest=per(fill=ABSENT),
+        newest=per(fill=ABSENT),
+        cruise=fresh_cruise(replicas, seats, kinds, page),
+    )
 
 
 def fresh_step(seats: int, kinds: int, parts: int) -> Step:
-    return Step(np.zeros(seats, dtype=np.int64), np.zeros(seats, dtype=np.int64), np.zeros(kinds), np.zeros(kinds),
-                np.zeros(kinds), np.zeros(parts))  # fmt: skip
+    return Step(
+        np.zeros(seats, dtype=np.int64),
+        np.zeros(seats, dtype=np.int64),
+        np.zeros(kinds),
+        np.zeros(kinds),
+        np.zeros(kinds),
+        np.zeros(parts),
+    )

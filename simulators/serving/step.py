@@ -34,9 +34,22 @@ from simulators.serving.setup import Setup
 
 ACTIVATION_BYTES = 2  # of one element that chips exchange
 # Positions in the array of scalars that the compiled loop reads.
-(FLOPS_PER_TOKEN, FLOPS_PER_OUTPUT, READ_BYTES, MATRIX_BYTES_PER_TOKEN, BETWEEN_BYTES_PER_TOKEN, FLOPS_PER_S,
- BYTES_PER_S, COMM_S_PER_TOKEN, COMM_S, STEP_S, SEQUENCE_S, DRAFT_COST, GROUPS,
- WIDE_FLOPS_PER_S) = range(14)  # fmt: skip
+(
+    FLOPS_PER_TOKEN,
+    FLOPS_PER_OUTPUT,
+    READ_BYTES,
+    MATRIX_BYTES_PER_TOKEN,
+    BETWEEN_BYTES_PER_TOKEN,
+    FLOPS_PER_S,
+    BYTES_PER_S,
+    COMM_S_PER_TOKEN,
+    COMM_S,
+    STEP_S,
+    SEQUENCE_S,
+    DRAFT_COST,
+    GROUPS,
+    WIDE_FLOPS_PER_S,
+) = range(14)
 # Columns of the array of kinds of attention layers: the sums are over one chip.
 SPAN_BYTES, SPAN_WINDOW, SPAN_DECODE_FLOPS, SPAN_PREFILL_FLOPS = range(4)
 # Columns of the array of kinds of layers with experts.
@@ -93,12 +106,19 @@ def step_model(setup: Setup, efficiency: Efficiency = TYPICAL) -> StepModel:
     size = setup.kept.bytes["experts"]
     experts = [
         (f.experts, f.experts_per_token, layers * f.experts * expert_params(model, f) * size / chips)
-        for f, layers in Counter(model.feedforward).items() if f.experts
-    ]  # fmt: skip
+        for f, layers in Counter(model.feedforward).items()
+        if f.experts
+    ]
     spans = []
     for (size_, window), (kind, layers) in zip(cache_spans(setup), Counter(model.attention).items(), strict=True):
-        spans.append((size_, window, layers * _decode_flops(kind) / tensor,
-                      layers * 2.0 * kind.heads * (kind.head_dim + kind.value_head_dim) / tensor))  # fmt: skip
+        spans.append(
+            (
+                size_,
+                window,
+                layers * _decode_flops(kind) / tensor,
+                layers * 2.0 * kind.heads * (kind.head_dim + kind.value_head_dim) / tensor,
+            )
+        )
     return StepModel(scalars, np.array(spans), np.array(experts, dtype=float).reshape(-1, 3))
 
 
@@ -155,10 +175,20 @@ def positions(last: float, window: float) -> float:
 
 @compiled
 def step_seconds(
-    scalars: np.ndarray, spans: np.ndarray, experts: np.ndarray, prompt_tokens: float, decode_tokens: float,
-    sequences: float, generating: float, outputs: float, looked: np.ndarray, pairs: np.ndarray, read: np.ndarray,
-    verified: float, parts: np.ndarray,
-) -> float:  # fmt: skip
+    scalars: np.ndarray,
+    spans: np.ndarray,
+    experts: np.ndarray,
+    prompt_tokens: float,
+    decode_tokens: float,
+    sequences: float,
+    generating: float,
+    outputs: float,
+    looked: np.ndarray,
+    pairs: np.ndarray,
+    read: np.ndarray,
+    verified: float,
+    parts: np.ndarray,
+) -> float:
     """Seconds of one step; `parts` receives what it is made of.
 
     `generating` of the `sequences` generate, `decode_tokens` in all (draft tokens included, `verified` of each), and
@@ -211,9 +241,20 @@ def step_time(
     parts = np.zeros(len(PARTS))
     sequences = len(at) + len(new)
     seconds = step_seconds(
-        model.scalars, model.spans, model.experts, float(new[:, 0].sum()), float(len(at) * verified), float(sequences),
-        float(len(at)), float(len(at) * verified + len(new)), looked, pairs, read, float(verified), parts,
-    )  # fmt: skip
+        model.scalars,
+        model.spans,
+        model.experts,
+        float(new[:, 0].sum()),
+        float(len(at) * verified),
+        float(sequences),
+        float(len(at)),
+        float(len(at) * verified + len(new)),
+        looked,
+        pairs,
+        read,
+        float(verified),
+        parts,
+    )
     return StepTime(seconds, *parts.tolist())
 
 

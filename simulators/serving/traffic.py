@@ -1,9 +1,9 @@
 """Requests to be served: drawn at random, kept at a number in flight, or as a trace or a run has them.
 
-    poisson(rate)      gaps between arrivals are exponential, mean 1 / rate
-    gamma(rate, cv)    the same mean, standard deviation cv times it: 1 is Poisson, more comes in bursts
-    closed(B)          B requests are in flight at any time: the next comes when one is done
-    of_tables(tables)  arrivals, lengths, cache hits or identities of blocks as the table `requests` has them
+poisson(rate)      gaps between arrivals are exponential, mean 1 / rate
+gamma(rate, cv)    the same mean, standard deviation cv times it: 1 is Poisson, more comes in bursts
+closed(B)          B requests are in flight at any time: the next comes when one is done
+of_tables(tables)  arrivals, lengths, cache hits or identities of blocks as the table `requests` has them
 """
 
 from dataclasses import dataclass, replace
@@ -61,8 +61,13 @@ class Traffic:
             return self
         hashes = None if self.hash_start is None else self.hash_start[: count + 1]
         cut = {k: getattr(self, k)[:count] for k in ("arrival_s", "prompt", "output", "cached")}
-        return replace(self, **cut, hash_start=hashes, rows=None if self.rows is None else self.rows[:count],
-                       notes=(*self.notes, f"Only the first {count:,} requests of {len(self):,}."))  # fmt: skip
+        return replace(
+            self,
+            **cut,
+            hash_start=hashes,
+            rows=None if self.rows is None else self.rows[:count],
+            notes=(*self.notes, f"Only the first {count:,} requests of {len(self):,}."),
+        )
 
     def only(self, at: np.ndarray) -> "Traffic":
         """The requests at these positions, when they came."""
@@ -80,9 +85,7 @@ def poisson(rate: float, requests: int, prompt: int, output: int, cached: int = 
     return gamma(rate, 1.0, requests, prompt, output, cached, seed)
 
 
-def gamma(
-    rate: float, cv: float, requests: int, prompt: int, output: int, cached: int = 0, seed: int = 0
-) -> Traffic:
+def gamma(rate: float, cv: float, requests: int, prompt: int, output: int, cached: int = 0, seed: int = 0) -> Traffic:
     """`requests` of equal lengths at `rate` a second, gaps with a coefficient of variation of `cv`."""
     RATE.read(rate, "", shown=f"{rate} requests a second")
     VARIATION.read(cv, "a coefficient of variation of")
@@ -145,9 +148,18 @@ def of_tables(tables: Tables, name: str, prefix_cache: bool = True) -> Traffic:
         given = np.clip(cached[order], 0, prompt[order])
     seconds = (arrival[order] - arrival[order[0]]) / 1e9
     return Traffic(
-        seconds, prompt[order], output[order], given, f"{len(order):,} requests of {name}", hash_start=start,
-        hash_ids=ids, block_tokens=block, rows=order, origin_ns=int(arrival[order[0]]), notes=tuple(notes),
-    )  # fmt: skip
+        seconds,
+        prompt[order],
+        output[order],
+        given,
+        f"{len(order):,} requests of {name}",
+        hash_start=start,
+        hash_ids=ids,
+        block_tokens=block,
+        rows=order,
+        origin_ns=int(arrival[order[0]]),
+        notes=tuple(notes),
+    )
 
 
 def _hashes(table: pa.Table, order: np.ndarray, prompt: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None, int]:

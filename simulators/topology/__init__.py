@@ -7,8 +7,13 @@ from simulators.topology.spec import Spec, System, split
 from simulators.topology.systems import boardfly_pod, edge_list, fat_tree, free_lattice, nvlink, tpu_slice
 
 SYSTEMS: tuple[System, ...] = (  # the first that reads a name has it
-    free_lattice, boardfly_pod, nvlink, fat_tree, edge_list, tpu_slice,
-)  # fmt: skip
+    free_lattice,
+    boardfly_pod,
+    nvlink,
+    fat_tree,
+    edge_list,
+    tpu_slice,
+)
 
 
 def parse(text: str) -> Spec:

@@ -47,10 +47,16 @@ def _one(network: Network, number: int, rows: np.ndarray, size: int) -> Network:
     chips = slice(number * size, (number + 1) * size)
     parts = {k: v[chips] - v[chips].min() for k, v in network.parts.items() if k != "slice"}
     one = replace(
-        network, chips=size, links=network.links[rows] - number * size, link_kind=network.link_kind[rows],
-        coordinates=network.coordinates[chips], alive=network.alive[chips], slices=1, parts=parts,
+        network,
+        chips=size,
+        links=network.links[rows] - number * size,
+        link_kind=network.link_kind[rows],
+        coordinates=network.coordinates[chips],
+        alive=network.alive[chips],
+        slices=1,
+        parts=parts,
         link_parts={k: v[rows] for k, v in network.link_parts.items()},
-    )  # fmt: skip
+    )
     lattice = lattice_of(one)
     whole = lattice is not None and one.alive.all() and len(one.links) == len(lattice.links()[0])
     return replace(one, lattice=lattice if whole else None)

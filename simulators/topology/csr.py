@@ -34,8 +34,13 @@ def csr(network: Network) -> Csr:
     """Both directions of every link. Failed nodes have no entries, since their links are gone."""
     rows = np.arange(len(network.links))
     tails, heads = network.links[:, 0], network.links[:, 1]
-    return _sorted(network.nodes, np.concatenate([tails, heads]), np.concatenate([heads, tails]),
-                   np.concatenate([rows, rows]), np.repeat([True, False], len(rows)))  # fmt: skip
+    return _sorted(
+        network.nodes,
+        np.concatenate([tails, heads]),
+        np.concatenate([heads, tails]),
+        np.concatenate([rows, rows]),
+        np.repeat([True, False], len(rows)),
+    )
 
 
 def one_ocs_csr(network: Network) -> Csr:

@@ -78,9 +78,16 @@ class Broken:
     spare: str | None
 
     def to_dict(self) -> dict[str, Any]:
-        return {"failures": [f.text for f in self.failures], "lost_chips": self.lost_chips,
-                "lost_links": self.lost_links, "connected": self.connected, "islands": list(self.islands[:100]),
-                "cut_off_chips": self.cut_off, "truth": list(self.truth), "spare": self.spare}  # fmt: skip
+        return {
+            "failures": [f.text for f in self.failures],
+            "lost_chips": self.lost_chips,
+            "lost_links": self.lost_links,
+            "connected": self.connected,
+            "islands": list(self.islands[:100]),
+            "cut_off_chips": self.cut_off,
+            "truth": list(self.truth),
+            "spare": self.spare,
+        }
 
 
 def parse_failure(text: str) -> Failure:
@@ -111,8 +118,11 @@ def parse_failure(text: str) -> Failure:
 def fail(network: Network, failures: Sequence[str]) -> Broken:
     """The network after the failures. Raises QuestionError for a part that it does not have, saying which it has."""
     if len(failures) > MOST:
-        raise QuestionError(f"{len(failures)} failures at once", expected=f"at most {MOST}",
-                            advice="One failure may name several parts: chip=5,7,9.")  # fmt: skip
+        raise QuestionError(
+            f"{len(failures)} failures at once",
+            expected=f"at most {MOST}",
+            advice="One failure may name several parts: chip=5,7,9.",
+        )
     parsed = tuple(dict.fromkeys(parse_failure(f) for f in failures if not f.strip().lower().startswith("link")))
     parsed += tuple(parse_failure(f) for f in failures if f.strip().lower().startswith("link"))
     nodes, links = np.zeros(network.nodes, bool), np.zeros(len(network.links), bool)
@@ -127,8 +137,17 @@ def fail(network: Network, failures: Sequence[str]) -> Broken:
     truth, spare = outcome(network, Lost(nodes, gone, links & ~with_nodes)) if parsed else ((), None)
     if not connected:
         truth += (_apart(islands, cut_off),)
-    return Broken(after, parsed, int(np.count_nonzero(nodes[: network.chips])), int(np.count_nonzero(gone)), truth,
-                  connected, islands, cut_off, spare)  # fmt: skip
+    return Broken(
+        after,
+        parsed,
+        int(np.count_nonzero(nodes[: network.chips])),
+        int(np.count_nonzero(gone)),
+        truth,
+        connected,
+        islands,
+        cut_off,
+        spare,
+    )
 
 
 def breakable(network: Network) -> dict[str, int]:
@@ -188,11 +207,14 @@ def _within(network: Network, what: str, numbers: np.ndarray, count: int, said: 
     plural = {"switch": "switches", "leaf": "leaves", "ocs": "optical switches"}.get(what, f"{what}s")
     said = said or f"{what}={beyond[0]}"
     if what == "ocs" and (network.link_kind == KIND_OF["ocs"]).any():
-        raise QuestionError(f"{said}: which optical switch carries which link of {network.spec} is not "
-                            "published", expected="link=A-B for one of its light paths")  # fmt: skip
+        raise QuestionError(
+            f"{said}: which optical switch carries which link of {network.spec} is not published",
+            expected="link=A-B for one of its light paths",
+        )
     if count == 0:
-        raise QuestionError(f"{said}: {network.spec} has no {plural}",
-                            expected="one of " + ", ".join(breakable(network)))  # fmt: skip
+        raise QuestionError(
+            f"{said}: {network.spec} has no {plural}", expected="one of " + ", ".join(breakable(network))
+        )
     has = f"{what} 0 alone" if count == 1 else f"{plural} 0 and 1" if count == 2 else f"{plural} 0 to {count - 1:,}"
     raise QuestionError(f"{said}: {network.spec} has {has}")
 
@@ -228,5 +250,7 @@ def _islands(network: Network) -> tuple[bool, tuple[int, ...], int]:
 
 def _apart(islands: tuple[int, ...], cut_off: int) -> str:
     sizes = ", ".join(f"{n:,}" for n in islands[:6]) + (", ..." if len(islands) > 6 else "")
-    return (f"What is left does not hold together: {cut_off:,} chip{'s' * (cut_off != 1)} cannot reach the rest "
-            f"(islands of {sizes} chips).")  # fmt: skip
+    return (
+        f"What is left does not hold together: {cut_off:,} chip{'s' * (cut_off != 1)} cannot reach the rest "
+        f"(islands of {sizes} chips)."
+    )

@@ -12,12 +12,16 @@ from simulators.topology.alike import alike, several
 from simulators.topology.csr import csr
 from simulators.topology.network import Network
 
-ROUTINGS: Mapping[str, str] = MappingProxyType({
-    "shortest": "over all shortest paths, each carrying the same share",
-    "one_ocs": "over the shortest of the paths that cross at most one optical link: each such link that lies on one "
-               "carries the same share, and so does each shortest path before and after it",
-    "dimension_order": "along the first axis, then the next; half each way where both ways around a ring are as long",
-})  # fmt: skip
+ROUTINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "shortest": "over all shortest paths, each carrying the same share",
+        "one_ocs": "over the shortest of the paths that cross at most one optical link: each such link that lies on "
+        "one "
+        "carries the same share, and so does each shortest path before and after it",
+        "dimension_order": "along the first axis, then the next; half each way where both ways around a ring are as "
+        "long",
+    }
+)
 MOST_STEPS = 5e9  # senders times entries of the graph: ten seconds on two cores
 _PARTS = 8  # shares of the sources, each with flows of its own
 
@@ -47,8 +51,10 @@ def require_routing(network: Network, routing: str) -> None:
     if routing in have:
         return
     what = f"no routing {routing!r}" if routing not in ROUTINGS else f"{network.spec} as it is has no routing {routing}"
-    why = {"one_ocs": "it is for a Boardfly, whose groups are joined by optical links",
-           "dimension_order": "it is for whole tori and meshes without a twist"}.get(routing, "")  # fmt: skip
+    why = {
+        "one_ocs": "it is for a Boardfly, whose groups are joined by optical links",
+        "dimension_order": "it is for whole tori and meshes without a twist",
+    }.get(routing, "")
     raise QuestionError(what, expected=" or ".join(have), advice=why)
 
 
@@ -63,14 +69,18 @@ def flow(network: Network, sources: np.ndarray, ends: np.ndarray | None = None) 
     if len(sources) * len(graph.neighbours) > MOST_STEPS:
         raise TooMany(
             f"{network.spec}: {len(sources):,} senders over {len(network.links):,} links are too many to follow each "
-            "way", expected="fewer chips", advice="Whole tori and trees of any size are counted by their symmetry.",
-        )  # fmt: skip
+            "way",
+            expected="fewer chips",
+            advice="Whole tori and trees of any size are counted by their symmetry.",
+        )
     sources = sources.astype(np.int32)
     ends = np.full(len(sources), -1, np.int32) if ends is None else ends.astype(np.int32)
     edges = np.linspace(0, len(sources), min(_PARTS, len(sources)) + 1).astype(int)
     total = np.zeros(len(graph.neighbours))
-    for one in threaded(lambda part: flows(graph.indptr, graph.neighbours, network.chips, sources[part], ends[part]),
-                        [slice(*edge) for edge in zip(edges, edges[1:], strict=False)]):  # fmt: skip
+    for one in threaded(
+        lambda part: flows(graph.indptr, graph.neighbours, network.chips, sources[part], ends[part]),
+        [slice(*edge) for edge in zip(edges, edges[1:], strict=False)],
+    ):
         total += one
     return graph.totals(total, len(network.links))
 

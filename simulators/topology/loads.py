@@ -14,8 +14,17 @@ from simulators.topology.flow import ROUTINGS, TooMany, flow, living, require_ro
 from simulators.topology.network import LINK_KINDS, Network
 from simulators.topology.patterns import ALL_TO_ALL, PATTERNS, pairs
 
-__all__ = ("ALL_TO_ALL", "PATTERNS", "ROUTINGS", "LinkLoads", "TooMany", "by_routing", "link_loads", "routings",
-           "usual_routing")  # fmt: skip
+__all__ = (
+    "ALL_TO_ALL",
+    "PATTERNS",
+    "ROUTINGS",
+    "LinkLoads",
+    "TooMany",
+    "by_routing",
+    "link_loads",
+    "routings",
+    "usual_routing",
+)
 
 
 @dataclass(frozen=True, eq=False)

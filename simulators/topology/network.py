@@ -87,18 +87,40 @@ class Network:
         kept = ~links & alive[self.links].all(axis=1)
         whole = kept.all() and np.array_equal(alive, self.alive)
         return replace(
-            self, links=self.links[kept], link_kind=self.link_kind[kept], alive=alive,
+            self,
+            links=self.links[kept],
+            link_kind=self.link_kind[kept],
+            alive=alive,
             link_parts={k: v[kept] for k, v in self.link_parts.items()},
-            lattice=self.lattice if whole else None, uniform=self.uniform and whole,
-        )  # fmt: skip
+            lattice=self.lattice if whole else None,
+            uniform=self.uniform and whole,
+        )
 
 
-def make(*, spec: str, kind: str, chip: str | None, chips: int, links: np.ndarray, link_kind: np.ndarray,
-         coordinates: np.ndarray, axes: tuple[str, ...], switches: int = 0, **more: object) -> Network:  # fmt: skip
+def make(
+    *,
+    spec: str,
+    kind: str,
+    chip: str | None,
+    chips: int,
+    links: np.ndarray,
+    link_kind: np.ndarray,
+    coordinates: np.ndarray,
+    axes: tuple[str, ...],
+    switches: int = 0,
+    **more: object,
+) -> Network:
     """A network where nothing has failed; arrays become the types above."""
     return Network(
-        spec=spec, kind=kind, chip=chip, chips=chips, switches=switches,
-        links=np.ascontiguousarray(links, np.int32).reshape(-1, 2), link_kind=np.asarray(link_kind, np.uint8),
-        coordinates=np.asarray(coordinates, np.int32).reshape(chips, -1), axes=axes,
-        alive=np.ones(chips + switches, bool), **more,
-    )  # fmt: skip
+        spec=spec,
+        kind=kind,
+        chip=chip,
+        chips=chips,
+        switches=switches,
+        links=np.ascontiguousarray(links, np.int32).reshape(-1, 2),
+        link_kind=np.asarray(link_kind, np.uint8),
+        coordinates=np.asarray(coordinates, np.int32).reshape(chips, -1),
+        axes=axes,
+        alive=np.ones(chips + switches, bool),
+        **more,
+    )

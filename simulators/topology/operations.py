@@ -40,8 +40,10 @@ def outcome(network: Network, lost: Lost) -> Told:
         return _slice(network, lost, family)
     if network.chip is not None:
         return _gpus(network, lost)
-    return (f"{_what(network, lost)} failed. No machine is named here, so what takes its place is not known; on a TPU "
-            "slice the job would stop, whatever ways remain.",), None  # fmt: skip
+    return (
+        f"{_what(network, lost)} failed. No machine is named here, so what takes its place is not known; on a TPU "
+        "slice the job would stop, whatever ways remain.",
+    ), None
 
 
 def _slice(network: Network, lost: Lost, family: SliceFamily) -> Told:
@@ -63,12 +65,19 @@ def _down(network: Network, lost: Lost, hit: np.ndarray) -> tuple[str, ...]:
         return (f"The slice is down: {why}. It must be created anew, and the job goes back to its last checkpoint.",)
     slices = len(np.unique(network.parts["slice"][hit]))
     left = network.slices - slices
-    elastic = "no slice is left to go on with." if not left else (
-        f"with elastic training the job goes on with {left} slices ({_share(left / network.slices)} of the chips) "
-        "until then; without, all of them wait.")  # fmt: skip
+    elastic = (
+        "no slice is left to go on with."
+        if not left
+        else (
+            f"with elastic training the job goes on with {left} slices ({_share(left / network.slices)} of the chips) "
+            "until then; without, all of them wait."
+        )
+    )
     what = _named("slice", np.unique(network.parts["slice"][hit]))
-    return (f"{slices} of {network.slices} slices {_is(slices)} down ({what}): {why}.",
-            f"{'It' if slices == 1 else 'They'} must be created anew; {elastic}")  # fmt: skip
+    return (
+        f"{slices} of {network.slices} slices {_is(slices)} down ({what}): {why}.",
+        f"{'It' if slices == 1 else 'They'} must be created anew; {elastic}",
+    )
 
 
 def _replacement(network: Network, hit: np.ndarray, family: SliceFamily) -> Told:
@@ -79,14 +88,20 @@ def _replacement(network: Network, hit: np.ndarray, family: SliceFamily) -> Told
     if per_slice <= 4:
         return ("It is one virtual machine: that machine is made anew on another host.",), "another host"
     if family.wrap == "cube":
-        return ("A slice smaller than a cube has no optical links that could take the host out: it is placed anew on "
-                f"{per_slice // 4} healthy hosts that stand together.",), "other hosts that stand together"  # fmt: skip
+        return (
+            "A slice smaller than a cube has no optical links that could take the host out: it is placed anew on "
+            f"{per_slice // 4} healthy hosts that stand together.",
+        ), "other hosts that stand together"
     if per_slice == pod:
-        return (f"{family.name} has no optical switches and the slice fills its pod of {pod} chips: it needs another "
-                "whole pod, or waits for the repair.",), "another pod"  # fmt: skip
+        return (
+            f"{family.name} has no optical switches and the slice fills its pod of {pod} chips: it needs another "
+            "whole pod, or waits for the repair.",
+        ), "another pod"
     shape = "x".join(str(n) for n in _shape(network))
-    return (f"{family.name} has no optical switches that could take the chip out: the slice moves to another free "
-            f"block of {shape}, in a pod of {pod} chips.",), f"another free block of {shape}"  # fmt: skip
+    return (
+        f"{family.name} has no optical switches that could take the chip out: the slice moves to another free "
+        f"block of {shape}, in a pod of {pod} chips.",
+    ), f"another free block of {shape}"
 
 
 def _cubes(network: Network, hit: np.ndarray, family: SliceFamily) -> Told:
@@ -97,14 +112,21 @@ def _cubes(network: Network, hit: np.ndarray, family: SliceFamily) -> Told:
     free = pod - per_slice
     names = _named("cube", cubes)
     if free < len(cubes) and network.slices == 1:
-        return (f"The slice takes {per_slice} of the pod's {pod} cubes: {_spares(free)} for {names}. A smaller slice "
-                "runs at once, this one after the repair.",), None  # fmt: skip
+        return (
+            f"The slice takes {per_slice} of the pod's {pod} cubes: {_spares(free)} for {names}. A smaller slice "
+            "runs at once, this one after the repair.",
+        ), None
     verb, one = ("is", "it") if len(cubes) == 1 else ("are", "each")
-    swap = (f"{names[0].upper()}{names[1:]} {verb} taken out and a spare cube put in place of {one}: {FACES} light "
-            f"paths of a cube move, {PATHS} on each of the 48 optical switches. No cable is touched, and the shape "
-            "stays.")  # fmt: skip
-    return (swap, f"A slice takes {per_slice} of the {pod} cubes of its pod: a spare must be free among the other "
-            f"{free}, which other slices may hold."), f"{_some(len(cubes), 'spare cube')} for {names}"  # fmt: skip
+    swap = (
+        f"{names[0].upper()}{names[1:]} {verb} taken out and a spare cube put in place of {one}: {FACES} light "
+        f"paths of a cube move, {PATHS} on each of the 48 optical switches. No cable is touched, and the shape "
+        "stays."
+    )
+    return (
+        swap,
+        f"A slice takes {per_slice} of the {pod} cubes of its pod: a spare must be free among the other "
+        f"{free}, which other slices may hold.",
+    ), f"{_some(len(cubes), 'spare cube')} for {names}"
 
 
 def _optical(network: Network, optical: np.ndarray, family: SliceFamily) -> tuple[str, ...]:
@@ -113,11 +135,15 @@ def _optical(network: Network, optical: np.ndarray, family: SliceFamily) -> tupl
     switches = np.unique(network.link_parts["ocs"][optical])
     through = f"{count:,} light path{'s' * (count != 1)} through {_named('optical switch', switches)}"
     if family.name in RESILIENT:
-        return (f"The slice may go on: {through} {_is(count)} lost and no chip. ICI resiliency, on by default for v4 "
-                "and v5p slices of a cube or more, routes around failed light paths, at less bandwidth until the "
-                "repair.",)  # fmt: skip
-    return (f"Count on the slice being down: {through} {_is(count)} lost. ICI resiliency, which routes around failed "
-            f"light paths, is documented for v4 and v5p; for {family.name} it is not known here.",)  # fmt: skip
+        return (
+            f"The slice may go on: {through} {_is(count)} lost and no chip. ICI resiliency, on by default for v4 "
+            "and v5p slices of a cube or more, routes around failed light paths, at less bandwidth until the "
+            "repair.",
+        )
+    return (
+        f"Count on the slice being down: {through} {_is(count)} lost. ICI resiliency, which routes around failed "
+        f"light paths, is documented for v4 and v5p; for {family.name} it is not known here.",
+    )
 
 
 def _boardfly(network: Network, lost: Lost) -> Told:
@@ -126,18 +152,26 @@ def _boardfly(network: Network, lost: Lost) -> Told:
     hit = _chips_hit(network, lost, lost.cut & ~optical)
     if not hit.any():
         count = int(np.count_nonzero(optical))
-        return (f"{count:,} light path{'s' * (count != 1)} between groups {_is(count)} lost, and no chip: ways over "
-                "other groups remain. Whether a job goes on over them is not published.",), None  # fmt: skip
+        return (
+            f"{count:,} light path{'s' * (count != 1)} between groups {_is(count)} lost, and no chip: ways over "
+            "other groups remain. Whether a job goes on over them is not published.",
+        ), None
     groups = np.unique(network.parts["group"][hit])
     used, pod = network.chips // boardfly.GROUP, int(families()["TPU 8i"].numbers["pod_groups"].value)
     names, free = _named("group", groups), pod - used
     down = _down(network, lost, hit)
     if free < len(groups):
-        return (*down, f"It takes {used} of the pod's {pod} groups: {_spares(max(free, 0))} for {names}. A smaller "
-                "slice runs at once, this one after the repair."), None  # fmt: skip
-    return (*down, f"The optical switches can join another of the pod's {pod} groups in place of {names}: {free} are "
-            "not in this slice (inferred: 1,024 of 1,152 chips active leaves 4 groups spare; how they are used is not "
-            "published)."), f"{len(groups)} of {free} spare groups for {names}"  # fmt: skip
+        return (
+            *down,
+            f"It takes {used} of the pod's {pod} groups: {_spares(max(free, 0))} for {names}. A smaller "
+            "slice runs at once, this one after the repair.",
+        ), None
+    return (
+        *down,
+        f"The optical switches can join another of the pod's {pod} groups in place of {names}: {free} are "
+        "not in this slice (inferred: 1,024 of 1,152 chips active leaves 4 groups spare; how they are used is not "
+        "published).",
+    ), f"{len(groups)} of {free} spare groups for {names}"
 
 
 def _gpus(network: Network, lost: Lost) -> Told:
@@ -149,14 +183,18 @@ def _gpus(network: Network, lost: Lost) -> Told:
     hosts = np.unique(network.parts["host"][dead])
     name = "tray" if "tray" in network.axes else "node"
     several = len(hosts) > 1
-    stop = (f"The job stops: a collective waits for every GPU. {_named(name, hosts).capitalize()} "
-            f"{'are' if several else 'is'} cordoned, and the job goes back to its last checkpoint")  # fmt: skip
+    stop = (
+        f"The job stops: a collective waits for every GPU. {_named(name, hosts).capitalize()} "
+        f"{'are' if several else 'is'} cordoned, and the job goes back to its last checkpoint"
+    )
     if int(network.parts["host"].max()) == 0:
         return (stop + " on another node.", *told), "another node"
     size = int(np.bincount(network.parts["host"]).max())
-    return (f"{stop}: with {_some(len(hosts), f'spare {name}')}, since packet switches let any take the place, or "
-            f"smaller by {len(hosts) * size:,} GPUs, such as by whole data-parallel replicas.",
-            *told), _some(len(hosts), f"spare {name}")  # fmt: skip
+    return (
+        f"{stop}: with {_some(len(hosts), f'spare {name}')}, since packet switches let any take the place, or "
+        f"smaller by {len(hosts) * size:,} GPUs, such as by whole data-parallel replicas.",
+        *told,
+    ), _some(len(hosts), f"spare {name}")
 
 
 def _switches_lost(network: Network, lost: Lost) -> list[str]:
@@ -178,41 +216,56 @@ def _nvswitch(network: Network, failed: np.ndarray, names: str) -> str:
     mine = np.isin(network.links[:, 0], hit) & (network.link_kind == KIND_OF["nvlink"])
     left = 1 - np.count_nonzero(gone) / np.count_nonzero(mine)
     if left == 0:
-        return (f"{len(hit)} GPUs lose NVLink ({names}): only the network card is left to them. The node is of no use "
-                "for tensor parallelism; it is cordoned.")  # fmt: skip
-    return (f"No GPU is lost with {names}: NVLink goes on with {_share(left)} of its bandwidth for {len(hit)} GPUs. "
-            "The job that runs usually fails at once, and starts again when the domain is set up anew.")  # fmt: skip
+        return (
+            f"{len(hit)} GPUs lose NVLink ({names}): only the network card is left to them. The node is of no use "
+            "for tensor parallelism; it is cordoned."
+        )
+    return (
+        f"No GPU is lost with {names}: NVLink goes on with {_share(left)} of its bandwidth for {len(hit)} GPUs. "
+        "The job that runs usually fails at once, and starts again when the domain is set up anew."
+    )
 
 
 def _leaf(network: Network, failed: np.ndarray, names: str) -> str:
     gone = np.isin(network.links[:, 1], network.chips + failed) & (network.link_kind == KIND_OF["rail"])
     gpus = int(np.count_nonzero(gone))
     if network.kind == "rail":
-        return (f"{gpus} GPUs lose their network card's switch ({names}). They still send over NVLink through other "
-                "GPUs of their nodes, at less bandwidth; jobs on those nodes usually fail first.")  # fmt: skip
+        return (
+            f"{gpus} GPUs lose their network card's switch ({names}). They still send over NVLink through other "
+            "GPUs of their nodes, at less bandwidth; jobs on those nodes usually fail first."
+        )
     hosts = len(np.unique(network.parts["host"][network.links[gone, 0]]))
-    return (f"{hosts} nodes with {gpus} GPUs are cut off with {names}: jobs on them stop, and start again on other "
-            "nodes until the switch is replaced.")  # fmt: skip
+    return (
+        f"{hosts} nodes with {gpus} GPUs are cut off with {names}: jobs on them stop, and start again on other "
+        "nodes until the switch is replaced."
+    )
 
 
 def _upper(network: Network, failed: np.ndarray, names: str) -> str:
     kinds = switch_kinds(network)
     same = int(np.count_nonzero(kinds == kinds[failed[0]]))
-    return (f"No GPU is lost with {names}: traffic takes the other {same - len(failed)} of {same}, about "
-            f"{_share(1 - len(failed) / same)} of the bandwidth at that tier.")  # fmt: skip
+    return (
+        f"No GPU is lost with {names}: traffic takes the other {same - len(failed)} of {same}, about "
+        f"{_share(1 - len(failed) / same)} of the bandwidth at that tier."
+    )
 
 
 _MEANS: dict[str, Callable[[Network, np.ndarray, str], str]] = {
-    "nvswitch": _nvswitch, "leaf": _leaf, "spine": _upper, "core": _upper,
-}  # fmt: skip
+    "nvswitch": _nvswitch,
+    "leaf": _leaf,
+    "spine": _upper,
+    "core": _upper,
+}
 
 
 def _links_lost(network: Network, lost: Lost) -> list[str]:
     count = int(np.count_nonzero(lost.cut))
     if not count:
         return []
-    return [f"{_some(count, 'link')} {_is(count)} lost, and no GPU with {'it' if count == 1 else 'them'}. A running "
-            "job stops as a rule, and starts again on the links that are left."]  # fmt: skip
+    return [
+        f"{_some(count, 'link')} {_is(count)} lost, and no GPU with {'it' if count == 1 else 'them'}. A running "
+        "job stops as a rule, and starts again on the links that are left."
+    ]
 
 
 def _chips_hit(network: Network, lost: Lost, links: np.ndarray) -> np.ndarray:

@@ -11,14 +11,18 @@ from simulators.topology.flow import living
 from simulators.topology.network import Network
 
 ALL_TO_ALL = "all_to_all"
-PATTERNS: Mapping[str, str] = MappingProxyType({
-    ALL_TO_ALL: "each chip sends one message to each other",
-    "ring": "each chip sends one message to its neighbour each way along every ring or line; where there are no axes, "
-            "to the chips numbered just above and below it",
-    "shift": "each chip sends one message to the chip numbered half the machine further on",
-    "transpose": "chips stand in a rectangle, as near a square as their number allows, and send across its diagonal",
-    "random": "each chip sends one message to one other drawn at random; every chip receives one",
-})  # fmt: skip
+PATTERNS: Mapping[str, str] = MappingProxyType(
+    {
+        ALL_TO_ALL: "each chip sends one message to each other",
+        "ring": "each chip sends one message to its neighbour each way along every ring or line; where there are no "
+        "axes, "
+        "to the chips numbered just above and below it",
+        "shift": "each chip sends one message to the chip numbered half the machine further on",
+        "transpose": "chips stand in a rectangle, as near a square as their number allows, and send across its "
+        "diagonal",
+        "random": "each chip sends one message to one other drawn at random; every chip receives one",
+    }
+)
 
 
 def pairs(network: Network, pattern: str, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

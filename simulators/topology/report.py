@@ -104,30 +104,54 @@ class Report:
         """How it is known, in one sentence."""
         wiring = "partly inferred" if self.inferred else "as given" if self.kind == "graph" else "by the maker's rule"
         loads = ROUTINGS[self.routing] if self.busiest else "not counted: too many ways to follow each"
-        return (f"derived: wiring {wiring}; hops by {self.hops.basis}; bisection {self.bisection.basis}; loads of "
-                f"all-to-all {loads}")  # fmt: skip
+        return (
+            f"derived: wiring {wiring}; hops by {self.hops.basis}; bisection {self.bisection.basis}; loads of "
+            f"all-to-all {loads}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract of `chipledger topology SPEC --json`."""
         least, mean, most = self.degrees
         told = {
-            "spec": self.spec.text, "kind": self.kind, "chip": self.spec.chip, "chips": self.chips,
-            "switches": self.switches, "links": self.links, "links_by_kind": dict(self.links_by_kind),
-            "degree": most, "degree_least": least, "degree_mean": mean,
-            "diameter_hops": self.hops.diameter, "mean_hops": self.hops.mean, "hop_histogram": self.hops.to_dict(),
-            "hops_of_half": self.share_within(0.5), "hops_of_99_percent": self.share_within(0.99),
-            "unreachable_pairs": self.hops.unreachable, "dcn_pairs": self.dcn_pairs, "connected": self.connected,
-            "bisection_links": self.bisection.links, "bisection_low_links": self.bisection.low,
+            "spec": self.spec.text,
+            "kind": self.kind,
+            "chip": self.spec.chip,
+            "chips": self.chips,
+            "switches": self.switches,
+            "links": self.links,
+            "links_by_kind": dict(self.links_by_kind),
+            "degree": most,
+            "degree_least": least,
+            "degree_mean": mean,
+            "diameter_hops": self.hops.diameter,
+            "mean_hops": self.hops.mean,
+            "hop_histogram": self.hops.to_dict(),
+            "hops_of_half": self.share_within(0.5),
+            "hops_of_99_percent": self.share_within(0.99),
+            "unreachable_pairs": self.hops.unreachable,
+            "dcn_pairs": self.dcn_pairs,
+            "connected": self.connected,
+            "bisection_links": self.bisection.links,
+            "bisection_low_links": self.bisection.low,
             "bisection_basis": self.bisection.basis,
-            "max_link_load": self.max_link_load, "max_link_load_routing": self.routing,
+            "max_link_load": self.max_link_load,
+            "max_link_load_routing": self.routing,
             "max_link_load_by_routing": dict(self.busiest),
-            "max_link_load_bound": self.cut_bound, "load_unit": self.load_unit,
+            "max_link_load_bound": self.cut_bound,
+            "load_unit": self.load_unit,
             "load_by_kind": [vars(row) for row in self.loads],
-            "dims": list(self.spec.dims), "axes": list(self.axes), "wraps": list(self.wraps),
-            "twisted": self.spec.twisted, "slices": self.spec.slices, "hosts": self.hosts, "cubes": self.cubes,
-            "machine_type": self.manifest.get("machine_type"), "manifest": dict(self.manifest),
-            "basis": self.basis, "notes": list(self.notes),
-        }  # fmt: skip
+            "dims": list(self.spec.dims),
+            "axes": list(self.axes),
+            "wraps": list(self.wraps),
+            "twisted": self.spec.twisted,
+            "slices": self.spec.slices,
+            "hosts": self.hosts,
+            "cubes": self.cubes,
+            "machine_type": self.manifest.get("machine_type"),
+            "manifest": dict(self.manifest),
+            "basis": self.basis,
+            "notes": list(self.notes),
+        }
         return told | dict(self.after or {})
 
 
@@ -143,21 +167,35 @@ def report(spec: Spec, network: Network, broken: Broken | None = None) -> Report
     by_kind = {name: int(n) for (name, _), n in zip(LINK_KINDS, kinds, strict=True) if n}
     degrees = left.degrees()[: left.chips][left.alive[: left.chips]]
     loads = _loads(left)
-    rows = [KindLoad(routing=routing, kind=kind, links=by_kind[kind], least=float(a), mean=float(b), most=float(c))
-            for routing, found in loads.items() for kind, (a, b, c) in found.by_kind().items()]  # fmt: skip
+    rows = [
+        KindLoad(routing=routing, kind=kind, links=by_kind[kind], least=float(a), mean=float(b), most=float(c))
+        for routing, found in loads.items()
+        for kind, (a, b, c) in found.by_kind().items()
+    ]
     created = manifest(spec)
     return Report(
-        spec=spec, kind=left.kind, chips=left.chips_alive, links=len(left.links), links_by_kind=by_kind,
+        spec=spec,
+        kind=left.kind,
+        chips=left.chips_alive,
+        links=len(left.links),
+        links_by_kind=by_kind,
         switches=int(np.count_nonzero(left.alive[left.chips :])),
         degrees=(int(degrees.min()), float(degrees.mean()), int(degrees.max())) if len(degrees) else (0, 0.0, 0),
-        axes=left.axes, hops=hop_counts(left), dcn_pairs=_between_slices(left), bisection=bisection(left),
-        loads=tuple(rows), routing=next(iter(loads), usual_routing(left)),
+        axes=left.axes,
+        hops=hop_counts(left),
+        dcn_pairs=_between_slices(left),
+        bisection=bisection(left),
+        loads=tuple(rows),
+        routing=next(iter(loads), usual_routing(left)),
         busiest={r: round(float(found.max), 6) for r, found in loads.items()},
         load_unit=UNIT,
-        hosts=created.get("hosts") or _parts(network, "host", "node"), cubes=_parts(network, "cube"),
-        manifest=created, notes=(*spec.notes, *network.inferred),
-        inferred=spec.inferred or bool(network.inferred), after=broken.to_dict() if broken else None,
-    )  # fmt: skip
+        hosts=created.get("hosts") or _parts(network, "host", "node"),
+        cubes=_parts(network, "cube"),
+        manifest=created,
+        notes=(*spec.notes, *network.inferred),
+        inferred=spec.inferred or bool(network.inferred),
+        after=broken.to_dict() if broken else None,
+    )
 
 
 def _loads(network: Network) -> dict[str, LinkLoads]:

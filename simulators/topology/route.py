@@ -31,8 +31,13 @@ class Route:
 
     def to_dict(self) -> dict[str, Any]:
         paths = self.paths if np.isfinite(self.paths) else None
-        return {"nodes": list(self.nodes), "links": list(self.links), "hops": self.hops, "paths": paths,
-                "rule": self.rule}  # fmt: skip
+        return {
+            "nodes": list(self.nodes),
+            "links": list(self.links),
+            "hops": self.hops,
+            "paths": paths,
+            "rule": self.rule,
+        }
 
 
 def route(network: Network, a: int, b: int, routing: str = "shortest") -> Route:
@@ -48,8 +53,11 @@ def route(network: Network, a: int, b: int, routing: str = "shortest") -> Route:
         graph, end = one_ocs_csr(network), b + network.nodes * int(group[a] != group[b])
     found = _walk(graph, a, end)
     if found is None:
-        raise QuestionError(f"no way from {a} to {b} of {network.spec}", expected="two chips that links join",
-                            advice=_why(network, a, b))  # fmt: skip
+        raise QuestionError(
+            f"no way from {a} to {b} of {network.spec}",
+            expected="two chips that links join",
+            advice=_why(network, a, b),
+        )
     nodes, links, paths = found
     if routing == "dimension_order" and network.lattice is not None:
         paths = float(2 ** _ties(network.lattice, a, b))

@@ -104,6 +104,7 @@ def require_node(network: Network, number: int) -> int:
         raise QuestionError(f"{network.spec} has no node {number}", expected=f"0 to {network.nodes - 1:,}")
     if not network.alive[number]:
         what = "chip" if number < network.chips else "switch"
-        raise QuestionError(f"{what} {number} of {network.spec} has failed: nothing starts or ends there",
-                            expected="one that is alive")  # fmt: skip
+        raise QuestionError(
+            f"{what} {number} of {network.spec} has failed: nothing starts or ends there", expected="one that is alive"
+        )
     return int(number)

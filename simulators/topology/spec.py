@@ -59,8 +59,10 @@ def split(text: str) -> tuple[str, str, dict[str, str]]:
     """(name, shape, options); an option without `=` has the value "yes". Raises QuestionError."""
     longest = LONGEST_EDGES if text.lstrip()[:6].lower() == "edges:" else LONGEST
     if len(text) > longest:
-        raise QuestionError(f"a topology of more than {longest:,} characters",
-                            expected="such as v5p:4x4x8, boardfly:1024, or graph: for a long edge list")  # fmt: skip
+        raise QuestionError(
+            f"a topology of more than {longest:,} characters",
+            expected="such as v5p:4x4x8, boardfly:1024, or graph: for a long edge list",
+        )
     name, _, rest = text.strip().partition(":")
     shape, *options = rest.split(":") if rest else [""]
     given = {}
@@ -74,8 +76,7 @@ def dims_of(shape: str, text: str, axes: Sequence[int] = range(1, 7)) -> tuple[i
     """`4x4x8` as numbers. Raises QuestionError where it is none, or has another number of axes than allowed."""
     if not re.fullmatch(r"[1-9][0-9]{0,8}(x[1-9][0-9]{0,8})*", shape):
         what = f"{shape!r} is no shape" if shape else "the shape is missing"
-        raise QuestionError(f"topology {text!r}: {what}",
-                            expected="chips along each axis, 1 or more, such as 4x4x8")  # fmt: skip
+        raise QuestionError(f"topology {text!r}: {what}", expected="chips along each axis, 1 or more, such as 4x4x8")
     dims = tuple(int(n) for n in shape.split("x"))
     if len(dims) not in axes:
         raise QuestionError(f"topology {text!r} has {len(dims)} axes", expected=" or ".join(map(str, axes)))

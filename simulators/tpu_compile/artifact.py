@@ -30,13 +30,18 @@ def of_compiled(name: str, compiled: Any) -> dict[str, Any]:
     proto = module.as_serialized_hlo_module_proto()
     packed = pa.Codec("zstd", LEVEL).compress(proto, asbytes=True)
     return {
-        "name": name, "runs_per_step": 1, "hlo": base64.b64encode(packed).decode(),
+        "name": name,
+        "runs_per_step": 1,
+        "hlo": base64.b64encode(packed).decode(),
         "memory": {
-            "arguments": stats.argument_size_in_bytes, "outputs": stats.output_size_in_bytes,
-            "temporaries": stats.temp_size_in_bytes, "aliased": stats.alias_size_in_bytes,
-            "code": stats.generated_code_size_in_bytes, "peak": stats.peak_memory_in_bytes or None,
+            "arguments": stats.argument_size_in_bytes,
+            "outputs": stats.output_size_in_bytes,
+            "temporaries": stats.temp_size_in_bytes,
+            "aliased": stats.alias_size_in_bytes,
+            "code": stats.generated_code_size_in_bytes,
+            "peak": stats.peak_memory_in_bytes or None,
         },
-    }  # fmt: skip
+    }
 
 
 def arguments(named: dict[str, Any]) -> list[dict[str, Any]]:
@@ -50,10 +55,15 @@ def arguments(named: dict[str, Any]) -> list[dict[str, Any]]:
     for path, leaf in paths:
         sharding = getattr(leaf, "sharding", None)
         local = sharding.shard_shape(leaf.shape) if sharding is not None else leaf.shape
-        rows.append({
-            "name": jax.tree_util.keystr(path, simple=True, separator="/"), "shape": list(local),
-            "global_shape": list(leaf.shape), "dtype": leaf.dtype.name, "bytes": prod(local) * leaf.dtype.itemsize,
-        })  # fmt: skip
+        rows.append(
+            {
+                "name": jax.tree_util.keystr(path, simple=True, separator="/"),
+                "shape": list(local),
+                "global_shape": list(leaf.shape),
+                "dtype": leaf.dtype.name,
+                "bytes": prod(local) * leaf.dtype.itemsize,
+            }
+        )
     return rows
 
 
@@ -81,10 +91,15 @@ def _bytes(text: str) -> int:
 def devices(mesh: jax.sharding.Mesh) -> list[dict[str, Any]]:
     """The devices in mesh order: number k runs partition k."""
     return [
-        {"id": d.id, "coords": list(d.coords), "core": d.core_on_chip, "process": d.process_index,
-         "slice": getattr(d, "slice_index", None) or 0}
+        {
+            "id": d.id,
+            "coords": list(d.coords),
+            "core": d.core_on_chip,
+            "process": d.process_index,
+            "slice": getattr(d, "slice_index", None) or 0,
+        }
         for d in mesh.devices.flat
-    ]  # fmt: skip
+    ]
 
 
 def write(path: Path, content: dict[str, Any]) -> None:

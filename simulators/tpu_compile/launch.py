@@ -28,9 +28,13 @@ LOOK_SECONDS = 0.2
 PROJECT = Path(__file__).parents[2]
 # the compiler looks for a TPU and its metadata server unless it is told that there is none
 ENVIRONMENT = {
-    "JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-    "TPU_WORKER_HOSTNAMES": "localhost", "TPU_ACCELERATOR_TYPE": "v6e-4", "JAX_ENABLE_COMPILATION_CACHE": "0",
-}  # fmt: skip
+    "JAX_PLATFORMS": "cpu",
+    "TPU_SKIP_MDS_QUERY": "1",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_ACCELERATOR_TYPE": "v6e-4",
+    "JAX_ENABLE_COMPILATION_CACHE": "0",
+}
 
 Progress = Callable[[float, str], None]
 
@@ -56,9 +60,12 @@ def versions() -> dict[str, str]:
 
 
 def compiled_file(
-    request: CompileRequest, cache: Path, limits: Limits | None = None, progress: Progress | None = None,
+    request: CompileRequest,
+    cache: Path,
+    limits: Limits | None = None,
+    progress: Progress | None = None,
     cancel: Callable[[], bool] | None = None,
-) -> Path:  # fmt: skip
+) -> Path:
     """The file `*.compiled.json` that answers `request`: from `cache`, or made now and kept there.
 
     A user's function is always compiled anew, since it may import anything. `progress(part, doing)` is told between 0
@@ -79,9 +86,13 @@ def compiled_file(
 
 class _Worker:
     def __init__(
-        self, request: CompileRequest, out: Path, limits: Limits, progress: Progress | None,
+        self,
+        request: CompileRequest,
+        out: Path,
+        limits: Limits,
+        progress: Progress | None,
         cancel: Callable[[], bool] | None,
-    ):  # fmt: skip
+    ):
         self.request, self.out, self.limits = request, out, limits
         self.progress = progress or (lambda part, doing: None)
         self.cancel = cancel or (lambda: False)
@@ -93,10 +104,15 @@ class _Worker:
         paths = os.pathsep.join([str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])])
         with tempfile.TemporaryFile() as said:
             process = subprocess.Popen(
-                [sys.executable, "-m", "simulators.tpu_compile.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=said, text=True, start_new_session=True,
-                env={**os.environ, **ENVIRONMENT, "PYTHONPATH": paths}, cwd=self.out.parent,
-            )  # fmt: skip
+                [sys.executable, "-m", "simulators.tpu_compile.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                text=True,
+                start_new_session=True,
+                env={**os.environ, **ENVIRONMENT, "PYTHONPATH": paths},
+                cwd=self.out.parent,
+            )
             try:
                 with contextlib.suppress(BrokenPipeError):
                     process.stdin.write(json.dumps({"request": self.request.to_dict(), "out": str(self.out)}) + "\n")

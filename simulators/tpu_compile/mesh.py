@@ -5,21 +5,34 @@ from math import prod
 
 # what an axis of this name does; the names are those that MaxText, Megatron and papers use
 ROLES: dict[str, str] = {
-    "data": "data", "dp": "data", "replica": "data", "slice": "data", "dcn": "data",
+    "data": "data",
+    "dp": "data",
+    "replica": "data",
+    "slice": "data",
+    "dcn": "data",
     "fsdp": "fsdp",
-    "model": "tensor", "tensor": "tensor", "tp": "tensor",
-    "expert": "expert", "ep": "expert",
-    "context": "context", "cp": "context",
-}  # fmt: skip
+    "model": "tensor",
+    "tensor": "tensor",
+    "tp": "tensor",
+    "expert": "expert",
+    "ep": "expert",
+    "context": "context",
+    "cp": "context",
+}
 
 # axes of weights and of activations, and the roles of the mesh axes that shard them
 SHARDED_BY: dict[str, tuple[str, ...]] = {
-    "embed": ("fsdp",), "rank": ("fsdp",),
-    "heads": ("tensor",), "kv_heads": ("tensor",), "ff": ("tensor",), "vocab": ("tensor",),
+    "embed": ("fsdp",),
+    "rank": ("fsdp",),
+    "heads": ("tensor",),
+    "kv_heads": ("tensor",),
+    "ff": ("tensor",),
+    "vocab": ("tensor",),
     "experts": ("expert",),
-    "batch": ("data", "fsdp", "expert"), "expert_batch": ("data", "fsdp"),
+    "batch": ("data", "fsdp", "expert"),
+    "expert_batch": ("data", "fsdp"),
     "seq": ("context",),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,13 @@ DEFAULT_SEQ = 4096
 MOST_SEQ, MOST_BATCH, MOST_WIDTH = 1 << 22, 1 << 20, 1 << 24
 
 WORDS: dict[str | None, str] = {
-    "embed": "d_model", "rank": "a compressed width", "heads": "the number of query heads", "ff": "d_ff",
-    "vocab": "the vocabulary", "experts": "the number of experts",
-}  # fmt: skip
+    "embed": "d_model",
+    "rank": "a compressed width",
+    "heads": "the number of query heads",
+    "ff": "d_ff",
+    "vocab": "the vocabulary",
+    "experts": "the number of experts",
+}
 
 
 @dataclass(frozen=True)
@@ -77,25 +81,45 @@ class CompileRequest:
 
 
 def make_request(
-    *, topology: str, mesh: str | None = None, model: Model | None = None, subject: str | dict[str, Any] | None = None,
-    function: str | None = None, seq: int | None = None, batch: int | None = None, slices: int = 1,
-    remat: str = "full", optimizer: str = "adamw", attention: str = "blockwise", weights: str = "f32",
-) -> CompileRequest:  # fmt: skip
+    *,
+    topology: str,
+    mesh: str | None = None,
+    model: Model | None = None,
+    subject: str | dict[str, Any] | None = None,
+    function: str | None = None,
+    seq: int | None = None,
+    batch: int | None = None,
+    slices: int = 1,
+    remat: str = "full",
+    optimizer: str = "adamw",
+    attention: str = "blockwise",
+    weights: str = "f32",
+) -> CompileRequest:
     """The request, checked. Without a mesh all devices lie on one fsdp axis; without a batch each data part has one
     sequence. Raises QuestionError, one sentence, for whatever cannot be compiled."""
     place = parse_topology(topology, slices)
     axes = parse_mesh(mesh, place)
     for name, value, allowed in (
-        ("remat", remat, REMATS), ("optimizer", optimizer, OPTIMIZERS),
-        ("attention", attention, ATTENTIONS), ("weights", weights, WEIGHTS),
-    ):  # fmt: skip
+        ("remat", remat, REMATS),
+        ("optimizer", optimizer, OPTIMIZERS),
+        ("attention", attention, ATTENTIONS),
+        ("weights", weights, WEIGHTS),
+    ):
         if value not in allowed:
             raise QuestionError(f"{name} {shown(str(value))}", expected=f"one of {', '.join(allowed)}")
     result = CompileRequest(
-        topology=place, mesh=axes, model=model, subject=subject, function=function,
-        seq=DEFAULT_SEQ if seq is None else seq, batch=axes.ways("batch") if batch is None else batch,
-        remat=remat, optimizer=optimizer, attention=attention, weights=weights,
-    )  # fmt: skip
+        topology=place,
+        mesh=axes,
+        model=model,
+        subject=subject,
+        function=function,
+        seq=DEFAULT_SEQ if seq is None else seq,
+        batch=axes.ways("batch") if batch is None else batch,
+        remat=remat,
+        optimizer=optimizer,
+        attention=attention,
+        weights=weights,
+    )
     if function is not None:
         return replace(result, function=_function(function))
     if model is None:
@@ -168,8 +192,10 @@ def _check_sizes(r: CompileRequest) -> None:
 
 
 def _check_model(model: Model, r: CompileRequest) -> None:
-    if ("experts" not in {n for k in kinds(model) for w in layer_weights(k, model.d_model).values() for n in w.axes}
-            and r.mesh.ways("experts") > 1):  # fmt: skip
+    if (
+        "experts" not in {n for k in kinds(model) for w in layer_weights(k, model.d_model).values() for n in w.axes}
+        and r.mesh.ways("experts") > 1
+    ):
         raise QuestionError(f"the mesh has an expert axis but {model.name} has no experts", expected="another axis")
     if r.mesh.ways("seq") > 1 and any(a.span != "full" for a in model.attention):
         raise QuestionError(

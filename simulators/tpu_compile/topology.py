@@ -15,9 +15,14 @@ from errors import QuestionError
 from simulators.topology.systems import shapes
 
 COMPILER_NAMES: dict[str, str] = {
-    "TPU v2": "v2", "TPU v3": "v3", "TPU v4": "v4", "TPU v5e": "v5e", "TPU v5p": "v5p", "TPU v6e": "v6e",
+    "TPU v2": "v2",
+    "TPU v3": "v3",
+    "TPU v4": "v4",
+    "TPU v5e": "v5e",
+    "TPU v5p": "v5p",
+    "TPU v6e": "v6e",
     "TPU 7x": "tpu7x",
-}  # fmt: skip
+}
 MOST_SLICES = 64
 _FORM = "such as v6e:4x4, v5p:4x4x8 or an accelerator type such as v5p-128"
 
@@ -94,6 +99,7 @@ def _in_order(family: SliceFamily, given: shapes.Dims) -> shapes.Dims:
     dims = shapes.legal(family, given)
     if given + (1,) * (len(dims) - len(given)) != dims:
         written = f"{COMPILER_NAMES[family.chip]}:{shapes.text_of(dims)}"
-        raise QuestionError(f"{family.name} writes {shapes.text_of(given)} with all its axes in ascending order",
-                            expected=written)  # fmt: skip
+        raise QuestionError(
+            f"{family.name} writes {shapes.text_of(given)} with all its axes in ascending order", expected=written
+        )
     return dims

@@ -47,9 +47,10 @@ def trace(function: str, mesh: jax.sharding.Mesh) -> tuple[Any, dict[str, Any]]:
     leaves = jax.tree.leaves(shapes)
     if not isinstance(shapes, tuple | list) or not all(isinstance(s, jax.ShapeDtypeStruct) for s in leaves):
         raise InputError(
-            f"{ARGUMENTS}(mesh) returned {type(shapes).__name__}", where=file.name,
+            f"{ARGUMENTS}(mesh) returned {type(shapes).__name__}",
+            where=file.name,
             expected="a tuple of jax.ShapeDtypeStruct, or of pytrees of them",
-        )  # fmt: skip
+        )
     step = getattr(module, name)
     jitted = step if hasattr(step, "trace") else jax.jit(step)
     traced = _guarded(file, f"{name} failed", lambda: jitted.trace(*shapes))

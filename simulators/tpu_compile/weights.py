@@ -74,10 +74,14 @@ def _attention(a: Attention, d: int) -> dict[str, Weight]:
         }
     else:
         queries = {"wq": Weight((d, *wide), ("embed", "heads", None))}
-    return queries | {
-        "wkv_down": Weight((d, a.kv_lora_rank + a.rope_head_dim), ("embed", None)),
-        "wkv_up": Weight((a.kv_lora_rank, a.heads, a.nope_head_dim + a.value_head_dim), ("rank", "heads", None)),
-    } | out  # fmt: skip
+    return (
+        queries
+        | {
+            "wkv_down": Weight((d, a.kv_lora_rank + a.rope_head_dim), ("embed", None)),
+            "wkv_up": Weight((a.kv_lora_rank, a.heads, a.nope_head_dim + a.value_head_dim), ("rank", "heads", None)),
+        }
+        | out
+    )
 
 
 def _feedforward(f: FeedForward, d: int) -> dict[str, Weight]:

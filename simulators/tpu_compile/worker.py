@@ -21,8 +21,11 @@ from simulators.tpu_compile.request import CompileRequest
 
 # where each stage begins, and about how long it takes: fractions are estimates, for nobody can know
 STAGES: dict[str, tuple[float, float]] = {
-    "starting the compiler": (0.0, 2.0), "tracing": (0.04, 2.0), "compiling": (0.1, 40.0), "writing": (0.97, 1.0),
-}  # fmt: skip
+    "starting the compiler": (0.0, 2.0),
+    "tracing": (0.04, 2.0),
+    "compiling": (0.1, 40.0),
+    "writing": (0.97, 1.0),
+}
 TELL_SECONDS = 0.5
 SOURCES = r"^.*/(?=simulators/tpu_compile/|site-packages/)"  # paths of source files that programs keep start here
 
@@ -98,9 +101,14 @@ def run(request: CompileRequest, out: Path, teller: Teller) -> None:
         name = "train_step"
         traced, named = _train_step(request, mesh)
     program: dict[str, Any] = {
-        "name": name, "runs_per_step": 1, "memory": None, "hlo": None, "arguments": artifact.arguments(named),
-        "matmuls": matmuls(traced.jaxpr), "model_flops": _model_flops(request),
-    }  # fmt: skip
+        "name": name,
+        "runs_per_step": 1,
+        "memory": None,
+        "hlo": None,
+        "arguments": artifact.arguments(named),
+        "matmuls": matmuls(traced.jaxpr),
+        "model_flops": _model_flops(request),
+    }
     lowered = traced.lower()
     teller.stage("compiling")
     began = time.monotonic()
@@ -156,9 +164,13 @@ def _train_step(request: CompileRequest, mesh: Any) -> tuple[Any, dict[str, Any]
     from simulators.tpu_compile.program import Program
 
     program = Program(
-        request.model, Placement(request.mesh, mesh), remat=request.remat, blockwise=request.attention == "blockwise",
-        weights=request.weights, optimizer=request.optimizer,
-    )  # fmt: skip
+        request.model,
+        Placement(request.mesh, mesh),
+        remat=request.remat,
+        blockwise=request.attention == "blockwise",
+        weights=request.weights,
+        optimizer=request.optimizer,
+    )
     state, tokens = program.state_shapes(), program.batch_shapes(request.batch, request.seq)
     out = (jax.tree.map(lambda s: s.sharding, state), None)
     traced = jax.jit(program.step, donate_argnums=0, out_shardings=out).trace(state, tokens)
@@ -178,19 +190,31 @@ def _facts(request: CompileRequest) -> dict[str, Any]:
     versions = {name: importlib.metadata.version(name) for name in ("jax", "libtpu")}
     topology = request.topology
     facts = {
-        "model": request.subject, "function": None, "chip": topology.text.partition(":")[0], "chips": topology.chips,
-        "slices": topology.slices, "devices_per_chip": topology.devices_per_chip, "topology": topology.text,
-        "parallelism": dict(request.mesh.axes), "compiler": f"libtpu {versions['libtpu']}", "jax": versions["jax"],
+        "model": request.subject,
+        "function": None,
+        "chip": topology.text.partition(":")[0],
+        "chips": topology.chips,
+        "slices": topology.slices,
+        "devices_per_chip": topology.devices_per_chip,
+        "topology": topology.text,
+        "parallelism": dict(request.mesh.axes),
+        "compiler": f"libtpu {versions['libtpu']}",
+        "jax": versions["jax"],
         "rule": rule(request),
-    }  # fmt: skip
+    }
     if request.function:
         path, _, name = request.function.rpartition(":")
         return facts | {"function": f"{Path(path).name}:{name}"}
     return facts | {
-        "precision": "bf16", "weights": request.weights, "seq": request.seq, "global_batch": request.batch,
-        "remat": request.remat, "attention": request.attention, "optimizer": request.optimizer,
+        "precision": "bf16",
+        "weights": request.weights,
+        "seq": request.seq,
+        "global_batch": request.batch,
+        "remat": request.remat,
+        "attention": request.attention,
+        "optimizer": request.optimizer,
         "layers": request.model.layers,
-    }  # fmt: skip
+    }
 
 
 def rule(request: CompileRequest) -> str:

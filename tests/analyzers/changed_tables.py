@@ -75,8 +75,11 @@ def renamed(tables: Mapping[str, pa.Table], column: str, names: Mapping[str, str
             return table
         index = table.schema.get_field_index(column)
         said = [None if text is None else names.get(text, text) for text in table[column].cast(pa.string()).to_pylist()]
-        return table.set_column(index, table.schema.field(column), pa.array(said, pa.string()).dictionary_encode().cast(
-            table.schema.field(column).type))  # fmt: skip
+        return table.set_column(
+            index,
+            table.schema.field(column),
+            pa.array(said, pa.string()).dictionary_encode().cast(table.schema.field(column).type),
+        )
 
     return ArrowTables({name: other(table) for name, table in tables.items()})
 

@@ -23,14 +23,22 @@ def job(steps, life, logged=None):
     """Tables of steps (number, start) and of life (kind, start, end, detail), in s after the epoch."""
     life = [(*row, None)[:4] for row in life]
     told = {"logged_ns": [ns(t) for t in logged]} if logged else {}
-    return MemoryTables({
-        "steps": {"step": [n for n, _ in steps], "start_ns": [ns(t) for _, t in steps], "order": range(len(steps)),
-                  **told},
-        "lifecycle": {
-            "kind": [k for k, *_ in life], "start_ns": [ns(a) for _, a, _, _ in life],
-            "end_ns": [ns(b) for _, _, b, _ in life], "detail": [d for *_, d in life],
-        },
-    })  # fmt: skip
+    return MemoryTables(
+        {
+            "steps": {
+                "step": [n for n, _ in steps],
+                "start_ns": [ns(t) for _, t in steps],
+                "order": range(len(steps)),
+                **told,
+            },
+            "lifecycle": {
+                "kind": [k for k, *_ in life],
+                "start_ns": [ns(a) for _, a, _, _ in life],
+                "end_ns": [ns(b) for _, _, b, _ in life],
+                "detail": [d for *_, d in life],
+            },
+        }
+    )
 
 
 def even(first, begin, count, every=2.0):

@@ -24,17 +24,34 @@ class Log:
             self.add(end, delay, **more, **{f"{name}_end_time": end})
 
     def save(self, step: int, start: float, took: float | None, where: str = "gs://b/c", delay: float = 0.01) -> None:
-        self.add(start + (took or 0), delay, step=step, event_type="save", directory=where, synchronous=True,
-                 wait_for_prev_start_time=start, wait_for_prev_duration_secs=0.0,
-                 checkpointer_blocking_start_time=start, checkpointer_blocking_duration_secs=took,
-                 get_old_steps_start_time=start, get_old_steps_duration_secs=0.0,
-                 checkpoint_manager_blocking_start_time=start,
-                 checkpoint_manager_blocking_duration_secs=took)  # fmt: skip
+        self.add(
+            start + (took or 0),
+            delay,
+            step=step,
+            event_type="save",
+            directory=where,
+            synchronous=True,
+            wait_for_prev_start_time=start,
+            wait_for_prev_duration_secs=0.0,
+            checkpointer_blocking_start_time=start,
+            checkpointer_blocking_duration_secs=took,
+            get_old_steps_start_time=start,
+            get_old_steps_duration_secs=0.0,
+            checkpoint_manager_blocking_start_time=start,
+            checkpoint_manager_blocking_duration_secs=took,
+        )
 
     def restore(self, step: int, start: float, took: float) -> None:
-        self.add(start + took, step=step, event_type="restore", directory="gs://b/c", checkpointer_start_time=start,
-                 checkpointer_duration_secs=took, checkpoint_manager_start_time=start,
-                 checkpoint_manager_duration_secs=took)  # fmt: skip
+        self.add(
+            start + took,
+            step=step,
+            event_type="restore",
+            directory="gs://b/c",
+            checkpointer_start_time=start,
+            checkpointer_duration_secs=took,
+            checkpoint_manager_start_time=start,
+            checkpoint_manager_duration_secs=took,
+        )
 
     def written(self) -> list[tuple[datetime, dict]]:
         """In the order in which a log service hands them out."""
@@ -43,10 +60,17 @@ class Log:
     def lines(self) -> str:
         rows = []
         for i, (at, payload) in enumerate(self.written()):
-            rows.append(json.dumps({
-                "logName": f"projects/p/logs/goodput_{JOB}", "timestamp": at.isoformat().replace("+00:00", "Z"),
-                "severity": "INFO", "insertId": f"{i:08d}", "jsonPayload": payload,
-            }))  # fmt: skip
+            rows.append(
+                json.dumps(
+                    {
+                        "logName": f"projects/p/logs/goodput_{JOB}",
+                        "timestamp": at.isoformat().replace("+00:00", "Z"),
+                        "severity": "INFO",
+                        "insertId": f"{i:08d}",
+                        "jsonPayload": payload,
+                    }
+                )
+            )
         return "\n".join(rows) + "\n"
 
 
@@ -80,8 +104,13 @@ def random_log(seed: int) -> Log:
             now += spent
         if chance(0.3):
             log.pair("custom_badput_event", now, now + took(1, 20), custom_badput_event_type="Warmup")
-        log.add(now, active_slices=int(rng.integers(0, 5)), total_slices=4, available_slices=int(rng.integers(0, 5)),
-                elastic_slice_counts_timestamp=now)  # fmt: skip
+        log.add(
+            now,
+            active_slices=int(rng.integers(0, 5)),
+            total_slices=4,
+            available_slices=int(rng.integers(0, 5)),
+            elastic_slice_counts_timestamp=now,
+        )
         for k in range(int(rng.integers(0, 40))):
             log.add(now, late(), step_count=step, step_start_time=now)
             spent = usual * float(rng.lognormal(0, 0.1)) + (took(5, 30) if k == 0 else 0)

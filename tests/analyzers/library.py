@@ -22,8 +22,11 @@ class Answers:
         self._entries = entries
 
     def read_cloud_logging_entries(self, start_time: Any = None, end_time: Any = None, last_entry_info: Any = None):
-        part = [(at, p) for at, p in self._entries
-                if (start_time is None or at > start_time) and (end_time is None or at <= end_time)]  # fmt: skip
+        part = [
+            (at, p)
+            for at, p in self._entries
+            if (start_time is None or at > start_time) and (end_time is None or at <= end_time)
+        ]
         return [dict(p) for _, p in part], (part[-1][0], "id") if part else (None, None)
 
 
@@ -38,8 +41,12 @@ class Library:
 
     def _calculator(self):
         self._count += 1
-        return self._class(job_name=f"made{self._count}", logger_name="x", cloud_logger=Answers(self._entries),
-                           cache_dir=str(self._folder))  # fmt: skip
+        return self._class(
+            job_name=f"made{self._count}",
+            logger_name="x",
+            cloud_logger=Answers(self._entries),
+            cache_dir=str(self._folder),
+        )
 
     def cumulative(self) -> tuple[float, dict, dict]:
         """(share in %, badput in %, details in s)."""

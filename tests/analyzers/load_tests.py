@@ -20,9 +20,19 @@ def summaries(loads: list[dict]) -> MemoryTables:
     stages: dict[str, list] = {}
     stats: dict[str, list] = {"stage": [], "metric": [], "statistic": [], "value": []}
     for n, load in enumerate(loads):
-        row = {"stage": f"load {n}", "tool": "test", "order": n, "failed": 0, "outcome": "measured", "source": "x",
-               "requested_rate_per_s": None, "max_concurrency": None, "input_tokens": 200 * load.get("completed", 0),
-               "output_tokens": 100 * load.get("completed", 0), "peak_concurrency": None}  # fmt: skip
+        row = {
+            "stage": f"load {n}",
+            "tool": "test",
+            "order": n,
+            "failed": 0,
+            "outcome": "measured",
+            "source": "x",
+            "requested_rate_per_s": None,
+            "max_concurrency": None,
+            "input_tokens": 200 * load.get("completed", 0),
+            "output_tokens": 100 * load.get("completed", 0),
+            "peak_concurrency": None,
+        }
         for key, value in load.items():
             metric, _, statistic = key.partition("_")
             if metric in ("ttft", "tpot", "e2e", "concurrency"):
@@ -48,9 +58,19 @@ def open_loop(rates: list[float], capacity: float, seconds: float = 60.0, base_s
         if rate > capacity:
             lasts = count / capacity
             e2e += (lasts - seconds) / 2
-        loads.append({"requested_rate_per_s": rate, "completed": count, "duration_s": lasts, "e2e_mean": e2e,
-                      "e2e_p99": 1.2 * e2e, "ttft_mean": e2e / 10, "ttft_p99": e2e / 8, "tpot_mean": 0.009 * e2e,
-                      "tpot_p99": 0.01 * e2e})  # fmt: skip
+        loads.append(
+            {
+                "requested_rate_per_s": rate,
+                "completed": count,
+                "duration_s": lasts,
+                "e2e_mean": e2e,
+                "e2e_p99": 1.2 * e2e,
+                "ttft_mean": e2e / 10,
+                "ttft_p99": e2e / 8,
+                "tpot_mean": 0.009 * e2e,
+                "tpot_p99": 0.01 * e2e,
+            }
+        )
     return loads
 
 
@@ -62,11 +82,20 @@ def requests(start: np.ndarray, first: np.ndarray, end: np.ndarray, tokens: np.n
 
     if "scheduled" in more:
         more["scheduled_ns"] = ns(more.pop("scheduled"))
-    return MemoryTables({"requests": {
-        "id": [f"r{i}" for i in range(len(start))], "arrival_ns": ns(start), "first_token_ns": ns(first),
-        "last_token_ns": ns(end), "output_tokens": [int(t) for t in tokens], "prompt_tokens": [50] * len(start),
-        "status": ["completed"] * len(start), **more,
-    }})  # fmt: skip
+    return MemoryTables(
+        {
+            "requests": {
+                "id": [f"r{i}" for i in range(len(start))],
+                "arrival_ns": ns(start),
+                "first_token_ns": ns(first),
+                "last_token_ns": ns(end),
+                "output_tokens": [int(t) for t in tokens],
+                "prompt_tokens": [50] * len(start),
+                "status": ["completed"] * len(start),
+                **more,
+            }
+        }
+    )
 
 
 def closed_loop(count: int, clients: int, ttft_s: float, tpot_s: float, tokens: int, seed: int = 0) -> np.ndarray:

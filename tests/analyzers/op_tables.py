@@ -10,10 +10,24 @@ from runs.tables import MemoryTables
 V5P = {"chip": "TPU v5p", "chips": 1}
 PEAK, WIDE = chip("TPU v5p").need("bf16_flops_per_s"), chip("TPU v5p").need("hbm_bytes_per_s")
 DEFAULTS = {
-    "capture": 0, "host": "h", "device": 0, "line": "XLA Ops", "role": "compute", "module": "jit_f", "program": 1,
-    "op": "x", "category": "fusion", "count": 1, "total_ns": 0.0, "self_ns": 0.0, "flops": None, "bytes": None,
-    "cycles": None, "source": None, "shape": None,
-}  # fmt: skip
+    "capture": 0,
+    "host": "h",
+    "device": 0,
+    "line": "XLA Ops",
+    "role": "compute",
+    "module": "jit_f",
+    "program": 1,
+    "op": "x",
+    "category": "fusion",
+    "count": 1,
+    "total_ns": 0.0,
+    "self_ns": 0.0,
+    "flops": None,
+    "bytes": None,
+    "cycles": None,
+    "source": None,
+    "shape": None,
+}
 
 
 def op_tables(rows: list[dict[str, Any]]) -> dict[str, dict]:

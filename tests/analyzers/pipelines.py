@@ -41,8 +41,12 @@ class Pipelines:
         slots: list[list[tuple[str, int]]] = []
 
         def exchange(*ops: tuple[str, int]) -> None:
-            need = {"forward-recv": stage > 0, "backward-send": stage > 0, "forward-send": stage < last,
-                    "backward-recv": stage < last}  # fmt: skip
+            need = {
+                "forward-recv": stage > 0,
+                "backward-send": stage > 0,
+                "forward-send": stage < last,
+                "backward-recv": stage < last,
+            }
             if wanted := [op for op in ops if need[op[0]]]:
                 slots.append(wanted)
 
@@ -67,8 +71,13 @@ class Pipelines:
         if self.pause:
             slots.append([("gc", 0)])
         if self.collectives:
-            slots = [[("params-all-gather", 0)], *slots, [("grads-reduce-scatter", 0)],
-                     [("optimizer-clip-main-grad", 0)], [("optimizer", 0)]]  # fmt: skip
+            slots = [
+                [("params-all-gather", 0)],
+                *slots,
+                [("grads-reduce-scatter", 0)],
+                [("optimizer-clip-main-grad", 0)],
+                [("optimizer", 0)],
+            ]
         return slots
 
     def peers(self, op: str, dp: int, stage: int) -> list[tuple[str, int, int]]:
@@ -78,8 +87,12 @@ class Pipelines:
             return [(op, d, stage) for d in range(self.dp)]
         if op == "optimizer-clip-main-grad":
             return [(op, d, s) for d in range(self.dp) for s in range(self.stages)]
-        other = {"forward-send": ("forward-recv", 1), "forward-recv": ("forward-send", -1),
-                 "backward-send": ("backward-recv", -1), "backward-recv": ("backward-send", 1)}.get(op)  # fmt: skip
+        other = {
+            "forward-send": ("forward-recv", 1),
+            "forward-recv": ("forward-send", -1),
+            "backward-send": ("backward-recv", -1),
+            "backward-recv": ("backward-send", 1),
+        }.get(op)
         return mine if other is None else [*mine, (other[0], dp, stage + other[1])]
 
     def spent(self, step: int, dp: int, stage: int, op: str, number: int) -> int:
@@ -93,15 +106,30 @@ class Pipelines:
 
     def rows(self) -> dict[str, list]:
         """Columns of the table `pipeline`."""
-        columns: dict[str, list] = {c: [] for c in ("step", "dp_rank", "stage", "rank", "op_type", "microbatch", "seq",
-                                                    "start_ns", "dur_ns")}  # fmt: skip
+        columns: dict[str, list] = {
+            c: [] for c in ("step", "dp_rank", "stage", "rank", "op_type", "microbatch", "seq", "start_ns", "dur_ns")
+        }
         for step in range(self.steps):
             for (dp, stage), ops in self.run(step).items():
                 for op, number, start, end in ops:
-                    once = op in ("params-all-gather", "grads-reduce-scatter", "optimizer-clip-main-grad", "optimizer",
-                                  "gc")  # fmt: skip
-                    row = (step, dp, stage, stage * self.dp + dp, op, None if once else number, number, start,
-                           end - start)  # fmt: skip
+                    once = op in (
+                        "params-all-gather",
+                        "grads-reduce-scatter",
+                        "optimizer-clip-main-grad",
+                        "optimizer",
+                        "gc",
+                    )
+                    row = (
+                        step,
+                        dp,
+                        stage,
+                        stage * self.dp + dp,
+                        op,
+                        None if once else number,
+                        number,
+                        start,
+                        end - start,
+                    )
                     for column, value in zip(columns.values(), row, strict=True):
                         column.append(value)
         return columns

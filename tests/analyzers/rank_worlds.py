@@ -100,17 +100,26 @@ class RankWorld:
             return np.round((at * (1 + drift) + clock) * 1e9).astype(np.int64) + EPOCH
 
         start_ns, end_ns = told(arrive), told(end) + rng.integers(0, LEAVE_NS, end.shape)
-        step, segment, rank = (np.broadcast_to(x, end.shape).transpose(2, 0, 1).ravel() for x in np.ogrid[
-            : self.steps, : self.segments, : self.ranks])  # fmt: skip
+        step, segment, rank = (
+            np.broadcast_to(x, end.shape).transpose(2, 0, 1).ravel()
+            for x in np.ogrid[: self.steps, : self.segments, : self.ranks]
+        )
         hosts = [f"host-{h}" for h in range(-(-self.ranks // self.per_host))]
         names, group = self.groups(segment, rank)
         rows = {
-            "capture": rank // self.per_host, "host": texts(rank // self.per_host, hosts), "rank": rank,
-            "device": rank % self.per_host, "kind": texts(rank * 0, ["all-reduce"]), "bytes": np.full(len(rank), 1e8),
-            "dtype": texts(rank * 0, ["bf16"]), "module": texts(rank * 0, ["jit_step"]),
-            "op": texts(segment, [f"all-reduce.{k}" for k in range(self.segments)]), "seq": step,
-            "start_ns": start_ns.transpose(2, 0, 1).ravel(), "end_ns": end_ns.transpose(2, 0, 1).ravel(),
-        }  # fmt: skip
+            "capture": rank // self.per_host,
+            "host": texts(rank // self.per_host, hosts),
+            "rank": rank,
+            "device": rank % self.per_host,
+            "kind": texts(rank * 0, ["all-reduce"]),
+            "bytes": np.full(len(rank), 1e8),
+            "dtype": texts(rank * 0, ["bf16"]),
+            "module": texts(rank * 0, ["jit_step"]),
+            "op": texts(segment, [f"all-reduce.{k}" for k in range(self.segments)]),
+            "seq": step,
+            "start_ns": start_ns.transpose(2, 0, 1).ravel(),
+            "end_ns": end_ns.transpose(2, 0, 1).ravel(),
+        }
         if self.cell >= 0:
             rows["group"] = texts(group, names)
         if self.numbered:
@@ -149,37 +158,49 @@ class RankWorld:
             "op_id": np.concatenate([p[1] for p in pieces]),
             "start_ps": np.concatenate([(p[2] - base) * 1000 for p in pieces]),
             "dur_ps": np.concatenate([(p[3] - p[2]) * 1000 for p in pieces]),
-        }  # fmt: skip
+        }
         every = np.arange(devices)
         ops = {
-            "capture": np.repeat(every // self.per_host, 2), "op_id": np.tile([0, 1], devices),
+            "capture": np.repeat(every // self.per_host, 2),
+            "op_id": np.tile([0, 1], devices),
             "host": [hosts[d // self.per_host] for d in np.repeat(every, 2)],
-            "device": np.repeat(every % self.per_host, 2), "role": ["compute"] * (2 * devices),
+            "device": np.repeat(every % self.per_host, 2),
+            "role": ["compute"] * (2 * devices),
             "category": ["fusion", kinds.get(self.cause, "copy")] * devices,
             "op": ["fusion.1", "other.1"] * devices,
-        }  # fmt: skip
+        }
         first = every[:: self.per_host]
         tables = {
             "captures": {"capture": np.arange(n), "host": hosts, "start_ns": [base] * n},
             "steps": {
-                "step": np.tile(np.arange(self.steps), n), "host": [h for h in hosts for _ in range(self.steps)],
-                "start_ns": start[:, 0, first].T.ravel(), "capture": np.repeat(np.arange(n), self.steps),
+                "step": np.tile(np.arange(self.steps), n),
+                "host": [h for h in hosts for _ in range(self.steps)],
+                "start_ns": start[:, 0, first].T.ravel(),
+                "capture": np.repeat(np.arange(n), self.steps),
                 "dur_ns": (stop[:, -1, first] - start[:, 0, first]).T.ravel(),
             },
-            "ops": ops, "op_events": events,
-        }  # fmt: skip
+            "ops": ops,
+            "op_events": events,
+        }
         late_hosts = [hosts[r // self.per_host] for r in rank[late]]
         if self.cause == "input":
-            tables["lifecycle"] = {"kind": ["data_loading"] * late.sum(), "host": late_hosts,
-                                   "start_ns": start.ravel()[late], "end_ns": gap.ravel()[late]}  # fmt: skip
+            tables["lifecycle"] = {
+                "kind": ["data_loading"] * late.sum(),
+                "host": late_hosts,
+                "start_ns": start.ravel()[late],
+                "end_ns": gap.ravel()[late],
+            }
         if self.cause == "garbage_collection":
             ops["op"] += ["gc.collect"] * n
             ops["role"], ops["category"] = ops["role"] + ["host"] * n, ops["category"] + ["host"] * n
             ops["host"], ops["device"] = ops["host"] + hosts, [*ops["device"], *[None] * n]
             ops["capture"], ops["op_id"] = [*ops["capture"], *range(n)], [*ops["op_id"], *[2] * n]
-            more = {"capture": rank[late] // self.per_host, "op_id": rank[late] * 0 + 2,
-                    "start_ps": (start.ravel()[late] - base) * 1000,
-                    "dur_ps": (gap.ravel()[late] - start.ravel()[late]) * 1000}  # fmt: skip
+            more = {
+                "capture": rank[late] // self.per_host,
+                "op_id": rank[late] * 0 + 2,
+                "start_ps": (start.ravel()[late] - base) * 1000,
+                "dur_ps": (gap.ravel()[late] - start.ravel()[late]) * 1000,
+            }
             events = {k: [*v, *more.get(k, [None] * late.sum())] for k, v in events.items()}
             tables["op_events"] = events
         return tables

@@ -31,9 +31,16 @@ class World:
 
 
 def world(
-    n: int = 200, rate: float = 8.0, seed: int = 0, slots: int = 16, chunk: int = 512, slower: float = 1.0,
-    fail_every: int = 0, preempt_every: int = 0, tenants: tuple[str, ...] = ("batch", "chat"),
-) -> World:  # fmt: skip
+    n: int = 200,
+    rate: float = 8.0,
+    seed: int = 0,
+    slots: int = 16,
+    chunk: int = 512,
+    slower: float = 1.0,
+    fail_every: int = 0,
+    preempt_every: int = 0,
+    tenants: tuple[str, ...] = ("batch", "chat"),
+) -> World:
     """Serve `n` requests. Passes take `slower` times as long. Every `preempt_every`-th pass that only generates puts
     back the request that came last, for 40 passes."""
     rng = np.random.default_rng(seed)
@@ -90,23 +97,40 @@ def _columns(arrival, scheduled, times, prompt, output, fails, preempted, tenant
     last = [t[-1] if t else float("nan") for t in times]
     stamps = [np.array(ns(t), dtype=np.int64) for t in times]
     requests = {
-        "id": [f"r{i}" for i in range(n)], "tenant": [tenants[i % len(tenants)] for i in range(n)],
-        "arrival_ns": ns(arrival), "scheduled_ns": ns(scheduled), "first_token_ns": ns(first),
+        "id": [f"r{i}" for i in range(n)],
+        "tenant": [tenants[i % len(tenants)] for i in range(n)],
+        "arrival_ns": ns(arrival),
+        "scheduled_ns": ns(scheduled),
+        "first_token_ns": ns(first),
         "last_token_ns": ns(last),
         "prompt_tokens": prompt.tolist(),
         "output_tokens": [None if f else int(o) for f, o in zip(fails, output, strict=True)],
         "gaps_ns": [None if f else np.diff(s).tolist() for f, s in zip(fails, stamps, strict=True)],
-        "preemptions": preempted.tolist(), "status": ["failed" if f else "completed" for f in fails],
-        "error": [f"Traceback (most recent call last):\nTimeoutError: after {i} s" if f else None
-                  for i, f in enumerate(fails)],
-    }  # fmt: skip
+        "preemptions": preempted.tolist(),
+        "status": ["failed" if f else "completed" for f in fails],
+        "error": [
+            f"Traceback (most recent call last):\nTimeoutError: after {i} s" if f else None for i, f in enumerate(fails)
+        ],
+    }
     start, length, read, decoding, running, back = passes.T
     iterations = {
-        "order": list(range(len(passes))), "start_ns": ns(start), "dur_ns": [round(x * 1e9) for x in length],
-        "prefill_tokens": read.astype(int).tolist(), "decode_requests": decoding.astype(int).tolist(),
-        "decode_tokens": decoding.astype(int).tolist(), "running": running.astype(int).tolist(),
+        "order": list(range(len(passes))),
+        "start_ns": ns(start),
+        "dur_ns": [round(x * 1e9) for x in length],
+        "prefill_tokens": read.astype(int).tolist(),
+        "decode_requests": decoding.astype(int).tolist(),
+        "decode_tokens": decoding.astype(int).tolist(),
+        "running": running.astype(int).tolist(),
         "preempted": back.astype(int).tolist(),
-    }  # fmt: skip
-    truth = {"arrival": arrival, "scheduled": scheduled, "times": times, "fails": fails, "prompt": prompt,
-             "output": output, "preempted": preempted, "passes": passes}  # fmt: skip
+    }
+    truth = {
+        "arrival": arrival,
+        "scheduled": scheduled,
+        "times": times,
+        "fails": fails,
+        "prompt": prompt,
+        "output": output,
+        "preempted": preempted,
+        "passes": passes,
+    }
     return World(requests, iterations, truth)

@@ -35,9 +35,9 @@ def test_acceptance_by_position_is_the_engine_s(run):
     truth = TRUTH["speculation"]
     assert result.observed.drafts == truth["drafts"]
     assert list(result.positions["acceptance"]) == pytest.approx(
-        [n / truth["drafts"] for n in truth["accepted_at_position"]])  # fmt: skip
-    assert result.observed.rate == pytest.approx(
-        TRUTH["totals"]["accepted_tokens"] / TRUTH["totals"]["drafted_tokens"])  # fmt: skip
+        [n / truth["drafts"] for n in truth["accepted_at_position"]]
+    )
+    assert result.observed.rate == pytest.approx(TRUTH["totals"]["accepted_tokens"] / TRUTH["totals"]["drafted_tokens"])
     assert len(result.passes) and 1 < result.measured_speedup < result.length
 
 

@@ -46,16 +46,26 @@ class Job:
     def tables(self):
         ns = lambda s: None if s is None else EPOCH + round(s * S)  # noqa: E731
         life = self.life
-        return MemoryTables({
-            "steps": {"attempt": [a for a, _, _ in self.steps], "step": [n for _, n, _ in self.steps],
-                      "start_ns": [ns(t) for _, _, t in self.steps], "order": list(range(len(self.steps)))},
-            "lifecycle": {
-                "kind": [x["kind"] for x in life], "start_ns": [ns(x["start"]) for x in life],
-                "end_ns": [ns(x["end"]) for x in life], "attempt": [x.get("attempt") for x in life],
-                "step": [x.get("step") for x in life], "host": [x.get("host") for x in life],
-                "detail": [x.get("detail") for x in life], "order": list(range(len(life))),
-            },
-        })  # fmt: skip
+        return MemoryTables(
+            {
+                "steps": {
+                    "attempt": [a for a, _, _ in self.steps],
+                    "step": [n for _, n, _ in self.steps],
+                    "start_ns": [ns(t) for _, _, t in self.steps],
+                    "order": list(range(len(self.steps))),
+                },
+                "lifecycle": {
+                    "kind": [x["kind"] for x in life],
+                    "start_ns": [ns(x["start"]) for x in life],
+                    "end_ns": [ns(x["end"]) for x in life],
+                    "attempt": [x.get("attempt") for x in life],
+                    "step": [x.get("step") for x in life],
+                    "host": [x.get("host") for x in life],
+                    "detail": [x.get("detail") for x in life],
+                    "order": list(range(len(life))),
+                },
+            }
+        )
 
     def ask(self, **facts):
         return checkpoints.analyze(self.tables(), facts_of({"chips": 8, **facts}), {})
@@ -91,8 +101,12 @@ def test_a_failure_by_its_parts():
     assert math.fsum(result.parts.values()) == pytest.approx(result.restart.mean_s)
     assert result.redone_s == pytest.approx(50, abs=10.01)  # steps 21 to 25
     told = result.to_dict()
-    assert told["lost"]["saves"] == {"seconds": 24.0, "share": 24 / result.held_s, "chip_seconds": 192.0,
-                                     "usd": pytest.approx(192 / 3600 * 3)}  # fmt: skip
+    assert told["lost"]["saves"] == {
+        "seconds": 24.0,
+        "share": 24 / result.held_s,
+        "chip_seconds": 192.0,
+        "usd": pytest.approx(192 / 3600 * 3),
+    }
     assert result.modelled_s + result.other_s == pytest.approx(result.held_s)
     assert 0 < result.other_s < 60  # the first start
 

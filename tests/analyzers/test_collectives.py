@@ -34,13 +34,21 @@ def test_waiting_is_what_the_others_took_longer():
     assert result.totals["transfer_s"] == pytest.approx(0.4)
 
 
-@pytest.mark.parametrize("kind, n, factor", [
-    ("all-reduce", 2, 1.0), ("all-reduce", 4, 1.5), ("all-reduce", 8, 1.75), ("all-gather", 4, 0.75),
-    ("reduce-scatter", 8, 0.875), ("all-to-all", 2, 0.5), ("permute", 8, 1.0), ("permute", None, 1.0),
-    ("all-reduce", None, None), ("all-reduce", 1, None),
-])  # fmt: skip
-
-
+@pytest.mark.parametrize(
+    "kind, n, factor",
+    [
+        ("all-reduce", 2, 1.0),
+        ("all-reduce", 4, 1.5),
+        ("all-reduce", 8, 1.75),
+        ("all-gather", 4, 0.75),
+        ("reduce-scatter", 8, 0.875),
+        ("all-to-all", 2, 0.5),
+        ("permute", 8, 1.0),
+        ("permute", None, 1.0),
+        ("all-reduce", None, None),
+        ("all-reduce", 1, None),
+    ],
+)
 def test_bus_factors_of_nccl_tests(kind, n, factor):
     assert bus_factor(kind, n) == factor
 
@@ -120,8 +128,9 @@ def test_what_of_the_first_step_may_be_waiting_is_told_beside_the_transfer():
     spans = [(0, 7), (10, 12), (20, 22)], [(5, 7), (10, 12), (20, 22)]
     rows = [
         (h, f"host {h}", 0, "all-reduce", "0,1", 8e6, start * MS, end * MS, "op.1", step)
-        for h, mine in enumerate(spans) for step, (start, end) in enumerate(mine)
-    ]  # fmt: skip
+        for h, mine in enumerate(spans)
+        for step, (start, end) in enumerate(mine)
+    ]
     work = [(f"host {h}", 0, "compute", "fusion", [(0, 1)]) for h in (0, 1)]
     result = ask(device_tables(work, extra=collective_rows(rows)), chip="v6e", chips=8)
     (row,) = result.rows.to_dict("records")
@@ -173,9 +182,15 @@ def test_groups_that_leave_a_slice_or_a_host_go_over_the_data_centre():
 
 def test_a_program_alone_gives_counts_bytes_and_a_bound():
     program = {
-        "module": ["jit_step"] * 2, "op": ["ar.1", "ag.1"], "kind": ["all-reduce", "all-gather"],
-        "axis": ["model", "data"], "group_size": [4, 2], "bytes": [1e6, 2e6], "dtype": ["bf16"] * 2, "count": [64, 2],
-    }  # fmt: skip
+        "module": ["jit_step"] * 2,
+        "op": ["ar.1", "ag.1"],
+        "kind": ["all-reduce", "all-gather"],
+        "axis": ["model", "data"],
+        "group_size": [4, 2],
+        "bytes": [1e6, 2e6],
+        "dtype": ["bf16"] * 2,
+        "count": [64, 2],
+    }
     result = ask(MemoryTables({"program_collectives": program}), chip="v5e", chips=8, parallelism=MESH)
     assert not result.measured
     rows = result.rows.set_index("kind")
@@ -192,9 +207,19 @@ def test_a_program_alone_gives_counts_bytes_and_a_bound():
 def test_the_answer_as_json_has_the_contract_and_no_nan():
     said = json.loads(json.dumps(ask(World(steps=5).tables(), chip="v6e", chips=4).to_dict(), allow_nan=False))
     assert set(said["rows"][0]) >= {
-        "kind", "axis", "group_size", "bytes", "count", "total_s", "wait_s", "transfer_s", "algbw_bytes_per_s",
-        "busbw_bytes_per_s", "link_bytes_per_s", "share_of_link",
-    }  # fmt: skip
+        "kind",
+        "axis",
+        "group_size",
+        "bytes",
+        "count",
+        "total_s",
+        "wait_s",
+        "transfer_s",
+        "algbw_bytes_per_s",
+        "busbw_bytes_per_s",
+        "link_bytes_per_s",
+        "share_of_link",
+    }
     assert said["rows"][0]["bytes"] is None  # the trace did not tell
     json.dumps(ask(MemoryTables({"program_collectives": {"kind": ["permute"]}})).to_dict(), allow_nan=False)
 

@@ -10,33 +10,60 @@ from runs.run import facts_of
 from runs.tables import MemoryTables
 
 FACTS = {
-    "outcome": "compiled", "fits": True, "rule": "one layer, times 32", "chip": "v6e", "chips": 16, "slices": 1,
-    "devices_per_chip": 1, "topology": "v6e:4x4", "parallelism": {"data": 4, "model": 4}, "precision": "bf16",
-    "seq": 1024, "global_batch": 16, "layers": 32,
-}  # fmt: skip
+    "outcome": "compiled",
+    "fits": True,
+    "rule": "one layer, times 32",
+    "chip": "v6e",
+    "chips": 16,
+    "slices": 1,
+    "devices_per_chip": 1,
+    "topology": "v6e:4x4",
+    "parallelism": {"data": 4, "model": 4},
+    "precision": "bf16",
+    "seq": 1024,
+    "global_batch": 16,
+    "layers": 32,
+}
 TABLES = {
     "ops": {
         "role": ["compute", "compute", "compute", "async", "compute"],
         "op": ["fusion.1", "dot.2", "copy.3", "copy-start.4", "while.5"],
-        "category": ["fusion", "matmul", "copy", "copy", "control"], "count": [32, 32, 1, 8, 1],
-        "flops": [1e9, 4e11, 0.0, 0.0, 9e13], "bytes": [2e8, 1e8, 1e6, 7e6, 1e12],
-        "cycles": [1e5, 4e5, None, None, None], "source": ["a.py:1"] * 5, "shape": ["bf16[8,128]{1,0:T(8,128)}"] * 5,
+        "category": ["fusion", "matmul", "copy", "copy", "control"],
+        "count": [32, 32, 1, 8, 1],
+        "flops": [1e9, 4e11, 0.0, 0.0, 9e13],
+        "bytes": [2e8, 1e8, 1e6, 7e6, 1e12],
+        "cycles": [1e5, 4e5, None, None, None],
+        "source": ["a.py:1"] * 5,
+        "shape": ["bf16[8,128]{1,0:T(8,128)}"] * 5,
     },
     "program_collectives": {
-        "kind": ["all-reduce", "all-reduce", "all-gather", "permute"], "axis": ["model", "model", "data", None],
-        "bytes": [8e6, 4e6, 1e6, 5e5], "count": [64, 2, 32, 1], "group_size": [4, 4, 4, None],
+        "kind": ["all-reduce", "all-reduce", "all-gather", "permute"],
+        "axis": ["model", "model", "data", None],
+        "bytes": [8e6, 4e6, 1e6, 5e5],
+        "count": [64, 2, 32, 1],
+        "group_size": [4, 4, 4, None],
         "asynchronous": [False, False, True, False],
     },
     "modules": {"capture": [0], "program": [0], "name": ["step"], "flops": [1.3e13]},
-    "matmuls": {"capture": [0, 0], "program": [0, 0], "op": ["dot.1", "dot.2"], "m": [64, 256], "k": [128, 256],
-                "n": [256, 300], "batch": [1, 2], "count": [3, 1]},
+    "matmuls": {
+        "capture": [0, 0],
+        "program": [0, 0],
+        "op": ["dot.1", "dot.2"],
+        "m": [64, 256],
+        "k": [128, 256],
+        "n": [256, 300],
+        "batch": [1, 2],
+        "count": [3, 1],
+    },
     "memory": {
         "kind": ["arguments", "outputs", "temporaries", "code", "peak", "bytes_limit", "argument", "argument"],
-        "bytes": [1000, 0, 5000, 100, 6000, 9000, 400, 500], "padded_bytes": [1300, 0, 5000, 100, 6400, 9000, 800, 500],
-        "name": [None] * 6 + ["params/w", "params/b"], "shape": [None] * 6 + ["bf16[100,2]", "f32[125]"],
+        "bytes": [1000, 0, 5000, 100, 6000, 9000, 400, 500],
+        "padded_bytes": [1300, 0, 5000, 100, 6400, 9000, 800, 500],
+        "name": [None] * 6 + ["params/w", "params/b"],
+        "shape": [None] * 6 + ["bf16[100,2]", "f32[125]"],
         "program": [0] * 8,
     },
-}  # fmt: skip
+}
 
 
 def asked(tables=None, **facts):
@@ -77,8 +104,14 @@ def test_collectives_are_grouped_by_kind_and_axis():
 
 def test_bytes_are_padded_and_the_padding_is_told():
     said = asked().to_dict()
-    assert said["bytes_per_chip"] == {"arguments": 1300, "outputs": 0, "temporaries": 5000, "code": 100, "peak": 6400,
-                                      "limit": 9000}  # fmt: skip
+    assert said["bytes_per_chip"] == {
+        "arguments": 1300,
+        "outputs": 0,
+        "temporaries": 5000,
+        "code": 100,
+        "peak": 6400,
+        "limit": 9000,
+    }
     assert said["padding"]["argument_bytes"] == 900 and said["padding"]["argument_padded_bytes"] == 1300
     assert said["padding"]["argument_tax"] == pytest.approx(1300 / 900 - 1)
     assert [(a["name"], a["tax"]) for a in said["padding"]["arguments"]] == [("params/w", 1.0)]
@@ -108,10 +141,20 @@ def test_a_chip_of_two_devices_holds_and_computes_twice_that_of_one():
 def test_slices_talk_over_the_data_centre_network():
     result = asked(slices=2, chips=32, parallelism={"data": 8, "model": 4})
     parts = {p.name: p for p in result.bounds.parts}
-    gathers = asked(slices=2, parallelism={"data": 8, "model": 4}, tables={
-        **TABLES, "program_collectives": {"kind": ["all-reduce"], "axis": ["data"], "bytes": [1e6], "count": [3],
-                                          "group_size": [8]},
-    })  # fmt: skip
+    gathers = asked(
+        slices=2,
+        parallelism={"data": 8, "model": 4},
+        tables={
+            **TABLES,
+            "program_collectives": {
+                "kind": ["all-reduce"],
+                "axis": ["data"],
+                "bytes": [1e6],
+                "count": [3],
+                "group_size": [8],
+            },
+        },
+    )
     # two slices with four chips each: 2 (4-1)/4 over the links, then 2 (2-1)/2 of a quarter each between slices
     row = gathers.network.iloc[0]
     assert row["ici_bytes"] == pytest.approx(3e6 * 1.5) and row["dcn_bytes"] == pytest.approx(3e6 * 1.0 / 4)
@@ -121,8 +164,14 @@ def test_slices_talk_over_the_data_centre_network():
 
 
 def test_out_of_memory_is_an_answer():
-    result = asked({}, outcome="out_of_memory", fits=False, message="Used 40G of 31G hbm", needed_bytes=40 << 30,
-                   limit_bytes=31 << 30)  # fmt: skip
+    result = asked(
+        {},
+        outcome="out_of_memory",
+        fits=False,
+        message="Used 40G of 31G hbm",
+        needed_bytes=40 << 30,
+        limit_bytes=31 << 30,
+    )
     said = result.to_dict()
     assert said["fits"] is False and said["bytes_per_chip"]["peak"] == 40 << 30
     assert said["bytes_per_chip"]["limit"] == 31 << 30
@@ -152,8 +201,15 @@ def test_what_the_compiler_cannot_tell_is_not_summed():
 
 def test_json_is_exact_and_has_no_nan():
     said = json.loads(json.dumps(asked().to_dict(), allow_nan=False))
-    assert {"fits", "bytes_per_chip", "flops_per_chip", "estimated_cycles", "collectives", "padding",
-            "seconds_bound"} <= set(said)  # fmt: skip
+    assert {
+        "fits",
+        "bytes_per_chip",
+        "flops_per_chip",
+        "estimated_cycles",
+        "collectives",
+        "padding",
+        "seconds_bound",
+    } <= set(said)
     json.dumps(asked({}, outcome="out_of_memory").to_dict(), allow_nan=False)
 
 

@@ -41,16 +41,30 @@ def test_a_compiled_step_is_entered_in_chip_seconds_and_closes():
 
 
 def test_communication_that_computing_cannot_cover_is_exposed_even_if_asynchronous():
-    collectives = {"kind": ["all-gather"], "axis": ["data"], "bytes": [1e12], "count": [1], "group_size": [4],
-                   "asynchronous": [True]}  # fmt: skip
+    collectives = {
+        "kind": ["all-gather"],
+        "axis": ["data"],
+        "bytes": [1e12],
+        "count": [1],
+        "group_size": [4],
+        "asynchronous": [True],
+    }
     book = asked({**BASE, "program_collectives": collectives}).ledger
     computing = 32 * max(1e9 / PEAK, 2e8 / HBM) + 32 * 4e11 / PEAK + 1e6 / HBM
     assert book.amount("exposed_communication") == pytest.approx(16 * (3 * 1e12 / LINK - computing))
 
 
 def test_padding_comes_on_top():
-    matmuls = {"capture": [0], "program": [0], "op": ["dot.2"], "m": [4096], "k": [64], "n": [4096], "batch": [1],
-               "count": [32]}  # fmt: skip
+    matmuls = {
+        "capture": [0],
+        "program": [0],
+        "op": ["dot.2"],
+        "m": [4096],
+        "k": [64],
+        "n": [4096],
+        "batch": [1],
+        "count": [32],
+    }
     plain, padded = asked().ledger, asked({**BASE, "matmuls": matmuls}).ledger
     extra = 16 * 32 * (2 * 4096 * 4096 * (256 - 64)) / PEAK  # 64 is filled up to the 256 of a v6e
     assert padded.amount("padding") == pytest.approx(extra)
@@ -58,8 +72,16 @@ def test_padding_comes_on_top():
 
 
 def test_products_of_the_whole_mesh_pad_no_more_flops_than_a_chip_executes():
-    matmuls = {"capture": [0], "program": [0], "op": ["scores"], "m": [4096], "k": [128], "n": [4096], "batch": [10**6],
-               "count": [32]}  # fmt: skip
+    matmuls = {
+        "capture": [0],
+        "program": [0],
+        "op": ["scores"],
+        "m": [4096],
+        "k": [128],
+        "n": [4096],
+        "batch": [10**6],
+        "count": [32],
+    }
     padded = asked({**BASE, "matmuls": matmuls}).ledger
     assert padded.amount("padding") == pytest.approx(16 * 32 * 4.01e11 / PEAK)  # 128 of 256: each FLOP is done twice
 

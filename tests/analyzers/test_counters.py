@@ -12,10 +12,16 @@ from analyzers.counters import increase, increments, resets
 @pytest.mark.parametrize(
     ("values", "grown", "fell"),
     [
-        ([1, 4, 9], 8.0, 0), ([5, 9, 2, 3], 4 + 2 + 1, 1), ([5, 0, 0], 0.0, 1), ([7, 7], 0.0, 0), ([], None, 0),
-        ([3], None, 0), ([None, 3, None, 5, None], 2.0, 0), ([9, None, 2], 2.0, 1),
+        ([1, 4, 9], 8.0, 0),
+        ([5, 9, 2, 3], 4 + 2 + 1, 1),
+        ([5, 0, 0], 0.0, 1),
+        ([7, 7], 0.0, 0),
+        ([], None, 0),
+        ([3], None, 0),
+        ([None, 3, None, 5, None], 2.0, 0),
+        ([9, None, 2], 2.0, 1),
     ],
-)  # fmt: skip
+)
 def test_increase(values, grown, fell):
     assert increase(values) == grown and resets(values) == fell
     assert increase(pd.Series(values, dtype="Int64")) == grown

@@ -19,10 +19,18 @@ S = 10**9
 
 def sampled(running, waiting, kv=None, every_s=10, **more) -> MemoryTables:
     n = len(running)
-    return MemoryTables({"engine": {
-        "ts_ns": [EPOCH_NS + i * every_s * S for i in range(n)], "order": list(range(n)), "running": running,
-        "waiting": waiting, "kv_usage": kv or [None] * n, **more,
-    }})  # fmt: skip
+    return MemoryTables(
+        {
+            "engine": {
+                "ts_ns": [EPOCH_NS + i * every_s * S for i in range(n)],
+                "order": list(range(n)),
+                "running": running,
+                "waiting": waiting,
+                "kv_usage": kv or [None] * n,
+                **more,
+            }
+        }
+    )
 
 
 def iterated(rows: list[dict]) -> MemoryTables:
@@ -34,9 +42,11 @@ def iterated(rows: list[dict]) -> MemoryTables:
 
 def test_each_bound_by_its_definition():
     tables = sampled(
-        running=[10, 10, 10, 64, 10, 0, 5], waiting=[0, 4, 4, 4, 4, 0, 0],
-        kv=[0.2, 0.95, 0.9, 0.5, 0.5, 0.0, 0.99], every_s=1,
-    )  # fmt: skip
+        running=[10, 10, 10, 64, 10, 0, 5],
+        waiting=[0, 4, 4, 4, 4, 0, 0],
+        kv=[0.2, 0.95, 0.9, 0.5, 0.5, 0.0, 0.99],
+        every_s=1,
+    )
     result = ask(engine, tables, {"max_num_seqs": 64})
     words = [max(BOUNDS, key=lambda b, r=r: r[f"share_{b}"]) for _, r in result.windows.iterrows()]
     assert words == ["none", "kv", "kv", "seats", "tokens", "idle", "none"]
@@ -72,9 +82,17 @@ def test_unknown_cache_and_queue_are_unknown():
 
 
 def test_counters_are_what_they_grew_by_through_a_restart():
-    tables = sampled([1] * 4, [0] * 4, prompt_tokens=[1000, 1500, 200, 900], output_tokens=[10, 110, 50, 60],
-                     prefix_hits=[0, 100, 30, 90], prefix_queries=[0, 400, 60, 160],
-                     drafted=[0, 30, 60, 90], accepted=[0, 15, 33, 60], drafts=[0, 10, 20, 30])  # fmt: skip
+    tables = sampled(
+        [1] * 4,
+        [0] * 4,
+        prompt_tokens=[1000, 1500, 200, 900],
+        output_tokens=[10, 110, 50, 60],
+        prefix_hits=[0, 100, 30, 90],
+        prefix_queries=[0, 400, 60, 160],
+        drafted=[0, 30, 60, 90],
+        accepted=[0, 15, 33, 60],
+        drafts=[0, 10, 20, 30],
+    )
     result = ask(engine, tables)
     f = result.figures
     assert f["prompt_tokens_per_s"] == pytest.approx((500 + 200 + 700) / 30)
@@ -88,9 +106,15 @@ def test_counters_are_what_they_grew_by_through_a_restart():
 
 
 def test_printed_rates_hold_where_nothing_is_counted():
-    tables = sampled([1] * 3, [0] * 3, every_s=5, prompt_tokens_per_s=[100.0, 300.0, 0.0],
-                     output_tokens_per_s=[10.0, 30.0, 50.0], prefix_hit_rate=[0.1, 0.2, 0.3],
-                     acceptance_length=[1.5, 2.0, 2.5])  # fmt: skip
+    tables = sampled(
+        [1] * 3,
+        [0] * 3,
+        every_s=5,
+        prompt_tokens_per_s=[100.0, 300.0, 0.0],
+        output_tokens_per_s=[10.0, 30.0, 50.0],
+        prefix_hit_rate=[0.1, 0.2, 0.3],
+        acceptance_length=[1.5, 2.0, 2.5],
+    )
     result = ask(engine, tables)
     assert result.figures["prompt_tokens_per_s"] == pytest.approx(400 / 3)
     assert result.figures["prompt_share"] == pytest.approx(400 / 490)
@@ -102,8 +126,16 @@ def test_printed_rates_hold_where_nothing_is_counted():
 
 def test_a_gap_counts_for_one_usual_sample():
     at = [0, 10, 20, 30, 1000, 1010]
-    tables = MemoryTables({"engine": {"ts_ns": [EPOCH_NS + s * S for s in at], "order": range(6),
-                                      "running": [1] * 6, "waiting": [0, 0, 0, 0, 5, 0]}})  # fmt: skip
+    tables = MemoryTables(
+        {
+            "engine": {
+                "ts_ns": [EPOCH_NS + s * S for s in at],
+                "order": range(6),
+                "running": [1] * 6,
+                "waiting": [0, 0, 0, 0, 5, 0],
+            }
+        }
+    )
     result = ask(engine, tables)
     assert result.figures["waiting_share"] == pytest.approx(1 / 6)
     assert any("1 gap between samples" in n for n in result.notes)
@@ -122,11 +154,19 @@ def test_without_times_samples_count_alike():
 
 def test_replicas_are_summed_or_chosen():
     n = 50
-    tables = MemoryTables({"engine": {
-        "ts_ns": [EPOCH_NS + (i // 2) * 10 * S + (i % 2) * 3 * S for i in range(2 * n)], "order": list(range(2 * n)),
-        "replica": ["a", "b"] * n, "running": [10, 4] * n, "waiting": [0, 6] * n, "kv_usage": [0.2, 0.95] * n,
-        "output_tokens": [v for i in range(n) for v in (100 * i, 40 * i)],
-    }})  # fmt: skip
+    tables = MemoryTables(
+        {
+            "engine": {
+                "ts_ns": [EPOCH_NS + (i // 2) * 10 * S + (i % 2) * 3 * S for i in range(2 * n)],
+                "order": list(range(2 * n)),
+                "replica": ["a", "b"] * n,
+                "running": [10, 4] * n,
+                "waiting": [0, 6] * n,
+                "kv_usage": [0.2, 0.95] * n,
+                "output_tokens": [v for i in range(n) for v in (100 * i, 40 * i)],
+            }
+        }
+    )
     both = ask(engine, tables)
     assert both.replicas == ("a", "b")
     assert both.figures["running"]["mean"] == pytest.approx(14, rel=0.02)
@@ -142,8 +182,19 @@ def test_replicas_are_summed_or_chosen():
 def test_an_iteration_lasts_until_the_next_and_pauses_are_idle():
     rows, at = [], EPOCH_NS
     for n in range(40):
-        rows.append({"start_ns": at, "dur_ns": 8_000_000, "prefill_tokens": 100 * (n % 4 == 0), "decode_tokens": 10,
-                     "padded_tokens": 22, "running": 10, "waiting": 0, "kv_usage": 0.3, "preempted": 0})  # fmt: skip
+        rows.append(
+            {
+                "start_ns": at,
+                "dur_ns": 8_000_000,
+                "prefill_tokens": 100 * (n % 4 == 0),
+                "decode_tokens": 10,
+                "padded_tokens": 22,
+                "running": 10,
+                "waiting": 0,
+                "kv_usage": 0.3,
+                "preempted": 0,
+            }
+        )
         at += 10_000_000 if n != 19 else 1_008_000_000
     result = ask(engine, iterated(rows))
     span = 39 * 0.010 + 0.998 + 0.008
@@ -156,21 +207,39 @@ def test_an_iteration_lasts_until_the_next_and_pauses_are_idle():
 
 
 def test_a_pause_with_requests_waiting_is_no_idleness():
-    rows = [{"start_ns": EPOCH_NS + at * S, "dur_ns": S // 2, "running": 3, "waiting": waiting, "kv_usage": 0.1,
-             "decode_tokens": 3} for at, waiting in ((0, 0), (2, 7), (4, 0))]  # fmt: skip
+    rows = [
+        {
+            "start_ns": EPOCH_NS + at * S,
+            "dur_ns": S // 2,
+            "running": 3,
+            "waiting": waiting,
+            "kv_usage": 0.1,
+            "decode_tokens": 3,
+        }
+        for at, waiting in ((0, 0), (2, 7), (4, 0))
+    ]
     result = ask(engine, iterated(rows), max_running=8)
     assert result.samples == 3 and result.span_s == 4.5
-    assert result.bound == pytest.approx({"kv": 0, "seats": 0, "tokens": 0.5 / 4.5, "unknown": 1.5 / 4.5,
-                                          "none": 1 / 4.5, "idle": 1.5 / 4.5})  # fmt: skip
+    assert result.bound == pytest.approx(
+        {"kv": 0, "seats": 0, "tokens": 0.5 / 4.5, "unknown": 1.5 / 4.5, "none": 1 / 4.5, "idle": 1.5 / 4.5}
+    )
     assert result.figures["waiting_share"] == pytest.approx(2 / 4.5)
 
 
 def test_windows_hold_all_tokens_however_many_samples():
     rng = np.random.default_rng(2)
     n = 5000
-    rows = [{"start_ns": EPOCH_NS + i * 5_000_000, "dur_ns": 4_000_000, "prefill_tokens": int(p),
-             "decode_tokens": int(d), "running": int(d), "waiting": 0}
-            for i, (p, d) in enumerate(zip(rng.integers(0, 900, n), rng.integers(1, 60, n), strict=True))]  # fmt: skip
+    rows = [
+        {
+            "start_ns": EPOCH_NS + i * 5_000_000,
+            "dur_ns": 4_000_000,
+            "prefill_tokens": int(p),
+            "decode_tokens": int(d),
+            "running": int(d),
+            "waiting": 0,
+        }
+        for i, (p, d) in enumerate(zip(rng.integers(0, 900, n), rng.integers(1, 60, n), strict=True))
+    ]
     result = ask(engine, iterated(rows))
     windows = result.windows
     assert len(windows) <= engine_windows.MOST
@@ -201,8 +270,18 @@ def test_samples_longer_than_a_window_are_spread_over_several():
 
 
 def test_bursts_of_preemptions():
-    rows = [{"start_ns": EPOCH_NS + i * 10_000_000, "dur_ns": 9_000_000, "decode_tokens": 5, "running": 5, "waiting": 1,
-             "kv_usage": 0.95, "preempted": int(i in (100, 130, 131, 900))} for i in range(1200)]  # fmt: skip
+    rows = [
+        {
+            "start_ns": EPOCH_NS + i * 10_000_000,
+            "dur_ns": 9_000_000,
+            "decode_tokens": 5,
+            "running": 5,
+            "waiting": 1,
+            "kv_usage": 0.95,
+            "preempted": int(i in (100, 130, 131, 900)),
+        }
+        for i in range(1200)
+    ]
     result = ask(engine, iterated(rows))
     assert result.burst_count == 2 and result.bursts["amount"].tolist() == [3.0, 1.0]
     assert result.bursts["start_s"].tolist() == pytest.approx([1.0, 9.0])
@@ -214,8 +293,10 @@ def test_the_line_through_iterations_withstands_stalls():
     tokens = rng.integers(1, 2048, 4000)
     dur = (3e-3 + 6e-6 * tokens) * rng.lognormal(0, 0.03, 4000)
     dur[rng.random(4000) < 0.05] += 0.4  # compilations, stalls
-    rows = [{"start_ns": EPOCH_NS + i * S, "dur_ns": int(d * 1e9), "prefill_tokens": int(t), "running": 1, "waiting": 0}
-            for i, (t, d) in enumerate(zip(tokens, dur, strict=True))]  # fmt: skip
+    rows = [
+        {"start_ns": EPOCH_NS + i * S, "dur_ns": int(d * 1e9), "prefill_tokens": int(t), "running": 1, "waiting": 0}
+        for i, (t, d) in enumerate(zip(tokens, dur, strict=True))
+    ]
     result = ask(engine, iterated(rows))
     assert result.fit.overhead_s == pytest.approx(3e-3, rel=0.06)
     assert result.fit.per_token_s == pytest.approx(6e-6, rel=0.03)
@@ -224,10 +305,17 @@ def test_the_line_through_iterations_withstands_stalls():
 
 
 def test_engine_samples_tell_what_iterations_lack():
-    rows = [{"start_ns": EPOCH_NS + i * 100_000_000, "dur_ns": 90_000_000, "decode_tokens": 5, "running": 5,
-             "waiting": 0} for i in range(100)]  # fmt: skip
-    samples = {"ts_ns": [EPOCH_NS + s * S for s in range(1, 10)], "order": range(9), "running": [5] * 9,
-               "prefix_hits": [10 * i for i in range(9)], "prefix_queries": [40 * i for i in range(9)]}  # fmt: skip
+    rows = [
+        {"start_ns": EPOCH_NS + i * 100_000_000, "dur_ns": 90_000_000, "decode_tokens": 5, "running": 5, "waiting": 0}
+        for i in range(100)
+    ]
+    samples = {
+        "ts_ns": [EPOCH_NS + s * S for s in range(1, 10)],
+        "order": range(9),
+        "running": [5] * 9,
+        "prefix_hits": [10 * i for i in range(9)],
+        "prefix_queries": [40 * i for i in range(9)],
+    }
     tables = MemoryTables({"engine": samples, "iterations": iterated(rows).arrow("iterations").to_pydict()})
     result = ask(engine, tables)
     assert result.source == "iterations" and result.figures["prefix_hit_rate"] == pytest.approx(0.25)
@@ -254,14 +342,28 @@ cell = st.one_of(st.none(), st.integers(0, 100))
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.tuples(cell, cell, st.one_of(st.none(), st.floats(0, 1)), cell, cell, st.integers(0, 50)),
-                min_size=1, max_size=20))  # fmt: skip
+@given(
+    st.lists(
+        st.tuples(cell, cell, st.one_of(st.none(), st.floats(0, 1)), cell, cell, st.integers(0, 50)),
+        min_size=1,
+        max_size=20,
+    )
+)
 def test_any_samples_have_an_answer_whose_shares_close(rows):
     running, waiting, kv, preempted, prompt, at = zip(*rows, strict=True)
-    tables = MemoryTables({"engine": {
-        "ts_ns": [EPOCH_NS + t * S for t in at], "order": list(range(len(rows))), "running": running,
-        "waiting": waiting, "kv_usage": kv, "preemptions": preempted, "prompt_tokens": prompt,
-    }})  # fmt: skip
+    tables = MemoryTables(
+        {
+            "engine": {
+                "ts_ns": [EPOCH_NS + t * S for t in at],
+                "order": list(range(len(rows))),
+                "running": running,
+                "waiting": waiting,
+                "kv_usage": kv,
+                "preemptions": preempted,
+                "prompt_tokens": prompt,
+            }
+        }
+    )
     said = ask(engine, tables).to_dict()
     assert sum(said["bound"].values()) == pytest.approx(1)
     json.dumps(said, allow_nan=False)

@@ -21,18 +21,37 @@ def scraped(*names: str, before=(0, 0, 0, 0, 0), after=(10, 50, 90, 99, 100), to
     """Two scrapes ten seconds apart."""
     rows = [
         (EPOCH_NS + 10 * S * at, at, "0", name, le, n, total[at], "m")
-        for name in names for at, counts in enumerate((before, after)) for le, n in zip(LE, counts, strict=True)
-    ]  # fmt: skip
+        for name in names
+        for at, counts in enumerate((before, after))
+        for le, n in zip(LE, counts, strict=True)
+    ]
     columns = ("ts_ns", "order", "replica", "name", "le", "count", "total", "source")
     times = [EPOCH_NS, EPOCH_NS + 10 * S]
-    return MemoryTables({
-        "histograms": dict(zip(columns, zip(*rows, strict=True), strict=True)),
-        "engine": {"ts_ns": times, "order": [0, 1], "replica": ["0", "0"], "running": [3, 3], "waiting": [1, 3],
-                   "prompt_tokens": [100, 900], "output_tokens": [0, 400], "source": ["m", "m"]},
-        "scalars": {"ts_ns": times * 2, "value": [1.0, 2.0, 0.0, 1.0], "source": ["m"] * 4, "name": [
-            f'vllm:num_requests_waiting_by_reason{{reason="{r}",engine="0"}}' for r in ("capacity", "deferred")
-            for _ in times]},
-    })  # fmt: skip
+    return MemoryTables(
+        {
+            "histograms": dict(zip(columns, zip(*rows, strict=True), strict=True)),
+            "engine": {
+                "ts_ns": times,
+                "order": [0, 1],
+                "replica": ["0", "0"],
+                "running": [3, 3],
+                "waiting": [1, 3],
+                "prompt_tokens": [100, 900],
+                "output_tokens": [0, 400],
+                "source": ["m", "m"],
+            },
+            "scalars": {
+                "ts_ns": times * 2,
+                "value": [1.0, 2.0, 0.0, 1.0],
+                "source": ["m"] * 4,
+                "name": [
+                    f'vllm:num_requests_waiting_by_reason{{reason="{r}",engine="0"}}'
+                    for r in ("capacity", "deferred")
+                    for _ in times
+                ],
+            },
+        }
+    )
 
 
 def test_serving_answers_in_ranges():
@@ -51,8 +70,9 @@ def test_serving_answers_in_ranges():
 def test_the_engine_tells_waiting_by_reason():
     result = ask(engine, scraped("sglang:time_to_first_token_seconds"))
     assert result.to_dict()["metrics"]["waiting_by_reason"] == {
-        "capacity": {"mean": 1.5, "max": 2.0}, "deferred": {"mean": 0.5, "max": 1.0},
-    }  # fmt: skip
+        "capacity": {"mean": 1.5, "max": 2.0},
+        "deferred": {"mean": 0.5, "max": 1.0},
+    }
     rows = dict(engine_words.table(result).rows)
     assert rows["waiting: capacity, mean (most)"] == "1.50 (2)"
     assert rows["TTFT p50, p99 at the server"] == "100 ms to 250 ms, 500 ms to 1.00 s"
@@ -84,6 +104,14 @@ def test_engines_that_wait_in_turn_never_wait_together():
     names = [f'vllm:num_requests_waiting_by_reason{{reason="capacity",engine="{e}"}}' for e in (0, 1)]
     times = [EPOCH_NS, EPOCH_NS + 10 * S]
     for ts in (times, [None, None]):
-        tables = MemoryTables({"scalars": {"ts_ns": [*ts, *ts], "name": [names[0]] * 2 + [names[1]] * 2,
-                                           "value": [5.0, 0.0, 0.0, 5.0], "source": ["m"] * 4}})  # fmt: skip
+        tables = MemoryTables(
+            {
+                "scalars": {
+                    "ts_ns": [*ts, *ts],
+                    "name": [names[0]] * 2 + [names[1]] * 2,
+                    "value": [5.0, 0.0, 0.0, 5.0],
+                    "source": ["m"] * 4,
+                }
+            }
+        )
         assert exposed(tables).waiting == {"capacity": {"mean": 5.0, "max": 5.0}}

@@ -19,14 +19,23 @@ from tests.analyzers.worlds import EPOCH
 
 
 def test_a_plain_job_is_told_to_the_second():
-    life = [("job", 0, 60), ("accelerator_initialization", 1, 11), ("training_preparation", 11, 20),
-            ("data_loading", 20, 25), ("data_loading", 40.5, 41)]  # fmt: skip
+    life = [
+        ("job", 0, 60),
+        ("accelerator_initialization", 1, 11),
+        ("training_preparation", 11, 20),
+        ("data_loading", 20, 25),
+        ("data_loading", 40.5, 41),
+    ]
     result = ask(job([(0, 26), *even(1, 40, 10)], life), {"chips": 8})
     assert result.total_s == 60
     assert result.productive_s == pytest.approx(22)
     assert {b: s for b, s in leaves(result.badput_s).items() if s} == {
-        "tpu_initialization": 10, "training_prep": 9, "data_loading_sync": 5, "program_startup": 12, "other": 2,
-    }  # fmt: skip
+        "tpu_initialization": 10,
+        "training_prep": 9,
+        "data_loading_sync": 5,
+        "program_startup": 12,
+        "other": 2,
+    }
     assert result.data_loading_async_s == 0.5
     assert (result.disruptions, result.max_step, result.ideal_step_s, result.chips) == (0, 10, 2.0, 8)
     answer = result.to_dict()
@@ -62,8 +71,9 @@ def test_entries_told_twice_are_no_disruption():
     result = ask(job(sorted(steps + again, key=lambda x: x[1]), [("job", 0, 30)]))
     assert (result.disruptions, result.productive_s) == (0, 20)
     assert any("told twice" in note for note in result.notes)
-    library = goodput.analyze(job(sorted(steps + again, key=lambda x: x[1]), [("job", 0, 30)]), {},
-                              {"rules": "ml-goodput"})  # fmt: skip
+    library = goodput.analyze(
+        job(sorted(steps + again, key=lambda x: x[1]), [("job", 0, 30)]), {}, {"rules": "ml-goodput"}
+    )
     assert library.disruptions == 4
 
 
@@ -76,8 +86,11 @@ def test_a_run_restarted_from_step_0_wasted_all_it_had_done():
 
 
 def test_a_blocking_load_counts_once_and_loads_inside_steps_are_told_beside():
-    loads = [("data_loading", 2, 8), *[("data_loading", 10 + 2 * i, 10.5 + 2 * i) for i in range(10)],
-             ("data_loading", 102, 106)]  # fmt: skip
+    loads = [
+        ("data_loading", 2, 8),
+        *[("data_loading", 10 + 2 * i, 10.5 + 2 * i) for i in range(10)],
+        ("data_loading", 102, 106),
+    ]
     life = [("job", 0, None), ("job", 100, 150), *loads]
     result = ask(job(even(0, 10, 10) + even(5, 110, 20), life))
     assert result.badput_s["data_loading_sync"] == 10
@@ -94,11 +107,17 @@ def test_saves_of_one_step_by_several_hosts_block_as_long_as_any_of_them():
 
 
 def test_saves_told_by_hosts_one_by_one_count_too():
-    tables = MemoryTables({
-        "steps": {"step": range(5), "start_ns": [ns(10 + 4 * i) for i in range(5)]},
-        "lifecycle": {"kind": ["job", "checkpoint_save", "checkpoint_save"], "host": [None, "a", "b"],
-                      "start_ns": [ns(0), ns(12), ns(12.5)], "end_ns": [ns(30), ns(13), ns(14)]},
-    })  # fmt: skip
+    tables = MemoryTables(
+        {
+            "steps": {"step": range(5), "start_ns": [ns(10 + 4 * i) for i in range(5)]},
+            "lifecycle": {
+                "kind": ["job", "checkpoint_save", "checkpoint_save"],
+                "host": [None, "a", "b"],
+                "start_ns": [ns(0), ns(12), ns(12.5)],
+                "end_ns": [ns(30), ns(13), ns(14)],
+            },
+        }
+    )
     assert ask(tables).badput_s["unproductive_checkpoint_save_time"] == 2
 
 
@@ -110,8 +129,12 @@ def test_a_custom_event_that_crosses_steps_is_badput_all_the_same():
 
 
 def test_waiting_for_slices_to_join_is_not_productive():
-    life = [("job", 0, 60), ("elastic_slice_down", 20, 24), ("elastic_scale_up", 30, 36),
-            ("elastic_reinitialization", 36, 39)]  # fmt: skip
+    life = [
+        ("job", 0, 60),
+        ("elastic_slice_down", 20, 24),
+        ("elastic_scale_up", 30, 36),
+        ("elastic_reinitialization", 36, 39),
+    ]
     result = ask(job([*even(0, 10, 10), (10, 39), *even(11, 41, 9)], life))
     assert (result.badput_s["elastic_slice_down"], result.badput_s["elastic_scale_up"]) == (4, 6)
     assert result.badput_s["elastic_reinitialization"] == 3
@@ -129,8 +152,7 @@ def test_a_job_of_weeks_is_told_from_its_first_day_on():
     day = 86_400
     result = ask(job(even(0, 100, 30 * 24, 3600.0), [("job", 0, 30 * day + 100)]))
     assert result.total_s == 30 * day + 100 and result.productive_s == 30 * day
-    library = goodput.analyze(job(even(0, 100, 720, 3600.0), [("job", 0, 30 * day + 100)]), {},
-                              {"rules": "ml-goodput"})  # fmt: skip
+    library = goodput.analyze(job(even(0, 100, 720, 3600.0), [("job", 0, 30 * day + 100)]), {}, {"rules": "ml-goodput"})
     assert any("7 days" in note for note in library.notes)
 
 
@@ -199,10 +221,17 @@ def test_slices_are_counted_where_they_are_known():
 
 
 def test_step_lines_alone_tell_of_steps_only():
-    tables = MemoryTables({"steps": {
-        "step": [0, 1, 2, 1, 2], "attempt": [0, 0, 0, 1, 1], "dur_ns": [2 * S] * 5, "order": range(5),
-        "source": ["a.log"] * 5,
-    }})  # fmt: skip
+    tables = MemoryTables(
+        {
+            "steps": {
+                "step": [0, 1, 2, 1, 2],
+                "attempt": [0, 0, 0, 1, 1],
+                "dur_ns": [2 * S] * 5,
+                "order": range(5),
+                "source": ["a.log"] * 5,
+            }
+        }
+    )
     result = ask(tables)
     assert (result.total_s, result.productive_s, result.disruptions, result.max_step) == (10, 6, 1, 2)
     assert result.badput_s["wasted_progress_from_disruption"] == 4
@@ -217,16 +246,36 @@ def test_a_profile_or_nothing_cannot_tell():
 
 
 times = st.none() | st.integers(0, 400).map(lambda x: x / 4)
-kinds = st.sampled_from(["job", "job", "custom", "checkpoint_save", "data_loading", "training_preparation", "slices",
-                         "eval", "queued", "elastic_scale_up"])  # fmt: skip
+kinds = st.sampled_from(
+    [
+        "job",
+        "job",
+        "custom",
+        "checkpoint_save",
+        "data_loading",
+        "training_preparation",
+        "slices",
+        "eval",
+        "queued",
+        "elastic_scale_up",
+    ]
+)
 
 
 @given(
     st.lists(st.tuples(kinds, times, times, st.sampled_from([None, "x", "Y", "y"])), max_size=12),
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 400).map(lambda x: x / 4)), min_size=1, max_size=14),
-    st.sampled_from([{}, {"window_s": 20.0}, {"attempt": 0}, {"now": str(EPOCH / S + 77)},
-                     {"exclude": f"{EPOCH / S + 10}/{EPOCH / S + 33}"}, {"start": str(EPOCH / S + 20)}]),
-)  # fmt: skip
+    st.sampled_from(
+        [
+            {},
+            {"window_s": 20.0},
+            {"attempt": 0},
+            {"now": str(EPOCH / S + 77)},
+            {"exclude": f"{EPOCH / S + 10}/{EPOCH / S + 33}"},
+            {"start": str(EPOCH / S + 20)},
+        ]
+    ),
+)
 @settings(max_examples=300, deadline=None)
 def test_whatever_the_log_says_the_shares_sum_to_the_whole(life, steps, options):
     with contextlib.suppress(QuestionError):
@@ -248,10 +297,12 @@ def test_without_a_step_no_share_is_told():
 
 
 def test_steps_without_times_beside_a_job_with_times_are_not_none():
-    here = MemoryTables({
-        "steps": {"step": range(9), "dur_ns": [S] * 9, "order": range(9), "source": ["a.log"] * 9},
-        "lifecycle": {"kind": ["job"], "start_ns": [ns(0)], "end_ns": [ns(100)], "source": ["events"]},
-    })  # fmt: skip
+    here = MemoryTables(
+        {
+            "steps": {"step": range(9), "dur_ns": [S] * 9, "order": range(9), "source": ["a.log"] * 9},
+            "lifecycle": {"kind": ["job"], "start_ns": [ns(0)], "end_ns": [ns(100)], "source": ["events"]},
+        }
+    )
     result = goodput.analyze(here, facts_of({}), {"rules": "exact"})
     assert result.goodput_share is None
     assert any("carry no times of day" in note for note in result.notes)
@@ -264,10 +315,12 @@ def test_a_window_without_a_step_of_a_job_that_took_some_kept_none():
 
 @pytest.mark.parametrize("rules", ["exact", "ml-goodput"])
 def test_a_server_is_not_asked_for_the_goodput_of_training(rules):
-    here = MemoryTables({
-        "iterations": {"start_ns": [ns(10), ns(11)], "dur_ns": [S, S]},
-        "lifecycle": {"kind": ["training_preparation"], "start_ns": [ns(0)], "end_ns": [ns(9)]},
-    })  # fmt: skip
+    here = MemoryTables(
+        {
+            "iterations": {"start_ns": [ns(10), ns(11)], "dur_ns": [S, S]},
+            "lifecycle": {"kind": ["training_preparation"], "start_ns": [ns(0)], "end_ns": [ns(9)]},
+        }
+    )
     with pytest.raises(QuestionError, match="served requests"):
         goodput.analyze(here, facts_of({}), {"rules": rules})
 

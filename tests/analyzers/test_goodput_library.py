@@ -61,11 +61,23 @@ def cumulative(answer, expected):
     same({"share": 100 * answer.goodput_share}, {"share": share}, where)
     same(percent(answer.badput_share), badput, where)
     same(answer.badput_s, details["badput_time"], where)
-    same({"productive": answer.productive_s, "total": answer.total_s, "step": answer.max_step,
-          "disruptions": answer.disruptions, "ideal": answer.ideal_step_s},
-         {"productive": next(iter(details["goodput_time"].values())), "total": details["total_elapsed_time"],
-          "step": details["max_productive_step"], "disruptions": details["disruption_count"],
-          "ideal": details["ideal_step_time"]}, where)  # fmt: skip
+    same(
+        {
+            "productive": answer.productive_s,
+            "total": answer.total_s,
+            "step": answer.max_step,
+            "disruptions": answer.disruptions,
+            "ideal": answer.ideal_step_s,
+        },
+        {
+            "productive": next(iter(details["goodput_time"].values())),
+            "total": details["total_elapsed_time"],
+            "step": details["max_productive_step"],
+            "disruptions": details["disruption_count"],
+            "ideal": details["ideal_step_time"],
+        },
+        where,
+    )
     deviation = details["step_time_deviation"]
     assert answer.steps["step"].tolist() == list(deviation)
     assert answer.steps["deviation_s"].tolist() == pytest.approx(list(deviation.values()), abs=1e-6)
@@ -74,28 +86,43 @@ def cumulative(answer, expected):
 
 def efficiency(answer, details, where):
     if "stepping_slice_efficiency" in details:
-        same({"stepping": answer.slice_efficiency.stepping, "available": answer.slice_efficiency.available},
-             {"stepping": details["stepping_slice_efficiency"], "available": details["available_slice_efficiency"]},
-             where)  # fmt: skip
+        same(
+            {"stepping": answer.slice_efficiency.stepping, "available": answer.slice_efficiency.available},
+            {"stepping": details["stepping_slice_efficiency"], "available": details["available_slice_efficiency"]},
+            where,
+        )
 
 
 def window(answer, expected):
     share, badput, step, total, disruptions = expected
-    same({"share": 100 * answer.goodput_share, "step": answer.max_step, "total": answer.total_s,
-          "disruptions": answer.disruptions},
-         {"share": share, "step": step, "total": total, "disruptions": disruptions}, "window")  # fmt: skip
+    same(
+        {
+            "share": 100 * answer.goodput_share,
+            "step": answer.max_step,
+            "total": answer.total_s,
+            "disruptions": answer.disruptions,
+        },
+        {"share": share, "step": step, "total": total, "disruptions": disruptions},
+        "window",
+    )
     same(percent(answer.badput_share), badput, "window")
 
 
 def excluding(answer, expected):
     (share, badput, step, left_out), details = expected
-    same({"share": 100 * answer.goodput_share, "step": answer.max_step, "excluded": answer.excluded_s},
-         {"share": share, "step": step, "excluded": left_out}, "excluding")  # fmt: skip
+    same(
+        {"share": 100 * answer.goodput_share, "step": answer.max_step, "excluded": answer.excluded_s},
+        {"share": share, "step": step, "excluded": left_out},
+        "excluding",
+    )
     same(percent(answer.badput_share), badput, "excluding")
     same(answer.badput_s, details["badput_time"], "excluding")
     assert (answer.ideal_step_s or 0.0) == pytest.approx(details["ideal_step_time"], abs=1e-6)
-    same(dict(zip(answer.steps["step"].tolist(), answer.steps["deviation_s"].tolist(), strict=True)),
-         details["step_time_deviation"], "excluding")  # fmt: skip
+    same(
+        dict(zip(answer.steps["step"].tolist(), answer.steps["deviation_s"].tolist(), strict=True)),
+        details["step_time_deviation"],
+        "excluding",
+    )
 
 
 @needs_library
@@ -119,8 +146,11 @@ def test_every_number_of_the_library_on_a_random_log(seed, tmp_path, caplog):
     for start, end in (at(np.sort(rng.uniform(-0.1, 1.1, 2))) for _ in range(3)):
         options = {"start": start.isoformat(), "end": end.isoformat()}
         both(ours(**options), lambda a=start, b=end: library.window(a, b), window)
-        both(ours(**options), lambda a=start, b=end: (library.window(a, b), library.slices(a, b))[1],
-             lambda answer, details: efficiency(answer, details, "window"))  # fmt: skip
+        both(
+            ours(**options),
+            lambda a=start, b=end: (library.window(a, b), library.slices(a, b))[1],
+            lambda answer, details: efficiency(answer, details, "window"),
+        )
     times = [tuple(at(rng.uniform(-0.1, 1.1, 2))) for _ in range(3)]
     text = ",".join(f"{a.isoformat()}/{b.isoformat()}" for a, b in times)
     both(ours(exclude=text), lambda: library.excluding(times), excluding)

@@ -68,17 +68,20 @@ def test_it_is_the_painting_of_the_ledger(restarted):
         assert book.amount(heading) == pytest.approx(3 * theirs)
 
 
-@pytest.mark.parametrize(("options", "said"), [
-    ({"now": "yesterday"}, "option now='yesterday'; expected ISO 8601"),
-    ({"start": "2026-01-05T00:30:00Z", "end": "2026-01-05T00:10:00Z"}, "expected a start before its end"),
-    ({"exclude": "2026-01-05T00:30:00Z"}, "expected START/END"),
-    ({"window_s": -4.0}, "a number of seconds above 0"),
-    ({"window_s": 4.0, "start": "1767571200"}, "expected one of the two"),
-    ({"attempt": -1}, "0 for the first start"),
-    ({"bins": 99_999}, "1 to 5,000"),
-    ({"start": "1000", "end": "2000"}, "held no chips"),
-    ({"exclude": "1000/2000000000"}, "excluded"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"now": "yesterday"}, "option now='yesterday'; expected ISO 8601"),
+        ({"start": "2026-01-05T00:30:00Z", "end": "2026-01-05T00:10:00Z"}, "expected a start before its end"),
+        ({"exclude": "2026-01-05T00:30:00Z"}, "expected START/END"),
+        ({"window_s": -4.0}, "a number of seconds above 0"),
+        ({"window_s": 4.0, "start": "1767571200"}, "expected one of the two"),
+        ({"attempt": -1}, "0 for the first start"),
+        ({"bins": 99_999}, "1 to 5,000"),
+        ({"start": "1000", "end": "2000"}, "held no chips"),
+        ({"exclude": "1000/2000000000"}, "excluded"),
+    ],
+)
 def test_what_cannot_be_asked_is_told(restarted, options, said):
     with pytest.raises(QuestionError, match=said.replace("(", r"\(")):
         ask(restarted, **options)

@@ -25,10 +25,17 @@ def ask(question, tables, facts=None, **options):
 
 FILLED = [
     {"op": "attention.2", "category": "copy", "count": 10, "self_ns": 1e6, "total_ns": 1e6},
-    {"op": "attention.2", "category": "custom-call", "count": 5, "self_ns": 9e6, "total_ns": 9e6, "flops": 0.0,
-     "bytes": 1e6},
+    {
+        "op": "attention.2",
+        "category": "custom-call",
+        "count": 5,
+        "self_ns": 9e6,
+        "total_ns": 9e6,
+        "flops": 0.0,
+        "bytes": 1e6,
+    },
     {"op": "dot.1", "category": "matmul", "count": 5, "self_ns": 10e6, "total_ns": 10e6},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("rows", [FILLED, FILLED[::-1]])
@@ -76,8 +83,10 @@ def test_a_little_above_is_at_the_roof():
 def apart():
     """Two devices of one host; each takes step 0, 1 and 2 in a stretch of its own, 20 and 25 ns long."""
     begun = {0: (0, 20), 1: (5000, 25)}
-    work = [("h", d, "compute", "fusion", [(at + n * dur, at + n * dur + 10) for n in range(3)])
-            for d, (at, dur) in begun.items()]  # fmt: skip
+    work = [
+        ("h", d, "compute", "fusion", [(at + n * dur, at + n * dur + 10) for n in range(3)])
+        for d, (at, dur) in begun.items()
+    ]
     taken = [(n, d, EPOCH + at + n * dur, dur) for d, (at, dur) in begun.items() for n in range(3)]
     columns = {name: [t[i] for t in taken] for i, name in enumerate(("step", "device", "start_ns", "dur_ns"))}
     return device_tables(work, extra={"steps": columns | {"host": ["h"] * 6, "capture": [0] * 6}}, stop_ns=6000)
@@ -88,14 +97,16 @@ def test_a_step_lasts_as_long_as_on_its_slowest_device():
     assert (result.steps, result.median_step_s) == (3, pytest.approx(25e-9))
     assert result.rows["kept"].all() and len(result.rows) == 3
     assert sorted(zip(result.hosts["host"], result.hosts["dur_s"] * 1e9, strict=True)) == [
-        *[("h/0", pytest.approx(20))] * 3, *[("h/1", pytest.approx(25))] * 3,
-    ]  # fmt: skip
+        *[("h/0", pytest.approx(20))] * 3,
+        *[("h/1", pytest.approx(25))] * 3,
+    ]
 
 
 def test_each_device_is_looked_at_while_it_took_steps():
     result = ask(overlap, apart())
     assert dict(zip(result.devices["device"], result.devices["window_s"] * 1e9, strict=True)) == pytest.approx(
-        {0: 60, 1: 75})  # fmt: skip
+        {0: 60, 1: 75}
+    )
     assert result.totals["idle_s"] == pytest.approx(75e-9)
     assert result.steps["devices"].tolist() == [2, 2, 2]
     account = ask(ledger, apart(), {"chips": 2, "chip": "v5p"}).ledger

@@ -18,11 +18,16 @@ def marked(gap_s: float, at: int = 50, count: int = 100, step_s: float = 10.0, l
     begun = np.arange(count) * step_s + np.where(np.arange(count) > at, gap_s - step_s, 0)
     end = begun[-1] + step_s
     events = [("job", 0.0, end), *((kind, begun[at] + a, begun[at] + b) for kind, a, b in life)]
-    return MemoryTables({
-        "steps": {"step": range(count), "order": range(count), "start_ns": [EPOCH + round(t * S) for t in begun]},
-        "lifecycle": {"kind": [k for k, *_ in events], "start_ns": [EPOCH + round(a * S) for _, a, _ in events],
-                      "end_ns": [EPOCH + round(b * S) for *_, b in events]},
-    })  # fmt: skip
+    return MemoryTables(
+        {
+            "steps": {"step": range(count), "order": range(count), "start_ns": [EPOCH + round(t * S) for t in begun]},
+            "lifecycle": {
+                "kind": [k for k, *_ in events],
+                "start_ns": [EPOCH + round(a * S) for _, a, _ in events],
+                "end_ns": [EPOCH + round(b * S) for *_, b in events],
+            },
+        }
+    )
 
 
 @pytest.mark.parametrize("gap_s", [6 * 3600.0, 8 * 86400.0])
@@ -64,8 +69,17 @@ def test_a_first_step_compiles_and_few_steps_are_no_reference():
 
 
 def test_step_lines_without_times_have_hangs_too():
-    here = MemoryTables({"steps": {"step": range(30), "dur_ns": [S] * 20 + [3600 * S] + [S] * 9, "order": range(30),
-                                   "source": ["a.log"] * 30, "attempt": [0] * 30}})  # fmt: skip
+    here = MemoryTables(
+        {
+            "steps": {
+                "step": range(30),
+                "dur_ns": [S] * 20 + [3600 * S] + [S] * 9,
+                "order": range(30),
+                "source": ["a.log"] * 30,
+                "attempt": [0] * 30,
+            }
+        }
+    )
     book = ledger.analyze(here, facts_of({"chips": 1}), {}).ledger
     assert book.amount("hang") == pytest.approx(3599) and book.amount("productive") == pytest.approx(30)
     share = goodput.analyze(here, facts_of({}), {"rules": "exact"})

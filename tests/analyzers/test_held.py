@@ -27,8 +27,13 @@ PRICE = {"usd_per_chip_hour": 3.0}
 def profiled(hosts: int, devices: int, first: int = 0) -> dict:
     """Rows of `ops` of so many devices on each of so many hosts."""
     places = list(itertools.product(range(first, first + hosts), range(devices)))
-    return {"capture": [h for h, _ in places], "op_id": list(range(len(places))), "host": [f"h{h}" for h, _ in places],
-            "device": [d for _, d in places], "role": ["compute"] * len(places)}  # fmt: skip
+    return {
+        "capture": [h for h, _ in places],
+        "op_id": list(range(len(places))),
+        "host": [f"h{h}" for h, _ in places],
+        "device": [d for _, d in places],
+        "role": ["compute"] * len(places),
+    }
 
 
 def asked(question, tables, facts):
@@ -63,14 +68,27 @@ def test_what_is_asked_counts_as_asked():
     tables = MemoryTables({"ops": profiled(2, 4)})
     assert held(tables, {"chips": FactValue(2, "declared", OPTION)}).chips == 2
     assert held(tables, {"chips": FactValue(2, "declared", "chipledger.json")}).chips == 8
-    one = {"requests": {"id": ["a"], "arrival_ns": [EPOCH], "last_token_ns": [EPOCH + 10**9], "output_tokens": [5],
-                        "prompt_tokens": [5], "status": ["completed"]}}  # fmt: skip
+    one = {
+        "requests": {
+            "id": ["a"],
+            "arrival_ns": [EPOCH],
+            "last_token_ns": [EPOCH + 10**9],
+            "output_tokens": [5],
+            "prompt_tokens": [5],
+            "status": ["completed"],
+        }
+    }
     assert asked(load, MemoryTables(one | {"ops": profiled(2, 4)}), {"chips": 4}).chips == 8
 
 
 def test_only_lines_on_which_a_device_works_are_devices():
-    ops = {"capture": [0] * 5, "op_id": list(range(5)), "host": ["a", "a", "b", None, "a"],
-           "device": [0, 1, None, 2, 0], "role": ["compute", "host", "compute", "compute", "async"]}  # fmt: skip
+    ops = {
+        "capture": [0] * 5,
+        "op_id": list(range(5)),
+        "host": ["a", "a", "b", None, "a"],
+        "device": [0, 1, None, 2, 0],
+        "role": ["compute", "host", "compute", "compute", "async"],
+    }
     assert held(MemoryTables({"ops": ops}), {}).seen == 1
 
 
@@ -112,6 +130,10 @@ def test_the_manifest_the_list_and_the_ledger_tell_one_number(tmp_path, folder, 
     answer = interruptions.analyze(run.tables, run.manifest.facts, parse_options(interruptions.OPTIONS, {}))
     assert answer.chips == chips
     assert any("counted as 8" in w for w in run.manifest.warnings) == warned
-    words = interruption_words.verdict(answer), checkpoint_words.verdict(
-        checkpoints.analyze(run.tables, run.manifest.facts, parse_options(checkpoints.OPTIONS, {})))  # fmt: skip
+    words = (
+        interruption_words.verdict(answer),
+        checkpoint_words.verdict(
+            checkpoints.analyze(run.tables, run.manifest.facts, parse_options(checkpoints.OPTIONS, {}))
+        ),
+    )
     assert all(words)

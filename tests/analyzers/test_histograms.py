@@ -70,8 +70,11 @@ def test_one_scrape_counts_since_the_process_started():
 
 def test_a_restart_begins_all_buckets_anew():
     """After the restart one bucket holds more than before it: only the others show that it began anew."""
-    tables = scrapes((0, "0", {1.0: 1, math.inf: 90}, 90.0), (1, "0", {1.0: 7, math.inf: 8}, 6.0),
-                     (2, "0", {1.0: 8, math.inf: 10}, 9.0))  # fmt: skip
+    tables = scrapes(
+        (0, "0", {1.0: 1, math.inf: 90}, 90.0),
+        (1, "0", {1.0: 7, math.inf: 8}, 6.0),
+        (2, "0", {1.0: 8, math.inf: 10}, 9.0),
+    )
     found = observed(tables, "x")
     assert found.count.tolist() == [8, 10] and found.total == 9.0
     assert "began anew once" in found.notes[0]
@@ -97,16 +100,24 @@ def test_none_of_the_names():
 
 
 def test_a_server_that_was_scraped_once_among_others_that_were_watched_is_left_out():
-    twice = scrapes((0, "0", {1.0: 5, math.inf: 6}, 4.0), (1, "0", {1.0: 9, math.inf: 12}, 10.0),
-                    (0, "1", {1.0: 400_000, math.inf: 500_000}, 3e5))  # fmt: skip
+    twice = scrapes(
+        (0, "0", {1.0: 5, math.inf: 6}, 4.0),
+        (1, "0", {1.0: 9, math.inf: 12}, 10.0),
+        (0, "1", {1.0: 400_000, math.inf: 500_000}, 3e5),
+    )
     found = observed(twice, "x")
     assert (found.observations, found.total, found.since_start) == (6, 6.0, False)
     assert any("Scraped once" in n and n.endswith("since their process began.") for n in found.notes)
 
 
 def test_labels_that_appear_with_their_first_observation_began_from_nothing():
-    rows = [(0, 'x{reason="a"}', 10), (1, 'x{reason="a"}', 14), (1, 'x{reason="b"}', 7), (2, 'x{reason="a"}', 14),
-            (2, 'x{reason="b"}', 9)]  # fmt: skip
+    rows = [
+        (0, 'x{reason="a"}', 10),
+        (1, 'x{reason="a"}', 14),
+        (1, 'x{reason="b"}', 7),
+        (2, 'x{reason="a"}', 14),
+        (2, 'x{reason="b"}', 9),
+    ]
     flat = [(order, name, le, n, float(n)) for order, name, n in rows for le in (1.0, math.inf)]
     columns = dict(zip(("order", "name", "le", "count", "total"), zip(*flat, strict=True), strict=True))
     tables = MemoryTables({"histograms": {**columns, "replica": ["0"] * len(flat), "source": ["a"] * len(flat)}})

@@ -16,8 +16,18 @@ from tests.analyzers.told_jobs import EPOCH, Row, S, Take, TrueJob, log, renumbe
 SEEDS = range(300)
 
 
-KINDS = ("one file", "file per host", "file per attempt", "rotated", "prefix", "renamed pods", "cut", "west", "merged",
-         "newest first")  # fmt: skip
+KINDS = (
+    "one file",
+    "file per host",
+    "file per attempt",
+    "rotated",
+    "prefix",
+    "renamed pods",
+    "cut",
+    "west",
+    "merged",
+    "newest first",
+)
 NAMELESS = KINDS[-2:]  # nothing in them would tell of a restart that takes no step again
 
 
@@ -30,12 +40,15 @@ def told(rng: random.Random, job: TrueJob, kind: str) -> list[Row]:
         return log(rng, takes, "train.log")
     if kind == "file per host":
         hosts = rng.randint(2, 4)
-        return [r for h in range(hosts) for r in log(rng, takes, names[h], clock_s=rng.uniform(-1, 1),
-                                                     jitter_s=jitter)]  # fmt: skip
+        return [r for h in range(hosts) for r in log(rng, takes, names[h], clock_s=rng.uniform(-1, 1), jitter_s=jitter)]
     if kind == "file per attempt":
         hosts = rng.randint(1, 3)
-        return [r for k in range(job.attempts) for h in range(hosts) for r in log(
-            rng, [t for t in takes if t.attempt == k], names[k * hosts + h], jitter_s=jitter)]  # fmt: skip
+        return [
+            r
+            for k in range(job.attempts)
+            for h in range(hosts)
+            for r in log(rng, [t for t in takes if t.attempt == k], names[k * hosts + h], jitter_s=jitter)
+        ]
     if kind == "rotated":
         cut = sorted(rng.sample(range(5, len(takes) - 5), 2))
         parts = [takes[: cut[0]], takes[cut[0] : cut[1]], takes[cut[1] :]]
@@ -43,19 +56,25 @@ def told(rng: random.Random, job: TrueJob, kind: str) -> list[Row]:
     if kind == "prefix":
         return [r for h in range(3) for r in log(rng, takes, "pods.log", names[h], jitter_s=jitter)]
     if kind == "renamed pods":
-        return [r for k in range(job.attempts) for h in range(2) for r in log(
-            rng, [t for t in takes if t.attempt == k], "pods.log", names[2 * k + h], jitter_s=jitter)]  # fmt: skip
+        return [
+            r
+            for k in range(job.attempts)
+            for h in range(2)
+            for r in log(rng, [t for t in takes if t.attempt == k], "pods.log", names[2 * k + h], jitter_s=jitter)
+        ]
     if kind == "cut":  # the first host's log has a hole that the second's covers; that one begins late and ends early
         a, b = sorted(rng.sample(range(4, len(takes) - 4), 2))
-        return (log(rng, takes[:a] + takes[b:], names[0], jitter_s=jitter)
-                + log(rng, takes[max(a - 3, 1) : b + 3], names[1], jitter_s=jitter))  # fmt: skip
+        return log(rng, takes[:a] + takes[b:], names[0], jitter_s=jitter) + log(
+            rng, takes[max(a - 3, 1) : b + 3], names[1], jitter_s=jitter
+        )
     if kind == "merged":
         both = [r for h in range(rng.randint(2, 3)) for r in log(rng, takes, "all.log", jitter_s=jitter)]
         return renumbered(sorted(both, key=lambda r: r.start_s + r.dur_s))
     if kind == "newest first":
         return renumbered(log(rng, takes, "export.json")[::-1])
-    return [r for h in range(3) for r in log(rng, takes, names[h], clock_s=-7 * 3600 if h == 2 else 0.0,
-                                             jitter_s=jitter)]  # fmt: skip
+    return [
+        r for h in range(3) for r in log(rng, takes, names[h], clock_s=-7 * 3600 if h == 2 else 0.0, jitter_s=jitter)
+    ]
 
 
 @pytest.mark.parametrize("block", range(6))
@@ -87,8 +106,11 @@ def untimed(rng: random.Random, job: TrueJob) -> tuple[list[Row], str]:
     if kind == "one file":
         return log(rng, takes, "train.log", timed=False), kind
     if kind == "file per attempt":
-        return [r for k in range(job.attempts) for r in log(
-            rng, [t for t in takes if t.attempt == k], f"attempt_{k + 8}.log", timed=False)], kind  # fmt: skip
+        return [
+            r
+            for k in range(job.attempts)
+            for r in log(rng, [t for t in takes if t.attempt == k], f"attempt_{k + 8}.log", timed=False)
+        ], kind
     if kind == "ranks":
         return [r for h in range(4) for r in log(rng, takes, f"rank{h}.log", timed=False)], kind
     cut = sorted(rng.sample(range(5, len(takes) - 5), 2))
@@ -121,10 +143,13 @@ def test_order_of_rows_split_of_files_and_a_second_host_change_nothing(seed):
     cut = rng.randint(1, len(alone) - 1)
     mixed = alone[:]
     rng.shuffle(mixed)
-    split = [Row(r.take, r.host, "a.log" if n < cut else "0.log", r.order, r.attempt, r.start_s, r.dur_s)
-             for n, r in enumerate(alone)]  # fmt: skip
-    copied = alone + [Row(r.take, r.host, "b.log", r.order, r.attempt, r.start_s + rng.uniform(0, 0.3), r.dur_s)
-                      for r in alone]  # fmt: skip
+    split = [
+        Row(r.take, r.host, "a.log" if n < cut else "0.log", r.order, r.attempt, r.start_s, r.dur_s)
+        for n, r in enumerate(alone)
+    ]
+    copied = alone + [
+        Row(r.take, r.host, "b.log", r.order, r.attempt, r.start_s + rng.uniform(0, 0.3), r.dur_s) for r in alone
+    ]
     first = answer(alone)
     for other in (mixed, split, alone[::-1]):
         assert answer(other) == first
@@ -136,8 +161,16 @@ def answer(rows: list[Row]) -> list[float]:
     book = ledger.analyze(here, facts, {}).ledger
     share = goodput.analyze(here, facts, {"rules": "exact"})
     cut = interruptions.analyze(here, facts, {})
-    return [book.chip_seconds, book.amount("productive"), book.amount("wasted_progress"), book.useful_flops,
-            book.amount("infrastructure_recovery"), share.productive_s, share.disruptions, cut.count]  # fmt: skip
+    return [
+        book.chip_seconds,
+        book.amount("productive"),
+        book.amount("wasted_progress"),
+        book.useful_flops,
+        book.amount("infrastructure_recovery"),
+        share.productive_s,
+        share.disruptions,
+        cut.count,
+    ]
 
 
 def job_of(*attempts: tuple[int, int, float], dur_s: float = 5.0) -> list[Take]:
@@ -158,7 +191,8 @@ def test_a_new_pod_that_repeats_no_step_is_a_restart_and_keeps_both_parts():
     (stop,) = calendar(here, past).interruptions
     assert (stop.last_step, stop.resumed_step, stop.wasted_steps) == (49, 50, 0)
     assert ledger.analyze(here, facts_of({"chips": 1}), {}).ledger.amount("infrastructure_recovery") == pytest.approx(
-        750, abs=1)  # fmt: skip
+        750, abs=1
+    )
     assert steps.analyze(here, facts_of({}), {}).steps == 100
 
 
@@ -174,14 +208,43 @@ def test_a_restart_at_the_next_step_keeps_its_flops_where_the_goodput_log_marks_
     for timed in (True, False):
         rng = random.Random(0)
         rows = [r for part, name in parts for r in log(rng, part, name, timed=timed, announced=False)]
-        columns = dict(zip(("step", "dur_ns", "source", "order", "model_flops_per_chip", "start_ns"), zip(*(
-            (r.take.step, round(r.dur_s * S), r.source, r.order, 1e12,
-             None if r.start_s is None else EPOCH + round(r.start_s * S)) for r in rows), strict=True), strict=True))
-        marks = {"step": [t.step for t in takes], "start_ns": [EPOCH + round(t.start_s * S) for t in takes],
-                 "source": ["g.json"] * len(takes), "order": list(range(len(takes)))}  # fmt: skip
+        columns = dict(
+            zip(
+                ("step", "dur_ns", "source", "order", "model_flops_per_chip", "start_ns"),
+                zip(
+                    *(
+                        (
+                            r.take.step,
+                            round(r.dur_s * S),
+                            r.source,
+                            r.order,
+                            1e12,
+                            None if r.start_s is None else EPOCH + round(r.start_s * S),
+                        )
+                        for r in rows
+                    ),
+                    strict=True,
+                ),
+                strict=True,
+            )
+        )
+        marks = {
+            "step": [t.step for t in takes],
+            "start_ns": [EPOCH + round(t.start_s * S) for t in takes],
+            "source": ["g.json"] * len(takes),
+            "order": list(range(len(takes))),
+        }
         both = {n: [*marks.get(n, [None] * len(takes)), *columns[n]] for n in columns}
-        here = MemoryTables({"steps": both, "lifecycle": {
-            "kind": ["job", "job"], "start_ns": [EPOCH, EPOCH + 1900 * S], "end_ns": [None, EPOCH + 2500 * S]}})
+        here = MemoryTables(
+            {
+                "steps": both,
+                "lifecycle": {
+                    "kind": ["job", "job"],
+                    "start_ns": [EPOCH, EPOCH + 1900 * S],
+                    "end_ns": [None, EPOCH + 2500 * S],
+                },
+            }
+        )
         past = history(here, {})
         assert past.rows["model_flops_per_chip"].notna().all()
         assert past.rows["attempt"].tolist() == [0] * 100 + [1] * 100
@@ -191,10 +254,12 @@ def test_a_restart_at_the_next_step_keeps_its_flops_where_the_goodput_log_marks_
 
 def test_a_start_that_was_cut_off_is_a_start_all_the_same():
     at = [*range(0, 1000, 10), *range(8260, 9260, 10)]
-    here = MemoryTables({
-        "steps": {"step": range(200), "start_ns": [EPOCH + t * S for t in at], "order": range(200)},
-        "lifecycle": {"kind": ["job"], "start_ns": [EPOCH + 8200 * S], "end_ns": [EPOCH + 9260 * S]},
-    })  # fmt: skip
+    here = MemoryTables(
+        {
+            "steps": {"step": range(200), "start_ns": [EPOCH + t * S for t in at], "order": range(200)},
+            "lifecycle": {"kind": ["job"], "start_ns": [EPOCH + 8200 * S], "end_ns": [EPOCH + 9260 * S]},
+        }
+    )
     assert history(here, {}).rows["attempt"].tolist() == [0] * 100 + [1] * 100
     book = ledger.analyze(here, facts_of({"chips": 1}), {}).ledger
     assert book.amount("infrastructure_recovery") == pytest.approx(8200 - 1000)
@@ -206,9 +271,17 @@ def test_a_log_seven_hours_west_is_the_same_attempt_and_its_events_move_with_it(
     rng = random.Random(0)
     rows = [*log(rng, takes, "a.log"), *log(rng, takes, "b.log"), *log(rng, takes, "w.log", clock_s=-7 * 3600)]
     here = tables(rows)
-    here = MemoryTables({"steps": here.arrow("steps").to_pydict(), "lifecycle": {
-        "kind": ["eval"], "start_ns": [EPOCH + (3505 - 7 * 3600) * S], "end_ns": [EPOCH + (3525 - 7 * 3600) * S],
-        "source": ["w.log"]}})  # fmt: skip
+    here = MemoryTables(
+        {
+            "steps": here.arrow("steps").to_pydict(),
+            "lifecycle": {
+                "kind": ["eval"],
+                "start_ns": [EPOCH + (3505 - 7 * 3600) * S],
+                "end_ns": [EPOCH + (3525 - 7 * 3600) * S],
+                "source": ["w.log"],
+            },
+        }
+    )
     result = ledger.analyze(here, facts_of({"chips": 1}), {})
     assert result.ledger.chip_seconds == pytest.approx(3525, abs=1)
     assert result.ledger.amount("eval") == pytest.approx(20)
@@ -219,8 +292,12 @@ def test_of_two_logs_by_two_clocks_the_goodput_log_s_holds():
     takes = job_of((0, 99, 0))
     rows = tables(log(random.Random(0), takes, "w.log", clock_s=-5.5 * 3600)).arrow("steps").to_pydict()
     for name, values in rows.items():
-        more = {"step": [t.step for t in takes], "start_ns": [EPOCH + round(t.start_s * S) for t in takes],
-                "source": ["g.json"] * 100, "order": list(range(100))}  # fmt: skip
+        more = {
+            "step": [t.step for t in takes],
+            "start_ns": [EPOCH + round(t.start_s * S) for t in takes],
+            "source": ["g.json"] * 100,
+            "order": list(range(100)),
+        }
         values += more.get(name, [None] * 100)
     past = history(MemoryTables({"steps": rows}), {})
     assert past.rows["start_ns"].iloc[0] == EPOCH
@@ -237,9 +314,17 @@ def test_a_rerun_from_the_beginning_hours_later_is_no_other_time_zone():
 
 def test_events_by_another_clock_are_left_out_and_said():
     here = logs((job_of((0, 99, 0)), "a.log"))
-    here = MemoryTables({"steps": here.arrow("steps").to_pydict(), "lifecycle": {
-        "kind": ["job", "job"], "start_ns": [EPOCH - 9 * 3600 * S, EPOCH - 8 * 3600 * S], "end_ns": [None, None],
-        "source": ["events.json"] * 2}})  # fmt: skip
+    here = MemoryTables(
+        {
+            "steps": here.arrow("steps").to_pydict(),
+            "lifecycle": {
+                "kind": ["job", "job"],
+                "start_ns": [EPOCH - 9 * 3600 * S, EPOCH - 8 * 3600 * S],
+                "end_ns": [None, None],
+                "source": ["events.json"] * 2,
+            },
+        }
+    )
     result = ledger.analyze(here, facts_of({"chips": 1}), {})
     assert result.ledger.chip_seconds == pytest.approx(500, abs=1) and not result.interruptions
     assert any("events.json" in note and "another clock" in note for note in result.notes)
@@ -267,23 +352,38 @@ def test_a_clock_that_goes_back_takes_no_step_again_and_is_said():
     result = goodput.analyze(here, facts_of({}), {"rules": "exact"})
     assert (result.disruptions, result.goodput_share) == (0, pytest.approx(1, abs=0.01))
     assert any("clock goes back at step 50" in note and "1 h" in note for note in result.notes)
-    again = history(MemoryTables({"steps": {"step": range(100), "order": range(100), "start_ns": [
-        EPOCH + round((t.start_s) * S) for t in takes]}}), {})  # fmt: skip
+    again = history(
+        MemoryTables(
+            {
+                "steps": {
+                    "step": range(100),
+                    "order": range(100),
+                    "start_ns": [EPOCH + round((t.start_s) * S) for t in takes],
+                }
+            }
+        ),
+        {},
+    )
     assert again.rows["kept"].all() and any("goes back" in note for note in again.notes)
 
 
 def test_one_time_far_ahead_is_drawn_in():
     at = [EPOCH + (10 * n + (900_000_000 if n == 30 else 0)) * S for n in range(60)]
-    past = history(MemoryTables({"steps": {"step": range(60), "order": range(60), "start_ns": at,
-                                           "dur_ns": [10 * S] * 60}}), {})  # fmt: skip
+    past = history(
+        MemoryTables({"steps": {"step": range(60), "order": range(60), "start_ns": at, "dur_ns": [10 * S] * 60}}), {}
+    )
     assert past.rows["start_ns"].max() == EPOCH + 590 * S
     assert any("step 30 names a time later" in note for note in past.notes)
 
 
 def test_times_printed_to_the_second_take_no_step_again():
     at = [EPOCH + round(0.3 * n + 0.3) * S - round((0.31 if n % 3 else 0.29) * S) for n in range(200)]
-    past = history(MemoryTables({"steps": {"step": range(200), "order": range(200), "start_ns": at,
-                                           "dur_ns": [round(0.3 * S)] * 200}}), {})  # fmt: skip
+    past = history(
+        MemoryTables(
+            {"steps": {"step": range(200), "order": range(200), "start_ns": at, "dur_ns": [round(0.3 * S)] * 200}}
+        ),
+        {},
+    )
     assert past.rows["kept"].all() and past.rows["segment"].max() == 0
 
 
@@ -303,29 +403,50 @@ def test_what_was_left_out_reaches_every_answer():
     notes = history(here, {}).notes
     assert any("2 hosts or logs" in note for note in notes)
     options = {o.name: o.default for o in mfu.OPTIONS}
-    for found in (ledger.analyze(here, facts, {}), goodput.analyze(here, facts, {"rules": "exact"}),
-                  interruptions.analyze(here, facts, {}), steps.analyze(here, facts, {}),
-                  mfu.analyze(here, facts, options)):  # fmt: skip
+    for found in (
+        ledger.analyze(here, facts, {}),
+        goodput.analyze(here, facts, {"rules": "exact"}),
+        interruptions.analyze(here, facts, {}),
+        steps.analyze(here, facts, {}),
+        mfu.analyze(here, facts, options),
+    ):
         assert set(notes) <= set(found.notes)
     bare = logs((job_of((0, 49, 0)), "a.log"), (job_of((0, 49, 0)), "b.log"), timed=False)
     notes = history(bare, {}).notes
     assert any("taken for hosts of one attempt" in note for note in notes)
-    for found in (ledger.analyze(bare, facts, {}), goodput.analyze(bare, facts, {"rules": "exact"}),
-                  interruptions.analyze(bare, facts, {})):  # fmt: skip
+    for found in (
+        ledger.analyze(bare, facts, {}),
+        goodput.analyze(bare, facts, {"rules": "exact"}),
+        interruptions.analyze(bare, facts, {}),
+    ):
         assert set(notes) <= set(found.notes)
 
 
 def test_hosts_that_mark_the_steps_tell_of_all_that_any_of_them_saw():
     takes = job_of((0, 99, 0), (90, 149, 2000))
-    rows = [(t.step, t.start_s, host) for k, hosts in ((0, "ab"), (1, "cd")) for host in hosts for t in takes
-            if t.attempt == k]  # fmt: skip
+    rows = [
+        (t.step, t.start_s, host)
+        for k, hosts in ((0, "ab"), (1, "cd"))
+        for host in hosts
+        for t in takes
+        if t.attempt == k
+    ]
     random.Random(0).shuffle(rows)
-    here = MemoryTables({
-        "steps": {"step": [n for n, *_ in rows], "host": [h for *_, h in rows],
-                  "start_ns": [EPOCH + round((t + 0.4 * (h in "bd")) * S) for _, t, h in rows]},
-        "lifecycle": {"kind": ["job"] * 4, "host": list("abcd"), "end_ns": [None] * 4,
-                      "start_ns": [EPOCH + t * S for t in (-20, -18, 1900, 1903)]},
-    })  # fmt: skip
+    here = MemoryTables(
+        {
+            "steps": {
+                "step": [n for n, *_ in rows],
+                "host": [h for *_, h in rows],
+                "start_ns": [EPOCH + round((t + 0.4 * (h in "bd")) * S) for _, t, h in rows],
+            },
+            "lifecycle": {
+                "kind": ["job"] * 4,
+                "host": list("abcd"),
+                "end_ns": [None] * 4,
+                "start_ns": [EPOCH + t * S for t in (-20, -18, 1900, 1903)],
+            },
+        }
+    )
     past = history(here, {})
     assert list(zip(past.rows["attempt"], past.rows["step"], strict=True)) == [(t.attempt, t.step) for t in takes]
     (stop,) = calendar(here, past).interruptions
@@ -347,14 +468,30 @@ def test_a_line_without_a_time_takes_none_from_the_others():
     past = history(MemoryTables({"steps": columns}), {})
     assert past.timed
     assert past.rows["start_ns"].to_numpy(dtype=np.int64).tolist() == pytest.approx(
-        [EPOCH + round(t.start_s * S) for t in takes], abs=S)  # fmt: skip
+        [EPOCH + round(t.start_s * S) for t in takes], abs=S
+    )
 
 
 def test_a_line_that_tells_why_belongs_to_the_attempt_of_its_own_log():
     takes = job_of((0, 59, 0), (50, 99, 2000), (90, 129, 4000))
-    here = logs(*((takes[a:b], f"attempt_{k}.log") for k, (a, b) in enumerate([(0, 60), (60, 110), (110, 150)])),
-                timed=False).arrow("steps").to_pydict()  # fmt: skip
-    evidence = {"ts_ns": [None], "attempt": [0], "step": [99], "cause": ["hbm"], "severity": ["error"],
-                "text": ["HBM uncorrectable"], "offset": [0], "order": [0], "source": ["attempt_1.log"]}  # fmt: skip
+    here = (
+        logs(
+            *((takes[a:b], f"attempt_{k}.log") for k, (a, b) in enumerate([(0, 60), (60, 110), (110, 150)])),
+            timed=False,
+        )
+        .arrow("steps")
+        .to_pydict()
+    )
+    evidence = {
+        "ts_ns": [None],
+        "attempt": [0],
+        "step": [99],
+        "cause": ["hbm"],
+        "severity": ["error"],
+        "text": ["HBM uncorrectable"],
+        "offset": [0],
+        "order": [0],
+        "source": ["attempt_1.log"],
+    }
     found = interruptions.analyze(MemoryTables({"steps": here, "evidence": evidence}), facts_of({"chips": 1}), {})
     assert found.rows["cause"].tolist() == ["unknown", "hbm"]

@@ -16,14 +16,20 @@ from tests.analyzers.worlds import MS, World
 def profile(*captures: tuple[int, float, list[int]], dur_s: float = 5.0) -> dict[str, list]:
     """Rows of steps of (capture, start, step numbers)."""
     rows = [(c, n, at + i * dur_s) for c, at, numbers in captures for i, n in enumerate(numbers)]
-    return {"capture": [c for c, *_ in rows], "step": [n for _, n, _ in rows], "host": ["h"] * len(rows),
-            "start_ns": [EPOCH + round(t * S) for *_, t in rows], "dur_ns": [round(dur_s * S)] * len(rows)}  # fmt: skip
+    return {
+        "capture": [c for c, *_ in rows],
+        "step": [n for _, n, _ in rows],
+        "host": ["h"] * len(rows),
+        "start_ns": [EPOCH + round(t * S) for *_, t in rows],
+        "dur_ns": [round(dur_s * S)] * len(rows),
+    }
 
 
 def joined(lines: dict, seen: dict) -> MemoryTables:
     count, more = len(lines["step"]), len(seen["step"])
-    return MemoryTables({"steps": {n: [*lines.get(n, [None] * count), *seen.get(n, [None] * more)]
-                                   for n in {*lines, *seen}}})  # fmt: skip
+    return MemoryTables(
+        {"steps": {n: [*lines.get(n, [None] * count), *seen.get(n, [None] * more)] for n in {*lines, *seen}}}
+    )
 
 
 def test_two_profiles_that_count_from_0_lost_nothing():
@@ -77,8 +83,11 @@ def test_a_profile_that_counts_its_own_steps_stays_where_its_clock_puts_it():
     made = {n: here.arrow(n).to_pydict() for n in ("ops", "op_events", "lifecycle", "captures")}
     began = made["captures"]["start_ns"][0]
     made["captures"] |= {"start_ns": [start[0]], "stop_ns": [start[-1] + 917 * MS]}
-    inside = [n for n, ps in enumerate(made["op_events"]["start_ps"])
-              if start[0] - began <= ps // 1000 < start[-1] + 917 * MS - began]  # fmt: skip
+    inside = [
+        n
+        for n, ps in enumerate(made["op_events"]["start_ps"])
+        if start[0] - began <= ps // 1000 < start[-1] + 917 * MS - began
+    ]
     made["op_events"] = {name: [values[n] for n in inside] for name, values in made["op_events"].items()}
     made["op_events"]["start_ps"] = [ps - 1000 * (start[0] - began) for ps in made["op_events"]["start_ps"]]
     result = ledger.analyze(MemoryTables({"steps": part, **made}), facts_of({"chips": 1, "peak_flops_per_s": 1e14}), {})

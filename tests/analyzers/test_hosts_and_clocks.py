@@ -34,8 +34,11 @@ def parts(takes: list[Take], name: str, cuts: list[int], **how: float) -> list[R
     """A log that was rotated at these places."""
     ends = [*cuts, len(takes)]
     begins = [0, *cuts]
-    return [r for k, (a, b) in enumerate(zip(begins, ends, strict=True)) for r in log(
-        random.Random(k), takes[a:b], f"{name}.{len(cuts) - k}", jitter_s=0.01, **how)]  # fmt: skip
+    return [
+        r
+        for k, (a, b) in enumerate(zip(begins, ends, strict=True))
+        for r in log(random.Random(k), takes[a:b], f"{name}.{len(cuts) - k}", jitter_s=0.01, **how)
+    ]
 
 
 def told(rows: list[Row]) -> tuple[int, int, int, float]:
@@ -59,8 +62,9 @@ def test_a_rotated_log_by_another_clock_is_of_the_same_attempts(clock_s):
 
 def test_the_longest_log_s_clock_is_not_the_job_s_where_most_hosts_go_by_another():
     first, second = JOB[:60], JOB[60:]
-    rows = log(random.Random(1), first, "a.log", clock_s=WEST_S) + log(random.Random(1), second, "b.log",
-                                                                          clock_s=WEST_S)  # fmt: skip
+    rows = log(random.Random(1), first, "a.log", clock_s=WEST_S) + log(
+        random.Random(1), second, "b.log", clock_s=WEST_S
+    )
     for k in range(2):  # files of the others begin a little later and are shorter
         rows += log(random.Random(k), first[5:], f"c{k}.log") + log(random.Random(k), second, f"d{k}.log")
     assert told(rows) == TRUTH
@@ -68,8 +72,9 @@ def test_the_longest_log_s_clock_is_not_the_job_s_where_most_hosts_go_by_another
 
 def test_of_two_hosts_all_attempts_go_by_the_clock_of_the_same_one():
     first, second = JOB[:60], JOB[60:]
-    rows = log(random.Random(1), first, "a.log", clock_s=WEST_S) + log(random.Random(1), second[1:], "b.log",
-                                                                          clock_s=WEST_S)  # fmt: skip
+    rows = log(random.Random(1), first, "a.log", clock_s=WEST_S) + log(
+        random.Random(1), second[1:], "b.log", clock_s=WEST_S
+    )
     rows += log(random.Random(2), first[1:], "c.log") + log(random.Random(2), second, "d.log")
     assert told(rows) == TRUTH
 
@@ -128,8 +133,9 @@ def test_two_hosts_logs_one_behind_the_other_in_one_file_by_clocks_hours_apart()
 
 def test_steps_that_lack_between_two_logs_without_times_are_no_interruption():
     takes = taken((0, 100, 0, 0))
-    rows = log(random.Random(1), takes[:50], "a.log", timed=False) + log(random.Random(1), takes[60:], "b.log",
-                                                                         timed=False)  # fmt: skip
+    rows = log(random.Random(1), takes[:50], "a.log", timed=False) + log(
+        random.Random(1), takes[60:], "b.log", timed=False
+    )
     assert interruptions.analyze(tables(rows), facts_of({"chips": 1}), {}).count == 0
 
 
@@ -168,12 +174,17 @@ def test_a_step_that_lasts_without_a_pause_before_it_hung():
     assert ledger.analyze(here, facts_of({"chips": 1}), {}).ledger.amount("hang") == pytest.approx(700, rel=0.01)
 
 
-@pytest.mark.parametrize(("seen", "why"), [
-    ({}, "no step was read"),
-    ({"capture": [0] * 3, "host": ["h"] * 3, "start_ns": [EPOCH + n * S for n in range(3)]},
-     "only a profile shows steps, 3 of them"),
-    ({"source": ["a.log"] * 3, "order": [0, 1, 2]}, "the steps that were read carry no times of day"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        ({}, "no step was read"),
+        (
+            {"capture": [0] * 3, "host": ["h"] * 3, "start_ns": [EPOCH + n * S for n in range(3)]},
+            "only a profile shows steps, 3 of them",
+        ),
+        ({"source": ["a.log"] * 3, "order": [0, 1, 2]}, "the steps that were read carry no times of day"),
+    ],
+)
 def test_why_no_share_of_the_time_is_told_is_what_the_inputs_lack(seen, why):
     here = {"lifecycle": {"kind": ["job"], "start_ns": [EPOCH], "end_ns": [EPOCH + 1000 * S]}}
     if seen:

@@ -33,13 +33,16 @@ def log(fetch_ms, step_ms, exposed=1.0, mark_first=True):
         starts.append(begun if mark_first else now)
         fetches.append((begun, begun + int(fetch * MS)))
         now = begun + int((rest + fetch * exposed) * MS)
-    return MemoryTables({
-        "steps": {"step": list(range(len(starts))), "start_ns": starts},
-        "lifecycle": {
-            "kind": ["job", *["data_loading"] * len(fetches)], "start_ns": [EPOCH - MS, *[f[0] for f in fetches]],
-            "end_ns": [now, *[f[1] for f in fetches]],
-        },
-    })  # fmt: skip
+    return MemoryTables(
+        {
+            "steps": {"step": list(range(len(starts))), "start_ns": starts},
+            "lifecycle": {
+                "kind": ["job", *["data_loading"] * len(fetches)],
+                "start_ns": [EPOCH - MS, *[f[0] for f in fetches]],
+                "end_ns": [now, *[f[1] for f in fetches]],
+            },
+        }
+    )
 
 
 def test_stalls_are_found_with_what_each_cost():
@@ -62,10 +65,14 @@ def test_a_run_that_waits_in_every_step_is_bound():
 def test_a_fetch_under_the_devices_work_costs_nothing():
     steps = [("h", n, n * 100, n * 100 + 100) for n in range(20)]
     work = [("h", 0, "compute", "fusion", [(n * 100, n * 100 + 99) for n in range(20)])]
-    fetched = {"lifecycle": {
-        "kind": ["data_loading"] * 20, "host": ["h"] * 20, "start_ns": [EPOCH + n * 100 for n in range(20)],
-        "end_ns": [EPOCH + n * 100 + 90 for n in range(20)],
-    }}  # fmt: skip
+    fetched = {
+        "lifecycle": {
+            "kind": ["data_loading"] * 20,
+            "host": ["h"] * 20,
+            "start_ns": [EPOCH + n * 100 for n in range(20)],
+            "end_ns": [EPOCH + n * 100 + 90 for n in range(20)],
+        }
+    }
     result = ask(device_tables(work, steps=steps, extra=fetched))
     assert result.verdict == "hidden" and result.waited_s == 0
     assert result.median_fetch_s == pytest.approx(90e-9)
@@ -73,8 +80,10 @@ def test_a_fetch_under_the_devices_work_costs_nothing():
 
 def test_infeed_is_waiting_for_input():
     steps = [("h", n, n * 100, n * 100 + 100) for n in range(10)]
-    work = [("h", 0, "compute", "infeed", [(n * 100, n * 100 + 40) for n in range(10)]),
-            ("h", 0, "compute", "fusion", [(n * 100 + 30, n * 100 + 100) for n in range(10)])]  # fmt: skip
+    work = [
+        ("h", 0, "compute", "infeed", [(n * 100, n * 100 + 40) for n in range(10)]),
+        ("h", 0, "compute", "fusion", [(n * 100 + 30, n * 100 + 100) for n in range(10)]),
+    ]
     result = ask(device_tables(work, steps=steps))
     assert result.verdict == "bound"
     assert result.waited_share == pytest.approx(0.30)
@@ -134,8 +143,12 @@ def test_any_log_gives_an_answer_that_closes(fetch, step_ms, exposed, mark_first
 
 def test_profiled_steps_are_found_among_many_as_one_by_one():
     rng = np.random.default_rng(0)
-    rows = pd.DataFrame({"step": pd.array(rng.integers(0, 40, 400), dtype="Int64"),
-                         "start_ns": pd.array(rng.permutation(4_000)[:400] * 7 + EPOCH, dtype="Int64")})  # fmt: skip
+    rows = pd.DataFrame(
+        {
+            "step": pd.array(rng.integers(0, 40, 400), dtype="Int64"),
+            "start_ns": pd.array(rng.permutation(4_000)[:400] * 7 + EPOCH, dtype="Int64"),
+        }
+    )
     rows.loc[[3, 9], "start_ns"] = pd.NA
     seen = pd.DataFrame({"step": rng.integers(0, 50, 60), "start_ns": rng.integers(0, 28_000, 60) + EPOCH})
     expected = []

@@ -96,8 +96,14 @@ def test_hundreds_of_known_interruptions():
         assert row["lost_steps"] == a.lost and row["wasted_s"] == pytest.approx((a.lost - 1) * STEP_S)
     planned = sum(CAUSES[c].family in ("maintenance", "scheduler", "user") for c, *_ in expected)
     assert (result.planned, result.unplanned) == (planned, 420 - planned)
-    last = EPOCH + (sum(a.down_s for a in job.attempts[:-1]) + sum(
-        INIT_S + COMPILE_S + (a.steps - 2) * STEP_S for a in job.attempts[:-1])) * S  # fmt: skip
+    last = (
+        EPOCH
+        + (
+            sum(a.down_s for a in job.attempts[:-1])
+            + sum(INIT_S + COMPILE_S + (a.steps - 2) * STEP_S for a in job.attempts[:-1])
+        )
+        * S
+    )
     assert job.begun[-1] == last
     held = (last - EPOCH) / S + INIT_S + COMPILE_S + 39 * STEP_S
     assert result.held_s == pytest.approx(held) and result.mttf.mean_s == pytest.approx(held / 420)
@@ -155,7 +161,12 @@ def test_an_attempt_that_never_took_a_step_costs_only_its_time():
 
 
 def test_an_end_that_a_log_explains_counts_and_another_does_not():
-    dead = Job([Attempt(20), ], end=False)  # fmt: skip
+    dead = Job(
+        [
+            Attempt(20),
+        ],
+        end=False,
+    )
     assert ask(dead.tables()).count == 0 and any("still runs" in n for n in ask(dead.tables()).notes)
     dead = Job([Attempt(20, lines=[line("accelerator", after_s=12.0)])], end=False)
     result = ask(dead.tables())
@@ -176,8 +187,10 @@ def test_slices_lost_and_steps_taken_again_in_place_are_listed_and_not_counted()
         numbers[i] -= 4
     columns["lifecycle"]["end_ns"][-1] += 200 * S
     lost_at = starts[19] + STEP_S * S
-    rows = (("elastic_slice_down", lost_at, lost_at + 150 * S, 0, 98),
-            ("elastic_reinitialization", lost_at + 150 * S, lost_at + 200 * S, 0, 99))  # fmt: skip
+    rows = (
+        ("elastic_slice_down", lost_at, lost_at + 150 * S, 0, 98),
+        ("elastic_reinitialization", lost_at + 150 * S, lost_at + 200 * S, 0, 99),
+    )
     for row in rows:
         for name, value in zip(columns["lifecycle"], row, strict=True):
             columns["lifecycle"][name].append(value)
@@ -203,8 +216,13 @@ def test_lines_without_a_time_belong_by_their_attempt():
 
 def test_a_log_without_times_of_day_tells_of_steps_alone():
     steps = [*range(30), *range(20, 50)]
-    columns = {"step": steps, "dur_ns": [5 * S] * 60, "attempt": [0] * 30 + [1] * 30, "order": list(range(60)),
-               "source": ["train.log"] * 60}  # fmt: skip
+    columns = {
+        "step": steps,
+        "dur_ns": [5 * S] * 60,
+        "attempt": [0] * 30 + [1] * 30,
+        "order": list(range(60)),
+        "source": ["train.log"] * 60,
+    }
     said = {"attempt": [0], "cause": ["software"], "text": ["RuntimeError"], "severity": ["error"], "order": [0]}
     result = ask(MemoryTables({"steps": columns, "evidence": said}))
     (row,) = result.rows.to_dict("records")
@@ -222,10 +240,22 @@ def test_what_is_asked_must_make_sense():
         ask(Job([Attempt(5)]).tables(), usd_per_chip_hour=-1.0)
 
 
-attempt = st.builds(Attempt, steps=st.integers(1, 12), lost=st.integers(0, 14), down_s=st.integers(1, 500),
-                    lines=st.lists(st.tuples(st.floats(-50, 500), st.sampled_from([*NAMES, "process_exit"]),
-                                             st.sampled_from(["a", None]), st.sampled_from(["error", "info", None]),
-                                             st.just("text")), max_size=2))  # fmt: skip
+attempt = st.builds(
+    Attempt,
+    steps=st.integers(1, 12),
+    lost=st.integers(0, 14),
+    down_s=st.integers(1, 500),
+    lines=st.lists(
+        st.tuples(
+            st.floats(-50, 500),
+            st.sampled_from([*NAMES, "process_exit"]),
+            st.sampled_from(["a", None]),
+            st.sampled_from(["error", "info", None]),
+            st.just("text"),
+        ),
+        max_size=2,
+    ),
+)
 
 
 @given(st.lists(attempt, min_size=1, max_size=8), st.booleans())
@@ -289,8 +319,11 @@ def test_ten_thousand_interruptions_and_a_million_lines():
     said = {k: list(tables["evidence"][k]) for k in ("ts_ns", "cause", "text")}
     more = np.sort(rng.integers(first, last, count))
     causes = np.array(["network", "process_exit", "software"])[rng.integers(0, 3, count)]
-    tables["evidence"] = {"ts_ns": [*said["ts_ns"], *more.tolist()], "cause": [*said["cause"], *causes.tolist()],
-                          "text": [*said["text"], *["a line of some log"] * count]}  # fmt: skip
+    tables["evidence"] = {
+        "ts_ns": [*said["ts_ns"], *more.tolist()],
+        "cause": [*said["cause"], *causes.tolist()],
+        "text": [*said["text"], *["a line of some log"] * count],
+    }
     made = MemoryTables(tables)
     result = ask(made, {"chip": "h100", "chips": 16_384})
     assert result.count == 10_000 and len(json.dumps(result.to_dict(), allow_nan=False)) > 1_000_000

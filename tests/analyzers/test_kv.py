@@ -62,8 +62,10 @@ def test_replicas_each_hold_the_weights():
 
 
 def test_data_parallel_attention_keeps_a_latent_once():
-    shared, own = (asked("deepseek-v3", chip="H200", chips=8, seq=8192, weights_precision="fp8", attention=a)
-                   for a in ("tensor", "data"))  # fmt: skip
+    shared, own = (
+        asked("deepseek-v3", chip="H200", chips=8, seq=8192, weights_precision="fp8", attention=a)
+        for a in ("tensor", "data")
+    )
     assert shared.room.sequence_bytes == own.room.sequence_bytes
     assert own.room.lanes == 8 and own.max_sequences > 6 * shared.max_sequences
     assert own.room.chip_weights_bytes > shared.room.chip_weights_bytes
@@ -72,8 +74,9 @@ def test_data_parallel_attention_keeps_a_latent_once():
 
 
 def test_pipeline_stages_share_layers():
-    flat, staged = (asked("llama-3.1-70b", chip="H100", chips=8, seq=4096, tensor=t, pipeline=p)
-                    for t, p in ((8, 1), (4, 2)))  # fmt: skip
+    flat, staged = (
+        asked("llama-3.1-70b", chip="H100", chips=8, seq=4096, tensor=t, pipeline=p) for t, p in ((8, 1), (4, 2))
+    )
     assert staged.room.chip_weights_bytes == flat.room.chip_weights_bytes
     assert staged.max_sequences == flat.max_sequences and staged.room.lanes == 1
 
@@ -108,8 +111,15 @@ RUN = {
 
 
 def test_beside_what_the_engine_found():
-    facts = {"chip": "H100", "chips": 1, "kv_cache_tokens": 440_000, "kv_available_bytes": 54 * GIB,
-             "gpu_memory_utilization": 0.9, "tensor_parallel_size": 1, "weights_loaded_bytes": 15 * GIB}  # fmt: skip
+    facts = {
+        "chip": "H100",
+        "chips": 1,
+        "kv_cache_tokens": 440_000,
+        "kv_available_bytes": 54 * GIB,
+        "gpu_memory_utilization": 0.9,
+        "tensor_parallel_size": 1,
+        "weights_loaded_bytes": 15 * GIB,
+    }
     result = asked(tables=RUN, facts=facts, page_tokens=64)
     assert result.seq == 190 and result.requests == 2  # the mean of 129 and 250, rounded up
     assert result.page_rounding == pytest.approx(1 - 379 / (192 + 256))
@@ -123,8 +133,14 @@ def test_beside_what_the_engine_found():
 
 
 def test_the_run_says_how_it_is_spread():
-    facts = {"chip": "H100", "tensor_parallel_size": 2, "data_parallel_size": 3, "kv_precision": "fp8_e4m3",
-             "precision": "bf16", "block_size": 32}  # fmt: skip
+    facts = {
+        "chip": "H100",
+        "tensor_parallel_size": 2,
+        "data_parallel_size": 3,
+        "kv_precision": "fp8_e4m3",
+        "precision": "bf16",
+        "block_size": 32,
+    }
     s = asked(facts=facts, seq=1000).room.setting
     assert (s.chips, s.tensor, s.kv_precision, s.page_tokens) == (6, 2, "fp8", 32)
 
@@ -144,19 +160,37 @@ def test_a_run_that_tells_nothing_is_refused():
         asked(None)
 
 
-@pytest.mark.parametrize("wrong", [
-    {"chips": 0}, {"chips": 6, "tensor": 4}, {"utilization": 0.0}, {"utilization": 1.1}, {"page_tokens": -1},
-    {"activations_bytes": -1.0}, {"hbm_bytes": 0.0}, {"seq": 0}, {"input": 0, "output": 0}, {"input": -5, "output": 9},
-    {"weights_bytes": -1.0},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"chips": 0},
+        {"chips": 6, "tensor": 4},
+        {"utilization": 0.0},
+        {"utilization": 1.1},
+        {"page_tokens": -1},
+        {"activations_bytes": -1.0},
+        {"hbm_bytes": 0.0},
+        {"seq": 0},
+        {"input": 0, "output": 0},
+        {"input": -5, "output": 9},
+        {"weights_bytes": -1.0},
+    ],
+)
 def test_impossible_options_are_refused(wrong):
     with pytest.raises(QuestionError):
         asked(**({"chip": "v6e", "seq": 100} | wrong if "input" not in wrong else {"chip": "v6e"} | wrong))
 
 
 def test_formats_as_frameworks_name_them():
-    names = {"torch.bfloat16": "bf16", "fp8_e4m3": "fp8", "auto": None, None: None, "float16": "fp16", "mxfp4": "mxfp4",
-             "awq_marlin": "awq"}
+    names = {
+        "torch.bfloat16": "bf16",
+        "fp8_e4m3": "fp8",
+        "auto": None,
+        None: None,
+        "float16": "fp16",
+        "mxfp4": "mxfp4",
+        "awq_marlin": "awq",
+    }
     assert {n: precision_of(n) for n in names} == names
 
 
@@ -167,13 +201,18 @@ def test_ways_to_share_weights():
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.sampled_from(["llama-3.1-8b", "gemma-4-31b", "gpt-oss-20b", "deepseek-v2-lite"]), st.sampled_from([1, 2, 4, 8]),
-    st.sampled_from([1, 2, 4, 8]), st.integers(1, 100_000), st.sampled_from([1, 16, 128]),
+    st.sampled_from(["llama-3.1-8b", "gemma-4-31b", "gpt-oss-20b", "deepseek-v2-lite"]),
+    st.sampled_from([1, 2, 4, 8]),
+    st.sampled_from([1, 2, 4, 8]),
+    st.integers(1, 100_000),
+    st.sampled_from([1, 16, 128]),
     st.sampled_from(["tensor", "data"]),
-)  # fmt: skip
+)
 def test_what_fits_is_the_most_that_fits(name, groups, tensor, seq, page, attention):
-    found = room(model(name), Setting(chips=groups * tensor, tensor=tensor, hbm_bytes=95e9, seq=seq, page_tokens=page,
-                                      attention=attention))  # fmt: skip
+    found = room(
+        model(name),
+        Setting(chips=groups * tensor, tensor=tensor, hbm_bytes=95e9, seq=seq, page_tokens=page, attention=attention),
+    )
     a_lane = found.max_sequences // found.lanes
     assert found.max_sequences == a_lane * found.lanes
     if found.free_bytes > 0:

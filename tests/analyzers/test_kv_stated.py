@@ -21,10 +21,15 @@ def facts(tokens, longest=None, sequences=None, **more):
 @pytest.mark.parametrize(
     ("tokens", "longest", "sequences", "expected"),
     [
-        (442_528, 8192, 54.02, 8192), (302_921, 131_072, 2.31, 131_072), (500_000, 131_072, 7.2, 0),
-        (500_000, None, None, None), (178_880, 40_960, 4.37, 40_960), (0, 8192, 1.0, None), (9_000, 8192, 0, None),
+        (442_528, 8192, 54.02, 8192),
+        (302_921, 131_072, 2.31, 131_072),
+        (500_000, 131_072, 7.2, 0),
+        (500_000, None, None, None),
+        (178_880, 40_960, 4.37, 40_960),
+        (0, 8192, 1.0, None),
+        (9_000, 8192, 0, None),
     ],
-)  # fmt: skip
+)
 def test_for_which_sequences_a_cache_is_stated(tokens, longest, sequences, expected):
     assert stated_length(facts(tokens, longest, sequences), tokens) == expected
 

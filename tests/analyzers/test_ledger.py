@@ -111,10 +111,21 @@ def test_collectives_whose_peers_were_not_profiled_still_hold_their_waits_and_sa
 
 def test_copies_that_nothing_covers_are_told_from_computing_and_from_idling():
     # 10 ms of computing, 20 ms of copying of which 5 ms run under computing, then 10 ms of nothing; all in ps
-    ops = {"capture": [0, 0], "op_id": [0, 1], "host": ["a"] * 2, "device": [0] * 2, "role": ["compute", "async"],
-           "category": ["fusion", "copy"]}  # fmt: skip
-    events = {"capture": [0, 0], "device": [0] * 2, "op_id": [0, 1], "start_ps": [0, 5 * 10**9],
-              "dur_ps": [10 * 10**9, 20 * 10**9]}  # fmt: skip
+    ops = {
+        "capture": [0, 0],
+        "op_id": [0, 1],
+        "host": ["a"] * 2,
+        "device": [0] * 2,
+        "role": ["compute", "async"],
+        "category": ["fusion", "copy"],
+    }
+    events = {
+        "capture": [0, 0],
+        "device": [0] * 2,
+        "op_id": [0, 1],
+        "start_ps": [0, 5 * 10**9],
+        "dur_ps": [10 * 10**9, 20 * 10**9],
+    }
     captures = {"capture": [0], "host": ["a"], "start_ns": [EPOCH], "stop_ns": [EPOCH + 35 * MS]}
     book = ask(MemoryTables({"ops": ops, "op_events": events, "captures": captures})).ledger
     assert book.amount("exposed_copies") == pytest.approx(0.015)
@@ -162,8 +173,13 @@ def test_a_profile_of_half_the_chips_leaves_the_other_half_unknown():
 
 def test_a_log_without_times_is_laid_over_the_profile_of_some_of_its_steps():
     world = World(steps=10, first_step=5)
-    lines = {"step": range(100), "dur_ns": [77 * MS] * 100, "source": ["log"] * 100, "order": range(100),
-             "model_flops_per_chip": [3e12] * 100}  # fmt: skip
+    lines = {
+        "step": range(100),
+        "dur_ns": [77 * MS] * 100,
+        "source": ["log"] * 100,
+        "order": range(100),
+        "model_flops_per_chip": [3e12] * 100,
+    }
     result = ask(world.tables(goodput=False, lines=lines))
     assert result.ledger.chip_seconds == pytest.approx(4 * 100 * 0.077)
     assert result.ledger.amount("exposed_communication") == pytest.approx(4 * 10 * 0.010)
@@ -187,14 +203,17 @@ def goodput_job(attempts, *, ended=True, lifecycle=()):
     if ended:
         last = max(t for _, t in steps) + 1
         life[len(attempts) - 1] = ("job", attempts[-1][0], last, None)
-    return MemoryTables({
-        "steps": {"step": [n for n, _ in steps], "start_ns": [EPOCH + int(t * S) for _, t in steps]},
-        "lifecycle": {
-            "kind": [k for k, *_ in life], "start_ns": [EPOCH + int(a * S) for _, a, _, _ in life],
-            "end_ns": [None if b is None else EPOCH + int(b * S) for _, _, b, _ in life],
-            "detail": [d for *_, d in life],
-        },
-    })  # fmt: skip
+    return MemoryTables(
+        {
+            "steps": {"step": [n for n, _ in steps], "start_ns": [EPOCH + int(t * S) for _, t in steps]},
+            "lifecycle": {
+                "kind": [k for k, *_ in life],
+                "start_ns": [EPOCH + int(a * S) for _, a, _, _ in life],
+                "end_ns": [None if b is None else EPOCH + int(b * S) for _, _, b, _ in life],
+                "detail": [d for *_, d in life],
+            },
+        }
+    )
 
 
 def test_a_crash_costs_its_lost_steps_and_its_downtime():
@@ -224,10 +243,12 @@ def test_a_job_run_again_after_it_ended_is_not_charged_for_the_time_between():
 
 
 def test_compilation_is_the_first_step_beyond_a_usual_one():
-    tables = MemoryTables({
-        "steps": {"step": [0, 1, 2, 3], "start_ns": [EPOCH, EPOCH + 30 * S, EPOCH + 32 * S, EPOCH + 34 * S]},
-        "lifecycle": {"kind": ["job"], "start_ns": [EPOCH], "end_ns": [EPOCH + 36 * S]},
-    })  # fmt: skip
+    tables = MemoryTables(
+        {
+            "steps": {"step": [0, 1, 2, 3], "start_ns": [EPOCH, EPOCH + 30 * S, EPOCH + 32 * S, EPOCH + 34 * S]},
+            "lifecycle": {"kind": ["job"], "start_ns": [EPOCH], "end_ns": [EPOCH + 36 * S]},
+        }
+    )
     book = ask(tables, chips=1).ledger
     assert book.amount("program_startup") == 28
     assert book.amount("productive") == 8
@@ -235,9 +256,12 @@ def test_compilation_is_the_first_step_beyond_a_usual_one():
 
 def test_events_inside_steps_have_their_own_accounts_and_overlap_is_charged_once():
     life = [
-        ("checkpoint_save", 15, 17, None), ("custom", 16, 20, "sdc_check"), ("custom", 19, 22, "eval"),
-        ("custom", 25, None, "never ended"), ("training_preparation", 2, None, None),
-    ]  # fmt: skip
+        ("checkpoint_save", 15, 17, None),
+        ("custom", 16, 20, "sdc_check"),
+        ("custom", 19, 22, "eval"),
+        ("custom", 25, None, "never ended"),
+        ("training_preparation", 2, None, None),
+    ]
     result = ask(goodput_job([(0, 10, range(20))], lifecycle=life), chips=1)
     book = result.ledger
     assert book.amount("checkpoint_save") == 2
@@ -252,21 +276,32 @@ def test_events_inside_steps_have_their_own_accounts_and_overlap_is_charged_once
 def test_without_a_profile_a_stall_is_seen_where_it_made_a_step_longer():
     at = [EPOCH + int(t * S) for t in (0, 1, 2, 3, 9, 10)]  # step 3 takes 6 s instead of 1
     loads = [(0.1, 0.3), (1.1, 1.3), (2.1, 2.3), (3.1, 8.2), (9.1, 9.3)]
-    tables = MemoryTables({
-        "steps": {"step": range(6), "start_ns": at},
-        "lifecycle": {
-            "kind": ["job", *["data_loading"] * 5], "start_ns": [EPOCH, *(EPOCH + int(a * S) for a, _ in loads)],
-            "end_ns": [EPOCH + 11 * S, *(EPOCH + int(b * S) for _, b in loads)],
-        },
-    })  # fmt: skip
+    tables = MemoryTables(
+        {
+            "steps": {"step": range(6), "start_ns": at},
+            "lifecycle": {
+                "kind": ["job", *["data_loading"] * 5],
+                "start_ns": [EPOCH, *(EPOCH + int(a * S) for a, _ in loads)],
+                "end_ns": [EPOCH + 11 * S, *(EPOCH + int(b * S) for _, b in loads)],
+            },
+        }
+    )
     assert ask(tables, chips=1).ledger.amount("input_wait") == pytest.approx(5.1 - 0.2)
 
 
 def test_step_lines_alone_count_only_the_time_they_tell():
-    tables = MemoryTables({"steps": {
-        "step": [0, 1, 2, 1, 2], "attempt": [0, 0, 0, 1, 1], "dur_ns": [2 * S] * 5, "order": range(5),
-        "source": ["a.log"] * 5, "model_flops_per_chip": [100e12] * 5,
-    }})  # fmt: skip
+    tables = MemoryTables(
+        {
+            "steps": {
+                "step": [0, 1, 2, 1, 2],
+                "attempt": [0, 0, 0, 1, 1],
+                "dur_ns": [2 * S] * 5,
+                "order": range(5),
+                "source": ["a.log"] * 5,
+                "model_flops_per_chip": [100e12] * 5,
+            }
+        }
+    )
     book = ask(tables, chips=8).ledger
     assert book.chip_seconds == 8 * 10
     assert book.amount("wasted_progress") == 8 * 4
@@ -296,11 +331,22 @@ kinds = st.sampled_from(["job", "custom", "checkpoint_save", "data_loading", "tr
 )
 @settings(max_examples=200, deadline=None)
 def test_no_input_breaks_the_laws(life, steps):
-    tables = MemoryTables({
-        "lifecycle": {"kind": [x[0] for x in life], "start_ns": [x[1] for x in life], "end_ns": [x[2] for x in life],
-                      "detail": [x[3] for x in life]},
-        "steps": {"step": [x[0] for x in steps], "start_ns": [x[1] for x in steps], "dur_ns": [x[2] for x in steps],
-                  "source": ["log"] * len(steps), "order": range(len(steps))},
-    })  # fmt: skip
+    tables = MemoryTables(
+        {
+            "lifecycle": {
+                "kind": [x[0] for x in life],
+                "start_ns": [x[1] for x in life],
+                "end_ns": [x[2] for x in life],
+                "detail": [x[3] for x in life],
+            },
+            "steps": {
+                "step": [x[0] for x in steps],
+                "start_ns": [x[1] for x in steps],
+                "dur_ns": [x[2] for x in steps],
+                "source": ["log"] * len(steps),
+                "order": range(len(steps)),
+            },
+        }
+    )
     with contextlib.suppress(QuestionError):
         closes(ask(tables).ledger.account)

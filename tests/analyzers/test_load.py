@@ -62,8 +62,9 @@ def test_the_drain_of_a_short_load_is_no_falling_behind():
 
 
 def test_chance_in_few_arrivals_is_no_falling_behind():
-    few, many = ({"requested_rate_per_s": 10.0, "completed": n, "duration_s": n / 8.6, "e2e_mean": 0.1}
-                 for n in (60, 6000))  # fmt: skip
+    few, many = (
+        {"requested_rate_per_s": 10.0, "completed": n, "duration_s": n / 8.6, "e2e_mean": 0.1} for n in (60, 6000)
+    )
     assert not ask(load, summaries([few])).rows["falls_behind"].iloc[0]
     assert ask(load, summaries([many])).rows["falls_behind"].iloc[0]
 
@@ -84,8 +85,16 @@ def test_a_load_out_of_line_is_told():
 
 def test_a_load_that_answered_nothing_is_beyond_and_has_no_latency():
     loads = open_loop(RATES[:3], capacity=1000.0)
-    loads.append({"requested_rate_per_s": 500.0, "completed": 0, "failed": 900, "duration_s": 60.0, "e2e_mean": 0.0,
-                  "outcome": "failed"})  # fmt: skip
+    loads.append(
+        {
+            "requested_rate_per_s": 500.0,
+            "completed": 0,
+            "failed": 900,
+            "duration_s": 60.0,
+            "e2e_mean": 0.0,
+            "outcome": "failed",
+        }
+    )
     result = ask(load, summaries(loads))
     assert result.knee.high_load == 500.0
     assert result.to_dict()["loads"][3]["e2e_s"]["mean"] is None
@@ -93,8 +102,16 @@ def test_a_load_that_answered_nothing_is_beyond_and_has_no_latency():
 
 
 def test_concurrency_is_the_axis_where_all_is_sent_at_once():
-    loads = [{"requested_rate_per_s": np.inf, "max_concurrency": n, "completed": 1000, "duration_s": 1000 / r,
-              "e2e_mean": n / r} for n, r in ((1, 1.0), (2, 1.9), (4, 3.4), (8, 3.5), (16, 3.6))]  # fmt: skip
+    loads = [
+        {
+            "requested_rate_per_s": np.inf,
+            "max_concurrency": n,
+            "completed": 1000,
+            "duration_s": 1000 / r,
+            "e2e_mean": n / r,
+        }
+        for n, r in ((1, 1.0), (2, 1.9), (4, 3.4), (8, 3.5), (16, 3.6))
+    ]
     result = ask(load, summaries(loads))
     assert result.axis == "concurrency"
     assert (result.knee.low_load, result.knee.high_load) == (4.0, 8.0)
@@ -139,9 +156,18 @@ def test_price_and_speed():
 
 
 def test_the_roofline_of_a_decode_step():
-    loads = [{"requested_rate_per_s": np.inf, "max_concurrency": 64, "completed": 3000, "duration_s": 1202.5,
-              "input_tokens": 2_997_000, "output_tokens": 3_000_000, "ttft_mean": 0.25104,
-              "tpot_mean": 0.02535}]  # fmt: skip
+    loads = [
+        {
+            "requested_rate_per_s": np.inf,
+            "max_concurrency": 64,
+            "completed": 3000,
+            "duration_s": 1202.5,
+            "input_tokens": 2_997_000,
+            "output_tokens": 3_000_000,
+            "ttft_mean": 0.25104,
+            "tpot_mean": 0.02535,
+        }
+    ]
     facts = {"chips": 8, "chip": "v6e", "model": "llama-3.3-70b"}
     row = ask(load, summaries(loads), facts).rows.iloc[0]
     batch = 3000 / 1202.5 * (0.25104 + 999 * 0.02535)
@@ -152,11 +178,23 @@ def test_the_roofline_of_a_decode_step():
 
 def test_the_roofline_of_a_model_that_is_handed_out_in_four_bits():
     """gpt-oss-120b at 64 in flight on 2 H100 was held against weights in bf16: faster than could be, by three times."""
-    loads = [{"requested_rate_per_s": np.inf, "max_concurrency": 64, "completed": 1000, "duration_s": 100.0,
-              "input_tokens": 1_000_000, "output_tokens": 1_000_000, "ttft_mean": 0.1, "tpot_mean": 0.012}]  # fmt: skip
+    loads = [
+        {
+            "requested_rate_per_s": np.inf,
+            "max_concurrency": 64,
+            "completed": 1000,
+            "duration_s": 100.0,
+            "input_tokens": 1_000_000,
+            "output_tokens": 1_000_000,
+            "ttft_mean": 0.1,
+            "tpot_mean": 0.012,
+        }
+    ]
     facts = {"chips": 2, "chip": "h100", "model": "gpt-oss-120b"}
-    told, stated = (ask(load, summaries(loads), facts | more).rows["roofline_share"].iloc[0]
-                    for more in ({}, {"quantization": "mxfp4"}))  # fmt: skip
+    told, stated = (
+        ask(load, summaries(loads), facts | more).rows["roofline_share"].iloc[0]
+        for more in ({}, {"quantization": "mxfp4"})
+    )
     assert told == stated and told < 1
     assert ask(load, summaries(loads), facts | {"precision": "bf16"}).rows["roofline_share"].iloc[0] > 2 * told
 
@@ -186,7 +224,7 @@ def test_littles_law_is_held_against_what_was_allowed_and_printed():
     assert [n for n in result.notes if "Little" in n] == [
         "Little's law does not hold for load 2: rate x latency gives 32 requests in flight, the most in flight that "
         "the tool allowed 16 (+100%)."
-    ]  # fmt: skip
+    ]
 
 
 def test_little_against_the_engine():
@@ -249,20 +287,31 @@ def test_the_front_holds_what_nothing_beats(points):
     a = np.array([p[0] for p in points], dtype=float)
     b = np.array([np.nan if p[1] is None else p[1] for p in points], dtype=float)
     expected = [
-        not np.isnan(b[i]) and not any(
+        not np.isnan(b[i])
+        and not any(
             a[j] <= a[i] and b[j] <= b[i] and (a[j] < a[i] or b[j] < b[i]) for j in range(len(a)) if not np.isnan(b[j])
         )
         for i in range(len(a))
-    ]  # fmt: skip
+    ]
     assert front(a, b).tolist() == expected
 
 
 def test_a_load_test_that_answered_nothing_stands_nowhere_on_the_axis():
-    lost = {"requested_rate_per_s": None, "request_rate_per_s": None, "duration_s": None, "completed": 0, "failed": 9,
-            "outcome": "failed"}  # fmt: skip
+    lost = {
+        "requested_rate_per_s": None,
+        "request_rate_per_s": None,
+        "duration_s": None,
+        "completed": 0,
+        "failed": 9,
+        "outcome": "failed",
+    }
     alone = ask(load, summaries([lost]))
-    beside = ask(load, summaries([{**lost, "completed": 40, "failed": 0, "outcome": "measured", "duration_s": 20.0,
-                                   "e2e_mean": 0.5}, lost]))  # fmt: skip
+    beside = ask(
+        load,
+        summaries(
+            [{**lost, "completed": 40, "failed": 0, "outcome": "measured", "duration_s": 20.0, "e2e_mean": 0.5}, lost]
+        ),
+    )
     for result in (alone, beside):
         said = json.loads(json.dumps(result.to_dict(), allow_nan=False))
         assert said["knee"]["high_load"] is None

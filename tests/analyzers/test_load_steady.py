@@ -82,8 +82,9 @@ def test_the_load_that_is_looked_into_can_be_chosen():
 
 
 gap = st.integers(0, 3_000)  # ms
-request = st.tuples(st.integers(0, 20_000), st.integers(1, 2_000), st.lists(gap, min_size=1, max_size=8),
-                    st.integers(0, 2))  # fmt: skip
+request = st.tuples(
+    st.integers(0, 20_000), st.integers(1, 2_000), st.lists(gap, min_size=1, max_size=8), st.integers(0, 2)
+)
 
 
 @settings(deadline=None, max_examples=60)

@@ -52,8 +52,17 @@ def test_waits_are_in_the_order_of_the_table():
 
 
 def test_the_same_operation_again_in_a_step_is_another_meeting():
-    once = {"rank": [0, 1], "device": [0, 1], "host": ["h", "h"], "kind": ["all-reduce"] * 2, "op": ["a", "a"],
-            "step": [1, 1], "start_ns": [0, 5], "end_ns": [10, 10], "capture": [0, 0]}  # fmt: skip
+    once = {
+        "rank": [0, 1],
+        "device": [0, 1],
+        "host": ["h", "h"],
+        "kind": ["all-reduce"] * 2,
+        "op": ["a", "a"],
+        "step": [1, 1],
+        "start_ns": [0, 5],
+        "end_ns": [10, 10],
+        "capture": [0, 0],
+    }
     later = {**once, "start_ns": [20, 21], "end_ns": [30, 30]}
     met = meetings(MemoryTables({"collectives": {n: [*once[n], *later[n]] for n in once}}))
     assert met.meeting[0] == met.meeting[1] != met.meeting[2] == met.meeting[3]
@@ -62,8 +71,9 @@ def test_the_same_operation_again_in_a_step_is_another_meeting():
 def test_a_rank_that_is_missing_makes_a_meeting_incomplete():
     rows = RankWorld(ranks=4, steps=3).tables().arrow("collectives").to_pydict()
     keep = [not (r == 2 and s == 1) for r, s in zip(rows["rank"], rows["step"], strict=True)]
-    met = meetings(MemoryTables({"collectives": {n: [v for v, k in zip(c, keep, strict=True) if k]
-                                                 for n, c in rows.items()}}))  # fmt: skip
+    met = meetings(
+        MemoryTables({"collectives": {n: [v for v, k in zip(c, keep, strict=True) if k] for n, c in rows.items()}})
+    )
     assert set(met.step[~met.complete]) == {1} and set(met.step[met.complete]) == {0, 2}
 
 

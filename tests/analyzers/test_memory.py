@@ -29,26 +29,56 @@ def columns(rows, names):
 def buffers(*more, program=1, capture=0):
     """Two inputs, one of them the same on 4 devices, and what a training step keeps."""
     return [
-        {"name": "params['w']", "category": "argument", "bytes": 4 * GB, "padded_bytes": 5 * GB, "copies": 4,
-         "shape": "bf16[10,100]{1,0:T(8,128)}", "op": "param.1", "source": None},
+        {
+            "name": "params['w']",
+            "category": "argument",
+            "bytes": 4 * GB,
+            "padded_bytes": 5 * GB,
+            "copies": 4,
+            "shape": "bf16[10,100]{1,0:T(8,128)}",
+            "op": "param.1",
+            "source": None,
+        },
         {"name": "batch", "category": "argument", "bytes": GB, "padded_bytes": GB, "copies": 1},
-        {"name": "jit(step)/jvp(layer)/tanh", "category": "temporary", "bytes": 3 * GB, "padded_bytes": 3 * GB,
-         "source": "model.py:3"},
+        {
+            "name": "jit(step)/jvp(layer)/tanh",
+            "category": "temporary",
+            "bytes": 3 * GB,
+            "padded_bytes": 3 * GB,
+            "source": "model.py:3",
+        },
         {"name": "jit(step)/transpose(jvp(layer))/dot", "category": "temporary", "bytes": GB, "padded_bytes": GB},
         {"name": "room between buffers", "category": "fragmentation", "bytes": 0, "padded_bytes": GB},
         *more,
-    ]  # fmt: skip
+    ]
 
 
 def tables(parts=None, program=1, capture=0):
     parts = buffers() if parts is None else parts
     rows = [{"kind": "peak_buffer", "capture": capture, "program": program, **b} for b in parts]
     whole = sum(b["padded_bytes"] for b in parts)
-    rows += [{"kind": "peak", "capture": capture, "program": program, "bytes": sum(b["bytes"] for b in parts),
-              "padded_bytes": whole}]  # fmt: skip
+    rows += [
+        {
+            "kind": "peak",
+            "capture": capture,
+            "program": program,
+            "bytes": sum(b["bytes"] for b in parts),
+            "padded_bytes": whole,
+        }
+    ]
     names = (
-        "kind", "capture", "program", "name", "category", "bytes", "padded_bytes", "copies", "shape", "op", "source",
-    )  # fmt: skip
+        "kind",
+        "capture",
+        "program",
+        "name",
+        "category",
+        "bytes",
+        "padded_bytes",
+        "copies",
+        "shape",
+        "op",
+        "source",
+    )
     return {
         "memory": columns(rows, names),
         "modules": {"capture": [capture], "program": [program], "name": ["jit_step"]},
@@ -69,8 +99,11 @@ def test_the_peak_of_a_program():
 def test_advice_says_what_each_gives_back():
     advice = {a.what: a for a in ask(tables()).advice}
     assert {k: a.bytes for k, a in advice.items()} == {
-        "shard": 5 * GB * 3 // 4, "remat": 3 * GB, "padding": GB, "fragmentation": GB,
-    }  # fmt: skip
+        "shard": 5 * GB * 3 // 4,
+        "remat": 3 * GB,
+        "padding": GB,
+        "fragmentation": GB,
+    }
     assert "params['w']" in advice["shard"].text and "1 input," in advice["shard"].text
     assert advice["remat"].at_most and not advice["shard"].at_most
     assert [a.bytes for a in ask(tables()).advice] == sorted((a.bytes for a in advice.values()), reverse=True)
@@ -109,11 +142,23 @@ def sampled(rows):
     """Samples of (device, second, in use, reserved, available)."""
     made = []
     for device, second, used, reserved, free in rows:
-        for kind, value in (("bytes_in_use", used), ("bytes_reserved", reserved), ("bytes_available", free),
-                            ("peak_bytes_in_use", used + 1)):  # fmt: skip
+        for kind, value in (
+            ("bytes_in_use", used),
+            ("bytes_reserved", reserved),
+            ("bytes_available", free),
+            ("peak_bytes_in_use", used + 1),
+        ):
             if value is not None:
-                made.append({"kind": kind, "host": "a", "device": device, "ts_ns": second * SECOND, "bytes": value,
-                             "name": "bfc"})  # fmt: skip
+                made.append(
+                    {
+                        "kind": kind,
+                        "host": "a",
+                        "device": device,
+                        "ts_ns": second * SECOND,
+                        "bytes": value,
+                        "name": "bfc",
+                    }
+                )
     return {"memory": columns(made, ("kind", "host", "device", "ts_ns", "bytes", "name"))}
 
 
@@ -146,8 +191,17 @@ def test_a_compile_that_fits_and_one_that_does_not():
     parts = dict(zip(result.parts["name"], result.parts["padded_bytes"], strict=True))
     assert parts == {"temporaries": 3000, "w": 1000, "other arguments": 200, "outputs": 100}
     assert result.padding_bytes == 100 and result.limit_source == "the compiler"
-    refused = ask({}, {"outcome": "out_of_memory", "fits": False, "message": "exceeds", "needed_bytes": 7000,
-                       "limit_bytes": 5000, "model": "llama3.1-8b"})  # fmt: skip
+    refused = ask(
+        {},
+        {
+            "outcome": "out_of_memory",
+            "fits": False,
+            "message": "exceeds",
+            "needed_bytes": 7000,
+            "limit_bytes": 5000,
+            "model": "llama3.1-8b",
+        },
+    )
     assert (refused.subject, refused.fits, refused.peak_bytes, refused.free_bytes) == ("compiled", False, 7000, -2000)
     assert refused.message == "exceeds" and not len(refused.parts) and not refused.advice
 
@@ -186,9 +240,11 @@ def test_advice_by_formula_is_the_difference():
     given = {"seq": 8192, "tp": 8, "dp": 4}
     before = ask(facts={"model": "llama3.1-70b"}, **given)
     after = {
-        "selective": {"remat": "selective"}, "remat": {"remat": "full"},
-        "sequence_parallel": {"sequence_parallel": "yes"}, "fsdp": {"dp": 1, "fsdp": 4},
-    }  # fmt: skip
+        "selective": {"remat": "selective"},
+        "remat": {"remat": "full"},
+        "sequence_parallel": {"sequence_parallel": "yes"},
+        "fsdp": {"dp": 1, "fsdp": 4},
+    }
     assert {a.what for a in before.advice} == set(after)
     for advice in before.advice:
         changed = ask(facts={"model": "llama3.1-70b"}, **{**given, **after[advice.what]})
@@ -199,14 +255,17 @@ def test_an_option_puts_a_model_in_the_place_of_the_profile():
     assert ask(tables(), {"chip": "v5p"}, model="llama3.1-8b").subject == "formula"
 
 
-@pytest.mark.parametrize(("facts", "options", "said"), [
-    ({}, {}, "nothing in this run tells of memory"),
-    ({"model": "llama3.1-8b"}, {"tp": 0}, "option tp=0"),
-    ({"model": "llama3.1-8b"}, {"batch": 0}, "option batch=0"),
-    ({"model": "llama3.1-8b"}, {"batch": 1 << 40}, "option batch=1099511627776"),
-    ({"model": "llama3.1-8b"}, {"seq": -3}, "option seq=-3"),
-    ({"model": "no-such-model"}, {}, "no-such-model"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("facts", "options", "said"),
+    [
+        ({}, {}, "nothing in this run tells of memory"),
+        ({"model": "llama3.1-8b"}, {"tp": 0}, "option tp=0"),
+        ({"model": "llama3.1-8b"}, {"batch": 0}, "option batch=0"),
+        ({"model": "llama3.1-8b"}, {"batch": 1 << 40}, "option batch=1099511627776"),
+        ({"model": "llama3.1-8b"}, {"seq": -3}, "option seq=-3"),
+        ({"model": "no-such-model"}, {}, "no-such-model"),
+    ],
+)
 def test_what_has_no_answer(facts, options, said):
     with pytest.raises(QuestionError, match=said):
         ask(facts=facts, **options)

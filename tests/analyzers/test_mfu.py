@@ -29,9 +29,11 @@ def lines(seconds, numbers=None, per_token=LOOSE, tokens=TOKENS, start_s=None, s
     """Step lines as MaxText prints them: seconds to the millisecond, rates of the exact duration."""
     count = len(seconds)
     columns = {
-        "step": list(numbers if numbers is not None else range(count)), "source": [source] * count,
-        "dur_ns": [round(s * 1000) * 1_000_000 for s in seconds], "order": list(range(count)),
-    }  # fmt: skip
+        "step": list(numbers if numbers is not None else range(count)),
+        "source": [source] * count,
+        "dur_ns": [round(s * 1000) * 1_000_000 for s in seconds],
+        "order": list(range(count)),
+    }
     if tokens:
         columns["tokens_per_s_per_chip"] = [round(tokens / s, 3) for s in seconds]
     if per_token:
@@ -53,8 +55,17 @@ def of_model(name="llama3.1-8b", **options):
 
 def test_the_contract_of_the_json():
     said = ask(lines([30.0] + [2.2] * 20)).to_dict()
-    wanted = {"mfu", "hfu", "emfu", "convention", "peak_flops_per_s", "flops_per_token", "tokens_per_s_per_chip",
-              "average", "best"}  # fmt: skip
+    wanted = {
+        "mfu",
+        "hfu",
+        "emfu",
+        "convention",
+        "peak_flops_per_s",
+        "flops_per_token",
+        "tokens_per_s_per_chip",
+        "average",
+        "best",
+    }
     assert wanted <= set(said)
     assert json.loads(json.dumps(said, allow_nan=False)) == said
 
@@ -150,7 +161,8 @@ def test_rounded_seconds_do_not_round_the_tokens():
     columns = lines(seconds, per_token=None)
     stated = ask(columns, {**facts, "chip": "B200"}, convention="causal", peak_flops_per_s=1e18)
     assert (stated.rows["tokens_per_s_per_chip"] * stated.rows["dur_s"]).to_numpy() == pytest.approx(
-        np.full(201, float(TOKENS)))  # fmt: skip
+        np.full(201, float(TOKENS))
+    )
     unstated = ask(columns, LLAMA, peak_flops_per_s=1e18)
     assert unstated.tokens_per_s_per_chip == pytest.approx(stated.tokens_per_s_per_chip, rel=5e-4)
 
@@ -188,11 +200,17 @@ def test_the_native_peak_of_a_mix_is_harmonic():
     assert result.mfu == pytest.approx(1507 * (0.7 / 4500 + 0.3 / 2250))
 
 
-@pytest.mark.parametrize("precision, said", [
-    ("fp8=0.7,bf16=0.2", "sum to 0.9"), ("fp8=0.7,fp8=0.3", "precision 'fp8=0.7,fp8=0.3'"),
-    ("fp12", "precision 'fp12'"), ("fp8=x", "precision 'fp8=x'"), ("fp8=-1,bf16=2", "precision"),
-    ("fp4", "does not know fp4_flops_per_s of TPU v6e"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "precision, said",
+    [
+        ("fp8=0.7,bf16=0.2", "sum to 0.9"),
+        ("fp8=0.7,fp8=0.3", "precision 'fp8=0.7,fp8=0.3'"),
+        ("fp12", "precision 'fp12'"),
+        ("fp8=x", "precision 'fp8=x'"),
+        ("fp8=-1,bf16=2", "precision"),
+        ("fp4", "does not know fp4_flops_per_s of TPU v6e"),
+    ],
+)
 def test_a_format_that_cannot_be_is_told(precision, said):
     with pytest.raises(QuestionError) as e:
         of_model(tflops_per_s="400", chip="v6e", precision=precision)
@@ -233,14 +251,21 @@ def test_a_model_that_the_catalogue_lacks_is_told_and_the_job_s_count_used():
 # Printed numbers, of a model alone ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tflops, chip_name, precision, mfu_pct, emfu_pct", [
-    # Llama 405B on H100, 989.4 TFLOP/s: printed 43, 41 and 38 % beside 430, 400 and 380, which are rounded to tens
-    (430, "H100", "bf16", 43.46, 43.46), (400, "H100", "bf16", 40.43, 40.43), (380, "H100", "bf16", 38.41, 38.41),
-    # MaxText on v5e, 197 TFLOP/s: printed 61.10 and 44.67 beside rounded 120 and 88; int8 52.99 beside 104.4
-    (120, "v5e", "bf16", 60.91, 60.91), (88, "v5e", "bf16", 44.67, 44.67), (104.4, "v5e", "int8", 26.56, 52.99),
-    # FP8 on B200, printed 67.96 % of a BF16 peak
-    (1520.276, "B200", "fp8", 33.78, 67.57),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "tflops, chip_name, precision, mfu_pct, emfu_pct",
+    [
+        # Llama 405B on H100, 989.4 TFLOP/s: printed 43, 41 and 38 % beside 430, 400 and 380, which are rounded to tens
+        (430, "H100", "bf16", 43.46, 43.46),
+        (400, "H100", "bf16", 40.43, 40.43),
+        (380, "H100", "bf16", 38.41, 38.41),
+        # MaxText on v5e, 197 TFLOP/s: printed 61.10 and 44.67 beside rounded 120 and 88; int8 52.99 beside 104.4
+        (120, "v5e", "bf16", 60.91, 60.91),
+        (88, "v5e", "bf16", 44.67, 44.67),
+        (104.4, "v5e", "int8", 26.56, 52.99),
+        # FP8 on B200, printed 67.96 % of a BF16 peak
+        (1520.276, "B200", "fp8", 33.78, 67.57),
+    ],
+)
 def test_the_field_s_tables(tflops, chip_name, precision, mfu_pct, emfu_pct):
     result = of_model(tflops_per_s=str(tflops), chip=chip_name, precision=precision)
     assert round(result.mfu * 100, 2) == mfu_pct
@@ -269,26 +294,30 @@ def test_a_printed_share_is_checked(printed):
     assert "54.25 %" in result.fingerprint.contradictions[0]
 
 
-@pytest.mark.parametrize("printed, fits", [("43", True), ("0.43", True), ("43.27", True), ("43.9", False),
-                                           ("42", False), ("0.4", False)])  # fmt: skip
+@pytest.mark.parametrize(
+    "printed, fits", [("43", True), ("0.43", True), ("43.27", True), ("43.9", False), ("42", False), ("0.4", False)]
+)
 def test_a_printed_share_is_as_exact_as_its_digits(printed, fits):
     result = of_model(tflops_per_s="428.1", chip="H100", printed_mfu=printed)
     assert result.mfu == pytest.approx(0.4327, abs=5e-5) and (not result.fingerprint.contradictions) == fits
 
 
-@pytest.mark.parametrize("options, said", [
-    ({}, "there are no steps to take a rate from"),
-    ({"tokens_per_s": "100"}, "need a model, a sequence length and tokens per second"),
-    ({"tokens_per_s": "100", "seq": "8192", "convention": "job"}, "without tflops_per_s there is no count"),
-    ({"tflops_per_s": "400", "convention": "causal"}, "need a model, a sequence length and tokens per second"),
-    ({"tflops_per_s": "0"}, "option tflops_per_s=0; expected a number above 0"),
-    ({"tflops_per_s": "-3"}, "option tflops_per_s=-3"),
-    ({"tflops_per_s": "nan"}, "option tflops_per_s='nan'"),
-    ({"tflops_per_s": "1", "chip": "v77"}, "no chip is called 'v77'"),
-    ({"tflops_per_s": "1", "precision": "fp8"}, "no chip is known whose peak this precision has"),
-    ({"tflops_per_s": "1", "seq": "0"}, "option seq=0; expected a whole number from 1"),
-    ({"tflops_per_s": "1", "convention": "x"}, "option convention='x'; expected one of job, causal"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({}, "there are no steps to take a rate from"),
+        ({"tokens_per_s": "100"}, "need a model, a sequence length and tokens per second"),
+        ({"tokens_per_s": "100", "seq": "8192", "convention": "job"}, "without tflops_per_s there is no count"),
+        ({"tflops_per_s": "400", "convention": "causal"}, "need a model, a sequence length and tokens per second"),
+        ({"tflops_per_s": "0"}, "option tflops_per_s=0; expected a number above 0"),
+        ({"tflops_per_s": "-3"}, "option tflops_per_s=-3"),
+        ({"tflops_per_s": "nan"}, "option tflops_per_s='nan'"),
+        ({"tflops_per_s": "1", "chip": "v77"}, "no chip is called 'v77'"),
+        ({"tflops_per_s": "1", "precision": "fp8"}, "no chip is known whose peak this precision has"),
+        ({"tflops_per_s": "1", "seq": "0"}, "option seq=0; expected a whole number from 1"),
+        ({"tflops_per_s": "1", "convention": "x"}, "option convention='x'; expected one of job, causal"),
+    ],
+)
 def test_what_cannot_be_asked_is_told(options, said):
     with pytest.raises(QuestionError) as e:
         of_model(**options)

@@ -56,8 +56,13 @@ def wrong(asked: Analyzer, tables: Tables, facts: Facts) -> str:
 
 
 SMALL = (
-    "a job, its log and its profiles", "a late rank", "pipelines", "an engine", "a load test", "a job that stopped",
-)  # fmt: skip
+    "a job, its log and its profiles",
+    "a late rank",
+    "pipelines",
+    "an engine",
+    "a load test",
+    "a job that stopped",
+)
 TAKEN = ("compiled-llama3.1-8b-v5p", "serving-client", "training")
 EVERY = {"a load test": 3, "pipelines": 9, "an engine": 17, "serving-client": 17, "compiled-llama3.1-8b-v5p": 17}
 SPARSE = 97  # one change in so many is tried, where no other number is told: what is slow to ask is asked less often

@@ -14,12 +14,25 @@ S = 10**9
 def requests(tokens=(50, 40, 1), first_s=(2.0, 1.5, 0.5), last_s=(2.0, 1.5, 0.5), **stages) -> MemoryTables:
     n = len(tokens)
     at = [EPOCH_NS + i * S for i in range(n)]
-    rows = {"id": [f"r{i}" for i in range(n)], "stage": ["a"] * n, "arrival_ns": at, "status": ["completed"] * n,
-            "first_token_ns": [t + round(x * S) for t, x in zip(at, first_s, strict=True)],
-            "last_token_ns": [t + round(x * S) for t, x in zip(at, last_s, strict=True)],
-            "prompt_tokens": [10] * n, "output_tokens": list(tokens)}  # fmt: skip
-    summed = {"stage": ["a"], "tool": ["vllm_bench"], "order": [0], "source": ["a.json"], "completed": [n],
-              "failed": [0], **{k: [v] for k, v in stages.items()}}  # fmt: skip
+    rows = {
+        "id": [f"r{i}" for i in range(n)],
+        "stage": ["a"] * n,
+        "arrival_ns": at,
+        "status": ["completed"] * n,
+        "first_token_ns": [t + round(x * S) for t, x in zip(at, first_s, strict=True)],
+        "last_token_ns": [t + round(x * S) for t, x in zip(at, last_s, strict=True)],
+        "prompt_tokens": [10] * n,
+        "output_tokens": list(tokens),
+    }
+    summed = {
+        "stage": ["a"],
+        "tool": ["vllm_bench"],
+        "order": [0],
+        "source": ["a.json"],
+        "completed": [n],
+        "failed": [0],
+        **{k: [v] for k, v in stages.items()},
+    }
     return MemoryTables({"requests": rows, "stages": summed})
 
 
@@ -49,12 +62,25 @@ def test_one_streamed_answer_of_several_keeps_the_others_first_tokens():
 
 @pytest.mark.parametrize(("tokens", "told"), [(40_000, False), (400, True)])
 def test_a_printed_first_token_as_late_as_the_answer_is_none(tokens, told):
-    tables = MemoryTables({
-        "stages": {"stage": ["a"], "tool": ["sglang_bench"], "order": [0], "source": ["a.txt"], "completed": [400],
-                   "output_tokens": [tokens], "duration_s": [100.0]},
-        "stage_stats": {"stage": ["a"] * 5, "metric": ["ttft", "ttft", "ttft", "e2e", "e2e"],
-                        "statistic": ["mean", "p50", "p99", "mean", "p50"], "value": [2.02, 2.0, 2.5, 2.02, 2.0]},
-    })  # fmt: skip
+    tables = MemoryTables(
+        {
+            "stages": {
+                "stage": ["a"],
+                "tool": ["sglang_bench"],
+                "order": [0],
+                "source": ["a.txt"],
+                "completed": [400],
+                "output_tokens": [tokens],
+                "duration_s": [100.0],
+            },
+            "stage_stats": {
+                "stage": ["a"] * 5,
+                "metric": ["ttft", "ttft", "ttft", "e2e", "e2e"],
+                "statistic": ["mean", "p50", "p99", "mean", "p50"],
+                "value": [2.02, 2.0, 2.5, 2.02, 2.0],
+            },
+        }
+    )
     assert ("ttft_s" in ask(serving, tables).load.latency) is told
     assert ask(load, tables).rows["ttft_p99_s"].notna().iloc[0] == told
 

@@ -69,16 +69,22 @@ def test_grouping_adds_up_and_keeps_names_that_are_one():
 
 
 def test_one_operation_on_many_threads_devices_and_captures_is_one_row():
-    rows = [timed("dot.1", 2, category="matmul", flops=1e9, bytes=1e6, count=3, device=d, line=f"thread {t}", capture=c)
-            for d in (0, 1) for t in (0, 1) for c in (0, 1)]  # fmt: skip
+    rows = [
+        timed("dot.1", 2, category="matmul", flops=1e9, bytes=1e6, count=3, device=d, line=f"thread {t}", capture=c)
+        for d in (0, 1)
+        for t in (0, 1)
+        for c in (0, 1)
+    ]
     (row,) = ask(rows).to_dict()["rows"]
     assert row["count"] == 24 and row["self_seconds"] == pytest.approx(0.016)
     assert row["flops_per_s"] == pytest.approx(24e9 / 0.016)
 
 
 def test_several_kernels_of_one_operation_share_its_cost_and_count_once():
-    rows = [timed("conv.1", 6, category="convolution", flops=1e12, bytes=1e6, count=5, shape="bf16[8]"),
-            timed("conv.1", 4, category="convolution", count=5, shape="bf16[8]")]  # fmt: skip
+    rows = [
+        timed("conv.1", 6, category="convolution", flops=1e12, bytes=1e6, count=5, shape="bf16[8]"),
+        timed("conv.1", 4, category="convolution", count=5, shape="bf16[8]"),
+    ]
     (row,) = ask(rows).to_dict()["rows"]
     assert row["count"] == 5 and row["flops"] == 5e12 and row["self_seconds"] == pytest.approx(0.010)
     assert row["flops_per_s"] == pytest.approx(5e14)  # by the time of all its kernels
@@ -95,8 +101,10 @@ def test_negative_and_missing_costs_are_unknown():
     for row in rows["rows"]:
         assert row["roof_seconds"] is None and row["roof_share"] is None
     assert {r["op"]: (r["flops"], r["bytes"]) for r in rows["rows"]} == {
-        "a": (None, 8.0), "b": (None, None), "c": (4.0, None)
-    }  # fmt: skip
+        "a": (None, 8.0),
+        "b": (None, None),
+        "c": (4.0, None),
+    }
 
 
 def test_lines_beside_the_device_are_asked_for():
@@ -159,8 +167,10 @@ def test_the_roofline_of_the_same_loop(looped):
     assert result.whole["flops"] == 20 * 459e9
     assert result.roof_seconds == pytest.approx(0.020 + 0.020 + 0.020)  # product, fusion, loop as it is
     assert {b: s for b, s in result.time_by_bound.items() if s} == {
-        "compute": pytest.approx(0.040), "memory": pytest.approx(0.020), "unknown": pytest.approx(0.020)
-    }  # fmt: skip
+        "compute": pytest.approx(0.040),
+        "memory": pytest.approx(0.020),
+        "unknown": pytest.approx(0.020),
+    }
 
 
 @pytest.mark.parametrize("question", [ops, roofline])

@@ -40,9 +40,15 @@ GPU = [
 
 def test_known_intervals():
     assert one(GPU) == {
-        "window_s": 460, "compute_s": 220, "communication_s": 220, "overlapped_s": 90, "exposed_s": 130,
-        "memory_s": 90, "copies_s": 70, "idle_s": 40,
-    }  # fmt: skip
+        "window_s": 460,
+        "compute_s": 220,
+        "communication_s": 220,
+        "overlapped_s": 90,
+        "exposed_s": 130,
+        "memory_s": 90,
+        "copies_s": 70,
+        "idle_s": 40,
+    }
 
 
 def test_hta_terms_follow_from_them():
@@ -56,18 +62,21 @@ def test_hta_terms_follow_from_them():
 
 def test_what_only_contains_others_or_waits_for_the_host_is_no_work():
     work = [
-        ("h", 0, "compute", "control", [(0, 1000)]), ("h", 0, "compute", "infeed", [(0, 300)]),
-        ("h", 0, "compute", "fusion", [(300, 400)]), ("h", 0, "module", "other", [(0, 1000)]),
+        ("h", 0, "compute", "control", [(0, 1000)]),
+        ("h", 0, "compute", "infeed", [(0, 300)]),
+        ("h", 0, "compute", "fusion", [(300, 400)]),
+        ("h", 0, "module", "other", [(0, 1000)]),
         ("h", 0, "async", "fusion", [(0, 500)]),
-    ]  # fmt: skip
+    ]
     got = one(work)
     assert (got["window_s"], got["compute_s"], got["idle_s"]) == (400, 100, 300)
 
 
 def test_a_split_collective_lasts_from_its_start_to_its_done():
     work = [
-        ("h", 0, "compute", "collective", [(0, 5), (90, 100)]), ("h", 0, "compute", "fusion", [(5, 90)]),
-    ]  # fmt: skip
+        ("h", 0, "compute", "collective", [(0, 5), (90, 100)]),
+        ("h", 0, "compute", "fusion", [(5, 90)]),
+    ]
     alone = one(work)
     assert (alone["communication_s"], alone["overlapped_s"], alone["exposed_s"]) == (15, 0, 15)
     joined = one(work, extra=collective_rows([(0, "h", 0, "all-reduce", None, 8, 0, 100)]))
@@ -77,8 +86,10 @@ def test_a_split_collective_lasts_from_its_start_to_its_done():
 def test_windows():
     tables = device_tables(GPU, steps=[("h", 3, 50, 150), ("h", 4, 160, 300)], stop_ns=1000)
     assert {w: ns(ask(tables, window=w).totals["window_s"]) for w in ("steps", "operations", "capture")} == {
-        "steps": 250, "operations": 460, "capture": 1000,
-    }  # fmt: skip
+        "steps": 250,
+        "operations": 460,
+        "capture": 1000,
+    }
     assert ask(tables).window == "steps"
     assert ask(device_tables(GPU)).window == "operations"
 
@@ -87,11 +98,19 @@ def test_each_step_on_its_own():
     tables = device_tables(GPU, steps=[("h", 3, 50, 150), ("h", 4, 150, 300)])
     rows = ask(tables).steps.set_index("step")
     assert [ns(rows.loc[3, c]) for c in ("compute_s", "overlapped_s", "exposed_s", "copies_s", "idle_s")] == [
-        70, 40, 30, 0, 0,
-    ]  # fmt: skip
+        70,
+        40,
+        30,
+        0,
+        0,
+    ]
     assert [ns(rows.loc[4, c]) for c in ("compute_s", "overlapped_s", "exposed_s", "copies_s", "idle_s")] == [
-        0, 0, 50, 60, 40,
-    ]  # fmt: skip
+        0,
+        0,
+        50,
+        60,
+        40,
+    ]
     assert rows.loc[4, "overlap_share"] == 0
 
 
@@ -157,16 +176,17 @@ def test_without_a_profile_the_answer_says_what_would_bring_it():
         ask(device_tables(GPU), window="steps")
 
 
-spans = st.lists(
-    st.tuples(st.integers(0, 400), st.integers(0, 60)).map(lambda p: (p[0], p[0] + p[1])), max_size=12
-)  # fmt: skip
+spans = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 60)).map(lambda p: (p[0], p[0] + p[1])), max_size=12)
 
 
 @settings(deadline=None, max_examples=150)
 @given(spans, spans, spans, st.integers(0, 300), st.integers(1, 200))
 def test_every_nanosecond_is_one_thing(computing, talking, copying, start, width):
-    work = [("h", 0, "compute", "fusion", [*computing, (0, 1)]), ("h", 0, "async", "collective", talking),
-            ("h", 0, "async", "copy", copying)]  # fmt: skip
+    work = [
+        ("h", 0, "compute", "fusion", [*computing, (0, 1)]),
+        ("h", 0, "async", "collective", talking),
+        ("h", 0, "async", "copy", copying),
+    ]
     result = ask(device_tables(work, steps=[("h", 0, start, start + width)]))
     got = {c: ns(result.devices[c].iloc[0]) for c in overlap.SECONDS}
     on = np.zeros((3, 1000), dtype=bool)  # one flag per nanosecond: nothing of the interval algebra
@@ -175,19 +195,32 @@ def test_every_nanosecond_is_one_thing(computing, talking, copying, start, width
             row[a:b] = True
     c, t, m = on[:, start : start + width]
     assert got == {
-        "window_s": width, "compute_s": c.sum(), "communication_s": t.sum(), "overlapped_s": (c & t).sum(),
-        "exposed_s": (t & ~c).sum(), "memory_s": m.sum(), "copies_s": (m & ~c & ~t).sum(),
+        "window_s": width,
+        "compute_s": c.sum(),
+        "communication_s": t.sum(),
+        "overlapped_s": (c & t).sum(),
+        "exposed_s": (t & ~c).sum(),
+        "memory_s": m.sum(),
+        "copies_s": (m & ~c & ~t).sum(),
         "idle_s": (~c & ~t & ~m).sum(),
-    }  # fmt: skip
+    }
     assert got["compute_s"] + got["exposed_s"] + got["copies_s"] + got["idle_s"] == got["window_s"]
 
 
 def test_the_answer_as_json_has_no_nan():
     work = [("h", 0, "compute", "fusion", [(0, 10)]), ("h", 1, "async", "collective", [(0, 10)])]
     said = json.loads(json.dumps(ask(device_tables(work)).to_dict(), allow_nan=False))
-    assert said["devices"][0] | {
-        "host": "h", "device": 0, "window_s": 1e-8, "exposed_s": 0.0, "overlap_share": None,
-    } == said["devices"][0]  # fmt: skip
+    assert (
+        said["devices"][0]
+        | {
+            "host": "h",
+            "device": 0,
+            "window_s": 1e-8,
+            "exposed_s": 0.0,
+            "overlap_share": None,
+        }
+        == said["devices"][0]
+    )
     assert said["devices"][1]["overlap_share"] == 0.0
     assert set(said) >= {"devices", "totals", "steps", "notes"}
 

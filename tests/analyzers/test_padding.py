@@ -32,9 +32,17 @@ def asked(facts: dict, tables=NOTHING, **options) -> PaddingResult:
 
 @pytest.mark.parametrize(
     ("width", "value", "side", "qk", "pv"),
-    [(64, 64, 128, 0.5, 0.5), (64, 64, 256, 0.25, 0.25), (128, 128, 128, 1, 1), (128, 128, 256, 0.5, 0.5),
-     (192, 128, 128, 0.75, 1), (192, 128, 256, 0.75, 0.5), (256, 256, 128, 1, 1), (256, 256, 256, 1, 1)],
-)  # fmt: skip
+    [
+        (64, 64, 128, 0.5, 0.5),
+        (64, 64, 256, 0.25, 0.25),
+        (128, 128, 128, 1, 1),
+        (128, 128, 256, 0.5, 0.5),
+        (192, 128, 128, 0.75, 1),
+        (192, 128, 256, 0.75, 0.5),
+        (256, 256, 128, 1, 1),
+        (256, 256, 256, 1, 1),
+    ],
+)
 def test_efficiency_of_heads_is_the_field_s_table(width, value, side, qk, pv):
     t = 8192
     scores, values = padded_flops(t, width, t, side), padded_flops(t, t, value, side)
@@ -45,10 +53,21 @@ def test_efficiency_of_heads_is_the_field_s_table(width, value, side, qk, pv):
 
 @pytest.mark.parametrize(
     ("name", "small", "large"),
-    [("gpt-oss-20b", 13.8, 41.6), ("gpt-oss-120b", 14.2, 43.1), ("llama3.1-8b", 0, 12.5), ("llama3.1-70b", 0, 7.2),
-     ("llama3.1-405b", 0, 4.0), ("gemma2-9b", 0, 0), ("gemma3-12b", 0, 0), ("gemma4-31b", 0, 0),
-     ("gemma2-27b", 0, 4.7), ("qwen3-32b", 0, 11.8), ("deepseek3-671b", 4.4, 13.3), ("mixtral-8x7b", 0.1, 8.0)],
-)  # fmt: skip
+    [
+        ("gpt-oss-20b", 13.8, 41.6),
+        ("gpt-oss-120b", 14.2, 43.1),
+        ("llama3.1-8b", 0, 12.5),
+        ("llama3.1-70b", 0, 7.2),
+        ("llama3.1-405b", 0, 4.0),
+        ("gemma2-9b", 0, 0),
+        ("gemma3-12b", 0, 0),
+        ("gemma4-31b", 0, 0),
+        ("gemma2-27b", 0, 4.7),
+        ("qwen3-32b", 0, 11.8),
+        ("deepseek3-671b", 4.4, 13.3),
+        ("mixtral-8x7b", 0.1, 8.0),
+    ],
+)
 def test_taxes_at_8192_tokens_are_the_field_s_table(name, small, large):
     assert [round(asked({"model": name}, seq=8192, mxu=m).tax * 100, 1) for m in ("128", "256")] == [small, large]
 
@@ -121,8 +140,19 @@ def test_impossible_dimensions_are_refused(dims):
         asked({"model": "llama3.1-8b"}, **dims)
 
 
-@pytest.mark.parametrize("options", [{"seq": 0}, {"tp": 3}, {"batch": 0}, {"group_block": 0, "model": "mixtral-8x7b"},
-                                     {"buckets": "1,x"}, {"buckets": "0"}, {"mxu": "512"}, {"tp": -1}])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"seq": 0},
+        {"tp": 3},
+        {"batch": 0},
+        {"group_block": 0, "model": "mixtral-8x7b"},
+        {"buckets": "1,x"},
+        {"buckets": "0"},
+        {"mxu": "512"},
+        {"tp": -1},
+    ],
+)
 def test_impossible_options_are_refused(options):
     with pytest.raises(QuestionError):
         asked({"model": "llama3.1-8b"}, **options)
@@ -157,27 +187,53 @@ SMALL, LARGE = 2.0 * 64 * 128 * 256, 2.0 * 512 * 512 * 512
 def programs(line: bool = True, **ops) -> MemoryTables:
     """Program 7 runs three times on each of two devices, program 8 (half of its FLOPs in products) once, 9 never."""
     tables = {
-        "modules": {"capture": [0, 0, 0], "program": [7, 8, 9], "name": ["step", "eval", "idle"],
-                    "flops": [SMALL * 4, LARGE * 2, 1e15]},
+        "modules": {
+            "capture": [0, 0, 0],
+            "program": [7, 8, 9],
+            "name": ["step", "eval", "idle"],
+            "flops": [SMALL * 4, LARGE * 2, 1e15],
+        },
         "matmuls": {
-            "capture": [0] * 4, "program": [7, 8, 9, 8], "op": ["dot.1", "dot.2", "dot.3", "conv"],
-            "m": [64, 512, 1, 9], "k": [128, 512, 1, 9], "n": [256, 512, 1, 9], "batch": [1, 1, 1, 1],
-            "count": [4, 1, 1, 1], "dtype": ["bf16"] * 4, "remat": [False] * 4, "source": ["a/b.py:3", "", "", ""],
+            "capture": [0] * 4,
+            "program": [7, 8, 9, 8],
+            "op": ["dot.1", "dot.2", "dot.3", "conv"],
+            "m": [64, 512, 1, 9],
+            "k": [128, 512, 1, 9],
+            "n": [256, 512, 1, 9],
+            "batch": [1, 1, 1, 1],
+            "count": [4, 1, 1, 1],
+            "dtype": ["bf16"] * 4,
+            "remat": [False] * 4,
+            "source": ["a/b.py:3", "", "", ""],
             "convolution": [False, None, False, True],
         },
-    }  # fmt: skip
+    }
     if line:
         tables["ops"] = {
-            "capture": [0] * 4, "op_id": [0, 1, 2, 3], "device": [0, 1, 0, 0], "role": ["module"] * 3 + ["compute"],
-            "program": [7, 7, 8, 7], "count": [3, 3, 1, 12], "category": ["other"] * 3 + ["matmul"],
-            "flops": [None, None, None, SMALL], "total_ns": [90.0, 90.0, 10.0, 60.0], "self_ns": [0.0, 0.0, 0.0, 60.0],
-        }  # fmt: skip
+            "capture": [0] * 4,
+            "op_id": [0, 1, 2, 3],
+            "device": [0, 1, 0, 0],
+            "role": ["module"] * 3 + ["compute"],
+            "program": [7, 7, 8, 7],
+            "count": [3, 3, 1, 12],
+            "category": ["other"] * 3 + ["matmul"],
+            "flops": [None, None, None, SMALL],
+            "total_ns": [90.0, 90.0, 10.0, 60.0],
+            "self_ns": [0.0, 0.0, 0.0, 60.0],
+        }
     else:
         tables["ops"] = {
-            "capture": [0] * 3, "op_id": [0, 1, 2], "device": [0, 1, 0], "role": ["compute"] * 3,
-            "program": [7, 7, 8], "count": [12, 12, 1], "category": ["matmul", "matmul", "fusion"],
-            "flops": [SMALL, SMALL, LARGE * 2], "total_ns": [30.0, 30.0, 140.0], "self_ns": [30.0, 30.0, 140.0],
-        }  # fmt: skip
+            "capture": [0] * 3,
+            "op_id": [0, 1, 2],
+            "device": [0, 1, 0],
+            "role": ["compute"] * 3,
+            "program": [7, 7, 8],
+            "count": [12, 12, 1],
+            "category": ["matmul", "matmul", "fusion"],
+            "flops": [SMALL, SMALL, LARGE * 2],
+            "total_ns": [30.0, 30.0, 140.0],
+            "self_ns": [30.0, 30.0, 140.0],
+        }
         tables["ops"] |= ops
     return MemoryTables(tables)
 
@@ -227,10 +283,18 @@ def test_a_run_with_programs_answers_from_them_unless_a_model_is_asked():
 
 
 def test_heads_of_a_program_are_merged_and_other_widths_filled():
-    tables = MemoryTables({"matmuls": {
-        "op": ["qk", "pv", "up"], "m": [512, 512, 512], "k": [64, 512, 512], "n": [512, 64, 500], "batch": [8, 8, 1],
-        "count": [1, 1, 1],
-    }})  # fmt: skip
+    tables = MemoryTables(
+        {
+            "matmuls": {
+                "op": ["qk", "pv", "up"],
+                "m": [512, 512, 512],
+                "k": [64, 512, 512],
+                "n": [512, 64, 500],
+                "batch": [8, 8, 1],
+                "count": [1, 1, 1],
+            }
+        }
+    )
     result = asked({"chip": "v5p"}, tables)
     heads, width = result.advice
     assert (heads.dim, heads.now, heads.then) == ("head_dim", 64, 128)
@@ -247,13 +311,18 @@ def test_heads_of_a_program_are_merged_and_other_widths_filled():
 @pytest.mark.parametrize(
     ("text", "taken"),
     [
-        ("f32[8,64]{1,0:T(8,128)}", 8 * 128 * 4), ("bf16[8,64]{1,0:T(8,128)(2,1)}", 8 * 128 * 2),
-        ("bf16[64,8]{0,1:T(8,128)(2,1)}", 8 * 128 * 2), ("f32[4,512,500]{1,0,2:T(4,128)}", 500 * 4 * 512 * 4),
-        ("bf16[4,512,4,125]{1,3,2,0:T(8,128)(2,1)}", 4 * 4 * 128 * 512 * 2), ("f32[]{:T(128)}", 512),
-        ("s8[4194304]{0:T(1024)(128)(4,1)}", 4194304), ("bf16[1,300]{1,0:T(1,128)(2,1)}", 2 * 384 * 2),
-        ("s4[16,100]{1,0:T(8,128)(8,1)E(4)}", 16 * 128 // 2), ("pred[512,512]{0,1:T(8,128)(4,1)}", 512 * 512),
+        ("f32[8,64]{1,0:T(8,128)}", 8 * 128 * 4),
+        ("bf16[8,64]{1,0:T(8,128)(2,1)}", 8 * 128 * 2),
+        ("bf16[64,8]{0,1:T(8,128)(2,1)}", 8 * 128 * 2),
+        ("f32[4,512,500]{1,0,2:T(4,128)}", 500 * 4 * 512 * 4),
+        ("bf16[4,512,4,125]{1,3,2,0:T(8,128)(2,1)}", 4 * 4 * 128 * 512 * 2),
+        ("f32[]{:T(128)}", 512),
+        ("s8[4194304]{0:T(1024)(128)(4,1)}", 4194304),
+        ("bf16[1,300]{1,0:T(1,128)(2,1)}", 2 * 384 * 2),
+        ("s4[16,100]{1,0:T(8,128)(8,1)E(4)}", 16 * 128 // 2),
+        ("pred[512,512]{0,1:T(8,128)(4,1)}", 512 * 512),
     ],
-)  # fmt: skip
+)
 def test_layouts_pad_to_whole_tiles(text, taken):
     [found] = shapes(f"{text} x f32[9,9]{{1,0}}")
     assert found.padded_bytes == taken >= found.bytes
@@ -271,13 +340,26 @@ def test_padded_bytes_are_those_of_every_tile_that_is_touched(dims, random, tile
 
 
 def test_hbm_padding_prefers_buffers_at_the_peak():
-    memory = {"kind": ["argument", "peak_buffer", "peak_buffer", "bytes_in_use"], "name": ["w", "a", "b", "x"],
-              "bytes": [100, 1000, 10, 5], "padded_bytes": [400, 2000, 10, None]}  # fmt: skip
+    memory = {
+        "kind": ["argument", "peak_buffer", "peak_buffer", "bytes_in_use"],
+        "name": ["w", "a", "b", "x"],
+        "bytes": [100, 1000, 10, 5],
+        "padded_bytes": [400, 2000, 10, None],
+    }
     found = hbm_padding(MemoryTables({"memory": memory}))
     assert (found.bytes, found.padded_bytes, [b.name for b in found.worst]) == (1010, 2010, ["a"])
     assert hbm_padding(NOTHING) is None
-    table = MemoryTables({"matmuls": {"m": [8], "k": [64], "n": [8], "count": [1],
-                                      "layout": ["f32[8,64]{1,0:T(8,128)} x f32[64,128]{1,0:T(8,128)} -> f32[8]{0}"]}})
+    table = MemoryTables(
+        {
+            "matmuls": {
+                "m": [8],
+                "k": [64],
+                "n": [8],
+                "count": [1],
+                "layout": ["f32[8,64]{1,0:T(8,128)} x f32[64,128]{1,0:T(8,128)} -> f32[8]{0}"],
+            }
+        }
+    )
     assert asked({"chip": "v5p"}, table).hbm.tax == pytest.approx((1024 + 64 * 128) / (512 + 64 * 128) - 1)
 
 
@@ -325,8 +407,11 @@ def test_experts_and_buckets_round_up():
 
 def test_hbm_bytes_are_those_of_one_program_in_one_capture():
     """Two captures of two programs: a device never holds what the four of them add up to."""
-    rows = [(capture, program, "peak_buffer", size, size + 10 * program)
-            for capture in (0, 1) for program, size in ((1, 100), (2, 300))]  # fmt: skip
+    rows = [
+        (capture, program, "peak_buffer", size, size + 10 * program)
+        for capture in (0, 1)
+        for program, size in ((1, 100), (2, 300))
+    ]
     names = ("capture", "program", "kind", "bytes", "padded_bytes")
     memory = {name: [row[i] for row in rows] for i, name in enumerate(names)} | {"name": ["b"] * 4, "shape": ["s"] * 4}
     modules = {"capture": [0, 0, 1, 1], "program": [1, 2, 1, 2], "name": ["jit_init", "jit_train"] * 2}

@@ -19,30 +19,52 @@ def ways(mesh, **facts):
     return {k: v for k, v in parallel_ways(facts_of({"parallelism": mesh, **facts})).items() if v > 1}
 
 
-@pytest.mark.parametrize(("mesh", "facts", "expected"), [
-    ({"fsdp": 16, "expert": 16}, {}, {"fsdp": 16, "expert": 16}),
-    ({"data": 2, "context": 4, "stage": 3, "model": 5}, {}, {"data": 2, "context": 4, "pipeline": 3, "tensor": 5}),
-    ({"fsdp": 4, "fsdp_transpose": 2, "Tensor": 2, "tensor_sequence": 3}, {}, {"fsdp": 8, "tensor": 6}),
-    ({"ici_fsdp": 16, "dcn_data": 2, "ici_tensor": 4}, {}, {"fsdp": 16, "data": 2, "tensor": 4}),
-    ({"ici_fsdp": -1, "ici_tensor": 4, "dcn_data": -1}, {"chips": 64, "num_slices": 2},
-     {"fsdp": 8, "tensor": 4, "data": 2}),
-    ({"ici_fsdp": -1, "ici_tensor": 4}, {}, {"tensor": 4}),  # the rest of nobody knows how many
-    ({"ici_fsdp": -1, "ici_tensor": 5}, {"chips": 64}, {"tensor": 5}),
-    ({"data": 8, "expert": 4, "tensor": 2}, {"chips": 16}, {"data": 2, "expert": 4, "tensor": 2}),  # as Megatron counts
-    ({"data": 8, "expert": 4, "tensor": 2}, {"chips": 64}, {"data": 8, "expert": 4, "tensor": 2}),
-    ({"data": 8, "expert": 2}, {"chips": 8}, {"data": 4, "expert": 2}),
-    ({"ici_fsdp": -1, "ici_tensor": 4}, {"chips": 64}, {"fsdp": 16, "tensor": 4}),  # one slice where none is told
-    ({"ici_fsdp": -1, "ici_tensor": 4}, {"chips": 64, "chip": "TPU v3"}, {"fsdp": 32, "tensor": 4}),  # two to a chip
-    ({"data": 8, "expert": 3}, {"chips": 8}, {"data": 8, "expert": 3}),
-    (None, {}, {}), ({"data": "x", "tensor": 2.5, "odd": 7, "fsdp": float("inf")}, {}, {}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mesh", "facts", "expected"),
+    [
+        ({"fsdp": 16, "expert": 16}, {}, {"fsdp": 16, "expert": 16}),
+        ({"data": 2, "context": 4, "stage": 3, "model": 5}, {}, {"data": 2, "context": 4, "pipeline": 3, "tensor": 5}),
+        ({"fsdp": 4, "fsdp_transpose": 2, "Tensor": 2, "tensor_sequence": 3}, {}, {"fsdp": 8, "tensor": 6}),
+        ({"ici_fsdp": 16, "dcn_data": 2, "ici_tensor": 4}, {}, {"fsdp": 16, "data": 2, "tensor": 4}),
+        (
+            {"ici_fsdp": -1, "ici_tensor": 4, "dcn_data": -1},
+            {"chips": 64, "num_slices": 2},
+            {"fsdp": 8, "tensor": 4, "data": 2},
+        ),
+        ({"ici_fsdp": -1, "ici_tensor": 4}, {}, {"tensor": 4}),  # the rest of nobody knows how many
+        ({"ici_fsdp": -1, "ici_tensor": 5}, {"chips": 64}, {"tensor": 5}),
+        (
+            {"data": 8, "expert": 4, "tensor": 2},
+            {"chips": 16},
+            {"data": 2, "expert": 4, "tensor": 2},
+        ),  # as Megatron counts
+        ({"data": 8, "expert": 4, "tensor": 2}, {"chips": 64}, {"data": 8, "expert": 4, "tensor": 2}),
+        ({"data": 8, "expert": 2}, {"chips": 8}, {"data": 4, "expert": 2}),
+        ({"ici_fsdp": -1, "ici_tensor": 4}, {"chips": 64}, {"fsdp": 16, "tensor": 4}),  # one slice where none is told
+        (
+            {"ici_fsdp": -1, "ici_tensor": 4},
+            {"chips": 64, "chip": "TPU v3"},
+            {"fsdp": 32, "tensor": 4},
+        ),  # two to a chip
+        ({"data": 8, "expert": 3}, {"chips": 8}, {"data": 8, "expert": 3}),
+        (None, {}, {}),
+        ({"data": "x", "tensor": 2.5, "odd": 7, "fsdp": float("inf")}, {}, {}),
+    ],
+)
 def test_ways(mesh, facts, expected):
     assert ways(mesh, **facts) == expected
 
 
-@pytest.mark.parametrize(("facts", "slices"), [
-    ({"slices": 4}, 4), ({"num_slices": 4}, 4), ({}, None), ({"num_slices": "four"}, None), ({"slices": 0}, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("facts", "slices"),
+    [
+        ({"slices": 4}, 4),
+        ({"num_slices": 4}, 4),
+        ({}, None),
+        ({"num_slices": "four"}, None),
+        ({"slices": 0}, None),
+    ],
+)
 def test_slices_go_by_either_name(facts, slices):
     assert slices_of(facts_of(facts)) == slices
 
@@ -51,8 +73,17 @@ def test_slices_go_by_either_name(facts, slices):
 def test_a_group_across_slices_is_held_against_the_data_centre(name):
     links = Links(facts_of({"chip": "TPU v5p", "chips": 8, name: 2}))
     assert links.of((0, 4)).network == DATA_CENTRE and links.of((0, 1)).network == SCALE_UP
-    rows = {"host": ["h"], "device": [0], "kind": ["all-reduce"], "bytes": [1e6], "group": ["0,4"], "op": ["r"],
-            "start_ns": [0], "end_ns": [1_000_000], "capture": [0]}  # fmt: skip
+    rows = {
+        "host": ["h"],
+        "device": [0],
+        "kind": ["all-reduce"],
+        "bytes": [1e6],
+        "group": ["0,4"],
+        "op": ["r"],
+        "start_ns": [0],
+        "end_ns": [1_000_000],
+        "capture": [0],
+    }
     found = collectives(MemoryTables({"collectives": rows}), facts_of({"chip": "TPU v5p", "chips": 8, name: 2}), {})
     assert found.rows["link_bytes_per_s"].tolist() == [chip("TPU v5p").need("dcn_oneway_bytes_per_s")]
 

@@ -98,8 +98,14 @@ def test_sizes_are_whole_and_reach_the_end():
 
 def requests(prompts, **more):
     n = len(prompts)
-    return {"requests": {"id": [str(i) for i in range(n)], "hash_ids": prompts, "arrival_ns": [i * S for i in range(n)],
-                         **more}}  # fmt: skip
+    return {
+        "requests": {
+            "id": [str(i) for i in range(n)],
+            "hash_ids": prompts,
+            "arrival_ns": [i * S for i in range(n)],
+            **more,
+        }
+    }
 
 
 def test_the_contract():
@@ -154,10 +160,15 @@ def test_a_block_s_length_that_cannot_be_told():
 
 
 def test_counters_with_a_restart():
-    tables = {"engine": {
-        "ts_ns": [1, 2, 3, 4, 2, 3], "order": [0, 1, 2, 3, 0, 1], "replica": ["a"] * 4 + ["b"] * 2,
-        "prefix_hits": [100, 150, 20, 30, 0, 10], "prefix_queries": [1000, 1200, 100, 150, 500, 600],
-    }}  # fmt: skip
+    tables = {
+        "engine": {
+            "ts_ns": [1, 2, 3, 4, 2, 3],
+            "order": [0, 1, 2, 3, 0, 1],
+            "replica": ["a"] * 4 + ["b"] * 2,
+            "prefix_hits": [100, 150, 20, 30, 0, 10],
+            "prefix_queries": [1000, 1200, 100, 150, 500, 600],
+        }
+    }
     found = measured_prefix(MemoryTables(tables))
     assert found.hit_rate == pytest.approx((50 + 20 + 10 + 10) / (200 + 100 + 50 + 100))
     assert found.source == "counters" and len(found.over_time) == 4
@@ -171,8 +182,14 @@ def test_one_scrape_tells_what_was_counted_since_the_start():
 
 
 def test_requests_and_log_tell_too():
-    tables = {"requests": {"id": ["a", "b", "c"], "arrival_ns": [0, S, 2 * S], "prompt_tokens": [100, 300, 10],
-                           "cached_tokens": [50, 150, 20]}}  # fmt: skip
+    tables = {
+        "requests": {
+            "id": ["a", "b", "c"],
+            "arrival_ns": [0, S, 2 * S],
+            "prompt_tokens": [100, 300, 10],
+            "cached_tokens": [50, 150, 20],
+        }
+    }
     found = measured_prefix(MemoryTables(tables))
     assert (found.hit_rate, found.source, found.tokens) == (0.5, "requests", 400)  # 20 of 10 cannot be
     log = {"engine": {"ts_ns": [1, 2, 3], "prefix_hit_rate": [0.2, 0.4, 1.4]}}
@@ -202,11 +219,17 @@ def test_the_last_token_is_never_saved():
 
 
 def test_first_tokens_by_what_was_found():
-    tables = {"requests": {
-        "id": [str(i) for i in range(6)], "status": ["completed"] * 6, "prompt_tokens": [100] * 6,
-        "cached_tokens": [0, 0, 0, 80, 80, 20], "ttft_ns": [S, 2 * S, 3 * S, S // 10, S // 10, S // 2],
-        "e2e_ns": [9 * S] * 6, "output_tokens": [5] * 6,
-    }}  # fmt: skip
+    tables = {
+        "requests": {
+            "id": [str(i) for i in range(6)],
+            "status": ["completed"] * 6,
+            "prompt_tokens": [100] * 6,
+            "cached_tokens": [0, 0, 0, 80, 80, 20],
+            "ttft_ns": [S, 2 * S, 3 * S, S // 10, S // 10, S // 2],
+            "e2e_ns": [9 * S] * 6,
+            "output_tokens": [5] * 6,
+        }
+    }
     rows = asked(tables).first_tokens.set_index("found")["ttft_s"]
     assert dict(rows) == {"nothing found": 2.0, "less than half": 0.5, "half or more": 0.1}
 
@@ -224,10 +247,21 @@ def test_what_cannot_be_answered_is_refused():
 
 def printed(prompt, rate, found):
     n = len(rate)
-    return measured_prefix(MemoryTables({"engine": {
-        "ts_ns": [i * 10 * S for i in range(n)], "order": list(range(n)), "running": [1] * n, "waiting": [0] * n,
-        "prompt_tokens_per_s": prompt, "output_tokens_per_s": [5.0] * n, "prefix_hit_rate": rate,
-    }})).hit_rate == pytest.approx(found)  # fmt: skip
+    return measured_prefix(
+        MemoryTables(
+            {
+                "engine": {
+                    "ts_ns": [i * 10 * S for i in range(n)],
+                    "order": list(range(n)),
+                    "running": [1] * n,
+                    "waiting": [0] * n,
+                    "prompt_tokens_per_s": prompt,
+                    "output_tokens_per_s": [5.0] * n,
+                    "prefix_hit_rate": rate,
+                }
+            }
+        )
+    ).hit_rate == pytest.approx(found)
 
 
 def test_rates_of_all_requests_so_far_are_not_averaged():

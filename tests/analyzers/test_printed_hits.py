@@ -7,8 +7,14 @@ from analyzers.printed_hits import overall
 
 
 def rows(replica: str, rate: float, prompt: float | None, n: int = 3) -> pd.DataFrame:
-    return pd.DataFrame({"replica": [replica] * n, "t_s": range(n), "hit_rate": [rate] * n,
-                         "prompt": pd.array([prompt] * n, dtype="Float64")})  # fmt: skip
+    return pd.DataFrame(
+        {
+            "replica": [replica] * n,
+            "t_s": range(n),
+            "hit_rate": [rate] * n,
+            "prompt": pd.array([prompt] * n, dtype="Float64"),
+        }
+    )
 
 
 def test_a_server_whose_prompts_are_not_told_counts_like_the_others():

@@ -19,8 +19,11 @@ def test_utilisation_is_the_rate_over_the_peak_of_the_precision():
 
 
 def test_known_mistakes_of_print_are_flagged():
-    wrong = {(r.run.model, r.run.chip, r.run.printed.get("mfu_percent")): r.contradictions
-             for r in reviewed() if r.contradictions}  # fmt: skip
+    wrong = {
+        (r.run.model, r.run.chip, r.run.printed.get("mfu_percent")): r.contradictions
+        for r in reviewed()
+        if r.contradictions
+    }
     (share,) = wrong["llama3.1-405b", "TPU v6e", "38.55"]
     assert share.startswith("38.55 %") and "35.18 % (non-causal)" in share
     (peak,) = wrong["llama3.1-405b", "B200", "67.96"]

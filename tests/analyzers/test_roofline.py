@@ -54,8 +54,16 @@ def test_the_answer_is_the_contract_and_fits_json():
     waits = {"op": "all-reduce.1", "category": "collective", "self_ns": 5 * MS, "total_ns": 5 * MS, "flops": -1.0}
     said = ask([matmul(20, 1e12), copy(10, 1e9), waits]).to_dict()
     assert json.loads(json.dumps(said, allow_nan=False)) == said
-    wanted = {"peak_flops_per_s", "hbm_bytes_per_s", "ridge_flops_per_byte", "roofs", "points", "time_by_bound",
-              "device_seconds", "roof_seconds"}  # fmt: skip
+    wanted = {
+        "peak_flops_per_s",
+        "hbm_bytes_per_s",
+        "ridge_flops_per_byte",
+        "roofs",
+        "points",
+        "time_by_bound",
+        "device_seconds",
+        "roof_seconds",
+    }
     assert wanted <= set(said)
     assert {"name", "flops_per_s", "bytes_per_s", "basis", "source"} <= set(said["roofs"][0])
     assert said["ridge_flops_per_byte"] == pytest.approx(PEAK / WIDE)
@@ -80,10 +88,16 @@ def test_what_has_no_roof_of_the_device_keeps_its_time():
     result = ask([{**r, "self_ns": MS, "total_ns": MS} for r in rows])
     bound = dict(zip(result.points["op"], result.points["bound"], strict=True))
     assert bound == {
-        "all-reduce.1": "communication", "copy-done.3": "asynchronous", "copy-start.3": "asynchronous",
-        "copy.9": "host", "infeed.1": "host", "kernel": "unknown", "while.1": "unknown", "odd": "unknown",
+        "all-reduce.1": "communication",
+        "copy-done.3": "asynchronous",
+        "copy-start.3": "asynchronous",
+        "copy.9": "host",
+        "infeed.1": "host",
+        "kernel": "unknown",
+        "while.1": "unknown",
+        "odd": "unknown",
         "nothing": "unknown",
-    }  # fmt: skip
+    }
     assert result.points["roof_seconds"].isna().all() and result.points["roof_share"].isna().all()
     assert result.points.loc[result.points["op"] == "copy-done.3", "bytes_per_s"].isna().all()
     assert result.roof_seconds is None and result.device_seconds == pytest.approx(0.009)
@@ -186,8 +200,11 @@ def test_without_a_chip_the_run_s_own_best_rates_stand_in():
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.tuples(st.floats(0, 1e15), st.floats(0, 1e12)), min_size=1, max_size=20),
-       st.floats(1e9, 1e16), st.floats(1e6, 1e13))  # fmt: skip
+@given(
+    st.lists(st.tuples(st.floats(0, 1e15), st.floats(0, 1e12)), min_size=1, max_size=20),
+    st.floats(1e9, 1e16),
+    st.floats(1e6, 1e13),
+)
 def test_the_bound_is_the_larger_of_two_fractions(amounts, peak, width):
     flops, moved = np.array(amounts).T
     least, by_memory = bound_s(flops, moved, Roof("spec", Rate(peak, "declared", ""), Rate(width, "declared", "")))
@@ -207,8 +224,14 @@ def test_bytes_in_hbm_are_told_from_those_on_the_chip():
     assert hbm_of("0a0a080110011880808080140a0a08021001188080808014" + "0a06080110031864") == 10 * 2**30
     for odd in ("", "0a0a08", "zz", "0a0a0801100118808080801" + "...", "ff" * 20, "0b"):
         assert hbm_of(odd) is None
-    stats = {"op_stats": {"capture": [0], "op_id": [0], "name": ["memory_access_breakdown"],
-                          "text_value": ["0a06080110011864" + "0a06080110031864"]}}  # fmt: skip
+    stats = {
+        "op_stats": {
+            "capture": [0],
+            "op_id": [0],
+            "name": ["memory_access_breakdown"],
+            "text_value": ["0a06080110011864" + "0a06080110031864"],
+        }
+    }
     result = ask([copy(1, 200)], more=stats)
     assert result.points["bytes"].tolist() == [100.0]
     assert any("(HBM)" in n for n in result.notes)
@@ -256,15 +279,27 @@ def test_a_run_that_has_nothing_says_what_would_help():
 
 
 def test_one_host_device_or_module_alone():
-    rows = [copy(1, 1e9, host="a", device=0), copy(2, 1e9, host="a", device=1),
-            copy(4, 1e9, host="b", device=0, module="jit_g")]  # fmt: skip
-    seconds = [ask(rows, **o).device_seconds for o in
-               ({}, {"host": "a"}, {"device": 0}, {"host": "a", "device": 1}, {"module": "jit_g"})]  # fmt: skip
+    rows = [
+        copy(1, 1e9, host="a", device=0),
+        copy(2, 1e9, host="a", device=1),
+        copy(4, 1e9, host="b", device=0, module="jit_g"),
+    ]
+    seconds = [
+        ask(rows, **o).device_seconds
+        for o in ({}, {"host": "a"}, {"device": 0}, {"host": "a", "device": 1}, {"module": "jit_g"})
+    ]
     assert seconds == pytest.approx([0.007, 0.003, 0.005, 0.002, 0.004])
 
 
 def test_steps_are_counted_on_each_device():
-    steps = {"steps": {"capture": [0, 0, 0], "host": ["h"] * 3, "step": [1, 2, 3], "start_ns": [0, 1, 2],
-                       "dur_ns": [1, 1, 1]}}  # fmt: skip
+    steps = {
+        "steps": {
+            "capture": [0, 0, 0],
+            "host": ["h"] * 3,
+            "step": [1, 2, 3],
+            "start_ns": [0, 1, 2],
+            "dur_ns": [1, 1, 1],
+        }
+    }
     assert ask([copy(1, 1e9, device=d) for d in (0, 1)], more=steps).device_steps == 6
     assert ask([copy(1, 1e9)]).device_steps is None

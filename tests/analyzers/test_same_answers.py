@@ -43,7 +43,8 @@ def two_servers() -> MemoryTables:
         a, b = getattr(one, name), getattr(two, name)
         tables[name] = {column: [*a[column], *b[column]] for column in a}
         tables[name]["replica"] = ["engine 0"] * len(a["order" if name == "iterations" else "id"]) + ["engine 1"] * len(
-            b["order" if name == "iterations" else "id"])  # fmt: skip
+            b["order" if name == "iterations" else "id"]
+        )
     return MemoryTables(tables)
 
 
@@ -62,7 +63,7 @@ WORLDS: Mapping[str, tuple[Tables, dict[str, Any]]] = {
     "requests alone": (served_worlds.world(n=120, fail_every=10).without_passes, SERVED),
     "a load test": (summaries(open_loop([1.0, 20, 40, 60, 80, 120], capacity=90.0)), {"chips": 4}),
     "a job that stopped": (Job([Attempt(50, lost=5), Attempt(60, lost=9, down_s=500), Attempt(40)]).tables(), V5P),
-}  # fmt: skip
+}
 
 
 def answers(tables: Tables, facts: Facts) -> dict[str, Any]:

@@ -21,11 +21,19 @@ def sglang(whole_seconds: bool) -> MemoryTables:
             lines.append((5 * n + 0.02 * i, 20, 7 - i, prompt, None))
         lines += [(5 * n + 1.2 * j, 28, 0, prompt, 1000.0) for j in range(1, 5)]
     at, running, waiting, tokens, rate = zip(*lines, strict=True)
-    return MemoryTables({"engine": {
-        "ts_ns": [EPOCH_NS + (int(t) * S if whole_seconds else round(t * S)) for t in at], "order": range(len(at)),
-        "running": running, "waiting": waiting, "prompt_tokens": tokens, "output_tokens_per_s": rate,
-        "source": ["sglang.log"] * len(at),
-    }})  # fmt: skip
+    return MemoryTables(
+        {
+            "engine": {
+                "ts_ns": [EPOCH_NS + (int(t) * S if whole_seconds else round(t * S)) for t in at],
+                "order": range(len(at)),
+                "running": running,
+                "waiting": waiting,
+                "prompt_tokens": tokens,
+                "output_tokens_per_s": rate,
+                "source": ["sglang.log"] * len(at),
+            }
+        }
+    )
 
 
 @pytest.mark.parametrize("whole_seconds", [False, True])
@@ -45,27 +53,50 @@ def test_waiting_in_bursts_is_waiting_for_their_time_alone():
 
 def test_a_rate_after_a_long_gap_is_not_spread_over_it():
     at = [0, 10, 20, 30, 1000, 1010]
-    tables = MemoryTables({"engine": {
-        "ts_ns": [EPOCH_NS + s * S for s in at], "order": range(6), "running": [1] * 6, "waiting": [0] * 6,
-        "preemptions": [0] * 6, "prompt_tokens_per_s": [5.0] * 6, "output_tokens_per_s": [100.0] * 6,
-    }})  # fmt: skip
+    tables = MemoryTables(
+        {
+            "engine": {
+                "ts_ns": [EPOCH_NS + s * S for s in at],
+                "order": range(6),
+                "running": [1] * 6,
+                "waiting": [0] * 6,
+                "preemptions": [0] * 6,
+                "prompt_tokens_per_s": [5.0] * 6,
+                "output_tokens_per_s": [100.0] * 6,
+            }
+        }
+    )
     assert ask(engine, tables).figures["output_tokens_per_s"] == pytest.approx(100)  # a counter of preemptions or not
 
 
 def scraped_with_a_gap() -> MemoryTables:
     """Every 10 s for 100 s, idle at the end; nothing for an hour, in which 360,000 tokens came; 100 s more."""
     at = [*range(0, 101, 10), *range(3700, 3801, 10)]
-    return MemoryTables({"engine": {
-        "ts_ns": [EPOCH_NS + t * S for t in at], "order": range(22), "waiting": [0] * 22,
-        "running": [10] * 6 + [0] * 5 + [10] * 11, "source": ["a.prom"] * 22,
-        "output_tokens": [1000 * min(n, 5) + (n > 10) * (360_000 + 1000 * (n - 11)) for n in range(22)],
-    }})  # fmt: skip
+    return MemoryTables(
+        {
+            "engine": {
+                "ts_ns": [EPOCH_NS + t * S for t in at],
+                "order": range(22),
+                "waiting": [0] * 22,
+                "running": [10] * 6 + [0] * 5 + [10] * 11,
+                "source": ["a.prom"] * 22,
+                "output_tokens": [1000 * min(n, 5) + (n > 10) * (360_000 + 1000 * (n - 11)) for n in range(22)],
+            }
+        }
+    )
 
 
 def test_an_hour_without_scrapes_is_no_idle_hour():
     tables = scraped_with_a_gap()
-    result = ask_ledger({"engine": {k: tables.arrow("engine", [k])[k].to_pylist() for k in (
-        "ts_ns", "order", "waiting", "running", "source", "output_tokens")}}, {"chips": 1})  # fmt: skip
+    result = ask_ledger(
+        {
+            "engine": {
+                k: tables.arrow("engine", [k])[k].to_pylist()
+                for k in ("ts_ns", "order", "waiting", "running", "source", "output_tokens")
+            }
+        },
+        {"chips": 1},
+    )
     assert result.ledger.amount("no_requests") == pytest.approx(50)
     assert result.ledger.amount("unattributed") == pytest.approx(3750)
     text = said.verdict(result)
@@ -80,11 +111,19 @@ def test_a_gap_is_seen_of_neither_server_nor_its_requests():
 
 
 def test_the_silence_of_an_idle_log_is_idle():
-    tables = MemoryTables({"engine": {
-        "ts_ns": [EPOCH_NS + t * S for t in (0, 10, 20, 3600, 3610)], "order": range(5), "waiting": [0] * 5,
-        "running": [1, 1, 0, 1, 1], "prompt_tokens_per_s": [5.0, 5.0, 0.0, 5.0, 5.0],
-        "output_tokens_per_s": [9.0, 9.0, 0.0, 9.0, 9.0], "source": ["vllm.log"] * 5,
-    }})  # fmt: skip
+    tables = MemoryTables(
+        {
+            "engine": {
+                "ts_ns": [EPOCH_NS + t * S for t in (0, 10, 20, 3600, 3610)],
+                "order": range(5),
+                "waiting": [0] * 5,
+                "running": [1, 1, 0, 1, 1],
+                "prompt_tokens_per_s": [5.0, 5.0, 0.0, 5.0, 5.0],
+                "output_tokens_per_s": [9.0, 9.0, 0.0, 9.0, 9.0],
+                "source": ["vllm.log"] * 5,
+            }
+        }
+    )
     found = presence(None, tables, EPOCH_NS, EPOCH_NS + 3610 * S, [])["engine"]
     assert (found.seen.end - found.seen.start).sum() == 3610 * S and not len(found.unsampled.start)
     assert (found.busy.end - found.busy.start).sum() == 30 * S

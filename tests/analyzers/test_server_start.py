@@ -8,8 +8,15 @@ from runs.tables import MemoryTables
 from tests.analyzers.load_tests import ask
 
 FACTS = {"engine": "vllm", "engine_version": "0.22.1"}
-FAILED = {"evidence": {"text": ["ERROR torch.OutOfMemoryError: CUDA out of memory."], "cause": ["out_of_memory"],
-                       "severity": ["error"], "order": [0], "source": ["serve.log"]}}  # fmt: skip
+FAILED = {
+    "evidence": {
+        "text": ["ERROR torch.OutOfMemoryError: CUDA out of memory."],
+        "cause": ["out_of_memory"],
+        "severity": ["error"],
+        "order": [0],
+        "source": ["serve.log"],
+    }
+}
 QUESTIONS = (ledger, engine, interruptions, checkpoints, goodput, steps)
 
 

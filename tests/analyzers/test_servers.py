@@ -18,14 +18,21 @@ def scrapes(*servers_: dict, began: dict | None = None) -> MemoryTables:
     for one in servers_:
         count = len(one["at"])
         cells = {c: one.get(c, [None] * count) for c in columns}
-        cells |= {"ts_ns": [EPOCH_NS + round(t * S) for t in one["at"]], "order": list(range(count)),
-                  "replica": [one.get("replica", "0")] * count, "source": [one["source"]] * count}  # fmt: skip
+        cells |= {
+            "ts_ns": [EPOCH_NS + round(t * S) for t in one["at"]],
+            "order": list(range(count)),
+            "replica": [one.get("replica", "0")] * count,
+            "source": [one["source"]] * count,
+        }
         for column, values in cells.items():
             rows.setdefault(column, []).extend(values)
     tables: dict[str, dict] = {"engine": rows}
     if began:
-        tables["scalars"] = {"name": ["process_start_time_seconds"] * len(began), "value": list(began.values()),
-                             "source": list(began)}  # fmt: skip
+        tables["scalars"] = {
+            "name": ["process_start_time_seconds"] * len(began),
+            "value": list(began.values()),
+            "source": list(began),
+        }
     return MemoryTables(tables)
 
 
@@ -81,8 +88,13 @@ def test_names_that_differ_need_no_source():
 
 def test_a_log_and_scrapes_of_one_server_are_counted_once():
     at = list(range(0, 300, 10))
-    log = {"source": "server.log", "at": [t + 1 for t in at], "running": [5] * 30, "waiting": [0] * 30,
-           "output_tokens_per_s": [100.0] * 30}  # fmt: skip
+    log = {
+        "source": "server.log",
+        "at": [t + 1 for t in at],
+        "running": [5] * 30,
+        "waiting": [0] * 30,
+        "output_tokens_per_s": [100.0] * 30,
+    }
     scraped = counted("m.prom", at, 100, 0, 5)
     rows, notes = samples_of_servers(scrapes(log, scraped))
     assert len(notes) == 1 and rows["replica"].nunique() == 1
@@ -98,8 +110,15 @@ def test_a_line_after_a_silence_is_not_stretched_over_it():
     at = [10, 20, 30, 40, 75, 85, 95, 600, 610]
     rate = [100.0, 100.0, 50.0, 0.0, 80.0, 20.0, 0.0, 60.0, 60.0]
     running = [4, 4, 2, 0, 3, 1, 0, 2, 2]
-    log = {"source": "a.log", "at": at, "output_tokens_per_s": rate, "prompt_tokens_per_s": rate, "running": running,
-           "waiting": [0] * 9, "kv_usage": [r / 10 for r in running]}  # fmt: skip
+    log = {
+        "source": "a.log",
+        "at": at,
+        "output_tokens_per_s": rate,
+        "prompt_tokens_per_s": rate,
+        "running": running,
+        "waiting": [0] * 9,
+        "kv_usage": [r / 10 for r in running],
+    }
     result = ask(engine, scrapes(log))
     tokens, span = 10 * sum(rate), 610
     assert result.figures["output_tokens_per_s"] == pytest.approx(tokens / span)
@@ -120,8 +139,13 @@ def test_a_gap_in_scrapes_keeps_its_tokens_and_its_time():
 
 def printed(source: str, at: np.ndarray, *numbers: float) -> dict:
     n = len(at)
-    return {"source": source, "at": at, "output_tokens_per_s": [100.0 + x for x in numbers], "running": [4] * n,
-            "waiting": [0] * n}  # fmt: skip
+    return {
+        "source": source,
+        "at": at,
+        "output_tokens_per_s": [100.0 + x for x in numbers],
+        "running": [4] * n,
+        "waiting": [0] * n,
+    }
 
 
 def test_a_log_that_was_copied_earlier_too_is_of_one_server():
@@ -138,8 +162,11 @@ def test_a_log_that_was_copied_earlier_too_is_of_one_server():
 @pytest.mark.parametrize(("began", "servers_there"), [(1000.0, 1), (2000.0, 2)])
 def test_two_pollers_of_one_process_are_of_one_server(began, servers_there):
     at = list(range(0, 300, 10))
-    tables = scrapes(counted("a.prom", at, 100, 777, 5), counted("b.prom", [t + 4 for t in at], 100, 1177, 5),
-                     began={"a.prom": 1000.0, "b.prom": began})  # fmt: skip
+    tables = scrapes(
+        counted("a.prom", at, 100, 777, 5),
+        counted("b.prom", [t + 4 for t in at], 100, 1177, 5),
+        began={"a.prom": 1000.0, "b.prom": began},
+    )
     result = ask(engine, tables)
     assert len(result.replicas) == servers_there
     assert result.figures["output_tokens_per_s"] == pytest.approx(100 * servers_there, rel=0.01)

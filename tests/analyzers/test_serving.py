@@ -147,14 +147,33 @@ def test_the_heat_map_holds_every_gap(made, result):
 
 
 def _stages(**columns):
-    rows = {"stage": ["slow", "fast"], "tool": ["vllm_bench"] * 2, "order": [0, 1], "duration_s": [100.0, 50.0],
-            "completed": [100, 200], "failed": [1, 0], "input_tokens": [1000, 2000], "output_tokens": [4000, 9000],
-            "request_rate_per_s": [1.0, 4.0], "output_tokens_per_s": [40.0, 180.0], "outcome": ["measured"] * 2,
-            "source": ["a.txt"] * 2} | columns  # fmt: skip
-    stats = [("slow", "ttft", "mean", 0.5), ("slow", "ttft", "p50", 0.4), ("slow", "ttft", "p99", 2.0),
-             ("fast", "ttft", "mean", 0.7), ("fast", "tpot", "p99", 0.03)]  # fmt: skip
-    return {"stages": rows, "stage_stats": dict(zip(("stage", "metric", "statistic", "value"),
-                                                    map(list, zip(*stats, strict=True)), strict=True))}  # fmt: skip
+    rows = {
+        "stage": ["slow", "fast"],
+        "tool": ["vllm_bench"] * 2,
+        "order": [0, 1],
+        "duration_s": [100.0, 50.0],
+        "completed": [100, 200],
+        "failed": [1, 0],
+        "input_tokens": [1000, 2000],
+        "output_tokens": [4000, 9000],
+        "request_rate_per_s": [1.0, 4.0],
+        "output_tokens_per_s": [40.0, 180.0],
+        "outcome": ["measured"] * 2,
+        "source": ["a.txt"] * 2,
+    } | columns
+    stats = [
+        ("slow", "ttft", "mean", 0.5),
+        ("slow", "ttft", "p50", 0.4),
+        ("slow", "ttft", "p99", 2.0),
+        ("fast", "ttft", "mean", 0.7),
+        ("fast", "tpot", "p99", 0.03),
+    ]
+    return {
+        "stages": rows,
+        "stage_stats": dict(
+            zip(("stage", "metric", "statistic", "value"), map(list, zip(*stats, strict=True)), strict=True)
+        ),
+    }
 
 
 def test_printed_loads_are_not_merged():
@@ -182,9 +201,16 @@ def test_a_load_that_answered_nothing_has_no_latency():
 
 
 def _requests(**more):
-    columns = {"id": ["a", "b", "c"], "arrival_ns": [START_NS, START_NS + S, START_NS + 2 * S],
-               "ttft_ns": [S // 2, S // 4, S], "e2e_ns": [2 * S, 3 * S, 2 * S], "prompt_tokens": [10, 20, 30],
-               "output_tokens": [4, 12, 2], "status": ["completed"] * 3, "stage": ["only"] * 3}  # fmt: skip
+    columns = {
+        "id": ["a", "b", "c"],
+        "arrival_ns": [START_NS, START_NS + S, START_NS + 2 * S],
+        "ttft_ns": [S // 2, S // 4, S],
+        "e2e_ns": [2 * S, 3 * S, 2 * S],
+        "prompt_tokens": [10, 20, 30],
+        "output_tokens": [4, 12, 2],
+        "status": ["completed"] * 3,
+        "stage": ["only"] * 3,
+    }
     return columns | more
 
 
@@ -266,15 +292,38 @@ def test_requests_and_loads_without_a_name_are_told_as_such(made):
 
 def test_of_a_sample_of_requests_the_tools_own_totals_stand():
     """46 were answered and one is kept: its numbers are not the load's, but tell what the tool did not print."""
-    tables = MemoryTables({
-        "requests": {"id": ["a"], "stage": ["x"], "arrival_ns": [0], "first_token_ns": [S // 4], "last_token_ns": [S],
-                     "prompt_tokens": [256], "output_tokens": [4], "status": ["completed"]},
-        "stages": {"stage": ["x"], "tool": ["guidellm"], "order": [0], "duration_s": [30.0], "completed": [46],
-                   "failed": [0], "input_tokens": [46 * 256], "output_tokens": [46 * 128], "outcome": ["measured"],
-                   "source": ["x"]},
-        "stage_stats": {"stage": ["x"] * 2, "metric": ["ttft"] * 2, "statistic": ["mean", "p50"],
-                        "value": [0.0168, 0.0164]},
-    })  # fmt: skip
+    tables = MemoryTables(
+        {
+            "requests": {
+                "id": ["a"],
+                "stage": ["x"],
+                "arrival_ns": [0],
+                "first_token_ns": [S // 4],
+                "last_token_ns": [S],
+                "prompt_tokens": [256],
+                "output_tokens": [4],
+                "status": ["completed"],
+            },
+            "stages": {
+                "stage": ["x"],
+                "tool": ["guidellm"],
+                "order": [0],
+                "duration_s": [30.0],
+                "completed": [46],
+                "failed": [0],
+                "input_tokens": [46 * 256],
+                "output_tokens": [46 * 128],
+                "outcome": ["measured"],
+                "source": ["x"],
+            },
+            "stage_stats": {
+                "stage": ["x"] * 2,
+                "metric": ["ttft"] * 2,
+                "statistic": ["mean", "p50"],
+                "value": [0.0168, 0.0164],
+            },
+        }
+    )
     said = ask(tables).to_dict()
     assert (said["requests"], said["failed"]) == (46, 0)
     assert said["request_rate_per_s"] == pytest.approx(46 / 30)

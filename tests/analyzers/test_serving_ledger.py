@@ -23,9 +23,7 @@ NEXT_LENGTH = 8
 
 
 def ask(tables, facts=None, **options):
-    return ledger.analyze(
-        MemoryTables(tables), facts_of(facts or {}), parse_options(ledger.OPTIONS, options)
-    )  # fmt: skip
+    return ledger.analyze(MemoryTables(tables), facts_of(facts or {}), parse_options(ledger.OPTIONS, options))
 
 
 def engine(fixed_ns=4_000_000, each_ns=100_000, host_ns=1_000_000, count=40):
@@ -40,19 +38,32 @@ def engine(fixed_ns=4_000_000, each_ns=100_000, host_ns=1_000_000, count=40):
     device = fixed_ns + each_ns * total
     end = T0 + S + np.cumsum(device + host_ns)
     rows = {
-        "start_ns": end - device - host_ns, "dur_ns": device + host_ns, "device_ns": device, "prefill_tokens": prefill,
-        "recomputed_tokens": recomputed, "decode_requests": decode, "decode_tokens": decode + accepted,
-        "drafted_tokens": drafted, "accepted_tokens": accepted, "padded_tokens": padded,
-    }  # fmt: skip
+        "start_ns": end - device - host_ns,
+        "dur_ns": device + host_ns,
+        "device_ns": device,
+        "prefill_tokens": prefill,
+        "recomputed_tokens": recomputed,
+        "decode_requests": decode,
+        "decode_tokens": decode + accepted,
+        "drafted_tokens": drafted,
+        "accepted_tokens": accepted,
+        "padded_tokens": padded,
+    }
     return rows, total
 
 
 def test_every_second_of_a_known_engine():
     rows, total = engine()
     last = int((rows["start_ns"] + rows["dur_ns"])[-1])
-    requests = {"id": ["a", "b"], "arrival_ns": [T0 + S, T0 + S], "first_token_ns": [last - 1000] * 2,
-                "last_token_ns": [last, last + S // 2], "prompt_tokens": [10, 10], "output_tokens": [5, 5],
-                "status": ["completed", "completed"]}  # fmt: skip
+    requests = {
+        "id": ["a", "b"],
+        "arrival_ns": [T0 + S, T0 + S],
+        "first_token_ns": [last - 1000] * 2,
+        "last_token_ns": [last, last + S // 2],
+        "prompt_tokens": [10, 10],
+        "output_tokens": [5, 5],
+        "status": ["completed", "completed"],
+    }
     lifecycle = {"kind": ["training_preparation"], "start_ns": [T0], "end_ns": [T0 + S // 2]}
     got = ask({"iterations": rows, "requests": requests, "lifecycle": lifecycle}, {"chips": 2}).ledger
 
@@ -76,10 +87,16 @@ def test_every_second_of_a_known_engine():
 def test_useful_maths_of_answers_and_their_worth():
     known = model("llama3.1-8b")
     rows, _ = engine()
-    requests = {"id": ["a", "b", "c"], "arrival_ns": [T0 + S] * 3, "first_token_ns": [T0 + 2 * S] * 3,
-                "last_token_ns": [T0 + 3 * S, T0 + 3 * S, None], "prompt_tokens": [100, 300, 600],
-                "cached_tokens": [0, 200, 0], "output_tokens": [50, 1, 10],
-                "status": ["completed", "completed", "failed"]}  # fmt: skip
+    requests = {
+        "id": ["a", "b", "c"],
+        "arrival_ns": [T0 + S] * 3,
+        "first_token_ns": [T0 + 2 * S] * 3,
+        "last_token_ns": [T0 + 3 * S, T0 + 3 * S, None],
+        "prompt_tokens": [100, 300, 600],
+        "cached_tokens": [0, 200, 0],
+        "output_tokens": [50, 1, 10],
+        "status": ["completed", "completed", "failed"],
+    }
     facts = {"chips": 1, "model": "llama3.1-8b", "peak_flops_per_s": 1e15}
     got = ask({"iterations": rows, "requests": requests}, facts).ledger
     attention = 4 * known.layers * 32 * 128
@@ -101,10 +118,16 @@ def test_useful_maths_of_answers_and_their_worth():
 
 
 def test_requests_alone_tell_when_the_engine_was_busy():
-    requests = {"id": ["a", "b"], "arrival_ns": [T0, T0 + 10 * S], "scheduled_ns": [T0, T0 + 10 * S],
-                "first_token_ns": [T0 + S, T0 + 11 * S], "last_token_ns": [T0 + 4 * S, T0 + 12 * S],
-                "prompt_tokens": [1000, 1000], "output_tokens": [100, 100],
-                "status": ["completed", "completed"]}  # fmt: skip
+    requests = {
+        "id": ["a", "b"],
+        "arrival_ns": [T0, T0 + 10 * S],
+        "scheduled_ns": [T0, T0 + 10 * S],
+        "first_token_ns": [T0 + S, T0 + 11 * S],
+        "last_token_ns": [T0 + 4 * S, T0 + 12 * S],
+        "prompt_tokens": [1000, 1000],
+        "output_tokens": [100, 100],
+        "status": ["completed", "completed"],
+    }
     result = ask({"requests": requests}, {"chips": 4, "model": "llama3.1-8b", "peak_flops_per_s": 1e15})
     got = result.ledger
     assert got.chip_seconds == pytest.approx(4 * 12)
@@ -117,8 +140,15 @@ def test_requests_alone_tell_when_the_engine_was_busy():
 def test_where_all_requests_failed_the_engine_is_not_said_to_have_been_idle():
     """They say when they came and not when they failed: until the end of the load it is not known."""
     requests = {"id": ["a", "b"], "stage": ["x"] * 2, "arrival_ns": [T0, T0 + 2 * S], "status": ["failed"] * 2}
-    stages = {"stage": ["x"], "start_ns": [T0], "duration_s": [30.0], "completed": [0], "failed": [2], "order": [0],
-              "outcome": ["failed"]}  # fmt: skip
+    stages = {
+        "stage": ["x"],
+        "start_ns": [T0],
+        "duration_s": [30.0],
+        "completed": [0],
+        "failed": [2],
+        "order": [0],
+        "outcome": ["failed"],
+    }
     result = ask({"requests": requests, "stages": stages}, {"chips": 4})
     assert result.ledger.chip_seconds == pytest.approx(4 * 30)
     assert result.ledger.amount("no_requests") == 0 and result.ledger.amount("unattributed") == pytest.approx(4 * 30)
@@ -126,18 +156,29 @@ def test_where_all_requests_failed_the_engine_is_not_said_to_have_been_idle():
 
 
 def test_a_request_that_failed_counts_as_open_for_no_longer_than_the_longest():
-    requests = {"id": ["a", "b", "c"], "arrival_ns": [T0, T0 + 10 * S, T0 + 20 * S],
-                "first_token_ns": [T0 + S, None, T0 + 21 * S], "last_token_ns": [T0 + 4 * S, None, T0 + 22 * S],
-                "prompt_tokens": [10] * 3, "output_tokens": [10, 0, 10],
-                "status": ["completed", "failed", "completed"]}  # fmt: skip
+    requests = {
+        "id": ["a", "b", "c"],
+        "arrival_ns": [T0, T0 + 10 * S, T0 + 20 * S],
+        "first_token_ns": [T0 + S, None, T0 + 21 * S],
+        "last_token_ns": [T0 + 4 * S, None, T0 + 22 * S],
+        "prompt_tokens": [10] * 3,
+        "output_tokens": [10, 0, 10],
+        "status": ["completed", "failed", "completed"],
+    }
     got = ask({"requests": requests}, {"chips": 1}).ledger
     assert got.chip_seconds == pytest.approx(22)
     assert got.amount("unattributed") == pytest.approx(4 + 4 + 2) and got.amount("no_requests") == pytest.approx(12)
 
 
 def test_sums_of_a_load_tool_hold_its_duration():
-    stages = {"stage": ["64", "128"], "duration_s": [1202.5, 846.39], "completed": [3000, 3000],
-              "input_tokens": [2_997_000] * 2, "output_tokens": [3_000_000] * 2, "order": [0, 1]}  # fmt: skip
+    stages = {
+        "stage": ["64", "128"],
+        "duration_s": [1202.5, 846.39],
+        "completed": [3000, 3000],
+        "input_tokens": [2_997_000] * 2,
+        "output_tokens": [3_000_000] * 2,
+        "order": [0, 1],
+    }
     got = ask({"stages": stages}, {"chips": 8, "chip": "v6e", "model": "llama3.1-70b"}).ledger
     assert got.chip_seconds == pytest.approx(8 * (1202.5 + 846.39))
     flops = 6000 * (999 * 2 * 69.5e9 + 1000 * 2 * 70.55e9)  # the weights alone, roughly
@@ -146,8 +187,11 @@ def test_sums_of_a_load_tool_hold_its_duration():
 
 
 def test_samples_alone_tell_when_it_was_empty():
-    engine_rows = {"ts_ns": [T0, T0 + 10 * S, T0 + 20 * S, T0 + 30 * S], "running": [0, 3, 0, 0],
-                   "waiting": [0, 0, 2, 0]}  # fmt: skip
+    engine_rows = {
+        "ts_ns": [T0, T0 + 10 * S, T0 + 20 * S, T0 + 30 * S],
+        "running": [0, 3, 0, 0],
+        "waiting": [0, 0, 2, 0],
+    }
     got = ask({"engine": engine_rows}, {"chips": 1}).ledger
     assert got.amount("no_requests") == pytest.approx(10)
     assert got.amount("unattributed") == pytest.approx(20)
@@ -162,16 +206,26 @@ def test_few_or_equal_passes_share_alike():
 
 
 def test_a_wrong_clock_does_not_stretch_what_was_held():
-    requests = {"id": ["a", "b"], "arrival_ns": [T0, T0 + 900_000 * S], "first_token_ns": [T0 + S, T0 + S],
-                "last_token_ns": [T0 + 4 * S, T0 + 5 * S], "status": ["completed", "completed"]}  # fmt: skip
+    requests = {
+        "id": ["a", "b"],
+        "arrival_ns": [T0, T0 + 900_000 * S],
+        "first_token_ns": [T0 + S, T0 + S],
+        "last_token_ns": [T0 + 4 * S, T0 + 5 * S],
+        "status": ["completed", "completed"],
+    }
     result = ask({"requests": requests}, {"chips": 1})
     assert result.ledger.chip_seconds == pytest.approx(4)
     assert any("took no time" in note for note in result.notes)
 
 
 def test_samples_of_another_clock_do_not_stretch_what_was_held():
-    requests = {"id": ["a"], "arrival_ns": [T0], "first_token_ns": [T0 + S], "last_token_ns": [T0 + 4 * S],
-                "status": ["completed"]}  # fmt: skip
+    requests = {
+        "id": ["a"],
+        "arrival_ns": [T0],
+        "first_token_ns": [T0 + S],
+        "last_token_ns": [T0 + 4 * S],
+        "status": ["completed"],
+    }
     since_start = {"ts_ns": [S, 2 * S, 9 * S], "running": [1, 1, 0]}
     result = ask({"requests": requests, "engine": since_start}, {"chips": 1})
     assert result.ledger.chip_seconds == pytest.approx(4)
@@ -189,13 +243,19 @@ def test_a_trace_of_traffic_has_no_ledger():
 
 def test_flops_of_windows_follow_each_position():
     known = model("gpt-oss-20b")
-    rows = frame(MemoryTables({"requests": {"prompt_tokens": [300], "cached_tokens": [100], "output_tokens": [50]}}),
-                 "requests", ["prompt_tokens", "cached_tokens", "output_tokens"])  # fmt: skip
+    rows = frame(
+        MemoryTables({"requests": {"prompt_tokens": [300], "cached_tokens": [100], "output_tokens": [50]}}),
+        "requests",
+        ["prompt_tokens", "cached_tokens", "output_tokens"],
+    )
     prefill, decode = request_flops(known, rows)
 
     def looked(first, last):
-        return sum(4 * 64 * 64 * (min(p, 128) if a.span == "sliding" else p)
-                   for p in range(first, last + 1) for a in known.attention)  # fmt: skip
+        return sum(
+            4 * 64 * 64 * (min(p, 128) if a.span == "sliding" else p)
+            for p in range(first, last + 1)
+            for a in known.attention
+        )
 
     assert prefill[0] == pytest.approx(200 * prompt_token_flops(known) + output_flops(known) + looked(101, 300))
     assert decode[0] == pytest.approx(49 * token_flops(known) + looked(301, 349))
@@ -206,23 +266,59 @@ counts = st.integers(0, 500)
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 5 * S), st.integers(-5, 2 * S), st.integers(-5, 3 * S), counts, counts, counts,
-                       counts, counts, counts), max_size=50),
-    st.lists(st.tuples(st.integers(0, 5 * S), st.integers(-S, 5 * S), st.integers(-S, 5 * S), counts, counts,
-                       st.sampled_from(["completed", "failed", "aborted"])), max_size=8),
-    st.integers(1, 9), st.sampled_from([None, "llama3.1-8b"]), st.sampled_from([None, 0.5]),
-)  # fmt: skip
+    st.lists(
+        st.tuples(
+            st.integers(0, 5 * S),
+            st.integers(-5, 2 * S),
+            st.integers(-5, 3 * S),
+            counts,
+            counts,
+            counts,
+            counts,
+            counts,
+            counts,
+        ),
+        max_size=50,
+    ),
+    st.lists(
+        st.tuples(
+            st.integers(0, 5 * S),
+            st.integers(-S, 5 * S),
+            st.integers(-S, 5 * S),
+            counts,
+            counts,
+            st.sampled_from(["completed", "failed", "aborted"]),
+        ),
+        max_size=8,
+    ),
+    st.integers(1, 9),
+    st.sampled_from([None, "llama3.1-8b"]),
+    st.sampled_from([None, 0.5]),
+)
 def test_it_closes_whatever_the_record_holds(passes, asked, chips, named, ttft_s):
-    columns = ("start_ns", "dur_ns", "device_ns", "prefill_tokens", "recomputed_tokens", "decode_tokens",
-               "drafted_tokens", "accepted_tokens", "padded_tokens")  # fmt: skip
+    columns = (
+        "start_ns",
+        "dur_ns",
+        "device_ns",
+        "prefill_tokens",
+        "recomputed_tokens",
+        "decode_tokens",
+        "drafted_tokens",
+        "accepted_tokens",
+        "padded_tokens",
+    )
     rows = dict(zip(columns, map(list, zip(*passes, strict=True)), strict=True)) if passes else {}
     if rows:
         rows["start_ns"] = [T0 + x for x in rows["start_ns"]]
     requests = {
-        "id": [str(i) for i in range(len(asked))], "arrival_ns": [T0 + a[0] for a in asked],
-        "first_token_ns": [T0 + a[0] + a[1] for a in asked], "last_token_ns": [T0 + a[0] + a[2] for a in asked],
-        "prompt_tokens": [a[3] for a in asked], "output_tokens": [a[4] for a in asked], "status": [a[5] for a in asked],
-    }  # fmt: skip
+        "id": [str(i) for i in range(len(asked))],
+        "arrival_ns": [T0 + a[0] for a in asked],
+        "first_token_ns": [T0 + a[0] + a[1] for a in asked],
+        "last_token_ns": [T0 + a[0] + a[2] for a in asked],
+        "prompt_tokens": [a[3] for a in asked],
+        "output_tokens": [a[4] for a in asked],
+        "status": [a[5] for a in asked],
+    }
     facts = {"chips": chips, "peak_flops_per_s": 1e12} | ({"model": named} if named else {})
     try:
         got = ask({"iterations": rows, "requests": requests}, facts, **({"ttft_s": ttft_s} if ttft_s else {})).ledger
@@ -234,9 +330,14 @@ def test_it_closes_whatever_the_record_holds(passes, asked, chips, named, ttft_s
 
 
 def test_answers_that_do_not_tell_their_tokens_have_no_known_maths():
-    requests = {"id": ["a", "b"], "arrival_ns": [T0, T0 + 10 * S], "last_token_ns": [T0 + 4 * S, T0 + 12 * S],
-                "prompt_tokens": [1000, 1000], "output_tokens": [100, 100],
-                "status": ["completed", "completed"]}  # fmt: skip
+    requests = {
+        "id": ["a", "b"],
+        "arrival_ns": [T0, T0 + 10 * S],
+        "last_token_ns": [T0 + 4 * S, T0 + 12 * S],
+        "prompt_tokens": [1000, 1000],
+        "output_tokens": [100, 100],
+        "status": ["completed", "completed"],
+    }
     facts = {"chips": 4, "model": "llama3.1-8b", "peak_flops_per_s": 1e15}
     whole = ask({"requests": requests}, facts).ledger
     for column in ("prompt_tokens", "output_tokens"):
@@ -259,8 +360,9 @@ def sampled_servers(*each: tuple[str, list[int], list[int]]) -> dict:
 def test_two_servers_are_idle_each_on_its_own_whatever_the_order_of_scraping():
     busy, idle = [3] * 11, [0] * 11
     for first, second in ((0, 1), (1, 0)):
-        rows = sampled_servers(("a", [10 * i + first for i in range(11)], busy),
-                               ("b", [10 * i + second for i in range(11)], idle))  # fmt: skip
+        rows = sampled_servers(
+            ("a", [10 * i + first for i in range(11)], busy), ("b", [10 * i + second for i in range(11)], idle)
+        )
         got = ask({"engine": rows}, {"chips": 2}).ledger
         assert got.chip_seconds == pytest.approx(2 * 101)
         assert got.amount("no_requests") == pytest.approx(100)
@@ -269,15 +371,29 @@ def test_two_servers_are_idle_each_on_its_own_whatever_the_order_of_scraping():
 
 def test_a_replica_without_requests_is_idle_and_not_scheduling():
     passes = [(name, T0 + i * S) for name, count in (("a", 100), ("b", 50)) for i in range(count)]
-    iterations = {"replica": [n for n, _ in passes], "start_ns": [t for _, t in passes], "dur_ns": [S] * 150,
-                  "decode_requests": [2] * 150, "decode_tokens": [2] * 150, "order": list(range(150))}  # fmt: skip
-    requests = {"id": ["x", "y"], "replica": ["a", "b"], "arrival_ns": [T0, T0], "first_token_ns": [T0 + S, T0 + S],
-                "last_token_ns": [T0 + 100 * S, T0 + 50 * S], "prompt_tokens": [10, 10], "output_tokens": [100, 50],
-                "status": ["completed"] * 2}  # fmt: skip
+    iterations = {
+        "replica": [n for n, _ in passes],
+        "start_ns": [t for _, t in passes],
+        "dur_ns": [S] * 150,
+        "decode_requests": [2] * 150,
+        "decode_tokens": [2] * 150,
+        "order": list(range(150)),
+    }
+    requests = {
+        "id": ["x", "y"],
+        "replica": ["a", "b"],
+        "arrival_ns": [T0, T0],
+        "first_token_ns": [T0 + S, T0 + S],
+        "last_token_ns": [T0 + 100 * S, T0 + 50 * S],
+        "prompt_tokens": [10, 10],
+        "output_tokens": [100, 50],
+        "status": ["completed"] * 2,
+    }
     got = ask({"iterations": iterations, "requests": requests}, {"chips": 2}).ledger
     assert got.amount("no_requests") == pytest.approx(50) and got.amount("scheduling") == pytest.approx(0)
-    unnamed = ask({"iterations": iterations, "requests": {k: v for k, v in requests.items() if k != "replica"}},
-                  {"chips": 2})  # fmt: skip
+    unnamed = ask(
+        {"iterations": iterations, "requests": {k: v for k, v in requests.items() if k != "replica"}}, {"chips": 2}
+    )
     assert unnamed.ledger.amount("scheduling") == pytest.approx(0)
     assert unnamed.ledger.amount("unattributed") == pytest.approx(50)
     assert any("Which replica the requests were in" in note for note in unnamed.notes)

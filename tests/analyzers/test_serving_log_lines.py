@@ -13,11 +13,18 @@ from runs.tables import MemoryTables
 
 S = 1_000_000_000
 EVIDENCE = {
-    "ts_ns": [1 * S, 2 * S, 3 * S, 4 * S], "order": [0, 1, 2, 3], "source": ["server.log"] * 4,
-    "cause": [None, "hbm_oom", None, "hbm_oom"], "severity": ["error", "error", "warning", "error"],
-    "text": ["EngineCore failed to start.", "CUDA out of memory. Tried 1 GiB", "slow",
-             "CUDA out of memory. Tried 2 GiB"],
-}  # fmt: skip
+    "ts_ns": [1 * S, 2 * S, 3 * S, 4 * S],
+    "order": [0, 1, 2, 3],
+    "source": ["server.log"] * 4,
+    "cause": [None, "hbm_oom", None, "hbm_oom"],
+    "severity": ["error", "error", "warning", "error"],
+    "text": [
+        "EngineCore failed to start.",
+        "CUDA out of memory. Tried 1 GiB",
+        "slow",
+        "CUDA out of memory. Tried 2 GiB",
+    ],
+}
 
 
 def ask(question, tables, **options):
@@ -45,8 +52,13 @@ def test_starts_that_failed_are_told_where_there_is_no_request():
 
 def test_pauses_between_loads_are_no_bursts():
     at = [n * S // 2 for n in range(40)] + [1000 * S + n * S // 2 for n in range(40)]
-    both = {"id": [str(n) for n in range(80)], "stage": ["a"] * 40 + ["b"] * 40, "arrival_ns": at,
-            "prompt_tokens": [10] * 80, "output_tokens": [5] * 80}  # fmt: skip
+    both = {
+        "id": [str(n) for n in range(80)],
+        "stage": ["a"] * 40 + ["b"] * 40,
+        "arrival_ns": at,
+        "prompt_tokens": [10] * 80,
+        "output_tokens": [5] * 80,
+    }
     result = ask(workload, {"requests": both})
     assert (result.loads, result.shape, result.gaps) == (2, "unknown", None)
     assert "2 loads of a test, one after another" in traffic.verdict(result)
@@ -57,15 +69,25 @@ def test_pauses_between_loads_are_no_bursts():
 @pytest.mark.parametrize(
     ("facts", "sentence"),
     [
-        ({"mlperf_result": "INVALID", "mlperf_invalid_reason": "not satisfied: min duration"},
-         "LoadGen calls this result INVALID: not satisfied: min duration. It is no result of MLPerf."),
+        (
+            {"mlperf_result": "INVALID", "mlperf_invalid_reason": "not satisfied: min duration"},
+            "LoadGen calls this result INVALID: not satisfied: min duration. It is no result of MLPerf.",
+        ),
         ({"aiperf_submission_valid": False}, "AIPerf says that this is no valid submission."),
-        ({"mlperf_result": "VALID"}, None), ({"aiperf_submission_valid": True}, None),
+        ({"mlperf_result": "VALID"}, None),
+        ({"aiperf_submission_valid": True}, None),
     ],
-)  # fmt: skip
+)
 def test_what_a_tool_says_against_its_own_result_is_told(facts, sentence):
-    stages = {"stage": ["x"], "order": [0], "request_rate_per_s": [9.5], "goodput_per_s": [8.5], "source": ["x"],
-              "outcome": ["measured"], "tool": ["mlperf-inference"]}  # fmt: skip
+    stages = {
+        "stage": ["x"],
+        "order": [0],
+        "request_rate_per_s": [9.5],
+        "goodput_per_s": [8.5],
+        "source": ["x"],
+        "outcome": ["measured"],
+        "tool": ["mlperf-inference"],
+    }
     stats = {"stage": ["x"] * 2, "metric": ["ttft"] * 2, "statistic": ["p50", "p99.9"], "value": [0.25, 0.49]}
     tables = MemoryTables({"stages": stages, "stage_stats": stats})
     result = serving.analyze(tables, facts_of(facts), parse_options(serving.OPTIONS, {}))

@@ -80,8 +80,9 @@ def test_curves_and_surface_are_exact():
 
 def test_each_objective_alone():
     result = ask(MADE.tables, ttft_s=0.8, tpot_s=0.03)
-    assert result.each == pytest.approx({"ttft_s": _loop(MADE, ttft_s=0.8).mean(),
-                                         "tpot_s": _loop(MADE, tpot_s=0.03).mean()})  # fmt: skip
+    assert result.each == pytest.approx(
+        {"ttft_s": _loop(MADE, ttft_s=0.8).mean(), "tpot_s": _loop(MADE, tpot_s=0.03).mean()}
+    )
 
 
 def test_tenants_have_their_own_attainment():
@@ -96,8 +97,16 @@ def one(queue=0.1, prefill=0.2, decode=1.0, tokens=11, status="completed", **mor
     """One request's columns, from its parts in seconds."""
     stamps = np.cumsum([0, queue, prefill, decode])
     arrival, scheduled, first, last = (START_NS + round(t * S) for t in stamps)
-    return {"id": "x", "arrival_ns": arrival, "scheduled_ns": scheduled, "first_token_ns": first,
-            "last_token_ns": last, "prompt_tokens": 100, "output_tokens": tokens, "status": status} | more  # fmt: skip
+    return {
+        "id": "x",
+        "arrival_ns": arrival,
+        "scheduled_ns": scheduled,
+        "first_token_ns": first,
+        "last_token_ns": last,
+        "prompt_tokens": 100,
+        "output_tokens": tokens,
+        "status": status,
+    } | more
 
 
 def cause(*requests, iterations=None, **objectives) -> str:
@@ -136,7 +145,7 @@ USUAL = [one() for _ in range(9)]
         (one(tokens=1, decode=0.0), {"tpot_s": 0.001}, ""),
         (one(), {"ttft_s": 0.4, "tpot_s": 0.11, "e2e_s": 1.4}, ""),
     ],
-)  # fmt: skip
+)
 def test_each_miss_has_its_cause(request_, objectives, why):
     assert cause(request_, *USUAL, **objectives) == why
 
@@ -150,9 +159,11 @@ def test_tokens_that_waited_for_the_prompts_of_others(prefill, why):
     lengths = [0.13] * 9 + [0.13 + prefill]
     starts = begin + np.concatenate([[0], np.cumsum(lengths)[:-1]])
     iterations = {
-        "start_ns": [round(s * S) for s in starts], "dur_ns": [round(x * S) for x in lengths],
-        "prefill_tokens": [0] * 9 + [4000], "decode_requests": [1] * 10,
-    }  # fmt: skip
+        "start_ns": [round(s * S) for s in starts],
+        "dur_ns": [round(x * S) for x in lengths],
+        "prefill_tokens": [0] * 9 + [4000],
+        "decode_requests": [1] * 10,
+    }
     assert cause(slow, *USUAL, iterations=iterations, tpot_s=0.12) == why
 
 

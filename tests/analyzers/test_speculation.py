@@ -28,11 +28,16 @@ from runs.run import facts_of
 from runs.tables import MemoryTables
 
 DENSE = {"model": "llama-3.1-8b", "chip": "v5e"}
-COUNTERS = {"engine": {
-    "ts_ns": [1, 2, 3, 4], "order": [0, 1, 2, 3], "drafts": [10, 110, 50, 60], "drafted": [40, 440, 200, 240],
-    "accepted": [20, 270, 100, 120],
-    "accepted_per_position": [[9, 6, 3, 2], [99, 76, 53, 42], [40, 30, 20, 10], [49, 35, 23, 13]],
-}}  # fmt: skip
+COUNTERS = {
+    "engine": {
+        "ts_ns": [1, 2, 3, 4],
+        "order": [0, 1, 2, 3],
+        "drafts": [10, 110, 50, 60],
+        "drafted": [40, 440, 200, 240],
+        "accepted": [20, 270, 100, 120],
+        "accepted_per_position": [[9, 6, 3, 2], [99, 76, 53, 42], [40, 30, 20, 10], [49, 35, 23, 13]],
+    }
+}
 
 
 def asked(tables=None, facts=None, **options):
@@ -60,8 +65,15 @@ def test_the_contract():
 def test_tokens_drawn_alike_give_the_chance_back():
     random, k, a, n = np.random.default_rng(11), 5, 0.73, 40_000
     accepted = (random.random((n, k)) < a).cumprod(axis=1).sum(axis=0)
-    tables = {"engine": {"ts_ns": [1, 2], "drafts": [0, n], "drafted": [0, n * k], "accepted": [0, int(accepted.sum())],
-                         "accepted_per_position": [[0.0] * k, accepted.astype(float).tolist()]}}  # fmt: skip
+    tables = {
+        "engine": {
+            "ts_ns": [1, 2],
+            "drafts": [0, n],
+            "drafted": [0, n * k],
+            "accepted": [0, int(accepted.sum())],
+            "accepted_per_position": [[0.0] * k, accepted.astype(float).tolist()],
+        }
+    }
     result = asked(tables)
     assert result.acceptance == pytest.approx(a, abs=0.005)
     rows = result.positions
@@ -118,8 +130,10 @@ def test_break_even_of_a_dense_model_with_short_sequences():
 
 def test_weights_are_as_published_where_nobody_says_else():
     facts = {"model": "gpt-oss-120b", "chip": "h100", "chips": 1}
-    given = [asked(facts=facts, acceptance=0.8, draft=5, cost=0.05, **more).break_even_batch
-             for more in ({}, {"weights_precision": "published"}, {"weights_precision": "bf16"})]  # fmt: skip
+    given = [
+        asked(facts=facts, acceptance=0.8, draft=5, cost=0.05, **more).break_even_batch
+        for more in ({}, {"weights_precision": "published"}, {"weights_precision": "bf16"})
+    ]
     assert given[0] == given[1] != given[2]
 
 
@@ -142,10 +156,15 @@ def test_a_draft_that_never_pays():
 
 
 def test_a_log_s_sums_begin_at_zero():
-    tables = {"engine": {
-        "ts_ns": [1, 2], "drafted": [400, 800], "accepted": [200, 500], "acceptance_length": [3.0, 4.0],
-        "acceptance_per_position": [[0.8, 0.6, 0.4, 0.2], [0.9, 0.8, 0.7, 0.6]],
-    }}  # fmt: skip
+    tables = {
+        "engine": {
+            "ts_ns": [1, 2],
+            "drafted": [400, 800],
+            "accepted": [200, 500],
+            "acceptance_length": [3.0, 4.0],
+            "acceptance_per_position": [[0.8, 0.6, 0.4, 0.2], [0.9, 0.8, 0.7, 0.6]],
+        }
+    }
     result = asked(tables)
     assert result.observed.rate == 500 / 800 and result.draft == 4
     assert list(result.positions["acceptance"]) == pytest.approx([0.85, 0.7, 0.55, 0.4])
@@ -165,13 +184,22 @@ def test_requests_need_the_length_of_a_draft():
 
 
 def test_a_load_test_s_own_words():
-    tables = {"stage_stats": {
-        "stage": ["one"] * 6 + ["two"],
-        "metric": ["acceptance_rate", "acceptance_length", "acceptance_rate", "acceptance_rate", "drafts",
-                   "drafted_tokens", "acceptance_rate"],
-        "statistic": ["mean", "mean", "per_position_0", "per_position_1", "total", "total", "mean"],
-        "value": [0.6, 2.2, 0.7, 0.5, 100, 200, 0.9],
-    }}  # fmt: skip
+    tables = {
+        "stage_stats": {
+            "stage": ["one"] * 6 + ["two"],
+            "metric": [
+                "acceptance_rate",
+                "acceptance_length",
+                "acceptance_rate",
+                "acceptance_rate",
+                "drafts",
+                "drafted_tokens",
+                "acceptance_rate",
+            ],
+            "statistic": ["mean", "mean", "per_position_0", "per_position_1", "total", "total", "mean"],
+            "value": [0.6, 2.2, 0.7, 0.5, 100, 200, 0.9],
+        }
+    }
     result = asked(tables, stage="one")
     assert (result.observed.rate, result.length, result.draft) == (0.6, 2.2, 2.0)
     assert list(result.positions["acceptance"]) == [0.7, 0.5]
@@ -181,19 +209,28 @@ def test_a_load_test_s_own_words():
 
 def test_several_loads_are_told_as_one():
     """A short load that accepts much beside a long one that accepts little: pooled, not the first's."""
-    rows = [("one", "drafts", "total", 100), ("one", "drafted_tokens", "total", 200),
-            ("one", "accepted_tokens", "total", 170), ("one", "acceptance_rate", "per_position_0", 0.9),
-            ("one", "acceptance_rate", "per_position_1", 0.8), ("two", "drafts", "total", 900),
-            ("two", "drafted_tokens", "total", 1800), ("two", "accepted_tokens", "total", 450),
-            ("two", "acceptance_rate", "per_position_0", 0.4), ("two", "acceptance_rate", "per_position_1", 0.1)]
+    rows = [
+        ("one", "drafts", "total", 100),
+        ("one", "drafted_tokens", "total", 200),
+        ("one", "accepted_tokens", "total", 170),
+        ("one", "acceptance_rate", "per_position_0", 0.9),
+        ("one", "acceptance_rate", "per_position_1", 0.8),
+        ("two", "drafts", "total", 900),
+        ("two", "drafted_tokens", "total", 1800),
+        ("two", "accepted_tokens", "total", 450),
+        ("two", "acceptance_rate", "per_position_0", 0.4),
+        ("two", "acceptance_rate", "per_position_1", 0.1),
+    ]
     tables = {"stage_stats": dict(zip(("stage", "metric", "statistic", "value"), zip(*rows, strict=True), strict=True))}
     result = asked(tables)
     assert result.positions["acceptance"].tolist() == pytest.approx([0.45, 0.17])
     assert result.length == pytest.approx(1 + 620 / 1000) == pytest.approx(1 + sum(result.observed.positions))
     backwards = {"stage_stats": {k: v[::-1] for k, v in tables["stage_stats"].items()}}
     assert asked(backwards).positions.equals(result.positions)
-    shares = [r for r in rows if r[1] == "acceptance_rate"] + [("one", "acceptance_rate", "mean", 0.8),
-                                                              ("two", "acceptance_rate", "mean", 0.3)]  # fmt: skip
+    shares = [r for r in rows if r[1] == "acceptance_rate"] + [
+        ("one", "acceptance_rate", "mean", 0.8),
+        ("two", "acceptance_rate", "mean", 0.3),
+    ]
     columns = zip(*shares, strict=True)
     alike = asked({"stage_stats": dict(zip(("stage", "metric", "statistic", "value"), columns, strict=True))})
     assert alike.positions["acceptance"].tolist() == pytest.approx([0.65, 0.45])
@@ -201,21 +238,29 @@ def test_several_loads_are_told_as_one():
 
 
 def test_counts_are_of_loads_that_print_them_all():
-    tables = {"stage_stats": {
-        "stage": ["a", "a", "a", "b"], "metric": ["drafts", "drafted_tokens", "accepted_tokens", "drafts"],
-        "statistic": ["total"] * 4, "value": [100, 300, 150, 900],
-    }}  # fmt: skip
+    tables = {
+        "stage_stats": {
+            "stage": ["a", "a", "a", "b"],
+            "metric": ["drafts", "drafted_tokens", "accepted_tokens", "drafts"],
+            "statistic": ["total"] * 4,
+            "value": [100, 300, 150, 900],
+        }
+    }
     assert asked(tables).length == pytest.approx(2.5)
 
 
 def test_passes_with_and_without_drafts_at_equal_batch():
     n = 10
-    tables = {"iterations": {
-        "dur_ns": [30_000_000] * n + [10_000_000] * n + [99_000_000] * n + [5_000_000],
-        "prefill_tokens": [0] * (2 * n) + [512] * n + [0], "decode_requests": [8] * (3 * n) + [3],
-        "decode_tokens": [32] * n + [8] * n + [32] * n + [3], "drafted_tokens": [32] * n + [0] * n + [32] * n + [0],
-        "accepted_tokens": [24] * n + [0] * n + [24] * n + [0],
-    }}  # fmt: skip
+    tables = {
+        "iterations": {
+            "dur_ns": [30_000_000] * n + [10_000_000] * n + [99_000_000] * n + [5_000_000],
+            "prefill_tokens": [0] * (2 * n) + [512] * n + [0],
+            "decode_requests": [8] * (3 * n) + [3],
+            "decode_tokens": [32] * n + [8] * n + [32] * n + [3],
+            "drafted_tokens": [32] * n + [0] * n + [32] * n + [0],
+            "accepted_tokens": [24] * n + [0] * n + [24] * n + [0],
+        }
+    }
     result = asked(tables)
     assert len(result.passes) == 1  # 3 requests without drafts have no partner, passes with prompts do not count
     row = result.passes.iloc[0]
@@ -243,10 +288,16 @@ def test_a_model_of_the_user_s_own_is_no_obstacle():
     assert result.machine is None and "not known here" in result.notes[0]
 
 
-@pytest.mark.parametrize("wrong", [
-    {}, {"acceptance": 1.5}, {"acceptance": 0.5, "draft": 0}, {"acceptance": 0.5, "cost": -1.0},
-    {"acceptance": 0.5, "context": -1},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"acceptance": 1.5},
+        {"acceptance": 0.5, "draft": 0},
+        {"acceptance": 0.5, "cost": -1.0},
+        {"acceptance": 0.5, "context": -1},
+    ],
+)
 def test_what_cannot_be_is_refused(wrong):
     with pytest.raises(QuestionError):
         asked(facts=DENSE, **wrong)

@@ -9,18 +9,31 @@ from runs.tables import MemoryTables
 
 
 def tables(of: str) -> MemoryTables:
-    return MemoryTables({
-        "steps": {
-            "step": list(range(20)), "dur_ns": [2_000_000_000] * 20, "order": list(range(20)), "source": ["log"] * 20,
-            "format": [of] * 20, "model_flops_per_chip": [4e14] * 20, "tokens_per_s_per_chip": [1000.0] * 20,
-        },
-    })  # fmt: skip
+    return MemoryTables(
+        {
+            "steps": {
+                "step": list(range(20)),
+                "dur_ns": [2_000_000_000] * 20,
+                "order": list(range(20)),
+                "source": ["log"] * 20,
+                "format": [of] * 20,
+                "model_flops_per_chip": [4e14] * 20,
+                "tokens_per_s_per_chip": [1000.0] * 20,
+            },
+        }
+    )
 
 
-@pytest.mark.parametrize(("chip", "of", "devices"), [
-    ("7x", "maxtext", 2), ("7x", "maxtext_metrics", 2), ("7x", "sidecar", 1), ("v5p", "maxtext", 1),
-    ("v3", "maxtext", 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("chip", "of", "devices"),
+    [
+        ("7x", "maxtext", 2),
+        ("7x", "maxtext_metrics", 2),
+        ("7x", "sidecar", 1),
+        ("v5p", "maxtext", 1),
+        ("v3", "maxtext", 2),
+    ],
+)
 def test_what_is_printed_for_a_device_counts_for_all_devices_of_its_chip(chip, of, devices):
     facts = facts_of({"chip": chip, "chips": 4})
     roomy = {**facts, **facts_of({"peak_flops_per_s": 1e15})}  # 400 TFLOP/s are beyond a v3, and would be told to be

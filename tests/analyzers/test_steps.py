@@ -15,10 +15,15 @@ S = 1_000_000_000
 def lines(source, numbers, dur_s, attempt=0, **columns):
     count = len(numbers)
     return {
-        "step": list(numbers), "dur_ns": [int(d * S) for d in dur_s], "attempt": [attempt] * count,
-        "source": [source] * count, "order": list(range(count)), "tokens_per_s_per_chip": [100.0] * count,
-        "model_flops_per_chip": [2e12] * count, **columns,
-    }  # fmt: skip
+        "step": list(numbers),
+        "dur_ns": [int(d * S) for d in dur_s],
+        "attempt": [attempt] * count,
+        "source": [source] * count,
+        "order": list(range(count)),
+        "tokens_per_s_per_chip": [100.0] * count,
+        "model_flops_per_chip": [2e12] * count,
+        **columns,
+    }
 
 
 def stacked(*parts):
@@ -69,10 +74,12 @@ def test_lines_lend_their_numbers_to_marks_attempt_by_attempt():
     marks |= {"source": ["goodput.jsonl"] * 6, "order": list(range(6))}
     first = lines("attempt_0.log", [0, 1], [30.0, 2.0], loss=[9.0, 8.0])
     second = lines("attempt_1.log", [1, 2, 3], [20.0, 2.0, 1.5], loss=[7.5, 7.0, 6.0])
-    tables = MemoryTables({
-        "steps": stacked(marks, first, second),
-        "lifecycle": {"kind": ["job", "job"], "start_ns": [EPOCH - S, EPOCH + 90 * S], "end_ns": [None, None]},
-    })  # fmt: skip
+    tables = MemoryTables(
+        {
+            "steps": stacked(marks, first, second),
+            "lifecycle": {"kind": ["job", "job"], "start_ns": [EPOCH - S, EPOCH + 90 * S], "end_ns": [None, None]},
+        }
+    )
     past = history(tables, {})
     assert list(past.rows["attempt"]) == [0, 0, 0, 1, 1, 1]
     assert past.rows["loss"].tolist()[:2] + past.rows["loss"].tolist()[3:] == [9.0, 8.0, 7.5, 7.0, 6.0]

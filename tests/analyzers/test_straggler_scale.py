@@ -29,12 +29,21 @@ def columns():
     step = np.tile(np.arange(STEPS), RANKS)
     hosts = [f"host-{h:05d}" for h in range(RANKS // PER_HOST)]
     return {
-        "capture": rank // PER_HOST, "host": texts(rank // PER_HOST, hosts), "rank": rank, "device": rank % PER_HOST,
-        "group": texts(rank * 0, [",".join(map(str, range(RANKS)))]), "kind": texts(rank * 0, ["all-reduce"]),
-        "bytes": np.full(len(rank), 1e9), "dtype": texts(rank * 0, ["bf16"]), "op": texts(rank * 0, ["all-reduce.1"]),
-        "module": texts(rank * 0, ["jit_step"]), "seq": step, "step": step, "start_ns": start_ns.T.ravel(),
+        "capture": rank // PER_HOST,
+        "host": texts(rank // PER_HOST, hosts),
+        "rank": rank,
+        "device": rank % PER_HOST,
+        "group": texts(rank * 0, [",".join(map(str, range(RANKS)))]),
+        "kind": texts(rank * 0, ["all-reduce"]),
+        "bytes": np.full(len(rank), 1e9),
+        "dtype": texts(rank * 0, ["bf16"]),
+        "op": texts(rank * 0, ["all-reduce.1"]),
+        "module": texts(rank * 0, ["jit_step"]),
+        "seq": step,
+        "step": step,
+        "start_ns": start_ns.T.ravel(),
         "end_ns": end_ns.T.ravel(),
-    }  # fmt: skip
+    }
 
 
 def check(tables):
@@ -55,8 +64,15 @@ def test_through_the_store(columns, tmp_path):
     with store.writer() as writer:
         for at in range(0, whole.num_rows, 1 << 18):
             writer.rows("collectives", whole.slice(at, 1 << 18))
-        run = writer.commit(run_id="a" * 64, name="large", kind="training", facts={}, tags=None, warnings=(), sources=[
-            {"name": "made", "sha256": "0" * 64, "bytes": 0, "collector": "test"}])  # fmt: skip
+        run = writer.commit(
+            run_id="a" * 64,
+            name="large",
+            kind="training",
+            facts={},
+            tags=None,
+            warnings=(),
+            sources=[{"name": "made", "sha256": "0" * 64, "bytes": 0, "collector": "test"}],
+        )
     check(run.tables)
 
 

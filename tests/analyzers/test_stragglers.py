@@ -30,9 +30,15 @@ def named(result):
 def healthy(seed):
     rng = np.random.default_rng(seed)
     ranks, segments = int(rng.integers(4, 65)), int(rng.choice([1, 1, 2, 4]))
-    return RankWorld(ranks=ranks, steps=int(rng.integers(30, 100)), segments=segments, seed=seed,
-                     jitter=float(rng.choice([0.002, 0.005, 0.01, 0.02, 0.03])), tail=float(rng.choice([0, 0.01, 0.1])),
-                     cell=2 if segments > 1 and ranks % 2 == 0 else 0)  # fmt: skip
+    return RankWorld(
+        ranks=ranks,
+        steps=int(rng.integers(30, 100)),
+        segments=segments,
+        seed=seed,
+        jitter=float(rng.choice([0.002, 0.005, 0.01, 0.02, 0.03])),
+        tail=float(rng.choice([0, 0.01, 0.1])),
+        cell=2 if segments > 1 and ranks % 2 == 0 else 0,
+    )
 
 
 def test_healthy_jobs_raise_no_alarm():
@@ -66,8 +72,15 @@ def test_five_per_cent_of_a_step_is_found_in_any_rank():
         rng = np.random.default_rng(seed)
         ranks, segments = (8, 16, 64, 128, 512)[seed % 5], int(rng.choice([1, 2, 4]))
         slow = int(rng.integers(ranks))
-        world = RankWorld(ranks=ranks, steps=40, segments=segments, slow={slow: 0.05}, tail=0.02, seed=seed,
-                          jitter=float(rng.choice([0.005, 0.01, 0.02])))  # fmt: skip
+        world = RankWorld(
+            ranks=ranks,
+            steps=40,
+            segments=segments,
+            slow={slow: 0.05},
+            tail=0.02,
+            seed=seed,
+            jitter=float(rng.choice([0.005, 0.01, 0.02])),
+        )
         right += named(ask(world)) == ("persistent", [str(slow)])
     assert right >= 99
 
@@ -77,8 +90,18 @@ def test_five_per_cent_of_a_step_is_found_in_any_rank():
 @pytest.mark.parametrize("ranks", [8, 64])
 def test_the_cause_is_the_one_injected(cause, segments, ranks):
     per_host = 8 if cause in ("compute", "copies", "other_communication") else 1
-    result = ask(RankWorld(ranks=ranks, steps=30, segments=segments, slow={5: 0.05}, cause=cause, traced=True,
-                           per_host=per_host, clock_s=np.linspace(-3, 3, ranks)))  # fmt: skip
+    result = ask(
+        RankWorld(
+            ranks=ranks,
+            steps=30,
+            segments=segments,
+            slow={5: 0.05},
+            cause=cause,
+            traced=True,
+            per_host=per_host,
+            clock_s=np.linspace(-3, 3, ranks),
+        )
+    )
     assert named(result) == ("persistent", ["5"])
     row = result.ranks.iloc[0]
     assert row["cause"] == cause and row["cause_share"] > 0.9
@@ -210,9 +233,11 @@ def test_lateness_that_follows_the_tokens_of_a_batch_is_imbalance():
     world = RankWorld(ranks=ranks, steps=steps, per_host=1, extra=0.15 * tokens[:, None, :])
     columns = {"collectives": world.tables().arrow("collectives").to_pydict()}
     columns["steps"] = {
-        "host": [f"host-{r}" for r in range(ranks) for _ in range(steps)], "step": [*range(steps)] * ranks,
-        "dur_ns": [10**9] * (steps * ranks), "tokens_per_s_per_chip": tokens.T.ravel() * 1000,
-    }  # fmt: skip
+        "host": [f"host-{r}" for r in range(ranks) for _ in range(steps)],
+        "step": [*range(steps)] * ranks,
+        "dur_ns": [10**9] * (steps * ranks),
+        "tokens_per_s_per_chip": tokens.T.ravel() * 1000,
+    }
     result = ask(MemoryTables(columns))
     assert result.verdict == "imbalance" and "tokens" in result.why
 
@@ -243,8 +268,11 @@ def test_several_slow_ranks_are_named_and_their_cost_is_joint():
 @pytest.mark.parametrize("missing", ["step", "group", "host", "rank", "bytes", "module"])
 def test_columns_may_be_missing(missing):
     world = RankWorld(ranks=16, steps=40, segments=2, slow={6: 0.08}, clock_s=np.linspace(-1, 1, 16))
-    rows = {n: c for n, c in zip(*(lambda t: (t.column_names, t.columns))(world.tables().arrow("collectives")),
-                                 strict=True) if n != missing}  # fmt: skip
+    rows = {
+        n: c
+        for n, c in zip(*(lambda t: (t.column_names, t.columns))(world.tables().arrow("collectives")), strict=True)
+        if n != missing
+    }
     if missing == "host":
         rows.pop("device")
     result = ask(MemoryTables({"collectives": {n: c.combine_chunks() for n, c in rows.items()}}))
@@ -258,8 +286,9 @@ def test_what_the_edges_of_captures_cut_off_is_left_out():
     late = np.array(["all-reduce.1" in str(o) for o in op])
     keep = (step > rank % 3) | ((step == rank % 3) & late)
     keep &= step < 50 - rank % 2
-    result = ask(MemoryTables({"collectives": {n: rows.filter(pa.array(keep))[n].combine_chunks()
-                                               for n in rows.column_names}}))  # fmt: skip
+    result = ask(
+        MemoryTables({"collectives": {n: rows.filter(pa.array(keep))[n].combine_chunks() for n in rows.column_names}})
+    )
     assert named(result) == ("persistent", ["3"])
     assert any("not found on every rank" in n for n in result.notes)
 
@@ -297,12 +326,24 @@ def test_without_steps_and_counters_the_order_tells():
 small = st.one_of(st.none(), st.integers(0, 3))
 
 
-@given(st.lists(st.tuples(
-    st.sampled_from(["a", "b", None]), small, small, st.sampled_from(["0,1", "0,1,2", "0", "", None]),
-    st.sampled_from(["all-reduce", "permute", None]), st.sampled_from([1.0, 2.0, None]), small, small,
-    st.one_of(st.none(), st.integers(0, 2**62)), st.one_of(st.none(), st.integers(0, 2**62)),
-    st.sampled_from(["x", None]),
-), max_size=40))  # fmt: skip
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a", "b", None]),
+            small,
+            small,
+            st.sampled_from(["0,1", "0,1,2", "0", "", None]),
+            st.sampled_from(["all-reduce", "permute", None]),
+            st.sampled_from([1.0, 2.0, None]),
+            small,
+            small,
+            st.one_of(st.none(), st.integers(0, 2**62)),
+            st.one_of(st.none(), st.integers(0, 2**62)),
+            st.sampled_from(["x", None]),
+        ),
+        max_size=40,
+    )
+)
 @settings(max_examples=150, deadline=None)
 def test_no_table_breaks_it(rows):
     names = ("host", "rank", "device", "group", "kind", "bytes", "seq", "step", "start_ns", "end_ns", "role")
@@ -349,10 +390,16 @@ def test_the_world_of_the_ledger():
     assert result.cost_chip_seconds == pytest.approx(3 * 0.080 * 15, rel=0.05)
 
 
-@pytest.mark.parametrize("world", [
-    RankWorld(), RankWorld(steps=3), RankWorld(ranks=1), RankWorld(ranks=2, slow={1: 0.2}, traced=True),
-    RankWorld(ranks=16, slow={3: 0.2}, traced=True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "world",
+    [
+        RankWorld(),
+        RankWorld(steps=3),
+        RankWorld(ranks=1),
+        RankWorld(ranks=2, slow={1: 0.2}, traced=True),
+        RankWorld(ranks=16, slow={3: 0.2}, traced=True),
+    ],
+)
 def test_answers_are_json(world):
     answer = ask(world).to_dict()
     json.dumps(answer, allow_nan=False)

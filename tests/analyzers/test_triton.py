@@ -18,15 +18,23 @@ def scrape(at: int, requests: int, failed: int = 0, models=("ensemble", "bert"),
     lines = [f"# scraped_at {1_767_571_200 + at}"]
     for n, model in enumerate(models):
         who, part = f'{{model="{model}",version="1"}}', 1 if n == 0 else 2
-        told = {"request_success": requests, "count": requests, "exec_count": requests // 4,
-                "request_duration_us": 80_000 * requests // part, "queue_duration_us": 30_000 * requests // part,
-                "compute_input_duration_us": 1_000 * requests // part,
-                "compute_infer_duration_us": 45_000 * requests // part,
-                "compute_output_duration_us": 4_000 * requests // part, "pending_request_count": 3}  # fmt: skip
+        told = {
+            "request_success": requests,
+            "count": requests,
+            "exec_count": requests // 4,
+            "request_duration_us": 80_000 * requests // part,
+            "queue_duration_us": 30_000 * requests // part,
+            "compute_input_duration_us": 1_000 * requests // part,
+            "compute_infer_duration_us": 45_000 * requests // part,
+            "compute_output_duration_us": 4_000 * requests // part,
+            "pending_request_count": 3,
+        }
         lines += [f"# TYPE nv_inference_{k} counter" for k in told] * typed
         lines += [f"nv_inference_{k}{who} {v}" for k, v in told.items()]
-        lines += [f'nv_inference_request_failure{{model="{model}",version="1",reason="{r}"}} {v}'
-                  for r, v in (("BACKEND", failed), ("OTHER", 1))]  # fmt: skip
+        lines += [
+            f'nv_inference_request_failure{{model="{model}",version="1",reason="{r}"}} {v}'
+            for r, v in (("BACKEND", failed), ("OTHER", 1))
+        ]
     lines += [f'nv_gpu_utilization{{gpu_uuid="GPU-{n}"}} {0.5 + 0.25 * n}' for n in range(2)]
     return "\n".join(lines) + "\n"
 

@@ -15,17 +15,46 @@ FACTS = {"chip": "TPU v5p", "chips": 1}
 def programs(flops, count, ran=True, **more):
     """Two programs, 0 known and 1 with `flops`; both ran twice, 1 only if it `ran`."""
     ops = {
-        "capture": [0, 0], "op_id": [0, 1], "device": [0, 0], "host": ["h", "h"], "line": ["XLA Modules"] * 2,
-        "role": ["module"] * 2, "module": ["jit_a", "jit_b"], "program": [0, 1], "op": ["jit_a(0)", "jit_b(1)"],
-        "category": ["other"] * 2, "count": [2, 2 if ran else 0], "total_ns": [1e6, 1e6], "self_ns": [1e6, 1e6],
-    }  # fmt: skip
-    return MemoryTables({
-        "modules": {"capture": [0, 0], "program": [0, 1], "name": ["jit_a", "jit_b"], "flops": [100.0, flops],
-                    "remat_flops": [10.0, 0.0], "bytes": [1.0, None], "instructions": [5, 5]},
-        "matmuls": {"capture": [0], "program": [1], "op": ["dot"], "m": [7], "k": [8], "n": [9], "batch": [1],
-                    "count": [count], "convolution": [False]},
-        "ops": ops, **more,
-    })  # fmt: skip
+        "capture": [0, 0],
+        "op_id": [0, 1],
+        "device": [0, 0],
+        "host": ["h", "h"],
+        "line": ["XLA Modules"] * 2,
+        "role": ["module"] * 2,
+        "module": ["jit_a", "jit_b"],
+        "program": [0, 1],
+        "op": ["jit_a(0)", "jit_b(1)"],
+        "category": ["other"] * 2,
+        "count": [2, 2 if ran else 0],
+        "total_ns": [1e6, 1e6],
+        "self_ns": [1e6, 1e6],
+    }
+    return MemoryTables(
+        {
+            "modules": {
+                "capture": [0, 0],
+                "program": [0, 1],
+                "name": ["jit_a", "jit_b"],
+                "flops": [100.0, flops],
+                "remat_flops": [10.0, 0.0],
+                "bytes": [1.0, None],
+                "instructions": [5, 5],
+            },
+            "matmuls": {
+                "capture": [0],
+                "program": [1],
+                "op": ["dot"],
+                "m": [7],
+                "k": [8],
+                "n": [9],
+                "batch": [1],
+                "count": [count],
+                "convolution": [False],
+            },
+            "ops": ops,
+            **more,
+        }
+    )
 
 
 @pytest.mark.parametrize(("flops", "ran", "names"), [(50.0, True, ()), (None, True, ("jit_b",)), (None, False, ())])
@@ -46,13 +75,22 @@ def test_padding_says_what_counts_once():
 
 def test_compiled_and_collectives_say_what_counts_once():
     rows = {"program": [0], "op": ["r"], "kind": ["all-reduce"], "bytes": [64.0], "count": [None], "group_size": [4]}
-    tables = MemoryTables({
-        "modules": {"program": [0], "name": ["train"], "flops": [None], "instructions": [5]},
-        "matmuls": {"program": [0], "op": ["d"], "m": [8], "k": [8], "n": [8], "count": [None]},
-        "program_collectives": rows,
-        "ops": {"op_id": [0], "op": ["f"], "role": ["compute"], "category": ["fusion"], "count": [None],
-                "flops": [5.0], "bytes": [7.0]},
-    })  # fmt: skip
+    tables = MemoryTables(
+        {
+            "modules": {"program": [0], "name": ["train"], "flops": [None], "instructions": [5]},
+            "matmuls": {"program": [0], "op": ["d"], "m": [8], "k": [8], "n": [8], "count": [None]},
+            "program_collectives": rows,
+            "ops": {
+                "op_id": [0],
+                "op": ["f"],
+                "role": ["compute"],
+                "category": ["fusion"],
+                "count": [None],
+                "flops": [5.0],
+                "bytes": [7.0],
+            },
+        }
+    )
     facts = facts_of(FACTS | {"outcome": "compiled"})
     told = compiled.analyze(tables, facts, {})
     assert any("train are not known" in n for n in told.notes)

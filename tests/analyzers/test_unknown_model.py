@@ -21,8 +21,9 @@ RUNS = {
     "engine": SERVED,
 }
 TABLES = {name: run.tables if name == "engine" else run.tables() for name, run in RUNS.items()} | {
-    "requests": SERVED.without_passes, "loads": summaries(open_loop([1.0, 40, 80, 120], capacity=90.0)),
-}  # fmt: skip
+    "requests": SERVED.without_passes,
+    "loads": summaries(open_loop([1.0, 40, 80, 120], capacity=90.0)),
+}
 NAMES = ["our-own-13b", "Llama", {"layers": 3, "name": "half a description"}]
 
 

@@ -65,12 +65,16 @@ def test_a_capture_of_one_step_tells_nothing_of_waiting():
 
 def test_each_row_that_was_not_compared_has_its_reason():
     collectives = {
-        "host": ["a", "b"] * 4, "device": [0, 0] * 4, "rank": [0, 1] * 4,
+        "host": ["a", "b"] * 4,
+        "device": [0, 0] * 4,
+        "rank": [0, 1] * 4,
         "op": ["all-reduce.1"] * 2 + ["permute.1"] * 2 + ["all-reduce.2"] * 2 + ["all-reduce.3"] * 2,
         "kind": ["all-reduce"] * 2 + ["permute"] * 2 + ["all-reduce"] * 4,
-        "group": ["0,1"] * 4 + ["?,?"] * 2 + ["0,1,2"] * 2, "bytes": [8.0] * 8,
-        "start_ns": [0] * 8, "end_ns": [5, 6, 7, 8] * 2,
-    }  # fmt: skip
+        "group": ["0,1"] * 4 + ["?,?"] * 2 + ["0,1,2"] * 2,
+        "bytes": [8.0] * 8,
+        "start_ns": [0] * 8,
+        "end_ns": [5, 6, 7, 8] * 2,
+    }
     rows = waits(MemoryTables({"collectives": collectives})).rows
     assert rows["reason"].tolist() == [COMPARED] * 2 + [KIND] * 2 + [NAMELESS] * 2 + [LONE] * 2
     assert rows["matched"].tolist() == [True] * 2 + [False] * 6

@@ -22,8 +22,12 @@ def ask(columns, **options):
 
 def trace(times_s, prompt=None, output=None, **more):
     n = len(times_s)
-    return {"arrival_ns": [START + round(t * S) for t in times_s], "prompt_tokens": prompt or [100] * n,
-            "output_tokens": output or [10] * n, **more}  # fmt: skip
+    return {
+        "arrival_ns": [START + round(t * S) for t in times_s],
+        "prompt_tokens": prompt or [100] * n,
+        "output_tokens": output or [10] * n,
+        **more,
+    }
 
 
 def shape_of(times) -> str:
@@ -105,8 +109,15 @@ def test_rates_add_up_to_all_tokens_but_the_last_window():
 def test_tenants():
     found = ask(trace(range(6), [10] * 3 + [20] * 3, tenant=["a", "a", "b", "a", None, "b"]))
     rows = {r["tenant"]: r for r in found.to_dict()["tenants"]}
-    assert rows["a"] == {"tenant": "a", "requests": 3, "share": 0.5, "request_rate_per_s": 2 / 3, "cv": 1 / 3,
-                         "prompt_tokens": 40 / 3, "output_tokens": 10.0}  # fmt: skip
+    assert rows["a"] == {
+        "tenant": "a",
+        "requests": 3,
+        "share": 0.5,
+        "request_rate_per_s": 2 / 3,
+        "cv": 1 / 3,
+        "prompt_tokens": 40 / 3,
+        "output_tokens": 10.0,
+    }
     assert rows["not told"]["requests"] == 1 and rows["not told"]["cv"] is None
 
 
@@ -118,10 +129,14 @@ def test_requests_in_flight_by_hand():
 
 def test_served_runs_have_their_requests_in_flight():
     ends = [2, 4, 3]
-    found = ask(trace(
-        range(3), last_token_ns=[START + e * S for e in ends], first_token_ns=[START + e * S - S // 2 for e in ends],
-        status=["completed"] * 3,
-    ))  # fmt: skip
+    found = ask(
+        trace(
+            range(3),
+            last_token_ns=[START + e * S for e in ends],
+            first_token_ns=[START + e * S - S // 2 for e in ends],
+            status=["completed"] * 3,
+        )
+    )
     assert found.served and found.concurrency == {"mean": 6 / 4, "peak": 2}
     assert ask(trace(range(3))).concurrency is None
 

@@ -89,9 +89,16 @@ def written(takes: list[Take], announced: bool) -> list[int]:
 
 
 def log(
-    rng: random.Random, takes: list[Take], source: str, host: str | None = None, *, clock_s: float = 0.0,
-    jitter_s: float = 0.0, timed: bool = True, announced: bool = True,
-) -> list[Row]:  # fmt: skip
+    rng: random.Random,
+    takes: list[Take],
+    source: str,
+    host: str | None = None,
+    *,
+    clock_s: float = 0.0,
+    jitter_s: float = 0.0,
+    timed: bool = True,
+    announced: bool = True,
+) -> list[Row]:
     """One host's lines of these takes, in one file."""
     attempts = written(takes, announced)
     rows = []
@@ -105,17 +112,29 @@ def log(
 def tables(rows: list[Row], form: str = "maxtext") -> MemoryTables:
     at = [None if r.start_s is None else EPOCH + round(r.start_s * S) for r in rows]
     took = [round(r.dur_s * S) for r in rows]
-    return MemoryTables({"steps": {
-        "step": [r.take.step for r in rows], "attempt": [r.attempt for r in rows], "host": [r.host for r in rows],
-        "source": [r.source for r in rows], "order": [r.order for r in rows], "start_ns": at, "dur_ns": took,
-        "logged_ns": [None if a is None else a + d for a, d in zip(at, took, strict=True)],
-        "loss": [round(10 / (1 + r.take.step), 4) for r in rows], "format": [form] * len(rows),
-        "model_flops_per_chip": [1e12] * len(rows),
-    }})  # fmt: skip
+    return MemoryTables(
+        {
+            "steps": {
+                "step": [r.take.step for r in rows],
+                "attempt": [r.attempt for r in rows],
+                "host": [r.host for r in rows],
+                "source": [r.source for r in rows],
+                "order": [r.order for r in rows],
+                "start_ns": at,
+                "dur_ns": took,
+                "logged_ns": [None if a is None else a + d for a, d in zip(at, took, strict=True)],
+                "loss": [round(10 / (1 + r.take.step), 4) for r in rows],
+                "format": [form] * len(rows),
+                "model_flops_per_chip": [1e12] * len(rows),
+            }
+        }
+    )
 
 
 def renumbered(rows: list[Row]) -> list[Row]:
     """Rows of one file with places as they stand, and the attempts that a collector makes of them without hosts."""
     attempts = written([r.take for r in rows], announced=False)
-    return [Row(r.take, None, rows[0].source, n, a, r.start_s, r.dur_s)
-            for n, (r, a) in enumerate(zip(rows, attempts, strict=True))]  # fmt: skip
+    return [
+        Row(r.take, None, rows[0].source, n, a, r.start_s, r.dur_s)
+        for n, (r, a) in enumerate(zip(rows, attempts, strict=True))
+    ]

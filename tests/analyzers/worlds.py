@@ -65,17 +65,26 @@ class World:
         start_of = {h: begun + clock[h] for h in range(self.hosts)}
         tables = {
             "captures": {
-                "capture": list(profiled), "host": [f"host {h}" for h in profiled],
-                "start_ns": [start_of[h] for h in profiled], "stop_ns": [now + clock[h] for h in profiled],
+                "capture": list(profiled),
+                "host": [f"host {h}" for h in profiled],
+                "start_ns": [start_of[h] for h in profiled],
+                "stop_ns": [now + clock[h] for h in profiled],
             },
             "ops": {
-                "capture": list(profiled), "op_id": [0] * len(profiled), "host": [f"host {h}" for h in profiled],
-                "device": [0] * len(profiled), "role": ["compute"] * len(profiled),
-                "category": ["fusion"] * len(profiled), "program": [7] * len(profiled),
-                "count": [self.steps] * len(profiled), "flops": [self.executed_flops] * len(profiled),
+                "capture": list(profiled),
+                "op_id": [0] * len(profiled),
+                "host": [f"host {h}" for h in profiled],
+                "device": [0] * len(profiled),
+                "role": ["compute"] * len(profiled),
+                "category": ["fusion"] * len(profiled),
+                "program": [7] * len(profiled),
+                "count": [self.steps] * len(profiled),
+                "flops": [self.executed_flops] * len(profiled),
             },
             "op_events": {
-                "capture": [e[0] for e in seen], "device": [0] * len(seen), "op_id": [e[1] for e in seen],
+                "capture": [e[0] for e in seen],
+                "device": [0] * len(seen),
+                "op_id": [e[1] for e in seen],
                 "start_ps": [(e[2] + clock[e[0]] - start_of[e[0]]) * 1000 for e in seen],
                 "dur_ps": [e[3] * 1000 for e in seen],
             },
@@ -103,33 +112,49 @@ class World:
                 "start_ns": [f[1] + clock[f[0]] for f in fetches if f[0] in profiled],
                 "end_ns": [f[2] + clock[f[0]] for f in fetches if f[0] in profiled],
             },
-        }  # fmt: skip
+        }
         if self.executed_flops:
             flops = [self.executed_flops] * len(profiled)
             tables["modules"] = {
-                "capture": list(profiled), "program": [7] * len(profiled), "flops": flops,
+                "capture": list(profiled),
+                "program": [7] * len(profiled),
+                "flops": flops,
                 "remat_flops": [f * self.remat_share for f in flops],
-            }  # fmt: skip
+            }
         if self.matmuls:
             rows = len(self.matmuls["m"])
             tables["matmuls"] = {
-                "capture": [h for h in profiled for _ in range(rows)], "program": [7] * rows * len(profiled),
+                "capture": [h for h in profiled for _ in range(rows)],
+                "program": [7] * rows * len(profiled),
                 **{name: [*values] * len(profiled) for name, values in self.matmuls.items()},
-            }  # fmt: skip
+            }
         if lines:
             _append(tables["steps"], lines)
         if goodput:
-            _append(tables["steps"], {
-                "step": [m[0] for m in marks], "start_ns": [m[1] for m in marks],
-            })  # fmt: skip
-            lines = {"step": [m[0] for m in marks], "source": ["train.log"] * len(marks), "order": range(len(marks)),
-                     "dur_ns": [int(1e8)] * len(marks), "attempt": [0] * len(marks),
-                     "model_flops_per_chip": [self.flops_per_step] * len(marks)}  # fmt: skip
+            _append(
+                tables["steps"],
+                {
+                    "step": [m[0] for m in marks],
+                    "start_ns": [m[1] for m in marks],
+                },
+            )
+            lines = {
+                "step": [m[0] for m in marks],
+                "source": ["train.log"] * len(marks),
+                "order": range(len(marks)),
+                "dur_ns": [int(1e8)] * len(marks),
+                "attempt": [0] * len(marks),
+                "model_flops_per_chip": [self.flops_per_step] * len(marks),
+            }
             _append(tables["steps"], lines)
-            _append(tables["lifecycle"], {
-                "kind": ["job", "accelerator_initialization"], "start_ns": [EPOCH, EPOCH + 1000 * MS],
-                "end_ns": [now, EPOCH + 9000 * MS],
-            })  # fmt: skip
+            _append(
+                tables["lifecycle"],
+                {
+                    "kind": ["job", "accelerator_initialization"],
+                    "start_ns": [EPOCH, EPOCH + 1000 * MS],
+                    "end_ns": [now, EPOCH + 9000 * MS],
+                },
+            )
         return MemoryTables(tables)
 
 

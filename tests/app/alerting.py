@@ -50,9 +50,13 @@ def job(place, name: str, steps: int, lost: int, job_name: str = "llama"):
     starts = [start + 20 * S * n for n in range(5)] + [begun + 100 * S + 20 * S * n for n in range(steps)]
     tables = {
         "steps": {"step": numbers, "start_ns": starts, "order": numbers, "model_flops_per_chip": [1e15] * len(numbers)},
-        "lifecycle": {"kind": ["job", "job"], "start_ns": [start, begun + 99 * S],
-                      "end_ns": [None, starts[-1] + 20 * S], "order": [0, 1]},
-    }  # fmt: skip
+        "lifecycle": {
+            "kind": ["job", "job"],
+            "start_ns": [start, begun + 99 * S],
+            "end_ns": [None, starts[-1] + 20 * S],
+            "order": [0, 1],
+        },
+    }
     return made_runs.write(place.store, name, tables, {"chips": 4, "chip": "v5p", "job_name": job_name})
 
 

@@ -13,36 +13,72 @@ def leaf(name: str, hours: float, basis: str = "derived", source: str = "a rule"
 
 def usual(usd_per_chip_hour: float | None = None) -> LedgerResult:
     """12,400 chip-hours: 8,680 kept, 3,620 badput, 100 outside the job's own record."""
-    productive = Account.total("productive", [
-        leaf("useful_maths", 4200), leaf("padding", 300, "modelled"), leaf("below_roofline", 1800),
-        leaf("exposed_communication", 900, "measured"),
-        Account.total("straggler_wait", [leaf("waiting for host 7", 150), leaf("no_single_rank", 20)]),
-        leaf("input_wait", 80), leaf("device_idle", 30),
-        Account.total("unattributed", [leaf("not_profiled", 1200, "unattributed")]),
-    ])  # fmt: skip
-    badput = Account.total("badput", [
-        leaf("infrastructure_recovery", 1200, "measured"), leaf("wasted_progress", 900), leaf("program_startup", 400),
-        leaf("checkpoint_save", 350), leaf("checkpoint_restore", 120), leaf("accelerator_initialization", 60),
-        Account.total("custom", [leaf("<b>evil</b> & $5 v1.2", 90)]), leaf("other", 500),
-    ])  # fmt: skip
+    productive = Account.total(
+        "productive",
+        [
+            leaf("useful_maths", 4200),
+            leaf("padding", 300, "modelled"),
+            leaf("below_roofline", 1800),
+            leaf("exposed_communication", 900, "measured"),
+            Account.total("straggler_wait", [leaf("waiting for host 7", 150), leaf("no_single_rank", 20)]),
+            leaf("input_wait", 80),
+            leaf("device_idle", 30),
+            Account.total("unattributed", [leaf("not_profiled", 1200, "unattributed")]),
+        ],
+    )
+    badput = Account.total(
+        "badput",
+        [
+            leaf("infrastructure_recovery", 1200, "measured"),
+            leaf("wasted_progress", 900),
+            leaf("program_startup", 400),
+            leaf("checkpoint_save", 350),
+            leaf("checkpoint_restore", 120),
+            leaf("accelerator_initialization", 60),
+            Account.total("custom", [leaf("<b>evil</b> & $5 v1.2", 90)]),
+            leaf("other", 500),
+        ],
+    )
     account = Account.total("held", [productive, badput, leaf("unattributed", 100, "unattributed")])
-    stop = Interruption(attempt=0, last_sign_ns=START_NS + int(20e12), restart_ns=START_NS + int(25e12), last_step=99,
-                        resumed_step=91, wasted_steps=8)  # fmt: skip
+    stop = Interruption(
+        attempt=0,
+        last_sign_ns=START_NS + int(20e12),
+        restart_ns=START_NS + int(25e12),
+        last_step=99,
+        resumed_step=91,
+        wasted_steps=8,
+    )
     return LedgerResult(
-        ledger=Ledger(chips=256, account=account).priced(usd_per_chip_hour), start_ns=START_NS,
-        end_ns=START_NS + int(account.chip_seconds / 256 * 1e9), interruptions=(stop,), profiled_share=0.5, notes=(),
-    )  # fmt: skip
+        ledger=Ledger(chips=256, account=account).priced(usd_per_chip_hour),
+        start_ns=START_NS,
+        end_ns=START_NS + int(account.chip_seconds / 256 * 1e9),
+        interruptions=(stop,),
+        profiled_share=0.5,
+        notes=(),
+    )
 
 
 def dark() -> LedgerResult:
     """1.2 chip-hours of steps that no profile covers, hardly anything else."""
     productive = Account.total("productive", [leaf("unattributed", 1.104, "unattributed")])
     account = Account.total("held", [productive, Account.total("badput", [leaf("other", 0.096)])])
-    return LedgerResult(ledger=Ledger(chips=1, account=account), start_ns=None, end_ns=None, interruptions=(),
-                        profiled_share=0.0, notes=())  # fmt: skip
+    return LedgerResult(
+        ledger=Ledger(chips=1, account=account),
+        start_ns=None,
+        end_ns=None,
+        interruptions=(),
+        profiled_share=0.0,
+        notes=(),
+    )
 
 
 def empty() -> LedgerResult:
     account = Account.total("held", [])
-    return LedgerResult(ledger=Ledger(chips=1, account=account), start_ns=None, end_ns=None, interruptions=(),
-                        profiled_share=None, notes=())  # fmt: skip
+    return LedgerResult(
+        ledger=Ledger(chips=1, account=account),
+        start_ns=None,
+        end_ns=None,
+        interruptions=(),
+        profiled_share=None,
+        notes=(),
+    )

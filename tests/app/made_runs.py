@@ -20,10 +20,14 @@ def write(store: Store, name: str, tables: dict, facts: dict, *, kind="training"
         for table, columns in tables.items():
             writer.rows(table, SCHEMAS[table].batch(columns))
         return writer.commit(
-            run_id=hashlib.sha256(text.encode()).hexdigest(), name=name, kind=kind, facts=facts_of(facts),
+            run_id=hashlib.sha256(text.encode()).hexdigest(),
+            name=name,
+            kind=kind,
+            facts=facts_of(facts),
             sources=[{"name": "made.jsonl", "sha256": "0" * 64, "bytes": 0, "collector": "test"}],
-            tags=tags, warnings=warnings,
-        )  # fmt: skip
+            tags=tags,
+            warnings=warnings,
+        )
 
 
 def interrupted(store: Store, name: str = "llama-70b v5p", **more) -> Run:
@@ -56,25 +60,37 @@ def interrupted(store: Store, name: str = "llama-70b v5p", **more) -> Run:
     ends += [None, now + 30 * S]
     tables = {
         "steps": {
-            "step": steps, "start_ns": starts, "attempt": attempts, "order": list(range(len(steps))),
-            "model_flops_per_chip": [0.45 * PEAK * STEP_S] * len(steps), "loss": [3.0 - 0.001 * s for s in steps],
+            "step": steps,
+            "start_ns": starts,
+            "attempt": attempts,
+            "order": list(range(len(steps))),
+            "model_flops_per_chip": [0.45 * PEAK * STEP_S] * len(steps),
+            "loss": [3.0 - 0.001 * s for s in steps],
             "source": ["goodput.jsonl"] * len(steps),
         },
         "lifecycle": {
-            "kind": kinds, "start_ns": begins, "end_ns": ends, "order": list(range(len(kinds))),
+            "kind": kinds,
+            "start_ns": begins,
+            "end_ns": ends,
+            "order": list(range(len(kinds))),
             "source": ["goodput.jsonl"] * len(kinds),
         },
-    }  # fmt: skip
+    }
     facts = {"chip": "TPU v5p", "chips": CHIPS, "model": "llama-70b", "topology": "4x8x8", "peak_flops_per_s": PEAK}
     return write(store, name, tables, facts, **{"tags": {"team": "pretraining"}, **more})
 
 
 def goodput_log(steps: int = 60, job: str = "upload-me") -> bytes:
     """A goodput log as Cloud Logging exports it: one attempt, started, initialised, `steps` steps of 10 s, ended."""
+
     def entry(at_s: float, **payload) -> dict:
         stamp = datetime.fromtimestamp(at_s, UTC).isoformat().replace("+00:00", "Z")
-        return {"logName": f"projects/p/logs/goodput_{job}", "timestamp": stamp, "severity": "INFO",
-                "jsonPayload": {"job_name": job, **payload}}  # fmt: skip
+        return {
+            "logName": f"projects/p/logs/goodput_{job}",
+            "timestamp": stamp,
+            "severity": "INFO",
+            "jsonPayload": {"job_name": job, **payload},
+        }
 
     begin = START_NS / S
     entries = [

@@ -28,10 +28,14 @@ def exposition(requests: int, began: float = 1_767_571_200.0, running: int = 3) 
         "# TYPE vllm:time_to_first_token_seconds histogram",
     ]
     for bound in BOUNDS:
-        lines.append(f'vllm:time_to_first_token_seconds_bucket{{engine="0",le="{bound}",model_name="m"}} '
-                     f"{inside[bound]}.0".replace('"m"', '"meta-llama/Llama-3.1-8B-Instruct"'))  # fmt: skip
-    lines += [f"vllm:time_to_first_token_seconds_count{who} {requests}.0",
-              f"vllm:time_to_first_token_seconds_sum{who} {requests * 0.125}"]  # fmt: skip
+        lines.append(
+            f'vllm:time_to_first_token_seconds_bucket{{engine="0",le="{bound}",model_name="m"}} '
+            f"{inside[bound]}.0".replace('"m"', '"meta-llama/Llama-3.1-8B-Instruct"')
+        )
+    lines += [
+        f"vllm:time_to_first_token_seconds_count{who} {requests}.0",
+        f"vllm:time_to_first_token_seconds_sum{who} {requests * 0.125}",
+    ]
     return "\n".join(lines) + "\n"
 
 

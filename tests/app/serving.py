@@ -32,8 +32,12 @@ def command(*arguments: object, cwd: Path | None = None, **env: str) -> subproce
     """`chipledger ARGUMENTS` to its end."""
     return subprocess.run(
         [sys.executable, "-m", "app.cli", *map(str, arguments)],
-        capture_output=True, text=True, timeout=120, env=environment(**env), cwd=cwd,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment(**env),
+        cwd=cwd,
+    )
 
 
 @contextlib.contextmanager
@@ -42,8 +46,12 @@ def serving(store: Path, *arguments: str, verb: str = "serve", cwd: Path | None 
     port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "app.cli", verb, "--store", str(store), "--port", str(port), *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(**env), cwd=cwd,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment(**env),
+        cwd=cwd,
+    )
     address = f"http://127.0.0.1:{port}"
     try:
         deadline = time.monotonic() + 90

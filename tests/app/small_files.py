@@ -43,14 +43,21 @@ BESIDES = {
     inferencex: [("agg_one.json", json.dumps(test_inferencex.ONE).encode())],
     llmperf: [("all_failed.json", json.dumps([test_llmperf.response(error_code=1)] * 3).encode())],
     goodput_log: [("goodput.jsonl", a_goodput_log())],
-    maxtext: [("maxtext.log", LOG.encode()), ("own-model.log", MODEL_OF_ONES_OWN.encode()),
-              ("repeated.log", REPEATED.encode()), ("zipped.log.gz", gzip.compress(LOG.encode()))],
-    compiled: [("fits.compiled.json", compiled_files.text()), ("program.hlo.pb", compiled_files.program()),
-               ("large.compiled.json", compiled_files.text(outcome="out_of_memory", programs=[]))],
+    maxtext: [
+        ("maxtext.log", LOG.encode()),
+        ("own-model.log", MODEL_OF_ONES_OWN.encode()),
+        ("repeated.log", REPEATED.encode()),
+        ("zipped.log.gz", gzip.compress(LOG.encode())),
+    ],
+    compiled: [
+        ("fits.compiled.json", compiled_files.text()),
+        ("program.hlo.pb", compiled_files.program()),
+        ("large.compiled.json", compiled_files.text(outcome="out_of_memory", programs=[])),
+    ],
     pipeline_trace: [("trace.csv", test_pipeline_trace.CSV.encode())],
     tables: [("steps.parquet", test_tables.parquet(test_tables.STEPS))],
     xplane: [("small.xplane.pb", test_xplane_fuzz.trace())],
-}  # fmt: skip
+}
 
 
 def small_files() -> dict[str, list[tuple[str, bytes]]]:

@@ -96,8 +96,10 @@ def test_a_job_hangs_only_while_it_is_followed_and_has_not_ended(place):
     now = time.time_ns()
     numbers = list(range(100))
     starts = [now - 2000 * S + 10 * S * n for n in numbers]
-    tables = {"steps": {"step": numbers, "start_ns": starts, "order": numbers},
-              "lifecycle": {"kind": ["job"], "start_ns": [starts[0] - S], "end_ns": [None], "order": [0]}}  # fmt: skip
+    tables = {
+        "steps": {"step": numbers, "start_ns": starts, "order": numbers},
+        "lifecycle": {"kind": ["job"], "start_ns": [starts[0] - S], "end_ns": [None], "order": [0]},
+    }
     silent = made_runs.write(place.store, "silent", tables, {"chips": 1})
     book(place).set_threshold("hang", 20)
     assert evaluate(place, silent).open == ()
@@ -113,8 +115,14 @@ def test_a_job_hangs_only_while_it_is_followed_and_has_not_ended(place):
 def test_mfu_falls(place):
     took = [10] * 200 + [13] * 60
     starts = [made_runs.START_NS + S * sum(took[:n]) for n in range(len(took))]
-    tables = {"steps": {"step": list(range(260)), "start_ns": starts, "order": list(range(260)),
-                        "model_flops_per_chip": [1e15] * 260}}  # fmt: skip
+    tables = {
+        "steps": {
+            "step": list(range(260)),
+            "start_ns": starts,
+            "order": list(range(260)),
+            "model_flops_per_chip": [1e15] * 260,
+        }
+    }
     run = made_runs.write(place.store, "slower", tables, {"chips": 1, "chip": "v5p", "precision": "bf16"})
     found = rules.rule("mfu_drop").check(run, place.registry, 0.1, None)
     assert found.open and found.value == pytest.approx(1 - 10 / 13, rel=1e-6)
@@ -122,8 +130,17 @@ def test_mfu_falls(place):
 
 
 def test_messages_carry_text_of_inputs_safely():
-    alert = Alert(id=1, rule="goodput", subject="job:x", run_id="live:a b", name="<!channel> & <b>", value=0.5,
-                  threshold=0.9, sentence="low", opened_ns=1)  # fmt: skip
+    alert = Alert(
+        id=1,
+        rule="goodput",
+        subject="job:x",
+        run_id="live:a b",
+        name="<!channel> & <b>",
+        value=0.5,
+        threshold=0.9,
+        sentence="low",
+        opened_ns=1,
+    )
     body = message(alert, Target("http://h/x", "slack", "http://board"))
     text = body["blocks"][0]["text"]["text"]
     assert "<!channel>" not in text and "&lt;!channel&gt; &amp;" in text and "<!channel>" not in body["text"]
@@ -141,18 +158,47 @@ def test_the_command_sets_shows_tests_and_checks(tmp_path, capsys, place):
     store = str(place.store.root)
     run = job(place, "a", 20, 4000)
     with webhook() as (url, got):
-        assert main(["--store", store, "alerts", "--on", "goodput=0.8", "--on", "straggler", "--webhook", url,
-                     "--shape", "json", "--test", "--check", run.run_id]) == 0  # fmt: skip
+        assert (
+            main(
+                [
+                    "--store",
+                    store,
+                    "alerts",
+                    "--on",
+                    "goodput=0.8",
+                    "--on",
+                    "straggler",
+                    "--webhook",
+                    url,
+                    "--shape",
+                    "json",
+                    "--test",
+                    "--check",
+                    run.run_id,
+                ]
+            )
+            == 0
+        )
         said = capsys.readouterr().out
     assert "SECRET" not in said and "The test message was delivered." in said and "goodput is" in said
     assert [b["name"] for _, b in got] == ["a", "Test"]
     assert main(["--store", store, "alerts", "--off", "straggler", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert {r["rule"]: r["threshold"] for r in told["rules"]} == {
-        "goodput": 0.8, "mfu_drop": None, "straggler": None, "hang": None}  # fmt: skip
+        "goodput": 0.8,
+        "mfu_drop": None,
+        "straggler": None,
+        "hang": None,
+    }
     assert told["alerts"][0]["sentence"].startswith("goodput is") and "SECRET" not in json.dumps(told)
-    for wrong in (["--on", "speed"], ["--on", "goodput=2"], ["--on", "goodput=x"], ["--webhook", "ftp://x"],
-                  ["--shape", "teams"], ["--check", "nothing"]):  # fmt: skip
+    for wrong in (
+        ["--on", "speed"],
+        ["--on", "goodput=2"],
+        ["--on", "goodput=x"],
+        ["--webhook", "ftp://x"],
+        ["--shape", "teams"],
+        ["--check", "nothing"],
+    ):
         before = book(place).thresholds()
         try:
             assert main(["--store", store, "alerts", *wrong]) == 2
@@ -165,11 +211,21 @@ def test_an_ingest_tells(tmp_path, capsys, place):
     steps = [{"job_name": "j", "step_count": n, "step_start_time": 1e9 + 500 + n} for n in range(20)]
     entries = [{"job_name": "j", "job_start_time": 1e9}, *steps]
     file = tmp_path / "goodput.jsonl"
-    file.write_text("".join(
-        json.dumps({"logName": "projects/p/logs/goodput_j", "timestamp": f"2001-09-09T02:{i // 60:02d}:{i % 60:02d}Z",
-                    "severity": "INFO", "insertId": str(i), "jsonPayload": entry}) + "\n"
-        for i, entry in enumerate(entries)
-    ))  # fmt: skip
+    file.write_text(
+        "".join(
+            json.dumps(
+                {
+                    "logName": "projects/p/logs/goodput_j",
+                    "timestamp": f"2001-09-09T02:{i // 60:02d}:{i % 60:02d}Z",
+                    "severity": "INFO",
+                    "insertId": str(i),
+                    "jsonPayload": entry,
+                }
+            )
+            + "\n"
+            for i, entry in enumerate(entries)
+        )
+    )
     book(place).set_threshold("goodput", 0.5)
     with webhook() as (url, got):
         book(place).set_target(checked(Target(url, "slack", "http://board")))
@@ -193,8 +249,10 @@ def hanging(place, name: str = "steps", last_ns: int = made_runs.START_NS + 1000
     """A run of 100 steps of 10 s, the last of which began at `last_ns`; the job has not ended."""
     numbers = list(range(100))
     starts = [last_ns - 10 * S * (99 - n) for n in numbers]
-    tables = {"steps": {"step": numbers, "start_ns": starts, "order": numbers},
-              "lifecycle": {"kind": ["job"], "start_ns": [starts[0] - S], "end_ns": [None], "order": [0]}}  # fmt: skip
+    tables = {
+        "steps": {"step": numbers, "start_ns": starts, "order": numbers},
+        "lifecycle": {"kind": ["job"], "start_ns": [starts[0] - S], "end_ns": [None], "order": [0]},
+    }
     return made_runs.write(place.store, name, tables, {"chips": 1, **more})
 
 

@@ -17,20 +17,56 @@ from errors.numbers import ANY, ANY_WHOLE, COUNT, SECONDS, SHARE, Number
 from tests.app import made_runs, served_runs
 from tests.app.commands import out
 
-NEVER = ("nan", "NaN", "inf", "-inf", "1e400", "-1e400", "text", "9" * 400, "-1e29", "1,000", "0x10", "True", "1 2",
-         "1_0", "٣")  # fmt: skip
+NEVER = (
+    "nan",
+    "NaN",
+    "inf",
+    "-inf",
+    "1e400",
+    "-1e400",
+    "text",
+    "9" * 400,
+    "-1e29",
+    "1,000",
+    "0x10",
+    "True",
+    "1 2",
+    "1_0",
+    "٣",
+)
 ODD = ("", " ", "0", "-1", "3.7", "1e-300", "1e29", "999999999999999999", "٣", "1_0", "a=b", "%00", "9" * 400)
 USUAL = {
-    "checkpoint": {"save_s": 60, "mttf_s": 10800, "restart_s": 300, "wait_s": 600, "slices": 4, "chips": 8, "nodes": 2,
-                   "local_save_s": 1, "interval_s": 700, "usd_per_chip_hour": 2, "span_s": 1000, "resume_s": 30},
-    "serving": {"model": "llama3.1-8b", "chip": "v6e", "chips": 1, "rate": 5, "input": 20, "output": 4, "requests": 9,
-                "draft": 2, "acceptance": 0.5},
+    "checkpoint": {
+        "save_s": 60,
+        "mttf_s": 10800,
+        "restart_s": 300,
+        "wait_s": 600,
+        "slices": 4,
+        "chips": 8,
+        "nodes": 2,
+        "local_save_s": 1,
+        "interval_s": 700,
+        "usd_per_chip_hour": 2,
+        "span_s": 1000,
+        "resume_s": 30,
+    },
+    "serving": {
+        "model": "llama3.1-8b",
+        "chip": "v6e",
+        "chips": 1,
+        "rate": 5,
+        "input": 20,
+        "output": 4,
+        "requests": 9,
+        "draft": 2,
+        "acceptance": 0.5,
+    },
     "serving-plan": {"model": "llama3.1-8b", "on": "v6e", "input": 200, "output": 20, "rate": 5, "ttft_s": 1},
     "speculation": {"acceptance": 0.7, "draft": 3, "model": "llama3.1-8b", "chip": "v6e", "context": 100},
     "placement": {"topology": "v5p:2x2x2", "mesh": "data=2,model=4", "batch": 16, "seq": 1024},
     "collective": {"topology": "v5p:2x2x2", "kind": "all_gather", "bytes": "1MiB"},
     "case": {},
-}  # fmt: skip
+}
 INSTEAD = {"failures_per_1000_node_days": "mttf_s", "concurrency": "rate"}  # what is left out where one is given
 DRAWN = {"faster"}  # of a trace or a run: refused beside a rate, whatever it is
 
@@ -72,13 +108,19 @@ def test_every_whatif_answers_or_refuses_odd_numbers(whatif, name):
         whatif.words(told)
 
 
-@pytest.mark.parametrize(("more", "said"), [
-    (["--requests", "0"], "0 requests; expected a whole number from 1"),
-    (["--requests", "-5"], "-5 requests; expected a whole number from 1"),
-    (["--peak-flops-per-s", "-1"], "expected a number from 1"), (["--chips", "3.7"], "invalid int value: '3.7'"),
-    (["--burst", "nan"], "a coefficient of variation of nan"), (["--output", "0"], "expected a whole number from 1"),
-    (["--memory-utilization", "nan"], "memory utilization nan"), (["--page-tokens", "0"], "tokens of a page: 0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--requests", "0"], "0 requests; expected a whole number from 1"),
+        (["--requests", "-5"], "-5 requests; expected a whole number from 1"),
+        (["--peak-flops-per-s", "-1"], "expected a number from 1"),
+        (["--chips", "3.7"], "invalid int value: '3.7'"),
+        (["--burst", "nan"], "a coefficient of variation of nan"),
+        (["--output", "0"], "expected a whole number from 1"),
+        (["--memory-utilization", "nan"], "memory utilization nan"),
+        (["--page-tokens", "0"], "tokens of a page: 0"),
+    ],
+)
 def test_serving_says_what_is_wrong(capsys, more, said):
     usual = {k: v for k, v in USUAL["serving"].items() if k not in ("draft", "acceptance")}
     given = [f"--{k}={v}" for k, v in usual.items()]
@@ -167,18 +209,34 @@ def test_every_question_answers_or_refuses_odd_options(analyzer, subjects):
         answer(analyzer.NAME).table(result)
 
 
-@pytest.mark.parametrize(("number", "said"), [
-    (COUNT, "a whole number from 1 to 1,000,000,000,000"), (SECONDS, "a number above 0 and up to 1,000,000,000,000"),
-    (SHARE, "a share from 0 to 1"), (ANY, "a number"), (Number(high=5), "a number up to 5"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (COUNT, "a whole number from 1 to 1,000,000,000,000"),
+        (SECONDS, "a number above 0 and up to 1,000,000,000,000"),
+        (SHARE, "a share from 0 to 1"),
+        (ANY, "a number"),
+        (Number(high=5), "a number up to 5"),
+    ],
+)
 def test_a_number_says_what_it_wants(number, said):
     assert number.expected == said
 
 
-@pytest.mark.parametrize(("number", "given", "value"), [
-    (ANY, " 1.5e3 ", 1500.0), (ANY, ".5", 0.5), (ANY, "5.", 5.0), (ANY, 7, 7.0), (COUNT, "12", 12), (COUNT, "+3", 3),
-    (ANY_WHOLE, "-4", -4), (SHARE, "1", 1.0), (SHARE, 0, 0.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("number", "given", "value"),
+    [
+        (ANY, " 1.5e3 ", 1500.0),
+        (ANY, ".5", 0.5),
+        (ANY, "5.", 5.0),
+        (ANY, 7, 7.0),
+        (COUNT, "12", 12),
+        (COUNT, "+3", 3),
+        (ANY_WHOLE, "-4", -4),
+        (SHARE, "1", 1.0),
+        (SHARE, 0, 0.0),
+    ],
+)
 def test_a_number_is_read_as_written(number, given, value):
     assert number.read(given, "x") == value and type(number.read(given, "x")) is type(value)
 

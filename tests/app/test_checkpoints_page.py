@@ -104,11 +104,19 @@ def test_the_claim_is_worked_through_with_its_assumptions(place):
 def test_a_run_without_saves_asks_for_what_it_lacks(place):
     starts = [made_runs.START_NS + (k * 20 + (k > 4) * 900) * made_runs.S for k in range(10)]
     tables = {
-        "steps": {"step": [*range(5), *range(3, 8)], "attempt": [0] * 5 + [1] * 5, "order": list(range(10)),
-                  "start_ns": starts},
-        "lifecycle": {"kind": ["job", "job"], "start_ns": [made_runs.START_NS, made_runs.START_NS + 990 * made_runs.S],
-                      "end_ns": [None, None], "order": [0, 1]},
-    }  # fmt: skip
+        "steps": {
+            "step": [*range(5), *range(3, 8)],
+            "attempt": [0] * 5 + [1] * 5,
+            "order": list(range(10)),
+            "start_ns": starts,
+        },
+        "lifecycle": {
+            "kind": ["job", "job"],
+            "start_ns": [made_runs.START_NS, made_runs.START_NS + 990 * made_runs.S],
+            "end_ns": [None, None],
+            "order": [0, 1],
+        },
+    }
     run = made_runs.write(place.store, "no saves", tables, {"chips": 2})
     at = opened(PAGE, run=run.run_id)
     assert not at.exception

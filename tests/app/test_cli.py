@@ -59,11 +59,21 @@ def test_the_same_input_twice_is_one_run(place, log, capsys):
 @pytest.mark.parametrize(
     "arguments",
     [
-        (), ("nothing",), ("show",), ("show", "x", "ledger"), ("ingest", "/no/such/file"), ("serve", "--port", "http"),
-        ("ingest", __file__), ("catalog", "cats"), ("catalog", "chips", "abacus"), ("runs", "--colour"),
-        ("serve", "--port", "99999"), ("ingest", __file__, "--tag", "novalue"), ("ingest", __file__, "--chips", "-1"),
+        (),
+        ("nothing",),
+        ("show",),
+        ("show", "x", "ledger"),
+        ("ingest", "/no/such/file"),
+        ("serve", "--port", "http"),
+        ("ingest", __file__),
+        ("catalog", "cats"),
+        ("catalog", "chips", "abacus"),
+        ("runs", "--colour"),
+        ("serve", "--port", "99999"),
+        ("ingest", __file__, "--tag", "novalue"),
+        ("ingest", __file__, "--chips", "-1"),
     ],
-)  # fmt: skip
+)
 def test_wrong_input_is_exit_2_with_one_error_line_and_nothing_stored(place, capsys, arguments):
     code, text, error = out(capsys, *arguments)
     assert (code, text) == (2, "")
@@ -145,8 +155,12 @@ def test_a_closed_pipe_is_no_defect(place):
 
     from tests.app.serving import environment
 
-    process = subprocess.Popen([sys.executable, "-m", "app.cli", "catalog", "chips"], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, env=environment())  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "app.cli", "catalog", "chips"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    )
     process.stdout.close()
     assert process.wait(60) == 0
     assert process.stderr.read() == b""

@@ -19,8 +19,10 @@ LIGHT = {"n": 500, "rate": 3.0, "slots": 32, "seed": 1}
 
 @pytest.fixture
 def pair(place):
-    return tuple(served_runs.write(place.store, name, world(**LIGHT, slower=speed), passes=False)
-                 for name, speed in (("usual", 1.0), (served_runs.ODD, 0.85)))  # fmt: skip
+    return tuple(
+        served_runs.write(place.store, name, world(**LIGHT, slower=speed), passes=False)
+        for name, speed in (("usual", 1.0), (served_runs.ODD, 0.85))
+    )
 
 
 def test_the_page(place, pair):

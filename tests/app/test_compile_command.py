@@ -94,8 +94,11 @@ def test_it_is_cancelled_by_the_signal_that_the_server_sends(tmp_path, file):
     asked = ["compile", f"{file}:sleep", "--topology", "v6e:1x1"]
     process = subprocess.Popen(
         [sys.executable, "-m", "app.cli", "--store", str(store), *asked],
-        cwd=ROOT, env={**os.environ, PROGRESS_VARIABLE: "1"}, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        env={**os.environ, PROGRESS_VARIABLE: "1"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert any("tracing" in line for line in process.stderr)
     process.send_signal(signal.SIGTERM)
     began = time.monotonic()

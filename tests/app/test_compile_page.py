@@ -26,8 +26,15 @@ def compiled_run(place, name="llama v6e:4x4", **facts):
 
 @pytest.fixture
 def two(place):
-    out = {"outcome": "out_of_memory", "fits": False, "message": "Used 40G of 31G hbm", "needed_bytes": 40 << 30,
-           "limit_bytes": 31 << 30, "topology": "v5e:4x4", "chip": "v5e"}  # fmt: skip
+    out = {
+        "outcome": "out_of_memory",
+        "fits": False,
+        "message": "Used 40G of 31G hbm",
+        "needed_bytes": 40 << 30,
+        "limit_bytes": 31 << 30,
+        "topology": "v5e:4x4",
+        "chip": "v5e",
+    }
     return compiled_run(place), compiled_run(place, "llama v5e:4x4", **out)
 
 
@@ -115,11 +122,26 @@ def test_a_request_is_checked_like_the_command(monkeypatch):
         compile_request(GOOD)
 
 
-@pytest.mark.parametrize("harm", [
-    {"model": "no such model"}, {"model": "user.py:step"}, {"model": "--help"}, {"mesh": "data=3,model=4"},
-    {"mesh": "nothing=4,model=4"}, {"topology": "v9:4x4"}, {"topology": ""}, {"seq": "1e3"}, {"seq": True},
-    {"batch": 3}, {"slices": 999}, {"remat": "some"}, {"mesh": "a\nb"}, {"code": "import os"}, {"model": 5},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "harm",
+    [
+        {"model": "no such model"},
+        {"model": "user.py:step"},
+        {"model": "--help"},
+        {"mesh": "data=3,model=4"},
+        {"mesh": "nothing=4,model=4"},
+        {"topology": "v9:4x4"},
+        {"topology": ""},
+        {"seq": "1e3"},
+        {"seq": True},
+        {"batch": 3},
+        {"slices": 999},
+        {"remat": "some"},
+        {"mesh": "a\nb"},
+        {"code": "import os"},
+        {"model": 5},
+    ],
+)
 def test_a_request_that_cannot_be_is_refused(harm):
     with pytest.raises((InputError, QuestionError)) as told:
         compile_request({**GOOD, **harm})
@@ -147,8 +169,6 @@ def test_the_api_cancels_a_compilation(tmp_path):
         code, job = request("DELETE", f"{address}/api/jobs/{job['job_id']}")
         assert job["state"] == "cancelled"
         assert request("GET", f"{address}/api/runs")[1]["runs"] == []
-
-
 
 
 def test_after_a_refusal_the_next_request_is_the_one_that_is_typed(place, monkeypatch):

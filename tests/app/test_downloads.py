@@ -15,12 +15,18 @@ PROJECT = Path(__file__).parents[2]
 
 
 def test_cells_that_would_be_run_are_made_harmless_and_numbers_stay():
-    bad = ["=HYPERLINK(\"http://h\")", "+cmd|'/c calc'!A0", "-1+1", "@SUM(A1)", "\t=1", "\r=1"]
-    table = pd.DataFrame({
-        "name": [*bad, "fine", None], "number": [-1.5, 2, np.nan, -3, 4, 5, 6, -1e30], "whole": range(-4, 4),
-        "mixed": [-1, "-2", "-.5e3", "+4", "-x", "1-1", "a\r=b", None], "=1+1": pd.Categorical(["@x"] * 8),
-        "when": pd.to_datetime([0] * 8, unit="ns", utc=True), "maybe": pd.array([-1, None] * 4, dtype="Int64"),
-    })  # fmt: skip
+    bad = ['=HYPERLINK("http://h")', "+cmd|'/c calc'!A0", "-1+1", "@SUM(A1)", "\t=1", "\r=1"]
+    table = pd.DataFrame(
+        {
+            "name": [*bad, "fine", None],
+            "number": [-1.5, 2, np.nan, -3, 4, 5, 6, -1e30],
+            "whole": range(-4, 4),
+            "mixed": [-1, "-2", "-.5e3", "+4", "-x", "1-1", "a\r=b", None],
+            "=1+1": pd.Categorical(["@x"] * 8),
+            "when": pd.to_datetime([0] * 8, unit="ns", utc=True),
+            "maybe": pd.array([-1, None] * 4, dtype="Int64"),
+        }
+    )
     before = table.copy()
     rows = list(csv.reader(io.StringIO(csv_bytes(table).decode(), newline="")))
     assert rows[0] == ["name", "number", "whole", "mixed", "'=1+1", "when", "maybe"]

@@ -13,10 +13,14 @@ from tests.app import made_runs
 from tests.app.test_pages import opened, words
 
 BUSY = dict(
-    running=[2, 40, 64, 64, 64, 60, 50, 10, 0, 0], waiting=[0, 3, 9, 20, 15, 12, 8, 0, 0, 0],
-    kv=[0.1, 0.5, 0.7, 0.7, 0.72, 0.95, 0.97, 0.2, 0.0, 0.0], preemptions=[0, 0, 0, 0, 0, 2, 5, 5, 5, 5],
-    prompt_tokens_per_s=[100.0] * 10, output_tokens_per_s=[50.0] * 10, prefix_hit_rate=[0.25] * 10,
-)  # fmt: skip
+    running=[2, 40, 64, 64, 64, 60, 50, 10, 0, 0],
+    waiting=[0, 3, 9, 20, 15, 12, 8, 0, 0, 0],
+    kv=[0.1, 0.5, 0.7, 0.7, 0.72, 0.95, 0.97, 0.2, 0.0, 0.0],
+    preemptions=[0, 0, 0, 0, 0, 2, 5, 5, 5, 5],
+    prompt_tokens_per_s=[100.0] * 10,
+    output_tokens_per_s=[50.0] * 10,
+    prefix_hit_rate=[0.25] * 10,
+)
 
 
 @pytest.fixture
@@ -28,8 +32,9 @@ def run(place):
 def test_what_limited_it_comes_first(place, run):
     at = opened("pages/engine.py", run=run.run_id)
     assert not at.exception and not at.warning
-    assert ("Requests waited 30 % of the time for a seat (at most 64 run), 20 % for KV cache and 10 % for "
-            "the token budget") in words(at)  # fmt: skip
+    assert (
+        "Requests waited 30 % of the time for a seat (at most 64 run), 20 % for KV cache and 10 % for the token budget"
+    ) in words(at)
     assert "(72 % of it was in use then, at most)" in words(at) and "5 requests were preempted" in words(at)
     assert [m.value for m in at.metric] == ["35.4", "60.0 %", "97.0 %", "5", "25.0 %"]
 
@@ -38,8 +43,15 @@ def test_views_and_replicas_are_in_the_address(place, run):
     for view in ("timeline", "shares", "batch", "iterations", "no"):
         assert not opened("pages/engine.py", run=run.run_id, view=view).exception
     n = 6
-    tables = {"engine": {"ts_ns": [EPOCH_NS + i * S for i in range(2 * n)], "order": list(range(2 * n)),
-                         "replica": ["a", "b"] * n, "running": [1, 3] * n, "waiting": [0, 0] * n}}  # fmt: skip
+    tables = {
+        "engine": {
+            "ts_ns": [EPOCH_NS + i * S for i in range(2 * n)],
+            "order": list(range(2 * n)),
+            "replica": ["a", "b"] * n,
+            "running": [1, 3] * n,
+            "waiting": [0, 0] * n,
+        }
+    }
     two = made_runs.write(place.store, "two", tables, {}, kind="serving")
     at = opened("pages/engine.py", run=two.run_id, replica="b")
     assert not at.exception and at.metric[0].value == "3.00"
@@ -57,8 +69,9 @@ def test_a_run_without_an_engine_is_told_what_would_bring_it(place):
 
 def test_verdicts():
     calm = ask(engine, sampled([3] * 9 + [0], [0] * 10, kv=[0.1] * 9 + [0.0]))
-    assert words_of.verdict(calm) == ("Requests hardly ever waited: the engine was not the limit, and it had nothing "
-                                      "to do for 10 % of the time.")  # fmt: skip
+    assert words_of.verdict(calm) == (
+        "Requests hardly ever waited: the engine was not the limit, and it had nothing to do for 10 % of the time."
+    )
     full = ask(engine, sampled([3] * 4, [2] * 4, kv=[0.99] * 4))
     assert words_of.verdict(full).startswith("Requests waited 100 % of the time for KV cache. More memory")
     silent = ask(engine, sampled([3] * 4, [None] * 4))
@@ -90,11 +103,22 @@ def test_the_strip_joins_equal_neighbours_and_covers_the_time():
 
 def test_figures_of_long_runs_stay_small():
     rng = np.random.default_rng(1)
-    rows = [{"start_ns": EPOCH_NS + i * 10_000_000, "dur_ns": 8_000_000 + int(d) * 10_000, "decode_tokens": int(d),
-             "prefill_tokens": int(p), "padded_tokens": 5, "running": int(d), "waiting": int(w), "kv_usage": d / 64,
-             "preempted": int(d > 62)}
-            for i, (d, p, w) in enumerate(zip(rng.integers(1, 64, 20_000), rng.integers(0, 500, 20_000),
-                                              rng.integers(0, 3, 20_000), strict=True))]  # fmt: skip
+    rows = [
+        {
+            "start_ns": EPOCH_NS + i * 10_000_000,
+            "dur_ns": 8_000_000 + int(d) * 10_000,
+            "decode_tokens": int(d),
+            "prefill_tokens": int(p),
+            "padded_tokens": 5,
+            "running": int(d),
+            "waiting": int(w),
+            "kv_usage": d / 64,
+            "preempted": int(d > 62),
+        }
+        for i, (d, p, w) in enumerate(
+            zip(rng.integers(1, 64, 20_000), rng.integers(0, 500, 20_000), rng.integers(0, 3, 20_000), strict=True)
+        )
+    ]
     result = ask(engine, iterated(rows))
     for figure in (draw.timeline(result), draw.shares(result), draw.batch(result), draw.iterations(result)):
         assert len(figure.to_json()) < 1_000_000
@@ -102,8 +126,17 @@ def test_figures_of_long_runs_stay_small():
 
 
 def test_shares_are_drawn_by_the_tokens_in_them():
-    rows = [{"start_ns": EPOCH_NS + i * 10_000_000, "dur_ns": 9_000_000, "decode_tokens": 10, "running": 1,
-             "waiting": 0, "prefill_tokens": 990 * (i % 2)} for i in range(2000)]  # fmt: skip
+    rows = [
+        {
+            "start_ns": EPOCH_NS + i * 10_000_000,
+            "dur_ns": 9_000_000,
+            "decode_tokens": 10,
+            "running": 1,
+            "waiting": 0,
+            "prefill_tokens": 990 * (i % 2),
+        }
+        for i in range(2000)
+    ]
     result = ask(engine, iterated(rows))
     drawn = draw.smoothed(result.windows)
     assert len(drawn) == draw.SMOOTH

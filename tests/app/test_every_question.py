@@ -16,8 +16,11 @@ FILES = small_files()
 FORMATS = sorted(FILES.keys() - {sidecar.NAME})
 NEXT = 7  # formats further on: a partner from another family for each, and each of them once
 KNOWN_TROUBLE = (  # pairs that had no answer once
-    ("aiperf", "vllm_requests"), ("resiliency", "llmperf"), ("aiperf", "tables"), ("vllm_log", "vllm_bench"),
-)  # fmt: skip
+    ("aiperf", "vllm_requests"),
+    ("resiliency", "llmperf"),
+    ("aiperf", "tables"),
+    ("vllm_log", "vllm_bench"),
+)
 
 
 def stored(place: Workspace, folder, *files: tuple[str, bytes]) -> Run:

@@ -92,7 +92,7 @@ def test_names_from_inputs_are_escaped_in_figures():
         shown = "".join([*(bar.text or ()), *bar.hovertext, *(axis.ticktext or ())])
         assert "<b>evil" not in shown and "&lt;b&gt;evil&lt;/b&gt; &amp; $5" in shown
     page = standalone(icicle(ledgers.usual().ledger), "<script>evil</script>", "x")
-    assert b"<script>evil" not in page and b"fetch(\"http" not in page
+    assert b"<script>evil" not in page and b'fetch("http' not in page
     assert plain("<i>&") == "&lt;i&gt;&amp;"
 
 
@@ -145,15 +145,30 @@ def test_a_reduced_series_keeps_its_extremes(values, points):
 
 
 def taken(n: int = 30, **columns) -> StepsResult:
-    rows = pd.DataFrame({
-        "attempt": [0] * n, "step": range(n), "start_ns": [None] * n, "dur_s": [1.0] * n, "kept": [True] * n,
-        "first": [i == 0 for i in range(n)], "implausible": [""] * n, "tokens_per_s_per_chip": [None] * n,
-        "tflops_per_s_per_chip": [None] * n, "loss": [None] * n,
-    } | columns)  # fmt: skip
+    rows = pd.DataFrame(
+        {
+            "attempt": [0] * n,
+            "step": range(n),
+            "start_ns": [None] * n,
+            "dur_s": [1.0] * n,
+            "kept": [True] * n,
+            "first": [i == 0 for i in range(n)],
+            "implausible": [""] * n,
+            "tokens_per_s_per_chip": [None] * n,
+            "tflops_per_s_per_chip": [None] * n,
+            "loss": [None] * n,
+        }
+        | columns
+    )
     return StepsResult(
-        rows=rows, hosts=pd.DataFrame({"host": [], "step": [], "dur_s": []}), steps=n, median_step_s=1.0,
-        best_step_s=1.0, tokens_per_s_per_chip=None, tflops_per_s_per_chip=None,
-    )  # fmt: skip
+        rows=rows,
+        hosts=pd.DataFrame({"host": [], "step": [], "dur_s": []}),
+        steps=n,
+        median_step_s=1.0,
+        best_step_s=1.0,
+        tokens_per_s_per_chip=None,
+        tflops_per_s_per_chip=None,
+    )
 
 
 def test_steps_are_drawn_by_what_became_of_them():
@@ -203,8 +218,9 @@ def test_short_steps_are_drawn_in_milliseconds():
 
 def test_hosts_are_drawn_only_where_they_differ():
     def spread(slow):
-        frame = pd.DataFrame({"host": ["a"] * 10 + ["<b>"] * 10, "step": [*range(10)] * 2,
-                              "dur_s": [1.0] * 10 + [slow] * 10})  # fmt: skip
+        frame = pd.DataFrame(
+            {"host": ["a"] * 10 + ["<b>"] * 10, "step": [*range(10)] * 2, "dur_s": [1.0] * 10 + [slow] * 10}
+        )
         return StepsResult(**{**vars(taken()), "hosts": frame})
 
     assert hosts(spread(1.01)) is None

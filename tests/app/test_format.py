@@ -14,9 +14,20 @@ amounts = st.floats(1e-6, 1e12)
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(12400, "12,400"), (12447.9, "12,400"), (459.2, "459"), (0.0319, "0.0319"), (0, "0"), (999.6, "1,000"),
-     (1.005, "1.00"), (None, "–"), (math.nan, "–"), (99.95, "100"), (-3.14159, "-3.14")],
-)  # fmt: skip
+    [
+        (12400, "12,400"),
+        (12447.9, "12,400"),
+        (459.2, "459"),
+        (0.0319, "0.0319"),
+        (0, "0"),
+        (999.6, "1,000"),
+        (1.005, "1.00"),
+        (None, "–"),
+        (math.nan, "–"),
+        (99.95, "100"),
+        (-3.14159, "-3.14"),
+    ],
+)
 def test_number(value, text):
     assert fmt.number(value) == text
 
@@ -28,10 +39,22 @@ def test_a_number_shown_is_within_half_a_percent(value):
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(8040, "2 h 14 min"), (5.123, "5.12 s"), (0.0123, "12.3 ms"), (4.5e-6, "4.50 µs"), (60, "1 min"),
-     (90, "1 min 30 s"), (86400, "1 d"), (273600, "3 d 4 h"), (3599.9, "1 h"), (59.99, "1 min"), (0, "0 s"),
-     (None, "–"), (-90, "−1 min 30 s")],
-)  # fmt: skip
+    [
+        (8040, "2 h 14 min"),
+        (5.123, "5.12 s"),
+        (0.0123, "12.3 ms"),
+        (4.5e-6, "4.50 µs"),
+        (60, "1 min"),
+        (90, "1 min 30 s"),
+        (86400, "1 d"),
+        (273600, "3 d 4 h"),
+        (3599.9, "1 h"),
+        (59.99, "1 min"),
+        (0, "0 s"),
+        (None, "–"),
+        (-90, "−1 min 30 s"),
+    ],
+)
 def test_duration(seconds, text):
     assert fmt.duration(seconds) == text
 
@@ -65,9 +88,13 @@ def test_only_all_is_all_and_only_nothing_is_nothing(value):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(12400 * 3600, "12,400 chip-hours"), (42.1, "42.1 chip-seconds"), (1, "1.00 chip-second"),
-     (3600, "1.00 chip-hour")],
-)  # fmt: skip
+    [
+        (12400 * 3600, "12,400 chip-hours"),
+        (42.1, "42.1 chip-seconds"),
+        (1, "1.00 chip-second"),
+        (3600, "1.00 chip-hour"),
+    ],
+)
 def test_chip_time(value, text):
     assert fmt.chip_time(value) == text
 

@@ -23,17 +23,25 @@ def ns(seconds):
 def tables(elastic=False):
     """Two attempts: 20 steps of 2 s, lost from step 15 on; 25 more after 52 s of downtime; an event across steps."""
     steps = [(n, 10 + 2 * n) for n in range(20)] + [(15 + n, 110 + 2 * n) for n in range(25)]
-    life = [("job", 0, None, None), ("accelerator_initialization", 1, 9, None), ("job", 100, 160, None),
-            ("custom", 125, 127, "sdc<check>")]  # fmt: skip
+    life = [
+        ("job", 0, None, None),
+        ("accelerator_initialization", 1, 9, None),
+        ("job", 100, 160, None),
+        ("custom", 125, 127, "sdc<check>"),
+    ]
     if elastic:
         counts = ({"active": 4, "total": 4, "available": 4}, {"active": 2, "total": 4, "available": 3})
         life += [("slices", t, None, json.dumps(c)) for t, c in zip((0, 40), counts, strict=True)]
         life.append(("elastic_scale_up", 101, 104, None))
     return {
         "steps": {"step": [n for n, _ in steps], "start_ns": [ns(t) for _, t in steps], "order": [*range(len(steps))]},
-        "lifecycle": {"kind": [k for k, *_ in life], "start_ns": [ns(a) for _, a, *_ in life],
-                      "end_ns": [ns(b) for _, _, b, _ in life], "detail": [d for *_, d in life]},
-    }  # fmt: skip
+        "lifecycle": {
+            "kind": [k for k, *_ in life],
+            "start_ns": [ns(a) for _, a, *_ in life],
+            "end_ns": [ns(b) for _, _, b, _ in life],
+            "detail": [d for *_, d in life],
+        },
+    }
 
 
 @pytest.fixture
@@ -140,8 +148,11 @@ def test_the_verdict_prices_the_largest_loss(place, run):
 
 @pytest.mark.parametrize("page", [PAGE, "pages/ledger.py", "pages/interruptions.py"])
 def test_a_job_of_which_no_step_was_read_shows_no_0_per_cent(place, page):
-    life = {"kind": ["job", "training_preparation", "eval"], "start_ns": [ns(0), ns(0), ns(500)],
-            "end_ns": [ns(1500), ns(300), ns(560)]}  # fmt: skip
+    life = {
+        "kind": ["job", "training_preparation", "eval"],
+        "start_ns": [ns(0), ns(0), ns(500)],
+        "end_ns": [ns(1500), ns(300), ns(560)],
+    }
     run = made_runs.write(place.store, "stepless", {"lifecycle": life}, {"chips": 16})
     at = opened(page, run=run.run_id)
     assert not at.exception and not at.error
@@ -154,9 +165,15 @@ def test_a_job_of_which_no_step_was_read_shows_no_0_per_cent(place, page):
 
 def test_a_step_that_hung_is_named_on_the_page(place):
     at_s = [10 * n + (21_600 if n > 20 else 0) for n in range(50)]
-    run = made_runs.write(place.store, "hung", {
-        "steps": {"step": [*range(50)], "order": [*range(50)], "start_ns": [ns(t) for t in at_s]},
-        "lifecycle": {"kind": ["job"], "start_ns": [ns(0)], "end_ns": [ns(at_s[-1] + 10)]}}, {"chips": 16})  # fmt: skip
+    run = made_runs.write(
+        place.store,
+        "hung",
+        {
+            "steps": {"step": [*range(50)], "order": [*range(50)], "start_ns": [ns(t) for t in at_s]},
+            "lifecycle": {"kind": ["job"], "start_ns": [ns(0)], "end_ns": [ns(at_s[-1] + 10)]},
+        },
+        {"chips": 16},
+    )
     for page in (PAGE, "pages/ledger.py"):
         at = opened(page, run=run.run_id)
         assert not at.exception and "Steps that hung cost the most: 98 %" in words(at)

@@ -90,8 +90,13 @@ def test_runs_with_little_to_tell(place):
 
 
 def test_a_log_without_times_is_told(place):
-    steps = {"step": [*range(30), *range(20, 50)], "dur_ns": [5 * S] * 60, "attempt": [0] * 30 + [1] * 30,
-             "order": list(range(60)), "source": ["train.log"] * 60}  # fmt: skip
+    steps = {
+        "step": [*range(30), *range(20, 50)],
+        "dur_ns": [5 * S] * 60,
+        "attempt": [0] * 30 + [1] * 30,
+        "order": list(range(60)),
+        "source": ["train.log"] * 60,
+    }
     at = opened("pages/interruptions.py", run=made_runs.write(place.store, "log", {"steps": steps}, {}).run_id)
     assert not at.exception and "1 interruption; 10 steps were lost. When they happened is not told." in words(at)
 
@@ -191,8 +196,18 @@ def test_text_of_logs_is_shown_as_it_is(place):
 def test_the_answer_is_json_and_has_what_was_agreed():
     answer = ask(attempts()).to_dict()
     json.dumps(answer, allow_nan=False)
-    assert {"interruptions", "count", "planned", "unplanned", "held_s", "mttf_s", "by_cause", "by_host", "fleets",
-            "notes"} <= set(answer)  # fmt: skip
+    assert {
+        "interruptions",
+        "count",
+        "planned",
+        "unplanned",
+        "held_s",
+        "mttf_s",
+        "by_cause",
+        "by_host",
+        "fleets",
+        "notes",
+    } <= set(answer)
     assert set(answer["mttf_s"]) == {"mean", "low", "high"}
     assert answer["interruptions"][1]["evidence"]["source"] == "syslog"
     assert set(HEADINGS) >= set(answer["interruptions"][0]["startup"])

@@ -32,8 +32,9 @@ def test_verdicts():
     assert "does not fit 1 chip" in verdict(answered("llama-3.1-70b", chip="v5e", chips=1))
     assert verdict(answered("llama-3.1-8b", chip="v6e", seq=10**6)).startswith("Not one sequence")
     assert "none is named" in verdict(answered())
-    assert "1 request was put back" in verdict(answered(
-        tables=SAMPLES | {"requests": {"id": ["a"], "preemptions": [1]}}, facts=FOUND))  # fmt: skip
+    assert "1 request was put back" in verdict(
+        answered(tables=SAMPLES | {"requests": {"id": ["a"], "preemptions": [1]}}, facts=FOUND)
+    )
     latent = answered("deepseek-v3", chip="H200", chips=8, weights_precision="fp8")
     assert "Data-parallel attention would let 576 fit." in verdict(latent)
 
@@ -120,10 +121,20 @@ def test_a_run_that_tells_nothing_is_told_kindly(place):
     assert not at.exception and "of llama3.1-8b" in words(at)
 
 
-@pytest.mark.parametrize("address", [
-    {"chips": "0"}, {"tensor": "3"}, {"attention": "none"}, {"utilization": "2"}, {"page_tokens": "x"}, {"chip": "x"},
-    {"chips": "7", "tensor": "8"}, {"activations": "-1"}, {"seq": "99999999999999"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "address",
+    [
+        {"chips": "0"},
+        {"tensor": "3"},
+        {"attention": "none"},
+        {"utilization": "2"},
+        {"page_tokens": "x"},
+        {"chip": "x"},
+        {"chips": "7", "tensor": "8"},
+        {"activations": "-1"},
+        {"seq": "99999999999999"},
+    ],
+)
 def test_an_address_that_cannot_be_falls_back(place, address):
     at = opened(PAGE, model="llama3.1-8b", **address)
     assert not at.exception and not at.warning

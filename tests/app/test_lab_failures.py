@@ -92,11 +92,18 @@ def test_words():
     assert rows["Chips"] == ("128", "127") and rows["Links"] == ("384", "378") and rows["Connected"] == ("yes", "yes")
 
 
-@pytest.mark.parametrize(("spec", "failure", "said"), [
-    ("edges:0-1,1-2,2-3,3-0", "link=0-1", "Hops grow by 25.0 %: 1.6667 on average against 1.3333, at most 3 against"),
-    ("edges:0-1", "link=0-1", "No pair of chips has a path any more."),
-    ("mesh:6", "chip=0", "Hops shrink by 14.3 % among the 5 chips left: 2.0000 on average against 2.3333"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "failure", "said"),
+    [
+        (
+            "edges:0-1,1-2,2-3,3-0",
+            "link=0-1",
+            "Hops grow by 25.0 %: 1.6667 on average against 1.3333, at most 3 against",
+        ),
+        ("edges:0-1", "link=0-1", "No pair of chips has a path any more."),
+        ("mesh:6", "chip=0", "Hops shrink by 14.3 % among the 5 chips left: 2.0000 on average against 2.3333"),
+    ],
+)
 def test_how_hops_moved(spec, failure, said):
     assert moved(*reports(spec, failure)).startswith(said)
 

@@ -102,7 +102,12 @@ def test_the_first_token_is_drawn_as_its_parts():
 def test_figures_stay_small():
     made = world(n=2500, rate=9, seed=2)
     result = ask(made.tables)
-    for figure in (draw.ttft_split(result), draw.distributions(result), draw.over_time(result, "e2e_s"),
-                   draw.gap_heat(result), draw.tenants(result, "ttft_s")):  # fmt: skip
+    for figure in (
+        draw.ttft_split(result),
+        draw.distributions(result),
+        draw.over_time(result, "e2e_s"),
+        draw.gap_heat(result),
+        draw.tenants(result, "ttft_s"),
+    ):
         assert len(figure.to_json()) < 2_000_000
     assert len(draw.over_time(result, "e2e_s").data[0].x) <= 2000

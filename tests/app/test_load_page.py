@@ -91,11 +91,21 @@ def test_verdicts():
     assert words_of.verdict(found).startswith("The knee lies between 80.0 and 120 requests/s: there it falls behind")
     slow = ask(load, summaries(open_loop([50.0, 100.0], capacity=20.0)))
     assert words_of.verdict(slow).startswith("Even the lightest load, 50.0 requests/s, is beyond the knee")
-    closed = [{"requested_rate_per_s": np.inf, "max_concurrency": n, "completed": 1000, "duration_s": 1000 / r,
-               "e2e_mean": n / r} for n, r in ((64, 2.5), (128, 3.5))]  # fmt: skip
+    closed = [
+        {
+            "requested_rate_per_s": np.inf,
+            "max_concurrency": n,
+            "completed": 1000,
+            "duration_s": 1000 / r,
+            "e2e_mean": n / r,
+        }
+        for n, r in ((64, 2.5), (128, 3.5))
+    ]
     said = words_of.verdict(ask(load, summaries(closed)))
-    assert said.startswith("No knee was seen up to 128 requests in flight allowed. From 64 to 128 the rate rises by "
-                           "40 %, mean end-to-end latency rises by 43 %.")  # fmt: skip
+    assert said.startswith(
+        "No knee was seen up to 128 requests in flight allowed. From 64 to 128 the rate rises by "
+        "40 %, mean end-to-end latency rises by 43 %."
+    )
     start, first, end = closed_loop(2000, 32, 0.3, 0.01, 200)
     one = ask(load, requests(start, first, end, np.full(2000, 200)))
     assert "tokens/s of the whole load include ramp-up and drain: in its steady part it makes" in words_of.verdict(one)
@@ -135,8 +145,11 @@ def test_figures_draw_what_was_found():
 def test_names_of_runs_are_escaped_and_figures_small():
     found = ask(load, summaries(open_loop(list(np.linspace(1, 200, 300)), capacity=90.0)), {"chips": 4})
     odd = "<b>x</b>"
-    for figure in (draw.curve([("a", found), (odd, found)]), draw.latency([("a", found), (odd, found)], "e2e"),
-                   draw.pareto([("a", found), (odd, found)])):  # fmt: skip
+    for figure in (
+        draw.curve([("a", found), (odd, found)]),
+        draw.latency([("a", found), (odd, found)], "e2e"),
+        draw.pareto([("a", found), (odd, found)]),
+    ):
         text = figure.to_json()
         assert odd not in text and len(text) < 1_000_000
     assert len(draw.SYMBOLS) > MOST

@@ -25,15 +25,20 @@ def maxtext(first: int, last: int, at_s: float, *, step_s=5.0, zone_h=0, late_s=
     for n in range(first, last + 1):
         when = f"{stamp(at_s + (n - first + 1) * step_s + late_s + zone_h * 3600)} " if timed else ""
         head = f"[pod/{pod}/main] " if pod else ""
-        lines.append(f"{head}{when}completed step: {n}, seconds: {step_s + late_s / 100:.3f}, TFLOP/s/device: 200.000, "
-                     f"Tokens/s/device: 1000.000, total_weights: 100, loss: {10 - n / 100:.3f}")  # fmt: skip
+        lines.append(
+            f"{head}{when}completed step: {n}, seconds: {step_s + late_s / 100:.3f}, TFLOP/s/device: 200.000, "
+            f"Tokens/s/device: 1000.000, total_weights: 100, loss: {10 - n / 100:.3f}"
+        )
     return lines
 
 
 def megatron(rank: int) -> list[str]:
-    return [f" [{stamp(5 * (n + 1) + rank / 50)[:19]}] iteration {n + 1:8d}/     200 | consumed samples: {32 * (n + 1)}"
-            f" | elapsed time per iteration (ms): {5000 + rank}.0 | throughput per GPU (TFLOP/s/GPU): 100.0 | global "
-            f"batch size:    32 | lm loss: 5.0E+00 |" for n in range(200)]  # fmt: skip
+    return [
+        f" [{stamp(5 * (n + 1) + rank / 50)[:19]}] iteration {n + 1:8d}/     200 | consumed samples: {32 * (n + 1)}"
+        f" | elapsed time per iteration (ms): {5000 + rank}.0 | throughput per GPU (TFLOP/s/GPU): 100.0 | global "
+        f"batch size:    32 | lm loss: 5.0E+00 |"
+        for n in range(200)
+    ]
 
 
 @pytest.fixture
@@ -62,10 +67,13 @@ CLEAN = {
     "four ranks of Megatron": {f"rank{r}.log": megatron(r) for r in range(4)},
     "rotated": {"job.log": maxtext(140, 199, 700), "job.log.1": maxtext(70, 139, 350), "job.log.2": maxtext(0, 69, 0)},
     "newest first": {"job.log": maxtext(0, 199, 0)[::-1]},
-    "seven hours west": {"a.log": maxtext(0, 199, 0), "b.log": maxtext(0, 199, 0, late_s=0.2),
-                         "c.log": maxtext(0, 199, 0, zone_h=-7)},
+    "seven hours west": {
+        "a.log": maxtext(0, 199, 0),
+        "b.log": maxtext(0, 199, 0, late_s=0.2),
+        "c.log": maxtext(0, 199, 0, zone_h=-7),
+    },
     "a clock that goes back": {"a.log": maxtext(0, 99, 7200) + maxtext(100, 199, 4000)},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("files", CLEAN.values(), ids=CLEAN)
@@ -87,8 +95,10 @@ def test_a_restart_under_another_pod_name_keeps_both_parts(told):
 
 
 def test_ranks_without_times_are_one_attempt_and_that_is_said(told):
-    ask = told({f"rank{r}.log": maxtext(0, 199, 0, timed=False) for r in "01"} | {
-        "rank2.log": [line.replace("5.000", "5.001") for line in maxtext(0, 199, 0, timed=False)]})  # fmt: skip
+    ask = told(
+        {f"rank{r}.log": maxtext(0, 199, 0, timed=False) for r in "01"}
+        | {"rank2.log": [line.replace("5.000", "5.001") for line in maxtext(0, 199, 0, timed=False)]}
+    )
     assert said(ask, "goodput").startswith("100 % of 16 min 40 s")
     for question in ("ledger", "goodput", "interruptions", "steps", "mfu"):
         assert any("taken for hosts of one attempt" in note for note in ask(question).notes), question
@@ -96,14 +106,26 @@ def test_ranks_without_times_are_one_attempt_and_that_is_said(told):
 
 def test_a_goodput_log_beside_a_text_log_by_local_time(told):
     entry = {"job_name": "j"}
-    events = [{"job_start_time": 0}, *({"step_count": n, "step_start_time": 10 * n + 10} for n in range(300)),
-              {"job_end_time": 3010}]  # fmt: skip
+    events = [
+        {"job_start_time": 0},
+        *({"step_count": n, "step_start_time": 10 * n + 10} for n in range(300)),
+        {"job_end_time": 3010},
+    ]
     first = BEGUN.timestamp()
-    entries = [json.dumps({"timestamp": (BEGUN + timedelta(seconds=at)).isoformat(), "jsonPayload": {
-        **entry, **{k: v if k == "step_count" else v + first for k, v in e.items()}}})
-        for e in events for at in [next(v for k, v in e.items() if k.endswith("time"))]]  # fmt: skip
-    local = [*maxtext(0, 299, 10, step_s=10.0, zone_h=-7),
-             f"{stamp(3020 - 7 * 3600)} Completed eval after train step 299: eval loss=2.000, total_weights=10.0"]
+    entries = [
+        json.dumps(
+            {
+                "timestamp": (BEGUN + timedelta(seconds=at)).isoformat(),
+                "jsonPayload": {**entry, **{k: v if k == "step_count" else v + first for k, v in e.items()}},
+            }
+        )
+        for e in events
+        for at in [next(v for k, v in e.items() if k.endswith("time"))]
+    ]
+    local = [
+        *maxtext(0, 299, 10, step_s=10.0, zone_h=-7),
+        f"{stamp(3020 - 7 * 3600)} Completed eval after train step 299: eval loss=2.000, total_weights=10.0",
+    ]
     ask = told({"goodput.jsonl": entries, "train.log": local})
     assert said(ask, "goodput").startswith("More than 99 % of 50 min 10 s went into steps")
     assert ask("mfu").mfu == pytest.approx(200 / 459)
@@ -113,12 +135,21 @@ def test_a_goodput_log_beside_a_text_log_by_local_time(told):
 def test_a_log_of_no_step_claims_no_0_per_cent(told):
     def mark(at_s: float, kind: str, key: str) -> str:
         ms = round((BEGUN.timestamp() + at_s) * 1000)
-        return f':::MLLOG {{"namespace": "", "time_ms": {ms}, "event_type": "{kind}", "key": "{key}", "value": null, ' \
-               f'"metadata": {{"file": "x.py", "lineno": 1, "status": "success"}}}}'  # fmt: skip
+        return (
+            f':::MLLOG {{"namespace": "", "time_ms": {ms}, "event_type": "{kind}", "key": "{key}", "value": null, '
+            f'"metadata": {{"file": "x.py", "lineno": 1, "status": "success"}}}}'
+        )
 
-    ask = told({"result_0.txt": [
-        mark(0, "INTERVAL_START", "init_start"), mark(300, "INTERVAL_END", "init_stop"),
-        mark(300, "INTERVAL_START", "run_start"), mark(1500, "INTERVAL_END", "run_stop")]})  # fmt: skip
+    ask = told(
+        {
+            "result_0.txt": [
+                mark(0, "INTERVAL_START", "init_start"),
+                mark(300, "INTERVAL_END", "init_stop"),
+                mark(300, "INTERVAL_START", "run_start"),
+                mark(1500, "INTERVAL_END", "run_stop"),
+            ]
+        }
+    )
     for question in ("ledger", "goodput"):
         text = said(ask, question)
         assert "cannot be told" in text and "no step was read" in text

@@ -129,19 +129,29 @@ def test_samples_are_reduced_and_keep_their_peak():
     n = 40_000
     used = (np.arange(n) % 50).tolist()
     used[12_345] = 777
-    given = {"memory": {
-        "kind": ["bytes_in_use"] * n, "host": ["a"] * n, "device": [0] * n, "bytes": used,
-        "ts_ns": (np.arange(n) * SECOND).tolist(),
-    }}  # fmt: skip
+    given = {
+        "memory": {
+            "kind": ["bytes_in_use"] * n,
+            "host": ["a"] * n,
+            "device": [0] * n,
+            "bytes": used,
+            "ts_ns": (np.arange(n) * SECOND).tolist(),
+        }
+    }
     figure = over_time(answered(given))
     assert len(figure.data[0].x) <= MAX_POINTS and max(figure.data[0].y) == 777
     assert over_time(answered(tables())) is None
 
 
-@pytest.mark.parametrize(("given", "facts"), [
-    (tables(), {"chip": "v5p"}), (sampled([(0, 1, GB, 0, 9 * GB), (0, 2, 3 * GB, 0, 7 * GB)]), {}),
-    (COMPILE, {"outcome": "compiled", "fits": True}), ({"modules": COMPILE["modules"]}, REFUSED),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "facts"),
+    [
+        (tables(), {"chip": "v5p"}),
+        (sampled([(0, 1, GB, 0, 9 * GB), (0, 2, 3 * GB, 0, 7 * GB)]), {}),
+        (COMPILE, {"outcome": "compiled", "fits": True}),
+        ({"modules": COMPILE["modules"]}, REFUSED),
+    ],
+)
 def test_the_page_of_a_run(place, given, facts):
     at = opened(PAGE, run=write(place.store, given, facts).run_id)
     assert not at.exception and not at.warning and not at.info

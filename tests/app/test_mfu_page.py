@@ -24,11 +24,14 @@ FACTS = {"chip": "TPU v6e", "chips": 256, "model": "llama3.1-8b", "max_target_le
 def columns(seconds, tokens=True, per_token=LOOSE):
     n = len(seconds)
     return {
-        "step": list(range(n)), "dur_ns": [int(s * 1e9) for s in seconds], "order": list(range(n)),
-        "source": ["a.log"] * n, "attempt": [0] * n,
+        "step": list(range(n)),
+        "dur_ns": [int(s * 1e9) for s in seconds],
+        "order": list(range(n)),
+        "source": ["a.log"] * n,
+        "attempt": [0] * n,
         "tokens_per_s_per_chip": [TOKENS / s for s in seconds] if tokens else [None] * n,
         "model_flops_per_chip": [float(TOKENS * per_token)] * n if per_token else [None] * n,
-    }  # fmt: skip
+    }
 
 
 def logged(store, seconds=(0.02, *[2.2] * 30), facts=FACTS, **more):
@@ -80,13 +83,16 @@ def test_an_unknown_model_is_asked_for_and_the_answer_used(place):
     assert values(at)["MFU"] == "41.8 %"
 
 
-@pytest.mark.parametrize("address, said", [
-    ({"model": "no-such"}, "no model is called 'no-such'"),
-    ({"chip": "no-such"}, "no chip is called 'no-such'"),
-    ({"convention": "no-such"}, "option convention='no-such'"),
-    ({"seq": "0"}, "expected a whole number from 1"),
-    ({"precision": "fp4"}, "does not know fp4"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "address, said",
+    [
+        ({"model": "no-such"}, "no model is called 'no-such'"),
+        ({"chip": "no-such"}, "no chip is called 'no-such'"),
+        ({"convention": "no-such"}, "option convention='no-such'"),
+        ({"seq": "0"}, "expected a whole number from 1"),
+        ({"precision": "fp4"}, "does not know fp4"),
+    ],
+)
 def test_an_address_that_cannot_be_answered_is_told_kindly(place, address, said):
     at = opened(PAGE, run=logged(place.store).run_id, **address)
     assert not at.exception

@@ -51,9 +51,17 @@ def test_an_opened_account_links_to_the_page_that_explains_it(place):
 
 def test_a_serving_run_is_asked_about_serving(place):
     served = made_runs.write(place.store, "s", {"requests": {"id": ["a"], "status": ["completed"]}}, {}, kind="serving")
-    assert pages_of(served) == ("pages/ledger.py", "pages/latency.py", "pages/slo.py", "pages/load.py",
-                                "pages/workload.py", "pages/kv_cache.py", "pages/speculation.py",
-                                "pages/prefix_cache.py", "pages/compare.py")  # fmt: skip
+    assert pages_of(served) == (
+        "pages/ledger.py",
+        "pages/latency.py",
+        "pages/slo.py",
+        "pages/load.py",
+        "pages/workload.py",
+        "pages/kv_cache.py",
+        "pages/speculation.py",
+        "pages/prefix_cache.py",
+        "pages/compare.py",
+    )
     profiled = made_runs.write(place.store, "t", {"engine": {"running": [1]}, "ops": {"op": ["a"]}}, {}, kind="serving")
     assert {"pages/engine.py", "pages/ops.py"} <= set(pages_of(profiled))
     assert "pages/goodput.py" not in pages_of(profiled)
@@ -69,11 +77,16 @@ def test_a_compiled_run_is_asked_nothing_that_only_a_clock_could_tell(place):
     assert pages_of(compiled)[0] == COMPILED_PAGE and not TIMED & set(pages_of(compiled))
 
 
-@pytest.mark.parametrize(("facts", "spec"), [
-    ({"chip": "v6e", "topology": "v6e:4x4", "slices": 2}, "v6e:4x4:slices=2"),
-    ({"chip": "v5p", "topology": "4x4x8"}, "v5p:4x4x8"), ({"chip": "v5p", "topology": "3x3x3"}, None),
-    ({"topology": "4x4x8"}, None), ({"chip": "h100"}, None),
-    ({"chip": "cpu-process", "topology": "data=2,model=2", "slices": "two"}, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("facts", "spec"),
+    [
+        ({"chip": "v6e", "topology": "v6e:4x4", "slices": 2}, "v6e:4x4:slices=2"),
+        ({"chip": "v5p", "topology": "4x4x8"}, "v5p:4x4x8"),
+        ({"chip": "v5p", "topology": "3x3x3"}, None),
+        ({"topology": "4x4x8"}, None),
+        ({"chip": "h100"}, None),
+        ({"chip": "cpu-process", "topology": "data=2,model=2", "slices": "two"}, None),
+    ],
+)
 def test_a_run_leads_to_its_slice_in_the_topology_lab(place, facts, spec):
     assert slice_of(made_runs.write(place.store, "r", {"ops": {"role": ["compute"], "op": ["a"]}}, facts)) == spec

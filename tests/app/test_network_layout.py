@@ -40,8 +40,9 @@ def lengths(network, drawn) -> np.ndarray:
     return np.linalg.norm(a - b, axis=1)
 
 
-@pytest.mark.parametrize("text", ["v5p:4x4x8", "v5p:4x4x8:twisted", "v5e:8x16", "mesh:2x2x4", "torus:3x2x4x2",
-                                  "v5e:4x8:slices=5"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text", ["v5p:4x4x8", "v5p:4x4x8:twisted", "v5e:8x16", "mesh:2x2x4", "torus:3x2x4x2", "v5e:4x8:slices=5"]
+)
 def test_neighbours_on_a_lattice_stand_side_by_side_and_wraps_leave_outwards(text):
     network = build(text)
     drawn = layout(network)
@@ -111,8 +112,16 @@ def ring_and_clique() -> np.ndarray:
 
 def given(links: np.ndarray):
     chips = int(links.max()) + 1
-    return make(spec="graph:test", kind="graph", chip=None, chips=chips, links=links, axes=("number",),
-                link_kind=np.full(len(links), KIND_OF["given"]), coordinates=np.arange(chips)[:, None])  # fmt: skip
+    return make(
+        spec="graph:test",
+        kind="graph",
+        chip=None,
+        chips=chips,
+        links=links,
+        axes=("number",),
+        link_kind=np.full(len(links), KIND_OF["given"]),
+        coordinates=np.arange(chips)[:, None],
+    )
 
 
 def test_any_graph_is_laid_out_by_nearness_and_always_alike():
@@ -199,8 +208,10 @@ def test_every_kind_has_a_look_that_reads_on_both_papers():
         assert contrast(look.dark, PAPERS["dark"]) > 3
 
 
-@pytest.mark.parametrize("together", [("copper", "optical", "wrap", "twist"), ("copper", "board", "ocs"),
-                                      ("nvlink", "rail", "spine", "core")])  # fmt: skip
+@pytest.mark.parametrize(
+    "together",
+    [("copper", "optical", "wrap", "twist"), ("copper", "board", "ocs"), ("nvlink", "rail", "spine", "core")],
+)
 def test_kinds_in_one_picture_differ_in_more_than_colour(together):
     forms = {(LINKS[kind].width_px, LINKS[kind].dash) for kind in together}
     assert len(forms) == len(together)

@@ -23,8 +23,13 @@ from tests.app import made_runs
 from tests.app.test_pages import ODD, opened, words
 
 MS = 1e6
-STEPS = {"capture": [0] * 10, "host": ["h"] * 10, "step": list(range(10)), "start_ns": list(range(10)),
-         "dur_ns": [96_000_000] * 10}  # fmt: skip
+STEPS = {
+    "capture": [0] * 10,
+    "host": ["h"] * 10,
+    "step": list(range(10)),
+    "start_ns": list(range(10)),
+    "dur_ns": [96_000_000] * 10,
+}
 
 
 def timed(op: str, ms: float, **more) -> dict:

@@ -33,11 +33,30 @@ def programs(place):
     """A run on TPU v5p whose one program ran ten times: heads of 64, and a width that fills the unit."""
     tables = {
         "modules": {"capture": [0], "program": [5], "name": ["jit_step"], "flops": [1e9]},
-        "ops": {"capture": [0], "op_id": [0], "host": ["h"], "device": [0], "role": ["module"], "program": [5],
-                "count": [10], "category": ["other"], "total_ns": [1e9]},
-        "matmuls": {"capture": [0] * 2, "program": [5] * 2, "op": ["dot.1", ODD], "m": [512, 512], "k": [64, 512],
-                    "n": [512, 1024], "batch": [8, 1], "count": [2, 1], "dtype": ["bf16"] * 2, "source": [None, ODD]},
-    }  # fmt: skip
+        "ops": {
+            "capture": [0],
+            "op_id": [0],
+            "host": ["h"],
+            "device": [0],
+            "role": ["module"],
+            "program": [5],
+            "count": [10],
+            "category": ["other"],
+            "total_ns": [1e9],
+        },
+        "matmuls": {
+            "capture": [0] * 2,
+            "program": [5] * 2,
+            "op": ["dot.1", ODD],
+            "m": [512, 512],
+            "k": [64, 512],
+            "n": [512, 1024],
+            "batch": [8, 1],
+            "count": [2, 1],
+            "dtype": ["bf16"] * 2,
+            "source": [None, ODD],
+        },
+    }
     facts = {"chip": "TPU v5p", "chips": 1, "model": "llama3.1-70b", "max_target_length": 4096}
     return made_runs.write(place.store, "traced", tables, facts)
 

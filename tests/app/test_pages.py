@@ -68,8 +68,13 @@ def test_an_empty_library_teaches(place):
 
 def test_search_finds_by_name_chip_model_and_tag(place, run):
     made_runs.write(place.store, "other", {"scalars": {"name": ["x"], "value": [1.0]}}, {"chip": "TPU v6e"})
-    found = {"": "2 runs", "LLAMA v5p": "1 run of 2", "v6e": "1 run of 2", "pretraining": "1 run of 2",
-             "llama v6e": "0 runs of 2"}  # fmt: skip
+    found = {
+        "": "2 runs",
+        "LLAMA v5p": "1 run of 2",
+        "v6e": "1 run of 2",
+        "pretraining": "1 run of 2",
+        "llama v6e": "0 runs of 2",
+    }
     for text, count in found.items():
         at = opened()
         at.text_input(key="search").set_value(text).run()
@@ -82,8 +87,13 @@ def test_the_ledger_page_says_the_verdict_before_the_figures(place, run):
     at = opened("pages/ledger.py", run=run.run_id)
     assert "74 % of 484 chip-hours went into steps that were kept" in words(at)
     shown = {m.label.split(" ●")[0].split(" ◐")[0].split(" ▨")[0]: m.value for m in at.metric}
-    assert shown == {"Chip time held": "484 chip-hours", "Goodput": "73.8 %", "Useful maths": "33.1 %",
-                     "Interruptions": "1", "Cannot be told": "40.7 %"}  # fmt: skip
+    assert shown == {
+        "Chip time held": "484 chip-hours",
+        "Goodput": "73.8 %",
+        "Useful maths": "33.1 %",
+        "Interruptions": "1",
+        "Cannot be told": "40.7 %",
+    }
     assert all(m.help for m in at.metric)
     table = at.dataframe[0].value
     assert table["Share"].iloc[0] == 100
@@ -123,8 +133,9 @@ def test_opening_a_part_writes_the_address(place, run):
 
 def test_text_from_inputs_is_never_markup(place):
     tables = {"steps": {"step": [0, 1], "start_ns": [0, 10**9], "dur_ns": [10**9] * 2, "source": ["x"] * 2}}
-    run = made_runs.write(place.store, ODD, tables, {"chip": ODD, "chips": 2, "model": ODD}, tags={"k": ODD},
-                          warnings=[ODD])  # fmt: skip
+    run = made_runs.write(
+        place.store, ODD, tables, {"chip": ODD, "chips": 2, "model": ODD}, tags={"k": ODD}, warnings=[ODD]
+    )
     for page in ("pages/ledger.py", "pages/steps.py"):
         at = opened(page, run=run.run_id)
         assert not at.exception

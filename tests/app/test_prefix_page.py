@@ -11,12 +11,18 @@ from tests.app.test_pages import ODD, opened, words
 
 PAGE = "pages/prefix_cache.py"
 PROMPTS = [[1, 2, 3], [4, 5, 6], [1, 2, 7], [4, 5, 6], [1, 2, 3]]
-TRACE = {"requests": {
-    "id": list("abcde"), "hash_ids": PROMPTS, "arrival_ns": [i * 7 * S for i in range(5)],
-    "prompt_tokens": [1536, 1500, 1530, 1500, 1536], "tenant": ["x", "y", "x", "y", ODD],
-}}  # fmt: skip
-COUNTED = {"engine": {"ts_ns": [1, 2, 3], "order": [0, 1, 2], "prefix_hits": [0, 40, 90],
-                      "prefix_queries": [0, 100, 200]}}  # fmt: skip
+TRACE = {
+    "requests": {
+        "id": list("abcde"),
+        "hash_ids": PROMPTS,
+        "arrival_ns": [i * 7 * S for i in range(5)],
+        "prompt_tokens": [1536, 1500, 1530, 1500, 1536],
+        "tenant": ["x", "y", "x", "y", ODD],
+    }
+}
+COUNTED = {
+    "engine": {"ts_ns": [1, 2, 3], "order": [0, 1, 2], "prefix_hits": [0, 40, 90], "prefix_queries": [0, 100, 200]}
+}
 
 
 def test_verdicts():
@@ -36,7 +42,8 @@ def test_figures_hold_the_numbers():
     assert sum(reuse(result).data[0].y) == pytest.approx(100)
     found, more = tenants(result).data
     assert [f + m for f, m in zip(found.x, more.x, strict=True)] == pytest.approx(
-        [100 * r for r in result.tenants["infinite_hit_rate"]])  # fmt: skip
+        [100 * r for r in result.tenants["infinite_hit_rate"]]
+    )
     assert "<" not in "".join(found.y).replace("&lt;", "")
     assert list(over_time(asked(COUNTED)).data[0].y) == pytest.approx([40, 50])
     assert reuse(asked(COUNTED)) is None and over_time(result) is None and tenants(asked(COUNTED)) is None

@@ -13,8 +13,17 @@ from tests.app.test_pages import opened, words
 
 PAGE = "pages/published.py"
 V5E = [r for r in reviewed() if r.run.chip == "TPU v5e"]
-OWN = Own(name="mine <b>", convention="causal", chip="TPU v5p", precision="bf16", chips=256.0, parameters=70e9,
-          utilisation=0.45, bf16_utilisation=0.45, flops_per_s_per_chip=0.45 * 459e12)  # fmt: skip
+OWN = Own(
+    name="mine <b>",
+    convention="causal",
+    chip="TPU v5p",
+    precision="bf16",
+    chips=256.0,
+    parameters=70e9,
+    utilisation=0.45,
+    bf16_utilisation=0.45,
+    flops_per_s_per_chip=0.45 * 459e12,
+)
 
 
 def test_filters_come_from_the_address(place):
@@ -36,9 +45,14 @@ def test_a_chosen_row_tells_its_source_and_its_contradiction(place):
 
 
 def test_a_run_is_drawn_among_those_counted_the_same_way(place):
-    steps = {"step": list(range(20)), "start_ns": [made_runs.START_NS + i * 20 * made_runs.S for i in range(20)],
-             "dur_ns": [20 * made_runs.S] * 20, "attempt": [0] * 20, "order": list(range(20)),
-             "tokens_per_s_per_chip": [400.0] * 20}  # fmt: skip
+    steps = {
+        "step": list(range(20)),
+        "start_ns": [made_runs.START_NS + i * 20 * made_runs.S for i in range(20)],
+        "dur_ns": [20 * made_runs.S] * 20,
+        "attempt": [0] * 20,
+        "order": list(range(20)),
+        "tokens_per_s_per_chip": [400.0] * 20,
+    }
     facts = {"chip": "TPU v5p", "chips": 256, "model": "llama3.1-70b", "seq": 8192}
     run = made_runs.write(place.store, "seventy", {"steps": steps}, facts)
     own, why = own_run(run.run_id, place, "causal")

@@ -14,10 +14,11 @@ from tests.app import made_runs
 def test_the_price_is_the_options_then_the_registrys_then_the_facts(place):
     run = made_runs.interrupted(place.store, "priced")
     declared = made_runs.write(
-        place.store, "declared", {"steps": {"step": [0, 1], "start_ns": [0, 10**9], "dur_ns": [10**9] * 2,
-                                            "source": ["x"] * 2}},
+        place.store,
+        "declared",
+        {"steps": {"step": [0, 1], "start_ns": [0, 10**9], "dur_ns": [10**9] * 2, "source": ["x"] * 2}},
         {"chips": 2, "usd_per_chip_hour": 2.5},
-    )  # fmt: skip
+    )
     hours = ask(run, "ledger", {}, place.registry).ledger.chip_seconds / 3600
     assert ask(run, "ledger", {}, place.registry).ledger.usd is None
     place.registry.price(run.run_id, 3.0)
@@ -35,9 +36,15 @@ def test_an_answer_is_computed_once(place):
 
 
 @pytest.mark.parametrize(
-    ("name", "given"), [("nothing", {}), ("ledger", {"colour": "red"}), ("ledger", {"usd_per_chip_hour": "much"}),
-                        ("ledger", {"usd_per_chip_hour": "nan"}), ("ledger", {"usd_per_chip_hour": "-1"})],
-)  # fmt: skip
+    ("name", "given"),
+    [
+        ("nothing", {}),
+        ("ledger", {"colour": "red"}),
+        ("ledger", {"usd_per_chip_hour": "much"}),
+        ("ledger", {"usd_per_chip_hour": "nan"}),
+        ("ledger", {"usd_per_chip_hour": "-1"}),
+    ],
+)
 def test_what_cannot_be_asked_is_told(place, name, given):
     run = made_runs.interrupted(place.store)
     with pytest.raises(QuestionError):

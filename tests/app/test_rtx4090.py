@@ -45,8 +45,13 @@ def test_the_figures_are_those_of_the_summary_of_the_load_generator():
 
 def test_a_log_of_a_load_generator_of_ones_own_is_read_whole(run):
     found = run.tables.arrow("requests", ["ttft_ns", "e2e_ns", "prompt_tokens", "cached_tokens", "status"]).to_pylist()
-    assert found[0] == {"ttft_ns": 91_000_000, "e2e_ns": 401_000_000, "prompt_tokens": 1161, "cached_tokens": 1120,
-                        "status": "completed"}  # fmt: skip
+    assert found[0] == {
+        "ttft_ns": 91_000_000,
+        "e2e_ns": 401_000_000,
+        "prompt_tokens": 1161,
+        "cached_tokens": 1120,
+        "status": "completed",
+    }
     share = sum(r["cached_tokens"] for r in found) / sum(r["prompt_tokens"] for r in found)
     assert share == pytest.approx(0.794, abs=0.0005)
 
@@ -60,11 +65,15 @@ def test_weights_are_as_the_maker_hands_them_out_where_nobody_says_else(run):
     assert told.room.chip_weights_bytes == pytest.approx(13.7e9, rel=0.01) and told.max_sequences > 16
 
 
-@pytest.mark.parametrize(("name", "precision"), [
-    ("someone/gpt-oss-20b-mine-AWQ", "awq"), ("someone/gpt-oss-20b-mine.w4a16", "gptq"),
-    ("someone/mine-FP8", "fp8-linear"),
-    ("someone/mine", "mxfp4"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "precision"),
+    [
+        ("someone/gpt-oss-20b-mine-AWQ", "awq"),
+        ("someone/gpt-oss-20b-mine.w4a16", "gptq"),
+        ("someone/mine-FP8", "fp8-linear"),
+        ("someone/mine", "mxfp4"),
+    ],
+)
 def test_a_model_of_ones_own_naming_is_one_of_the_catalogue_by_a_word(tmp_path, name, precision):
     """Its name tells of a format; which dimensions it has, --ran or --model says."""
     (tmp_path / "few.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records()[:4]), encoding="utf-8")
@@ -79,9 +88,12 @@ def test_a_model_of_ones_own_naming_is_one_of_the_catalogue_by_a_word(tmp_path, 
 
 def test_a_run_of_summaries_says_how_to_record_single_requests(tmp_path):
     """Printed of vLLM on an RTX 4090 (github.com/vllm-project/vllm/pull/28280): two lines of its block."""
-    (tmp_path / "block.txt").write_text("============ Serving Benchmark Result ============\n"
+    (tmp_path / "block.txt").write_text(
+        "============ Serving Benchmark Result ============\n"
         "Successful requests:                     100\nBenchmark duration (s):                  7.29\n"
-        "Mean TTFT (ms):                          925.91\n" + "=" * 50 + "\n", encoding="utf-8")  # fmt: skip
+        "Mean TTFT (ms):                          925.91\n" + "=" * 50 + "\n",
+        encoding="utf-8",
+    )
     store = Store(tmp_path / "store")
     run = store.find(ingest([tmp_path / "block.txt"], store, chip="RTX4090", chips=1, model="qwen3-8b").run_id)
     for more in ([], ["--rate", "3", "--input", "100", "--output", "20"]):

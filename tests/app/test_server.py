@@ -97,29 +97,46 @@ def test_runs_and_answers(server, run, store):
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/api/runs/nothing", 404), ("GET", "/api/runs/nothing/show/ledger", 404),
-        ("GET", "/api/runs/{run}/show/lodger", 404), ("GET", "/api/runs/{run}/show/ledger?price=3", 400),
-        ("GET", "/api/runs/{run}/show/ledger?usd_per_chip_hour=x", 400), ("GET", "/api/nothing", 404),
-        ("POST", "/api/runs", 404), ("GET", "/api/jobs/x", 404), ("DELETE", "/api/jobs/x", 404),
-        ("POST", "/api/ingest", 400), ("PUT", "/upload/x/y", 400), ("DELETE", "/api/uploads/x", 400),
-        ("GET", "/upload/x", 404), ("GET", "/api/runs/" + "a" * 300, 404),
-        ("GET", "/api/runs/" + "%C3%A9" * 200 + "/show/ledger", 404), ("GET", "/api/runs?limit=3", 400),
-        ("GET", "/api/runs/live%3A" + "a" * 300, 404), ("GET", "/api/models/" + "a" * 300 + "/show/mfu", 404),
-        ("GET", "/api/jobs/" + "a" * 300, 404), ("DELETE", "/api/uploads/" + "a" * 300, 400),
-        ("PUT", "/upload/" + "a" * 300 + "/x", 400), ("GET", "/healthz?x=1", 400),
-        ("GET", "/api/catalog/chips?name=v5e", 400), ("GET", "/api/topology?spec=v5p:2x2x2&speck=1", 400),
-        ("GET", "/api/topology", 400), ("GET", "/api/published?x=", 400),
-        ("GET", "/api/whatif/checkpoint?save_s=60&mttf_s=nan", 400), ("GET", "/api/whatif/checkpoint?save=", 400),
+        ("GET", "/api/runs/nothing", 404),
+        ("GET", "/api/runs/nothing/show/ledger", 404),
+        ("GET", "/api/runs/{run}/show/lodger", 404),
+        ("GET", "/api/runs/{run}/show/ledger?price=3", 400),
+        ("GET", "/api/runs/{run}/show/ledger?usd_per_chip_hour=x", 400),
+        ("GET", "/api/nothing", 404),
+        ("POST", "/api/runs", 404),
+        ("GET", "/api/jobs/x", 404),
+        ("DELETE", "/api/jobs/x", 404),
+        ("POST", "/api/ingest", 400),
+        ("PUT", "/upload/x/y", 400),
+        ("DELETE", "/api/uploads/x", 400),
+        ("GET", "/upload/x", 404),
+        ("GET", "/api/runs/" + "a" * 300, 404),
+        ("GET", "/api/runs/" + "%C3%A9" * 200 + "/show/ledger", 404),
+        ("GET", "/api/runs?limit=3", 400),
+        ("GET", "/api/runs/live%3A" + "a" * 300, 404),
+        ("GET", "/api/models/" + "a" * 300 + "/show/mfu", 404),
+        ("GET", "/api/jobs/" + "a" * 300, 404),
+        ("DELETE", "/api/uploads/" + "a" * 300, 400),
+        ("PUT", "/upload/" + "a" * 300 + "/x", 400),
+        ("GET", "/healthz?x=1", 400),
+        ("GET", "/api/catalog/chips?name=v5e", 400),
+        ("GET", "/api/topology?spec=v5p:2x2x2&speck=1", 400),
+        ("GET", "/api/topology", 400),
+        ("GET", "/api/published?x=", 400),
+        ("GET", "/api/whatif/checkpoint?save_s=60&mttf_s=nan", 400),
+        ("GET", "/api/whatif/checkpoint?save=", 400),
         ("GET", "/api/whatif/checkpoint?save_s=60&mttf_s=9000&mttf_s=9", 400),
         ("GET", "/api/whatif/checkpoint?save_s=60&mttf_s=9000&slices=nan", 400),
         ("GET", "/api/whatif/checkpoint?run=" + "a" * 300, 404),
         ("GET", "/api/whatif/serving?model=llama3.1-8b&chip=v6e&chips=1&rate=1&input=9&output=0", 400),
         ("GET", "/api/whatif/serving-plan?model=llama3.1-8b&on=v6e&rate=1&input=9&output=9&ttft_s=nan", 400),
         ("GET", "/api/whatif/speculation?acceptance=0.5&cost=nan", 400),
-        ("GET", "/api/runs/{run}/show/steps?x=1", 400), ("GET", "/api/runs/{run}/show/goodput?bins=9&bins=8", 400),
-        ("GET", "/api/runs/{run}/show/goodput?bins=3.7", 400), ("GET", "/api/runs/{run}/show/ledger?ttft_s=-1", 400),
+        ("GET", "/api/runs/{run}/show/steps?x=1", 400),
+        ("GET", "/api/runs/{run}/show/goodput?bins=9&bins=8", 400),
+        ("GET", "/api/runs/{run}/show/goodput?bins=3.7", 400),
+        ("GET", "/api/runs/{run}/show/ledger?ttft_s=-1", 400),
     ],
-)  # fmt: skip
+)
 def test_wrong_requests_are_told_as_json(server, store, run, method, path, status):
     got, told = request(method, server + path.format(run=run.run_id))
     assert got == status
@@ -129,11 +146,33 @@ def test_wrong_requests_are_told_as_json(server, store, run, method, path, statu
 
 @pytest.mark.parametrize(
     "more",
-    [{"name": "a\x00b"}, {"name": "two\nlines"}, {"name": "\ud800"}, {"kind": "x"}, {"tags": {"k": 1}}, {"tags": []},
-     {"tags": {"a=b": "c"}}, {"chips": 0}, {"chips": -4}, {"chips": 3.7}, {"chips": True}, {"chips": "many"},
-     {"chips": [4]}, {"chips": 10**400}, {"model": {"layers": 2}}, {"chip": 5}, {"name": 0}, {"again": "yes"},
-     {"chipz": "v5e"}, {"paths": ["/etc/passwd"]}, {"store": "/elsewhere"}, {"json": True}, {"tag": "a=b"}, {"": 1},
-     {"name": "x" * 20_000}],
+    [
+        {"name": "a\x00b"},
+        {"name": "two\nlines"},
+        {"name": "\ud800"},
+        {"kind": "x"},
+        {"tags": {"k": 1}},
+        {"tags": []},
+        {"tags": {"a=b": "c"}},
+        {"chips": 0},
+        {"chips": -4},
+        {"chips": 3.7},
+        {"chips": True},
+        {"chips": "many"},
+        {"chips": [4]},
+        {"chips": 10**400},
+        {"model": {"layers": 2}},
+        {"chip": 5},
+        {"name": 0},
+        {"again": "yes"},
+        {"chipz": "v5e"},
+        {"paths": ["/etc/passwd"]},
+        {"store": "/elsewhere"},
+        {"json": True},
+        {"tag": "a=b"},
+        {"": 1},
+        {"name": "x" * 20_000},
+    ],
 )
 def test_what_cannot_stand_on_a_command_line_is_refused(server, more):
     upload_id = upload(server, "goodput.jsonl", made_runs.goodput_log(3))
@@ -141,16 +180,33 @@ def test_what_cannot_stand_on_a_command_line_is_refused(server, more):
     assert status == 400 and told["error"]
 
 
-@pytest.mark.parametrize("body", [b"", b"[", b"[]", b'{"upload_id": 3}', b'{"upload_id": "x"}', b"x" * 70_000,
-                                  b"[" * 60_000, b'{"tags":' * 8_000, b'{"upload_id": NaN}'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[",
+        b"[]",
+        b'{"upload_id": 3}',
+        b'{"upload_id": "x"}',
+        b"x" * 70_000,
+        b"[" * 60_000,
+        b'{"tags":' * 8_000,
+        b'{"upload_id": NaN}',
+    ],
+)
 def test_a_wrong_ingest_request_is_told(server, body):
     status, told = request("POST", f"{server}/api/ingest", body)
     assert status == 400 and told["error"]
 
 
-@pytest.mark.parametrize("more", [
-    '"chips": 4, "chips": 8', '"tags": {"a": "1", "a": "2"}', '"tags": {"a": "1", " a": "2"}',
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "more",
+    [
+        '"chips": 4, "chips": 8',
+        '"tags": {"a": "1", "a": "2"}',
+        '"tags": {"a": "1", " a": "2"}',
+    ],
+)
 def test_what_is_given_twice_is_refused_rather_than_half_of_it_dropped(server, more):
     upload_id = upload(server, "goodput.jsonl", made_runs.goodput_log(3))
     status, told = request("POST", f"{server}/api/ingest", f'{{"upload_id": "{upload_id}", {more}}}'.encode())
@@ -161,8 +217,15 @@ def test_upload_then_ingest_makes_a_run(server, store):
     data = made_runs.goodput_log(50, "api")
     upload_id = upload(server, "logs/goodput.jsonl", data)
     assert (store / "uploads" / upload_id / "files" / "logs" / "goodput.jsonl").read_bytes() == data
-    asked = {"upload_id": upload_id, "name": "--by api", "tags": {"team": "x", "k": "a=b"}, "chip": "v5e", "chips": 4,
-             "model": "llama3.1-8b", "kind": "training"}  # fmt: skip
+    asked = {
+        "upload_id": upload_id,
+        "name": "--by api",
+        "tags": {"team": "x", "k": "a=b"},
+        "chip": "v5e",
+        "chips": 4,
+        "model": "llama3.1-8b",
+        "kind": "training",
+    }
     job = finished(server, request("POST", f"{server}/api/ingest", asked)[1])
     assert (job["state"], job["error"], job["progress"]) == ("done", None, 1.0)
     told = get(f"{server}/api/runs/{job['run_id']}")[1]
@@ -295,8 +358,13 @@ def test_only_its_own_pages_open_a_session(server, origin, status):
     address = urlsplit(server)
     connection = http.client.HTTPConnection(address.hostname, address.port, timeout=20)
     connection.putrequest("GET", "/_stcore/stream")
-    wanted = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
-              "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Origin": origin or server}  # fmt: skip
+    wanted = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+        "Origin": origin or server,
+    }
     for key, value in wanted.items():
         connection.putheader(key, value)
     connection.endheaders()

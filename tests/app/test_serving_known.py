@@ -9,8 +9,20 @@ from app.whatif import serving_plan
 from app.whatif.serving_known import BreakEven
 from app.whatif.serving_plan_words import tipping
 
-ASKED = ["--model", "gpt-oss-120b", "--on", "RTX PRO 6000 Server,b200", "--input", "10000", "--prefix", "1500",
-         "--output", "200", "--rate", "20"]  # fmt: skip
+ASKED = [
+    "--model",
+    "gpt-oss-120b",
+    "--on",
+    "RTX PRO 6000 Server,b200",
+    "--input",
+    "10000",
+    "--prefix",
+    "1500",
+    "--output",
+    "200",
+    "--rate",
+    "20",
+]
 
 
 def asked(*more: str) -> dict:
@@ -62,6 +74,7 @@ def test_a_chip_of_ones_own_from_a_file(tmp_path):
 def test_bands_that_reach_nothing_are_said_to_and_no_number_is_made_of_them():
     found = BreakEven("H100", "B200", 0.33, 0.0, None, None, 6.0, None)
     assert found.to_dict()["modelled_times_high"] is found.to_dict()["usd_per_chip_hour_high"] is None
-    assert tipping(found).endswith("(modelled; at the slowest efficiencies assumed H100 and B200 cannot serve it, so "
-                                   "this may be far off).")  # fmt: skip
+    assert tipping(found).endswith(
+        "(modelled; at the slowest efficiencies assumed H100 and B200 cannot serve it, so this may be far off)."
+    )
     assert "0.2 to 0.5 times over the bands" in tipping(replace(found, low=0.2, high=0.5))

@@ -7,9 +7,15 @@ from tests.analyzers.test_serving_ledger import T0, S, ask, engine
 from tests.app import made_runs
 from tests.app.test_pages import opened, words
 
-REQUESTS = {"id": ["a", "b"], "arrival_ns": [T0, T0 + S], "first_token_ns": [T0 + S, T0 + 2 * S],
-            "last_token_ns": [T0 + 4 * S, T0 + 5 * S], "prompt_tokens": [100, 100], "output_tokens": [50, 50],
-            "status": ["completed", "completed"]}  # fmt: skip
+REQUESTS = {
+    "id": ["a", "b"],
+    "arrival_ns": [T0, T0 + S],
+    "first_token_ns": [T0 + S, T0 + 2 * S],
+    "last_token_ns": [T0 + 4 * S, T0 + 5 * S],
+    "prompt_tokens": [100, 100],
+    "output_tokens": [50, 50],
+    "status": ["completed", "completed"],
+}
 KNOWN = {"chips": 2, "model": "llama3.1-8b", "chip": "v6e"}
 
 

@@ -13,8 +13,15 @@ from errors import QuestionError
 from runs.store import Store
 from tests.app.test_pages import opened, words
 
-QUERY = {"model": "llama3.1-8b", "on": "h100,v6e", "input": "500", "output": "100", "rate": "20", "ttft_s": "1",
-         "tpot_s": "0.03"}  # fmt: skip
+QUERY = {
+    "model": "llama3.1-8b",
+    "on": "h100,v6e",
+    "input": "500",
+    "output": "100",
+    "rate": "20",
+    "ttft_s": "1",
+    "tpot_s": "0.03",
+}
 
 
 def test_the_contract(capsys):
@@ -29,8 +36,19 @@ def test_the_contract(capsys):
     assert "serves it" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("change", [{"model": None}, {"on": "nothing"}, {"on": ","}, {"rate": "-1"}, {"prefix": "500"},
-                                    {"price": "h100"}, {"price": "h100=-3"}, {"formats": "fp64"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": None},
+        {"on": "nothing"},
+        {"on": ","},
+        {"rate": "-1"},
+        {"prefix": "500"},
+        {"price": "h100"},
+        {"price": "h100=-3"},
+        {"formats": "fp64"},
+    ],
+)
 def test_what_cannot_be_asked(change):
     query = {k: v for k, v in {**QUERY, **change}.items() if v is not None}
     with pytest.raises(QuestionError):
@@ -57,8 +75,15 @@ def test_the_page_teaches_where_the_address_is_wrong(place):
 
 
 def test_calibrated_on_a_run_its_chip_has_no_assumed_range(tmp_path, capsys):
-    made = {"model": "llama3.1-8b", "chip": "h100", "chips": "1", "input": "500", "output": "80", "rate": "12",
-            "requests": "200"}  # fmt: skip
+    made = {
+        "model": "llama3.1-8b",
+        "chip": "h100",
+        "chips": "1",
+        "input": "500",
+        "output": "80",
+        "rate": "12",
+        "requests": "200",
+    }
     arguments = [f"--{k}={v}" for k, v in made.items()]
     assert main(["whatif", "serving", *arguments, "--out", str(tmp_path / "out")]) == 0
     store = Store(tmp_path / "store")

@@ -11,13 +11,22 @@ from errors import QuestionError
 from runs.tables import MemoryTables
 from simulators.serving.setup import Speculation
 
-FACTS = {"model": "qwen3-30b-a3b", "chip": "h100", "chips": 8, "tensor_parallel_size": 4, "data_parallel_size": 2,
-         "max_num_seqs": 64, "kv_cache_tokens": 123_456}  # fmt: skip
+FACTS = {
+    "model": "qwen3-30b-a3b",
+    "chip": "h100",
+    "chips": 8,
+    "tensor_parallel_size": 4,
+    "data_parallel_size": 2,
+    "max_num_seqs": 64,
+    "kv_cache_tokens": 123_456,
+}
 
 
 def made(facts, tables=None):
-    return SimpleNamespace(tables=MemoryTables(tables or {}), manifest=SimpleNamespace(
-        name="made", facts={k: SimpleNamespace(value=v) for k, v in facts.items()}))  # fmt: skip
+    return SimpleNamespace(
+        tables=MemoryTables(tables or {}),
+        manifest=SimpleNamespace(name="made", facts={k: SimpleNamespace(value=v) for k, v in facts.items()}),
+    )
 
 
 def args(*more):
@@ -29,11 +38,18 @@ def args(*more):
 @pytest.mark.parametrize(
     "said",
     [
-        ("--chips", 8), ("--chip", "H100 SXM"), ("--model", "Qwen/Qwen3-30B-A3B"), ("--max-sequences", 64),
-        ("--tensor", 4), ("--replicas", 2, "--chips", 8), ("--memory-utilization", 0.9), ("--token-budget", 8192),
-        ("--precision", "bf16"), ("--kv-precision", "bf16"),
+        ("--chips", 8),
+        ("--chip", "H100 SXM"),
+        ("--model", "Qwen/Qwen3-30B-A3B"),
+        ("--max-sequences", 64),
+        ("--tensor", 4),
+        ("--replicas", 2, "--chips", 8),
+        ("--memory-utilization", 0.9),
+        ("--token-budget", 8192),
+        ("--precision", "bf16"),
+        ("--kv-precision", "bf16"),
     ],
-)  # fmt: skip
+)
 def test_saying_what_is_so_changes_nothing(said):
     """`--chips 8` of a run on 8 chips made one group of eight out of two of four, and forgot the size of its cache."""
     run = made(FACTS)

@@ -28,8 +28,9 @@ FACTS = {"model": "llama-3.1-8b", "chip": "h100", "chips": 1}
 def served(loads: dict[str, float], counted: dict[str, int] | None = None, requests: int = 60) -> dict:
     """Loads of these rates (requests per second), an hour apart, as the model serves them by TRUTH. `counted`: of
     loads of which the tool counts more requests than it keeps."""
-    columns: dict[str, list] = {n: [] for n in ("id", "stage", "arrival_ns", "ttft_ns", "e2e_ns", "prompt_tokens",
-                                                "output_tokens", "status")}  # fmt: skip
+    columns: dict[str, list] = {
+        n: [] for n in ("id", "stage", "arrival_ns", "ttft_ns", "e2e_ns", "prompt_tokens", "output_tokens", "status")
+    }
     for n, (name, rate) in enumerate(loads.items()):
         rows = simulate(SETUP, poisson(rate, requests, 300, 24, seed=n), TRUTH, record=False).requests
         arrival = START_NS + 3600 * n * S + np.round(rows["arrival_s"] * S).astype(np.int64)
@@ -42,9 +43,15 @@ def served(loads: dict[str, float], counted: dict[str, int] | None = None, reque
         columns["output_tokens"] += [24] * requests
         columns["status"] += ["completed"] * requests
     names = list(loads)
-    stages = {"stage": names, "tool": ["guidellm"] * len(names), "order": [*range(len(names))],
-              "completed": [(counted or {}).get(n, requests) for n in names], "failed": [0] * len(names),
-              "duration_s": [requests / r for r in loads.values()], "source": ["a"] * len(names)}  # fmt: skip
+    stages = {
+        "stage": names,
+        "tool": ["guidellm"] * len(names),
+        "order": [*range(len(names))],
+        "completed": [(counted or {}).get(n, requests) for n in names],
+        "failed": [0] * len(names),
+        "duration_s": [requests / r for r in loads.values()],
+        "source": ["a"] * len(names),
+    }
     return {"requests": columns, "stages": stages}
 
 
@@ -94,8 +101,15 @@ def test_a_fit_is_to_one_load_and_says_which(place):
     assert (made.name, made.requests) == ("sweep, load slow", 60) and "as asked" in made.notes[0]
     assert fit(run, ran, "slow") is made
     for of, asked in ((serving, ["--rate", "1", "--input", "9", "--output", "9"]), (serving_plan, [])):
-        more = ["--model", "llama-3.1-8b", *(["--on", "h100", "--rate", "1", "--input", "9", "--output", "9"]
-                                             if of is serving_plan else ["--chip", "h100", "--chips", "1", *asked])]
+        more = [
+            "--model",
+            "llama-3.1-8b",
+            *(
+                ["--on", "h100", "--rate", "1", "--input", "9", "--output", "9"]
+                if of is serving_plan
+                else ["--chip", "h100", "--chips", "1", *asked]
+            ),
+        ]
         with pytest.raises(QuestionError, match="--stage names a load of no run"):
             of.answer(args_of(*more, "--stage", "slow", of=of), place)
 

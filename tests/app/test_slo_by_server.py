@@ -76,14 +76,25 @@ def sampled(loads: list[tuple[str, int, int]]) -> dict:
     arrival = [START_NS + (1000 * n + i) * S for n in range(len(loads)) for i in range(4)]
     late = [i >= good for _, _, good in loads for i in range(4)]
     return {
-        "stages": {"stage": [n for n, *_ in loads], "tool": ["guidellm"] * len(loads), "order": [*range(len(loads))],
-                   "completed": [c for _, c, _ in loads], "failed": [0] * len(loads),
-                   "duration_s": [100.0] * len(loads), "source": ["a"] * len(loads)},
-        "requests": {"stage": [n for n, *_ in loads for _ in range(4)], "id": [f"r{i}" for i in range(len(arrival))],
-                     "arrival_ns": arrival, "ttft_ns": [2 * S if x else S // 10 for x in late],
-                     "e2e_ns": [3 * S] * len(arrival), "status": ["completed"] * len(arrival),
-                     "output_tokens": [10] * len(arrival)},
-    }  # fmt: skip
+        "stages": {
+            "stage": [n for n, *_ in loads],
+            "tool": ["guidellm"] * len(loads),
+            "order": [*range(len(loads))],
+            "completed": [c for _, c, _ in loads],
+            "failed": [0] * len(loads),
+            "duration_s": [100.0] * len(loads),
+            "source": ["a"] * len(loads),
+        },
+        "requests": {
+            "stage": [n for n, *_ in loads for _ in range(4)],
+            "id": [f"r{i}" for i in range(len(arrival))],
+            "arrival_ns": arrival,
+            "ttft_ns": [2 * S if x else S // 10 for x in late],
+            "e2e_ns": [3 * S] * len(arrival),
+            "status": ["completed"] * len(arrival),
+            "output_tokens": [10] * len(arrival),
+        },
+    }
 
 
 def test_of_a_sample_the_kept_are_judged_and_rates_are_for_all(place):

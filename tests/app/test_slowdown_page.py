@@ -17,11 +17,15 @@ from tests.analyzers.pipelines import MS, Pipelines
 from tests.app import made_runs
 from tests.app.test_pages import opened, words
 
-SLOW = Pipelines(dp=2, stages=4, microbatches=8, steps=4,
-                 forward=lambda step, d, s, mb: 10 * MS * (3 if (d, s) == (1, 2) else 1),
-                 backward=lambda step, d, s, mb: 20 * MS * (3 if (d, s) == (1, 2) else 1))  # fmt: skip
-LONG = Pipelines(dp=2, stages=4, microbatches=8, steps=2,
-                 forward=lambda step, d, s, mb: 10 * MS * (2 if s == 3 else 1))  # fmt: skip
+SLOW = Pipelines(
+    dp=2,
+    stages=4,
+    microbatches=8,
+    steps=4,
+    forward=lambda step, d, s, mb: 10 * MS * (3 if (d, s) == (1, 2) else 1),
+    backward=lambda step, d, s, mb: 20 * MS * (3 if (d, s) == (1, 2) else 1),
+)
+LONG = Pipelines(dp=2, stages=4, microbatches=8, steps=2, forward=lambda step, d, s, mb: 10 * MS * (2 if s == 3 else 1))
 
 
 def ask(world, facts=None, **options):
@@ -91,10 +95,13 @@ def test_lengths_are_named_beside_a_long_last_stage():
     """The last stage takes twice as long, and micro-batches differ: both hold, both are said."""
     lengths = np.random.default_rng(0).uniform(0.2, 1.8, (6, 4, 6))
     world = Pipelines(
-        dp=4, stages=4, microbatches=6, steps=6,
+        dp=4,
+        stages=4,
+        microbatches=6,
+        steps=6,
         forward=lambda step, d, s, mb: round(10 * MS * lengths[step, d, mb] * (3 if s == 3 else 1)),
         backward=lambda step, d, s, mb: round(20 * MS * lengths[step, d, mb] * (3 if s == 3 else 1)),
-    )  # fmt: skip
+    )
     result = ask(world)
     assert result.cause == "last stage" and result.causes == ("last stage", "sequence imbalance")
     text = said.verdict(result)
@@ -110,20 +117,24 @@ def test_what_is_said_of_stages_pauses_lengths_and_nothing():
     assert "Its last stage costs 100 % of that" in said.verdict(result)
     assert "Its stage 3 costs" in said.verdict(replace(result, cause="stage"))
     assert said.verdict(ask(Pipelines())).startswith("Nothing slows this job down")
-    assert "Its micro-batches differ in length" in said.verdict(replace(
-        result, cause="sequence imbalance", shares=replace(result.shares, correlation=0.97)))  # fmt: skip
-    assert "Ranks that pause at different times to collect garbage cost 90 % of that" in said.verdict(replace(
-        result, cause="garbage collection", shares=replace(result.shares, gc=0.9)))  # fmt: skip
+    assert "Its micro-batches differ in length" in said.verdict(
+        replace(result, cause="sequence imbalance", shares=replace(result.shares, correlation=0.97))
+    )
+    assert "Ranks that pause at different times to collect garbage cost 90 % of that" in said.verdict(
+        replace(result, cause="garbage collection", shares=replace(result.shares, gc=0.9))
+    )
     assert "No worker, stage or pause explains most of it" in said.verdict(replace(result, cause="unknown"))
     untrusted = {**result.validity, "trusted": False, "replay_error": 0.12}
     assert "cannot be told: replaying the trace misses its step times by 12 %" in said.verdict(
-        replace(result, validity=untrusted, cause="unknown"))  # fmt: skip
+        replace(result, validity=untrusted, cause="unknown")
+    )
 
 
 def test_many_slow_workers_are_counted():
     result = replace(ask(SLOW), worst=tuple((d, 2) for d in range(6)))
     assert "6 slowest workers (data rank 0, stage 2; data rank 1, stage 2; data rank 2, stage 2 and 3 others)" in (
-        said.verdict(result))  # fmt: skip
+        said.verdict(result)
+    )
 
 
 def test_parts_in_words():
@@ -170,8 +181,9 @@ def test_the_timeline_is_the_step_as_measured_and_evenly():
     unit = 1e3  # ms
     assert measured == pytest.approx(float(result.per_step.set_index("step").measured_s[1]) * unit, rel=2e-3)
     assert even == pytest.approx(result.t_ideal_s * unit, rel=2e-3)
-    busy = sum(x for trace in figure.data if trace.name == "backward" for y, x in zip(trace.y, trace.x, strict=True)
-               if y == 2)  # fmt: skip
+    busy = sum(
+        x for trace in figure.data if trace.name == "backward" for y, x in zip(trace.y, trace.x, strict=True) if y == 2
+    )
     assert busy == pytest.approx(8 * 60)
     assert {"waiting for peers", "forward", "backward", "communication"} <= {t.name for t in figure.data}
 
@@ -180,11 +192,13 @@ def test_figures_stay_small_however_large_the_run():
     result = ask(SLOW)
     places = [(d, p) for d in range(4096) for p in range(16)]
     large = replace(
-        result, by_dp_rank=dict.fromkeys(range(4096), 1.2), by_stage=dict.fromkeys(range(64), 1.1),
+        result,
+        by_dp_rank=dict.fromkeys(range(4096), 1.2),
+        by_stage=dict.fromkeys(range(64), 1.1),
         workers=pd.DataFrame(places, columns=["dp_rank", "stage"]).assign(s=np.linspace(2, 1, len(places))),
         per_step=pd.concat([result.per_step] * 20_000).assign(step=range(80_000)),
         timeline=pd.concat([result.timeline] * 500, ignore_index=True),
-    )  # fmt: skip
+    )
     for figure in (draw.mesh(large), draw.stages(large), draw.steps(large), draw.timeline(large)):
         assert len(figure.to_json()) < 1_000_000
 

@@ -34,8 +34,15 @@ def test_verdicts():
 def test_how_acceptance_falls_is_told():
     def told(shares):
         n = 1000
-        tables = {"engine": {"ts_ns": [1, 2], "drafts": [0, n], "drafted": [0, n * 3], "accepted": [0, 3],
-                             "accepted_per_position": [[0.0] * 3, [s * n for s in shares]]}}  # fmt: skip
+        tables = {
+            "engine": {
+                "ts_ns": [1, 2],
+                "drafts": [0, n],
+                "drafted": [0, n * 3],
+                "accepted": [0, 3],
+                "accepted_per_position": [[0.0] * 3, [s * n for s in shares]],
+            }
+        }
         return decay(asked(tables))
 
     assert "guessed worse" in told([0.8, 0.5, 0.2])
@@ -90,8 +97,9 @@ def test_the_page_of_a_model_and_of_a_run_that_does_not_draft(place):
     assert not at.exception and "tells nothing of draft tokens" in words(at)
 
 
-@pytest.mark.parametrize("a, k, c, speedup", [(0.8, 5, 0.05, 2.9514), (0.7, 3, 0.1, 1.9485), (0.9, 7, 0.02, 4.9959),
-                                              (0.8, 4, 0, 3.3616)])  # fmt: skip
+@pytest.mark.parametrize(
+    "a, k, c, speedup", [(0.8, 5, 0.05, 2.9514), (0.7, 3, 0.1, 1.9485), (0.9, 7, 0.02, 4.9959), (0.8, 4, 0, 3.3616)]
+)
 def test_the_what_if_prints_leviathan_s_numbers(capsys, a, k, c, speedup):
     given = ["--acceptance", a, "--draft", k, "--cost", c]
     assert main(["whatif", "speculation", *map(str, given), "--json"]) == 0
@@ -120,11 +128,20 @@ def test_without_a_length_the_best_is_taken():
     assert never.draft == 1 and "It does not pay." in whatif.words(never).verdict
 
 
-@pytest.mark.parametrize("wrong", [
-    {}, {"acceptance": 1.2}, {"acceptance": 0.5, "draft": 0}, {"acceptance": 0.5, "cost": -1},
-    {"acceptance": 0.5, "model": "llama-3.1-8b"}, {"acceptance": 0.5, "model": "no-such", "chip": "v5e"},
-    {"acceptance": 0.5, "draft": 10**6}, {"acceptance": "much"}, {"acceptance": "nan"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"acceptance": 1.2},
+        {"acceptance": 0.5, "draft": 0},
+        {"acceptance": 0.5, "cost": -1},
+        {"acceptance": 0.5, "model": "llama-3.1-8b"},
+        {"acceptance": 0.5, "model": "no-such", "chip": "v5e"},
+        {"acceptance": 0.5, "draft": 10**6},
+        {"acceptance": "much"},
+        {"acceptance": "nan"},
+    ],
+)
 def test_what_cannot_be_is_refused(wrong):
     with pytest.raises(QuestionError):
         answer(**wrong)

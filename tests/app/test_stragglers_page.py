@@ -78,14 +78,15 @@ def test_without_collectives_the_step_log_is_shown_and_what_is_missing(place):
 
 def test_verdicts_in_words():
     assert verdict(ask(RankWorld(ranks=16, steps=40))).startswith(
-        "Nothing is wrong with these ranks: they arrive within 9.60 ms of each other.")  # fmt: skip
-    assert verdict(ask(RankWorld(steps=7))) == (
-        "No straggler can be named: only 6 steps were captured; 20 are needed.")  # fmt: skip
+        "Nothing is wrong with these ranks: they arrive within 9.60 ms of each other."
+    )
+    assert verdict(ask(RankWorld(steps=7))) == ("No straggler can be named: only 6 steps were captured; 20 are needed.")
     rng = np.random.default_rng(0)
     extra = np.zeros((40, 2, 16))
     extra[np.arange(40), 0, rng.integers(0, 16, 40)] = 0.3
     assert verdict(ask(RankWorld(ranks=16, steps=40, segments=2, extra=extra))).startswith(
-        "No rank is slow, but they are late in turn: one rank stands out in 39 of 39 steps")  # fmt: skip
+        "No rank is slow, but they are late in turn: one rank stands out in 39 of 39 steps"
+    )
     once = np.zeros((40, 1, 16))
     once[20, 0, 7] = 2.0
     one = verdict(ask(RankWorld(ranks=16, steps=40, extra=once)))
@@ -119,8 +120,9 @@ def test_the_heat_map_holds_the_latest_of_each_block():
 def test_what_was_not_compared_stays_empty():
     rows = RankWorld(ranks=8, steps=30).tables().arrow("collectives").to_pydict()
     keep = [not (r == 3 and s == 12) for r, s in zip(rows["rank"], rows["step"], strict=True)]
-    result = ask(MemoryTables({"collectives": {n: [v for v, k in zip(c, keep, strict=True) if k]
-                                               for n, c in rows.items()}}))  # fmt: skip
+    result = ask(
+        MemoryTables({"collectives": {n: [v for v, k in zip(c, keep, strict=True) if k] for n, c in rows.items()}})
+    )
     assert 12 not in result.steps["step"].to_list() and len(result.steps) == 28
 
 

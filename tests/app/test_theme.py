@@ -8,11 +8,33 @@ LIGHT, DARK = "#FFFFFF", "#191815"  # the page behind the figures
 
 def test_every_account_has_a_colour_and_siblings_can_be_told_apart():
     assert set(theme.COLOURS) == set(ACCOUNTS)
-    inside = ["useful_maths", "below_roofline", "padding", "recomputation", "exposed_communication", "straggler_wait",
-              "input_wait", "device_idle", "unattributed"]  # fmt: skip
-    badput = ["infrastructure_recovery", "wasted_progress", "accelerator_initialization", "training_preparation",
-              "program_startup", "data_loading", "checkpoint_save", "checkpoint_restore", "elastic_slice_down",
-              "elastic_scale_up", "elastic_reinitialization", "custom", "other", "eval"]  # fmt: skip
+    inside = [
+        "useful_maths",
+        "below_roofline",
+        "padding",
+        "recomputation",
+        "exposed_communication",
+        "straggler_wait",
+        "input_wait",
+        "device_idle",
+        "unattributed",
+    ]
+    badput = [
+        "infrastructure_recovery",
+        "wasted_progress",
+        "accelerator_initialization",
+        "training_preparation",
+        "program_startup",
+        "data_loading",
+        "checkpoint_save",
+        "checkpoint_restore",
+        "elastic_slice_down",
+        "elastic_scale_up",
+        "elastic_reinitialization",
+        "custom",
+        "other",
+        "eval",
+    ]
     for siblings in (inside, badput):
         looks = [(theme.colour([a]), theme.pattern([a])) for a in siblings]
         assert len(set(looks)) == len(looks)

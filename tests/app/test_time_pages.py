@@ -24,9 +24,11 @@ PAGES = ("overlap", "collectives", "input")
 TABLES = ("captures", "ops", "op_events", "collectives", "steps", "lifecycle")
 STALLED = World(steps=30, jitter_ms=1.0, stall_ms={12: 80.0, 20: 120.0, 25: 60.0})
 HALF = [
-    ("h", 0, "compute", "matmul", [(0, 600_000)]), ("h", 0, "async", "collective", [(400_000, 800_000)]),
-    ("h", 1, "compute", "matmul", [(0, 500_000)]), ("h", 1, "async", "copy", [(600_000, 800_000)]),
-]  # fmt: skip
+    ("h", 0, "compute", "matmul", [(0, 600_000)]),
+    ("h", 0, "async", "collective", [(400_000, 800_000)]),
+    ("h", 1, "compute", "matmul", [(0, 500_000)]),
+    ("h", 1, "async", "copy", [(600_000, 800_000)]),
+]
 
 
 def ask(question, tables, facts=None, **options):
@@ -83,8 +85,9 @@ def test_a_run_without_a_profile_is_told_what_would_bring_it(place, page):
 
 def test_what_overlap_says():
     both = ask(overlap, device_tables(HALF))
-    assert overlap_words.verdict(both).startswith("50 % of communication is hidden behind computing; the exposed rest "
-                                                  "costs 12 % of the time")  # fmt: skip
+    assert overlap_words.verdict(both).startswith(
+        "50 % of communication is hidden behind computing; the exposed rest costs 12 % of the time"
+    )
     assert "Copies under which nothing else runs take 12 % of the time" in overlap_words.verdict(both)
     quiet = ask(overlap, device_tables([("h", 0, "compute", "fusion", [(0, 100)])]))
     assert overlap_words.verdict(quiet) == "No collective ran; devices compute for 100 % of the time."
@@ -118,8 +121,10 @@ def test_the_bars_of_steps_are_their_means():
 
 
 def test_bandwidth_is_drawn_against_the_link():
-    rows = [(0, "h", 0, "all-reduce", "0,1", size, at, at + 100_000, f"op.{size}")
-            for at, size in ((0, 1e3), (200_000, 1e6))]  # fmt: skip
+    rows = [
+        (0, "h", 0, "all-reduce", "0,1", size, at, at + 100_000, f"op.{size}")
+        for at, size in ((0, 1e3), (200_000, 1e6))
+    ]
     tables = device_tables([("h", 0, "compute", "fusion", [(0, 1)])], extra=collective_rows(rows))
     result = ask(collectives, tables, {"chip": "v5p", "chips": 4})
     figure = collectives_figures.bandwidth(result)
@@ -129,8 +134,16 @@ def test_bandwidth_is_drawn_against_the_link():
 
 
 def test_what_a_program_alone_says():
-    program = {"module": ["jit_step"], "op": ["ar.1"], "kind": ["all-reduce"], "axis": ["model"], "group_size": [4],
-               "bytes": [1e6], "dtype": ["bf16"], "count": [64]}  # fmt: skip
+    program = {
+        "module": ["jit_step"],
+        "op": ["ar.1"],
+        "kind": ["all-reduce"],
+        "axis": ["model"],
+        "group_size": [4],
+        "bytes": [1e6],
+        "dtype": ["bf16"],
+        "count": [64],
+    }
     result = ask(collectives, MemoryTables({"program_collectives": program}), {"chip": "v5e", "chips": 8})
     said = collectives_words.verdict(result)
     assert said.startswith("One run of the program does 64 collectives on 64.0 MB per device; the links need 480 µs")

@@ -60,21 +60,40 @@ def test_a_file_of_links(capsys, tmp_path):
     assert (one["chips"], one["links"], one["diameter_hops"], one["hop_histogram"]) == (4, 4, 2, {"1": 8, "2": 4})
 
 
-@pytest.mark.parametrize("arguments", [
-    (), ("7x7x7",), ("v5e:3x5",), ("v9:4x4x4",), ("torus:100x100x100",), ("v5p:4x4x8", "--fail", "chip=999"),
-    ("v5p:4x4x8", "--fail", "sun=1"), ("graph:/no/such/file",), ("graph:",), ("graph:/",), ("boardfly:33",),
-    ("torus:" + "4x" * 300 + "4",), ("torus:8x8x16:twist",),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("7x7x7",),
+        ("v5e:3x5",),
+        ("v9:4x4x4",),
+        ("torus:100x100x100",),
+        ("v5p:4x4x8", "--fail", "chip=999"),
+        ("v5p:4x4x8", "--fail", "sun=1"),
+        ("graph:/no/such/file",),
+        ("graph:",),
+        ("graph:/",),
+        ("boardfly:33",),
+        ("torus:" + "4x" * 300 + "4",),
+        ("torus:8x8x16:twist",),
+    ],
+)
 def test_bad_input_is_one_error_line_and_exit_2(capsys, arguments):
     code, text, error = out(capsys, "topology", *arguments)
     assert (code, text) == (2, "")
     assert error.startswith("error: ") and error.count("\n") == 1
 
 
-@pytest.mark.parametrize("content, says", [
-    (b"0 0\n", "joined to itself"), (b"0 1\n3 4\n", "chip"), (b"\xff\xfe\x00\x01", "no text"), (b"", "no link"),
-    (b"0 1\n" * (1 << 21) + b" ", "more than 8 MiB"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "content, says",
+    [
+        (b"0 0\n", "joined to itself"),
+        (b"0 1\n3 4\n", "chip"),
+        (b"\xff\xfe\x00\x01", "no text"),
+        (b"", "no link"),
+        (b"0 1\n" * (1 << 21) + b" ", "more than 8 MiB"),
+    ],
+)
 def test_a_file_that_is_no_edge_list(capsys, tmp_path, content, says):
     file = tmp_path / "graph.txt"
     file.write_bytes(content)
@@ -103,8 +122,15 @@ def test_over_http(tmp_path):
         assert get(f"{address}?spec=v5p:4x4x8")[1]["diameter_hops"] == 8
         several = get(f"{address}?spec=torus:4x4x4&spec=mesh:2x2x4&fail=chip%3D3")[1]
         assert [(t["chips"], t["lost_chips"]) for t in several] == [(63, 1), (15, 1)]
-        for query in ("", "?spec=7x7x7", "?spec=v5p:4x4x8&fail=chip", "?" + "spec=mesh:4&" * 5,
-                      f"?spec=graph:{file}", "?spec=graph:../square", "?spec=graph:0123456789abcdef"):  # fmt: skip
+        for query in (
+            "",
+            "?spec=7x7x7",
+            "?spec=v5p:4x4x8&fail=chip",
+            "?" + "spec=mesh:4&" * 5,
+            f"?spec=graph:{file}",
+            "?spec=graph:../square",
+            "?spec=graph:0123456789abcdef",
+        ):
             status, said = get(address + query)
             assert status == 400 and set(said) == {"error"}, query
             assert "ring of four" not in said["error"]

@@ -49,10 +49,21 @@ def test_causes_that_cost_the_same_are_both_named():
 
 def changed(a, b, ratio_low, ratio_high):
     return Difference(
-        metric="ttft_s", statistic="mean", a=a, b=b, difference=b - a, low=ratio_low * a - a, high=ratio_high * a - a,
-        ratio=b / a, ratio_low=ratio_low, ratio_high=ratio_high, clear=ratio_high < 1 or ratio_low > 1, better="",
-        times_more=None, independent=100.0,
-    )  # fmt: skip
+        metric="ttft_s",
+        statistic="mean",
+        a=a,
+        b=b,
+        difference=b - a,
+        low=ratio_low * a - a,
+        high=ratio_high * a - a,
+        ratio=b / a,
+        ratio_low=ratio_low,
+        ratio_high=ratio_high,
+        clear=ratio_high < 1 or ratio_low > 1,
+        better="",
+        times_more=None,
+        independent=100.0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,7 +109,8 @@ def test_a_load_that_answered_nothing_is_not_the_lightest():
         del one["requested_rate_per_s"]  # nothing but what was answered places them
     result = ask(load, summaries(loads))
     assert load_words.verdict(result) == (
-        "Of load 2, whose rate is not told, nothing was answered. No knee was seen up to 2.96 requests/s.")  # fmt: skip
+        "Of load 2, whose rate is not told, nothing was answered. No knee was seen up to 2.96 requests/s."
+    )
     assert result.to_dict()["knee"]["high_load"] is None
 
 

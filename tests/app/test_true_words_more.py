@@ -52,16 +52,25 @@ def test_shares_below_nothing_have_a_sign_and_no_minus_nothing():
 def of_sizes(*seconds):
     """Collectives of two sizes whose durations are these, on one device."""
     rows = [("h", 0, "all-reduce", k, 1000 * (k + 1), round(s * 1e9)) for k, s in enumerate(seconds)]
-    return {"host": [r[0] for r in rows], "device": [r[1] for r in rows], "kind": [r[2] for r in rows],
-            "op": [f"op.{r[3]}" for r in rows], "bytes": [float(r[4]) for r in rows],
-            "start_ns": [10**10 * r[3] for r in rows], "end_ns": [10**10 * r[3] + r[5] for r in rows]}  # fmt: skip
+    return {
+        "host": [r[0] for r in rows],
+        "device": [r[1] for r in rows],
+        "kind": [r[2] for r in rows],
+        "op": [f"op.{r[3]}" for r in rows],
+        "bytes": [float(r[4]) for r in rows],
+        "start_ns": [10**10 * r[3] for r in rows],
+        "end_ns": [10**10 * r[3] + r[5] for r in rows],
+    }
 
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [((1.0, 0.001), "The largest part, more than 99 %, went into"), ((1.0,), "All of it went into"),
-     ((0.0, 0.0), None)],
-)  # fmt: skip
+    [
+        ((1.0, 0.001), "The largest part, more than 99 %, went into"),
+        ((1.0,), "All of it went into"),
+        ((0.0, 0.0), None),
+    ],
+)
 def test_all_of_it_is_all_of_it(seconds, said):
     text = collectives_words.verdict(ask(collectives, MemoryTables({"collectives": of_sizes(*seconds)})))
     assert said in text if said else ("part" not in text and "All of" not in text)
@@ -70,8 +79,18 @@ def test_all_of_it_is_all_of_it(seconds, said):
 def test_one_stall_is_once_and_steps_taken_again_are_no_stretch():
     world = World(steps=40, fetch_ms=1.0)
     result = ask(input, world.tables(), {"chips": 4})
-    stalls = pd.DataFrame({"step": [12], "attempt": [0], "kept": [True], "stalled": [True], "extra_s": [2.0],
-                           "fetch_s": [2.0], "dur_s": [3.0], "waited_s": [2.0]})  # fmt: skip
+    stalls = pd.DataFrame(
+        {
+            "step": [12],
+            "attempt": [0],
+            "kept": [True],
+            "stalled": [True],
+            "extra_s": [2.0],
+            "fetch_s": [2.0],
+            "dur_s": [3.0],
+            "waited_s": [2.0],
+        }
+    )
 
     def told(*steps):
         rows = pd.concat([stalls.assign(step=s) for s in steps], ignore_index=True)
@@ -86,8 +105,9 @@ def test_one_stall_is_once_and_steps_taken_again_are_no_stretch():
 def test_arithmetic_that_agrees_is_neither_more_nor_fewer():
     facts = {"model": "llama3.1-8b", "chip": "v6e", "seq": 8192}
     result = ask(kv, MemoryTables({}), facts)
-    same = replace(result, comparison={"engine_tokens": 5000, "arithmetic_tokens": 5000, "difference": 0.0,
-                                       "implied_bytes": 0.0})  # fmt: skip
+    same = replace(
+        result, comparison={"engine_tokens": 5000, "arithmetic_tokens": 5000, "difference": 0.0, "implied_bytes": 0.0}
+    )
     assert "The engine found room for 5,000 tokens; arithmetic gives as many." in kv_words.verdict(same)
 
 
@@ -101,8 +121,16 @@ def test_nothing_is_gained_below_nothing():
 def test_ranks_late_in_one_step_are_one_or_several():
     alike = [(k, host, 0, "all-reduce", "g", 1000, k, 10) for k, host in enumerate("ab")]
     result = ask(stragglers, MemoryTables(collective_rows(alike)))
-    worst = pd.DataFrame({"rank": ["1", "2"], "host": ["", ""], "lag_s": [0.5, 0.2], "first_step": [7, 7],
-                          "last_step": [7, 7], "cause": ["unknown"] * 2})  # fmt: skip
+    worst = pd.DataFrame(
+        {
+            "rank": ["1", "2"],
+            "host": ["", ""],
+            "lag_s": [0.5, 0.2],
+            "first_step": [7, 7],
+            "last_step": [7, 7],
+            "cause": ["unknown"] * 2,
+        }
+    )
     one = replace(result, verdict="one_step", ranks=worst.head(1), cost_chip_seconds=4.0)
     assert "rank 1 was 500 ms late in step 7" in straggler_words.verdict(one)
     two = replace(one, ranks=worst)

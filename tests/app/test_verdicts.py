@@ -24,8 +24,9 @@ def test_a_usual_ledger_names_goodput_and_the_largest_loss():
     assert said.startswith("70 % of 12,400 chip-hours went into steps that were kept; useful maths")
     assert "peak needs 34 %." in said
     assert "Computing below the chip's peak cost the most: 15 % (1,800 chip-hours, about $7,200)." in said
-    assert said.endswith("10 % cannot be told: a profile covers 50.0 % of step time. Add one that was captured while "
-                         "they ran.")  # fmt: skip
+    assert said.endswith(
+        "10 % cannot be told: a profile covers 50.0 % of step time. Add one that was captured while they ran."
+    )
 
 
 def test_without_a_price_no_dollar_is_said():
@@ -44,10 +45,20 @@ def test_an_empty_ledger_claims_nothing():
 
 def test_a_job_that_kept_nothing():
     held = Account.total("held", [Account.total("badput", [ledgers.leaf("wasted_progress", 5)])])
-    said = ledger_verdict(LedgerResult(ledger=Ledger(chips=1, account=held), start_ns=None, end_ns=None,
-                                       interruptions=(), profiled_share=None, notes=()))  # fmt: skip
-    assert said == ("None of 5.00 chip-hours went into steps that were kept. Steps lost to an interruption and taken "
-                    "again cost the most: 100 % (5.00 chip-hours).")  # fmt: skip
+    said = ledger_verdict(
+        LedgerResult(
+            ledger=Ledger(chips=1, account=held),
+            start_ns=None,
+            end_ns=None,
+            interruptions=(),
+            profiled_share=None,
+            notes=(),
+        )
+    )
+    assert said == (
+        "None of 5.00 chip-hours went into steps that were kept. Steps lost to an interruption and taken "
+        "again cost the most: 100 % (5.00 chip-hours)."
+    )
 
 
 def test_a_part_named_after_a_host_is_not_a_loss_of_its_own():
@@ -65,8 +76,14 @@ def test_known_useful_and_unknown_are_all_there_is():
 
 def test_a_custom_event_is_named_as_the_job_named_it():
     held = Account.total("held", [Account.total("badput", [Account.total("custom", [ledgers.leaf("eviction", 2)])])])
-    result = LedgerResult(ledger=Ledger(chips=1, account=held), start_ns=None, end_ns=None, interruptions=(),
-                          profiled_share=None, notes=())  # fmt: skip
+    result = LedgerResult(
+        ledger=Ledger(chips=1, account=held),
+        start_ns=None,
+        end_ns=None,
+        interruptions=(),
+        profiled_share=None,
+        notes=(),
+    )
     assert "The event “eviction” cost the most: 100 %" in ledger_verdict(result)
 
 
@@ -78,8 +95,10 @@ def test_phrases_are_of_accounts_that_exist_and_fit_the_sentence():
 
 def test_steps_verdict():
     said = steps_verdict(taken(kept=[i not in (10, 11) for i in range(30)], implausible=["no"] + [""] * 29))
-    assert said == ("A usual step takes 1.00 s, as fast as the best. 2 steps were lost and taken again. 1 step cannot "
-                    "be true as printed and is left out.")  # fmt: skip
+    assert said == (
+        "A usual step takes 1.00 s, as fast as the best. 2 steps were lost and taken again. 1 step cannot "
+        "be true as printed and is left out."
+    )
     slow = steps_verdict(type(taken())(**{**vars(taken()), "median_step_s": 1.25}))
     assert slow.startswith("A usual step takes 1.25 s, 25 % longer than the best.")
     unknown_times = steps_verdict(type(taken())(**{**vars(taken()), "median_step_s": None, "best_step_s": None}))
@@ -94,14 +113,15 @@ def test_no_sentence_has_a_double_space_or_a_lost_number():
 
 
 def test_a_profile_alone_does_not_claim_that_its_steps_were_kept():
-    productive = Account.total("productive", [
-        Account(name="useful_maths", chip_seconds=30.0, basis="derived"),
-        Account(name="device_idle", chip_seconds=70.0, basis="measured"),
-    ])  # fmt: skip
+    productive = Account.total(
+        "productive",
+        [
+            Account(name="useful_maths", chip_seconds=30.0, basis="derived"),
+            Account(name="device_idle", chip_seconds=70.0, basis="measured"),
+        ],
+    )
     ledger = Ledger(chips=1, account=Account.total("held", [productive]))
-    result = LedgerResult(
-        ledger=ledger, start_ns=None, end_ns=None, interruptions=(), profiled_share=1.0, notes=()
-    )  # fmt: skip
+    result = LedgerResult(ledger=ledger, start_ns=None, end_ns=None, interruptions=(), profiled_share=1.0, notes=())
     assert ledger_verdict(result) == (
         "Useful maths at the chip's peak needs 30 % of 100 chip-seconds. "
         "An idle device inside steps cost the most: 70 % (70.0 chip-seconds)."
@@ -111,8 +131,9 @@ def test_a_profile_alone_does_not_claim_that_its_steps_were_kept():
 def test_a_compiled_step_is_told_as_modelled():
     parts = [Account(name=n, chip_seconds=s, basis="modelled") for n, s in (("useful_maths", 2.0), ("padding", 6.0))]
     ledger = Ledger(chips=4, account=Account.total("held", [Account.total("productive", parts)]), useful_flops=1e12)
-    said = ledger_verdict(LedgerResult(ledger=ledger, start_ns=None, end_ns=None, interruptions=(),
-                                       profiled_share=None, notes=()))  # fmt: skip
+    said = ledger_verdict(
+        LedgerResult(ledger=ledger, start_ns=None, end_ns=None, interruptions=(), profiled_share=None, notes=())
+    )
     assert said.startswith("A compiled step needs at least 8.00 chip-seconds: modelled")
     assert "Useful maths at the chip's peak needs 25 % of it." in said
 
@@ -120,10 +141,18 @@ def test_a_compiled_step_is_told_as_modelled():
 def without_peak(**told) -> LedgerResult:
     """Kept steps whose FLOPs are known, on a chip that nobody named."""
     unseen = Account.total("unattributed", [ledgers.leaf("not_profiled", 95, "unattributed")])
-    held = Account.total("held", [Account.total("productive", [unseen]), Account.total("badput", [
-        ledgers.leaf("other", 5)])])  # fmt: skip
-    return LedgerResult(ledger=Ledger(chips=1, account=held, useful_flops=1e20), start_ns=None, end_ns=None,
-                        interruptions=(), notes=(), peak_known=False, **told)  # fmt: skip
+    held = Account.total(
+        "held", [Account.total("productive", [unseen]), Account.total("badput", [ledgers.leaf("other", 5)])]
+    )
+    return LedgerResult(
+        ledger=Ledger(chips=1, account=held, useful_flops=1e20),
+        start_ns=None,
+        end_ns=None,
+        interruptions=(),
+        notes=(),
+        peak_known=False,
+        **told,
+    )
 
 
 def test_where_the_peak_lacks_the_advice_is_to_name_the_chip():
@@ -135,15 +164,32 @@ def test_where_the_peak_lacks_the_advice_is_to_name_the_chip():
 
 
 def test_no_step_read_is_not_told_as_none_kept():
-    held = Account.total("held", [Account.total("badput", [ledgers.leaf("training_preparation", 30)]),
-                                  ledgers.leaf("unattributed", 70, "unattributed")])  # fmt: skip
-    found = LedgerResult(ledger=Ledger(chips=1, account=held), start_ns=None, end_ns=None, interruptions=(),
-                         profiled_share=None, notes=(), steps_read=False)  # fmt: skip
+    held = Account.total(
+        "held",
+        [
+            Account.total("badput", [ledgers.leaf("training_preparation", 30)]),
+            ledgers.leaf("unattributed", 70, "unattributed"),
+        ],
+    )
+    found = LedgerResult(
+        ledger=Ledger(chips=1, account=held),
+        start_ns=None,
+        end_ns=None,
+        interruptions=(),
+        profiled_share=None,
+        notes=(),
+        steps_read=False,
+    )
     said = ledger_verdict(found)
     assert said.startswith("70 % of 100 chip-hours cannot be told: no step was read.")
     assert "None of" not in said and "Preparing the training cost the most of what is known: 30 %" in said
-    little = Account.total("held", [Account.total("badput", [ledgers.leaf("training_preparation", 95)]),
-                                    ledgers.leaf("unattributed", 5, "unattributed")])  # fmt: skip
+    little = Account.total(
+        "held",
+        [
+            Account.total("badput", [ledgers.leaf("training_preparation", 95)]),
+            ledgers.leaf("unattributed", 5, "unattributed"),
+        ],
+    )
     said = ledger_verdict(replace(found, ledger=Ledger(chips=1, account=little)))
     assert said.startswith("How much of 100 chip-hours went into steps cannot be told: no step was read.")
 
@@ -151,9 +197,15 @@ def test_no_step_read_is_not_told_as_none_kept():
 @pytest.mark.parametrize("rules", ["exact", "ml-goodput"])
 def test_goodput_without_a_step_is_no_0_per_cent(rules):
     start = 1_767_571_200_000_000_000
-    here = MemoryTables({"lifecycle": {
-        "kind": ["job", "training_preparation"], "start_ns": [start] * 2,
-        "end_ns": [start + 10**12, start + 3 * 10**11]}})  # fmt: skip
+    here = MemoryTables(
+        {
+            "lifecycle": {
+                "kind": ["job", "training_preparation"],
+                "start_ns": [start] * 2,
+                "end_ns": [start + 10**12, start + 3 * 10**11],
+            }
+        }
+    )
     said = goodput_verdict(goodput.analyze(here, {}, {"rules": rules}))
     assert "ow much of 16 min 40 s went into steps cannot be told: no step was read." in said
     assert "0 % of" not in said and "Time between" not in said
@@ -163,7 +215,11 @@ def test_goodput_without_a_step_is_no_0_per_cent(rules):
 def test_a_hang_is_called_one():
     start = 1_767_571_200_000_000_000
     at = [start + (10 * n + (21_600 if n > 20 else 0)) * 10**9 for n in range(50)]
-    here = MemoryTables({"steps": {"step": range(50), "order": range(50), "start_ns": at},
-                         "lifecycle": {"kind": ["job"], "start_ns": [start], "end_ns": [at[-1] + 10**10]}})  # fmt: skip
+    here = MemoryTables(
+        {
+            "steps": {"step": range(50), "order": range(50), "start_ns": at},
+            "lifecycle": {"kind": ["job"], "start_ns": [start], "end_ns": [at[-1] + 10**10]},
+        }
+    )
     assert "Steps that hung cost the most: 98 %" in goodput_verdict(goodput.analyze(here, {}, {"rules": "exact"}))
     assert "Steps that hung cost the most: 98 %" in ledger_verdict(ledger.analyze(here, {}, {}))

@@ -47,8 +47,11 @@ def watching(server, store, *more, **jobs):
     """The running process; killed at the end if it has not ended."""
     process = subprocess.Popen(
         [sys.executable, "-m", "app.cli", *arguments(server, store, "--every", "1s", "--json", *more, **jobs)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
     try:
         yield process
     finally:
@@ -232,8 +235,16 @@ def test_errors_at_the_start_are_one_line_and_exit_code_2(tmp_path, server):
     denied = command(*arguments(server, tmp_path))
     assert denied.returncode == 2 and "Traceback" not in denied.stderr
     assert "may not read its logs" in denied.stderr and "roles/logging.viewer" in denied.stderr
-    none = command("watch", "--store", tmp_path, "--project", PROJECT, "--job", "x",
-                   GOOGLE_APPLICATION_CREDENTIALS=str(tmp_path / "no.json"))  # fmt: skip
+    none = command(
+        "watch",
+        "--store",
+        tmp_path,
+        "--project",
+        PROJECT,
+        "--job",
+        "x",
+        GOOGLE_APPLICATION_CREDENTIALS=str(tmp_path / "no.json"),
+    )
     assert none.returncode == 2 and "gcloud auth application-default login" in none.stderr
     for more, said in (
         (("--project", "!"), "is no project id"),
@@ -273,11 +284,17 @@ def test_no_project_is_named(tmp_path, server):
 def test_lines_of_other_logs_tell_why(tmp_path, server):
     entries = job(NOW - 3 * 3600 * S, 100, ends=False)
     why, other = (
-        {"logName": f"projects/{PROJECT}/logs/stderr", "severity": "ERROR", "insertId": name, "textPayload": text,
-         "timestamp": stamp_of(NOW - 2 * 3600 * S), "receiveTimestamp": stamp_of(NOW - 2 * 3600 * S),
-         "resource": {"type": "k8s_container", "labels": {"pod_name": "worker-7"}}}
+        {
+            "logName": f"projects/{PROJECT}/logs/stderr",
+            "severity": "ERROR",
+            "insertId": name,
+            "textPayload": text,
+            "timestamp": stamp_of(NOW - 2 * 3600 * S),
+            "receiveTimestamp": stamp_of(NOW - 2 * 3600 * S),
+            "resource": {"type": "k8s_container", "labels": {"pod_name": "worker-7"}},
+        }
         for name, text in (("a", "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."), ("b", "step 3 done"))
-    )  # fmt: skip
+    )
     server.add(*entries, why, other, {**why, "insertId": "c", "logName": f"projects/{PROJECT}/logs/unasked"})
     told = once(server, tmp_path, "--also", 'logName:"stderr" AND severity>=ERROR')[-1]
     assert told["entries"] == len(entries) + 2
@@ -302,11 +319,17 @@ def test_a_job_that_hangs_opens_an_alert_though_nothing_new_comes(tmp_path, serv
 
 def test_bad_entries_are_counted_and_named_never_fatal(tmp_path, server):
     entries = job(NOW - DAY, 20)
-    broken = [{**entries[5], "insertId": f"odd-{i}", "jsonPayload": payload} for i, payload in enumerate((
-        {"job_name": "night-run"}, {"job_name": "night-run", "step_count": None, "step_start_time": None},
-        {"job_name": "night-run", "step_count": "x", "step_start_time": "y"},
-        {"job_name": "night-run", "event_type": "save", "checkpoint_manager_blocking_duration_secs": None},
-    ))]  # fmt: skip
+    broken = [
+        {**entries[5], "insertId": f"odd-{i}", "jsonPayload": payload}
+        for i, payload in enumerate(
+            (
+                {"job_name": "night-run"},
+                {"job_name": "night-run", "step_count": None, "step_start_time": None},
+                {"job_name": "night-run", "step_count": "x", "step_start_time": "y"},
+                {"job_name": "night-run", "event_type": "save", "checkpoint_manager_blocking_duration_secs": None},
+            )
+        )
+    ]
     server.add(*reversed(entries), *broken, entries[7])
     told = once(server, tmp_path)[-1]
     assert told["entries"] == len(entries) + 4 and told["counts"]["repeated"] >= 1
@@ -338,12 +361,18 @@ def test_what_is_known_ends_with_the_last_read_of_which_the_snapshot_holds_all(p
 
     watcher = Watcher.__new__(Watcher)
     watcher.__dict__ |= {
-        "place": place, "stop": threading.Event(), "_tell": lambda live: None, "_stale": False, "_told": None,
-        "_on_poll": lambda place, run, live: seen.append(live.read_ns), "_next_snapshot_s": 0.0, "_reached": False,
+        "place": place,
+        "stop": threading.Event(),
+        "_tell": lambda live: None,
+        "_stale": False,
+        "_told": None,
+        "_on_poll": lambda place, run, live: seen.append(live.read_ns),
+        "_next_snapshot_s": 0.0,
+        "_reached": False,
         "live": Live("j", "p", "upload-me"),
         "plan": SimpleNamespace(every_s=1.0, wanted=SimpleNamespace(job="upload-me")),
         "fetcher": SimpleNamespace(poll=poll, ended=lambda: False, spool=SimpleNamespace(cursor=cursor, path=file)),
-    }  # fmt: skip
+    }
     clock = iter(range(1000, 100_000, 1000))
     monkeypatch.setattr("app.watching.time.time_ns", lambda: next(clock))
     watcher.poll()  # read, and a snapshot made

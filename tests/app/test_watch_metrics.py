@@ -33,8 +33,9 @@ def server():
 
 
 def watcher(place, url, every_s=0.01, **more) -> MetricsWatcher:
-    return MetricsWatcher(place, NAME, MetricsPlan(url, every_s, **more), threading.Event(), lambda _: None,
-                          lambda *_: None)  # fmt: skip
+    return MetricsWatcher(
+        place, NAME, MetricsPlan(url, every_s, **more), threading.Event(), lambda _: None, lambda *_: None
+    )
 
 
 def kept(store) -> str:
@@ -46,8 +47,21 @@ def run_of(place):
 
 
 def test_once_makes_a_live_run_of_what_is_there(tmp_path, server):
-    done = command("watch", "--store", tmp_path, "--metrics", f"127.0.0.1:{server.port}", "--name", NAME, "--once",
-                   "--chip", "v5e", "--chips", "8", "--json")  # fmt: skip
+    done = command(
+        "watch",
+        "--store",
+        tmp_path,
+        "--metrics",
+        f"127.0.0.1:{server.port}",
+        "--name",
+        NAME,
+        "--once",
+        "--chip",
+        "v5e",
+        "--chips",
+        "8",
+        "--json",
+    )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
     assert (told["state"], told["entries"], told["problem"]) == ("stopped", 1, None)
@@ -63,10 +77,25 @@ def test_once_makes_a_live_run_of_what_is_there(tmp_path, server):
 
 def test_a_process_follows_until_it_is_told_to_stop(tmp_path, server):
     process = subprocess.Popen(
-        [sys.executable, "-m", "app.cli", "watch", "--store", str(tmp_path), "--metrics", server.address, "--every",
-         "1s", "--for", "5m"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "app.cli",
+            "watch",
+            "--store",
+            str(tmp_path),
+            "--metrics",
+            server.address,
+            "--every",
+            "1s",
+            "--for",
+            "5m",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
     try:
         assert process.stdout.readline().startswith(f"live:127.0.0.1-{server.port}: following, 1 answer")
         server.requests = 300
@@ -234,9 +263,17 @@ def test_addresses(given, asked):
 
 
 @pytest.mark.parametrize(
-    "given", ["", "ftp://a/metrics", "http://", "http://user:secret@a/metrics", "http://a b/", "file:///etc/passwd",
-              "http://a:99999/"],
-)  # fmt: skip
+    "given",
+    [
+        "",
+        "ftp://a/metrics",
+        "http://",
+        "http://user:secret@a/metrics",
+        "http://a b/",
+        "file:///etc/passwd",
+        "http://a:99999/",
+    ],
+)
 def test_what_is_no_address(given):
     with pytest.raises(InputError, match="--metrics") as error:
         address(given)

@@ -23,8 +23,9 @@ def answer(**query):
 
 
 def test_the_contract(capsys):
-    code, text, errors = out(capsys, "whatif", "checkpoint", "--save-s", 60, "--mttf-s", 10800, "--restart-s", 300,
-                             "--json")  # fmt: skip
+    code, text, errors = out(
+        capsys, "whatif", "checkpoint", "--save-s", 60, "--mttf-s", 10800, "--restart-s", 300, "--json"
+    )
     told = json.loads(text)
     assert (code, errors) == (0, "")
     assert told["young_s"] == pytest.approx(1138.420, abs=5e-4)
@@ -43,9 +44,27 @@ def test_no_store_is_opened_for_numbers_alone(tmp_path, capsys, monkeypatch):
 
 
 def test_words_say_the_verdict_and_the_assumptions(capsys):
-    code, text, _ = out(capsys, "whatif", "checkpoint", "--save-s", 60, "--mttf-s", 10800, "--interval-s", 7200,
-                        "--wait-s", 600, "--slices", 16, "--chips", 1024, "--span-s", 864000,
-                        "--usd-per-chip-hour", 2)  # fmt: skip
+    code, text, _ = out(
+        capsys,
+        "whatif",
+        "checkpoint",
+        "--save-s",
+        60,
+        "--mttf-s",
+        10800,
+        "--interval-s",
+        7200,
+        "--wait-s",
+        600,
+        "--slices",
+        16,
+        "--chips",
+        1024,
+        "--span-s",
+        864000,
+        "--usd-per-chip-hour",
+        2,
+    )
     assert code == 0
     job = Job(save_s=60, mttf_s=10800, wait_s=600)
     gain = float(goodput(job, optimal_s(job)) - goodput(job, 7200))
@@ -70,8 +89,18 @@ def test_a_rate_per_node_gives_the_mean_time_to_failure():
 
 
 def test_background_saves_tiers_and_elastic_training():
-    told = answer(save_s=60, mttf_s=10800, restart_s=300, blocked_s=6, local_save_s=1, local_restart_s=20,
-                  local_share=0.9, wait_s=600, slices=48, resume_s=60).to_dict()  # fmt: skip
+    told = answer(
+        save_s=60,
+        mttf_s=10800,
+        restart_s=300,
+        blocked_s=6,
+        local_save_s=1,
+        local_restart_s=20,
+        local_share=0.9,
+        wait_s=600,
+        slices=48,
+        resume_s=60,
+    ).to_dict()
     sync = answer(save_s=6, mttf_s=10800, restart_s=300, wait_s=600).to_dict()
     assert told["optimal_s"] == pytest.approx(sync["optimal_s"])
     assert told["two_tier"]["goodput"] > told["goodput"]["optimal"]
@@ -129,8 +158,13 @@ def test_a_run_gives_what_is_not_given(place, capsys):
 
 
 def test_a_run_that_lacks_a_save_says_so(place):
-    tables = {"steps": {"step": [0, 1, 2], "start_ns": [made_runs.START_NS + k * 10**10 for k in range(3)],
-                        "order": [0, 1, 2]}}  # fmt: skip
+    tables = {
+        "steps": {
+            "step": [0, 1, 2],
+            "start_ns": [made_runs.START_NS + k * 10**10 for k in range(3)],
+            "order": [0, 1, 2],
+        }
+    }
     run = made_runs.write(place.store, "bare", tables, {"chips": 2})
     with pytest.raises(QuestionError, match="this run does not tell how long a save takes"):
         checkpoint.answer(from_query(checkpoint, {"run": run.run_id}), place)
@@ -173,9 +207,13 @@ def test_a_bound_is_told_as_one(place):
         if step and step % 25 == 0:
             saves.append(now)
             now += 6 * made_runs.S
-    life = {"kind": ["job"] + ["checkpoint_save"] * 3, "start_ns": [made_runs.START_NS, *saves],
-            "end_ns": [now, *(s + 6 * made_runs.S for s in saves)], "step": [None, 25, 50, 75],
-            "order": [0, 1, 2, 3]}  # fmt: skip
+    life = {
+        "kind": ["job"] + ["checkpoint_save"] * 3,
+        "start_ns": [made_runs.START_NS, *saves],
+        "end_ns": [now, *(s + 6 * made_runs.S for s in saves)],
+        "step": [None, 25, 50, 75],
+        "order": [0, 1, 2, 3],
+    }
     tables = {"steps": {"step": list(range(100)), "start_ns": starts, "order": list(range(100))}, "lifecycle": life}
     run = made_runs.write(place.store, "quiet", tables, {"chips": 2})
     made = checkpoint.answer(from_query(checkpoint, {"run": run.run_id}), place)

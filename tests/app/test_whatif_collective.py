@@ -24,8 +24,26 @@ def asked(**query):
 
 
 def test_the_contract_on_the_command_line(capsys):
-    assert main(["whatif", "collective", "--topology", "v5p:4x4x4", "--kind", "all_gather", "--bytes", "1GiB",
-                 "--link-bytes-per-s", "90e9", "--hop-s", "1e-6", "--json"]) == 0  # fmt: skip
+    assert (
+        main(
+            [
+                "whatif",
+                "collective",
+                "--topology",
+                "v5p:4x4x4",
+                "--kind",
+                "all_gather",
+                "--bytes",
+                "1GiB",
+                "--link-bytes-per-s",
+                "90e9",
+                "--hop-s",
+                "1e-6",
+                "--json",
+            ]
+        )
+        == 0
+    )
     told = json.loads(capsys.readouterr().out)
     assert set(told) >= CONTRACT and told["bound"] == "bandwidth"
     assert told["seconds"] == pytest.approx(1.988410785185185e-3, rel=1e-9)
@@ -33,8 +51,25 @@ def test_the_contract_on_the_command_line(capsys):
     assert told["critical_tokens_per_chip"] == pytest.approx(459e12 / (3 * 180e9))
     assert told["least_message_bytes"] == pytest.approx(90e9 * 1e-6)
     assert told["pod_oneway_bytes_per_s"] == pytest.approx(64 * 6 * 90e9)
-    assert main(["whatif", "collective", "--topology", "v5p:4x4x4", "--kind", "all_gather", "--bytes", "1 MiB",
-                 "--axes", "x,y", "--fail", "chip=5"]) == 0  # fmt: skip
+    assert (
+        main(
+            [
+                "whatif",
+                "collective",
+                "--topology",
+                "v5p:4x4x4",
+                "--kind",
+                "all_gather",
+                "--bytes",
+                "1 MiB",
+                "--axes",
+                "x,y",
+                "--fail",
+                "chip=5",
+            ]
+        )
+        == 0
+    )
     out = capsys.readouterr().out
     assert out.startswith("All-gather of 1 MiB over groups of 16 chips along x and y takes ") and "re-created" in out
 
@@ -48,8 +83,14 @@ def test_over_http_it_is_found_and_takes_several_failures():
 
 
 def test_sizes_and_axes_are_read():
-    assert [size_of(t) for t in ("1GiB", "64 kB", "1e9", "512MiB", "1.5gb", "4096b")] == \
-        [GIB, 64e3, 1e9, 512 << 20, 1.5e9, 4096]  # fmt: skip
+    assert [size_of(t) for t in ("1GiB", "64 kB", "1e9", "512MiB", "1.5gb", "4096b")] == [
+        GIB,
+        64e3,
+        1e9,
+        512 << 20,
+        1.5e9,
+        4096,
+    ]
     assert axes_of(" X, y") == ("x", "y") and axes_of(None) == ()
     for wrong in ("", "1XB", "-1", "GiB", "1e", "nan"):
         with pytest.raises(QuestionError, match="size"):
@@ -68,8 +109,10 @@ def test_what_is_missing_is_said(missing):
 
 def test_words():
     large = asked(topology="v5p:4x4x8", kind="all_gather", bytes="1GiB")
-    assert verdict(large.result) == ("All-gather of 1 GiB over 128 chips takes 1.79 ms (1.78 ms to 1.99 ms), bound by "
-                                     "bandwidth; below 4.80 MB the hops take longer.")  # fmt: skip
+    assert verdict(large.result) == (
+        "All-gather of 1 GiB over 128 chips takes 1.79 ms (1.78 ms to 1.99 ms), bound by "
+        "bandwidth; below 4.80 MB the hops take longer."
+    )
     told = collective.words(large)
     assert "hide behind the backward pass from 765 tokens a chip" in told.verdict
     assert [r[0] for r in told.table.rows].count("1 GiB (asked)") == 1 and len(told.table.rows) == len(SIZES)
@@ -77,8 +120,10 @@ def test_words():
     assert verdict(small.result).endswith("bound by latency; above 4.80 MB its bytes take longer than its hops.")
     assert "nothing crosses a link" in verdict(asked(topology="torus:1", kind="permute", bytes="1").result)
     assert "hops take no time" in verdict(asked(topology="torus:4", kind="permute", bytes="1", hop_s=0).result)
-    pair = [asked(topology=t, kind="all_reduce", bytes="1GiB", link_bytes_per_s=200e9).result
-            for t in ("torus:8x8x16", "boardfly:1024", "torus:8x8x16")]  # fmt: skip
+    pair = [
+        asked(topology=t, kind="all_reduce", bytes="1GiB", link_bytes_per_s=200e9).result
+        for t in ("torus:8x8x16", "boardfly:1024", "torus:8x8x16")
+    ]
     said = against(pair)
     assert "boardfly:1024 takes 2.26 ms, 1.26 times as long" in said and "1.79 ms, as long" in said
 
@@ -108,8 +153,14 @@ def test_rows_to_take_away():
 
 
 def test_the_panel(place):
-    at = opened("pages/topology.py", spec=["v6e:8x16", "torus:4x4", "v9:1"], show="collectives", kind="all_to_all",
-                bytes="256MiB", fail="chip=5")  # fmt: skip
+    at = opened(
+        "pages/topology.py",
+        spec=["v6e:8x16", "torus:4x4", "v9:1"],
+        show="collectives",
+        kind="all_to_all",
+        bytes="256MiB",
+        fail="chip=5",
+    )
     assert not at.exception
     said = words(at)
     assert "All-to-all of 256 MiB over 127 chips takes " in said and "torus:4x4 takes " in said

@@ -48,7 +48,8 @@ def test_overlap_and_given_rates_count():
     slow = answer("v5p:4x4x4", "fsdp=16,tensor=4", overlap="none", link_bytes_per_s=1e10)
     assert slow.best.by_axis_s[1] == pytest.approx(none.by_axis_s[1] * 10)
     assert answer("v5p:4x4x4", "data=64", peak_flops_per_s=1e12).compute_s == pytest.approx(
-        answer("v5p:4x4x4", "data=64").compute_s * 459)  # fmt: skip
+        answer("v5p:4x4x4", "data=64").compute_s * 459
+    )
 
 
 def test_a_pipeline_has_a_bubble():
@@ -58,10 +59,14 @@ def test_a_pipeline_has_a_bubble():
         answer("v5p:4x4x4", "pipeline=4,data=16", microbatches=5)
 
 
-@pytest.mark.parametrize(("spec", "mesh", "near"), [
-    ("v5e:4x4", "data=16", "16 steps around, 16"), ("v5e:2x4", "data=8", "8 steps around, 4"),
-    ("tpu7x:2x2x1", "data=2,tensor=4", "8 steps around, 8"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "mesh", "near"),
+    [
+        ("v5e:4x4", "data=16", "16 steps around, 16"),
+        ("v5e:2x4", "data=8", "8 steps around, 4"),
+        ("tpu7x:2x2x1", "data=2,tensor=4", "8 steps around, 8"),
+    ],
+)
 def test_small_slices_that_jax_lays_in_its_own_order_are_told(spec, mesh, near):
     """On 4x4 that is a ring; on v5e 2x4 its table takes rows of 4, but x has 2 chips."""
     found = answer(spec, mesh)
@@ -74,10 +79,16 @@ def test_a_chip_without_a_known_peak_is_told():
     assert any("peak is not known" in n for n in found.notes)
 
 
-@pytest.mark.parametrize(("spec", "mesh"), [
-    ("v5p:4x4x8", "data=2,fsdp=4,model=16"), ("v6e:8x16", "expert=16,tensor=8"), ("tpu7x:4x4x4", "fsdp=16,model=8"),
-    ("v5e:4x4:slices=2", "data=2,fsdp=4,tensor=4"), ("rail:64", "fsdp=8,tensor=8"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "mesh"),
+    [
+        ("v5p:4x4x8", "data=2,fsdp=4,model=16"),
+        ("v6e:8x16", "expert=16,tensor=8"),
+        ("tpu7x:4x4x4", "fsdp=16,model=8"),
+        ("v5e:4x4:slices=2", "data=2,fsdp=4,tensor=4"),
+        ("rail:64", "fsdp=8,tensor=8"),
+    ],
+)
 def test_the_code_lays_the_mesh_as_the_picture_shows(spec, mesh):
     """Run on devices that only have coordinates; the same places along each axis as are drawn."""
     found = answer(spec, mesh)
@@ -89,9 +100,14 @@ def test_the_code_lays_the_mesh_as_the_picture_shows(spec, mesh):
             made = []
             for number, at in enumerate(np.ndindex(machine.dims)):
                 where = dict(zip(kinds, at, strict=True))
-                made.append(argparse.Namespace(
-                    id=number, coords=[n for n, k in zip(at, kinds, strict=True) if k == "link"],
-                    slice_index=where.get("dcn"), core_on_chip=where.get("core")))  # fmt: skip
+                made.append(
+                    argparse.Namespace(
+                        id=number,
+                        coords=[n for n, k in zip(at, kinds, strict=True) if k == "link"],
+                        slice_index=where.get("dcn"),
+                        core_on_chip=where.get("core"),
+                    )
+                )
             return made[::-1]
 
     code = mesh_code(found, found.best)
@@ -110,16 +126,20 @@ def test_the_code_lays_the_mesh_as_the_picture_shows(spec, mesh):
         assert walked[logical] or (along[:, 0] == np.arange(len(along))).all()
 
 
-@pytest.mark.parametrize(("query", "said"), [
-    ({"topology": "v5p:4x4x8", "mesh": "data=8,model=15"}, "data=8,model=16"),
-    ({"topology": "v5p:4x4x8", "mesh": "data=128", "batch": "0"}, "batch 0"),
-    ({"topology": "v5p:4x4x8", "mesh": "data=128", "overlap": "some"}, "weights, full, none"),
-    ({"topology": "v5p:4x4x8", "mesh": "data=128", "dtype": "int3"}, "bf16"),
-    ({"topology": "v5p:4x4x8", "mesh": "data=128", "hop_s": "-1"}, "a number from 0 to 1,000"),
-    ({"topology": "v3:4x4:slices=2", "mesh": "data=32"}, "dcn-bytes-per-s"),
-    ({"topology": "edges:0-1,1-2,2-0", "mesh": "data=3"}, "no axes or levels"),
-    ({"mesh": "data=3"}, "no topology"), ({"topology": "v5p:4x4x4"}, "no mesh"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"topology": "v5p:4x4x8", "mesh": "data=8,model=15"}, "data=8,model=16"),
+        ({"topology": "v5p:4x4x8", "mesh": "data=128", "batch": "0"}, "batch 0"),
+        ({"topology": "v5p:4x4x8", "mesh": "data=128", "overlap": "some"}, "weights, full, none"),
+        ({"topology": "v5p:4x4x8", "mesh": "data=128", "dtype": "int3"}, "bf16"),
+        ({"topology": "v5p:4x4x8", "mesh": "data=128", "hop_s": "-1"}, "a number from 0 to 1,000"),
+        ({"topology": "v3:4x4:slices=2", "mesh": "data=32"}, "dcn-bytes-per-s"),
+        ({"topology": "edges:0-1,1-2,2-0", "mesh": "data=3"}, "no axes or levels"),
+        ({"mesh": "data=3"}, "no topology"),
+        ({"topology": "v5p:4x4x4"}, "no mesh"),
+    ],
+)
 def test_what_cannot_be_is_told(query, said):
     with pytest.raises(QuestionError, match=said):
         placement.answer(from_query(placement, query), None)

@@ -16,10 +16,28 @@ from runs.store import Store
 from simulators.serving.memory import kv_capacity_tokens
 from tests.app.commands import out
 
-ASKED = {"model": "llama-3.1-8b", "chip": "h100", "chips": "1", "input": "500", "output": "50", "rate": "5",
-         "requests": "100"}  # fmt: skip
-KEYS = {"ttft_s", "tpot_s", "itl_s", "e2e_s", "output_tokens_per_s", "per_chip", "kv_usage_peak", "bound", "error_band",
-        "basis", "notes"}  # fmt: skip
+ASKED = {
+    "model": "llama-3.1-8b",
+    "chip": "h100",
+    "chips": "1",
+    "input": "500",
+    "output": "50",
+    "rate": "5",
+    "requests": "100",
+}
+KEYS = {
+    "ttft_s",
+    "tpot_s",
+    "itl_s",
+    "e2e_s",
+    "output_tokens_per_s",
+    "per_chip",
+    "kv_usage_peak",
+    "bound",
+    "error_band",
+    "basis",
+    "notes",
+}
 
 
 def answer(**query):
@@ -65,8 +83,10 @@ def test_concurrency_prefix_and_speculation():
     loop = answer(rate="", concurrency=8, requests=40).to_dict()
     assert loop["running_peak"] == 8
     cached = answer(prefix=400).to_dict()
-    assert cached["prefix_hit_share"] == pytest.approx(0.8) and cached["ttft_s"]["mean"] < answer().to_dict()[
-        "ttft_s"]["mean"]  # fmt: skip
+    assert (
+        cached["prefix_hit_share"] == pytest.approx(0.8)
+        and cached["ttft_s"]["mean"] < answer().to_dict()["ttft_s"]["mean"]
+    )
     drafted = answer(draft=4, acceptance=0.8, cost=0.05).to_dict()
     assert drafted["acceptance"] is not None and drafted["tpot_s"]["mean"] < answer().to_dict()["tpot_s"]["mean"]
 
@@ -74,13 +94,21 @@ def test_concurrency_prefix_and_speculation():
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ({"chips": ""}, "--chips"), ({"rate": ""}, "no traffic"), ({"input": ""}, "--input and --output"),
-        ({"concurrency": 4}, "in 2 ways"), ({"model": "llama-3.1-405b"}, "weights alone"), ({"chip": "h1000"}, "H100"),
-        ({"draft": 3}, "--acceptance"), ({"requests": 9_000_000}, "requests"), ({"rate": -1}, "a second"),
-        ({"output": 60_000, "requests": 100_000}, "more than one question"), ({"disaggregate": "yes"}, "--replicas"),
-        ({"precision": "fp5"}, "fp5"), ({"faster": 2}, "--faster says nothing"),
+        ({"chips": ""}, "--chips"),
+        ({"rate": ""}, "no traffic"),
+        ({"input": ""}, "--input and --output"),
+        ({"concurrency": 4}, "in 2 ways"),
+        ({"model": "llama-3.1-405b"}, "weights alone"),
+        ({"chip": "h1000"}, "H100"),
+        ({"draft": 3}, "--acceptance"),
+        ({"requests": 9_000_000}, "requests"),
+        ({"rate": -1}, "a second"),
+        ({"output": 60_000, "requests": 100_000}, "more than one question"),
+        ({"disaggregate": "yes"}, "--replicas"),
+        ({"precision": "fp5"}, "fp5"),
+        ({"faster": 2}, "--faster says nothing"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_refused(query, said):
     with pytest.raises(QuestionError, match=said):
         answer(**query)
@@ -154,11 +182,31 @@ def asked_of(written, *more):
 
 
 def test_options_do_not_leak_into_the_run_that_is_calibrated_on(written):
-    run, args = asked_of(written, "--max-sequences", 16, "--chips", 4, "--replicas", 2, "--precision", "fp8",
-                         "--memory-utilization", 0.5, "--draft", 3, "--acceptance", 0.5)  # fmt: skip
+    run, args = asked_of(
+        written,
+        "--max-sequences",
+        16,
+        "--chips",
+        4,
+        "--replicas",
+        2,
+        "--precision",
+        "fp8",
+        "--memory-utilization",
+        0.5,
+        "--draft",
+        3,
+        "--acceptance",
+        0.5,
+    )
     ran, wanted = run_setup(args, run), setup(args, run)
     assert (ran.chips, ran.replicas, ran.max_sequences, ran.weights_precision, ran.memory_utilization) == (
-        1, 1, 256, "bf16", 0.9)  # fmt: skip
+        1,
+        1,
+        256,
+        "bf16",
+        0.9,
+    )
     assert ran.speculation is None and wanted.speculation.draft == 3
     assert (wanted.chips, wanted.replicas, wanted.tensor, wanted.max_sequences) == (4, 2, 2, 16)
 
@@ -184,13 +232,15 @@ def test_a_run_is_corrected_without_being_refused(written, capsys):
         ({"tensor_parallel_size": 8, "kv_cache_tokens": 123_456}, (8, 1, 1, 123_456)),
         ({"parallelism": {"data": 2, "tensor": 4}}, (4, 1, 2, None)),
     ],
-)  # fmt: skip
+)
 def test_what_a_run_says_of_its_setup_is_used(written, facts, expected):
     _, args = asked_of(written)
     known = {"model": "qwen3-30b-a3b", "chip": "h100", "chips": 8, **facts}
     tables = asked_of(written)[0].tables
-    run = SimpleNamespace(tables=tables, manifest=SimpleNamespace(
-        name="made", facts={k: SimpleNamespace(value=v) for k, v in known.items()}))  # fmt: skip
+    run = SimpleNamespace(
+        tables=tables,
+        manifest=SimpleNamespace(name="made", facts={k: SimpleNamespace(value=v) for k, v in known.items()}),
+    )
     for found in (run_setup(args, run), setup(args, run)):
         assert (found.tensor, found.expert, found.replicas, found.cache_tokens) == expected
     smaller = asked_of(written, "--kv-precision", "fp8")[1]
@@ -202,8 +252,10 @@ def test_the_share_of_the_memory_that_a_run_was_given_is_used(written, said, use
     """0.95 and 0.9 of a card of 24 GB are a quarter of the cache apart beside the weights of an 8B model."""
     run, args = asked_of(written)
     known = {"model": "llama-3.1-8b", "chip": "RTX 4090", "chips": 1, "gpu_memory_utilization": said}
-    made = SimpleNamespace(tables=run.tables, manifest=SimpleNamespace(
-        name="made", facts={k: SimpleNamespace(value=v) for k, v in known.items()}))  # fmt: skip
+    made = SimpleNamespace(
+        tables=run.tables,
+        manifest=SimpleNamespace(name="made", facts={k: SimpleNamespace(value=v) for k, v in known.items()}),
+    )
     assert run_setup(args, made).memory_utilization == setup(args, made).memory_utilization == used
 
 

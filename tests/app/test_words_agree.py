@@ -34,9 +34,15 @@ def marked(count, step_s=1.0, **more):
 def test_the_collective_that_a_program_leads_with_is_the_one_that_needs_most_in_all():
     """One large all-reduce needs 1.5 ms of the links, a hundred small ones 15 ms together."""
     program = {
-        "module": ["step"] * 2, "op": ["ar.1", "ar.2"], "kind": ["all-reduce"] * 2, "axis": ["model"] * 2,
-        "group_size": [4, 4], "bytes": [200e6, 20e6], "dtype": ["bf16"] * 2, "count": [1, 100],
-    }  # fmt: skip
+        "module": ["step"] * 2,
+        "op": ["ar.1", "ar.2"],
+        "kind": ["all-reduce"] * 2,
+        "axis": ["model"] * 2,
+        "group_size": [4, 4],
+        "bytes": [200e6, 20e6],
+        "dtype": ["bf16"] * 2,
+        "count": [1, 100],
+    }
     facts = {"chip": "v5e", "chips": 4, "parallelism": {"model": 4}}
     for given in (facts, {}):
         assert ask(collectives, {"program_collectives": program}, given).rows["bytes"].tolist() == [20e6, 200e6]
@@ -45,8 +51,16 @@ def test_the_collective_that_a_program_leads_with_is_the_one_that_needs_most_in_
 
 
 def test_a_group_of_one_is_one_rank():
-    program = {"module": ["step"], "op": ["ar.1"], "kind": ["all-reduce"], "axis": ["model"], "group_size": [1],
-               "bytes": [1e6], "dtype": ["bf16"], "count": [1]}  # fmt: skip
+    program = {
+        "module": ["step"],
+        "op": ["ar.1"],
+        "kind": ["all-reduce"],
+        "axis": ["model"],
+        "group_size": [1],
+        "bytes": [1e6],
+        "dtype": ["bf16"],
+        "count": [1],
+    }
     row = ask(collectives, {"program_collectives": program}).rows.iloc[0].to_dict()
     assert answer("collectives").name(row).endswith("among 1 rank")
 
@@ -56,10 +70,13 @@ def test_tokens_and_flops_of_a_usual_step_are_over_the_same_seconds():
     tables = marked(20)
     one = tables["steps"]
     tables["steps"] = {
-        "step": one["step"] * 2, "start_ns": one["start_ns"] + [None] * 20, "dur_ns": [None] * 20 + [S // 2] * 20,
-        "tokens_per_s_per_chip": [None] * 20 + [1000.0] * 20, "source": ["marks"] * 20 + ["a.log"] * 20,
+        "step": one["step"] * 2,
+        "start_ns": one["start_ns"] + [None] * 20,
+        "dur_ns": [None] * 20 + [S // 2] * 20,
+        "tokens_per_s_per_chip": [None] * 20 + [1000.0] * 20,
+        "source": ["marks"] * 20 + ["a.log"] * 20,
         "order": [*range(20)] * 2,
-    }  # fmt: skip
+    }
     facts = {"model": "llama3.1-8b", "seq": 4096, "chip": "v5p", "chips": 4}
     of_steps, of_mfu = ask(steps, tables, facts), ask(mfu, tables, facts)
     assert of_steps.median_step_s == 1.0
@@ -72,9 +89,12 @@ def test_goodput_and_ledger_name_the_same_largest_loss_also_where_it_is_evaluati
     at = [100 + n * 10 + (300 if n >= 10 else 0) for n in range(20)]
     tables = {
         "steps": {"step": [*range(20)], "start_ns": [EPOCH + t * S for t in at]},
-        "lifecycle": {"kind": ["job", "training_preparation", "eval"], "start_ns": [EPOCH, EPOCH, EPOCH + 200 * S],
-                      "end_ns": [EPOCH + 600 * S, EPOCH + 100 * S, EPOCH + 500 * S]},
-    }  # fmt: skip
+        "lifecycle": {
+            "kind": ["job", "training_preparation", "eval"],
+            "start_ns": [EPOCH, EPOCH, EPOCH + 200 * S],
+            "end_ns": [EPOCH + 600 * S, EPOCH + 100 * S, EPOCH + 500 * S],
+        },
+    }
     facts = {"chips": 4, "chip": "v5p"}
     assert "Evaluations cost the most: 50 % (5 min, 0.333 chip-hours)." in said(goodput, tables, facts, rules="exact")
     text = said(ledger, tables, facts)
@@ -137,8 +157,15 @@ def test_a_model_without_a_name_is_the_runs_and_sentences_begin_large():
 
 def test_a_program_for_a_chip_that_is_not_named_has_no_least_time_rather_than_none():
     program = {"outcome": "compiled", "fits": True}
-    ops_rows = {"op_id": [0], "op": ["dot.1"], "category": ["matmul"], "role": ["compute"], "flops": [1e9],
-                "bytes": [1e6], "count": [1]}  # fmt: skip
+    ops_rows = {
+        "op_id": [0],
+        "op": ["dot.1"],
+        "category": ["matmul"],
+        "role": ["compute"],
+        "flops": [1e9],
+        "bytes": [1e6],
+        "count": [1],
+    }
     result = ask(ops, {"ops": ops_rows}, program)
     assert "cannot be told: no roof of its chip is known. Ask with --option chip=NAME." in answer("ops").verdict(result)
     assert not any("reached" in note for note in result.notes)
@@ -194,9 +221,19 @@ def test_more_than_the_peak_is_said_to_be_impossible():
 def test_steps_and_mfu_find_the_same_steps_impossible(tflops, false):
     """A v6e does 1,836 T a second in 8 bits: a step at 1,500 may be one of those, whatever BF16 peak a trace states."""
     rate = [400.0] * 10 + [tflops]
-    tables = device_tables([("h", 0, "compute", "fusion", [(0, 40)])], stop_ns=100, extra={"steps": {
-        "step": [*range(11)], "dur_ns": [S] * 11, "model_flops_per_chip": [r * 1e12 for r in rate],
-        "order": [*range(11)], "source": ["a.log"] * 11}})  # fmt: skip
+    tables = device_tables(
+        [("h", 0, "compute", "fusion", [(0, 40)])],
+        stop_ns=100,
+        extra={
+            "steps": {
+                "step": [*range(11)],
+                "dur_ns": [S] * 11,
+                "model_flops_per_chip": [r * 1e12 for r in rate],
+                "order": [*range(11)],
+                "source": ["a.log"] * 11,
+            }
+        },
+    )
     facts = {"chip": "v6e", "chips": 1, "peak_flops_per_s": 918e12}
     measured = {k: FactValue(v, "measured" if k == "peak_flops_per_s" else "declared", "t") for k, v in facts.items()}
     of_steps = steps.analyze(tables, measured, {})
@@ -207,9 +244,20 @@ def test_steps_and_mfu_find_the_same_steps_impossible(tflops, false):
 
 def test_a_profile_beside_a_compiled_program_ran():
     """Of a dump of one program and a profile of another, the operations that were timed are told, as measured."""
-    rows = {"op_id": [0, 1], "op": ["dot.1", "copy.2"], "category": ["matmul", "copy"], "role": ["compute"] * 2,
-            "flops": [1e9, 0.0], "bytes": [1e6, 1e6], "count": [1, 1], "capture": [None, 0], "host": [None, "h"],
-            "device": [None, 0], "self_ns": [None, 5000], "total_ns": [None, 5000]}  # fmt: skip
+    rows = {
+        "op_id": [0, 1],
+        "op": ["dot.1", "copy.2"],
+        "category": ["matmul", "copy"],
+        "role": ["compute"] * 2,
+        "flops": [1e9, 0.0],
+        "bytes": [1e6, 1e6],
+        "count": [1, 1],
+        "capture": [None, 0],
+        "host": [None, "h"],
+        "device": [None, 0],
+        "self_ns": [None, 5000],
+        "total_ns": [None, 5000],
+    }
     result = ask(ops, {"ops": rows}, {"outcome": "compiled", "chip": "v5p"})
     assert result.basis == "measured" and result.device_seconds == pytest.approx(5e-6)
     assert result.rows["op"].tolist() == ["copy.2"]

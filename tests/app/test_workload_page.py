@@ -17,8 +17,13 @@ START_NS, S = made_runs.START_NS, made_runs.S
 
 def traffic(place, times, name="traffic", **columns):
     n = len(times)
-    table = {"arrival_ns": [START_NS + round(float(t) * S) for t in times], "prompt_tokens": [600] * n,
-             "output_tokens": [20] * n, "source": ["trace.csv"] * n, **columns}  # fmt: skip
+    table = {
+        "arrival_ns": [START_NS + round(float(t) * S) for t in times],
+        "prompt_tokens": [600] * n,
+        "output_tokens": [20] * n,
+        "source": ["trace.csv"] * n,
+        **columns,
+    }
     return made_runs.write(place.store, name, {"requests": table}, {}, kind="serving")
 
 

@@ -54,8 +54,9 @@ def profiled(place, folder, names, device=TPU, content=None, run_id="abcdef01234
         data = content or tpu_space(number)
         file.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
         stored = file.read_bytes()
-        sources.append({"name": name, "sha256": hashlib.sha256(stored).hexdigest(), "bytes": len(stored),
-                        "collector": "xplane"})  # fmt: skip
+        sources.append(
+            {"name": name, "sha256": hashlib.sha256(stored).hexdigest(), "bytes": len(stored), "collector": "xplane"}
+        )
     with place.store.writer() as writer:
         writer.rows("captures", SCHEMAS["captures"].batch({"capture": [0], "host": ["h"], "device_type": [device]}))
         run = writer.commit(run_id=run_id, name="profiled", kind="training", facts=facts_of({}), sources=sources)
@@ -152,14 +153,14 @@ def test_of_equal_names_and_sizes_the_content_decides(place, tmp_path):
     for name, one in zip("ab", data, strict=True):
         (tmp_path / name).mkdir()
         (tmp_path / name / "vm.xplane.pb").write_bytes(one)
-    sources = [{"name": n, "sha256": hashlib.sha256(d).hexdigest(), "bytes": len(d), "collector": "xplane"}
-               for n, d in zip(("vm.xplane.pb", "2/vm.xplane.pb"), data, strict=True)]  # fmt: skip
+    sources = [
+        {"name": n, "sha256": hashlib.sha256(d).hexdigest(), "bytes": len(d), "collector": "xplane"}
+        for n, d in zip(("vm.xplane.pb", "2/vm.xplane.pb"), data, strict=True)
+    ]
     with place.store.writer() as writer:
         writer.commit(run_id="two", name="two", kind="training", facts={}, sources=sources)
     remember([tmp_path / "a", tmp_path / "b"], place, "two")
-    assert [place.registry.find_file(s["sha256"]) for s in sources] == [
-        tmp_path / n / "vm.xplane.pb" for n in "ab"
-    ]  # fmt: skip
+    assert [place.registry.find_file(s["sha256"]) for s in sources] == [tmp_path / n / "vm.xplane.pb" for n in "ab"]
 
 
 def test_the_door_says_plainly_what_is_lacking(place, tmp_path, served, monkeypatch):
@@ -179,10 +180,17 @@ def test_the_door_says_plainly_what_is_lacking(place, tmp_path, served, monkeypa
     assert answer.headers["content-security-policy"] == HEADERS["Content-Security-Policy"]
 
 
-@pytest.mark.parametrize("path", [
-    "/capture_profile?service_addr=x", "/local", "/data?run=r&session_path=/etc", "/runs?run_path=/",
-    "/data?run=../../x&tag=overview_page", "/hosts?run=r&host=..%2Fx",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/capture_profile?service_addr=x",
+        "/local",
+        "/data?run=r&session_path=/etc",
+        "/runs?run_path=/",
+        "/data?run=../../x&tag=overview_page",
+        "/hosts?run=r&host=..%2Fx",
+    ],
+)
 def test_it_is_asked_about_this_run_only(place, tmp_path, served, path):
     client, mounted = served
     run = profiled(place, tmp_path / "in", ["vm.xplane.pb"])

@@ -21,27 +21,72 @@ from tests.app.test_xprof import needs_xprof, profiled, served  # noqa: F401
 
 HERE = {"s"}
 SPELLINGS = (
-    "/capture_profile", "/capture_profile/", "//capture_profile", "/capture_profile//", "/./capture_profile",
-    "/capture_profile/.", "/capture%5Fprofile", "/capture%255Fprofile", "/CAPTURE_PROFILE", "/runs/../capture_profile",
-    "/data/%2e%2e/capture_profile", "/capture_profile%2F", "/capture_profile%00", "/capture_profile;x",
-    "/overview_page/../capture_profile", "/capture_profile%3Fx", "/\\capture_profile", "/capture_profile/x",
-)  # fmt: skip
+    "/capture_profile",
+    "/capture_profile/",
+    "//capture_profile",
+    "/capture_profile//",
+    "/./capture_profile",
+    "/capture_profile/.",
+    "/capture%5Fprofile",
+    "/capture%255Fprofile",
+    "/CAPTURE_PROFILE",
+    "/runs/../capture_profile",
+    "/data/%2e%2e/capture_profile",
+    "/capture_profile%2F",
+    "/capture_profile%00",
+    "/capture_profile;x",
+    "/overview_page/../capture_profile",
+    "/capture_profile%3Fx",
+    "/\\capture_profile",
+    "/capture_profile/x",
+)
 
 
-@pytest.mark.parametrize("path", [
-    *SPELLINGS, "/local", "/local/", "/generate_cache", "/data/", "//data", "/Data", "/data/.", "/runs/", "x", "x/data",
-    "/static/../index.html", "/server.py", "/bundle.js/", "/index.html/..",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        *SPELLINGS,
+        "/local",
+        "/local/",
+        "/generate_cache",
+        "/data/",
+        "//data",
+        "/Data",
+        "/data/.",
+        "/runs/",
+        "x",
+        "x/data",
+        "/static/../index.html",
+        "/server.py",
+        "/bundle.js/",
+        "/index.html/..",
+    ],
+)
 def test_a_route_that_the_front_end_does_not_ask_is_not_asked(path):
     assert target(path, [], HERE) is None
 
 
-@pytest.mark.parametrize("query", [
-    [("session_path", "/etc")], [("run_path", "/")], [("service_addr", "h:1")], [("run", "s"), ("run", "/etc/s")],
-    [("run", "/etc/s")], [("run", "../s")], [("run", "other")], [("host", "../x")], [("hosts", "a,/b")],
-    [("tag", "a\nb")], [("module_name", "\\\\h\\x")], [("run", "s"), ("tag", "x" * 3000)], [("worker_list", "")],
-    [("event_name", "../../x")], [("session_path", "")], [("tag", "a"), ("tag", "b")],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "query",
+    [
+        [("session_path", "/etc")],
+        [("run_path", "/")],
+        [("service_addr", "h:1")],
+        [("run", "s"), ("run", "/etc/s")],
+        [("run", "/etc/s")],
+        [("run", "../s")],
+        [("run", "other")],
+        [("host", "../x")],
+        [("hosts", "a,/b")],
+        [("tag", "a\nb")],
+        [("module_name", "\\\\h\\x")],
+        [("run", "s"), ("tag", "x" * 3000)],
+        [("worker_list", "")],
+        [("event_name", "../../x")],
+        [("session_path", "")],
+        [("tag", "a"), ("tag", "b")],
+    ],
+)
 def test_a_parameter_that_is_unknown_repeated_or_leads_elsewhere_is_refused(query):
     assert target("/data", query, HERE) is None
 
@@ -58,8 +103,16 @@ def test_what_the_front_end_asks_is_put_together_anew():
     assert target("/overview_page", [("run", "anything")], HERE) == "/", "the browser reads the query, XProf does not"
     assert target("/kernel_viewer/s.1", [], HERE) == "/"
     assert target("/trace_viewer_index.html", [("trace_data_url", "/x")], HERE) == "/trace_viewer_index.html"
-    asked = [("run", "s"), ("tag", "trace_viewer@"), ("event_name", "a/b&run=x"), ("session_id", "/s"), ("host", ""),
-             ("new_backend", "false"), ("Run", "../x"), ("new_backend", "true")]  # fmt: skip
+    asked = [
+        ("run", "s"),
+        ("tag", "trace_viewer@"),
+        ("event_name", "a/b&run=x"),
+        ("session_id", "/s"),
+        ("host", ""),
+        ("new_backend", "false"),
+        ("Run", "../x"),
+        ("new_backend", "true"),
+    ]
     assert target("/data", asked, HERE) == "/data?run=s&tag=trace_viewer%40&event_name=a%2Fb%26run%3Dx"
 
 
@@ -68,7 +121,7 @@ def test_the_list_is_that_of_the_installed_front_end():
     static = Path(importlib.util.find_spec("xprof").origin).parent / "static"
     assert {f"/{p.name}" for p in static.iterdir()} == FILES
     bundle = (static / "bundle.js").read_text()
-    routes = set(re.findall(r'[A-Za-z]+\+"(/[a-z_]+)"', bundle[bundle.index('"/data/plugin/"'):][:800]))
+    routes = set(re.findall(r'[A-Za-z]+\+"(/[a-z_]+)"', bundle[bundle.index('"/data/plugin/"') :][:800]))
     assert routes - {"/capture_profile"} == PARAMETERS.keys()
     pages = set(re.findall(r'\{path:"([^"*]+)"', bundle)) - {"empty"}
     assert {p.partition("/")[0] for p in pages} == PAGES
@@ -134,10 +187,16 @@ def test_nothing_that_is_asked_makes_it_dial(place, tmp_path, served):  # noqa: 
     assert heard.seen == 0
 
 
-@pytest.mark.parametrize("headers", [
-    {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Referer": "http://evil.example/x"},
-    {"Origin": "null"}, {"Referer": "http://["},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Referer": "http://evil.example/x"},
+        {"Origin": "null"},
+        {"Referer": "http://["},
+    ],
+)
 def test_a_page_of_another_site_starts_nothing(place, tmp_path, served, headers):  # noqa: F811
     client, mounted = served
     run = profiled(place, tmp_path / "in", ["s/vm.xplane.pb"])
@@ -169,8 +228,9 @@ theirs.sendall(b"on")
 print(taken.recv(2).decode(), by_kernel)
 """
     for how in ("kernel", "both"):
-        done = subprocess.run([sys.executable, "-c", code, how], capture_output=True, text=True, timeout=60,
-                              env=environment())  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", code, how], capture_output=True, text=True, timeout=60, env=environment()
+        )
         assert done.stderr == "" and done.stdout.endswith(("on True\n", "on False\n"))
         if how == "both" or done.stdout.endswith("on True\n"):  # a kernel may not have it, or a container forbid it
             assert "opened" not in done.stdout

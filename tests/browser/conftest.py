@@ -12,9 +12,14 @@ from tests.app import made_runs
 from tests.app.serving import get, serving
 
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync", "--no-first-run",
-)  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
 HOW = "no Chromium here: install the system package `chromium` and the Python package `playwright`"
 
 
@@ -46,8 +51,9 @@ def visit(browser):
     contexts, strangers, faults = [], [], []
 
     def open_(address: str, *, dark: bool = False, width: int = 1440, height: int = 900):
-        context = browser.new_context(viewport={"width": width, "height": height},
-                                      color_scheme="dark" if dark else "light", accept_downloads=True)  # fmt: skip
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light", accept_downloads=True
+        )
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(30_000)

@@ -10,12 +10,19 @@ from tests.app.serving import get
 from tests.browser.drawn import click_bar, drawn, ready
 
 SOME = {  # a word that only the right answer has
-    "goodput": "training was disrupted twice", "interruptions": "2 interruptions", "checkpoints": "you save every",
+    "goodput": "training was disrupted twice",
+    "interruptions": "2 interruptions",
+    "checkpoints": "you save every",
     "stragglers": "steps 44 to 55",
-    "mfu": "exact causal", "padding": "padding", "memory": "jit_train_step needs", "roofline": "communication",
+    "mfu": "exact causal",
+    "padding": "padding",
+    "memory": "jit_train_step needs",
+    "roofline": "communication",
     "ops": "all-reduce",
-    "overlap": "hidden", "collectives": "waiting", "input": "steps 64 to 73",
-}  # fmt: skip
+    "overlap": "hidden",
+    "collectives": "waiting",
+    "input": "steps 64 to 73",
+}
 
 
 def test_every_page_about_a_run_is_looked_at():

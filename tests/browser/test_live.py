@@ -24,10 +24,27 @@ PATIENCE_MS = 60_000
 def followed(store: Path, logs: LoggingServer) -> Iterator[None]:
     """`chipledger watch` of the job, for as long as this lasts."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "app.cli", "watch", "--store", str(store), "--project", PROJECT, "--job", "night-run",
-         "--chips", "256", "--every", "1s", "--endpoint", logs.address],
-        stdout=subprocess.DEVNULL, env=environment(),
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "app.cli",
+            "watch",
+            "--store",
+            str(store),
+            "--project",
+            PROJECT,
+            "--job",
+            "night-run",
+            "--chips",
+            "256",
+            "--every",
+            "1s",
+            "--endpoint",
+            logs.address,
+        ],
+        stdout=subprocess.DEVNULL,
+        env=environment(),
+    )
     try:
         yield
     finally:

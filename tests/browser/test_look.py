@@ -55,8 +55,11 @@ def test_nothing_is_pushed_out_of_the_window(visit, server, run, tmp_path, width
 def test_figures_can_be_taken_away(visit, server, run):
     page = visit(f"{server}/ledger?run={run.run_id}")
     ready(page)
-    for button, ending, starts in (("CSV", ".csv", b"path,depth,account"), ("Parquet", ".parquet", b"PAR1"),
-                                   ("Figure as HTML", ".html", b"<!doctype html>")):  # fmt: skip
+    for button, ending, starts in (
+        ("CSV", ".csv", b"path,depth,account"),
+        ("Parquet", ".parquet", b"PAR1"),
+        ("Figure as HTML", ".html", b"<!doctype html>"),
+    ):
         with page.expect_download() as waiting:
             page.get_by_role("button", name=button, exact=True).click()
         assert waiting.value.suggested_filename.endswith(ending)

@@ -11,8 +11,13 @@ from app.cli import main
 from tests.analyzers import pipelines
 from tests.app.serving import get, serving
 
-SOME = {"ledger": "953,000 chip-hours", "goodput": "disrupted 466 times", "interruptions": "466 interruptions in 54 d",
-        "checkpoints": "would give back", "stragglers": "Rank 8147 (r063-n10)"}  # fmt: skip
+SOME = {
+    "ledger": "953,000 chip-hours",
+    "goodput": "disrupted 466 times",
+    "interruptions": "466 interruptions in 54 d",
+    "checkpoints": "would give back",
+    "stragglers": "Rank 8147 (r063-n10)",
+}
 SIZES = "() => [...document.querySelectorAll('.js-plotly-plot')].map((p) => JSON.stringify(p.data).length)"
 MOST_BYTES = 2_000_000  # that a page of a run may send
 

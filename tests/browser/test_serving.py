@@ -9,12 +9,19 @@ from app.components.header import SERVING
 from tests.browser.drawn import click_bar, drawn
 
 SOME = {  # words that only the right answer has
-    "latency": "first token", "slo": "requests kept", "load": "tokens/s", "engine": "waited",
-    "workload": "told of one at a time", "kv_cache": "found room for 5,760 tokens", "speculation": "draft",
+    "latency": "first token",
+    "slo": "requests kept",
+    "load": "tokens/s",
+    "engine": "waited",
+    "workload": "told of one at a time",
+    "kv_cache": "found room for 5,760 tokens",
+    "speculation": "draft",
     "prefix_cache": "cache",
-}  # fmt: skip
-PLAN = ("serving_planner?model=llama3.1-8b&on=H100+SXM,TPU+v6e&input=500&output=100&rate=20&ttft_s=1&tpot_s=0.03"
-        "&price=h100%3D3,v6e%3D2.7")  # fmt: skip
+}
+PLAN = (
+    "serving_planner?model=llama3.1-8b&on=H100+SXM,TPU+v6e&input=500&output=100&rate=20&ttft_s=1&tpot_s=0.03"
+    "&price=h100%3D3,v6e%3D2.7"
+)
 
 
 def test_every_page_about_serving_is_looked_at():

@@ -47,8 +47,10 @@ def test_progress_moves_while_bytes_go_out(visit, server):
     expect(page.get_by_role("button", name="Choose files")).to_be_visible()
     network = page.context.new_cdp_session(page)
     network.send("Network.enable")
-    network.send("Network.emulateNetworkConditions",
-                 {"offline": False, "latency": 5, "downloadThroughput": -1, "uploadThroughput": 400_000})  # fmt: skip
+    network.send(
+        "Network.emulateNetworkConditions",
+        {"offline": False, "latency": 5, "downloadThroughput": -1, "uploadThroughput": 400_000},
+    )
     page.evaluate(WATCH)
     page.locator("input.pick").set_input_files(
         [{"name": "slow.jsonl", "mimeType": "application/json", "buffer": made_runs.goodput_log(4500, "slow")}]

@@ -94,13 +94,15 @@ TELLING = {
     "torch.distributed.DistNetworkError: The client socket has timed out": "connection_lost",
     # memory
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has 79 GiB": "device_memory",
-    "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 34359738368 bytes.":
-        "device_memory",
+    "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 34359738368 bytes.": (
+        "device_memory"
+    ),
     "XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 36.2G of 31.2G hbm.": "device_memory",
     "RuntimeError: HIP out of memory. Tried to allocate 20 MiB": "device_memory",
     "Out of memory: Killed process 4711 (python3) total-vm:512000000kB": "host_out_of_memory",
-    "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have been OOM Killed.":
-        "host_out_of_memory",
+    "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have been OOM Killed.": (
+        "host_out_of_memory"
+    ),
     "Last State: Terminated  Reason: OOMKilled  Exit Code: 137": "host_out_of_memory",
     "MemoryError": "host_out_of_memory",
     "RuntimeError: DataLoader worker (pid 9) is killed by signal: Bus error. It is possible that dataloader's workers "
@@ -114,8 +116,9 @@ TELLING = {
     "botocore.exceptions.ClientError: An error occurred (SlowDown) when calling the PutObject operation: s3 Please "
     "reduce your request rate.": "remote_storage",
     "google.api_core.exceptions.Forbidden: 403 POST https://storage.googleapis.com/upload: denied": "remote_storage",
-    "LustreError: 11-0: fs-OST0004: operation ost_write to node 10.0.0.4@tcp failed: rc = -107, client evicted":
-        "remote_storage",
+    "LustreError: 11-0: fs-OST0004: operation ost_write to node 10.0.0.4@tcp failed: rc = -107, client evicted": (
+        "remote_storage"
+    ),
     "nfs: server 10.0.0.2 not responding, timed out": "remote_storage",
     # taken away, stopped
     "compute.instances.preempted: Instance tpu-vm-3 was preempted.": "preemption",
@@ -144,7 +147,7 @@ TELLING = {
     "The TPU is already in use by process with pid 4711": "software",
     "open /dev/vfio/0: Device or resource busy": "software",
     "ModuleNotFoundError: No module named 'flash_attn'": "dependency",
-    "Warning  Failed  pod/w-3  Failed to pull image \"r/x:1\": not found": "dependency",
+    'Warning  Failed  pod/w-3  Failed to pull image "r/x:1": not found': "dependency",
     "NVRM: API mismatch: the client has the version 550.54, but this kernel module has 535": "driver",
     "Failed to initialize NVML: Driver/library version mismatch": "driver",
     "AssertionError: rank 0: found NaN in local forward loss calculation": "numerics",
@@ -157,7 +160,7 @@ TELLING = {
     "srun: error: n12: task 3: Exited with exit code 1": "process_exit",
     "torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0 (pid: 5)": "process_exit",
     "worker 3 terminated with exit code 137": "process_exit",
-}  # fmt: skip
+}
 ORDINARY = (
     "[I0811 21:54:55.531340 1 metric_logger.py:226] completed step: 77, seconds: 1.234, loss: 5.1",
     " iteration 57/1000 | consumed samples: 58368 | elapsed time per iteration (ms): 125650.0 | lm loss: 1.963987E+01 "

@@ -10,14 +10,26 @@ from errors import QuestionError
 GIB = 1 << 30
 
 
-@pytest.mark.parametrize("name, key, printed", [
-    ("v5e", "bf16_flops_per_s", 197e12), ("v5p", "bf16_flops_per_s", 459e12), ("v4", "bf16_flops_per_s", 275e12),
-    ("v6e", "bf16_flops_per_s", 918e12), ("v3", "bf16_flops_per_s", 123e12), ("7x", "bf16_flops_per_s", 2307e12),
-    ("7x", "fp8_flops_per_s", 4614e12), ("H100", "bf16_flops_per_s", 989.4e12), ("B200", "bf16_flops_per_s", 2250e12),
-    ("GB200", "bf16_flops_per_s", 2500e12), ("MI300X", "bf16_flops_per_s", 1307.4e12),
-    ("A100", "bf16_flops_per_s", 312e12),
-    ("v1", "int8_ops_per_s", 92e12), ("v5e", "int8_ops_per_s", 393e12), ("8i", "fp8_flops_per_s", 8.808e15),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, key, printed",
+    [
+        ("v5e", "bf16_flops_per_s", 197e12),
+        ("v5p", "bf16_flops_per_s", 459e12),
+        ("v4", "bf16_flops_per_s", 275e12),
+        ("v6e", "bf16_flops_per_s", 918e12),
+        ("v3", "bf16_flops_per_s", 123e12),
+        ("7x", "bf16_flops_per_s", 2307e12),
+        ("7x", "fp8_flops_per_s", 4614e12),
+        ("H100", "bf16_flops_per_s", 989.4e12),
+        ("B200", "bf16_flops_per_s", 2250e12),
+        ("GB200", "bf16_flops_per_s", 2500e12),
+        ("MI300X", "bf16_flops_per_s", 1307.4e12),
+        ("A100", "bf16_flops_per_s", 312e12),
+        ("v1", "int8_ops_per_s", 92e12),
+        ("v5e", "int8_ops_per_s", 393e12),
+        ("8i", "fp8_flops_per_s", 8.808e15),
+    ],
+)
 def test_peaks_reproduce_print(name, key, printed):
     assert chip(name).value(key) == printed
 
@@ -68,8 +80,15 @@ def test_every_chip_states_the_numbers_that_a_roofline_needs(c: Chip):
 
 def test_devices_are_cores_where_jax_shows_cores():
     assert {n: chip(n).value("jax_devices_per_chip") for n in ("v2", "v3", "v4", "v5e", "v5p", "v6e", "7x", "8i")} == {
-        "v2": 2, "v3": 2, "v4": 1, "v5e": 1, "v5p": 1, "v6e": 1, "7x": 2, "8i": 2,
-    }  # fmt: skip
+        "v2": 2,
+        "v3": 2,
+        "v4": 1,
+        "v5e": 1,
+        "v5p": 1,
+        "v6e": 1,
+        "7x": 2,
+        "8i": 2,
+    }
 
 
 def test_what_is_not_known_is_none_and_asking_for_it_says_why():
@@ -98,9 +117,12 @@ def test_json_of_a_chip():
     shown = json.loads(json.dumps(entry("chips", "ct5lp")))
     assert shown["name"] == "TPU v5e" and "v5litepod" in shown["aliases"]
     assert shown["numbers"]["hbm_bytes_per_s"] == {
-        "value": 819e9, "unit": "bytes/s", "mark": "published", "note": "",
+        "value": 819e9,
+        "unit": "bytes/s",
+        "mark": "published",
+        "note": "",
         "source": "Google Cloud documentation, TPU v5e (docs.cloud.google.com/tpu/docs/v5e)",
-    }  # fmt: skip
+    }
     assert set(shown["numbers"]["fp8_flops_per_s"]) == {"value", "unit", "source", "mark", "note"}
     for name in chips():
         json.dumps(entry("chips", name), allow_nan=False)
@@ -112,12 +134,19 @@ def test_entries_cannot_be_changed():
 
 
 NAMESAKES = {  # as nvidia-smi and traces print them
-    "NVIDIA A100-SXM4-40GB": "A100 SXM 40GB", "NVIDIA A100-PCIE-40GB": "A100 PCIe 40GB",
-    "NVIDIA A100 80GB PCIe": "A100 PCIe 80GB", "NVIDIA A100-SXM4-80GB": "A100 SXM 80GB",
-    "NVIDIA H100 80GB HBM3": "H100 SXM", "NVIDIA H100 PCIe": "H100 PCIe", "NVIDIA H800": "H800 SXM",
-    "NVIDIA GH200 480GB": "GH200 96GB", "NVIDIA GH200 144G HBM3e": "GH200 144GB", "NVIDIA H200": "H200 SXM",
-    "NVIDIA B200": "B200", "NVIDIA GB200": "GB200",
-}  # fmt: skip
+    "NVIDIA A100-SXM4-40GB": "A100 SXM 40GB",
+    "NVIDIA A100-PCIE-40GB": "A100 PCIe 40GB",
+    "NVIDIA A100 80GB PCIe": "A100 PCIe 80GB",
+    "NVIDIA A100-SXM4-80GB": "A100 SXM 80GB",
+    "NVIDIA H100 80GB HBM3": "H100 SXM",
+    "NVIDIA H100 PCIe": "H100 PCIe",
+    "NVIDIA H800": "H800 SXM",
+    "NVIDIA GH200 480GB": "GH200 96GB",
+    "NVIDIA GH200 144G HBM3e": "GH200 144GB",
+    "NVIDIA H200": "H200 SXM",
+    "NVIDIA B200": "B200",
+    "NVIDIA GB200": "GB200",
+}
 
 
 @pytest.mark.parametrize("name", NAMESAKES)

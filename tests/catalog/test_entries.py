@@ -48,11 +48,14 @@ def test_every_source_that_is_listed_is_used_and_no_name_is_written_twice(file):
     assert not unused
 
 
-@pytest.mark.parametrize("raw, complaint", [
-    ({"hbm_gb": {"value": 1, "source": "docs", "mark": "published"}}, "no unit"),
-    ({"hbm_bytes": {"value": 1, "source": "hearsay", "mark": "published"}}, "source"),
-    ({"hbm_bytes": {"value": 1, "source": "docs", "mark": "certain"}}, "mark"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "raw, complaint",
+    [
+        ({"hbm_gb": {"value": 1, "source": "docs", "mark": "published"}}, "no unit"),
+        ({"hbm_bytes": {"value": 1, "source": "hearsay", "mark": "published"}}, "source"),
+        ({"hbm_bytes": {"value": 1, "source": "docs", "mark": "certain"}}, "mark"),
+    ],
+)
 def test_a_number_without_unit_source_or_mark_is_a_defect(raw, complaint):
     with pytest.raises(ValueError, match=complaint):
         parse_numbers("X", raw, UNITS, SOURCES)

@@ -20,11 +20,16 @@ def test_a_dense_model_by_hand():
     d, f, layers, vocab, t = 4096, 11008, 32, 32000, 4096
     weights = 6 * (4 * d * d + 3 * d * f) * layers + 6 * d * vocab
     expected = {
-        "causal": weights + 12 * layers * d * t / 2, "noncausal": weights + 12 * layers * d * t, "6n": weights,
-        "6n_total": weights + 6 * d * vocab, "palm": weights + 6 * d * vocab + 12 * layers * d * t,
-        "hardware_full_remat": (weights + 6 * layers * d * t) * 4 / 3, "lora": weights * 4 / 6,
-        "windows_halved": weights + 6 * layers * d * t, "megatron": weights + 6 * layers * d * t,
-    }  # fmt: skip
+        "causal": weights + 12 * layers * d * t / 2,
+        "noncausal": weights + 12 * layers * d * t,
+        "6n": weights,
+        "6n_total": weights + 6 * d * vocab,
+        "palm": weights + 6 * d * vocab + 12 * layers * d * t,
+        "hardware_full_remat": (weights + 6 * layers * d * t) * 4 / 3,
+        "lora": weights * 4 / 6,
+        "windows_halved": weights + 6 * layers * d * t,
+        "megatron": weights + 6 * layers * d * t,
+    }
     counted = {name: flops_per_token(model("llama2-7b"), t, name).total for name in NAMES}
     assert counted == pytest.approx(expected, rel=1e-14)
 

@@ -25,8 +25,11 @@ def test_deepseek_in_fp8_keeps_tables_and_routers_wide():
 
 def test_scales_count():
     assert {n: round(FORMATS[n].bytes * 8, 2) for n in ("mxfp4", "nvfp4", "awq", "gptq")} == {
-        "mxfp4": 4.25, "nvfp4": 4.5, "awq": 4.16, "gptq": 4.16,
-    }  # fmt: skip
+        "mxfp4": 4.25,
+        "nvfp4": 4.5,
+        "awq": 4.16,
+        "gptq": 4.16,
+    }
 
 
 @pytest.mark.parametrize("name", models())
@@ -44,8 +47,16 @@ def test_plain_names_are_arithmetic_but_for_models_published_so():
 
 
 def test_engines_names():
-    said = {"mxfp4": "mxfp4", "modelopt_fp4": "nvfp4", "awq_marlin": "awq", "gptq_marlin": "gptq", "fp8_e4m3": "fp8",
-            "torch.bfloat16": "bf16", "auto": None, "compressed-tensors": None}  # fmt: skip
+    said = {
+        "mxfp4": "mxfp4",
+        "modelopt_fp4": "nvfp4",
+        "awq_marlin": "awq",
+        "gptq_marlin": "gptq",
+        "fp8_e4m3": "fp8",
+        "torch.bfloat16": "bf16",
+        "auto": None,
+        "compressed-tensors": None,
+    }
     assert {n: spelled(n) for n in said} == said
 
 
@@ -73,11 +84,16 @@ def test_a_log_that_names_its_quantization_is_believed():
 @pytest.mark.parametrize(
     ("name", "said", "gigabytes"),  # of the published files, as the pages of the checkpoints round them
     [
-        ("gpt-oss-20b", "published", 13.76), ("gpt-oss-120b", "published", 65.25),
-        ("Kimi-K2-Thinking", "published", 594.2), ("kimi-k2-1t", "published", 1029.2), ("llama-3.1-8b", "awq", 5.73),
-        ("llama-3.1-70b", "awq", 39.77), ("llama-3.1-8b", "fp8-linear", 9.08), ("qwen3-8b", "awq", 6.10),
+        ("gpt-oss-20b", "published", 13.76),
+        ("gpt-oss-120b", "published", 65.25),
+        ("Kimi-K2-Thinking", "published", 594.2),
+        ("kimi-k2-1t", "published", 1029.2),
+        ("llama-3.1-8b", "awq", 5.73),
+        ("llama-3.1-70b", "awq", 39.77),
+        ("llama-3.1-8b", "fp8-linear", 9.08),
+        ("qwen3-8b", "awq", 6.10),
     ],
-)  # fmt: skip
+)
 def test_bytes_are_those_of_the_published_files(name, said, gigabytes):
     """Kimi K2 Thinking was said to take 1,029 GB: its experts are in 4-bit integers. Weights that an engine keeps in
     fp8 were all counted so, though tables of embeddings are in 16 bits."""
@@ -89,13 +105,18 @@ def test_bytes_are_those_of_the_published_files(name, said, gigabytes):
     [
         ("compressed-tensors", "torch.bfloat16", "RedHatAI/Qwen3-8B-quantized.w4a16", "gptq"),
         ("compressed-tensors", "torch.bfloat16", "RedHatAI/Llama-3.1-8B-Instruct-FP8-dynamic", "fp8-linear"),
-        ("compressed-tensors", "torch.bfloat16", "someone/own", None), ("fp8", "bfloat16", "llama", "fp8-linear"),
-        (None, "fp8", "llama3.1-8b", "fp8"), (None, "float16", "Qwen/Qwen3-8B-AWQ", "awq"),
-        (None, "bfloat16", "llama", "bf16"), ("None", "bfloat16", "llama", "bf16"), (None, None, None, None),
-        ("awq_marlin", "float16", "x", "awq"), ("w8a8_int8", "bfloat16", "x", "int8-linear"),
+        ("compressed-tensors", "torch.bfloat16", "someone/own", None),
+        ("fp8", "bfloat16", "llama", "fp8-linear"),
+        (None, "fp8", "llama3.1-8b", "fp8"),
+        (None, "float16", "Qwen/Qwen3-8B-AWQ", "awq"),
+        (None, "bfloat16", "llama", "bf16"),
+        ("None", "bfloat16", "llama", "bf16"),
+        (None, None, None, None),
+        ("awq_marlin", "float16", "x", "awq"),
+        ("w8a8_int8", "bfloat16", "x", "int8-linear"),
         ("mxfp4", "bfloat16", "openai/gpt-oss-20b", "mxfp4"),
     ],
-)  # fmt: skip
+)
 def test_what_a_run_says_of_its_weights(quantization, dtype, name, expected):
     """`compressed-tensors` with `dtype=bfloat16` was read as weights in bf16, of whichever checkpoint."""
     assert stated_format(quantization, dtype, name) == expected

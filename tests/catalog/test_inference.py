@@ -29,9 +29,13 @@ from catalog.models import model, models, parameters
 from errors import QuestionError
 
 KV_BYTES = {
-    "Llama-3.1-8B": 131072, "Llama-3.1-70B": 327680, "Llama-3.1-405B": 516096, "Qwen3-32B": 262144,
-    "DeepSeek-V3": 70272, "gpt-oss-120b": 73728,
-}  # fmt: skip
+    "Llama-3.1-8B": 131072,
+    "Llama-3.1-70B": 327680,
+    "Llama-3.1-405B": 516096,
+    "Qwen3-32B": 262144,
+    "DeepSeek-V3": 70272,
+    "gpt-oss-120b": 73728,
+}
 V5E_BOOK = 8.2e11  # bytes/s of one TPU v5e as the scaling book rounds it
 
 
@@ -41,8 +45,9 @@ def test_cache_of_a_token_as_published(name):
     assert kv_bytes_per_token(model(name), "fp8") == KV_BYTES[name] / 2
 
 
-@pytest.mark.parametrize("a, k, c, speedup", [(0.8, 5, 0.05, 2.9514), (0.7, 3, 0.1, 1.9485), (0.9, 7, 0.02, 4.9959),
-                                              (0.8, 4, 0, 3.3616)])  # fmt: skip
+@pytest.mark.parametrize(
+    "a, k, c, speedup", [(0.8, 5, 0.05, 2.9514), (0.7, 3, 0.1, 1.9485), (0.9, 7, 0.02, 4.9959), (0.8, 4, 0, 3.3616)]
+)
 def test_leviathan(a, k, c, speedup):
     assert speculation_speedup(a, k, c) == pytest.approx(speedup, abs=5e-5)
     assert accepted_length(a, k) == pytest.approx(sum(a**i for i in range(k + 1)))
@@ -73,8 +78,9 @@ def test_llama_3_70b_in_int8_on_eight_v5e():
     step = decode_step_s(32, weights_bytes=70e9, kv_bytes=160e3 * 8192, bytes_per_s=8 * 8.1e11)
     assert step * 1e3 == pytest.approx(17.28, abs=0.006)
     m = model("llama-3.1-70b")
-    own = decode_step_s(32, weights_bytes=weights_bytes(m, "int8"), kv_bytes=kv_bytes(m, 8192, "int8"),
-                        bytes_per_s=8 * 8.1e11)  # fmt: skip
+    own = decode_step_s(
+        32, weights_bytes=weights_bytes(m, "int8"), kv_bytes=kv_bytes(m, 8192, "int8"), bytes_per_s=8 * 8.1e11
+    )
     assert own * 1e3 == pytest.approx(17.28, rel=0.015)
 
 

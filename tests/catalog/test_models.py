@@ -8,22 +8,31 @@ from catalog.models import SPANS, Attention, FeedForward, Model
 MODELS = list(models().values())
 
 
-@pytest.mark.parametrize("name, total, active", [
-    ("llama3.1-8b", 8_029_995_008, 7_504_658_432),  # 8.03 B with its 266,240 norm weights
-    ("llama2-7b", 6_738_149_376, 6_607_077_376),
-    ("mixtral-8x7b", 46_702_526_464, 12_748_587_008),
-    ("deepseek3-671b", 671_025_397_760, 36_624_596_992),
-    ("gpt-oss-120b", 116_788_838_400, 5_131_100_160),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, total, active",
+    [
+        ("llama3.1-8b", 8_029_995_008, 7_504_658_432),  # 8.03 B with its 266,240 norm weights
+        ("llama2-7b", 6_738_149_376, 6_607_077_376),
+        ("mixtral-8x7b", 46_702_526_464, 12_748_587_008),
+        ("deepseek3-671b", 671_025_397_760, 36_624_596_992),
+        ("gpt-oss-120b", 116_788_838_400, 5_131_100_160),
+    ],
+)
 def test_parameters_are_those_of_the_published_models(name, total, active):
     p = parameters(model(name))
     assert (p.total, p.active_matmul) == (total, active)
 
 
-@pytest.mark.parametrize("name, billions", [
-    ("palm-540b", 540.35), ("gpt2-1.5b", 1.556), ("gpt3-175b", 174.6), ("llama3.1-405b", 405.85),
-    ("kimi-k2-1t", 1026.4),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, billions",
+    [
+        ("palm-540b", 540.35),
+        ("gpt2-1.5b", 1.556),
+        ("gpt3-175b", 174.6),
+        ("llama3.1-405b", 405.85),
+        ("kimi-k2-1t", 1026.4),
+    ],
+)
 def test_parameters_in_billions(name, billions):
     assert parameters(model(name)).total / 1e9 == pytest.approx(billions, rel=1e-3)
 
@@ -31,18 +40,35 @@ def test_parameters_in_billions(name, billions):
 def test_parameters_of_a_small_model_counted_by_hand():
     attention = Attention(name="full", span="full", heads=2, kv_heads=1, head_dim=3, value_head_dim=3)
     assert attention.params(4) == 4 * 6 + 4 * 3 + 4 * 3 + 6 * 4
-    latent = Attention(name="mla", span="full", heads=2, kv_heads=2, head_dim=5, value_head_dim=3, q_lora_rank=7,
-                       kv_lora_rank=6, nope_head_dim=3, rope_head_dim=2)  # fmt: skip
+    latent = Attention(
+        name="mla",
+        span="full",
+        heads=2,
+        kv_heads=2,
+        head_dim=5,
+        value_head_dim=3,
+        q_lora_rank=7,
+        kv_lora_rank=6,
+        nope_head_dim=3,
+        rope_head_dim=2,
+    )
     assert latent.params(4) == 4 * 7 + 7 * 10 + 4 * (6 + 2) + 6 * 2 * (3 + 3) + 6 * 4
     moe = FeedForward(name="moe", d_ff=5, experts=3, experts_per_token=2, shared_experts=1, d_ff_shared=6)
     assert moe.params(4) == (4 * 3 + 3 * 4 * 6 + 3 * 3 * 4 * 5, 4 * 3 + 3 * 4 * 6 + 2 * 3 * 4 * 5)
     assert FeedForward(name="dense", d_ff=5, gated=False).params(4) == (40, 40)
 
 
-@pytest.mark.parametrize("name, kv_bytes", [
-    ("llama3.1-8b", 131072), ("llama3.1-70b", 327680), ("llama3.1-405b", 516096), ("qwen3-32b", 262144),
-    ("deepseek3-671b", 70272), ("gpt-oss-120b", 73728),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, kv_bytes",
+    [
+        ("llama3.1-8b", 131072),
+        ("llama3.1-70b", 327680),
+        ("llama3.1-405b", 516096),
+        ("qwen3-32b", 262144),
+        ("deepseek3-671b", 70272),
+        ("gpt-oss-120b", 73728),
+    ],
+)
 def test_dimensions_suffice_for_the_key_value_cache(name, kv_bytes):
     """BF16 bytes a token, were every layer to keep all tokens: 2 K d, or the compressed width of latent attention."""
     held = sum(
@@ -85,8 +111,12 @@ def test_json_of_a_model():
     numbers = shown["numbers"]
     assert numbers["full.kv_heads"]["value"] == 8 and numbers["dense.d_ff"]["value"] == 14336
     assert numbers["total_params"] == {
-        "value": 8_029_995_008, "unit": "parameters", "source": "the dimensions above", "mark": "derived", "note": "",
-    }  # fmt: skip
+        "value": 8_029_995_008,
+        "unit": "parameters",
+        "source": "the dimensions above",
+        "mark": "derived",
+        "note": "",
+    }
     for m in MODELS:
         json.dumps(entry("models", m.name), allow_nan=False)
 

@@ -23,14 +23,23 @@ def test_what_a_file_says_and_what_another_chip_lends():
     assert two.chip.name == "Card X"
 
 
-@pytest.mark.parametrize(("text", "says"), [
-    ("{", "no JSON"), ("[]", "0 chips"), ("[3]", "not an object"),
-    (json.dumps(CARD | {"name": "B200"}), "catalogue has"),
-    (json.dumps(CARD | {"flops": 1}), "nothing of a chip is called"), (json.dumps(CARD | {"name": "a,b"}), "name"),
-    (json.dumps({"name": "Z"}), "no bf16_flops_per_s"), (json.dumps(CARD | {"hbm_bytes": -1}), "hbm_bytes"),
-    (json.dumps(CARD | {"hbm_bytes": "much"}), "hbm_bytes"), (json.dumps(CARD | {"name": 3}), "name"),
-    (json.dumps({"name": "Z", "like": "nothing such"}), "no chip is called"), ("[" * 5000, "no JSON"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "no JSON"),
+        ("[]", "0 chips"),
+        ("[3]", "not an object"),
+        (json.dumps(CARD | {"name": "B200"}), "catalogue has"),
+        (json.dumps(CARD | {"flops": 1}), "nothing of a chip is called"),
+        (json.dumps(CARD | {"name": "a,b"}), "name"),
+        (json.dumps({"name": "Z"}), "no bf16_flops_per_s"),
+        (json.dumps(CARD | {"hbm_bytes": -1}), "hbm_bytes"),
+        (json.dumps(CARD | {"hbm_bytes": "much"}), "hbm_bytes"),
+        (json.dumps(CARD | {"name": 3}), "name"),
+        (json.dumps({"name": "Z", "like": "nothing such"}), "no chip is called"),
+        ("[" * 5000, "no JSON"),
+    ],
+)
 def test_what_is_no_chip_is_refused(text, says):
     with pytest.raises(ChipledgerError, match=says):
         own_chips(text)

@@ -50,17 +50,27 @@ def test_what_was_computed_is_not_called_printed():
 
 
 FIELD = (  # model, chips, TFLOP/s and utilisation as printed
-    ("16B", 256, "120", "61.10"), ("16B", 4096, "111", "56.56"), ("32B", 256, "132", "66.86"),
-    ("32B", 4096, "123", "62.26"), ("64B", 256, "118", "59.90"), ("64B", 4096, "105", "53.29"),
-    ("128B", 256, "110", "56.06"), ("128B", 4096, "100", "50.86"), ("32B", 50944, "88", "44.67"),
+    ("16B", 256, "120", "61.10"),
+    ("16B", 4096, "111", "56.56"),
+    ("32B", 256, "132", "66.86"),
+    ("32B", 4096, "123", "62.26"),
+    ("64B", 256, "118", "59.90"),
+    ("64B", 4096, "105", "53.29"),
+    ("128B", 256, "110", "56.06"),
+    ("128B", 4096, "100", "50.86"),
+    ("32B", 50944, "88", "44.67"),
     ("32B", 50944, "104.4", "52.99"),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("size, held, rate, mfu", FIELD)
 def test_the_rows_that_people_ask_about_are_there(size, held, rate, mfu):
-    (row,) = [r for r in ROWS if (r.model, r.chip, r.chips) == (f"MaxText default {size}", "TPU v5e", held)
-              and r.printed["tflops_per_s"] == rate]  # fmt: skip
+    (row,) = [
+        r
+        for r in ROWS
+        if (r.model, r.chip, r.chips) == (f"MaxText default {size}", "TPU v5e", held)
+        and r.printed["tflops_per_s"] == rate
+    ]
     assert row.printed["mfu_percent"] == mfu and row.convention == "noncausal"
     assert row.mfu == pytest.approx(row.flops_per_s_per_chip / 197e12, rel=0.01)
 

@@ -10,14 +10,27 @@ from errors import QuestionError
 FAMILIES = list(families().values())
 
 
-@pytest.mark.parametrize("name, chips_, topology, hosts", [
-    ("v5p-8", 4, "2x2x1", 1), ("v5p-128", 64, "4x4x4", 16), ("v5p-12288", 6144, "16x16x24", 1536),
-    ("v5p-768", 384, None, 96), ("v4-8", 4, "2x2x1", 1), ("v4-4096", 2048, "8x16x16", 512), ("v3-32", 16, "4x4", 4),
-    ("v5litepod-1", 1, "1x1", 1), ("v5litepod-16", 16, "4x4", 4), ("v5e-256", 256, "16x16", 64),
-    ("v6e-256", 256, "16x16", 64),
-    ("v5litepod-8", 8, "2x4", None), ("v6e-8", 8, "2x4", None), ("tpu7x-128", 64, "4x4x4", 16),
-    ("tpu-7x-8", 4, "2x2x1", 1), ("TPU v5p-128", 64, "4x4x4", 16),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, chips_, topology, hosts",
+    [
+        ("v5p-8", 4, "2x2x1", 1),
+        ("v5p-128", 64, "4x4x4", 16),
+        ("v5p-12288", 6144, "16x16x24", 1536),
+        ("v5p-768", 384, None, 96),
+        ("v4-8", 4, "2x2x1", 1),
+        ("v4-4096", 2048, "8x16x16", 512),
+        ("v3-32", 16, "4x4", 4),
+        ("v5litepod-1", 1, "1x1", 1),
+        ("v5litepod-16", 16, "4x4", 4),
+        ("v5e-256", 256, "16x16", 64),
+        ("v6e-256", 256, "16x16", 64),
+        ("v5litepod-8", 8, "2x4", None),
+        ("v6e-8", 8, "2x4", None),
+        ("tpu7x-128", 64, "4x4x4", 16),
+        ("tpu-7x-8", 4, "2x2x1", 1),
+        ("TPU v5p-128", 64, "4x4x4", 16),
+    ],
+)
 def test_accelerator_types(name, chips_, topology, hosts):
     found = slice_(name)
     assert (found.chips, found.topology, found.hosts) == (chips_, topology, hosts)
@@ -35,10 +48,19 @@ def test_what_is_no_accelerator_type_is_refused(name):
         slice_(name)
 
 
-@pytest.mark.parametrize("name, expected", [
-    ("v5p", "TPU v5p"), ("TPU v5p", "TPU v5p"), ("ct5p-hightpu-4t", "TPU v5p"), ("tpu-v6e-slice", "TPU v6e"),
-    ("ct5lp", "TPU v5e"), ("ct5l-hightpu-8t", "TPU v5e"), ("tpu-v4-podslice", "TPU v4"), ("tpu7x", "TPU 7x"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("v5p", "TPU v5p"),
+        ("TPU v5p", "TPU v5p"),
+        ("ct5p-hightpu-4t", "TPU v5p"),
+        ("tpu-v6e-slice", "TPU v6e"),
+        ("ct5lp", "TPU v5e"),
+        ("ct5l-hightpu-8t", "TPU v5e"),
+        ("tpu-v4-podslice", "TPU v4"),
+        ("tpu7x", "TPU 7x"),
+    ],
+)
 def test_families_are_found_by_what_the_cloud_calls_them(name, expected):
     assert family(name).name == expected
 
@@ -46,9 +68,16 @@ def test_families_are_found_by_what_the_cloud_calls_them(name, expected):
 def test_machine_types_carry_the_chips_that_their_names_say():
     machines = [m for f in FAMILIES for m in f.machines]
     assert {m.name for m in machines} >= {
-        "ct4p-hightpu-4t", "ct5lp-hightpu-1t", "ct5lp-hightpu-4t", "ct5lp-hightpu-8t", "ct5p-hightpu-4t",
-        "ct6e-standard-1t", "ct6e-standard-4t", "tpu7x-standard-1t", "tpu7x-standard-4t",
-    }  # fmt: skip
+        "ct4p-hightpu-4t",
+        "ct5lp-hightpu-1t",
+        "ct5lp-hightpu-4t",
+        "ct5lp-hightpu-8t",
+        "ct5p-hightpu-4t",
+        "ct6e-standard-1t",
+        "ct6e-standard-4t",
+        "tpu7x-standard-1t",
+        "tpu7x-standard-4t",
+    }
     for m in machines:
         assert m.name.endswith(f"-{m.chips}t")
 

@@ -17,7 +17,7 @@ from catalog.training_memory import (
     logits_bytes,
     state_bytes,
     training_memory,
-)  # fmt: skip
+)
 from errors import QuestionError
 
 SIZES = st.sampled_from([1, 2, 4, 8])
@@ -31,22 +31,38 @@ def gpt(heads: int, head_dim: int, layers: int) -> Model:
     )
     block = FeedForward(name="dense", d_ff=4 * h, gated=False)
     return Model(
-        name="gpt", aliases=(), layers=layers, d_model=h, vocab=51200, vocab_unpadded=51200, tied_embeddings=True,
-        mtp_layers=0, attention=(attention,) * layers, feedforward=(block,) * layers, source="", mark="published",
+        name="gpt",
+        aliases=(),
+        layers=layers,
+        d_model=h,
+        vocab=51200,
+        vocab_unpadded=51200,
+        tied_embeddings=True,
+        mtp_layers=0,
+        attention=(attention,) * layers,
+        feedforward=(block,) * layers,
+        source="",
+        mark="published",
         notes=(),
-    )  # fmt: skip
+    )
 
 
 @given(
-    heads=st.integers(1, 96), head_dim=st.sampled_from([64, 128]), layers=st.integers(1, 100), s=st.integers(1, 4096),
-    b=st.integers(1, 8), t=SIZES, p=SIZES, m=st.integers(1, 4), remat=st.sampled_from(sorted(REMAT)), sp=st.booleans(),
-)  # fmt: skip
+    heads=st.integers(1, 96),
+    head_dim=st.sampled_from([64, 128]),
+    layers=st.integers(1, 100),
+    s=st.integers(1, 4096),
+    b=st.integers(1, 8),
+    t=SIZES,
+    p=SIZES,
+    m=st.integers(1, 4),
+    remat=st.sampled_from(sorted(REMAT)),
+    sp=st.booleans(),
+)
 def test_the_general_count_is_the_papers_formula(heads, head_dim, layers, s, b, t, p, m, remat, sp):
     sharding = Sharding(tensor=t, pipeline=p, interleave=m, sequence_parallel=sp)
     made = gpt(heads, head_dim, layers)
-    layer = layer_activation_bytes(
-        s=s, b=b, h=made.d_model, a=heads, t=t, remat=remat, sequence_parallel=sp
-    )
+    layer = layer_activation_bytes(s=s, b=b, h=made.d_model, a=heads, t=t, remat=remat, sequence_parallel=sp)
     counted = activations(made, sharding, seq=s, batch=b, remat=remat, dropout=True)
     assert counted == pytest.approx(layer * layers * interleave_factor(p, m), rel=1e-12)
 

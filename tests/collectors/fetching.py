@@ -30,6 +30,7 @@ def kept(folder: Path) -> list[dict]:
 
 def same(got: list[dict], wanted: list[dict]) -> bool:
     """Whether these are the same entries, each exactly once, whatever their order."""
+
     def order(entries):
         return sorted(json.dumps(e, sort_keys=True) for e in entries)
 

@@ -23,8 +23,15 @@ def entry(at_ns: int, payload: dict[str, Any], job: str, number: int, received_n
     }
 
 
-def job(begin_ns: int, steps: int, step_s: float = 10.0, name: str = "night-run", ends: bool = True, first: int = 0,
-        seed: int = 0) -> list[dict[str, Any]]:  # fmt: skip
+def job(
+    begin_ns: int,
+    steps: int,
+    step_s: float = 10.0,
+    name: str = "night-run",
+    ends: bool = True,
+    first: int = 0,
+    seed: int = 0,
+) -> list[dict[str, Any]]:
     """One start of a job: initialisation, `steps` steps, its end. Ids ascend from `first`, no two entries alike."""
     chance = random.Random(seed)
     at, entries = begin_ns, []

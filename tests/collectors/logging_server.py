@@ -109,8 +109,14 @@ def _compare(name: str, op: str, wanted: str, entry: dict[str, Any]) -> bool:
         left, right = SEVERITIES.index(left), SEVERITIES.index(wanted)
     elif name in ("timestamp", "receiveTimestamp"):
         left, right = ns_of(left), ns_of(wanted)
-    return {"=": left == right, "!=": left != right, "<": left < right, ">": left > right, "<=": left <= right,
-            ">=": left >= right}[op]  # fmt: skip
+    return {
+        "=": left == right,
+        "!=": left != right,
+        "<": left < right,
+        ">": left > right,
+        "<=": left <= right,
+        ">=": left >= right,
+    }[op]
 
 
 def ns_of(stamp: str) -> int:

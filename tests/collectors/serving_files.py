@@ -98,20 +98,38 @@ def percentile(values, p):
 
 def statistics_ms(values, name):
     return {
-        f"mean_{name}_ms": 1e3 * fmean(values), f"std_{name}_ms": 1e3 * pstdev(values),
-        f"median_{name}_ms": 1e3 * percentile(values, 50), f"p99_{name}_ms": 1e3 * percentile(values, 99),
-    }  # fmt: skip
+        f"mean_{name}_ms": 1e3 * fmean(values),
+        f"std_{name}_ms": 1e3 * pstdev(values),
+        f"median_{name}_ms": 1e3 * percentile(values, 50),
+        f"p99_{name}_ms": 1e3 * percentile(values, 99),
+    }
 
 
 def result(**more):
     """A plain saved result."""
     return {
-        "date": "20260425-184718", "backend": "vllm", "model_id": "meta-llama/Llama-3.1-8B", "num_prompts": 4,
-        "request_rate": "inf", "burstiness": 1.0, "max_concurrency": None, "duration": 10.0, "completed": 3,
-        "failed": 1, "total_input_tokens": 600, "total_output_tokens": 7, "request_throughput": 0.3,
-        "request_goodput": 0.2, "output_throughput": 0.7, "total_token_throughput": 60.7, "mean_ttft_ms": 251.0417,
-        "median_ttft_ms": 198.81, "p99_ttft_ms": 2501.65, "mean_tpot_ms": 25.35, **more,
-    }  # fmt: skip
+        "date": "20260425-184718",
+        "backend": "vllm",
+        "model_id": "meta-llama/Llama-3.1-8B",
+        "num_prompts": 4,
+        "request_rate": "inf",
+        "burstiness": 1.0,
+        "max_concurrency": None,
+        "duration": 10.0,
+        "completed": 3,
+        "failed": 1,
+        "total_input_tokens": 600,
+        "total_output_tokens": 7,
+        "request_throughput": 0.3,
+        "request_goodput": 0.2,
+        "output_throughput": 0.7,
+        "total_token_throughput": 60.7,
+        "mean_ttft_ms": 251.0417,
+        "median_ttft_ms": 198.81,
+        "p99_ttft_ms": 2501.65,
+        "mean_tpot_ms": 25.35,
+        **more,
+    }
 
 
 def detailed(monotonic=True, **more):
@@ -122,17 +140,26 @@ def detailed(monotonic=True, **more):
     done = [i for i in range(4) if outs[i]]
     e2e = {i: ttfts[i] + sum(itls[i]) for i in done}
     summary = {
-        "completed": 3, "failed": 1, "duration": 10.0,
-        "total_input_tokens": 600, "total_output_tokens": 9, "request_throughput": 0.3,
-        "output_throughput": 0.9, "total_token_throughput": 60.9,
+        "completed": 3,
+        "failed": 1,
+        "duration": 10.0,
+        "total_input_tokens": 600,
+        "total_output_tokens": 9,
+        "request_throughput": 0.3,
+        "output_throughput": 0.9,
+        "total_token_throughput": 60.9,
         **statistics_ms([ttfts[i] for i in done], "ttft"),
         **statistics_ms([(e2e[i] - ttfts[i]) / (outs[i] - 1) for i in done], "tpot"),
         **statistics_ms([gap for i in done for gap in itls[i]], "itl"),
         **statistics_ms(list(e2e.values()), "e2el"),
-    }  # fmt: skip
+    }
     arrays = {
-        "input_lens": ins, "output_lens": outs, "ttfts": ttfts, "itls": itls,
+        "input_lens": ins,
+        "output_lens": outs,
+        "ttfts": ttfts,
+        "itls": itls,
         "start_times": [base, base + 1, base + 2, base + 3],
-        "generated_texts": ["a", "b", "", "d"], "errors": ["", "", "Traceback: refused", ""],
-    }  # fmt: skip
+        "generated_texts": ["a", "b", "", "d"],
+        "errors": ["", "", "Traceback: refused", ""],
+    }
     return result(**summary, **arrays) | more

@@ -13,8 +13,15 @@ START = 1_759_813_207_532_900_363
 
 def record(**changes):
     return {
-        "metadata": {"session_num": 4, "x_request_id": "7609a2e7", "turn_index": 0, "request_start_ns": START,
-                     "request_end_ns": START + 300_000_000, "benchmark_phase": "profiling", "was_cancelled": False},
+        "metadata": {
+            "session_num": 4,
+            "x_request_id": "7609a2e7",
+            "turn_index": 0,
+            "request_start_ns": START,
+            "request_end_ns": START + 300_000_000,
+            "benchmark_phase": "profiling",
+            "was_cancelled": False,
+        },
         "metrics": {
             "input_sequence_length": {"value": 550, "unit": "tokens"},
             "time_to_first_token": {"value": 250.5, "unit": "ms"},
@@ -23,8 +30,9 @@ def record(**changes):
             "output_token_count": {"value": 9, "unit": "tokens"},
             "inter_chunk_latency": {"value": [20.5, 26.525], "unit": "ms"},
         },
-        "error": None, **changes,
-    }  # fmt: skip
+        "error": None,
+        **changes,
+    }
 
 
 def read_lines(tmp_path, records, name="run/profile_export.jsonl"):
@@ -45,8 +53,10 @@ def test_a_record(tmp_path):
 
 
 def test_failures_cancellations_and_warm_up(tmp_path):
-    failed = record(metrics={"error_isl": {"value": 550, "unit": "tokens"}},
-                    error={"code": 500, "type": "ServerError", "message": "no"})  # fmt: skip
+    failed = record(
+        metrics={"error_isl": {"value": 550, "unit": "tokens"}},
+        error={"code": 500, "type": "ServerError", "message": "no"},
+    )
     cancelled = record(error={"code": 499, "type": "RequestCancellationError", "message": "late"})
     cancelled["metadata"] = cancelled["metadata"] | {"was_cancelled": True}
     warm_up = record()
@@ -62,9 +72,11 @@ def test_failures_cancellations_and_warm_up(tmp_path):
 
 def test_units_are_read(tmp_path):
     ns = record()
-    ns["metrics"] = ns["metrics"] | {"time_to_first_token": {"value": 5, "unit": "ns"},
-                                     "request_latency": {"value": 2, "unit": "fortnights"},
-                                     "inter_chunk_latency": {"value": [1, -1], "unit": "us"}}  # fmt: skip
+    ns["metrics"] = ns["metrics"] | {
+        "time_to_first_token": {"value": 5, "unit": "ns"},
+        "request_latency": {"value": 2, "unit": "fortnights"},
+        "inter_chunk_latency": {"value": [1, -1], "unit": "us"},
+    }
     (request,) = read_lines(tmp_path, [ns]).rows["requests"]
     assert request["first_token_ns"] - START == 5
     assert request["last_token_ns"] is None and request["gaps_ns"] is None
@@ -83,16 +95,33 @@ def chat(**delta):
 
 
 def test_pieces_of_genai_perf(tmp_path):
-    spoken = [chat(role="assistant", content=""), chat(content="secret"), chat(content=" words"), chat(),
-              {"response": "data: [DONE]"}]  # fmt: skip
+    spoken = [
+        chat(role="assistant", content=""),
+        chat(content="secret"),
+        chat(content=" words"),
+        chat(),
+        {"response": "data: [DONE]"},
+    ]
     silent = {"timestamp": START + 7, "response_timestamps": [START + 9], "response_outputs": [{"text_output": "yes"}]}
-    export = {"service_kind": "openai", "experiments": [
-        {"experiment": {"mode": "concurrency", "value": 10}, "requests": [
-            {"timestamp": START, "request_inputs": {"payload": "secret"},
-             "response_timestamps": [START + n for n in (10, 30, 60, 65, 66)], "response_outputs": spoken},
-            silent, {"timestamp": START, "response_timestamps": []}]},
-        {"experiment": {"mode": "request_rate", "value": 2.5}, "requests": [silent]},
-    ]}  # fmt: skip
+    export = {
+        "service_kind": "openai",
+        "experiments": [
+            {
+                "experiment": {"mode": "concurrency", "value": 10},
+                "requests": [
+                    {
+                        "timestamp": START,
+                        "request_inputs": {"payload": "secret"},
+                        "response_timestamps": [START + n for n in (10, 30, 60, 65, 66)],
+                        "response_outputs": spoken,
+                    },
+                    silent,
+                    {"timestamp": START, "response_timestamps": []},
+                ],
+            },
+            {"experiment": {"mode": "request_rate", "value": 2.5}, "requests": [silent]},
+        ],
+    }
     source = source_of(tmp_path, json.dumps(export), "profile_export.json")
     assert aiperf.sniff(source) > 0.5
     found = read(aiperf, source)
@@ -109,18 +138,27 @@ def block(unit, avg, **more):
 
 
 SUMMARY = {
-    "schema_version": "1.2", "aiperf_version": "0.8.0", "start_time": "2026-08-04T10:00:00.5Z",
-    "request_throughput": {"unit": "requests/sec", "avg": 4.5}, "request_latency": block("ms", 800.0, count=336),
-    "time_to_first_token": block("ms", 61.5), "inter_token_latency": block("ms", 4.25),
-    "inter_chunk_latency": block("ms", 5.25), "output_token_throughput": {"unit": "tokens/sec", "avg": 800.0},
-    "total_token_throughput": {"unit": "tokens/sec", "avg": 3000.0}, "goodput": {"unit": "requests/sec", "avg": 4.0},
+    "schema_version": "1.2",
+    "aiperf_version": "0.8.0",
+    "start_time": "2026-08-04T10:00:00.5Z",
+    "request_throughput": {"unit": "requests/sec", "avg": 4.5},
+    "request_latency": block("ms", 800.0, count=336),
+    "time_to_first_token": block("ms", 61.5),
+    "inter_token_latency": block("ms", 4.25),
+    "inter_chunk_latency": block("ms", 5.25),
+    "output_token_throughput": {"unit": "tokens/sec", "avg": 800.0},
+    "total_token_throughput": {"unit": "tokens/sec", "avg": 3000.0},
+    "goodput": {"unit": "requests/sec", "avg": 4.0},
     "output_token_throughput_per_user": block("tokens/sec/user", 230.0),
-    "request_count": {"unit": "requests", "avg": 336.0}, "error_request_count": {"unit": "requests", "avg": 35.0},
-    "input_sequence_length": block("tokens", 490.0), "output_sequence_length": block("tokens", 180.0, sum=60480),
-    "total_isl": {"unit": "tokens", "avg": 164640.0}, "total_osl": {"unit": "tokens", "avg": 60480.0},
+    "request_count": {"unit": "requests", "avg": 336.0},
+    "error_request_count": {"unit": "requests", "avg": 35.0},
+    "input_sequence_length": block("tokens", 490.0),
+    "output_sequence_length": block("tokens", 180.0, sum=60480),
+    "total_isl": {"unit": "tokens", "avg": 164640.0},
+    "total_osl": {"unit": "tokens", "avg": 60480.0},
     "benchmark_duration": {"unit": "sec", "avg": 74.5},
     "input_config": {"endpoint": {"model_names": ["an/model"]}, "loadgen": {"concurrency": 8, "request_rate": 5.0}},
-}  # fmt: skip
+}
 
 
 def read_summary(tmp_path, summary, name="run/profile_export_aiperf.json"):
@@ -157,10 +195,14 @@ def test_a_summary_and_its_records_are_of_one_load(tmp_path):
 
 def test_genai_perf_without_streaming_measured_no_first_token(tmp_path):
     latency = block("ms", 4610.5)
-    summary = {"request_throughput": {"unit": "requests/sec", "avg": 21.5}, "request_latency": latency,
-               "time_to_first_token": latency, "output_token_throughput": {"unit": "tokens/sec", "avg": 12277.5},
-               "output_token_throughput_per_request": block("tokens/sec", 124.5),
-               "input_config": {"model": ["ensemble"], "concurrency": 100, "request_rate": None}}  # fmt: skip
+    summary = {
+        "request_throughput": {"unit": "requests/sec", "avg": 21.5},
+        "request_latency": latency,
+        "time_to_first_token": latency,
+        "output_token_throughput": {"unit": "tokens/sec", "avg": 12277.5},
+        "output_token_throughput_per_request": block("tokens/sec", 124.5),
+        "input_config": {"model": ["ensemble"], "concurrency": 100, "request_rate": None},
+    }
     found = read_summary(tmp_path, summary, "profile_export_genai_perf.json")
     (load,) = found.rows["stages"]
     assert load["stage"] == "load" and load["max_concurrency"] == 100 and load["requested_rate_per_s"] is None
@@ -171,9 +213,11 @@ def test_genai_perf_without_streaming_measured_no_first_token(tmp_path):
 
 
 def test_the_oldest_write_nanoseconds_as_text(tmp_path):
-    summary = {"request_throughput": {"unit": "requests per sec", "avg": "12.5"},
-               "request_latency": {"unit": "ns", "avg": "87654321.5", "p99": "100000000"},
-               "time_to_first_token": {"unit": "parsecs", "avg": "1"}}  # fmt: skip
+    summary = {
+        "request_throughput": {"unit": "requests per sec", "avg": "12.5"},
+        "request_latency": {"unit": "ns", "avg": "87654321.5", "p99": "100000000"},
+        "time_to_first_token": {"unit": "parsecs", "avg": "1"},
+    }
     found = read_summary(tmp_path, summary, "profile_export_genai_perf.json")
     assert stats(found) == {("e2e", "mean"): 0.0876543215, ("e2e", "p99"): 0.1}
     assert found.rows["stages"][0]["request_rate_per_s"] == 12.5 and "parsecs" in found.reasons()

@@ -33,10 +33,20 @@ def server():
 
 @pytest.mark.parametrize(
     "faults",
-    [[], [429], [(429, 0)], [503, 500, 502, 504], ["drop"], ["cut"], ["cut", "cut", 503, "drop", 429], ["slow"],
-     ["empty", "empty"], [503, "empty", "cut", "slow", (503, "0"), "drop"]],
+    [
+        [],
+        [429],
+        [(429, 0)],
+        [503, 500, 502, 504],
+        ["drop"],
+        ["cut"],
+        ["cut", "cut", 503, "drop", 429],
+        ["slow"],
+        ["empty", "empty"],
+        [503, "empty", "cut", "slow", (503, "0"), "drop"],
+    ],
     ids=str,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("page_size", [7, 1000])
 def test_every_entry_comes_once_under_every_fault(tmp_path, server, faults, page_size):
     server.page_size = page_size
@@ -196,8 +206,10 @@ def test_late_entries_are_found_within_the_overlap_and_long_after(tmp_path, serv
 @settings(deadline=None, max_examples=6)
 @given(
     st.lists(st.tuples(st.integers(0, 3 * 3600), st.sampled_from([0, 1, 30, 700, 4000])), min_size=1, max_size=30),
-    st.sampled_from([3, 1000]), st.lists(st.integers(900, 6000), min_size=1, max_size=8), st.integers(-1800, 1800),
-)  # fmt: skip
+    st.sampled_from([3, 1000]),
+    st.lists(st.integers(900, 6000), min_size=1, max_size=8),
+    st.integers(-1800, 1800),
+)
 def test_whenever_entries_arrive_each_comes_once(arrivals, page_size, waits, skew_s):
     """(written, delay) of each in seconds, polls at any moments, and this machine's clock wrong by half an hour."""
     begin = NOW - 10 * DAY
@@ -241,10 +253,21 @@ def test_what_is_odd_is_kept_and_counted(tmp_path, server):
     ahead = NOW + 3 * 3600 * S
     future = entry(ahead, {"step_count": 9, "step_start_time": 1.0}, "night-run", 99, received_ns=NOW - DAY)
     nameless = {k: v for k, v in good[3].items() if k != "insertId"}
-    nulls = entry(NOW - DAY + S, {"event_type": "save", "step": 1, "checkpoint_manager_blocking_start_time": None,
-                                  "checkpoint_manager_blocking_duration_secs": None}, "night-run", 100)  # fmt: skip
-    others = [entry(NOW - DAY, {"step_count": 1, "step_start_time": 2.0}, "another", 101),
-              {**good[4], "insertId": "w", "severity": "WARNING"}]  # fmt: skip
+    nulls = entry(
+        NOW - DAY + S,
+        {
+            "event_type": "save",
+            "step": 1,
+            "checkpoint_manager_blocking_start_time": None,
+            "checkpoint_manager_blocking_duration_secs": None,
+        },
+        "night-run",
+        100,
+    )
+    others = [
+        entry(NOW - DAY, {"step_count": 1, "step_start_time": 2.0}, "another", 101),
+        {**good[4], "insertId": "w", "severity": "WARNING"},
+    ]
     server.add(*good, future, nameless, nulls, *others)
     got = fetcher(server, tmp_path)
     got.poll()
@@ -302,10 +325,13 @@ def test_where_others_use_up_the_quota_it_is_tried_again(tmp_path, server):
 
 @pytest.mark.parametrize(
     "status, words",
-    [(401, "does not accept the credentials.*gcloud auth application-default login"),
-     (403, "may not read its logs.*roles/logging.viewer"), (404, "knows no such project.*gcloud projects list"),
-     (400, "does not understand what was asked.*--also")],
-)  # fmt: skip
+    [
+        (401, "does not accept the credentials.*gcloud auth application-default login"),
+        (403, "may not read its logs.*roles/logging.viewer"),
+        (404, "knows no such project.*gcloud projects list"),
+        (400, "does not understand what was asked.*--also"),
+    ],
+)
 def test_refusals_say_what_to_do(tmp_path, server, status, words):
     server.faults.extend([status] * 3)
     with pytest.raises(Denied, match=words):
@@ -333,9 +359,15 @@ def _revoked_account(server) -> dict:
     key = rsa.generate_private_key(65537, 2048).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    return {"type": "service_account", "project_id": PROJECT, "private_key_id": "1", "private_key": key.decode(),
-            "client_email": f"watch@{PROJECT}.example", "client_id": "1",
-            "token_uri": f"{server.address}/token"}  # fmt: skip
+    return {
+        "type": "service_account",
+        "project_id": PROJECT,
+        "private_key_id": "1",
+        "private_key": key.decode(),
+        "client_email": f"watch@{PROJECT}.example",
+        "client_id": "1",
+        "token_uri": f"{server.address}/token",
+    }
 
 
 def test_no_credentials_are_looked_for_where_none_are_needed(tmp_path, server, monkeypatch):

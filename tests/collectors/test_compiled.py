@@ -54,8 +54,14 @@ def test_a_file_becomes_facts_and_rows(tmp_path):
     assert (product["m"], product["k"], product["n"], product["count"]) == (100, 64, 100, 24)
     memory = {row["kind"]: row for row in got.rows["memory"]}
     held = {kind: row["padded_bytes"] for kind, row in memory.items() if kind != "bytes_limit"}
-    assert held == {"arguments": 16384, "outputs": 384, "temporaries": 5000, "code": 700, "peak": 21000,
-                    "argument": 64 * 128 * 2}  # fmt: skip
+    assert held == {
+        "arguments": 16384,
+        "outputs": 384,
+        "temporaries": 5000,
+        "code": 700,
+        "peak": 21000,
+        "argument": 64 * 128 * 2,
+    }
     assert memory["bytes_limit"]["bytes"] == 32 << 30
     assert (memory["argument"]["name"], memory["argument"]["bytes"]) == ("params/w", 12800)
     assert memory["argument"]["copies"] == 2  # cut in two along its first dimension, on four devices

@@ -33,9 +33,18 @@ def test_only_lines_with_a_cause_become_rows(tmp_path):
     [row] = rows
     assert lost == []
     assert row == {
-        "ts_ns": None, "attempt": 0, "step": 2, "host": None, "device": None, "cause": "accelerator", "severity": None,
-        "text": FAULT, "offset": 1, "order": 1, "source": "job.log",
-    }  # fmt: skip
+        "ts_ns": None,
+        "attempt": 0,
+        "step": 2,
+        "host": None,
+        "device": None,
+        "cause": "accelerator",
+        "severity": None,
+        "text": FAULT,
+        "offset": 1,
+        "order": 1,
+        "source": "job.log",
+    }
 
 
 def test_a_syslog_line_gives_time_host_and_severity(tmp_path):
@@ -85,11 +94,17 @@ def test_what_is_known_already_goes_before_what_the_line_says(tmp_path):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("[ERROR] x", "error"), ("2026-01-01 WARNING: x", "warning"), ("CRITICAL x", "fatal"), ("INFO x", "info"),
-        ("E0811 21:54:55.5 1 a.cc:7] x", "error"), ("F20260811 21:54:55 x", "fatal"), ("ValueError: x", None),
-        ("terror x", None), ("x" * 200 + " ERROR", None),
+        ("[ERROR] x", "error"),
+        ("2026-01-01 WARNING: x", "warning"),
+        ("CRITICAL x", "fatal"),
+        ("INFO x", "info"),
+        ("E0811 21:54:55.5 1 a.cc:7] x", "error"),
+        ("F20260811 21:54:55 x", "fatal"),
+        ("ValueError: x", None),
+        ("terror x", None),
+        ("x" * 200 + " ERROR", None),
     ],
-)  # fmt: skip
+)
 def test_severity(line, said):
     assert severity(line) == said
 
@@ -97,10 +112,13 @@ def test_severity(line, said):
 @pytest.mark.parametrize(
     ("line", "host"),
     [
-        ("[pod/w-3/train] x", "w-3"), ("worker-1  | x", "worker-1"), ("[rank12]: x", "rank12"), (" 7: x", "7"),
+        ("[pod/w-3/train] x", "w-3"),
+        ("worker-1  | x", "worker-1"),
+        ("[rank12]: x", "rank12"),
+        (" 7: x", "7"),
         ("x 7: y", None),
     ],
-)  # fmt: skip
+)
 def test_prefixes_of_launchers(line, host):
     assert host_prefix(line) == host
 

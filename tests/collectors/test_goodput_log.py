@@ -21,10 +21,14 @@ def entry(at, payload, job="night-run", insert_id=None, **more):
     """A LogEntry written `at` seconds after T0, of an event at that time."""
     stamp = datetime.fromtimestamp(T0 + at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return {
-        "logName": "projects/p/logs/goodput_x", "timestamp": stamp, "severity": "INFO",
-        "insertId": insert_id or f"{at}-{json.dumps(payload, sort_keys=True)}", "resource": {"type": "global"},
-        "jsonPayload": {"job_name": job, **payload}, **more,
-    }  # fmt: skip
+        "logName": "projects/p/logs/goodput_x",
+        "timestamp": stamp,
+        "severity": "INFO",
+        "insertId": insert_id or f"{at}-{json.dumps(payload, sort_keys=True)}",
+        "resource": {"type": "global"},
+        "jsonPayload": {"job_name": job, **payload},
+        **more,
+    }
 
 
 def event(at, key, **more):
@@ -52,28 +56,39 @@ def spans(got, kind=None):
 
 A_JOB = [
     event(0, "job_start_time"),
-    event(1, "tpu_init_start_time"), event(31, "tpu_init_end_time"),
-    event(32, "training_prep_start_time"), event(52, "training_prep_end_time"),
-    event(53, "data_loading_start_time"), event(58, "data_loading_end_time"),
-    step(59, 0), step(70, 1), step(73, 2),
+    event(1, "tpu_init_start_time"),
+    event(31, "tpu_init_end_time"),
+    event(32, "training_prep_start_time"),
+    event(52, "training_prep_end_time"),
+    event(53, "data_loading_start_time"),
+    event(58, "data_loading_end_time"),
+    step(59, 0),
+    step(70, 1),
+    step(73, 2),
     event(76, "custom_badput_event_start_time", custom_badput_event_type="eval_step"),
     event(80, "custom_badput_event_end_time", custom_badput_event_type="eval_step"),
     step(80, 3),
     event(90, "job_end_time"),
-]  # fmt: skip
+]
 
 
 def test_a_whole_job(tmp_path):
     got = log(tmp_path, A_JOB)
     assert got.facts == {"job_name": "night-run"} and not got.lost
     assert spans(got) == [
-        ("job", 0, 90), ("accelerator_initialization", 1, 31), ("training_preparation", 32, 52),
-        ("data_loading", 53, 58), ("custom", 76, 80),
-    ]  # fmt: skip
+        ("job", 0, 90),
+        ("accelerator_initialization", 1, 31),
+        ("training_preparation", 32, 52),
+        ("data_loading", 53, 58),
+        ("custom", 76, 80),
+    ]
     assert [r["detail"] for r in got.rows["lifecycle"] if r["kind"] == "custom"] == ["eval_step"]
     assert [(r["step"], r["start_ns"] - T0 * S, r["dur_ns"]) for r in got.rows["steps"]] == [
-        (0, 59 * S, None), (1, 70 * S, None), (2, 73 * S, None), (3, 80 * S, None),
-    ]  # fmt: skip
+        (0, 59 * S, None),
+        (1, 70 * S, None),
+        (2, 73 * S, None),
+        (3, 80 * S, None),
+    ]
     [job] = [r for r in got.rows["lifecycle"] if r["kind"] == "job"]
     assert (job["order"], job["end_order"]) == (0, len(A_JOB) - 1)
     assert (job["logged_ns"], job["end_logged_ns"]) == (T0 * S, (T0 + 90) * S)
@@ -112,16 +127,29 @@ def test_the_newest_first_as_gcloud_lists_them(tmp_path):
 
 
 def test_intervals_without_an_end_or_a_start_survive(tmp_path):
-    got = log(tmp_path, [
-        event(0, "job_end_time"),
-        event(1, "job_start_time"), event(2, "tpu_init_start_time"),
-        event(10, "job_start_time"), event(11, "tpu_init_start_time"), event(12, "tpu_init_end_time"),
-        event(20, "job_end_time"), event(21, "job_end_time"), event(22, "data_loading_end_time"),
-    ])  # fmt: skip
+    got = log(
+        tmp_path,
+        [
+            event(0, "job_end_time"),
+            event(1, "job_start_time"),
+            event(2, "tpu_init_start_time"),
+            event(10, "job_start_time"),
+            event(11, "tpu_init_start_time"),
+            event(12, "tpu_init_end_time"),
+            event(20, "job_end_time"),
+            event(21, "job_end_time"),
+            event(22, "data_loading_end_time"),
+        ],
+    )
     assert spans(got) == [
-        ("job", None, 0), ("job", 1, None), ("accelerator_initialization", 2, None), ("job", 10, 20),
-        ("accelerator_initialization", 11, 12), ("job", None, 21), ("data_loading", None, 22),
-    ]  # fmt: skip
+        ("job", None, 0),
+        ("job", 1, None),
+        ("accelerator_initialization", 2, None),
+        ("job", 10, 20),
+        ("accelerator_initialization", 11, 12),
+        ("job", None, 21),
+        ("data_loading", None, 22),
+    ]
     by_order = {r["order"]: r for r in got.rows["lifecycle"]}
     assert [by_order[o]["attempt"] for o in (0, 1, 2, 3, 4, 7, 8)] == [0, 0, 0, 1, 1, 1, 1]
     assert by_order[0]["logged_ns"] == by_order[0]["end_logged_ns"] == T0 * S
@@ -135,23 +163,30 @@ def test_attempts_follow_the_job_starts_in_log_order_not_file_order(tmp_path):
 
 
 def test_late_entries_pair_in_log_order_and_keep_their_place_in_the_file(tmp_path):
-    got = log(tmp_path, [
-        event(0, "job_start_time"),
-        event(20, "data_loading_start_time"),
-        event(10, "data_loading_start_time"), event(12, "data_loading_end_time"),
-        event(25, "data_loading_end_time"),
-    ])  # fmt: skip
+    got = log(
+        tmp_path,
+        [
+            event(0, "job_start_time"),
+            event(20, "data_loading_start_time"),
+            event(10, "data_loading_start_time"),
+            event(12, "data_loading_end_time"),
+            event(25, "data_loading_end_time"),
+        ],
+    )
     assert spans(got, "data_loading") == [(20, 25), (10, 12)]
 
 
 def test_custom_events_pair_by_name(tmp_path):
-    got = log(tmp_path, [
-        event(1, "custom_badput_event_start_time", custom_badput_event_type="eval"),
-        event(2, "custom_badput_event_start_time", custom_badput_event_type="sdc_scan"),
-        event(3, "custom_badput_event_end_time", custom_badput_event_type="eval"),
-        event(9, "custom_badput_event_end_time", custom_badput_event_type="sdc_scan"),
-        event(10, "custom_badput_event_start_time"),
-    ])  # fmt: skip
+    got = log(
+        tmp_path,
+        [
+            event(1, "custom_badput_event_start_time", custom_badput_event_type="eval"),
+            event(2, "custom_badput_event_start_time", custom_badput_event_type="sdc_scan"),
+            event(3, "custom_badput_event_end_time", custom_badput_event_type="eval"),
+            event(9, "custom_badput_event_end_time", custom_badput_event_type="sdc_scan"),
+            event(10, "custom_badput_event_start_time"),
+        ],
+    )
     assert spans(got, "custom") == [(1, 3), (2, 9), (10, None)]
     assert got.column("lifecycle", "detail") == ["eval", "sdc_scan", None]
 
@@ -167,19 +202,34 @@ def test_elastic_waits(tmp_path, label):
 
 def test_slice_counts_and_reinitialization(tmp_path):
     counts = {"active_slices": 3.0, "total_slices": 4, "elastic_slice_counts_timestamp": T0 + 7.5}
-    got = log(tmp_path, [
-        entry(8, counts), event(9, "elastic_reinit_start_time"), event(12, "elastic_reinit_end_time"),
-    ])  # fmt: skip
+    got = log(
+        tmp_path,
+        [
+            entry(8, counts),
+            event(9, "elastic_reinit_start_time"),
+            event(12, "elastic_reinit_end_time"),
+        ],
+    )
     assert spans(got) == [("slices", 7.5, None), ("elastic_reinitialization", 9, 12)]
     assert json.loads(got.rows["lifecycle"][0]["detail"]) == {"active": 3, "total": 4, "available": None}
 
 
 def save(**more):
-    return entry(20, {
-        "event_type": "save", "step": 4, "directory": "gs://b/run", "synchronous": True, "preemption_received_at": None,
-        "checkpointer_blocking_start_time": T0 + 10.0, "checkpointer_blocking_duration_secs": 7.5,
-        "checkpoint_manager_blocking_start_time": T0 + 9.0, "checkpoint_manager_blocking_duration_secs": 9.25, **more,
-    })  # fmt: skip
+    return entry(
+        20,
+        {
+            "event_type": "save",
+            "step": 4,
+            "directory": "gs://b/run",
+            "synchronous": True,
+            "preemption_received_at": None,
+            "checkpointer_blocking_start_time": T0 + 10.0,
+            "checkpointer_blocking_duration_secs": 7.5,
+            "checkpoint_manager_blocking_start_time": T0 + 9.0,
+            "checkpoint_manager_blocking_duration_secs": 9.25,
+            **more,
+        },
+    )
 
 
 @pytest.mark.parametrize(
@@ -209,9 +259,13 @@ def test_saves(tmp_path, more, span):
 def test_restores(tmp_path, kind):
     times = {"checkpointer_start_time": T0 + 3.0, "checkpointer_duration_secs": 2.0}
     manager = {"checkpoint_manager_start_time": T0 + 2.0, "checkpoint_manager_duration_secs": 4.0}
-    got = log(tmp_path, [
-        entry(9, {"event_type": kind, "step": 4.0, **times, **manager}), entry(10, {"event_type": kind, **times}),
-    ])  # fmt: skip
+    got = log(
+        tmp_path,
+        [
+            entry(9, {"event_type": kind, "step": 4.0, **times, **manager}),
+            entry(10, {"event_type": kind, **times}),
+        ],
+    )
     assert spans(got) == [("checkpoint_restore", 2, 6), ("checkpoint_restore", 3, 5)]
     assert got.column("lifecycle", "step") == [4, None]
     assert all(json.loads(d)["event_type"] == kind for d in got.column("lifecycle", "detail"))
@@ -260,9 +314,12 @@ def test_the_job_that_the_log_is_named_after_is_the_run_even_if_others_are_loude
 
 def test_only_info_counts(tmp_path):
     entries = [
-        step(1, 1), {**step(2, 2), "severity": "WARNING"}, {**step(3, 3), "severity": "ERROR"},
-        {**step(4, 4), "severity": 200}, {k: v for k, v in step(5, 5).items() if k != "severity"},
-    ]  # fmt: skip
+        step(1, 1),
+        {**step(2, 2), "severity": "WARNING"},
+        {**step(3, 3), "severity": "ERROR"},
+        {**step(4, 4), "severity": 200},
+        {k: v for k, v in step(5, 5).items() if k != "severity"},
+    ]
     got = log(tmp_path, entries)
     assert got.column("steps", "step") == [1, 4, 5]
     assert "WARNING" in got.reasons() and "ERROR" in got.reasons()
@@ -285,10 +342,15 @@ def test_noise_of_other_loggers_is_counted(tmp_path):
 
 @pytest.mark.parametrize("value", [None, "soon", True, [], {}, 1e300, -1e300, 10**400])
 def test_times_and_steps_that_are_no_numbers(tmp_path, value):
-    text = lines([
-        step(1, 1), entry(2, {"step_count": value, "step_start_time": T0}), entry(3, {"job_start_time": value}),
-        entry(4, {"step_count": 2, "step_start_time": value}), entry(5, {"tpu_init_end_time": value}),
-    ])  # fmt: skip
+    text = lines(
+        [
+            step(1, 1),
+            entry(2, {"step_count": value, "step_start_time": T0}),
+            entry(3, {"job_start_time": value}),
+            entry(4, {"step_count": 2, "step_start_time": value}),
+            entry(5, {"tpu_init_end_time": value}),
+        ]
+    )
     got = log(tmp_path, text)
     assert got.column("steps", "step") == [1] and "lifecycle" not in got.rows
     assert got.lost[0].what == "entries (4)"

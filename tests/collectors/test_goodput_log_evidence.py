@@ -40,7 +40,7 @@ def test_audit_records_text_and_messages_become_evidence(log):
         other(74, jsonPayload={"message": "RESOURCE_EXHAUSTED: Out of memory allocating"}, severity="WARNING"),
         other(75, textPayload="hello"),
         other(75.5, protoPayload={"methodName": "v1.compute.instances.get"}),
-    ]  # fmt: skip
+    ]
     got = log(entries)
     rows = got.rows["evidence"]
     assert [row["cause"] for row in rows] == ["preemption", cause_of(text), "device_memory"]
@@ -60,9 +60,16 @@ def test_audit_records_text_and_messages_become_evidence(log):
 
 def test_evidence_is_placed_by_time_not_by_position(log):
     entries = [
-        event(0, "job_start_time"), step(10, 0), step(20, 1), event(100, "job_start_time"), step(110, 2),
-        preempted(15), preempted(105), preempted(500), {**preempted(3), "timestamp": "soon"},
-    ]  # fmt: skip
+        event(0, "job_start_time"),
+        step(10, 0),
+        step(20, 1),
+        event(100, "job_start_time"),
+        step(110, 2),
+        preempted(15),
+        preempted(105),
+        preempted(500),
+        {**preempted(3), "timestamp": "soon"},
+    ]
     rows = log(entries).rows["evidence"]
     assert [(row["attempt"], row["step"]) for row in rows] == [(0, 0), (1, 1), (1, 2), (None, None)]
 
@@ -105,11 +112,13 @@ def test_a_line_repeated_without_end_is_kept_in_part_and_counted(log, monkeypatc
 
 def test_texts_of_odd_types_cost_only_themselves(log):
     entries = [
-        other(1, textPayload=5, jsonPayload={"message": ["x"]}), other(3, protoPayload=[1]),
+        other(1, textPayload=5, jsonPayload={"message": ["x"]}),
+        other(3, protoPayload=[1]),
         other(2, protoPayload={"status": "x", "methodName": 3}),
-        other(4, textPayload="Instance was preempted." + "x" * 2_000), preempted(5),
+        other(4, textPayload="Instance was preempted." + "x" * 2_000),
+        preempted(5),
         other(6, textPayload="Instance was preempted. \ud83d"),
-    ]  # fmt: skip
+    ]
     rows = log([*A_JOB, *entries]).rows["evidence"]
     assert [row["cause"] for row in rows] == ["preemption"] * 3
     assert len(rows[0]["text"]) == spoken.TEXT_LIMIT and rows[2]["text"].endswith("?")

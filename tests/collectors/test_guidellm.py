@@ -9,42 +9,84 @@ from collectors import guidellm
 from errors import InputError
 from tests.collectors.reading import read, source_of
 
-NOTHING = {"mean": 0.0, "median": 0.0, "std_dev": 0.0, "min": 0.0, "max": 0.0, "count": 0, "total_sum": 0.0,
-           "percentiles": {"p50": 0.0, "p99": 0.0}}  # fmt: skip
+NOTHING = {
+    "mean": 0.0,
+    "median": 0.0,
+    "std_dev": 0.0,
+    "min": 0.0,
+    "max": 0.0,
+    "count": 0,
+    "total_sum": 0.0,
+    "percentiles": {"p50": 0.0, "p99": 0.0},
+}
 
 
 def by_end(mean, total=None, n=2):
-    good = {"mean": mean, "median": mean, "mode": 7.0, "variance": 5.0, "std_dev": 0.5, "min": mean / 2,
-            "max": mean * 2, "count": n, "total_sum": mean * n if total is None else total,
-            "percentiles": {"p001": mean / 2, "p50": mean, "p99": mean * 1.5, "p999": mean * 2}}  # fmt: skip
+    good = {
+        "mean": mean,
+        "median": mean,
+        "mode": 7.0,
+        "variance": 5.0,
+        "std_dev": 0.5,
+        "min": mean / 2,
+        "max": mean * 2,
+        "count": n,
+        "total_sum": mean * n if total is None else total,
+        "percentiles": {"p001": mean / 2, "p50": mean, "p99": mean * 1.5, "p999": mean * 2},
+    }
     return {"successful": good, "errored": NOTHING, "incomplete": NOTHING, "total": good}
 
 
 def benchmark(strategy=None, **changes):
     return {
         "type_": "generative_benchmark",
-        "config": {"strategy": strategy or {"type_": "constant", "rate": 2.0, "max_concurrency": 512},
-                   "backend": {"model": "a/model"}},
-        "scheduler_metrics": {}, "start_time": 1_786_678_148.25, "end_time": 1_786_678_153.25, "duration": 5.0,
+        "config": {
+            "strategy": strategy or {"type_": "constant", "rate": 2.0, "max_concurrency": 512},
+            "backend": {"model": "a/model"},
+        },
+        "scheduler_metrics": {},
+        "start_time": 1_786_678_148.25,
+        "end_time": 1_786_678_153.25,
+        "duration": 5.0,
         "metrics": {
             "request_totals": {"successful": 2, "errored": 1, "incomplete": 3, "total": 6},
-            "requests_per_second": by_end(0.4), "request_concurrency": by_end(1.5), "request_latency": by_end(2.5),
-            "prompt_token_count": by_end(71.5), "output_token_count": by_end(8.0),
-            "time_to_first_token_ms": by_end(250.0), "time_per_output_token_ms": by_end(312.5),
-            "inter_token_latency_ms": by_end(31.25), "output_tokens_per_second": by_end(3.25),
+            "requests_per_second": by_end(0.4),
+            "request_concurrency": by_end(1.5),
+            "request_latency": by_end(2.5),
+            "prompt_token_count": by_end(71.5),
+            "output_token_count": by_end(8.0),
+            "time_to_first_token_ms": by_end(250.0),
+            "time_per_output_token_ms": by_end(312.5),
+            "inter_token_latency_ms": by_end(31.25),
+            "output_tokens_per_second": by_end(3.25),
             "tokens_per_second": by_end(31.5),
         },
-        "requests": {"successful": [
-            {"request_id": "a", "output": "secret words", "request_args": "secret", "prompt_tokens": 51,
-             "output_tokens": 8, "cached_tokens": 16, "request_start_time": 1_786_678_148.25,
-             "request_end_time": 1_786_678_150.75,
-             "info": {"timings": {"request_start": 1_786_678_148.25, "first_token_iteration": 1_786_678_148.5,
-                                  "last_token_iteration": 1_786_678_150.5}}}],
+        "requests": {
+            "successful": [
+                {
+                    "request_id": "a",
+                    "output": "secret words",
+                    "request_args": "secret",
+                    "prompt_tokens": 51,
+                    "output_tokens": 8,
+                    "cached_tokens": 16,
+                    "request_start_time": 1_786_678_148.25,
+                    "request_end_time": 1_786_678_150.75,
+                    "info": {
+                        "timings": {
+                            "request_start": 1_786_678_148.25,
+                            "first_token_iteration": 1_786_678_148.5,
+                            "last_token_iteration": 1_786_678_150.5,
+                        }
+                    },
+                }
+            ],
             "errored": [{"request_id": "b", "request_start_time": 1_786_678_149.0, "info": {"error": "no"}}],
             "incomplete": [{"request_id": "c", "info": {"timings": {"request_start": 1_786_678_150.0}}}],
-            "total": None},
+            "total": None,
+        },
         **changes,
-    }  # fmt: skip
+    }
 
 
 def read_report(tmp_path, *benchmarks, name="sweep.json", **more):
@@ -88,14 +130,21 @@ def test_requests_by_how_they_ended(tmp_path):
 
 
 def test_names_and_rates_of_a_sweep(tmp_path):
-    strategies = [{"type_": "synchronous"}, {"type_": "throughput", "max_concurrency": 64},
-                  {"type_": "concurrent", "streams": 16}, {"type_": "poisson", "rate": 1.25},
-                  {"type_": "poisson", "rate": 1.25}]  # fmt: skip
+    strategies = [
+        {"type_": "synchronous"},
+        {"type_": "throughput", "max_concurrency": 64},
+        {"type_": "concurrent", "streams": 16},
+        {"type_": "poisson", "rate": 1.25},
+        {"type_": "poisson", "rate": 1.25},
+    ]
     found = read_report(tmp_path, *[benchmark(strategy) for strategy in strategies])
     assert found.column("stages", "stage") == [
-        "sweep synchronous", "sweep throughput", "sweep concurrent 16", "sweep poisson 1.25/s",
+        "sweep synchronous",
+        "sweep throughput",
+        "sweep concurrent 16",
+        "sweep poisson 1.25/s",
         "sweep poisson 1.25/s #2",
-    ]  # fmt: skip
+    ]
     assert found.column("stages", "requested_rate_per_s") == [None, math.inf, None, 1.25, 1.25]
     assert found.column("stages", "max_concurrency") == [1, 64, 16, None, None]
 
@@ -105,9 +154,20 @@ def test_the_first_version(tmp_path):
     del old["scheduler_metrics"], old["config"], old["duration"]
     old["args"] = {"strategy": {"type_": "constant", "rate": 2.0}}
     old["run_stats"], old["request_totals"] = {}, old["metrics"].pop("request_totals")
-    old["requests"] = {"successful": [{"request_id": "a", "prompt": "secret", "prompt_tokens": 5, "output_tokens": 3,
-                                       "start_time": 10.0, "first_token_time": 10.5, "last_token_time": 11.5,
-                                       "end_time": 12.0}]}  # fmt: skip
+    old["requests"] = {
+        "successful": [
+            {
+                "request_id": "a",
+                "prompt": "secret",
+                "prompt_tokens": 5,
+                "output_tokens": 3,
+                "start_time": 10.0,
+                "first_token_time": 10.5,
+                "last_token_time": 11.5,
+                "end_time": 12.0,
+            }
+        ]
+    }
     found = read_report(tmp_path, old)
     (load,), (request,) = found.rows["stages"], found.rows["requests"]
     assert load["stage"] == "sweep constant 2/s" and (load["completed"], load["failed"]) == (2, 1)
@@ -137,15 +197,38 @@ def test_what_is_no_report(tmp_path):
 def test_warm_up_and_cool_down_are_no_part_of_the_load(tmp_path):
     """Statistics are of the measured window; requests that only touch it count, as GuideLLM counts them."""
     base = 1_786_678_148.25
-    sent = {"warm": (-3.0, -0.5), "over the start": (-1.0, 0.5), "inside": (1.0, 3.0), "over the end": (4.0, 6.0),
-            "cool": (5.5, 7.0)}  # fmt: skip
-    requests = [{"request_id": name, "prompt_tokens": 5, "output_tokens": 3, "request_start_time": base + start,
-                 "request_end_time": base + end,
-                 "info": {"timings": {"request_start": base + start, "first_token_iteration": base + start + 0.1,
-                                      "last_token_iteration": base + end}}}
-                for name, (start, end) in sent.items()]  # fmt: skip
-    one = benchmark(requests={"successful": requests}, scheduler_metrics={
-        "request_start_time": base - 3.0, "measure_start_time": base, "measure_end_time": base + 5.0})  # fmt: skip
+    sent = {
+        "warm": (-3.0, -0.5),
+        "over the start": (-1.0, 0.5),
+        "inside": (1.0, 3.0),
+        "over the end": (4.0, 6.0),
+        "cool": (5.5, 7.0),
+    }
+    requests = [
+        {
+            "request_id": name,
+            "prompt_tokens": 5,
+            "output_tokens": 3,
+            "request_start_time": base + start,
+            "request_end_time": base + end,
+            "info": {
+                "timings": {
+                    "request_start": base + start,
+                    "first_token_iteration": base + start + 0.1,
+                    "last_token_iteration": base + end,
+                }
+            },
+        }
+        for name, (start, end) in sent.items()
+    ]
+    one = benchmark(
+        requests={"successful": requests},
+        scheduler_metrics={
+            "request_start_time": base - 3.0,
+            "measure_start_time": base,
+            "measure_end_time": base + 5.0,
+        },
+    )
     found = read_report(tmp_path, one)
     assert [r["id"] for r in found.rows["requests"]] == ["over the start", "inside", "over the end"]
     assert "warm-up or the cool-down" in found.reasons()

@@ -51,7 +51,9 @@ CASES = {
     "conv": (conv(), ones(*IMAGE), ones(*KERNEL)),
     "conv strided": (conv((2, 2), "VALID"), ones(*IMAGE), ones(*KERNEL)),
     "conv dilated": (
-        conv((1, 1), [(2, 1), (3, 2)], lhs_dilation=(2, 3), rhs_dilation=(2, 1)), ones(*IMAGE), ones(*KERNEL)
+        conv((1, 1), [(2, 1), (3, 2)], lhs_dilation=(2, 3), rhs_dilation=(2, 1)),
+        ones(*IMAGE),
+        ones(*KERNEL),
     ),
     "conv features": (conv(feature_group_count=2), ones(*IMAGE), ones(3, 3, 4, 6)),
     "conv batches": (conv(batch_group_count=2), ones(*IMAGE), ones(3, 3, 8, 6)),
@@ -66,11 +68,12 @@ CASES = {
     "gradient": (jax.grad(lambda w, x: (jnp.tanh(x @ w) ** 2).mean()), ones(128, 256), ones(64, 128)),
     "branches": (lambda p, x: lax.cond(p, lambda x: x @ x.T @ x, lambda x: x + 1, x), True, ones(64, 128)),
     "int8": (
-        lambda a, b: lax.dot(a, b, preferred_element_type=jnp.int32), ones(8, 16, dtype="int8"),
+        lambda a, b: lax.dot(a, b, preferred_element_type=jnp.int32),
+        ones(8, 16, dtype="int8"),
         ones(16, 8, dtype="int8"),
     ),
     "argmax": (lambda x: jnp.argmax(x, axis=1), ones(64, 128)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("optimised", [False, True], ids=["traced", "optimised"])
@@ -148,13 +151,16 @@ def test_recomputation_is_told_apart():
     assert plain.remat_flops == 0
 
 
-@pytest.mark.parametrize(("function", "shapes", "expected"), [
-    (lambda x, w: x @ w, [(64, 128), (128, 256)], (64, 128, 256, 1)),
-    (lambda a, b: jnp.einsum("bhqd,bhkd->bhqk", a, b), [(2, 4, 32, 16), (2, 4, 24, 16)], (32, 16, 24, 8)),
-    (lambda a, b: jnp.einsum("bsd,df->bsf", a, b), [(2, 32, 16), (16, 48)], (64, 16, 48, 1)),
-    (conv(), [(2, 8, 8, 16), (1, 1, 16, 32)], (128, 16, 32, 1)),
-    (conv(padding="VALID"), [(4, 8, 8, 16), (8, 8, 16, 32)], (4, 1024, 32, 1)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("function", "shapes", "expected"),
+    [
+        (lambda x, w: x @ w, [(64, 128), (128, 256)], (64, 128, 256, 1)),
+        (lambda a, b: jnp.einsum("bhqd,bhkd->bhqk", a, b), [(2, 4, 32, 16), (2, 4, 24, 16)], (32, 16, 24, 8)),
+        (lambda a, b: jnp.einsum("bsd,df->bsf", a, b), [(2, 32, 16), (16, 48)], (64, 16, 48, 1)),
+        (conv(), [(2, 8, 8, 16), (1, 1, 16, 32)], (128, 16, 32, 1)),
+        (conv(padding="VALID"), [(4, 8, 8, 16), (8, 8, 16, 32)], (4, 1024, 32, 1)),
+    ],
+)
 def test_shapes_of_matrix_products(function, shapes, expected):
     _, ours = compiled(function, *(ones(*s) for s in shapes), optimised=False)
     (found,) = ours.matmuls
@@ -175,9 +181,13 @@ def test_a_tpu_prints_batched_products_as_dilated_convolutions():
     comp.instructions.add(id=1, name=b"q", opcode=b"parameter", shape=shaped([4, 512, 125]))
     comp.instructions.add(id=2, name=b"k", opcode=b"parameter", shape=shaped([4, 256, 125]))
     product = comp.instructions.add(
-        id=3, name=b"conv", opcode=b"convolution", shape=shaped([4, 512, 256]), operand_ids=[1, 2],
+        id=3,
+        name=b"conv",
+        opcode=b"convolution",
+        shape=shaped([4, 512, 256]),
+        operand_ids=[1, 2],
         window={"dimensions": [{"size": 4, "stride": 3, "base_dilation": 4, "window_dilation": 1}]},
-    )  # fmt: skip
+    )
     dims = product.convolution_dimension_numbers
     dims.input_spatial.append(0)
     dims.kernel_spatial.append(0)

@@ -23,8 +23,17 @@ def analysed(text):
 class Convolution:
     """A small convolution (batch, height x width, features) whose multiply-adds are counted one by one."""
 
-    def __init__(self, size=(7, 9), window=(3, 2), stride=(1, 1), pad=((0, 0), (0, 0)), dilate=(1, 1), groups=1,
-                 batch=2, features=(4, 6)):  # fmt: skip
+    def __init__(
+        self,
+        size=(7, 9),
+        window=(3, 2),
+        stride=(1, 1),
+        pad=((0, 0), (0, 0)),
+        dilate=(1, 1),
+        groups=1,
+        batch=2,
+        features=(4, 6),
+    ):
         self.size, self.window, self.stride, self.pad, self.dilate = size, window, stride, pad, dilate
         self.groups, self.batch, self.features = groups, batch, features
         self.out = tuple(
@@ -37,8 +46,10 @@ class Convolution:
         """Every output position, window position and pair of features in one group that meets an input element."""
         meets = 0
         for at, place in every(every(*map(range, self.out)), every(*map(range, self.window))):
-            where = [o * t + w * d - p[0]
-                     for o, w, t, d, p in zip(at, place, self.stride, self.dilate, self.pad, strict=True)]  # fmt: skip
+            where = [
+                o * t + w * d - p[0]
+                for o, w, t, d, p in zip(at, place, self.stride, self.dilate, self.pad, strict=True)
+            ]
             meets += all(0 <= x < s for x, s in zip(where, self.size, strict=True))
         ins, outs = self.features
         return meets * self.batch * (ins // self.groups) * outs
@@ -52,7 +63,8 @@ class Convolution:
         """The module with the library call; its scratch is the second result."""
         given, kernel, out = (f"f32[{','.join(map(str, s))}]{{3,2,1,0}}" for s in self.shapes())
         first, second, made = {"BackwardInput": (out, kernel, given), "BackwardFilter": (given, out, kernel)}.get(
-            target, (given, kernel, out))  # fmt: skip
+            target, (given, kernel, out)
+        )
         bias = f"f32[{self.features[1]}]{{0}}"
         more = ", c" if target == "BiasActivationForward" else ""
         window = f"size={'x'.join(map(str, self.window))} stride={'x'.join(map(str, self.stride))} "
@@ -68,13 +80,18 @@ ENTRY e {{
 
 
 CONVOLUTIONS = {
-    "plain": Convolution(), "strided": Convolution(stride=(2, 2)), "strided by 3": Convolution(stride=(3, 2)),
-    "padded": Convolution(pad=((1, 1), (2, 0))), "dilated": Convolution(dilate=(2, 3), pad=((1, 0), (0, 1))),
+    "plain": Convolution(),
+    "strided": Convolution(stride=(2, 2)),
+    "strided by 3": Convolution(stride=(3, 2)),
+    "padded": Convolution(pad=((1, 1), (2, 0))),
+    "dilated": Convolution(dilate=(2, 3), pad=((1, 0), (0, 1))),
     "strided and padded": Convolution((8, 8), (3, 3), (2, 2), ((1, 1), (1, 1))),
-    "grouped": Convolution(groups=2, stride=(2, 1)), "one by one": Convolution(window=(1, 1)),
-    "downsampling": Convolution((8, 8), (1, 1), (2, 2)), "whole": Convolution((4, 4), (4, 4)),
+    "grouped": Convolution(groups=2, stride=(2, 1)),
+    "one by one": Convolution(window=(1, 1)),
+    "downsampling": Convolution((8, 8), (1, 1), (2, 2)),
+    "whole": Convolution((4, 4), (4, 4)),
     "many features": Convolution(batch=1, features=(3, 32), stride=(2, 2), window=(5, 5), pad=((2, 2), (2, 2))),
-}  # fmt: skip
+}
 TARGETS = ("Forward", "ForwardGraph", "BiasActivationForward", "BackwardInput", "BackwardFilter")
 
 
@@ -85,9 +102,14 @@ def test_flops_are_two_for_each_multiply_add(name, target):
     assert convolution.call(target).operations["r"].flops == 2 * convolution.multiply_adds
 
 
-@pytest.mark.parametrize(("target", "m", "k", "n"), [
-    ("Forward", 2 * 63, 4, 6), ("BackwardInput", 2 * 63, 6, 4), ("BackwardFilter", 4, 2 * 63, 6),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("target", "m", "k", "n"),
+    [
+        ("Forward", 2 * 63, 4, 6),
+        ("BackwardInput", 2 * 63, 6, 4),
+        ("BackwardFilter", 4, 2 * 63, 6),
+    ],
+)
 def test_a_gradient_sums_over_a_side_of_the_product(target, m, k, n):
     (found,) = CONVOLUTIONS["one by one"].call(target).matmuls
     assert (found.product.m, found.product.k, found.product.n, found.product.kind) == (m, k, n, "matmul")
@@ -102,14 +124,18 @@ def test_bytes_of_a_convolution_are_operands_and_result(target):
 
 def product(target, result, scratch="s8[33554432]{0}"):
     """A product of [64, 32] and [32, 128] in bf16 by a library."""
-    (found,) = (o for o in analysed(f"""
+    (found,) = (
+        o
+        for o in analysed(f"""
 ENTRY e {{
   a = bf16[64,32]{{1,0}} parameter(0)
   b = bf16[32,128]{{1,0}} parameter(1)
   ROOT r = ({result}, {scratch}) custom-call(a, b), custom_call_target="{target}", backend_config={{
     "gemm_backend_config":{{"dot_dimension_numbers":{{"lhs_contracting_dimensions":["1"],
     "rhs_contracting_dimensions":["0"],"lhs_batch_dimensions":[],"rhs_batch_dimensions":[]}}}}}}
-}}""").operations.values() if o.name == "r")  # fmt: skip
+}}""").operations.values()
+        if o.name == "r"
+    )
     return found
 
 
@@ -122,10 +148,13 @@ def test_scratch_space_of_a_product_is_no_traffic(target):
     assert found.bytes == OPERANDS + RESULT and found.flops == 2 * 64 * 32 * 128
 
 
-@pytest.mark.parametrize(("target", "scratch", "bytes_of"), [
-    ("__cublas$lt$matmul$f8", "f32[]", 4),  # the largest element, which is a result
-    ("__cublas$gemm", "s8[64,128]{1,0}", 64 * 128),  # a matrix of bytes is a result too
-    ("a_kernel_of_the_users_own", "u8[1000]{0}", 1000),  # of which nobody knows what its results are
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("target", "scratch", "bytes_of"),
+    [
+        ("__cublas$lt$matmul$f8", "f32[]", 4),  # the largest element, which is a result
+        ("__cublas$gemm", "s8[64,128]{1,0}", 64 * 128),  # a matrix of bytes is a result too
+        ("a_kernel_of_the_users_own", "u8[1000]{0}", 1000),  # of which nobody knows what its results are
+    ],
+)
 def test_other_results_are_traffic(target, scratch, bytes_of):
     assert product(target, "bf16[64,128]{1,0}", scratch).bytes == OPERANDS + RESULT + bytes_of

@@ -49,14 +49,24 @@ ENTRY e {{
 }}""")
 
 
-@pytest.mark.parametrize(("given_as", "trips"), [
-    ({}, 7), ({"first": "constant(998)", "limit": "constant(1000)"}, 2), ({"way": "LE"}, 8),
-    ({"step": "constant(2)"}, 4), ({"goes_on": "n, i", "way": "GT"}, 7), ({"first": "constant(9)"}, 0),
-    ({"first": "constant(7)", "limit": "constant(0)", "change": "subtract(i, s)", "way": "GT"}, 7),
-    ({"first": "constant(7)", "limit": "constant(0)", "step": "constant(-1)", "way": "GE"}, 8),
-    ({"way": "NE"}, 7), ({"step": "constant(-1)"}, None), ({"step": "constant(2)", "way": "NE"}, None),
-    ({"change": "multiply(i, s)"}, None), ({"change": "subtract(s, i)"}, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given_as", "trips"),
+    [
+        ({}, 7),
+        ({"first": "constant(998)", "limit": "constant(1000)"}, 2),
+        ({"way": "LE"}, 8),
+        ({"step": "constant(2)"}, 4),
+        ({"goes_on": "n, i", "way": "GT"}, 7),
+        ({"first": "constant(9)"}, 0),
+        ({"first": "constant(7)", "limit": "constant(0)", "change": "subtract(i, s)", "way": "GT"}, 7),
+        ({"first": "constant(7)", "limit": "constant(0)", "step": "constant(-1)", "way": "GE"}, 8),
+        ({"way": "NE"}, 7),
+        ({"step": "constant(-1)"}, None),
+        ({"step": "constant(2)", "way": "NE"}, None),
+        ({"change": "multiply(i, s)"}, None),
+        ({"change": "subtract(s, i)"}, None),
+    ],
+)
 def test_a_counter_from_a_constant_by_a_constant_to_a_constant(given_as, trips):
     found = loop(**given_as)
     if trips is None:
@@ -70,8 +80,14 @@ def test_a_counter_from_a_constant_by_a_constant_to_a_constant(given_as, trips):
 @given(st.integers(-40, 40), st.integers(-5, 5), st.sampled_from(["LT", "LE", "GT", "GE", "NE", "EQ"]))
 @settings(max_examples=400)
 def test_rounds_equal_those_counted_one_by_one(first, step, way):
-    holds = {"LT": int.__lt__, "LE": int.__le__, "GT": int.__gt__, "GE": int.__ge__, "NE": int.__ne__,
-             "EQ": int.__eq__}[way]  # fmt: skip
+    holds = {
+        "LT": int.__lt__,
+        "LE": int.__le__,
+        "GT": int.__gt__,
+        "GE": int.__ge__,
+        "NE": int.__ne__,
+        "EQ": int.__eq__,
+    }[way]
     rounds, value = 0, first
     while holds(value, 0) and rounds < 1000:
         rounds, value = rounds + 1, value + step
@@ -118,8 +134,9 @@ def test_only_the_amounts_that_hang_on_an_unknown_loop_are_unknown():
     idle = idle.replace("add(i, s)", "copy(i)")
     found = module(idle.replace("compare(i, n), direction=LT", "get-tuple-element(p), index=2"))
     assert found.unknown_loops and found.flops is None  # its condition is arithmetic too: `and`
-    text = idle.replace("c = pred[] compare(i, n), direction=LT", "").replace("ROOT a = pred[] and(c, d)",
-                                                                             "ROOT a = pred[] copy(d)")  # fmt: skip
+    text = idle.replace("c = pred[] compare(i, n), direction=LT", "").replace(
+        "ROOT a = pred[] and(c, d)", "ROOT a = pred[] copy(d)"
+    )
     found = module(text)
     assert found.unknown_loops and found.flops == 0.0 and found.bytes is None
 
@@ -184,6 +201,9 @@ def test_a_limit_that_loops_carry_and_steps_inside_fusions_are_seen_through():
 
 
 def test_a_limit_that_the_loop_around_changes_is_not_known():
-    found = module(FUSED.replace("ROOT u = (s32[], f32[8,8], s32[]) tuple(l, y, m)",
-                                 "ROOT u = (s32[], f32[8,8], s32[]) tuple(l, y, l)"))  # fmt: skip
+    found = module(
+        FUSED.replace(
+            "ROOT u = (s32[], f32[8,8], s32[]) tuple(l, y, m)", "ROOT u = (s32[], f32[8,8], s32[]) tuple(l, y, l)"
+        )
+    )
     assert found.unknown_loops == ["r"] and [m.count for m in found.matmuls] == [None]

@@ -9,9 +9,14 @@ from collectors.hlo.shapes import HLO, iota_devices, linked, replica_groups, sha
 
 
 @given(
-    st.integers(1, 6), st.integers(1, 4), st.integers(-3, 5), st.integers(1, 4), st.integers(1, 5), st.integers(1, 9),
+    st.integers(1, 6),
+    st.integers(1, 4),
+    st.integers(-3, 5),
+    st.integers(1, 4),
+    st.integers(1, 5),
     st.integers(1, 9),
-)  # fmt: skip
+    st.integers(1, 9),
+)
 def test_valid_positions_against_counting(size, stride, low, dilation, base, inputs, outputs):
     window = HLO["WindowDim"](size=size, stride=stride, padding_low=low, window_dilation=dilation, base_dilation=base)
     counted = 0
@@ -28,9 +33,14 @@ def test_groups_of_protos():
     instruction.replica_groups.add(replica_ids=[0, 2])
     instruction.replica_groups.add(replica_ids=[1, 3])
     assert replica_groups(instruction) == ((0, 2), (1, 3))
-    iota = HLO["Instruction"](iota_collective_device_list={
-        "num_replica_groups": 4, "num_devices_per_group": 2, "reshape_dims": [2, 4], "transpose_perm": [1, 0],
-    })  # fmt: skip
+    iota = HLO["Instruction"](
+        iota_collective_device_list={
+            "num_replica_groups": 4,
+            "num_devices_per_group": 2,
+            "reshape_dims": [2, 4],
+            "transpose_perm": [1, 0],
+        }
+    )
     assert replica_groups(iota) == ((0, 4), (1, 5), (2, 6), (3, 7))
     mesh = HLO["Instruction"]()
     mesh.mesh_axes_replica_group_list.mesh.axes.add(size=2)
@@ -58,11 +68,14 @@ def test_permutations_connect_devices():
 
 def test_shape_text_is_that_of_hlo():
     shape = HLO["Shape"](
-        element_type=16, dimensions=[8, 100],
+        element_type=16,
+        dimensions=[8, 100],
         layout={
-            "minor_to_major": [1, 0], "tiles": [{"dimensions": [8, 128]}, {"dimensions": [2, 1]}], "memory_space": 5,
+            "minor_to_major": [1, 0],
+            "tiles": [{"dimensions": [8, 128]}, {"dimensions": [2, 1]}],
+            "memory_space": 5,
         },
-    )  # fmt: skip
+    )
     assert shape_text(shape) == "bf16[8,100]{1,0:T(8,128)(2,1)S(5)}"
     pair = HLO["Shape"](element_type=13, tuple_shapes=[{"element_type": 1}, {"element_type": 11, "dimensions": [2]}])
     assert shape_text(pair) == "(pred[], f32[2])"

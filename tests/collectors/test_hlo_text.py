@@ -5,19 +5,22 @@ import pytest
 from collectors.hlo.text import collective_of_text, groups_of_text
 
 
-@pytest.mark.parametrize(("text", "groups"), [
-    ("replica_groups={{0,1},{2,3}}", ((0, 1), (2, 3))),
-    ("replica_groups=[2,4]<=[8]", ((0, 1, 2, 3), (4, 5, 6, 7))),
-    ("replica_groups=[4,2]<=[2,4]T(1,0)", ((0, 4), (1, 5), (2, 6), (3, 7))),
-    ("replica_groups=mesh['x'=2,'y'=1,'z'=2] {'z'}", ((0, 1), (2, 3))),
-    ("replica_groups=mesh['x'=2,'y'=1,'z'=2] {'x'}", ((0, 2), (1, 3))),
-    ("replica_groups=mesh['x'=8] {'x':(1)2}", ((0, 4), (1, 5), (2, 6), (3, 7))),
-    ("replica_groups=mesh['x'=8] {'x':(2)4}", ((0, 1, 2, 3), (4, 5, 6, 7))),
-    ("source_target_pairs={{0,1},{1,0},{2,3}}", ((0, 1), (2, 3))),
-    ("replica_groups=[999999999,999999999]<=[999999999]", None),
-    ("replica_groups=mesh['x'=99999999999] {'x'}", None),
-    ("replica_groups={}", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        ("replica_groups={{0,1},{2,3}}", ((0, 1), (2, 3))),
+        ("replica_groups=[2,4]<=[8]", ((0, 1, 2, 3), (4, 5, 6, 7))),
+        ("replica_groups=[4,2]<=[2,4]T(1,0)", ((0, 4), (1, 5), (2, 6), (3, 7))),
+        ("replica_groups=mesh['x'=2,'y'=1,'z'=2] {'z'}", ((0, 1), (2, 3))),
+        ("replica_groups=mesh['x'=2,'y'=1,'z'=2] {'x'}", ((0, 2), (1, 3))),
+        ("replica_groups=mesh['x'=8] {'x':(1)2}", ((0, 4), (1, 5), (2, 6), (3, 7))),
+        ("replica_groups=mesh['x'=8] {'x':(2)4}", ((0, 1, 2, 3), (4, 5, 6, 7))),
+        ("source_target_pairs={{0,1},{1,0},{2,3}}", ((0, 1), (2, 3))),
+        ("replica_groups=[999999999,999999999]<=[999999999]", None),
+        ("replica_groups=mesh['x'=99999999999] {'x'}", None),
+        ("replica_groups={}", None),
+    ],
+)
 def test_groups_of_text(text, groups):
     assert (
         groups_of_text(f"%all-reduce.1 = f32[] all-reduce(f32[] %x), channel_id=1, {text}, use_global=true") == groups
@@ -25,8 +28,10 @@ def test_groups_of_text(text, groups):
 
 
 def test_collectives_as_a_tpu_trace_names_them():
-    line = ("%all-reduce = f32[5,1024]{1,0:T(8,128)} all-reduce(f32[5,1024]{1,0:T(8,128)} %bitcast, bf16[2]{0} %b), "
-            "channel_id=1, replica_groups=[4,2]<=[2,4]T(1,0), to_apply=%region")  # fmt: skip
+    line = (
+        "%all-reduce = f32[5,1024]{1,0:T(8,128)} all-reduce(f32[5,1024]{1,0:T(8,128)} %bitcast, bf16[2]{0} %b), "
+        "channel_id=1, replica_groups=[4,2]<=[2,4]T(1,0), to_apply=%region"
+    )
     found = collective_of_text(line)
     assert (found.kind, found.part, found.bytes, found.dtype) == ("all-reduce", "", 5 * 1024 * 4 + 4.0, "f32")
     assert found.groups[1] == (1, 5)

@@ -60,7 +60,9 @@ form {
 
 
 def test_a_fusion_inside_a_fusion_reads_the_slice_alone():
-    found = operations(SLICED + """
+    found = operations(
+        SLICED
+        + """
 outer {
   p = f32[4096,256]{1,0} parameter(0)
   i = s32[] parameter(1)
@@ -71,12 +73,15 @@ ENTRY e {
   a = f32[4096,256]{1,0} parameter(0)
   i = s32[] parameter(1)
   ROOT r = f32[1,256]{1,0} fusion(a, i), kind=kLoop, calls=outer
-}""")
+}"""
+    )
     assert found["r"].bytes == 2 * ROW + 4
 
 
 def test_a_value_that_only_changes_its_form_is_read_as_far_as_it_is_sliced():
-    found = operations(SLICED + """
+    found = operations(
+        SLICED
+        + """
 outer {
   p = f32[4096,256]{1,0} parameter(0)
   i = s32[] parameter(1)
@@ -89,7 +94,8 @@ ENTRY e {
   a = f32[4096,256]{1,0} parameter(0)
   i = s32[] parameter(1)
   ROOT r = bf16[1,256]{1,0} fusion(a, i), kind=kLoop, calls=outer
-}""")
+}"""
+    )
     assert found["r"].bytes == ROW + ROW // 2 + 4
 
 

@@ -55,8 +55,9 @@ def test_undated_logs_are_read_in_the_order_of_their_steps_whatever_their_names(
 
 def test_dated_logs_are_read_in_the_order_of_their_times_whatever_their_names(tmp_path, store):
     def dated(hour, first):
-        return "".join(f"I0304 {hour}:00:{n:02}.000000 1 log.py:1] {line}\n"
-                       for n, line in enumerate(part(first).splitlines()))  # fmt: skip
+        return "".join(
+            f"I0304 {hour}:00:{n:02}.000000 1 log.py:1] {line}\n" for n, line in enumerate(part(first).splitlines())
+        )
 
     rotated = {"train_20260304.log": dated(12, 10), "train_20260304.log.1": dated(11, 0)}
     done = ingest([put(tmp_path / "rotated", rotated)], store)
@@ -120,8 +121,15 @@ def test_what_names_tell_to_readers_of_logs_is_at_most_the_year(tmp_path):
     samples = {"maxtext": LOG, "goodput_log": lines(A_JOB), "job_log": lost}
     for collector in COLLECTORS:
         if collector.NAME in samples:
-            assert len({_content(collector, tmp_path, samples[collector.NAME], name) for name in
-                        ("train.log", "rank_3.log", "host-7/attempt_2.log", "2/train.log")}) == 1  # fmt: skip
+            assert (
+                len(
+                    {
+                        _content(collector, tmp_path, samples[collector.NAME], name)
+                        for name in ("train.log", "rank_3.log", "host-7/attempt_2.log", "2/train.log")
+                    }
+                )
+                == 1
+            )
     assert told_by_name("maxtext", "a/rank_3.log") is None
     assert told_by_name("tables", "steps.parquet") == "steps.parquet"
     assert told_by_name("vllm_log", "x-2026-03-04.log") == ["2026-03-04"]
@@ -171,8 +179,9 @@ def test_what_another_version_read_is_told_and_read_anew(tmp_path, store, monkey
         patch.setattr("collectors.ingest.readers", lambda: "of before")
         first = ingest([folder], store)
     same = ingest([folder], store)
-    assert same.existed and any("another version of Chipledger read it; `chipledger ingest --again`" in w
-                                for w in same.warnings)  # fmt: skip
+    assert same.existed and any(
+        "another version of Chipledger read it; `chipledger ingest --again`" in w for w in same.warnings
+    )
     again = ingest([folder], store, again=True)
     assert again.run_id == first.run_id and not any("another version" in w for w in ingest([folder], store).warnings)
     assert len(identity.readers()) == 16

@@ -11,28 +11,47 @@ from tests.collectors.reading import read, source_of
 
 
 def spread(mean, **more):
-    return {"mean": mean, "min": mean / 2, "max": mean * 2, "median": mean * 0.9, "p99": mean * 1.9,
-            "p99.9": mean * 1.99, **more}  # fmt: skip
+    return {
+        "mean": mean,
+        "min": mean / 2,
+        "max": mean * 2,
+        "median": mean * 0.9,
+        "p99": mean * 1.9,
+        "p99.9": mean * 1.99,
+        **more,
+    }
 
 
 def stage(**changes):
     report = {
         "benchmark_time_seconds": 20.0,
-        "load_summary": {"count": 50, "schedule_delay": spread(0.001, min=-0.002), "send_duration": 10.0,
-                         "requested_rate": 5.0, "achieved_rate": 5.0},
+        "load_summary": {
+            "count": 50,
+            "schedule_delay": spread(0.001, min=-0.002),
+            "send_duration": 10.0,
+            "requested_rate": 5.0,
+            "achieved_rate": 5.0,
+        },
         "successes": {
             "count": 48,
             "latency": {
-                "request_latency": spread(2.0), "normalized_time_per_output_token": spread(0.02),
-                "time_per_output_token": spread(0.015), "time_to_first_token": spread(0.3),
+                "request_latency": spread(2.0),
+                "normalized_time_per_output_token": spread(0.02),
+                "time_per_output_token": spread(0.015),
+                "time_to_first_token": spread(0.3),
                 "inter_token_latency": spread(0.014),
             },
-            "throughput": {"input_tokens_per_sec": 240.0, "output_tokens_per_sec": 120.0,
-                           "total_tokens_per_sec": 360.0, "requests_per_sec": 2.4},
-            "prompt_len": spread(100.0), "output_len": spread(50.0),
+            "throughput": {
+                "input_tokens_per_sec": 240.0,
+                "output_tokens_per_sec": 120.0,
+                "total_tokens_per_sec": 360.0,
+                "requests_per_sec": 2.4,
+            },
+            "prompt_len": spread(100.0),
+            "output_len": spread(50.0),
         },
         "failures": {"count": 2, "request_latency": None, "prompt_len": None},
-    }  # fmt: skip
+    }
     return {**report, **changes}
 
 
@@ -84,8 +103,12 @@ def test_newer_versions_state_totals_goodput_and_concurrency(tmp_path):
 
 def test_nothing_answered_is_a_failed_load_without_latencies(tmp_path):
     report = stage()
-    report["successes"] |= {"count": 0, "latency": dict.fromkeys(report["successes"]["latency"]), "prompt_len": None,
-                            "output_len": None}  # fmt: skip
+    report["successes"] |= {
+        "count": 0,
+        "latency": dict.fromkeys(report["successes"]["latency"]),
+        "prompt_len": None,
+        "output_len": None,
+    }
     report["successes"]["throughput"] = dict.fromkeys(report["successes"]["throughput"], 0.0)
     report["failures"]["count"] = 50
     found = read_json(tmp_path, report)
@@ -116,12 +139,20 @@ def test_the_same_requests_again_are_no_load(tmp_path, what):
 
 
 def server(**changes):
-    return {"load_summary": {}, "failures": {}, "successes": {
-        "count": 48, "rate": 2.4, "queue_len": {"mean": 7}, "request_latency": {"mean": 9.0},
-        "time_to_first_token": {"mean": 0.2, "median": 0.2, "p90": 0.3, "p99": 0.4},
-        "kv_cache_usage_percentage": {"mean": 0.5, "median": 0.4, "p90": 0.8, "p99": 0.9},
-        "request_queue_time": {"mean": 0.05, "p99": 0.4}, **changes,
-    }}  # fmt: skip
+    return {
+        "load_summary": {},
+        "failures": {},
+        "successes": {
+            "count": 48,
+            "rate": 2.4,
+            "queue_len": {"mean": 7},
+            "request_latency": {"mean": 9.0},
+            "time_to_first_token": {"mean": 0.2, "median": 0.2, "p90": 0.3, "p99": 0.4},
+            "kv_cache_usage_percentage": {"mean": 0.5, "median": 0.4, "p90": 0.8, "p99": 0.9},
+            "request_queue_time": {"mean": 0.05, "p99": 0.4},
+            **changes,
+        },
+    }
 
 
 def test_what_the_server_said_joins_the_load_of_its_stage(tmp_path):
@@ -130,9 +161,14 @@ def test_what_the_server_said_joins_the_load_of_its_stage(tmp_path):
     assert {row["stage"] for row in found.rows["stage_stats"]} == {"vllm stage 3"}
     said = stats(found)
     assert said == {
-        ("kv_usage", "mean"): 0.5, ("kv_usage", "p50"): 0.4, ("kv_usage", "p90"): 0.8, ("kv_usage", "p99"): 0.9,
-        ("queue_length", "mean"): 7, ("queue", "mean"): 0.05, ("queue", "p99"): 0.4,
-    }  # fmt: skip
+        ("kv_usage", "mean"): 0.5,
+        ("kv_usage", "p50"): 0.4,
+        ("kv_usage", "p90"): 0.8,
+        ("kv_usage", "p99"): 0.9,
+        ("queue_length", "mean"): 7,
+        ("queue", "mean"): 0.05,
+        ("queue", "p99"): 0.4,
+    }
 
 
 def test_a_cache_that_was_never_used_was_not_seen(tmp_path):
@@ -180,17 +216,34 @@ def test_half_a_report_is_refused(tmp_path):
         read(inference_perf, source_of(tmp_path, text[: len(text) // 2], "stage_0_lifecycle_metrics.json"))
 
 
-OLD = {"start_time": 1393.25, "end_time": 1395.5, "request": "{...}", "response": "secret words", "info": {
-    "input_tokens": 591, "output_tokens": 3, "output_token_times": [1393.5, 1394.0, 1395.25]}, "error": None,
-}  # fmt: skip
-NEW = {"start_time": 1394.0, "end_time": 1396.0, "error": None, "info": {
-    "request_metrics": {"text": {"input_tokens": 20}},
-    "response_metrics": {"output_tokens": 2, "output_token_times": [1394.5, 1395.0],
-                         "response_chunks": ["secret words"],
-                         "server_usage": {"prompt_tokens": 20, "prompt_tokens_details": {"cached_tokens": 16}}},
-}}  # fmt: skip
-WRONG = {"start_time": 1395.0, "end_time": 1395.5, "info": {"input_tokens": 9},
-         "error": {"error_type": "HTTP Error 500", "error_msg": "no"}}  # fmt: skip
+OLD = {
+    "start_time": 1393.25,
+    "end_time": 1395.5,
+    "request": "{...}",
+    "response": "secret words",
+    "info": {"input_tokens": 591, "output_tokens": 3, "output_token_times": [1393.5, 1394.0, 1395.25]},
+    "error": None,
+}
+NEW = {
+    "start_time": 1394.0,
+    "end_time": 1396.0,
+    "error": None,
+    "info": {
+        "request_metrics": {"text": {"input_tokens": 20}},
+        "response_metrics": {
+            "output_tokens": 2,
+            "output_token_times": [1394.5, 1395.0],
+            "response_chunks": ["secret words"],
+            "server_usage": {"prompt_tokens": 20, "prompt_tokens_details": {"cached_tokens": 16}},
+        },
+    },
+}
+WRONG = {
+    "start_time": 1395.0,
+    "end_time": 1395.5,
+    "info": {"input_tokens": 9},
+    "error": {"error_type": "HTTP Error 500", "error_msg": "no"},
+}
 
 
 def test_single_requests(tmp_path):
@@ -199,7 +252,10 @@ def test_single_requests(tmp_path):
     found = read(inference_perf, source)
     first, second, third = found.rows["requests"]
     assert (first["arrival_ns"], first["first_token_ns"], first["last_token_ns"]) == (
-        1_393_250_000_000, 1_393_500_000_000, 1_395_250_000_000)  # fmt: skip
+        1_393_250_000_000,
+        1_393_500_000_000,
+        1_395_250_000_000,
+    )
     assert first["gaps_ns"] == [500_000_000, 1_250_000_000] and first["status"] == "completed"
     assert (first["prompt_tokens"], first["output_tokens"], first["cached_tokens"]) == (591, 3, None)
     assert (second["prompt_tokens"], second["output_tokens"], second["cached_tokens"]) == (20, 2, 16)

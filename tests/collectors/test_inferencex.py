@@ -9,12 +9,30 @@ from errors import InputError
 from tests.collectors.reading import read, source_of
 
 ONE = {
-    "hw": "mi355x", "conc": 4, "image": "some/image:1", "model": "a/model", "infmax_model_prefix": "a", "tp": 8,
-    "framework": "vllm", "precision": "int4", "disagg": False, "isl": 1024, "osl": 1024, "tput_per_gpu": 56.0,
-    "output_tput_per_gpu": 28.0, "input_tput_per_gpu": 28.0, "mean_ttft": 0.317, "median_ttft": 0.297,
-    "p99_ttft": 0.586, "p99.9_ttft": 0.659, "mean_tpot": 0.0173, "median_intvty": 57.5, "p99_tpot": 0.0185,
-    "median_itl": 0.044, "p90_e2el": 17.9,
-}  # fmt: skip
+    "hw": "mi355x",
+    "conc": 4,
+    "image": "some/image:1",
+    "model": "a/model",
+    "infmax_model_prefix": "a",
+    "tp": 8,
+    "framework": "vllm",
+    "precision": "int4",
+    "disagg": False,
+    "isl": 1024,
+    "osl": 1024,
+    "tput_per_gpu": 56.0,
+    "output_tput_per_gpu": 28.0,
+    "input_tput_per_gpu": 28.0,
+    "mean_ttft": 0.317,
+    "median_ttft": 0.297,
+    "p99_ttft": 0.586,
+    "p99.9_ttft": 0.659,
+    "mean_tpot": 0.0173,
+    "median_intvty": 57.5,
+    "p99_tpot": 0.0185,
+    "median_itl": 0.044,
+    "p90_e2el": 17.9,
+}
 
 
 def test_a_result(tmp_path):
@@ -26,9 +44,15 @@ def test_a_result(tmp_path):
     assert load["completed"] is None and load["duration_s"] is None and load["outcome"] == "measured"
     said = {(r["metric"], r["statistic"]): r["value"] for r in found.rows["stage_stats"]}
     assert said == {
-        ("ttft", "mean"): 0.317, ("ttft", "p50"): 0.297, ("ttft", "p99"): 0.586, ("ttft", "p99.9"): 0.659,
-        ("tpot", "mean"): 0.0173, ("tpot", "p99"): 0.0185, ("itl", "p50"): 0.044, ("e2e", "p90"): 17.9,
-    }  # fmt: skip
+        ("ttft", "mean"): 0.317,
+        ("ttft", "p50"): 0.297,
+        ("ttft", "p99"): 0.586,
+        ("ttft", "p99.9"): 0.659,
+        ("tpot", "mean"): 0.0173,
+        ("tpot", "p99"): 0.0185,
+        ("itl", "p50"): 0.044,
+        ("e2e", "p90"): 17.9,
+    }
     assert found.facts["chips"] == found.facts["tensor_parallel_size"] == 8
     assert (found.facts["model"], found.facts["chip"], found.facts["engine"]) == ("a/model", "MI355X", "vllm")
 

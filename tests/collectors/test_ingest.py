@@ -61,9 +61,10 @@ def test_a_folder_of_several_formats_is_one_run(store, folder):
     done = ingest([folder], store)
     run = store.get(done.run_id)
     assert [(s["name"], s["collector"]) for s in run.manifest.sources] == [
-        ("goodput.json", "goodput_log"), ("logs/train.log", "maxtext"),
+        ("goodput.json", "goodput_log"),
+        ("logs/train.log", "maxtext"),
         ("metrics_step_000000_to_step_000001.txt", "maxtext_metrics"),
-    ]  # fmt: skip
+    ]
     assert done.tables["steps"] == 4 + 10 + 1
     assert "not recognised, passed over: README.md" in done.warnings
     assert run.manifest.name == "inputs"
@@ -71,9 +72,18 @@ def test_a_folder_of_several_formats_is_one_run(store, folder):
 
 def test_the_command_line_beats_the_sidecar_beats_the_log(store, folder):
     (folder / "train.log").write_text(LOG)
-    (folder / "chipledger.json").write_text(json.dumps(
-        {"name": "mine", "kind": "rl", "chip": "v5e", "model": "mistral-7b", "chips": 8, "tags": {"a": "1", "b": "2"}}
-    ))  # fmt: skip
+    (folder / "chipledger.json").write_text(
+        json.dumps(
+            {
+                "name": "mine",
+                "kind": "rl",
+                "chip": "v5e",
+                "model": "mistral-7b",
+                "chips": 8,
+                "tags": {"a": "1", "b": "2"},
+            }
+        )
+    )
     sidecar = store.get(ingest([folder], store).run_id).manifest
     assert (sidecar.name, sidecar.kind, sidecar.tags) == ("mine", "rl", {"a": "1", "b": "2"})
     assert (sidecar.fact("model"), sidecar.fact("chips"), sidecar.facts["chips"].basis) == ("mistral-7b", 8, "declared")

@@ -106,8 +106,14 @@ def test_the_reader_is_never_far_ahead_of_the_writer(store, folder, monkeypatch)
 
 @pytest.mark.parametrize(
     ("tables", "kind"),
-    [({"requests": 3}, "serving"), ({"engine": 1}, "serving"), ({"requests": 3, "ops": 1}, "serving"),
-     ({"requests": 3, "steps": 1}, "training"), ({"ops": 1}, "training"), ({"stages": 1}, "serving")],
+    [
+        ({"requests": 3}, "serving"),
+        ({"engine": 1}, "serving"),
+        ({"requests": 3, "ops": 1}, "serving"),
+        ({"requests": 3, "steps": 1}, "training"),
+        ({"ops": 1}, "training"),
+        ({"stages": 1}, "serving"),
+    ],
 )
 def test_the_kind_follows_from_the_tables(tables, kind):
     assert module._kind(tables) == kind
@@ -115,9 +121,13 @@ def test_the_kind_follows_from_the_tables(tables, kind):
 
 @pytest.mark.parametrize(
     ("tables", "facts", "kind"),
-    [({"evidence": 6}, {"engine"}, "serving"), ({}, {"engine", "model"}, "serving"), ({"evidence": 6}, {"model"},
-     "training"), ({"steps": 3}, {"engine"}, "training")],
-)  # fmt: skip
+    [
+        ({"evidence": 6}, {"engine"}, "serving"),
+        ({}, {"engine", "model"}, "serving"),
+        ({"evidence": 6}, {"model"}, "training"),
+        ({"steps": 3}, {"engine"}, "training"),
+    ],
+)
 def test_a_servers_log_alone_is_a_run_of_serving(tables, facts, kind):
     """Its starts may all have failed: then nothing but lines and facts is there."""
     assert module._kind(tables, facts) == kind

@@ -11,13 +11,25 @@ from tests.collectors.reading import read, source_of
 
 RESULT = {
     "metrics": {
-        "num_prompts": 1200, "request_rate": 5.0, "duration": 200.0, "completed": 960, "total_input_tokens": 240000,
-        "total_output_tokens": 192000, "request_throughput": 4.8, "input_throughput": 1200.0,
-        "output_throughput": 960.0, "mean_ttft_ms": 250.5, "median_ttft_ms": 200.25, "p99_ttft_ms": 900.0,
-        "mean_ttst_ms": 300.0, "mean_TPOT_ms": 42.5, "median_TPOT_ms": 40.0, "p99_TPOT_ms": 80.0,
+        "num_prompts": 1200,
+        "request_rate": 5.0,
+        "duration": 200.0,
+        "completed": 960,
+        "total_input_tokens": 240000,
+        "total_output_tokens": 192000,
+        "request_throughput": 4.8,
+        "input_throughput": 1200.0,
+        "output_throughput": 960.0,
+        "mean_ttft_ms": 250.5,
+        "median_ttft_ms": 200.25,
+        "p99_ttft_ms": 900.0,
+        "mean_ttst_ms": 300.0,
+        "mean_TPOT_ms": 42.5,
+        "median_TPOT_ms": 40.0,
+        "p99_TPOT_ms": 80.0,
     },
     "dimensions": {"date": "20250102-030405", "model_id": "llama-2", "tokenizer_id": "/t", "accelerator": "v5e"},
-}  # fmt: skip
+}
 PRINTED = """Namespace(server='0.0.0.0')
 Benchmarking with request rate of 0.0
 Successful requests: 4
@@ -47,9 +59,13 @@ def stats(found):
 
 
 STATS = {
-    ("ttft", "mean"): 0.2505, ("ttft", "p50"): 0.20025, ("ttft", "p99"): 0.9, ("normalized_tpot", "mean"): 0.0425,
-    ("normalized_tpot", "p50"): 0.04, ("normalized_tpot", "p99"): 0.08,
-}  # fmt: skip
+    ("ttft", "mean"): 0.2505,
+    ("ttft", "p50"): 0.20025,
+    ("ttft", "p99"): 0.9,
+    ("normalized_tpot", "mean"): 0.0425,
+    ("normalized_tpot", "p50"): 0.04,
+    ("normalized_tpot", "p99"): 0.08,
+}
 
 
 def test_a_result(tmp_path):

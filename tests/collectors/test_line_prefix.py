@@ -11,14 +11,30 @@ from tests.collectors.reading import source_of
 S = 10**9
 T = 1_772_625_600 * S  # 2026-03-04 12:00:00 UTC
 PREFIXES = [
-    ("[default0]:", "default0"), ("[trainer3]: ", "trainer3"), ("[rank7]: ", "rank7"), ("[host-1]:", "host-1"),
-    ("[host-1]: ", "host-1"), ("worker-0 | ", "worker-0"), ("app_1  | ", "app_1"), ("[pod/w-3/train] ", "w-3"),
-    ("0: ", "0"), (" 12: ", "12"), ("worker-1: ", "worker-1"), ("ip-10-0-0-1: ", "ip-10-0-0-1"), ("node17: ", "node17"),
-    ("2026-03-04T12:00:00Z ", None), ("2026-03-04T12:00:00.123456789Z stdout F ", None), ("2026-03-04 12:00:00 ", None),
-    ("[2026-03-04 12:00:00,123] ", None), ("2026-03-04T12:00:00+05:30 ", None), ("", None),
-    ("Mar  4 12:00:00 n3 python[99]: ", "n3"), ("[pod/w-3/train] 2026-03-04T12:00:00Z ", "w-3"),
-    ("2026-03-04T12:00:00Z [default0]:", "default0"), ("[pod/w-3/train] [default0]:", "w-3"),
-]  # fmt: skip
+    ("[default0]:", "default0"),
+    ("[trainer3]: ", "trainer3"),
+    ("[rank7]: ", "rank7"),
+    ("[host-1]:", "host-1"),
+    ("[host-1]: ", "host-1"),
+    ("worker-0 | ", "worker-0"),
+    ("app_1  | ", "app_1"),
+    ("[pod/w-3/train] ", "w-3"),
+    ("0: ", "0"),
+    (" 12: ", "12"),
+    ("worker-1: ", "worker-1"),
+    ("ip-10-0-0-1: ", "ip-10-0-0-1"),
+    ("node17: ", "node17"),
+    ("2026-03-04T12:00:00Z ", None),
+    ("2026-03-04T12:00:00.123456789Z stdout F ", None),
+    ("2026-03-04 12:00:00 ", None),
+    ("[2026-03-04 12:00:00,123] ", None),
+    ("2026-03-04T12:00:00+05:30 ", None),
+    ("", None),
+    ("Mar  4 12:00:00 n3 python[99]: ", "n3"),
+    ("[pod/w-3/train] 2026-03-04T12:00:00Z ", "w-3"),
+    ("2026-03-04T12:00:00Z [default0]:", "default0"),
+    ("[pod/w-3/train] [default0]:", "w-3"),
+]
 
 
 @pytest.mark.parametrize(("prefix", "host"), PREFIXES)
@@ -30,9 +46,17 @@ def test_prefixes(prefix, host):
 
 @pytest.mark.parametrize(
     "line",
-    ["[after megatron is initialized] datetime: 2026-03-04 12:00:00", "ValueError: no", "  num_layers ... 2",
-     " iteration 10/ 100 | elapsed", "[INFO] text", "[Rank 3] Watchdog", "Config param steps: 3", "time (ms) | x"],
-)  # fmt: skip
+    [
+        "[after megatron is initialized] datetime: 2026-03-04 12:00:00",
+        "ValueError: no",
+        "  num_layers ... 2",
+        " iteration 10/ 100 | elapsed",
+        "[INFO] text",
+        "[Rank 3] Watchdog",
+        "Config param steps: 3",
+        "time (ms) | x",
+    ],
+)
 def test_lines_without_a_prefix_stay(line):
     assert bare(line) == line and host_prefix(line) is None
 
@@ -53,12 +77,15 @@ def clocked(folder, *prefixes, name="input"):
 @pytest.mark.parametrize(
     ("prefix", "said"),
     [
-        ("[Wed Mar  4 12:00:00 2026] ", "name no time zone"), ("Wed Mar  4 04:00:00 PST 2026 ", ""),
-        ("2026-03-04 17:00:00+05 ", ""), ("2026-03-04 12:00:00 CST ", "CST, which means"),
-        ("03/04/2026 12:00:00 - INFO ", "month before the day"), ("2026/03/04 12:00:00 ", "no time zone"),
+        ("[Wed Mar  4 12:00:00 2026] ", "name no time zone"),
+        ("Wed Mar  4 04:00:00 PST 2026 ", ""),
+        ("2026-03-04 17:00:00+05 ", ""),
+        ("2026-03-04 12:00:00 CST ", "CST, which means"),
+        ("03/04/2026 12:00:00 - INFO ", "month before the day"),
+        ("2026/03/04 12:00:00 ", "no time zone"),
         ("[04/Mar/2026:13:00:00 +0100] ", ""),
     ],
-)  # fmt: skip
+)
 def test_times_with_a_year(tmp_path, prefix, said):
     times, reasons = clocked(tmp_path, prefix)
     assert times == [T] and (said in reasons if said else reasons == "")
@@ -88,10 +115,17 @@ def test_lines_asked_for_out_of_order_are_no_clock_that_goes_back(tmp_path):
     assert list(tally.lost()) == []
 
 
-@pytest.mark.parametrize(("written", "hour"), [
-    ("2026-03-04 12:05:06 AM", 0), ("03/04/2026, 11:05:06 AM", 11), ("Mar 04, 2026, 12:05:06 PM", 12),
-    ("2026-03-04 01:05:06 PM UTC", 13), ("03/04/2026 11:05:06 p.m.", 23), ("04.03.2026 07:05:06", 7),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("written", "hour"),
+    [
+        ("2026-03-04 12:05:06 AM", 0),
+        ("03/04/2026, 11:05:06 AM", 11),
+        ("Mar 04, 2026, 12:05:06 PM", 12),
+        ("2026-03-04 01:05:06 PM UTC", 13),
+        ("03/04/2026 11:05:06 p.m.", 23),
+        ("04.03.2026 07:05:06", 7),
+    ],
+)
 def test_halves_of_a_day_and_dates_with_points(tmp_path, written, hour):
     clock = Clock(source_of(tmp_path, "x"), Tally())
     assert clock.time_ns(f"[{written}] ", 0) == (1_772_582_400 + hour * 3600 + 5 * 60 + 6) * 10**9
@@ -99,6 +133,8 @@ def test_halves_of_a_day_and_dates_with_points(tmp_path, written, hour):
 
 def test_what_a_bar_overwrote_stands_behind_the_prefix_of_the_line():
     assert list(pieces("[pod/w/t] 2026-03-04T05:06:07Z 10%|#\r20%|##\rstep")) == [
-        "[pod/w/t] 2026-03-04T05:06:07Z 10%|#", "[pod/w/t] 2026-03-04T05:06:07Z 20%|##",
-        "[pod/w/t] 2026-03-04T05:06:07Z step"]  # fmt: skip
+        "[pod/w/t] 2026-03-04T05:06:07Z 10%|#",
+        "[pod/w/t] 2026-03-04T05:06:07Z 20%|##",
+        "[pod/w/t] 2026-03-04T05:06:07Z step",
+    ]
     assert list(pieces("2026-03-04T05:06:07Z a\r2026-03-04T05:06:08Z b"))[1] == "2026-03-04T05:06:08Z b"

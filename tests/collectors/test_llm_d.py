@@ -79,8 +79,13 @@ def test_a_newer_report(tmp_path):
     assert said["kv_usage", "mean"] == 0.425 and said["queue_length", "mean"] == 3.5  # the engine's, not the router's
     assert not any(metric == "itl" for metric, _ in said)
     assert "furlongs" in found.reasons() and "cut off" in found.reasons()
-    assert found.facts == {"model": "a/model", "chip": "TPU v6e", "chips": 8, "load_tool": "inference-perf",
-                           "tensor_parallel_size": 4}  # fmt: skip
+    assert found.facts == {
+        "model": "a/model",
+        "chip": "TPU v6e",
+        "chips": 8,
+        "load_tool": "inference-perf",
+        "tensor_parallel_size": 4,
+    }
 
 
 def test_chips_that_contradict_the_replicas_are_not_known(tmp_path):
@@ -103,19 +108,32 @@ def test_gauges_summed_over_all_engines_come_first(tmp_path):
 
 OLDER = {
     "version": "0.1",
-    "scenario": {"model": {"name": "a/model"}, "load": {"name": "guidellm", "metadata": {"stage": 0}},
-                 "host": {"accelerator": [{"model": "H100", "count": 4, "parallelism": {"tp": 4, "pp": 1}},
-                                          {"model": "H100", "count": 2, "parallelism": {"tp": 2, "pp": 1}}],
-                          "type": ["prefill", "decode"]}},
+    "scenario": {
+        "model": {"name": "a/model"},
+        "load": {"name": "guidellm", "metadata": {"stage": 0}},
+        "host": {
+            "accelerator": [
+                {"model": "H100", "count": 4, "parallelism": {"tp": 4, "pp": 1}},
+                {"model": "H100", "count": 2, "parallelism": {"tp": 2, "pp": 1}},
+            ],
+            "type": ["prefill", "decode"],
+        },
+    },
     "metrics": {
         "time": {"duration": 16.5, "start": 1_749_570_583.5, "stop": 1_749_570_600.0},
-        "requests": {"total": 32, "failures": 0, "input_length": {"mean": 628.5, "units": "count"},
-                     "output_length": {"mean": 32.25, "units": "count"}},
-        "latency": {"time_to_first_token": {"mean": 1707.5, "p99": 2607.5, "units": "ms"},
-                    "inter_token_latency": {"mean": 33.75, "units": "ms/token"}},
+        "requests": {
+            "total": 32,
+            "failures": 0,
+            "input_length": {"mean": 628.5, "units": "count"},
+            "output_length": {"mean": 32.25, "units": "count"},
+        },
+        "latency": {
+            "time_to_first_token": {"mean": 1707.5, "p99": 2607.5, "units": "ms"},
+            "inter_token_latency": {"mean": 33.75, "units": "ms/token"},
+        },
         "throughput": {"output_tokens_per_sec": 62.5, "total_tokens_per_sec": 1280.5, "requests_per_sec": 1.9375},
     },
-}  # fmt: skip
+}
 
 
 def test_an_older_report(tmp_path):
@@ -128,9 +146,16 @@ def test_an_older_report(tmp_path):
     assert said["ttft", "mean"] == 1.7075 and said["ttft", "p99"] == 2.6075 and said["itl", "mean"] == 0.03375
     assert said["prompt_tokens", "mean"] == 628.5 and said["output_tokens", "mean"] == 32.25
     assert found.facts == {
-        "model": "a/model", "chip": "H100", "chips": 6, "load_tool": "guidellm", "prefill_workers": 1,
-        "prefill_tensor_parallel_size": 4, "decode_workers": 1, "decode_tensor_parallel_size": 2,
-        "tensor_parallel_size": 2}  # a token's cache lies where it is generated
+        "model": "a/model",
+        "chip": "H100",
+        "chips": 6,
+        "load_tool": "guidellm",
+        "prefill_workers": 1,
+        "prefill_tensor_parallel_size": 4,
+        "decode_workers": 1,
+        "decode_tensor_parallel_size": 2,
+        "tensor_parallel_size": 2,
+    }  # a token's cache lies where it is generated
 
 
 def test_nothing_answered(tmp_path):

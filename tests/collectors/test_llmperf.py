@@ -10,9 +10,19 @@ from tests.collectors.reading import read, source_of
 
 
 def response(**changes):
-    return {"error_code": None, "error_msg": "", "inter_token_latency_s": 0.02, "ttft_s": 0.5,
-            "end_to_end_latency_s": 3.0, "request_output_throughput_token_per_s": 50.0, "number_total_tokens": 700,
-            "number_output_tokens": 150, "number_input_tokens": 550, "GEN_TEXT": "secret words", **changes}  # fmt: skip
+    return {
+        "error_code": None,
+        "error_msg": "",
+        "inter_token_latency_s": 0.02,
+        "ttft_s": 0.5,
+        "end_to_end_latency_s": 3.0,
+        "request_output_throughput_token_per_s": 50.0,
+        "number_total_tokens": 700,
+        "number_output_tokens": 150,
+        "number_input_tokens": 550,
+        "GEN_TEXT": "secret words",
+        **changes,
+    }
 
 
 def read_json(tmp_path, content, name="a_individual_responses.json"):
@@ -56,13 +66,24 @@ def test_half_a_file_keeps_what_is_whole(tmp_path):
 
 
 SUMMARY = {
-    "version": "2023-08-31", "name": "a_summary", "model": "an/model", "num_concurrent_requests": 64,
-    "results_ttft_s_quantiles_p50": 0.5, "results_ttft_s_quantiles_p99": 2.5, "results_ttft_s_mean": 0.75,
-    "results_ttft_s_min": 0.25, "results_ttft_s_stddev": 0.125, "results_end_to_end_latency_s_mean": 48.5,
-    "results_inter_token_latency_s_mean": 0.3125, "results_number_output_tokens_min": "69",
-    "results_number_output_tokens_mean": 159.5, "results_num_completed_requests": 128, "results_number_errors": 2,
-    "results_mean_output_throughput_token_per_s": 135.5, "results_num_completed_requests_per_min": 48.0,
-}  # fmt: skip
+    "version": "2023-08-31",
+    "name": "a_summary",
+    "model": "an/model",
+    "num_concurrent_requests": 64,
+    "results_ttft_s_quantiles_p50": 0.5,
+    "results_ttft_s_quantiles_p99": 2.5,
+    "results_ttft_s_mean": 0.75,
+    "results_ttft_s_min": 0.25,
+    "results_ttft_s_stddev": 0.125,
+    "results_end_to_end_latency_s_mean": 48.5,
+    "results_inter_token_latency_s_mean": 0.3125,
+    "results_number_output_tokens_min": "69",
+    "results_number_output_tokens_mean": 159.5,
+    "results_num_completed_requests": 128,
+    "results_number_errors": 2,
+    "results_mean_output_throughput_token_per_s": 135.5,
+    "results_num_completed_requests_per_min": 48.0,
+}
 
 
 def test_a_summary(tmp_path):

@@ -29,9 +29,12 @@ def stamp(second):
 def entry(second, text, pod="w-0", number=None, **more):
     labels = {"pod_name": pod, "container_name": "train", "project_id": "p"}
     made = {
-        "textPayload": text, "timestamp": stamp(second), "severity": "INFO", "logName": "projects/p/logs/stdout",
+        "textPayload": text,
+        "timestamp": stamp(second),
+        "severity": "INFO",
+        "logName": "projects/p/logs/stdout",
         "resource": {"type": "k8s_container", "labels": labels},
-    }  # fmt: skip
+    }
     return made | ({} if number is None else {"insertId": f"id{number:05d}"}) | more
 
 
@@ -57,9 +60,10 @@ def run_of(folder, store, text, name="export.json"):
 
 
 LAYOUTS = {
-    "pretty": lambda found: json.dumps(found, indent=2), "array": json.dumps,
+    "pretty": lambda found: json.dumps(found, indent=2),
+    "array": json.dumps,
     "lines": lambda found: "".join(json.dumps(one) + "\n" for one in found),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -85,8 +89,10 @@ def test_pods_are_hosts(folder, store):
 
 
 def test_messages_of_json_payloads_and_gzip(folder, store):
-    entries = [{k: v for k, v in e.items() if k != "textPayload"} | {"jsonPayload": {"message": e["textPayload"]}}
-               for e in training()]  # fmt: skip
+    entries = [
+        {k: v for k, v in e.items() if k != "textPayload"} | {"jsonPayload": {"message": e["textPayload"]}}
+        for e in training()
+    ]
     run = run_of(folder, store, gzip.compress(json.dumps(entries[::-1]).encode()), "export.json.gz")
     assert run.manifest.tables["steps"] == 20
 
@@ -106,10 +112,14 @@ def test_preemptions_of_a_server_are_counted_once(folder, store):
     for n in range(20):
         at = f"03-04 12:00:{n:02d}"
         if n:
-            texts.append(f"WARNING {at} [scheduler.py:1] Sequence group {n} is preempted by PreemptionMode.RECOMPUTE "
-                         f"mode because there is not enough KV cache space. total_num_cumulative_preemption={n}")
-        texts.append(f"INFO {at} [loggers.py:1] Engine 000: Avg prompt throughput: 1.0 tokens/s, Avg generation "
-                     "throughput: 2.0 tokens/s, Running: 3 reqs, Waiting: 1 reqs, GPU KV cache usage: 50.0%")
+            texts.append(
+                f"WARNING {at} [scheduler.py:1] Sequence group {n} is preempted by PreemptionMode.RECOMPUTE "
+                f"mode because there is not enough KV cache space. total_num_cumulative_preemption={n}"
+            )
+        texts.append(
+            f"INFO {at} [loggers.py:1] Engine 000: Avg prompt throughput: 1.0 tokens/s, Avg generation "
+            "throughput: 2.0 tokens/s, Running: 3 reqs, Waiting: 1 reqs, GPU KV cache usage: 50.0%"
+        )
     entries = [entry(n / 2, text, "vllm-0", n) for n, text in enumerate(texts)]
     run = run_of(folder, store, json.dumps(entries[::-1], indent=2))
     engine = frame(run.tables, "engine", ["ts_ns", "replica", "preemptions"])
@@ -126,8 +136,10 @@ def test_lines_of_docker(folder, store):
 
 
 def test_goodput_entries_beside_the_lines_are_read_too(folder, store):
-    times = [goodput_entry((T0 + 2 * n) * 10**9, {"step_count": n, "step_start_time": float(T0 + 2 * n)}, "night", n)
-             for n in range(3)]  # fmt: skip
+    times = [
+        goodput_entry((T0 + 2 * n) * 10**9, {"step_count": n, "step_start_time": float(T0 + 2 * n)}, "night", n)
+        for n in range(3)
+    ]
     padding = [entry(0, "x" * 1000, number=500 + n) for n in range(100)]
     run = run_of(folder, store, json.dumps([*padding, *training(), *times]))
     steps = frame(run.tables, "steps", ["step", "dur_ns", "format"])
@@ -136,8 +148,10 @@ def test_goodput_entries_beside_the_lines_are_read_too(folder, store):
 
 
 def test_what_a_goodput_log_reads_stays_with_it(folder, store):
-    entries = [goodput_entry((T0 + 2 * n) * 10**9, {"step_count": n, "step_start_time": float(T0 + 2 * n)}, "night", n)
-               for n in range(3)]  # fmt: skip
+    entries = [
+        goodput_entry((T0 + 2 * n) * 10**9, {"step_count": n, "step_start_time": float(T0 + 2 * n)}, "night", n)
+        for n in range(3)
+    ]
     run = run_of(folder, store, json.dumps([*entries, entry(9, "ValueError: no")]))
     assert run.manifest.sources[0]["collector"] == "goodput_log" and run.manifest.tables["evidence"] == 1
 
@@ -167,10 +181,13 @@ def test_several_lines_in_one_entry_and_odd_names(tmp_path):
         ({"time": 1_772_625_600}, "2026-03-04T12:00:00.000000000Z x"),
         ({"time": 1_772_625_600_500}, "2026-03-04T12:00:00.500000000Z x"),
         ({"ts": "1772625600500000001"}, "2026-03-04T12:00:00.500000001Z x"),
-        ({"@timestamp": "2026-03-04T13:00:00+01:00"}, "2026-03-04T12:00:00.000000000Z x"), ({}, "x"),
-        ({"kubernetes": {"pod_name": "p"}}, "[pod/p/] x"), ({"time": float("inf")}, "x"), ({"time": True}, "x"),
+        ({"@timestamp": "2026-03-04T13:00:00+01:00"}, "2026-03-04T12:00:00.000000000Z x"),
+        ({}, "x"),
+        ({"kubernetes": {"pod_name": "p"}}, "[pod/p/] x"),
+        ({"time": float("inf")}, "x"),
+        ({"time": True}, "x"),
     ],
-)  # fmt: skip
+)
 def test_times_and_places_of_agents(tmp_path, more, expected):
     assert taken(tmp_path, json.dumps({"message": "x"} | more))[0] == [expected]
 
@@ -224,29 +241,52 @@ def cloudwatch_table(entries):
 def grafana_table(entries):
     text = io.StringIO()
     csv.writer(text, delimiter=";").writerows(
-        [["Time", "Line", "pod"], *([e["timestamp"], e["textPayload"], "w-0"] for e in entries)])
+        [["Time", "Line", "pod"], *([e["timestamp"], e["textPayload"], "w-0"] for e in entries)]
+    )
     return text.getvalue()
 
 
 def services(entries):
     """The same entries as each service hands them out."""
-    timed = [(round((T0 + float(e["timestamp"][14:16]) * 60 + float(e["timestamp"][17:26])) * 1e9), e["textPayload"])
-             for e in entries]  # fmt: skip
+    timed = [
+        (round((T0 + float(e["timestamp"][14:16]) * 60 + float(e["timestamp"][17:26])) * 1e9), e["textPayload"])
+        for e in entries
+    ]
     return {
-        "console": table(entries), "cloudwatch console": cloudwatch_table(entries), "grafana": grafana_table(entries),
+        "console": table(entries),
+        "cloudwatch console": cloudwatch_table(entries),
+        "grafana": grafana_table(entries),
         "gcloud": "".join("---\n" + yaml.safe_dump(e, width=80) for e in entries),
-        "loki": json.dumps({"status": "success", "data": {"resultType": "streams", "result": [
-            {"stream": {"pod": "w-0"}, "values": [[str(at), text] for at, text in timed]}]}}),
-        "cloudwatch": json.dumps({"events": [
-            {"logStreamName": "w-0", "timestamp": at // 10**6, "message": text} for at, text in timed]}),
-        "elastic": json.dumps({"hits": {"hits": [
-            {"_source": {"@timestamp": e["timestamp"], "message": e["textPayload"], "host": "w-0"}}
-            for e in entries]}}),
-        "fluent bit": "\n".join(json.dumps({"date": at / 1e9, "log": text, "kubernetes": {"pod_name": "w-0"}})
-                                for at, text in timed),
-        "journal": "\n".join(json.dumps({"__REALTIME_TIMESTAMP": str(at // 1000), "_HOSTNAME": "w-0", "MESSAGE": text})
-                             for at, text in timed),
-    }  # fmt: skip
+        "loki": json.dumps(
+            {
+                "status": "success",
+                "data": {
+                    "resultType": "streams",
+                    "result": [{"stream": {"pod": "w-0"}, "values": [[str(at), text] for at, text in timed]}],
+                },
+            }
+        ),
+        "cloudwatch": json.dumps(
+            {"events": [{"logStreamName": "w-0", "timestamp": at // 10**6, "message": text} for at, text in timed]}
+        ),
+        "elastic": json.dumps(
+            {
+                "hits": {
+                    "hits": [
+                        {"_source": {"@timestamp": e["timestamp"], "message": e["textPayload"], "host": "w-0"}}
+                        for e in entries
+                    ]
+                }
+            }
+        ),
+        "fluent bit": "\n".join(
+            json.dumps({"date": at / 1e9, "log": text, "kubernetes": {"pod_name": "w-0"}}) for at, text in timed
+        ),
+        "journal": "\n".join(
+            json.dumps({"__REALTIME_TIMESTAMP": str(at // 1000), "_HOSTNAME": "w-0", "MESSAGE": text})
+            for at, text in timed
+        ),
+    }
 
 
 @pytest.mark.parametrize("newest_first", [True, False])

@@ -51,8 +51,11 @@ def test_times_and_further_filters():
     inside = {"timestamp": stamp_of(10 * S), "receiveTimestamp": stamp_of(30 * S), "severity": "ERROR"}
     assert test(inside) and test({**inside, "severity": "INFO", "textPayload": "B"})
     assert not test({**inside, "severity": "INFO"})
-    for wrong in ({"timestamp": stamp_of(20 * S)}, {"timestamp": stamp_of(10 * S - 1)},
-                  {"receiveTimestamp": stamp_of(5 * S - 1)}):  # fmt: skip
+    for wrong in (
+        {"timestamp": stamp_of(20 * S)},
+        {"timestamp": stamp_of(10 * S - 1)},
+        {"receiveTimestamp": stamp_of(5 * S - 1)},
+    ):
         assert not test({**inside, **wrong})
 
 

@@ -79,8 +79,12 @@ def test_on_a_full_disk_nothing_is_lost(tmp_path, server):
 def test_an_earlier_beginning_or_another_filter_reads_again_without_repeating(tmp_path, server):
     entries = job(NOW - 10 * DAY, 100, step_s=8000.0)
     server.add(*entries)
-    text = {**entry(NOW - 4 * DAY, {}, "night-run", 7000), "logName": f"projects/{PROJECT}/logs/stderr",
-            "severity": "ERROR", "textPayload": "Xid 79: GPU has fallen off the bus"}  # fmt: skip
+    text = {
+        **entry(NOW - 4 * DAY, {}, "night-run", 7000),
+        "logName": f"projects/{PROJECT}/logs/stderr",
+        "severity": "ERROR",
+        "textPayload": "Xid 79: GPU has fallen off the bus",
+    }
     del text["jsonPayload"]
     server.add(text)
     first = fetcher(server, tmp_path, since=NOW - 5 * DAY)
@@ -114,12 +118,21 @@ def test_when_a_job_was_heard_is_told_by_the_clock_of_the_service(tmp_path):
     from collectors.cloud_logging.spool import Cursor
 
     cursor = Cursor()
-    stamps = [("2026-01-01T09:00:00Z", "2026-01-01T11:00:01Z"),  # a host two hours behind
-              ("2027-01-01T00:00:00Z", "2026-01-01T11:00:05Z"),  # one that is a year ahead
-              ("2026-01-01T10:00:00Z", "2026-01-01T11:00:03Z")]  # fmt: skip
+    stamps = [
+        ("2026-01-01T09:00:00Z", "2026-01-01T11:00:01Z"),  # a host two hours behind
+        ("2027-01-01T00:00:00Z", "2026-01-01T11:00:05Z"),  # one that is a year ahead
+        ("2026-01-01T10:00:00Z", "2026-01-01T11:00:03Z"),
+    ]
     for number, (when, received) in enumerate(stamps):
-        cursor.note({"timestamp": when, "receiveTimestamp": received, "insertId": str(number),
-                     "jsonPayload": {"job_name": "j", "step_count": number}}, "j")  # fmt: skip
+        cursor.note(
+            {
+                "timestamp": when,
+                "receiveTimestamp": received,
+                "insertId": str(number),
+                "jsonPayload": {"job_name": "j", "step_count": number},
+            },
+            "j",
+        )
     assert cursor.heard == stamp_ns("2026-01-01T11:00:05Z") and cursor.active == stamp_ns("2027-01-01T00:00:00Z")
     end = {"job_name": "j", "job_end_time": 1.0}
     cursor.note({"timestamp": "2026-01-01T12:00:00Z", "insertId": "e", "jsonPayload": end}, "j")

@@ -52,8 +52,14 @@ ERAS = {
         "Tokens/s/device: 512.000, total_weights: 1024, loss: 2.500, lm_loss: 2.250, perplexity: 9.488, "
         "moe_lb_loss: 0.125, main_model_loss: 2.375, mtp_loss: 0.125",
         {"step": 7, "loss": 2.5, "start_ns": None, "logged_ns": None},
-        {"total_weights": 1024.0, "lm_loss": 2.25, "perplexity": 9.488, "moe_lb_loss": 0.125, "main_model_loss": 2.375,
-         "mtp_loss": 0.125},
+        {
+            "total_weights": 1024.0,
+            "lm_loss": 2.25,
+            "perplexity": 9.488,
+            "moe_lb_loss": 0.125,
+            "main_model_loss": 2.375,
+            "mtp_loss": 0.125,
+        },
     ),
     "2025: ramp-up of the batch size": (
         "[Rampup Batch Size Phase], completed step: 8, seconds: 1.500, total_weights: 128, loss: 9.000, lm_loss: 9.000",
@@ -70,7 +76,7 @@ ERAS = {
         {"step": 10, "model_flops_per_chip": 50e12},
         {"live slice count": 3.0},
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -132,9 +138,14 @@ def test_the_same_step_with_other_numbers_is_kept(tmp_path):
 
 
 def test_hosts_that_name_themselves_are_told_apart(tmp_path):
-    text = "".join(
-        f"[pod/job-{pod}/tpu] completed step: {n}, seconds: 1.00{pod}, loss: 2.000\n" for n in (4, 5) for pod in (0, 1)
-    ) + "[pod/job-1/tpu] completed step: 4, seconds: 1.500, loss: 2.000\n"  # fmt: skip
+    text = (
+        "".join(
+            f"[pod/job-{pod}/tpu] completed step: {n}, seconds: 1.00{pod}, loss: 2.000\n"
+            for n in (4, 5)
+            for pod in (0, 1)
+        )
+        + "[pod/job-1/tpu] completed step: 4, seconds: 1.500, loss: 2.000\n"
+    )
     got = log(tmp_path, text)
     assert got.column("steps", "host") == ["job-0", "job-1", "job-0", "job-1", "job-1"]
     assert got.column("steps", "attempt") == [0, 0, 0, 0, 1]
@@ -165,7 +176,7 @@ STEP = "completed step: 1, seconds: 2.000, loss: 1.000\n"
         ("[pod/a-0/c] 2026-03-04T05:06:07Z ", ns(2026, 3, 4, 5, 6, 7), True),
         ("2026-02-30T05:06:07Z ", None, True),
     ],
-)  # fmt: skip
+)
 def test_a_full_date_on_the_line_gives_the_time(tmp_path, prefix, logged, zone_named):
     got = log(tmp_path, prefix + STEP)
     [step] = got.rows["steps"]
@@ -203,11 +214,12 @@ def test_the_year_may_stand_in_another_line_and_turns_with_the_calendar(tmp_path
 
 def test_evaluations_with_a_time_are_lifecycle(tmp_path):
     text = (
-        "2026-03-04T05:06:00Z " + STEP
+        "2026-03-04T05:06:00Z "
+        + STEP
         + "2026-03-04T05:06:03Z Completed eval step: 0, seconds: 1.250, running loss=3.000\n"
         + "2026-03-04T05:06:04Z Completed eval step: 1, seconds: 0.750, running loss=3.000\n"
         + "2026-03-04T05:06:05Z Completed eval after train step 1, loss=3.125, perplexity=22.760, total_weights=64.0\n"
-    )  # fmt: skip
+    )
     got = log(tmp_path, text)
     [row] = got.rows["lifecycle"]
     end = ns(2026, 3, 4, 5, 6, 5)
@@ -229,8 +241,10 @@ def test_evaluations_without_a_time_are_counted_and_their_numbers_kept(tmp_path,
     assert "lifecycle" not in got.rows
     assert got.lost[0].what == "evaluations (1)"
     assert {r["name"]: r["value"] for r in got.rows["scalars"]} == {
-        "eval/loss": 3.125, "eval/total_weights": 64.0, "eval/avg_z_loss": 0.0
-    }  # fmt: skip
+        "eval/loss": 3.125,
+        "eval/total_weights": 64.0,
+        "eval/avg_z_loss": 0.0,
+    }
 
 
 def test_configuration_becomes_facts(tmp_path):
@@ -243,10 +257,18 @@ def test_configuration_becomes_facts(tmp_path):
         "Num_devices: 32, shape (1, 2, 16)\nnumber parameters: 6.738 billion\nTFRT TPU v5 lite\n" + STEP
     )
     assert log(tmp_path, text).facts == {
-        "model": "llama2-7b", "job_name": "0042", "per_device_batch_size": 1.5, "max_target_length": 2048,
-        "num_slices": 2, "hardware": "tpu", "precision": "bfloat16", "devices": 32, "parameters": 6.738e9,
-        "chip": "TPU v5 lite", "parallelism": {"ici_fsdp": 16, "dcn_data": -1},
-    }  # fmt: skip
+        "model": "llama2-7b",
+        "job_name": "0042",
+        "per_device_batch_size": 1.5,
+        "max_target_length": 2048,
+        "num_slices": 2,
+        "hardware": "tpu",
+        "precision": "bfloat16",
+        "devices": 32,
+        "parameters": 6.738e9,
+        "chip": "TPU v5 lite",
+        "parallelism": {"ici_fsdp": 16, "dcn_data": -1},
+    }
 
 
 def test_a_log_that_ends_before_the_first_step_still_has_its_configuration(tmp_path):
@@ -329,12 +351,11 @@ def test_sniff_of_a_file_that_is_gone(tmp_path):
 
 @given(
     st.lists(
-        st.tuples(
-            st.integers(0, 10**9), st.integers(1, 10**7), st.integers(0, 10**6), st.integers(-(10**6), 10**6)
-        ),
-        min_size=1, max_size=30,
+        st.tuples(st.integers(0, 10**9), st.integers(1, 10**7), st.integers(0, 10**6), st.integers(-(10**6), 10**6)),
+        min_size=1,
+        max_size=30,
     )
-)  # fmt: skip
+)
 def test_what_is_printed_is_what_is_read(tmp_path_factory, values):
     lines = [
         f"completed step: {n}, seconds: {ms / 1000:.3f}, TFLOP/s/device: {rate / 1000:.3f}, loss: {loss / 1000:.3f}\n"
@@ -370,8 +391,10 @@ def test_a_negative_step_is_refused(tmp_path):
 @pytest.mark.parametrize(("second", "attempts"), [(9, [0, 0]), (50, [0, 0, 1])])
 def test_the_same_words_much_later_are_a_restart(tmp_path, second, attempts):
     """A line that a launcher writes twice comes at once; a step that is taken again, after a start of the job."""
-    text = "".join(f"2026-03-04T05:06:{at:02d}Z {line}" for at, line in zip(
-        (5, 8, second), (steps(4), steps(5), steps(5)), strict=True))  # fmt: skip
+    text = "".join(
+        f"2026-03-04T05:06:{at:02d}Z {line}"
+        for at, line in zip((5, 8, second), (steps(4), steps(5), steps(5)), strict=True)
+    )
     got = log(tmp_path, text)
     assert got.column("steps", "attempt") == attempts
     assert ("word for word" in got.reasons()) is (len(attempts) == 2)

@@ -16,10 +16,16 @@ NUMBERED = "metrics/metrics_step_000100_to_step_000199.txt"
 
 def record(step, **more):
     return {
-        "learning/loss": 2.5, "perf/step_time_seconds": 0.1234567, "perf/per_device_tflops": 12.5,
-        "perf/per_device_tflops_per_sec": 100.0, "perf/per_device_tokens_per_sec": 4096.5,
-        "learning/total_weights": 1024.0, "step": float(step), "run_name": "night-run", **more,
-    }  # fmt: skip
+        "learning/loss": 2.5,
+        "perf/step_time_seconds": 0.1234567,
+        "perf/per_device_tflops": 12.5,
+        "perf/per_device_tflops_per_sec": 100.0,
+        "perf/per_device_tokens_per_sec": 4096.5,
+        "learning/total_weights": 1024.0,
+        "step": float(step),
+        "run_name": "night-run",
+        **more,
+    }
 
 
 def lines(*records):
@@ -37,8 +43,9 @@ def test_a_record_is_a_step_and_its_other_numbers_are_scalars(tmp_path):
     assert (step["tokens_per_s_per_chip"], step["model_flops_per_chip"]) == (4096.5, 12.5e12)
     assert step["start_ns"] is None
     assert {(r["name"], r["value"], r["unit"]) for r in got.rows["scalars"]} == {
-        ("learning/total_weights", 1024.0, None), ("perf/per_device_tflops", 12.5, "TFLOP"),
-    }  # fmt: skip
+        ("learning/total_weights", 1024.0, None),
+        ("perf/per_device_tflops", 12.5, "TFLOP"),
+    }
     assert got.facts == {"job_name": "night-run"}
 
 

@@ -12,21 +12,40 @@ from tests.collectors.reading import read, source_of
 
 S, MS = 10**9, 10**6
 ARGUMENTS = {
-    "context_parallel_size": 2, "data_parallel_size": 1, "ffn_hidden_size": 14336, "global_batch_size": 128,
-    "group_query_attention": True, "hidden_size": 4096, "kv_channels": 128, "log_interval": 10,
-    "micro_batch_size": 1, "num_attention_heads": 32, "num_experts": None, "num_layers": 32, "num_query_groups": 8,
-    "params_dtype": "torch.bfloat16", "pipeline_model_parallel_size": 1, "save_interval": 20, "seq_length": 8192,
-    "swiglu": True, "tensor_model_parallel_size": 4, "train_iters": 1000,
-    "untie_embeddings_and_output_weights": True, "vocab_size": 128256, "world_size": 8,
-}  # fmt: skip
+    "context_parallel_size": 2,
+    "data_parallel_size": 1,
+    "ffn_hidden_size": 14336,
+    "global_batch_size": 128,
+    "group_query_attention": True,
+    "hidden_size": 4096,
+    "kv_channels": 128,
+    "log_interval": 10,
+    "micro_batch_size": 1,
+    "num_attention_heads": 32,
+    "num_experts": None,
+    "num_layers": 32,
+    "num_query_groups": 8,
+    "params_dtype": "torch.bfloat16",
+    "pipeline_model_parallel_size": 1,
+    "save_interval": 20,
+    "seq_length": 8192,
+    "swiglu": True,
+    "tensor_model_parallel_size": 4,
+    "train_iters": 1000,
+    "untie_embeddings_and_output_weights": True,
+    "vocab_size": 128256,
+    "world_size": 8,
+}
 DUMP = "".join(
     ["------------------------ arguments ------------------------\n"]
     + [f"  {name} {'.' * (48 - len(name))} {value}\n" for name, value in ARGUMENTS.items()]
     + ["-------------------- end of arguments ---------------------\n"]
 )
 EVERY = DUMP.replace(". 10\n", ". 1\n")  # a line every iteration
-START = "using world size: 8, data-parallel size: 1, context-parallel size: 2, tensor-model-parallel size: 4, " \
-    "pipeline-model-parallel size: 1\n"  # fmt: skip
+START = (
+    "using world size: 8, data-parallel size: 1, context-parallel size: 2, tensor-model-parallel size: 4, "
+    "pipeline-model-parallel size: 1\n"
+)
 
 
 def old(step, ms, loss="2.5E+00", **more):
@@ -69,9 +88,13 @@ def test_a_line_an_iteration(tmp_path):
     assert [(r["cause"], r["step"]) for r in got.rows["evidence"]] == [("numerics", 1)]
     names = {r["name"]: r["value"] for r in got.rows["scalars"] if r["step"] == 1}
     assert names == {
-        "consumed samples": 4, "learning rate": 1e-4, "global batch size": 4, "loss scale": 16,
-        "number of skipped iterations": 1, "number of nan iterations": 0,
-    }  # fmt: skip
+        "consumed samples": 4,
+        "learning rate": 1e-4,
+        "global batch size": 4,
+        "loss scale": 16,
+        "number of skipped iterations": 1,
+        "number of nan iterations": 0,
+    }
     assert "steps_averaged_over" not in got.facts
 
 
@@ -97,8 +120,11 @@ def test_without_arguments_the_distance_of_lines_tells_the_interval(tmp_path):
 def test_parts_of_a_rotated_log_tell_every_iteration_once(tmp_path):
     """The arguments, and with them the log interval, stand in the first part alone."""
     lines = [new(10 * n, 10 * n, 1000.0) for n in range(1, 26)]
-    found = [n for k, part in enumerate((DUMP + "".join(lines[:8]), "".join(lines[8:17]), "".join(lines[17:])))
-             for n in log(tmp_path, part, f"train.out.{3 - k}").column("steps", "step")]  # fmt: skip
+    found = [
+        n
+        for k, part in enumerate((DUMP + "".join(lines[:8]), "".join(lines[8:17]), "".join(lines[17:])))
+        for n in log(tmp_path, part, f"train.out.{3 - k}").column("steps", "step")
+    ]
     assert found == list(range(1, 251))
 
 
@@ -120,12 +146,15 @@ def test_saves_and_evaluations_are_taken_out_of_the_time_that_includes_them(tmp_
     """Ten iterations of 1 s, a save of 4 s and an evaluation of 2 s between two lines 16 s apart."""
     printed = 1600.0 if ran_on else 1000.0
     text = (
-        DUMP + new(0, 10, 1000.0) + timer("evaluate", 2000)
+        DUMP
+        + new(0, 10, 1000.0)
+        + timer("evaluate", 2000)
         + " validation loss at iteration 10 | lm loss value: 2.25E+00 | lm loss PPL: 9.5E+00 | \n"
         + "saving checkpoint at iteration      10 to /ckpt in torch_dist format\n"
-        + "  successfully saved checkpoint from iteration      10 to /ckpt\n" + timer("save-checkpoint", 4000)
+        + "  successfully saved checkpoint from iteration      10 to /ckpt\n"
+        + timer("save-checkpoint", 4000)
         + new(16, 20, printed)
-    )  # fmt: skip
+    )
     got = log(tmp_path, text)
     assert {r["dur_ns"] for r in got.rows["steps"]} == {S}
     assert got.rows["steps"][10]["start_ns"] == at(5, 6, 500)
@@ -146,14 +175,19 @@ def test_old_logs_are_laid_out_from_the_start_of_training(tmp_path):
         "time (ms) | load-checkpoint: 5000.00\n"
         "[after model, optimizer, and learning rate scheduler are built] datetime: 2026-03-04 05:05:10 \n"
         "[before the start of training step] datetime: 2026-03-04 05:05:12 \n"
-        + old(21, 2000.0) + "time (ms) | forward-compute: 1500.25 | backward-compute: 400.00\n" + old(22, 3000.0)
-        + " saving checkpoint at iteration      22 to /ckpt\ntime (ms) | save-checkpoint: 1000.00\n" + old(23, 2500.0)
+        + old(21, 2000.0)
+        + "time (ms) | forward-compute: 1500.25 | backward-compute: 400.00\n"
+        + old(22, 3000.0)
+        + " saving checkpoint at iteration      22 to /ckpt\ntime (ms) | save-checkpoint: 1000.00\n"
+        + old(23, 2500.0)
         + "[after training is done] datetime: 2026-03-04 05:05:30 \n"
-    ).replace("log_interval ......", "tensorboard_log_interval")  # fmt: skip
+    ).replace("log_interval ......", "tensorboard_log_interval")
     got = log(tmp_path, text)
     assert [(r["step"], r["start_ns"], r["dur_ns"]) for r in got.rows["steps"]] == [
-        (21, at(5, 12), 2 * S), (22, at(5, 14), 3 * S), (23, at(5, 18), S * 3 // 2),
-    ]  # fmt: skip
+        (21, at(5, 12), 2 * S),
+        (22, at(5, 14), 3 * S),
+        (23, at(5, 18), S * 3 // 2),
+    ]
     told = [(r["kind"], r["start_ns"], r["end_ns"]) for r in got.rows["lifecycle"]]
     assert told == [
         ("accelerator_initialization", at(4, 39, 500), at(5, 0)),
@@ -172,9 +206,15 @@ def test_a_program_that_begins_again_is_an_attempt_and_so_is_a_drop(tmp_path):
     moment = "[after megatron is initialized] datetime: 2026-03-04 05:05:{:02d} \n"
     text = (
         START + moment.format(0) + old(1, 1000.0) + old(2, 1000.0) + "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED "
-        "AT 2026-03-04T05:05:20 DUE TO PREEMPTION ***\n" + START + EVERY + moment.format(40) + old(2, 1000.0)
-        + old(3, 1000.0) + old(2, 1000.0) + "[exiting program at iteration 3] datetime: 2026-03-04 05:06:00\n"
-    )  # fmt: skip
+        "AT 2026-03-04T05:05:20 DUE TO PREEMPTION ***\n"
+        + START
+        + EVERY
+        + moment.format(40)
+        + old(2, 1000.0)
+        + old(3, 1000.0)
+        + old(2, 1000.0)
+        + "[exiting program at iteration 3] datetime: 2026-03-04 05:06:00\n"
+    )
     got = log(tmp_path, text)
     assert got.column("steps", "attempt") == [0, 0, 1, 1, 2]
     jobs = [(r["attempt"], r["start_ns"], r["end_ns"]) for r in got.rows["lifecycle"] if r["kind"] == "job"]
@@ -186,10 +226,16 @@ def test_arguments_become_facts(tmp_path):
     facts = log(tmp_path, START + DUMP + new(0, 10, 1000.0)).facts
     model = facts.pop("model")
     assert facts == {
-        "chips": 8, "sequence_length": 8192, "global_batch": 128, "micro_batch": 1, "planned_steps": 1000,
-        "checkpoint_period_steps": 20, "parallelism": {"tensor": 4, "context": 2}, "precision": "bf16",
+        "chips": 8,
+        "sequence_length": 8192,
+        "global_batch": 128,
+        "micro_batch": 1,
+        "planned_steps": 1000,
+        "checkpoint_period_steps": 20,
+        "parallelism": {"tensor": 4, "context": 2},
+        "precision": "bf16",
         "steps_averaged_over": 10,
-    }  # fmt: skip
+    }
     assert parameters(from_config(model)).total == pytest.approx(8.03e9, rel=1e-3)  # it is Llama 3 8B
 
 
@@ -253,11 +299,17 @@ def test_numbers_that_are_none(tmp_path):
 @pytest.mark.parametrize(
     ("text", "mine"),
     [
-        (old(1, 1.0), True), (new(0, 1, 1.0), True), (START, True), ("+ export X=1\n" * 10_000 + old(1, 1.0), True),
-        ("+ export X=1\n" * 10_000, False), ("step: 2  loss: 8.5\n", False), ("", False), ('{"a": 1}', False),
+        (old(1, 1.0), True),
+        (new(0, 1, 1.0), True),
+        (START, True),
+        ("+ export X=1\n" * 10_000 + old(1, 1.0), True),
+        ("+ export X=1\n" * 10_000, False),
+        ("step: 2  loss: 8.5\n", False),
+        ("", False),
+        ('{"a": 1}', False),
         ("iteration 5 of 10\n", False),
     ],
-)  # fmt: skip
+)
 def test_sniff(tmp_path, text, mine):
     assert (megatron.sniff(source_of(tmp_path, text)) >= 0.5) == mine
 
@@ -286,13 +338,21 @@ LAUNCHED = """ using world size: 8, data-parallel size: 8, tensor-model-parallel
 @pytest.mark.parametrize(
     ("prefix", "host"),
     [
-        ("[default0]:", "default0"), ("worker-0  | ", "worker-0"), ("[pod/w-0/train] ", "w-0"),
-        ("[host-1]: ", "host-1"), ("[host-1]:", "host-1"), ("2026-03-04T05:06:07.123456789Z ", None),
-        ("2026-03-04 05:06:07 ", None), ("0: ", "0"), ("2026-03-04T05:06:07.1Z stdout F ", None),
-        ("[rank0]: ", "rank0"), ("worker-1: ", "worker-1"),
-        ("[pod/w-0/train] 2026-03-04T05:06:07Z ", "w-0"), ("Mar  4 05:06:07 n3 python[9]: ", "n3"),
+        ("[default0]:", "default0"),
+        ("worker-0  | ", "worker-0"),
+        ("[pod/w-0/train] ", "w-0"),
+        ("[host-1]: ", "host-1"),
+        ("[host-1]:", "host-1"),
+        ("2026-03-04T05:06:07.123456789Z ", None),
+        ("2026-03-04 05:06:07 ", None),
+        ("0: ", "0"),
+        ("2026-03-04T05:06:07.1Z stdout F ", None),
+        ("[rank0]: ", "rank0"),
+        ("worker-1: ", "worker-1"),
+        ("[pod/w-0/train] 2026-03-04T05:06:07Z ", "w-0"),
+        ("Mar  4 05:06:07 n3 python[9]: ", "n3"),
     ],
-)  # fmt: skip
+)
 def test_model_batch_and_steps_behind_a_launchers_prefix(tmp_path, prefix, host):
     text = LAUNCHED + "".join(old(n, 1000.0) for n in range(5, 30, 5))
     plainly = log(tmp_path, text)

@@ -14,18 +14,30 @@ T0 = 1744812015000  # ms
 
 
 def entry(second, key, value=None, prefix="", event="POINT_IN_TIME", **metadata):
-    body = {"namespace": "", "time_ms": T0 + round(second * 1000), "event_type": event, "key": key, "value": value,
-            "metadata": {"file": "a.py", "lineno": 1, **metadata}}  # fmt: skip
+    body = {
+        "namespace": "",
+        "time_ms": T0 + round(second * 1000),
+        "event_type": event,
+        "key": key,
+        "value": value,
+        "metadata": {"file": "a.py", "lineno": 1, **metadata},
+    }
     return f"{prefix}:::MLLOG {json.dumps(body)}\n"
 
 
 SUBMITTED = (
-    entry(0, "cache_clear", True) + entry(1, "init_start") + entry(2, "init_start", prefix="7: ")
-    + entry(3, "submission_benchmark", "llama31_405b") + entry(3, "submission_org", "Someone")
-    + entry(3, "global_batch_size", 8) + entry(3, "max_sequence_length", 4)
-    + entry(3, "number_of_nodes", 4) + entry(3, "accelerators_per_node", 8) + entry(50, "init_stop")
+    entry(0, "cache_clear", True)
+    + entry(1, "init_start")
+    + entry(2, "init_start", prefix="7: ")
+    + entry(3, "submission_benchmark", "llama31_405b")
+    + entry(3, "submission_org", "Someone")
+    + entry(3, "global_batch_size", 8)
+    + entry(3, "max_sequence_length", 4)
+    + entry(3, "number_of_nodes", 4)
+    + entry(3, "accelerators_per_node", 8)
+    + entry(50, "init_stop")
     + entry(50, "run_start")
-)  # fmt: skip
+)
 STEPPED = "".join(
     entry(60 + 10 * n, "tracked_stats", {"train_step_time": 9.5, "reduced_train_loss": 3.0 - n, "lr": 1}, step=8.0 + s)
     for n, s in enumerate((0, 8, 16))
@@ -48,10 +60,16 @@ def test_intervals(tmp_path):
     assert rows == [("job", 0, 100, 0), ("training_preparation", 1, 50, 0), ("eval", 81, 91, 0)]
     assert json.loads(got.rows["lifecycle"][0]["detail"]) == {"status": "success"}
     assert got.facts == {
-        "submission_benchmark": "llama31_405b", "model": "llama3.1-405b", "submission_org": "Someone",
-        "global_batch": 8, "sequence_length": 4, "number_of_nodes": 4, "accelerators_per_node": 8, "chips": 32,
+        "submission_benchmark": "llama31_405b",
+        "model": "llama3.1-405b",
+        "submission_org": "Someone",
+        "global_batch": 8,
+        "sequence_length": 4,
+        "number_of_nodes": 4,
+        "accelerators_per_node": 8,
+        "chips": 32,
         "run_status": "success",
-    }  # fmt: skip
+    }
 
 
 def test_step_times_by_samples(tmp_path):
@@ -121,31 +139,44 @@ def taken(got):
 def test_a_job_that_was_queued_again(tmp_path):
     """The first start is cut off in its second block, the second goes on from the evaluation's checkpoint."""
     text = (
-        FACTS + started(10)
-        + entry(20, "block_start", samples_count=0) + entry(60, "block_stop", samples_count=32)
-        + entry(60, "eval_start", samples_count=32) + entry(70, "eval_stop", samples_count=32)
+        FACTS
+        + started(10)
+        + entry(20, "block_start", samples_count=0)
+        + entry(60, "block_stop", samples_count=32)
+        + entry(60, "eval_start", samples_count=32)
+        + entry(70, "eval_stop", samples_count=32)
         + entry(70, "block_start", samples_count=32)
-        + entry(80, "train_loss", 2.0, samples_count=40) + entry(90, "train_loss", 1.9, samples_count=48)
+        + entry(80, "train_loss", 2.0, samples_count=40)
+        + entry(90, "train_loss", 1.9, samples_count=48)
         + "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO PREEMPTION ***\n"
         + started(300)
-        + entry(310, "block_start", samples_count=32) + entry(350, "block_stop", samples_count=64)
+        + entry(310, "block_start", samples_count=32)
+        + entry(350, "block_stop", samples_count=64)
         + "NVRM: Xid (PCI:0000:c6:00): 79, GPU has fallen off the bus.\n"
         + entry(351, "run_stop", samples_count=64, status="success")
-    )  # fmt: skip
+    )
     for shuffled in (False, True):
         lines = text.splitlines(keepends=True)
         if shuffled:
             random.Random(1).shuffle(lines)
         got = log(tmp_path, "".join(lines))
-        jobs = [(r["attempt"], seconds(r["start_ns"]), seconds(r["end_ns"]))
-                for r in got.rows["lifecycle"] if r["kind"] == "job"]  # fmt: skip
+        jobs = [
+            (r["attempt"], seconds(r["start_ns"]), seconds(r["end_ns"]))
+            for r in got.rows["lifecycle"]
+            if r["kind"] == "job"
+        ]
         assert jobs == [(0, 1, None), (1, 299, 351)]
         assert taken(got) == [
-            *((0, n + 1, 20 + 10 * n, 10) for n in range(4)), (0, 5, 70, 10), (0, 6, 80, 10),
+            *((0, n + 1, 20 + 10 * n, 10) for n in range(4)),
+            (0, 5, 70, 10),
+            (0, 6, 80, 10),
             *((1, n + 5, 310 + 10 * n, 10) for n in range(4)),
-        ]  # fmt: skip
-        preparations = [(r["attempt"], seconds(r["start_ns"]), seconds(r["end_ns"]))
-                        for r in got.rows["lifecycle"] if r["kind"] == "training_preparation"]  # fmt: skip
+        ]
+        preparations = [
+            (r["attempt"], seconds(r["start_ns"]), seconds(r["end_ns"]))
+            for r in got.rows["lifecycle"]
+            if r["kind"] == "training_preparation"
+        ]
         assert preparations == [(0, 10, 20), (1, 300, 310)]
     got = log(tmp_path, text)
     assert [(r["cause"], r["attempt"]) for r in got.rows["evidence"]] == [("preemption", 0), ("accelerator", 1)]
@@ -158,10 +189,13 @@ def test_many_ranks_that_start_are_one_start(tmp_path):
 
 @pytest.mark.parametrize(
     "behind",
-    [entry(60, "eval_start", samples_count=32), entry(60, "block_start", samples_count=32),
-     entry(61, "run_stop", samples_count=32, status="success")],
+    [
+        entry(60, "eval_start", samples_count=32),
+        entry(60, "block_start", samples_count=32),
+        entry(61, "run_stop", samples_count=32, status="success"),
+    ],
     ids=["evaluation", "next block", "the end"],
-)  # fmt: skip
+)
 def test_a_block_whose_stop_repeats_where_it_began(tmp_path, behind):
     block = entry(20, "block_start", samples_count=0) + entry(60, "block_stop", samples_count=0)
     got = log(tmp_path, FACTS + started(10) + block + behind)
@@ -222,8 +256,9 @@ def test_a_run_that_never_stopped_and_why(tmp_path):
 def test_broken_lines_are_counted(tmp_path):
     text = (
         ':::MLLOG {"namespace": "", "time_ms": 17448\n:::MLLOG\n:::MLLOG []\n:::MLLOG {"time_ms": 1e400, "key": "x"}\n'
-        + SUBMITTED.replace("\n", "\r\n") + entry(60, "run_stop", status=5)[:-20]
-    )  # fmt: skip
+        + SUBMITTED.replace("\n", "\r\n")
+        + entry(60, "run_stop", status=5)[:-20]
+    )
     got = log(tmp_path, text)
     assert any(lost.what == "MLLOG lines (5)" for lost in got.lost)
     assert got.rows["lifecycle"][0]["end_ns"] is None

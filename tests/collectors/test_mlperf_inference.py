@@ -75,14 +75,24 @@ def test_a_server_run(tmp_path):
     assert (load["request_rate_per_s"], load["output_tokens_per_s"]) == (99.86, 29522.56)
     assert load["completed"] is None and load["outcome"] == "measured"  # how many samples is not told
     assert stats(found) == {
-        ("e2e", "min"): 0.756127764, ("e2e", "mean"): 37.75680707, ("e2e", "p50"): 32.917446649,
-        ("e2e", "p99.9"): 145.708791529, ("ttft", "mean"): 0.963332124, ("ttft", "p99"): 1.760966679,
-        ("tpot", "max"): 1.358427611, ("tpot", "p99"): 0.164964162,
-    }  # fmt: skip
+        ("e2e", "min"): 0.756127764,
+        ("e2e", "mean"): 37.75680707,
+        ("e2e", "p50"): 32.917446649,
+        ("e2e", "p99.9"): 145.708791529,
+        ("ttft", "mean"): 0.963332124,
+        ("ttft", "p99"): 1.760966679,
+        ("tpot", "max"): 1.358427611,
+        ("tpot", "p99"): 0.164964162,
+    }
     assert found.facts == {
-        "mlperf_scenario": "Server", "mlperf_result": "VALID", "mlperf_sut": "PySUT", "mlperf_mode": "PerformanceOnly",
-        "mlperf_ttft_limit_s": 2.0, "mlperf_tpot_limit_s": 0.2, "mlperf_min_queries": 100,
-    }  # fmt: skip
+        "mlperf_scenario": "Server",
+        "mlperf_result": "VALID",
+        "mlperf_sut": "PySUT",
+        "mlperf_mode": "PerformanceOnly",
+        "mlperf_ttft_limit_s": 2.0,
+        "mlperf_tpot_limit_s": 0.2,
+        "mlperf_min_queries": 100,
+    }
     assert not found.lost
 
 
@@ -95,8 +105,12 @@ def test_an_invalid_result_is_named(tmp_path):
 
 
 def test_offline_sends_all_at_once(tmp_path):
-    text = summary("Offline", top="Samples per second: 17.0963\nTokens per second: 4375.5\n",
-                   stats="Max latency (ns)                : 2994801193381", parameters="target_qps : 17")  # fmt: skip
+    text = summary(
+        "Offline",
+        top="Samples per second: 17.0963\nTokens per second: 4375.5\n",
+        stats="Max latency (ns)                : 2994801193381",
+        parameters="target_qps : 17",
+    )
     found = read_summary(tmp_path, text, "results/run_1/mlperf_log_summary.txt")
     (load,) = found.rows["stages"]
     assert load["stage"] == "results/run_1 Offline" and load["requested_rate_per_s"] == math.inf
@@ -105,10 +119,12 @@ def test_offline_sends_all_at_once(tmp_path):
 
 
 def test_single_stream(tmp_path):
-    text = summary("SingleStream", top="90th percentile latency (ns) : 1234567890\n"
-                   "99.0th first token percentile latency (ns) : 234567890\n",
-                   stats="QPS w/ loadgen overhead         : 1.25\nQPS w/o loadgen overhead        : 1.5\n"
-                   "TPS w/ loadgen overhead         : 62.5\nMean latency (ns) : 800000000\n")  # fmt: skip
+    text = summary(
+        "SingleStream",
+        top="90th percentile latency (ns) : 1234567890\n99.0th first token percentile latency (ns) : 234567890\n",
+        stats="QPS w/ loadgen overhead         : 1.25\nQPS w/o loadgen overhead        : 1.5\n"
+        "TPS w/ loadgen overhead         : 62.5\nMean latency (ns) : 800000000\n",
+    )
     found = read_summary(tmp_path, text, "mlperf_log_summary.txt")
     (load,) = found.rows["stages"]
     assert load["stage"] == "SingleStream" and load["max_concurrency"] == 1 and load["requested_rate_per_s"] is None
@@ -150,9 +166,12 @@ def test_the_detailed_log_brings_facts_alone(tmp_path):
     assert mlperf_inference.sniff(source) > 0.5 and mllog.sniff(source) == 0
     found = read(mlperf_inference, source)
     assert not found.rows and found.facts == {
-        "loadgen_version": "5.1 @ 1bc3e998cb", "mlperf_target_qps": 104, "mlperf_scenario": "Server",
-        "mlperf_result": "VALID", "mlperf_queries": 62400,
-    }  # fmt: skip
+        "loadgen_version": "5.1 @ 1bc3e998cb",
+        "mlperf_target_qps": 104,
+        "mlperf_scenario": "Server",
+        "mlperf_result": "VALID",
+        "mlperf_queries": 62400,
+    }
     assert "error_runtime" in found.reasons() and "cut off" in found.reasons()
 
 

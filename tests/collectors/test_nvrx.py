@@ -62,8 +62,9 @@ def test_other_lines_tell_why(tmp_path):
     why = "7: [rank7]: torch.OutOfMemoryError: CUDA out of memory\n"
     rows = log(tmp_path, started(0, 0) + why + failed(1, 100) + started(1, 120) + why).rows["evidence"]
     assert [(r["cause"], r["attempt"]) for r in rows if r["cause"] != "process_exit"] == [
-        ("device_memory", 0), ("device_memory", 1)
-    ]  # fmt: skip
+        ("device_memory", 0),
+        ("device_memory", 1),
+    ]
 
 
 def test_workers_whose_start_was_only_completed(tmp_path):

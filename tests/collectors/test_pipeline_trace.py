@@ -41,8 +41,19 @@ def parquet(rows, **types):
 def test_rows_of_csv_become_operations(tmp_path):
     result = read(pipeline_trace, source_of(tmp_path, CSV, "trace.csv"))
     rows = result.rows["pipeline"]
-    assert rows[0] == {"step": 16, "dp_rank": 0, "stage": 0, "rank": 0, "op_type": "forward-compute", "microbatch": 0,
-                       "chunk": None, "seq": 0, "start_ns": 289_192_000, "dur_ns": 212_000_000, "source": "trace.csv"}
+    assert rows[0] == {
+        "step": 16,
+        "dp_rank": 0,
+        "stage": 0,
+        "rank": 0,
+        "op_type": "forward-compute",
+        "microbatch": 0,
+        "chunk": None,
+        "seq": 0,
+        "start_ns": 289_192_000,
+        "dur_ns": 212_000_000,
+        "source": "trace.csv",
+    }
     assert rows[1]["microbatch"] is None and rows[1]["start_ns"] == 501_200_000
     assert result.column("pipeline", "rank") == [0, 0, 4, 4, 8, 12]
     assert not result.lost
@@ -50,8 +61,11 @@ def test_rows_of_csv_become_operations(tmp_path):
 
 def test_parquet_says_the_same_whatever_its_types(tmp_path):
     of_csv = read(pipeline_trace, source_of(tmp_path, CSV, "t")).rows
-    for types in ({}, {"optype": "category", "dp_rank": "int8", "step": "int64", "rank": "int16"},
-                  {"step": "float64", "start_ts": "float64", "seq_id": "str"}):  # fmt: skip
+    for types in (
+        {},
+        {"optype": "category", "dp_rank": "int8", "step": "int64", "rank": "int16"},
+        {"step": "float64", "start_ts": "float64", "seq_id": "str"},
+    ):
         assert read(pipeline_trace, source_of(tmp_path, parquet(table(), **types), "t")).rows == of_csv
     single = read(pipeline_trace, source_of(tmp_path, parquet(table(), start_ts="float32"), "t"))
     starts = np.array(single.column("pipeline", "start_ns")) / 1e9
@@ -102,15 +116,30 @@ def test_bad_sizes_are_named(tmp_path):
 
 def test_model_chunks_where_a_stage_has_several(tmp_path):
     several = CSV.replace("16,forward-compute,0.289192,0.212,0,0", "16,forward-compute,0.289192,0.212,0,1")
-    assert read(pipeline_trace, source_of(tmp_path, several)).column("pipeline", "chunk") == [1, None, None, 0, None,
-                                                                                              None]  # fmt: skip
+    assert read(pipeline_trace, source_of(tmp_path, several)).column("pipeline", "chunk") == [
+        1,
+        None,
+        None,
+        0,
+        None,
+        None,
+    ]
 
 
 def test_unusable_rows_are_counted_by_reason(tmp_path):
-    bad = ("x,0,0,16,gc,0,1,0,0,0,0", "0,-1,0,16,gc,0,1,0,0,0,0", "0,0.5,0,16,gc,0,1,0,0,0,0",
-           "0,0,0,16,gc,nan,1,0,0,0,0", "0,0,0,16,gc,0,-1,0,0,0,0",
-           "0,0,0,16,gc,0,inf,0,0,0,0", "0,0,0,16,nap,0,1,0,0,0,0", "0,0,0,16,,0,1,0,0,0,0",
-           "0,0,0,16", "0,0,0,16,gc,0,1,0,0,0,0,0", "0,0,0,1e99,gc,0,1,0,0,0,0")  # fmt: skip
+    bad = (
+        "x,0,0,16,gc,0,1,0,0,0,0",
+        "0,-1,0,16,gc,0,1,0,0,0,0",
+        "0,0.5,0,16,gc,0,1,0,0,0,0",
+        "0,0,0,16,gc,nan,1,0,0,0,0",
+        "0,0,0,16,gc,0,-1,0,0,0,0",
+        "0,0,0,16,gc,0,inf,0,0,0,0",
+        "0,0,0,16,nap,0,1,0,0,0,0",
+        "0,0,0,16,,0,1,0,0,0,0",
+        "0,0,0,16",
+        "0,0,0,16,gc,0,1,0,0,0,0,0",
+        "0,0,0,1e99,gc,0,1,0,0,0,0",
+    )
     result = read(pipeline_trace, source_of(tmp_path, CSV + "\n".join(bad) + "\n"))
     assert len(result.rows["pipeline"]) == 6
     said = {lost.reason: lost.what for lost in result.lost}
@@ -137,10 +166,20 @@ def test_damaged_parquet_is_an_input_error(tmp_path):
             read(pipeline_trace, source)
 
 
-@pytest.mark.parametrize(("data", "taken"), [
-    (CSV, True), (CSV.replace(",", ", ", 3), True), ("step,host\n1,2\n", False), ("dp_size: 4\n", False), ("", False),
-    (META, True), (b"PAR1garbage", False), (parquet(pd.DataFrame({"step": [1]})), False), (parquet(table()), True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("data", "taken"),
+    [
+        (CSV, True),
+        (CSV.replace(",", ", ", 3), True),
+        ("step,host\n1,2\n", False),
+        ("dp_size: 4\n", False),
+        ("", False),
+        (META, True),
+        (b"PAR1garbage", False),
+        (parquet(pd.DataFrame({"step": [1]})), False),
+        (parquet(table()), True),
+    ],
+)
 def test_sniff(tmp_path, data, taken):
     assert (pipeline_trace.sniff(source_of(tmp_path, data)) >= 0.5) is taken
 
@@ -153,8 +192,13 @@ def test_batches_are_bounded(tmp_path):
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 10**6), st.floats(-1e9, 1e9),
-                          st.floats(0, 1e9)), min_size=1, max_size=20))  # fmt: skip
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 10**6), st.floats(-1e9, 1e9), st.floats(0, 1e9)),
+        min_size=1,
+        max_size=20,
+    )
+)
 def test_what_is_written_is_what_is_read(tmp_path_factory, values):
     lines = [f"{d},{s},{step},optimizer,{start!r},{dur!r}" for d, s, step, start, dur in values]
     text = "\n".join(("dp_rank,stage,step,optype,start_ts,duration", *lines))

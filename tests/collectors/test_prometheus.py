@@ -46,8 +46,16 @@ def engine(got) -> list[dict]:
 def test_a_scrape_of_vllm(tmp_path):
     got = metrics(tmp_path, exposition(40))
     [row] = engine(got)
-    assert row == {"order": 0, "replica": "0", "running": 3, "waiting": 1, "kv_usage": 0.25, "prompt_tokens": 4000,
-                   "output_tokens": 800, "preemptions": 4}  # fmt: skip
+    assert row == {
+        "order": 0,
+        "replica": "0",
+        "running": 3,
+        "waiting": 1,
+        "kv_usage": 0.25,
+        "prompt_tokens": 4000,
+        "output_tokens": 800,
+        "preemptions": 4,
+    }
     buckets = [(r["le"], r["count"], r["total"], r["replica"]) for r in got.rows["histograms"]]
     assert buckets == [(le, n, 5.0, "0") for le, n in ((0.001, 0), (0.01, 10), (0.1, 20), (1.0, 40), (math.inf, 40))]
     assert set(got.column("histograms", "name")) == {"vllm:time_to_first_token_seconds"}
@@ -58,9 +66,18 @@ def test_a_scrape_of_vllm(tmp_path):
 def test_a_scrape_of_sglang(tmp_path):
     got = metrics(tmp_path, SGLANG)
     [row] = engine(got)
-    assert row == {"order": 0, "running": 162, "waiting": 2826, "kv_usage": 0.28, "prefix_hit_rate": 0.0075,
-                   "output_tokens_per_s": 86.5, "prompt_tokens": 8_128_902, "prefix_queries": 8_128_902,
-                   "prefix_hits": 4000, "output_tokens": 7_557_572}  # fmt: skip
+    assert row == {
+        "order": 0,
+        "running": 162,
+        "waiting": 2826,
+        "kv_usage": 0.28,
+        "prefix_hit_rate": 0.0075,
+        "output_tokens_per_s": 86.5,
+        "prompt_tokens": 8_128_902,
+        "prefix_queries": 8_128_902,
+        "prefix_hits": 4000,
+        "output_tokens": 7_557_572,
+    }
     assert got.facts == {"model": "qwen", "kv_cache_tokens": 454_097}
     assert [(r["name"], r["count"]) for r in got.rows["histograms"]] == [
         ('sglang:per_stage_req_latency_seconds{stage="prefill"}', 5),
@@ -80,10 +97,10 @@ def test_a_scrape_of_sglang(tmp_path):
         (f"vllm:num_preemptions{WHO} 7", "preemptions", 7),
         (f"vllm:spec_decode_num_drafts_total{WHO} 9", "drafts", 9),
         (f"vllm:avg_generation_throughput_toks_per_s{WHO} 12.5", "output_tokens_per_s", 12.5),
-        ('tgi_queue_size 4', "waiting", 4),
+        ("tgi_queue_size 4", "waiting", 4),
         ('jetstream_prefill_backlog_size{id="x"} 4', "waiting", 4),
     ],
-)  # fmt: skip
+)
 def test_names_of_many_versions(tmp_path, line, column, value):
     assert engine(metrics(tmp_path, line + "\n"))[0][column] == value
 
@@ -110,12 +127,17 @@ def test_a_cache_counted_in_blocks_is_told_in_tokens(tmp_path):
 
 def test_replicas_and_models_are_kept_apart(tmp_path):
     who = (("0", "a:8000", "m"), ("1", "a:8000", "m"), ("0", "b:8000", "m"), ("0", "b", "n"))
-    text = "".join(f'vllm:num_requests_running{{engine="{e}",instance="{i}",model_name="{m}"}} {n}\n'
-                   for n, (e, i, m) in enumerate(who))  # fmt: skip
+    text = "".join(
+        f'vllm:num_requests_running{{engine="{e}",instance="{i}",model_name="{m}"}} {n}\n'
+        for n, (e, i, m) in enumerate(who)
+    )
     got = metrics(tmp_path, text)
     assert [(r["replica"], r["running"]) for r in got.rows["engine"]] == [
-        ("a:8000 0", 0), ("a:8000 1", 1), ("b:8000 0", 2), ("n b 0", 3),
-    ]  # fmt: skip
+        ("a:8000 0", 0),
+        ("a:8000 1", 1),
+        ("b:8000 0", 2),
+        ("n b 0", 3),
+    ]
 
 
 ONE, TWO = exposition(10), exposition(30)
@@ -132,7 +154,7 @@ AT, LATER = 1_700_000_000 * S, 1_700_000_005 * S
         (f"1700000000\n{ONE}1700000005\n{TWO}", [AT, LATER]),
         (f"1700000000\n{ONE}\n{TWO}", [1_700_000_000 * S]),
     ],
-)  # fmt: skip
+)
 def test_scrapes_joined_in_one_file(tmp_path, text, times):
     got = metrics(tmp_path, text)
     assert got.column("engine", "ts_ns") == times
@@ -152,8 +174,9 @@ def test_samples_with_times_of_their_own(tmp_path, by_series, scale):
     text = "".join(f"{n}{WHO} {t % 100 + (n == names[1])} {t * scale}\n" for n, t in cells)
     rows = engine(metrics(tmp_path, text + "# EOF\n"))
     assert [(r["ts_ns"], r["running"], r["waiting"]) for r in rows] == [
-        (1_700_000_000 * S, 0, 1), (1_700_000_005 * S, 5, 6),
-    ]  # fmt: skip
+        (1_700_000_000 * S, 0, 1),
+        (1_700_000_005 * S, 5, 6),
+    ]
 
 
 def test_openmetrics_exemplars_escapes_and_spaces(tmp_path):
@@ -164,8 +187,9 @@ def test_openmetrics_exemplars_escapes_and_spaces(tmp_path):
     )
     got = metrics(tmp_path, text)
     assert [(r["le"], r["count"], r["ts_ns"]) for r in got.rows["histograms"]] == [
-        (1.0, 2, None), (math.inf, 3, 1_700_000_000 * S + S // 2),
-    ]  # fmt: skip
+        (1.0, 2, None),
+        (math.inf, 3, 1_700_000_000 * S + S // 2),
+    ]
     assert got.rows["scalars"][0]["name"] == 'custom{path="C:\\dir"x"\n}",b="1"}'
     assert got.rows["scalars"][0]["value"] == -1500.0
 
@@ -177,8 +201,10 @@ def test_counters_that_reset_are_kept_as_they_stand(tmp_path):
 
 
 def test_gaps_of_the_poller_are_told(tmp_path):
-    text = f"# scraped_at 1700000000\n{ONE}# no_answer 1700000005.5 does not answer (Connection refused)\n" \
-           f"# scraped_at 1700000010\n{TWO}"  # fmt: skip
+    text = (
+        f"# scraped_at 1700000000\n{ONE}# no_answer 1700000005.5 does not answer (Connection refused)\n"
+        f"# scraped_at 1700000010\n{TWO}"
+    )
     got = metrics(tmp_path, text)
     assert len(got.rows["engine"]) == 2
     [lost] = got.lost
@@ -206,8 +232,10 @@ def test_histograms_that_cannot_be(tmp_path, text, said):
 
 
 def test_bounds_that_change_are_told_and_kept(tmp_path):
-    text = "".join(f"# scraped_at {1_700_000_000 + n}\n" + "".join(bucket(b, c) for c, b in enumerate(bounds))
-                   for n, bounds in enumerate(((1, 2, "+Inf"), (1, 5, "+Inf"))))  # fmt: skip
+    text = "".join(
+        f"# scraped_at {1_700_000_000 + n}\n" + "".join(bucket(b, c) for c, b in enumerate(bounds))
+        for n, bounds in enumerate(((1, 2, "+Inf"), (1, 5, "+Inf")))
+    )
     got = metrics(tmp_path, text)
     assert got.column("histograms", "le") == [1, 2, math.inf, 1, 5, math.inf] and "bounds changed" in got.reasons()
 
@@ -215,16 +243,23 @@ def test_bounds_that_change_are_told_and_kept(tmp_path):
 def test_a_histogram_without_its_last_bucket_takes_it_from_the_count(tmp_path):
     got = metrics(tmp_path, bucket(2, 4) + bucket(1, 3) + "x_seconds_count 9\nx_seconds_sum NaN\n")
     assert [(r["le"], r["count"], r["total"]) for r in got.rows["histograms"]] == [
-        (1.0, 3, None), (2.0, 4, None), (math.inf, 9, None),
-    ]  # fmt: skip
+        (1.0, 3, None),
+        (2.0, 4, None),
+        (math.inf, 9, None),
+    ]
 
 
 @pytest.mark.parametrize(
     ("line", "column"),
-    [("vllm:kv_cache_usage_perc 1.5", "kv_usage"), ("vllm:num_requests_running -2", "running"),
-     ("vllm:num_requests_running NaN", "running"), ("vllm:num_preemptions_total +Inf", "preemptions"),
-     ("vllm:num_preemptions_total 1e300", "preemptions"), ("vllm:gpu_prefix_cache_hit_rate -1", "prefix_hit_rate")],
-)  # fmt: skip
+    [
+        ("vllm:kv_cache_usage_perc 1.5", "kv_usage"),
+        ("vllm:num_requests_running -2", "running"),
+        ("vllm:num_requests_running NaN", "running"),
+        ("vllm:num_preemptions_total +Inf", "preemptions"),
+        ("vllm:num_preemptions_total 1e300", "preemptions"),
+        ("vllm:gpu_prefix_cache_hit_rate -1", "prefix_hit_rate"),
+    ],
+)
 def test_numbers_that_cannot_be_are_not_known(tmp_path, line, column):
     assert metrics(tmp_path, line + "\n").rows["engine"][0][column] is None
 
@@ -263,13 +298,20 @@ def test_gzipped_in_many_members(tmp_path):
 @pytest.mark.parametrize(
     ("text", "least", "most"),
     [
-        (exposition(1), 0.9, 1.0), (SGLANG, 0.9, 1.0), (f"vllm:num_requests_running{WHO} 3\n", 0.9, 1.0),
-        ("# TYPE go_goroutines gauge\ngo_goroutines 8\n", 0.85, 0.9), ("# scraped_at 1700000000\nx 1\n", 0.85, 0.9),
-        ("", 0, 0), ("# TYPE of thing\n", 0, 0), ("completed step: 1, seconds: 2.0\n", 0, 0),
-        ("INFO vllm: hello {x}\n", 0, 0), (json.dumps({"vllm:num_requests_running": 1}), 0, 0),
-        ("x,y\n1,2\n", 0, 0), ("# TYPE a gauge\n\0", 0, 0),
+        (exposition(1), 0.9, 1.0),
+        (SGLANG, 0.9, 1.0),
+        (f"vllm:num_requests_running{WHO} 3\n", 0.9, 1.0),
+        ("# TYPE go_goroutines gauge\ngo_goroutines 8\n", 0.85, 0.9),
+        ("# scraped_at 1700000000\nx 1\n", 0.85, 0.9),
+        ("", 0, 0),
+        ("# TYPE of thing\n", 0, 0),
+        ("completed step: 1, seconds: 2.0\n", 0, 0),
+        ("INFO vllm: hello {x}\n", 0, 0),
+        (json.dumps({"vllm:num_requests_running": 1}), 0, 0),
+        ("x,y\n1,2\n", 0, 0),
+        ("# TYPE a gauge\n\0", 0, 0),
     ],
-)  # fmt: skip
+)
 def test_sniff(tmp_path, text, least, most):
     assert least <= prometheus.sniff(source_of(tmp_path, text)) <= most
 
@@ -277,12 +319,16 @@ def test_sniff(tmp_path, text, least, most):
 @pytest.mark.parametrize(
     ("text", "ns"),
     [
-        ("1700000000", 1_700_000_000 * S), ("1700000000.000000001", 1_700_000_000 * S + 1),
-        ("1700000000123", 1_700_000_000 * S + 123_000_000), ("1700000000000000001", 1_700_000_000 * S + 1),
-        ("2023-11-14 22:13:20", 1_700_000_000 * S), ("2023-11-14T23:13:20.5+01:00", 1_700_000_000 * S + S // 2),
-        ("yesterday", None), ("170", None),
+        ("1700000000", 1_700_000_000 * S),
+        ("1700000000.000000001", 1_700_000_000 * S + 1),
+        ("1700000000123", 1_700_000_000 * S + 123_000_000),
+        ("1700000000000000001", 1_700_000_000 * S + 1),
+        ("2023-11-14 22:13:20", 1_700_000_000 * S),
+        ("2023-11-14T23:13:20.5+01:00", 1_700_000_000 * S + S // 2),
+        ("yesterday", None),
+        ("170", None),
     ],
-)  # fmt: skip
+)
 def test_times(text, ns):
     assert time_ns(text) == ns
 
@@ -323,7 +369,9 @@ def test_any_label_of_who_tells_leaves_the_gauges(tmp_path):
 
 
 def test_what_labels_split_is_added_up_unless_one_tells_of_all(tmp_path):
-    got = metrics(tmp_path, """sglang:num_running_reqs{model_name="q",priority=""} 7
+    got = metrics(
+        tmp_path,
+        """sglang:num_running_reqs{model_name="q",priority=""} 7
 sglang:num_running_reqs{model_name="q",priority="0"} 5
 sglang:num_running_reqs{model_name="q",priority="1"} 2
 sglang:num_queue_reqs{model_name="q",priority="0"} 4
@@ -335,17 +383,33 @@ sglang:cached_tokens_total{cache_source="host",model_name="q"} 100
 sglang:generation_tokens_total{is_streaming="false",model_name="q"} 100
 sglang:generation_tokens_total{is_streaming="true",model_name="q"} 50
 sglang:num_retracted_requests_total{model_name="q"} 3
-""")
-    assert engine(got) == [{
-        "order": 0, "running": 7, "waiting": 9, "kv_usage": 0.5, "prefix_queries": 1000, "prompt_tokens": 1000,
-        "prefix_hits": 500, "output_tokens": 150, "preemptions": 3,
-    }]  # fmt: skip
+""",
+    )
+    assert engine(got) == [
+        {
+            "order": 0,
+            "running": 7,
+            "waiting": 9,
+            "kv_usage": 0.5,
+            "prefix_queries": 1000,
+            "prompt_tokens": 1000,
+            "prefix_hits": 500,
+            "output_tokens": 150,
+            "preemptions": 3,
+        }
+    ]
 
 
 def test_hits_outside_the_device_are_hits(tmp_path):
-    text = "".join(f"vllm:{name}_total{WHO} {n}\n" for name, n in (
-        ("prefix_cache_queries", 1000), ("prefix_cache_hits", 300), ("external_prefix_cache_queries", 700),
-        ("external_prefix_cache_hits", 500)))  # fmt: skip
+    text = "".join(
+        f"vllm:{name}_total{WHO} {n}\n"
+        for name, n in (
+            ("prefix_cache_queries", 1000),
+            ("prefix_cache_hits", 300),
+            ("external_prefix_cache_queries", 700),
+            ("external_prefix_cache_hits", 500),
+        )
+    )
     [row] = engine(metrics(tmp_path, text))
     assert (row["prefix_hits"], row["prefix_queries"]) == (800, 1000)
     [row] = engine(metrics(tmp_path, "\n".join(text.splitlines()[2:]) + "\n"))
@@ -357,17 +421,25 @@ def test_hits_outside_the_device_are_hits(tmp_path):
 
 
 def test_tensorrt_llm_and_its_triton_backend(tmp_path):
-    got = metrics(tmp_path, """trtllm_num_requests_running{model_name="m",engine_type="trtllm"} 4
+    got = metrics(
+        tmp_path,
+        """trtllm_num_requests_running{model_name="m",engine_type="trtllm"} 4
 trtllm_num_requests_waiting{model_name="m",engine_type="trtllm"} 2
 trtllm_kv_cache_utilization{model_name="m",engine_type="trtllm"} 0.62
-""")
+""",
+    )
     assert engine(got) == [{"order": 0, "running": 4, "waiting": 2, "kv_usage": 0.62}]
-    triton = "".join(f'nv_trt_llm_{metric}{{{label}="{kind}",model="tensorrt_llm",version="1"}} {value}\n'
-                     for metric, label, kind, value in (
-        ("request_metrics", "request_type", "scheduled", 12), ("request_metrics", "request_type", "waiting", 3),
-        ("request_metrics", "request_type", "max", 512), ("kv_cache_block_metrics", "kv_cache_block_type", "used", 50),
-        ("kv_cache_block_metrics", "kv_cache_block_type", "max", 200),
-        ("kv_cache_block_metrics", "kv_cache_block_type", "tokens_per", 64)))  # fmt: skip
+    triton = "".join(
+        f'nv_trt_llm_{metric}{{{label}="{kind}",model="tensorrt_llm",version="1"}} {value}\n'
+        for metric, label, kind, value in (
+            ("request_metrics", "request_type", "scheduled", 12),
+            ("request_metrics", "request_type", "waiting", 3),
+            ("request_metrics", "request_type", "max", 512),
+            ("kv_cache_block_metrics", "kv_cache_block_type", "used", 50),
+            ("kv_cache_block_metrics", "kv_cache_block_type", "max", 200),
+            ("kv_cache_block_metrics", "kv_cache_block_type", "tokens_per", 64),
+        )
+    )
     got = metrics(tmp_path, triton)
     assert engine(got) == [{"order": 0, "running": 12, "waiting": 3, "kv_usage": 0.25}]
     assert (got.facts["block_tokens"], got.facts["kv_cache_tokens"]) == (64, 12_800)
@@ -381,19 +453,32 @@ def test_metrics_of_no_engine_say_so(tmp_path):
 
 
 def test_triton_counts_by_model(tmp_path):
-    got = metrics(tmp_path, "".join(f'nv_inference_request_success{{model="{m}",version="1"}} {n}\n'
-                                    for m, n in (("bert", 500), ("t5", 3))))  # fmt: skip
+    got = metrics(
+        tmp_path,
+        "".join(
+            f'nv_inference_request_success{{model="{m}",version="1"}} {n}\n' for m, n in (("bert", 500), ("t5", 3))
+        ),
+    )
     assert not got.rows.get("engine") and got.facts["engine"] == "triton"
     assert {r["name"]: r["value"] for r in got.rows["scalars"]} == {
         'nv_inference_request_success{model="bert",version="1"}': 500,
         'nv_inference_request_success{model="t5",version="1"}': 3,
-    }  # fmt: skip
+    }
     assert ["nothing of what ran at a time" in lost.reason for lost in got.lost] == [True]
 
 
 def test_tensorrt_llm_serve_tells_its_blocks(tmp_path):
-    got = metrics(tmp_path, "".join(f'trtllm_{n}{{model_name="m",engine_type="trtllm"}} {v}\n' for n, v in (
-        ("num_requests_running", 4), ("kv_cache_used_blocks", 30), ("kv_cache_max_blocks", 120),
-        ("kv_cache_tokens_per_block", 32))))  # fmt: skip
+    got = metrics(
+        tmp_path,
+        "".join(
+            f'trtllm_{n}{{model_name="m",engine_type="trtllm"}} {v}\n'
+            for n, v in (
+                ("num_requests_running", 4),
+                ("kv_cache_used_blocks", 30),
+                ("kv_cache_max_blocks", 120),
+                ("kv_cache_tokens_per_block", 32),
+            )
+        ),
+    )
     assert engine(got) == [{"order": 0, "running": 4, "kv_usage": 0.25}]
     assert (got.facts["block_tokens"], got.facts["kv_cache_tokens"]) == (32, 3_840)

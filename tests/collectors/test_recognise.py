@@ -28,10 +28,13 @@ def recognised(folder, text, name="out.log"):
 @pytest.mark.parametrize("noise_bytes", [110_000, 5_000_000])
 @pytest.mark.parametrize(
     ("collector", "text", "table"),
-    [(maxtext, steps(*range(20)), "steps"), (megatron, "".join(old(n, 1000.0) for n in range(1, 5)), "steps"),
-     (mllog, SUBMITTED, "lifecycle")],
+    [
+        (maxtext, steps(*range(20)), "steps"),
+        (megatron, "".join(old(n, 1000.0) for n in range(1, 5)), "steps"),
+        (mllog, SUBMITTED, "lifecycle"),
+    ],
     ids=["maxtext", "megatron", "mllog"],
-)  # fmt: skip
+)
 def test_lines_before_the_first_step(tmp_path, collector, text, table, noise_bytes, packed):
     whole = (NOISE * (noise_bytes // len(NOISE)) + text + QUIET).encode()
     best = recognised(tmp_path, gzip.compress(whole, 1) if packed else whole)
@@ -64,12 +67,16 @@ def test_a_source_comes_back_fresh(tmp_path):
 
 
 NAKED = [steps(n).rstrip("\n") for n in (*range(30), *range(20, 50))]  # a restart within
-VLLM = [line for n in range(20) for line in (
-    f"INFO 03-04 12:00:{n:02d} [loggers.py:1] Engine 000: Avg prompt throughput: 1.0 tokens/s, Avg generation "
-    "throughput: 2.0 tokens/s, Running: 3 reqs, Waiting: 1 reqs, GPU KV cache usage: 50.0%",
-    f"WARNING 03-04 12:00:{n:02d} [scheduler.py:1] Sequence group {n} is preempted by PreemptionMode.RECOMPUTE mode "
-    f"because there is not enough KV cache space. total_num_cumulative_preemption={n}",
-)]  # fmt: skip
+VLLM = [
+    line
+    for n in range(20)
+    for line in (
+        f"INFO 03-04 12:00:{n:02d} [loggers.py:1] Engine 000: Avg prompt throughput: 1.0 tokens/s, Avg generation "
+        "throughput: 2.0 tokens/s, Running: 3 reqs, Waiting: 1 reqs, GPU KV cache usage: 50.0%",
+        f"WARNING 03-04 12:00:{n:02d} [scheduler.py:1] Sequence group {n} is preempted by PreemptionMode.RECOMPUTE "
+        f"mode because there is not enough KV cache space. total_num_cumulative_preemption={n}",
+    )
+]
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -88,11 +95,17 @@ def test_lines_newest_first_are_read_from_the_last_to_the_first(tmp_path, text, 
     assert [row | {"offset": 0} for row in got] == [row | {"offset": 0} for row in rows[name]]
 
 
-@pytest.mark.parametrize("text", [
-    "".join(steps(n) for n in (5, 4, 3, 5, 6, 7, 8, 9, 10)),  # restarts, and no other way to see them
-    "".join(f"2026-03-04T12:00:{50 - n if n < 20 else n:02d}Z {steps(n)}" for n in range(60)),  # a clock that was off
-    "".join(f"2026-03-04T12:00:{n // 3:02d}.{9 - n % 3}Z host {n % 3} {steps(n // 3)}" for n in range(90)),
-], ids=["restarts", "clock", "hosts"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(steps(n) for n in (5, 4, 3, 5, 6, 7, 8, 9, 10)),  # restarts, and no other way to see them
+        "".join(
+            f"2026-03-04T12:00:{50 - n if n < 20 else n:02d}Z {steps(n)}" for n in range(60)
+        ),  # a clock that was off
+        "".join(f"2026-03-04T12:00:{n // 3:02d}.{9 - n % 3}Z host {n % 3} {steps(n // 3)}" for n in range(90)),
+    ],
+    ids=["restarts", "clock", "hosts"],
+)
 def test_what_falls_now_and_then_stays_as_it_stands(tmp_path, text):
     best = recognised(tmp_path, text)
     assert best.source.content == best.source.path and not best.notes

@@ -16,10 +16,13 @@ AZURE = """TIMESTAMP,ContextTokens,GeneratedTokens
 2023-11-16 18:17:03.9799600,4808,10
 2023-11-16 18:17:04.0319600,3180,8
 """
-MOONCAKE = "".join(json.dumps(e) + "\n" for e in (
-    {"timestamp": 0, "input_length": 700, "output_length": 6, "hash_ids": [0, 1]},
-    {"timestamp": 40, "input_length": 512, "output_length": 4, "hash_ids": [0]},
-))  # fmt: skip
+MOONCAKE = "".join(
+    json.dumps(e) + "\n"
+    for e in (
+        {"timestamp": 0, "input_length": 700, "output_length": 6, "hash_ids": [0, 1]},
+        {"timestamp": 40, "input_length": 512, "output_length": 4, "hash_ids": [0]},
+    )
+)
 BURSTGPT = """Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type
 5,ChatGPT,472,18,490,Conversation log
 110.5,GPT-4,417,0,417,API log
@@ -37,8 +40,9 @@ def columns(got, *names) -> list[tuple]:
 def test_azure(tmp_path):
     got = trace(tmp_path, AZURE)
     assert columns(got, "arrival_ns", "prompt_tokens", "output_tokens", "status") == [
-        (1_700_158_623_979_960_000, 4808, 10, None), (1_700_158_624_031_960_000, 3180, 8, None),
-    ]  # fmt: skip
+        (1_700_158_623_979_960_000, 4808, 10, None),
+        (1_700_158_624_031_960_000, 3180, 8, None),
+    ]
     assert got.facts == {"arrival_origin": "1970"} and not got.lost
 
 
@@ -50,8 +54,9 @@ def test_azure_2024_with_zones(tmp_path):
 def test_mooncake(tmp_path):
     got = trace(tmp_path, MOONCAKE, "trace.jsonl")
     assert columns(got, "arrival_ns", "prompt_tokens", "output_tokens", "hash_ids", "status") == [
-        (0, 700, 6, [0, 1], None), (40_000_000, 512, 4, [0], None),
-    ]  # fmt: skip
+        (0, 700, 6, [0, 1], None),
+        (40_000_000, 512, 4, [0], None),
+    ]
     assert got.facts == {"arrival_origin": "trace", "block_tokens": 512}
     short = trace(tmp_path, MOONCAKE.replace("[0, 1]", "[0]"))
     assert "block_tokens" not in short.facts and "how long a block is nobody says" in short.reasons()
@@ -62,8 +67,9 @@ def test_mooncake(tmp_path):
 def test_burstgpt(tmp_path):
     got = trace(tmp_path, BURSTGPT)
     assert columns(got, "arrival_ns", "prompt_tokens", "output_tokens", "tenant") == [
-        (5 * S, 472, 18, "ChatGPT Conversation log"), (110 * S + S // 2, 417, 0, "GPT-4 API log"),
-    ]  # fmt: skip
+        (5 * S, 472, 18, "ChatGPT Conversation log"),
+        (110 * S + S // 2, 417, 0, "GPT-4 API log"),
+    ]
     assert got.facts == {"arrival_origin": "trace", "arrival_unit": "s"}
 
 
@@ -92,40 +98,60 @@ def test_separators_quotes_and_a_mark_at_the_beginning(tmp_path, separator):
 
 
 def test_latencies_make_served_requests(tmp_path):
-    text = "request_id,timestamp,prompt_tokens,output_tokens,ttft_ms,latency_s,status\n" \
-           "a,1,10,5,250.5,2,success\nb,2,10,,,,error\nc,3,10,5,100,1,\nd,4,1,1,1,1,cancelled\n"  # fmt: skip
+    text = (
+        "request_id,timestamp,prompt_tokens,output_tokens,ttft_ms,latency_s,status\n"
+        "a,1,10,5,250.5,2,success\nb,2,10,,,,error\nc,3,10,5,100,1,\nd,4,1,1,1,1,cancelled\n"
+    )
     got = trace(tmp_path, text)
     assert columns(got, "id", "ttft_ns", "e2e_ns", "status") == [
-        ("a", 250_500_000, 2 * S, "completed"), ("b", None, None, "failed"), ("c", 100_000_000, S, "completed"),
+        ("a", 250_500_000, 2 * S, "completed"),
+        ("b", None, None, "failed"),
+        ("c", 100_000_000, S, "completed"),
         ("d", 1_000_000, S, "aborted"),
-    ]  # fmt: skip
+    ]
     assert set(got.column("requests", "status")) == {"completed", "failed", "aborted"}
 
 
 def test_cached_tokens_and_the_short_names_of_load_generators_of_ones_own(tmp_path):
     """As one wrote them of vLLM on an RTX 4090."""
-    rows = [{"cell": "c1", "ok": ok, "t_start": 1790274634.2999, "ttft_s": 0.091, "e2e_s": 0.401, "n_in": 1161,
-             "n_out": 37, "cached": cached} for ok, cached in ((True, 1120), (True, 1162), (False, None))]  # fmt: skip
+    rows = [
+        {
+            "cell": "c1",
+            "ok": ok,
+            "t_start": 1790274634.2999,
+            "ttft_s": 0.091,
+            "e2e_s": 0.401,
+            "n_in": 1161,
+            "n_out": 37,
+            "cached": cached,
+        }
+        for ok, cached in ((True, 1120), (True, 1162), (False, None))
+    ]
     got = trace(tmp_path, "".join(json.dumps(r) + "\n" for r in rows), "requests.jsonl")
     assert request_trace.sniff(source_of(tmp_path, json.dumps(rows[0]), "x.jsonl")) > 0.5
     assert columns(got, "prompt_tokens", "output_tokens", "cached_tokens", "ttft_ns", "e2e_ns", "status") == [
-        (1161, 37, 1120, 91_000_000, 401_000_000, "completed"), (1161, 37, None, 91_000_000, 401_000_000, "completed"),
+        (1161, 37, 1120, 91_000_000, 401_000_000, "completed"),
+        (1161, 37, None, 91_000_000, 401_000_000, "completed"),
         (1161, 37, None, 91_000_000, 401_000_000, "failed"),
-    ]  # fmt: skip
+    ]
     assert [lost.what for lost in got.lost] == ["cached tokens (1)"]
     named = trace(tmp_path, "timestamp,prompt_tokens,output_tokens,cached_tokens\n1,10,5,4\n2,10,5,\n")
     assert columns(named, "cached_tokens") == [(4,), (None,)]
 
 
 def test_rows_that_cannot_be_are_counted_by_reason(tmp_path):
-    text = ("timestamp,input_tokens,output_tokens\n1,5,5\nx,5,5\n-1,5,5\n2,-5,5\n2,5.5,5\n2,5,-1\n2,5,99999999999\n"
-            "2,5\n2,5,5,5\n2,5,\n3,,4\n")  # fmt: skip
+    text = (
+        "timestamp,input_tokens,output_tokens\n1,5,5\nx,5,5\n-1,5,5\n2,-5,5\n2,5.5,5\n2,5,-1\n2,5,99999999999\n"
+        "2,5\n2,5,5,5\n2,5,\n3,,4\n"
+    )
     got = trace(tmp_path, text)
     assert columns(got, "arrival_ns", "prompt_tokens", "output_tokens") == [(S, 5, 5), (2 * S, 5, None)]
     assert {(lost.what, lost.reason.split(" is ")[0].split(",")[0]) for lost in got.lost} == {
-        ("rows (2)", "their time"), ("rows (3)", "their prompt"), ("rows (2)", "their answer"),
+        ("rows (2)", "their time"),
+        ("rows (3)", "their prompt"),
+        ("rows (2)", "their answer"),
         ("rows (2)", "more or fewer fields than the head"),
-    }  # fmt: skip
+    }
 
 
 def test_one_bad_date_costs_its_row_alone(tmp_path):
@@ -154,13 +180,18 @@ def test_nothing_usable_is_refused(tmp_path, text):
 @pytest.mark.parametrize(
     ("text", "score"),
     [
-        (AZURE, 0.85), (MOONCAKE, 0.9), (BURSTGPT, 0.85),
+        (AZURE, 0.85),
+        (MOONCAKE, 0.9),
+        (BURSTGPT, 0.85),
         ('{"arrival_time": 1.5, "prompt_tokens": 5}\n', 0.7),
         ('{"request_id": "a", "input_toks": 5, "arrival_time": 1, "first_token_ts": 3}\n', 0.0),
-        ("step,loss\n1,2\n", 0.0), ("timestamp,message\n1,2\n", 0.0), ("", 0.0), ("{", 0.0),
+        ("step,loss\n1,2\n", 0.0),
+        ("timestamp,message\n1,2\n", 0.0),
+        ("", 0.0),
+        ("{", 0.0),
         ("t,prompt_throughput,gen_throughput,running\n", 0.0),
     ],
-)  # fmt: skip
+)
 def test_sniff(tmp_path, text, score):
     assert request_trace.sniff(source_of(tmp_path, text)) == score
 
@@ -188,9 +219,15 @@ def mooncake(first, gap=3000):
 
 @pytest.mark.parametrize(
     ("first", "origin"),
-    [(0, "trace"), (27_482_000, "trace"), (100_000_500, "trace"), (1_000_000_000, "trace"), (9_000_000_000, "trace"),
-     (1_700_000_000_000, "1970")],
-)  # fmt: skip
+    [
+        (0, "trace"),
+        (27_482_000, "trace"),
+        (100_000_500, "trace"),
+        (1_000_000_000, "trace"),
+        (9_000_000_000, "trace"),
+        (1_700_000_000_000, "1970"),
+    ],
+)
 def test_a_mooncake_trace_counts_milliseconds_wherever_it_begins(tmp_path, first, origin):
     got = read(request_trace, source_of(tmp_path, mooncake(first)))
     assert columns(got, "arrival_ns") == [((first + 3000 * n) * 10**6,) for n in range(3)]
@@ -203,10 +240,11 @@ def test_a_mooncake_trace_counts_milliseconds_wherever_it_begins(tmp_path, first
         (0, S, {"arrival_origin": "trace", "arrival_unit": "s"}),
         (5_000_000, S, {"arrival_origin": "trace", "arrival_unit": "s"}),
         (100_000_500, 10**6, {"arrival_origin": "trace", "arrival_unit": "ms"}),
-        (1_700_000_000, S, {"arrival_origin": "1970"}), (1_700_000_000_000, 10**6, {"arrival_origin": "1970"}),
+        (1_700_000_000, S, {"arrival_origin": "1970"}),
+        (1_700_000_000_000, 10**6, {"arrival_origin": "1970"}),
         (1_700_000_000_000_000, 10**3, {"arrival_origin": "1970"}),
     ],
-)  # fmt: skip
+)
 def test_units_that_nothing_names(tmp_path, first, unit_ns, facts):
     text = "timestamp,input_tokens,output_tokens\n" + "".join(f"{first + n},5,5\n" for n in range(3))
     got = read(request_trace, source_of(tmp_path, text))

@@ -19,11 +19,18 @@ def event(minute, kind, job="llama", **more):
 
 
 A_JOB = [
-    event(0, "user_scheduled"), event(5, "job_started"), event(6, "checkpoint_loaded", step=0),
-    event(20, "checkpoint_saved", step=100), event(40, "checkpoint_saved", step=200),
-    event(50, "job_started"), event(52, "checkpoint_loaded", step=200), event(70, "checkpoint_saved", step=300),
-    event(80, "job_terminated"), event(90, "job_started"), event(95, "user_terminated"),
-]  # fmt: skip
+    event(0, "user_scheduled"),
+    event(5, "job_started"),
+    event(6, "checkpoint_loaded", step=0),
+    event(20, "checkpoint_saved", step=100),
+    event(40, "checkpoint_saved", step=200),
+    event(50, "job_started"),
+    event(52, "checkpoint_loaded", step=200),
+    event(70, "checkpoint_saved", step=300),
+    event(80, "job_terminated"),
+    event(90, "job_started"),
+    event(95, "user_terminated"),
+]
 
 
 def text_of(events):
@@ -45,12 +52,16 @@ def test_attempts_waits_and_checkpoints(tmp_path):
     assert sorted(rows, key=str) == sorted(
         [
             ("queued", 0, 0, 5, None),
-            ("job", 0, 5, None, None), ("job", 1, 50, 80, None), ("job", 2, 90, 95, None),
-            ("checkpoint_save", 0, None, 20, 100), ("checkpoint_save", 0, None, 40, 200),
-            ("checkpoint_restore", 1, None, 52, 200), ("checkpoint_save", 1, None, 70, 300),
+            ("job", 0, 5, None, None),
+            ("job", 1, 50, 80, None),
+            ("job", 2, 90, 95, None),
+            ("checkpoint_save", 0, None, 20, 100),
+            ("checkpoint_save", 0, None, 40, 200),
+            ("checkpoint_restore", 1, None, 52, 200),
+            ("checkpoint_save", 1, None, 70, 300),
         ],
         key=str,
-    )  # fmt: skip
+    )
     assert got.facts == {"job_name": "llama"}
     [why] = got.rows["evidence"]
     assert (why["cause"], why["attempt"], why["ts_ns"]) == ("user", 2, T0 + 95 * 60 * S)
@@ -86,8 +97,9 @@ def test_other_jobs_are_named_and_left_out(tmp_path):
 
 
 def test_an_export_of_cloud_logging(tmp_path):
-    entries = [{"logName": "projects/p/logs/llama-goodput", "insertId": str(i), "jsonPayload": e}
-               for i, e in enumerate(A_JOB)]  # fmt: skip
+    entries = [
+        {"logName": "projects/p/logs/llama-goodput", "insertId": str(i), "jsonPayload": e} for i, e in enumerate(A_JOB)
+    ]
     source = source_of(tmp_path, json.dumps(entries, indent=1))
     assert resiliency.sniff(source) >= 0.9
     assert read(resiliency, source).rows["lifecycle"] == [

@@ -38,8 +38,11 @@ def test_rows_are_handed_on_long_before_the_end(tmp_path, monkeypatch, log):
             yield line
 
     monkeypatch.setattr(module, "lines", counted)
-    at = [seen for item in module.read(source_of(tmp_path, "".join(samples), "server.log"))
-          if getattr(item, "table", "") == "engine"]  # fmt: skip
+    at = [
+        seen
+        for item in module.read(source_of(tmp_path, "".join(samples), "server.log"))
+        if getattr(item, "table", "") == "engine"
+    ]
     assert len(at) == LINES // 50 and at[0] < 60, "the first rows come after the first lines"
 
 

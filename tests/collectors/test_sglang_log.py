@@ -82,11 +82,21 @@ def test_retracted_requests_are_preemptions(tmp_path):
 
 def test_the_start_tells_facts(tmp_path):
     assert log(tmp_path, START).facts == {
-        "engine": "sglang", "model": "zai-org/GLM-5-FP8", "tensor_parallel_size": 8, "pipeline_parallel_size": 2,
-        "data_parallel_size": 1, "max_num_seqs": 128, "chunked_prefill_tokens": 16384, "kv_precision": "fp8_e4m3",
-        "block_size": 64, "num_speculative_tokens": 4, "kv_cache_tokens": 159552, "kv_available_bytes": 3 * 2**30,
-        "chips": 16, "parallelism": {"tensor": 8, "pipeline": 2},
-    }  # fmt: skip
+        "engine": "sglang",
+        "model": "zai-org/GLM-5-FP8",
+        "tensor_parallel_size": 8,
+        "pipeline_parallel_size": 2,
+        "data_parallel_size": 1,
+        "max_num_seqs": 128,
+        "chunked_prefill_tokens": 16384,
+        "kv_precision": "fp8_e4m3",
+        "block_size": 64,
+        "num_speculative_tokens": 4,
+        "kv_cache_tokens": 159552,
+        "kv_available_bytes": 3 * 2**30,
+        "chips": 16,
+        "parallelism": {"tensor": 8, "pipeline": 2},
+    }
     several = log(tmp_path, START.replace("dp_size=1", "dp_size=8")).facts
     assert "chips" not in several and several["data_parallel_size"] == 8
 

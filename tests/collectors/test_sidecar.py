@@ -12,11 +12,21 @@ from errors import InputError
 from tests.collectors.reading import source_of
 
 EVERYTHING = {
-    "name": "tuned", "kind": "training", "chip": "v5e", "chips": 256, "model": "llama2-7b", "precision": "bf16",
-    "topology": "16x16", "parallelism": {"data": 16, "model": 16}, "usd_per_chip_hour": 1.2,
-    "peak_flops_per_s": 1.97e14, "peak_basis": "published", "simulated": False, "note": "<b>not bold</b>",
+    "name": "tuned",
+    "kind": "training",
+    "chip": "v5e",
+    "chips": 256,
+    "model": "llama2-7b",
+    "precision": "bf16",
+    "topology": "16x16",
+    "parallelism": {"data": 16, "model": 16},
+    "usd_per_chip_hour": 1.2,
+    "peak_flops_per_s": 1.97e14,
+    "peak_basis": "published",
+    "simulated": False,
+    "note": "<b>not bold</b>",
     "tags": {"team": "serving"},
-}  # fmt: skip
+}
 
 
 def facts(tmp_path, content, name="chipledger.json"):
@@ -49,12 +59,26 @@ def test_a_misspelt_key_gets_advice(tmp_path):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"name": ""}, {"name": 3}, {"kind": "trainign"}, {"chips": 0}, {"chips": 2.5}, {"chips": True},
-        {"chips": 1 << 40}, {"model": {}}, {"model": []}, {"model": {"layers": [1]}}, {"parallelism": {"data": 0}},
-        {"usd_per_chip_hour": -1}, {"usd_per_chip_hour": "1.20"}, {"peak_flops_per_s": 0}, {"simulated": "yes"},
-        {"tags": {"a": 1}}, {"tags": ["a"]}, {"note": "x" * 20_000},
+        {"name": ""},
+        {"name": 3},
+        {"kind": "trainign"},
+        {"chips": 0},
+        {"chips": 2.5},
+        {"chips": True},
+        {"chips": 1 << 40},
+        {"model": {}},
+        {"model": []},
+        {"model": {"layers": [1]}},
+        {"parallelism": {"data": 0}},
+        {"usd_per_chip_hour": -1},
+        {"usd_per_chip_hour": "1.20"},
+        {"peak_flops_per_s": 0},
+        {"simulated": "yes"},
+        {"tags": {"a": 1}},
+        {"tags": ["a"]},
+        {"note": "x" * 20_000},
     ],
-)  # fmt: skip
+)
 def test_values_of_another_type_are_refused(tmp_path, wrong):
     with pytest.raises(InputError, match=f"{next(iter(wrong))} is .*expected"):
         facts(tmp_path, wrong)

@@ -56,10 +56,14 @@ def test_rows_come_as_they_were_written(tmp_path):
 def test_every_table_survives_a_round_trip(tmp_path, table):
     schema = SCHEMAS[table].arrow
     values = {
-        pa.int64(): [1, None, -3], pa.int32(): [1, 0, None], pa.float64(): [0.5, None, 3.0],
-        pa.bool_(): [True, None, False], pa.string(): ["x", "é", None], pa.list_(pa.int64()): [[1, 2], [], None],
+        pa.int64(): [1, None, -3],
+        pa.int32(): [1, 0, None],
+        pa.float64(): [0.5, None, 3.0],
+        pa.bool_(): [True, None, False],
+        pa.string(): ["x", "é", None],
+        pa.list_(pa.int64()): [[1, 2], [], None],
         pa.list_(pa.float64()): [[0.5, 1.0], [], None],
-    }  # fmt: skip
+    }
     columns = {f.name: values.get(f.type, ["a", None, "b"]) for f in schema}
     whole = pa.Table.from_batches([SCHEMAS[table].batch(columns)])
     got = get(tmp_path, whole, f"{table}.parquet").rows[table]
@@ -99,8 +103,9 @@ WIDER = [
     (pa.array(["a", "b", None], pa.large_string()), "host", ["a", "b", None]),
     (pa.array(["a", "b", None]).dictionary_encode().cast(SHORT), "host", ["a", "b", None]),
     (pa.array([b"a", b"b", None], pa.binary()), "host", ["a", "b", None]),
-    (pa.nulls(3), "host", [None] * 3), (pa.nulls(3), "step", [None] * 3),
-]  # fmt: skip
+    (pa.nulls(3), "host", [None] * 3),
+    (pa.nulls(3), "step", [None] * 3),
+]
 
 
 @pytest.mark.parametrize(("column", "name", "expected"), WIDER, ids=lambda v: str(getattr(v, "type", v))[:30])
@@ -194,11 +199,17 @@ def test_statistics_are_not_trusted(tmp_path):
 @pytest.mark.parametrize(
     ("name", "score"),
     [
-        ("steps.parquet", 0.95), ("a/b/steps-0001.parquet", 0.95), ("lifecycle-00001-of-00008.parquet", 0.95),
-        ("program_collectives.parquet", 0.95), ("my-steps.parquet", 0.0), ("step.parquet", 0.0), ("steps", 0.0),
-        ("steps.parquet.crc", 0.0), ("train.parquet", 0.0),
+        ("steps.parquet", 0.95),
+        ("a/b/steps-0001.parquet", 0.95),
+        ("lifecycle-00001-of-00008.parquet", 0.95),
+        ("program_collectives.parquet", 0.95),
+        ("my-steps.parquet", 0.0),
+        ("step.parquet", 0.0),
+        ("steps", 0.0),
+        ("steps.parquet.crc", 0.0),
+        ("train.parquet", 0.0),
     ],
-)  # fmt: skip
+)
 def test_sniff(tmp_path, name, score):
     assert tables.sniff(written(tmp_path, STEPS, name)) == score
 
@@ -273,8 +284,11 @@ def test_damaged_files_give_rows_or_a_sentence(tmp_path_factory, data):
 
 
 def test_infinity_stays_where_it_means_something(tmp_path):
-    stages = {"stage": ["a", "b", "c"], "requested_rate_per_s": [float("inf"), float("nan"), 2.0],
-              "duration_s": [float("inf"), 1.0, 2.0]}  # fmt: skip
+    stages = {
+        "stage": ["a", "b", "c"],
+        "requested_rate_per_s": [float("inf"), float("nan"), 2.0],
+        "duration_s": [float("inf"), 1.0, 2.0],
+    }
     got = get(tmp_path, stages, "stages.parquet")
     assert got.column("stages", "requested_rate_per_s") == [float("inf"), None, 2.0]
     assert got.column("stages", "duration_s") == [None, 1.0, 2.0]

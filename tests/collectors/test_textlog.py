@@ -43,11 +43,28 @@ def at(text):
 @pytest.mark.parametrize(
     ("zone", "ahead_minutes"),
     [
-        ("", 0), ("Z", 0), (" UTC", 0), (" GMT", 0), ("+00:00", 0), ("+05", 300), ("+05:30", 330), ("+0530", 330),
-        (" +0545", 345), ("-03:30", -210), ("-0930", -570), ("-08", -480), (" PST", -480), (" PDT", -420),
-        (" CET", 60), (" CEST", 120), (" JST", 540), (" EST", -300), (" EDT", -240), (" ACST", 570),
+        ("", 0),
+        ("Z", 0),
+        (" UTC", 0),
+        (" GMT", 0),
+        ("+00:00", 0),
+        ("+05", 300),
+        ("+05:30", 330),
+        ("+0530", 330),
+        (" +0545", 345),
+        ("-03:30", -210),
+        ("-0930", -570),
+        ("-08", -480),
+        (" PST", -480),
+        (" PDT", -420),
+        (" CET", 60),
+        (" CEST", 120),
+        (" JST", 540),
+        (" EST", -300),
+        (" EDT", -240),
+        (" ACST", 570),
     ],
-)  # fmt: skip
+)
 def test_zones_move_the_time_by_hours_and_minutes(zone, ahead_minutes):
     assert at(f"2026-03-04 12:00:00{zone} text") == (NOON - ahead_minutes * 60) * S
     assert at(f"2026-03-04T12:00:00.250{zone}: text") == (NOON - ahead_minutes * 60) * S + S // 4
@@ -67,9 +84,15 @@ def test_what_is_no_zone(text):
 
 @pytest.mark.parametrize(
     ("zone", "doubt"),
-    [("", "no time zone"), (" PST", None), ("+05", None), ("Z", None), (" CST", "CST, which means different hours"),
-     (" IST", "IST, which means different hours")],
-)  # fmt: skip
+    [
+        ("", "no time zone"),
+        (" PST", None),
+        ("+05", None),
+        ("Z", None),
+        (" CST", "CST, which means different hours"),
+        (" IST", "IST, which means different hours"),
+    ],
+)
 def test_what_a_zone_leaves_in_doubt(zone, doubt):
     found = zone_doubt(DATED.search(f"2026-03-04 12:00:00{zone} text"))
     assert found is None if doubt is None else doubt in found and found.endswith("read as UTC")
@@ -82,11 +105,16 @@ def test_zones_are_within_a_day_of_utc():
 @pytest.mark.parametrize(
     ("text", "second"),
     [
-        ("[Wed Mar  4 12:00:00 2026] NVRM: Xid", 0), ("Wed Mar 4 12:00:01 UTC 2026", 1),
-        ("Wed Mar  4 04:00:02 PST 2026", 2), ("Mar 4, 2026 12:00:03", 3), ("March 04 2026 12:00:04.000", 4),
-        ("Wed, 04 Mar 2026 13:00:05 +0100", 5), ('[04/Mar/2026:12:00:06 +0000] "GET"', 6), ("04-Mar-2026 12:00:07", 7),
+        ("[Wed Mar  4 12:00:00 2026] NVRM: Xid", 0),
+        ("Wed Mar 4 12:00:01 UTC 2026", 1),
+        ("Wed Mar  4 04:00:02 PST 2026", 2),
+        ("Mar 4, 2026 12:00:03", 3),
+        ("March 04 2026 12:00:04.000", 4),
+        ("Wed, 04 Mar 2026 13:00:05 +0100", 5),
+        ('[04/Mar/2026:12:00:06 +0000] "GET"', 6),
+        ("04-Mar-2026 12:00:07", 7),
     ],
-)  # fmt: skip
+)
 def test_dates_whose_month_is_a_word(text, second):
     match = next(m for pattern in WORDED if (m := pattern.search(text)))
     assert moment_ns(match, month=textlog.MONTHS[match["name"]]) == (NOON + second) * S
@@ -155,11 +183,16 @@ def test_the_tally_keeps_the_first_place():
 @pytest.mark.parametrize(
     ("text", "is_log"),
     [
-        ("[default0]: x\n", True), ("<frozen runpy>:128: RuntimeWarning\n", True), ("{'a': 1}\n", True),
-        ("[2026-03-04 12:00:00] x\n", True), ('{"a": 1}\n', False), ("[\n  {\n", False), ("<?xml", False),
+        ("[default0]: x\n", True),
+        ("<frozen runpy>:128: RuntimeWarning\n", True),
+        ("{'a': 1}\n", True),
+        ("[2026-03-04 12:00:00] x\n", True),
+        ('{"a": 1}\n', False),
+        ("[\n  {\n", False),
+        ("<?xml", False),
         ("a\0b", False),
     ],
-)  # fmt: skip
+)
 def test_what_may_be_a_log(tmp_path, text, is_log):
     assert is_text_log(source_of(tmp_path, text)) is is_log
 

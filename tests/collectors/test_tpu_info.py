@@ -69,16 +69,19 @@ def scalars(got) -> dict:
 def test_one_snapshot(tmp_path):
     got = told(tmp_path, TABLES)
     assert memory(got) == [
-        (8, "bytes_in_use", round(17.25 * GIB), None), (8, "bytes_limit", round(31.25 * GIB), None),
-        (9, "bytes_in_use", round(9.5 * GIB), None), (9, "bytes_limit", round(31.25 * GIB), None),
-    ]  # fmt: skip
+        (8, "bytes_in_use", round(17.25 * GIB), None),
+        (8, "bytes_limit", round(31.25 * GIB), None),
+        (9, "bytes_in_use", round(9.5 * GIB), None),
+        (9, "bytes_limit", round(31.25 * GIB), None),
+    ]
     assert scalars(got) == {
-        'Duty cycle{Chip="8"}': (100.0, "%"), 'Duty cycle{Chip="9"}': (87.5, "%"),
+        'Duty cycle{Chip="8"}': (100.0, "%"),
+        'Duty cycle{Chip="9"}': (87.5, "%"),
         'TensorCore Utilization{Core ID="0"}': (15.17, "%"),
         'TPU Buffer Transfer Latency P50{Buffer Size="8MB+"}': (18264.03, "us"),
         'TPU Buffer Transfer Latency P999{Buffer Size="8MB+"}': (53997.32, "us"),
         "TPU gRPC TCP Delivery Rate P50": (12305.96, "Mbps"),
-    }  # fmt: skip
+    }
     assert got.facts == {"chip": "v6e", "chips_of_host": 2}
 
 
@@ -106,9 +109,12 @@ def test_statistics_as_python_prints_them(tmp_path):
     got = told(tmp_path, text)
     at = 1_700_000_000 * S
     assert memory(got) == [
-        (0, "bytes_in_use", 12, at), (0, "bytes_limit", 90, at), (0, "peak_bytes_in_use", 55, at),
-        (1, "bytes_in_use", 3, at), (7, "bytes_in_use", 4, at),
-    ]  # fmt: skip
+        (0, "bytes_in_use", 12, at),
+        (0, "bytes_limit", 90, at),
+        (0, "peak_bytes_in_use", 55, at),
+        (1, "bytes_in_use", 3, at),
+        (7, "bytes_in_use", 4, at),
+    ]
     assert scalars(got) == {'num_allocs{device="0"}': (3.0, None)}
 
 
@@ -120,9 +126,10 @@ def test_statistics_as_json(tmp_path):
     ]
     got = told(tmp_path, "\n".join(json.dumps(e) for e in entries[:2]))
     assert memory(got) == [
-        (3, "bytes_in_use", 7, 1_700_000_000 * S + S // 2), (3, "bytes_limit", 9, 1_700_000_000 * S + S // 2),
+        (3, "bytes_in_use", 7, 1_700_000_000 * S + S // 2),
+        (3, "bytes_limit", 9, 1_700_000_000 * S + S // 2),
         (1, "bytes_in_use", 8, None),
-    ]  # fmt: skip
+    ]
     assert [row[2] for row in memory(told(tmp_path, json.dumps(entries[2])))] == [1, 2]
 
 
@@ -139,8 +146,15 @@ def test_nothing_in_it_is_refused(tmp_path, text):
 
 @pytest.mark.parametrize(
     ("text", "score"),
-    [(TABLES, 0.9), (BOXED, 0.9), ('{"bytes_in_use": 3}\n', 0.75), ("0 {'bytes_in_use': 3}\n", 0.75), ("", 0.0),
-     ("We looked at TPU Chips.\n", 0.0), ("x bytes_in_use y\n", 0.0)],
-)  # fmt: skip
+    [
+        (TABLES, 0.9),
+        (BOXED, 0.9),
+        ('{"bytes_in_use": 3}\n', 0.75),
+        ("0 {'bytes_in_use': 3}\n", 0.75),
+        ("", 0.0),
+        ("We looked at TPU Chips.\n", 0.0),
+        ("x bytes_in_use y\n", 0.0),
+    ],
+)
 def test_sniff(tmp_path, text, score):
     assert tpu_info.sniff(source_of(tmp_path, text)) == score

@@ -72,9 +72,21 @@ def test_an_archive_is_a_folder(tmp_path, store, form):
 @EACH
 @pytest.mark.parametrize(
     "name",
-    ["../evil.log", "a/../../evil.log", "/etc/evil.log", "C:\\evil.log", "c:evil.log", "..\\evil.log", "\\\\host\\evil",
-     "new\nline.log", "bell\x07.log", "\x1b[2J.log", "turned\u202egol.txt", "x" * 2_000],
-)  # fmt: skip
+    [
+        "../evil.log",
+        "a/../../evil.log",
+        "/etc/evil.log",
+        "C:\\evil.log",
+        "c:evil.log",
+        "..\\evil.log",
+        "\\\\host\\evil",
+        "new\nline.log",
+        "bell\x07.log",
+        "\x1b[2J.log",
+        "turned\u202egol.txt",
+        "x" * 2_000,
+    ],
+)
 def test_names_that_leave_or_deceive_are_refused_and_shown_escaped(tmp_path, store, form, name):
     content = FORMS[form]({"train.log": LOG, name: LOG})
     with pytest.raises(InputError, match="is not safe") as error:
@@ -286,6 +298,7 @@ def test_links_that_lead_to_one_another_lead_nowhere(tmp_path, store):
     done = ingest([inputs], store)
     assert done.tables["steps"] == 10
     assert [w for w in done.warnings if "link" in w] == [
-        f"{name}: a link that leads nowhere, passed over" for name in ("a.log", "b.log", "self")]  # fmt: skip
+        f"{name}: a link that leads nowhere, passed over" for name in ("a.log", "b.log", "self")
+    ]
     with pytest.raises(InputError, match="no such file or folder"):
         ingest([inputs / "self"], store)

@@ -30,23 +30,51 @@ def test_a_block_is_a_load(tmp_path):
     got = text(tmp_path, BLOCK)
     [stage] = got.rows["stages"]
     assert stage == {
-        "stage": "bench.txt", "tool": "vllm_bench", "order": 0, "start_ns": None, "duration_s": 1202.5,
-        "requested_rate_per_s": 2.5, "max_concurrency": 64, "completed": 3000, "failed": 2, "input_tokens": 2997000,
-        "output_tokens": 3000000, "request_rate_per_s": 2.49, "goodput_per_s": 1.75, "output_tokens_per_s": 2494.8,
-        "total_tokens_per_s": 4987.1, "peak_output_tokens_per_s": 2872.0, "peak_concurrency": 77.0,
-        "outcome": "measured", "source": "bench.txt",
-    }  # fmt: skip
+        "stage": "bench.txt",
+        "tool": "vllm_bench",
+        "order": 0,
+        "start_ns": None,
+        "duration_s": 1202.5,
+        "requested_rate_per_s": 2.5,
+        "max_concurrency": 64,
+        "completed": 3000,
+        "failed": 2,
+        "input_tokens": 2997000,
+        "output_tokens": 3000000,
+        "request_rate_per_s": 2.49,
+        "goodput_per_s": 1.75,
+        "output_tokens_per_s": 2494.8,
+        "total_tokens_per_s": 4987.1,
+        "peak_output_tokens_per_s": 2872.0,
+        "peak_concurrency": 77.0,
+        "outcome": "measured",
+        "source": "bench.txt",
+    }
     assert {key[1:]: value for key, value in stats(got).items()} == {
-        ("ttft", "mean"): 0.25104, ("ttft", "p50"): 0.19881, ("ttft", "p99"): 2.50165,
-        ("tpot", "mean"): 0.02535, ("tpot", "p50"): 0.0254, ("tpot", "p90"): 0.02542, ("tpot", "p99.9"): 0.02543,
-        ("itl", "mean"): 0.02535, ("itl", "p50"): 0.02311, ("itl", "p99"): 0.04075,
-        ("e2e", "mean"): 25.60025, ("e2e", "p50"): 25.5005, ("e2e", "p99"): 27.00075,
-        ("queue", "mean"): 1.4245, ("queue", "p99"): 2.82051,
-        ("acceptance_rate", "mean"): 0.6125, ("acceptance_length", "mean"): 2.84, ("drafts", "total"): 1000,
-        ("drafted_tokens", "total"): 3000, ("accepted_tokens", "total"): 1838,
-        ("acceptance_rate", "per_position_0"): 0.801, ("acceptance_rate", "per_position_1"): 0.6005,
+        ("ttft", "mean"): 0.25104,
+        ("ttft", "p50"): 0.19881,
+        ("ttft", "p99"): 2.50165,
+        ("tpot", "mean"): 0.02535,
+        ("tpot", "p50"): 0.0254,
+        ("tpot", "p90"): 0.02542,
+        ("tpot", "p99.9"): 0.02543,
+        ("itl", "mean"): 0.02535,
+        ("itl", "p50"): 0.02311,
+        ("itl", "p99"): 0.04075,
+        ("e2e", "mean"): 25.60025,
+        ("e2e", "p50"): 25.5005,
+        ("e2e", "p99"): 27.00075,
+        ("queue", "mean"): 1.4245,
+        ("queue", "p99"): 2.82051,
+        ("acceptance_rate", "mean"): 0.6125,
+        ("acceptance_length", "mean"): 2.84,
+        ("drafts", "total"): 1000,
+        ("drafted_tokens", "total"): 3000,
+        ("accepted_tokens", "total"): 1838,
+        ("acceptance_rate", "per_position_0"): 0.801,
+        ("acceptance_rate", "per_position_1"): 0.6005,
         ("acceptance_rate", "per_position_2"): 0.4365,
-    }  # fmt: skip
+    }
     assert got.lost == []
 
 
@@ -147,17 +175,29 @@ def test_a_plain_saved_result(tmp_path):
 
 
 def test_speculation_of_a_saved_result(tmp_path):
-    got = saved(tmp_path, result(
-        spec_decode_acceptance_rate=61.5, spec_decode_acceptance_length=2.84, spec_decode_num_drafts=10,
-        spec_decode_draft_tokens=30, spec_decode_accepted_tokens=18,
-        spec_decode_per_position_acceptance_rates=[0.8, 0.6, 0.4], p99_client_queue_time_ms=1500.0,
-    ))  # fmt: skip
+    got = saved(
+        tmp_path,
+        result(
+            spec_decode_acceptance_rate=61.5,
+            spec_decode_acceptance_length=2.84,
+            spec_decode_num_drafts=10,
+            spec_decode_draft_tokens=30,
+            spec_decode_accepted_tokens=18,
+            spec_decode_per_position_acceptance_rates=[0.8, 0.6, 0.4],
+            p99_client_queue_time_ms=1500.0,
+        ),
+    )
     assert {k[1:]: v for k, v in stats(got).items() if k[1] not in ("ttft", "tpot")} == {
-        ("acceptance_rate", "mean"): 0.615, ("acceptance_length", "mean"): 2.84, ("drafts", "total"): 10,
-        ("drafted_tokens", "total"): 30, ("accepted_tokens", "total"): 18, ("queue", "p99"): 1.5,
-        ("acceptance_rate", "per_position_0"): 0.8, ("acceptance_rate", "per_position_1"): 0.6,
+        ("acceptance_rate", "mean"): 0.615,
+        ("acceptance_length", "mean"): 2.84,
+        ("drafts", "total"): 10,
+        ("drafted_tokens", "total"): 30,
+        ("accepted_tokens", "total"): 18,
+        ("queue", "p99"): 1.5,
+        ("acceptance_rate", "per_position_0"): 0.8,
+        ("acceptance_rate", "per_position_1"): 0.6,
         ("acceptance_rate", "per_position_2"): 0.4,
-    }  # fmt: skip
+    }
 
 
 def test_a_detailed_result_has_its_requests(tmp_path):
@@ -196,11 +236,19 @@ def test_every_number_that_its_requests_contradict_is_named(tmp_path):
 
 def test_with_speculation_pieces_are_fewer_than_tokens(tmp_path):
     right = detailed()
-    right |= {"output_lens": [9, 5, 0, 4], "total_output_tokens": 18, "output_throughput": 1.8,
-              "total_token_throughput": 61.8}  # fmt: skip
+    right |= {
+        "output_lens": [9, 5, 0, 4],
+        "total_output_tokens": 18,
+        "output_throughput": 1.8,
+        "total_token_throughput": 61.8,
+    }
     tpots = [0.25 / 8, 0.25 / 4, 0.1875 / 3]
-    right |= {"mean_tpot_ms": 1e3 * sum(tpots) / 3, "median_tpot_ms": 1e3 * percentile(tpots, 50),
-              "p99_tpot_ms": 1e3 * percentile(tpots, 99), "std_tpot_ms": None}  # fmt: skip
+    right |= {
+        "mean_tpot_ms": 1e3 * sum(tpots) / 3,
+        "median_tpot_ms": 1e3 * percentile(tpots, 50),
+        "p99_tpot_ms": 1e3 * percentile(tpots, 99),
+        "std_tpot_ms": None,
+    }
     got = saved(tmp_path, right)
     assert got.column("requests", "output_tokens") == [9, 5, 0, 4]
     assert [len(g) if g is not None else None for g in got.column("requests", "gaps_ns")] == [2, 1, None, 3]
@@ -213,10 +261,22 @@ def test_failures_that_the_summary_does_not_count_are_those_of_its_requests(tmp_
 
 
 def test_all_failed_in_json(tmp_path):
-    got = saved(tmp_path, detailed(
-        completed=0, failed=4, output_lens=[0] * 4, ttfts=[0.0] * 4, itls=[[]] * 4, errors=["refused"] * 4,
-        mean_ttft_ms=0.0, total_input_tokens=0, total_output_tokens=0, request_throughput=0.0, output_throughput=0.0,
-    ))  # fmt: skip
+    got = saved(
+        tmp_path,
+        detailed(
+            completed=0,
+            failed=4,
+            output_lens=[0] * 4,
+            ttfts=[0.0] * 4,
+            itls=[[]] * 4,
+            errors=["refused"] * 4,
+            mean_ttft_ms=0.0,
+            total_input_tokens=0,
+            total_output_tokens=0,
+            request_throughput=0.0,
+            output_throughput=0.0,
+        ),
+    )
     assert got.column("stages", "outcome") == ["failed"]
     assert set(got.column("requests", "status")) == {"failed"} and set(got.column("requests", "ttft_ns")) == {None}
     assert "stage_stats" not in got.rows
@@ -250,8 +310,16 @@ def test_a_half_written_last_result_is_named_with_its_place(tmp_path):
 
 
 def test_numbers_that_are_none(tmp_path):
-    bad = result(duration=0, completed="3", mean_ttft_ms=math.nan, median_ttft_ms="fast", p99_ttft_ms=-1.0,
-                 request_throughput=10**400, failed=-1, max_concurrency=2.5)  # fmt: skip
+    bad = result(
+        duration=0,
+        completed="3",
+        mean_ttft_ms=math.nan,
+        median_ttft_ms="fast",
+        p99_ttft_ms=-1.0,
+        request_throughput=10**400,
+        failed=-1,
+        max_concurrency=2.5,
+    )
     got = saved(tmp_path, bad)
     [stage] = got.rows["stages"]
     assert (stage["duration_s"], stage["completed"], stage["request_rate_per_s"]) == (None, 3, None)
@@ -261,8 +329,12 @@ def test_numbers_that_are_none(tmp_path):
 
 
 def test_details_that_are_damaged(tmp_path):
-    bad = detailed(itls=[[0.125, "x"], [0.25], [], [-1.0]], ttfts=[math.nan, -0.25, 0.0, 0.75],
-                   start_times=[None, 1.0, 2.0, "now"], input_lens=[100, "200", None])  # fmt: skip
+    bad = detailed(
+        itls=[[0.125, "x"], [0.25], [], [-1.0]],
+        ttfts=[math.nan, -0.25, 0.0, 0.75],
+        start_times=[None, 1.0, 2.0, "now"],
+        input_lens=[100, "200", None],
+    )
     got = saved(tmp_path, bad)
     assert len(got.rows["requests"]) == 3  # cut to the shortest array
     assert got.column("requests", "ttft_ns") == [None, None, None]
@@ -278,8 +350,12 @@ def test_metadata_of_a_person_is_declared(tmp_path):
 
 
 def test_each_tool_knows_its_own(tmp_path):
-    own = [BLOCK.encode(), b"log\n" * 40_000 + BLOCK.encode(), json.dumps(result()).encode(),
-           json.dumps([detailed()], indent=1).encode()]  # fmt: skip
+    own = [
+        BLOCK.encode(),
+        b"log\n" * 40_000 + BLOCK.encode(),
+        json.dumps(result()).encode(),
+        json.dumps([detailed()], indent=1).encode(),
+    ]
     for data in own:
         source = source_of(tmp_path, data)
         assert vllm_bench.sniff(source) >= 0.9 and sglang_bench.sniff(source) == 0
@@ -289,7 +365,7 @@ def test_each_tool_knows_its_own(tmp_path):
 
 def test_blocks_without_their_first_line_are_read(tmp_path):
     whole = stats(text(tmp_path, BLOCK))
-    rows = BLOCK[BLOCK.index("Successful requests"):]
+    rows = BLOCK[BLOCK.index("Successful requests") :]
     bare = source_of(tmp_path, "bash-5.1$ cat out\n" + rows + rows, "bench.txt")
     assert vllm_bench.sniff(bare) > 0.5
     got = stats(read(vllm_bench, bare))

@@ -27,8 +27,18 @@ kv_cache_dtype=fp8, device_config=cuda
 """
 
 
-def sample(at="06-14 12:00:00", engine="Engine 000: ", device="GPU", prompt=100.5, output=20.25, running=3, waiting=1,
-           kv=12.3, hit=", Prefix cache hit rate: 45.6%", more=""):  # fmt: skip
+def sample(
+    at="06-14 12:00:00",
+    engine="Engine 000: ",
+    device="GPU",
+    prompt=100.5,
+    output=20.25,
+    running=3,
+    waiting=1,
+    kv=12.3,
+    hit=", Prefix cache hit rate: 45.6%",
+    more="",
+):
     return (
         f"(APIServer pid=1) INFO {at} [loggers.py:259] {engine}Avg prompt throughput: {prompt} tokens/s, Avg "
         f"generation throughput: {output} tokens/s, Running: {running} reqs, Waiting: {waiting} reqs{more}, "
@@ -58,9 +68,17 @@ def log(tmp_path, text, name=DAY):
 def test_a_line_of_the_engine_is_a_sample(tmp_path):
     [row] = log(tmp_path, sample()).rows["engine"]
     assert {k: v for k, v in row.items() if v is not None} == {
-        "ts_ns": NOON, "order": 0, "replica": "0", "running": 3, "waiting": 1, "kv_usage": 0.123,
-        "prefix_hit_rate": 0.456, "prompt_tokens_per_s": 100.5, "output_tokens_per_s": 20.25, "source": DAY,
-    }  # fmt: skip
+        "ts_ns": NOON,
+        "order": 0,
+        "replica": "0",
+        "running": 3,
+        "waiting": 1,
+        "kv_usage": 0.123,
+        "prefix_hit_rate": 0.456,
+        "prompt_tokens_per_s": 100.5,
+        "output_tokens_per_s": 20.25,
+        "source": DAY,
+    }
 
 
 @pytest.mark.parametrize("device", ["GPU", "TPU", "HPU", "CPU"])
@@ -86,10 +104,12 @@ def test_version_0_counts_the_swapped_as_waiting(tmp_path):
 
 def test_preemptions_and_drafts_are_added_up(tmp_path):
     text = (
-        sample(more=", Preemptions: 4") + SPECULATION
+        sample(more=", Preemptions: 4")
+        + SPECULATION
         + sample("06-14 12:00:10", engine="Engine 001: ", more=", Deferred: 1 reqs")
-        + sample("06-14 12:00:20", more=", Preemptions: 3") + SPECULATION.replace("676", "24").replace("837", "63")
-    )  # fmt: skip
+        + sample("06-14 12:00:20", more=", Preemptions: 3")
+        + SPECULATION.replace("676", "24").replace("837", "63")
+    )
     got = log(tmp_path, text)
     assert got.column("engine", "preemptions") == [4, 0, 7]
     assert got.column("engine", "replica") == ["0", "1", "0"]
@@ -136,13 +156,25 @@ def test_iterations_never_begin_after_the_second_in_which_they_ended(tmp_path):
 
 def test_the_start_tells_facts(tmp_path):
     assert log(tmp_path, START).facts == {
-        "engine": "vllm", "engine_version": "0.22.1", "model": "Qwen/Qwen3-32B", "tensor_parallel_size": 2,
-        "pipeline_parallel_size": 1, "data_parallel_size": 4, "chips": 8, "max_num_seqs": 128,
-        "parallelism": {"data": 4, "tensor": 2, "pipeline": 1}, "max_num_batched_tokens": 2048,
-        "max_model_len": 262144, "num_speculative_tokens": 3, "precision": "bf16", "kv_precision": "fp8",
-        "kv_available_bytes": 7.25 * 2**30, "kv_cache_tokens": 447181, "weights_loaded_bytes": 17.5 * 2**30,
+        "engine": "vllm",
+        "engine_version": "0.22.1",
+        "model": "Qwen/Qwen3-32B",
+        "tensor_parallel_size": 2,
+        "pipeline_parallel_size": 1,
+        "data_parallel_size": 4,
+        "chips": 8,
+        "max_num_seqs": 128,
+        "parallelism": {"data": 4, "tensor": 2, "pipeline": 1},
+        "max_num_batched_tokens": 2048,
+        "max_model_len": 262144,
+        "num_speculative_tokens": 3,
+        "precision": "bf16",
+        "kv_precision": "fp8",
+        "kv_available_bytes": 7.25 * 2**30,
+        "kv_cache_tokens": 447181,
+        "weights_loaded_bytes": 17.5 * 2**30,
         "max_concurrency_at": {"tokens": 131072, "sequences": 3.41},
-    }  # fmt: skip
+    }
 
 
 def test_without_a_year_times_hold_among_themselves(tmp_path):
@@ -195,13 +227,23 @@ def test_a_line_cut_off_is_named(tmp_path):
 
 def test_servers_behind_a_prefix_are_replicas_with_counters_of_their_own(tmp_path):
     def preempted(total):
-        return (f"WARNING 06-14 12:00:00 [scheduler.py:1] Sequence group 7 is preempted by PreemptionMode.RECOMPUTE "
-                f"mode because of the cache. total_num_cumulative_preemption={total}\n")
+        return (
+            f"WARNING 06-14 12:00:00 [scheduler.py:1] Sequence group 7 is preempted by PreemptionMode.RECOMPUTE "
+            f"mode because of the cache. total_num_cumulative_preemption={total}\n"
+        )
 
-    text = "".join(f"[pod/vllm-{n}/server] {line}" for n, line in (
-        (0, preempted(3)), (1, preempted(1)), (0, sample()), (1, sample()), (1, preempted(2)), (0, sample()),
-        (1, sample()),
-    ))  # fmt: skip
+    text = "".join(
+        f"[pod/vllm-{n}/server] {line}"
+        for n, line in (
+            (0, preempted(3)),
+            (1, preempted(1)),
+            (0, sample()),
+            (1, sample()),
+            (1, preempted(2)),
+            (0, sample()),
+            (1, sample()),
+        )
+    )
     got = log(tmp_path, text)
     assert got.column("engine", "replica") == ["vllm-0/0", "vllm-1/0"] * 2
     assert got.column("engine", "preemptions") == [3, 1, 3, 2]
@@ -226,15 +268,20 @@ def test_hits_outside_the_device_are_hits(tmp_path):
     assert log(tmp_path, v0.format("-100.00", "-100.00")).column("engine", "prefix_hit_rate") == [None]
 
 
-@pytest.mark.parametrize("line", [
-    "(APIServer pid=1) INFO 06-14 11:56:37 [utils.py:273] non-default args: {'model': 'Qwen/Qwen3-30B-A3B', "
-    "'tensor_parallel_size': 2, 'quantization': 'fp8', 'enable_expert_parallel': True}",
-    "INFO 06-14 11:57:02 [core.py:113] Initializing a V1 LLM engine (v0.22.1) with config: model='Qwen/Qwen3-30B-A3B', "
-    "dtype=torch.bfloat16, tensor_parallel_size=2, quantization=fp8, enable_expert_parallel=True, kv_cache_dtype=auto",
-    "INFO 06-14 11:57:02 [api_server.py:1] vLLM API server version 0.8.5\n"
-    "INFO 06-14 11:57:02 [api_server.py:2] args: Namespace(model='Qwen/Qwen3-30B-A3B', dtype='auto', block_size=None, "
-    "tensor_parallel_size=2, quantization='fp8', enable_expert_parallel=True)",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(APIServer pid=1) INFO 06-14 11:56:37 [utils.py:273] non-default args: {'model': 'Qwen/Qwen3-30B-A3B', "
+        "'tensor_parallel_size': 2, 'quantization': 'fp8', 'enable_expert_parallel': True}",
+        "INFO 06-14 11:57:02 [core.py:113] Initializing a V1 LLM engine (v0.22.1) with config: "
+        "model='Qwen/Qwen3-30B-A3B', "
+        "dtype=torch.bfloat16, tensor_parallel_size=2, quantization=fp8, enable_expert_parallel=True, "
+        "kv_cache_dtype=auto",
+        "INFO 06-14 11:57:02 [api_server.py:1] vLLM API server version 0.8.5\n"
+        "INFO 06-14 11:57:02 [api_server.py:2] args: Namespace(model='Qwen/Qwen3-30B-A3B', dtype='auto', "
+        "block_size=None, tensor_parallel_size=2, quantization='fp8', enable_expert_parallel=True)",
+    ],
+)
 def test_where_experts_lie_and_what_weights_are_kept_in_is_read(tmp_path, line):
     facts = log(tmp_path, line + "\n" + sample()).facts
     assert facts["enable_expert_parallel"] is True and facts["quantization"] == "fp8"

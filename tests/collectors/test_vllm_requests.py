@@ -17,9 +17,16 @@ def request(n, delay=0.0, **more):
     sent = 1_777_000_000.0 + n
     queued = sent - 1_000_000.0 + delay
     return {
-        "request_id": f"bench-{n}", "input_toks": 100 + n, "output_toks": 11, "arrival_time": sent, "queued_ts": queued,
-        "scheduled_ts": queued + 0.25, "first_token_ts": queued + 0.5, "last_token_ts": queued + 1.5, **more,
-    }  # fmt: skip
+        "request_id": f"bench-{n}",
+        "input_toks": 100 + n,
+        "output_toks": 11,
+        "arrival_time": sent,
+        "queued_ts": queued,
+        "scheduled_ts": queued + 0.25,
+        "first_token_ts": queued + 0.5,
+        "last_token_ts": queued + 1.5,
+        **more,
+    }
 
 
 def lines(*requests):
@@ -93,25 +100,55 @@ def test_samples_that_are_damaged(tmp_path):
 
 def test_meta_tells_how_the_engine_was_started(tmp_path):
     meta = {
-        "model": "Qwen/Qwen3-32B", "vllm_version": "0.19.0", "started_at": "2026-04-25T18:49:44.514072Z",
-        "engine_kwargs": {"tensor_parallel_size": 2, "data_parallel_size": 3, "max_num_seqs": 128,
-                          "max_num_batched_tokens": 2048, "max_model_len": None, "dtype": "bfloat16",
-                          "kv_cache_dtype": "auto"},
-    }  # fmt: skip
+        "model": "Qwen/Qwen3-32B",
+        "vllm_version": "0.19.0",
+        "started_at": "2026-04-25T18:49:44.514072Z",
+        "engine_kwargs": {
+            "tensor_parallel_size": 2,
+            "data_parallel_size": 3,
+            "max_num_seqs": 128,
+            "max_num_batched_tokens": 2048,
+            "max_model_len": None,
+            "dtype": "bfloat16",
+            "kv_cache_dtype": "auto",
+        },
+    }
     assert got(tmp_path, json.dumps(meta, indent=2)).facts == {
-        "engine": "vllm", "engine_version": "0.19.0", "model": "Qwen/Qwen3-32B", "tensor_parallel_size": 2,
-        "data_parallel_size": 3, "chips": 6, "parallelism": {"data": 3, "tensor": 2}, "max_num_seqs": 128,
-        "max_num_batched_tokens": 2048, "precision": "bf16", "started_ns": 1_777_142_984_514_072_000,
-    }  # fmt: skip
+        "engine": "vllm",
+        "engine_version": "0.19.0",
+        "model": "Qwen/Qwen3-32B",
+        "tensor_parallel_size": 2,
+        "data_parallel_size": 3,
+        "chips": 6,
+        "parallelism": {"data": 3, "tensor": 2},
+        "max_num_seqs": 128,
+        "max_num_batched_tokens": 2048,
+        "precision": "bf16",
+        "started_ns": 1_777_142_984_514_072_000,
+    }
     with pytest.raises(InputError, match="not JSON"):
         got(tmp_path, json.dumps(meta, indent=2)[:-20])
 
 
 def system(**instance):
     memory = {"mem_size": 96, "mem_bw": 1597, "mem_util": 0.9}
-    return json.dumps({"nodes": [{"instances": [
-        {"model_name": "Qwen/Qwen3-32B", "hardware": "RTXPRO6000", "npu_mem": memory, "num_npus": 2, **instance}
-    ]}]})  # fmt: skip
+    return json.dumps(
+        {
+            "nodes": [
+                {
+                    "instances": [
+                        {
+                            "model_name": "Qwen/Qwen3-32B",
+                            "hardware": "RTXPRO6000",
+                            "npu_mem": memory,
+                            "num_npus": 2,
+                            **instance,
+                        }
+                    ]
+                }
+            ]
+        }
+    )
 
 
 def test_the_speed_of_the_memory_tells_the_edition(tmp_path):

@@ -120,11 +120,20 @@ def test_a_false_length_asks_for_no_memory():
     assert len(buffer) == have == len(data)
 
 
-@given(st.recursive(st.just({}), lambda kids: st.fixed_dictionaries(
-    {"number": st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=4),
-     "real": st.lists(st.floats(allow_nan=False), max_size=3),
-     "text": st.lists(st.binary(max_size=9), max_size=3), "child": st.lists(kids, max_size=3)},
-), max_leaves=8))  # fmt: skip
+@given(
+    st.recursive(
+        st.just({}),
+        lambda kids: st.fixed_dictionaries(
+            {
+                "number": st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=4),
+                "real": st.lists(st.floats(allow_nan=False), max_size=3),
+                "text": st.lists(st.binary(max_size=9), max_size=3),
+                "child": st.lists(kids, max_size=3),
+            },
+        ),
+        max_leaves=8,
+    )
+)
 def test_walk_agrees_with_protobuf(tree):
     def build(node, spec):
         for key, values in spec.items():

@@ -1,6 +1,5 @@
 """The XPlane reader against protobuf and JAX's own reader, on made and on real CPU traces."""
 
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -125,18 +124,34 @@ def test_stats_of_metadata_become_op_stats(tmp_path):
     plane.line("XLA Ops", [("op", 0, 10)]).line("more", [("op", 0, 10)])
     read = got(tmp_path, space.SerializeToString())
     for op_id in (0, 1):
-        found = {s["name"]: (s["int_value"], s["float_value"], s["text_value"]) for s in read.rows["op_stats"]
-                 if s["op_id"] == op_id}  # fmt: skip
-        assert found == {"whole": (-4, None, None), "big": (1 - 2**63, None, None), "real": (None, 0.5, None),
-                         "word": (None, None, "text"), "raw": (None, None, "01ff")}  # fmt: skip
+        found = {
+            s["name"]: (s["int_value"], s["float_value"], s["text_value"])
+            for s in read.rows["op_stats"]
+            if s["op_id"] == op_id
+        }
+        assert found == {
+            "whole": (-4, None, None),
+            "big": (1 - 2**63, None, None),
+            "real": (None, 0.5, None),
+            "word": (None, None, "text"),
+            "raw": (None, None, "01ff"),
+        }
 
 
 def test_time_of_an_operation_without_those_nested_in_it(tmp_path):
     space = XSpace()
-    PlaneBuilder(space, "/device:TPU:0").line("XLA Ops", [
-        ("while", 0, 100), ("a", 0, 30), ("a", 40, 50), ("b", 50, 10), ("b", 55, 3), ("late", 95, 20),
-        ("after", 200, 7),
-    ]).line("Async XLA Ops", [("copy-start.1", 0, 100), ("copy-start.2", 10, 20)])  # fmt: skip
+    PlaneBuilder(space, "/device:TPU:0").line(
+        "XLA Ops",
+        [
+            ("while", 0, 100),
+            ("a", 0, 30),
+            ("a", 40, 50),
+            ("b", 50, 10),
+            ("b", 55, 3),
+            ("late", 95, 20),
+            ("after", 200, 7),
+        ],
+    ).line("Async XLA Ops", [("copy-start.1", 0, 100), ("copy-start.2", 10, 20)])
     own = {o["op"]: o["self_ns"] for o in got(tmp_path, space.SerializeToString()).rows["ops"]}
     assert own == {"while": 15, "a": 70, "b": 10, "late": 20, "after": 7, "copy-start.1": 100, "copy-start.2": 20}
 
@@ -179,11 +194,14 @@ def test_a_line_whose_clock_fits_nothing_is_named(tmp_path):
     assert "'far'" in read.lost[0].what and "timestamp" in read.lost[0].reason
 
 
-@pytest.mark.parametrize(("path", "host", "process"), [
-    ("node.xplane.pb", "node", None),
-    ("logs/process_3/plugins/profile/x/node.xplane.pb", "node/3", 3),
-    ("rank-12/node.xplane.pb.gz", "node/12", 12),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("path", "host", "process"),
+    [
+        ("node.xplane.pb", "node", None),
+        ("logs/process_3/plugins/profile/x/node.xplane.pb", "node/3", 3),
+        ("rank-12/node.xplane.pb.gz", "node/12", 12),
+    ],
+)
 def test_processes_that_share_a_host_are_told_apart(tmp_path, path, host, process):
     space = XSpace()
     PlaneBuilder(space, "/host:CPU").line("python", [("x", 0, 1)])
@@ -195,17 +213,22 @@ def test_processes_that_share_a_host_are_told_apart(tmp_path, path, host, proces
 def test_cpu_devices_of_a_later_process_know_their_process_and_rank(tmp_path):
     space = XSpace(hostnames=[b"vm"])
     of = {"hlo_op": "all-reduce.1", "hlo_module": "jit_f"}
-    PlaneBuilder(space, "/host:CPU").line("tf_XLAEigen/1", [
-        ("all-reduce.1", 0, 10, of | {"device_ordinal": 3 * 2048}),
-        ("all-reduce.1", 5, 0, of | {"device_ordinal": 3 * 2048}),
-        ("all-reduce.1", 2, 10, of | {"device_ordinal": 3 * 2048 + 1}),
-        ("end: all-reduce.1", 12, 1),
-    ])  # fmt: skip
+    PlaneBuilder(space, "/host:CPU").line(
+        "tf_XLAEigen/1",
+        [
+            ("all-reduce.1", 0, 10, of | {"device_ordinal": 3 * 2048}),
+            ("all-reduce.1", 5, 0, of | {"device_ordinal": 3 * 2048}),
+            ("all-reduce.1", 2, 10, of | {"device_ordinal": 3 * 2048 + 1}),
+            ("end: all-reduce.1", 12, 1),
+        ],
+    )
     read = got(tmp_path, space.SerializeToString())
     assert read.rows["captures"][0] | {"host": "vm/3", "process": 3, "devices": 2} == read.rows["captures"][0]
     assert [(o["device"], o["role"], o["category"]) for o in read.rows["ops"]] == [
-        (0, "compute", "collective"), (1, "compute", "collective"), (None, "host", "host"),
-    ]  # fmt: skip
+        (0, "compute", "collective"),
+        (1, "compute", "collective"),
+        (None, "host", "host"),
+    ]
 
 
 # --- TPU --------------------------------------------------------------------------------------------------------------
@@ -217,35 +240,62 @@ _DONE = "%all-gather-done.1 = bf16[16]{0} all-gather-done((bf16[4], bf16[16]) %a
 
 def tpu(space, core: int = 2, **more) -> PlaneBuilder:
     plane = PlaneBuilder(space, "/device:TPU:0").stats(
-        device_type_string="TPU v5", peak_teraflops_per_second=459.0, peak_hbm_bw_gigabytes_per_second=2765.0,
-        core_details=bytes([0x28, core, 0x30, core]), **more,
-    )  # fmt: skip
-    plane.metadata("%fusion.7 = bf16[8,8]{1,0} fusion(...)", hlo_category="convolution fusion", flops=1024,
-                   bytes_accessed=384, source="model.py:12", shape_with_layout="bf16[8,8]{1,0}",
-                   program_id=9)  # fmt: skip
+        device_type_string="TPU v5",
+        peak_teraflops_per_second=459.0,
+        peak_hbm_bw_gigabytes_per_second=2765.0,
+        core_details=bytes([0x28, core, 0x30, core]),
+        **more,
+    )
+    plane.metadata(
+        "%fusion.7 = bf16[8,8]{1,0} fusion(...)",
+        hlo_category="convolution fusion",
+        flops=1024,
+        bytes_accessed=384,
+        source="model.py:12",
+        shape_with_layout="bf16[8,8]{1,0}",
+        program_id=9,
+    )
     plane.metadata("%while.1 = (s32[]) while(...)", hlo_category="while", flops=5, bytes_accessed=7, program_id=9)
     return plane
 
 
 def test_tpu_operations_take_their_cost_from_metadata(tmp_path):
     space = XSpace()
-    tpu(space).line("XLA Modules", [("jit_step(9)", 0, 100)]).line("XLA Ops", [
-        ("%while.1 = (s32[]) while(...)", 0, 90), ("%fusion.7 = bf16[8,8]{1,0} fusion(...)", 5, 40),
-    ])  # fmt: skip
+    tpu(space).line("XLA Modules", [("jit_step(9)", 0, 100)]).line(
+        "XLA Ops",
+        [
+            ("%while.1 = (s32[]) while(...)", 0, 90),
+            ("%fusion.7 = bf16[8,8]{1,0} fusion(...)", 5, 40),
+        ],
+    )
     environment(space)
     read = got(tmp_path, space.SerializeToString())
     (fusion,) = read.ops(op="fusion.7")
-    assert fusion | {
-        "device": 0, "role": "compute", "category": "matmul", "flops": 1024, "bytes": 384, "source": "model.py:12",
-        "shape": "bf16[8,8]{1,0}", "program": 9, "count": 1, "total_ns": 40,
-    } == fusion  # fmt: skip
+    assert (
+        fusion
+        | {
+            "device": 0,
+            "role": "compute",
+            "category": "matmul",
+            "flops": 1024,
+            "bytes": 384,
+            "source": "model.py:12",
+            "shape": "bf16[8,8]{1,0}",
+            "program": 9,
+            "count": 1,
+            "total_ns": 40,
+        }
+        == fusion
+    )
     (loop,) = read.ops(op="while.1")
     assert (loop["category"], loop["flops"], loop["bytes"], loop["self_ns"]) == ("control", None, None, 50)
     (run,) = read.ops(line="XLA Modules")
     assert (run["role"], run["module"], run["program"]) == ("module", "jit_step", 9)
     capture = read.rows["captures"][0]
-    assert capture | {"devices": 1, "device_type": "TPU v5", "peak_flops_per_s": 459e12,
-                      "peak_hbm_bytes_per_s": 2765e9} == capture  # fmt: skip
+    assert (
+        capture | {"devices": 1, "device_type": "TPU v5", "peak_flops_per_s": 459e12, "peak_hbm_bytes_per_s": 2765e9}
+        == capture
+    )
     assert read.facts | {"chip": "TPU v5", "chips": 1, "peak_flops_per_s": 459e12} == read.facts
     assert not read.lost
 
@@ -254,9 +304,15 @@ def test_tpu_steps_and_collectives(tmp_path):
     space = XSpace()
     tpu(space).line("Steps", [("40", 0, 500), ("41", 500, 400)]).line(
         "XLA Ops",
-        [(_ALL_REDUCE, 100, 30), (_START, 200, 2), (_DONE, 250, 10), (_ALL_REDUCE, 600, 31), (_START, 700, 2),
-         (_DONE, 702, 60)],
-    )  # fmt: skip
+        [
+            (_ALL_REDUCE, 100, 30),
+            (_START, 200, 2),
+            (_DONE, 250, 10),
+            (_ALL_REDUCE, 600, 31),
+            (_START, 700, 2),
+            (_DONE, 702, 60),
+        ],
+    )
     environment(space)
     read = got(tmp_path, space.SerializeToString())
     assert [(s["step"], s["start_ns"] - START_NS, s["dur_ns"]) for s in read.rows["steps"]] == [
@@ -264,9 +320,20 @@ def test_tpu_steps_and_collectives(tmp_path):
         (41, 500, 400),
     ]
     rows = [
-        (c["op"], c["kind"], c["bytes"], c["dtype"], c["group"], c["rank"], c["seq"], c["step"],
-         c["start_ns"] - START_NS, c["end_ns"] - START_NS) for c in read.rows["collectives"]
-    ]  # fmt: skip
+        (
+            c["op"],
+            c["kind"],
+            c["bytes"],
+            c["dtype"],
+            c["group"],
+            c["rank"],
+            c["seq"],
+            c["step"],
+            c["start_ns"] - START_NS,
+            c["end_ns"] - START_NS,
+        )
+        for c in read.rows["collectives"]
+    ]
     assert rows == [
         ("all-gather-start.1", "all-gather", 8.0, "bf16", "0,1,2,3", 2, 0, 40, 200, 260),
         ("all-gather-start.1", "all-gather", 8.0, "bf16", "0,1,2,3", 2, 1, 41, 700, 762),
@@ -301,14 +368,21 @@ def test_gpu_kernels_copies_and_nccl(tmp_path):
     space = XSpace()
     of = {"hlo_op": "all-reduce-start.1", "hlo_module": "jit_f", "program_id": 4}
     plane = PlaneBuilder(space, "/device:GPU:1").stats(
-        device_vendor="Nvidia", compute_cap_major=9, compute_cap_minor=0, core_count=132, memory_size=85 * 10**9,
+        device_vendor="Nvidia",
+        compute_cap_major=9,
+        compute_cap_minor=0,
+        core_count=132,
+        memory_size=85 * 10**9,
         memory_bandwidth=3_352_320_000_000,
-    )  # fmt: skip
-    plane.line("Stream #14(Compute)", [
-        ("gemm_kernel", 0, 50, {"hlo_op": "cublas-gemm.2", "hlo_module": "jit_f", "program_id": 4}),
-        ("splitk_reduce", 50, 5, {"hlo_op": "cublas-gemm.2", "hlo_module": "jit_f", "program_id": 4}),
-        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(args)", 60, 40, of),
-    ]).line("Stream #20(MemcpyD2H)", [("MemcpyD2H", 10, 20)]).line("XLA Ops", [("cublas-gemm.2", 0, 55)])  # fmt: skip
+    )
+    plane.line(
+        "Stream #14(Compute)",
+        [
+            ("gemm_kernel", 0, 50, {"hlo_op": "cublas-gemm.2", "hlo_module": "jit_f", "program_id": 4}),
+            ("splitk_reduce", 50, 5, {"hlo_op": "cublas-gemm.2", "hlo_module": "jit_f", "program_id": 4}),
+            ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(args)", 60, 40, of),
+        ],
+    ).line("Stream #20(MemcpyD2H)", [("MemcpyD2H", 10, 20)]).line("XLA Ops", [("cublas-gemm.2", 0, 55)])
     PlaneBuilder(space, "/host:CPU").line("python", [("launch", 0, 1, of)])
     environment(space)
     read = got(tmp_path, space.SerializeToString())
@@ -347,9 +421,13 @@ def test_a_gpu_is_told_from_its_namesakes_or_is_one_of_two(tmp_path, parts, memo
     major, minor, cores = parts
     told = {} if bandwidth is None else {"memory_bandwidth": int(bandwidth)}
     plane = PlaneBuilder(space, "/device:GPU:0").stats(
-        device_vendor="Nvidia", compute_cap_major=major, compute_cap_minor=minor, core_count=cores,
-        memory_size=int(memory), **told,
-    )  # fmt: skip
+        device_vendor="Nvidia",
+        compute_cap_major=major,
+        compute_cap_minor=minor,
+        core_count=cores,
+        memory_size=int(memory),
+        **told,
+    )
     plane.line("Stream #14(Compute)", [("kernel", 0, 50, {"hlo_op": "a.1", "hlo_module": "jit_f", "program_id": 4})])
     environment(space)
     assert got(tmp_path, space.SerializeToString()).facts["chip"] == name
@@ -368,23 +446,31 @@ def test_gpu_kernels_that_name_no_hlo_operation_are_pointed_out(tmp_path):
 def test_steps_waits_and_memory_of_the_host(tmp_path):
     space = XSpace()
     memory = {"bytes_allocated": 500, "peak_bytes_in_use": 900, "allocator_name": "GPU_2_bfc"}
-    PlaneBuilder(space, "/host:CPU").line("python", [
-        ("train", 0, 100, {"step_num": 7, "_r": 1}),
-        ("data_loading", 10, 20),
-        ("train", 100, 90, {"step_num": 8, "_r": 1}),
-        ("not a step", 100, 90, {"step_num": 8}),
-        ("MemoryAllocation", 120, 0, memory),
-    ])  # fmt: skip
+    PlaneBuilder(space, "/host:CPU").line(
+        "python",
+        [
+            ("train", 0, 100, {"step_num": 7, "_r": 1}),
+            ("data_loading", 10, 20),
+            ("train", 100, 90, {"step_num": 8, "_r": 1}),
+            ("not a step", 100, 90, {"step_num": 8}),
+            ("MemoryAllocation", 120, 0, memory),
+        ],
+    )
     environment(space)
     read = got(tmp_path, space.SerializeToString(), "h.xplane.pb")
     assert [(s["step"], s["host"], s["start_ns"] - START_NS, s["dur_ns"], s["source"]) for s in read.rows["steps"]] == [
-        (7, "h", 0, 100, "xplane"), (8, "h", 100, 90, "xplane"),
-    ]  # fmt: skip
+        (7, "h", 0, 100, "xplane"),
+        (8, "h", 100, 90, "xplane"),
+    ]
     (wait,) = read.rows["lifecycle"]
     assert (wait["kind"], wait["start_ns"] - START_NS, wait["end_ns"] - START_NS) == ("data_loading", 10, 30)
     assert {(m["kind"], m["bytes"], m["device"], m["name"]) for m in read.rows["memory"]} == {
-        ("bytes_in_use", 500, 2, "GPU_2_bfc"), ("peak_bytes_in_use", 900, 2, "GPU_2_bfc"),
-    }  # fmt: skip
+        ("bytes_in_use", 500, 2, "GPU_2_bfc"),
+        ("peak_bytes_in_use", 900, 2, "GPU_2_bfc"),
+    }
     assert {o["op"]: o["category"] for o in read.rows["ops"]} == {
-        "train": "annotation", "data_loading": "annotation", "not a step": "host", "MemoryAllocation": "annotation",
-    }  # fmt: skip
+        "train": "annotation",
+        "data_loading": "annotation",
+        "not a step": "host",
+        "MemoryAllocation": "annotation",
+    }

@@ -29,15 +29,26 @@ def read(tmp_path, space):
 def test_durations_gaps_and_order_are_the_devices_own(tmp_path):
     """The profiler squeezed `a` into nothing, stretched `b`, and put `c` and `d` the wrong way round."""
     space = XSpace()
-    device(space).line("XLA Ops", [
-        timed("a", (1000, 0), (1000, 80)), timed("b", (1000, 180), (1080, 100)), timed("d", (1180, 10), (1240, 10)),
-        timed("c", (1190, 50), (1180, 60)), timed("e", (1250, 10), (1250, 10)), timed("f", (1260, 5), (1260, 5)),
-    ])  # fmt: skip
+    device(space).line(
+        "XLA Ops",
+        [
+            timed("a", (1000, 0), (1000, 80)),
+            timed("b", (1000, 180), (1080, 100)),
+            timed("d", (1180, 10), (1240, 10)),
+            timed("c", (1190, 50), (1180, 60)),
+            timed("e", (1250, 10), (1250, 10)),
+            timed("f", (1260, 5), (1260, 5)),
+        ],
+    )
     events = read(tmp_path, space).events()
     assert [(e["op"], e["start_ps"], e["dur_ps"]) for e in sorted(events, key=lambda e: e["start_ps"])] == [
-        ("a", 1_000_000, 80_000), ("b", 1_080_000, 100_000), ("c", 1_180_000, 60_000), ("d", 1_240_000, 10_000),
-        ("e", 1_250_000, 10_000), ("f", 1_260_000, 5_000),
-    ]  # fmt: skip
+        ("a", 1_000_000, 80_000),
+        ("b", 1_080_000, 100_000),
+        ("c", 1_180_000, 60_000),
+        ("d", 1_240_000, 10_000),
+        ("e", 1_250_000, 10_000),
+        ("f", 1_260_000, 5_000),
+    ]
     totals = {o["op"]: (o["total_ns"], o["self_ns"]) for o in got(tmp_path, space.SerializeToString()).rows["ops"]}
     assert totals["a"] == (80, 80) and totals["b"] == (100, 100) and totals["c"] == (60, 60)
 
@@ -46,9 +57,10 @@ def test_a_clock_that_counts_from_elsewhere_is_moved_as_a_whole(tmp_path):
     """Times since the device started, hours ago; the profiler places a quarter of the operations late."""
     boot, space = 7.2e13, XSpace()  # ns
     late = [0, 0, 300_000, 0, 0, 0, 900_000, 0, 0, 0]
-    device(space).line("XLA Ops", [
-        timed(f"op{i}", (1000 + 100 * i + wait, 50), (boot + 1000 + 100 * i, 40)) for i, wait in enumerate(late)
-    ])  # fmt: skip
+    device(space).line(
+        "XLA Ops",
+        [timed(f"op{i}", (1000 + 100 * i + wait, 50), (boot + 1000 + 100 * i, 40)) for i, wait in enumerate(late)],
+    )
     events = read(tmp_path, space).events()
     assert [(e["start_ps"], e["dur_ps"]) for e in events] == [((1000 + 100 * i) * 1000, 40_000) for i in range(10)]
 
@@ -62,13 +74,13 @@ def test_lines_that_tell_no_times_of_the_device_go_with_its_operations(tmp_path)
         "Steps", [(str(i), a + d, 900_000) for i, (a, d) in enumerate(zip(at, lag, strict=True))]
     ).line("Async XLA Ops", [("copy-start.1", a + d, 900_000) for a, d in zip(at, lag, strict=True)]).line(
         "XLA Ops", [timed("fusion", (a + d, 900_000), (a, 900_000)) for a, d in zip(at, lag, strict=True)]
-    )  # fmt: skip
+    )
     got_ = read(tmp_path, space)
     placed = {(e["line"], e["start_ps"] // 1000, e["dur_ps"] // 1000) for e in got_.events()}
     assert placed == {(line, a, 900_000) for line in ("XLA Modules", "Steps", "Async XLA Ops", "XLA Ops") for a in at}
     assert [(s["step"], s["start_ns"] - START_NS, s["dur_ns"]) for s in got_.rows["steps"]] == [
         (i, a, 900_000) for i, a in enumerate(at)
-    ]  # fmt: skip
+    ]
     assert {o["total_ns"] for o in got_.rows["ops"] if o["line"] != "Steps"} == {4 * 900_000}
 
 
@@ -92,12 +104,18 @@ def test_lines_of_one_device_stay_together_however_the_profiler_scatters_them(tm
 
 def test_stretched_program_runs_shrink_with_their_operations(tmp_path):
     space = XSpace()
-    device(space).line("XLA Ops", [
-        timed("a", (0, 10_000), (0, 10_000)), timed("b", (10_000, 50_000_000), (10_000, 20_000)),
-        timed("c", (50_010_000, 10_000), (30_000, 10_000)), timed("d", (50_020_000, 1_000), (40_000, 1_000)),
-        timed("e", (60_000_000, 1_000), (60_000_000, 1_000)), timed("f", (70_000_000, 1_000), (70_000_000, 1_000)),
-        timed("g", (80_000_000, 1_000), (80_000_000, 1_000)),
-    ]).line("XLA Modules", [("jit_f(9)", 0, 50_020_000)])  # fmt: skip
+    device(space).line(
+        "XLA Ops",
+        [
+            timed("a", (0, 10_000), (0, 10_000)),
+            timed("b", (10_000, 50_000_000), (10_000, 20_000)),
+            timed("c", (50_010_000, 10_000), (30_000, 10_000)),
+            timed("d", (50_020_000, 1_000), (40_000, 1_000)),
+            timed("e", (60_000_000, 1_000), (60_000_000, 1_000)),
+            timed("f", (70_000_000, 1_000), (70_000_000, 1_000)),
+            timed("g", (80_000_000, 1_000), (80_000_000, 1_000)),
+        ],
+    ).line("XLA Modules", [("jit_f(9)", 0, 50_020_000)])
     read_ = read(tmp_path, space)
     (run,) = read_.ops(line="XLA Modules")
     assert run["total_ns"] == pytest.approx(40_000)
@@ -109,10 +127,15 @@ def test_collectives_are_compared_by_the_devices_own_times(tmp_path):
     name = "%all-reduce.3 = f32[8]{0} all-reduce(f32[8]{0} %x), replica_groups={{0,1}}, to_apply=%add"
     space = XSpace()
     for number in (0, 1):
-        device(space, number).line("XLA Ops", [
-            timed("before", (0, 100), (0, 100)), timed(name, (100, 0 if number else 400), (100, 400)),
-            timed("after", (500, 100), (500, 100)), timed("later", (600, 100), (600, 100)),
-        ])  # fmt: skip
+        device(space, number).line(
+            "XLA Ops",
+            [
+                timed("before", (0, 100), (0, 100)),
+                timed(name, (100, 0 if number else 400), (100, 400)),
+                timed("after", (500, 100), (500, 100)),
+                timed("later", (600, 100), (600, 100)),
+            ],
+        )
     rows = read(tmp_path, space).rows["collectives"]
     assert [(c["start_ns"] - START_NS, c["end_ns"] - START_NS) for c in rows] == [(100, 500)] * 2
 
@@ -143,13 +166,22 @@ def test_times_that_cannot_be_leave_the_hosts(tmp_path):
     space = XSpace()
     plane = device(space)
     good = [timed(f"op{i}", (1000 * i, 100), (1000 * i, 90 if i == 3 else 100)) for i in range(8)]
-    plane.line("XLA Ops", [
-        *good, timed("far", (9000, 100), (3.6e12, 90)), timed("negative", (9200, 100), (9200, -5)),
-        ("half", 9400, 100, {"device_offset_ps": 9_400_000}), ("none", 9600, 100),
-    ])  # fmt: skip
+    plane.line(
+        "XLA Ops",
+        [
+            *good,
+            timed("far", (9000, 100), (3.6e12, 90)),
+            timed("negative", (9200, 100), (9200, -5)),
+            ("half", 9400, 100, {"device_offset_ps": 9_400_000}),
+            ("none", 9600, 100),
+        ],
+    )
     events = {e["op"]: (e["start_ps"] // 1000, e["dur_ps"] // 1000) for e in read(tmp_path, space).events()}
-    assert events | {"op3": (3000, 90), "far": (9000, 100), "negative": (9200, 100), "half": (9400, 100),
-                     "none": (9600, 100)} == events  # fmt: skip
+    assert (
+        events
+        | {"op3": (3000, 90), "far": (9000, 100), "negative": (9200, 100), "half": (9400, 100), "none": (9600, 100)}
+        == events
+    )
 
 
 def test_a_trace_without_such_times_is_read_as_before(tmp_path):
@@ -158,8 +190,10 @@ def test_a_trace_without_such_times_is_read_as_before(tmp_path):
     read_ = read(tmp_path, space)
     assert "operation_times" not in read_.facts
     assert [(e["op"], e["start_ps"], e["dur_ps"]) for e in read_.events()] == [
-        ("jit_f(9)", 0, 50_000), ("a", 5_000, 10_000), ("b", 20_000, 10_000),
-    ]  # fmt: skip
+        ("jit_f(9)", 0, 50_000),
+        ("a", 5_000, 10_000),
+        ("b", 20_000, 10_000),
+    ]
 
 
 def test_points_of_the_lag_stay_bounded(tmp_path, monkeypatch):
@@ -171,7 +205,7 @@ def test_points_of_the_lag_stay_bounded(tmp_path, monkeypatch):
     late = np.where(np.arange(300) % 2, random.integers(2_000, 4_000, 300), 0).tolist()
     device(space).line("XLA Modules", [("jit_f(9)", 100_000 * i + w, 50_000) for i, w in enumerate(late)]).line(
         "XLA Ops", [timed("op", (100_000 * i + w, 50_000), (100_000 * i, 50_000)) for i, w in enumerate(late)]
-    )  # fmt: skip
+    )
     events = read(tmp_path, space).events()
     assert [e["start_ps"] for e in events if e["line"] == "XLA Ops"] == [100_000_000 * i for i in range(300)]
     runs = [e["start_ps"] for e in events if e["line"] == "XLA Modules"]

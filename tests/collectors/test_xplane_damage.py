@@ -44,13 +44,16 @@ def test_a_damaged_stat_costs_only_itself(tmp_path):
     assert [lost.what.split(" of ")[0] for lost in read.lost] == ["1 stats"]
 
 
-@pytest.mark.parametrize(("data", "word"), [
-    (b"", "empty"),
-    (b"\x0a\xff\xff\xff\xff\x7f\x12", "damaged"),
-    (b"this is no trace\n" * 20, "damaged"),
-    (b"\x0a\x00", "no plane"),
-    (bytes(range(200, 256)), "damaged"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("data", "word"),
+    [
+        (b"", "empty"),
+        (b"\x0a\xff\xff\xff\xff\x7f\x12", "damaged"),
+        (b"this is no trace\n" * 20, "damaged"),
+        (b"\x0a\x00", "no plane"),
+        (bytes(range(200, 256)), "damaged"),
+    ],
+)
 def test_what_is_no_trace_is_refused(tmp_path, data, word):
     with pytest.raises(InputError, match=word) as error:
         got(tmp_path, data)
@@ -116,8 +119,10 @@ def test_prepare_compiles_every_kernel():
     from collectors.xplane import events, header, tables, wire
 
     for module, names in (
-        (wire, ["index_fields", "index_entries"]), (events, ["decode", "own_time"]), (header, ["line_header"]),
+        (wire, ["index_fields", "index_entries"]),
+        (events, ["decode", "own_time"]),
+        (header, ["line_header"]),
         (tables, ["rehash", "compact"]),
-    ):  # fmt: skip
+    ):
         for name in names:
             assert getattr(module, name).signatures, name

@@ -25,23 +25,48 @@ def read(tmp_path, *planes):
 
 def test_an_event_with_details_of_a_copy_is_one_whatever_its_name(tmp_path):
     fill = {"hlo_op": "attention.1", "hlo_module": "jit_f", "program_id": 4}
-    found = read(tmp_path, ("/device:GPU:0", {
-        "Stream #7(MemcpyOther)": [("moved", 0, 10, COPY), ("moved", 20, 10, COPY), ("zeroed", 40, 5,
-                                   {"memset_details": "size:8 async:1"})],
-        "Stream #1(Kernel)": [("moved", 0, 7), ("attention_kernel", 10, 30, fill), ("setter", 50, 2, fill | COPY)],
-    }))  # fmt: skip
+    found = read(
+        tmp_path,
+        (
+            "/device:GPU:0",
+            {
+                "Stream #7(MemcpyOther)": [
+                    ("moved", 0, 10, COPY),
+                    ("moved", 20, 10, COPY),
+                    ("zeroed", 40, 5, {"memset_details": "size:8 async:1"}),
+                ],
+                "Stream #1(Kernel)": [
+                    ("moved", 0, 7),
+                    ("attention_kernel", 10, 30, fill),
+                    ("setter", 50, 2, fill | COPY),
+                ],
+            },
+        ),
+    )
     assert [(o["op"], o["category"], o["role"], o["count"]) for o in found.rows["ops"]] == [
-        ("moved", "copy", "compute", 2), ("zeroed", "copy", "compute", 1),
+        ("moved", "copy", "compute", 2),
+        ("zeroed", "copy", "compute", 1),
         ("moved", "other", "compute", 1),  # a kernel of that name that says nothing of copying
-        ("attention.1", "elementwise", "compute", 1), ("attention.1", "copy", "compute", 1),
-    ]  # fmt: skip
+        ("attention.1", "elementwise", "compute", 1),
+        ("attention.1", "copy", "compute", 1),
+    ]
 
 
-@pytest.mark.parametrize("name", [
-    "MemcpyD2D", "Memset", "CopyDeviceToDevice", "CopyHostToDevice", "CopyDeviceToHost", "FillBuffer",
-    "MEMORY_COPY_DEVICE_TO_DEVICE", "hipMemcpyDtoDAsync", "__amd_rocclr_copyBuffer.kd",
-    "__amd_rocclr_fillBufferAligned",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "MemcpyD2D",
+        "Memset",
+        "CopyDeviceToDevice",
+        "CopyHostToDevice",
+        "CopyDeviceToHost",
+        "FillBuffer",
+        "MEMORY_COPY_DEVICE_TO_DEVICE",
+        "hipMemcpyDtoDAsync",
+        "__amd_rocclr_copyBuffer.kd",
+        "__amd_rocclr_fillBufferAligned",
+    ],
+)
 def test_copies_and_fills_are_known_by_name(name):
     assert is_gpu_copy(name)
 
@@ -53,29 +78,37 @@ def test_kernels_are_no_copies(name):
 
 def steps_of(tmp_path, *devices):
     """(step, device, start, duration) from the steps of each device as (number, start, duration)."""
-    found = read(tmp_path, *(
-        (f"/device:GPU:{d}", {"Steps": [(str(n), start, dur) for n, start, dur in steps]})
-        for d, steps in enumerate(devices)
-    ))  # fmt: skip
+    found = read(
+        tmp_path,
+        *(
+            (f"/device:GPU:{d}", {"Steps": [(str(n), start, dur) for n, start, dur in steps]})
+            for d, steps in enumerate(devices)
+        ),
+    )
     return [(s["step"], s["device"], s["start_ns"] - START_NS, s["dur_ns"]) for s in found.rows["steps"]]
 
 
 def test_devices_that_take_a_step_at_one_time_share_it(tmp_path):
     assert steps_of(tmp_path, [(0, 0, 100), (1, 100, 90)], [(0, 5, 90), (1, 105, 95)]) == [
-        (0, None, 0, 100), (1, None, 100, 100),
-    ]  # fmt: skip
+        (0, None, 0, 100),
+        (1, None, 100, 100),
+    ]
 
 
 def test_devices_captured_at_different_times_have_steps_of_their_own(tmp_path):
     assert steps_of(tmp_path, [(0, 0, 100), (1, 100, 90)], [(0, 5000, 80), (1, 5080, 95)]) == [
-        (0, 0, 0, 100), (1, 0, 100, 90), (0, 1, 5000, 80), (1, 1, 5080, 95),
-    ]  # fmt: skip
+        (0, 0, 0, 100),
+        (1, 0, 100, 90),
+        (0, 1, 5000, 80),
+        (1, 1, 5080, 95),
+    ]
 
 
 def test_a_step_that_a_device_takes_again_is_no_long_one(tmp_path):
     assert steps_of(tmp_path, [(7, 0, 100), (7, 9000, 80)], [(7, 10, 80), (7, 9010, 90)]) == [
-        (7, None, 0, 100), (7, None, 9000, 100),
-    ]  # fmt: skip
+        (7, None, 0, 100),
+        (7, None, 9000, 100),
+    ]
 
 
 @pytest.mark.parametrize("vendor", [{}, {"device_vendor": "Nvidia"}])

@@ -37,25 +37,39 @@ def test_runs_that_beat_the_memory_or_the_matrix_unit_are_told_once(tmp_path):
     plane.metadata(copies, hlo_category="loop fusion", bytes_accessed=8_000_000_000)
     plane.metadata(maths, hlo_category="convolution fusion", flops=10**12, bytes_accessed=8)
     ms = 1_000_000
-    plane.line("XLA Ops", [
-        (copies, 0, 8.1 * ms), (copies, 10 * ms, 7.95 * ms), (copies, 20 * ms, 4 * ms), (copies, 30 * ms, 0),
-        (maths, 40 * ms, 10 * ms), (maths, 50 * ms, 5 * ms),
-    ])  # fmt: skip
+    plane.line(
+        "XLA Ops",
+        [
+            (copies, 0, 8.1 * ms),
+            (copies, 10 * ms, 7.95 * ms),
+            (copies, 20 * ms, 4 * ms),
+            (copies, 30 * ms, 0),
+            (maths, 40 * ms, 10 * ms),
+            (maths, 50 * ms, 5 * ms),
+        ],
+    )
     (told,) = lost(tmp_path, plane, space)
-    assert told.reason.startswith("3 of 6 runs of 2 operations were faster than the peak that the trace states "
-                                  "(1,000 GB/s and 100 TFLOP/s) allows; the furthest is add.1: 0.000 ms")  # fmt: skip
+    assert told.reason.startswith(
+        "3 of 6 runs of 2 operations were faster than the peak that the trace states "
+        "(1,000 GB/s and 100 TFLOP/s) allows; the furthest is add.1: 0.000 ms"
+    )
     assert "need 8.000 ms" in told.reason
 
 
-@pytest.mark.parametrize(("name", "stats"), [
-    ("%copy-done.2 = f32[8]{0} copy-done((f32[8]{0}) %x)", {"hlo_category": "copy-done"}),
-    ("%async-collective-done.3 = f32[8]{0} fusion(f32[8]{0} %x)", {"hlo_category": "custom fusion"}),
-    ("%all-reduce.1 = f32[8]{0} all-reduce(f32[8]{0} %x), replica_groups={{0,1}}", {"hlo_category": "all-reduce"}),
-    ("%while.1 = (s32[]) while(...)", {"hlo_category": "while"}),
-    ("%fusion.1 = f32[8]{0:T(8)S(1)} fusion(f32[8]{0} %x)", {"hlo_category": "loop fusion"}),
-    ("%fusion.2 = f32[8]{0} fusion(f32[8]{0} %x)",
-     {"hlo_category": "loop fusion", "memory_access_breakdown": breakdown((1, 8_000_000_000), (0, 1000))}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "stats"),
+    [
+        ("%copy-done.2 = f32[8]{0} copy-done((f32[8]{0}) %x)", {"hlo_category": "copy-done"}),
+        ("%async-collective-done.3 = f32[8]{0} fusion(f32[8]{0} %x)", {"hlo_category": "custom fusion"}),
+        ("%all-reduce.1 = f32[8]{0} all-reduce(f32[8]{0} %x), replica_groups={{0,1}}", {"hlo_category": "all-reduce"}),
+        ("%while.1 = (s32[]) while(...)", {"hlo_category": "while"}),
+        ("%fusion.1 = f32[8]{0:T(8)S(1)} fusion(f32[8]{0} %x)", {"hlo_category": "loop fusion"}),
+        (
+            "%fusion.2 = f32[8]{0} fusion(f32[8]{0} %x)",
+            {"hlo_category": "loop fusion", "memory_access_breakdown": breakdown((1, 8_000_000_000), (0, 1000))},
+        ),
+    ],
+)
 def test_what_may_well_seem_faster_is_left_out(tmp_path, name, stats):
     space = XSpace()
     plane = tpu(space)
@@ -75,8 +89,12 @@ def test_products_of_eight_bits_have_another_peak(tmp_path):
 def test_bytes_of_the_devices_memory_count_where_they_are_told(tmp_path):
     space = XSpace()
     plane, name = tpu(space), "%fusion.2 = f32[8]{0:T(8)S(1)} fusion(f32[8]{0} %x)"
-    plane.metadata(name, hlo_category="loop fusion", bytes_accessed=9_000_000_000,
-                   memory_access_breakdown=breakdown((1, 1_000_000_000), (0, 8_000_000_000)))  # fmt: skip
+    plane.metadata(
+        name,
+        hlo_category="loop fusion",
+        bytes_accessed=9_000_000_000,
+        memory_access_breakdown=breakdown((1, 1_000_000_000), (0, 8_000_000_000)),
+    )
     plane.line("XLA Ops", [(name, 0, 7_000_000)])
     (told,) = lost(tmp_path, plane, space)
     assert "1 of 1 runs" in told.reason and "need 8.000 ms" in told.reason

@@ -75,14 +75,17 @@ def test_mesh_axes_count_in_the_order_of_the_program(tmp_path):
     assert result.rows["axis"].tolist() == ["data"] and result.rows["group_size"].tolist() == [2]
 
 
-@pytest.mark.parametrize(("opcode", "channel", "everywhere", "numbers", "devices"), [
-    ("all-reduce", 1, True, [[0, 2], [1, 3]], ["0,3", "1,2"]),
-    ("collective-permute", 1, False, [[0, 2], [2, 0]], ["0,3", "1", "2"]),
-    ("all-to-all", 1, False, [[0, 2], [1, 3]], ["0,3", "1,2"]),
-    ("all-reduce", 0, False, [[0, 2], [1, 3]], ["0,3", "1,2"]),  # numbers beyond the one replica are partitions
-    ("all-reduce", 1, False, [[0]], ["0,1,3,2"]),  # one replica with all of its partitions
-    ("all-gather", 1, True, [], ["0,1,3,2"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("opcode", "channel", "everywhere", "numbers", "devices"),
+    [
+        ("all-reduce", 1, True, [[0, 2], [1, 3]], ["0,3", "1,2"]),
+        ("collective-permute", 1, False, [[0, 2], [2, 0]], ["0,3", "1", "2"]),
+        ("all-to-all", 1, False, [[0, 2], [1, 3]], ["0,3", "1,2"]),
+        ("all-reduce", 0, False, [[0, 2], [1, 3]], ["0,3", "1,2"]),  # numbers beyond the one replica are partitions
+        ("all-reduce", 1, False, [[0]], ["0,1,3,2"]),  # one replica with all of its partitions
+        ("all-gather", 1, True, [], ["0,1,3,2"]),
+    ],
+)
 def test_groups_by_kind_of_numbers(tmp_path, opcode, channel, everywhere, numbers, devices):
     program = sharded_program(numbers, V5E, opcode, channel, everywhere)
     found, places = groups(tmp_path, program, op=f"{opcode}.1")
@@ -129,8 +132,12 @@ def test_devices_of_several_slices(tmp_path):
     """JAX numbers the devices of the second slice from 200,000; its planes count their cores from 0."""
     program = sharded_program([[0, 2], [1, 3]], [[200_000], [200_001], [200_003], [200_002]])
     found, _ = groups(tmp_path, program)
-    assert found == {200_000: "200000,200003", 200_001: "200001,200002", 200_002: "200001,200002",
-                     200_003: "200000,200003"}  # fmt: skip
+    assert found == {
+        200_000: "200000,200003",
+        200_001: "200001,200002",
+        200_002: "200001,200002",
+        200_003: "200000,200003",
+    }
 
 
 def test_devices_that_the_program_does_not_name_stay_unknown(tmp_path):
@@ -176,9 +183,9 @@ def test_gpus_of_one_machine_find_their_groups(tmp_path):
     PlaneBuilder(space, "/host:metadata").metadata("jit_step(9)", **{"Hlo Proto": program, "program_id": 9})
     for device in range(4):
         of = {"hlo_op": "all-reduce.1", "hlo_module": "jit_step", "program_id": 9}
-        PlaneBuilder(space, f"/device:GPU:{device}").line("Stream #1(Compute)", [
-            ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(args)", 60, 40, of)
-        ])  # fmt: skip
+        PlaneBuilder(space, f"/device:GPU:{device}").line(
+            "Stream #1(Compute)", [("ncclDevKernel_AllReduce_Sum_f32_RING_LL(args)", 60, 40, of)]
+        )
     rows = got(tmp_path, space.SerializeToString()).rows["collectives"]
     assert {r["device"]: r["group"] for r in rows} == {0: "0,3", 1: "1,2", 2: "1,2", 3: "0,3"}
 
@@ -186,9 +193,21 @@ def test_gpus_of_one_machine_find_their_groups(tmp_path):
 def test_ranks_stand_at_their_places_in_the_mesh(tmp_path):
     from runs.tables import MemoryTables
 
-    met = meetings(MemoryTables({"collectives": {
-        "host": ["a"] * 4, "rank": [0, 1, 2, 3], "device": [0, 1, 2, 3], "group": ["0,3", "1,2", "1,2", "0,3"],
-        "places": ["0,2", "1,3", "1,3", "0,2"], "op": ["x"] * 4, "start_ns": [0] * 4, "end_ns": [5] * 4,
-    }}))  # fmt: skip
+    met = meetings(
+        MemoryTables(
+            {
+                "collectives": {
+                    "host": ["a"] * 4,
+                    "rank": [0, 1, 2, 3],
+                    "device": [0, 1, 2, 3],
+                    "group": ["0,3", "1,2", "1,2", "0,3"],
+                    "places": ["0,2", "1,3", "1,3", "0,2"],
+                    "op": ["x"] * 4,
+                    "start_ns": [0] * 4,
+                    "end_ns": [5] * 4,
+                }
+            }
+        )
+    )
     assert met.ranks["rank"].tolist() == [0, 1, 2, 3] and met.ranks["place"].tolist() == [0, 1, 3, 2]
     assert met.complete.all()

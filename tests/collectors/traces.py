@@ -145,9 +145,12 @@ def hlo_proto(module: bytes) -> bytes:
 
 
 def sharded_program(
-    groups: list[list[int]], assignment: list[list[int]] | None, opcode: str = "all-reduce", channel: int = 1,
+    groups: list[list[int]],
+    assignment: list[list[int]] | None,
+    opcode: str = "all-reduce",
+    channel: int = 1,
     everywhere: bool = True,
-) -> bytes:  # fmt: skip
+) -> bytes:
     """The HloProto of a program with one collective, `<opcode>.1`, over `groups` of its own numbers.
 
     `assignment`: device identifiers by partition, then replica; None leaves it out. `channel`, `everywhere`: see
@@ -160,9 +163,14 @@ def sharded_program(
     entry = module.computations.add(id=1, root_id=2)
     entry.instructions.add(id=1, name=b"x", opcode=b"parameter", shape=shape)
     found = entry.instructions.add(
-        id=2, name=f"{opcode}.1".encode(), opcode=opcode.encode(), shape=shape, operand_ids=[1], channel_id=channel,
+        id=2,
+        name=f"{opcode}.1".encode(),
+        opcode=opcode.encode(),
+        shape=shape,
+        operand_ids=[1],
+        channel_id=channel,
         use_global_device_ids=everywhere,
-    )  # fmt: skip
+    )
     for group in groups:
         if opcode == "collective-permute":
             found.source_target_pairs.add(source=group[0], target=group[1])
@@ -177,9 +185,14 @@ def sharded_program(
 
 
 def tpu_steps(
-    program: bytes, meets: list[list[int]], busy_ms: dict[int, list[float]], host: int = 0, per_host: int = 4,
-    cores: list[int] | None = None, op: str = "all-reduce.1",
-) -> bytes:  # fmt: skip
+    program: bytes,
+    meets: list[list[int]],
+    busy_ms: dict[int, list[float]],
+    host: int = 0,
+    per_host: int = 4,
+    cores: list[int] | None = None,
+    op: str = "all-reduce.1",
+) -> bytes:
     """A trace of one TPU host: in each step a device works `busy_ms[device][step]`, then meets the devices of its group
     in `meets` (global numbers), which all leave together a millisecond after the last of them came."""
     space = XSpace(hostnames=[f"host{host}".encode()])

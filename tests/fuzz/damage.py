@@ -35,10 +35,28 @@ def damaged(draw, originals: list[bytes]) -> bytes:
 
 
 FOREIGN = [
-    b"\0", b"\r\n", b'"', b"{", b"}", b"[", b"]", b",", b"-1", b"1e999", b"NaN", b"9" * 400, b"null", b"\xff\xfe",
-    b"\\ud800", b"\x1b[31m", "é日本".encode(), b'{"a":' * 2000, b"[" * 2000, b"completed step: 5, ",
+    b"\0",
+    b"\r\n",
+    b'"',
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b"-1",
+    b"1e999",
+    b"NaN",
+    b"9" * 400,
+    b"null",
+    b"\xff\xfe",
+    b"\\ud800",
+    b"\x1b[31m",
+    "é日本".encode(),
+    b'{"a":' * 2000,
+    b"[" * 2000,
+    b"completed step: 5, ",
     b"I0230 25:61:61.1 x ",
-]  # fmt: skip
+]
 
 
 def survive(reader, folder, data: bytes, name: str) -> None:
@@ -55,8 +73,15 @@ EMPTY_AND_DEEP = (b"", b"{" * 100_000, b'{"a":' * 100_000, b"[" * 100_000, b"\xe
 Tests = tuple[Callable, Callable, Callable, Callable]
 
 
-def checks_of(originals: Mapping[ModuleType, Sequence[bytes]], name: str, noise: Sequence[bytes] = (), *,
-             cuts: int = 200, noises: int = 100, facts_alone: Sequence[ModuleType] = ()) -> Tests:  # fmt: skip
+def checks_of(
+    originals: Mapping[ModuleType, Sequence[bytes]],
+    name: str,
+    noise: Sequence[bytes] = (),
+    *,
+    cuts: int = 200,
+    noises: int = 100,
+    facts_alone: Sequence[ModuleType] = (),
+) -> Tests:
     """Four tests of readers with files that each of them reads: as they are, damaged, other bytes (`noise` among them),
     and cut at some `cuts` places. `name`: of the input; `facts_alone`: readers whose files may hold no rows."""
     readers = pytest.mark.parametrize("reader", originals, ids=lambda reader: reader.NAME)

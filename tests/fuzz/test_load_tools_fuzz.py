@@ -31,9 +31,22 @@ VALID = {
     aiperf: [
         "".join(json.dumps(aiperf_test.record()) + "\n" for _ in range(2)).encode(),
         json.dumps(aiperf_test.SUMMARY).encode(),
-        json.dumps({"experiments": [{"experiment": {"mode": "concurrency", "value": 1}, "requests": [
-            {"timestamp": 1, "response_timestamps": [3, 5], "response_outputs": [aiperf_test.chat(content="a"), {}]},
-        ]}]}).encode(),
+        json.dumps(
+            {
+                "experiments": [
+                    {
+                        "experiment": {"mode": "concurrency", "value": 1},
+                        "requests": [
+                            {
+                                "timestamp": 1,
+                                "response_timestamps": [3, 5],
+                                "response_outputs": [aiperf_test.chat(content="a"), {}],
+                            },
+                        ],
+                    }
+                ]
+            }
+        ).encode(),
     ],
     guidellm: [json.dumps({"benchmarks": [guidellm_test.benchmark()]}).encode()],
     inference_perf: [
@@ -50,7 +63,7 @@ VALID = {
     ],
     maxtext_inference: [json.dumps(maxtext_test.RESULT).encode()],
     mlperf_inference: [mlperf_test.summary(**mlperf_test.SERVER).encode(), mlperf_test.DETAIL.encode()],
-}  # fmt: skip
+}
 READERS = pytest.mark.parametrize("reader", VALID, ids=lambda reader: reader.NAME)
 NOISE = (
     b"a: " * 10_000,

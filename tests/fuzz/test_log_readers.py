@@ -13,14 +13,21 @@ OLD, NEW = test_megatron.old, test_megatron.new
 VALID = {
     megatron: [
         (
-            test_megatron.START + test_megatron.DUMP + NEW(0, 10, 1000.0) + test_megatron.timer("evaluate", 2000)
+            test_megatron.START
+            + test_megatron.DUMP
+            + NEW(0, 10, 1000.0)
+            + test_megatron.timer("evaluate", 2000)
             + " validation loss at iteration 10 | lm loss value: 2.25E+00 |\n"
-            + " saving checkpoint at iteration 10 to /c\n" + test_megatron.timer("save-checkpoint", 4000)
-            + NEW(16, 20, 1600.0) + "[after training is done] datetime: 2026-03-04 05:06:30 \n"
+            + " saving checkpoint at iteration 10 to /c\n"
+            + test_megatron.timer("save-checkpoint", 4000)
+            + NEW(16, 20, 1600.0)
+            + "[after training is done] datetime: 2026-03-04 05:06:30 \n"
         ).encode(),
         (
             "time to initialize megatron (seconds): 20\n[after megatron is initialized] datetime: 2026-03-04 05:05:00\n"
-            + OLD(1, 1500.5) + "time (ms) | forward-compute: 1500.25 | backward-compute: 400\n" + OLD(2, 1000.0, "nan")
+            + OLD(1, 1500.5)
+            + "time (ms) | forward-compute: 1500.25 | backward-compute: 400\n"
+            + OLD(2, 1000.0, "nan")
             + "Epoch 0, global_step=3.0, train_step_timing in s=2.5]\r, global_step=4.0, train_step_timing in s=2]\n"
         ).encode(),
     ],
@@ -31,14 +38,18 @@ VALID = {
         (test_job_log.DMESG + test_job_log.JOURNAL + test_job_log.EVENTS + test_job_log.SLURM).encode(),
         "\n".join([*TELLING, *ORDINARY]).encode(),
     ],
-}  # fmt: skip
+}
 NAME = "train-2026-03-04.log"  # of the input
 READERS = pytest.mark.parametrize("reader", VALID, ids=lambda reader: reader.NAME)
 NOISE = (
     b":::MLLOG " + b'{"a":' * 100_000,
     b"s3 403 " * 20_000,
-    b"global_step=1 " * 10_000 + b"train_step_timing in s\n" + b"global_step=1, train_step_timing in s=2, lr="
-    + b"1" * 100_000 + b"-\n" + b"loading checkpoint from " * 5_000,
+    b"global_step=1 " * 10_000
+    + b"train_step_timing in s\n"
+    + b"global_step=1, train_step_timing in s=2, lr="
+    + b"1" * 100_000
+    + b"-\n"
+    + b"loading checkpoint from " * 5_000,
     b"using world size: 1, data.parallel.size: 1" * 5_000,
     b"a" + b"-1.a" * 30_000 + b" ..: (",  # is it a host?
     b"error" + b" " * 1_900 + b"\n" + (b"uncorrected" + b" " * 1_900 + b"\n") * 20,

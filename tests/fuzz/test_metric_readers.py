@@ -24,10 +24,12 @@ VALID = {
         b'{"time": 1700000000.5, "devices": [{"id": 3, "memory_stats": {"bytes_in_use": 7, "bytes_limit": 9}}]}\n',
     ],
     request_trace: [
-        AZURE.encode(), MOONCAKE.encode(), BURSTGPT.encode(),
+        AZURE.encode(),
+        MOONCAKE.encode(),
+        BURSTGPT.encode(),
         b"id,timestamp_ms,user,input_tokens,output_tokens,ttft_ms,latency_s,status\na,1,x,5,6,7,8,ok\nb,2,y,5,6,,,failed\n",
     ],
-}  # fmt: skip
+}
 NAME = "readings.txt"  # of the input
 READERS = pytest.mark.parametrize("reader", VALID, ids=lambda reader: reader.NAME)
 NOISE = (

@@ -24,9 +24,14 @@ VALID = {
     ],
     vllm_log: [
         (
-            test_vllm_log.START + test_vllm_log.sample(more=", Preemptions: 4") + test_vllm_log.SPECULATION
-            + test_vllm_log.iteration(0, 12.5, prompt=2048) + test_vllm_log.iteration(1, 0.02) + BLOCK
-            + test_vllm_log.sample("12-31 23:59:59", device="TPU") + test_vllm_log.sample("01-01 00:00:01")
+            test_vllm_log.START
+            + test_vllm_log.sample(more=", Preemptions: 4")
+            + test_vllm_log.SPECULATION
+            + test_vllm_log.iteration(0, 12.5, prompt=2048)
+            + test_vllm_log.iteration(1, 0.02)
+            + BLOCK
+            + test_vllm_log.sample("12-31 23:59:59", device="TPU")
+            + test_vllm_log.sample("01-01 00:00:01")
         ).encode(),
     ],
     vllm_requests: [
@@ -37,12 +42,14 @@ VALID = {
     ],
     sglang_log: [
         (
-            test_sglang_log.START + test_sglang_log.prefill(100, 20) + test_sglang_log.decode(more="accept len: 2.8, ")
+            test_sglang_log.START
+            + test_sglang_log.prefill(100, 20)
+            + test_sglang_log.decode(more="accept len: 2.8, ")
             + "[2026-03-04 12:00:05 TP0] KV cache pool is full. Retract requests. #retracted_reqs: 4, #n: 1\n"
             + test_sglang_log.decode(rank=" DP1 TP0")
         ).encode(),
     ],
-}  # fmt: skip
+}
 NAME = "serving.log"  # of the input
 READERS = pytest.mark.parametrize("reader", VALID, ids=lambda reader: reader.NAME)
 NOISE = (

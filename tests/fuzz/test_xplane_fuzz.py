@@ -43,23 +43,46 @@ def module() -> bytes:
     }
     fused, body, entry = (m.computations.add(id=i) for i in (1, 2, 3))
     fused.instructions.add(id=1, name=b"p", opcode=b"parameter", shape=shape)
-    fused.instructions.add(id=2, name=b"dot", opcode=b"dot", shape=shape, operand_ids=[1, 1],
-                           dot_dimension_numbers={"lhs_contracting": [1], "rhs_contracting": [0]})  # fmt: skip
+    fused.instructions.add(
+        id=2,
+        name=b"dot",
+        opcode=b"dot",
+        shape=shape,
+        operand_ids=[1, 1],
+        dot_dimension_numbers={"lhs_contracting": [1], "rhs_contracting": [0]},
+    )
     fused.root_id = 2
     body.instructions.add(id=3, name=b"arg", opcode=b"parameter", shape=shape)
     body.instructions.add(
         id=4, name=b"fusion.1", opcode=b"fusion", shape=shape, operand_ids=[3], called_computation_ids=[1]
     )
-    body.instructions.add(id=5, name=b"all-reduce.1", opcode=b"all-reduce", shape=shape, operand_ids=[4],
-                          replica_groups=[{"replica_ids": [0, 1]}])  # fmt: skip
+    body.instructions.add(
+        id=5,
+        name=b"all-reduce.1",
+        opcode=b"all-reduce",
+        shape=shape,
+        operand_ids=[4],
+        replica_groups=[{"replica_ids": [0, 1]}],
+    )
     entry.instructions.add(id=6, name=b"x", opcode=b"parameter", shape=shape)
-    entry.instructions.add(id=7, name=b"while.1", opcode=b"while", shape=shape, operand_ids=[6],
-                           called_computation_ids=[2, 1],
-                           backend_config=b'{"known_trip_count":{"n":"5"}}')  # fmt: skip
-    entry.instructions.add(id=8, name=b"conv", opcode=b"convolution", shape=shape, operand_ids=[6, 7],
-                           window={"dimensions": [{"size": 3, "stride": 1, "padding_low": 1, "base_dilation": 2}]},
-                           convolution_dimension_numbers={"input_feature": 1, "kernel_output": 1,
-                                                          "output_feature": 1})  # fmt: skip
+    entry.instructions.add(
+        id=7,
+        name=b"while.1",
+        opcode=b"while",
+        shape=shape,
+        operand_ids=[6],
+        called_computation_ids=[2, 1],
+        backend_config=b'{"known_trip_count":{"n":"5"}}',
+    )
+    entry.instructions.add(
+        id=8,
+        name=b"conv",
+        opcode=b"convolution",
+        shape=shape,
+        operand_ids=[6, 7],
+        window={"dimensions": [{"size": 3, "stride": 1, "padding_low": 1, "base_dilation": 2}]},
+        convolution_dimension_numbers={"input_feature": 1, "kernel_output": 1, "output_feature": 1},
+    )
     return proto.SerializeToString()
 
 
@@ -76,21 +99,38 @@ def trace() -> bytes:
         "word": ["inline"],
         "x": 0.5,
     }
-    PlaneBuilder(space, "/host:CPU").stats(jax_version="0.1").line("python", [
-        ("train", 0, 900, {"step_num": 3, "_r": 1}), ("data_loading", 5, 50), ("fusion.1", 60, 20, of),
-        ("all-reduce.1", 90, 30, of | {"hlo_op": "all-reduce.1"}),
-        ("MemoryAllocation", 95, 0, {"bytes_allocated": 5, "allocator_name": ["GPU_0_bfc"]}),
-    ])  # fmt: skip
+    PlaneBuilder(space, "/host:CPU").stats(jax_version="0.1").line(
+        "python",
+        [
+            ("train", 0, 900, {"step_num": 3, "_r": 1}),
+            ("data_loading", 5, 50),
+            ("fusion.1", 60, 20, of),
+            ("all-reduce.1", 90, 30, of | {"hlo_op": "all-reduce.1"}),
+            ("MemoryAllocation", 95, 0, {"bytes_allocated": 5, "allocator_name": ["GPU_0_bfc"]}),
+        ],
+    )
     tpu = PlaneBuilder(space, "/device:TPU:0").stats(peak_teraflops_per_second=9.0, core_details=b"\x28\x01\x30\x01")
     tpu.metadata("%all-reduce.2 = f32[8] all-reduce(f32[8] %x), replica_groups=[1,2]<=[2]", hlo_category="all-reduce")
-    tpu.line("XLA Modules", [("jit_f(9)", 0, 100)]).line("Steps", [("3", 0, 100)]).line("XLA Ops", [
-        ("%all-reduce.2 = f32[8] all-reduce(f32[8] %x), replica_groups=[1,2]<=[2]", 5, 20,
-         {"device_offset_ps": 4_000, "device_duration_ps": 21_000}),
-        ("fusion.1", 30, 9, {"device_offset_ps": 29_000, "device_duration_ps": 9_000}),
-    ])  # fmt: skip
-    PlaneBuilder(space, "/device:GPU:1").stats(core_count=132).line("Stream #1(Compute)", [
-        ("ncclDevKernel_AllReduce(int)", 0, 9, of), ("kernel", 9, 9, of), ("MemcpyH2D", 20, 4),
-    ])  # fmt: skip
+    tpu.line("XLA Modules", [("jit_f(9)", 0, 100)]).line("Steps", [("3", 0, 100)]).line(
+        "XLA Ops",
+        [
+            (
+                "%all-reduce.2 = f32[8] all-reduce(f32[8] %x), replica_groups=[1,2]<=[2]",
+                5,
+                20,
+                {"device_offset_ps": 4_000, "device_duration_ps": 21_000},
+            ),
+            ("fusion.1", 30, 9, {"device_offset_ps": 29_000, "device_duration_ps": 9_000}),
+        ],
+    )
+    PlaneBuilder(space, "/device:GPU:1").stats(core_count=132).line(
+        "Stream #1(Compute)",
+        [
+            ("ncclDevKernel_AllReduce(int)", 0, 9, of),
+            ("kernel", 9, 9, of),
+            ("MemcpyH2D", 20, 4),
+        ],
+    )
     return space.SerializeToString()
 
 
@@ -108,8 +148,19 @@ def test_the_original_is_whole(tmp_path):
     (tmp_path / "t").write_bytes(trace())
     read = Got(Source(tmp_path / "t", "some.xplane.pb"))
     assert [lost.what for lost in read.lost] == ["something the profiler itself noted"]
-    for table in ("ops", "op_events", "event_stats", "op_stats", "modules", "collectives", "matmuls", "steps",
-                  "lifecycle", "memory", "captures"):  # fmt: skip
+    for table in (
+        "ops",
+        "op_events",
+        "event_stats",
+        "op_stats",
+        "modules",
+        "collectives",
+        "matmuls",
+        "steps",
+        "lifecycle",
+        "memory",
+        "captures",
+    ):
         assert read.rows[table], table
     assert read.rows["matmuls"][0]["count"] == 11  # five times in the body, six in the condition
 

@@ -31,9 +31,11 @@ from simulators.serving.traffic import Traffic, closed
 FILES = Path(__file__).resolve().parents[3] / "shared" / "data" / "inference"
 pytestmark = pytest.mark.skipif(not FILES.is_dir(), reason="the measurements beside the project are absent")
 LEFT_OUT = {
-    "inference-perf": "neither model nor chip is told", "llmperf-leaderboard": "hosted services, chips unknown",
-    "llm-d-benchmark": "examples made by hand or without a chip", "vllm_bench_blocks": "00, 03 to 05 hold no figures",
-}  # fmt: skip
+    "inference-perf": "neither model nor chip is told",
+    "llmperf-leaderboard": "hosted services, chips unknown",
+    "llm-d-benchmark": "examples made by hand or without a chip",
+    "vllm_bench_blocks": "00, 03 to 05 hold no figures",
+}
 V6E_TOKENS = 1024  # of a step: what vLLM's server takes on a v6e where nothing is said, as here (its arg_utils.py)
 WIDEST = 60.0  # the fast end by the slow one: B200 alone asks for 8 to 92 % of the bandwidth
 
@@ -41,8 +43,11 @@ WIDEST = 60.0  # the fast end by the slow one: B200 alone asks for 8 to 92 % of 
 def band(setup: Setup, traffic: Traffic):
     runs = [simulate(setup, traffic, e, record=False) for e in (TYPICAL, SLOW, FAST)]
     found = from_runs(runs[0], tuple(runs[1:]))
-    return {"output_tokens_per_s": found["output_tokens_per_s"]["value"], "tpot_s": found["tpot_s"]["mean"],
-            "ttft_s": found["ttft_s"]["mean"]}  # fmt: skip
+    return {
+        "output_tokens_per_s": found["output_tokens_per_s"]["value"],
+        "tpot_s": found["tpot_s"]["mean"],
+        "ttft_s": found["ttft_s"]["mean"],
+    }
 
 
 def holds(name: str, told: dict[str, float], found: dict[str, tuple[float, float]]) -> None:
@@ -65,11 +70,15 @@ def test_vllm_on_rtx_pro_6000(tmp_path, named, cards):
     store = Store(tmp_path / "store")
     made = ingest([FILES / "llmservingsim" / f"RTXPRO6000__{named}__vllm__requests.jsonl"], store)
     run = measured(load_of(store.find(made.run_id)))
-    setup = Setup(model=model(named), chip=chip("RTX PRO 6000 Server"), chips=cards, max_sequences=128,
-                  token_budget=2048)  # fmt: skip
+    setup = Setup(
+        model=model(named), chip=chip("RTX PRO 6000 Server"), chips=cards, max_sequences=128, token_budget=2048
+    )
     last = run.traffic.arrival_s + run.ttft_s + run.tpot_s * (run.traffic.output - 1)
-    told = {"output_tokens_per_s": run.traffic.output.sum() / last.max(), "tpot_s": run.tpot_s.mean(),
-            "ttft_s": run.ttft_s.mean()}  # fmt: skip
+    told = {
+        "output_tokens_per_s": run.traffic.output.sum() / last.max(),
+        "tpot_s": run.tpot_s.mean(),
+        "ttft_s": run.ttft_s.mean(),
+    }
     holds(named, {k: float(v) for k, v in told.items()}, band(setup, run.traffic))
 
 
@@ -82,8 +91,11 @@ def test_llama_70b_on_8_v6e(block, at_a_time):
 
     requests = int(figure("Successful requests"))
     lengths = (int(figure("Total input tokens") / requests), int(figure("Total generated tokens") / requests))
-    told = {"output_tokens_per_s": figure("Output token throughput (tok/s)"), "tpot_s": figure("Mean TPOT (ms)") / 1e3,
-            "ttft_s": figure("Mean TTFT (ms)") / 1e3}  # fmt: skip
+    told = {
+        "output_tokens_per_s": figure("Output token throughput (tok/s)"),
+        "tpot_s": figure("Mean TPOT (ms)") / 1e3,
+        "ttft_s": figure("Mean TTFT (ms)") / 1e3,
+    }
     setup = Setup(model=model("llama-3.3-70b"), chip=chip("v6e"), chips=8, token_budget=V6E_TOKENS)
     holds(f"block {block}", told, band(setup, closed(at_a_time, requests, *lengths)))
 
@@ -102,8 +114,12 @@ def test_the_customer_s_case(name, tpot):
 def test_the_planner_s_own_band_uncalibrated(name):
     """Of what a replica bears, had nobody measured it."""
     case = next(c for c in cases() if c.name == name)
-    wanted = Wanted(model=model(case.model), shape=Shape(case.input, case.answer_tokens, case.prefix), rate_per_s=20.0,
-                    objectives=Objectives())  # fmt: skip
+    wanted = Wanted(
+        model=model(case.model),
+        shape=Shape(case.input, case.answer_tokens, case.prefix),
+        rate_per_s=20.0,
+        objectives=Objectives(),
+    )
     made = plan(wanted, [chip(case.chip)], {}, {})
     one = next(c for c in made.choices if c.feasible and (c.setup.tensor, c.setup.expert) == (case.chips, 1))
     low, high = assumed(wanted, one, None).output_tokens_per_s

@@ -118,9 +118,10 @@ def test_heads_windows_and_chunks_reproduce_the_oracle_s_attention(row):
 
 @needs_oracles
 @pytest.mark.parametrize(
-    "row", [r for r in rows("padding/oracle.csv") if r["tp"] == "1" and r["mxu"] == "128" and r["matmul"][:3] == "qk_"],
+    "row",
+    [r for r in rows("padding/oracle.csv") if r["tp"] == "1" and r["mxu"] == "128" and r["matmul"][:3] == "qk_"],
     ids=lambda r: f"{r['model']}@{r['seq']}:{r['matmul']}",
-)  # fmt: skip
+)
 def test_head_counts_and_widths_agree_with_the_padding_oracle(row):
     """The oracle counts a sliding window that spans the whole sequence as global."""
     heads = 0
@@ -139,8 +140,20 @@ def test_jax_s_own_table_of_tpus_agrees():
     info = pytest.importorskip("jax._src.pallas.mosaic.tpu_info", reason="JAX is not installed")
     # Where JAX and the documentation disagree by more than rounding (the notes of the entries say so):
     apart = {("TPU v3", "bf16_flops_per_s"), ("TPU v3", "hbm_bytes_per_s"), ("TPU v5p", "hbm_bytes_per_s")}
-    kinds = ["TPU v2", "TPU v3", "TPU v4", "TPU v5e", "TPU v5 lite", "TPU v5", "TPU v5p", "TPU v6e", "TPU v6 lite",
-             "TPU7", "TPU7x", "TPU8i"]  # fmt: skip
+    kinds = [
+        "TPU v2",
+        "TPU v3",
+        "TPU v4",
+        "TPU v5e",
+        "TPU v5 lite",
+        "TPU v5",
+        "TPU v5p",
+        "TPU v6e",
+        "TPU v6 lite",
+        "TPU7",
+        "TPU7x",
+        "TPU8i",
+    ]
     for kind in kinds:
         version = info.chip_version_from_device_kind(kind)
         cores = version.num_physical_tensor_cores_per_chip
@@ -151,8 +164,12 @@ def test_jax_s_own_table_of_tpus_agrees():
         assert c.value("onchip_sram_bytes") == core.vmem_capacity_bytes * cores
         rounding = 0.08 if kind == "TPU v2" else 0.015  # JAX writes the v2's 16 GiB as 16e9
         assert c.value("hbm_bytes") == pytest.approx(core.hbm_capacity_bytes * cores, rel=rounding)
-        for key, value in (("bf16_flops_per_s", core.bf16_ops_per_second), ("fp8_flops_per_s", core.fp8_ops_per_second),
-                           ("int8_ops_per_s", core.int8_ops_per_second), ("int4_ops_per_s", core.int4_ops_per_second),
-                           ("hbm_bytes_per_s", core.mem_bw_bytes_per_second)):  # fmt: skip
+        for key, value in (
+            ("bf16_flops_per_s", core.bf16_ops_per_second),
+            ("fp8_flops_per_s", core.fp8_ops_per_second),
+            ("int8_ops_per_s", core.int8_ops_per_second),
+            ("int4_ops_per_s", core.int4_ops_per_second),
+            ("hbm_bytes_per_s", core.mem_bw_bytes_per_second),
+        ):
             if value and (c.name, key) not in apart:
                 assert c.value(key) == pytest.approx(value * cores, rel=0.03), (kind, key)

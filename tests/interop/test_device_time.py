@@ -38,8 +38,10 @@ def ask(run, question, **options):
 
 def ops_of(run, device, *categories, role="compute"):
     rows = run.tables.arrow("ops", ["device", "role", "category", "total_ns"]).to_pylist()
-    return sum(r["total_ns"] for r in rows
-               if r["device"] == device and r["role"] == role and r["category"] in categories) / 1e9  # fmt: skip
+    return (
+        sum(r["total_ns"] for r in rows if r["device"] == device and r["role"] == role and r["category"] in categories)
+        / 1e9
+    )
 
 
 def test_a_tpu_that_waits_for_copies_to_the_host(tpu):

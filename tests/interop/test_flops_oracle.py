@@ -86,14 +86,23 @@ def test_most_published_rates_are_recognised():
 
 
 @needs_oracles
-@pytest.mark.parametrize("row", [r for r in published() if r["entry"] in WRONG_IN_PRINT
-                                 and float(r["tflops_per_chip"]) / float(r["tokens_per_s_per_chip"]) * 1e3
-                                 < WRONG_IN_PRINT[r["entry"]]], ids=lambda r: r["run_id"])  # fmt: skip
+@pytest.mark.parametrize(
+    "row",
+    [
+        r
+        for r in published()
+        if r["entry"] in WRONG_IN_PRINT
+        and float(r["tflops_per_chip"]) / float(r["tokens_per_s_per_chip"]) * 1e3 < WRONG_IN_PRINT[r["entry"]]
+    ],
+    ids=lambda r: r["run_id"],
+)
 def test_rates_that_are_wrong_in_print_are_flagged(row):
     found = fingerprint(
-        model=model(row["entry"]), seq=int(float(row["seq"])), tflops_per_s=float(row["tflops_per_chip"]),
+        model=model(row["entry"]),
+        seq=int(float(row["seq"])),
+        tflops_per_s=float(row["tflops_per_chip"]),
         tokens_per_s=float(row["tokens_per_s_per_chip"]),
-    )  # fmt: skip
+    )
     assert not found.matching and "no convention gives" in found.contradictions[0]
 
 
@@ -106,9 +115,10 @@ def test_the_peak_behind_every_printed_share_is_recognised():
             continue
         found = fingerprint(
             chip=chip({"A100": "A100 80GB"}.get(row["chip_type"], row["chip_type"])),
-            tflops_per_s=float(row["tflops_per_chip"]), printed_mfu=float(row["mfu_pct_printed"]) / 100,
+            tflops_per_s=float(row["tflops_per_chip"]),
+            printed_mfu=float(row["mfu_pct_printed"]) / 100,
             tolerance=0.01,
-        )  # fmt: skip
+        )
         peaks = [p.peak_flops_per_s / 1e12 for p in found.peaks]
         compared += 1
         if not any(abs(p / float(row["peak_tflops_used"]) - 1) < 2e-3 for p in peaks):

@@ -19,7 +19,10 @@ pytestmark = pytest.mark.skipif(not SCENARIOS, reason="no goodput oracles beside
 
 # Amounts in which the exact rules differ from the library's, and what they are: why stands in the comment.
 EXACT: dict[str, dict[str, float]] = {
-    "clean_run": {}, "crash_in_init": {}, "crash_no_end": {}, "shared_log_noise": {},
+    "clean_run": {},
+    "crash_in_init": {},
+    "crash_no_end": {},
+    "shared_log_noise": {},
     # the start-up is told against the median step, which saves do not stretch
     "ckpt_sync_saves": {"productive": 60, "program_startup": 12},
     "step_deviation_300": {"productive": 750, "program_startup": 22.5},
@@ -28,13 +31,20 @@ EXACT: dict[str, dict[str, float]] = {
     # a load inside the last step before the crash is not a blocking one; that it was read proves the step ran 1 s
     # (0.2 s); the stalled step does not lengthen the usual one
     "data_loading_badput": {
-        "productive": 115, "program_startup": 21, "data_loading_sync": 70, "wasted_progress_from_disruption": 13,
-        "infrastructure_recovery_from_disruption": 32, "other": 8,
+        "productive": 115,
+        "program_startup": 21,
+        "data_loading_sync": 70,
+        "wasted_progress_from_disruption": 13,
+        "infrastructure_recovery_from_disruption": 32,
+        "other": 8,
     },
     "restart_wasted_steps": {"data_loading_sync": 11, "other": 8},
     # the wait for slices to join lies between two steps; the last lost step is lost as well; one load blocked
     "elastic_slice_loss": {
-        "productive": 209, "program_startup": 20, "data_loading_sync": 5, "wasted_progress_from_disruption": 12,
+        "productive": 209,
+        "program_startup": 20,
+        "data_loading_sync": 5,
+        "wasted_progress_from_disruption": 12,
         "other": 1,
     },
     # an evaluation inside a lost step is an evaluation
@@ -43,10 +53,13 @@ EXACT: dict[str, dict[str, float]] = {
     "out_of_order_timestamps": {"productive": 45, "other": 4},
     # a restart at the next step: 200 s of downtime and a second start-up
     "restart_without_repeat": {
-        "productive": 60, "program_startup": 24, "data_loading_sync": 10, "other": 8,
+        "productive": 60,
+        "program_startup": 24,
+        "data_loading_sync": 10,
+        "other": 8,
         "infrastructure_recovery_from_disruption": 200,
     },
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -93,10 +106,14 @@ def test_the_librarys_own_numbers(scenario, runs):
     unsaid = {b: v for b, v in answer["badput_s"].items() if b not in lower(theirs["unproductive_s"])}
     assert not any(unsaid.values())
     for ours, name in (
-        ("productive_s", None), ("total_s", "total_elapsed_s"), ("disruptions", "disruptions"),
-        ("max_step", "max_productive_step"), ("ideal_step_s", "ideal_step_time_s"),
-        ("spike_cumulative_s", "spike_cumulative_s"), ("spike_interval_s", "spike_interval_s"),
-    ):  # fmt: skip
+        ("productive_s", None),
+        ("total_s", "total_elapsed_s"),
+        ("disruptions", "disruptions"),
+        ("max_step", "max_productive_step"),
+        ("ideal_step_s", "ideal_step_time_s"),
+        ("spike_cumulative_s", "spike_cumulative_s"),
+        ("spike_interval_s", "spike_interval_s"),
+    ):
         near(answer[ours], theirs["productive_s"]["TOTAL"] if name is None else theirs[name], ours)
     assert list(answer["step_deviation_s"]) == list(theirs["step_time_deviation_s"])
     for step, deviation in theirs["step_time_deviation_s"].items():

@@ -141,8 +141,10 @@ def test_time_by_kinds_that_run_at_once(answers, name):
         wanted = set(kinds)
         return sum(v for k, v in rows.items() if wanted <= set(k.split(" overlapping ")))
 
-    total = {c: sum(microseconds(getattr(r, c)) for r in answers(name).values())
-             for c in ("compute_s", "communication_s", "overlapped_s", "memory_s", "copies_s")}  # fmt: skip
+    total = {
+        c: sum(microseconds(getattr(r, c)) for r in answers(name).values())
+        for c in ("compute_s", "communication_s", "overlapped_s", "memory_s", "copies_s")
+    }
     assert total["compute_s"] == summed("COMPUTATION")
     assert total["communication_s"] == summed("COMMUNICATION")
     assert total["overlapped_s"] == summed("COMPUTATION", "COMMUNICATION")

@@ -19,9 +19,10 @@ from tests.analyzers.load_tests import ask
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "inference"
 KNEES = {  # by eye on the published figures: the last load with usual latency, and the first of the queue
-    "vllm": (92.19, 122.59, 101.2, 103.1), "vllm+eagle": (52.49, 69.65, 67.5, 68.1),
+    "vllm": (92.19, 122.59, 101.2, 103.1),
+    "vllm+eagle": (52.49, 69.65, 67.5, 68.1),
     "vllm+batch_size": (74.94, 111.92, 112.8, 114.4),
-}  # fmt: skip
+}
 MODELS = ("Llama-3.1-8B", "Qwen3-32B")
 
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason="no load tests beside the project")
@@ -53,8 +54,11 @@ def test_each_load_as_published(curve):
         assert row["load"] == pytest.approx(stage["load_summary"]["requested_rate"])
         assert row["request_rate_per_s"] == pytest.approx(done["throughput"]["requests_per_sec"], rel=1e-6)
         assert row["output_tokens_per_s"] == pytest.approx(done["throughput"]["output_tokens_per_sec"], rel=1e-4)
-        for ours, theirs in (("ttft", "time_to_first_token"), ("tpot", "time_per_output_token"),
-                             ("e2e", "request_latency")):  # fmt: skip
+        for ours, theirs in (
+            ("ttft", "time_to_first_token"),
+            ("tpot", "time_per_output_token"),
+            ("e2e", "request_latency"),
+        ):
             for statistic, key in (("mean", "mean"), ("p50", "median"), ("p99", "p99")):
                 assert row[f"{ours}_{statistic}_s"] == pytest.approx(done["latency"][theirs][key])
 
@@ -78,8 +82,11 @@ def test_a_load_that_keeps_up_is_not_said_to_fall_behind(curve):
 def test_objectives_leave_the_loads_whose_percentiles_keep_them(curve):
     _, _, published, run = curve
     result = answer(run, load, ttft_s=0.2, tpot_s=0.012)
-    kept = [s["successes"]["latency"]["time_to_first_token"]["p99"] <= 0.2
-            and s["successes"]["latency"]["time_per_output_token"]["p99"] <= 0.012 for s in published]  # fmt: skip
+    kept = [
+        s["successes"]["latency"]["time_to_first_token"]["p99"] <= 0.2
+        and s["successes"]["latency"]["time_per_output_token"]["p99"] <= 0.012
+        for s in published
+    ]
     assert result.rows["keeps_objectives"].tolist() == kept
     rates = [s["successes"]["throughput"]["requests_per_sec"] for s in published]
     best = max((r for r, k in zip(rates, kept, strict=True) if k))

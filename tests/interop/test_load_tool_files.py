@@ -24,8 +24,13 @@ REPORT = INFERENCE / "llm-d-benchmark" / "llmdbenchmark__analysis__benchmark_rep
 SWEEP = INFERENCE / "llm-d-benchmark" / "tests__fixtures__guidellm_report_v2.json"
 LIFECYCLE = INFERENCE / "llm-d-benchmark" / "tests__fixtures__inference_perf_lifecycle.yaml"
 MINE = {"inference-perf": inference_perf, "llmperf": llmperf, "llm-d": llm_d, "guidellm": guidellm}
-LATENCIES = {"time_to_first_token": "ttft", "time_per_output_token": "tpot", "inter_token_latency": "itl",
-             "request_latency": "e2e", "normalized_time_per_output_token": "normalized_tpot"}  # fmt: skip
+LATENCIES = {
+    "time_to_first_token": "ttft",
+    "time_per_output_token": "tpot",
+    "inter_token_latency": "itl",
+    "request_latency": "e2e",
+    "normalized_time_per_output_token": "normalized_tpot",
+}
 LENGTHS = {"input_length": "prompt_tokens", "output_length": "output_tokens"}
 
 pytestmark = pytest.mark.skipif(not STAGES, reason="no reports of load tools beside the project")
@@ -48,8 +53,9 @@ def test_each_file_goes_to_its_collector_and_no_other_is_taken():
         for name in files:
             source = Source(Path(folder) / name, name)
             scores = {c.NAME: score for c in COLLECTORS if (score := c.sniff(source)) > 0}
-            wanted = {"inference-perf": "inference-perf", "llmperf-leaderboard": "llmperf",
-                      "guidellm": "guidellm"}.get(Path(folder).name)  # fmt: skip
+            wanted = {"inference-perf": "inference-perf", "llmperf-leaderboard": "llmperf", "guidellm": "guidellm"}.get(
+                Path(folder).name
+            )
             wanted = {REPORT: "llm-d", SWEEP: "guidellm", LIFECYCLE: "inference-perf"}.get(source.path, wanted)
             if wanted:
                 assert max(scores, key=scores.get) == wanted, name
@@ -70,10 +76,16 @@ def test_a_stage_of_inference_perf(path):
     # Tokens and duration are told apart in old reports: the rates tie them together.
     assert load["input_tokens"] / load["duration_s"] == pytest.approx(rates["input_tokens_per_sec"], rel=1e-9)
     assert load["output_tokens"] / load["duration_s"] == pytest.approx(rates["output_tokens_per_sec"], rel=1e-9)
-    wanted = {(ours, as_ours(name)): value for theirs, ours in LATENCIES.items()
-              for name, value in good["latency"][theirs].items()}  # fmt: skip
-    others = {"schedule_delay": report["load_summary"]["schedule_delay"], "prompt_tokens": good.get("prompt_len"),
-              "output_tokens": good["output_len"]}  # fmt: skip
+    wanted = {
+        (ours, as_ours(name)): value
+        for theirs, ours in LATENCIES.items()
+        for name, value in good["latency"][theirs].items()
+    }
+    others = {
+        "schedule_delay": report["load_summary"]["schedule_delay"],
+        "prompt_tokens": good.get("prompt_len"),
+        "output_tokens": good["output_len"],
+    }
     for metric, distribution in others.items():
         wanted |= {(metric, as_ours(name)): value for name, value in (distribution or {}).items()}
     said = {key[1:]: value for key, value in stats(found).items()}
@@ -179,10 +191,13 @@ def test_the_guidellm_sweep():
         assert load["output_tokens_per_s"] == metrics["output_tokens_per_second"]["mean"]
         said = {key[1:]: value for key, value in stats(found).items() if key[0] == load["stage"]}
         for theirs, ours, scale in (
-            ("time_to_first_token_ms", "ttft", 1e-3), ("inter_token_latency_ms", "itl", 1e-3),
-            ("time_per_output_token_ms", "normalized_tpot", 1e-3), ("request_latency", "e2e", 1.0),
-            ("prompt_token_count", "prompt_tokens", 1.0), ("request_concurrency", "concurrency", 1.0),
-        ):  # fmt: skip
+            ("time_to_first_token_ms", "ttft", 1e-3),
+            ("inter_token_latency_ms", "itl", 1e-3),
+            ("time_per_output_token_ms", "normalized_tpot", 1e-3),
+            ("request_latency", "e2e", 1.0),
+            ("prompt_token_count", "prompt_tokens", 1.0),
+            ("request_concurrency", "concurrency", 1.0),
+        ):
             for which, name in (("mean", "mean"), ("std_dev", "std"), ("min", "min"), ("max", "max")):
                 assert said[ours, name] == pytest.approx(metrics[theirs][which] * scale, rel=1e-12)
             for which, name in (("p001", "p0.1"), ("p05", "p5"), ("p50", "p50"), ("p99", "p99"), ("p999", "p99.9")):

@@ -11,10 +11,13 @@ ORACLE = Path(__file__).resolve().parents[3] / "shared" / "oracles" / "training"
 ROWS = json.loads(ORACLE.read_text())["rows"] if ORACLE.exists() else []
 GIB = 1 << 30
 FORMULAS = {
-    "act_none_GiB": ("none", False), "act_seq_GiB": ("none", True), "act_selective_GiB": ("selective", False),
-    "act_seq_selective_GiB": ("selective", True), "act_full_GiB": ("full", False),
+    "act_none_GiB": ("none", False),
+    "act_seq_GiB": ("none", True),
+    "act_selective_GiB": ("selective", False),
+    "act_seq_selective_GiB": ("selective", True),
+    "act_full_GiB": ("full", False),
     "act_full_over_t_GiB": ("full", True),
-}  # fmt: skip
+}
 
 
 @pytest.mark.skipif(not ROWS, reason="no memory oracle beside the project")

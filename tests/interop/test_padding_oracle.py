@@ -58,8 +58,12 @@ def test_every_row_to_the_printed_digit(case):
         a, b = padded_flops(m.m, m.k, m.n, side)
         a, b = a * m.count * m.pairs_fraction, b * m.count * m.pairs_fraction
         assert (m.name, m.count, f"{m.m:.6g}", m.k, m.n) == (
-            row["matmul"], int(row["count"]), f"{float(row['M']):.6g}", int(row["K"]), int(row["N"])
-        )  # fmt: skip
+            row["matmul"],
+            int(row["count"]),
+            f"{float(row['M']):.6g}",
+            int(row["K"]),
+            int(row["N"]),
+        )
         assert f"{m.pairs_fraction:.6g}" == row["pairs_fraction"]
         printed = [row["useful_flops"], row["padded_flops_A"], row["padded_flops_B"]]
         assert [f"{x:.6e}" for x in (m.useful_flops, a, b)] == printed, m.name
@@ -68,8 +72,10 @@ def test_every_row_to_the_printed_digit(case):
     total = expected[-1]
     assert total["matmul"] == TOTAL
     assert [f"{x:.6e}" for x in (useful, headline, optimistic)] == [
-        total["useful_flops"], total["padded_flops_A"], total["padded_flops_B"]
-    ]  # fmt: skip
+        total["useful_flops"],
+        total["padded_flops_A"],
+        total["padded_flops_B"],
+    ]
     assert [round(useful / x, 6) for x in (headline, optimistic)] == [float(total["eff_A"]), float(total["eff_B"])]
 
 

@@ -72,8 +72,9 @@ def test_the_v6e_s_own_peaks_and_what_its_fusions_reach(stored):
         assert row["bytes_per_s"] == pytest.approx(row["bytes"] * 400 / row["self_seconds"])
     waits = result.points[result.points["bound"] == "asynchronous"]
     assert set(waits["op"].str.rsplit(".", n=1).str[0].str.replace(r"\.\d+", "", regex=True)) == {
-        "copy-start", "copy-done"
-    }  # fmt: skip
+        "copy-start",
+        "copy-done",
+    }
     # 304.033 of 315.118 s by the device's own times; by the host's it was .9655
     assert result.time_by_bound["asynchronous"] / result.device_seconds == pytest.approx(0.96482, abs=5e-5)
     reached = next(r for r in result.roofs if r.name == "reached")

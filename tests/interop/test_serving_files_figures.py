@@ -20,8 +20,13 @@ FOLDERS = ("inference", "requests", "more/corrections/guidellm", "more/correctio
 SCRAPE = "sglang_metrics_doc_llama31_8b.txt"  # its figures are compared in test_scrapes.py
 FILES = sorted(p for folder in FOLDERS for p in (DATA / folder).rglob("*") if p.is_file() and p.name != SCRAPE)
 LATENCIES = {"ttft": "ttft_s", "tpot": "tpot_s", "itl": "itl_s", "e2el": "e2e_s", "e2e": "e2e_s"}
-BESIDE = ("_prometheus_metrics.json", "summary_lifecycle_metrics.json", "__config.json", "__meta.json",
-          "__timeseries.csv")  # tell of no requests by themselves  # fmt: skip
+BESIDE = (
+    "_prometheus_metrics.json",
+    "summary_lifecycle_metrics.json",
+    "__config.json",
+    "__meta.json",
+    "__timeseries.csv",
+)  # tell of no requests by themselves
 REFUSED = ("__summary.txt",)
 
 pytestmark = pytest.mark.skipif(not FILES, reason="no serving files beside the project")
@@ -53,10 +58,15 @@ def _block(text):
     rows = dict(re.findall(r"^(\S.*?):\s+(\S+)\s*$", text, re.MULTILINE))
     if any(set(value) <= {"x", "."} for value in rows.values()):
         return None
-    names = {"Benchmark duration (s)": "duration_s", "Total input tokens": "input_tokens",
-             "Total generated tokens": "output_tokens", "Request throughput (req/s)": "request_rate_per_s",
-             "Output token throughput (tok/s)": "output_tokens_per_s", "Successful requests": "requests",
-             "Total Token throughput (tok/s)": "total_tokens_per_s"}  # fmt: skip
+    names = {
+        "Benchmark duration (s)": "duration_s",
+        "Total input tokens": "input_tokens",
+        "Total generated tokens": "output_tokens",
+        "Request throughput (req/s)": "request_rate_per_s",
+        "Output token throughput (tok/s)": "output_tokens_per_s",
+        "Successful requests": "requests",
+        "Total Token throughput (tok/s)": "total_tokens_per_s",
+    }
     said = {names[key]: float(value) for key, value in rows.items() if key in names}
     for key, value in rows.items():
         if found := re.fullmatch(r"(Mean|Median|P99) (\w+) \(ms\)", key):
@@ -75,13 +85,18 @@ def _guidellm(report):
     ttft, itl = (metrics[f"{name}_ms"]["successful"] for name in ("time_to_first_token", "inter_token_latency"))
     percentiles = ttft["percentiles"]
     return {
-        "requests": totals["successful"] + totals["errored"], "failed": totals["errored"],
-        "duration_s": best["duration"], "request_rate_per_s": totals["successful"] / best["duration"],
-        "output_tokens": tokens, "output_tokens_per_s": tokens / best["duration"],
-        ("ttft_s", "mean"): ttft["mean"] / 1e3, ("ttft_s", "p99"): percentiles["p99"] / 1e3,
-        ("ttft_s", "p99.9"): percentiles["p999"] / 1e3, ("itl_s", "mean"): itl["mean"] / 1e3,
+        "requests": totals["successful"] + totals["errored"],
+        "failed": totals["errored"],
+        "duration_s": best["duration"],
+        "request_rate_per_s": totals["successful"] / best["duration"],
+        "output_tokens": tokens,
+        "output_tokens_per_s": tokens / best["duration"],
+        ("ttft_s", "mean"): ttft["mean"] / 1e3,
+        ("ttft_s", "p99"): percentiles["p99"] / 1e3,
+        ("ttft_s", "p99.9"): percentiles["p999"] / 1e3,
+        ("itl_s", "mean"): itl["mean"] / 1e3,
         ("e2e_s", "mean"): metrics["request_latency"]["successful"]["mean"],
-    }  # fmt: skip
+    }
 
 
 def _inferencex(said):
@@ -91,20 +106,36 @@ def _inferencex(said):
             which = {"median": "p50"}.get(match[1], match[1])
             found[LATENCIES[match[2]], which] = value / (1e3 if match[3] else 1)
     if "tput_per_gpu" in said:
-        return found | {"output_tokens_per_s": said["output_tput_per_gpu"] * said["tp"],
-                        "total_tokens_per_s": said["tput_per_gpu"] * said["tp"]}  # fmt: skip
-    return found | {"requests": said["completed"], "request_rate_per_s": said["request_throughput"],
-                    "output_tokens_per_s": said["output_throughput"], "duration_s": said["duration"],
-                    "total_tokens_per_s": said["total_token_throughput"]}  # fmt: skip
+        return found | {
+            "output_tokens_per_s": said["output_tput_per_gpu"] * said["tp"],
+            "total_tokens_per_s": said["tput_per_gpu"] * said["tp"],
+        }
+    return found | {
+        "requests": said["completed"],
+        "request_rate_per_s": said["request_throughput"],
+        "output_tokens_per_s": said["output_throughput"],
+        "duration_s": said["duration"],
+        "total_tokens_per_s": said["total_token_throughput"],
+    }
 
 
 def _inference_perf(stage):
-    done, names = stage["successes"], {"time_to_first_token": "ttft_s", "time_per_output_token": "tpot_s",
-                                       "inter_token_latency": "itl_s", "request_latency": "e2e_s"}  # fmt: skip
-    said = {"requests": done["count"] + stage["failures"]["count"], "failed": stage["failures"]["count"],
-            "request_rate_per_s": done["throughput"]["requests_per_sec"],
-            "output_tokens_per_s": done["throughput"]["output_tokens_per_sec"],
-            "total_tokens_per_s": done["throughput"]["total_tokens_per_sec"]}  # fmt: skip
+    done, names = (
+        stage["successes"],
+        {
+            "time_to_first_token": "ttft_s",
+            "time_per_output_token": "tpot_s",
+            "inter_token_latency": "itl_s",
+            "request_latency": "e2e_s",
+        },
+    )
+    said = {
+        "requests": done["count"] + stage["failures"]["count"],
+        "failed": stage["failures"]["count"],
+        "request_rate_per_s": done["throughput"]["requests_per_sec"],
+        "output_tokens_per_s": done["throughput"]["output_tokens_per_sec"],
+        "total_tokens_per_s": done["throughput"]["total_tokens_per_sec"],
+    }
     which = {"mean": "mean", "median": "p50", "p99": "p99", "p99.9": "p99.9"}
     return said | {(ours, w): done["latency"][theirs][k] for theirs, ours in names.items() for k, w in which.items()}
 
@@ -113,29 +144,33 @@ def _llm_d(report):
     whole = report["results"]["request_performance"]["aggregate"]
     requests, rates = whole["requests"], whole["throughput"]
     return {
-        "requests": requests["total"], "failed": requests["failures"], "request_rate_per_s":
-        rates["request_rate"]["mean"], "output_tokens_per_s": rates["output_token_rate"]["mean"],
+        "requests": requests["total"],
+        "failed": requests["failures"],
+        "request_rate_per_s": rates["request_rate"]["mean"],
+        "output_tokens_per_s": rates["output_token_rate"]["mean"],
         ("ttft_s", "mean"): whole["latency"]["time_to_first_token"]["mean"],
         ("ttft_s", "p99.9"): whole["latency"]["time_to_first_token"]["p99p9"],
-    }  # fmt: skip
+    }
 
 
 def _llmperf(entries):
     good = [e for e in entries if e["error_code"] is None]
     return {
-        "requests": len(entries), "failed": len(entries) - len(good),
+        "requests": len(entries),
+        "failed": len(entries) - len(good),
         ("ttft_s", "mean"): fmean(e["ttft_s"] for e in good),
         ("e2e_s", "mean"): fmean(e["end_to_end_latency_s"] for e in good),
-    }  # fmt: skip
+    }
 
 
 def _vllm_requests(rows):
     return {
-        "requests": len(rows), "output_tokens": sum(r["output_toks"] for r in rows),
+        "requests": len(rows),
+        "output_tokens": sum(r["output_toks"] for r in rows),
         ("ttft_s", "mean"): fmean(r["first_token_ts"] - r["queued_ts"] for r in rows),
         ("e2e_s", "mean"): fmean(r["last_token_ts"] - r["queued_ts"] for r in rows),
         "duration_s": max(r["last_token_ts"] for r in rows) - min(r["queued_ts"] for r in rows),
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.name[-60:])

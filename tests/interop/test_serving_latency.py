@@ -40,11 +40,19 @@ def stated(model: str) -> dict[tuple[str, str], float]:
 def test_every_stated_number_is_recomputed_within_its_rounding(model):
     lines = (RUNS / f"RTXPRO6000__{model}__vllm__requests.jsonl").read_text().splitlines()
     rows = [json.loads(line) for line in lines]
-    names = {"arrival_ns": "queued_ts", "scheduled_ns": "scheduled_ts", "first_token_ns": "first_token_ts",
-             "last_token_ns": "last_token_ts"}  # fmt: skip
+    names = {
+        "arrival_ns": "queued_ts",
+        "scheduled_ns": "scheduled_ts",
+        "first_token_ns": "first_token_ts",
+        "last_token_ns": "last_token_ts",
+    }
     columns = {ours: [round(r[theirs] * 1e9) for r in rows] for ours, theirs in names.items()}
-    columns |= {"id": [r["request_id"] for r in rows], "prompt_tokens": [r["input_toks"] for r in rows],
-                "output_tokens": [r["output_toks"] for r in rows], "status": ["completed"] * len(rows)}  # fmt: skip
+    columns |= {
+        "id": [r["request_id"] for r in rows],
+        "prompt_tokens": [r["input_toks"] for r in rows],
+        "output_tokens": [r["output_toks"] for r in rows],
+        "status": ["completed"] * len(rows),
+    }
     load = ask(MemoryTables({"requests": columns})).load
     said = stated(model)
     assert len(said) == 15 and load.requests == 300

@@ -35,8 +35,9 @@ def records(tmp_path_factory):
     """{model: (its setup, what was measured)}"""
     store, found = Store(tmp_path_factory.mktemp("records") / "store"), {}
     for name, cards in MODELS.items():
-        setup = Setup(model=model(name), chip=chip("RTX PRO 6000 Server"), chips=cards, max_sequences=128,
-                      token_budget=2048)  # fmt: skip
+        setup = Setup(
+            model=model(name), chip=chip("RTX PRO 6000 Server"), chips=cards, max_sequences=128, token_budget=2048
+        )
         made = ingest([RUNS / f"RTXPRO6000__{name}__vllm__requests.jsonl"], store, name=name)
         found[name] = setup, measured(load_of(store.find(made.run_id)))
     return found

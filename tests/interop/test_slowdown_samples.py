@@ -37,8 +37,10 @@ def test_sizes(sample):
     _, published, result, run = sample
     job = published["result"]["job_meta"]
     assert run.manifest.fact("parallelism") == {
-        "data": job["dp_size"], "pipeline": job["pp_size"], "tensor": job["tp_size"],
-    }  # fmt: skip
+        "data": job["dp_size"],
+        "pipeline": job["pp_size"],
+        "tensor": job["tp_size"],
+    }
     assert result.chips == job["world_size"]
 
 

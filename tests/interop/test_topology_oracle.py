@@ -78,8 +78,11 @@ def test_boardfly_histograms_with_and_without_the_limit_of_one_optical_hop(name)
 @pytest.mark.parametrize("routing, chips", [(r, n) for r in ("shortest", "one_ocs") for n in (1024, 1152)])
 def test_all_to_all_loads_by_kind(routing, chips):
     given = ORACLE["uniform_all_to_all_directed_link_load"]
-    given = (given["shortest_path_ecmp"][f"boardfly {chips} shortest-path ECMP"] if routing == "shortest" else
-             given["at_most_one_ocs_hop_LGL_minimal"][str(chips)])  # fmt: skip
+    given = (
+        given["shortest_path_ecmp"][f"boardfly {chips} shortest-path ECMP"]
+        if routing == "shortest"
+        else given["at_most_one_ocs_hop_LGL_minimal"][str(chips)]
+    )
     found = link_loads(build(f"boardfly:{chips}"), routing=routing).by_kind()
     assert found.keys() == given.keys()
     for kind, numbers in given.items():
@@ -89,8 +92,9 @@ def test_all_to_all_loads_by_kind(routing, chips):
 def test_torus_loads_by_axis_and_twisted_betweenness():
     given = ORACLE["uniform_all_to_all_directed_link_load"]["shortest_path_ecmp"]["torus 8x8x16"]
     cases = [("torus:8x8x16", {k[-1]: (v["min"], v["max"]) for k, v in given.items()})]
-    cases += [(f"torus:{dims}:twisted", ORACLE["failures"][f"twisted_edge_betweenness_{dims}"])
-              for dims in ("4x4x8", "4x8x8")]  # fmt: skip
+    cases += [
+        (f"torus:{dims}:twisted", ORACLE["failures"][f"twisted_edge_betweenness_{dims}"]) for dims in ("4x4x8", "4x8x8")
+    ]
     for spec, by_axis in cases:
         net = build(spec)
         found, axes = link_loads(net), net.lattice.links()[1]
@@ -122,8 +126,12 @@ def without(net, chips=(), link=None):
 
 def same(net, given) -> bool:
     found = hop_counts(net)
-    return (net.chips_alive == given["n"] and found.diameter == given["diameter"]
-            and found.connected == given["connected"] and abs(found.mean - given["mean_hops"]) <= 1e-6)  # fmt: skip
+    return (
+        net.chips_alive == given["n"]
+        and found.diameter == given["diameter"]
+        and found.connected == given["connected"]
+        and abs(found.mean - given["mean_hops"]) <= 1e-6
+    )
 
 
 @pytest.mark.parametrize("dims", ["4x4x4", "4x4x8", "8x8x16"])

@@ -19,9 +19,14 @@ pytestmark = pytest.mark.skipif(not SHEET.exists(), reason="the oracles beside t
 ROWS = {r["chip"]: r for r in csv.DictReader(SHEET.open(encoding="utf-8"))} if SHEET.exists() else {}
 TORI = [r for r in ROWS.values() if "torus" in r["scaleup_topology"]]
 SWITCHED = {  # as one domain is written here
-    "A100 SXM 80GB": "a100:8", "H100 SXM": "h100:8", "H200 SXM": "h200:8", "B200 HGX": "b200:8",
-    "GB200 NVL72 (per GPU)": "nvl:72", "MI300X": "mi300x:8", "MI355X": "mi355x:8",
-}  # fmt: skip
+    "A100 SXM 80GB": "a100:8",
+    "H100 SXM": "h100:8",
+    "H200 SXM": "h200:8",
+    "B200 HGX": "b200:8",
+    "GB200 NVL72 (per GPU)": "nvl:72",
+    "MI300X": "mi300x:8",
+    "MI355X": "mi355x:8",
+}
 PHYSICAL_HOST_IS_LARGER = {"TPU v5e", "TPU v6e"}  # 8 chips on the board, machine types of 4 (and of 1 and 8)
 
 

@@ -44,12 +44,15 @@ def test_every_printed_collective_is_one(programs):
         seen = printed(text)
         kinds = Counter(c.kind for c in module.collectives)
         dcn = Counter(re.findall(r" send\(%.*_xla_megascale_transfer_type=\"(\w+)\"", text))
-        expected = Counter({
-            "all-reduce": seen["all-reduce"] + dcn["ALL_REDUCE"], "all-gather": seen["all-gather"] + dcn["ALL_GATHER"],
-            "reduce-scatter": seen["reduce-scatter"] + dcn["REDUCE_SCATTER"],
-            "all-to-all": seen["all-to-all"] + dcn["ALL_TO_ALL"],
-            "permute": seen["collective-permute-start"] + dcn["ONE_TO_ONE"],
-        })  # fmt: skip
+        expected = Counter(
+            {
+                "all-reduce": seen["all-reduce"] + dcn["ALL_REDUCE"],
+                "all-gather": seen["all-gather"] + dcn["ALL_GATHER"],
+                "reduce-scatter": seen["reduce-scatter"] + dcn["REDUCE_SCATTER"],
+                "all-to-all": seen["all-to-all"] + dcn["ALL_TO_ALL"],
+                "permute": seen["collective-permute-start"] + dcn["ONE_TO_ONE"],
+            }
+        )
         assert kinds == +expected, name
         assert sum(dcn.values()) == seen["send"]
 
@@ -63,9 +66,12 @@ def test_counts_and_axes_as_read_by_hand(programs):
         for name, mesh in MESHES.items()
     }
     by_hand = {
-        ("all-gather", "model"): 16, ("all-reduce", "model"): 22, ("all-reduce", "data"): 2,
-        ("all-to-all", "model"): 8, ("permute", "model"): 4,
-    }  # fmt: skip
+        ("all-gather", "model"): 16,
+        ("all-reduce", "model"): 22,
+        ("all-reduce", "data"): 2,
+        ("all-to-all", "model"): 8,
+        ("permute", "model"): 4,
+    }
     assert found == dict.fromkeys(MESHES, by_hand)
     gradients = [c for c in programs["v6e_2x2"][1].collectives if axis_of(c.groups, MESHES["v6e_2x2"]) == "data"]
     weights = programs["v6e_2x2"][1].arguments[:-1]  # the last argument is the batch

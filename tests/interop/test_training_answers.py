@@ -12,8 +12,12 @@ from collectors.ingest import ingest
 from runs.store import Store
 
 SHARED = Path(__file__).parents[2].parent / "shared"
-MLPERF = sorted([*(SHARED / "data" / "logs").glob("mlperf_*/**/result_*.txt"),
-                 *(SHARED / "data" / "more" / "corrections" / "mlperf").glob("*.txt.gz")])  # fmt: skip
+MLPERF = sorted(
+    [
+        *(SHARED / "data" / "logs").glob("mlperf_*/**/result_*.txt"),
+        *(SHARED / "data" / "more" / "corrections" / "mlperf").glob("*.txt.gz"),
+    ]
+)
 MEGATRON = sorted((SHARED / "data" / "logs" / "bigscience").rglob("*.out"))
 
 

@@ -43,14 +43,18 @@ def test_printed_results_are_read_as_printed_and_templates_refused(path):
     [stage] = got.rows["stages"]
     assert got.lost == []
     columns = {
-        "Successful requests": "completed", "Failed requests": "failed",
-        "Maximum request concurrency": "max_concurrency", "Benchmark duration (s)": "duration_s",
-        "Total input tokens": "input_tokens", "Total generated tokens": "output_tokens",
+        "Successful requests": "completed",
+        "Failed requests": "failed",
+        "Maximum request concurrency": "max_concurrency",
+        "Benchmark duration (s)": "duration_s",
+        "Total input tokens": "input_tokens",
+        "Total generated tokens": "output_tokens",
         "Request throughput (req/s)": "request_rate_per_s",
-        "Output token throughput (tok/s)": "output_tokens_per_s", "Peak concurrent requests": "peak_concurrency",
+        "Output token throughput (tok/s)": "output_tokens_per_s",
+        "Peak concurrent requests": "peak_concurrency",
         "Peak output token throughput (tok/s)": "peak_output_tokens_per_s",
         "Total Token throughput (tok/s)": "total_tokens_per_s",
-    }  # fmt: skip
+    }
     for label, column in columns.items():
         assert stage[column] == float(printed.pop(label)), label
     words = {"Mean": "mean", "Median": "p50", "P99": "p99"}
@@ -71,9 +75,15 @@ def test_requests_keep_the_times_that_vllm_wrote(path):
     shift = min(r["queued_ts"] - r["arrival_time"] for r in raw)
     for row, r in zip(rows, raw, strict=True):
         assert (row["id"], row["prompt_tokens"], row["output_tokens"]) == (
-            r["request_id"], r["input_toks"], r["output_toks"])  # fmt: skip
-        for ours, theirs in (("scheduled_ns", "scheduled_ts"), ("first_token_ns", "first_token_ts"),
-                             ("last_token_ns", "last_token_ts")):  # fmt: skip
+            r["request_id"],
+            r["input_toks"],
+            r["output_toks"],
+        )
+        for ours, theirs in (
+            ("scheduled_ns", "scheduled_ts"),
+            ("first_token_ns", "first_token_ts"),
+            ("last_token_ns", "last_token_ts"),
+        ):
             assert (row[ours] - row["arrival_ns"]) / 1e9 == pytest.approx(r[theirs] - r["queued_ts"], abs=1e-6)
         # On the calendar of the client, which sent it no later than it reached the engine.
         assert row["arrival_ns"] / 1e9 >= r["arrival_time"] - 1e-6
@@ -85,8 +95,11 @@ def test_requests_keep_the_times_that_vllm_wrote(path):
 def test_the_published_summary_follows_from_the_rows(path):
     """Its times to a first token begin when the engine queued the request, and so do ours."""
     summary = path.with_name(path.name.replace("__vllm__requests.jsonl", "__validation__summary.txt"))
-    said = {tuple(line.split()[:2]): float(line.split()[2]) for line in summary.read_text().splitlines()
-            if line.startswith(("TTFT", "TPOT", "Latency"))}  # fmt: skip
+    said = {
+        tuple(line.split()[:2]): float(line.split()[2])
+        for line in summary.read_text().splitlines()
+        if line.startswith(("TTFT", "TPOT", "Latency"))
+    }
     rows = read(vllm_requests, source(path)).rows["requests"]
     ttft, tpot, latency = [], [], []
     for row in rows:

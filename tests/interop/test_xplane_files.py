@@ -118,8 +118,11 @@ def test_tpu_v6e():
         got.facts | {"chip": "TPU v6 Lite", "chips": 8} == got.facts
     )  # four here, and groups of two with the other host
     assert {m["name"] for m in got.rows["modules"]} == {
-        "jit__psum", "jit_broadcast_in_dim", "jit_f", "jit_convert_element_type",
-    }  # fmt: skip
+        "jit__psum",
+        "jit_broadcast_in_dim",
+        "jit_f",
+        "jit_convert_element_type",
+    }
     collectives = got.rows["collectives"]
     assert len(collectives) == 12
     for row in collectives:

@@ -120,8 +120,12 @@ def test_answers_over_flipped_bits_are_as_before_or_name_the_file(run, whole):
         path.write_bytes(original)
 
 
-DAMAGES = {"missing": None, "empty": lambda data: b"", "cut": lambda data: data[: len(data) // 2],
-           "longer": lambda data: data + b"x"}  # fmt: skip
+DAMAGES = {
+    "missing": None,
+    "empty": lambda data: b"",
+    "cut": lambda data: data[: len(data) // 2],
+    "longer": lambda data: data + b"x",
+}
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
@@ -160,4 +164,3 @@ def test_an_ingest_of_the_same_input_mends_a_damaged_run(store, run, tmp_path):
     assert done.run_id == run.run_id and done.replaced and "was damaged, and was read anew" in done.warnings[0]
     assert asked(copy.get(run.run_id), "goodput") == asked(run, "goodput")
     assert ingest([FOLDER], copy).existed and not list((copy.root / "partial").iterdir())
-

@@ -54,8 +54,11 @@ def test_interruptions_are_found_with_their_causes(stored, truth):
     told = ask(run, "interruptions", {}, registry).to_dict()
     rows = told["interruptions"]
     assert told["count"] == len(rows) == 466
-    named = [(r, t) for r, t in zip(rows, truth["interruptions"], strict=True)
-             if r["cause"] != "unknown" and not KNOWN[r["cause"]].symptom]  # fmt: skip
+    named = [
+        (r, t)
+        for r, t in zip(rows, truth["interruptions"], strict=True)
+        if r["cause"] != "unknown" and not KNOWN[r["cause"]].symptom
+    ]
     assert len(named) > 390
     assert all(r["cause"] == t["cause"] for r, t in named)
     assert all(r["host"] == t["host"] for r, t in named)

@@ -12,9 +12,7 @@ from reference.serve.plan import SMOKE, EngineConfig, Phase, Plan
 from reference.serve.scheduler import Scheduler, Sequence
 from reference.serve.traffic import traffic
 
-CONFIG = EngineConfig(
-    context=128, pages=60, max_seqs=6, token_budget=48, row_buckets=(6, 12), page_buckets=(8,)
-)  # fmt: skip
+CONFIG = EngineConfig(context=128, pages=60, max_seqs=6, token_budget=48, row_buckets=(6, 12), page_buckets=(8,))
 PLAN = dataclasses.replace(SMOKE, engine=CONFIG)
 TIE = 1e-3  # two tokens whose logits differ by less may change places with the order of additions
 

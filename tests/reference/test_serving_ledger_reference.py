@@ -47,8 +47,11 @@ def test_what_was_lost_is_of_the_tokens_that_were_lost(run, truth):
     got, total = accounts(run), truth["totals"]
     useful = total["prefill_tokens"] - total["recomputed_tokens"] + total["decode_tokens"]
     served = got.amount("served") / useful  # chip-seconds of a token that an answer needed
-    lost = {"bucket_padding": "padded_tokens", "rejected_speculation": "rejected_tokens",
-            "preemption_recompute": "recomputed_tokens"}  # fmt: skip
+    lost = {
+        "bucket_padding": "padded_tokens",
+        "rejected_speculation": "rejected_tokens",
+        "preemption_recompute": "recomputed_tokens",
+    }
     for account, tokens in ((account, total[name]) for account, name in lost.items()):
         each = got.amount(account) / tokens
         assert 0 < each < served, "one more token costs less than a token and its share of the weights"

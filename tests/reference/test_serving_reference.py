@@ -130,8 +130,11 @@ def check_arrivals(run: Recorded) -> None:
     rows = [dict(zip(run.truth["requests_columns"], r, strict=True)) for r in run.truth["requests"]]
     for said, kept in zip(rows, run.requests, strict=True):
         assert (said["id"], said["phase"], said["tenant"], said["arrival_ns"]) == (
-            kept["id"], kept["stage"], kept["tenant"], kept["arrival_ns"],
-        )  # fmt: skip
+            kept["id"],
+            kept["stage"],
+            kept["tenant"],
+            kept["arrival_ns"],
+        )
         assert -5e6 < said["sent_ns"] - said["planned_ns"] < 2e9
         assert -50e6 < said["arrival_ns"] - said["sent_ns"] < 2e9, "two clocks, one of them stepped by the system"
 
@@ -148,8 +151,14 @@ def check_iterations(run: Recorded) -> None:
         assert i["decode_tokens"] == i["decode_requests"] + i["accepted_tokens"]
         assert i["recomputed_tokens"] <= i["prefill_tokens"] and 0 < i["kv_usage"] <= 1
         assert i["running"] <= config["max_seqs"]
-    for name in ("prefill_tokens", "recomputed_tokens", "decode_tokens", "drafted_tokens", "accepted_tokens",
-                 "padded_tokens"):  # fmt: skip
+    for name in (
+        "prefill_tokens",
+        "recomputed_tokens",
+        "decode_tokens",
+        "drafted_tokens",
+        "accepted_tokens",
+        "padded_tokens",
+    ):
         assert run.total(run.iterations, name) == totals[name]
     assert run.total(run.iterations, "preempted") == totals["preemptions"] == sum(run.truth["preempted"].values())
 
@@ -248,8 +257,11 @@ def check_the_client_saw_the_same(run: Recorded) -> None:
     assert abs(ended - max(r["last_token_ns"] for r in run.ended("completed")) / 1e9) < 3
     assert bench["mean_ttft_ms"] == pytest.approx(1e3 * mean(bench["ttfts"][n] for n in done))
     assert bench["median_itl_ms"] == pytest.approx(1e3 * median(g for n in done for g in bench["itls"][n]))
-    tpot = [(bench["latencies"][n] - bench["ttfts"][n]) / (bench["output_lens"][n] - 1)
-            for n in done if bench["output_lens"][n] > 1]  # fmt: skip
+    tpot = [
+        (bench["latencies"][n] - bench["ttfts"][n]) / (bench["output_lens"][n] - 1)
+        for n in done
+        if bench["output_lens"][n] > 1
+    ]
     assert bench["mean_tpot_ms"] == pytest.approx(1e3 * mean(tpot))
 
 
@@ -277,10 +289,19 @@ def check_profile(run: Recorded) -> None:
 
 
 CHECKS = (
-    check_no_path_of_the_machine, check_sidecars, check_requests, check_arrivals, check_iterations,
-    check_both_tables_tell_of_the_same_tokens, check_phases, check_chip_seconds, check_scrapes,
-    check_the_client_saw_the_same, check_log, check_profile,
-)  # fmt: skip
+    check_no_path_of_the_machine,
+    check_sidecars,
+    check_requests,
+    check_arrivals,
+    check_iterations,
+    check_both_tables_tell_of_the_same_tokens,
+    check_phases,
+    check_chip_seconds,
+    check_scrapes,
+    check_the_client_saw_the_same,
+    check_log,
+    check_profile,
+)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__.removeprefix("check_"))

@@ -13,10 +13,15 @@ from runs.store import Store
 from runs.tables import MemoryTables
 
 FOLDER = Path(__file__).resolve().parents[2] / "reference" / "runs" / "training"
-(SLOW,) = [i for i in json.loads((FOLDER.parent / "training.truth.json").read_text())["injections"]
-           if i["what"] == "straggler"]  # fmt: skip
-TIMES = {"collectives": ("start_ns", "end_ns"), "captures": ("start_ns", "stop_ns"), "steps": ("start_ns",),
-         "lifecycle": ("start_ns", "end_ns")}  # fmt: skip
+(SLOW,) = [
+    i for i in json.loads((FOLDER.parent / "training.truth.json").read_text())["injections"] if i["what"] == "straggler"
+]
+TIMES = {
+    "collectives": ("start_ns", "end_ns"),
+    "captures": ("start_ns", "stop_ns"),
+    "steps": ("start_ns",),
+    "lifecycle": ("start_ns", "end_ns"),
+}
 NEEDED = (*TIMES, "ops", "op_events")
 
 
@@ -96,8 +101,11 @@ def test_the_offset_put_in_is_the_offset_shown(run, plain):
 
 def test_attempts_without_it_are_not_blamed_on_anybody(run):
     """The first and third attempt alone: nobody was slowed there."""
-    attempts = [c["capture"] for c in run.tables.arrow("captures", ["capture", "source"]).to_pylist()
-                if "attempt_1" not in c["source"]]  # fmt: skip
+    attempts = [
+        c["capture"]
+        for c in run.tables.arrow("captures", ["capture", "source"]).to_pylist()
+        if "attempt_1" not in c["source"]
+    ]
     keep = pa.array(attempts, pa.int32())
     tables = {}
     for name in ("collectives", "captures", "steps", "ops", "op_events"):

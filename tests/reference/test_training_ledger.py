@@ -58,8 +58,9 @@ def test_and_the_steps_since_the_last_checkpoint(result):
     wasted_s = sum(k["wasted_span_s"] for k in injected("kill"))
     assert result.ledger.amount("wasted_progress") == pytest.approx(CHIPS * wasted_s, rel=CLOSE)
     assert [i.wasted_steps for i in result.interruptions] == [
-        pytest.approx(len(k["wasted_steps"]), abs=1) for k in injected("kill")  # and the one under way
-    ]  # fmt: skip
+        pytest.approx(len(k["wasted_steps"]), abs=1)
+        for k in injected("kill")  # and the one under way
+    ]
     assert [i.resumed_step for i in result.interruptions] == [k["next_first_step"] for k in injected("kill")]
 
 

@@ -142,8 +142,9 @@ def check_goodput(run: Recorded) -> None:
         assert [p["step"] for p in restores] == ([] if a["restored_step"] is None else [a["restored_step"]])
         for name in ("tpu_init", "training_prep"):
             assert [list(p)[-1] for p in entries if any(name in k for k in p)] == [
-                f"{name}_start_time", f"{name}_end_time",
-            ]  # fmt: skip
+                f"{name}_start_time",
+                f"{name}_end_time",
+            ]
         exports = [p for p in entries if p.get("custom_badput_event_type") == "profile_export"]
         assert len(exports) == 2 * len(saves)
 
@@ -224,8 +225,14 @@ def check_profiles(run: Recorded) -> None:
 
 
 CHECKS = (
-    check_no_path_of_the_machine, check_sidecar, check_log, check_goodput, check_kills, check_stalls, check_profiles,
-)  # fmt: skip
+    check_no_path_of_the_machine,
+    check_sidecar,
+    check_log,
+    check_goodput,
+    check_kills,
+    check_stalls,
+    check_profiles,
+)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__.removeprefix("check_"))

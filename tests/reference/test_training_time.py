@@ -48,8 +48,11 @@ def swept(spans):
 def test_computing_and_communication_by_counting_edges(run, ask):
     """Over all operations of each device, so that no window matters."""
     captures = {r["capture"]: r for r in run.tables.arrow("captures").to_pylist()}
-    ops = {(o["capture"], o["op_id"]): o for o in run.tables.arrow("ops").to_pylist()
-           if o["role"] == "compute" and o["device"] is not None}  # fmt: skip
+    ops = {
+        (o["capture"], o["op_id"]): o
+        for o in run.tables.arrow("ops").to_pylist()
+        if o["role"] == "compute" and o["device"] is not None
+    }
     computing, talking = defaultdict(list), defaultdict(list)
     for e in run.tables.arrow("op_events").to_pylist():
         op = ops.get((e["capture"], e["op_id"]))

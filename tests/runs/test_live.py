@@ -115,8 +115,10 @@ def test_one_process_follows_and_a_killed_one_leaves_no_lock(store):
     holder = context.Process(target=_hold, args=(store.live.folder, ready, stay))
     holder.start()
     assert ready.wait(60)
-    with pytest.raises(InputError, match=f"being followed already, by process {holder.pid}"), \
-            store.live.following("night"):  # fmt: skip
+    with (
+        pytest.raises(InputError, match=f"being followed already, by process {holder.pid}"),
+        store.live.following("night"),
+    ):
         pass
     with store.live.following("day"):
         pass

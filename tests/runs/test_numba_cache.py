@@ -18,13 +18,20 @@ from runs import numba_cache
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("app", "collectors", "analyzers", "simulators", "runs", "catalog", "errors")
 KERNELS = (
-    "collectors.xplane.wire", "collectors.xplane.tables", "collectors.xplane.events", "collectors.xplane.clock",
+    "collectors.xplane.wire",
+    "collectors.xplane.tables",
+    "collectors.xplane.events",
+    "collectors.xplane.clock",
     "collectors.xplane.header",
     "analyzers.prefix.replay",
-    "simulators.serving.cruise", "simulators.serving.kernel", "simulators.serving.pages",
-    "simulators.serving.scheduling", "simulators.serving.step",
-    "simulators.topology.kernels", "simulators.topology.cuts.kernel",
-)  # fmt: skip
+    "simulators.serving.cruise",
+    "simulators.serving.kernel",
+    "simulators.serving.pages",
+    "simulators.serving.scheduling",
+    "simulators.serving.step",
+    "simulators.topology.kernels",
+    "simulators.topology.cuts.kernel",
+)
 
 
 def kernels(module):
@@ -53,8 +60,14 @@ def test_every_file_with_kernels_is_looked_at():
                 marks = [n for d in getattr(node, "decorator_list", ()) for n in ast.walk(d)]
                 names = {n.id for n in marks if isinstance(n, ast.Name)}
                 if isinstance(node, ast.FunctionDef) and names & {
-                    "kernel", "part", "compiled", "allocating", "_compiled", "_allocating", "_compiler"
-                }:  # fmt: skip
+                    "kernel",
+                    "part",
+                    "compiled",
+                    "allocating",
+                    "_compiled",
+                    "_allocating",
+                    "_compiler",
+                }:
                     found.add(".".join(path.relative_to(ROOT).with_suffix("").parts))
     assert found == set(KERNELS)
 
@@ -96,8 +109,15 @@ def test_an_edit_of_a_file_that_a_kernel_takes_from_is_compiled(tmp_path):
 
     def events():
         known = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"} | {"PYTHONPATH": str(tmp_path)}
-        run = subprocess.run([sys.executable, "-c", PROGRAM], cwd=tmp_path, env=known, capture_output=True, text=True,
-                             timeout=240, check=True)  # fmt: skip
+        run = subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            cwd=tmp_path,
+            env=known,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=True,
+        )
         return int(run.stdout)
 
     assert events() == 2

@@ -27,8 +27,11 @@ def write(store, run_id="abcd1234", name="a run", rows=3):
 
 def without_marks(run):
     """Make it a run as they were written before files had marks."""
-    old = {k: v for k, v in json.loads((run.folder / "run.json").read_text()).items()
-           if k not in ("files", "crc32", "readers")}  # fmt: skip
+    old = {
+        k: v
+        for k, v in json.loads((run.folder / "run.json").read_text()).items()
+        if k not in ("files", "crc32", "readers")
+    }
     (run.folder / "run.json").write_text(json.dumps({**old, "schema_version": 4}))
 
 

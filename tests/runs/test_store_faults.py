@@ -43,14 +43,30 @@ BROKEN = {
     "a number of 5,000 digits": lambda told: b'{"x": %s}' % (b"9" * 5000),
     "a list": lambda told: b"[]",
     "empty": lambda told: b"",
-    **{f"no {key}": lambda told, key=key: json.dumps({k: v for k, v in told.items() if k != key}).encode()
-       for key in ("name", "kind", "created_ns", "facts", "run_id")},
-    **{f"{key} as {value!r}": lambda told, key=key, value=value: json.dumps({**told, key: value}).encode()
-       for key, value in (("name", 5), ("name", None), ("kind", []), ("created_ns", "x"), ("created_ns", 10**400),
-                          ("tables", {"steps": "many"}), ("tags", {"a": 1}), ("warnings", "x"), ("sources", [{}]),
-                          ("sources", {}), ("facts", {"chips": 3}), ("facts", []), ("extra", 1),
-                          ("facts", {"chips": {"value": "many", "basis": "measured", "source": ""}}))},
-}  # fmt: skip
+    **{
+        f"no {key}": lambda told, key=key: json.dumps({k: v for k, v in told.items() if k != key}).encode()
+        for key in ("name", "kind", "created_ns", "facts", "run_id")
+    },
+    **{
+        f"{key} as {value!r}": lambda told, key=key, value=value: json.dumps({**told, key: value}).encode()
+        for key, value in (
+            ("name", 5),
+            ("name", None),
+            ("kind", []),
+            ("created_ns", "x"),
+            ("created_ns", 10**400),
+            ("tables", {"steps": "many"}),
+            ("tags", {"a": 1}),
+            ("warnings", "x"),
+            ("sources", [{}]),
+            ("sources", {}),
+            ("facts", {"chips": 3}),
+            ("facts", []),
+            ("extra", 1),
+            ("facts", {"chips": {"value": "many", "basis": "measured", "source": ""}}),
+        )
+    },
+}
 
 
 @pytest.mark.parametrize("damage", BROKEN.values(), ids=BROKEN)
@@ -154,8 +170,13 @@ def test_facts_with_keys_that_are_no_text_do_not_break_their_own_checksum(store)
     from runs.run import FactValue
 
     with store.writer() as w:
-        run = w.commit(run_id="odd", name="x", kind="training", sources=[],
-                       facts={"a": FactValue({10: (1, 2), 9: float("inf")}, "measured", "x")})  # fmt: skip
+        run = w.commit(
+            run_id="odd",
+            name="x",
+            kind="training",
+            sources=[],
+            facts={"a": FactValue({10: (1, 2), 9: float("inf")}, "measured", "x")},
+        )
     assert run.manifest.fact("a") == {"10": [1, 2], "9": float("inf")}
 
 
@@ -263,8 +284,9 @@ def test_a_store_that_cannot_be_written_is_read_and_told_from_a_damaged_one(left
             path.chmod(0o555 if path.is_dir() else 0o444)
         store.root.chmod(0o555)
         try:
-            done = subprocess.run([sys.executable, "-c", READ, str(PROJECT), str(store.root)],
-                                  capture_output=True, text=True, timeout=120)  # fmt: skip
+            done = subprocess.run(
+                [sys.executable, "-c", READ, str(PROJECT), str(store.root)], capture_output=True, text=True, timeout=120
+            )
         finally:
             for path in (store.root, *store.root.rglob("*")):
                 path.chmod(0o755)
@@ -277,9 +299,11 @@ def test_a_store_that_cannot_be_written_is_read_and_told_from_a_damaged_one(left
 
 def _leave_a_log_behind(registry):
     """As a process does that is killed: what it wrote last lies in the log beside the database."""
-    script = ("import os, sqlite3, sys; db = sqlite3.connect(sys.argv[1]);"
-              "db.execute(\"insert into notes (run_id, written_ns, text) values ('abcd1234', 1, 'the last one')\");"
-              "db.commit(); os.kill(os.getpid(), 9)")  # fmt: skip
+    script = (
+        "import os, sqlite3, sys; db = sqlite3.connect(sys.argv[1]);"
+        "db.execute(\"insert into notes (run_id, written_ns, text) values ('abcd1234', 1, 'the last one')\");"
+        "db.commit(); os.kill(os.getpid(), 9)"
+    )
     subprocess.run([sys.executable, "-c", script, str(registry.path)], timeout=60)
     assert registry.path.with_name("registry.db-wal").stat().st_size
 
@@ -318,8 +342,13 @@ def test_a_full_disk_loses_nothing_and_is_told(store):
     Registry(store.root / "registry.db").note("abcd1234", "a remark")
     append_line(store.root / "lines.txt", "one")
     write_whole(store.root / "whole.txt", "old")
-    done = subprocess.run([sys.executable, "-c", FULL, str(PROJECT), str(store.root)], capture_output=True, text=True,
-                          timeout=120, cwd=PROJECT)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(PROJECT), str(store.root)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=PROJECT,
+    )
     said = done.stdout.splitlines()
     assert done.returncode == 0, done.stderr
     assert "done" not in said and "Move" not in done.stdout and len(said) == 5
@@ -336,9 +365,17 @@ def test_a_full_disk_loses_nothing_and_is_told(store):
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("run_id", 5), ("state", None), ("counts", []), ("last_poll_ns", "x"), ("name", "other"), ("retiring", [["a"]]),
-     ("every_s", "y"), ("bytes", None)],
-)  # fmt: skip
+    [
+        ("run_id", 5),
+        ("state", None),
+        ("counts", []),
+        ("last_poll_ns", "x"),
+        ("name", "other"),
+        ("retiring", [["a"]]),
+        ("every_s", "y"),
+        ("bytes", None),
+    ],
+)
 def test_a_damaged_pointer_hides_no_run(store, key, value):
     run = write(store)
     store.live.write(Live("night", "p", "j", run_id=run.run_id))

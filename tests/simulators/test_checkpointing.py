@@ -121,10 +121,19 @@ def test_the_first_order_form_says_where_it_fails():
 
 @pytest.mark.parametrize(
     ("gpus", "rate", "hours"),
-    [(1024, 6.5, 28.8462), (1024, 2.34, 80.1282), (4096, 6.5, 7.2115), (4096, 2.34, 20.0321), (16384, 6.5, 1.8029),
-     (16384, 2.34, 5.008), (100000, 6.5, 0.2954), (100000, 2.34, 0.8205), (131072, 6.5, 0.2254),
-     (131072, 2.34, 0.626)],
-)  # fmt: skip
+    [
+        (1024, 6.5, 28.8462),
+        (1024, 2.34, 80.1282),
+        (4096, 6.5, 7.2115),
+        (4096, 2.34, 20.0321),
+        (16384, 6.5, 1.8029),
+        (16384, 2.34, 5.008),
+        (100000, 6.5, 0.2954),
+        (100000, 2.34, 0.8205),
+        (131072, 6.5, 0.2254),
+        (131072, 2.34, 0.626),
+    ],
+)
 def test_mean_time_to_failure_of_nodes_of_eight(gpus, rate, hours):
     assert mttf_of_nodes_s(gpus / 8, rate) / 3600 == pytest.approx(hours, abs=5e-5)
 
@@ -141,9 +150,14 @@ def test_the_rate_of_a_published_fleet():
 
 @pytest.mark.parametrize(
     ("nodes", "rate", "interval_min", "restart_min", "share"),
-    [(2048, 6.5, 60, 5, 0.6764), (2048, 6.5, 10, 5, 0.9076), (12500, 6.5, 2, 2, 0.8307), (12500, 2.34, 2, 2, 0.9391),
-     (12500, 6.5, 60, 5, -0.9748)],
-)  # fmt: skip
+    [
+        (2048, 6.5, 60, 5, 0.6764),
+        (2048, 6.5, 10, 5, 0.9076),
+        (12500, 6.5, 2, 2, 0.8307),
+        (12500, 2.34, 2, 2, 0.9391),
+        (12500, 6.5, 60, 5, -0.9748),
+    ],
+)
 def test_effective_training_time(nodes, rate, interval_min, restart_min, share):
     assert ettr(nodes, rate / 1000, restart_min * 60, interval_min * 60) == pytest.approx(share, abs=5e-5)
 

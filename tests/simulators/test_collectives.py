@@ -19,8 +19,21 @@ from simulators.topology.loads import link_loads
 
 GIB = float(1 << 30)
 W = 100e9
-SYSTEMS = ("v5p:4x4x4", "v6e:8x16", "mesh:2x3", "torus:2x2x4:twisted", "torus:5", "boardfly:64", "nvl:8", "v100:8",
-           "mi300x:8", "rail:64", "edges:0-1,1-2,2-0,2-3", "v5p:2x2x4:slices=3", "torus:1")  # fmt: skip
+SYSTEMS = (
+    "v5p:4x4x4",
+    "v6e:8x16",
+    "mesh:2x3",
+    "torus:2x2x4:twisted",
+    "torus:5",
+    "boardfly:64",
+    "nvl:8",
+    "v100:8",
+    "mi300x:8",
+    "rail:64",
+    "edges:0-1,1-2,2-0,2-3",
+    "v5p:2x2x4:slices=3",
+    "torus:1",
+)
 
 
 def simulated_gather(length, wrapped):
@@ -58,8 +71,10 @@ def test_a_ring_takes_the_hops_of_one_simulated_and_at_most_its_steps(length):
     assert exact < ours.bandwidth_s <= exact * length / (length - 1) * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("dims, wraps", [((4,), "r"), ((5,), "r"), ((6,), "l"), ((5,), "l"), ((4, 6), "rr"),
-                                         ((3, 4), "rl"), ((2, 4, 4), "rrr")])  # fmt: skip
+@pytest.mark.parametrize(
+    "dims, wraps",
+    [((4,), "r"), ((5,), "r"), ((6,), "l"), ((5,), "l"), ((4, 6), "rr"), ((3, 4), "rl"), ((2, 4, 4), "rrr")],
+)
 def test_all_to_all_over_axes_loads_links_as_counted_on_the_graph(dims, wraps):
     free = build(f"{'torus' if 'r' in wraps else 'mesh'}:{'x'.join(map(str, dims))}")
     ours = rings.all_to_all(1.0, dims, [w == "r" for w in wraps], W, 0.0).bandwidth_s
@@ -125,15 +140,22 @@ def test_gathering_is_bound_by_the_narrowest_cut_of_all():
         chips, links = range(network.chips), network.links
         narrowest = min(
             W * sum((a in s) != (b in s) for a, b in links) / n
-            for n in range(1, network.chips) for s in map(set, combinations(chips, n))
-        )  # fmt: skip
+            for n in range(1, network.chips)
+            for s in map(set, combinations(chips, n))
+        )
         assert gathering_bytes_per_s(network, rates) == pytest.approx(narrowest * (network.chips - 1))
 
 
-@pytest.mark.parametrize("name, failed", [
-    ("v5p:4x4x4", "chip=5"), ("v5p:4x4x4", "link=0-1"), ("torus:4x4x8:twisted", ""), ("boardfly:512", ""),
-    ("torus:3x5", "chip=1,7"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, failed",
+    [
+        ("v5p:4x4x4", "chip=5"),
+        ("v5p:4x4x4", "link=0-1"),
+        ("torus:4x4x8:twisted", ""),
+        ("boardfly:512", ""),
+        ("torus:3x5", "chip=1,7"),
+    ],
+)
 def test_on_machines_the_chip_with_the_fewest_links_binds(name, failed):
     network = fail(build(name), (failed,)).network if failed else build(name)
     rates = dict.fromkeys(("copper", "wrap", "twist", "board", "ocs"), W)
@@ -214,13 +236,22 @@ def test_further_shards_and_given_rates():
     assert given_rate.high_s == given_rate.seconds and given_rate.low_s == pytest.approx(given_rate.seconds * 63 / 64)
 
 
-@pytest.mark.parametrize("name, kind, more", [
-    ("v5p:4x4x4", "gossip", {}), ("v5p:4x4x4", "permute", {"axes": "q"}), ("boardfly:64", "permute", {"axes": "x"}),
-    ("v5p:4x4x4", "all_reduce", {"sharp": True}), ("v5p:4x4x4", "all_gather", {"rates": "hearsay"}),
-    ("boardfly:64", "all_gather", {"rates": "scaling-book"}), ("v5p:4x4x4", "all_to_all", {"routing": "one_ocs"}),
-    ("v5p:4x4x4", "all_gather", {"hop_s": -1.0}), ("v5p:4x4x4", "all_gather", {"link_bytes_per_s": float("nan")}),
-    ("v5p:4x4x4", "all_gather", {"shards": 65}), ("v3:4x4:slices=2", "all_gather", {}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, kind, more",
+    [
+        ("v5p:4x4x4", "gossip", {}),
+        ("v5p:4x4x4", "permute", {"axes": "q"}),
+        ("boardfly:64", "permute", {"axes": "x"}),
+        ("v5p:4x4x4", "all_reduce", {"sharp": True}),
+        ("v5p:4x4x4", "all_gather", {"rates": "hearsay"}),
+        ("boardfly:64", "all_gather", {"rates": "scaling-book"}),
+        ("v5p:4x4x4", "all_to_all", {"routing": "one_ocs"}),
+        ("v5p:4x4x4", "all_gather", {"hop_s": -1.0}),
+        ("v5p:4x4x4", "all_gather", {"link_bytes_per_s": float("nan")}),
+        ("v5p:4x4x4", "all_gather", {"shards": 65}),
+        ("v3:4x4:slices=2", "all_gather", {}),
+    ],
+)
 def test_what_cannot_be_asked(name, kind, more):
     with pytest.raises(QuestionError):
         collective(build(name), kind, GIB, **more)

@@ -176,10 +176,19 @@ def test_elastic_training_is_what_failures_drawn_one_by_one_give(slices, waits):
     assert found > 0.5 / slices and (waits < 1 or found > float(goodput(job, interval)))
 
 
-@pytest.mark.parametrize(("waits", "slices", "missing"), [
-    (0.0, 2, 0.0), (1.5, 2, 0.3), (0.5, 48, 0.5 / 48), (1e6, 2, 0.5), (1e12, 4, 0.75), (1e-9, 1000, 1e-12),
-    (3.0, 10**9, 3e-9), (1e8, 10**6, 1 - 1e-6),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("waits", "slices", "missing"),
+    [
+        (0.0, 2, 0.0),
+        (1.5, 2, 0.3),
+        (0.5, 48, 0.5 / 48),
+        (1e6, 2, 0.5),
+        (1e12, 4, 0.75),
+        (1e-9, 1000, 1e-12),
+        (3.0, 10**9, 3e-9),
+        (1e8, 10**6, 1 - 1e-6),
+    ],
+)
 def test_what_is_missing_is_never_more_than_all_but_one(waits, slices, missing):
     assert missing_share(waits, slices) == pytest.approx(missing, rel=1e-5, abs=1e-15)
 
@@ -195,11 +204,21 @@ def test_the_wait_from_which_elastic_training_gains_as_claimed():
 
 def measured(**more) -> Measured:
     job = Job(save_s=6, mttf_s=9700, restart_s=193, wait_s=290)
-    return Measured(**{
-        "job": job, "interval_s": 970.0, "mttf_low_s": 8800, "mttf_high_s": 10700, "span_s": 4.6e6, "chips": 16384,
-        "parts": {"accelerator_initialization": 75, "checkpoint_restore": 60, "program_startup": 58},
-        "usd_per_chip_hour": 2.0, "slices": 128, "nodes": 2048,
-    } | more)  # fmt: skip
+    return Measured(
+        **{
+            "job": job,
+            "interval_s": 970.0,
+            "mttf_low_s": 8800,
+            "mttf_high_s": 10700,
+            "span_s": 4.6e6,
+            "chips": 16384,
+            "parts": {"accelerator_initialization": 75, "checkpoint_restore": 60, "program_startup": 58},
+            "usd_per_chip_hour": 2.0,
+            "slices": 128,
+            "nodes": 2048,
+        }
+        | more
+    )
 
 
 def test_every_cure_is_offered_or_left_out_with_a_reason():
@@ -236,5 +255,7 @@ def test_cures_that_cannot_help_say_why():
     assert why["best_interval"] == "the job saves at its best interval"
     assert "one slice" in why["elastic_training"]
     assert "spare nodes for a job of 10" in why["hot_spares"]
-    assert "background already" in dict(
-        cures(Measured(job=Job(save_s=60, mttf_s=9000, blocked_s=5))).left_out)["asynchronous_saves"]  # fmt: skip
+    assert (
+        "background already"
+        in dict(cures(Measured(job=Job(save_s=60, mttf_s=9000, blocked_s=5))).left_out)["asynchronous_saves"]
+    )

@@ -13,9 +13,18 @@ from simulators.fleet_messages import MESSAGES, SYMPTOMS
 from simulators.fleet_ranks import RanksPlan, profile
 
 PLAN = FleetPlan(
-    start_ns=1_788_220_800_000_000_000, days=3, hosts=64, chips_per_host=8, causes={"accelerator": 20, "user": 3},
-    step_s=6.0, checkpoint_every=50, save_s=5.0, lemons=(7,), lemon_factor=200.0, seed=1,
-)  # fmt: skip
+    start_ns=1_788_220_800_000_000_000,
+    days=3,
+    hosts=64,
+    chips_per_host=8,
+    causes={"accelerator": 20, "user": 3},
+    step_s=6.0,
+    checkpoint_every=50,
+    save_s=5.0,
+    lemons=(7,),
+    lemon_factor=200.0,
+    seed=1,
+)
 SAMPLE = {"device": 3, "bus": "4e", "pid": 4242, "rank": 77, "host": "r001-n02", "seq": 123456}
 
 
@@ -101,8 +110,9 @@ def test_the_published_counts():
 
 
 def test_ranks_leave_together_and_the_late_one_waits_least():
-    plan = RanksPlan(start_ns=0, first_step=100, steps=12, hosts=4, chips_per_host=8, stages=4, step_s=1.0, late=13,
-                     seed=3)  # fmt: skip
+    plan = RanksPlan(
+        start_ns=0, first_step=100, steps=12, hosts=4, chips_per_host=8, stages=4, step_s=1.0, late=13, seed=3
+    )
     tables = profile(plan)
     rows = pd.DataFrame(tables["collectives"])
     rows["took"] = rows["end_ns"] - rows["start_ns"]

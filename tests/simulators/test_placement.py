@@ -190,10 +190,15 @@ def test_experts_context_and_stages_by_hand():
     assert sent["fsdp", "all_gather"].array_bytes == pytest.approx(2 * shard)
 
 
-@pytest.mark.parametrize(("mesh", "batch", "name"), [
-    ("expert=8,data=2", 64, "llama3.1-8b"), ("expert=6,data=2", 64, "mixtral-8x7b"),
-    ("pipeline=64", 64, "llama3.1-8b"), ("data=128", 64, "llama3.1-8b"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mesh", "batch", "name"),
+    [
+        ("expert=8,data=2", 64, "llama3.1-8b"),
+        ("expert=6,data=2", 64, "mixtral-8x7b"),
+        ("pipeline=64", 64, "llama3.1-8b"),
+        ("data=128", 64, "llama3.1-8b"),
+    ],
+)
 def test_what_a_model_cannot_take_is_told(mesh, batch, name):
     with pytest.raises(QuestionError):
         traffic(parse_mesh(mesh), Work(model=model(name), batch=batch, seq=4096))

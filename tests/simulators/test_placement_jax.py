@@ -36,8 +36,11 @@ def devices(kind, dims, cores=1):
     whole = np.arange(prod(three) * cores).reshape(*three, cores)
     made = [
         Device(int(whole[x, y, z, c]), (x, y, z), c, kind)
-        for z in range(three[2]) for y in range(three[1]) for x in range(three[0]) for c in range(cores)
-    ]  # fmt: skip
+        for z in range(three[2])
+        for y in range(three[1])
+        for x in range(three[0])
+        for c in range(cores)
+    ]
     return sorted(made, key=lambda d: (d.coords[2], d.coords[1] // 2, d.coords[0] // 2))
 
 
@@ -56,18 +59,35 @@ def ours(kind, dims, cores, mesh, split):
 
 
 CASES = [
-    ("TPU v4", (4, 4, 4), 1, (16, 4)), ("TPU v4", (4, 4, 8), 1, (8, 16)), ("TPU v4", (4, 8, 8), 1, (2, 4, 32)),
-    ("TPU v4", (2, 2, 4), 1, (4, 4)), ("TPU v4", (8, 8, 12), 1, (6, 8, 16)), ("TPU v5", (2, 2, 2), 1, (2, 4)),
-    ("TPU v5p", (2, 2, 2), 1, (8,)), ("TPU v5p", (2, 2, 2), 1, (2, 4)), ("TPU v5p", (4, 4, 8), 1, (1, 8, 16)),
-    ("TPU v5p", (8, 8, 16), 1, (4, 2, 8, 16)), ("TPU v5p", (4, 12, 16), 1, (3, 16, 16)),
-    ("TPU v5p", (4, 4, 28), 1, (8, 56)), ("TPU v5p", (4, 20, 28), 1, (8, 7, 40)),
-    ("TPU v5 lite", (2, 2), 1, (2, 2)), ("TPU v5 lite", (2, 4), 1, (8, 1)), ("TPU v5 lite", (4, 4), 1, (16,)),
-    ("TPU v5 lite", (4, 4), 1, (4, 4)), ("TPU v5 lite", (16, 16), 1, (16, 16)),
-    ("TPU v5 lite", (16, 16), 1, (4, 8, 8)), ("TPU v6 lite", (8, 16), 1, (16, 8)), ("TPU v6 lite", (8, 8), 1, (64,)),
-    ("TPU v3", (2, 2), 2, (4, 2)), ("TPU v3", (4, 4), 2, (4, 8)), ("TPU v3", (4, 4), 2, (16, 2)),
-    ("TPU7x", (2, 2, 1), 2, (8,)), ("TPU7x", (2, 2, 4), 2, (4, 8)), ("TPU7x", (4, 4, 4), 2, (16, 8)),
+    ("TPU v4", (4, 4, 4), 1, (16, 4)),
+    ("TPU v4", (4, 4, 8), 1, (8, 16)),
+    ("TPU v4", (4, 8, 8), 1, (2, 4, 32)),
+    ("TPU v4", (2, 2, 4), 1, (4, 4)),
+    ("TPU v4", (8, 8, 12), 1, (6, 8, 16)),
+    ("TPU v5", (2, 2, 2), 1, (2, 4)),
+    ("TPU v5p", (2, 2, 2), 1, (8,)),
+    ("TPU v5p", (2, 2, 2), 1, (2, 4)),
+    ("TPU v5p", (4, 4, 8), 1, (1, 8, 16)),
+    ("TPU v5p", (8, 8, 16), 1, (4, 2, 8, 16)),
+    ("TPU v5p", (4, 12, 16), 1, (3, 16, 16)),
+    ("TPU v5p", (4, 4, 28), 1, (8, 56)),
+    ("TPU v5p", (4, 20, 28), 1, (8, 7, 40)),
+    ("TPU v5 lite", (2, 2), 1, (2, 2)),
+    ("TPU v5 lite", (2, 4), 1, (8, 1)),
+    ("TPU v5 lite", (4, 4), 1, (16,)),
+    ("TPU v5 lite", (4, 4), 1, (4, 4)),
+    ("TPU v5 lite", (16, 16), 1, (16, 16)),
+    ("TPU v5 lite", (16, 16), 1, (4, 8, 8)),
+    ("TPU v6 lite", (8, 16), 1, (16, 8)),
+    ("TPU v6 lite", (8, 8), 1, (64,)),
+    ("TPU v3", (2, 2), 2, (4, 2)),
+    ("TPU v3", (4, 4), 2, (4, 8)),
+    ("TPU v3", (4, 4), 2, (16, 2)),
+    ("TPU7x", (2, 2, 1), 2, (8,)),
+    ("TPU7x", (2, 2, 4), 2, (4, 8)),
+    ("TPU7x", (4, 4, 4), 2, (16, 8)),
     ("TPU7x", (4, 4, 8), 2, (2, 8, 16)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("kind", "dims", "cores", "mesh"), CASES)
@@ -97,10 +117,15 @@ def test_an_axis_that_jax_cannot_split_is_told():
     assert ours("TPU v4", (4, 4, 28), 1, (32, 14), True) is None
 
 
-@pytest.mark.parametrize(("name", "mesh"), [
-    ("v5e:16x16", "tensor=16,data=16"), ("v5p:4x4x8", "data=8,model=16"), ("tpu7x:4x4x4", "fsdp=16,model=8"),
-    ("v3:4x4", "data=4,model=8"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "mesh"),
+    [
+        ("v5e:16x16", "tensor=16,data=16"),
+        ("v5p:4x4x8", "data=8,model=16"),
+        ("tpu7x:4x4x4", "fsdp=16,model=8"),
+        ("v3:4x4", "data=4,model=8"),
+    ],
+)
 def test_the_placement_called_jax_is_what_mesh_utils_lays(name, mesh):
     axes = [LogicalAxis(n, int(k)) for n, k in (a.split("=") for a in mesh.split(","))]
     slice_ = machine(topology.parse(name), topology.build(name), axes)
@@ -113,8 +138,14 @@ def test_the_placement_called_jax_is_what_mesh_utils_lays(name, mesh):
     assert np.array_equal(jax_order.order(slice_.dims, shares) if own is None else own, expected)
 
 
-COMPILED = (("v5e:8x8", (4, 16)), ("v6e:8x16", (16, 8)), ("v5p:4x4x8", (8, 16)), ("v4:4x4x4", (16, 4)),
-            ("v3:4x4", (4, 8)), ("tpu7x:4x4x4", (16, 8)))  # fmt: skip
+COMPILED = (
+    ("v5e:8x8", (4, 16)),
+    ("v6e:8x16", (16, 8)),
+    ("v5p:4x4x8", (8, 16)),
+    ("v4:4x4x4", (16, 4)),
+    ("v3:4x4", (4, 8)),
+    ("tpu7x:4x4x4", (16, 8)),
+)
 ASK = """
 import json, sys
 from jax.experimental import mesh_utils, topologies
@@ -132,16 +163,19 @@ print("TOLD" + json.dumps(told))
 @needs_compiler
 def test_the_compilers_own_coordinates_are_laid_alike():
     """One slice of each kind of lattice: what the TPU compiler calls its devices, laid by JAX, is laid so here."""
-    done = subprocess.run([sys.executable, "-c", ASK, json.dumps(COMPILED)], capture_output=True, text=True,
-                          timeout=120)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, json.dumps(COMPILED)], capture_output=True, text=True, timeout=120
+    )
     told = json.loads(done.stdout.partition("TOLD")[2])
     for (name, mesh), (kind, laid) in zip(COMPILED, told, strict=True):
         spec = topology.parse(name)
         cores = len(laid) // spec.chips
         lengths = (*spec.dims, cores) if cores > 1 else (*spec.dims, *(1,) * (3 - len(spec.dims)))
         at = np.array(laid)
-        numbers = np.ravel_multi_index((*at[:, : len(spec.dims)].T, *([at[:, 3]] if cores > 1 else [])),
-                                       (*spec.dims, *([cores] if cores > 1 else [])))  # fmt: skip
+        numbers = np.ravel_multi_index(
+            (*at[:, : len(spec.dims)].T, *([at[:, 3]] if cores > 1 else [])),
+            (*spec.dims, *([cores] if cores > 1 else [])),
+        )
         tray = jax_order.tray(kind, lengths, mesh)
         mine = tray if tray is not None else jax_order.order(lengths, jax_order.assign(lengths, mesh, True))
         assert np.array_equal(mine.ravel(), numbers), name

@@ -33,8 +33,11 @@ TRUTH = Efficiency(bandwidth=0.66, compute=0.41, step_s=3.1e-3, sequence_s=2.4e-
 def measured(efficiency=TRUTH, requests=160, noise=0.0, seed=2) -> Measured:
     """A run that the model itself made, its times blurred."""
     rng = np.random.default_rng(seed)
-    traffic = replace(poisson(12, requests, 10, 10, seed=seed), prompt=rng.integers(50, 2500, requests),
-                      output=rng.integers(20, 300, requests))  # fmt: skip
+    traffic = replace(
+        poisson(12, requests, 10, 10, seed=seed),
+        prompt=rng.integers(50, 2500, requests),
+        output=rng.integers(20, 300, requests),
+    )
     rows = simulate(SETUP, traffic, efficiency, record=False).requests
     blur = np.exp(rng.normal(0, noise, (2, requests)))
     return Measured(traffic, rows["ttft_s"].to_numpy() * blur[0], rows["tpot_s"].to_numpy() * blur[1], "made")
@@ -111,8 +114,9 @@ def test_a_run_that_changes_is_told_by_the_worst_split():
 def test_each_replica_serves_what_it_had():
     """Three quarters go to one of two replicas: by turns nothing of it would be found."""
     pair, rng = replace(SETUP, chips=2, tensor=1, replicas=2), np.random.default_rng(5)
-    traffic = replace(poisson(60, 240, 10, 10, seed=5), prompt=rng.integers(50, 2500, 240),
-                      output=rng.integers(20, 300, 240))  # fmt: skip
+    traffic = replace(
+        poisson(60, 240, 10, 10, seed=5), prompt=rng.integers(50, 2500, 240), output=rng.integers(20, 300, 240)
+    )
     uneven = Measured(traffic, np.zeros(240), np.zeros(240), "made", (rng.random(240) < 0.25).astype(int))
     rows, _ = served(pair, uneven, TRUTH)
     alone = simulate(SETUP, traffic.only(np.flatnonzero(uneven.replica == 0)), TRUTH).requests
@@ -179,19 +183,28 @@ def test_too_few_requests_are_refused():
 
 def test_json_holds_no_nan(found):
     told = found.to_dict()
-    flat = [*told["errors_held_out"].values(), *told["errors_fitted"].values(),
-            *(v for pair in told["measured_by_simulated"].values() for v in pair)]  # fmt: skip
+    flat = [
+        *told["errors_held_out"].values(),
+        *told["errors_fitted"].values(),
+        *(v for pair in told["measured_by_simulated"].values() for v in pair),
+    ]
     assert np.isfinite(flat).all() and told["simulations"] > 5
 
 
 @pytest.mark.parametrize("silent", [0, 3])
 def test_whether_a_client_saw_the_header_of_an_answer_is_found(silent):
     """gpt-oss answers begin with three tokens that a chat endpoint takes off and /v1/completions does not."""
-    setup = Setup(model=model("gpt-oss-20b"), chip=chip("RTX 4090"), weights_precision="mxfp4", max_sequences=16,
-                  token_budget=2048)  # fmt: skip
+    setup = Setup(
+        model=model("gpt-oss-20b"),
+        chip=chip("RTX 4090"),
+        weights_precision="mxfp4",
+        max_sequences=16,
+        token_budget=2048,
+    )
     rng = np.random.default_rng(4)
-    traffic = replace(poisson(4, 60, 10, 10, seed=4), prompt=rng.integers(50, 2500, 60),
-                      output=rng.integers(20, 90, 60))  # fmt: skip
+    traffic = replace(
+        poisson(4, 60, 10, 10, seed=4), prompt=rng.integers(50, 2500, 60), output=rng.integers(20, 90, 60)
+    )
     rows = simulate(replace(setup, silent_tokens=silent), traffic, TRUTH, record=False).requests
     seen = Measured(traffic, rows["ttft_s"].to_numpy(), rows["tpot_s"].to_numpy(), "made")
     found = calibrate(setup, seen, np.arange(60) % 2 == 0)

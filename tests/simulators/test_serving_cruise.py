@@ -20,22 +20,28 @@ COMMON = gamma(10, 2, 400, 1000, 100, 600)
 
 def mixed(requests, rate):
     rng = np.random.default_rng(3)
-    return replace(poisson(rate, requests, 10, 10), prompt=rng.integers(5, 3000, requests),
-                   output=rng.integers(1, 600, requests))  # fmt: skip
+    return replace(
+        poisson(rate, requests, 10, 10), prompt=rng.integers(5, 3000, requests), output=rng.integers(1, 600, requests)
+    )
 
 
 CASES = {
-    "mixed": (ONE, mixed(400, 8)), "windows": (WINDOWS, mixed(400, 8)), "too many": (WINDOWS, mixed(400, 80)),
+    "mixed": (ONE, mixed(400, 8)),
+    "windows": (WINDOWS, mixed(400, 8)),
+    "too many": (WINDOWS, mixed(400, 80)),
     "little cache": (replace(ONE, cache_tokens=12_000), mixed(300, 20)),
     "little cache, windows": (replace(WINDOWS, cache_tokens=12_000), mixed(300, 20)),
     "pages of one token, few seats": (
-        replace(WINDOWS, cache_tokens=9000, page_tokens=1, max_sequences=40, token_budget=300), mixed(200, 20)),
+        replace(WINDOWS, cache_tokens=9000, page_tokens=1, max_sequences=40, token_budget=300),
+        mixed(200, 20),
+    ),
     "not asynchronous": (replace(ONE, chips=3, replicas=3, tensor=1, asynchronous=False), mixed(400, 30)),
     "prefix": (replace(ONE, token_budget=512), COMMON),
     "caches sent along": (ONE, replace(COMMON, own_cache=True, cached=COMMON.prompt - 1)),
-    "in flight": (ONE, closed(64, 300, 500, 200)), "one token": (ONE, gamma(20, 2, 300, 1000, 1)),
+    "in flight": (ONE, closed(64, 300, 500, 200)),
+    "one token": (ONE, gamma(20, 2, 300, 1000, 1)),
     "tokens that no client sees": (replace(WINDOWS, silent_tokens=3), mixed(300, 8)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -27,29 +27,42 @@ TIGHT = Setup(model=model("llama-3.1-8b"), chip=chip("v5e"), chips=2, max_sequen
 def mixed(requests: int, rate: float, seed: int, longest: int = 3000) -> Traffic:
     rng = np.random.default_rng(seed)
     return replace(
-        poisson(rate, requests, 10, 10, seed=seed), prompt=rng.integers(1, longest, requests),
+        poisson(rate, requests, 10, 10, seed=seed),
+        prompt=rng.integers(1, longest, requests),
         output=rng.integers(1, 400, requests),
-    )  # fmt: skip
+    )
 
 
 def blocks(prompts: list[list[int]], every_s: float = 10.0, output: int = 4, tokens: int = 64) -> Traffic:
     """Prompts of whole blocks and one token more, so far apart that each runs alone."""
     counts = np.array([len(p) for p in prompts])
     return Traffic(
-        np.arange(len(prompts)) * every_s, counts * tokens + 1, np.full(len(prompts), output), np.zeros_like(counts),
-        "blocks", hash_start=np.concatenate(([0], np.cumsum(counts))),
-        hash_ids=np.array([b for p in prompts for b in p], dtype=np.int64), block_tokens=tokens,
-    )  # fmt: skip
+        np.arange(len(prompts)) * every_s,
+        counts * tokens + 1,
+        np.full(len(prompts), output),
+        np.zeros_like(counts),
+        "blocks",
+        hash_start=np.concatenate(([0], np.cumsum(counts))),
+        hash_ids=np.array([b for p in prompts for b in p], dtype=np.int64),
+        block_tokens=tokens,
+    )
 
 
 def compared(setup: Setup, traffic: Traffic) -> int:
     """Both engines give the same times; how often requests were put back."""
     fast = simulate(setup, traffic, TYPICAL)
-    slow, engine = plain(setup, TYPICAL, list(zip(traffic.arrival_s.tolist(), traffic.prompt.tolist(),
-                                                  traffic.output.tolist(), strict=True)))  # fmt: skip
+    slow, engine = plain(
+        setup,
+        TYPICAL,
+        list(zip(traffic.arrival_s.tolist(), traffic.prompt.tolist(), traffic.output.tolist(), strict=True)),
+    )
     assert len(fast.steps) == engine.steps
-    for column, name in (("scheduled_s", "scheduled"), ("first_token_s", "first"), ("last_token_s", "last"),
-                         ("preemptions", "preemptions")):  # fmt: skip
+    for column, name in (
+        ("scheduled_s", "scheduled"),
+        ("first_token_s", "first"),
+        ("last_token_s", "last"),
+        ("preemptions", "preemptions"),
+    ):
         np.testing.assert_allclose(fast.requests[column], [getattr(r, name) for r in slow], rtol=1e-9, atol=1e-9)
     assert fast.requests["preemptions"].sum() == engine.preempted
     return engine.preempted
@@ -58,10 +71,12 @@ def compared(setup: Setup, traffic: Traffic) -> int:
 @pytest.mark.parametrize(
     "setup",
     [
-        SMALL, replace(SMALL, max_sequences=16, token_budget=256), replace(SMALL, asynchronous=False),
+        SMALL,
+        replace(SMALL, max_sequences=16, token_budget=256),
+        replace(SMALL, asynchronous=False),
         Setup(model=model("qwen3-32b"), chip=chip("h100"), chips=2, max_sequences=64, token_budget=1024),
     ],
-)  # fmt: skip
+)
 def test_same_times_as_the_plain_engine(setup):
     compared(setup, mixed(200, 8, 1))
     compared(setup, mixed(200, 60, 2))
@@ -74,9 +89,14 @@ def test_same_times_as_the_plain_engine_when_the_cache_runs_full(asynchronous):
 
 @settings(deadline=None, max_examples=25)
 @given(
-    st.integers(0, 2**31), st.integers(1, 60), st.floats(0.5, 200), st.integers(1, 32), st.integers(32, 700),
-    st.booleans(), st.sampled_from([1, 16, 64]),
-)  # fmt: skip
+    st.integers(0, 2**31),
+    st.integers(1, 60),
+    st.floats(0.5, 200),
+    st.integers(1, 32),
+    st.integers(32, 700),
+    st.booleans(),
+    st.sampled_from([1, 16, 64]),
+)
 def test_same_times_whatever_the_traffic_and_limits(seed, requests, rate, seats, budget, asynchronous, page):
     setup = replace(TIGHT, max_sequences=seats, token_budget=budget, asynchronous=asynchronous, page_tokens=page)
     compared(setup, mixed(requests, rate, seed, 6000))
@@ -152,8 +172,16 @@ def test_replicas_share_the_load():
     both = simulate(two, traffic)
     for r in (0, 1):
         mine = np.arange(200) % 2 == r
-        alone = simulate(SMALL, replace(traffic, arrival_s=traffic.arrival_s[mine], prompt=traffic.prompt[mine],
-                                        output=traffic.output[mine], cached=traffic.cached[mine]))  # fmt: skip
+        alone = simulate(
+            SMALL,
+            replace(
+                traffic,
+                arrival_s=traffic.arrival_s[mine],
+                prompt=traffic.prompt[mine],
+                output=traffic.output[mine],
+                cached=traffic.cached[mine],
+            ),
+        )
         np.testing.assert_allclose(both.requests["last_token_s"][mine], alone.requests["last_token_s"])
     assert both.steps["start_s"].is_monotonic_increasing
     # one long request after another on the same replica: sending to the emptier one is better
@@ -262,19 +290,31 @@ def test_traffic_is_as_asked():
     assert between.mean() == pytest.approx(0.1, rel=0.1) and between.std() / between.mean() == pytest.approx(3, rel=0.1)
     assert np.diff(gamma(10, 0, 50, 10, 10).arrival_s) == pytest.approx(0.1)
     assert gamma(10, 3, 100, 10, 10, seed=1).faster(2).arrival_s == pytest.approx(bursts.arrival_s[:100] / 2)
-    for wrong in (lambda: poisson(0, 5, 1, 1), lambda: poisson(1, 0, 1, 1), lambda: poisson(1, 5, 0, 1),
-                  lambda: poisson(1, 5, 10, 1, 11), lambda: closed(0, 5, 1, 1), lambda: gamma(1, -1, 5, 1, 1),
-                  lambda: bursts.faster(0)):  # fmt: skip
+    for wrong in (
+        lambda: poisson(0, 5, 1, 1),
+        lambda: poisson(1, 0, 1, 1),
+        lambda: poisson(1, 5, 0, 1),
+        lambda: poisson(1, 5, 10, 1, 11),
+        lambda: closed(0, 5, 1, 1),
+        lambda: gamma(1, -1, 5, 1, 1),
+        lambda: bursts.faster(0),
+    ):
         with pytest.raises(QuestionError):
             wrong()
 
 
 def test_traffic_of_tables_leaves_out_what_has_no_time_or_failed():
-    memory = MemoryTables({"requests": {
-        "arrival_ns": [5_000_000_000, None, 4_000_000_000, 6_000_000_000, 7_000_000_000],
-        "prompt_tokens": [1000, 10, 600, 10, None], "output_tokens": [5, 5, 7, 0, 5],
-        "hash_ids": [[9, 8], None, [9, 7], None, None], "status": ["completed", None, None, "failed", None],
-    }})  # fmt: skip
+    memory = MemoryTables(
+        {
+            "requests": {
+                "arrival_ns": [5_000_000_000, None, 4_000_000_000, 6_000_000_000, 7_000_000_000],
+                "prompt_tokens": [1000, 10, 600, 10, None],
+                "output_tokens": [5, 5, 7, 0, 5],
+                "hash_ids": [[9, 8], None, [9, 7], None, None],
+                "status": ["completed", None, None, "failed", None],
+            }
+        }
+    )
     found = of_tables(memory, "trace")
     assert found.arrival_s.tolist() == [0.0, 1.0] and found.prompt.tolist() == [600, 1000]
     assert found.rows.tolist() == [2, 0] and found.block_tokens == 512 and found.origin_ns == 4_000_000_000

@@ -97,12 +97,21 @@ def test_what_a_replica_bears_is_sustained_over_20_000_requests(objectives):
 
 def test_an_objective_that_is_nearly_used_up_at_any_load_does_not_end_the_search():
     """A prompt that takes .2985 of .3 s alone takes as long at any load, until two meet too often."""
+
     def answers(traffic):
         rate = (len(traffic) - 1) / traffic.arrival_s[-1]
         took = 0.2985 if rate < 8.0 else 0.5
         first, last = traffic.arrival_s + took, traffic.arrival_s + took + 1.0
-        return pd.DataFrame({"arrival_s": traffic.arrival_s, "first_token_s": first, "last_token_s": last,
-                             "ttft_s": took, "tpot_s": 0.01, "e2e_s": took + 1.0})  # fmt: skip
+        return pd.DataFrame(
+            {
+                "arrival_s": traffic.arrival_s,
+                "first_token_s": first,
+                "last_token_s": last,
+                "ttft_s": took,
+                "tpot_s": 0.01,
+                "e2e_s": took + 1.0,
+            }
+        )
 
     found = capacity(answers, SHAPE, Objectives(ttft_s=0.3), 2.0)
     assert 0.95 * 8 < found.rate_per_s < 1.05 * 8 and found.limit == "ttft_s"
@@ -117,8 +126,17 @@ def test_chance_asks_for_a_longer_trial():
             tried.append(len(traffic))
             at = np.arange(len(traffic))
             first = traffic.arrival_s + np.where(at % 2000 < 2000 * share, 2.0, 0.1)
-            return pd.DataFrame({"arrival_s": traffic.arrival_s, "first_token_s": first, "last_token_s": first + 1,
-                                 "ttft_s": first - traffic.arrival_s, "tpot_s": 0.01, "e2e_s": 1.1})  # fmt: skip
+            return pd.DataFrame(
+                {
+                    "arrival_s": traffic.arrival_s,
+                    "first_token_s": first,
+                    "last_token_s": first + 1,
+                    "ttft_s": first - traffic.arrival_s,
+                    "tpot_s": 0.01,
+                    "e2e_s": 1.1,
+                }
+            )
+
         return serve
 
     for share, trials in ((0.0105, [20_000, 60_000]), (0.0, [20_000]), (0.1, [20_000])):
@@ -274,9 +292,14 @@ def test_pools_are_compared_with_one_on_the_same_chips():
 
 
 def test_numbers_that_cannot_be_are_refused():
-    for wrong in (lambda: Objectives(ttft_s=-1), lambda: Objectives(percentile=0), lambda: wanted(rate_per_s=0),
-                  lambda: pools(setup(), 0, 1), lambda: usd_per_million_tokens(0, 1, 1),
-                  lambda: break_even((0, 1), (1, 1))):  # fmt: skip
+    for wrong in (
+        lambda: Objectives(ttft_s=-1),
+        lambda: Objectives(percentile=0),
+        lambda: wanted(rate_per_s=0),
+        lambda: pools(setup(), 0, 1),
+        lambda: usd_per_million_tokens(0, 1, 1),
+        lambda: break_even((0, 1), (1, 1)),
+    ):
         with pytest.raises(QuestionError):
             wrong()
 

@@ -48,8 +48,16 @@ def test_requests_of_one_step_share_what_the_first_of_them_brings(asynchronous):
     schedules them, so eleven find them in the same step. Each was computed anew until a step had gone."""
     count, blocks, tokens = 12, 9, 64
     ids = np.array([[*range(blocks), 100 + i] for i in range(count)]).ravel()
-    traffic = Traffic(np.zeros(count), np.full(count, 640), np.full(count, 5), np.zeros(count, dtype=np.int64), "burst",
-                      hash_start=np.arange(count + 1) * (blocks + 1), hash_ids=ids, block_tokens=tokens)  # fmt: skip
+    traffic = Traffic(
+        np.zeros(count),
+        np.full(count, 640),
+        np.full(count, 5),
+        np.zeros(count, dtype=np.int64),
+        "burst",
+        hash_start=np.arange(count + 1) * (blocks + 1),
+        hash_ids=ids,
+        block_tokens=tokens,
+    )
     outcome = simulate(replace(ONE, asynchronous=asynchronous, token_budget=4096), traffic)
     assert outcome.requests["cached"].tolist() == [0] + [576] * 11
     assert outcome.steps["prefill_tokens"].sum() == 640 + 11 * 64

@@ -55,8 +55,11 @@ def test_reading_a_prompt_of_8192_on_16_v5e_at_40_per_cent():
 
 def test_a_step_of_llama_8b_by_hand():
     setup = made("llama-3.1-8b", "h100")
-    step = step_time(step_model(setup, Efficiency(bandwidth=0.5, compute=0.25, step_s=1e-3, sequence_s=1e-5)),
-                     contexts=[1000, 3000], chunks=[(512, 256)])  # fmt: skip
+    step = step_time(
+        step_model(setup, Efficiency(bandwidth=0.5, compute=0.25, step_s=1e-3, sequence_s=1e-5)),
+        contexts=[1000, 3000],
+        chunks=[(512, 256)],
+    )
     bytes_s, flops_s = 0.5 * 3.35e12, 0.25 * 989.4e12
     matrices = 32 * (2 * 4096**2 + 2 * 4096 * 1024 + 3 * 4096 * 14336)
     head = 128256 * 4096
@@ -177,13 +180,15 @@ def test_data_parallel_replicas_hold_everything_themselves():
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"chips": 0}, "chips: 0"), ({"chips": 3, "replicas": 2}, "3 chips for 2 replicas"),
-        ({"chips": 8, "tensor": 2}, "are not 8 chips"), ({"memory_utilization": 1.5}, "utilization"),
+        ({"chips": 0}, "chips: 0"),
+        ({"chips": 3, "replicas": 2}, "3 chips for 2 replicas"),
+        ({"chips": 8, "tensor": 2}, "are not 8 chips"),
+        ({"memory_utilization": 1.5}, "utilization"),
         ({"token_budget": 100}, "100 tokens a step for 256 sequences"),
         ({"chips": 2, "expert": 2}, "no routed experts"),
         ({"weights_precision": "fp5"}, "fp5"),
     ],
-)  # fmt: skip
+)
 def test_setups_that_cannot_be_are_refused(more, said):
     with pytest.raises(QuestionError, match=said):
         Setup(**{"model": model("llama-3.1-8b"), "chip": chip("h100"), **more})

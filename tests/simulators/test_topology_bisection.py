@@ -53,10 +53,22 @@ def test_any_small_graph_with_failures(net):
     assert spectral_bound(value, chips) <= true
 
 
-@pytest.mark.parametrize("spec, links", [
-    ("torus:8x8x16", 128), ("torus:16x24x24", 768), ("mesh:8x8x16", 64), ("v5e:8x16", 16), ("torus:2x2", 4),
-    ("mesh:2x2x4", 4), ("torus:8", 2), ("torus:1x6", 2), ("nvl:72", 18 * 36), ("h100:8", 18 * 4), ("mi300x:8", 16),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "spec, links",
+    [
+        ("torus:8x8x16", 128),
+        ("torus:16x24x24", 768),
+        ("mesh:8x8x16", 64),
+        ("v5e:8x16", 16),
+        ("torus:2x2", 4),
+        ("mesh:2x2x4", 4),
+        ("torus:8", 2),
+        ("torus:1x6", 2),
+        ("nvl:72", 18 * 36),
+        ("h100:8", 18 * 4),
+        ("mi300x:8", 16),
+    ],
+)
 def test_known_widths_are_proved(spec, links):
     net = build(spec)
     found = bisection(net)

@@ -12,8 +12,10 @@ def test_every_port_is_wired_and_every_optical_link_leaves_its_group(groups):
     built = boardfly.build(f"boardfly:{32 * groups}", groups)
     of_kind = {kind: built.links[built.link_kind == KIND_OF[kind]] for kind in ("board", "copper", "ocs")}
     assert {kind: len(links) for kind, links in of_kind.items()} == {
-        "board": 32 * groups, "copper": 44 * groups, "ocs": 20 * groups if groups > 1 else 0,
-    }  # fmt: skip
+        "board": 32 * groups,
+        "copper": 44 * groups,
+        "ocs": 20 * groups if groups > 1 else 0,
+    }
     assert (np.diff(built.links, axis=1) != 0).all()
     group, board = built.parts["group"], built.parts["board"]
     assert (np.diff(board[of_kind["board"]], axis=1) == 0).all()

@@ -29,8 +29,10 @@ def test_a_graph_in_pieces_is_no_error():
 
 def test_a_topology_file_of_ns3():
     """Two servers of two GPUs under a switch each (nodes 2 and 5), the switches joined; chips are numbered anew."""
-    network = read("6 2 5\n2 5\n0 2 400Gbps 0.0005ms 0\n1 2 400Gbps 0.0005ms 0\n3 5 400Gbps 1us 0\n4 5 400Gbps 1us 0\n"
-                   "2 5 400Gbps 0.0005ms 0\n")  # fmt: skip
+    network = read(
+        "6 2 5\n2 5\n0 2 400Gbps 0.0005ms 0\n1 2 400Gbps 0.0005ms 0\n3 5 400Gbps 1us 0\n4 5 400Gbps 1us 0\n"
+        "2 5 400Gbps 0.0005ms 0\n"
+    )
     assert (network.chips, network.switches) == (4, 2)
     assert network.links.tolist() == [[0, 4], [1, 4], [2, 5], [3, 5], [4, 5]]
     assert network.oneway_bytes_per_s == {"given": 50e9}
@@ -39,23 +41,26 @@ def test_a_topology_file_of_ns3():
     assert (simai.chips, simai.switches, dict(simai.oneway_bytes_per_s)) == (3, 1, {})
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("0 1\n5 5", "line 2: chip 5 is joined to itself"),
-    ("0 1\n1 9", "chips 0 to 9, but no link of chip 2 .6 more are missing"),
-    ("1 2\n2 3", "subtract 1"),
-    ("0 1\n2", "line 2: '2' is half a link"),
-    ("0 1\nfoo bar", "line 2: 'foo bar' is no link"),
-    ("0 1\n\x00\x7fELF", "line 2: this is no text"),
-    ("0 1 5", "more than a link"),
-    ("0 1 blue", "no kind of link is called 'blue'"),
-    ("0 65536", "65,535"),
-    ("0 -1", "no link"),
-    ("", "no link in it"),
-    ("# nothing\n\n", "no link in it"),
-    ("6 2 5\n2 5\n0 2 400Gbps 1ms 0\n0 9 400Gbps 1ms 0", "line 4: .* two of the 6 nodes"),
-    ("2 2 1\n0 1\n0 1 400Gbps 1ms 0", "2 nodes with 2 switches"),
-    ("x" * 100_000, "is no link"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("0 1\n5 5", "line 2: chip 5 is joined to itself"),
+        ("0 1\n1 9", "chips 0 to 9, but no link of chip 2 .6 more are missing"),
+        ("1 2\n2 3", "subtract 1"),
+        ("0 1\n2", "line 2: '2' is half a link"),
+        ("0 1\nfoo bar", "line 2: 'foo bar' is no link"),
+        ("0 1\n\x00\x7fELF", "line 2: this is no text"),
+        ("0 1 5", "more than a link"),
+        ("0 1 blue", "no kind of link is called 'blue'"),
+        ("0 65536", "65,535"),
+        ("0 -1", "no link"),
+        ("", "no link in it"),
+        ("# nothing\n\n", "no link in it"),
+        ("6 2 5\n2 5\n0 2 400Gbps 1ms 0\n0 9 400Gbps 1ms 0", "line 4: .* two of the 6 nodes"),
+        ("2 2 1\n0 1\n0 1 400Gbps 1ms 0", "2 nodes with 2 switches"),
+        ("x" * 100_000, "is no link"),
+    ],
+)
 def test_what_is_no_edge_list_is_told(text, said):
     with pytest.raises(InputError, match=said) as e:
         read(text)
@@ -93,10 +98,17 @@ def test_a_graph_inside_a_name():
     assert np.array_equal(np.bincount(build(ring).links.ravel()), np.full(300, 2))
 
 
-@pytest.mark.parametrize(("name", "said"), [
-    ("edges:", "no link in it"), ("edges:0-0", "link 1: chip 0 is joined to itself"), ("edges:0-1,1", "link 2: '1'"),
-    ("edges:0-1,3-4", "no link of chip 2"), ("edges:0-1:twisted", "no option"), ("edges:" + "0-1," * 2000, "4,000"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("edges:", "no link in it"),
+        ("edges:0-0", "link 1: chip 0 is joined to itself"),
+        ("edges:0-1,1", "link 2: '1'"),
+        ("edges:0-1,3-4", "no link of chip 2"),
+        ("edges:0-1:twisted", "no option"),
+        ("edges:" + "0-1," * 2000, "4,000"),
+    ],
+)
 def test_a_name_that_is_no_graph_is_told(name, said):
     with pytest.raises((QuestionError, InputError), match=said):
         parse(name)

@@ -18,21 +18,36 @@ def broken(spec, *failures):
     return fail(build(spec), failures)
 
 
-@pytest.mark.parametrize(("text", "what", "numbers"), [
-    ("chip=5", "chip", (5,)), (" Chip = 5, 7,5", "chip", (5, 7)), ("link=12-13", "link", (12, 13)),
-    ("random=20@7", "random", (20, 7)), ("random=3", "random", (3, 0)), ("ocs=0", "ocs", (0,)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "what", "numbers"),
+    [
+        ("chip=5", "chip", (5,)),
+        (" Chip = 5, 7,5", "chip", (5, 7)),
+        ("link=12-13", "link", (12, 13)),
+        ("random=20@7", "random", (20, 7)),
+        ("random=3", "random", (3, 0)),
+        ("ocs=0", "ocs", (0,)),
+    ],
+)
 def test_failures_are_read(text, what, numbers):
     failure = parse_failure(text)
     assert (failure.what, failure.numbers) == (what, numbers)
     assert parse_failure(failure.text) == failure
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("", "one of chip="), ("foo=1", "one of chip="), ("chip", "has no number"), ("chip=", "has no number"),
-    ("chip=-1", "has no number"), ("link=3", "two ends"), ("random=x", "random=20@7"),
-    ("chip=" + ",".join(map(str, range(1001))), "at most 1,000"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "one of chip="),
+        ("foo=1", "one of chip="),
+        ("chip", "has no number"),
+        ("chip=", "has no number"),
+        ("chip=-1", "has no number"),
+        ("link=3", "two ends"),
+        ("random=x", "random=20@7"),
+        ("chip=" + ",".join(map(str, range(1001))), "at most 1,000"),
+    ],
+)
 def test_what_is_no_failure_is_told(text, said):
     with pytest.raises(QuestionError, match=said):
         parse_failure(text)
@@ -79,31 +94,53 @@ def test_an_optical_switch_takes_one_light_path_of_each_ring():
     assert broken("7x:4x4x8", "ocs=0").truth[0].startswith("Count on the slice being down")
 
 
-@pytest.mark.parametrize(("spec", "failure", "said"), [
-    ("v5p:4x4x8", "link=12-13", "all copper links"), ("v5p:2x2x4", "chip=1", "4 healthy hosts"),
-    ("v5p:2x2x1", "chip=1", "virtual machine"), ("v5e:16x16", "host=3", "another whole pod"),
-    ("v5e:4x8", "chip=0", "another free block of 4x8"), ("7x:16x24x24", "cube=0", "no spare for cube 0"),
-    ("boardfly:1024", "group=2", "4 are not in this slice"), ("boardfly:1152", "chip=2", "no spare for group 0"),
-    ("boardfly:1024", "random=20@7", "only 4 for 17 groups"), ("boardfly:1024", OPTICAL, "is not published"),
-    ("torus:4x4", "chip=0", "No machine is named"), ("edges:0-1,1-2,2-0", "link=0-1", "No machine is named"),
-    ("v5e:16x16:slices=199", "slice=2", "198 slices .99.5 % of the chips"), ("h100:8", "chip=0", "on another node"),
-    ("rail:1024", "node=7", "smaller by 8 GPUs"), ("nvl:72", "chip=3", "Tray 0 is cordoned"),
-    ("nvl:72", "nvswitch=3", "94.4 % of its bandwidth"), ("h100:8", "nvswitch=0", "72.2 % of its bandwidth"),
-    ("rail:1024", "nvswitch=0", "8 GPUs lose NVLink"), ("rail:1024", "leaf=3", "32 GPUs lose"),
-    ("fattree:1024", "leaf=3", "4 nodes with 32 GPUs are cut off"), ("rail:1024", "spine=3", "93.8 % of the bandwidth"),
-    ("rail:4096", "core=3,4", "other 62 of 64"), ("mi300x:8", "link=0-1", "links that are left"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "failure", "said"),
+    [
+        ("v5p:4x4x8", "link=12-13", "all copper links"),
+        ("v5p:2x2x4", "chip=1", "4 healthy hosts"),
+        ("v5p:2x2x1", "chip=1", "virtual machine"),
+        ("v5e:16x16", "host=3", "another whole pod"),
+        ("v5e:4x8", "chip=0", "another free block of 4x8"),
+        ("7x:16x24x24", "cube=0", "no spare for cube 0"),
+        ("boardfly:1024", "group=2", "4 are not in this slice"),
+        ("boardfly:1152", "chip=2", "no spare for group 0"),
+        ("boardfly:1024", "random=20@7", "only 4 for 17 groups"),
+        ("boardfly:1024", OPTICAL, "is not published"),
+        ("torus:4x4", "chip=0", "No machine is named"),
+        ("edges:0-1,1-2,2-0", "link=0-1", "No machine is named"),
+        ("v5e:16x16:slices=199", "slice=2", "198 slices .99.5 % of the chips"),
+        ("h100:8", "chip=0", "on another node"),
+        ("rail:1024", "node=7", "smaller by 8 GPUs"),
+        ("nvl:72", "chip=3", "Tray 0 is cordoned"),
+        ("nvl:72", "nvswitch=3", "94.4 % of its bandwidth"),
+        ("h100:8", "nvswitch=0", "72.2 % of its bandwidth"),
+        ("rail:1024", "nvswitch=0", "8 GPUs lose NVLink"),
+        ("rail:1024", "leaf=3", "32 GPUs lose"),
+        ("fattree:1024", "leaf=3", "4 nodes with 32 GPUs are cut off"),
+        ("rail:1024", "spine=3", "93.8 % of the bandwidth"),
+        ("rail:4096", "core=3,4", "other 62 of 64"),
+        ("mi300x:8", "link=0-1", "links that are left"),
+    ],
+)
 def test_what_it_means_for_the_job(spec, failure, said):
     assert re.search(said, " ".join(broken(spec, failure).truth))
 
 
-@pytest.mark.parametrize(("spec", "failure", "said"), [
-    ("v5p:4x4x8", "cube=9", "has cubes 0 and 1"), ("v5p:4x4x8", "chip=128", "chips 0 to 127"),
-    ("v5p:4x4x8", "link=3-9", "Chip 3 is joined to 2, 4, 11, 27, 35, 99"), ("v5e:4x4", "cube=0", "has no cubes"),
-    ("boardfly:1024", "ocs=1", "not published"), ("rail:64", "node=8", "nodes 0 to 7"),
-    ("torus:4x4", "random=17", "chips 0 to 15"), ("torus:4x4", "link=3-99", "nodes 0 to 15"),
-    ("torus:2x2", "chip=0,1,2,3", "nothing is left"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "failure", "said"),
+    [
+        ("v5p:4x4x8", "cube=9", "has cubes 0 and 1"),
+        ("v5p:4x4x8", "chip=128", "chips 0 to 127"),
+        ("v5p:4x4x8", "link=3-9", "Chip 3 is joined to 2, 4, 11, 27, 35, 99"),
+        ("v5e:4x4", "cube=0", "has no cubes"),
+        ("boardfly:1024", "ocs=1", "not published"),
+        ("rail:64", "node=8", "nodes 0 to 7"),
+        ("torus:4x4", "random=17", "chips 0 to 15"),
+        ("torus:4x4", "link=3-99", "nodes 0 to 15"),
+        ("torus:2x2", "chip=0,1,2,3", "nothing is left"),
+    ],
+)
 def test_a_part_that_is_not_there_is_told_with_those_that_are(spec, failure, said):
     with pytest.raises(QuestionError, match=said):
         broken(spec, failure)

@@ -61,8 +61,9 @@ def test_dimension_order_walks_axis_by_axis(spec, pattern):
     half = Spec(text=spec, kind="torus", chip=None, chips=24, dims=(4, 6), wraps=(False, True))
     net = lattice_network(half) if spec == half.text else build(spec)
     lattice = net.lattice
-    lines = {(axis, *ends): row for row, (axis, ends) in enumerate(zip(lattice.links()[1], net.links.tolist(),
-                                                                       strict=True))}  # fmt: skip
+    lines = {
+        (axis, *ends): row for row, (axis, ends) in enumerate(zip(lattice.links()[1], net.links.tolist(), strict=True))
+    }
     expected = np.zeros((2, len(net.links)))
     every = np.ndindex(net.chips, net.chips)
     for a, b in every if pattern == "all_to_all" else zip(*pairs(net, pattern), strict=True):
@@ -99,8 +100,12 @@ def test_at_most_one_optical_link_on_every_way():
     inside = replace(net, links=net.links[~optical], link_kind=net.link_kind[~optical], link_parts={})
     rows = np.flatnonzero(~optical)
     chips = np.flatnonzero(net.alive)
-    local = {(a, b): all_paths(inside, a, b) for g in range(3) for a, b in product(range(32 * g, 32 * g + 32), repeat=2)
-             if net.alive[a] and net.alive[b]}  # fmt: skip
+    local = {
+        (a, b): all_paths(inside, a, b)
+        for g in range(3)
+        for a, b in product(range(32 * g, 32 * g + 32), repeat=2)
+        if net.alive[a] and net.alive[b]
+    }
     expected, hops = np.zeros((2, len(net.links))), {}
 
     def send(a, b, share):
@@ -108,16 +113,22 @@ def test_at_most_one_optical_link_on_every_way():
             for row, forward in way:
                 expected[0 if forward else 1, rows[row]] += share / len(local[a, b])
 
-    ends = [(row, way, *net.links[row][:: 1 if way == 0 else -1].tolist()) for row in np.flatnonzero(optical)
-            for way in (0, 1)]  # fmt: skip
+    ends = [
+        (row, way, *net.links[row][:: 1 if way == 0 else -1].tolist())
+        for row in np.flatnonzero(optical)
+        for way in (0, 1)
+    ]
     for a, b in product(chips.tolist(), repeat=2):
         if a // 32 == b // 32:
             if a != b and local[a, b]:
                 hops[len(local[a, b][0])] = hops.get(len(local[a, b][0]), 0) + 1
                 send(a, b, 1.0)
             continue
-        over = [(len(local[a, x][0]) + 1 + len(local[y, b][0]), row, way, x, y) for row, way, x, y in ends
-                if x // 32 == a // 32 and y // 32 == b // 32 and local[a, x] and local[y, b]]  # fmt: skip
+        over = [
+            (len(local[a, x][0]) + 1 + len(local[y, b][0]), row, way, x, y)
+            for row, way, x, y in ends
+            if x // 32 == a // 32 and y // 32 == b // 32 and local[a, x] and local[y, b]
+        ]
         best = [o for o in over if o[0] == min(over)[0]]
         hops[best[0][0]] = hops.get(best[0][0], 0) + 1
         for _, row, way, x, y in best:

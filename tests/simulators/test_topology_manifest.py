@@ -13,8 +13,10 @@ from simulators.topology.manifests.manifest import CAPACITIES, manifest
 
 LISTED = [
     (f"{f.name.removeprefix('TPU ')}:{t.shape}", machine)
-    for f in families().values() for t in f.topologies for machine in t.machines
-]  # fmt: skip
+    for f in families().values()
+    for t in f.topologies
+    for machine in t.machines
+]
 LABEL = re.compile(r"[a-z]([-a-z0-9]{0,37}[a-z0-9])?")  # a name that node pools, services and jobs all take
 
 
@@ -26,21 +28,37 @@ def documents(made):
     return list(yaml.safe_load_all(made["gke"]))
 
 
-@pytest.mark.parametrize("generation, machine, accelerator", [
-    ("v4", "ct4p-hightpu-4t", "tpu-v4-podslice"), ("v5p", "ct5p-hightpu-4t", "tpu-v5p-slice"),
-    ("7x", "tpu7x-standard-4t", "tpu7x"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "generation, machine, accelerator",
+    [
+        ("v4", "ct4p-hightpu-4t", "tpu-v4-podslice"),
+        ("v5p", "ct5p-hightpu-4t", "tpu-v5p-slice"),
+        ("7x", "tpu7x-standard-4t", "tpu7x"),
+    ],
+)
 def test_the_job_of_2x2x4_is_four_hosts_of_four_chips(generation, machine, accelerator):
     made = created(f"{generation}:2x2x4")
     service, job = documents(made)
-    assert made | {"machine_type": machine, "hosts": 4, "chips_per_host": 4, "accelerator": accelerator,
-                   "topology": "2x2x4", "parallelism": 4, "chips": 16} == made  # fmt: skip
+    assert (
+        made
+        | {
+            "machine_type": machine,
+            "hosts": 4,
+            "chips_per_host": 4,
+            "accelerator": accelerator,
+            "topology": "2x2x4",
+            "parallelism": 4,
+            "chips": 16,
+        }
+        == made
+    )
     assert job["kind"] == "Job" and job["spec"]["completionMode"] == "Indexed"
     assert job["spec"]["parallelism"] == job["spec"]["completions"] == 4
     pod = job["spec"]["template"]["spec"]
     assert pod["nodeSelector"] == {
-        "cloud.google.com/gke-tpu-accelerator": accelerator, "cloud.google.com/gke-tpu-topology": "2x2x4",
-    }  # fmt: skip
+        "cloud.google.com/gke-tpu-accelerator": accelerator,
+        "cloud.google.com/gke-tpu-topology": "2x2x4",
+    }
     assert pod["containers"][0]["resources"]["limits"] == {"google.com/tpu": 4}
     assert service["spec"]["clusterIP"] == "None" and service["metadata"]["name"] == pod["subdomain"]
     assert service["spec"]["selector"]["job-name"] == job["metadata"]["name"]
@@ -68,8 +86,11 @@ def test_every_listed_slice_on_every_machine_that_builds_it(text, machine):
     assert (f"--accelerator-topology={made['topology']}" in pool) == policy
     assert (f"--tpu-topology={made['topology']}" in pool) == (made["hosts"] > 1 and not policy)
     assert set(made["unavailable"]) | {k for k in ("gke", "node_pool", "xpk", "queued_resource") if k in made} == {
-        "gke", "node_pool", "xpk", "queued_resource"
-    }  # fmt: skip
+        "gke",
+        "node_pool",
+        "xpk",
+        "queued_resource",
+    }
 
 
 def test_several_slices_are_a_jobset():
@@ -98,7 +119,7 @@ def test_capacity():
     for capacity, flag, label, value in (
         ("spot", "--spot", "gke-spot", "true"),
         ("reserved", "--reservation=RESERVATION", "reservation-name", "RESERVATION"),
-    ):  # fmt: skip
+    ):
         made = created("v6e:4x4", capacity=capacity)
         selector = documents(made)[1]["spec"]["template"]["spec"]["nodeSelector"]
         assert selector[f"cloud.google.com/{label}"] == value
@@ -112,12 +133,19 @@ def test_capacity():
     assert set(CAPACITIES) == {"on-demand", "spot", "reserved"}
 
 
-@pytest.mark.parametrize("text, flags", [
-    ("v5p:4x4x8", "--type=v5p --topology=4x4x8_untwisted"), ("v5p:4x4x8:twisted", "--type=v5p --topology=4x4x8"),
-    ("v4:8x8x8", "--type=v4 --topology=8x8x8"), ("v5p:2x2x4", "--type=v5p --topology=2x2x4"),
-    ("v5e:4x4", "--accelerator-type=v5litepod-16"), ("v6e:16x16", "--accelerator-type=v6e-256"),
-    ("v3:4x4", "--accelerator-type=v3-32"), ("v2:2x2", "--accelerator-type=v2-8"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, flags",
+    [
+        ("v5p:4x4x8", "--type=v5p --topology=4x4x8_untwisted"),
+        ("v5p:4x4x8:twisted", "--type=v5p --topology=4x4x8"),
+        ("v4:8x8x8", "--type=v4 --topology=8x8x8"),
+        ("v5p:2x2x4", "--type=v5p --topology=2x2x4"),
+        ("v5e:4x4", "--accelerator-type=v5litepod-16"),
+        ("v6e:16x16", "--accelerator-type=v6e-256"),
+        ("v3:4x4", "--accelerator-type=v3-32"),
+        ("v2:2x2", "--accelerator-type=v2-8"),
+    ],
+)
 def test_queued_resources_name_the_slice_exactly(text, flags):
     written = created(text)["queued_resource"].replace("\\\n", " ").split()
     named = [w for w in written if w.startswith(("--type", "--topology", "--accelerator"))]
@@ -135,12 +163,18 @@ def test_a_pool_above_the_largest_slice_is_warned_of():
     assert not any("refused" in n for n in created("v5p:16x16x24")["notes"])
 
 
-@pytest.mark.parametrize("text, why, nearest", [
-    ("torus:8x8x16", "no machine in particular", "7x:8x8x16"), ("mesh:2x2x4", "no machine", "7x:2x2x4"),
-    ("torus:4x4x8:twisted", "no machine", "v5p:4x4x8:twisted"), ("boardfly:1024", "not published", "7x:8x8x16"),
-    ("8t:4x8x8", "no machine type of it is published", "7x:4x8x8"),
-    ("v5p:1", "smallest slice is v5p:2x2x1", "v5p:2x2x1"), ("nvl:72", "is a GPU", "v5p:4x4x4"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, why, nearest",
+    [
+        ("torus:8x8x16", "no machine in particular", "7x:8x8x16"),
+        ("mesh:2x2x4", "no machine", "7x:2x2x4"),
+        ("torus:4x4x8:twisted", "no machine", "v5p:4x4x8:twisted"),
+        ("boardfly:1024", "not published", "7x:8x8x16"),
+        ("8t:4x8x8", "no machine type of it is published", "7x:4x8x8"),
+        ("v5p:1", "smallest slice is v5p:2x2x1", "v5p:2x2x1"),
+        ("nvl:72", "is a GPU", "v5p:4x4x4"),
+    ],
+)
 def test_what_nobody_offers_has_a_reason_and_the_nearest_that_somebody_does(text, why, nearest):
     made = created(text)
     assert set(made) == {"reason", "nearest"} and why in made["reason"] and nearest in made["nearest"]

@@ -12,9 +12,24 @@ from simulators.topology.report import report
 from simulators.topology.sizing import resized
 
 CONTRACT = {
-    "spec", "kind", "chips", "links", "degree", "diameter_hops", "mean_hops", "hop_histogram", "bisection_links",
-    "bisection_basis", "max_link_load", "wraps", "hosts", "cubes", "machine_type", "manifest", "basis",
-}  # fmt: skip
+    "spec",
+    "kind",
+    "chips",
+    "links",
+    "degree",
+    "diameter_hops",
+    "mean_hops",
+    "hop_histogram",
+    "bisection_links",
+    "bisection_basis",
+    "max_link_load",
+    "wraps",
+    "hosts",
+    "cubes",
+    "machine_type",
+    "manifest",
+    "basis",
+}
 
 
 def made(text, *failures):
@@ -114,11 +129,20 @@ def test_chips_that_stand_alone_have_no_hops():
     assert told["diameter_hops"] is None and told["mean_hops"] is None and told["hop_histogram"] == {}
 
 
-@pytest.mark.parametrize("text, chips, expected", [
-    ("v5p:4x4x8", 1024, "v5p:8x8x16"), ("boardfly:1024", 900, "boardfly:896"), ("torus:64x64", 10_000, "torus:100x100"),
-    ("v5e:16x16:slices=4", 2000, "v5e:16x16:slices=7"), ("v6e:4x4", 100, "v6e:8x8"), ("mesh:2x2x4", 64, "mesh:4x4x4"),
-    ("torus:4x4x8:twisted", 1100, "torus:8x8x16:twisted"), ("nvl:8", 100, "nvl:8"), ("v5p:4x4x8", 30, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, chips, expected",
+    [
+        ("v5p:4x4x8", 1024, "v5p:8x8x16"),
+        ("boardfly:1024", 900, "boardfly:896"),
+        ("torus:64x64", 10_000, "torus:100x100"),
+        ("v5e:16x16:slices=4", 2000, "v5e:16x16:slices=7"),
+        ("v6e:4x4", 100, "v6e:8x8"),
+        ("mesh:2x2x4", 64, "mesh:4x4x4"),
+        ("torus:4x4x8:twisted", 1100, "torus:8x8x16:twisted"),
+        ("nvl:8", 100, "nvl:8"),
+        ("v5p:4x4x8", 30, None),
+    ],
+)
 def test_the_same_kind_at_another_size(text, chips, expected):
     found = resized(parse(text), chips)
     assert (found and found.text) == expected

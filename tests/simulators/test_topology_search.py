@@ -32,10 +32,18 @@ def test_hops_are_scipys_on_any_graph_with_failures(net):
     assert found.mean == (pytest.approx(met.mean()) if len(met) else None)
 
 
-@pytest.mark.parametrize("spec, basis", [
-    ("torus:5x4", CLOSED_FORM), ("torus:2x3x2", CLOSED_FORM), ("mesh:3x4x2", CLOSED_FORM), ("v5e:8x16", CLOSED_FORM),
-    ("torus:4x4x8:twisted", ONE_SEARCH), ("torus:3x6x6:twisted", ONE_SEARCH), ("boardfly:96", EVERY_CHIP),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "spec, basis",
+    [
+        ("torus:5x4", CLOSED_FORM),
+        ("torus:2x3x2", CLOSED_FORM),
+        ("mesh:3x4x2", CLOSED_FORM),
+        ("v5e:8x16", CLOSED_FORM),
+        ("torus:4x4x8:twisted", ONE_SEARCH),
+        ("torus:3x6x6:twisted", ONE_SEARCH),
+        ("boardfly:96", EVERY_CHIP),
+    ],
+)
 def test_every_way_of_counting_gives_the_same(spec, basis):
     net = build(spec)
     found, plain = hop_counts(net), hop_counts(searched(net))

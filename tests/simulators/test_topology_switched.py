@@ -14,8 +14,11 @@ from simulators.topology.switches import of_kind
 
 
 def kinds(network):
-    return {name: int((network.link_kind == number).sum()) for name, number in KIND_OF.items()
-            if (network.link_kind == number).any()}  # fmt: skip
+    return {
+        name: int((network.link_kind == number).sum())
+        for name, number in KIND_OF.items()
+        if (network.link_kind == number).any()
+    }
 
 
 def test_a_rack_of_72():
@@ -29,9 +32,15 @@ def test_a_rack_of_72():
     assert list(np.bincount(rack.parts["host"])) == [4] * 18
 
 
-@pytest.mark.parametrize(("name", "switches", "links", "oneway_gb"), [
-    ("h100:8", 4, 18, 450), ("h200:8", 4, 18, 450), ("b200:8", 2, 18, 900), ("a100:8", 6, 12, 300),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "switches", "links", "oneway_gb"),
+    [
+        ("h100:8", 4, 18, 450),
+        ("h200:8", 4, 18, 450),
+        ("b200:8", 2, 18, 900),
+        ("a100:8", 6, 12, 300),
+    ],
+)
 def test_nvlink_nodes(name, switches, links, oneway_gb):
     node = build(name)
     assert (node.chips, node.switches, len(node.links)) == (8, switches, 8 * links)
@@ -47,18 +56,33 @@ def test_direct_meshes():
     assert hop_counts(cube).to_dict() == {"1": 32, "2": 24}  # 16 pairs have a link: two quads and four edges
 
 
-@pytest.mark.parametrize(("written", "text"), [
-    ("gb200:72", "nvl:72"), ("NVL72", "nvl:72"), ("nvl", "nvl:72"), ("H100 SXM:8", "h100:8"), ("h100", "h100:8"),
-    ("fat-tree:1,024", "fattree:1024"), ("rail:64:oversubscription=1:chip=H100", "rail:64"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("gb200:72", "nvl:72"),
+        ("NVL72", "nvl:72"),
+        ("nvl", "nvl:72"),
+        ("H100 SXM:8", "h100:8"),
+        ("h100", "h100:8"),
+        ("fat-tree:1,024", "fattree:1024"),
+        ("rail:64:oversubscription=1:chip=H100", "rail:64"),
+    ],
+)
 def test_two_spellings_have_one_text(written, text):
     assert parse(written).text == text == parse(text).text
 
 
-@pytest.mark.parametrize(("gpus", "leaves", "spines", "cores"), [
-    (512, 16, 8, 0), (1024, 32, 16, 0), (2048, 64, 32, 0), (4096, 128, 128, 64), (8192, 256, 256, 128),
-    (16384, 512, 512, 256),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("gpus", "leaves", "spines", "cores"),
+    [
+        (512, 16, 8, 0),
+        (1024, 32, 16, 0),
+        (2048, 64, 32, 0),
+        (4096, 128, 128, 64),
+        (8192, 256, 256, 128),
+        (16384, 512, 512, 256),
+    ],
+)
 @pytest.mark.parametrize("name", ["rail", "fattree"])
 def test_switch_counts_are_those_of_the_published_reference_design(name, gpus, leaves, spines, cores):
     network = build(f"{name}:{gpus}")
@@ -70,8 +94,10 @@ def test_switch_counts_are_those_of_the_published_reference_design(name, gpus, l
     assert kinds(network) == expected
 
 
-@pytest.mark.parametrize("name", ["rail:768", "fattree:1000", "rail:2304", "fattree:3000", "rail:16", "fattree:40",
-                                  "rail:2304:oversubscription=4"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    ["rail:768", "fattree:1000", "rail:2304", "fattree:3000", "rail:16", "fattree:40", "rail:2304:oversubscription=4"],
+)
 def test_no_switch_has_more_than_64_ports_and_spines_are_reached_alike(name):
     network = build(name)
     leaves = of_kind(network, "leaf")
@@ -96,13 +122,25 @@ def test_oversubscription_takes_uplinks():
     assert kinds(half)["spine"] * 2 == kinds(whole)["spine"]
 
 
-@pytest.mark.parametrize(("name", "said"), [
-    ("h100:16", "rail:16:chip=h100"), ("nvl:144", "72 GPUs"), ("nvl:10", "nvl:8 or nvl:12"), ("h100:1", "h100:8"),
-    ("gb300:72", "not known here"), ("h100 pcie:8", "not known here"), ("h100:8:twisted", "no option 'twisted'"),
-    ("fattree:1001", "fattree:1000 or fattree:1008"), ("rail:8", "rail:16"), ("rail:70000", "rail:65536"),
-    ("rail:x", "'x'"), ("rail:64:oversubscription=3", "1, 2, 4, 8"), ("rail:64:chip=gb200", "nodes of 8"),
-    ("rail:64:chip=v5p", "nodes of 8"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("h100:16", "rail:16:chip=h100"),
+        ("nvl:144", "72 GPUs"),
+        ("nvl:10", "nvl:8 or nvl:12"),
+        ("h100:1", "h100:8"),
+        ("gb300:72", "not known here"),
+        ("h100 pcie:8", "not known here"),
+        ("h100:8:twisted", "no option 'twisted'"),
+        ("fattree:1001", "fattree:1000 or fattree:1008"),
+        ("rail:8", "rail:16"),
+        ("rail:70000", "rail:65536"),
+        ("rail:x", "'x'"),
+        ("rail:64:oversubscription=3", "1, 2, 4, 8"),
+        ("rail:64:chip=gb200", "nodes of 8"),
+        ("rail:64:chip=v5p", "nodes of 8"),
+    ],
+)
 def test_what_cannot_be_is_told_with_the_nearest(name, said):
     with pytest.raises(QuestionError, match=said):
         parse(name)
@@ -112,8 +150,9 @@ def test_a_tpu_is_no_gpu():
     assert parse("v5p:4x4x8").kind == "torus"
 
 
-@pytest.mark.parametrize("spec", ["rail:512", "fattree:96", "fattree:512:oversubscription=2", "rail:512:chip=mi300x",
-                                  "rail:4096"])  # fmt: skip
+@pytest.mark.parametrize(
+    "spec", ["rail:512", "fattree:96", "fattree:512:oversubscription=2", "rail:512:chip=mi300x", "rail:4096"]
+)
 def test_a_full_tree_loads_all_links_of_a_kind_alike(spec):
     network = build(spec)
     short, long = (link_loads(n) for n in (network, replace(network, uniform=False)))

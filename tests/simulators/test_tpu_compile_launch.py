@@ -143,11 +143,13 @@ def test_it_does_not_fit(tmp_path):
         ("sys.exit(0)", "mine.py, line 13: step failed with SystemExit"),
         ("return (", "mine.py, line 13: mine.py cannot be imported with SyntaxError"),
         ("os.abort()", "the compiler's process ended without an answer"),
-        ('sys.stderr.write("F0101 00:00:00.0 1 a.cc:1] Check failed: a == b \\n"); os.abort()',
-         "the TPU compiler gave up: Check failed: a == b"),
+        (
+            'sys.stderr.write("F0101 00:00:00.0 1 a.cc:1] Check failed: a == b \\n"); os.abort()',
+            "the TPU compiler gave up: Check failed: a == b",
+        ),
         ("os._exit(0)", "the compiler's process ended without an answer"),
     ],
-)  # fmt: skip
+)
 def test_a_function_that_fails_is_one_sentence(tmp_path, body, said):
     with pytest.raises(InputError) as error:
         compiled_file(of_function(tmp_path, body), tmp_path / "cache")

@@ -31,8 +31,11 @@ SEQ = 64
 
 def quick(function):
     """Jitted without the optimisations that cost most of the compile time on a CPU."""
-    options = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True,
-               "xla_cpu_use_fusion_emitters": False}  # fmt: skip
+    options = {
+        "xla_backend_optimization_level": 0,
+        "xla_llvm_disable_expensive_passes": True,
+        "xla_cpu_use_fusion_emitters": False,
+    }
     return jax.jit(function, compiler_options=options)
 
 
@@ -131,9 +134,11 @@ def test_experts_take_the_first_tokens_that_choose_them():
     f, d = tiny.MOE, 64
     rng = np.random.default_rng(2)
     x = rng.standard_normal((2, SEQ, d)).astype(np.float32)
-    w = {"router": rng.standard_normal((d, f.experts)) * 0.1,
-         "expert_gate_up": rng.standard_normal((f.experts, d, 2, f.d_ff)) * 0.1,
-         "expert_down": rng.standard_normal((f.experts, f.d_ff, d)) * 0.1}  # fmt: skip
+    w = {
+        "router": rng.standard_normal((d, f.experts)) * 0.1,
+        "expert_gate_up": rng.standard_normal((f.experts, d, 2, f.d_ff)) * 0.1,
+        "expert_down": rng.standard_normal((f.experts, f.d_ff, d)) * 0.1,
+    }
     w = {name: value.astype(np.float32) for name, value in w.items()}
     got = layers._routed(jnp.asarray(x), {n: jnp.asarray(v) for n, v in w.items()}, f, ALONE)
     expected, slots, dropped = np.zeros_like(x), SEQ * f.experts_per_token // f.experts, 0
@@ -222,8 +227,11 @@ def test_sharding_changes_no_number_but_rounding():
         ("latent", [("fsdp", 2), ("expert", 2)]),
         ("experts", [("data", 2), ("tensor", 2)]),
     ]
-    quickly = ("--xla_llvm_disable_expensive_passes=true", "--xla_backend_optimization_level=0",
-               "--xla_cpu_use_fusion_emitters=false")  # a third of the CPU that it takes else
+    quickly = (
+        "--xla_llvm_disable_expensive_passes=true",
+        "--xla_backend_optimization_level=0",
+        "--xla_cpu_use_fusion_emitters=false",
+    )  # a third of the CPU that it takes else
     flags = " ".join(("--xla_force_host_platform_device_count=4", *quickly))
     env = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
     code = SHARDED.format(root=str(ROOT), cases=cases)

@@ -116,9 +116,16 @@ def test_the_content_key_changes_with_what_changes_the_result():
     base, versions = ask(), {"jax": "1", "libtpu": "2"}
     assert content_key(base, versions) == content_key(ask(mesh="fsdp=16"), versions)
     others = [
-        ask(seq=2048), ask(batch=32), ask(remat="none"), ask(topology="v5e:4x4"), ask(mesh="data=16"),
-        ask(weights="bf16"), ask(attention="full"), ask(optimizer="sgd"), ask(model=model("llama2-7b")),
-    ]  # fmt: skip
+        ask(seq=2048),
+        ask(batch=32),
+        ask(remat="none"),
+        ask(topology="v5e:4x4"),
+        ask(mesh="data=16"),
+        ask(weights="bf16"),
+        ask(attention="full"),
+        ask(optimizer="sgd"),
+        ask(model=model("llama2-7b")),
+    ]
     keys = {content_key(r, versions) for r in (base, *others)} | {content_key(base, {"jax": "1", "libtpu": "3"})}
     assert len(keys) == len(others) + 2
 

@@ -8,22 +8,39 @@ SLIDING = Attention(
 )
 CHUNKED = Attention(name="chunked", span="chunked", heads=4, kv_heads=4, head_dim=8, value_head_dim=8, window_tokens=32)
 LATENT = Attention(
-    name="mla", span="full", heads=4, kv_heads=4, head_dim=24, value_head_dim=16, q_lora_rank=32, kv_lora_rank=16,
-    nope_head_dim=16, rope_head_dim=8,
-)  # fmt: skip
+    name="mla",
+    span="full",
+    heads=4,
+    kv_heads=4,
+    head_dim=24,
+    value_head_dim=16,
+    q_lora_rank=32,
+    kv_lora_rank=16,
+    nope_head_dim=16,
+    rope_head_dim=8,
+)
 SHARED = Attention(name="full", span="full", heads=4, kv_heads=1, head_dim=16, value_head_dim=16, shared_kv=True)
 DENSE = FeedForward(name="dense", d_ff=96)
 PLAIN = FeedForward(name="dense", d_ff=96, gated=False)
-MOE = FeedForward(
-    name="moe", d_ff=48, experts=8, experts_per_token=2, shared_experts=1, d_ff_shared=32
-)  # fmt: skip
+MOE = FeedForward(name="moe", d_ff=48, experts=8, experts_per_token=2, shared_experts=1, d_ff_shared=32)
 
 
 def model(attention: list[Attention], feedforward: list[FeedForward], tied: bool = False) -> Model:
     return Model(
-        name="tiny", aliases=(), layers=len(attention), d_model=64, vocab=128, vocab_unpadded=128, tied_embeddings=tied,
-        mtp_layers=0, attention=tuple(attention), feedforward=tuple(feedforward), source="", mark="", notes=(),
-    )  # fmt: skip
+        name="tiny",
+        aliases=(),
+        layers=len(attention),
+        d_model=64,
+        vocab=128,
+        vocab_unpadded=128,
+        tied_embeddings=tied,
+        mtp_layers=0,
+        attention=tuple(attention),
+        feedforward=tuple(feedforward),
+        source="",
+        mark="",
+        notes=(),
+    )
 
 
 MODELS: dict[str, Model] = {

@@ -11,9 +11,17 @@ from simulators.topology.network import KIND_OF, Network, make
 
 
 def network(chips: int, links: list[tuple[int, int]], switches: int = 0) -> Network:
-    return make(spec="edges", kind="given", chip=None, chips=chips, switches=switches, links=np.array(links),
-                link_kind=np.full(len(links), KIND_OF["given"]), coordinates=np.arange(chips)[:, None],
-                axes=("chip",))  # fmt: skip
+    return make(
+        spec="edges",
+        kind="given",
+        chip=None,
+        chips=chips,
+        switches=switches,
+        links=np.array(links),
+        link_kind=np.full(len(links), KIND_OF["given"]),
+        coordinates=np.arange(chips)[:, None],
+        axes=("chip",),
+    )
 
 
 @st.composite
@@ -51,8 +59,12 @@ def all_paths(net: Network, a: int, b: int) -> list[tuple[tuple[int, bool], ...]
         if found or not ways:
             return found
         met = {node for node, _ in ways}
-        ways = [(v, (*way, (row, forward))) for node, way in ways for v, row, forward in steps.get(node, ())
-                if v not in met and v not in {net.links[r][0 if f else 1] for r, f in way}]  # fmt: skip
+        ways = [
+            (v, (*way, (row, forward)))
+            for node, way in ways
+            for v, row, forward in steps.get(node, ())
+            if v not in met and v not in {net.links[r][0 if f else 1] for r, f in way}
+        ]
     return []
 
 

@@ -6,8 +6,21 @@ from pathlib import Path
 import streamlit as st
 
 _HERE = Path(__file__).parent
-_SCRIPTS = ("data", "camera", "scene", "webgl", "picking", "flat", "look", "words", "labels", "legend", "gestures",
-            "view", "main")  # one module, in this order  # fmt: skip
+_SCRIPTS = (
+    "data",
+    "camera",
+    "scene",
+    "webgl",
+    "picking",
+    "flat",
+    "look",
+    "words",
+    "labels",
+    "legend",
+    "gestures",
+    "view",
+    "main",
+)  # one module, in this order
 _HTML = """
 <div class="network3d">
   <div class="stage">
@@ -27,15 +40,20 @@ _HTML = """
 """
 
 _network3d = st.components.v2.component(
-    "chipledger_network3d", html=_HTML, css=(_HERE / "network3d.css").read_text(),
+    "chipledger_network3d",
+    html=_HTML,
+    css=(_HERE / "network3d.css").read_text(),
     js="\n".join((_HERE / f"{name}.js").read_text() for name in _SCRIPTS),
-)  # fmt: skip
+)
 
 
 def network3d(message: bytes, key: str, told: Callable[[str], None]) -> None:
     """Draw a message of `packing.message`. A person may ask to fail a part, to repair it or for a route: `told` is
     called with `fail`, `repair` or `route` before the page runs again, and the session's state has its value."""
     _network3d(
-        key=key, data=message, on_fail_change=lambda: told("fail"), on_repair_change=lambda: told("repair"),
+        key=key,
+        data=message,
+        on_fail_change=lambda: told("fail"),
+        on_repair_change=lambda: told("repair"),
         on_route_change=lambda: told("route"),
-    )  # fmt: skip
+    )

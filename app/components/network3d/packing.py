@@ -52,21 +52,32 @@ def packed_network(network: Network) -> bytes:
     drawn = layout(network)
     present = sorted(set(network.link_kind.tolist()))
     header = {
-        "spec": network.spec, "chips": network.chips, "nodes": network.nodes, "links": len(network.links),
-        "slices": network.slices, "axes": list(network.axes), "parts": list(network.parts), "step": STEP,
-        "linkParts": list(network.link_parts), "directions": list(drawn.axes),
+        "spec": network.spec,
+        "chips": network.chips,
+        "nodes": network.nodes,
+        "links": len(network.links),
+        "slices": network.slices,
+        "axes": list(network.axes),
+        "parts": list(network.parts),
+        "step": STEP,
+        "linkParts": list(network.link_parts),
+        "directions": list(drawn.axes),
         "switches": [name for name, _, _ in SWITCHES],
         "kinds": [_kind(network, number) for number in present],
-    }  # fmt: skip
+    }
     arrays = {
         "places": np.rint(drawn.places / STEP).astype(np.int32).T,
-        "from": network.links[:, 0], "to": network.links[:, 1] - network.links[:, 0],
-        "kind": np.searchsorted(present, network.link_kind), "closes": drawn.closes, "lane": drawn.lane,
-        "outlines": np.rint(drawn.outlines / STEP).astype(np.int32), "coordinates": network.coordinates.T,
+        "from": network.links[:, 0],
+        "to": network.links[:, 1] - network.links[:, 0],
+        "kind": np.searchsorted(present, network.link_kind),
+        "closes": drawn.closes,
+        "lane": drawn.lane,
+        "outlines": np.rint(drawn.outlines / STEP).astype(np.int32),
+        "coordinates": network.coordinates.T,
         "switchKind": switch_kinds(network),
         **{f"part {name}": values for name, values in network.parts.items()},
         **{f"linkPart {name}": values for name, values in network.link_parts.items()},
-    }  # fmt: skip
+    }
     return pack(header, arrays)
 
 
@@ -74,7 +85,11 @@ def _kind(network: Network, number: int) -> dict[str, Any]:
     name, meaning = LINK_KINDS[number]
     look = LINKS[name]
     return {
-        "name": name, "meaning": meaning, "count": int(np.count_nonzero(network.link_kind == number)),
-        "light": look.light, "dark": look.dark, "width": look.width_px, "dash": look.dash,
-    }  # fmt: skip
-
+        "name": name,
+        "meaning": meaning,
+        "count": int(np.count_nonzero(network.link_kind == number)),
+        "light": look.light,
+        "dark": look.dark,
+        "width": look.width_px,
+        "dash": look.dash,
+    }

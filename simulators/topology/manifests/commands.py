@@ -25,22 +25,29 @@ def xpk(plan: Plan) -> str | Unavailable:
     where = ["--cluster=CLUSTER", "--project=PROJECT", "--zone=ZONE"]
     run = ["--docker-image=IMAGE", "--command='python3 train.py'"]
     return (
-        command("xpk cluster create", [*where, *kind, *_XPK[plan.capacity]]) + "\n"
-        + command(f"xpk workload create --workload={plan.name}", [*where, *kind, *run]) + "\n"
-    )  # fmt: skip
+        command("xpk cluster create", [*where, *kind, *_XPK[plan.capacity]])
+        + "\n"
+        + command(f"xpk workload create --workload={plan.name}", [*where, *kind, *run])
+        + "\n"
+    )
 
 
 def queued_resource(plan: Plan) -> str | Unavailable:
     """A request to the Cloud TPU API that waits until there is capacity."""
     runtime, spec = plan.family.tpu_runtime, plan.spec
     if runtime is None:
-        return Unavailable(f"{plan.family.name} is offered through GKE and Compute Engine, "
-                           "not known as a queued resource.")  # fmt: skip
+        return Unavailable(
+            f"{plan.family.name} is offered through GKE and Compute Engine, not known as a queued resource."
+        )
     nodes = [f"--node-count={spec.slices}", f"--node-prefix={plan.name}"]
     flags = [
-        "--project=PROJECT", "--zone=ZONE", *_which(plan), f"--runtime-version={runtime.version}",
-        *(nodes if spec.slices > 1 else [f"--node-id={plan.name}"]), *_QUEUED[plan.capacity],
-    ]  # fmt: skip
+        "--project=PROJECT",
+        "--zone=ZONE",
+        *_which(plan),
+        f"--runtime-version={runtime.version}",
+        *(nodes if spec.slices > 1 else [f"--node-id={plan.name}"]),
+        *_QUEUED[plan.capacity],
+    ]
     return command(f"gcloud alpha compute tpus queued-resources create {plan.name}-request", flags) + "\n"
 
 

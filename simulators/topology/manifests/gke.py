@@ -92,15 +92,21 @@ def workload(plan: Plan) -> str | Unavailable:
     several = plan.spec.slices > 1
     start = "import jax; jax.distributed.initialize(); " if plan.hosts > 1 or several else "import jax; "
     pod = _POD.format(
-        subdomain="" if several else f"subdomain: {plan.name}-hosts\n", accelerator=plan.accelerator, shape=plan.shape,
-        capacity=_SELECTORS[plan.capacity], code=start + "print(jax.device_count())", devices=plan.devices,
-        chips=plan.chips_per_host, tpu_port=TPU_PORT, metrics_port=METRICS_PORT,
-    )  # fmt: skip
+        subdomain="" if several else f"subdomain: {plan.name}-hosts\n",
+        accelerator=plan.accelerator,
+        shape=plan.shape,
+        capacity=_SELECTORS[plan.capacity],
+        code=start + "print(jax.device_count())",
+        devices=plan.devices,
+        chips=plan.chips_per_host,
+        tpu_port=TPU_PORT,
+        metrics_port=METRICS_PORT,
+    )
     indent = " " * (12 if several else 6)
     indented = "".join(indent + line for line in pod.splitlines(keepends=True))
     return (_JOBSET if several else _JOB).format(
         name=plan.name, hosts=plan.hosts, slices=plan.spec.slices, pod=indented
-    )  # fmt: skip
+    )
 
 
 def node_pool(plan: Plan) -> str | Unavailable:
@@ -109,9 +115,13 @@ def node_pool(plan: Plan) -> str | Unavailable:
         return why
     several, policy = plan.spec.slices > 1, plan.hosts > 1 and plan.family.name in WORKLOAD_POLICY
     flags = [
-        "--cluster=CLUSTER", "--project=PROJECT", "--location=REGION", "--node-locations=ZONE",
-        f"--machine-type={plan.machine}", f"--num-nodes={plan.hosts}",
-    ]  # fmt: skip
+        "--cluster=CLUSTER",
+        "--project=PROJECT",
+        "--location=REGION",
+        "--node-locations=ZONE",
+        f"--machine-type={plan.machine}",
+        f"--num-nodes={plan.hosts}",
+    ]
     if policy:
         flags.append(f"--placement-policy={plan.name}-policy")
     elif plan.hosts > 1:  # of one host the machine type says it all
@@ -123,10 +133,18 @@ def node_pool(plan: Plan) -> str | Unavailable:
         create = f"for i in $(seq 0 {plan.spec.slices - 1}); do # a node pool for each slice\n{create}\ndone"
     made = [create]
     if policy:
-        made.insert(0, command(
-            f"gcloud compute resource-policies create workload-policy {plan.name}-policy",
-            ["--project=PROJECT", "--region=REGION", "--type=HIGH_THROUGHPUT", f"--accelerator-topology={plan.shape}"],
-        ))  # fmt: skip
+        made.insert(
+            0,
+            command(
+                f"gcloud compute resource-policies create workload-policy {plan.name}-policy",
+                [
+                    "--project=PROJECT",
+                    "--region=REGION",
+                    "--type=HIGH_THROUGHPUT",
+                    f"--accelerator-topology={plan.shape}",
+                ],
+            ),
+        )
     return "\n".join(made) + "\n"
 
 

@@ -35,43 +35,60 @@ def manifest(spec: Spec, machine: str | None = None, capacity: str = "on-demand"
         return {"reason": reason, "nearest": list(nearest_creatable(spec))}
     plan = plan_of(spec, machine, capacity)
     written = {
-        "gke": gke.workload(plan), "node_pool": gke.node_pool(plan),
-        "xpk": commands.xpk(plan), "queued_resource": commands.queued_resource(plan),
-    }  # fmt: skip
+        "gke": gke.workload(plan),
+        "node_pool": gke.node_pool(plan),
+        "xpk": commands.xpk(plan),
+        "queued_resource": commands.queued_resource(plan),
+    }
     return {
-        "machine_type": plan.machine, "hosts": plan.hosts * spec.slices, "chips_per_host": plan.chips_per_host,
-        "accelerator": plan.accelerator, "topology": plan.shape, "parallelism": plan.hosts, "slices": spec.slices,
-        "chips": spec.chips, "capacity": capacity, "name": plan.name,
+        "machine_type": plan.machine,
+        "hosts": plan.hosts * spec.slices,
+        "chips_per_host": plan.chips_per_host,
+        "accelerator": plan.accelerator,
+        "topology": plan.shape,
+        "parallelism": plan.hosts,
+        "slices": spec.slices,
+        "chips": spec.chips,
+        "capacity": capacity,
+        "name": plan.name,
         "machines": [
             {"machine_type": m.name, "chips_per_host": m.chips, "hosts": prod(spec.dims) // m.chips * spec.slices}
             for m in machines(spec)
         ],
         **{tool: text for tool, text in written.items() if isinstance(text, str)},
         "unavailable": {tool: text.why for tool, text in written.items() if isinstance(text, Unavailable)},
-        "notes": list(_notes(plan)), "basis": _basis(plan),
-    }  # fmt: skip
+        "notes": list(_notes(plan)),
+        "basis": _basis(plan),
+    }
 
 
 def _notes(plan: Plan) -> tuple[str, ...]:
     spec, told = plan.spec, []
     if plan.machine:
-        told.append(f"google.com/tpu is the chips of one host, {plan.chips_per_host}; parallelism and completions are "
-                    f"the hosts of a slice, {plan.hosts:,}.")  # fmt: skip
+        told.append(
+            f"google.com/tpu is the chips of one host, {plan.chips_per_host}; parallelism and completions are "
+            f"the hosts of a slice, {plan.hosts:,}."
+        )
     if spec.slices > 1:
         told.append("Several slices are a JobSet, which must be installed in the cluster; xpk does that itself.")
     if shapes.no_twist(plan.family, spec.dims) is None:
         told.append(_twist_note(plan))
     if prod(spec.dims) > prod(shapes.largest(plan.family)):
-        told.append(f"The documentation says that no slice over {shapes.text_of(shapes.largest(plan.family))} can be "
-                    "scheduled: expect this to be refused.")  # fmt: skip
+        told.append(
+            f"The documentation says that no slice over {shapes.text_of(shapes.largest(plan.family))} can be "
+            "scheduled: expect this to be refused."
+        )
     told.append("Flags and labels are as xpk and the gcloud reference have them; nothing here was run against a cloud.")
     return tuple(told)
 
 
 def _twist_note(plan: Plan) -> str:
     untwisted = f"{plan.shape}_untwisted"
-    through_api = (f"Through the Cloud TPU API {plan.shape} comes twisted unless {untwisted} is asked for (secondary)"
-                   if plan.family.tpu_runtime else "Nothing published says how a twist is asked for")  # fmt: skip
+    through_api = (
+        f"Through the Cloud TPU API {plan.shape} comes twisted unless {untwisted} is asked for (secondary)"
+        if plan.family.tpu_runtime
+        else "Nothing published says how a twist is asked for"
+    )
     return f"{through_api}; what selects the twist on GKE, and so with xpk, is not known."
 
 

@@ -98,10 +98,16 @@ def plan_of(spec: Spec, machine: str | None, capacity: str) -> Plan:
     picked = picked or (there[0] if there else None)
     chips = picked.chips if picked else int(find_chip(family.chip).value("chips_per_host") or 4)
     return Plan(
-        spec=spec, family=family, name=name_of(spec), shape=shapes.text_of(spec.dims), capacity=capacity,
-        machine=picked.name if picked else None, chips_per_host=chips, hosts=max(prod(spec.dims) // chips, 1),
+        spec=spec,
+        family=family,
+        name=name_of(spec),
+        shape=shapes.text_of(spec.dims),
+        capacity=capacity,
+        machine=picked.name if picked else None,
+        chips_per_host=chips,
+        hosts=max(prod(spec.dims) // chips, 1),
         accelerator=_accelerator(family, picked.name) if picked else None,
-    )  # fmt: skip
+    )
 
 
 def name_of(spec: Spec) -> str:

@@ -25,8 +25,13 @@ INFERRED = (
 )
 
 
-def build(spec: str, groups: int, spare_ports: bool = True, chip: str | None = "TPU 8i",
-          oneway_bytes_per_s: float | None = None) -> Network:  # fmt: skip
+def build(
+    spec: str,
+    groups: int,
+    spare_ports: bool = True,
+    chip: str | None = "TPU 8i",
+    oneway_bytes_per_s: float | None = None,
+) -> Network:
     """A Boardfly of so many whole groups. `spare_ports`: ports that no group needs go to near groups (inferred)."""
     chips = groups * GROUP
     at = np.arange(chips)
@@ -38,11 +43,18 @@ def build(spec: str, groups: int, spare_ports: bool = True, chip: str | None = "
     rates = {} if oneway_bytes_per_s is None else dict.fromkeys(sizes, oneway_bytes_per_s)
     parts = {"board": at // BOARD, "group": at // GROUP, "host": at // BOARD}
     return make(
-        spec=spec, kind="boardfly", chip=chip, chips=chips, links=np.concatenate([ring, copper, optical]),
+        spec=spec,
+        kind="boardfly",
+        chip=chip,
+        chips=chips,
+        links=np.concatenate([ring, copper, optical]),
         link_kind=np.repeat([KIND_OF[k] for k in sizes], list(sizes.values())),
-        coordinates=np.stack([at // GROUP, at // BOARD % BOARDS, at % BOARD], axis=1), axes=("group", "board", "chip"),
-        parts={k: v.astype(np.int32) for k, v in parts.items()}, oneway_bytes_per_s=rates, inferred=INFERRED,
-    )  # fmt: skip
+        coordinates=np.stack([at // GROUP, at // BOARD % BOARDS, at % BOARD], axis=1),
+        axes=("group", "board", "chip"),
+        parts={k: v.astype(np.int32) for k, v in parts.items()},
+        oneway_bytes_per_s=rates,
+        inferred=INFERRED,
+    )
 
 
 def _copper() -> set[tuple[int, int]]:
@@ -58,8 +70,11 @@ def _copper() -> set[tuple[int, int]]:
 
 def _optical(groups: int, spare_ports: bool) -> list[tuple[int, int]]:
     """One link for each pair of groups by port (j - i) mod G - 1; then spare ports, to groups 1, 2, ... further."""
-    links = [(_port_chip(i, j - i - 1), _port_chip(j, (i - j) % groups - 1))
-             for i in range(groups) for j in range(i + 1, groups)]  # fmt: skip
+    links = [
+        (_port_chip(i, j - i - 1), _port_chip(j, (i - j) % groups - 1))
+        for i in range(groups)
+        for j in range(i + 1, groups)
+    ]
     if not spare_ports or groups < 2:
         return links
     free = PORTS - (groups - 1)

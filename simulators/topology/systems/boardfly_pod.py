@@ -26,8 +26,11 @@ def parse(text: str, name: str, shape: str, options: Mapping[str, str]) -> Spec:
     digits = shape.replace(",", "")
     if not re.fullmatch(r"[0-9]{1,18}", digits):
         what = f"{shape!r} is no number of chips" if shape else "the number of chips is missing"
-        raise QuestionError(f"topology {text!r}: {what}", expected="whole groups of 32 chips: boardfly:1024, "
-                            "what of a pod works at one time, or boardfly:1152, all of it")  # fmt: skip
+        raise QuestionError(
+            f"topology {text!r}: {what}",
+            expected="whole groups of 32 chips: boardfly:1024, "
+            "what of a pod works at one time, or boardfly:1152, all of it",
+        )
     chips = int(digits)
     if chips % boardfly.GROUP or not 0 < chips <= most:
         below = min(chips, most) // boardfly.GROUP * boardfly.GROUP
@@ -35,11 +38,17 @@ def parse(text: str, name: str, shape: str, options: Mapping[str, str]) -> Spec:
         rule = f"40 optical ports of a group join at most {boardfly.MOST_GROUPS} groups, {most:,} chips"
         if chips % boardfly.GROUP or not chips:
             rule = f"a group has {boardfly.GROUP} chips"
-        raise QuestionError(f"no Boardfly has {chips:,} chips: {rule}",
-                            expected=" or ".join(f"boardfly:{n}" for n in near))  # fmt: skip
+        raise QuestionError(
+            f"no Boardfly has {chips:,} chips: {rule}", expected=" or ".join(f"boardfly:{n}" for n in near)
+        )
     spare = yes_no(text, options, "spare", default=True)
-    return Spec(text=f"boardfly:{chips}" + ":spare=no" * (not spare), kind="boardfly", chip=_CHIP, chips=chips,
-                more={"spare": "yes" if spare else "no"})  # fmt: skip
+    return Spec(
+        text=f"boardfly:{chips}" + ":spare=no" * (not spare),
+        kind="boardfly",
+        chip=_CHIP,
+        chips=chips,
+        more={"spare": "yes" if spare else "no"},
+    )
 
 
 def build(spec: Spec) -> Network:

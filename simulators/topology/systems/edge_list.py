@@ -50,8 +50,9 @@ def read(lines: Iterable[str], name: str, unit: str = "line") -> Network:
 def _ends(found: re.Match, where: str) -> tuple[int, int]:
     a, b = int(found[1]), int(found[2])
     if a == b:
-        raise InputError(f"chip {a} is joined to itself", where=where, expected="two different chips",
-                         advice="Remove this line.")  # fmt: skip
+        raise InputError(
+            f"chip {a} is joined to itself", where=where, expected="two different chips", advice="Remove this line."
+        )
     if max(a, b) >= MOST_CHIPS:
         raise InputError(f"chip {max(a, b):,}", where=where, expected=f"numbers from 0 to {MOST_CHIPS - 1:,}")
     return a, b
@@ -87,8 +88,12 @@ def _numbered(ends: np.ndarray, name: str) -> int:
     if len(gaps):
         rest = f" ({len(gaps) - 1:,} more are missing)" if len(gaps) > 1 else ""
         advice = "Count from 0: subtract 1 from each number." if list(gaps) == [0] else "Number the chips anew."
-        raise InputError(f"chips 0 to {len(used) - 1:,}, but no link of chip {gaps[0]:,}{rest}", where=name,
-                         expected="whole numbers from 0 without gaps", advice=advice)  # fmt: skip
+        raise InputError(
+            f"chips 0 to {len(used) - 1:,}, but no link of chip {gaps[0]:,}{rest}",
+            where=name,
+            expected="whole numbers from 0 without gaps",
+            advice=advice,
+        )
     return len(used)
 
 
@@ -96,33 +101,54 @@ def _ns3(kept: list[tuple[int, str]], name: str) -> Network:
     """A topology file of ns-3: chips are what the second line does not call a switch; numbered anew, chips first."""
     for number, text in kept[:2]:
         if not _NUMBERS.fullmatch(text):
-            raise InputError(f"{text[:_SHOWN]!r} is no line of counts", where=f"{name}, line {number}",
-                             expected="counts, then the numbers of the switches, then links with rates")  # fmt: skip
+            raise InputError(
+                f"{text[:_SHOWN]!r} is no line of counts",
+                where=f"{name}, line {number}",
+                expected="counts, then the numbers of the switches, then links with rates",
+            )
     nodes = int(kept[0][1].split()[0])
     switches = sorted({int(n) for n in kept[1][1].split() if n.isdecimal()})
     if not 1 < nodes - len(switches) <= MOST_CHIPS or nodes > 2 * MOST_CHIPS or switches[-1] >= nodes:
-        raise InputError(f"{nodes:,} nodes with {len(switches):,} switches", where=f"{name}, lines 1 and 2",
-                         expected=f"2 to {MOST_CHIPS:,} chips, and switches among the nodes")  # fmt: skip
+        raise InputError(
+            f"{nodes:,} nodes with {len(switches):,} switches",
+            where=f"{name}, lines 1 and 2",
+            expected=f"2 to {MOST_CHIPS:,} chips, and switches among the nodes",
+        )
     ends, rates = [], set()
     for number, text in kept[2:]:
         found = _RATED.fullmatch(text)
         if found is None or max(int(found[1]), int(found[2])) >= nodes or found[1] == found[2]:
-            raise InputError(f"{text[:_SHOWN]!r} is no link between two of the {nodes:,} nodes",
-                             where=f"{name}, line {number}", expected="such as `0 8 400Gbps 0.0005ms 0`")  # fmt: skip
+            raise InputError(
+                f"{text[:_SHOWN]!r} is no link between two of the {nodes:,} nodes",
+                where=f"{name}, line {number}",
+                expected="such as `0 8 400Gbps 0.0005ms 0`",
+            )
         ends.append((int(found[1]), int(found[2])))
         rates.add(float(found[3]) * _FACTOR[found[4]] / 8)
     is_switch = np.zeros(nodes, bool)
     is_switch[switches] = True
     new = np.argsort(np.argsort(is_switch, kind="stable"), kind="stable")
     one_rate = {"given": rates.pop()} if len(rates) == 1 else {}  # links of one kind have one rate here, or none known
-    return _network(name, new[np.array(ends)], np.full(len(ends), KIND_OF["given"]), nodes - len(switches),
-                    len(switches), one_rate)  # fmt: skip
+    return _network(
+        name, new[np.array(ends)], np.full(len(ends), KIND_OF["given"]), nodes - len(switches), len(switches), one_rate
+    )
 
 
-def _network(name: str, ends: np.ndarray, kinds: np.ndarray, chips: int, switches: int,
-             rates: Mapping[str, float]) -> Network:  # fmt: skip
-    return make(spec=name, kind="graph", chip=None, chips=chips, switches=switches, links=ends, link_kind=kinds,
-                coordinates=np.arange(chips)[:, None], axes=("chip",), oneway_bytes_per_s=rates)  # fmt: skip
+def _network(
+    name: str, ends: np.ndarray, kinds: np.ndarray, chips: int, switches: int, rates: Mapping[str, float]
+) -> Network:
+    return make(
+        spec=name,
+        kind="graph",
+        chip=None,
+        chips=chips,
+        switches=switches,
+        links=ends,
+        link_kind=kinds,
+        coordinates=np.arange(chips)[:, None],
+        axes=("chip",),
+        oneway_bytes_per_s=rates,
+    )
 
 
 def reads(name: str) -> bool:

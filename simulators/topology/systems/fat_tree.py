@@ -89,22 +89,31 @@ def parse(text: str, name: str, shape: str, options: Mapping[str, str]) -> Spec:
         within = LEAST < gpus < MOST_CHIPS
         near = sorted({below, below + NODE} if within else {below})
         rule = f"a node has {NODE} GPUs" if within else f"it takes from {LEAST} to {MOST_CHIPS:,} GPUs"
-        raise QuestionError(f"{text} cannot be built: {rule}",
-                            expected=" or ".join(f"{name}:{n}" for n in near))  # fmt: skip
+        raise QuestionError(f"{text} cannot be built: {rule}", expected=" or ".join(f"{name}:{n}" for n in near))
     over = whole(text, "oversubscription", options.get("oversubscription", "1"), 1, max(OVERSUBSCRIPTIONS))
     if over not in OVERSUBSCRIPTIONS:
-        raise QuestionError(f"{text}: oversubscription {over} leaves no whole number of uplinks to each spine",
-                            expected="one of " + ", ".join(map(str, OVERSUBSCRIPTIONS)))  # fmt: skip
+        raise QuestionError(
+            f"{text}: oversubscription {over} leaves no whole number of uplinks to each spine",
+            expected="one of " + ", ".join(map(str, OVERSUBSCRIPTIONS)),
+        )
     chip = _chip(text, options.get("chip", "h100"))
     short = nvlink.SHORT[chip]
     found = plan(name, gpus, over)
     written = f"{name}:{gpus}" + (f":chip={short}" if short != "h100" else "")
     return Spec(
-        text=written + (f":oversubscription={over}" if over > 1 else ""), kind="rail" if name == "rail" else "fat tree",
-        chip=chip, chips=gpus, notes=(NOTES[name],) if name == "rail" or chip not in nvlink.DIRECT else (),
-        more={"oversubscription": over, "leaves": found.leaves, "spines": found.spines, "cores": found.cores,
-              "units": -(-found.nodes // UNIT)},
-    )  # fmt: skip
+        text=written + (f":oversubscription={over}" if over > 1 else ""),
+        kind="rail" if name == "rail" else "fat tree",
+        chip=chip,
+        chips=gpus,
+        notes=(NOTES[name],) if name == "rail" or chip not in nvlink.DIRECT else (),
+        more={
+            "oversubscription": over,
+            "leaves": found.leaves,
+            "spines": found.spines,
+            "cores": found.cores,
+            "units": -(-found.nodes // UNIT),
+        },
+    )
 
 
 def build(spec: Spec) -> Network:
@@ -128,14 +137,20 @@ def build(spec: Spec) -> Network:
     if card is not None:
         rates |= dict.fromkeys(("rail", "spine", "core"), card)  # a switch's port is as fast as the network card
     return make(
-        spec=spec.text, kind=spec.kind, chip=spec.chip, chips=spec.chips,
-        switches=inner + found.leaves + found.spines + found.cores, links=np.concatenate([inside, rail, spine, core]),
+        spec=spec.text,
+        kind=spec.kind,
+        chip=spec.chip,
+        chips=spec.chips,
+        switches=inner + found.leaves + found.spines + found.cores,
+        links=np.concatenate([inside, rail, spine, core]),
         link_kind=np.repeat([KIND_OF[k] for k in sizes], list(sizes.values())),
-        coordinates=np.stack([unit, node % UNIT, gpu % NODE], axis=1), axes=("unit", "node", "gpu"),
-        parts={k: v.astype(np.int32) for k, v in parts.items()}, oneway_bytes_per_s=rates,
+        coordinates=np.stack([unit, node % UNIT, gpu % NODE], axis=1),
+        axes=("unit", "node", "gpu"),
+        parts={k: v.astype(np.int32) for k, v in parts.items()},
+        oneway_bytes_per_s=rates,
         inferred=INFERRED if kind == "nvlink" else DIRECT_INFERRED,
         uniform=kind in ("nvlink", "direct") and _full(found, rails),
-    )  # fmt: skip
+    )
 
 
 def _full(found: Plan, rails: bool) -> bool:
@@ -172,8 +187,9 @@ def _chip(text: str, name: str) -> str:
     spec = nvlink.parse(f"{name}:8", name, "8", {}) if nvlink.reads(name) else None
     if spec is None or find_chip(spec.chip).value("chips_per_host") != NODE:
         known = [s for n, s in nvlink.SHORT.items() if n != nvlink.RACK]
-        raise QuestionError(f"{text}: chip {name!r} does not come in nodes of {NODE} GPUs",
-                            expected="one of " + ", ".join(known))  # fmt: skip
+        raise QuestionError(
+            f"{text}: chip {name!r} does not come in nodes of {NODE} GPUs", expected="one of " + ", ".join(known)
+        )
     return spec.chip
 
 

@@ -36,11 +36,16 @@ def parse(text: str, name: str, shape: str, options: Mapping[str, str]) -> Spec:
         raise QuestionError(
             f"topology {text!r}: a twist is defined for k x k x 2k and k x 2k x 2k only",
             expected=f"such as {', '.join(near_twists(dims))}",
-        )  # fmt: skip
+        )
     return Spec(
-        text=f"{name}:{'x'.join(map(str, dims))}" + ":twisted" * twisted, kind="twisted torus" if twisted else name,
-        chip=None, chips=prod(dims), dims=dims, wraps=(name == "torus",) * len(dims), twisted=twisted,
-    )  # fmt: skip
+        text=f"{name}:{'x'.join(map(str, dims))}" + ":twisted" * twisted,
+        kind="twisted torus" if twisted else name,
+        chip=None,
+        chips=prod(dims),
+        dims=dims,
+        wraps=(name == "torus",) * len(dims),
+        twisted=twisted,
+    )
 
 
 def build(spec: Spec) -> Network:

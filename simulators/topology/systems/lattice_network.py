@@ -12,8 +12,9 @@ CUBE = 4  # chips along an edge of the block that optical switches join
 HOST = (2, 2)  # chips of a host along the first two axes
 
 
-def lattice_network(spec: Spec, oneway_bytes_per_s: float | None = None, cubes: bool = False,
-                    hosts: bool = False) -> Network:  # fmt: skip
+def lattice_network(
+    spec: Spec, oneway_bytes_per_s: float | None = None, cubes: bool = False, hosts: bool = False
+) -> Network:
     """The network of a spec with `dims` and `wraps`. `cubes`: blocks of 4x4x4 chips are joined by optical switches, so
     that each of the 48 switches serves one of 16 places of a face along one axis. All slices are built, side by side.
     """
@@ -42,14 +43,24 @@ def lattice_network(spec: Spec, oneway_bytes_per_s: float | None = None, cubes: 
         parts["slice"] = np.repeat(number, one)
         switches = 1 + max((int(v.max()) for v in link_parts.values()), default=-1)
         link_parts = {k: np.where(v < 0, -1, v + switches * number[:, None]).ravel() for k, v in link_parts.items()}
-    rates = {} if oneway_bytes_per_s is None else dict.fromkeys(("copper", "optical", "wrap", "twist"),
-                                                                oneway_bytes_per_s)  # fmt: skip
+    rates = (
+        {} if oneway_bytes_per_s is None else dict.fromkeys(("copper", "optical", "wrap", "twist"), oneway_bytes_per_s)
+    )
     return make(
-        spec=spec.text, kind=spec.kind, chip=spec.chip, chips=spec.chips, links=links, link_kind=kind, coordinates=at,
-        axes=axes, parts={k: v.astype(np.int32) for k, v in parts.items()}, slices=spec.slices,
-        link_parts={k: v.astype(np.int32) for k, v in link_parts.items()}, oneway_bytes_per_s=rates,
+        spec=spec.text,
+        kind=spec.kind,
+        chip=spec.chip,
+        chips=spec.chips,
+        links=links,
+        link_kind=kind,
+        coordinates=at,
+        axes=axes,
+        parts={k: v.astype(np.int32) for k, v in parts.items()},
+        slices=spec.slices,
+        link_parts={k: v.astype(np.int32) for k, v in link_parts.items()},
+        oneway_bytes_per_s=rates,
         lattice=lattice if spec.slices == 1 else None,
-    )  # fmt: skip
+    )
 
 
 def _switch(at: np.ndarray, axis: np.ndarray) -> np.ndarray:

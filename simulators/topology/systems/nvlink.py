@@ -24,22 +24,52 @@ FORMS = (
 )
 RACK = "GB200"
 LINKS_TO_SWITCHES: dict[str, tuple[int, ...]] = {  # links of a GPU to each switch of its domain
-    "A100 SXM 40GB": (2,) * 6, "A100 SXM 80GB": (2,) * 6, "H100 SXM": (5, 4, 4, 5), "H200 SXM": (5, 4, 4, 5),
-    "B200": (9, 9), "B300": (9, 9), RACK: (1,) * 18,
-}  # fmt: skip
+    "A100 SXM 40GB": (2,) * 6,
+    "A100 SXM 80GB": (2,) * 6,
+    "H100 SXM": (5, 4, 4, 5),
+    "H200 SXM": (5, 4, 4, 5),
+    "B200": (9, 9),
+    "B300": (9, 9),
+    RACK: (1,) * 18,
+}
 CUBE_MESH = (  # (GPU, GPU, links)
-    (0, 1, 1), (0, 2, 1), (0, 3, 2), (0, 4, 2), (1, 2, 2), (1, 3, 1), (1, 5, 2), (2, 3, 2),
-    (2, 6, 1), (3, 7, 1), (4, 5, 1), (4, 6, 1), (4, 7, 2), (5, 6, 2), (5, 7, 1), (6, 7, 2),
-)  # fmt: skip
+    (0, 1, 1),
+    (0, 2, 1),
+    (0, 3, 2),
+    (0, 4, 2),
+    (1, 2, 2),
+    (1, 3, 1),
+    (1, 5, 2),
+    (2, 3, 2),
+    (2, 6, 1),
+    (3, 7, 1),
+    (4, 5, 1),
+    (4, 6, 1),
+    (4, 7, 2),
+    (5, 6, 2),
+    (5, 7, 1),
+    (6, 7, 2),
+)
 ALL_TO_ALL = tuple((a, b, 1) for a in range(8) for b in range(a + 1, 8))
 DIRECT: dict[str, tuple[tuple[int, int, int], ...]] = {
-    "MI300X": ALL_TO_ALL, "MI355X": ALL_TO_ALL, "V100 SXM2 16GB": CUBE_MESH, "V100 SXM2 32GB": CUBE_MESH,
-}  # fmt: skip
+    "MI300X": ALL_TO_ALL,
+    "MI355X": ALL_TO_ALL,
+    "V100 SXM2 16GB": CUBE_MESH,
+    "V100 SXM2 32GB": CUBE_MESH,
+}
 SHORT = {  # how a chip is written
-    "A100 SXM 80GB": "a100", "A100 SXM 40GB": "a100-40gb", "H100 SXM": "h100", "H200 SXM": "h200", "B200": "b200",
-    "B300": "b300", "MI300X": "mi300x", "MI355X": "mi355x", "V100 SXM2 32GB": "v100", "V100 SXM2 16GB": "v100-16gb",
+    "A100 SXM 80GB": "a100",
+    "A100 SXM 40GB": "a100-40gb",
+    "H100 SXM": "h100",
+    "H200 SXM": "h200",
+    "B200": "b200",
+    "B300": "b300",
+    "MI300X": "mi300x",
+    "MI355X": "mi355x",
+    "V100 SXM2 32GB": "v100",
+    "V100 SXM2 16GB": "v100-16gb",
     RACK: "gb200",
-}  # fmt: skip
+}
 _NAMES = {short: name for name, short in SHORT.items()}
 _RACK = re.compile(r"nvl-?([0-9]*)")
 
@@ -83,12 +113,18 @@ def build(spec: Spec) -> Network:
     tray = int(chip.value("chips_per_host"))
     several = spec.chips > tray
     return make(
-        spec=spec.text, kind=spec.kind, chip=spec.chip, chips=spec.chips, switches=switches, links=ends,
+        spec=spec.text,
+        kind=spec.kind,
+        chip=spec.chip,
+        chips=spec.chips,
+        switches=switches,
+        links=ends,
         link_kind=np.full(len(ends), KIND_OF[kind]),
         coordinates=np.stack([at // tray, at % tray], axis=1) if several else at[:, None],
-        axes=("tray", "gpu") if several else ("gpu",), parts={"host": (at // tray).astype(np.int32)},
+        axes=("tray", "gpu") if several else ("gpu",),
+        parts={"host": (at // tray).astype(np.int32)},
         oneway_bytes_per_s={kind: chip.value("link_oneway_bytes_per_s")},
-    )  # fmt: skip
+    )
 
 
 def wiring(chip: str, gpus: int) -> tuple[np.ndarray, str, int]:
@@ -105,8 +141,9 @@ def domain_of(chip: Chip, text: str) -> int:
     """GPUs of one scale-up domain. Raises QuestionError for a chip whose wiring is not known."""
     if chip.name not in SHORT or "links_per_chip" not in chip.numbers:
         known = ", ".join(f"{short}:8" for name, short in SHORT.items() if name != RACK)
-        raise QuestionError(f"{text}: how {chip.name} are joined is not known here ({chip.scaleup})",
-                            expected=f"one of nvl:72, {known}")  # fmt: skip
+        raise QuestionError(
+            f"{text}: how {chip.name} are joined is not known here ({chip.scaleup})", expected=f"one of nvl:72, {known}"
+        )
     return int(chip.value("scaleup_domain_chips"))
 
 

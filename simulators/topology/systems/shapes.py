@@ -43,7 +43,7 @@ def legal(family: SliceFamily, given: Dims) -> Dims:
     raise QuestionError(
         f"{family.name} has no slice of {text_of(given)} chips: {broken_rule(family, given)}",
         expected=f"one near it, such as {near}" if near else "another generation",
-    )  # fmt: skip
+    )
 
 
 def of_accelerator_type(name: str) -> tuple[SliceFamily, Dims]:
@@ -60,7 +60,7 @@ def of_accelerator_type(name: str) -> tuple[SliceFamily, Dims]:
     raise QuestionError(
         f"{named.name}, {named.chips:,} chips, comes in {len(there)} shapes",
         expected=" or ".join(f"{SHORT[family.name]}:{text_of(s)}" for s in there[:3]),
-    )  # fmt: skip
+    )
 
 
 def broken_rule(family: SliceFamily, given: Dims) -> str:
@@ -77,8 +77,10 @@ def broken_rule(family: SliceFamily, given: Dims) -> str:
         top = f", and the largest slice is {text_of(largest(family))}" if prod(largest(family)) < pod else ""
         return f"{prod(dims):,} chips are more than the pod's {pod:,}{top}"
     if family.axis_multiple:
-        return (f"each axis of a slice of {short} is a multiple of {family.axis_multiple}; smaller ones are "
-                f"{_either(family.small_topologies)}")  # fmt: skip
+        return (
+            f"each axis of a slice of {short} is a multiple of {family.axis_multiple}; smaller ones are "
+            f"{_either(family.small_topologies)}"
+        )
     known = sorted({n for s in _listed(family) for n in dims_in(s)})
     if set(dims) - set(known):
         return f"axes of {short} are {_either([str(n) for n in known])} chips long"
@@ -126,9 +128,10 @@ def _all_shapes(name: str) -> tuple[Dims, ...]:
         lengths = range(1, cubes + 1)
         shapes |= {
             (m * a, m * b, m * c)
-            for a, b in combinations_with_replacement(lengths, 2) if a * b * b <= cubes
+            for a, b in combinations_with_replacement(lengths, 2)
+            if a * b * b <= cubes
             for c in range(b, cubes // (a * b) + 1)
-        }  # fmt: skip
+        }
     return tuple(sorted(shapes, key=lambda s: (prod(s), s)))
 
 
@@ -171,8 +174,13 @@ def nearest_twists(family: SliceFamily, dims: Dims, count: int = 3) -> tuple[Dim
 
 def reasons(family: SliceFamily, dims: Dims, given: Dims | None = None, twisted: bool = False) -> tuple[str, ...]:
     """What a legal shape means: how it is written, which axes are rings and why, what cannot be had; sentences."""
-    told = [_normalised(dims, given), _wiring(family, dims), _twist(family, dims) if twisted else "",
-            _default(family, dims), _size(family, dims)]  # fmt: skip
+    told = [
+        _normalised(dims, given),
+        _wiring(family, dims),
+        _twist(family, dims) if twisted else "",
+        _default(family, dims),
+        _size(family, dims),
+    ]
     if not family.topologies:
         told.append(f"The shapes of {SHORT[family.name]} are not published: taken to be as in the generations before.")
     return tuple(t for t in told if t)
@@ -190,9 +198,14 @@ def _wiring(family: SliceFamily, dims: Dims) -> str:
     if prod(dims) == 1:
         return "One chip has no links."
     if family.wrap == "full_pod":
-        return f"{text} is the whole pod: both axes are rings." if all(ring) else (
-            f"{text} is a mesh: axes of {SHORT[family.name]} are rings in the whole pod only, "
-            f"{text_of(largest(family))}.")  # fmt: skip
+        return (
+            f"{text} is the whole pod: both axes are rings."
+            if all(ring)
+            else (
+                f"{text} is a mesh: axes of {SHORT[family.name]} are rings in the whole pod only, "
+                f"{text_of(largest(family))}."
+            )
+        )
     if family.wrap == "axis_of_16":
         if all(ring):
             return f"{text} is a torus: both axes of 16 are rings."
@@ -219,8 +232,10 @@ def _default(family: SliceFamily, dims: Dims) -> str:
     others = [t.shape for t in family.topologies if t.chips == prod(dims)]
     if not others or text_of(dims) in others:
         return ""
-    return (f"An accelerator type alone, {family.accelerator_type(prod(dims))}, gets {others[0]}: "
-            f"{text_of(dims)} must be asked for by shape.")  # fmt: skip
+    return (
+        f"An accelerator type alone, {family.accelerator_type(prod(dims))}, gets {others[0]}: "
+        f"{text_of(dims)} must be asked for by shape."
+    )
 
 
 def _size(family: SliceFamily, dims: Dims) -> str:
@@ -228,8 +243,10 @@ def _size(family: SliceFamily, dims: Dims) -> str:
     if chips <= prod(top):
         return ""
     what = "the whole pod" if chips == _pod(family) else "a shape that the wiring allows"
-    return (f"{text_of(dims)} is {what}, but the largest slice of {short} that can be scheduled is {text_of(top)} "
-            f"({prod(top):,} chips): a job of {chips:,} chips takes several slices.")  # fmt: skip
+    return (
+        f"{text_of(dims)} is {what}, but the largest slice of {short} that can be scheduled is {text_of(top)} "
+        f"({prod(top):,} chips): a job of {chips:,} chips takes several slices."
+    )
 
 
 def _found(family: SliceFamily, given: Dims) -> Dims | None:

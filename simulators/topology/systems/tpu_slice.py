@@ -38,9 +38,9 @@ def parse(text: str, name: str, shape: str, options: Mapping[str, str]) -> Spec:
     total = prod(dims) * slices
     if total > MOST_CHIPS:
         raise QuestionError(
-            f"topology {text!r} has {total:,} chips", expected=f"at most {MOST_CHIPS:,}, which are "
-            f"{MOST_CHIPS // prod(dims):,} slices of {shapes.text_of(dims)}",
-        )  # fmt: skip
+            f"topology {text!r} has {total:,} chips",
+            expected=f"at most {MOST_CHIPS:,}, which are {MOST_CHIPS // prod(dims):,} slices of {shapes.text_of(dims)}",
+        )
     twisted = _twisted(text, family, dims, options)
     written = f"{SHORT[family.name]}:{shapes.text_of(dims)}"
     wraps = shapes.wraps(family, dims)
@@ -50,9 +50,15 @@ def parse(text: str, name: str, shape: str, options: Mapping[str, str]) -> Spec:
     return Spec(
         text=written + ":twisted" * twisted + (f":slices={slices}" if slices > 1 else ""),
         kind="twisted torus" if twisted else "torus" if any(wraps) else "mesh",
-        chip=family.chip, chips=total, dims=dims, wraps=wraps, twisted=twisted, slices=slices, notes=notes,
+        chip=family.chip,
+        chips=total,
+        dims=dims,
+        wraps=wraps,
+        twisted=twisted,
+        slices=slices,
+        notes=notes,
         inferred=not family.topologies or (twisted and family.twistable is None),
-    )  # fmt: skip
+    )
 
 
 def build(spec: Spec) -> Network:
@@ -87,15 +93,16 @@ def _family(text: str, name: str, shape: str) -> SliceFamily:
         near = " or ".join(index.nearest(name))
         like = ", ".join(_written_like(shape)) if re.fullmatch(_SHAPE, shape) else ""
         raise QuestionError(
-            f"no chip is called {shown(name)}", expected=f"a topology such as {like or _EXAMPLES}",
+            f"no chip is called {shown(name)}",
+            expected=f"a topology such as {like or _EXAMPLES}",
             advice=f"Did you mean {near}? {index.how_to_list()}" if near else index.how_to_list(),
-        )  # fmt: skip
+        )
     family = families().get(found)
     if family is None:
         raise QuestionError(
             f"{found} has no slices, so {shown(text)} is no topology",
             expected=f"a TPU from v2 to 8t; GPUs are written {_OTHERS}",
-        )  # fmt: skip
+        )
     if not family.axes:
         raise QuestionError(f"{found} is joined as a Boardfly, not in slices", expected="such as boardfly:1024")
     return family
@@ -147,4 +154,4 @@ def _twisted(text: str, family: SliceFamily, dims: tuple[int, ...], options: Map
     raise QuestionError(
         f"{short}:{shapes.text_of(dims)} cannot be twisted: {why}",
         expected=f"such as {', '.join(near)}" if near else "v4, v5p or 7x",
-    )  # fmt: skip
+    )
