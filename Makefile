@@ -66,7 +66,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install --quiet --require-hashes -r requirements.lock
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
-	@$(BIN)/python -m collectors.xplane
+	@$(BIN)/python -m collectors.device.xplane
 	@$(BIN)/python -m simulators.serving
 	@$(BIN)/python -m simulators.topology
 	@touch $(STAMP)

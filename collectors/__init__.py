@@ -1,36 +1,35 @@
 """Collectors: one module a format, all listed here. See `collectors.base` for what each of them has."""
 
-from collectors import (
+from collectors.device import compiled, tpu_info, xplane
+from collectors.own import sidecar, tables
+from collectors.serving import (
     aiperf,
-    compiled,
-    goodput_log,
     guidellm,
     inference_perf,
     inferencex,
     jetstream,
-    job_log,
     llm_d,
     llmperf,
-    maxtext,
     maxtext_inference,
-    maxtext_metrics,
-    megatron,
-    mllog,
     mlperf_inference,
-    nvrx,
-    pipeline_trace,
     prometheus,
     request_trace,
-    resiliency,
     sglang_bench,
     sglang_log,
-    sidecar,
-    tables,
-    tpu_info,
     vllm_bench,
     vllm_log,
     vllm_requests,
-    xplane,
+)
+from collectors.training import (
+    goodput_log,
+    job_log,
+    maxtext,
+    maxtext_metrics,
+    megatron,
+    mllog,
+    nvrx,
+    pipeline_trace,
+    resiliency,
 )
 
 COLLECTORS = (

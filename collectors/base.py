@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
 
-from collectors.encodings import as_utf8
+from collectors.reading.encodings import as_utf8
 from errors import InputError
 
 HEAD_BYTES = 65536  # enough for any sniff; never the whole file

@@ -14,15 +14,16 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from collectors import COLLECTORS, sidecar
+from collectors import COLLECTORS
 from collectors.base import Blob, Fact, Item, Lost, Rows
-from collectors.chip_facts import most_chips, settled_chips
-from collectors.gather import Cancelled, Gathered, gather, shown
-from collectors.identity import faults, made_anew, made_of, not_applied, readers, stored_before
-from collectors.order import begins, natural
-from collectors.plausible import plausible
-from collectors.recognise import SURE, Together, recognise
-from collectors.unpack import BROKEN, CHUNK, SafeSource
+from collectors.ingesting.chip_facts import most_chips, settled_chips
+from collectors.ingesting.gather import Cancelled, Gathered, gather, shown
+from collectors.ingesting.identity import faults, made_anew, made_of, not_applied, readers, stored_before
+from collectors.ingesting.order import begins, natural
+from collectors.ingesting.plausible import plausible
+from collectors.ingesting.recognise import SURE, Together, recognise
+from collectors.ingesting.unpack import BROKEN, CHUNK, SafeSource
+from collectors.own import sidecar
 from errors import InputError
 from runs.devices import devices
 from runs.run import MANIFEST, FactValue, Manifest

@@ -27,7 +27,7 @@ def current_run() -> tuple[Run, Extras, Workspace]:
     wanted = st.query_params.get("run") or st.session_state.get("last_run")
     if not wanted:
         st.info("No run is chosen yet. Open one in the library.", icon=":material/info:")
-        st.page_link("pages/library.py", label="All runs", icon=":material/arrow_back:")
+        st.page_link("pages/library/page.py", label="All runs", icon=":material/arrow_back:")
         st.stop()
     try:
         run = place.store.find(wanted)

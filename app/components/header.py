@@ -17,74 +17,74 @@ from runs.run import Run
 from simulators.topology import parse
 
 RUN_PAGES = (  # each is about one run, the one in its address
-    "pages/ledger.py",
-    "pages/goodput.py",
-    "pages/interruptions.py",
-    "pages/checkpoints.py",
-    "pages/steps.py",
-    "pages/mfu.py",
-    "pages/padding.py",
-    "pages/memory.py",
-    "pages/roofline.py",
-    "pages/ops.py",
-    "pages/overlap.py",
-    "pages/collectives.py",
-    "pages/stragglers.py",
-    "pages/slowdown.py",
-    "pages/input.py",
-    "pages/latency.py",
-    "pages/slo.py",
-    "pages/load.py",
-    "pages/workload.py",
-    "pages/engine.py",
-    "pages/kv_cache.py",
-    "pages/speculation.py",
-    "pages/prefix_cache.py",
-    "pages/compare.py",
+    "questions/ledger/page.py",
+    "questions/goodput/page.py",
+    "questions/interruptions/page.py",
+    "questions/checkpoints/page.py",
+    "questions/steps/page.py",
+    "questions/mfu/page.py",
+    "questions/padding/page.py",
+    "questions/memory/page.py",
+    "questions/roofline/page.py",
+    "questions/operations/page.py",
+    "questions/overlap/page.py",
+    "questions/collectives/page.py",
+    "questions/stragglers/page.py",
+    "questions/slowdown/page.py",
+    "questions/input/page.py",
+    "questions/latency/page.py",
+    "questions/objectives/page.py",
+    "questions/load/page.py",
+    "questions/traffic/page.py",
+    "questions/engine/page.py",
+    "questions/kv_cache/page.py",
+    "questions/speculation/page.py",
+    "questions/prefix_cache/page.py",
+    "pages/compare/page.py",
 )
-COMPILED_PAGE = "pages/compile.py"
+COMPILED_PAGE = "pages/compile/page.py"
 TIMED = {  # of time that only a job that ran has
-    "pages/goodput.py",
-    "pages/interruptions.py",
-    "pages/checkpoints.py",
-    "pages/steps.py",
-    "pages/mfu.py",
-    "pages/overlap.py",
-    "pages/input.py",
-    "pages/stragglers.py",
-    "pages/slowdown.py",
+    "questions/goodput/page.py",
+    "questions/interruptions/page.py",
+    "questions/checkpoints/page.py",
+    "questions/steps/page.py",
+    "questions/mfu/page.py",
+    "questions/overlap/page.py",
+    "questions/input/page.py",
+    "questions/stragglers/page.py",
+    "questions/slowdown/page.py",
 }
 
 
 SERVING = {  # of requests served
-    "pages/latency.py",
-    "pages/slo.py",
-    "pages/load.py",
-    "pages/workload.py",
-    "pages/engine.py",
-    "pages/kv_cache.py",
-    "pages/speculation.py",
-    "pages/prefix_cache.py",
-    "pages/compare.py",
+    "questions/latency/page.py",
+    "questions/objectives/page.py",
+    "questions/load/page.py",
+    "questions/traffic/page.py",
+    "questions/engine/page.py",
+    "questions/kv_cache/page.py",
+    "questions/speculation/page.py",
+    "questions/prefix_cache/page.py",
+    "pages/compare/page.py",
 }
 PROFILED = {
-    "pages/memory.py",
-    "pages/padding.py",
-    "pages/roofline.py",
-    "pages/ops.py",
-    "pages/overlap.py",
-    "pages/collectives.py",
+    "questions/memory/page.py",
+    "questions/padding/page.py",
+    "questions/roofline/page.py",
+    "questions/operations/page.py",
+    "questions/overlap/page.py",
+    "questions/collectives/page.py",
 }  # of what a device did, whatever for
 NEEDS = {  # a page about inputs that few runs have, and the tables one of which must be there
-    "pages/slowdown.py": ("pipeline",),
-    "pages/latency.py": ("requests", "stages", "histograms", "scalars"),
-    "pages/slo.py": ("requests", "histograms"),
-    "pages/load.py": ("requests", "stages"),
-    "pages/workload.py": ("requests",),
-    "pages/engine.py": ("engine", "iterations"),
-    "pages/speculation.py": ("engine", "iterations", "requests", "stages"),
-    "pages/prefix_cache.py": ("requests", "engine"),
-    "pages/compare.py": ("requests",),
+    "questions/slowdown/page.py": ("pipeline",),
+    "questions/latency/page.py": ("requests", "stages", "histograms", "scalars"),
+    "questions/objectives/page.py": ("requests", "histograms"),
+    "questions/load/page.py": ("requests", "stages"),
+    "questions/traffic/page.py": ("requests",),
+    "questions/engine/page.py": ("engine", "iterations"),
+    "questions/speculation/page.py": ("engine", "iterations", "requests", "stages"),
+    "questions/prefix_cache/page.py": ("requests", "engine"),
+    "pages/compare/page.py": ("requests",),
 }
 
 
@@ -93,7 +93,7 @@ def pages_of(run: Run) -> tuple[str, ...]:
     held = run.manifest.tables
     pages = tuple(p for p in RUN_PAGES if p not in NEEDS or any(held.get(table) for table in NEEDS[p]))
     if run.manifest.kind == "serving":
-        profiled = PROFILED if held.get("ops") else {"pages/memory.py"} if held.get("memory") else set()
+        profiled = PROFILED if held.get("ops") else {"questions/memory/page.py"} if held.get("memory") else set()
         return (RUN_PAGES[0], *(p for p in pages if p in SERVING), *(p for p in pages if p in profiled))
     pages = tuple(p for p in pages if p not in SERVING)
     if run.manifest.kind == "compiled":
@@ -126,7 +126,7 @@ def header(run: Run, extras: Extras) -> DeltaGenerator:
     for page in pages_of(run):
         links.page_link(page, query_params={"run": named})
     if spec := slice_of(run):
-        links.page_link("pages/topology.py", query_params={"spec": spec})
+        links.page_link("pages/topology/page.py", query_params={"spec": spec})
     return actions
 
 

@@ -89,7 +89,7 @@ def howto(run: Run, definitions: Sequence[tuple[str, str]], notes: Sequence[str]
             st.markdown(f"- {md(note)}")
         if definitions:
             st.markdown("\n".join(f"- **{md(title)}**: {md(text)}" for title, text in definitions))
-        st.page_link("pages/definitions.py", label="All definitions", icon=":material/menu_book:")
+        st.page_link("pages/definitions/page.py", label="All definitions", icon=":material/menu_book:")
         missing = [i for i in INPUTS if i.table in inputs and not run.manifest.tables.get(i.table)]
         for lacking in missing:
             st.markdown(f"**Missing: {lacking.name}.** It would tell {lacking.brings}.")

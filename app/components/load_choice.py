@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from analyzers.serving.summary import Load
+from analyzers.serving.latency.summary import Load
 from app import format as fmt
 from app.components.model_picker import pick
 

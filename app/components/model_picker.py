@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 import streamlit as st
 
-from analyzers.model_changes import LARGEST
+from analyzers.flops.model_changes import LARGEST
 from app import format as fmt
 from app.components.actions import copy_link
 from app.components.current import choose, chosen, current_run, open_workspace
@@ -15,7 +15,7 @@ from app.components.header import header
 from app.components.howto import howto
 from app.components.notice import notice
 from app.components.text import md
-from app.questions import ModelSubject, Subject
+from app.questions.asking import ModelSubject, Subject
 from app.workspace import Workspace
 from catalog.models import Model, model, models, parameters
 from errors import ChipledgerError, QuestionError
@@ -86,7 +86,7 @@ def explained(
         for note in notes:
             st.markdown(f"- {md(note)}")
         st.markdown("\n".join(f"- **{md(title)}**: {md(text)}" for title, text in definitions))
-        st.page_link("pages/definitions.py", label="All definitions", icon=":material/menu_book:")
+        st.page_link("pages/definitions/page.py", label="All definitions", icon=":material/menu_book:")
 
 
 def answered(

@@ -10,4 +10,4 @@ def notice(error: ChipledgerError, library: bool = True) -> None:
     """The error's one line as a notice, with a link back to the library."""
     st.warning(md(error), icon=":material/info:")
     if library:
-        st.page_link("pages/library.py", label="All runs", icon=":material/arrow_back:")
+        st.page_link("pages/library/page.py", label="All runs", icon=":material/arrow_back:")

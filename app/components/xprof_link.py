@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app.xprof import traces
+from app.serve.xprof import traces
 from runs.run import Run
 
 HELP = (

@@ -18,7 +18,7 @@ from errors import QuestionError
 from errors.numbers import read_plainly
 
 if TYPE_CHECKING:
-    from app.answers.base import Table
+    from app.words import Table
     from app.workspace import Workspace
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from errors import QuestionError
 
 if TYPE_CHECKING:
-    from app.cases.base import Case
     from app.whatif.base import Words
+    from app.whatif.cases.base import Case
     from app.workspace import Workspace
 
 NAME = "case"
@@ -20,7 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(args: argparse.Namespace, place: "Workspace | None") -> "Case":
     """Raises QuestionError for a case that does not exist."""
-    from app.cases import CASES
+    from app.whatif.cases import CASES
 
     for case in CASES:
         if args.name == case.NAME:
@@ -32,8 +32,8 @@ def answer(args: argparse.Namespace, place: "Workspace | None") -> "Case":
 
 def words(result: "Case") -> "Words":
     from app import format as fmt
-    from app.answers.base import Table
     from app.whatif.base import Words
+    from app.words import Table
 
     def number(value: float | None) -> str:
         return "" if value is None else fmt.number(value)

@@ -8,7 +8,7 @@ from errors import QuestionError
 from errors.numbers import COST, FROM_ZERO
 
 if TYPE_CHECKING:
-    from analyzers.speculation.model import Draft, Machine
+    from analyzers.serving.speculation.model import Draft, Machine
     from app.whatif.base import Words
     from app.workspace import Workspace
 
@@ -33,14 +33,14 @@ class Worth:
 
     @property
     def asked(self) -> "Draft":
-        from analyzers.speculation.model import Draft
+        from analyzers.serving.speculation.model import Draft
         from catalog.inference import accepted_length, speculation_speedup
 
         length = accepted_length(self.acceptance, self.draft)
         return Draft(self.draft, length, speculation_speedup(self.acceptance, self.draft, self.cost))
 
     def to_dict(self) -> dict[str, Any]:
-        from analyzers.speculation.model import best, greatest_cost, least_acceptance
+        from analyzers.serving.speculation.model import best, greatest_cost, least_acceptance
 
         asked, most = self.asked, best(self.drafts)
         return {
@@ -109,7 +109,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(args: argparse.Namespace, place: "Workspace | None") -> Worth:
     """Raises QuestionError where a number is missing or cannot be."""
-    from analyzers.speculation.model import MOST_DRAFT, best, by_draft, machine
+    from analyzers.serving.speculation.model import MOST_DRAFT, best, by_draft, machine
     from catalog.chips import chip
     from catalog.models import model
 
@@ -136,8 +136,8 @@ def answer(args: argparse.Namespace, place: "Workspace | None") -> Worth:
 
 def words(result: Worth) -> "Words":
     from app import format as fmt
-    from app.answers.base import Table
     from app.whatif.base import Words
+    from app.words import Table
 
     told, asked = result.to_dict(), result.asked
     text = (

@@ -6,5 +6,5 @@
     spool.py     the entries on disk: appended, synced, each once, whole after a kill at any moment
     fetch.py     back-fill in windows, then what is new and what came late
 
-It is no file format, so it is not among `COLLECTORS`: what it writes is read by `collectors.goodput_log`.
+It is no file format, so it is not among `COLLECTORS`: what it writes is read by `collectors.training.goodput_log`.
 """

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from collectors.gather import Cancelled
+from collectors.ingesting.gather import Cancelled
 
 QUOTA_READS, QUOTA_SECONDS = 60, 60.0  # of the service: reads a minute and project
 MOST_ASKED_S = 600.0  # no longer, whatever the service asks for

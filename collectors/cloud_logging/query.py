@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import quote
 
-from collectors.textlog import DATED, NS_PER_S, moment_ns
+from collectors.reading.textlog import DATED, NS_PER_S, moment_ns
 from errors import InputError
 
 FILTER_CHARACTERS = 20_000  # the service's own limit

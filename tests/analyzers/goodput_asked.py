@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from analyzers import goodput
-from analyzers.goodput.buckets import leaves
+from analyzers.lost import goodput
+from analyzers.lost.goodput.buckets import leaves
 from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.analyzers.worlds import EPOCH

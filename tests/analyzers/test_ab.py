@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from analyzers.ab import RATE, compare
-from analyzers.served import served
+from analyzers.serving.ab import RATE, compare
+from analyzers.serving.served import served
 from errors import QuestionError
 from runs.tables import MemoryTables
 from tests.analyzers.served_worlds import world

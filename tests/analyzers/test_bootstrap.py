@@ -4,19 +4,9 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from analyzers import bootstrap
-from analyzers.ab import _differences
-from analyzers.bootstrap import (
-    RESAMPLES,
-    Blocks,
-    blocks,
-    draws,
-    means,
-    memory,
-    needed,
-    quantiles,
-    widened,
-)
+from analyzers.serving import bootstrap
+from analyzers.serving.ab import _differences
+from analyzers.serving.bootstrap import RESAMPLES, Blocks, blocks, draws, means, memory, needed, quantiles, widened
 
 TRIALS = 200
 

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analyzers import ops, roofline
 from analyzers.base import parse_options
+from analyzers.device import operations as ops
+from analyzers.device import roofline
 from collectors.ingest import ingest
 from runs.store import Store
 

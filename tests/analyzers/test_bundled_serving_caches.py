@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from analyzers import kv, prefix, speculation
 from analyzers.base import parse_options
+from analyzers.serving import kv_cache as kv
+from analyzers.serving import prefix_cache as prefix
+from analyzers.serving import speculation
 from collectors.ingest import ingest
 from runs.store import Store
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analyzers import checkpoints
-from analyzers.mttf import mttf
-from analyzers.saves import checkpoints as found_checkpoints
+from analyzers.lost import checkpoints
+from analyzers.lost.mttf import mttf
+from analyzers.lost.saves import checkpoints as found_checkpoints
 from collectors.ingest import ingest
 from errors import QuestionError
 from runs.run import facts_of

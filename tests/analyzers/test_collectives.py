@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from analyzers import collectives
-from analyzers.collectives import bus_factor
-from analyzers.mesh import Links, axis_of, ranks_along
+from analyzers.ranks import collectives
+from analyzers.ranks.collectives import bus_factor
+from analyzers.ranks.mesh import Links, axis_of, ranks_along
 from app.answers import answer
 from errors import QuestionError
 from runs.run import facts_of

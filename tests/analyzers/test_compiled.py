@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from analyzers import compiled
+from analyzers.compiled import compiled
 from errors import QuestionError
 from runs.run import facts_of
 from runs.tables import MemoryTables

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from analyzers import ledger
+from analyzers.time import ledger
 from errors import QuestionError
 from runs.run import facts_of
 from runs.tables import MemoryTables

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers.counters import increase, increments, resets
+from analyzers.serving.counters import increase, increments, resets
 
 
 @pytest.mark.parametrize(

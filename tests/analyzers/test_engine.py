@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers import engine
-from analyzers.engine import windows as engine_windows
-from analyzers.engine.bounds import BOUNDS
+from analyzers.serving import engine
+from analyzers.serving.engine import windows as engine_windows
+from analyzers.serving.engine.bounds import BOUNDS
 from errors import QuestionError
 from runs.tables import MemoryTables
 from tests.analyzers.load_tests import EPOCH_NS, ask

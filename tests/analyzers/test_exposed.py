@@ -5,10 +5,12 @@ import math
 
 import pytest
 
-from analyzers import engine, serving, slo
-from analyzers.exposed import exposed
-from app.answers import engine as engine_words
-from app.answers import serving as serving_words
+from analyzers.serving import engine
+from analyzers.serving import latency as serving
+from analyzers.serving import objectives as slo
+from analyzers.serving.exposed import exposed
+from app.questions.engine import words as engine_words
+from app.questions.latency import words as serving_words
 from errors import QuestionError
 from runs.tables import MemoryTables
 from tests.analyzers.load_tests import EPOCH_NS, ask

@@ -5,7 +5,7 @@ The figures are published facts: rates per chip as MaxText, Google Cloud, NVIDIA
 
 import pytest
 
-from analyzers.fingerprint import fingerprint, known_peaks
+from analyzers.flops.fingerprint import fingerprint, known_peaks
 from catalog import chip, model
 
 # MaxText default models on v5e: printed TFLOP/s and EMFU in per cent of 197 TFLOP/s (the last: int8).

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers import goodput, ledger
-from analyzers.goodput.buckets import leaves
+from analyzers.lost import goodput
+from analyzers.lost.goodput.buckets import leaves
+from analyzers.time import ledger
 from errors import QuestionError
 from runs.run import facts_of
 from runs.tables import MemoryTables

@@ -6,10 +6,10 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from analyzers import goodput
-from analyzers.goodput.entries import entries
-from analyzers.goodput.ml_goodput import by_library
-from analyzers.goodput.query import query
+from analyzers.lost import goodput
+from analyzers.lost.goodput.entries import entries
+from analyzers.lost.goodput.ml_goodput import by_library
+from analyzers.lost.goodput.query import query
 from collectors.ingest import ingest
 from errors import QuestionError
 from runs.store import Store

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from analyzers import ledger
-from analyzers.goodput.buckets import BUCKET, leaves
+from analyzers.lost.goodput.buckets import BUCKET, leaves
+from analyzers.time import ledger
 from errors import QuestionError
 from runs.run import facts_of
 from tests.analyzers.goodput_asked import ask, at, even, job

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from analyzers import goodput, ledger, steps
-from analyzers.hangs import HANG_LEAST_NS, HANG_TIMES, PEERS
-from analyzers.history import history
+from analyzers.lost import goodput
+from analyzers.time import ledger, steps
+from analyzers.time.hangs import HANG_LEAST_NS, HANG_TIMES, PEERS
+from analyzers.time.history import history
 from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.analyzers.worlds import EPOCH

@@ -6,12 +6,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analyzers import checkpoints, goodput, interruptions, ledger, load
 from analyzers.base import OPTION, parse_options
 from analyzers.held import held
-from analyzers.interruptions.fleet_rates import nodes_of
-from app.answers import checkpoints as checkpoint_words
-from app.answers import interruptions as interruption_words
+from analyzers.lost import checkpoints, goodput, interruptions
+from analyzers.lost.interruptions.fleet_rates import nodes_of
+from analyzers.serving import load
+from analyzers.time import ledger
+from app.questions.checkpoints import words as checkpoint_words
+from app.questions.interruptions import words as interruption_words
 from app.summary import chips_text, run_dict
 from collectors.ingest import ingest
 from runs.registry import Extras

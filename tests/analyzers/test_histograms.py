@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers.histograms import UNKNOWN, observed, quantile
+from analyzers.serving.histograms import UNKNOWN, observed, quantile
 from runs.tables import MemoryTables
 
 LE = [0.1, 0.5, 1.0, math.inf]

@@ -6,9 +6,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from analyzers import goodput, interruptions, ledger, mfu, steps
-from analyzers.calendar import calendar
-from analyzers.history import history
+from analyzers.flops import mfu
+from analyzers.lost import goodput, interruptions
+from analyzers.time import ledger, steps
+from analyzers.time.calendar import calendar
+from analyzers.time.history import history
 from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.analyzers.told_jobs import EPOCH, Row, S, Take, TrueJob, log, renumbered, tables

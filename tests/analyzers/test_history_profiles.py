@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from analyzers import ledger
-from analyzers.calendar import calendar
-from analyzers.history import history
+from analyzers.time import ledger
+from analyzers.time.calendar import calendar
+from analyzers.time.history import history
 from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.analyzers.test_history import job_of, logs

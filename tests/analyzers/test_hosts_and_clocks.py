@@ -5,11 +5,12 @@ import random
 import numpy as np
 import pytest
 
-from analyzers import goodput, interruptions, ledger
-from analyzers.history import history
-from analyzers.source_clocks import apart
-from app.answers.goodput import verdict as goodput_verdict
-from app.answers.ledger import verdict as ledger_verdict
+from analyzers.lost import goodput, interruptions
+from analyzers.time import ledger
+from analyzers.time.history import history
+from analyzers.time.source_clocks import apart
+from app.questions.goodput.words import verdict as goodput_verdict
+from app.questions.ledger.words import verdict as ledger_verdict
 from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.analyzers.told_jobs import EPOCH, Row, S, Take, log, renumbered, tables

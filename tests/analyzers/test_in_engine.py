@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from analyzers.in_engine import presence
-from analyzers.served import served
-from analyzers.serving.passes import engine
+from analyzers.serving.in_engine import presence
+from analyzers.serving.latency.passes import engine
+from analyzers.serving.served import served
 from runs.tables import MemoryTables
 
 S = 1_000_000_000

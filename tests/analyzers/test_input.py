@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers import input as asked
+from analyzers.device import input as asked
 from errors import QuestionError
 from runs.run import facts_of
 from runs.tables import MemoryTables

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers import interruptions, ledger
 from analyzers.base import parse_options
+from analyzers.lost import interruptions
+from analyzers.time import ledger
 from catalog.causes import CAUSES
 from collectors.ingest import ingest
 from errors import QuestionError

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers import kv
 from analyzers.base import parse_options
-from analyzers.kv.room import Setting, room, tensor_choices
-from analyzers.kv.setting import precision_of
-from app.answers import kv as words
+from analyzers.serving import kv_cache as kv
+from analyzers.serving.kv_cache.room import Setting, room, tensor_choices
+from analyzers.serving.kv_cache.setting import precision_of
+from app.questions.kv_cache import words
 from catalog.inference import kv_bytes, weights_bytes
 from catalog.models import model
 from errors import QuestionError

@@ -2,9 +2,9 @@
 
 import pytest
 
-from analyzers import kv
 from analyzers.base import parse_options
-from analyzers.kv.stated import stated_length
+from analyzers.serving import kv_cache as kv
+from analyzers.serving.kv_cache.stated import stated_length
 from catalog import model
 from catalog.inference import stated_token_bytes
 from runs.run import facts_of

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers import ledger
+from analyzers.time import ledger
 from errors import QuestionError
 from runs.run import facts_of
 from runs.tables import MemoryTables

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers import load
-from analyzers.load.value import front
+from analyzers.serving import load
+from analyzers.serving.load.value import front
 from errors import QuestionError
 from runs.tables import MemoryTables
 from tests.analyzers.load_tests import ask, closed_loop, open_loop, requests, summaries

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers import load
-from analyzers.load.pace import pace
-from analyzers.load.steady import flow, peak_per_s
-from analyzers.served import served
+from analyzers.serving import load
+from analyzers.serving.load.pace import pace
+from analyzers.serving.load.steady import flow, peak_per_s
+from analyzers.serving.served import served
 from runs.tables import MemoryTables
 from tests.analyzers.load_tests import ask, closed_loop, queued, requests
 

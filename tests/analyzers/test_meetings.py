@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analyzers.meetings import combined, meetings
-from analyzers.waits import waits
+from analyzers.ranks.meetings import combined, meetings
+from analyzers.ranks.waits import waits
 from runs.tables import MemoryTables
 from tests.analyzers.rank_worlds import RankWorld
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from analyzers import memory
 from analyzers.base import parse_options
+from analyzers.device import memory
 from catalog.models import model, parameters
 from catalog.training_memory import Sharding, training_memory
 from errors import QuestionError

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analyzers import flops, mfu
 from analyzers.base import parse_options
-from analyzers.precision import native_peak, parse_mix
+from analyzers.flops import flops, mfu
+from analyzers.flops.precision import native_peak, parse_mix
 from catalog import chip
 from catalog.flops import CONVENTIONS
 from collectors.ingest import ingest

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, poisson
 
-from analyzers.mttf import LEAST, exponential, lemons, mttf, rate_interval, trend
+from analyzers.lost.mttf import LEAST, exponential, lemons, mttf, rate_interval, trend
 from catalog.fleets import fleets, mttf_s
 
 DAY_S = 86_400

@@ -2,8 +2,10 @@
 
 import pytest
 
-from analyzers import load, serving, slo
-from app.answers.serving import verdict
+from analyzers.serving import latency as serving
+from analyzers.serving import load
+from analyzers.serving import objectives as slo
+from app.questions.latency.words import verdict
 from errors import QuestionError
 from runs.tables import MemoryTables
 from tests.analyzers.load_tests import EPOCH_NS, ask

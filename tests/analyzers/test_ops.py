@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from analyzers import ops, roofline
 from analyzers.base import parse_options
+from analyzers.device import operations as ops
+from analyzers.device import roofline
 from collectors.ingest import ingest
 from errors import QuestionError
 from runs.store import Store

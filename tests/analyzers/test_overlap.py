@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers import overlap
 from analyzers.base import parse_options
-from analyzers.device_time import device_traces
-from analyzers.waits import waits
+from analyzers.device import overlap
+from analyzers.ranks.waits import waits
+from analyzers.time.device_time import device_traces
 from errors import QuestionError
 from runs.tables import MemoryTables
 from tests.analyzers.device_rows import collective_rows, device_tables

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers import gpu_tiles, padding, rounding
 from analyzers.base import parse_options
-from analyzers.hbm_layout import hbm_padding, padded_bytes, shapes
-from analyzers.matmul_table import Unit
-from analyzers.model_changes import changed
-from analyzers.mxu import padded_flops
-from analyzers.padding import PaddingResult
-from analyzers.program_matmuls import products, program_excess, program_runs
+from analyzers.flops import gpu_tiles, padding, rounding
+from analyzers.flops.hbm_layout import hbm_padding, padded_bytes, shapes
+from analyzers.flops.matmul_table import Unit
+from analyzers.flops.model_changes import changed
+from analyzers.flops.mxu import padded_flops
+from analyzers.flops.padding import PaddingResult
+from analyzers.flops.program_matmuls import products, program_excess, program_runs
 from catalog import model, parameters
 from catalog.models import models
 from errors import QuestionError

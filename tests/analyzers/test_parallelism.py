@@ -2,11 +2,11 @@
 
 import pytest
 
-from analyzers import memory
 from analyzers.base import parse_options
-from analyzers.collectives import analyze as collectives
-from analyzers.mesh import DATA_CENTRE, SCALE_UP, Links
-from analyzers.parallelism import parallel_ways
+from analyzers.device import memory
+from analyzers.device.parallelism import parallel_ways
+from analyzers.ranks.collectives import analyze as collectives
+from analyzers.ranks.mesh import DATA_CENTRE, SCALE_UP, Links
 from analyzers.subject import slices_of
 from catalog import chip
 from catalog.models import model, parameters

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers import prefix
 from analyzers.base import parse_options
-from analyzers.prefix import block_size
-from analyzers.prefix.measured import measured_prefix
-from analyzers.prefix.replay import NEVER, replay, sizes_to_show
-from analyzers.prefix.saved import prefill_flops, saved
+from analyzers.serving import prefix_cache as prefix
+from analyzers.serving.prefix_cache import block_size
+from analyzers.serving.prefix_cache.measured import measured_prefix
+from analyzers.serving.prefix_cache.replay import NEVER, replay, sizes_to_show
+from analyzers.serving.prefix_cache.saved import prefill_flops, saved
 from catalog.inference import output_flops, prefill_attention_flops, prompt_token_flops
 from catalog.models import model
 from errors import QuestionError

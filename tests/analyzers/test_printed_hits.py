@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from analyzers.printed_hits import overall
+from analyzers.serving.printed_hits import overall
 
 
 def rows(replica: str, rate: float, prompt: float | None, n: int = 3) -> pd.DataFrame:

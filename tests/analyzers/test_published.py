@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from analyzers.published import likes, review, reviewed
+from analyzers.flops.published import likes, review, reviewed
 from catalog.published import published
 
 BY_ID = {r.run.id: r for r in reviewed()}

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers import roofline
 from analyzers.base import parse_options
-from analyzers.memory_spaces import hbm_of
-from analyzers.roofs import Rate, Roof, bound_s, spec_roof
+from analyzers.device import roofline
+from analyzers.device.memory_spaces import hbm_of
+from analyzers.device.roofs import Rate, Roof, bound_s, spec_roof
 from catalog import chip
 from errors import QuestionError
 from runs.run import FactValue, facts_of

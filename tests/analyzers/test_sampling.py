@@ -2,9 +2,9 @@
 
 import pytest
 
-from analyzers import engine
-from analyzers.in_engine import presence, told_of
-from app.answers import ledger as said
+from analyzers.serving import engine
+from analyzers.serving.in_engine import presence, told_of
+from app.questions.ledger import words as said
 from runs.tables import MemoryTables
 from tests.analyzers.load_tests import EPOCH_NS, ask
 from tests.analyzers.test_serving_ledger import ask as ask_ledger

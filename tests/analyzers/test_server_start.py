@@ -2,7 +2,9 @@
 
 import pytest
 
-from analyzers import checkpoints, engine, goodput, interruptions, ledger, steps
+from analyzers.lost import checkpoints, goodput, interruptions
+from analyzers.serving import engine
+from analyzers.time import ledger, steps
 from errors import QuestionError
 from runs.tables import MemoryTables
 from tests.analyzers.load_tests import ask

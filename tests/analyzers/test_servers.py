@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from analyzers import engine
-from analyzers.servers import samples_of_servers, servers
+from analyzers.serving import engine
+from analyzers.serving.servers import samples_of_servers, servers
 from runs.tables import MemoryTables, frame
 from tests.analyzers.load_tests import EPOCH_NS, ask
 

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers import ledger, load, serving
 from analyzers.base import parse_options
-from analyzers.serving.anatomy import cumulative
-from app.answers import serving as words
+from analyzers.serving import latency as serving
+from analyzers.serving import load
+from analyzers.serving.latency.anatomy import cumulative
+from analyzers.time import ledger
+from app.questions.latency import words
 from errors import QuestionError
 from runs.run import FactValue
 from runs.tables import MemoryTables

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers import ledger
 from analyzers.base import parse_options
-from analyzers.serving_accounts import UNTOLD
-from analyzers.serving_work import request_flops
+from analyzers.serving.accounts import UNTOLD
+from analyzers.serving.work import request_flops
+from analyzers.time import ledger
 from catalog.inference import output_flops, prompt_token_flops, token_flops
 from catalog.models import model
 from errors import QuestionError

@@ -2,11 +2,13 @@
 
 import pytest
 
-from analyzers import load, serving, workload
 from analyzers.base import parse_options
-from analyzers.serving.log_lines import log_lines
-from app.answers import serving as words
-from app.answers import workload as traffic
+from analyzers.serving import latency as serving
+from analyzers.serving import load
+from analyzers.serving import traffic as workload
+from analyzers.serving.latency.log_lines import log_lines
+from app.questions.latency import words
+from app.questions.traffic import words as traffic
 from errors import QuestionError
 from runs.run import facts_of
 from runs.tables import MemoryTables

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers import slo
 from analyzers.base import parse_options
-from analyzers.slo_causes import CAUSES
+from analyzers.serving import objectives as slo
+from analyzers.serving.objective_causes import CAUSES
 from errors import QuestionError
 from runs.tables import MemoryTables
 from tests.analyzers.served_worlds import START_NS, world

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers import slowdown
 from analyzers.base import parse_options
-from analyzers.slowdown.ops import load
-from analyzers.slowdown.times import NAMES, TYPES, Replays, ideal_durations
+from analyzers.ranks import slowdown
+from analyzers.ranks.slowdown.ops import load
+from analyzers.ranks.slowdown.times import NAMES, TYPES, Replays, ideal_durations
 from errors import QuestionError
 from runs.run import facts_of
 from runs.tables import MemoryTables

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers import speculation
 from analyzers.base import parse_options
-from analyzers.speculation.model import (
+from analyzers.serving import speculation
+from analyzers.serving.speculation.model import (
     best,
     by_draft,
     by_positions,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analyzers.goodput.step_deviation import are_spikes, ideal_step_s, library_ideal_s, spikes
+from analyzers.lost.goodput.step_deviation import are_spikes, ideal_step_s, library_ideal_s, spikes
 
 
 def test_the_ideal_step_leaves_out_what_is_far_from_the_median():

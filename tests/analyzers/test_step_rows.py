@@ -2,8 +2,9 @@
 
 import pytest
 
-from analyzers import ledger, mfu, steps
 from analyzers.base import parse_options
+from analyzers.flops import mfu
+from analyzers.time import ledger, steps
 from runs.run import facts_of
 from runs.tables import MemoryTables
 

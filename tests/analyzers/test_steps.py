@@ -2,8 +2,8 @@
 
 import pytest
 
-from analyzers import steps
-from analyzers.history import history, natural_key
+from analyzers.time import steps
+from analyzers.time.history import history, natural_key
 from errors import QuestionError
 from runs.run import facts_of
 from runs.tables import MemoryTables

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analyzers import stragglers
+from analyzers.ranks import stragglers
 from runs.run import facts_of
 from runs.schema import SCHEMAS
 from runs.store import Store

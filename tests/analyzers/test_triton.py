@@ -4,9 +4,11 @@ import json
 
 import pytest
 
-from analyzers import engine, serving, slo
-from analyzers.triton import triton
-from app.answers import serving as words
+from analyzers.serving import engine
+from analyzers.serving import latency as serving
+from analyzers.serving import objectives as slo
+from analyzers.serving.triton import triton
+from app.questions.latency import words
 from collectors.ingest import ingest
 from errors import QuestionError
 from runs.store import Store

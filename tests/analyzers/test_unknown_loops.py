@@ -2,10 +2,12 @@
 
 import pytest
 
-from analyzers import collectives, compiled, padding
 from analyzers.base import parse_options
-from analyzers.executed import extra
-from analyzers.program_matmuls import unknown_programs
+from analyzers.compiled import compiled
+from analyzers.flops import padding
+from analyzers.flops.executed import extra
+from analyzers.flops.program_matmuls import unknown_programs
+from analyzers.ranks import collectives
 from runs.run import facts_of
 from runs.tables import MemoryTables
 

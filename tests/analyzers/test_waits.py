@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers.waits import COMPARED, FIRST_STEP, KIND, LONE, NAMELESS, waits
+from analyzers.ranks.waits import COMPARED, FIRST_STEP, KIND, LONE, NAMELESS, waits
 from runs.tables import MemoryTables
 from tests.analyzers.worlds import MS, World
 

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from analyzers import workload
-from analyzers.arrivals import chance_dip, chance_peak, gaps, in_flight, shape, window
 from analyzers.base import parse_options
+from analyzers.serving import traffic as workload
+from analyzers.serving.arrivals import chance_dip, chance_peak, gaps, in_flight, shape, window
 from errors import QuestionError
 from runs.tables import MemoryTables
 

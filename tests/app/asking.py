@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from analyzers.ledger import LedgerResult
-from app import questions
+from analyzers.time.ledger import LedgerResult
 from app.answers import answer
+from app.questions import asking as questions
 from app.workspace import Workspace
 from errors import ChipledgerError
 from runs.run import Run

@@ -1,6 +1,6 @@
 """Ledgers as analyzers give them, without an analyzer: a usual one, one of which nothing is known, an odd one."""
 
-from analyzers.ledger import Interruption, LedgerResult
+from analyzers.time.ledger import Interruption, LedgerResult
 from runs.ledger import Account, Ledger
 
 HOUR = 3600.0

@@ -4,17 +4,10 @@ import gzip
 import json
 from pathlib import Path
 
-from collectors import (
-    aiperf,
-    compiled,
-    goodput_log,
-    inferencex,
-    llmperf,
-    maxtext,
-    pipeline_trace,
-    tables,
-    xplane,
-)
+from collectors.device import compiled, xplane
+from collectors.own import tables
+from collectors.serving import aiperf, inferencex, llmperf
+from collectors.training import goodput_log, maxtext, pipeline_trace
 from tests.app.made_runs import goodput_log as a_goodput_log
 from tests.collectors import (
     compiled_files,

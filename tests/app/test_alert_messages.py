@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from app.alerts.evaluate import book
-from app.alerts.webhook import checked
 from app.cli import main
+from app.follow.alerts.evaluate import book
+from app.follow.alerts.webhook import checked
 from app.workspace import workspace
 from runs.alert_book import CLAIM_NS, SWITCHED_OFF, AlertBook, Target
 from tests.app.alerting import S, job, judged, webhook
@@ -28,7 +28,7 @@ def opened(place, url: str, count: int = 1) -> AlertBook:
 
 
 def test_of_several_processes_one_tells(place):
-    from app.alerts.evaluate import tell
+    from app.follow.alerts.evaluate import tell
 
     with webhook() as (url, got):
         opened(place, url, 5)
@@ -46,7 +46,7 @@ def test_of_several_processes_one_tells(place):
 
 
 def test_a_sender_that_died_after_claiming_is_followed_by_another(place, monkeypatch):
-    from app.alerts.evaluate import tell
+    from app.follow.alerts.evaluate import tell
 
     with webhook() as (url, got):
         kept = opened(place, url)
@@ -60,7 +60,7 @@ def test_a_sender_that_died_after_claiming_is_followed_by_another(place, monkeyp
 
 
 def test_an_end_waits_for_the_message_that_is_on_its_way(place):
-    from app.alerts.evaluate import tell
+    from app.follow.alerts.evaluate import tell
 
     with webhook() as (url, got):
         kept = opened(place, url)

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from app.alerts import rules
-from app.alerts.evaluate import book, evaluate, subject_of
-from app.alerts.webhook import checked, masked, message, permalink
 from app.cli import main
+from app.follow.alerts import rules
+from app.follow.alerts.evaluate import book, evaluate, subject_of
+from app.follow.alerts.webhook import checked, masked, message, permalink
 from app.workspace import workspace
 from errors import InputError
 from runs.alert_book import Alert, Target

@@ -8,8 +8,8 @@ import pytest
 
 from analyzers import ANALYZERS
 from analyzers.base import Option
-from app import questions
 from app.answers import answer
+from app.questions import asking as questions
 from app.whatif import WHATIFS
 from app.whatif.base import from_query
 from errors import ChipledgerError, QuestionError

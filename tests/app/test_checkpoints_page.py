@@ -2,16 +2,16 @@
 
 import pytest
 
-from app.figures.checkpoints import given_back, over_interval
+from app.pages.checkpoint_planner.figure import given_back, over_interval
 from app.whatif import checkpoint
 from app.whatif.base import from_query
-from app.whatif.checkpoint_words import TITLES
+from app.whatif.checkpoint.wording import TITLES
 from simulators.checkpointing import Job, goodput, optimal_s
 from simulators.cures import ALL
 from tests.app import made_runs
 from tests.app.test_pages import opened, words
 
-PAGE, PLANNER = "pages/checkpoints.py", "pages/checkpoint_planner.py"
+PAGE, PLANNER = "questions/checkpoints/page.py", "pages/checkpoint_planner/page.py"
 
 
 @pytest.fixture

@@ -4,16 +4,16 @@ import json
 
 import pytest
 
-from analyzers.ab import compare
-from analyzers.served import served
-from app.answers import compare as said
+from analyzers.serving.ab import compare
+from analyzers.serving.served import served
 from app.cli import main
-from app.figures import compare as draw
+from app.comparing import words as said
+from app.pages.compare import figure as draw
 from tests.analyzers.served_worlds import world
 from tests.app import served_runs
 from tests.app.test_pages import opened, words
 
-PAGE = "pages/compare.py"
+PAGE = "pages/compare/page.py"
 LIGHT = {"n": 500, "rate": 3.0, "slots": 32, "seed": 1}
 
 

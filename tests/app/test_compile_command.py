@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from app import cli
-from app.commands.ingest import PROGRESS_VARIABLE
+from app.cli.commands.ingest import PROGRESS_VARIABLE
 from tests.simulators.compiler import needs_compiler
 
 ROOT = Path(__file__).resolve().parents[2]

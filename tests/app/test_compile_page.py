@@ -2,19 +2,19 @@
 
 import pytest
 
-from app import compiling
-from app.answers.compiled import comparison, table, verdict
-from app.compiling import CompileAsked, compile_request
-from app.components import compile_form
-from app.figures import compiled as figures
-from app.questions import ask
+from app.pages.compile import form as compile_form
+from app.questions.asking import ask
+from app.questions.compiled import figure as figures
+from app.questions.compiled.words import comparison, table, verdict
+from app.serve import compiling
+from app.serve.compiling import CompileAsked, compile_request
 from errors import InputError, QuestionError
 from tests.analyzers.test_compiled import FACTS, TABLES
 from tests.app import made_runs
 from tests.app.serving import request, serving
 from tests.app.test_pages import opened, words
 
-PAGE = "pages/compile.py"
+PAGE = "pages/compile/page.py"
 GOOD = {"model": "Llama 3.1 8B", "topology": "v6e:4x4", "mesh": "data=4,model=4", "seq": "1024", "batch": 16}
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.cases.disaggregation import _verdict
+from app.whatif.cases.disaggregation import _verdict
 from simulators.serving.disaggregated import Comparison
 from simulators.serving.objectives import Capacity
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from app.components.downloads import csv_bytes
-from app.server import SETTINGS
+from app.serve.server import SETTINGS
 
 PROJECT = Path(__file__).parents[2]
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from analyzers import engine
-from app.answers import engine as words_of
-from app.figures import engine as draw
+from analyzers.serving import engine
+from app.questions.engine import figure as draw
+from app.questions.engine import words as words_of
 from runs.tables import MemoryTables
 from tests.analyzers.load_tests import EPOCH_NS, ask
 from tests.analyzers.test_engine import S, iterated, sampled
@@ -30,7 +30,7 @@ def run(place):
 
 
 def test_what_limited_it_comes_first(place, run):
-    at = opened("pages/engine.py", run=run.run_id)
+    at = opened("questions/engine/page.py", run=run.run_id)
     assert not at.exception and not at.warning
     assert (
         "Requests waited 30 % of the time for a seat (at most 64 run), 20 % for KV cache and 10 % for the token budget"
@@ -41,7 +41,7 @@ def test_what_limited_it_comes_first(place, run):
 
 def test_views_and_replicas_are_in_the_address(place, run):
     for view in ("timeline", "shares", "batch", "iterations", "no"):
-        assert not opened("pages/engine.py", run=run.run_id, view=view).exception
+        assert not opened("questions/engine/page.py", run=run.run_id, view=view).exception
     n = 6
     tables = {
         "engine": {
@@ -53,17 +53,17 @@ def test_views_and_replicas_are_in_the_address(place, run):
         }
     }
     two = made_runs.write(place.store, "two", tables, {}, kind="serving")
-    at = opened("pages/engine.py", run=two.run_id, replica="b")
+    at = opened("questions/engine/page.py", run=two.run_id, replica="b")
     assert not at.exception and at.metric[0].value == "3.00"
     at.selectbox(key="pick_replica").set_value("all").run()
     assert "replica" not in at.query_params and at.metric[0].value == "4.00"
-    assert "no replica 'c'" in words(opened("pages/engine.py", run=two.run_id, replica="c"))
+    assert "no replica 'c'" in words(opened("questions/engine/page.py", run=two.run_id, replica="c"))
 
 
 def test_a_run_without_an_engine_is_told_what_would_bring_it(place):
     tables = {"requests": {"id": ["a"], "status": ["completed"]}}
     run = made_runs.write(place.store, "requests", tables, {}, kind="serving")
-    at = opened("pages/engine.py", run=run.run_id)
+    at = opened("questions/engine/page.py", run=run.run_id)
     assert not at.exception and "no samples of a serving engine" in words(at)
 
 
@@ -83,7 +83,7 @@ def test_verdicts():
 def test_of_one_reading_no_share_of_the_time_is_told_and_nothing_is_drawn(place):
     tables = {"engine": {"order": [0], "running": [162], "waiting": [2826], "kv_usage": [0.28]}}
     once = made_runs.write(place.store, "once", tables, {}, kind="serving")
-    at = opened("pages/engine.py", run=once.run_id)
+    at = opened("questions/engine/page.py", run=once.run_id)
     assert not at.exception and "When the engine was read, once, 162 ran and 2,826 waited for a cause" in words(at)
     assert "% of the time" not in words(at) and not at.get("plotly_chart")
     assert [m.value for m in at.metric][:2] == ["162", "2,826"]

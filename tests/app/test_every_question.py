@@ -6,8 +6,9 @@ Whatever was read, a question has an answer that is whole in JSON and in words, 
 import pytest
 
 from app.workspace import Workspace
-from collectors import COLLECTORS, sidecar
+from collectors import COLLECTORS
 from collectors.ingest import ingest
+from collectors.own import sidecar
 from runs.run import Run
 from tests.app.asking import wrong_answers
 from tests.app.small_files import small_files, written

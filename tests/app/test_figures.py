@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers.steps import StepsResult
-from app.figures.accounts import opened, path_text
+from analyzers.time.steps import StepsResult
 from app.figures.base import plain, reduced, standalone
-from app.figures.calendar import calendar
-from app.figures.hosts import hosts
-from app.figures.icicle import boxes, icicle
-from app.figures.steps import best_scale, steps
-from app.figures.waterfall import falls, waterfall
+from app.questions.ledger.accounts import opened, path_text
+from app.questions.ledger.calendar import calendar
+from app.questions.ledger.icicle import boxes, icicle
+from app.questions.ledger.waterfall import falls, waterfall
+from app.questions.steps.figure import best_scale, steps
+from app.questions.steps.hosts import hosts
 from runs.ledger import Account, Ledger
 from tests.app import ledgers
 

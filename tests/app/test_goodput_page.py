@@ -5,15 +5,15 @@ import json
 import pytest
 
 from app import format as fmt
-from app.answers.goodput import table, verdict
-from app.figures.goodput import STACK, bars, deviation, over_time, shares, slices
-from app.questions import ask
+from app.questions.asking import ask
+from app.questions.goodput.figure import STACK, bars, deviation, over_time, shares, slices
+from app.questions.goodput.words import table, verdict
 from tests.app import made_runs
 from tests.app.test_pages import opened, words
 
 S = 1_000_000_000
 T0 = 1_767_571_200 * S
-PAGE = "pages/goodput.py"
+PAGE = "questions/goodput/page.py"
 
 
 def ns(seconds):
@@ -146,7 +146,7 @@ def test_the_verdict_prices_the_largest_loss(place, run):
     assert rows[0][0] == "Productive" and rows[-1][0] == "Total" and rows[-1][1] == "2 min 40 s"
 
 
-@pytest.mark.parametrize("page", [PAGE, "pages/ledger.py", "pages/interruptions.py"])
+@pytest.mark.parametrize("page", [PAGE, "questions/ledger/page.py", "questions/interruptions/page.py"])
 def test_a_job_of_which_no_step_was_read_shows_no_0_per_cent(place, page):
     life = {
         "kind": ["job", "training_preparation", "eval"],
@@ -156,7 +156,7 @@ def test_a_job_of_which_no_step_was_read_shows_no_0_per_cent(place, page):
     run = made_runs.write(place.store, "stepless", {"lifecycle": life}, {"chips": 16})
     at = opened(page, run=run.run_id)
     assert not at.exception and not at.error
-    if page != "pages/interruptions.py":
+    if page != "questions/interruptions/page.py":
         assert shown(at)["Goodput"] == fmt.NO_VALUE
         assert "no step was read" in words(at)
     if page == PAGE:
@@ -174,7 +174,7 @@ def test_a_step_that_hung_is_named_on_the_page(place):
         },
         {"chips": 16},
     )
-    for page in (PAGE, "pages/ledger.py"):
+    for page in (PAGE, "questions/ledger/page.py"):
         at = opened(page, run=run.run_id)
         assert not at.exception and "Steps that hung cost the most: 98 %" in words(at)
         assert "Step 20 took 6 h" in words(at)

@@ -3,7 +3,7 @@
 import pytest
 from starlette.datastructures import Headers
 
-from app.guard import is_loopback, refusal
+from app.serve.guard import is_loopback, refusal
 
 HERE = "127.0.0.1:8501"
 

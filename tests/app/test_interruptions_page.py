@@ -5,14 +5,14 @@ import json
 import numpy as np
 import pytest
 
-from analyzers import interruptions
 from analyzers.base import parse_options
-from analyzers.calendar import HEADINGS
-from analyzers.interruptions.fleet_rates import compared, shares
-from analyzers.stops import KINDS
-from app.answers import interruptions as said
-from app.figures import interruptions as draw
-from app.figures import stops as strips
+from analyzers.lost import interruptions
+from analyzers.lost.interruptions.fleet_rates import compared, shares
+from analyzers.lost.stops import KINDS
+from analyzers.time.calendar import HEADINGS
+from app.questions.interruptions import figure as draw
+from app.questions.interruptions import stops as strips
+from app.questions.interruptions import words as said
 from catalog.causes import CAUSES, FAMILIES
 from catalog.fleets import fleets
 from runs.run import facts_of
@@ -45,7 +45,7 @@ def run(place):
 
 
 def test_the_page_says_the_verdict_and_opens_the_most_costly(place, run):
-    at = opened("pages/interruptions.py", run=run.run_id)
+    at = opened("questions/interruptions/page.py", run=run.run_id)
     assert not at.exception and not at.warning
     text = words(at)
     assert "40 interruptions in" in text and "Errors in HBM memory took 50 % of them" in text
@@ -58,19 +58,19 @@ def test_the_page_says_the_verdict_and_opens_the_most_costly(place, run):
 
 
 def test_the_address_opens_any_of_them(place, run):
-    at = opened("pages/interruptions.py", run=run.run_id, at="3")
+    at = opened("questions/interruptions/page.py", run=run.run_id, at="3")
     assert at.number_input[0].value == 3 and "Collective timed out, reported by h1: guess" in words(at)
     at.button(key="After 3").click().run()
     assert at.query_params["at"] == "4" and at.number_input[0].value == 4
     at.number_input[0].set_value(12).run()
     assert at.query_params["at"] == "12" and not at.exception
     for wrong in ("0", "99999", "x", "-1", "٣"):
-        assert opened("pages/interruptions.py", run=run.run_id, at=wrong).number_input[0].value == 40
+        assert opened("questions/interruptions/page.py", run=run.run_id, at=wrong).number_input[0].value == 40
 
 
 @pytest.mark.parametrize("view", ["causes", "fleets", "between", "hosts", "nonsense"])
 def test_every_view_stands(place, run, view):
-    at = opened("pages/interruptions.py", run=run.run_id, view=view)
+    at = opened("questions/interruptions/page.py", run=run.run_id, view=view)
     assert not at.exception
     if view == "hosts":
         assert at.dataframe[1].value["Host"].tolist() == ["h7"]
@@ -79,13 +79,13 @@ def test_every_view_stands(place, run, view):
 
 
 def test_runs_with_little_to_tell(place):
-    quiet = opened("pages/interruptions.py", run=made(place, Job([Attempt(30)])).run_id)
+    quiet = opened("questions/interruptions/page.py", run=made(place, Job([Attempt(30)])).run_id)
     assert not quiet.exception and "No interruption in" in words(quiet) and not quiet.number_input
     blind = Job([Attempt(30, 4), Attempt(30)])
-    at = opened("pages/interruptions.py", run=made(place, blind, {"chips": 4}).run_id, view="fleets")
+    at = opened("questions/interruptions/page.py", run=made(place, blind, {"chips": 4}).run_id, view="fleets")
     assert not at.exception and "No log line tells why" in words(at) and "Cause unknown" in words(at)
     profile = made_runs.write(place.store, "empty", {"scalars": {"name": ["x"], "value": [1.0]}}, {})
-    at = opened("pages/interruptions.py", run=profile.run_id)
+    at = opened("questions/interruptions/page.py", run=profile.run_id)
     assert not at.exception and "nothing tells when this job was started" in words(at)
 
 
@@ -97,7 +97,7 @@ def test_a_log_without_times_is_told(place):
         "order": list(range(60)),
         "source": ["train.log"] * 60,
     }
-    at = opened("pages/interruptions.py", run=made_runs.write(place.store, "log", {"steps": steps}, {}).run_id)
+    at = opened("questions/interruptions/page.py", run=made_runs.write(place.store, "log", {"steps": steps}, {}).run_id)
     assert not at.exception and "1 interruption; 10 steps were lost. When they happened is not told." in words(at)
 
 
@@ -185,7 +185,7 @@ def test_the_curve_is_the_share_of_times_that_were_longer():
 
 def test_text_of_logs_is_shown_as_it_is(place):
     odd = made(place, attempts(4, ODD))
-    at = opened("pages/interruptions.py", run=odd.run_id, at="2")
+    at = opened("questions/interruptions/page.py", run=odd.run_id, at="2")
     assert not at.exception and at.code[0].value.startswith(ODD)
     shown = "\n".join(m.value for m in at.markdown)
     assert "\\<img" in shown and "<img" not in shown.replace("\\<img", "")

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from app.commands.ingest import remember
-from app.uploads import UNUSED_SECONDS, Uploads, in_use
+from app.cli.commands.ingest import remember
+from app.serve.uploads import UNUSED_SECONDS, Uploads, in_use
 from collectors.ingest import ingest
 from errors import InputError, QuestionError
 from tests.app.commands import out

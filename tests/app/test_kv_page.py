@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from analyzers import kv
 from analyzers.base import parse_options
+from analyzers.serving import kv_cache as kv
 from app import theme
-from app.answers.kv import memory_parts, rows, table, verdict
-from app.figures.kv import COLOURS, LENGTHS, by_length, lines, memory, over_time
+from app.questions.kv_cache.figure import COLOURS, LENGTHS, by_length, lines, memory, over_time
+from app.questions.kv_cache.words import memory_parts, rows, table, verdict
 from catalog.models import model
 from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.app import made_runs
 from tests.app.test_pages import ODD, opened, words
 
-PAGE = "pages/kv_cache.py"
+PAGE = "questions/kv_cache/page.py"
 SAMPLES = {"engine": {"ts_ns": [0, 10**9, 2 * 10**9], "order": [0, 1, 2], "kv_usage": [0.1, 0.5, 0.93]}}
 FOUND = {"model": "llama-3.1-8b", "chip": "H100", "chips": 1, "kv_cache_tokens": 442_528, "max_model_len": 8192}
 

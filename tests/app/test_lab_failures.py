@@ -4,18 +4,19 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import topologies
-from app.answers.topology_failures import moved, table, verdict
-from app.components.lab_graph import named
-from app.figures.topology_failures import before_and_after
+from app.pages.topology.failures_figure import before_and_after
+from app.pages.topology.graph import named
+from app.topologies.failures_words import moved, table, verdict
 from tests.app.test_pages import SECONDS, words
 
 
 def script():
     import streamlit as st
 
-    from app.components import lab_failures, lab_graph
     from app.components.current import open_workspace
-    from app.components.lab import load
+    from app.pages.topology import failures as lab_failures
+    from app.pages.topology import graph as lab_graph
+    from app.pages.topology.lab import load
 
     panel = lab_graph.panel if st.query_params.get("show") == "graph" else lab_failures.panel
     panel(load(open_workspace()))
@@ -77,7 +78,7 @@ def test_an_edge_list_becomes_the_topology(place):
 
 
 def test_long_lists_are_kept_in_the_store(place, monkeypatch):
-    monkeypatch.setattr("app.components.lab_graph.open_workspace", lambda: place)
+    monkeypatch.setattr("app.pages.topology.graph.open_workspace", lambda: place)
     ring = "\n".join(f"{i} {(i + 1) % 400}" for i in range(400))
     assert named(ring).startswith("graph:")
     assert named("0 1\n1 0") == "edges:0-1,1-0"

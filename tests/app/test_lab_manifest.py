@@ -3,15 +3,15 @@
 import yaml
 from streamlit.testing.v1 import AppTest
 
-from app.components.lab_manifest import facts
+from app.pages.topology.manifest import facts
 from catalog.slices import families
 from simulators.topology import parse
 from simulators.topology.manifests.manifest import manifest
 
 
 def script():
-    from app.components.lab import Lab, asked
-    from app.components.lab_manifest import panel
+    from app.pages.topology.lab import Lab, asked
+    from app.pages.topology.manifest import panel
     from simulators.topology import parse
 
     panel(Lab(parse(asked()[0]), None, None))

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from analyzers import serving
 from analyzers.base import parse_options
-from app.answers import serving as said
-from app.figures import latency as draw
+from analyzers.serving import latency as serving
+from app.questions.latency import figure as draw
+from app.questions.latency import words as said
 from tests.analyzers.served_worlds import world
 from tests.app import made_runs, served_runs
 from tests.app.test_pages import opened, words
 
-PAGE = "pages/latency.py"
+PAGE = "questions/latency/page.py"
 
 
 def ask(tables, **options):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from app import questions
-from app.components.tags import parse
-from app.pages.library import PENDING, broken_rows, rows
+from app.pages.library.page import PENDING, broken_rows, rows
+from app.pages.library.tags import parse
+from app.questions import asking as questions
 from app.summary import matches, run_dict
 from errors import InputError
 from tests.app import made_runs

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from analyzers import load
-from app.answers import load as words_of
-from app.components.load_controls import MOST
-from app.figures import load as draw
+from analyzers.serving import load
+from app.questions.load import figure as draw
+from app.questions.load import words as words_of
+from app.questions.load.controls import MOST
 from tests.analyzers.load_tests import ask, closed_loop, open_loop, queued, requests, summaries
 from tests.app import made_runs
 from tests.app.test_pages import opened, words
@@ -31,7 +31,7 @@ def slower(place):
 
 
 def test_the_knee_comes_first(place, curve):
-    at = opened("pages/load.py", run=curve.run_id)
+    at = opened("questions/load/page.py", run=curve.run_id)
     assert not at.exception and not at.warning
     assert "The knee lies between 80.0 and 120 requests/s" in words(at)
     assert "Beyond it answers 90.0 requests/s" in words(at)
@@ -40,32 +40,32 @@ def test_the_knee_comes_first(place, curve):
 
 
 def test_objectives_views_and_metrics_are_in_the_address(place, curve):
-    at = opened("pages/load.py", run=curve.run_id, view="latency", metric="e2e", ttft_s="0.085")
+    at = opened("questions/load/page.py", run=curve.run_id, view="latency", metric="e2e", ttft_s="0.085")
     assert not at.exception
     assert "End to end over load" in words(at) and "Most within the objectives: 39.6 requests/s" in words(at)
     at.number_input(key="objective_ttft_s").set_value(0.001).run()
     assert at.query_params["ttft_s"] in ("0.001", ["0.001"])
     assert "No load has p99 TTFT within 0.001 s" in words(at)
     for odd in ("nan", "-1", "x", "1e99"):
-        assert not opened("pages/load.py", run=curve.run_id, ttft_s=odd, view="no").exception
-    at = opened("pages/load.py", run=curve.run_id, stage="no such")
+        assert not opened("questions/load/page.py", run=curve.run_id, ttft_s=odd, view="no").exception
+    at = opened("questions/load/page.py", run=curve.run_id, stage="no such")
     assert not at.exception and "no load 'no such'" in words(at)
 
 
 def test_further_runs_are_drawn_beside_it(place, curve, slower):
     for view in ("curve", "latency", "pareto"):
-        at = opened("pages/load.py", run=curve.run_id, view=view, **{"with": slower.run_id})
+        at = opened("questions/load/page.py", run=curve.run_id, view=view, **{"with": slower.run_id})
         assert not at.exception and at.multiselect(key="with_runs").value == [slower.run_id]
-    at = opened("pages/load.py", run=curve.run_id, **{"with": "nobody"})
+    at = opened("questions/load/page.py", run=curve.run_id, **{"with": "nobody"})
     assert not at.exception and at.multiselect(key="with_runs").value == []
     at.multiselect(key="with_runs").set_value([slower.run_id]).run()
     assert not at.exception and at.query_params["with"] in (slower.run_id, [slower.run_id])
 
 
 def test_cost_needs_a_price(place, curve):
-    assert "It needs the chips" in words(opened("pages/load.py", run=curve.run_id, view="cost"))
+    assert "It needs the chips" in words(opened("questions/load/page.py", run=curve.run_id, view="cost"))
     place.registry.price(curve.run_id, 2.0)
-    at = opened("pages/load.py", run=curve.run_id, view="cost")
+    at = opened("questions/load/page.py", run=curve.run_id, view="cost")
     assert "What a token costs" in words(at) and [m.label for m in at.metric][-1].startswith("Per million tokens")
 
 
@@ -73,7 +73,7 @@ def test_one_load_is_about_its_steady_part(place):
     start, scheduled, first, end = queued(rate=20.0, count=600, seats=16, service_s=2.0)
     tables = requests(start, first, end, np.full(600, 64), scheduled=scheduled)
     run = made_runs.write(place.store, "one", columns(tables, "requests"), {}, kind="serving")
-    at = opened("pages/load.py", run=run.run_id)
+    at = opened("questions/load/page.py", run=run.run_id)
     assert not at.exception and "include ramp-up and drain" in words(at)
     assert "The green part is steady" in words(at)
     assert any(m.label.startswith("Steady tokens/s") for m in at.metric)
@@ -82,7 +82,7 @@ def test_one_load_is_about_its_steady_part(place):
 def test_a_run_without_loads_is_told_what_would_bring_them(place):
     engine = {"engine": {"order": [0], "running": [1]}}
     run = made_runs.write(place.store, "log", engine, {}, kind="serving")
-    at = opened("pages/load.py", run=run.run_id)
+    at = opened("questions/load/page.py", run=run.run_id)
     assert not at.exception and "no record of single requests" in words(at)
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.answers import ANSWERS
-from app.questions import ask
+from app.questions.asking import ask
 from collectors.ingest import ingest
 from runs.registry import Registry
 from runs.store import Store

@@ -5,12 +5,22 @@ import json
 import numpy as np
 import pytest
 
-from analyzers import memory
 from analyzers.base import parse_options
+from analyzers.device import memory
 from app import theme
-from app.answers.memory import CATEGORIES, table, verdict
 from app.cli import main
-from app.figures.memory import COLOURS, MAX_POINTS, fill, over_time, segments, short, tiles, told_apart, treemap
+from app.questions.memory.figure import (
+    COLOURS,
+    MAX_POINTS,
+    fill,
+    over_time,
+    segments,
+    short,
+    tiles,
+    told_apart,
+    treemap,
+)
+from app.questions.memory.words import CATEGORIES, table, verdict
 from runs.run import facts_of
 from runs.schema import BUFFER_CATEGORIES
 from runs.tables import MemoryTables
@@ -18,7 +28,7 @@ from tests.analyzers.test_memory import GB, SECOND, columns, sampled, tables
 from tests.app import made_runs
 from tests.app.test_pages import ODD, opened, words
 
-PAGE = "pages/memory.py"
+PAGE = "questions/memory/page.py"
 
 
 def answered(given=None, facts=None, **options):

@@ -4,19 +4,19 @@ import json
 
 import pytest
 
-from analyzers import flops as flops_analyzer
-from analyzers import mfu as mfu_analyzer
 from analyzers.base import parse_options
-from app.answers import flops as flops_answer
-from app.answers import mfu as mfu_answer
-from app.figures.mfu import conventions, over_steps, utilisations
-from app.questions import ModelSubject, answer_dict, ask
+from analyzers.flops import flops as flops_analyzer
+from analyzers.flops import mfu as mfu_analyzer
+from app.questions.asking import ModelSubject, answer_dict, ask
+from app.questions.flops import words as flops_answer
+from app.questions.mfu import words as mfu_answer
+from app.questions.mfu.figure import conventions, over_steps, utilisations
 from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.app import made_runs
 from tests.app.test_pages import opened, words
 
-PAGE = "pages/mfu.py"
+PAGE = "questions/mfu/page.py"
 TOKENS, EXACT, LOOSE = 16_384, 51_470_401_536, 57_912_852_480  # of Llama 3.1 8B at T 8192, causal and non-causal
 FACTS = {"chip": "TPU v6e", "chips": 256, "model": "llama3.1-8b", "max_target_length": 8192, "precision": "bf16"}
 

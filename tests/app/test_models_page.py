@@ -2,10 +2,10 @@
 
 import pytest
 
-from app.components import why
 from app.components.header import COMPILED_PAGE, RUN_PAGES, SERVING, TIMED, pages_of, slice_of
-from app.figures.models import taxes
 from app.main import PAGES
+from app.pages.models.figure import taxes
+from app.questions.ledger import why
 from catalog.models import models
 from runs.accounts import ACCOUNTS
 from tests.app import made_runs
@@ -13,7 +13,7 @@ from tests.app.test_pages import opened, words
 
 
 def test_the_page_names_the_model_that_pads_most_and_leads_to_every_model(place):
-    at = opened("pages/models.py")
+    at = opened("pages/models/page.py")
     assert not at.exception
     assert "gpt2-1.5b pads most" in words(at)
     rows = at.dataframe[0].value
@@ -22,7 +22,7 @@ def test_the_page_names_the_model_that_pads_most_and_leads_to_every_model(place)
 
 
 def test_the_matrix_unit_is_a_choice_in_the_address(place):
-    wide, narrow = (words(opened("pages/models.py", mxu=side)) for side in ("256", "128"))
+    wide, narrow = (words(opened("pages/models/page.py", mxu=side)) for side in ("256", "128"))
     assert "256 x 256" in wide and "128 x 128" in narrow
 
 
@@ -42,29 +42,29 @@ def test_every_account_that_has_a_page_leads_to_one_that_exists():
 
 def test_an_opened_account_links_to_the_page_that_explains_it(place):
     run = made_runs.interrupted(place.store)
-    at = opened("pages/ledger.py", run=run.run_id, account="productive.useful_maths")
+    at = opened("questions/ledger/page.py", run=run.run_id, account="productive.useful_maths")
     assert not at.exception
     assert why.PAGES["useful_maths"][1] in [link.proto.label for link in at.get("page_link")]
-    plain = opened("pages/ledger.py", run=run.run_id, account="badput.infrastructure_recovery")
+    plain = opened("questions/ledger/page.py", run=run.run_id, account="badput.infrastructure_recovery")
     assert why.PAGES["useful_maths"][1] not in [link.proto.label for link in plain.get("page_link")]
 
 
 def test_a_serving_run_is_asked_about_serving(place):
     served = made_runs.write(place.store, "s", {"requests": {"id": ["a"], "status": ["completed"]}}, {}, kind="serving")
     assert pages_of(served) == (
-        "pages/ledger.py",
-        "pages/latency.py",
-        "pages/slo.py",
-        "pages/load.py",
-        "pages/workload.py",
-        "pages/kv_cache.py",
-        "pages/speculation.py",
-        "pages/prefix_cache.py",
-        "pages/compare.py",
+        "questions/ledger/page.py",
+        "questions/latency/page.py",
+        "questions/objectives/page.py",
+        "questions/load/page.py",
+        "questions/traffic/page.py",
+        "questions/kv_cache/page.py",
+        "questions/speculation/page.py",
+        "questions/prefix_cache/page.py",
+        "pages/compare/page.py",
     )
     profiled = made_runs.write(place.store, "t", {"engine": {"running": [1]}, "ops": {"op": ["a"]}}, {}, kind="serving")
-    assert {"pages/engine.py", "pages/ops.py"} <= set(pages_of(profiled))
-    assert "pages/goodput.py" not in pages_of(profiled)
+    assert {"questions/engine/page.py", "questions/operations/page.py"} <= set(pages_of(profiled))
+    assert "questions/goodput/page.py" not in pages_of(profiled)
 
 
 def test_a_compiled_run_is_asked_nothing_that_only_a_clock_could_tell(place):
@@ -72,7 +72,7 @@ def test_a_compiled_run_is_asked_nothing_that_only_a_clock_could_tell(place):
     compiled = made_runs.write(place.store, "c", {"ops": {"role": ["compute"], "op": ["a"]}}, {}, kind="compiled")
     pipeline = made_runs.write(place.store, "p", {"pipeline": {"step": [1], "op_type": ["gc"]}}, {})
     training = tuple(p for p in RUN_PAGES if p not in SERVING)
-    assert pages_of(measured) == tuple(p for p in training if p != "pages/slowdown.py")
+    assert pages_of(measured) == tuple(p for p in training if p != "questions/slowdown/page.py")
     assert pages_of(pipeline) == training
     assert pages_of(compiled)[0] == COMPILED_PAGE and not TIMED & set(pages_of(compiled))
 

@@ -7,11 +7,11 @@ import zlib
 import numpy as np
 import pytest
 
-from app.components.lab import Lab
-from app.components.lab_picture import alt, caption, shown
-from app.components.network3d.packing import message, packed_network
-from app.figures.network_colours import CHIP, FAILED, HEAT, LINKS
-from app.figures.network_layout import WHOLE, layout, still_there
+from app.pages.topology.lab import Lab
+from app.pages.topology.network3d.packing import message, packed_network
+from app.pages.topology.network_colours import CHIP, FAILED, HEAT, LINKS
+from app.pages.topology.network_layout import WHOLE, layout, still_there
+from app.pages.topology.picture import alt, caption, shown
 from app.theme import contrast, luminance
 from simulators.topology import build, parse
 from simulators.topology.failures import fail

@@ -7,16 +7,17 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pytest
 
-from analyzers import ops, roofline
-from analyzers.roofline import BOUNDS
+from analyzers.device import operations as ops
+from analyzers.device import roofline
+from analyzers.device.roofline import BOUNDS
 from app import theme
-from app.answers import ops as ops_words
-from app.answers import roofline as roofline_words
 from app.cli import main
 from app.components.op_choice import found
-from app.figures import ops as draw_ops
-from app.figures import roofline as draw
 from app.figures.op_categories import LOOKS, look
+from app.questions.operations import figure as draw_ops
+from app.questions.operations import words as ops_words
+from app.questions.roofline import figure as draw
+from app.questions.roofline import words as roofline_words
 from runs.schema import OP_CATEGORIES
 from tests.analyzers.op_tables import PEAK, V5P, WIDE, ask_with, op_tables
 from tests.app import made_runs
@@ -185,7 +186,7 @@ def test_search_finds_by_any_words():
     assert len(found(rows, "")) == len(rows) and not len(found(rows.head(0), "x"))
 
 
-@pytest.mark.parametrize("page", ["pages/roofline.py", "pages/ops.py"])
+@pytest.mark.parametrize("page", ["questions/roofline/page.py", "questions/operations/page.py"])
 def test_the_pages_stand_for_a_trace_a_program_and_a_log(place, run, program, page):
     at = opened(page, run=run.run_id)
     assert not at.exception and not at.warning and at.metric
@@ -198,20 +199,20 @@ def test_the_pages_stand_for_a_trace_a_program_and_a_log(place, run, program, pa
 
 
 def test_the_address_says_which_roof_operation_and_program(run):
-    at = opened("pages/roofline.py", run=run.run_id, roof="reached", op="jit_f/fusion.123", module="jit_f")
+    at = opened("questions/roofline/page.py", run=run.run_id, roof="reached", op="jit_f/fusion.123", module="jit_f")
     assert not at.exception and not at.warning
     assert "at the best rates of this run" in words(at)
     assert "At 0.0181 FLOP/byte memory binds" in words(at)
     next(b for b in at.button if b.label == "Close").click().run()
     assert not at.exception and "op" not in at.query_params
-    at = opened("pages/roofline.py", run=run.run_id, op="no such", roof="wrong")
+    at = opened("questions/roofline/page.py", run=run.run_id, op="no such", roof="wrong")
     assert not at.exception and not at.warning
-    at = opened("pages/roofline.py", run=run.run_id, module="no such")
+    at = opened("questions/roofline/page.py", run=run.run_id, module="no such")
     assert not at.exception and "no operation with module 'no such'" in words(at)
 
 
 def test_a_program_is_chosen_and_the_answer_is_of_it_alone(run):
-    at = opened("pages/ops.py", run=run.run_id, q="fusion.123")
+    at = opened("questions/operations/page.py", run=run.run_id, q="fusion.123")
     assert "1 row. Choosing" in words(at)
     at.selectbox(key="pick_module").set_value("jit_g").run()
     assert not at.exception and "copy.1 takes 100 % of device time at 60 % of its roof" in words(at)
@@ -220,7 +221,7 @@ def test_a_program_is_chosen_and_the_answer_is_of_it_alone(run):
 
 
 def test_the_links_to_json_ask_what_the_page_asks(run, place):
-    at = opened("pages/ops.py", run=run.run_id, by="source", module="jit_f")
+    at = opened("questions/operations/page.py", run=run.run_id, by="source", module="jit_f")
     link = next(b for b in at.get("link_button") if b.proto.label == "JSON")
     address = urlsplit(link.proto.url)
     assert address.path == f"/api/runs/{run.run_id}/show/ops"

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from analyzers import padding
 from analyzers.base import parse_options
-from app.answers.padding import table, verdict
+from analyzers.flops import padding
 from app.cli import main
-from app.figures.padding import bands, gains, heat, shares
-from app.questions import ModelSubject, ask
+from app.questions.asking import ModelSubject, ask
+from app.questions.padding.figure import bands, gains, heat, shares
+from app.questions.padding.words import table, verdict
 from runs.tables import MemoryTables
 from tests.app import made_runs
 from tests.app.test_pages import ODD, opened, words
 
-PAGE = "pages/padding.py"
+PAGE = "questions/padding/page.py"
 
 
 def result(name: str = "gpt-oss-20b", **options):

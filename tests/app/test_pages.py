@@ -47,14 +47,14 @@ def test_every_page_stands_with_a_run(place, run, page):
     assert not at.exception and not at.warning
 
 
-@pytest.mark.parametrize("page", ["pages/ledger.py", "pages/steps.py"])
+@pytest.mark.parametrize("page", ["questions/ledger/page.py", "questions/steps/page.py"])
 def test_an_unknown_run_is_told_kindly(place, run, page):
     at = opened(page, run="ffffffffffff")
     assert not at.exception
     assert "no run 'ffffffffffff' in this store" in words(at)
 
 
-@pytest.mark.parametrize("page", ["pages/ledger.py", "pages/steps.py"])
+@pytest.mark.parametrize("page", ["questions/ledger/page.py", "questions/steps/page.py"])
 def test_no_run_leads_to_the_library(place, page):
     assert "No run is chosen yet" in words(opened(page))
 
@@ -84,7 +84,7 @@ def test_search_finds_by_name_chip_model_and_tag(place, run):
 
 
 def test_the_ledger_page_says_the_verdict_before_the_figures(place, run):
-    at = opened("pages/ledger.py", run=run.run_id)
+    at = opened("questions/ledger/page.py", run=run.run_id)
     assert "74 % of 484 chip-hours went into steps that were kept" in words(at)
     shown = {m.label.split(" ●")[0].split(" ◐")[0].split(" ▨")[0]: m.value for m in at.metric}
     assert shown == {
@@ -103,7 +103,7 @@ def test_the_ledger_page_says_the_verdict_before_the_figures(place, run):
 
 
 def test_a_price_gives_every_account_dollars_and_stays(place, run):
-    at = opened("pages/ledger.py", run=run.run_id)
+    at = opened("questions/ledger/page.py", run=run.run_id)
     assert "Dollars" not in at.dataframe[0].value
     at.number_input(key=f"price {run.run_id}").set_value(4.2).run()
     at.button(key="price save").click().run()
@@ -117,14 +117,14 @@ def test_a_price_gives_every_account_dollars_and_stays(place, run):
 
 
 def test_the_address_chooses_view_and_account(place, run):
-    at = opened("pages/ledger.py", run=run.run_id, view="waterfall", account="badput.wasted_progress")
+    at = opened("questions/ledger/page.py", run=run.run_id, view="waterfall", account="badput.wasted_progress")
     assert at.button_group(key="switch_view").value == "waterfall"
     assert "Wasted progress: 11.4 chip-hours, 2.35 % of the whole" in words(at)
-    assert not opened("pages/ledger.py", run=run.run_id, view="nonsense", account="no.such").exception
+    assert not opened("questions/ledger/page.py", run=run.run_id, view="nonsense", account="no.such").exception
 
 
 def test_opening_a_part_writes_the_address(place, run):
-    at = opened("pages/ledger.py", run=run.run_id)
+    at = opened("questions/ledger/page.py", run=run.run_id)
     at.selectbox(key="open ").set_value("badput").run()
     assert at.query_params["account"] == "badput"
     at.button(key="crumb ").click().run()
@@ -136,7 +136,7 @@ def test_text_from_inputs_is_never_markup(place):
     run = made_runs.write(
         place.store, ODD, tables, {"chip": ODD, "chips": 2, "model": ODD}, tags={"k": ODD}, warnings=[ODD]
     )
-    for page in ("pages/ledger.py", "pages/steps.py"):
+    for page in ("questions/ledger/page.py", "questions/steps/page.py"):
         at = opened(page, run=run.run_id)
         assert not at.exception
         raw = "\n".join(e.value for kind in (at.markdown, at.subheader) for e in kind)
@@ -148,12 +148,12 @@ def test_text_from_inputs_is_never_markup(place):
 def test_a_simulated_run_is_marked_on_its_pages(place):
     tables = {"steps": {"step": [0, 1], "start_ns": [0, 10**9], "dur_ns": [10**9] * 2, "source": ["x"] * 2}}
     run = made_runs.write(place.store, "what if", tables, {"chips": 2}, kind="simulated")
-    for page in ("pages/ledger.py", "pages/steps.py"):
+    for page in ("questions/ledger/page.py", "questions/steps/page.py"):
         assert "simulated: nobody ran this" in words(opened(page, run=run.run_id))
 
 
 def test_the_steps_page(place, run):
-    at = opened("pages/steps.py", run=run.run_id)
+    at = opened("questions/steps/page.py", run=run.run_id)
     assert "A usual step takes 20.0 s" in words(at) and "9 steps were lost and taken again" in words(at)
     assert [m.value for m in at.metric] == ["251", "20.0 s", "20.0 s", "–", "206"]
     assert len(at.dataframe[0].value) == 260
@@ -161,7 +161,7 @@ def test_the_steps_page(place, run):
 
 def test_a_run_without_steps_says_which_input_would_bring_them(place):
     run = made_runs.write(place.store, "bare", {"scalars": {"name": ["x"], "value": [1.0]}}, {})
-    for page in ("pages/ledger.py", "pages/steps.py"):
+    for page in ("questions/ledger/page.py", "questions/steps/page.py"):
         at = opened(page, run=run.run_id)
         assert not at.exception and len(at.warning) == 1
         assert "this run has no steps" in words(at)
@@ -179,9 +179,9 @@ def test_a_store_that_cannot_be_used_is_told(tmp_path, monkeypatch):
 def test_a_broken_manifest_is_told_and_the_other_runs_stay(place, run):
     broken = made_runs.interrupted(place.store, "broken")
     Path(broken.folder / "run.json").write_text("{")
-    at = opened("pages/ledger.py", run=broken.run_id)
+    at = opened("questions/ledger/page.py", run=broken.run_id)
     assert not at.exception and "not a run manifest" in words(at)
-    assert not opened("pages/ledger.py", run=run.run_id).exception
+    assert not opened("questions/ledger/page.py", run=run.run_id).exception
     library = opened()
     assert not library.exception
     assert "1 run" in words(library) and "not a run manifest" in words(library)

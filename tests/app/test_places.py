@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.places import placeless
+from app.serve.places import placeless
 
 ROOT = Path("/srv/a store/chips")
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from analyzers.prefix import ENOUGH
-from app.answers.prefix import table, verdict
-from app.figures.prefix import by_size, over_time, reuse, tenants
+from analyzers.serving.prefix_cache import ENOUGH
+from app.questions.prefix_cache.figure import by_size, over_time, reuse, tenants
+from app.questions.prefix_cache.words import table, verdict
 from tests.analyzers.test_prefix import S, asked
 from tests.app import made_runs
 from tests.app.test_pages import ODD, opened, words
 
-PAGE = "pages/prefix_cache.py"
+PAGE = "questions/prefix_cache/page.py"
 PROMPTS = [[1, 2, 3], [4, 5, 6], [1, 2, 7], [4, 5, 6], [1, 2, 3]]
 TRACE = {
     "requests": {

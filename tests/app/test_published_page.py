@@ -4,14 +4,14 @@ import math
 
 import pytest
 
-from analyzers.published import reviewed
-from app.answers.published import details, frame, verdict
-from app.components.own_run import own_run
-from app.figures.published import Own, placed, scatter, x_of, y_of
+from analyzers.flops.published import reviewed
+from app.pages.published.figure import Own, placed, scatter, x_of, y_of
+from app.pages.published.own_run import own_run
+from app.pages.published.words import details, frame, verdict
 from tests.app import made_runs
 from tests.app.test_pages import opened, words
 
-PAGE = "pages/published.py"
+PAGE = "pages/published/page.py"
 V5E = [r for r in reviewed() if r.run.chip == "TPU v5e"]
 OWN = Own(
     name="mine <b>",

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from app import questions
-from app.questions import Answers, ask, glimpse
+from app.questions import asking as questions
+from app.questions.asking import Answers, ask, glimpse
 from errors import QuestionError
 from tests.app import made_runs
 

@@ -6,12 +6,12 @@ import json
 import numpy as np
 import pytest
 
-from analyzers import kv
 from analyzers.base import parse_options
+from analyzers.serving import kv_cache as kv
 from app.whatif import serving
-from app.whatif.serving_answer import find, fit
-from app.whatif.serving_inputs import measured, run_setup, setup
-from app.whatif.serving_load import load_of
+from app.whatif.serving.answers import find, fit
+from app.whatif.serving.inputs import measured, run_setup, setup
+from app.whatif.serving.load import load_of
 from collectors.ingest import ingest
 from errors import QuestionError
 from runs.store import Store

@@ -1,9 +1,10 @@
 """Sentences of served runs that their numbers must bear: several servers, sampled requests, a load without a rate."""
 
-from analyzers import engine, load, serving
-from app.answers import engine as engine_said
-from app.answers import load as load_said
-from app.answers import serving as serving_said
+from analyzers.serving import engine, load
+from analyzers.serving import latency as serving
+from app.questions.engine import words as engine_said
+from app.questions.latency import words as serving_said
+from app.questions.load import words as load_said
 from runs.tables import MemoryTables
 from tests.analyzers.load_tests import EPOCH_NS, ask
 

@@ -13,8 +13,8 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from app.server import SETTINGS
-from app.uploads import LIMIT_VARIABLE
+from app.serve.server import SETTINGS
+from app.serve.uploads import LIMIT_VARIABLE
 from runs.store import Store
 from tests.app import made_runs
 from tests.app.serving import PROJECT, command, environment, get, request, serving

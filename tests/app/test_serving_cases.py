@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from app.cases import CASES, memory, percentile
 from app.cli import main
+from app.whatif.cases import CASES, memory, percentile
 from catalog.serving_figures import figures
 from simulators.serving.cost import break_even, usd_per_million_tokens
 from tests.app.test_pages import opened, words
@@ -40,7 +40,7 @@ def test_costs_and_break_even():
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.NAME)
 def test_each_case_on_the_page_and_as_json(place, capsys, case):
-    at = opened("pages/serving_cases.py", case=case.NAME)
+    at = opened("pages/serving_cases/page.py", case=case.NAME)
     assert not at.exception and case.QUESTION in words(at)
     assert main(["whatif", "case", "--name", case.NAME, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from app.whatif import serving_plan
-from app.whatif.serving_known import BreakEven
-from app.whatif.serving_plan_words import tipping
+from app.whatif.serving.known import BreakEven
+from app.whatif.serving_plan.wording import tipping
 
 ASKED = [
     "--model",

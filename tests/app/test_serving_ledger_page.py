@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.answers import ledger as said
+from app.questions.ledger import words as said
 from tests.analyzers.test_serving_ledger import T0, S, ask, engine
 from tests.app import made_runs
 from tests.app.test_pages import opened, words
@@ -39,7 +39,7 @@ def test_the_page(place, with_passes):
     passes = {name: column.tolist() for name, column in engine()[0].items()}
     tables = {"requests": REQUESTS} | ({"iterations": passes} if with_passes else {})
     run = made_runs.write(place.store, "serving", tables, KNOWN, kind="serving")
-    at = opened("pages/ledger.py", run=run.run_id)
+    at = opened("questions/ledger/page.py", run=run.run_id)
     assert not at.exception
     labels = [m.label[:-2] for m in at.metric]  # without the mark of the basis
     assert "Served tokens" in labels and "Goodput" not in labels

@@ -7,7 +7,7 @@ import pytest
 from app.cli import main
 from app.whatif import serving_plan
 from app.whatif.base import from_query
-from app.whatif.serving_plan_answer import prices
+from app.whatif.serving_plan.answers import prices
 from collectors.ingest import ingest
 from errors import QuestionError
 from runs.store import Store
@@ -61,7 +61,7 @@ def test_prices_are_read_by_any_name():
 
 
 def test_the_page(place):
-    at = opened("pages/serving_planner.py", **QUERY, price="h100=3,v6e=2.7")
+    at = opened("pages/serving_planner/page.py", **QUERY, price="h100=3,v6e=2.7")
     assert not at.exception and "serves it" in words(at)
     assert at.metric[0].value.isdigit()
     table = at.dataframe[0].value
@@ -69,9 +69,9 @@ def test_the_page(place):
 
 
 def test_the_page_teaches_where_the_address_is_wrong(place):
-    at = opened("pages/serving_planner.py", **{**QUERY, "rate": "many"})
+    at = opened("pages/serving_planner/page.py", **{**QUERY, "rate": "many"})
     assert not at.exception and "a number" in words(at)
-    assert not opened("pages/serving_planner.py").exception  # an example
+    assert not opened("pages/serving_planner/page.py").exception  # an example
 
 
 def test_calibrated_on_a_run_its_chip_has_no_assumed_range(tmp_path, capsys):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from app.whatif import serving
-from app.whatif.serving_inputs import run_setup, setup
+from app.whatif.serving.inputs import run_setup, setup
 from errors import QuestionError
 from runs.tables import MemoryTables
 from simulators.serving.setup import Speculation

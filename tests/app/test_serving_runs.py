@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from app.whatif import serving, serving_plan
-from app.whatif.serving_answer import fit
-from app.whatif.serving_inputs import measured, run_setup, traffic
-from app.whatif.serving_load import load_of
-from app.whatif.serving_plan_answer import find
+from app.whatif.serving.answers import fit
+from app.whatif.serving.inputs import measured, run_setup, traffic
+from app.whatif.serving.load import load_of
+from app.whatif.serving_plan.answers import find
 from catalog import chip, model
 from errors import QuestionError
 from simulators.serving.efficiency import Efficiency
@@ -136,7 +136,7 @@ def test_a_stored_run_that_cannot_be_used_is_named_and_the_plan_is_made(place):
 
 @pytest.mark.parametrize(("name", "tokens"), [("output", 1_000_000), ("input", 1_000_000), ("output", 20_001)])
 def test_requests_too_long_to_be_simulated_in_thousands_are_refused_at_once(monkeypatch, name, tokens):
-    monkeypatch.setattr("app.whatif.serving_plan_answer.plan", lambda *_, **__: pytest.fail("it was planned"))
+    monkeypatch.setattr("app.whatif.serving_plan.answers.plan", lambda *_, **__: pytest.fail("it was planned"))
     asked = {"model": "llama-3.1-8b", "on": "h100", "input": 300, "output": 24, "rate": 1.0} | {name: tokens}
     with pytest.raises(QuestionError, match=f"--{name} {tokens:,} tokens .* longer than a plan can simulate"):
         find(asked)

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from analyzers import slo
-from app.answers import slo as said
+from analyzers.serving import objectives as slo
 from app.components.header import pages_of
+from app.questions.objectives import words as said
 from collectors.ingest import ingest
 from tests.analyzers.load_tests import ask
 from tests.analyzers.test_triton import scrape
@@ -15,7 +15,7 @@ from tests.app.commands import out
 from tests.app.metrics_server import exposition
 from tests.app.test_pages import opened, words
 
-PAGE = "pages/slo.py"
+PAGE = "questions/objectives/page.py"
 S = 1_000_000_000
 START_NS = 1_767_571_200 * S
 
@@ -35,11 +35,11 @@ def test_the_page_opens_with_a_suggestion_and_tells_ranges(place, scraped):
     at = opened(PAGE, run=scraped.run_id, ttft_s="0.5")
     assert not at.exception and "Between 50 % and 100 % of 100 requests" in words(at)
     assert at.metric[0].value == "50.0 % to 100 %" and "unknown" not in at.metric[3].value
-    assert "pages/slo.py" in pages_of(scraped)
+    assert "questions/objectives/page.py" in pages_of(scraped)
 
 
 def test_the_latency_page_tells_what_the_histograms_do(place, scraped):
-    at = opened("pages/latency.py", run=scraped.run_id)
+    at = opened("questions/latency/page.py", run=scraped.run_id)
     first = next(m for m in at.metric if m.label.startswith("TTFT"))
     assert not at.exception and first.value == "10.0 ms to 100 ms · 100 ms to 1.00 s"
 
@@ -66,8 +66,8 @@ def test_the_page_of_latency_opens_for_triton(place, tmp_path):
     path = tmp_path / "triton.prom"
     path.write_text(scrape(0, 100) + scrape(10, 500))
     run = place.store.find(ingest([path], place.store).run_id)
-    assert "pages/latency.py" in pages_of(run)
-    at = opened("pages/latency.py", run=run.run_id)
+    assert "questions/latency/page.py" in pages_of(run)
+    at = opened("questions/latency/page.py", run=run.run_id)
     assert not at.exception and "400 requests to ensemble took 80.0 ms on average" in words(at)
 
 

@@ -2,16 +2,16 @@
 
 import pytest
 
-from analyzers import slo
 from analyzers.base import parse_options
+from analyzers.serving import objectives as slo
 from app import format as fmt
-from app.answers import slo as said
-from app.figures import slo as draw
+from app.questions.objectives import figure as draw
+from app.questions.objectives import words as said
 from tests.analyzers.served_worlds import world
 from tests.app import served_runs
 from tests.app.test_pages import opened, words
 
-PAGE = "pages/slo.py"
+PAGE = "questions/objectives/page.py"
 
 
 def ask(tables, **options):

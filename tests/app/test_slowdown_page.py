@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analyzers import slowdown
 from analyzers.base import parse_options
-from app.answers import slowdown as said
-from app.figures import slowdown as draw
+from analyzers.ranks import slowdown
+from app.questions.slowdown import figure as draw
+from app.questions.slowdown import words as said
 from app.theme import contrast
 from runs.run import facts_of
 from tests.analyzers.pipelines import MS, Pipelines
@@ -38,7 +38,7 @@ def run(place):
 
 
 def test_the_page(place, run):
-    at = opened("pages/slowdown.py", run=run.run_id)
+    at = opened("questions/slowdown/page.py", run=run.run_id)
     assert not at.exception and not at.warning
     result = ask(SLOW, {"chips": 64})
     assert "Its slow worker (data rank 1, stage 2) costs" in words(at)
@@ -48,24 +48,24 @@ def test_the_page(place, run):
 
 @pytest.mark.parametrize(("view", "rows"), [("stages", 4), ("types", 8), ("steps", 4), ("timeline", None)])
 def test_the_address_chooses_the_view(place, run, view, rows):
-    at = opened("pages/slowdown.py", run=run.run_id, view=view)
+    at = opened("questions/slowdown/page.py", run=run.run_id, view=view)
     assert not at.exception and not at.warning
     assert rows is None or len(at.dataframe[0].value) == rows
 
 
 def test_the_address_chooses_step_and_rank(place, run):
-    at = opened("pages/slowdown.py", run=run.run_id, view="timeline", step="2", dp_rank="0")
+    at = opened("questions/slowdown/page.py", run=run.run_id, view="timeline", step="2", dp_rank="0")
     assert not at.exception and "Step 2 on data-parallel rank 0" in words(at)
     at.selectbox(key="pick_step").set_value(3).run()
     assert at.query_params["step"] in ("3", ["3"]) and "Step 3 on data-parallel rank 0" in words(at)
     for wrong in ({"step": "999"}, {"dp_rank": "7"}, {"step": "x"}):
-        at = opened("pages/slowdown.py", run=run.run_id, view="timeline", **wrong)
+        at = opened("questions/slowdown/page.py", run=run.run_id, view="timeline", **wrong)
         assert not at.exception and at.info
-    assert not opened("pages/slowdown.py", run=run.run_id, view="nothing").exception
+    assert not opened("questions/slowdown/page.py", run=run.run_id, view="nothing").exception
 
 
 def test_a_run_without_a_pipeline_is_told_what_would_bring_it(place):
-    at = opened("pages/slowdown.py", run=made_runs.interrupted(place.store).run_id)
+    at = opened("questions/slowdown/page.py", run=made_runs.interrupted(place.store).run_id)
     assert not at.exception
     assert "this run has no pipeline operations" in words(at) and "dp_rank, stage, rank, step" in words(at)
 

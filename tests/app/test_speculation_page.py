@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from app.answers.speculation import decay, table, verdict
 from app.cli import main
-from app.figures.speculation import by_batch, by_draft, by_position, over_time
+from app.questions.speculation.figure import by_batch, by_draft, by_position, over_time
+from app.questions.speculation.words import decay, table, verdict
 from app.whatif import speculation as whatif
 from app.whatif.base import from_query
 from catalog.inference import speculation_speedup
@@ -16,7 +16,7 @@ from tests.analyzers.test_speculation import COUNTERS, DENSE, asked
 from tests.app import made_runs
 from tests.app.test_pages import opened, words
 
-PAGE = "pages/speculation.py"
+PAGE = "questions/speculation/page.py"
 
 
 def test_verdicts():

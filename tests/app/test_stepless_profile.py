@@ -2,12 +2,12 @@
 
 import pytest
 
-from analyzers import ledger
+from analyzers.time import ledger
 from app import format as fmt
-from app.answers import ledger as words
-from app.figures.waterfall import falls
-from app.pages.ledger import figures
-from app.pages.library import _picture
+from app.pages.library.page import _picture
+from app.questions.ledger import words
+from app.questions.ledger.page import figures
+from app.questions.ledger.waterfall import falls
 from runs.run import facts_of
 from tests.analyzers.device_rows import device_tables
 

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from app.questions import ask
+from app.questions.asking import ask
 from app.workspace import workspace
 from errors import InputError
 from runs.schema import SCHEMAS
@@ -58,7 +58,7 @@ def test_a_stored_run_stays_stored_where_its_registry_takes_nothing(place, capsy
         raise InputError("the registry cannot be written (database or disk is full)")
 
     monkeypatch.setattr("runs.registry.Registry.remember_files", full)
-    monkeypatch.setattr("app.alerts.evaluate.book", full)
+    monkeypatch.setattr("app.follow.alerts.evaluate.book", full)
     (tmp_path / "train.log").write_text(LOG)
     code, text, _ = out(capsys, "ingest", tmp_path / "train.log")
     assert code == 0 and text.startswith("Stored: run ") and text.count("the run is stored; ") == 2

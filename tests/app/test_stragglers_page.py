@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from analyzers import stragglers
-from app.answers.stragglers import table, verdict
-from app.figures import stragglers as draw
+from analyzers.ranks import stragglers
+from app.questions.stragglers import figure as draw
+from app.questions.stragglers.words import table, verdict
 from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.analyzers.rank_worlds import RankWorld
@@ -35,7 +35,7 @@ def run(place):
 
 
 def test_the_page_says_who_since_when_why_and_at_what_cost(place, run):
-    at = opened("pages/stragglers.py", run=run.run_id)
+    at = opened("questions/stragglers/page.py", run=run.run_id)
     assert not at.exception and not at.warning
     said = words(at)
     assert "Rank 5 (host-1) makes the others wait: it arrives 8" in said and "of a usual step) on average" in said
@@ -46,31 +46,31 @@ def test_the_page_says_who_since_when_why_and_at_what_cost(place, run):
 
 @pytest.mark.parametrize("view", ["lateness", "causes", "compare", "clocks", "time", "nonsense"])
 def test_every_view_stands(place, run, view):
-    at = opened("pages/stragglers.py", run=run.run_id, view=view)
+    at = opened("questions/stragglers/page.py", run=run.run_id, view=view)
     assert not at.exception and not at.warning
 
 
 def test_two_ranks_are_chosen_by_the_address_and_into_it(place, run):
-    at = opened("pages/stragglers.py", run=run.run_id, view="compare", pair="12,5")
+    at = opened("questions/stragglers/page.py", run=run.run_id, view="compare", pair="12,5")
     assert not at.exception and [s.value for s in at.selectbox] == ["12", "5"]
     assert set(at.dataframe[0].value.columns) >= {"cause", "12", "5"}
     at.selectbox(key="pair 0").set_value("3").run()
     assert at.query_params["pair"] == "3,5"
-    wrong = opened("pages/stragglers.py", run=run.run_id, view="compare", pair="99,<b>")
+    wrong = opened("questions/stragglers/page.py", run=run.run_id, view="compare", pair="99,<b>")
     assert not wrong.exception and "no rank '99' in this run" in words(wrong)
 
 
 def test_a_block_of_many_ranks_is_opened_by_the_address(place):
     run = stored(place, RankWorld(ranks=300, steps=25, slow={217: 0.1}), "many")
-    at = opened("pages/stragglers.py", run=run.run_id)
+    at = opened("questions/stragglers/page.py", run=run.run_id)
     assert not at.exception and "A row is 3 ranks" in words(at)
     at.selectbox(key="straggler_block").set_value("72").run()
     assert at.query_params["block"] == "72" and "A row is" not in words(at)
-    assert not opened("pages/stragglers.py", run=run.run_id, block="4000").exception
+    assert not opened("questions/stragglers/page.py", run=run.run_id, block="4000").exception
 
 
 def test_without_collectives_the_step_log_is_shown_and_what_is_missing(place):
-    at = opened("pages/stragglers.py", run=made_runs.interrupted(place.store).run_id)
+    at = opened("questions/stragglers/page.py", run=made_runs.interrupted(place.store).run_id)
     assert not at.exception
     assert "No straggler can be named: step logs tell that a job is slow, not who makes it slow" in words(at)
     assert "Missing: a profile" in words(at)

@@ -5,14 +5,15 @@ import json
 import numpy as np
 import pytest
 
-from analyzers import collectives, input, overlap
 from analyzers.base import parse_options
-from app.answers import collectives as collectives_words
-from app.answers import input as input_words
-from app.answers import overlap as overlap_words
-from app.figures import collectives as collectives_figures
-from app.figures import input as input_figures
-from app.figures import overlap as overlap_figures
+from analyzers.device import input, overlap
+from analyzers.ranks import collectives
+from app.questions.collectives import figure as collectives_figures
+from app.questions.collectives import words as collectives_words
+from app.questions.input import figure as input_figures
+from app.questions.input import words as input_words
+from app.questions.overlap import figure as overlap_figures
+from app.questions.overlap import words as overlap_words
 from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.analyzers.device_rows import collective_rows, device_tables
@@ -43,7 +44,7 @@ def run(place):
 
 
 def test_the_overlap_page(place, run):
-    at = opened("pages/overlap.py", run=run.run_id)
+    at = opened("questions/overlap/page.py", run=run.run_id)
     assert not at.exception and not at.warning
     assert "No communication is hidden behind computing: it costs" in words(at)
     shown = [m.value for m in at.metric]
@@ -52,25 +53,25 @@ def test_the_overlap_page(place, run):
 
 
 def test_the_address_chooses_window_view_and_step(place, run):
-    at = opened("pages/overlap.py", run=run.run_id, view="timeline", step="20", window="operations")
+    at = opened("questions/overlap/page.py", run=run.run_id, view="timeline", step="20", window="operations")
     assert not at.exception and not at.warning
     assert "Along step 20" in words(at)
     at.selectbox(key="timeline_step").set_value(12).run()
     assert at.query_params["step"] == "12" and "Along step 12" in words(at)
-    at = opened("pages/overlap.py", run=run.run_id, view="timeline", step="999")
+    at = opened("questions/overlap/page.py", run=run.run_id, view="timeline", step="999")
     assert not at.exception and "no profile saw step 999" in words(at)
-    assert not opened("pages/overlap.py", run=run.run_id, view="no", step="-1", window="no").exception
+    assert not opened("questions/overlap/page.py", run=run.run_id, view="no", step="-1", window="no").exception
 
 
 def test_the_collectives_page(place, run):
-    at = opened("pages/collectives.py", run=run.run_id)
+    at = opened("questions/collectives/page.py", run=run.run_id)
     assert not at.exception and not at.warning
     assert "All of it went into all-reduce of unknown size among 4 ranks" in words(at)
-    assert not opened("pages/collectives.py", run=run.run_id, view="bandwidth").exception
+    assert not opened("questions/collectives/page.py", run=run.run_id, view="bandwidth").exception
 
 
 def test_the_input_page(place, run):
-    at = opened("pages/input.py", run=run.run_id)
+    at = opened("questions/input/page.py", run=run.run_id)
     assert not at.exception and not at.warning
     assert "it stalls now and then: 3 times between steps 12 and 25" in words(at)
     assert at.dataframe[0].value["step"].tolist() == [12, 20, 25]

@@ -3,17 +3,17 @@
 import pytest
 
 from app import topologies
-from app.answers.topology import matter, table, verdict, within
-from app.answers.topology_compare import compared, costs
-from app.components.lab_examples import EXAMPLES
-from app.components.lab_hops import counted
-from app.figures.hops import histogram, link_loads
-from app.figures.topology_compare import counted as charts_of
-from app.figures.topology_compare import small_multiples
-from app.pages.topology import PANELS
+from app.pages.topology.compare_figure import counted as charts_of
+from app.pages.topology.compare_figure import small_multiples
+from app.pages.topology.examples import EXAMPLES
+from app.pages.topology.hops import counted
+from app.pages.topology.hops_figure import histogram, link_loads
+from app.pages.topology.page import PANELS
+from app.topologies.compare_words import compared, costs
+from app.topologies.words import matter, table, verdict, within
 from tests.app.test_pages import opened, words
 
-PAGE = "pages/topology.py"
+PAGE = "pages/topology/page.py"
 HONEST = EXAMPLES[0].specs
 
 

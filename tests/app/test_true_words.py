@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 
-from analyzers import interruptions, load, workload
-from analyzers.ab import Difference
 from analyzers.base import parse_options
-from app.answers import compare as compare_words
-from app.answers import interruptions as interruptions_words
-from app.answers import load as load_words
-from app.answers import workload as workload_words
+from analyzers.lost import interruptions
+from analyzers.serving import load
+from analyzers.serving import traffic as workload
+from analyzers.serving.ab import Difference
+from app.comparing import words as compare_words
+from app.questions.interruptions import words as interruptions_words
+from app.questions.load import words as load_words
+from app.questions.traffic import words as workload_words
 from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.analyzers.load_tests import EPOCH_NS, ask, open_loop, summaries

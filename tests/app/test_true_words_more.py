@@ -6,19 +6,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analyzers import collectives, input, kv, roofline, stragglers
 from analyzers.base import parse_options
-from analyzers.ledger import LedgerResult
+from analyzers.device import input, roofline
+from analyzers.ranks import collectives, stragglers
+from analyzers.serving import kv_cache as kv
+from analyzers.time.ledger import LedgerResult
 from app import format as fmt
 from app import topologies
-from app.answers import collectives as collectives_words
-from app.answers import input as input_words
-from app.answers import kv as kv_words
-from app.answers import ledger as ledger_words
-from app.answers import roofline as roofline_words
-from app.answers import speculation as speculation_words
-from app.answers import stragglers as straggler_words
-from app.answers.topology_compare import compared
+from app.questions.collectives import words as collectives_words
+from app.questions.input import words as input_words
+from app.questions.kv_cache import words as kv_words
+from app.questions.ledger import words as ledger_words
+from app.questions.roofline import words as roofline_words
+from app.questions.speculation import words as speculation_words
+from app.questions.stragglers import words as straggler_words
+from app.topologies.compare_words import compared
 from runs.ledger import Account, Ledger
 from runs.run import facts_of
 from runs.tables import MemoryTables

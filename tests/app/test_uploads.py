@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.uploads import LIMIT_VARIABLE, TooLarge, Uploads, _bytes_below, clean_name, limit_bytes
+from app.serve.uploads import LIMIT_VARIABLE, TooLarge, Uploads, _bytes_below, clean_name, limit_bytes
 from errors import InputError, QuestionError
 
 

@@ -6,12 +6,13 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from analyzers import goodput, ledger
-from analyzers.ledger import LedgerResult
-from app.answers.goodput import verdict as goodput_verdict
-from app.answers.ledger import PHRASES, losses, unknown
-from app.answers.ledger import verdict as ledger_verdict
-from app.answers.steps import verdict as steps_verdict
+from analyzers.lost import goodput
+from analyzers.time import ledger
+from analyzers.time.ledger import LedgerResult
+from app.questions.goodput.words import verdict as goodput_verdict
+from app.questions.ledger.words import PHRASES, losses, unknown
+from app.questions.ledger.words import verdict as ledger_verdict
+from app.questions.steps.words import verdict as steps_verdict
 from runs.accounts import ACCOUNTS
 from runs.ledger import Account, Ledger
 from runs.tables import MemoryTables

@@ -345,7 +345,7 @@ def test_what_is_known_ends_with_the_last_read_of_which_the_snapshot_holds_all(p
     import threading
     from types import SimpleNamespace
 
-    from app.watching import Watcher
+    from app.follow.watching import Watcher
     from collectors.cloud_logging.spool import Cursor
     from errors import InputError
     from runs.live import Live
@@ -374,7 +374,7 @@ def test_what_is_known_ends_with_the_last_read_of_which_the_snapshot_holds_all(p
         "fetcher": SimpleNamespace(poll=poll, ended=lambda: False, spool=SimpleNamespace(cursor=cursor, path=file)),
     }
     clock = iter(range(1000, 100_000, 1000))
-    monkeypatch.setattr("app.watching.time.time_ns", lambda: next(clock))
+    monkeypatch.setattr("app.follow.watching.time.time_ns", lambda: next(clock))
     watcher.poll()  # read, and a snapshot made
     first = seen[-1]
     assert first == 1000

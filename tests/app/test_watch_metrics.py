@@ -11,10 +11,10 @@ import time
 
 import pytest
 
-from analyzers.counters import increase, resets
-from analyzers.histograms import observed
-from app import scraping, watching
-from app.scraping import MetricsPlan, MetricsWatcher, Spool, address, host, scrape
+from analyzers.serving.counters import increase, resets
+from analyzers.serving.histograms import observed
+from app.follow import scraping, watching
+from app.follow.scraping import MetricsPlan, MetricsWatcher, Spool, address, host, scrape
 from app.workspace import workspace
 from errors import InputError, QuestionError
 from runs.live import TAG

@@ -22,7 +22,7 @@ def live_run(place, server):
     return once(server, place.store.root)[-1]
 
 
-@pytest.mark.parametrize("page", ["pages/ledger.py", "pages/steps.py"])
+@pytest.mark.parametrize("page", ["questions/ledger/page.py", "questions/steps/page.py"])
 def test_a_page_of_a_live_run_keeps_its_name_in_the_address(place, live_run, page):
     for address in ("live:night-run", live_run["run_id"]):
         at = opened(page, run=address)
@@ -33,7 +33,7 @@ def test_a_page_of_a_live_run_keeps_its_name_in_the_address(place, live_run, pag
 
 
 def test_the_library_shows_a_live_run_once_and_tags_stay_with_it(place, server, live_run):
-    from app.pages.library import rows
+    from app.pages.library.page import rows
 
     place.registry.tag(live_run["run_id"], "team", "x")
     server.add(*job(NOW - 600 * S, 10, first=700, ends=False))

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from app.cli import main
-from app.components.lab_collectives import rows_of
-from app.figures.collective_time import over_size
+from app.pages.topology.collective_figure import over_size
+from app.pages.topology.collectives import rows_of
 from app.whatif import WHATIFS, collective
 from app.whatif.base import from_query, named
 from app.whatif.collective import axes_of, size_of
-from app.whatif.collective_words import SIZES, against, size, verdict
+from app.whatif.collective.wording import SIZES, against, size, verdict
 from errors import QuestionError
 from tests.app.test_pages import opened, words
 
@@ -154,7 +154,7 @@ def test_rows_to_take_away():
 
 def test_the_panel(place):
     at = opened(
-        "pages/topology.py",
+        "pages/topology/page.py",
         spec=["v6e:8x16", "torus:4x4", "v9:1"],
         show="collectives",
         kind="all_to_all",

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from app.cli import main
-from app.components.lab_placement import suggested, table
-from app.figures.placement import costs, layers, positions
+from app.pages.topology.placement import suggested, table
+from app.pages.topology.placement_figure import costs, layers, positions
 from app.whatif import placement
 from app.whatif.base import from_query
-from app.whatif.placement_code import mesh_code
+from app.whatif.placement.code import mesh_code
 from errors import QuestionError
 from simulators import topology
 from tests.app.test_pages import opened, words
@@ -173,9 +173,9 @@ def test_nothing_is_said_of_jax_where_its_order_is_not_known():
 
 
 def test_the_panel_shows_the_best_and_leads_to_the_json(place):
-    at = opened("pages/topology.py", spec="v5p:4x4x8", show="placement", mesh="data=8,model=16", axis="data")
+    at = opened("pages/topology/page.py", spec="v5p:4x4x8", show="placement", mesh="data=8,model=16", axis="data")
     assert not at.exception
     text = words(at)
     assert "Best: data on z" in text.replace("\\", "") and "Which chips data runs over" in text
-    at = opened("pages/topology.py", spec="v5p:4x4x8", show="placement", mesh="data=8,model=15")
+    at = opened("pages/topology/page.py", spec="v5p:4x4x8", show="placement", mesh="data=8,model=15")
     assert not at.exception and any("model" in w.value for w in at.warning)

@@ -9,7 +9,7 @@ import pytest
 from app.cli import main
 from app.whatif import WHATIFS, serving
 from app.whatif.base import from_query
-from app.whatif.serving_inputs import run_setup, setup
+from app.whatif.serving.inputs import run_setup, setup
 from collectors.ingest import ingest
 from errors import QuestionError
 from runs.store import Store

@@ -2,10 +2,15 @@
 
 import pytest
 
-from analyzers import collectives, flops, goodput, input, interruptions, ledger, memory, mfu, ops, padding, steps
 from analyzers.base import parse_options
+from analyzers.device import input, memory
+from analyzers.device import operations as ops
+from analyzers.flops import flops, mfu, padding
+from analyzers.lost import goodput, interruptions
+from analyzers.ranks import collectives
+from analyzers.time import ledger, steps
 from app.answers import answer
-from app.whatif.checkpoint_words import band
+from app.whatif.checkpoint.wording import band
 from runs.run import FactValue, facts_of
 from runs.tables import MemoryTables
 from tests.analyzers.device_rows import device_tables

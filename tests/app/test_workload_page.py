@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.answers import workload as answer
-from app.figures import workload as draw
-from app.questions import ask
+from app.questions.asking import ask
+from app.questions.traffic import figure as draw
+from app.questions.traffic import words as answer
 from tests.app import made_runs
 from tests.app.test_pages import opened, words
 
-PAGE = "pages/workload.py"
+PAGE = "questions/traffic/page.py"
 START_NS, S = made_runs.START_NS, made_runs.S
 
 

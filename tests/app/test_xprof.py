@@ -16,13 +16,13 @@ import pytest
 import uvicorn
 from starlette.applications import Starlette
 
-from app import xprof
-from app.commands.ingest import remember
-from app.guard import HEADERS, Guard
-from app.xprof import APP, Xprof, lay_out, traces
-from app.xprof_answers import must_be_read, read_answer
-from app.xprof_child import guarded
-from app.xprof_door import Closed
+from app.cli.commands.ingest import remember
+from app.serve import xprof
+from app.serve.guard import HEADERS, Guard
+from app.serve.xprof import APP, Xprof, lay_out, traces
+from app.serve.xprof_answers import must_be_read, read_answer
+from app.serve.xprof_child import guarded
+from app.serve.xprof_door import Closed
 from runs.run import facts_of
 from runs.schema import SCHEMAS
 from tests.app.serving import free_port

@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 import pytest
 
-from app.xprof import APP
-from app.xprof_child import SECRET_HEADER
-from app.xprof_routes import FILES, PAGES, PARAMETERS, REFUSED, target
+from app.serve.xprof import APP
+from app.serve.xprof_child import SECRET_HEADER
+from app.serve.xprof_routes import FILES, PAGES, PARAMETERS, REFUSED, target
 from tests.app.serving import environment
 from tests.app.test_xprof import needs_xprof, profiled, served  # noqa: F401
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.commands.doctor import chromium
+from app.cli.commands.doctor import chromium
 from runs.store import Store
 from tests.app import made_runs
 from tests.app.serving import get, serving

@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from app.commands.demo import reference_runs
+from app.cli.commands.demo import reference_runs
 from runs.ledger import Account, Ledger
 from tests.app.serving import get, serving
 from tests.browser.drawn import bars, ready

@@ -6,7 +6,7 @@ from catalog import chip, model
 from catalog.formats import FORMATS, kept, own_format, spelled, stated_format
 from catalog.inference import part_params, weights_bytes
 from catalog.models import models, parameters
-from collectors.vllm_requests import engine_facts
+from collectors.serving.vllm_requests import engine_facts
 from errors import QuestionError
 from simulators.serving.machine import machine
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from collectors.hlo.shapes import HLO
+from collectors.device.hlo.shapes import HLO
 
 BF16 = 16
 

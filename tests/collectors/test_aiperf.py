@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from collectors import aiperf
+from collectors.serving import aiperf
 from errors import InputError
 from tests.collectors.reading import read, source_of
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.attempts import LAG_LINES, Lanes
+from collectors.reading.attempts import LAG_LINES, Lanes
 
 
 def attempts(*numbers):

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors import goodput_log
 from collectors.base import Source
 from collectors.cloud_logging.fetch import OVERLAP_NS, SWEEP_NS
 from collectors.cloud_logging.pace import Limiter, Patience, retry_after_s
 from collectors.cloud_logging.query import stamp_ns
 from collectors.cloud_logging.service import Denied, Door, Unreachable
-from collectors.gather import Cancelled
+from collectors.ingesting.gather import Cancelled
+from collectors.training import goodput_log
 from tests.collectors.fetching import DAY, NOW, fetcher, kept, same
 from tests.collectors.job_entries import PROJECT, S, entry, job
 from tests.collectors.logging_server import LoggingServer, stamp_of

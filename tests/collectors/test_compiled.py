@@ -5,10 +5,11 @@ import json
 
 import pytest
 
-from collectors import compiled, ingest
+from collectors import ingest
 from collectors.base import Blob
-from collectors.compiled.contract import HLO_LIMIT_BYTES
-from collectors.hlo.module import analyse
+from collectors.device import compiled
+from collectors.device.compiled.contract import HLO_LIMIT_BYTES
+from collectors.device.hlo.module import analyse
 from errors import InputError
 from runs.store import Store
 from runs.tables import frame

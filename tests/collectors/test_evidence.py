@@ -2,11 +2,11 @@
 
 import pytest
 
-from collectors import evidence
 from collectors.base import Source
-from collectors.evidence import KEPT, TEXT_LIMIT, Evidence
-from collectors.line_prefix import host_prefix, plain, severity
-from collectors.textlog import Tally
+from collectors.reading import evidence
+from collectors.reading.evidence import KEPT, TEXT_LIMIT, Evidence
+from collectors.reading.line_prefix import host_prefix, plain, severity
+from collectors.reading.textlog import Tally
 from runs.schema import SCHEMAS
 
 FAULT = "NVRM: Xid (PCI:0000:c6:00): 79, GPU has fallen off the bus."

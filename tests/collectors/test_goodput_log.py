@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors import goodput_log, json_stream, textlog
+from collectors.reading import json_stream, textlog
+from collectors.training import goodput_log
 from errors import InputError
 from tests.collectors.reading import read, source_of
 

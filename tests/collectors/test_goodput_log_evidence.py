@@ -5,8 +5,8 @@ import json
 import pytest
 
 from catalog.causes import CAUSES, cause_of
-from collectors import goodput_log
-from collectors.goodput_log import evidence, spoken
+from collectors.training import goodput_log
+from collectors.training.goodput_log import evidence, spoken
 from errors import InputError
 from tests.collectors.reading import read, source_of
 from tests.collectors.test_goodput_log import A_JOB, T0, S, entry, event, lines, step

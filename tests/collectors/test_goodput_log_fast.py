@@ -13,10 +13,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from collectors import goodput_log, json_stream
-from collectors.goodput_log import batch, fit, keys, numbers, spoken, stream
-from collectors.goodput_log.keys import NONE
-from collectors.textlog import DATED, moment_ns, seconds_to_ns
+from collectors.reading import json_stream
+from collectors.reading.textlog import DATED, moment_ns, seconds_to_ns
+from collectors.training import goodput_log
+from collectors.training.goodput_log import batch, fit, keys, numbers, spoken, stream
+from collectors.training.goodput_log.keys import NONE
 from errors import InputError
 from tests.collectors.reading import read, source_of
 from tests.collectors.test_goodput_log import A_JOB, T0, entry, event, lines, save, step

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from collectors import guidellm
+from collectors.serving import guidellm
 from errors import InputError
 from tests.collectors.reading import read, source_of
 

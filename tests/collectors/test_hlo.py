@@ -5,8 +5,8 @@ from math import prod
 
 import pytest
 
-from collectors.hlo.module import analyse
-from collectors.hlo.shapes import HLO
+from collectors.device.hlo.module import analyse
+from collectors.device.hlo.shapes import HLO
 from errors import InputError
 from tests.collectors.traces import hlo_proto
 

@@ -5,8 +5,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from collectors.hlo.axes import Mesh, axis_of
-from collectors.hlo.collectives import ProgramCollective
+from collectors.device.hlo.axes import Mesh, axis_of
+from collectors.device.hlo.collectives import ProgramCollective
 
 MESHES = [{"data": 4, "model": 4}, {"data": 2, "fsdp": 3, "tensor": 4}, {"x": 8}, {"a": 2, "one": 1, "b": 2}]
 

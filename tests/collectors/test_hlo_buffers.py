@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors.hlo.buffers import SMALLER, device_memory
-from collectors.hlo.module import analyse
-from collectors.hlo.shapes import HLO
+from collectors.device.hlo.buffers import SMALLER, device_memory
+from collectors.device.hlo.module import analyse
+from collectors.device.hlo.shapes import HLO
 from tests.collectors.traces import hlo_proto
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")

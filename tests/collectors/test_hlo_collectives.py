@@ -2,8 +2,8 @@
 
 import pytest
 
-from collectors.hlo.module import Module, analyse
-from collectors.hlo.texts import hlo_proto_of_text
+from collectors.device.hlo.module import Module, analyse
+from collectors.device.hlo.texts import hlo_proto_of_text
 
 pytest.importorskip("jaxlib")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from collectors.hlo.layouts import COMBINE, at_index, is_tiled, padded_bytes
-from collectors.hlo.shapes import HLO, size_bytes
+from collectors.device.hlo.layouts import COMBINE, at_index, is_tiled, padded_bytes
+from collectors.device.hlo.shapes import HLO, size_bytes
 
 BF16, F32, S4, S8, TUPLE = 16, 11, 21, 2, 13
 PACKED = [[8, 128], [2, 1]]

@@ -6,7 +6,7 @@ from math import prod
 
 import pytest
 
-from collectors.hlo.module import analyse
+from collectors.device.hlo.module import analyse
 from tests.collectors.traces import hlo_proto
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors.hlo.loops import _rounds
-from collectors.hlo.module import analyse
+from collectors.device.hlo.loops import _rounds
+from collectors.device.hlo.module import analyse
 from tests.collectors.traces import hlo_proto
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")

@@ -5,7 +5,7 @@ from math import prod
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.hlo.shapes import HLO, iota_devices, linked, replica_groups, shape_text, valid_positions
+from collectors.device.hlo.shapes import HLO, iota_devices, linked, replica_groups, shape_text, valid_positions
 
 
 @given(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from collectors.hlo.text import collective_of_text, groups_of_text
+from collectors.device.hlo.text import collective_of_text, groups_of_text
 
 
 @pytest.mark.parametrize(

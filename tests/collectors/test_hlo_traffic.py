@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from collectors.hlo.module import analyse
+from collectors.device.hlo.module import analyse
 from tests.collectors.traces import hlo_proto
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")

@@ -5,12 +5,13 @@ import time
 import pytest
 
 from catalog.causes import cause_of
-from collectors import maxtext, tpu_info
-from collectors.hlo.text import groups_of_text
-from collectors.line_prefix import host_prefix, pieces
-from collectors.order import begins
-from collectors.textlog import Tally
-from collectors.vllm_bench.objects import objects
+from collectors.device import tpu_info
+from collectors.device.hlo.text import groups_of_text
+from collectors.ingesting.order import begins
+from collectors.reading.line_prefix import host_prefix, pieces
+from collectors.reading.textlog import Tally
+from collectors.serving.vllm_bench.objects import objects
+from collectors.training import maxtext
 from tests.collectors.reading import read, source_of
 
 MANY = 200_000

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from collectors import COLLECTORS, identity
+from collectors import COLLECTORS
 from collectors.base import Fact, Rows, Source
-from collectors.identity import BY_DATE_ALONE, told_by_name
 from collectors.ingest import ingest
-from collectors.order import begins, natural
-from collectors.vllm_bench.check import differences
+from collectors.ingesting import identity
+from collectors.ingesting.identity import BY_DATE_ALONE, told_by_name
+from collectors.ingesting.order import begins, natural
+from collectors.serving.vllm_bench.check import differences
 from errors import InputError
 from runs.registry import Registry
 from runs.store import Store
@@ -226,7 +227,7 @@ def test_an_input_that_cannot_be_read_anew_leaves_what_is_stored(tmp_path, store
         raise InputError("no longer understood", where=source.name)
         yield
 
-    monkeypatch.setattr("collectors.maxtext.read", fail)
+    monkeypatch.setattr("collectors.training.maxtext.read", fail)
     with pytest.raises(InputError, match="no longer understood"):
         ingest([folder], store, again=True)
     assert steps_of(store, first.run_id) == list(range(10)) and not list((store.root / "partial").iterdir())
@@ -237,9 +238,9 @@ def test_a_fact_of_400_digits_is_passed_over(tmp_path, store, monkeypatch):
         yield Rows("steps", next(iter(maxtext(source))).batch)
         yield Fact("model", {"layers": 10**400})
 
-    from collectors.maxtext import read as maxtext
+    from collectors.training.maxtext import read as maxtext
 
-    monkeypatch.setattr("collectors.maxtext.read", read)
+    monkeypatch.setattr("collectors.training.maxtext.read", read)
     done = ingest([put(tmp_path / "in", {"train.log": LOG})], store)
     assert "train.log: model: a number that 64 bits do not hold, passed over" in done.warnings
 

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from collectors import inference_perf
+from collectors.serving import inference_perf
 from errors import InputError
 from tests.collectors.reading import read, source_of
 

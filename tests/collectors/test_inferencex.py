@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from collectors import COLLECTORS, inferencex
+from collectors import COLLECTORS
+from collectors.serving import inferencex
 from errors import InputError
 from tests.collectors.reading import read, source_of
 

@@ -206,7 +206,7 @@ def test_an_unreadable_file_costs_a_warning_among_others_and_the_run_if_alone(st
 
 
 def test_what_was_read_before_the_fault_is_kept_and_said(store, folder, monkeypatch):
-    monkeypatch.setattr("collectors.textlog.BATCH_ROWS", 5)
+    monkeypatch.setattr("collectors.reading.textlog.BATCH_ROWS", 5)
     body = LOG.encode() + b"\n" * 100_000 + random.Random(1).randbytes(3_000_000).replace(b"\n", b" ")
     (folder / "cut.log.gz").write_bytes(gzip.compress(body)[:-100_000])
     (folder / "good.log").write_text(LOG.replace("loss: 2", "loss: 3"))

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors import ingest as module
-from collectors import maxtext
-from collectors.gather import Cancelled
 from collectors.ingest import ingest
+from collectors.ingesting.gather import Cancelled
+from collectors.training import maxtext
 from errors import InputError
 from runs.schema import SCHEMAS
 from runs.store import Store
@@ -25,7 +25,7 @@ from tests.fuzz.damage import damaged
 
 
 def test_progress_reaches_the_end(store, folder, monkeypatch):
-    monkeypatch.setattr("collectors.textlog.BATCH_ROWS", 100)
+    monkeypatch.setattr("collectors.reading.textlog.BATCH_ROWS", 100)
     for name in ("a.log", "b.log"):
         (folder / name).write_text(name + LOG * 2_000)
     told = []

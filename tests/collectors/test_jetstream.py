@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from collectors import jetstream
+from collectors.serving import jetstream
 from errors import InputError
 from tests.collectors.reading import read, source_of
 

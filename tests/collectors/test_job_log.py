@@ -4,8 +4,9 @@ import gzip
 
 import pytest
 
-from collectors import COLLECTORS, job_log
+from collectors import COLLECTORS
 from collectors.ingest import ingest
+from collectors.training import job_log
 from errors import InputError
 from runs.store import Store
 from runs.tables import frame

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.line_prefix import Clock, bare, host_prefix, pieces
-from collectors.textlog import Tally
+from collectors.reading.line_prefix import Clock, bare, host_prefix, pieces
+from collectors.reading.textlog import Tally
 from tests.collectors.reading import source_of
 
 S = 10**9

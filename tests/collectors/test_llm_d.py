@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from collectors import llm_d
+from collectors.serving import llm_d
 from errors import InputError
 from tests.collectors.reading import read, source_of
 

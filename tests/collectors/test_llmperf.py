@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from collectors import llmperf
+from collectors.serving import llmperf
 from errors import InputError
 from tests.collectors.reading import read, source_of
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from collectors.base import Source
 from collectors.ingest import ingest
-from collectors.log_export import is_export, take_out
-from collectors.unpack import SafeSource
+from collectors.ingesting.log_export import is_export, take_out
+from collectors.ingesting.unpack import SafeSource
 from runs.tables import frame
 from tests.collectors.job_entries import entry as goodput_entry
 from tests.collectors.test_megatron import new as megatron_line

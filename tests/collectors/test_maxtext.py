@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors import maxtext, textlog
 from collectors.base import Source
+from collectors.reading import textlog
+from collectors.training import maxtext
 from errors import InputError
 from tests.collectors.reading import read, source_of
 from tests.collectors.test_attempts import attempts

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from collectors import maxtext_inference
+from collectors.serving import maxtext_inference
 from errors import InputError
 from tests.collectors.reading import read, source_of
 

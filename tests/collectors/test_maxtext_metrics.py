@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors import maxtext_metrics
+from collectors.training import maxtext_metrics
 from errors import InputError
 from tests.collectors.reading import read, source_of
 

@@ -6,7 +6,7 @@ import pytest
 
 from catalog.configs import from_config
 from catalog.models import parameters
-from collectors import megatron
+from collectors.training import megatron
 from errors import InputError
 from tests.collectors.reading import read, source_of
 

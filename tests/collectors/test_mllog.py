@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from collectors import mllog
+from collectors.training import mllog
 from errors import InputError
 from tests.collectors.reading import read, source_of
 

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from collectors import mllog, mlperf_inference
+from collectors.serving import mlperf_inference
+from collectors.training import mllog
 from errors import InputError
 from tests.collectors.reading import read, source_of
 

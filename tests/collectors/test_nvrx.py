@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from collectors import nvrx
+from collectors.training import nvrx
 from errors import InputError
 from tests.collectors.reading import read, source_of
 

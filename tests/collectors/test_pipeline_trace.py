@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors import pipeline_trace
 from collectors.base import Source
+from collectors.training import pipeline_trace
 from errors import InputError
 from tests.collectors.reading import read, source_of
 

@@ -6,7 +6,7 @@ import pytest
 
 from collectors.base import Lost, Rows
 from collectors.ingest import ingest
-from collectors.plausible import plausible
+from collectors.ingesting.plausible import plausible
 from runs.schema import SCHEMAS
 from runs.tables import frame
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors import prometheus
-from collectors.exposition import parsed, time_ns
+from collectors.reading.exposition import parsed, time_ns
+from collectors.serving import prometheus
 from errors import InputError
 from tests.app.metrics_server import exposition
 from tests.collectors.reading import read, source_of

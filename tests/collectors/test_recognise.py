@@ -4,9 +4,9 @@ import gzip
 
 import pytest
 
-from collectors import job_log, maxtext, megatron, mllog, nvrx
-from collectors.recognise import DEEP_BYTES, recognise
-from collectors.unpack import SafeSource
+from collectors.ingesting.recognise import DEEP_BYTES, recognise
+from collectors.ingesting.unpack import SafeSource
+from collectors.training import job_log, maxtext, megatron, mllog, nvrx
 from tests.collectors.reading import read
 from tests.collectors.test_maxtext import steps
 from tests.collectors.test_megatron import START, old

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors import request_trace
+from collectors.serving import request_trace
 from errors import InputError
 from tests.collectors.reading import read, source_of
 

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from collectors import resiliency
+from collectors.training import resiliency
 from errors import InputError
 from tests.collectors.reading import read, source_of
 

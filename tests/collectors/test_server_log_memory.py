@@ -2,7 +2,8 @@
 
 import pytest
 
-from collectors import sglang_log, textlog, vllm_log
+from collectors.reading import textlog
+from collectors.serving import sglang_log, vllm_log
 from tests.collectors.reading import read, source_of
 from tests.collectors.test_sglang_log import decode
 

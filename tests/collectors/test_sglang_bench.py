@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from collectors import sglang_bench, vllm_bench
+from collectors.serving import sglang_bench, vllm_bench
 from errors import InputError
 from tests.collectors.reading import read, source_of
 from tests.collectors.serving_files import BLOCK, SGLANG_BLOCK, statistics_ms, template

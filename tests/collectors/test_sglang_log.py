@@ -2,7 +2,7 @@
 
 import pytest
 
-from collectors import sglang_log
+from collectors.serving import sglang_log
 from errors import InputError
 from tests.collectors.reading import read, source_of
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors import sidecar
 from collectors.base import Fact
+from collectors.own import sidecar
 from errors import InputError
 from tests.collectors.reading import source_of
 

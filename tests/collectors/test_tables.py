@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 
-from collectors import parquet_columns, tables
 from collectors.base import Source
-from collectors.gather import MAX_FILES
 from collectors.ingest import ingest
+from collectors.ingesting.gather import MAX_FILES
+from collectors.own import tables
+from collectors.reading import parquet_columns
 from errors import InputError
 from runs.schema import SCHEMAS
 from runs.store import Store

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors import textlog
 from collectors.base import LINE_LIMIT_BYTES
-from collectors.textlog import (
+from collectors.reading import textlog
+from collectors.reading.textlog import (
     DATED,
     NUMBERED,
     WORDED,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from collectors import tpu_info
+from collectors.device import tpu_info
 from errors import InputError
 from tests.collectors.reading import read, source_of
 

@@ -10,8 +10,8 @@ import zipfile
 import pytest
 from hypothesis import given, settings
 
-from collectors import gather, unpack
 from collectors.ingest import ingest
+from collectors.ingesting import gather, unpack
 from errors import InputError
 from runs.store import Store
 from tests.collectors.test_goodput_log import A_JOB, lines

@@ -2,7 +2,7 @@
 
 import pytest
 
-from collectors import vllm_log
+from collectors.serving import vllm_log
 from errors import InputError
 from tests.collectors.reading import read, source_of
 from tests.collectors.serving_files import BLOCK

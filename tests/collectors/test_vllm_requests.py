@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from collectors import vllm_requests
+from collectors.serving import vllm_requests
 from errors import InputError
 from tests.collectors.reading import read, source_of
 

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors.protobuf import message_types
-from collectors.xplane.wire import BYTES, FIXED32, FIXED64, VARINT, Window, skip, varint
+from collectors.device.xplane.wire import BYTES, FIXED32, FIXED64, VARINT, Window, skip, varint
+from collectors.reading.protobuf import message_types
 
 NODE = message_types("chipledger.wire", "Node: int64* number=1, double* real=2, bytes* text=3, Node* child=4")["Node"]
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collectors.xplane import batches, reader
-from collectors.xplane.line import new_ops
+from collectors.device.xplane import batches, reader
+from collectors.device.xplane.line import new_ops
 from tests.collectors.traces import START_NS, PlaneBuilder, XSpace, environment, got
 
 MS = 1_000_000  # ns

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from collectors.xplane import clock, reader
-from collectors.xplane.clock import DeviceClock, densest, offsets, samples
-from collectors.xplane.tables import OWN
+from collectors.device.xplane import clock, reader
+from collectors.device.xplane.clock import DeviceClock, densest, offsets, samples
+from collectors.device.xplane.tables import OWN
 from tests.collectors.traces import START_NS, PlaneBuilder, XSpace, environment, got
 
 OP = "%fusion.{0} = f32[8]{{0}} fusion(f32[8]{{0}} %x)"

@@ -4,8 +4,8 @@ import gzip
 
 import pytest
 
-from collectors import xplane
 from collectors.base import Source
+from collectors.device import xplane
 from errors import InputError
 from tests.collectors.traces import Got, PlaneBuilder, XSpace, environment, got
 
@@ -116,7 +116,7 @@ def test_a_broken_archive_keeps_what_unpacked(tmp_path):
 
 def test_prepare_compiles_every_kernel():
     xplane.prepare()
-    from collectors.xplane import events, header, tables, wire
+    from collectors.device.xplane import events, header, tables, wire
 
     for module, names in (
         (wire, ["index_fields", "index_entries"]),

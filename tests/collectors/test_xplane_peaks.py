@@ -2,8 +2,8 @@
 
 import pytest
 
-from collectors.protobuf import message_types
-from collectors.xplane.gaps import MISSING_SHARE, Starts
+from collectors.device.xplane.gaps import MISSING_SHARE, Starts
+from collectors.reading.protobuf import message_types
 from tests.collectors.traces import PlaneBuilder, XSpace, environment, got
 
 ACCESS = message_types(
@@ -142,7 +142,7 @@ def test_the_order_of_lines_and_joined_traces_make_no_gap(tmp_path):
 def test_starts_stay_bounded_and_true(monkeypatch):
     import numpy as np
 
-    from collectors.xplane import gaps
+    from collectors.device.xplane import gaps
 
     monkeypatch.setattr(gaps, "_MOST_CELLS", 50)
     starts = Starts()

@@ -5,8 +5,8 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from collectors import xplane
 from collectors.base import Source
+from collectors.device import xplane
 from tests.collectors.traces import Got, XSpace, jax_trace
 
 MS = 1_000_000  # ns

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from collectors import xplane
 from collectors.base import Blob, Fact, Lost, Rows, Source
-from collectors.hlo.shapes import HLO
-from collectors.protobuf import message_types
+from collectors.device import xplane
+from collectors.device.hlo.shapes import HLO
+from collectors.reading.protobuf import message_types
 from runs.schema import SCHEMAS
 
 MESSAGES = message_types(
@@ -154,7 +154,7 @@ def sharded_program(
     """The HloProto of a program with one collective, `<opcode>.1`, over `groups` of its own numbers.
 
     `assignment`: device identifiers by partition, then replica; None leaves it out. `channel`, `everywhere`: see
-    `collectors.hlo.assignment`.
+    `collectors.device.hlo.assignment`.
     """
     proto = HLO["HloProto"]()
     module = proto.hlo_module

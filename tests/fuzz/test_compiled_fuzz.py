@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors import compiled
 from collectors.base import Blob, Rows
+from collectors.device import compiled
 from errors import InputError
 from runs.schema import SCHEMAS
 from tests.collectors import compiled_files as files

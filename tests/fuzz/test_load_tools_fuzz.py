@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors import (
+from collectors.serving import (
     aiperf,
     guidellm,
     inference_perf,

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from collectors import job_log, megatron, mllog, nvrx, resiliency
+from collectors.training import job_log, megatron, mllog, nvrx, resiliency
 from tests.catalog.test_causes import ORDINARY, TELLING
 from tests.collectors import test_job_log, test_megatron, test_mllog, test_nvrx, test_resiliency
 from tests.fuzz.damage import checks_of, survive

@@ -4,7 +4,8 @@ import gzip
 
 import pytest
 
-from collectors import prometheus, request_trace, tpu_info
+from collectors.device import tpu_info
+from collectors.serving import prometheus, request_trace
 from tests.app.metrics_server import exposition
 from tests.collectors.test_prometheus import SGLANG
 from tests.collectors.test_request_trace import AZURE, BURSTGPT, MOONCAKE

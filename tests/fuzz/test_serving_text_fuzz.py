@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from collectors import sglang_bench, sglang_log, vllm_bench, vllm_log, vllm_requests
+from collectors.serving import sglang_bench, sglang_log, vllm_bench, vllm_log, vllm_requests
 from tests.collectors import test_sglang_bench, test_sglang_log, test_vllm_log, test_vllm_requests
 from tests.collectors.serving_files import BLOCK, SGLANG_BLOCK, detailed, result, template
 from tests.fuzz.damage import checks_of, survive

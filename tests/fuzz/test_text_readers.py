@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from collectors import goodput_log, maxtext, maxtext_metrics, sidecar
+from collectors.own import sidecar
+from collectors.training import goodput_log, maxtext, maxtext_metrics
 from tests.collectors.test_goodput_log import A_JOB, save
 from tests.collectors.test_maxtext import ERAS
 from tests.collectors.test_maxtext_metrics import record

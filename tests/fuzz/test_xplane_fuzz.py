@@ -19,11 +19,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors import xplane
 from collectors.base import Source
-from collectors.hlo.module import analyse
-from collectors.hlo.shapes import HLO
-from collectors.xplane import batches, reader
+from collectors.device import xplane
+from collectors.device.hlo.module import analyse
+from collectors.device.hlo.shapes import HLO
+from collectors.device.xplane import batches, reader
 from errors import InputError
 from tests.collectors.traces import Got, PlaneBuilder, XSpace, environment
 from tests.fuzz.damage import damaged

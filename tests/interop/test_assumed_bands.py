@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from app.whatif.serving_inputs import measured
-from app.whatif.serving_known import band as assumed
-from app.whatif.serving_load import load_of
+from app.whatif.serving.inputs import measured
+from app.whatif.serving.known import band as assumed
+from app.whatif.serving.load import load_of
 from catalog import chip, model
 from catalog.serving_figures import cases, figures
 from collectors.ingest import ingest

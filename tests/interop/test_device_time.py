@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from analyzers import collectives, input, overlap
 from analyzers.base import parse_options
+from analyzers.device import input, overlap
+from analyzers.ranks import collectives
 from collectors.ingest import ingest
 from errors import QuestionError
 from runs.store import Store

@@ -10,8 +10,8 @@ import pytest
 
 from app.workspace import Workspace, workspace
 from collectors import COLLECTORS
-from collectors.gather import gather
 from collectors.ingest import ingest
+from collectors.ingesting.gather import gather
 from errors import InputError
 from runs.run import Run
 from tests.app.asking import wrong_answers

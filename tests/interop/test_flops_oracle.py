@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from analyzers.fingerprint import fingerprint
+from analyzers.flops.fingerprint import fingerprint
 from catalog import chip, model, parameters
 from catalog.flops import flops_per_token
 

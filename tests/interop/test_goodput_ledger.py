@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from analyzers import ledger
+from analyzers.time import ledger
 from collectors.ingest import ingest
 from runs.store import Store
 

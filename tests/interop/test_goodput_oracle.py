@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from analyzers import goodput
-from analyzers.goodput.buckets import BUCKETS, amount, leaves
+from analyzers.lost import goodput
+from analyzers.lost.goodput.buckets import BUCKETS, amount, leaves
 from collectors.ingest import ingest
 from runs.store import Store
 

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from analyzers import ledger, memory, ops, overlap, steps
 from analyzers.base import parse_options
+from analyzers.device import memory, overlap
+from analyzers.device import operations as ops
+from analyzers.time import ledger, steps
 from collectors.ingest import ingest
 from runs.store import Store
 

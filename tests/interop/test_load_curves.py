@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analyzers import engine, load
+from analyzers.serving import engine, load
 from collectors.ingest import ingest
 from runs.store import Store
 from tests.analyzers.load_tests import ask

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from analyzers.loads import loads, printed
-from analyzers.served import served
-from collectors import COLLECTORS, guidellm, inference_perf, llm_d, llmperf
+from analyzers.serving.loads import loads, printed
+from analyzers.serving.served import served
+from collectors import COLLECTORS
 from collectors.base import Source
 from collectors.ingest import ingest
+from collectors.serving import guidellm, inference_perf, llm_d, llmperf
 from runs.store import Store
 from tests.collectors.reading import read
 

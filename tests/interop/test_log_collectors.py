@@ -9,9 +9,9 @@ import pytest
 
 from catalog.configs import from_config
 from catalog.models import parameters
-from collectors import megatron, mllog
 from collectors.base import Source
 from collectors.ingest import ingest
+from collectors.training import megatron, mllog
 from runs.store import Store
 from tests.collectors.reading import read
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from collectors import COLLECTORS, goodput_log, maxtext
+from collectors import COLLECTORS
 from collectors.base import Source
+from collectors.training import goodput_log, maxtext
 from tests.collectors.reading import read
 
 SHARED = Path(__file__).parents[2].parent / "shared"

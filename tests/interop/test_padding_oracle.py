@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from analyzers import padding
 from analyzers.base import parse_options
-from analyzers.hbm_layout import shapes
-from analyzers.mxu import padded_flops
-from app.questions import ModelSubject
+from analyzers.flops import padding
+from analyzers.flops.hbm_layout import shapes
+from analyzers.flops.mxu import padded_flops
+from app.questions.asking import ModelSubject
 from catalog import model
 from catalog.matmuls import Matmul, matmuls
 from collectors.ingest import ingest

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from analyzers.published import reviewed
+from analyzers.flops.published import reviewed
 from catalog import chip, chips
 
 CSV = Path(__file__).parents[2].parent / "shared" / "oracles" / "training" / "published_runs.csv"

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analyzers import workload
 from analyzers.base import parse_options
+from analyzers.serving import traffic as workload
 from collectors.ingest import ingest
 from runs.store import Store
 

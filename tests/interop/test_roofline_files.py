@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from analyzers import ops, roofline
 from analyzers.base import parse_options
+from analyzers.device import operations as ops
+from analyzers.device import roofline
 from collectors.ingest import ingest
 from runs.store import Store
 from tests.collectors.traces import XSpace

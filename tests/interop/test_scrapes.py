@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from analyzers import engine, prefix, serving, slo
 from analyzers.base import parse_options
+from analyzers.serving import engine
+from analyzers.serving import latency as serving
+from analyzers.serving import objectives as slo
+from analyzers.serving import prefix_cache as prefix
 from collectors.ingest import ingest
 from runs.store import Store
 

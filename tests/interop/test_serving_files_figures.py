@@ -9,8 +9,10 @@ from statistics import fmean
 import pytest
 import yaml
 
-from analyzers import load, serving, workload
 from analyzers.base import parse_options
+from analyzers.serving import latency as serving
+from analyzers.serving import load
+from analyzers.serving import traffic as workload
 from collectors.ingest import ingest
 from errors import InputError, QuestionError
 from runs.store import Store

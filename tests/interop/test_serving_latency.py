@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analyzers import serving
 from analyzers.base import parse_options
+from analyzers.serving import latency as serving
 from collectors.ingest import ingest
 from runs.store import Store
 from runs.tables import MemoryTables

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.whatif.serving_inputs import measured
-from app.whatif.serving_load import load_of
+from app.whatif.serving.inputs import measured
+from app.whatif.serving.load import load_of
 from catalog import chip, model
 from collectors.ingest import ingest
 from runs.store import Store

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from analyzers import slowdown
 from analyzers.base import parse_options
+from analyzers.ranks import slowdown
 from collectors.ingest import ingest
 from runs.store import Store
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from collectors.hlo.axes import axis_of
-from collectors.hlo.module import analyse
-from collectors.hlo.texts import hlo_proto_of_text
+from collectors.device.hlo.axes import axis_of
+from collectors.device.hlo.module import analyse
+from collectors.device.hlo.texts import hlo_proto_of_text
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "tpu_hlo"
 FILES = sorted(FOLDER.glob("*.hlo.txt.gz"))

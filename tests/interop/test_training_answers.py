@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from analyzers import goodput, interruptions, ledger
-from app.answers.goodput import verdict as goodput_verdict
-from app.answers.ledger import verdict as ledger_verdict
+from analyzers.lost import goodput, interruptions
+from analyzers.time import ledger
+from app.questions.goodput.words import verdict as goodput_verdict
+from app.questions.ledger.words import verdict as ledger_verdict
 from collectors.ingest import ingest
 from runs.store import Store
 

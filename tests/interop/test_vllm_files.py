@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from catalog.models import model
-from collectors import COLLECTORS, vllm_bench, vllm_requests
+from collectors import COLLECTORS
 from collectors.base import Source
 from collectors.ingest import ingest
+from collectors.serving import vllm_bench, vllm_requests
 from errors import InputError
 from runs.store import Store
 from runs.tables import frame

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from collectors import xplane
 from collectors.base import Source
-from collectors.hlo.module import analyse
-from collectors.hlo.text import collective_of_text
+from collectors.device import xplane
+from collectors.device.hlo.module import analyse
+from collectors.device.hlo.text import collective_of_text
 from errors import InputError
 from tests.collectors.traces import Got, XSpace, hlo_proto
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from analyzers.base import parse_options
-from app.commands.doctor import verified
+from app.cli.commands.doctor import verified
 from app.listing import list_runs
-from app.questions import analyzer
+from app.questions.asking import analyzer
 from app.workspace import Workspace
 from collectors.ingest import ingest
 from errors import InputError, QuestionError

@@ -6,8 +6,8 @@ from collections import Counter
 import pyarrow.parquet as pq
 import pytest
 
-from app.alerts.rules import rule
-from app.questions import ask
+from app.follow.alerts.rules import rule
+from app.questions.asking import ask
 from catalog.causes import CAUSES as KNOWN
 from collectors.ingest import ingest
 from reference.fleet import CAUSES, CHIPS, FOLDER, STRAGGLER, TRUTH, plans

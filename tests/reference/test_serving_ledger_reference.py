@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from analyzers import ledger
 from analyzers.base import parse_options
+from analyzers.time import ledger
 from collectors.ingest import ingest
 from runs.store import Store
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from analyzers import stragglers
+from analyzers.ranks import stragglers
 from collectors.ingest import ingest
 from runs.store import Store
 from runs.tables import MemoryTables

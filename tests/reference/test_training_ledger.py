@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from analyzers import ledger, steps
+from analyzers.time import ledger, steps
 from collectors.ingest import ingest
 from runs.store import Store
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from analyzers import collectives, input, ledger, overlap
 from analyzers.base import parse_options
+from analyzers.device import input, overlap
+from analyzers.ranks import collectives
+from analyzers.time import ledger
 from collectors.ingest import ingest
 from runs.store import Store
 

@@ -18,12 +18,12 @@ from runs import numba_cache
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("app", "collectors", "analyzers", "simulators", "runs", "catalog", "errors")
 KERNELS = (
-    "collectors.xplane.wire",
-    "collectors.xplane.tables",
-    "collectors.xplane.events",
-    "collectors.xplane.clock",
-    "collectors.xplane.header",
-    "analyzers.prefix.replay",
+    "collectors.device.xplane.wire",
+    "collectors.device.xplane.tables",
+    "collectors.device.xplane.events",
+    "collectors.device.xplane.clock",
+    "collectors.device.xplane.header",
+    "analyzers.serving.prefix_cache.replay",
     "simulators.serving.cruise",
     "simulators.serving.kernel",
     "simulators.serving.pages",

@@ -161,7 +161,7 @@ def test_weights_are_those_that_the_catalogue_counts():
 
 def test_asking_imports_no_jax():
     code = (
-        "import sys; import app.commands.compile, simulators.tpu_compile.launch; "
+        "import sys; import app.cli.commands.compile, simulators.tpu_compile.launch; "
         "sys.exit(any(m.split('.')[0] in ('jax', 'jaxlib') for m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0

@@ -1,0 +1,1 @@
+"""What a compiled program would do, by its own text."""

@@ -1,0 +1,407 @@
+"""Is the run bound by its input: how long the devices waited for data, and whether a longer fetch makes a longer step.
+
+A batch that is fetched while the device works costs nothing, however long it takes. So a fetch is not a wait: a wait
+is time in which a fetch (or an infeed) runs and the device neither computes nor communicates. Where no profile shows
+that, steps with a long fetch are held against the others: if they are longer by as much, the fetch is exposed.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analyzers.base import Facts, Option
+from analyzers.device.activity import Activity, activities, profiled_steps, steps_of
+from analyzers.flops.peak import hardware
+from analyzers.intervals import Spans, joined, overlap_with, spans, union
+from analyzers.time.history import History, history
+from errors import QuestionError
+from runs.tables import Tables, frame
+
+NAME = "input"
+HELP = "Is the run bound by its input, or does it stall now and then, and what does that cost?"
+OPTIONS: tuple[Option, ...] = ()
+BOUND_SHARE = 0.05  # of the usual step: from here on, input is what to mend first
+STALL_SHARE = 0.05  # of the usual step: a shorter delay is noise
+TOLD_SHARE = 0.5  # of usual steps: where fewer have a fetch recorded, nothing is concluded from the others
+STALL_Z = 3.5  # robust standard deviations of the fetch
+EXPOSED_SLOPE, HIDDEN_SLOPE = 0.5, 0.2
+RESAMPLES, SEED = 1000, 0
+MOST_RESAMPLED, Z_95 = 50_000, 1.96  # steps; more would be drawn a thousand times over, for minutes
+COLUMNS = [
+    "step",
+    "attempt",
+    "start_ns",
+    "dur_s",
+    "fetch_s",
+    "waited_s",
+    "idle_s",
+    "devices",
+    "kept",
+    "usual",
+    "stalled",
+    "extra_s",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputResult:
+    """`verdict`: bound, stalls, hidden (a fetch costs nothing) or unknown; `input_bound`: True, False, None (unknown).
+
+    `fetches_told`: of usual steps, the share in which a fetch is recorded, or a profile looked. Below a half, that the
+    others waited for none is not concluded: a job may note the few fetches before its first step and no other.
+
+    `rows`: one row per step taken, in order of time: step, attempt, start_ns, dur_s (to the start of the next), fetch_s
+    (of the slowest host), waited_s and idle_s (mean over the devices that a profile saw), devices, kept, usual (kept,
+    plausible and not the first of its attempt), stalled, extra_s (by how much the fetch made it longer than usual).
+
+    waited_s        chip-seconds that devices waited for input in kept steps; in steps that no profile saw: of stalls
+                    only. None where nothing tells
+    waited_share    of the chip-seconds of those steps; `usual_waited_share`: in the median usual step
+    slope           seconds that a step gets longer per second of fetch beyond the median, with a 95 % bootstrap
+                    interval
+    at_most_share   of profiled time without computing or communication: waiting cannot be more than that
+    """
+
+    verdict: str
+    rows: pd.DataFrame
+    waited_s: float | None
+    waited_share: float | None
+    usual_waited_share: float | None
+    at_most_share: float | None
+    median_fetch_s: float | None
+    median_step_s: float | None
+    slope: float | None
+    slope_low: float | None
+    slope_high: float | None
+    stall_chip_seconds: float
+    fetches_told: float = 0.0
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def input_bound(self) -> bool | None:
+        return None if self.verdict == "unknown" else self.verdict == "bound"
+
+    @property
+    def stalls(self) -> pd.DataFrame:
+        return self.rows[self.rows["stalled"]]
+
+    def to_dict(self) -> dict[str, Any]:
+        stalls = self.stalls[["step", "start_ns", "extra_s"]]
+        return {
+            "input_bound": self.input_bound,
+            "verdict": self.verdict,
+            "waited_share": self.waited_share,
+            "waited_s": self.waited_s,
+            "usual_waited_share": self.usual_waited_share,
+            "at_most_share": self.at_most_share,
+            "median_fetch_s": self.median_fetch_s,
+            "median_step_s": self.median_step_s,
+            "slope": self.slope,
+            "slope_interval": None if self.slope is None else [self.slope_low, self.slope_high],
+            "stall_chip_seconds": self.stall_chip_seconds,
+            "fetches_told": self.fetches_told,
+            "stalls": stalls.astype(object).where(stalls.notna(), None).to_dict("records"),
+            "notes": list(self.notes),
+        }
+
+
+def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> InputResult:
+    """Whether input bounds the run. Raises QuestionError where no input tells of steps or of a device."""
+    past = history(tables, facts)
+    seen = _profiled(tables)
+    if not len(past.rows) and seen.window_ns == 0:
+        raise QuestionError(
+            "nothing tells how long steps took or what a device did",
+            advice="Add a profile, or a goodput log with data_loading entries.",
+        )
+    machine = hardware(tables, facts)
+    rows = _rows(past, seen, tables)
+    usual = rows[rows["usual"]]
+    step_s, fetch_s = _median(usual["dur_s"]), _median(usual["fetch_s"])
+    _mark_stalls(rows, usual, step_s, fetch_s)
+    slope = _slope(usual, step_s, fetch_s)
+    fed = bool(rows["fetch_s"].notna().any()) or seen.fed
+    at_most_share = seen.idle_ns / seen.window_ns if seen.window_ns else None
+    waited_s, whole_s = _waited(rows, machine.chips, machine.devices_per_chip, fed)
+    if not len(rows) and fed:
+        waited_s, whole_s = seen.waited_ns / 1e9 / machine.devices_per_chip, seen.window_ns / 1e9
+        whole_s /= machine.devices_per_chip
+    looked = usual["fetch_s"].gt(0).fillna(False) | (usual["devices"] > 0)
+    told = float(looked.mean()) if len(usual) else 0.0
+    if told < TOLD_SHARE and not waited_s and len(rows):
+        waited_s = None
+    share = waited_s / whole_s if waited_s is not None and whole_s else None
+    shares = (usual["waited_s"] / usual["dur_s"]).dropna()
+    usual_share = _median(shares) if fed else None
+    stalled = rows[rows["stalled"] & rows["kept"]]
+    measured = usual_share if len(rows) else share
+    verdict = _verdict(fed, measured, slope, step_s, fetch_s, len(stalled) > 0, at_most_share, told >= TOLD_SHARE)
+    return InputResult(
+        verdict=verdict,
+        rows=rows[COLUMNS],
+        waited_s=waited_s,
+        waited_share=share,
+        usual_waited_share=usual_share,
+        at_most_share=at_most_share,
+        median_fetch_s=fetch_s,
+        median_step_s=step_s,
+        slope=slope[0] if slope else None,
+        slope_low=slope[1] if slope else None,
+        slope_high=slope[2] if slope else None,
+        stall_chip_seconds=float(stalled["extra_s"].sum()) * machine.chips,
+        fetches_told=told,
+        notes=_notes(rows, fed, seen, past, verdict),
+    )
+
+
+@dataclass
+class _Seen:
+    """What profiles showed: `steps`, one row per host and step taken (host, step, start_ns, end_ns to the next start,
+    fetch_ns, and sums over the host's devices: devices, waited_ns, idle_ns), and sums over all windows."""
+
+    steps: pd.DataFrame
+    devices: int = 0
+    window_ns: int = 0
+    idle_ns: int = 0
+    waited_ns: int = 0
+    fed: bool = False
+
+
+def _profiled(tables: Tables) -> _Seen:
+    fetches = _fetches(tables)
+    steps = _periods(profiled_steps(tables))
+    for column in ("devices", "waited_ns", "idle_ns"):
+        steps[column] = 0
+    steps["fetch_ns"] = pd.array([pd.NA] * len(steps), dtype="Int64")
+    for host, rows in steps.groupby("host"):
+        if host in fetches:
+            steps.loc[rows.index, "fetch_ns"] = overlap_with(fetches[host], _windows(rows))
+    seen = _Seen(steps, fed=bool(set(fetches) & set(steps["host"])))
+    for activity in activities(tables):
+        _enter(seen, activity, fetches.get(activity.host, spans()))
+    return seen
+
+
+def _enter(seen: _Seen, activity: Activity, fetched: Spans) -> None:
+    """Add one device: a wait is a fetch of its host, or an infeed, that neither computing nor communication covers."""
+    busy = union(joined([activity.computation, activity.communication]))
+    waiting = union(joined([busy, activity.infeed, fetched]))
+    rows = steps_of(seen.steps, activity.host, activity.device)
+    windows = _windows(rows)
+    worked, spent = overlap_with(busy, windows), overlap_with(waiting, windows)
+    seen.steps.loc[rows.index, "devices"] += 1
+    seen.steps.loc[rows.index, "waited_ns"] += spent - worked
+    seen.steps.loc[rows.index, "idle_ns"] += windows.end - windows.start - worked
+    whole, _ = activity.windows(None)
+    worked, spent = overlap_with(busy, whole), overlap_with(waiting, whole)
+    width = whole.end - whole.start
+    seen.devices += 1
+    seen.fed |= bool(len(activity.infeed.start))
+    seen.window_ns += int(width.sum())
+    seen.idle_ns += int((width - worked).sum())
+    seen.waited_ns += int((spent - worked).sum())
+
+
+def _windows(rows: pd.DataFrame) -> Spans:
+    return Spans(rows["start_ns"].to_numpy(dtype=np.int64), rows["end_ns"].to_numpy(dtype=np.int64))
+
+
+def _periods(steps: pd.DataFrame) -> pd.DataFrame:
+    """Profiled steps up to the start of the next one of their capture: a loop may fetch between its annotations."""
+    takers = [steps["host"], steps["capture"], steps["device"]]
+    after = steps["start_ns"].astype("Int64").groupby(takers, dropna=False).shift(-1)
+    return steps.assign(end_ns=after.fillna(steps["end_ns"]).astype("int64").clip(lower=steps["end_ns"]))
+
+
+def _fetches(tables: Tables) -> dict[str, Spans]:
+    """Unions of data loading by host; "" is the job as a whole."""
+    rows = frame(tables, "lifecycle", ["kind", "host", "start_ns", "end_ns"], [("kind", "==", "data_loading")])
+    rows = rows.dropna(subset=["start_ns", "end_ns"])
+    host = rows["host"].astype(object).where(rows["host"].notna(), "").astype(str)
+    return {
+        name: union(spans(g["start_ns"].to_numpy(dtype=np.int64), g["end_ns"].to_numpy(dtype=np.int64)))
+        for name, g in rows.groupby(host)
+    }
+
+
+def _rows(past: History, seen: _Seen, tables: Tables) -> pd.DataFrame:
+    """Every step taken, with what profiles and the job's own log tell of its input. Where a profile saw it, its
+    duration and its fetch are the profile's: a job may mark a step's start before its fetch, a trace after it."""
+    rows = past.rows.reset_index(drop=True)
+    ordinary = rows["kept"].astype(bool) & (rows["implausible"] == "") & ~rows["first"].astype(bool)
+    out = pd.DataFrame(
+        {
+            "step": rows["step"].astype("int64"),
+            "attempt": rows["attempt"],
+            "start_ns": rows["start_ns"],
+            "dur_s": rows["dur_ns"].astype("Float64") / 1e9,
+            "kept": rows["kept"].astype(bool),
+            "usual": ordinary & rows["dur_ns"].notna(),
+        }
+    )
+    for name in ("fetch_s", "waited_s", "idle_s"):
+        out[name] = pd.array([pd.NA] * len(rows), dtype="Float64")
+    out["devices"] = 0
+    if (job := _fetches(tables).get("")) is not None:
+        _add_job_fetches(out, rows, job)
+    taken = _matched(rows, seen.steps)
+    if (taken >= 0).any():
+        by_step = seen.steps.assign(row=taken, dur_ns=seen.steps["end_ns"] - seen.steps["start_ns"])
+        by_step = by_step[taken >= 0].groupby("row")
+        devices = by_step["devices"].sum()
+        out.loc[devices.index, "devices"] = devices
+        out.loc[devices.index, "dur_s"] = by_step["dur_ns"].mean() / 1e9
+        for name, ns in (("waited_s", "waited_ns"), ("idle_s", "idle_ns")):
+            out.loc[devices.index, name] = by_step[ns].sum() / devices.where(devices > 0) / 1e9
+        out.loc[devices.index, "fetch_s"] = by_step["fetch_ns"].max() / 1e9
+    return out
+
+
+def _add_job_fetches(out: pd.DataFrame, rows: pd.DataFrame, job: Spans) -> None:
+    """Add fetch_s from the job's own entries, and let a step begin with its fetch where that comes before its mark.
+
+    Whether it does is seen from the gaps: the end of a fetch lies nearer to the next mark than its start to the last.
+    """
+    known = np.flatnonzero((rows["start_ns"].notna() & rows["dur_ns"].notna()).to_numpy())
+    if not len(known) or not len(job.start):
+        return
+    mark = rows["start_ns"].to_numpy(dtype=np.int64, na_value=0)[known]
+    end = mark + rows["dur_ns"].to_numpy(dtype=np.int64, na_value=0)[known]
+    after = np.searchsorted(mark, job.end, side="left")  # the first step marked once the fetch was done
+    inner = (after > 0) & (after < len(mark))
+    begin = mark.copy()
+    if inner.any():
+        lead = mark[after[inner]] - job.end[inner]
+        if np.median(lead) < np.median(job.start[inner] - mark[after[inner] - 1]):
+            reach = (after < len(mark)) & (mark[np.minimum(after, len(mark) - 1)] - job.end < np.median(end - mark))
+            begin[after[reach]] = np.minimum(job.start[reach], begin[after[reach]])
+    touching = np.append(end[:-1] == mark[1:], False)
+    end = np.where(touching, np.append(begin[1:], 0), end)
+    out.loc[known, "fetch_s"] = overlap_with(job, Spans(begin, end)) / 1e9
+    out.loc[known, "dur_s"] = (end - begin) / 1e9
+
+
+def _matched(rows: pd.DataFrame, seen: pd.DataFrame) -> np.ndarray:
+    """For each profiled step of a host, the row of that step that began nearest to it; -1 where there is none."""
+    timed = rows.loc[rows["start_ns"].notna() & rows["step"].isin(seen["step"].unique()), ["step", "start_ns"]]
+    taken = pd.DataFrame({"row": timed.index, **timed.astype("int64").reset_index(drop=True)}).sort_values("start_ns")
+    sought = seen[["step", "start_ns"]].astype("int64").assign(place=np.arange(len(seen))).sort_values("start_ns")
+    found = pd.merge_asof(sought, taken, on="start_ns", by="step", direction="nearest")
+    out = np.full(len(seen), -1, dtype=np.int64)
+    out[found["place"]] = found["row"].fillna(-1)
+    return out
+
+
+def _median(values: pd.Series) -> float | None:
+    values = values.dropna()
+    return float(values.median()) if len(values) else None
+
+
+def _mark_stalls(rows: pd.DataFrame, usual: pd.DataFrame, step_s: float | None, fetch_s: float | None) -> None:
+    """Add extra_s and stalled: both the fetch and the step exceed the usual ones, by more than noise."""
+    rows["extra_s"], rows["stalled"] = 0.0, False
+    if step_s is None or fetch_s is None:
+        return
+    excess = np.minimum(rows["fetch_s"] - fetch_s, rows["dur_s"] - step_s).astype("Float64").fillna(0)
+    spread = 1.4826 * float((usual["fetch_s"] - fetch_s).abs().median())
+    stalled = rows["usual"] & (excess > max(STALL_SHARE * step_s, STALL_Z * spread))
+    rows["stalled"] = stalled.astype(bool)
+    rows["extra_s"] = excess.astype(float).where(rows["stalled"], 0.0)
+
+
+def _slope(usual: pd.DataFrame, step_s: float | None, fetch_s: float | None) -> tuple[float, float, float] | None:
+    """Least squares through the medians over steps whose fetch exceeds the median, with a bootstrap interval over
+    steps: of very many steps the one that bootstraps tend to, by linearisation. None where fewer than three of them
+    differ by a hundredth of a step: chance would decide."""
+    if step_s is None or fetch_s is None:
+        return None
+    some = usual.dropna(subset=["fetch_s", "dur_s"])
+    x = (some["fetch_s"].astype(float) - fetch_s).clip(lower=0).to_numpy()
+    y = some["dur_s"].astype(float).to_numpy() - step_s
+    if (x > 0.01 * step_s).sum() < 3:
+        return None
+    xy, xx = x * y, x * x
+    slope = float(xy.sum() / xx.sum())
+    if len(x) > MOST_RESAMPLED:
+        margin = Z_95 * float(np.sqrt(((xy - slope * xx) ** 2).sum())) / float(xx.sum())
+        return slope, slope - margin, slope + margin
+    rng, drawn = np.random.default_rng(SEED), []
+    for _ in range(RESAMPLES):
+        pick = rng.integers(0, len(x), len(x))
+        if whole := xx[pick].sum():
+            drawn.append(xy[pick].sum() / whole)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return slope, float(low), float(high)
+
+
+def _waited(rows: pd.DataFrame, chips: int, per_chip: int, fed: bool) -> tuple[float | None, float]:
+    """Chip-seconds waited in kept steps, and those steps' chip-seconds."""
+    kept = rows[rows["kept"] & rows["dur_s"].notna()]
+    seen = kept[kept["devices"] > 0]
+    whole = float((seen["dur_s"] * seen["devices"]).sum()) / per_chip
+    waited = float((seen["waited_s"] * seen["devices"]).sum()) / per_chip
+    rest = kept[(kept["devices"] == 0) & kept["fetch_s"].notna()]
+    whole += float(rest["dur_s"].sum()) * chips
+    waited += float(rest["extra_s"].sum()) * chips
+    return (waited if fed and len(kept) else None), whole
+
+
+def _verdict(
+    fed: bool,
+    waited_share: float | None,
+    slope: tuple[float, float, float] | None,
+    step_s: float | None,
+    fetch_s: float | None,
+    stalls: bool,
+    at_most_share: float | None,
+    told: bool,
+) -> str:
+    """See InputResult. Measured waits come first, then what the fetch can cost at most, then steps held together."""
+    if not fed:
+        return "hidden" if at_most_share is not None and at_most_share < BOUND_SHARE else "unknown"
+    if waited_share is not None:
+        return "bound" if waited_share >= BOUND_SHARE else "stalls" if stalls else "hidden"
+    if not step_s or fetch_s is None:
+        return "unknown"
+    if fetch_s < BOUND_SHARE * step_s:
+        return "stalls" if stalls else "hidden" if told else "unknown"
+    if slope and slope[1] > EXPOSED_SLOPE:
+        return "bound"
+    if slope and slope[2] < HIDDEN_SLOPE:
+        return "hidden"
+    return "stalls" if stalls else "unknown"
+
+
+def _notes(rows: pd.DataFrame, fed: bool, seen: _Seen, past: History, verdict: str) -> tuple[str, ...]:
+    notes = []
+    if not fed:
+        notes.append(
+            "No input says when the training loop waited for a batch: record data_loading in the goodput log, "
+            'or wrap the fetch in jax.profiler.TraceAnnotation("data_loading") while profiling.'
+        )
+        if seen.window_ns:
+            notes.append(
+                "A device that waits for input neither computes nor communicates: the wait cannot exceed that time."
+            )
+    elif seen.devices:
+        notes.append(
+            "A wait is time in which the host fetches data (or the device takes it in) and the device neither "
+            "computes nor communicates. Where one host's input is late, the others wait for it in their "
+            "collectives: that counts as waiting for a rank, and is in the steps' extra seconds."
+        )
+    if fed and (unseen := int((rows["devices"] == 0).sum())):
+        notes.append(
+            f"{unseen} steps were not profiled: of them only stalls are counted, by how much their fetch and "
+            "their step exceed the usual ones."
+        )
+    if len(rows):
+        notes.append(
+            f"Steps are taken from {past.origin}; a step lasts until the next one starts. The first of each "
+            "attempt, lost and implausible ones are left out of medians and slope."
+        )
+    notes += past.notes
+    if verdict == "hidden" and fed:
+        notes.append("A batch that arrives within a step hides behind it: storage need be no faster than that.")
+    return tuple(notes)

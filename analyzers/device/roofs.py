@@ -1,0 +1,208 @@
+"""The roofs of one device: the FLOP/s and the memory bytes/s that it cannot exceed, and those that it reached.
+
+A device is what a framework counts as one. Where a chip shows as two, each has half of the chip's peaks.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analyzers.base import Facts, Option, fact
+from analyzers.flops.formats import PRECISIONS
+from analyzers.flops.precision import PEAK, PRECISION, Peaks, format_of, peaks
+from analyzers.subject import CHIP
+from catalog.chips import Chip
+from errors.numbers import PER_SECOND
+from runs.tables import MemoryTables, Tables, frame
+
+BANDWIDTH = Option(
+    "hbm_bytes_per_s", PER_SECOND, None, "peak memory bandwidth of one chip; default: traced or catalogue's"
+)
+ROOF_OPTIONS = (CHIP, PRECISION, PEAK, BANDWIDTH)
+AGREE = 0.1  # a trace that states a bandwidth further than this from the data sheet counts it wrongly
+CREDIBLE = 1.05  # of the specified peak: beyond it FLOPs or bytes are not what moved; a clock may be a little off
+ENOUGH_SHARE, ENOUGH_RUNS, ENOUGH_S = 1e-3, 3, 1e-6  # an operation's time, executions and seconds of one execution
+SAME = 0.01  # peaks that differ by less are one
+WORDS = {"flops": "peak FLOP/s", "bytes": "memory bandwidth"}
+WHY = {
+    "flops": "their FLOPs are counted too high",
+    "bytes": "their bytes are counted though they stay in caches or on-chip memory",
+}
+_CERTAINTY = ("measured", "declared", "published", "derived", "modelled")
+_NOTHING = MemoryTables({})
+
+
+@dataclass(frozen=True)
+class Rate:
+    """So many per second on one device; `basis` how that is known, `source` from where, in words."""
+
+    per_s: float
+    basis: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Roof:
+    """`flops`: FLOP/s of one device; `bytes`: bytes/s of its memory; None where not known."""
+
+    name: str
+    flops: Rate | None
+    bytes: Rate | None
+
+    @property
+    def ridge(self) -> float | None:
+        """FLOP/byte at which both bind alike: left of it memory binds, right of it compute."""
+        return self.flops.per_s / self.bytes.per_s if self.flops and self.bytes else None
+
+    @property
+    def basis(self) -> str:
+        """That of the less certain of its two rates."""
+        return max((r.basis for r in (self.flops, self.bytes) if r), key=_CERTAINTY.index, default="unattributed")
+
+    def filled(self, other: "Roof | None") -> "Roof":
+        """This roof with what it lacks taken from another."""
+        return self if other is None else Roof(self.name, self.flops or other.flops, self.bytes or other.bytes)
+
+    def to_dict(self) -> dict[str, Any]:
+        rates = [r for r in (self.flops, self.bytes) if r]
+        return {
+            "name": self.name,
+            "flops_per_s": self.flops and self.flops.per_s,
+            "bytes_per_s": self.bytes and self.bytes.per_s,
+            "ridge_flops_per_byte": self.ridge,
+            "basis": self.basis,
+            "source": "; ".join(dict.fromkeys(r.source for r in rates)),
+            "flops_basis": self.flops and self.flops.basis,
+            "bytes_basis": self.bytes and self.bytes.basis,
+        }
+
+
+def bound_s(flops: np.ndarray, moved: np.ndarray, roof: Roof) -> tuple[np.ndarray, np.ndarray]:
+    """The least seconds for so many FLOPs and bytes, max(flops / peak, bytes / bandwidth), and whether memory binds.
+
+    Elementwise. NaN where FLOPs or bytes are not known, or where a rate that they need is not: FLOPs of 0 need none.
+    """
+    flops, moved = np.asarray(flops, dtype=float), np.asarray(moved, dtype=float)
+    compute = _seconds(flops, roof.flops)
+    memory = _seconds(moved, roof.bytes)
+    return np.maximum(compute, memory), memory > compute
+
+
+def _seconds(amount: np.ndarray, rate: Rate | None) -> np.ndarray:
+    if rate:
+        return amount / rate.per_s
+    return np.where(amount == 0, 0.0, np.nan)
+
+
+def spec_roof(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> tuple[Roof, list[str]]:
+    """What one device is specified to do, and notes: from options, else declared facts, the trace, the catalogue.
+
+    Raises QuestionError for a chip that the catalogue does not have and a precision that its chip does not do.
+    """
+    bare = {k: v for k, v in facts.items() if k != "peak_flops_per_s" or v.basis == "declared"}
+    sheet = peaks(_NOTHING, bare, options)
+    per_chip = devices_per_chip(facts, sheet.chip)
+    notes: list[str] = []
+    flops = _spec_flops(tables, facts, options, sheet, per_chip)
+    moved = _spec_bytes(tables, facts, options, sheet.chip, per_chip, notes)
+    if per_chip > 1 and (flops or moved):
+        notes.append(f"A chip shows as {per_chip} devices: each has 1/{per_chip} of the chip's peaks.")
+    return Roof("spec", flops, moved), notes
+
+
+def devices_per_chip(facts: Facts, known: Chip | None) -> int:
+    """Devices that one chip shows as: declared, else the catalogue's, else 1."""
+    return int(fact(facts, "devices_per_chip") or (known and known.value("jax_devices_per_chip")) or 1)
+
+
+def _traced(tables: Tables, column: str) -> float | None:
+    """The largest that a capture states of one device."""
+    seen = frame(tables, "captures", [column])[column].dropna()
+    return float(seen.max()) if len(seen) and float(seen.max()) > 0 else None
+
+
+def _spec_flops(tables: Tables, facts: Facts, options: Mapping[str, Any], sheet: Peaks, per_chip: int) -> Rate | None:
+    asked = any(options.get(o.name) for o in (PEAK, PRECISION, CHIP))
+    declared = "peak_flops_per_s" in facts and facts["peak_flops_per_s"].basis == "declared"
+    traced = _traced(tables, "peak_flops_per_s")
+    if traced and not asked and not declared and format_of(sheet.precision or "bf16") in (None, "bf16"):
+        return Rate(traced, "measured", f"peak that the trace states, {traced / 1e12:.4g} TFLOP/s")
+    if sheet.native:
+        basis = "declared" if options.get(PEAK.name) or (declared and not asked) else "published"
+        return Rate(sheet.native / per_chip, basis, sheet.source)
+    return Rate(traced, "measured", f"peak that the trace states, {traced / 1e12:.4g} TFLOP/s") if traced else None
+
+
+def _spec_bytes(
+    tables: Tables, facts: Facts, options: Mapping[str, Any], known: Chip | None, per_chip: int, notes: list[str]
+) -> Rate | None:
+    if given := options.get(BANDWIDTH.name):
+        return Rate(given / per_chip, "declared", f"bandwidth given, {given / 1e9:,.6g} GB/s of a chip")
+    traced = _traced(tables, "peak_hbm_bytes_per_s")
+    sheet = known and known.value("hbm_bytes_per_s")
+    published = sheet and Rate(
+        sheet / per_chip, "published", f"catalogue bandwidth of {known.name}, {sheet / 1e9:,.6g} GB/s"
+    )
+    if traced is None or options.get(CHIP.name):
+        return published or None
+    if published and abs(traced / published.per_s - 1) > AGREE:
+        notes.append(
+            f"The trace states a memory bandwidth of {traced / 1e9:,.6g} GB/s, the data sheet of {known.name} "
+            f"{published.per_s / 1e9:,.6g} GB/s for one device: the data sheet is used."
+        )
+        return published
+    return Rate(traced, "measured", f"bandwidth that the trace states, {traced / 1e9:,.6g} GB/s")
+
+
+def other_precisions(known: Chip | None, spec: Roof, per_chip: int) -> list[Roof]:
+    """The catalogue's peaks of a chip in the formats that the spec roof is not about."""
+    roofs = []
+    for word, key in PRECISIONS.items() if known else ():
+        peak = known.value(key)
+        if peak and not (spec.flops and abs(peak / per_chip / spec.flops.per_s - 1) < SAME):
+            rate = Rate(peak / per_chip, "published", f"catalogue peak of {known.name}, {word.upper()} dense")
+            roofs.append(Roof(f"spec {word}", rate, spec.bytes))
+    return roofs
+
+
+def reached_roof(units: pd.DataFrame, spec: Roof) -> tuple[Roof, list[str]]:
+    """The best rates that operations of this very run reached, and notes.
+
+    `units`: `op`, `self_s`, `count`, `flops`, `bytes` summed over executions and devices. Considered are operations
+    with at least a thousandth of all time, three executions and a microsecond each: for FLOP/s those that compute
+    binds at the specified roofs, for bytes/s those that memory binds; all, where a specified roof is lacking. A rate
+    beyond what the hardware is specified for is not believed: such bytes stayed on the chip, such FLOPs were counted
+    too high; what is a little beyond it counts as the specified rate. A peak that people declared is no such limit.
+    """
+    total = float(units["self_s"].sum())
+    seconds, runs = units["self_s"].to_numpy(dtype=float), units["count"].to_numpy(dtype=float)
+    runs = np.maximum(runs, 1)
+    enough = (seconds >= ENOUGH_SHARE * total) & (seconds > 0) & (runs >= ENOUGH_RUNS) & (seconds / runs >= ENOUGH_S)
+    least, by_memory = bound_s(units["flops"].to_numpy(dtype=float), units["bytes"].to_numpy(dtype=float), spec)
+    told = ~np.isnan(least) if spec.ridge else np.zeros(len(units), dtype=bool)
+    flops, note = _best(units[enough & ~(told & by_memory)], "flops", spec.flops)
+    moved, other = _best(units[enough & ~(told & ~by_memory)], "bytes", spec.bytes)
+    if flops and moved and not spec.flops and flops.source == moved.source:
+        flops = None  # one operation shows one roof, and its FLOPs may well have waited for memory
+    return Roof("reached", flops, moved), [n for n in (note, other) if n]
+
+
+def _best(units: pd.DataFrame, column: str, limit: Rate | None) -> tuple[Rate | None, str]:
+    """The highest credible rate of a column, and what is to be said of incredible ones."""
+    rate = units[column].to_numpy(dtype=float) / units["self_s"].to_numpy(dtype=float)
+    rate = np.where(np.isfinite(rate), rate, 0.0)
+    beyond, note = rate > CREDIBLE * limit.per_s if limit else rate > np.inf, ""
+    if limit and beyond.any():
+        most = f"{float(rate.max()) / limit.per_s:.3g} times the {limit.basis} {WORDS[column]}"
+        why = WHY[column] if limit.basis != "declared" else "that peak is too low for one operation, or " + WHY[column]
+        how_many = f"{beyond.sum()} operations run" if beyond.sum() > 1 else "1 operation runs"
+        note = f"{how_many} beyond the specified roof, at up to {most}: {why}."
+    if limit and limit.basis != "declared":
+        rate = np.minimum(np.where(beyond, 0.0, rate), limit.per_s)
+    if not len(rate) or rate.max() <= 0:
+        return None, note
+    best = int(rate.argmax())
+    return Rate(float(rate[best]), "derived", f"reached in this run by {units['op'].iloc[best]}"), note

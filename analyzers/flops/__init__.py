@@ -1,0 +1,1 @@
+"""FLOPs: which were the model's, which were padding, and against which peak."""

@@ -1,0 +1,414 @@
+"""MFU: which share of what the chips could compute became useful maths; HFU and EMFU beside it, step by step."""
+
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analyzers.base import Facts, FactValue, Option, fact, with_options
+from analyzers.flops.executed import recomputed_share
+from analyzers.flops.fingerprint import Fingerprint, fingerprint
+from analyzers.flops.formats import format_of
+from analyzers.flops.precision import PEAK, PRECISION, Peaks, bounded, peaks
+from analyzers.subject import CHIP, MODEL, SEQ, model_of, sequence_of
+from analyzers.time.history import History, history
+from analyzers.time.useful import Printed, printed, tokens_of_steps
+from catalog.flops import NAMES as CONVENTION_NAMES
+from catalog.flops import FlopsPerToken, flops_per_token
+from catalog.models import Model
+from errors import QuestionError
+from errors.numbers import Number
+from runs.tables import Tables
+
+NAME = "mfu"
+HELP = "Which share of the chips' peak became useful maths, in which steps, and by whose count?"
+JOB = "job"
+CONVENTION = Option("convention", (JOB, *CONVENTION_NAMES), None, "how FLOPs are counted; job: as the job printed them")
+REMAT = Option("remat", ("none", "selective", "full"), None, "what is recomputed, where no profile tells; for HFU")
+OPTIONS: tuple[Option, ...] = (
+    MODEL,
+    CHIP,
+    SEQ,
+    CONVENTION,
+    PRECISION,
+    PEAK,
+    REMAT,
+    Option("tflops_per_s", float, None, "TFLOP/s per chip, as printed somewhere: asks about that number"),
+    Option("tokens_per_s", float, None, "tokens/s per chip, as printed somewhere: asks about that number"),
+    Option("printed_mfu", Number(1e-6, 1e6), None, "MFU as printed somewhere: a share up to 1, else per cent"),
+)
+COLUMNS = [
+    "attempt",
+    "step",
+    "start_ns",
+    "dur_s",
+    "kept",
+    "first",
+    "implausible",
+    "tokens_per_s_per_chip",
+    "tflops_per_s_per_chip",
+    "mfu",
+]
+NAMED = 20  # impossible steps that the JSON names
+
+
+@dataclass(frozen=True, kw_only=True)
+class MfuResult:
+    """Utilisations are shares of a chip's peak; None where something they need is not known.
+
+    mfu      useful FLOPs of usual steps (kept, plausible, not the first of their attempt) over their time, at the
+             native peak: that of the formats that ran
+    hfu      the same with recomputed FLOPs added; `hfu_basis`: derived from a profile, or modelled from a policy
+    emfu     the same FLOPs over the BF16 peak, whatever ran; may exceed 1
+    best     the best kept, plausible step
+    average  useful FLOPs of all kept steps over the wall time from the first to the last step, restarts, saves and
+             lost steps included; `wall_s`: that time, in seconds. A last step of unknown end is in neither
+
+    `convention`: how FLOPs are counted, `job` for the job's own. `flops`: a token's, by that convention (by `causal`
+    where the job's own counts), split. `rows`: one per step taken, see COLUMNS; rates and MFU by the convention.
+    """
+
+    convention: str
+    mfu: float | None
+    hfu: float | None
+    emfu: float | None
+    best: float | None
+    average: float | None
+    tflops_per_s_per_chip: float | None
+    tokens_per_s_per_chip: float | None
+    flops_per_token: float | None
+    wall_s: float | None
+    peaks: Peaks
+    hfu_basis: str
+    model: str | None
+    seq: int | None
+    flops: FlopsPerToken | None
+    printed: Printed
+    fingerprint: Fingerprint
+    conventions: tuple[str, ...]
+    rows: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=COLUMNS))
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        false = self.rows[self.rows["implausible"] != ""] if len(self.rows) else self.rows
+        usual = self.fingerprint.matching
+        return {
+            "mfu": self.mfu,
+            "hfu": self.hfu,
+            "emfu": self.emfu,
+            "convention": self.convention,
+            "peak_flops_per_s": self.peaks.native,
+            "flops_per_token": self.flops_per_token,
+            "tokens_per_s_per_chip": self.tokens_per_s_per_chip,
+            "average": self.average,
+            "best": self.best,
+            "tflops_per_s_per_chip": self.tflops_per_s_per_chip,
+            "wall_s": self.wall_s,
+            "bf16_peak_flops_per_s": self.peaks.bf16,
+            "peak_source": self.peaks.source or None,
+            "chip": self.peaks.chip and self.peaks.chip.name,
+            "precision": self.peaks.precision,
+            "model": self.model,
+            "seq": self.seq,
+            "hfu_basis": self.hfu_basis or None,
+            "printed_convention": usual[0].name if usual else None,
+            "printed_tflops_per_s_per_chip": self.printed.tflops_per_s,
+            "printed_tokens_per_s_per_chip": self.printed.tokens_per_s,
+            "flops_parts": self.flops and self.flops.parts(),
+            "implausible_steps": len(false),
+            "implausible": [
+                {"step": None if pd.isna(r.step) else int(r.step), "reason": r.implausible}
+                for r in false.head(NAMED).itertuples()
+            ],
+            "fingerprint": self.fingerprint.to_dict(),
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What is asked about, from facts and options."""
+
+    model: Model | None
+    seq: int | None
+    peaks: Peaks
+    notes: tuple[str, ...]
+
+    def counted(self, convention: str) -> FlopsPerToken | None:
+        """A token's FLOPs; None where the model or its sequence is not known."""
+        if self.model is None or self.seq is None:
+            return None
+        return flops_per_token(self.model, self.seq, "causal" if convention == JOB else convention)
+
+
+def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> MfuResult:
+    """MFU of a run from its steps, or of rates that the options state (of a run or of a model alone).
+
+    Raises QuestionError where no input tells of useful work, and for options that contradict each other.
+    """
+    facts = with_options(facts, options, ("model", "chip", "seq"))
+    for name in ("tflops_per_s", "tokens_per_s", "printed_mfu", "peak_flops_per_s"):
+        if options[name] is not None and options[name] <= 0:
+            raise QuestionError(f"option {name}={options[name]:g}", expected="a number above 0")
+    subject = _subject(tables, facts, options)
+    if options["tflops_per_s"] or options["tokens_per_s"]:
+        return _stated(subject, tables, facts, options)
+    return _from_steps(subject, tables, facts, options)
+
+
+def _subject(tables: Tables, facts: Facts, options: dict[str, Any]) -> _Subject:
+    notes: tuple[str, ...] = ()
+    try:
+        model = model_of(facts)
+    except QuestionError as e:
+        if options["model"]:
+            raise
+        model, notes = None, (f"The run's model is not known here: {e}.",)
+    said = fact(facts, "model")
+    inner = {"seq": FactValue(said.get("seq_len"), "declared", "model")} if isinstance(said, dict) else {}
+    seq = sequence_of(facts) or sequence_of(inner)
+    return _Subject(model, seq, peaks(tables, facts, options), notes + (model.notes if model else ()))
+
+
+def _stated(subject: _Subject, tables: Tables, facts: Facts, options: dict[str, Any]) -> MfuResult:
+    """The utilisation of rates that somebody printed."""
+    told = Printed(options["tflops_per_s"], options["tokens_per_s"])
+    convention = options["convention"] or (JOB if told.tflops_per_s else "causal")
+    counted = subject.counted(convention)
+    if convention == JOB and not told.tflops_per_s:
+        raise QuestionError("without tflops_per_s there is no count of the job's own", advice="Leave convention out.")
+    if convention != JOB and (counted is None or not told.tokens_per_s):
+        raise QuestionError(
+            f"FLOPs by the convention {convention} need a model, a sequence length and tokens per second",
+            advice="Ask with --option model=NAME --option seq=N --option tokens_per_s=RATE.",
+        )
+    rate = told.tflops_per_s if convention == JOB else told.tokens_per_s * counted.total / 1e12
+    return _result(subject, tables, facts, options, convention, told, rate=rate, tokens=told.tokens_per_s)
+
+
+def _from_steps(subject: _Subject, tables: Tables, facts: Facts, options: dict[str, Any]) -> MfuResult:
+    past = history(tables, bounded(facts, subject.peaks))
+    if not len(past.rows):
+        raise QuestionError(
+            "there are no steps to take a rate from",
+            advice="Add a training log with step lines, or ask with --option tflops_per_s=RATE --option chip=NAME.",
+        )
+    tokens = tokens_of_steps(tables, facts, past.rows["step"])
+    has_job = bool(past.rows["model_flops_per_chip"].notna().any())
+    own = CONVENTION_NAMES if tokens is not None and subject.counted("causal") else ()
+    convention = options["convention"] or ("causal" if own else JOB)
+    if convention == JOB and not has_job:
+        raise _unknown_work(tokens is not None)
+    if convention != JOB and not own:
+        raise QuestionError(
+            f"FLOPs by the convention {convention} need a model, a sequence length and printed tokens per second",
+            advice="Ask with convention=job for the count that the job printed.",
+        )
+    counted = subject.counted(convention)
+    useful = past.rows["model_flops_per_chip"].to_numpy(dtype=float, na_value=np.nan)
+    if convention != JOB:
+        useful = tokens * counted.total
+    rows = _rows(past, useful, tokens, subject.peaks)
+    usual = rows[rows["kept"] & (rows["implausible"] == "") & rows["tflops_per_s_per_chip"].notna()]
+    usual = usual[usual["hung_ns"] == 0]
+    usual = usual[~usual["first"]] if (~usual["first"]).any() else usual
+    seconds = float(usual["dur_s"].sum())
+    wall_s, notes = _wall(rows, past.timed)
+    found = _result(
+        subject,
+        tables,
+        facts,
+        options,
+        convention,
+        printed(tables, facts),
+        tokens=_over(usual, "tokens_per_s_per_chip"),
+        rate=float((usual["tflops_per_s_per_chip"] * usual["dur_s"]).sum()) / seconds if seconds else None,
+    )
+    counts = rows["kept"] & _inside(rows) if past.timed else rows["kept"] & (rows["implausible"] == "")
+    done = _filled(useful, counts.to_numpy(dtype=bool))
+    native = subject.peaks.native
+    return replace(
+        found,
+        rows=rows[COLUMNS],
+        wall_s=wall_s,
+        conventions=((JOB,) if has_job else ()) + own,
+        best=float(usual["mfu"].max()) if native and len(usual) else None,
+        average=done / wall_s / native if native and wall_s else None,
+        notes=(*found.notes, *past.notes, *notes, *_false_steps(rows)),
+    )
+
+
+def _unknown_work(has_tokens: bool) -> QuestionError:
+    if has_tokens:
+        return QuestionError(
+            "the steps have tokens, but the model or its sequence length is not known",
+            advice="Ask with --option model=NAME --option seq=N.",
+        )
+    return QuestionError(
+        "no input says how many FLOPs or tokens a step is",
+        advice="Add a training log with step lines, or ask with --option tokens_per_s=RATE.",
+    )
+
+
+def _rows(past: History, useful: np.ndarray, tokens: np.ndarray | None, of: Peaks) -> pd.DataFrame:
+    """Rates and MFU of each step, by the convention's FLOPs; impossible ones with the reason spelled out."""
+    rows = past.rows.copy()
+    rows["dur_s"] = rows["dur_ns"].to_numpy(dtype=float, na_value=np.nan) / 1e9
+    rows["kept"], rows["first"] = rows["kept"].astype(bool), rows["first"].fillna(False).astype(bool)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rows["tflops_per_s_per_chip"] = np.where(rows["dur_s"] > 0, useful / rows["dur_s"] / 1e12, np.nan)
+        if tokens is not None:
+            rows["tokens_per_s_per_chip"] = np.where(rows["dur_s"] > 0, tokens / rows["dur_s"], np.nan)
+    rows["mfu"] = rows["tflops_per_s_per_chip"] * 1e12 / of.native if of.native else np.nan
+    over = (rows["tflops_per_s_per_chip"] * 1e12 > of.most) if of.most else pd.Series(False, index=rows.index)
+    rows.loc[over & (rows["implausible"] == ""), "implausible"] = "its FLOP/s exceed the chip's peak"
+    rows["tokens_per_s_per_chip"] = rows["tokens_per_s_per_chip"].astype(float)
+    false = rows["implausible"] != ""
+    rows.loc[false, "implausible"] = [
+        f"{r.dur_s:.4g} s at {_tflops(r.tflops_per_s_per_chip)} TFLOP/s: {r.implausible}"
+        for r in rows[false].itertuples()
+    ]
+    return rows
+
+
+def _tflops(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
+def _filled(useful: np.ndarray, kept: np.ndarray) -> float:
+    """FLOPs of all kept steps; a step whose FLOPs no line tells counts as the median step."""
+    known = useful[~np.isnan(useful)]
+    return float(np.where(np.isnan(useful), np.median(known) if len(known) else 0.0, useful)[kept].sum())
+
+
+def _over(rows: pd.DataFrame, column: str) -> float | None:
+    """The average of a rate over time; None where no step has it."""
+    rows = rows[rows[column].notna()]
+    seconds = float(rows["dur_s"].sum())
+    return float((rows[column] * rows["dur_s"]).sum()) / seconds if seconds else None
+
+
+def _wall(rows: pd.DataFrame, timed: bool) -> tuple[float | None, list[str]]:
+    """Seconds from the start of the first step to the end of the last; without times of day the sum of the steps that
+    can be true."""
+    if timed:
+        start = rows["start_ns"].astype("Int64")
+        return float((start + rows["dur_ns"].fillna(0)).max() - start.min()) / 1e9, []
+    total = float(rows["dur_s"][rows["implausible"] == ""].sum())
+    return total or None, ["The input carries no times of day: the average leaves out the time between attempts."]
+
+
+def _inside(rows: pd.DataFrame) -> pd.Series:
+    """Whether a step began before the last that is known of the time: a last step whose end nothing tells began there,
+    so that its FLOPs lie beyond it."""
+    start = rows["start_ns"].astype("Int64")
+    return (start < (start + rows["dur_ns"].fillna(0)).max()).fillna(False).astype(bool)
+
+
+def _false_steps(rows: pd.DataFrame) -> list[str]:
+    false = rows[rows["implausible"] != ""]
+    named = [f"Step {r.step} cannot be true: {r.implausible}." for r in false.head(3).itertuples()]
+    more = [f"{len(false) - 3} more steps cannot be true either; none is in the figures."] if len(false) > 3 else []
+    return named + more
+
+
+def _result(
+    subject: _Subject,
+    tables: Tables,
+    facts: Facts,
+    options: dict[str, Any],
+    convention: str,
+    told: Printed,
+    *,
+    rate: float | None,
+    tokens: float | None,
+) -> MfuResult:
+    """Everything that follows from one rate, TFLOP/s per chip, and the subject."""
+    counted, of = subject.counted(convention), subject.peaks
+    mfu = rate * 1e12 / of.native if rate and of.native else None
+    again, basis, how = _recomputed(tables, facts, options, counted)
+    mark, unit = _as_printed(options["printed_mfu"])
+    own = fingerprint(
+        model=subject.model,
+        seq=subject.seq,
+        chip=of.chip,
+        precision=format_of(of.precision),
+        printed_mfu=mark,
+        mfu_unit=unit,
+        peak_flops_per_s=of.native,
+        tflops_per_s=told.tflops_per_s,
+        tokens_per_s=told.tokens_per_s,
+    )
+    per_token = counted.total if counted else None
+    if convention == JOB and own.printed_flops_per_token:
+        per_token = own.printed_flops_per_token
+    return MfuResult(
+        convention=convention,
+        mfu=mfu,
+        hfu=mfu * again if mfu and again else None,
+        best=None,
+        average=None,
+        emfu=rate * 1e12 / of.bf16 if rate and of.bf16 else None,
+        tflops_per_s_per_chip=rate,
+        tokens_per_s_per_chip=tokens,
+        flops_per_token=per_token,
+        wall_s=None,
+        peaks=of,
+        hfu_basis=basis,
+        model=subject.model and subject.model.name,
+        seq=subject.seq,
+        flops=counted,
+        printed=told,
+        fingerprint=own,
+        conventions=(),
+        notes=(*subject.notes, *_basis(convention, subject, how)),
+    )
+
+
+def _as_printed(mfu: float | None) -> tuple[float | None, float]:
+    """(a printed MFU as a share, one in its last place as a share): 43 and 0.43 are whole per cents, 43.27 is not."""
+    if mfu is None:
+        return None, 0.0
+    decimals = -Decimal(f"{mfu:.12g}").normalize().as_tuple().exponent
+    scale = 1 if mfu <= 1 else 100
+    return mfu / scale, 10.0 ** -max(decimals, 2 if scale == 1 else 0) / scale
+
+
+def _recomputed(
+    tables: Tables, facts: Facts, options: dict[str, Any], counted: FlopsPerToken | None
+) -> tuple[float | None, str, str]:
+    """FLOPs executed for each useful one, how that is known, and a sentence: from the policy asked for, else from
+    the profile's programs, else from a stated policy of full recomputation."""
+    policy = options["remat"]
+    share = recomputed_share(tables) if policy is None else None
+    if share is not None and share < 1:
+        said = f"HFU adds what the profiled programs recompute: {share * 100:.3g} % of their FLOPs."
+        return 1 / (1 - share), "derived", said
+    if policy is None and fact(facts, "remat_policy") == "full":
+        policy = "full"
+    if policy == "full":
+        return 4 / 3, "modelled", "HFU is modelled: full recomputation does the forward pass again, 4/3 of the FLOPs."
+    if policy == "selective" and counted:
+        more = counted.attention / 3 / counted.total
+        return 1 + more, "modelled", "HFU is modelled: attention is done again in the backward pass."
+    if policy == "none":
+        return 1.0, "declared", "Nothing is recomputed, as stated: HFU equals MFU."
+    return None, "", "HFU is not known: no profile with its programs and no remat option tells what is recomputed."
+
+
+def _basis(convention: str, subject: _Subject, how: str) -> list[str]:
+    of, notes = subject.peaks, []
+    if convention == JOB:
+        notes.append("FLOPs are as the job printed them, by its own convention.")
+    if of.native is None:
+        notes.append(
+            "No peak is known for this chip: achieved TFLOP/s are given, utilisation is not. "
+            "Ask with chip=NAME or peak_flops_per_s=P."
+        )
+    else:
+        notes.append(f"MFU divides by the {of.source}.")
+        if of.bf16 is None:
+            notes.append("EMFU is not known: the catalogue has no BF16 peak for this chip.")
+    return [*notes, how]

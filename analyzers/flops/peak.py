@@ -1,0 +1,56 @@
+"""Which peak the useful maths is measured against, and how many chips were held."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from analyzers.base import Facts, fact
+from analyzers.flops.formats import PRECISIONS, format_said
+from analyzers.held import held
+from analyzers.subject import chip_of, devices_per_chip
+from catalog.chips import Chip
+from runs.tables import Tables, frame
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """Chips held, devices a chip shows as, and the peak of one chip with its source; None where nothing tells."""
+
+    chips: int
+    devices_per_chip: int
+    peak_flops_per_s: float | None
+    peak_source: str
+    notes: tuple[str, ...]
+
+
+def hardware(tables: Tables, facts: Facts) -> Hardware:
+    """From what people declared, else the profile, else the catalogue."""
+    found = held(tables, facts)
+    return Hardware(found.counted, found.devices_per_chip, *peak(tables, facts), found.notes)
+
+
+def doubts(chip: Chip, formats: Iterable[str]) -> str:
+    """` (doubtful: ...)` behind a peak of these formats that the catalogue calls doubtful; else empty."""
+    found = dict.fromkeys(chip.doubt(PRECISIONS[word]) for word in formats)
+    return "".join(f" ({doubt})" for doubt in found if doubt)
+
+
+def peak(tables: Tables, facts: Facts) -> tuple[float | None, str]:
+    """(peak FLOP/s of one chip, its source): what people declared; else the catalogue's peak of a format other than
+    BF16, if one ran; else the trace's."""
+    known, per_chip = chip_of(facts), devices_per_chip(facts)
+    stated = fact(facts, "peak_flops_per_s")
+    if stated and facts["peak_flops_per_s"].basis == "declared":
+        return float(stated), f"declared peak, {stated / 1e12:.4g} TFLOP/s"
+    word = format_said(facts) or "bf16"
+    value = known.value(PRECISIONS[word]) if known else None
+    seen = frame(tables, "captures", ["peak_flops_per_s"])["peak_flops_per_s"].dropna()
+    if word == "bf16" or not value:  # traces state the BF16 peak, whatever ran
+        device = float(seen.max()) if len(seen) else stated  # a trace states the peak of a device
+        if device:
+            value = device * per_chip
+            return value, f"peak that the trace states, {value / 1e12:.4g} TFLOP/s"
+        value, word = value or (known.value("bf16_flops_per_s") if known else None), word if value else "bf16"
+    if value:
+        said = f"catalogue peak of {known.name}, {word} dense, {value / 1e12:.4g} TFLOP/s"
+        return float(value), said + doubts(known, (word,))
+    return None, ""

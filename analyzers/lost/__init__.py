@@ -1,0 +1,1 @@
+"""What was lost: goodput, interruptions, checkpoints, and how often jobs fail."""

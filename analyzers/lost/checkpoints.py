@@ -1,0 +1,257 @@
+"""Checkpoints: what saving costs, what failures cost, and how often the job saved: all that an interval rests on.
+
+mean time to failure = time at risk / failures; at risk is the time held less waiting for machines
+lost = saves (training blocked) + redone (steps taken again) + restarts (waiting and restarting after failures)
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analyzers.base import Facts, Option, fact
+from analyzers.flops.peak import hardware
+from analyzers.lost.mttf import CONFIDENCE, Mttf, mttf
+from analyzers.lost.saves import Checkpoints, Spread, checkpoints, gaps, spread
+from analyzers.lost.stops import STARTUP, stops
+from analyzers.serving.server_start import refuse_of_a_server
+from analyzers.subject import chip_of, slices_of
+from analyzers.time.calendar import CODE, HEADINGS, Calendar, calendar
+from analyzers.time.history import History, history
+from errors import QuestionError
+from errors.numbers import USD
+from runs.tables import Tables
+
+NAME = "checkpoints"
+HELP = "What do checkpoints and failures cost, and how often does the job save?"
+OPTIONS: tuple[Option, ...] = (
+    Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it losses have no price"),
+)
+REPLICAS = ("data", "dp", "data_parallel", "replica")  # mesh axes that hold the same weights again
+FINAL = "final"  # the kind of stop after which nothing was started
+FEW = 5  # failures; with fewer the mean time to failure is a guess within a factor of two or more
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointsResult:
+    """What this run measured. Seconds on the calendar of the job; None where no input tells.
+
+    saves          rows as `analyzers.lost.saves.Checkpoints`
+    stops          rows as `analyzers.lost.stops.Stops`, with `complete`: a step was taken before the next failure
+    save, restore  how long training was blocked by one;   restart, wait  how long one took, by failure
+    parts          mean seconds of a complete restart by part: they add up to its mean
+    synchronous    whether saves block until they are safe; None where not told
+    interval_s     median time from one save's end to the next one's beginning;  interval_steps  likewise in steps
+    interval_source  saves, or period and usual step
+    mttf           failures, time at risk, mean time to failure and its interval
+    slices         slices of the job, else data-parallel replicas
+    kept_s, saves_s, redone_s, restarts_s  time in kept steps, and lost to each; other_s: the rest of `held_s`
+    """
+
+    saves: pd.DataFrame
+    stops: pd.DataFrame
+    save: Spread
+    restore: Spread
+    restart: Spread
+    wait: Spread
+    parts: Mapping[str, float]
+    synchronous: bool | None
+    interval_s: float | None
+    interval_steps: float | None
+    interval_source: str
+    mttf: Mttf
+    held_s: float
+    kept_s: float
+    saves_s: float
+    redone_s: float
+    restarts_s: float
+    chips: int
+    chips_per_node: int | None
+    slices: int | None
+    usd_per_chip_hour: float | None
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def other_s(self) -> float:
+        return self.held_s - self.modelled_s
+
+    @property
+    def modelled_s(self) -> float:
+        """Time that a model of saves and failures speaks of: kept steps and what those two cost."""
+        return self.kept_s + self.saves_s + self.redone_s + self.restarts_s
+
+    @property
+    def goodput(self) -> float | None:
+        """Kept steps as a share of that time."""
+        return self.kept_s / self.modelled_s if self.modelled_s > 0 else None
+
+    def usd(self, seconds: float) -> float | None:
+        """What so many seconds of all chips cost."""
+        return None if self.usd_per_chip_hour is None else seconds * self.chips / 3600 * self.usd_per_chip_hour
+
+    def to_dict(self) -> dict[str, Any]:
+        lost = {"saves": self.saves_s, "redone": self.redone_s, "restarts": self.restarts_s}
+        return {
+            "save": {**self.save.to_dict(), "synchronous": self.synchronous},
+            "interval_s": self.interval_s,
+            "interval_steps": self.interval_steps,
+            "interval_source": self.interval_source,
+            "restore": self.restore.to_dict(),
+            "restart": {**self.restart.to_dict(), "mean_s_by_part": dict(self.parts)},
+            "wait": self.wait.to_dict(),
+            "failures": self.mttf.count,
+            "exposure_s": self.mttf.exposure_s,
+            "mttf_s": self.mttf.mean_s,
+            "mttf_low_s": self.mttf.low_s,
+            "mttf_high_s": self.mttf.high_s,
+            "confidence": CONFIDENCE,
+            "held_s": self.held_s,
+            "kept_s": self.kept_s,
+            "modelled_s": self.modelled_s,
+            "goodput": self.goodput,
+            "lost": {
+                name: {
+                    "seconds": s,
+                    "share": s / self.held_s if self.held_s else 0.0,
+                    "chip_seconds": s * self.chips,
+                    "usd": self.usd(s),
+                }
+                for name, s in lost.items()
+            },
+            "chips": self.chips,
+            "chips_per_node": self.chips_per_node,
+            "slices": self.slices,
+            "usd_per_chip_hour": self.usd_per_chip_hour,
+            "notes": list(self.notes),
+        }
+
+
+def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> CheckpointsResult:
+    """What saves and failures cost. Raises QuestionError where no input has times of day for the job."""
+    price = options.get("usd_per_chip_hour")
+    price = fact(facts, "usd_per_chip_hour") if price is None else price
+    if price is not None and not (math.isfinite(price) and price >= 0):
+        raise QuestionError(f"usd_per_chip_hour={price}", expected="a price of 0 dollars or more")
+    past = history(tables, facts)
+    days = calendar(tables, past)
+    if days is None:
+        refuse_of_a_server(tables, facts, "a server saves no checkpoints")
+        raise QuestionError(
+            "nothing tells when this job started, saved or failed",
+            advice="Add its goodput log, or a training log with times of day, to the same ingest.",
+        )
+    machine = hardware(tables, facts)
+    saved, restored = checkpoints(tables, "checkpoint_save"), checkpoints(tables, "checkpoint_restore")
+    found = _completed(stops(tables, past, days).rows, past)
+    amounts = days.painting.amounts(len(HEADINGS)) / 1e9
+    whole, interval_s, interval_steps, source = _interval(saved, past, facts)
+    complete = found[found["complete"]]
+    held = float(amounts.sum() - amounts[CODE["outside"]])
+    said = whole["synchronous"].dropna()
+    return CheckpointsResult(
+        saves=saved.rows,
+        stops=found,
+        save=spread(whole["blocked_s"].to_numpy(dtype=float)),
+        restore=spread(restored.rows["blocked_s"].to_numpy(dtype=float)),
+        restart=spread(complete["startup_s"].to_numpy()),
+        wait=spread(found["down_s"].to_numpy()),
+        parts={name: float(complete[f"{name}_s"].mean()) for name in STARTUP if complete[f"{name}_s"].sum() > 0},
+        synchronous=bool(said.mode().iloc[0]) if len(said) else None,
+        interval_s=interval_s,
+        interval_steps=interval_steps,
+        interval_source=source,
+        mttf=mttf(len(found), held - float(found["down_s"].sum())),
+        held_s=held,
+        kept_s=float(amounts[CODE["kept"]]),
+        saves_s=float(amounts[CODE["checkpoint_save"]]),
+        redone_s=float(amounts[CODE["wasted_progress"]]),
+        restarts_s=float(found["down_s"].sum() + found["startup_s"].sum()),
+        chips=machine.chips,
+        chips_per_node=_chips_per_node(facts),
+        slices=_slices(facts),
+        usd_per_chip_hour=price,
+        notes=(*machine.notes, *days.notes, *_notes(saved, whole, found, past, days, source)),
+    )
+
+
+def _completed(rows: pd.DataFrame, past: History) -> pd.DataFrame:
+    """With `complete`: whether a step was begun between a stop's restart and the next one's. Where the record ends
+    without the job being done is no stop here: it may still run."""
+    rows = rows[rows["kind"] != FINAL].reset_index(drop=True)
+    begun = np.sort(past.rows["start_ns"].dropna().to_numpy(dtype=np.int64))
+    again = rows["restart_ns"].to_numpy(dtype=np.int64)
+    following = np.append(begun, np.iinfo(np.int64).max)[np.searchsorted(begun, again)]
+    return rows.assign(complete=following < np.append(again[1:], np.iinfo(np.int64).max)[: len(again)])
+
+
+def _interval(saved: Checkpoints, past: History, facts: Facts) -> tuple[pd.DataFrame, float | None, float | None, str]:
+    """(saves that an interval is asked for, seconds, steps, where it is from). Of two tiers the remote one counts."""
+    rows = saved.rows
+    whole = rows[rows["tier"] != "local"]
+    seconds, steps = gaps(whole)
+    if len(seconds):
+        known = steps[np.isfinite(steps)]
+        return whole, float(np.median(seconds)), float(np.median(known)) if len(known) else None, "saves"
+    period = fact(facts, "checkpoint_period_steps")
+    usual = past.rows[past.rows["kept"] & ~past.rows["first"] & past.rows["dur_ns"].notna()]["dur_ns"]
+    if isinstance(period, int | float) and period > 0 and len(usual):
+        return whole, float(period) * float(usual.median()) / 1e9, float(period), "period and usual step"
+    return whole, None, None, ""
+
+
+def _chips_per_node(facts: Facts) -> int | None:
+    known = chip_of(facts)
+    value = known.value("chips_per_host") if known else None
+    return int(value) if value else None
+
+
+def _slices(facts: Facts) -> int | None:
+    """Slices of the job, else its data-parallel replicas: what it could go on without one of."""
+    value = slices_of(facts)
+    mesh = fact(facts, "parallelism")
+    if not (value and value > 1) and isinstance(mesh, dict):
+        axes = [n for axis, n in mesh.items() if axis in REPLICAS and isinstance(n, int) and n > 0]
+        value = math.prod(axes) if axes else value
+    return value if value and value >= 1 else None
+
+
+def _notes(
+    saved: Checkpoints, whole: pd.DataFrame, found: pd.DataFrame, past: History, days: Calendar, source: str
+) -> tuple[str, ...]:
+    notes = [
+        f"Steps are taken from {past.origin}. A failure is a start of the job where the one before had not ended, "
+        "a loss of slices, or a return to an earlier step."
+    ]
+    if not len(saved.rows):
+        notes.append("No save was recorded. Orbax entries in the goodput log would tell what one costs.")
+    elif len(whole) < len(saved.rows):
+        notes.append(
+            f"{len(saved.rows) - len(whole)} saves went to local storage, {len(whole)} to remote storage: "
+            "interval and cost are those of the remote ones."
+        )
+    if (whole["synchronous"] == False).any():  # noqa: E712 - null is neither
+        notes.append(
+            "Saves are written in the background: what is known is how long they block, not when they are "
+            "safe. A checkpoint still being written when a failure strikes is lost."
+        )
+    if saved.unended:
+        notes.append(f"Saves without a recorded end, in no figure: {saved.unended}.")
+    if source == "period and usual step":
+        notes.append(
+            "The interval is the period that the job printed times its usual step: fewer than two saves of "
+            "one attempt were recorded."
+        )
+    if lost := int((~found["complete"]).sum()):
+        notes.append(
+            f"{lost} of {len(found)} failures struck before training went on: their cost is counted, but they "
+            "are not in the usual restart."
+        )
+    if 0 < len(found) < FEW:
+        count = "one failure" if len(found) == 1 else f"{len(found)} failures"
+        notes.append(f"Only {count}: the mean time to failure is known within its interval and no better.")
+    if days.open_ended:
+        notes.append(f"{days.open_ended} recorded intervals have no end: phases were entered up to the next event.")
+    return tuple(notes)

@@ -1,0 +1,1 @@
+"""Ranks against one another: stragglers, pipelines, collectives, and who waits for whom."""

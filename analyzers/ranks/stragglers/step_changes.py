@@ -1,0 +1,76 @@
+"""Where the time of a step changed for good: what step logs alone tell of a slowdown (when and how much, not who)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analyzers.base import Facts
+from analyzers.time.history import history
+from runs.tables import Tables
+
+SHORTEST = 6  # steps on either side of a change
+CHANGE_SHARE = 0.02  # of the step: a smaller change of the median is not told
+SIGMA = 4.0  # robust standard deviations of the mean that a change must exceed
+
+
+@dataclass(frozen=True)
+class StepChanges:
+    """`rows`: kept, usual steps in order: step, start_ns (nullable), dur_s, level_s (median of its stretch).
+    `stretches`: first_step, last_step, steps, median_s, of each stretch between changes.
+    `excess_s`: seconds by which steps exceed the quickest stretch of 20 steps or more, summed over steps that belong to
+    slower ones. None without steps."""
+
+    rows: pd.DataFrame
+    stretches: pd.DataFrame
+    excess_s: float | None
+
+
+def step_changes(tables: Tables, facts: Facts) -> StepChanges:
+    """Change points of the step time, by binary segmentation of winsorised durations. O(n log n)."""
+    past = history(tables, facts).rows
+    usual = past["kept"].astype(bool) & (past["implausible"] == "") & ~past["first"].astype(bool)
+    rows = past[usual & past["dur_ns"].notna()]
+    dur = rows["dur_ns"].to_numpy(dtype=float) / 1e9
+    cuts = [0, *sorted(_cuts(dur, 0)), len(dur)]
+    out = pd.DataFrame(
+        {"step": rows["step"].to_numpy(dtype=np.int64), "start_ns": rows["start_ns"].to_numpy(), "dur_s": dur}
+    )
+    pairs = [(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a]
+    levels = [float(np.median(dur[a:b])) for a, b in pairs]
+    out["level_s"] = np.repeat(levels, [b - a for a, b in pairs]) if pairs else dur
+    step = out["step"].to_numpy()
+    stretches = pd.DataFrame(
+        {
+            "first_step": [int(step[a]) for a, _ in pairs],
+            "last_step": [int(step[b - 1]) for _, b in pairs],
+            "steps": [b - a for a, b in pairs],
+            "median_s": levels,
+        }
+    )
+    if not pairs:
+        return StepChanges(out, stretches, None)
+    long = stretches[stretches["steps"] >= 2 * SHORTEST]
+    base = float((long if len(long) else stretches)["median_s"].min())
+    slower = out["level_s"] > base * (1 + CHANGE_SHARE)
+    return StepChanges(out, stretches, float((out["dur_s"] - base)[slower].clip(lower=0).sum()))
+
+
+def _cuts(dur: np.ndarray, offset: int) -> list[int]:
+    """Positions at which the level changes."""
+    n = len(dur)
+    if n < 2 * SHORTEST:
+        return []
+    middle = np.median(dur)
+    steps = np.abs(np.diff(dur))
+    spread = 1.4826 * np.median(steps) / np.sqrt(2) + 0.005 * middle  # of neighbours: a change hardly touches it
+    z = np.clip((dur - middle) / spread, -5, 5)
+    total = np.cumsum(z)
+    k = np.arange(SHORTEST, n - SHORTEST + 1)
+    apart = np.abs(total[k - 1] / k - (total[-1] - total[k - 1]) / (n - k)) * np.sqrt(k * (n - k) / n)
+    best = int(apart.argmax())
+    at = int(k[best])
+    before, after = float(np.median(dur[:at])), float(np.median(dur[at:]))
+    if apart[best] < SIGMA + np.sqrt(2 * np.log(n)) or abs(after - before) < CHANGE_SHARE * min(before, after):
+        return []
+    return [*_cuts(dur[:at], offset), at + offset, *_cuts(dur[at:], offset + at)]

@@ -1,0 +1,213 @@
+"""Which rows tell of one server: those of one replica in one input, and of one that went on in another input.
+
+Every vLLM server calls its only engine "0", so that a name alone does not tell two servers apart. Rows of one name in
+two inputs are of one server where one input goes on after the other has ended, as a log that was rotated does, unless
+their processes were started at different times and the later one before the earlier input ended. Rows that overlap in
+time, or carry none, are of two.
+
+Two inputs that overlap are of one server where they are copies, or two pollers of it: lines of logs that are alike in
+all of the time that both tell of, or counters of a process started at one moment that never fall where both are put in
+order.
+
+A log and scrapes of /metrics may tell of one server at once: the tokens that they tell to be generated in the time that
+they share are alike (within SAME). Then the scrapes count, which are exact, and of the log what lies before or after.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analyzers.serving.counters import increments
+from runs.tables import Tables, frame
+
+ONE = "engine"  # a replica without a name
+COPIED = 3  # rates that differ, from which logs that are alike are copies: servers at one steady load look alike too
+SAME = 0.2  # of the tokens that a log and scrapes of one server tell, by which they may differ
+TOLD = [
+    "running",
+    "waiting",
+    "kv_usage",
+    "prompt_tokens_per_s",
+    "output_tokens_per_s",
+    "prompt_tokens",
+    "output_tokens",
+]  # what two inputs of one server tell alike
+BEGAN = "process_start_time_seconds"
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What one input tells of a replica, in order of time: ns, and a column of each of TOLD."""
+
+    at: np.ndarray
+    cells: np.ndarray
+
+    def between(self, start: int, end: int) -> "_Told":
+        inside = slice(*np.searchsorted(self.at, [start, end + 1]))
+        return _Told(self.at[inside], self.cells[inside])
+
+    def column(self, name: str) -> np.ndarray:
+        return self.cells[:, TOLD.index(name)]
+
+
+def servers(tables: Tables, rows: pd.DataFrame, time: str = "ts_ns") -> np.ndarray:
+    """The name of the server of each row. Columns: replica, source and the one of time (ns, null where not known).
+
+    It is the replica's own name where one server has it, else with that of its input before it.
+    """
+    if not len(rows):
+        return np.empty(0, dtype=object)
+    label = rows["replica"].astype("string").fillna(ONE).to_numpy(dtype=object)
+    source = rows["source"].astype("string").fillna("").to_numpy(dtype=object)
+    ends = pd.DataFrame({"label": label, "source": source, "at": rows[time].astype("Int64").to_numpy()})
+    ends = ends.groupby(["label", "source"], sort=False, dropna=False)["at"].agg(["min", "max", "count", "size"])
+    names: dict[tuple[str, str], str] = {}
+    several = ends.index.get_level_values(0).duplicated().any()
+    began, samples = (_began(tables), _by_label(tables)) if several else ({}, {})
+    for name, mine in ends.groupby(level=0, sort=False):
+        apart = _apart(mine.droplevel(0), began, samples.get(name, {}))
+        for chain in apart:
+            names |= {(name, one): _named(name, chain[0], len(apart)) for one in chain}
+    keys = pd.MultiIndex.from_arrays([label, source])
+    return keys.map(names).to_numpy(dtype=object)
+
+
+def _named(label: str, source: str, count: int) -> str:
+    if count == 1:
+        return label
+    return source if label == ONE else f"{source} {label}"
+
+
+def _apart(ends: pd.DataFrame, began: dict[str, frozenset[float]], samples: dict[str, _Told]) -> list[list[str]]:
+    """Inputs that name one replica, those of one server together and in order of time."""
+    timed = ends[ends["count"] == ends["size"]].sort_values(["min", "max"], kind="stable")
+    chains: list[list[str]] = []
+    for source, row in timed.iterrows():
+        for chain in chains:
+            ended = max(timed["max"][one] for one in chain)
+            if row["min"] > ended:
+                one = _goes_on(began.get(chain[-1]), began.get(source), float(ended) / 1e9)
+            else:
+                one = any(_told_twice(samples, began, before, source) for before in chain)
+            if one:
+                chain.append(source)
+                break
+        else:
+            chains.append([source])
+    return chains + [[source] for source in ends.index if source not in timed.index]
+
+
+def _by_label(tables: Tables) -> dict[str, dict[str, _Told]]:
+    """Samples of the engine by replica and input."""
+    rows = frame(tables, "engine", ["ts_ns", "order", "replica", "source", *TOLD]).dropna(subset=["ts_ns"])
+    rows = rows.sort_values(["ts_ns", "order"], kind="stable")
+    who = [rows["replica"].astype("string").fillna(ONE), rows["source"].astype("string").fillna("")]
+    found: dict[str, dict[str, _Told]] = {}
+    for (name, source), mine in rows.groupby(who, sort=False):
+        told = _Told(mine["ts_ns"].to_numpy(dtype=np.int64), mine[TOLD].astype(float).to_numpy(dtype=float))
+        found.setdefault(str(name), {})[str(source)] = told
+    return found
+
+
+def _told_twice(samples: dict[str, _Told], began: dict[str, frozenset[float]], a: str, b: str) -> bool:
+    """Whether two inputs that overlap in time tell of one server: see above."""
+    if a not in samples or b not in samples:
+        return False
+    both = samples[a], samples[b]
+    counts = [not np.isnan(x.column("output_tokens")).all() for x in both]
+    if any(counts) and not (all(counts) and began.get(a, frozenset()) & began.get(b, frozenset())):
+        return False
+    start, end = int(max(x.at[0] for x in both)), int(min(x.at[-1] for x in both))
+    one, other = (x.between(start, end) for x in both)
+    if not any(counts):
+        rate = one.column("output_tokens_per_s")
+        same = np.array_equal(one.at, other.at) and np.array_equal(one.cells, other.cells, equal_nan=True)
+        return bool(same and len(np.unique(rate[rate > 0])) >= COPIED)
+    order = np.argsort(np.concatenate((one.at, other.at)), kind="stable")
+    grown = np.diff(np.concatenate((one.column("output_tokens"), other.column("output_tokens")))[order])
+    return bool((grown > 0).any() and not (grown < 0).any())
+
+
+def _goes_on(before: frozenset[float] | None, after: frozenset[float] | None, ended_s: float) -> bool:
+    """Whether what a later input tells can be of the process of an earlier one, or of one started after it."""
+    return not before or not after or bool(before & after) or min(after) >= ended_s
+
+
+def _began(tables: Tables) -> dict[str, frozenset[float]]:
+    """When the processes that each input scraped were started, s since the epoch."""
+    rows = frame(tables, "scalars", ["name", "value", "source"])
+    rows = rows[rows["name"].astype(str).str.startswith(BEGAN).to_numpy(dtype=bool)].dropna(subset=["value"])
+    return {str(k): frozenset(v.round(2)) for k, v in rows.groupby(rows["source"].astype(str))["value"]}
+
+
+def samples_of_servers(tables: Tables, columns: Sequence[str] | None = None) -> tuple[pd.DataFrame, list[str]]:
+    """(the table `engine` with `replica` the name of its server and nothing told twice, what must be said of that)."""
+    rows = frame(tables, "engine")
+    rows = rows.assign(replica=servers(tables, rows))
+    rows, copies = _without_copies(rows)
+    rows, notes = _told_once(rows)
+    notes = copies + notes
+    return (rows if columns is None else rows[list(columns)]).reset_index(drop=True), notes
+
+
+def _without_copies(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Without the lines of a log that another of the same server holds too."""
+    drop, notes = np.zeros(len(rows), dtype=bool), []
+    if rows["source"].nunique() < 2 or rows["ts_ns"].isna().any():
+        return rows, notes
+    source, log = rows["source"].astype(str), rows["output_tokens"].isna() & rows["output_tokens_per_s"].notna()
+    for _, mine in rows[log].groupby("replica", sort=False):
+        until: int | None = None
+        ends = mine.groupby(source[mine.index])["ts_ns"].agg(["min", "max"]).sort_values(["min", "max"])
+        for name, (first, last) in ends.iterrows():
+            if until is not None and first <= until:
+                held = (source[mine.index] == name) & (mine["ts_ns"] <= until)
+                drop[rows.index.get_indexer(mine.index[held])] = True
+                notes.append(f"{held.sum():,} lines of {name} are in another log of that server too, and count once.")
+            until = last if until is None else max(until, last)
+    return rows[~drop], notes
+
+
+def _told_once(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Without the lines of a log for a time in which scrapes tell of the same server."""
+    if rows["ts_ns"].isna().any() or rows["source"].nunique() < 2:
+        return rows, []
+    per_source = rows.groupby(rows["source"].astype(str))
+    counts = per_source["output_tokens"].count()
+    prints = per_source["output_tokens_per_s"].count()
+    logs = set(counts.index[(counts == 0) & (prints > 0)])
+    is_log = rows["source"].astype(str).isin(logs).to_numpy()
+    written = {n: g.sort_values("ts_ns") for n, g in rows[is_log].groupby("replica", sort=False)}
+    scraped = {n: g.sort_values("ts_ns") for n, g in rows[~is_log].groupby("replica", sort=False)}
+    drop, names, notes = np.zeros(len(rows), dtype=bool), rows["replica"].to_numpy(dtype=object).copy(), []
+    for log, lines in written.items():
+        for server, samples in list(scraped.items()):
+            if _same(lines, samples):
+                mine = is_log & (rows["replica"].to_numpy(dtype=object) == log)
+                inside = rows["ts_ns"].between(samples["ts_ns"].min(), samples["ts_ns"].max()).to_numpy(dtype=bool)
+                drop |= mine & inside
+                names[mine] = server
+                del scraped[server]
+                notes.append(
+                    f"The log {lines['source'].iloc[0]} and the scrapes {samples['source'].iloc[0]} tell of "
+                    "one server: where they overlap the scrapes count."
+                )
+                break
+    return rows.assign(replica=names)[~drop], notes
+
+
+def _same(lines: pd.DataFrame, samples: pd.DataFrame) -> bool:
+    """Whether a log and scrapes tell of alike tokens for the time that they share."""
+    at, tell = (x["ts_ns"].to_numpy(dtype=np.int64) / 1e9 for x in (lines, samples))
+    start, end = max(at[0], tell[0]), min(at[-1], tell[-1])
+    if end <= start or len(at) < 2:
+        return False
+    usual = float(np.median(np.diff(at)))
+    rate = lines["output_tokens_per_s"].to_numpy(dtype=float, na_value=0.0)
+    written = float(rate[(at > start) & (at <= end)].sum()) * usual
+    grown = np.nan_to_num(increments(samples["output_tokens"]))
+    counted = float(grown[(tell > start) & (tell <= end)].sum())
+    edge = usual * float(rate.max(initial=0.0))  # of the line and the scrape that stand at the ends
+    return abs(written - counted) <= SAME * max(written, counted) + edge

@@ -1,0 +1,117 @@
+"""What each profiled device did: busy, communicating, waiting, fed, and when it was watched at all."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analyzers.device.activity import executions, steps_of
+from analyzers.intervals import Spans, joined, spans, union
+from analyzers.ranks.waits import Waits
+from analyzers.time.history import natural_key
+from runs.devices import seen_devices
+from runs.tables import Tables, frame
+
+# an operation of these categories occupies the device without being work of its own
+NOT_COMPUTE = ("collective", "copy", "control", "infeed", "outfeed", "host", "annotation")
+COMPUTE, COLLECTIVE, INFEED, COPY = 1, 2, 3, 4
+
+
+@dataclass(frozen=True)
+class DeviceTrace:
+    """One device over all captures of its host, in ns since the epoch on the host's own clock.
+
+    `windows`: when it was profiled. `compute`, `collective`, `copy` (within the memory, or to and from the host) and
+    `input` (infeed, or the host fetching data) may overlap.
+    `waits`: rows of `Waits` for this device. `steps`: the profiled steps that it took (step, start_ns, dur_ns).
+    `flops_at`, `flops`: start and FLOPs of each executed operation that has any.
+    """
+
+    host: str
+    device: int
+    windows: Spans
+    compute: Spans
+    collective: Spans
+    copy: Spans
+    input: Spans
+    waits: pd.DataFrame
+    steps: pd.DataFrame
+    flops_at: np.ndarray
+    flops: np.ndarray
+
+    @property
+    def label(self) -> str:
+        return f"{self.host}/{self.device}"
+
+
+def devices(tables: Tables) -> list[tuple[str, int]]:
+    """(host, device) of every profiled device, in natural order."""
+    return sorted(seen_devices(tables), key=lambda x: (natural_key(x[0]), x[1]))
+
+
+def device_traces(tables: Tables, waited: Waits) -> Iterator[DeviceTrace]:
+    """One trace at a time, so that memory is bounded by the events of one host's device."""
+    captures = frame(tables, "captures", ["capture", "host", "start_ns", "stop_ns"])
+    steps = frame(tables, "steps", ["host", "step", "start_ns", "dur_ns", "capture", "device"])
+    steps = steps[steps["capture"].notna()].dropna(subset=["start_ns", "dur_ns"])
+    fetches = frame(tables, "lifecycle", ["kind", "host", "start_ns", "end_ns"], [("kind", "==", "data_loading")])
+    fetches = fetches[fetches["host"].notna()].dropna(subset=["start_ns", "end_ns"])
+    for host, device in devices(tables):
+        mine = captures[captures["host"] == host].dropna(subset=["capture", "start_ns"])  # else its times are no times
+        begun = zip(mine["capture"], mine["start_ns"], strict=True)
+        parts = [_capture(tables, int(capture), int(start_ns), device) for capture, start_ns in begun]
+        fed = fetches[fetches["host"] == host]
+        rows = waited.rows[(waited.rows["host"] == host) & (waited.rows["device"] == device)]
+        yield DeviceTrace(
+            host=host,
+            device=device,
+            windows=_windows(mine, [p["end"] for p in parts]),
+            compute=union(joined([p[COMPUTE] for p in parts])),
+            collective=union(joined([*(p[COLLECTIVE] for p in parts), _columns(rows, "start_ns", "end_ns")])),
+            copy=union(joined([p[COPY] for p in parts])),
+            input=union(joined([*(p[INFEED] for p in parts), _columns(fed, "start_ns", "end_ns")])),
+            waits=rows,
+            steps=steps_of(steps, host, device).sort_values("start_ns")[["step", "start_ns", "dur_ns"]],
+            flops_at=np.concatenate([np.zeros(0, np.int64), *(p["flops_at"] for p in parts)]),
+            flops=np.concatenate([np.zeros(0), *(p["flops"] for p in parts)]),
+        )
+
+
+def _windows(captures: pd.DataFrame, last: list[int]) -> Spans:
+    """When the captures ran: each to its end, or to the last operation seen where no end is known."""
+    start = captures["start_ns"].to_numpy(dtype=np.int64)
+    stop = captures["stop_ns"].to_numpy(dtype=np.int64, na_value=np.iinfo(np.int64).min)
+    known = captures["stop_ns"].notna().to_numpy()
+    return union(spans(start, np.where(known, stop, np.maximum(np.array(last, dtype=np.int64), start))))
+
+
+def _columns(rows: pd.DataFrame, start: str, end: str) -> Spans:
+    return spans(rows[start].to_numpy(dtype=np.int64), rows[end].to_numpy(dtype=np.int64))
+
+
+def _capture(tables: Tables, capture: int, start_ns: int, device: int) -> dict:
+    """Busy intervals of one device in one capture, by class of operation, and where its FLOPs fell."""
+    ops = frame(
+        tables, "ops", ["op_id", "role", "category", "flops"], [("capture", "==", capture), ("device", "==", device)]
+    ).dropna(subset=["op_id"])
+    at = np.zeros(int(ops["op_id"].max()) + 2 if len(ops) else 1, dtype=np.int8)  # last: operations of no row
+    flops_of = np.zeros(len(at))
+    work = ops["role"].isin(["compute", "async"]).to_numpy()
+    category = ops["category"].astype(str).to_numpy()
+    plain = (ops["role"] == "compute").to_numpy() & ~np.isin(category, NOT_COMPUTE)
+    ids = ops["op_id"].to_numpy(dtype=np.int64)
+    at[ids[plain]] = COMPUTE
+    at[ids[work & (category == "collective")]] = COLLECTIVE
+    at[ids[work & (category == "infeed")]] = INFEED
+    at[ids[work & (category == "copy")]] = COPY
+    flops_of[ids[plain]] = ops["flops"].fillna(0).to_numpy(dtype=float)[plain]
+
+    op, start_ps, end_ps = executions(tables, capture, device)
+    start, end = start_ns + start_ps // 1000, start_ns + end_ps // 1000
+    op = np.minimum(op, len(at) - 1)
+    kind, flops = at[op], flops_of[op]
+    out: dict = {k: union(spans(start[kind == k], end[kind == k])) for k in (COMPUTE, COLLECTIVE, INFEED, COPY)}
+    out["end"] = int(end.max(initial=start_ns))
+    out["flops_at"], out["flops"] = start[flops > 0], flops[flops > 0]
+    return out

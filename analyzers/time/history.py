@@ -1,0 +1,354 @@
+"""The steps that a job took, put together from whatever tells of them: goodput entries, step lines, profiles.
+
+Goodput entries say when each step started, step lines how long it took and how fast it was, profiles both but
+only for the steps they saw. One row comes out per step taken; a step taken again after a restart has two rows.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pandas as pd
+
+from analyzers.base import Facts, fact
+from analyzers.subject import devices_per_chip
+from analyzers.time.hangs import hung_ns, slow_after_pause
+from analyzers.time.job_times import (
+    Jobs,
+    attempt_of,
+    from_the_future,
+    job_times,
+    strangers,
+    told_apart,
+    with_starts_told,
+)
+from analyzers.time.step_joins import add_lines, anchor
+from analyzers.time.step_streams import NS_PER_S, UNTIMED, Stream, natural_key, spoken, streams
+from analyzers.time.step_takes import Takes, lines_taken, takes
+from runs.tables import Tables, frame
+
+__all__ = ["NS_PER_S", "History", "Jobs", "from_the_future", "history", "job_times", "natural_key", "step_rows"]
+
+HANGS_NAMED = 3  # steps that notes name one by one
+PER_DEVICE = ("maxtext", "maxtext_metrics")  # what they print is of a JAX device: half a chip on v2, v3 and 7x
+MEANS_LEFT = 2  # means of steps that did not start up, of which a usual step is told
+PLAUSIBLE_SHARE = 0.2  # a step faster than this share of the median was timed before the device had finished
+
+
+@dataclass(frozen=True)
+class History:
+    """`rows`, in order of time, one per step taken:
+
+    segment     unbroken stretch of rising step numbers, from 0 (a restart, in the process or of it, opens a new one)
+    attempt     start of the job it belongs to, from 0
+    step        number as the job counts it
+    start_ns    Int64, null where no input gives a time of day
+    dur_ns      Int64, null where nothing tells how long it took (the last step before a crash)
+    first       first step of its segment, those that share its printed mean, or one that took far longer than
+                usual after a pause: it compiles, allocates, warms up
+    kept        False where a later segment took this step number again; a job that ended and was then run again from
+                its beginning keeps what it did: it was not interrupted
+    tokens_per_s_per_chip, model_flops_per_chip, loss   as the job printed them
+    implausible "" or why its printed speed cannot be true
+    hung_ns     how long it hung (analyzers.time.hangs), 0 where it did not
+
+    `timed`: whether the rows have times of day. `origin`: goodput entries, step lines or profile. `notes`: what was
+    left out, moved or assumed, and why. `jobs`: the job's own times; where step lines alone tell of a restart, its
+    first step stands for the start. `attempts`: the attempt here of each (source, attempt as that input counts).
+    `shifts`: how far the clock of an input is to be moved, ns; `strangers`: inputs whose times lie on another clock
+    altogether. `averaged`: whether durations are means over several steps.
+    """
+
+    rows: pd.DataFrame
+    timed: bool
+    origin: str
+    notes: tuple[str, ...] = ()
+    jobs: Jobs | None = None
+    shifts: Mapping[str, int] = field(default_factory=dict)
+    strangers: tuple[str, ...] = ()
+    averaged: bool = False
+    attempts: Mapping[tuple[str, int], int] = field(default_factory=dict)
+
+
+COLUMNS = ["attempt", "step", "start_ns", "dur_ns", "tokens_per_s_per_chip", "model_flops_per_chip", "loss"]
+
+
+def history(tables: Tables, facts: Facts, now_ns: int | None = None) -> History:
+    """The steps of the whole job, or those begun by `now_ns`. Pure; O(n log n) in the number of step rows."""
+    rows = step_rows(tables, facts, [*COLUMNS, "host", "capture", "device", "order", "logged_ns", "source"])
+    if now_ns is not None:
+        rows = rows[~(rows["start_ns"] > now_ns).fillna(False).to_numpy(dtype=bool)]
+    rows, notes = _possible(rows)
+    seen = rows["capture"].notna().to_numpy()
+    timed, lasting = rows["start_ns"].notna().to_numpy(), rows["dur_ns"].notna().to_numpy()
+    marks, lines = rows[~seen & ~lasting & timed], rows[~seen & lasting]
+    if len(marks):
+        return _by_marks(tables, facts, marks, lines, notes, now_ns)
+    if len(lines):
+        return _by_lines(tables, facts, lines, rows[seen], notes, now_ns)
+    steps, said = _from_profile(rows[seen])
+    return History(_judged(steps, facts, kept=True), True, "profile", (*notes, *said))
+
+
+def step_rows(tables: Tables, facts: Facts, columns: list[str]) -> pd.DataFrame:
+    """Rows of `steps`, rates and FLOPs of a chip: of those formats that print them for a device, times its devices."""
+    rows = frame(tables, "steps", [*columns, "format"])
+    devices = devices_per_chip(facts)
+    if devices > 1:
+        of_device = rows["format"].isin(PER_DEVICE)
+        for name in ("tokens_per_s_per_chip", "model_flops_per_chip"):
+            if name in rows:
+                rows[name] = rows[name].where(~of_device, rows[name] * devices)
+    return rows
+
+
+def _possible(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Rows that name a step from 0 on which took no less than no time; what else was left out."""
+    told = rows["capture"].isna()
+    checks = (
+        ("names no step number", "name no step number", told & rows["step"].isna()),
+        ("names a step below 0", "name a step below 0", told & (rows["step"] < 0)),
+        (
+            "tells of a step that took less than no time",
+            "tell of steps that took less than no time",
+            rows["dur_ns"] < 0,
+        ),
+    )
+    out, notes = np.zeros(len(rows), dtype=bool), []
+    for one, many, wrong in checks:
+        wrong = wrong.fillna(False).to_numpy(dtype=bool) & ~out
+        out |= wrong
+        if count := int(wrong.sum()):
+            notes.append(f"{count:,} {'row ' + one if count == 1 else 'rows ' + many}: left out.")
+    return (rows[~out] if out.any() else rows), notes
+
+
+def _by_marks(
+    tables: Tables, facts: Facts, marks: pd.DataFrame, lines: pd.DataFrame, notes: list[str], now_ns: int | None
+) -> History:
+    """Steps by goodput entries, with what step lines add."""
+    times = marks["start_ns"].to_numpy(dtype=np.int64)
+    lone = strangers(tables, (*_sources(marks), *_sources(lines)), int(times.min()), int(times.max()))
+    jobs = job_times(tables, now_ns, without=lone, step_ns=times)
+    steps, clock, said = _from_marks(marks, jobs.starts)
+    found = lines_taken(lines, clock)
+    if found.shifts:
+        jobs = job_times(tables, now_ns, found.shifts, lone, times)
+    add_lines(steps, _stepped(lines, found))
+    _close(steps)
+    steps = _judged(steps, facts, jobs.ends)
+    steps["hung_ns"] = hung_ns(steps, tables, lone)
+    notes = [*notes, *said, *found.notes, *told_apart(lone), *hangs_said(steps)]
+    return History(steps, True, "goodput entries", tuple(notes), jobs, found.shifts, lone)
+
+
+def _by_lines(
+    tables: Tables, facts: Facts, lines: pd.DataFrame, seen: pd.DataFrame, notes: list[str], now_ns: int | None
+) -> History:
+    """Steps by step lines, with the times of day of a profile where they have none."""
+    found = lines_taken(lines)
+    steps, notes = _stepped(lines, found), [*notes, *found.notes]
+    if len(seen) and not steps["start_ns"].notna().any() and not anchor(steps, seen.dropna(subset=["start_ns"])):
+        notes.append(
+            "The profile's steps are not those of the log, by their numbers or by how long they took: it "
+            "lends no times of day."
+        )
+    timed = bool(steps["start_ns"].notna().all())
+    jobs, lone = None, ()
+    if timed and len(steps):
+        start = steps["start_ns"].to_numpy(dtype=np.int64)
+        end = start + steps["dur_ns"].to_numpy(dtype=np.int64)
+        lone = strangers(tables, _sources(lines), int(start.min()), int(end.max()))
+        jobs = job_times(tables, now_ns, found.shifts, lone, start)
+        jobs = Jobs(with_starts_told(jobs.starts, start, steps["attempt"].to_numpy(dtype=np.int64)), jobs.ends)
+        steps["attempt"] = attempt_of(start, jobs.starts)
+        steps = _segmented(steps)
+        steps["first"] |= slow_after_pause(start, end)
+    averaged = fact(facts, "steps_averaged_over") or 1
+    if averaged > 1:
+        steps["first"] = _sharing_the_first_mean(steps, averaged)
+    steps = _judged(steps, facts, None if jobs is None else jobs.ends)
+    steps["hung_ns"] = hung_ns(steps, tables, lone)
+    notes += [*told_apart(lone), *hangs_said(steps)]
+    own = _own_attempts(lines.iloc[found.row], steps["attempt"].to_numpy(dtype=np.int64))
+    return History(steps, timed, "step lines", tuple(notes), jobs, found.shifts, lone, averaged > 1, own)
+
+
+def _sharing_the_first_mean(steps: pd.DataFrame, averaged: int) -> np.ndarray:
+    """Which steps are the first of their segment, or share the mean that was printed for it: what starting up took is
+    spread over all of these. None more where too few others are left to tell what a usual step takes."""
+    first = steps["first"].to_numpy(dtype=bool)
+    took = steps["dur_ns"].to_numpy(dtype=np.int64, na_value=-1)
+    alike = np.cumsum(first | (np.diff(took, prepend=-1) != 0))
+    shared = np.isin(alike, alike[first])
+    return shared if (~shared).sum() >= MEANS_LEFT * averaged else first
+
+
+def _own_attempts(lines: pd.DataFrame, attempt: np.ndarray) -> dict[tuple[str, int], int]:
+    """What each input's own count of attempts stands for."""
+    own = pd.DataFrame(
+        {
+            "source": lines["source"].astype(str).to_numpy(),
+            "attempt": attempt,
+            "own": lines["attempt"].to_numpy(dtype=np.int64, na_value=0),
+        }
+    )
+    own = own.drop_duplicates(["source", "own"])
+    return {(s, k): a for s, k, a in zip(own["source"], own["own"].tolist(), own["attempt"].tolist(), strict=True)}
+
+
+def _sources(rows: pd.DataFrame) -> tuple[str, ...]:
+    return tuple(str(s) for s in rows["source"].dropna().unique())
+
+
+def hangs_said(steps: pd.DataFrame) -> list[str]:
+    """Which steps hung, for how long, beside a usual one."""
+    hung = steps[steps["hung_ns"] > 0]
+    usual = steps.loc[~steps["first"].astype(bool), "dur_ns"].dropna()
+    named = [
+        f"Step {r.step} took {spoken(int(r.dur_ns))}, where a usual one takes {spoken(int(usual.median()))}: it "
+        "hung, and what goes beyond a usual step counts as a hang, not as training."
+        for r in hung.head(HANGS_NAMED).itertuples()
+    ]
+    more = len(hung) - len(named)
+    return named + ([f"{more:,} more {'step' if more == 1 else 'steps'} hung likewise."] if more else [])
+
+
+# --- steps by marks, lines and profiles
+
+
+def _from_marks(marks: pd.DataFrame, starts: np.ndarray) -> tuple[pd.DataFrame, Stream, list[str]]:
+    """Step starts, each once; a stream that keeps their clock; and what was left out."""
+    notes = []
+    if (false := from_the_future(marks["start_ns"], marks["logged_ns"])).any():
+        count = int(false.sum())
+        notes.append(
+            f"{count:,} step {'start names' if count == 1 else 'starts name'} a time more than a minute after "
+            "being written: left out."
+        )
+        marks = marks[~false]
+    again: Counter[str] = Counter()
+    told, said = streams(marks, again, starts)
+    if count := again.total():
+        notes.append(f"{count:,} step {'start was' if count == 1 else 'starts were'} told twice and counted once.")
+    found = takes(told, np.zeros(0), np.zeros(0))
+    steps = _rows_of(marks, found)
+    steps["attempt"] = attempt_of(found.start_ns, starts)
+    clock = replace(
+        told[0], row=found.row, place=found.row, step=found.step, start_ns=found.start_ns, end_ns=found.start_ns
+    )
+    return _segmented(steps), clock, [*notes, *said, *found.notes]
+
+
+def _rows_of(rows: pd.DataFrame, found: Takes) -> pd.DataFrame:
+    steps = rows[COLUMNS].take(found.row).reset_index(drop=True)
+    steps["start_ns"] = pd.array(np.where(found.start_ns == UNTIMED, 0, found.start_ns), dtype="Int64")
+    steps.loc[found.start_ns == UNTIMED, "start_ns"] = pd.NA
+    return steps
+
+
+def _stepped(lines: pd.DataFrame, found: Takes) -> pd.DataFrame:
+    """Step lines as rows of the history, attempts as their inputs tell them."""
+    steps = _rows_of(lines, found)
+    steps["attempt"] = np.maximum(found.opens.cumsum() - 1, 0)
+    return _segmented(steps)
+
+
+def _from_profile(seen: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Steps of the host with most of them, its captures in order of time, and of others where these tell of other
+    steps at other times; every host of a capture has the same ones."""
+    seen = seen.dropna(subset=["start_ns", "dur_ns"])
+    if not len(seen):
+        return _segmented(seen[COLUMNS].reset_index(drop=True)), []
+    hosts = seen["host"].astype(str).where(seen["host"].notna(), "")
+    ranked = sorted(hosts.unique(), key=lambda h: (-int((hosts == h).sum()), natural_key(h)))
+    kept = seen[hosts == ranked[0]]
+    for host in ranked[1:]:
+        for _, one in seen[hosts == host].groupby("capture"):
+            apart = (
+                one["start_ns"].min() > (kept["start_ns"] + kept["dur_ns"]).max()
+                or (one["start_ns"] + one["dur_ns"]).max() < kept["start_ns"].min()
+            )
+            if apart and not one["step"].isin(kept["step"]).any():
+                kept = pd.concat([kept, one])
+    steps = _segmented(_once(kept).sort_values("start_ns", kind="stable")[COLUMNS].reset_index(drop=True))
+    if steps["segment"].max() == 0:
+        return steps, []
+    return steps, [
+        "The profiles' step numbers begin anew: a profile may count its own steps, and says nothing of "
+        "whether they were taken again. All are taken as kept, in order of time."
+    ]
+
+
+def _once(seen: pd.DataFrame) -> pd.DataFrame:
+    """Of a step that each device took at a time of its own, the one of the device that took longest."""
+    alone = seen["device"].notna()
+    if not alone.any():
+        return seen
+    longest = seen[alone].sort_values("dur_ns", ascending=False).drop_duplicates(["capture", "step"])
+    return pd.concat([seen[~alone], longest])
+
+
+def _segmented(steps: pd.DataFrame) -> pd.DataFrame:
+    number = steps["step"].to_numpy(dtype=np.int64, na_value=-1)
+    attempt = steps["attempt"].to_numpy(dtype=np.int64, na_value=0)
+    opens = np.ones(len(steps), dtype=bool)
+    opens[1:] = (np.diff(number) <= 0) | (np.diff(attempt) != 0)
+    steps["segment"] = np.cumsum(opens) - 1
+    steps["attempt"] = attempt
+    steps["first"] = opens
+    return steps
+
+
+def _close(steps: pd.DataFrame) -> None:
+    """A step lasts until the next one of its segment starts; the last keeps the duration that was printed."""
+    gap = steps["start_ns"].shift(-1) - steps["start_ns"]
+    inside = (~steps["first"]).shift(-1, fill_value=False)
+    steps["dur_ns"] = gap.where(inside, steps["dur_ns"])
+
+
+def _judged(steps: pd.DataFrame, facts: Facts, ends: np.ndarray | None = None, kept: bool = False) -> pd.DataFrame:
+    """Add `kept` (of all, where they are taken to be), `implausible`, and that none hung. `ends`: when the job ended,
+    where that is known."""
+    steps["kept"] = kept or _kept(steps, np.empty(0, np.int64) if ends is None else ends)
+    steps["hung_ns"] = 0
+    dur = steps["dur_ns"].to_numpy(dtype=np.float64, na_value=np.nan)
+    flops = steps["model_flops_per_chip"].to_numpy(dtype=np.float64, na_value=np.nan)
+    peak = fact(facts, "peak_flops_per_s")
+    if peak and facts["peak_flops_per_s"].basis == "measured":  # a trace states the peak of a device
+        peak *= devices_per_chip(facts)
+    reason = np.full(len(steps), "", dtype=object)
+    usual = dur[~steps["first"].to_numpy(dtype=bool) & np.isfinite(dur)]
+    if len(usual) >= 3:
+        reason[dur < PLAUSIBLE_SHARE * np.median(usual)] = "far faster than the median step: timed before it had run"
+    if peak:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            over = flops / (dur / 1e9) > peak
+        reason[over] = "its FLOP/s exceed the chip's peak"
+    steps["implausible"] = reason
+    return steps.reset_index(drop=True)
+
+
+def _kept(steps: pd.DataFrame, ends: np.ndarray) -> np.ndarray:
+    """Steps that no later segment took again, as far as the job went on: where it had ended and then began anew, at
+    or before the step it had begun with, it had finished what it did."""
+    number = steps["step"].to_numpy(dtype=np.int64, na_value=-1)
+    segment = steps["segment"].to_numpy(dtype=np.int64)
+    if not len(number):
+        return np.zeros(0, dtype=bool)
+    opens = np.flatnonzero(np.diff(segment, prepend=-1))
+    begun_with = number[opens]
+    anew = np.zeros(len(opens), dtype=bool)
+    if len(ends) and steps["start_ns"].notna().all():
+        at = steps["start_ns"].to_numpy(dtype=np.int64)
+        ended = np.searchsorted(ends, at[opens[1:]], side="right") > np.searchsorted(ends, at[opens[1:] - 1])
+        first = begun_with[0]
+        for k in np.flatnonzero(ended) + 1:
+            anew[k] = begun_with[k] <= first
+            first = begun_with[k] if anew[k] else first
+    limit, least = np.empty(len(opens), dtype=np.int64), np.iinfo(np.int64).max
+    for k in range(len(opens) - 1, -1, -1):
+        limit[k] = least
+        least = np.iinfo(np.int64).max if anew[k] else min(least, int(begun_with[k]))
+    return number < limit[segment]

@@ -1,0 +1,131 @@
+"""Steps: how long each took, how fast it was, which were kept and which cannot be true."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from analyzers.base import Facts, Option
+from analyzers.flops.precision import bounded, peaks
+from analyzers.serving.server_start import refuse_of_a_server
+from analyzers.time.history import History, history
+from analyzers.time.useful import tokens_of_steps
+from errors import QuestionError
+from runs.tables import Tables, frame
+
+NAME = "steps"
+HELP = "How long did each step take, which were kept, and how fast was the job?"
+OPTIONS: tuple[Option, ...] = ()
+COLUMNS = [
+    "attempt",
+    "step",
+    "start_ns",
+    "dur_s",
+    "kept",
+    "first",
+    "implausible",
+    "tokens_per_s_per_chip",
+    "tflops_per_s_per_chip",
+    "loss",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepsResult:
+    """`rows`: one row per step taken, in order of time, with columns
+
+    attempt, step, start_ns (nullable), dur_s, kept (False: taken again later), first (of its attempt: includes
+    compilation), implausible ("" or why it cannot be true), tokens_per_s_per_chip, tflops_per_s_per_chip, loss.
+
+    `hosts`: one row per host and profiled step: host, step, dur_s; per device (`host/device`) where each device took
+    the step at a time of its own.
+    Summary figures use kept, plausible steps that did not hang and are not the first of their attempt; None where
+    unknown.
+    """
+
+    rows: pd.DataFrame
+    hosts: pd.DataFrame
+    steps: int
+    median_step_s: float | None
+    best_step_s: float | None
+    tokens_per_s_per_chip: float | None
+    tflops_per_s_per_chip: float | None
+    notes: tuple[str, ...] = field(default=())
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "steps": self.steps,
+            "median_step_s": self.median_step_s,
+            "best_step_s": self.best_step_s,
+            "tokens_per_s_per_chip": self.tokens_per_s_per_chip,
+            "tflops_per_s_per_chip": self.tflops_per_s_per_chip,
+            "notes": list(self.notes),
+        }
+
+
+def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> StepsResult:
+    """Every step taken. Raises QuestionError where no input tells of steps."""
+    past = history(tables, bounded(facts, peaks(tables, facts, {})))
+    if not len(past.rows):
+        refuse_of_a_server(tables, facts, "a server takes no training steps")
+        raise QuestionError(
+            "this run has no steps",
+            advice="Add a training log with step lines, goodput entries, or a profile with StepTraceAnnotation.",
+        )
+    rows = past.rows.assign(dur_s=past.rows["dur_ns"].astype("Float64") / 1e9)
+    rows["tflops_per_s_per_chip"] = rows["model_flops_per_chip"] / rows["dur_s"] / 1e12
+    if (tokens := tokens_of_steps(tables, facts, rows["step"])) is not None:  # a log's own seconds leave some out
+        rate = pd.Series(tokens, index=rows.index) / rows["dur_s"].where(rows["dur_s"] > 0).astype(float)
+        rows["tokens_per_s_per_chip"] = rate.fillna(rows["tokens_per_s_per_chip"].astype(float))
+    good = rows[rows["kept"] & (rows["implausible"] == "") & (rows["hung_ns"] == 0) & rows["dur_s"].notna()]
+    usual = good[~good["first"].astype(bool)]
+    usual = usual if len(usual) else good
+    return StepsResult(
+        rows=rows[COLUMNS],
+        hosts=_hosts(tables),
+        steps=int(rows["step"].nunique()),
+        median_step_s=_number(usual["dur_s"].median()),
+        best_step_s=_number(usual["dur_s"].min()),
+        tokens_per_s_per_chip=_rate(usual, "tokens_per_s_per_chip"),
+        tflops_per_s_per_chip=_rate(usual, "tflops_per_s_per_chip"),
+        notes=_notes(rows, past),
+    )
+
+
+def _number(value: Any) -> float | None:
+    return None if pd.isna(value) else float(value)
+
+
+def _rate(rows: pd.DataFrame, column: str) -> float | None:
+    """The average over time, not over steps: a rate times its step's seconds, summed, by the seconds."""
+    rows = rows[rows[column].notna()]
+    seconds = float(rows["dur_s"].sum())
+    return float((rows[column] * rows["dur_s"]).sum()) / seconds if seconds else None
+
+
+def _hosts(tables: Tables) -> pd.DataFrame:
+    steps = frame(tables, "steps", ["host", "step", "start_ns", "dur_ns", "capture", "device"])
+    steps = steps.dropna(subset=["host", "capture", "dur_ns"]).sort_values(["host", "start_ns"])
+    return pd.DataFrame(
+        {
+            "host": steps["host"].astype(str).where(steps["device"].isna(), _places(steps)),
+            "step": steps["step"],
+            "start_ns": steps["start_ns"],
+            "dur_s": steps["dur_ns"].astype("Float64") / 1e9,
+        }
+    ).reset_index(drop=True)
+
+
+def _places(steps: pd.DataFrame) -> pd.Series:
+    return steps["host"].astype(str) + "/" + steps["device"].astype(str)
+
+
+def _notes(rows: pd.DataFrame, past: History) -> tuple[str, ...]:
+    notes = [f"Steps are taken from {past.origin}.", *past.notes]
+    if count := int((~rows["kept"].astype(bool)).sum()):
+        notes.append(f"{count} steps were taken again after a restart; they are not in the figures.")
+    if count := int((rows["implausible"] != "").sum()):
+        notes.append(f"{count} printed steps cannot be true and are not in the figures.")
+    if not past.timed:
+        notes.append("The input carries no times of day: steps are drawn in the order of the log.")
+    return tuple(notes)

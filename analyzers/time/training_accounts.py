@@ -1,0 +1,463 @@
+"""From painted time to accounts: the arithmetic of the training ledger."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from analyzers.flops.executed import Extra
+from analyzers.flops.peak import Hardware
+from analyzers.intervals import Spans, length, overlap_with, paint, spans
+from analyzers.ranks.waits import LONE, NAMELESS
+from analyzers.time.calendar import CODE, HEADINGS, Calendar, no_steps
+from analyzers.time.device_time import DeviceTrace
+from analyzers.time.history import History
+from analyzers.time.source_clocks import COARSE_NS
+from runs.ledger import Account, Basis
+
+BADPUT = HEADINGS[CODE["wasted_progress"] :] + ("infrastructure_recovery", "other")
+DERIVED = {"infrastructure_recovery", "wasted_progress", "hang", "program_startup", "other"}
+NAMED_SHARE = 0.1  # of all straggler wait: a rank that cost less is not named
+UNSEEN, IDLE, INPUT, COPYING, EXPOSED, UNTOLD, WAIT, COMPUTING = range(1, 9)
+BLAMED = 9  # BLAMED + k: charged to the k-th host
+
+
+@dataclass(frozen=True)
+class Book:
+    """The accounts and what else the ledger's result tells."""
+
+    account: Account
+    useful_flops: float | None
+    start_ns: int | None
+    end_ns: int | None
+    profiled_share: float | None
+    notes: tuple[str, ...]
+    profiled_chips: float | None = None  # of how many chips a profile shows devices; None where that was not counted
+
+
+@dataclass
+class Uses:
+    """Chip-seconds of kept steps by use, summed over devices; filled device by device."""
+
+    unseen: float = 0.0
+    idle: float = 0.0
+    input: float = 0.0
+    input_logged: float = 0.0
+    copying: float = 0.0
+    exposed: float = 0.0
+    untold: float = 0.0
+    wait: float = 0.0
+    useful: float = 0.0
+    useful_unseen: float = 0.0
+    recomputed: float = 0.0
+    padding: float = 0.0
+    below: float = 0.0
+    unsplit: float = 0.0
+    capped: float = 0.0
+    lone: bool = False  # some collectives could not be compared across ranks
+
+
+def leaf(name: str, chip_seconds: float, basis: Basis, source: str) -> Account:
+    return Account(name=name, chip_seconds=float(chip_seconds), basis=basis, source=source)
+
+
+def parent(name: str, parts: Iterable[Account], source: str = "") -> Account:
+    """A parent of those parts that hold anything."""
+    return Account.total(name, [p for p in parts if p.chip_seconds > 0], source)
+
+
+def from_step_lines(past: History, machine: Hardware, profiled: int = 0) -> Book:
+    """Accounts from step lines alone: step time is known, when and between is not. `profiled`: devices of a profile
+    whose steps are not those of the lines, so that nothing of it can be entered."""
+    rows = past.rows[past.rows["dur_ns"].notna()]
+    seconds = rows["dur_ns"].to_numpy(dtype=float) / 1e9
+    kept = rows["kept"].to_numpy(dtype=bool)
+    flops = rows["model_flops_per_chip"].to_numpy(dtype=float, na_value=0.0)
+    hung = rows["hung_ns"].to_numpy(dtype=np.int64) / 1e9
+    seconds = seconds - hung
+    held_s, peak = float(seconds[kept].sum()), machine.peak_flops_per_s
+    useful = min(float(flops[kept].sum()) / peak, held_s) if peak else 0.0
+    uses = Uses(useful=useful * machine.chips, unseen=(held_s - useful) * machine.chips)
+    wasted = leaf("wasted_progress", float(seconds[~kept].sum()) * machine.chips, "derived", "steps taken again later")
+    notes = [
+        "Only step lines were given: time before the first step, between attempts and after the last is not in "
+        "this ledger. Goodput entries would bring it.",
+        *past.notes,
+    ]
+    if profiled:
+        notes.append(
+            "The profile shows none of the log's steps, and the log has no times of day: what devices did is "
+            "not in this ledger; the pages Overlap and Roofline tell it. Profile with "
+            "jax.profiler.StepTraceAnnotation around each step, numbered as the log does."
+        )
+    if not peak:
+        notes.append(_no_peak())
+    stood = leaf("hang", float(hung.sum()) * machine.chips, "derived", "steps beyond a hundred usual ones")
+    parts = [_productive(uses, {}, machine, past.origin), parent("badput", [wasted, stood])]
+    held = parent("held", parts, "sum of step times")
+    known = float(flops[kept].sum()) * machine.chips
+    share = 0.0 if kept.any() else None
+    return Book(held, known or None, None, None, share, tuple(notes), profiled / machine.devices_per_chip or None)
+
+
+def from_time(
+    past: History, days: Calendar | None, machine: Hardware, extra: Extra, traces: Iterable[DeviceTrace]
+) -> Book:
+    """Accounts from the calendar, from device traces, or from both."""
+    uses, blamed = Uses(), dict[str, float]()
+    weight = 1 / machine.devices_per_chip
+    notes: list[str] = []
+    counted, kept_s, seen_s, unstepped, flops_known = 0.0, 0.0, 0.0, 0.0, 0.0
+    start, end = (days.start_ns, days.end_ns) if days else (None, None)
+    stepless = days is None and not len(past.rows)
+    for trace in traces:
+        shift = _clock_shift(trace, past) if days else 0
+        kept, outside = (days.painting.spans(CODE["kept"]), 0) if days else _profiled_steps(trace, stepless)
+        flops_known += _enter_device(trace, kept, days, past, machine, extra, shift, uses, blamed)
+        counted += weight
+        kept_s += length(kept) / 1e9 * weight
+        seen_s += float(overlap_with(_shifted(trace.windows, shift), kept).sum()) / 1e9 * weight
+        unstepped += outside / 1e9 * weight
+        if not days and len(trace.windows.start):
+            begins, ends = int(trace.windows.start[0]), int(trace.windows.end[-1])
+            start, end = min(start or begins, begins), max(end or ends, ends)
+    parts: list[Account] = []
+    unwatched = machine.chips - counted
+    if not days and unwatched > 0:
+        notes.append(
+            f"{counted:g} of {machine.chips} chips were profiled; the others are taken to have been held as "
+            "long, and what they did is not known."
+        )
+        uses.unseen += kept_s / counted * unwatched
+        kept_s += kept_s / counted * unwatched
+        unstepped += unstepped / counted * unwatched
+    if days:
+        notes += days.notes
+        if not len(days.steps):
+            notes.append(no_steps(past))
+        kept = days.painting.spans(CODE["kept"])
+        if unwatched > 0:
+            kept_s += length(kept) / 1e9 * unwatched
+            flops_known += _enter_unwatched(kept, days, past, machine, unwatched, uses) * unwatched
+        if length(days.painting.spans(CODE["outside"])):
+            notes.append(
+                "The job ended and was started again under the same name: the time between is not counted, "
+                "as nothing says that the chips were held."
+            )
+        if days.open_ended:
+            notes.append(
+                f"{days.open_ended} recorded intervals have no end: phases were entered up to their attempt's "
+                "next event, custom events and saves left out."
+            )
+        parts += _outside_steps(days, machine)
+    if unstepped:
+        where = f" on {counted:g} of {machine.chips} chips" if unwatched > 0 else ""
+        said = f"profiled{where}, but outside the annotated steps"
+        parts.append(leaf("unattributed", unstepped, "unattributed", said))
+    if stepless:
+        notes.append(
+            "The profile shows no step: what devices did is told, but not whether any of it was a step that "
+            "was kept. Mark steps with jax.profiler.StepTraceAnnotation, or add the job's log."
+        )
+    elif not days:
+        notes.append(
+            "Only a profile was given: what it covers is taken as kept. Whether steps were lost, and what "
+            "happened around it, goodput entries or a training log would tell."
+        )
+    if uses.capped > 0:
+        notes.append(
+            f"Model FLOPs at peak exceed the time spent computing by {uses.capped:.3g} chip-seconds: the "
+            "peak is too low or the FLOPs too high. Useful maths was entered up to that time."
+        )
+    if uses.lone and uses.exposed > 0:
+        notes.append(
+            "Some collectives were not found on every rank of their group: what was waited in them is still "
+            "inside exposed communication."
+        )
+    if uses.unsplit > 0 and not machine.peak_flops_per_s:
+        notes.append(_no_peak())
+    if extra.unknown:
+        notes.append(
+            f"Recomputation and padding are not told: the FLOPs of {', '.join(extra.unknown[:3])} are not "
+            "known, as nothing tells how often some of the loops run."
+        )
+    used = _productive(uses, blamed, machine, past.origin)
+    if stepless:
+        used = replace(used, name="profiled", source="what the profile covers; it shows no step")
+    held = parent("held", [used, *parts], "chips x time held")
+    if uses.padding > 0:
+        low = uses.padding * extra.padding_low / extra.padding
+        notes.append(
+            f"Padding is modelled: {low:.3g} to {uses.padding:.3g} chip-seconds, the upper end entered. "
+            "Nobody has measured on silicon how far a matrix unit can avoid it."
+        )
+    share = seen_s / kept_s if kept_s else None
+    return Book(held, flops_known or None, start, end, share, tuple(notes), counted)
+
+
+def _enter_device(
+    trace: DeviceTrace,
+    kept: Spans,
+    days: Calendar | None,
+    past: History,
+    machine: Hardware,
+    extra: Extra,
+    shift: int,
+    uses: Uses,
+    blamed: dict[str, float],
+) -> float:
+    """Enter one device's kept time by use; returns the useful FLOPs known for it."""
+    weight = 1 / machine.devices_per_chip
+    if not len(kept.start):
+        return 0.0
+    hosts = sorted(set(trace.waits["blamed"]) - {""})
+    begin = trace.waits["start_ns"].to_numpy(dtype=np.int64) - shift
+    late = begin + trace.waits["wait_ns"].to_numpy(dtype=np.int64)
+    charged = begin + trace.waits["blamed_ns"].to_numpy(dtype=np.int64)
+    fetching = _shifted(trace.input, shift) if len(trace.input.start) or not days else days.loading_in_steps
+    layers = [
+        (INPUT, fetching),
+        (COPYING, _shifted(trace.copy, shift)),
+        (EXPOSED, _shifted(trace.collective, shift)),
+        (UNTOLD, spans(begin, begin + trace.waits["unknown_ns"].to_numpy(dtype=np.int64))),
+        (WAIT, spans(begin, late)),
+    ]
+    for k, host in enumerate(hosts):
+        mine = (trace.waits["blamed"] == host).to_numpy()
+        layers.append((BLAMED + k, spans(begin[mine], charged[mine])))
+    computing = _shifted(trace.compute, shift)
+    first, last = int(kept.start[0]), int(kept.end[-1])
+    dark = paint(first, last, [(1, _shifted(trace.windows, shift))]).spans(0)
+    lost = paint(first, last, [(1, kept)]).spans(0)
+    painting = paint(first, last, [*layers, (COMPUTING, computing), (UNSEEN, dark), (0, lost)], ground=IDLE)
+    seconds = painting.amounts(BLAMED + len(hosts)) / 1e9 * weight
+    uses.idle += seconds[IDLE]
+    uses.input += seconds[INPUT]
+    uses.copying += seconds[COPYING]
+    uses.exposed += seconds[EXPOSED]
+    uses.lone |= bool(trace.waits["reason"].isin((LONE, NAMELESS)).any())
+    uses.untold += seconds[UNTOLD]
+    uses.wait += seconds[WAIT]
+    for k, host in enumerate(hosts):
+        blamed[host] = blamed.get(host, 0.0) + seconds[BLAMED + k]
+    busy, unseen = painting.spans(COMPUTING), painting.spans(UNSEEN)
+    return _enter_compute(trace, busy, unseen, kept, past, machine, extra, shift, uses)
+
+
+def _enter_compute(
+    trace: DeviceTrace,
+    busy: Spans,
+    unseen: Spans,
+    kept: Spans,
+    past: History,
+    machine: Hardware,
+    extra: Extra,
+    shift: int,
+    uses: Uses,
+) -> float:
+    """Split computing time by model FLOPs, recomputation and padding; returns the device's useful FLOPs."""
+    peak, weight = machine.peak_flops_per_s, 1 / machine.devices_per_chip
+    at = trace.flops_at - shift
+    executed = float(trace.flops[overlap_with(kept, Spans(at, at + 1)) > 0].sum())
+    busy_s, unseen_s = length(busy) / 1e9, length(unseen) / 1e9
+    steps, flops = _step_flops(past, weight)
+    if len(flops):
+        whole = np.maximum(overlap_with(kept, steps), 1)
+        dark = overlap_with(unseen, steps) / whole
+        busy_known = float(overlap_with(busy, steps).sum()) / 1e9
+        flops_seen, flops_dark = float((flops * (1 - dark)).sum()), float((flops * dark).sum())
+    else:  # nobody says what the model needs: what was executed, less what was executed again
+        flops_seen, flops_dark, busy_known = executed * (1 - extra.recomputed), 0.0, busy_s
+    if not peak or not flops_seen + flops_dark:
+        uses.unsplit += busy_s * weight
+        uses.unseen += unseen_s * weight
+        return flops_seen + flops_dark
+    needed, needed_dark = flops_seen / (peak * weight), flops_dark / (peak * weight)
+    useful, useful_dark = min(needed, busy_known), min(needed_dark, unseen_s)
+    uses.capped += (needed - useful + needed_dark - useful_dark) * weight
+    again = min(executed * extra.recomputed / (peak * weight), busy_known - useful)
+    padding = min(executed * extra.padding / (peak * weight), busy_known - useful - again)
+    uses.useful += useful * weight
+    uses.recomputed += again * weight
+    uses.padding += padding * weight
+    uses.below += (busy_known - useful - again - padding) * weight
+    uses.unsplit += (busy_s - busy_known) * weight
+    uses.useful_unseen += useful_dark * weight
+    uses.unseen += (unseen_s - useful_dark) * weight
+    return flops_seen + flops_dark
+
+
+def _enter_unwatched(kept: Spans, days: Calendar, past: History, machine: Hardware, chips: float, uses: Uses) -> float:
+    """Enter kept time of chips that no profile saw; returns useful FLOPs per chip."""
+    kept_s = length(kept) / 1e9
+    steps, flops = _step_flops(past, 1.0)
+    peak, known = machine.peak_flops_per_s, float(flops.sum())
+    useful = min(known / peak, kept_s) if peak else 0.0
+    waited = min(_logged_input_wait(kept, days, past), kept_s - useful)
+    uses.useful_unseen += useful * chips
+    uses.input_logged += waited * chips
+    uses.unseen += (kept_s - useful - waited) * chips
+    return known
+
+
+def _logged_input_wait(kept: Spans, days: Calendar, past: History) -> float:
+    """Seconds that fetching data explains: in each step, its fetch beyond the usual one, up to its own excess over
+    the median step. A fetch that made no step longer was hidden behind the device's work."""
+    rows = past.rows[past.rows["kept"] & past.rows["dur_ns"].notna() & ~past.rows["first"]]
+    rows = rows[rows["start_ns"].notna()]
+    if not len(rows) or not len(days.loading_in_steps.start):
+        return 0.0
+    start = rows["start_ns"].to_numpy(dtype=np.int64)
+    steps = Spans(start, start + rows["dur_ns"].to_numpy(dtype=np.int64))
+    took, fetch = overlap_with(kept, steps), overlap_with(days.loading_in_steps, steps)
+    excess = np.minimum(took - np.median(took), fetch - np.median(fetch))
+    return float(np.maximum(excess, 0).sum()) / 1e9
+
+
+def _step_flops(past: History, share: float) -> tuple[Spans, np.ndarray]:
+    """Kept steps with known model FLOPs, and those FLOPs times `share`."""
+    rows = past.rows[past.rows["kept"] & past.rows["model_flops_per_chip"].notna() & past.rows["dur_ns"].notna()]
+    rows = rows[rows["start_ns"].notna()]
+    start = rows["start_ns"].to_numpy(dtype=np.int64)
+    end = start + rows["dur_ns"].to_numpy(dtype=np.int64)
+    return Spans(start, end), rows["model_flops_per_chip"].to_numpy(dtype=float) * share
+
+
+def _profiled_steps(trace: DeviceTrace, stepless: bool) -> tuple[Spans, int]:
+    """Without a calendar: from the first annotated step of each capture to the end of its last, within the capture;
+    whole captures where the run is `stepless`. Also the nanoseconds profiled outside that."""
+    if not len(trace.steps):
+        return (trace.windows, 0) if stepless else (spans([], []), length(trace.windows))
+    start = trace.steps["start_ns"].to_numpy(dtype=np.int64)
+    end = start + trace.steps["dur_ns"].to_numpy(dtype=np.int64)
+    which = np.searchsorted(trace.windows.start, start, side="right") - 1
+    inner = [
+        (max(int(start[which == w].min()), int(s)), min(int(end[which == w].max()), int(e)))
+        for w, (s, e) in enumerate(zip(*trace.windows, strict=True))
+        if (which == w).any()
+    ]
+    kept = spans([a for a, _ in inner], [b for _, b in inner])
+    return kept, length(trace.windows) - length(kept)
+
+
+def _clock_shift(trace: DeviceTrace, past: History) -> int:
+    """How far this host's clock is ahead of the one that wrote the calendar, ns: the median over steps of its step
+    start less the nearest start of the same step there. 0 where they share no step, and where the profile counts its
+    own steps: by its times it lies among the steps of the job, but each capture begins with step 0 or 1, not with the
+    number that the job had reached."""
+    rows = past.rows[past.rows["start_ns"].notna()]
+    if past.origin == "profile" or not len(rows) or not len(trace.steps):
+        return 0
+    known = {n: g.to_numpy(dtype=np.int64) for n, g in rows.groupby("step")["start_ns"]}
+    gaps = []
+    for step, at in zip(trace.steps["step"], trace.steps["start_ns"], strict=True):
+        if step in known:
+            gap = int(at) - known[step]
+            gaps.append(int(gap[np.abs(gap).argmin()]))
+    shift = int(np.median(gaps)) if gaps else 0
+    return 0 if _counts_its_own(trace, rows, shift) else shift
+
+
+def _counts_its_own(trace: DeviceTrace, rows: pd.DataFrame, shift: int) -> bool:
+    """Whether the numbers of the profile's steps are its own and not the job's."""
+    at, number = (trace.steps[c].to_numpy(dtype=np.int64, na_value=-1) for c in ("start_ns", "step"))
+    opens = np.flatnonzero(np.diff(number, prepend=number[:1] + 1) <= 0)
+    start = rows["start_ns"].to_numpy(dtype=np.int64)
+    among = (at >= start.min()) & (at <= start.max())
+    usual = float(rows["dur_ns"].astype("Float64").median()) if rows["dur_ns"].notna().any() else 0.0
+    return bool(abs(shift) > max(COARSE_NS, 2 * usual) and among.all() and (number[opens] <= 1).all())
+
+
+def _shifted(x: Spans, ns: int) -> Spans:
+    return Spans(x.start - ns, x.end - ns) if ns else x
+
+
+def _productive(uses: Uses, blamed: Mapping[str, float], machine: Hardware, origin: str) -> Account:
+    total_wait = uses.wait + sum(blamed.values())
+    named = {h: s for h, s in blamed.items() if s >= NAMED_SHARE * total_wait}
+    nobody = uses.wait + sum(s for h, s in blamed.items() if h not in named)
+    collectives = "collective durations, compared across ranks"
+    waiting = parent(
+        "straggler_wait",
+        [
+            *(leaf(f"waiting for {h}", s, "derived", collectives) for h, s in sorted(named.items())),
+            leaf("no_single_rank", nobody, "derived", collectives),
+        ],
+    )
+    flops = f"model FLOPs / {machine.peak_source}" if machine.peak_source else "model FLOPs"
+    unknown = parent(
+        "unattributed",
+        [
+            leaf("not_profiled", uses.unseen, "unattributed", "no profile covers these steps"),
+            leaf(
+                "communication_or_wait",
+                uses.untold,
+                "unattributed",
+                "first steps of captures: when the other ranks came is not known",
+            ),
+            leaf("compute_unsplit", uses.unsplit, "unattributed", "computing, but FLOPs or peak are not known"),
+        ],
+    )
+    inputs = [leaf("input_wait", uses.input, "measured", "device idle while the host fetched data")]
+    if uses.input_logged:
+        inputs = [
+            parent(
+                "input_wait",
+                [
+                    leaf("input_wait_profiled", uses.input, "measured", "device idle while the host fetched data"),
+                    leaf(
+                        "input_wait_logged", uses.input_logged, "derived", "steps longer than usual by a longer fetch"
+                    ),
+                ],
+            )
+        ]
+    productive = parent(
+        "productive",
+        [
+            leaf("useful_maths", uses.useful + uses.useful_unseen, "derived", flops),
+            leaf("recomputation", uses.recomputed, "derived", "rematerialised FLOPs of the programs / peak"),
+            leaf("padding", uses.padding, "modelled", "matrix products rounded up to the matrix unit's tiles / peak"),
+            leaf(
+                "below_roofline", uses.below, "derived", "time computing less useful maths, recomputation and padding"
+            ),
+            leaf("exposed_communication", uses.exposed, "measured", "collectives not covered by computing"),
+            leaf("exposed_copies", uses.copying, "measured", "copies not covered by computing or collectives"),
+            waiting,
+            *inputs,
+            leaf("device_idle", uses.idle, "measured", "no operation on the device"),
+            unknown,
+        ],
+        f"kept steps by {origin}",
+    )
+    # padding is modelled, but what it is taken from is not: the sum does not depend on the model
+    return replace(productive, basis="derived") if productive.basis == "modelled" else productive
+
+
+def _outside_steps(days: Calendar, machine: Hardware) -> list[Account]:
+    """Badput; and, where no step was read, the time of which nothing tells whether it went into steps."""
+    badput = _badput(days, machine)
+    if len(days.steps):
+        return [badput]
+    unknown = float(days.painting.amounts(len(HEADINGS))[CODE["other"]]) / 1e9 * machine.chips
+    return [badput, leaf("unattributed", unknown, "unattributed", "no input tells which steps were taken, and when")]
+
+
+def _badput(days: Calendar, machine: Hardware) -> Account:
+    seconds = days.painting.amounts(len(HEADINGS)) / 1e9 * machine.chips
+    parts = []
+    for name in BADPUT if len(days.steps) else [n for n in BADPUT if n != "other"]:
+        source = "inferred from steps and job starts" if name in DERIVED else "recorded by the job"
+        if name == "custom":
+            events = [leaf(n, length(x) / 1e9 * machine.chips, "measured", source) for n, x in days.custom.items()]
+            parts.append(parent("custom", events, source))
+            continue
+        parts.append(leaf(name, seconds[CODE[name]], "derived" if name in DERIVED else "measured", source))
+    return parent("badput", parts)
+
+
+def _no_peak() -> str:
+    return (
+        "The chip's peak is not known, so useful maths cannot be told from slow computing. Ingest with --chip, or "
+        "declare peak_flops_per_s in chipledger.json."
+    )

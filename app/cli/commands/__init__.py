@@ -1,0 +1,19 @@
+"""The command line's commands: one file each, listed once."""
+
+from app.cli.commands import (
+    alerts,
+    catalog,
+    compare,
+    compile,
+    demo,
+    doctor,
+    ingest,
+    runs,
+    serve,
+    show,
+    topology,
+    watch,
+    whatif,
+)
+
+COMMANDS = (demo, serve, ingest, runs, show, compare, compile, topology, whatif, catalog, alerts, watch, doctor)

@@ -1,0 +1,34 @@
+"""`chipledger compare RUN RUN`: by how much two served runs differ, and whether that is more than chance."""
+
+import argparse
+
+from app.cli.commands.base import print_json, print_table, printable
+from app.workspace import workspace
+
+NAME = "compare"
+HELP = "compare two served runs, request by request, with intervals"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("a", metavar="RUN", help="id, beginning of an id, or name of the first run (A)")
+    parser.add_argument("b", metavar="RUN", help="the second run (B), or the same one with another load")
+    parser.add_argument("--load-a", metavar="LOAD", help="a load of the first run; default: all its requests")
+    parser.add_argument("--load-b", metavar="LOAD", help="a load of the second run; default: all its requests")
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+
+
+def run(args: argparse.Namespace) -> None:
+    from app.comparing import compare_runs, words
+
+    place = workspace(args.store)
+    a, b = place.store.find(args.a), place.store.find(args.b)
+    result = compare_runs(a, b, args.load_a, args.load_b)
+    if args.json:
+        print_json({"a": a.run_id, "b": b.run_id, **result.to_dict()})
+        return
+    print(printable(words.verdict(result, a.manifest.name, b.manifest.name)), end="\n\n")
+    table = words.table(result)
+    print_table(table.head, table.rows, right=table.right)
+    print()
+    for note in (*result.traffic.warnings, *result.notes):
+        print(f"- {printable(note)}")

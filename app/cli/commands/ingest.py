@@ -1,0 +1,153 @@
+"""`chipledger ingest`: files in, one run out."""
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.cli.commands.base import pairs, print_json, printable
+from app.serve.uploads import in_use, note_run
+from app.workspace import Workspace, workspace
+from errors import ChipledgerError
+from runs.registry import sha256
+
+if TYPE_CHECKING:
+    from app.follow.alerts.evaluate import Outcome
+
+NAME = "ingest"
+HELP = "read profiles, logs and metrics into one run"
+PROGRESS_VARIABLE = "CHIPLEDGER_PROGRESS_JSON"  # set by the server: progress as JSON lines on stderr
+EVERY_SECONDS = 0.2  # progress is told no more often
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    from runs.run import KINDS
+
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="file or folder")
+    parser.add_argument("--name", help="name of the run (default: from the inputs)")
+    parser.add_argument("--kind", choices=KINDS, help="what kind of run it is (default: from the inputs)")
+    parser.add_argument("--chip", help="chip, by any usual name (default: from the inputs)")
+    parser.add_argument("--chips", type=int, help="number of chips (default: from the inputs)")
+    parser.add_argument("--model", help="model (default: from the inputs)")
+    parser.add_argument("--tag", action="append", metavar="KEY=VALUE", help="a tag; may be given several times")
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="read an input anew that is stored already, as read by an earlier version or damaged since; the run keeps "
+        "its id, notes and tags",
+    )
+    parser.add_argument("--json", action="store_true", help="print run_id, tables and warnings as JSON")
+
+
+def run(args: argparse.Namespace) -> None:
+    from collectors.ingest import ingest
+
+    place = workspace(args.store)
+    stop = threading.Event()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: stop.set())  # the server's way to cancel: what was begun is removed
+    paths = [Path(p) for p in args.paths]
+    with in_use(paths, place.store.uploads_folder):
+        done = ingest(
+            paths,
+            place.store,
+            name=args.name,
+            kind=args.kind,
+            chip=args.chip,
+            chips=args.chips,
+            model=args.model,
+            tags=pairs(args.tag, "tag"),
+            again=args.again,
+            progress=teller(),
+            cancel=stop.is_set,
+        )
+        warnings = [*done.warnings, *_remembered(paths, place, done.run_id)]
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr)
+    alerts = _alerts(place, done.run_id)
+    if args.json:
+        print_json(
+            {"run_id": done.run_id, "tables": dict(done.tables), "warnings": warnings, "alerts": alerts.to_dict()}
+        )
+        return
+    said = "Already stored" if done.existed else "Read anew" if done.replaced else "Stored"
+    print(f"{said}: run {done.run_id}")
+    for table, rows in done.tables.items():
+        print(f"  {table}: {rows:,} rows")
+    for warning in warnings:
+        print(f"  warning: {printable(warning)}")
+    for rule in alerts.open:
+        print(f"  alert: {rule} is open; `chipledger alerts` says why")
+    for problem in alerts.problems:
+        print(f"  warning: {printable(problem)}")
+
+
+def _alerts(place: Workspace, run_id: str) -> "Outcome":
+    """What the rules say of the run. That they could not be asked does not undo the run, and is told."""
+    from app.follow.alerts.evaluate import Outcome, evaluate
+
+    try:
+        return evaluate(place, place.store.find(run_id))
+    except ChipledgerError as e:
+        return Outcome((), 0, (f"the run is stored; its alerts could not be looked at: {e}",))
+
+
+def _remembered(paths: Sequence[Path], place: Workspace, run_id: str) -> list[str]:
+    """Where the inputs lie is noted; a registry that cannot take it does not undo the run, and is told."""
+    try:
+        remember(paths, place, run_id)
+    except ChipledgerError as e:
+        return [f"the run is stored; where its inputs lie could not be noted: {e}"]
+    return []
+
+
+def remember(paths: Sequence[Path], place: Workspace, run_id: str) -> None:
+    """Note where the run's inputs lie, for tools that read them anew: a run keeps tables, not its inputs. An upload
+    among them is kept as long as the run is.
+
+    A file inside an archive lies nowhere. What cannot be looked at is left out: the run is stored either way.
+    """
+    found = []
+    for source in place.store.find(run_id).manifest.sources:
+        name, digest, size = str(source["name"]), str(source["sha256"]), int(source["bytes"])
+        names = (name, name.partition("/")[2])  # of equal names below several paths, later ones have a number in front
+        files = {path / n if path.is_dir() else path for path in paths for n in names if n}
+        fitting = [f.absolute() for f in files if _bytes(f) == size and name.endswith(f.name)]
+        if len(fitting) > 1:
+            fitting = [f for f in fitting if sha256(f) == digest]
+        found += [(digest, f, size) for f in fitting[:1]]
+    note_run(paths, place.store.uploads_folder, run_id)
+    place.registry.remember_files(found)
+
+
+def _bytes(path: Path) -> int | None:
+    """The size of a regular file; None for anything else."""
+    with contextlib.suppress(OSError, ValueError):
+        return path.stat().st_size if path.is_file() else None
+    return None
+
+
+def teller() -> Callable[[int, int, str], None]:
+    """Progress for whoever listens: JSON lines for the server, one line that is rewritten for a terminal."""
+    last = 0.0
+
+    def tell(done_bytes: int, total_bytes: int, what: str) -> None:
+        nonlocal last
+        now, whole = time.monotonic(), done_bytes >= total_bytes
+        if not whole and now - last < EVERY_SECONDS:
+            return
+        last = now
+        part = min(done_bytes / total_bytes, 1.0) if total_bytes else 1.0
+        if os.environ.get(PROGRESS_VARIABLE):
+            print(json.dumps({"progress": part, "doing": what}), file=sys.stderr, flush=True)
+        elif sys.stderr.isatty():
+            print(f"\r\x1b[K{part:4.0%} {printable(what)[:60]}", end="", file=sys.stderr, flush=True)
+
+    return tell

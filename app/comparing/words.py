@@ -1,0 +1,126 @@
+"""A or B in words: which differences are more than chance, and what would tell the others."""
+
+from analyzers.serving.ab import RATE, AbResult, Difference
+from app import format as fmt
+from app.words import Table
+
+NAMES = {"ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "E2E", RATE: "output tokens/s"}
+ORDER = (("ttft_s", "p50"), ("tpot_s", "p50"), (RATE, "mean"), ("ttft_s", "p99"), ("e2e_s", "mean"))
+
+
+def value(metric: str, amount: float | None) -> str:
+    return fmt.number(amount) if metric == RATE else fmt.duration(amount)
+
+
+def name(d: Difference) -> str:
+    """`p99 TTFT`, `output tokens/s`."""
+    return NAMES[d.metric] if d.metric == RATE else f"{d.statistic} {NAMES[d.metric]}"
+
+
+def how_much(d: Difference) -> str:
+    """`31 % lower (12 to 44 %)`, `3.0 % lower (7.0 % lower to 1.0 % higher)` where the interval holds no change, or
+    `2.50 times (1.71 to 3.24)` where it is more than double or less than half."""
+    if d.difference == 0:
+        return "the same" + ("" if d.ratio_low is None or d.ratio_low == d.ratio_high else f" ({_range(d)})")
+    if d.ratio is None or d.ratio_low is None or d.ratio_high is None:
+        return f"{value(d.metric, abs(d.difference))} {'higher' if d.difference > 0 else 'lower'}"
+    if not 0.5 <= d.ratio <= 2:
+        return f"{fmt.number(d.ratio)} times ({fmt.number(d.ratio_low)} to {fmt.number(d.ratio_high)})"
+    return f"{_change(d.ratio)} ({_range(d)})"
+
+
+def _change(ratio: float) -> str:
+    """A ratio as a change: `3.0 % lower`."""
+    return f"{fmt.share(abs(ratio - 1), 2)} {'lower' if ratio < 1 else 'higher'}" if ratio != 1 else "no change"
+
+
+def _range(d: Difference) -> str:
+    """The interval of the ratio as changes, each end with its direction where they are not the same."""
+    ends = d.ratio_low, d.ratio_high
+    if min(ends) < 1 < max(ends) or 1 in ends:
+        return f"{_change(ends[0])} to {_change(ends[1])}"
+    low, high = (fmt.share(abs(r - 1), 2) for r in sorted(ends, key=lambda r: abs(r - 1)))
+    return high if low == high else f"{low.removesuffix(' %')} to {high}"
+
+
+def verdict(result: AbResult, a: str, b: str) -> str:
+    """What is clear, largest first; else what would tell. `a`, `b`: names of the runs."""
+    clear = [d for d in result.differences if d.clear]
+    warned = " The traffic differs, so that not the engines alone are compared." if result.traffic.warnings else ""
+    if not clear:
+        return f"No difference between {a} (A) and {b} (B) can be told from chance.{_more(result)}{warned}"
+    sides = {d.better for d in clear}
+    head = (
+        f"B ({b}) is better where it can be told. "
+        if sides == {"B"}
+        else f"A ({a}) is better where it can be told. "
+        if sides == {"A"}
+        else ""
+    )
+    text = head or "Each is better at something. "
+    told = sorted(clear, key=lambda d: ORDER.index((d.metric, d.statistic)) if (d.metric, d.statistic) in ORDER else 99)
+    text += "; ".join(f"B's {name(d)} is {how_much(d)}" for d in told[:3]) + "."
+    open_ = [d for d in result.differences if not d.clear and not d.why]
+    text += f" {fmt.count(len(open_), 'other figure')} cannot be told from chance." if open_ else ""
+    return text + _dark(result) + warned
+
+
+def _dark(result: AbResult) -> str:
+    """Which latencies have no interval at all, and why."""
+    dark = [d for d in result.differences if d.why]
+    if not dark:
+        return ""
+    first = dark[0]
+    of = fmt.count(len(dark), "figure")
+    return (
+        f" Of {of} there is no interval; {name(first)}, {value(first.metric, first.a)} against "
+        f"{value(first.metric, first.b)}: {first.why}."
+    )
+
+
+def _more(result: AbResult) -> str:
+    """How many more requests would tell, of the statistic nearest to being clear; or why nothing can be told."""
+    near = [d for d in result.differences if d.times_more]
+    if near:
+        d = min(near, key=lambda d: d.times_more)
+        return (
+            f" Nearest is {name(d)}, {value(d.metric, d.a)} against {value(d.metric, d.b)}: about "
+            f"{fmt.number(d.times_more, 2)} times as many requests would tell."
+        )
+    return _dark(result)
+
+
+def telling(d: Difference) -> str:
+    """What is to be said of one difference in a table."""
+    if d.why:
+        return f"cannot be told: {d.why}"
+    if d.clear:
+        return f"{d.better} is better"
+    if d.times_more:
+        return f"no difference can be told; about {fmt.number(d.times_more, 2)} times the requests would"
+    return "no difference can be told"
+
+
+def interval(d: Difference) -> str:
+    if d.low is None or d.high is None:
+        return fmt.NO_VALUE
+    return f"{value(d.metric, d.low)} to {value(d.metric, d.high)}"
+
+
+def table(result: AbResult) -> Table:
+    """Every statistic of both, the difference, its interval and what it tells."""
+    rows = [
+        (
+            name(d),
+            value(d.metric, d.a),
+            value(d.metric, d.b),
+            value(d.metric, d.difference),
+            interval(d),
+            fmt.number(d.ratio),
+            fmt.share(d.slower_share, 2),
+            telling(d),
+        )
+        for d in result.differences
+    ]
+    head = ("figure", "A", "B", "B - A", "95 % interval", "B / A", "B took longer", "tells")
+    return Table(head, tuple(rows), right=(1, 2, 3, 4, 5, 6))

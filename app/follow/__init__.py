@@ -1,0 +1,1 @@
+"""What follows a job that still runs: logs read on, engines polled, alerts told."""

@@ -1,0 +1,107 @@
+"""When alerts open, close and are told: called after every ingest and after every snapshot of a live run."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from app.follow.alerts.rules import RULES
+from app.follow.alerts.webhook import message, send
+from app.workspace import Workspace
+from errors import ChipledgerError
+from runs.alert_book import AlertBook, Judged, Moment
+from runs.live import Live
+from runs.run import Run
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an evaluation did: rules that are open for this run, messages that went out, and what went wrong."""
+
+    open: tuple[str, ...]
+    told: int
+    problems: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"open": list(self.open), "told": self.told, "problems": list(self.problems)}
+
+
+def book(place: Workspace) -> AlertBook:
+    return AlertBook(place.registry.path)
+
+
+def subject_of(run: Run, live: str | None = None) -> str:
+    """What an alert is about: the live run, else the job that the run names, else the run itself."""
+    job = run.manifest.fact("job_name")
+    return f"live:{live}" if live else f"job:{job}" if job else f"run:{run.run_id}"
+
+
+def moment_of(run: Run, live: Live | None = None) -> Moment:
+    """Until when a run tells of its job: its last step or event, or as far as the log of a live run was read. 0 where
+    it has no times."""
+    import pyarrow.compute as pc  # takes longer to load than most commands, which start with this module, to answer
+
+    if live is not None and live.read_ns is not None:
+        return live.read_ns, run.manifest.created_ns
+    times = [run.tables.arrow("steps", ["start_ns"])["start_ns"]]
+    times += run.tables.arrow("lifecycle", ["start_ns", "end_ns"]).columns
+    return max((pc.max(t).as_py() or 0 for t in times), default=0), run.manifest.created_ns
+
+
+def evaluate(place: Workspace, run: Run, live: Live | None = None) -> Outcome:
+    """Check every rule that has a threshold, and tell what changed. Never raises for an alert's sake.
+
+    `live`: the live run that this is a snapshot of; some rules can judge nothing else. A rule that cannot be judged (no
+    MFU without FLOPs) leaves its alerts as they are, and so does a run older than what was judged last. A message that
+    could not be delivered is tried again with the next evaluation.
+    """
+    kept, open_rules = book(place), []
+    subject = subject_of(run, live.name if live else None)
+    thresholds = kept.thresholds()
+    for rule in RULES:
+        if rule.name not in thresholds or (rule.live and live is None):
+            continue
+        try:
+            found = rule.check(run, place.registry, thresholds[rule.name], live)
+            moment = moment_of(run, live)
+        except ChipledgerError:
+            continue  # the run lacks what the question needs: its page says so
+        if found is not None:
+            kept.judge(
+                Judged(
+                    rule=rule.name,
+                    subject=subject,
+                    run_id=run.run_id,
+                    name=run.manifest.name,
+                    moment=moment,
+                    state="open" if found.open else "over" if found.over else "between",
+                    value=found.value,
+                    threshold=thresholds[rule.name],
+                    sentence=found.sentence,
+                )
+            )
+        if kept.is_open(rule.name, subject):
+            open_rules.append(rule.name)
+    told, problems = tell(kept)
+    return Outcome(tuple(open_rules), told, tuple(problems))
+
+
+def tell(kept: AlertBook) -> tuple[int, list[str]]:
+    """Send what nobody was told of yet: (messages sent, what went wrong). One failure does not hold up the others."""
+    target = kept.target()
+    if target is None:
+        return 0, []
+    told, problems = 0, []
+    for alert in kept.untold():
+        if not kept.claim(alert):
+            continue  # another process tells
+        if alert.told_ns is None and alert.resolved_ns is not None:
+            kept.untold_end(alert)  # opened and over before anybody could be told: not worth a message
+            continue
+        try:
+            send(message(alert, target), target)
+        except ChipledgerError as e:
+            problems.append(str(e))
+            kept.told(alert, problem=str(e))
+            continue
+        kept.told(alert)
+        told += 1
+    return told, problems

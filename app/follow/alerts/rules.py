@@ -1,0 +1,171 @@
+"""What can be watched for: one rule each, listed once. A rule asks a question of a run and compares the answer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from app import format as fmt
+from errors import QuestionError
+from runs.live import Live
+from runs.registry import Registry
+from runs.run import Run
+
+RECENT_STEPS = 50  # their median is compared with that of all usual steps before them
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a rule found. `open`: the threshold is crossed; `over`: it is not, by a clear margin, so that an alert
+    closes and does not flap. Neither: in between, and an alert stays as it is."""
+
+    value: float
+    open: bool
+    over: bool
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`check(run, registry, threshold, live)` -> what was found, or None where the run cannot tell.
+
+    `live`: the live run that it is a snapshot of, judged as of the last read: time of which nothing was read tells
+    nothing.
+
+    `usual`: the threshold where none is given; `live`: only a job that is being followed can be judged.
+    """
+
+    name: str
+    title: str
+    help: str
+    usual: float
+    lowest: float
+    highest: float
+    check: Callable[[Run, Registry, float, Live | None], Found | None]
+    live: bool = False
+
+
+def ask(run: Run, name: str, options: dict[str, Any], registry: Registry) -> Any:
+    from app.questions.asking import (
+        ask,  # imported late: the command line names the rules without loading every analyzer
+    )
+
+    return ask(run, name, options, registry)
+
+
+def _goodput(run: Run, registry: Registry, threshold: float, live: Live | None) -> Found | None:
+    until_read = {"now": f"{live.read_ns / 1e9:.3f}"} if live and live.read_ns else {}
+    answer = ask(run, "goodput", until_read, registry).to_dict()
+    if answer["goodput_share"] is None:
+        return None
+    share = float(answer["goodput_share"])
+    lost = {k: v for k, v in answer["badput_s"].items() if isinstance(v, int | float)}
+    worst = max(lost, key=lost.__getitem__, default=None)
+    why = f", mostly {worst.replace('_', ' ')} ({fmt.duration(lost[worst])})" if worst and lost[worst] else ""
+    below = share < threshold
+    return Found(
+        share,
+        below,
+        share >= threshold + 0.01,
+        f"goodput is {fmt.share(share)}" + (f", below {fmt.share(threshold)}{why}." if below else "."),
+    )
+
+
+def _mfu_drop(run: Run, registry: Registry, threshold: float, live: Live | None) -> Found | None:
+    rows = ask(run, "mfu", {}, registry).rows
+    usual = rows[rows["kept"] & ~rows["first"] & (rows["implausible"] == "")]["mfu"].dropna()
+    if len(usual) < 2 * RECENT_STEPS:
+        return None
+    before, recent = float(usual.iloc[:-RECENT_STEPS].median()), float(usual.iloc[-RECENT_STEPS:].median())
+    drop = 1 - recent / before if before > 0 else 0.0
+    return Found(
+        drop,
+        drop > threshold,
+        drop <= threshold * 0.8,
+        f"MFU of the last {RECENT_STEPS} steps is {fmt.share(recent)}; before it was {fmt.share(before)}.",
+    )
+
+
+def _straggler(run: Run, registry: Registry, threshold: float, live: Live | None) -> Found | None:
+    answer = ask(run, "stragglers", {}, registry).to_dict()
+    if answer["verdict"] == "unknown":
+        return None
+    worst = next((r for r in answer["ranks"] if r["share_of_steps"] is not None), None)
+    if answer["verdict"] != "persistent" or worst is None:
+        return Found(0.0, False, True, "no rank holds the others up any more.")
+    share = float(worst["share_of_steps"])
+    cost = f", at the cost of {fmt.chip_time(answer['cost_chip_seconds'])}" if answer["cost_chip_seconds"] else ""
+    return Found(
+        share,
+        share >= threshold,
+        share < threshold,
+        f"rank {worst['rank']} is last in {fmt.share(share)} of the steps{cost}; cause: {worst['cause']}.",
+    )
+
+
+def _hang(run: Run, registry: Registry, threshold: float, live: Live | None) -> Found | None:
+    rows = ask(run, "steps", {}, registry).rows
+    usual = rows[~rows["first"].fillna(False).astype(bool)]["dur_s"].dropna()
+    starts = rows["start_ns"].dropna()
+    if len(usual) < 3 or not len(starts) or live is None or live.read_ns is None:
+        return None
+    last_ns, median_s = int(starts.max()), float(usual.median())
+    if _ended(run, last_ns):
+        return Found(0.0, False, True, "the job has ended.")
+    # the times of steps are those of the job's hosts, whose clocks may be wrong: they count where nothing else is known
+    heard_ns = last_ns if live.active_ns is None else live.active_ns
+    silent_s = max(live.read_ns - heard_ns, 0) / 1e9
+    if silent_s <= threshold * median_s:
+        return Found(silent_s / median_s, False, True, "the job goes on.")
+    return Found(
+        silent_s / median_s,
+        True,
+        False,
+        f"nothing came from the job for {fmt.duration(silent_s)}, where a step usually takes {fmt.duration(median_s)}.",
+    )
+
+
+def _ended(run: Run, last_step_ns: int) -> bool:
+    """Whether the job said that it ended, after its last step."""
+    rows = run.tables.arrow("lifecycle", ["kind", "end_ns"], [("kind", "==", "job")])
+    return any(end is not None and end >= last_step_ns for end in rows.column("end_ns").to_pylist())
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("goodput", "Goodput below", "productive share of the job's time, exact rules", 0.9, 0.0, 1.0, _goodput),
+    Rule(
+        "mfu_drop",
+        "MFU fell by more than",
+        f"median MFU of the last {RECENT_STEPS} steps against that of all before",
+        0.1,
+        0.0,
+        1.0,
+        _mfu_drop,
+    ),
+    Rule(
+        "straggler",
+        "A rank is last in more than",
+        "share of the steps in which a persistent straggler was last",
+        0.6,
+        0.0,
+        1.0,
+        _straggler,
+    ),
+    Rule(
+        "hang",
+        "No step for so many median steps",
+        "of a job that is being followed and has not ended",
+        10.0,
+        1.0,
+        1e6,
+        _hang,
+        live=True,
+    ),
+)
+
+
+def rule(name: str) -> Rule:
+    """The rule of this name. Raises QuestionError where there is none."""
+    for candidate in RULES:
+        if name == candidate.name:
+            return candidate
+    raise QuestionError(f"no alert rule {name!r}", expected=f"one of {', '.join(r.name for r in RULES)}")

@@ -1,0 +1,1 @@
+"""Alerts: what is watched for, what is open, and what was told."""

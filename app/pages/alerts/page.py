@@ -1,0 +1,95 @@
+"""Alerts: what is watched for, what is open, and what was told."""
+
+import streamlit as st
+
+from app import format as fmt
+from app.components.current import open_workspace
+from app.components.text import md
+from app.components.verdict import verdict
+from app.follow.alerts.evaluate import book
+from app.follow.alerts.rules import RULES
+from app.follow.alerts.webhook import PAGES, masked
+from runs.alert_book import Alert, AlertBook
+
+SET_UP = """chipledger alerts --on goodput=0.9 --on straggler --on hang=10 \\
+    --webhook https://hooks.slack.com/services/... --base-url http://your-host:8501
+chipledger alerts --test"""
+
+
+def page() -> None:
+    st.set_page_config(page_title="Alerts · Chipledger")
+    st.subheader("Alerts", anchor=False)
+    kept = book(open_workspace())
+    alerts, thresholds = kept.alerts(), kept.thresholds()
+    verdict(sentence(alerts, thresholds))
+    opened = [a for a in alerts if a.resolved_ns is None]
+    for alert in opened:
+        card(alert)
+    rules(kept, thresholds)
+    past = [a for a in alerts if a.resolved_ns is not None]
+    if past:
+        st.markdown("**What was resolved**, the latest first.")
+        st.dataframe([_row(a) for a in past], hide_index=True)
+
+
+def sentence(alerts: list[Alert], thresholds: dict[str, float]) -> str:
+    """The page's verdict."""
+    opened = sum(a.resolved_ns is None for a in alerts)
+    if opened:
+        return f"{fmt.count(opened, 'alert')} {'is' if opened == 1 else 'are'} open."
+    if not thresholds:
+        return "Nothing is watched for yet."
+    return f"All is well by {fmt.count(len(thresholds), 'rule')}: no alert is open."
+
+
+def card(alert: Alert) -> None:
+    """An open alert, with the page that shows why."""
+    with st.container(border=True):
+        st.markdown(f"**{md(alert.name)}**: {md(alert.sentence)}")
+        told = "told" if alert.told_ns else "nobody was told yet"
+        problem = f" · {md(alert.problem)}" if alert.problem else ""
+        st.caption(f"since {fmt.date(alert.opened_ns)} · {told}{problem}")
+        page_file = f"pages/{PAGES.get(alert.rule, 'ledger')}.py"
+        st.page_link(page_file, label="Why", icon=":material/arrow_forward:", query_params={"run": alert.run_id})
+
+
+def rules(kept: AlertBook, thresholds: dict[str, float]) -> None:
+    """What is watched for, and how that is set: on the command line, since a webhook's address is a secret."""
+    target = kept.target()
+    st.markdown(
+        "**What is watched for**: after every ingest, and after every snapshot of a run that "
+        "`chipledger watch` follows."
+    )
+    st.dataframe(
+        [
+            {
+                "rule": r.name,
+                "meaning": f"{r.title}: {r.help}",
+                "threshold": f"{thresholds[r.name]:g}" if r.name in thresholds else "off",
+            }
+            for r in RULES
+        ],
+        hide_index=True,
+    )
+    if target:
+        st.caption(f"Messages go to {md(masked(target.url))}, shaped for {target.shape}.")
+    else:
+        st.info("No webhook is set: alerts are shown here and told to nobody.", icon=":material/info:")
+    with st.expander("How to set rules and a webhook", expanded=not thresholds, icon=":material/terminal:"):
+        st.code(SET_UP, language="bash")
+
+
+def _row(alert: Alert) -> dict[str, str]:
+    lasted = fmt.duration(((alert.resolved_ns or 0) - alert.opened_ns) / 1e9)
+    return {
+        "opened": fmt.date(alert.opened_ns),
+        "lasted": lasted,
+        "rule": alert.rule,
+        "run": alert.name,
+        "what": alert.sentence,
+        "end": alert.resolved_sentence or "",
+    }
+
+
+if __name__ == "__main__":
+    page()

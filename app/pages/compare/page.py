@@ -1,0 +1,153 @@
+"""A or B: is one served run truly faster than another, or is the difference chance?"""
+
+import pandas as pd
+import streamlit as st
+
+from analyzers.serving.ab import METRICS, AbResult
+from analyzers.serving.served import served
+from app import format as fmt
+from app.comparing import compare_runs, words
+from app.components.answering import answering
+from app.components.chart import chart
+from app.components.current import current_run, switch
+from app.components.downloads import downloads
+from app.components.figures_row import Figure, figures_row
+from app.components.header import header
+from app.components.howto import howto
+from app.components.model_picker import pick
+from app.components.text import md
+from app.components.verdict import verdict
+from app.figures.base import standalone
+from app.pages.compare import figure as draw
+from runs.run import Run
+
+INPUTS = ("requests",)
+NOBODY = ""
+MOST = 500
+DEFINITIONS = (
+    ("Difference", "B less A. Below it B over A, as a ratio; 1 is no difference."),
+    (
+        "95 % interval",
+        "Of the bootstrap: blocks of consecutive requests are drawn with replacement 2,000 times, each "
+        "block at least five times as long as the run remembers, and widened where blocks are few or short. Drawn from "
+        "known sequences such intervals held the truth in 92 to 98 of 100 comparisons.",
+    ),
+    (
+        "Paired",
+        "Both runs answered the same requests (equal ids, equal prompts): each is compared with itself, which "
+        "takes the difference between requests out of it.",
+    ),
+    ("No difference can be told", "The interval holds 0: chance alone would give a difference as large."),
+    (
+        "Times the requests",
+        "So many times as many requests would make an interval that just excludes 0, if the "
+        "difference stayed as it is: half widths shrink with the square root.",
+    ),
+    (
+        "Independent requests",
+        "Requests over the autocorrelation time of their latencies in order of arrival. In a "
+        "queue that grows, hundreds of requests may count as a handful.",
+    ),
+    (
+        "Output tokens per second",
+        "From the first arrival to the last answer, pauses between loads included: it is "
+        "compared over time; the page Latency leaves those pauses out.",
+    ),
+    ("B took longer", "How often, of one request of each drawn at random, B's took longer. 50 %: neither."),
+)
+
+
+def page() -> None:
+    run, extras, place = current_run()
+    with header(run, extras):
+        other = partner(run, place.store)
+    if other is None:
+        howto(run, DEFINITIONS, (), INPUTS)
+        return
+    with answering("Comparing request by request", lambda: howto(run, DEFINITIONS, (), INPUTS)):
+        result = compare_runs(run, other)
+    a, b = run.manifest.name, other.manifest.name
+    verdict(words.verdict(result, a, b))
+    figures_row(figures(result))
+    for warning in result.traffic.warnings:
+        st.warning(md(warning), icon=":material/warning:")
+    explore(run, other, result)
+    howto(run, DEFINITIONS, result.notes, INPUTS)
+
+
+def partner(run: Run, store) -> Run | None:
+    """The run to compare with, as `with=` in the address names it; where none is chosen the page says how to."""
+    others = {
+        r.run_id: r.manifest.name for r in store.runs() if r.run_id != run.run_id and r.manifest.tables.get("requests")
+    }
+    wanted = st.query_params.get("with", NOBODY)
+    if wanted and wanted not in others:  # a name, or the beginning of an id
+        with answering("Looking for it", lambda: None):
+            found = store.find(wanted)
+        others[found.run_id] = found.manifest.name
+        st.query_params["with"] = found.run_id
+    if not others:
+        st.info(
+            "This is the only run with single requests in this store. Add another one to compare with: "
+            "the same load against a second setup.",
+            icon=":material/compare_arrows:",
+        )
+        return None
+    listed = dict(list(others.items())[:MOST])
+    listed |= {k: v for k, v in others.items() if k == st.query_params.get("with")}
+    now = pick("Compare with (B)", "with", {NOBODY: "Choose a run", **listed}, NOBODY, width=340)
+    if now == NOBODY:
+        st.info(f"{md(run.manifest.name)} is A. Choose B, the run to compare with.", icon=":material/compare_arrows:")
+        return None
+    return store.find(now)
+
+
+def figures(result: AbResult) -> list[Figure]:
+    """What is told of TTFT, TPOT and throughput, and how many requests it rests on."""
+    found = {(d.metric, d.statistic): d for d in result.differences}
+    shown = []
+    for key in words.ORDER[:4]:
+        if (d := found.get(key)) is not None:
+            shown.append(
+                Figure(
+                    f"{words.name(d)}: A · B",
+                    f"{words.value(d.metric, d.a)} · {words.value(d.metric, d.b)}",
+                    f"{words.telling(d).capitalize()}. 95 % interval of the difference: {words.interval(d)}.",
+                    "derived",
+                )
+            )
+    counts = f"{result.requests[0]:,} · {result.requests[1]:,}"
+    how = f"{DEFINITIONS[2][1]} {fmt.count(result.paired, 'pair')}." if result.paired else "Not paired."
+    return [*shown, Figure("Requests: A · B", counts, how, "measured")]
+
+
+def explore(run: Run, other: Run, result: AbResult) -> None:
+    """All differences on one axis, both distributions of one latency, and the rows to take away."""
+    a, b = run.manifest.name, other.manifest.name
+    name, said = f"{a}-or-{b}", words.verdict(result, a, b)
+    st.markdown("**B over A**, with 95 % intervals: one that crosses the dashed line tells no difference.")
+    figure = draw.differences(result)
+    if figure is not None:
+        chart(figure, "differences", name, said)
+    known = {m: words.NAMES[m] for m in METRICS if any(d.metric == m for d in result.differences)}
+    if known:
+        metric = switch("Latency", "metric", known, next(iter(known)))
+        st.markdown(f"**Distribution of {known[metric]}** in both: the curve further left is the faster.")
+        drawn = draw.distributions(served(run.tables), served(other.tables), metric, (a, b))
+        if drawn is not None:
+            chart(drawn, f"both {metric}", f"{name}-{metric}", said)
+    st.markdown("**What was asked of both**: where it differs, not the engines alone are compared.")
+    st.dataframe(result.traffic.rows.rename(columns={"a": "A", "b": "B"}), hide_index=True)
+    rows = pd.DataFrame([dict(vars(d), tells=words.telling(d)) for d in result.differences]).drop(columns="why")
+    with st.expander(f"Evidence: {fmt.count(len(rows), 'figure')}", icon=":material/table:"):
+        st.dataframe(rows, hide_index=True)
+        downloads(
+            rows,
+            name,
+            f"/api/runs/{run.run_id}/show/serving",
+            lambda: standalone(figure, f"{a} or {b}", name) if figure else b"",
+        )
+
+
+if __name__ == "__main__":
+    page()

@@ -1,0 +1,1 @@
+"""Models: what the catalogue knows of each, and which of them fit a matrix unit badly."""

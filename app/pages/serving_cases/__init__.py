@@ -1,0 +1,1 @@
+"""Serving cases: published figures worked through, measured beside modelled."""

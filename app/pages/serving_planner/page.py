@@ -1,0 +1,147 @@
+"""Serving planner: which setup serves a traffic cheapest within its objectives, and why each of the others loses."""
+
+from urllib.parse import urlencode
+
+import pandas as pd
+import streamlit as st
+
+from app import format as fmt
+from app.components.actions import copy_link
+from app.components.chart import chart
+from app.components.current import open_workspace
+from app.components.downloads import downloads
+from app.components.figures_row import Figure, figures_row
+from app.components.notice import notice
+from app.components.text import md
+from app.components.verdict import verdict
+from app.figures.base import standalone
+from app.pages.serving_planner.figure import costs, pools
+from app.pages.serving_planner.form import EXAMPLE, asked, serving_form
+from app.questions.asking import Answers
+from app.whatif.serving_plan.answers import ServingPlan, find
+from app.whatif.serving_plan.wording import verdict as plan_verdict
+from app.workspace import Workspace
+from errors import QuestionError
+
+DEFINITIONS = (
+    ("Reckoned", "By plain arithmetic: the largest batch that seats, cache and objectives allow. It knows no queue."),
+    ("Simulated", "An engine with continuous batching, served more and more requests until an objective breaks."),
+    ("Replica", "The chips that run one batch together; replicas are added until they bear the traffic."),
+    ("Tips at", "The price of its chip, per hour, at which a setup would cost as much as the best."),
+)
+_plans = Answers(64 << 20)
+
+
+def planner() -> None:
+    left, right = st.columns([4, 1], vertical_alignment="center")
+    left.subheader("Serving planner", anchor=False)
+    with right.container(horizontal=True, horizontal_alignment="right"):
+        copy_link()
+    st.caption("Model, traffic and objectives in; setups out, the cheapest first. Everything here is modelled.")
+    if "model" not in st.query_params:
+        st.query_params.update(EXAMPLE)  # so that the address says what is shown
+    now: dict[str, object] = {}
+    place = open_workspace()
+    runs = {
+        r.run_id: r.manifest.name
+        for r in place.store.listing()[0]
+        if r.manifest.kind == "serving" and r.manifest.tables.get("requests") and r.manifest.fact("chip")
+    }
+    try:
+        now = asked()
+        made = planned(now, place)
+    except QuestionError as e:
+        notice(e, library=False)
+        serving_form(now or dict(st.query_params), runs)
+        return
+    verdict(plan_verdict(made))
+    show(made, now)
+    serving_form(now, runs)
+    with st.expander("How this is computed", icon=":material/function:"):
+        st.markdown("\n".join(f"- {md(note)}" for note in made.notes))
+        st.markdown("\n".join(f"- **{md(title)}**: {md(text)}" for title, text in DEFINITIONS))
+
+
+def planned(now: dict[str, object], place: Workspace) -> ServingPlan:
+    """The plan, computed once for its options, with a bar that moves meanwhile."""
+    for name in ("model", "on", "input", "output", "rate"):
+        if name not in now:
+            raise QuestionError(f"nothing was entered for {name!r}", advice="Fill it in below, then press Plan.")
+    bar = st.empty()
+    options = {
+        n: now.get(n)
+        for n in (
+            *EXAMPLE,
+            "prefix",
+            "burst",
+            "e2e_s",
+            "percentile",
+            "max_sequences",
+            "price",
+            "formats",
+            "disaggregate",
+            "calibrate",
+            "own_chip",
+        )
+    }
+    run = place.store.find(str(now["calibrate"])) if now.get("calibrate") else None
+
+    def told(share: float, what: str) -> None:
+        bar.progress(share, f"Simulating {what}")
+
+    stored = place.store.listing()[0]
+    key = (*sorted((k, str(v)) for k, v in options.items()), tuple(r.run_id for r in stored))
+    made = _plans.get(key, lambda: find(options, run, told, stored))
+    bar.empty()
+    return made
+
+
+def show(made: ServingPlan, now: dict[str, object]) -> None:
+    """Figures, what each setup costs, two pools where they were asked for, and every setup with its reason."""
+    name, best = "serving-plan", made.plan.best
+    if best is not None:
+        figures_row(
+            [
+                Figure("Chips", f"{best.chips:,}", "Of the setup that wins.", "modelled"),
+                Figure(
+                    "A replica bears", f"{best.rate_per_replica:.3g}/s", "Requests within the objectives.", "modelled"
+                ),
+                Figure(
+                    "First token", fmt.duration(best.seen["ttft_s"]), "At that load, at the percentile.", "modelled"
+                ),
+                Figure(
+                    "A token every", fmt.duration(best.seen["tpot_s"]), "At that load, at the percentile.", "modelled"
+                ),
+                Figure(
+                    "Per million tokens", fmt.usd(best.usd_per_million), "Generated tokens, chips alone.", "modelled"
+                ),
+            ]
+        )
+        st.markdown(
+            "**What does each setup cost?** Filled: simulated; hollow: reckoned. Whiskers: from the fastest to "
+            "the slowest efficiencies assumed."
+        )
+        chart(costs(made.plan.choices), "costs", name, plan_verdict(made))
+    if made.pools is not None:
+        st.markdown("**Would prefill and decode on machines of their own bear more?** The same chips, split both ways.")
+        chart(pools(made.pools), "pools", f"{name}-pools", plan_verdict(made))
+    table = pd.DataFrame(made.to_dict()["choices"]).drop(columns=["band", "stand_ins"])
+    if best is not None and best.usd_per_hour is not None:
+        table["tips_at_usd_per_chip_hour"] = (best.usd_per_hour / table["chips"].where(table["feasible"])).round(4)
+    with st.expander(
+        f"Evidence: {fmt.count(len(table), 'setup')}, each with its reason",
+        icon=":material/table:",
+        expanded=best is None,
+    ):
+        first = ["name", "chips", "why", "usd_per_hour", "usd_per_million_output_tokens"]
+        st.dataframe(table[[*first, *(c for c in table.columns if c not in first)]], hide_index=True)
+        downloads(
+            table,
+            name,
+            f"/api/whatif/serving-plan?{urlencode(now)}",
+            lambda: standalone(costs(made.plan.choices), "Serving plan", name),
+        )
+
+
+if __name__ == "__main__":
+    planner()

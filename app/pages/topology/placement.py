@@ -1,0 +1,219 @@
+"""The panel "Placement": onto which axes of the slice the axes of a mesh go, and what a step of a model costs so."""
+
+from urllib.parse import urlencode
+
+import pandas as pd
+import streamlit as st
+
+from app import format as fmt
+from app.components.chart import chart
+from app.components.current import open_workspace
+from app.components.downloads import downloads
+from app.components.figures_row import Figure, figures_row
+from app.components.model_picker import enter, pick, press, write
+from app.components.notice import notice
+from app.components.text import md
+from app.components.verdict import verdict
+from app.figures.base import standalone
+from app.pages.topology.lab import Lab
+from app.pages.topology.placement_figure import costs, label, layers
+from app.questions.asking import Answers
+from app.whatif import placement
+from app.whatif.base import from_query
+from app.whatif.placement.answers import Answer
+from app.whatif.placement.code import mesh_code
+from app.whatif.placement.wording import reason
+from app.whatif.placement.wording import verdict as placement_verdict
+from catalog.models import models
+from errors import ChipledgerError
+from simulators.placement.mesh import MEANINGS
+from simulators.placement.search import OVERLAPS, Placement
+from simulators.topology.network import Network
+from simulators.topology.spec import Spec
+
+BARS = 6
+ASSUMED = "the default"
+OVERLAP_TITLES = {"weights": "Weights overlap", "full": "Full overlap", "none": "No overlap"}
+DEFINITIONS = (
+    (
+        "Logical and physical axes",
+        "A mesh names its axes by what they do; the slice has axes of chips. “x” is all of "
+        "one, “x:4” four neighbours along it, “x:2/4” two that stand four apart, so that four groups share each link.",
+    ),
+    (
+        "Wrap",
+        "Links that close an axis into a ring: an all-gather then comes in from both sides. Without one, the chip "
+        "at the end of the line receives over one link, and takes twice as long.",
+    ),
+    (
+        "Folded",
+        "A block of two sides or more, with an even number of chips, has a closed walk through it: a ring "
+        "without a wrap, where the devices are put in that order.",
+    ),
+    (
+        "Step",
+        "Maths at the chip's peak, and what waits for communication under the overlap chosen. The range runs from "
+        "everything overlapped to nothing. All of it is modelled: compare ways with it, do not predict a job.",
+    ),
+)
+_answers = Answers(1 << 20)
+
+
+def panel(lab: Lab) -> None:
+    st.markdown(
+        "**Where should the axes of your mesh go?** Every way to lay them over the slice is tried, and a "
+        "training step is reckoned on each."
+    )
+    if lab.failures:
+        st.info("This is of the whole slice: a program cannot run on one with a part failed.", icon=":material/info:")
+    query = _asked(lab)
+    try:
+        found = _answers.get(
+            tuple(sorted(query.items())), lambda: placement.answer(from_query(placement, query), open_workspace())
+        )
+    except ChipledgerError as e:
+        notice(e, library=False)
+        return
+    verdict(placement_verdict(found))
+    _figures(found)
+    shown = found.telling(BARS)
+    texts = {str(i): f"{i + 1}. {label(found, p)} · {fmt.duration(p.step_s)}" for i, p in enumerate(shown)}
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    with left:
+        way = shown[int(pick("Way", "way", texts, "0"))]
+    with right:
+        names = {a.name: a.name for a in found.axes if a.size > 1} or {found.axes[0].name: found.axes[0].name}
+        coloured = pick("Coloured by", "axis", names, list(names)[-1])
+    _picture(found, way, [a.name for a in found.axes].index(coloured))
+    st.markdown(
+        "**What a step costs on each way**, end to end as if nothing overlapped. The thick mark is the step with "
+        f"overlap “{md(found.overlap)}”, the dotted one with everything overlapped. ○ modelled."
+    )
+    bars = costs(found, shown)
+    chart(bars, f"costs {sorted(query.items())}", "placement", placement_verdict(found))
+    _evidence(found, bars, f"/api/whatif/placement?{urlencode(query)}")
+
+
+def suggested(spec: Spec, network: Network) -> str:
+    """A mesh to begin with: slices by data, the shortest axis or innermost level by tensor, the rest by fsdp."""
+    innermost = int(network.coordinates[:, -1].max()) + 1
+    tensor = min((k for k in spec.dims if k > 1), default=1) if spec.dims else innermost
+    each = spec.chips // spec.slices
+    parts = [("data", spec.slices), ("fsdp", each // tensor), ("tensor", tensor)]
+    return ",".join(f"{n}={k}" for n, k in parts if k > 1) or "data=1"
+
+
+def _asked(lab: Lab) -> dict[str, str]:
+    """The form; everything in it is in the address. Gives the options of the what-if."""
+    usual = suggested(lab.spec, lab.network)
+    names = {"": ASSUMED} | {n: n for n in models()}
+    columns = st.columns([2.2, 1.4, 1, 1], vertical_alignment="bottom")
+    with columns[0]:
+        mesh = write("Mesh: axes that talk most last", "mesh", usual)
+    with columns[1]:
+        model = pick("Model", "model", names, "")
+    with columns[2]:
+        batch = enter("Sequences of a step", "batch", lab.spec.chips, 1)
+    with columns[3]:
+        seq = enter("Tokens of a sequence", "seq", placement.SEQ, 1024)
+    overlap = press("Overlap", "overlap", OVERLAP_TITLES, "weights")
+    roles = "; ".join(f"{role}: {meaning}" for role, meaning in MEANINGS.items())
+    st.caption(md(f"{OVERLAPS[overlap].capitalize()}. Axes: {roles}."))
+    return {
+        "topology": lab.spec.text,
+        "mesh": mesh or usual,
+        "model": model,
+        "batch": str(batch),
+        "seq": str(seq),
+        "overlap": overlap,
+    }
+
+
+def _figures(found: Answer) -> None:
+    best = found.best
+    jax = found.found.jax
+    share = None if not found.compute_s else found.compute_s / best.step_s
+    lacking = [n for n, how in found.ring(best).items() if how in ("open", "fold")]
+    figures_row(
+        [
+            Figure(
+                "Step at best",
+                fmt.duration(best.step_s),
+                f"From {fmt.duration(best.low_s)} with full overlap to {fmt.duration(best.high_s)} with none.",
+                "modelled",
+            ),
+            Figure("Maths of it", fmt.share(share), "Maths at the chip's peak by the step.", "modelled"),
+            Figure(
+                "Axes without a wrap",
+                str(len(lacking)),
+                ", ".join(lacking) or "Every axis closes to a ring.",
+                "derived",
+            ),
+            Figure(
+                "JAX by the best",
+                fmt.NO_VALUE if jax is None else f"{jax.step_s / best.step_s:.2f} ×",
+                "The step as jax.experimental.mesh_utils lays the mesh, by the step at best.",
+                "modelled",
+            ),
+            Figure(
+                "Different ways",
+                f"{found.found.different:,}",
+                f"Of {found.found.ways:,} tried; ways that differ only in which of two equal axes is taken count once.",
+                "derived",
+            ),
+        ]
+    )
+
+
+def _picture(found: Answer, way: Placement, logical: int) -> None:
+    axis = found.axes[logical]
+    wraps = "closed by a wrap, dotted" if len(way.pieces[logical]) == 1 else "closed by wraps"
+    how = {
+        "wrap": wraps,
+        "fold": "walked as a ring",
+        "open": "a line without a wrap",
+        "level": "joined alike",
+        None: "one device",
+    }[found.ring(way)[axis.name]]
+    st.markdown(
+        f"**Which chips {md(axis.name)} runs over.** Each square is a chip, its shade the place along "
+        f"{md(axis.name)}; one group is outlined: {how}."
+    )
+    words = f"{axis.name} on {' × '.join(found.held(way)[axis.name]) or 'one device'}: {how}. {reason(found, way)}"
+    chart(layers(found, way, logical), f"layers {axis.name} {label(found, way)}", "placement-layers", words)
+    st.caption(md(reason(found, way)))
+    with st.expander("Python that lays the mesh so", icon=":material/code:"):
+        st.code(mesh_code(found, way), language="python")
+
+
+def _evidence(found: Answer, bars, answer: str) -> None:
+    rows = table(found)
+    with st.expander(f"Evidence: {fmt.count(len(rows), 'way')}, and what is sent", icon=":material/table:"):
+        st.dataframe(rows, hide_index=True, column_config={"why": st.column_config.TextColumn(width="large")})
+        st.dataframe(pd.DataFrame([vars(d) for d in found.demands]), hide_index=True)
+        downloads(rows, "placements", answer, lambda: standalone(bars, "Placements", "placements"))
+    with st.expander("How placements are computed", icon=":material/function:"):
+        for note in found.notes:
+            st.markdown(f"- {md(note)}")
+        st.markdown("\n".join(f"- **{md(title)}**: {md(text)}" for title, text in DEFINITIONS))
+
+
+def table(found: Answer) -> pd.DataFrame:
+    """One row a way: what each axis holds and how it closes, the step with its range, each axis's seconds, and why."""
+    rows = []
+    for p in found.found.placements[: placement.MOST_SHOWN]:
+        held, rings, cost = found.held(p), found.ring(p), found.by_axis_s(p)
+        rows.append(
+            {
+                **{n: " × ".join(parts) for n, parts in held.items()},
+                **{f"{n}_ring": how for n, how in rings.items()},
+                "step_s": p.step_s,
+                "low_s": p.low_s,
+                "high_s": p.high_s,
+                **{f"{n}_s": s for n, s in cost.items()},
+                "alike": p.alike,
+                "jax": found.found.jax is p,
+                "why": reason(found, p),
+            }
+        )
+    return pd.DataFrame(rows)

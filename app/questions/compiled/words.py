@@ -1,0 +1,153 @@
+"""A compiled step in words: does it fit, what bounds it, its figures, and what two of them differ in."""
+
+from analyzers.compiled.compiled import CompiledResult
+from app import format as fmt
+from app.words import Table
+
+NAME = "compiled"
+PARTS = {
+    "compute": "computation",
+    "memory": "memory bandwidth",
+    "network": "the links between chips",
+    "dcn": "the network between slices",
+}
+BYTES = {
+    "arguments": "arguments (weights, optimiser state, batch)",
+    "outputs": "outputs that reuse no argument",
+    "temporaries": "temporaries (activations, buffers)",
+    "code": "code",
+    "peak": "peak",
+    "limit": "limit",
+}
+
+
+def verdict(result: CompiledResult) -> str:
+    """Whether it fits, what bounds the step, and what padding costs."""
+    sentences = [_fit(result), *filter(None, (_bound(result), _padding(result)))]
+    return " ".join(sentences)
+
+
+def _fit(result: CompiledResult) -> str:
+    need, limit = result.bytes_per_chip["peak"], result.bytes_per_chip["limit"]
+    if result.fits is None:
+        return "Whether it fits is not known: the compiler did not say what it needs or what there is."
+    if need is None or limit is None:
+        return "It fits." if result.fits else "It does not fit: the compiler ran out of memory."
+    if result.fits:
+        return f"It fits: {fmt.size(need)} of {fmt.size(limit)} on each chip ({fmt.whole_share(need / limit)})."
+    over = f", {fmt.size(need - limit)} too much" if need > limit else ""
+    return f"It does not fit: it needs {fmt.size(need)} of {fmt.size(limit)} on each chip{over}."
+
+
+def _bound(result: CompiledResult) -> str:
+    largest = result.bounds.largest
+    if largest is None or not largest.seconds:
+        return ""
+    text = f"A step takes at least {fmt.duration(largest.seconds)}, bound by {PARTS[largest.name]}"
+    if result.mfu_bound is not None and result.mfu_bound <= 1:
+        text += f": MFU can reach {fmt.whole_share(result.mfu_bound)} at best"
+    return text + "."
+
+
+def _padding(result: CompiledResult) -> str:
+    if not (held := result.argument_bytes) or held[1] <= held[0] * 1.005:
+        return ""
+    lost = held[1] - held[0]
+    return f"Padding adds {fmt.size(lost)} ({fmt.share(lost / held[0], 2)}) to the arguments of each device."
+
+
+def padding_sentence(logical: int, padded: int) -> str:
+    """What the layouts of all arguments cost on one device."""
+    if padded <= logical:
+        return "Nowhere: the tiles of every argument are full."
+    return (
+        f"The arguments of one device hold {fmt.size(logical)}; padded to tiles they take {fmt.size(padded)}, "
+        f"{fmt.share(padded / logical - 1, 2)} more."
+    )
+
+
+def table(result: CompiledResult) -> Table:
+    """Bytes, FLOPs, bounds and collectives of a chip."""
+    rows = [(f"bytes: {BYTES[k]}", fmt.size(v)) for k, v in result.bytes_per_chip.items()]
+    rows += [
+        ("FLOPs of a chip in a step", fmt.flops(result.flops_per_chip)),
+        ("estimated cycles of a step", fmt.number(result.estimated_cycles, 4)),
+    ]
+    rows += [(f"least time by {PARTS[p.name]}", fmt.duration(p.seconds)) for p in result.bounds.parts]
+    rows += [
+        (f"{r.kind} over {r.axis or 'unknown axes'}", f"{fmt.size(r.bytes)} in {fmt.count(int(r.count), 'execution')}")
+        for r in result.collectives.itertuples()
+    ]
+    return Table(("figure", "value"), tuple(rows), right=(1,))
+
+
+def summary(result: CompiledResult) -> dict[str, str | None]:
+    """One row of a list of compiled runs."""
+    facts = result.facts
+    return {
+        "Model": model_name(facts.get("model")) or facts.get("function"),
+        "Topology": facts.get("topology"),
+        "Mesh": mesh(facts.get("parallelism")),
+        "Seq": fmt.count(facts.get("seq"), "token"),
+        "Batch": str(facts.get("global_batch") or fmt.NO_VALUE),
+        "Recomputation": facts.get("remat"),
+        "Fits": {True: "yes", False: "no", None: "not known"}[result.fits],
+        "Memory of a chip": fmt.size(result.bytes_per_chip["peak"]),
+        "Limit": fmt.size(result.bytes_per_chip["limit"]),
+        "Least time": fmt.duration(result.bounds.seconds),
+        "Bound by": PARTS.get(result.bounds.bound_by or "", fmt.NO_VALUE),
+        "MFU at best": fmt.share(result.mfu_bound),
+    }
+
+
+def model_name(model: object) -> str | None:
+    """A model's name; of one described by its dimensions, the name among them if it has one."""
+    if isinstance(model, dict):
+        return str(model.get("name") or model.get("model_name") or "own model")
+    return None if model is None else str(model)
+
+
+def mesh(parallelism: dict[str, int] | None) -> str | None:
+    return ", ".join(f"{k}={v}" for k, v in parallelism.items()) if parallelism else None
+
+
+def comparison(first: tuple[str, CompiledResult], second: tuple[str, CompiledResult]) -> list[dict[str, str]]:
+    """What two compiled steps differ in, facts first; the change is that of the second against the first."""
+    (a_name, a), (b_name, b) = first, second
+    rows = []
+    for key in dict.fromkeys([*a.facts, *b.facts]):
+        if a.facts.get(key) != b.facts.get(key) and key != "compile_s":
+            said = [mesh(r.facts.get(key)) if key == "parallelism" else r.facts.get(key) for r in (a, b)]
+            rows.append(
+                {
+                    "figure": key.replace("_", " "),
+                    a_name: str(said[0] or fmt.NO_VALUE),
+                    b_name: str(said[1] or fmt.NO_VALUE),
+                    "change": "",
+                }
+            )
+    for title, x, y, shown in [*_figures(a, b), *_collectives(a, b)]:
+        change = f"{'+' if y > x else '−'}{fmt.share(abs(y / x - 1), 2)}" if x and y is not None else ""
+        rows.append({"figure": title, a_name: shown(x), b_name: shown(y), "change": change if y != x else "same"})
+    return rows
+
+
+def _figures(a: CompiledResult, b: CompiledResult) -> list[tuple]:
+    """(title, value of the first, of the second, how a value is written)."""
+    rows = [(f"bytes: {BYTES[k]}", a.bytes_per_chip[k], b.bytes_per_chip[k], fmt.size) for k in a.bytes_per_chip]
+    rows += [
+        ("FLOPs of a chip", a.flops_per_chip, b.flops_per_chip, fmt.flops),
+        ("estimated cycles", a.estimated_cycles, b.estimated_cycles, fmt.number),
+        ("least time of a step", a.bounds.seconds, b.bounds.seconds, fmt.duration),
+        ("tokens/s at best", a.tokens_per_s_bound, b.tokens_per_s_bound, fmt.number),
+        ("MFU at best", a.mfu_bound, b.mfu_bound, fmt.share),
+    ]
+    return rows
+
+
+def _collectives(a: CompiledResult, b: CompiledResult) -> list[tuple]:
+    def summed(r: CompiledResult) -> dict[str, float]:
+        return {f"{c.kind} over {c.axis or 'an unknown axis'}": float(c.bytes) for c in r.collectives.itertuples()}
+
+    x, y = summed(a), summed(b)
+    return [(f"bytes of {t}", x.get(t, 0.0), y.get(t, 0.0), fmt.size) for t in dict.fromkeys([*x, *y])]

@@ -1,0 +1,150 @@
+"""The engine of a serving run: what did it run, queue and keep over time, and what limited it?"""
+
+import pandas as pd
+import streamlit as st
+
+from analyzers.serving.engine import ALL, EngineResult
+from app import format as fmt
+from app.components.answering import answering
+from app.components.chart import chart
+from app.components.current import current_run, switch
+from app.components.downloads import downloads
+from app.components.figures_row import Figure, figures_row
+from app.components.header import header
+from app.components.howto import howto
+from app.components.model_picker import pick
+from app.components.verdict import verdict
+from app.figures.base import standalone
+from app.questions.asking import ask
+from app.questions.engine import figure as draw
+from app.questions.engine.words import one_moment, whole
+from app.questions.engine.words import table as engine_table
+from app.questions.engine.words import verdict as engine_verdict
+from runs.run import Run
+
+VIEWS = {"timeline": "Timeline", "shares": "Mix and hits", "batch": "Batch size", "iterations": "Iterations"}
+INPUTS = ("engine", "iterations")
+DEFINITIONS = (
+    ("Waiting for KV cache", "Requests wait while at least 90 % of the KV cache is in use, or some are preempted."),
+    ("Waiting for a seat", "Requests wait while as many run as may (max_num_seqs)."),
+    (
+        "Waiting for tokens of the budget",
+        "Requests wait though there is memory and a seat: an iteration has room for a "
+        "limited number of tokens, or the scheduler holds them back.",
+    ),
+    ("Waiting, cause unknown", "Requests wait, and the input lacks the cache's use or the number of seats."),
+    ("Time of a sample", "From the sample before it; an iteration lasts until the next begins, at most 50 ms longer."),
+    (
+        "KV cache in use",
+        "Share of its blocks that are taken, as the engine says; blocks kept for prefixes may not count.",
+    ),
+    ("Prompt share", "Prompt tokens by prompt and generated tokens: above half the time is prefill-heavy."),
+    ("Iteration", "Duration = overhead + tokens x time per token, fitted by Theil and Sen: stalls do not bend it."),
+)
+
+
+def page() -> None:
+    run, extras, place = current_run()
+    header(run, extras)
+    options = {} if (name := st.query_params.get("replica", ALL)) == ALL else {"replica": name}
+    with answering("Reading what the engine said", lambda: howto(run, DEFINITIONS, (), INPUTS)):
+        result = ask(run, "engine", options, place.registry)
+    if len(result.replicas) > 1:
+        names = {ALL: f"All {len(result.replicas)} replicas", **{r: r for r in result.replicas}}
+        pick("Replica", "replica", names, ALL, width=260)
+    verdict(engine_verdict(result))
+    figures_row(figures(result))
+    picture(run, result)
+    howto(run, DEFINITIONS, result.notes, INPUTS)
+
+
+def figures(result: EngineResult) -> list[Figure]:
+    """The five figures: what ran, what waited, how full it was, what was thrown out, what was found again."""
+    f = result.figures
+    basis = "measured"
+    last = Figure(
+        "Prefix hits",
+        fmt.share(f["prefix_hit_rate"]),
+        "Prompt tokens found in the prefix cache, of those looked up.",
+        basis,
+    )
+    if f["prefix_hit_rate"] is None and f["padded_share"] is not None:
+        last = Figure(
+            "Padding",
+            fmt.share(f["padded_share"]),
+            "Tokens that only fill up a compiled shape, of all computed.",
+            basis,
+        )
+    return [
+        Figure(
+            "Running",
+            fmt.number(f["running"]["mean"]),
+            f"Requests, mean over time; at most {whole(f['running']['max'])}.",
+            basis,
+        ),
+        Figure("Waiting", whole(f["waiting"]["max"]), "Requests that waited when the engine was read.", basis)
+        if one_moment(result)
+        else Figure(
+            "Requests waited",
+            fmt.share(f["waiting_share"]),
+            f"Of the time; at most {whole(f['waiting']['max'])} at once.",
+            basis,
+        ),
+        Figure(
+            "KV cache, most",
+            fmt.share(f["kv_usage"]["max"]),
+            f"{DEFINITIONS[5][1]} Mean {fmt.share(f['kv_usage']['mean'])}.",
+            basis,
+        ),
+        Figure(
+            "Preemptions",
+            whole(f["preemptions"]),
+            "Requests put back into the queue after they had begun, for want of memory.",
+            basis,
+        ),
+        last,
+    ]
+
+
+def picture(run: Run, result: EngineResult) -> None:
+    """One of the views, and the rows to take away; of one moment, in which nothing is drawn, what was said then."""
+    if one_moment(result):
+        st.markdown("**What the engine said at that moment.** A second reading would tell of the time between.")
+        told = engine_table(result)
+        rows = [row for row in told.rows if row[1] != fmt.NO_VALUE]
+        st.dataframe(pd.DataFrame(rows, columns=told.head), hide_index=True)
+        return
+    views = {k: v for k, v in VIEWS.items() if k != "iterations" or len(result.drawn)}
+    view = switch("View", "view", views, "timeline")
+    words, figure, rows = _view(view, result)
+    st.markdown(words)
+    if figure is None:
+        st.info("The input holds none of it.", icon=":material/info:")
+        return
+    name = f"{run.manifest.name}-engine-{view}"
+    chart(figure, f"engine {view} {result.replica}", name, engine_verdict(result))
+    with st.expander(f"Evidence: {fmt.count(len(rows), 'row')}", icon=":material/table:"):
+        st.dataframe(rows.head(5000), hide_index=True)
+        downloads(
+            rows,
+            name,
+            f"/api/runs/{run.run_id}/show/engine",
+            lambda: standalone(figure, f"{run.manifest.name}: {VIEWS[view]}", name),
+        )
+
+
+def _view(view: str, result: EngineResult) -> tuple[str, object, pd.DataFrame]:
+    if view == "shares":
+        words = "**What the engine worked on.** High prompt share: it reads prompts more than it generates."
+        return words, draw.shares(result), result.windows
+    if view == "batch":
+        return "**How many requests ran together**, as a share of the time.", draw.batch(result), result.batch
+    if view == "iterations":
+        words = "**What an iteration takes, by the tokens in it.** Where the line starts is paid by every iteration."
+        return words, draw.iterations(result), result.drawn
+    words = "**What held requests back, and when.** The strip names the limit; below it what ran."
+    return words, draw.timeline(result), result.windows
+
+
+if __name__ == "__main__":
+    page()

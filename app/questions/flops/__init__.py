@@ -1,0 +1,1 @@
+"""FLOPs per token in words: what a token costs, and how far the conventions lie apart."""

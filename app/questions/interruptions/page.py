@@ -1,0 +1,165 @@
+"""The run's interruptions: what stopped it, how often, what did each cost, and is a host to blame?"""
+
+import pandas as pd
+import streamlit as st
+
+from analyzers.lost.interruptions import InterruptionsResult
+from app import format as fmt
+from app.components.answering import answering
+from app.components.chart import chart
+from app.components.current import choose, current_run
+from app.components.downloads import downloads
+from app.components.figures_row import Figure, figures_row
+from app.components.header import header
+from app.components.howto import howto
+from app.components.verdict import verdict
+from app.figures.base import standalone
+from app.questions.asking import ask
+from app.questions.interruptions.comparison import comparison
+from app.questions.interruptions.stops import MOST_MARKS, strip
+from app.questions.interruptions.view import interruption, open_number
+from app.questions.interruptions.words import cause_title, every
+from app.questions.interruptions.words import verdict as interruptions_verdict
+from runs.run import Run
+
+INPUTS = ("lifecycle", "steps", "evidence")
+SHOWN_ROWS = 1000
+DEFINITIONS = (
+    (
+        "Interruption",
+        "A start of the job after an attempt that did not end by itself, or an end that a log tells of. "
+        "Maintenance and what people stopped count as planned; everything else, unknown included, as unplanned.",
+    ),
+    (
+        "Lost",
+        "From the last sign of life to the next start, as far as chips were held; then starting up through the "
+        "first step, less a usual step; and the steps to be taken again, what they took the first time.",
+    ),
+    ("Noticed", "The last line that tells of a failure after the last sign of life, before the next start."),
+    ("Back where it was", "From the last sign of life to the first step that had not been taken before."),
+    (
+        "Which line tells why",
+        "Of the lines near the last sign of life (three usual steps, from two minutes to half an "
+        "hour) up to the next start: one that names a cause before a symptom, at the end before earlier, an error "
+        "before a warning, the first before its cascade.",
+    ),
+    (
+        "Certain, likely, guess, unknown",
+        "An error at the end names it and none names another family within five "
+        "seconds; a weaker line names it; only symptoms were logged; no line.",
+    ),
+    ("Mean time between interruptions", "Time held over their number, with the exact Poisson interval (Garwood)."),
+    (
+        "Host that fails too often",
+        "More failures of hardware, network, storage or by hanging than a Poisson count of "
+        "the mean over all hosts allows, at 5 % after Holm's correction for looking at all of them.",
+    ),
+    ("Per 1,000 node-days", "Unplanned interruptions over hosts times days held."),
+)
+
+
+def page() -> None:
+    run, extras, place = current_run()
+    header(run, extras)
+    with answering("Reading the interruptions", lambda: howto(run, DEFINITIONS, (), INPUTS)):
+        result = ask(run, "interruptions", {}, place.registry)
+    verdict(interruptions_verdict(result))
+    figures_row(figures(result))
+    if len(result.rows):
+        explore(run, result)
+        comparison(run, result)
+    howto(run, DEFINITIONS, result.notes, INPUTS)
+
+
+def figures(result: InterruptionsResult) -> list[Figure]:
+    """How many, how often, what they took, how long until a usual one is over, and how many are not explained."""
+    counted = result.counted
+    survived = f" {fmt.count(result.survived, 'stop')} more did not end an attempt." if result.survived else ""
+    lost = float(counted["lost_s"].sum()) if counted["lost_s"].notna().any() else None
+    share = lost / result.held_s if lost is not None and result.held_s else None
+    back = counted["back_s"].dropna().astype(float)
+    shown = [
+        Figure(
+            "Interruptions",
+            f"{result.count:,}",
+            f"{result.planned:,} planned, {result.unplanned:,} unplanned. {DEFINITIONS[0][1]}{survived}",
+            "derived",
+        ),
+        Figure(
+            "One every",
+            fmt.duration(result.mttf.mean_s),
+            f"{every(result) or 'Not known.'} {DEFINITIONS[6][1]} "
+            f"Unplanned alone: one every {fmt.duration(result.mttf_unplanned.mean_s)}.",
+            "derived",
+        ),
+        Figure("Time lost", fmt.share(share), f"{DEFINITIONS[1][1]} As a part of the time held.", "derived"),
+        Figure(
+            "Usually back after",
+            fmt.duration(float(back.median()) if len(back) else None),
+            f"Median. {DEFINITIONS[3][1]}",
+            "derived",
+        ),
+    ]
+    if result.priced and lost is not None:
+        shown.append(Figure("Cost", fmt.usd(float(counted["usd"].sum())), "Chips x time lost x price.", "derived"))
+    else:
+        unknown = float((counted["family"] == "unknown").mean()) if len(counted) else None
+        shown.append(Figure("Cause not told", fmt.share(unknown), DEFINITIONS[5][1], "unattributed"))
+    return shown
+
+
+@st.fragment
+def explore(run: Run, result: InterruptionsResult) -> None:
+    """The attempts with their interruptions, the one that is open, and all of them as rows."""
+    number, name = open_number(result), f"{run.manifest.name}-interruptions"
+    figure = strip(result, number)
+    if figure is not None:
+        few = "" if len(result.rows) <= MOST_MARKS else f" Of {len(result.rows):,} the {MOST_MARKS:,} most costly."
+        st.markdown(
+            "**Attempts over time.** A mark above its row is an interruption, its shape the family of its "
+            f"cause, grey where planned or unknown; click one to open it.{few}"
+        )
+        key = f"strip {number}"
+
+        def clicked() -> None:
+            points = st.session_state[key].selection.points
+            if points and points[0].get("customdata") is not None:
+                choose("at", str(int(_first(points[0]["customdata"]))))
+
+        chart(figure, key, name, interruptions_verdict(result), clicked)
+    interruption(result, number, name)
+    table(run, result, name)
+
+
+def _first(value: object) -> float:
+    return value[0] if isinstance(value, list | tuple) else value
+
+
+def table(run: Run, result: InterruptionsResult, name: str) -> None:
+    """Every interruption as a row that opens it, and the rows to take away."""
+    rows, key = result.rows.dropna(axis="columns", how="all"), "interruption rows"
+
+    def picked() -> None:
+        if chosen := st.session_state[key].selection.rows:
+            choose("at", str(int(result.rows["number"].iloc[chosen[0]])))
+
+    with st.expander(f"Evidence: {fmt.count(len(rows), 'interruption')}", icon=":material/table:"):
+        first = ["number", "cause", "confidence", "host", "lost_s", "chip_hours", "back_s", "lost_steps", "text"]
+        shown = rows[[c for c in first if c in rows] + [c for c in rows if c not in first]].head(SHOWN_ROWS)
+        shown = shown.assign(cause=[cause_title(c) for c in shown["cause"]])
+        for column in [c for c in shown if c.endswith("_ns")]:
+            shown[column] = pd.to_datetime(shown[column].astype("Int64"), unit="ns", utc=True)
+        st.dataframe(shown, hide_index=True, key=key, selection_mode="single-row", on_select=picked)
+        if len(rows) > SHOWN_ROWS:
+            st.caption(f"The first {SHOWN_ROWS:,} of {len(rows):,} are shown; the files below hold all.")
+        downloads(rows, name, f"/api/runs/{run.run_id}/show/interruptions", lambda: picture(run, result, name))
+
+
+def picture(run: Run, result: InterruptionsResult, name: str) -> bytes:
+    """The strip as a page of its own."""
+    figure = strip(result)
+    return standalone(figure, f"{run.manifest.name}: interruptions", name) if figure else b""
+
+
+if __name__ == "__main__":
+    page()

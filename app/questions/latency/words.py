@@ -1,0 +1,220 @@
+"""Latency in words: how long requests waited, for what, and what stands out."""
+
+from analyzers.serving.histograms import Quantile
+from analyzers.serving.latency import ServingResult
+from analyzers.serving.latency.log_lines import said
+from analyzers.serving.latency.summary import Load
+from analyzers.serving.triton import Triton
+from app import format as fmt
+from app.words import Table
+
+NAME = "serving"
+NAMES = {
+    "ttft_s": "TTFT",
+    "queue_s": "queue",
+    "prefill_s": "prefill",
+    "tpot_s": "TPOT",
+    "itl_s": "ITL",
+    "e2e_s": "E2E",
+}  # as people say them
+CAUSES = {
+    "preempted": "its request was preempted",
+    "prefill": "prompts of others were read beside it",
+    "slow pass": "a pass that only generates was slow",
+    "between": "no pass ran",
+    "unknown": "the cause is not told",
+}  # of a stall
+MUCH = 0.5  # share of TTFT in the queue from which waiting is what there is to say
+
+
+def verdict(result: ServingResult) -> str:
+    """The time to the first token and of those after it, what took the larger part, and what was lost."""
+    load = result.load
+    if result.exposed is not None and load.tool == "/metrics":
+        return _of_metrics(result)
+    if load.requests and load.failed == load.requests:
+        text = f"None of {fmt.count(load.requests, 'request')} was answered: there is no latency.{_errors(result)}"
+        return f"{text} {_log(result)}".strip()
+    parts = (result.invalid, _main(load), _queue(result), _stalls(result), _lost(result))
+    return " ".join(s for s in parts if s)
+
+
+def _log(result: ServingResult) -> str:
+    """The line of a log that tells most, where there is one."""
+    if not len(result.log_lines):
+        return ""
+    text = said(result.log_lines)
+    return text[:1].upper() + text[1:]
+
+
+def between(found: Quantile | None) -> str:
+    """`250 ms to 500 ms`, `under 10.0 ms`, `over 30.0 s`: where a quantile lies by its bucket."""
+    if found is None or (found.low is None and found.high is None):
+        return fmt.NO_VALUE
+    if found.high is None:
+        return f"over {fmt.duration(found.low)}"
+    high = fmt.duration(found.high)
+    return f"{fmt.duration(found.low)} to {high}" if found.low else f"under {high}"
+
+
+def _of_metrics(result: ServingResult) -> str:
+    told = result.exposed
+    names = [n for n in ("ttft_s", "itl_s", "tpot_s", "e2e_s") if n in told.latencies]
+    parts = [
+        f"{NAMES[n]} p50 {between(told.quantile(n, 'p50'))}, p99 {between(told.quantile(n, 'p99'))}" for n in names
+    ]
+    if not told.latencies and told.triton is not None:
+        return _of_triton(told.triton)
+    if not parts:
+        return f"The server's own histograms tell its {', '.join(NAMES[n] for n in told.latencies)} alone."
+    text = f"By the server's own histograms of {fmt.count(told.requests or 0, 'request')}: {'; '.join(parts)}."
+    return text + (f" {_queue(result)}" if result.queue_share is not None else "")
+
+
+def _of_triton(told: Triton) -> str:
+    one = told.models[0]
+    text = f"By Triton's counters {fmt.count(one.requests, 'request')} to {one.name}"
+    text += f" took {fmt.duration(one.e2e_s)} on average" if one.e2e_s is not None else " were answered"
+    parts = [
+        f"{fmt.duration(v)} {where}"
+        for v, where in ((one.queue_s, "in the queue"), (one.infer_s, "in the model"))
+        if v is not None
+    ]
+    text += f": {', '.join(parts)}." if parts else "."
+    text += f" {fmt.count(one.failed, 'request')} failed." if one.failed else ""
+    return f"{text} Triton counts no tokens, and tells means alone."
+
+
+def _by_model(told: Triton) -> list[tuple[str, str, str]]:
+    """(what, value, basis) of each model, and of the GPUs."""
+    rows = []
+    for m in told.models:
+        queue, compute = fmt.duration(m.queue_s), fmt.duration(m.compute_s)
+        rows.append(
+            (
+                f"{m.name}: {fmt.count(m.requests, 'request')}, {m.failed or 0:,} failed",
+                fmt.duration(m.e2e_s),
+                f"queue {queue}, computing {compute}, batch {fmt.number(m.batch)}, waiting {fmt.number(m.waiting)}",
+            )
+        )
+    return rows + ([("GPUs busy", fmt.share(told.gpu_busy), "measured")] if told.gpu_busy is not None else [])
+
+
+def _main(load: Load) -> str:
+    first, high = load.statistic("ttft_s", "p50"), load.statistic("ttft_s", "p99")
+    each = load.statistic("tpot_s", "p50")
+    if load.kept is not None and load.basis.get("tpot_s") == "derived":  # of some requests; the tool's gaps are of all
+        each = load.statistic("itl_s", "p50") or each
+    if first is None:
+        whole = load.statistic("e2e_s", "p50") or load.statistic("e2e_s", "mean")
+        text = "The time to the first token is not told"
+        return text + (f"; a usual answer took {fmt.duration(whole)}." if whole is not None else ".")
+    text = f"Half of the requests had their first token within {fmt.duration(first)}"
+    if load.requests == 1:
+        text, high = f"The one request had its first token within {fmt.duration(first)}", None
+    text += f", one in a hundred waited longer than {fmt.duration(high)}." if high is not None else "."
+    if each:
+        text += f" Tokens then came every {fmt.duration(each)}, {fmt.number(1 / each)} a second to one user."
+    return text
+
+
+def _queue(result: ServingResult) -> str:
+    share = result.queue_share
+    if share is None:
+        return ""
+    mean = result.load.statistic("queue_s", "mean")
+    if share >= MUCH:
+        return (
+            f"{fmt.whole_share(share)} of the wait for the first token was queueing ({fmt.duration(mean)} on "
+            "average): more capacity or less load shortens it, a faster prefill hardly does."
+        )
+    return f"{fmt.whole_share(share)} of the wait for the first token was queueing, the rest reading the prompt."
+
+
+def _stalls(result: ServingResult) -> str:
+    found = result.gaps
+    if not found or not found.p99_prefill_share or found.p99_without_prefill_s is None:
+        return ""
+    if (result.queue_share or 0) >= MUCH or found.p99_prefill_share < MUCH:
+        return ""  # there is something larger to say
+    return (
+        f"The slowest hundredth of gaps between tokens took {fmt.duration(found.p99_s)} or more; "
+        f"{fmt.whole_share(found.p99_prefill_share)} of those waited for prompts of others, and the p99 of gaps "
+        f"that did not is {fmt.duration(found.p99_without_prefill_s)}."
+    )
+
+
+def _lost(result: ServingResult) -> str:
+    failed = result.load.failed
+    if not failed or not result.load.requests:
+        return ""
+    text = f"{fmt.count(failed, 'request')} of {result.load.requests:,} did not complete"
+    if result.lost_tokens:
+        text += f", with {fmt.share(result.lost_token_share)} of all tokens"
+    return f"{text}.{_errors(result)} {_log(result)}".strip()
+
+
+def _errors(result: ServingResult) -> str:
+    if not len(result.failures):
+        return ""
+    most = result.failures.iloc[0]
+    return f" Most often: {most['error']} ({int(most['requests']):,})."
+
+
+def table(result: ServingResult) -> Table:
+    """Each latency with mean, p50, p90, p99 and its basis, then counts and rates."""
+    load = result.load
+    tails = any("p99.9" in known for known in load.latency.values())
+    which = ("mean", "p50", "p90", "p99", *(("p99.9",) if tails else ()))
+    rows = [
+        (NAMES[m], *(fmt.duration(load.statistic(m, s)) for s in which), load.basis.get(m, ""))
+        for m in NAMES
+        if m in load.latency and load.tool != "/metrics"
+    ]
+    if (told := result.exposed) is not None:
+        rows += [
+            (
+                f"{NAMES[m]} at the server",
+                fmt.duration(h.mean),
+                *(between(told.quantile(m, w)) for w in which[1:]),
+                "measured, in ranges",
+            )
+            for m, h in told.latencies.items()
+        ]
+        if told.triton is not None:
+            rows += [(what, value, *[""] * (len(which) - 1), basis) for what, value, basis in _by_model(told.triton)]
+    counts = (
+        ("requests", f"{load.requests:,}" if load.requests is not None else fmt.NO_VALUE, ""),
+        ("failed", f"{load.failed:,}" if load.failed is not None else fmt.NO_VALUE, ""),
+        ("duration", fmt.duration(load.duration_s), load.basis.get("duration_s", "")),
+        ("requests per second", fmt.number(load.request_rate_per_s), load.basis.get("request_rate_per_s", "")),
+        *(
+            (("requests per second within the tool's own objectives", fmt.number(load.goodput_per_s), "measured"),)
+            if load.goodput_per_s is not None
+            else ()
+        ),
+        ("output tokens per second", fmt.number(load.output_tokens_per_s), load.basis.get("output_tokens_per_s", "")),
+        ("total tokens per second", fmt.number(load.total_tokens_per_s), load.basis.get("total_tokens_per_s", "")),
+    )
+    rows += [(name, value, *[""] * (len(which) - 1), basis) for name, value, basis in counts]
+    rows += (
+        [
+            ("what the log says", line["text"], *[""] * (len(which) - 1), f"{line['lines']:,} such lines")
+            for line in result.log_lines.to_dict("records")
+        ]
+        if load.failed
+        else []
+    )
+    rows += [
+        (
+            f"load {x.stage or 'without a name'}",
+            fmt.duration(x.statistic("ttft_s", "p50")),
+            fmt.duration(x.statistic("tpot_s", "p50")),
+            *[""] * (len(which) - 3),
+            f"{fmt.number(x.output_tokens_per_s)} tokens/s",
+            "TTFT p50, TPOT p50, output",
+        )
+        for x in result.loads
+        if len(result.loads) > 1
+    ]
+    return Table(("latency", *which, "basis"), tuple(rows), right=tuple(range(1, 1 + len(which))))

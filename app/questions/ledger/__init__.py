@@ -1,0 +1,1 @@
+"""The run's ledger: where did every chip-second go?"""

@@ -1,0 +1,213 @@
+"""The ledger in words: its verdict, and its accounts as a terminal prints them."""
+
+import math
+from collections import defaultdict
+
+from analyzers.serving.accounts import UNSEEN
+from analyzers.time.ledger import LedgerResult
+from app import format as fmt
+from app import theme
+from app.words import Table
+from runs.ledger import Account, Ledger
+
+NAME = "ledger"
+MUCH = 0.5  # from this share on, what is not known is the story
+SOME = 0.1  # from this share on, what is not known must be said
+ALL_SEEN = 0.9  # of the step time of the chips that profiles show: from here on, what lacks is profiles of other chips
+NO_LOSS = {"useful_maths", "not_broken_down", "prefill", "decode"}
+
+PHRASES: dict[str, str] = {
+    "padding": "Padding matrices to the size of the tiles",
+    "recomputation": "Recomputing activations",
+    "below_roofline": "Computing below the chip's peak",
+    "exposed_communication": "Communication that no computation covers",
+    "exposed_copies": "Copies that no computation covers",
+    "straggler_wait": "Waiting for the slowest rank",
+    "input_wait": "Waiting for input",
+    "device_idle": "An idle device inside steps",
+    "infrastructure_recovery": "Waiting to be restarted after an interruption",
+    "accelerator_initialization": "Initialising the accelerators",
+    "training_preparation": "Preparing the training",
+    "program_startup": "Startup and compilation",
+    "data_loading": "Loading data before the first step",
+    "checkpoint_save": "Saving checkpoints",
+    "checkpoint_restore": "Restoring checkpoints",
+    "wasted_progress": "Steps lost to an interruption and taken again",
+    "hang": "Steps that hung",
+    "eval": "Evaluations",
+    "elastic_slice_down": "Waiting after slices were lost",
+    "elastic_scale_up": "Waiting for slices to join",
+    "elastic_reinitialization": "Starting again on another number of slices",
+    "no_single_rank": "Waiting for ranks none of which was clearly last",
+    "other": "Time between the named phases, which no event explains,",
+    "bucket_padding": "Filling passes up to compiled shapes",
+    "rejected_speculation": "Verifying drafts that were not kept",
+    "preemption_recompute": "Computing again what preemptions gave up",
+    "failed_requests": "Requests that failed",
+    "missed_objective": "Answers that came too late",
+    "scheduling": "Scheduling around the passes",
+    "no_requests": "Having no request to serve",
+}
+
+
+def losses(ledger: Ledger) -> list[tuple[str, float]]:
+    """(account, chip-seconds) of all that is known and moved nothing forward, the largest first.
+
+    An account with a phrase of its own counts as a whole, whatever it is broken down into.
+    """
+    amounts: dict[str, list[float]] = defaultdict(list)
+
+    def enter(account: Account) -> None:
+        if account.basis == "unattributed" or account.name in NO_LOSS:
+            return
+        if account.children and account.name not in PHRASES:
+            for part in account.children:
+                enter(part)
+        else:
+            amounts[account.name].append(account.chip_seconds)
+
+    enter(ledger.account)
+    summed = ((name, math.fsum(parts)) for name, parts in amounts.items())
+    return sorted((entry for entry in summed if entry[1] > 0), key=lambda entry: -entry[1])
+
+
+def unknown(ledger: Ledger) -> float:
+    """Chip-seconds of which no input tells what they were."""
+    leaves = (a for _, a in ledger.account.walk() if not a.children)
+    return math.fsum(a.chip_seconds for a in leaves if a.basis == "unattributed")
+
+
+def verdict(result: LedgerResult) -> str:
+    """How much moved the model, the largest loss and what it is worth; first of all what cannot be told."""
+    ledger = result.ledger
+    whole = ledger.chip_seconds
+    if whole <= 0:
+        return "No chip time can be accounted for: the inputs hold no step, no event and no profile with a duration."
+    held = fmt.chip_time(whole)
+    missing = unknown(ledger) / whole
+    sentences = []
+    if modelled(ledger):
+        sentences.append(f"A compiled step needs at least {held}: modelled, each operation at its roof.")
+    if missing >= MUCH:
+        sentences.append(f"{_percent(missing)} of {held} cannot be told: {_missing_input(result)}")
+    goodput, useful = ledger.amount("productive") / whole, ledger.amount("useful_maths") / whole
+    of_what = ("of it" if modelled(ledger) else "of the time") if sentences else f"of {held}"
+    if result.serving:
+        sentences += _served(ledger, whole, of_what)
+    elif ledger.find("badput") is None:  # steps or a profile alone: that they were kept is taken, not known
+        if useful > 0:
+            sentences.append(f"Useful maths at the chip's peak needs {fmt.whole_share(useful)} {of_what}.")
+        elif not sentences:
+            sentences.append(f"The inputs tell of {held}, but not how much of it was useful maths.")
+    elif not result.steps_read:
+        if not sentences:
+            sentences.append(f"How much of {held} went into steps cannot be told: {result.why_no_steps}.")
+    elif goodput > 0:
+        sentences.append(f"{_percent(goodput)} {of_what} went into steps that were kept{_useful(useful, goodput)}.")
+    elif not sentences:
+        sentences.append(f"None {of_what} went into steps that were kept.")
+    if found := losses(ledger):
+        name, amount = found[0]
+        dollars = "" if ledger.usd is None else f", about {fmt.usd(ledger.usd * amount / whole)}"
+        phrase = PHRASES.get(name, f"The event “{theme.title(name)}”")
+        if name == "device_idle" and ledger.find("profiled"):
+            phrase = "An idle device"  # whether inside a step is not known
+        worth = f"{fmt.whole_share(amount / whole)} ({fmt.chip_time(amount)}{dollars})"
+        known = " of what is known" if missing * whole > amount else ""  # what is dark may hide a larger loss
+        sentences.append(f"{phrase} cost the most{known}: {worth}.")
+    if SOME <= missing < MUCH:
+        sentences.append(f"{_percent(missing)} cannot be told: {_missing_input(result)}")
+    return " ".join(sentences)
+
+
+def modelled(ledger: Ledger) -> bool:
+    """Whether nobody measured any of it: a program that was compiled, not run."""
+    return all(a.basis == "modelled" for _, a in ledger.account.walk() if not a.children)
+
+
+def _percent(value: float) -> str:
+    text = fmt.whole_share(value)
+    return text[0].upper() + text[1:]
+
+
+def _useful(useful: float, goodput: float) -> str:
+    if useful <= 0:
+        return ""
+    if useful >= goodput * (1 - 1e-9):
+        return ", all of it useful maths"
+    return f"; useful maths at the chip's peak needs {fmt.whole_share(useful)}"
+
+
+def _served(ledger: Ledger, whole: float, of_what: str) -> list[str]:
+    """How much became tokens of answers, and how much of that is useful maths; in a run without passes, that alone."""
+    served, useful = ledger.amount("served") / whole, ledger.amount("useful_maths") / whole
+    if served > useful:
+        parts = " and ".join(
+            f"{fmt.share(ledger.amount(n) / whole)} {words}"
+            for n, words in (("prefill", "reading prompts"), ("decode", "generating"))
+            if ledger.amount(n)
+        )
+        return [f"{_percent(served)} {of_what} went into tokens of answers ({parts}){_useful(useful, served)}."]
+    return [f"Useful maths at the chip's peak needs {fmt.whole_share(useful)} {of_what}."] if useful else []
+
+
+def _missing_input(result: LedgerResult) -> str:
+    """Which input would tell what is not known, by where in the ledger it lies."""
+    if result.serving:
+        dark = result.ledger.find("unattributed")
+        if dark is not None and dark.source == UNSEEN:
+            return "nothing tells whether requests were in the engine then."
+        return "requests were in the engine, but no record of its passes says what they did."
+    whole = unknown(result.ledger)
+    productive = result.ledger.find("productive") or result.ledger.find("profiled")
+    dark = _dark(productive)
+    inside = math.fsum(dark.values())
+    covered = result.profiled_share
+    if inside >= whole / 2 and not result.peak_known and (result.ledger.useful_flops or covered):
+        lacks = "the chip's peak is not known, so useful maths cannot be told from slow computing. Name it with --chip"
+        if not covered:
+            return f"{lacks}; for the rest, add a profile of these steps."
+        if covered >= 1 or dark.get("compute_unsplit", 0.0) >= inside / 2:
+            return f"{lacks}."
+    if inside >= whole / 2:
+        if not covered and result.profiled_chips and result.start_ns is None:
+            return "the profile shows none of these steps. Put jax.profiler.StepTraceAnnotation around each."
+        if not covered:
+            return "no profile covers these steps. Add one that was captured while they ran."
+        seen, held = result.profiled_chips, result.ledger.chips
+        if seen and seen < held and covered >= ALL_SEEN * seen / held:
+            return f"profiles show {seen:g} of {held:,} chips. Add those of the other hosts, captured at the same time."
+        return f"a profile covers {fmt.share(covered)} of step time. Add one that was captured while they ran."
+    if not result.steps_read:
+        return f"{result.why_no_steps}. Add a log that prints the job's steps and when, or its goodput log."
+    return "no input says what the job did then. Add its goodput log or its text log."
+
+
+def _dark(account: Account | None) -> dict[str, float]:
+    """Chip-seconds below an account of which no input tells what they were, by the name of the part."""
+    amounts: dict[str, float] = defaultdict(float)
+    for _, part in account.walk() if account else ():
+        if not part.children and part.basis == "unattributed":
+            amounts[part.name] += part.chip_seconds
+    return amounts
+
+
+def table(result: LedgerResult) -> Table:
+    """Every account that holds time, parts indented."""
+    whole = result.ledger.chip_seconds or 1.0
+    return Table(
+        ("account", "chip-hours", "share", "dollars", "basis", "source"),
+        tuple(
+            (
+                "  " * (len(path) - 1) + theme.title(a.name),
+                fmt.number(a.chip_seconds / 3600),
+                fmt.share(a.chip_seconds / whole),
+                fmt.usd(a.usd),
+                f"{theme.mark(a.basis).glyph} {a.basis}",
+                a.source,
+            )
+            for path, a in result.ledger.account.walk()
+            if a.chip_seconds > 0
+        ),
+        right=(1, 2, 3),
+    )

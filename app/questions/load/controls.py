@@ -1,0 +1,105 @@
+"""The choices of the load page: objectives, the load looked into, and further runs beside it. All in the address."""
+
+import math
+
+import streamlit as st
+
+from analyzers.serving.load import LoadResult
+from app.components.current import choose, open_workspace
+from app.components.text import md
+from app.questions.asking import ask
+from errors import ChipledgerError
+from runs.registry import Registry
+from runs.run import Run
+
+OBJECTIVES = {"ttft_s": "p99 TTFT within (s)", "tpot_s": "p99 TPOT within (s)", "e2e_s": "p99 end to end within (s)"}
+MOST = 4  # further runs: more symbols could not be told apart
+
+
+def options() -> dict[str, object]:
+    """Draws the objectives; returns the options that the address gives."""
+    given: dict[str, object] = {}
+    columns = st.columns([1, 1, 1, 3], vertical_alignment="bottom")
+    for column, (name, label) in zip(columns, OBJECTIVES.items(), strict=False):
+        with column:
+            value = _seconds(name, label)
+        if value is not None:
+            given[name] = value
+    if stage := st.query_params.get("stage"):
+        given["stage"] = stage
+    return given
+
+
+def _seconds(name: str, label: str) -> float | None:
+    """Seconds above 0, kept in the address; None where it gives none."""
+    try:
+        now = float(st.query_params.get(name, ""))
+    except ValueError:
+        now = math.nan
+    now = now if math.isfinite(now) and 0 < now < 1e6 else None
+    key = f"objective_{name}"
+    if st.session_state.get(key) != now:
+        st.session_state[key] = now
+
+    def changed() -> None:
+        value = st.session_state[key]
+        choose(name, f"{value:g}" if value else "")
+
+    st.number_input(
+        label,
+        min_value=0.0,
+        max_value=1e6,
+        value=None,
+        step=0.01,
+        format="%g",
+        key=key,
+        on_change=changed,
+        placeholder="none",
+    )
+    return now
+
+
+def further_runs(run: Run, asked: dict[str, object], registry: Registry) -> list[tuple[str, LoadResult]]:
+    """Runs drawn beside this one, as `with=` in the address names them; each by the same objectives."""
+    store = open_workspace().store
+    others = {r.run_id: r.manifest.name for r in store.runs() if r.run_id != run.run_id and _loaded(r)}
+    if not others:
+        return []
+    now = [_find(name, others) for name in st.query_params.get_all("with")]
+    now = list(dict.fromkeys(n for n in now if n))[:MOST]
+    if st.session_state.get("with_runs") != now:
+        st.session_state["with_runs"] = now
+
+    def changed() -> None:
+        st.query_params["with"] = list(st.session_state["with_runs"])
+
+    st.multiselect(
+        "Beside it",
+        list(others),
+        format_func=others.__getitem__,
+        key="with_runs",
+        on_change=changed,
+        max_selections=MOST,
+        placeholder="Add runs to compare",
+        label_visibility="collapsed",
+        width=340,
+    )
+    found = []
+    for name in now:
+        try:
+            other = store.find(name)
+            same = {k: v for k, v in asked.items() if k != "stage"}
+            found.append((other.manifest.name, ask(other, "load", same, registry)))
+        except ChipledgerError as e:
+            st.caption(f"{md(others[name])}: {md(e)}")
+    return found
+
+
+def _loaded(run: Run) -> bool:
+    held = run.manifest.tables
+    return run.manifest.kind == "serving" and bool(held.get("stages") or held.get("requests"))
+
+
+def _find(name: str, others: dict[str, str]) -> str | None:
+    """The id that an address names, by id, its beginning, or the run's name."""
+    return next((i for i, title in others.items() if name == title or (len(name) >= 6 and i.startswith(name))), None)

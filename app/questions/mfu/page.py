@@ -1,0 +1,165 @@
+"""MFU: which share of the chips' peak became useful maths, in which steps, and by whose count?"""
+
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from analyzers.flops.mfu import JOB, MfuResult
+from app import format as fmt
+from app.components.chart import chart
+from app.components.current import current_run, switch
+from app.components.downloads import downloads
+from app.components.figures_row import Figure, figures_row
+from app.components.header import header
+from app.components.howto import howto
+from app.components.notice import notice
+from app.components.text import md
+from app.components.verdict import verdict
+from app.figures.base import standalone
+from app.questions.asking import ask
+from app.questions.mfu.assumptions import assumptions, choice
+from app.questions.mfu.figure import conventions, over_steps, utilisations
+from app.questions.mfu.words import TITLES
+from app.questions.mfu.words import verdict as mfu_verdict
+from app.workspace import Workspace
+from catalog.flops import CONVENTIONS
+from errors import ChipledgerError
+from runs.run import Run
+
+ASKED = ("model", "chip", "seq", "convention", "precision", "remat")  # in the address as in the API
+INPUTS = ("steps", "captures")
+DEFINITIONS = (
+    (
+        "MFU",
+        "Model FLOPs utilisation: useful FLOPs of usual steps (kept, plausible, not the first of their attempt) "
+        "over their time, as a share of the peak of the number formats that ran: 1/P = sum of f_i / P_i.",
+    ),
+    ("HFU", "Hardware FLOPs utilisation: the same with recomputed FLOPs added."),
+    ("EMFU", "The same FLOPs over the BF16 peak, whatever formats ran; may exceed 100 %."),
+    ("Best step", "The highest MFU of a kept, plausible step that is not the first of its attempt."),
+    (
+        "Average",
+        "Useful FLOPs of all kept steps over the wall time from the first step to the last: restarts, saves "
+        "and lost steps included.",
+    ),
+    *((f"Convention: {c.title}", f"{c.formula}. Used by: {c.used_by}.") for c in CONVENTIONS),
+)
+
+
+def page() -> None:
+    run, extras, place = current_run()
+    header(run, extras)
+    asked = {name: st.query_params[name] for name in ASKED if st.query_params.get(name)}
+    try:
+        with st.spinner("Reading the steps"):
+            result = ask(run, "mfu", asked, place.registry)
+    except ChipledgerError as e:
+        notice(e)
+        assumptions({})
+        howto(run, DEFINITIONS, (), INPUTS)
+        return
+    verdict(mfu_verdict(result))
+    figures_row(figures(result))
+    picture(run, result)
+    counts(run, result, place)
+    evidence(run, result, asked)
+    howto(run, DEFINITIONS, result.notes, INPUTS)
+
+
+def figures(result: MfuResult) -> list[Figure]:
+    """The five figures, with their definitions."""
+    peak = result.peaks.source or "a peak that is not known"
+    return [
+        Figure("MFU", fmt.share(result.mfu), f"{DEFINITIONS[0][1]} Here: {peak}.", "derived"),
+        Figure("HFU", fmt.share(result.hfu), DEFINITIONS[1][1], result.hfu_basis or "unattributed"),
+        Figure("EMFU", fmt.share(result.emfu), DEFINITIONS[2][1], "unattributed" if result.emfu is None else "derived"),
+        Figure("Best step", fmt.share(result.best), DEFINITIONS[3][1], "derived"),
+        Figure("Average", fmt.share(result.average), DEFINITIONS[4][1], "derived"),
+    ]
+
+
+def picture(run: Run, result: MfuResult) -> None:
+    """MFU over the steps by the chosen convention."""
+    with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):
+        offered = offered_conventions(result)
+        if len(offered) > 1:
+            buttons = {c: TITLES[c][0].upper() + TITLES[c][1:] for c in offered}
+            switch("Convention", "convention", buttons, default_convention(result))
+        assumptions(
+            {
+                "model": result.model,
+                "chip": result.peaks.chip and result.peaks.chip.name,
+                "seq": result.seq and str(result.seq),
+                "precision": result.peaks.precision,
+            }
+        )
+    st.markdown(f"**MFU of each step**, FLOPs by {md(words(result.convention))}. Hollow steps are not in the figures.")
+    chart(over_steps(result), "mfu steps", f"{run.manifest.name}-mfu", mfu_verdict(result))
+
+
+def words(convention: str) -> str:
+    return "the job's own count" if convention == JOB else f"the {TITLES[convention]} convention"
+
+
+def default_convention(result: MfuResult) -> str:
+    return "causal" if "causal" in result.conventions else JOB
+
+
+def offered_conventions(result: MfuResult) -> list[str]:
+    """Those that can be computed and differ for this model, and the one chosen."""
+    twins = {name for c in result.fingerprint.conventions for name in c.same}
+    useful = [c for c in result.conventions if c not in twins and c not in ("6n_total", "hardware_full_remat", "lora")]
+    return useful if result.convention in useful else [*useful, result.convention]
+
+
+def counts(run: Run, result: MfuResult, place: Workspace) -> None:
+    """Utilisations side by side, and what a token costs by each convention with the fingerprint of what was printed."""
+    left, right = st.columns([2, 3])
+    with left:
+        st.markdown("**Side by side**: the same work against the native peak, with recomputation, and against BF16.")
+        chart(utilisations(result), "utilisations", f"{run.manifest.name}-utilisation", "MFU, HFU and EMFU as bars.")
+    with right:
+        if result.flops is None:
+            st.markdown(
+                "**What a token costs** follows from the model and its sequence length. Choose them, and the "
+                "count behind the printed numbers is identified."
+            )
+            choice("model", result.model, "cost")
+            choice("seq", result.seq and str(result.seq), "cost")
+            return
+        found = result.fingerprint
+        said = found.verdict.replace("These numbers", "The printed numbers")
+        said_more = f"{md(said)} {by_their_count(result)}"
+        st.markdown(f"**What a token costs** in sequences of {result.seq:,} tokens. {said_more}")
+        for wrong in found.contradictions:
+            st.markdown(f":orange-badge[:material/warning: contradiction] {md(wrong)}")
+        subject = {k: v for k, v in st.query_params.items() if k in ("model", "seq")}
+        all_of = ask(run, "flops", {"seq": str(result.seq), **subject}, place.registry).counts
+        figure = conventions([c for c in all_of if c.convention != "6n_total"], found.printed_flops_per_token)
+        chart(figure, "conventions", f"{run.manifest.name}-flops", said or "FLOPs per token by convention.")
+
+
+def by_their_count(result: MfuResult) -> str:
+    """What MFU reads by the printed count, where that is another than the one shown."""
+    printed, shown = result.fingerprint.printed_flops_per_token, result.flops_per_token
+    if not printed or not shown or not result.mfu or abs(printed / shown - 1) <= result.fingerprint.tolerance:
+        return ""
+    return f"By that count MFU reads {fmt.share(result.mfu * printed / shown)} instead of {fmt.share(result.mfu)}."
+
+
+def evidence(run: Run, result: MfuResult, asked: dict[str, str]) -> None:
+    rows, name = result.rows, f"{run.manifest.name}-mfu"
+    with st.expander(f"Evidence: {fmt.count(len(rows), 'step')} as taken", icon=":material/table:"):
+        st.dataframe(rows.head(5000), hide_index=True)
+        if len(rows) > 5000:
+            st.caption(f"The first 5,000 of {len(rows):,} are shown; the files below hold all.")
+        downloads(
+            rows,
+            name,
+            f"/api/runs/{run.run_id}/show/mfu?{urlencode(asked)}".rstrip("?"),
+            lambda: standalone(over_steps(result), f"{run.manifest.name}: MFU", name),
+        )
+
+
+if __name__ == "__main__":
+    page()

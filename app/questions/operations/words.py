@@ -1,0 +1,87 @@
+"""Top operations in words: which takes most, how near it is to its roof, and what kinds of work there are."""
+
+from typing import Any
+
+import pandas as pd
+
+from analyzers.device.operations import OpsResult
+from app import format as fmt
+from app.questions.roofline.words import byte_rate, named, place_of
+from app.words import Table
+
+NAME = "ops"
+SHOWN = 24
+KINDS_SAID = 3
+MOST = 0.9  # of a row's time: so much must have a roof for the row to be held against it
+ABOVE = " (above it)"  # FLOPs or bytes are counted too high, or the roof is set too low
+HEADS = {"op": "operation", "category": "category", "source": "source", "module": "module"}
+
+
+def label(row: dict[str, Any], by: str) -> str:
+    """What a row is called: an operation with its line, a category, a line, a module."""
+    if by == "op":
+        return named(row)
+    name = row[by]
+    if not name:
+        return {"source": "no source line", "module": "no module"}.get(by, "unknown")
+    return place_of(name) if by == "source" else str(name)
+
+
+def time_of(row: dict[str, Any], result: OpsResult) -> float:
+    """Seconds of a row over all devices: what it took, or modelled at its roof where nothing was timed."""
+    value = row["self_seconds"] if result.device_seconds is not None else row["roof_seconds"]
+    return 0.0 if pd.isna(value) else float(value)
+
+
+def roof_text(row: dict[str, Any], digits: int = 3) -> str:
+    """A row's share of its roof, marked where it is more than the roof allows."""
+    return fmt.share(row["roof_share"], digits) + (ABOVE if _above(row) else "")
+
+
+def _above(row: dict[str, Any]) -> bool:
+    return row["ops"] == 1 and row["above_seconds"] > 0
+
+
+def verdict(result: OpsResult) -> str:
+    """The row that takes most time and its roof, and the kinds of work by time."""
+    rows = result.rows
+    if not len(rows) or pd.isna(rows["share"].iloc[0]):
+        if len(rows) and result.device_seconds is None:
+            return (
+                "How long the operations of this program need cannot be told: no roof of its chip is known. Ask "
+                "with --option chip=NAME."
+            )
+        return "No operation took any time."
+    top = rows.iloc[0].to_dict()
+    whole = "device time" if result.device_seconds is not None else "the least time of this program"
+    text = f"{label(top, result.by)} takes {fmt.whole_share(top['share'])} of {whole}"
+    if pd.notna(top["roof_share"]) and top["roofed_seconds"] >= MOST * top["self_seconds"]:
+        text += f" at {fmt.whole_share(top['roof_share'])} of its roof{ABOVE if _above(top) else ''}"
+    kinds = result.by_category[result.by_category["share"] > 0].head(KINDS_SAID)
+    if result.by == "category" or len(kinds) < 2:
+        return text + "."
+    said = ", ".join(
+        f"{c or 'unknown'} {fmt.whole_share(s)}" for c, s in zip(kinds["category"], kinds["share"], strict=True)
+    )
+    return f"{text}. By kind: {said}."
+
+
+def table(result: OpsResult) -> Table:
+    """The rows that take most time."""
+    return Table(
+        (HEADS[result.by], "category", "count", "time", "share", "FLOP/s", "bytes/s", "of its roof"),
+        tuple(
+            (
+                label(r, result.by),
+                r["category"] or "several",
+                f"{r['count']:,.0f}",
+                fmt.duration(time_of(r, result)),
+                fmt.share(r["share"]),
+                fmt.flops_rate(r["flops_per_s"]),
+                byte_rate(r["bytes_per_s"]),
+                roof_text(r),
+            )
+            for r in result.rows.head(SHOWN).to_dict("records")
+        ),
+        right=(2, 3, 4, 5, 6, 7),
+    )

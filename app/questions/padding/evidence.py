@@ -1,0 +1,47 @@
+"""The evidence for the padding tax: every product, arrays that lose most in memory, a GPU's output tiles."""
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from analyzers.flops.padding import PaddingResult
+from app import format as fmt
+from app.components.downloads import downloads
+from app.components.model_picker import About
+from app.components.text import md
+from app.figures.base import standalone
+
+MAX_ROWS = 5000  # what a browser is sent; the files hold all
+
+
+def evidence(about: About, result: PaddingResult, given: dict, name: str, picture: go.Figure) -> None:
+    """The products as a table to sort and to take away; of a run also what its memory pads."""
+    rows = result.rows
+    names = [
+        "name",
+        "m",
+        "k",
+        "n",
+        "batch",
+        "count",
+        "share",
+        "padded_share",
+        "efficiency",
+        "efficiency_optimistic",
+        "useful_flops",
+        "padded_flops",
+        "padded_flops_optimistic",
+    ]
+    shown = rows[names + [c for c in ("op", "dtype", "remat", "source") if c in rows]]
+    with st.expander(f"Evidence: {fmt.count(len(rows), 'product')}", icon=":material/table:"):
+        percent = {c: st.column_config.NumberColumn(format="percent") for c in names[6:10]}
+        st.dataframe(shown.head(MAX_ROWS), hide_index=True, column_config=percent)
+        downloads(
+            shown, name, about.answer("padding", given), lambda: standalone(picture, f"{about.name}: padding", name)
+        )
+        if result.hbm and result.hbm.worst:
+            st.markdown(f"**Arrays that lose most in device memory** ({md(result.hbm.counted)}).")
+            st.dataframe(pd.DataFrame([vars(b) for b in result.hbm.worst]), hide_index=True)
+        if result.tiles:
+            st.markdown("**Output tiles.** Libraries choose among these for each product.")
+            st.dataframe(pd.DataFrame([vars(t) for t in result.tiles]), hide_index=True)

@@ -1,0 +1,64 @@
+"""The prefix cache in words: what it finds, what other sizes would find, and what that saves."""
+
+from analyzers.serving.prefix_cache import ENOUGH, PrefixResult
+from app import format as fmt
+from app.words import Table
+
+NAME = "prefix"
+ROWS = 20  # of a table over time, about
+
+
+def size_words(result: PrefixResult, blocks: float | None) -> str:
+    """`3.42 TB (20,368 blocks)`, or blocks alone where their bytes are not known."""
+    if blocks is None:
+        return "no end"
+    text = fmt.count(int(blocks), "block")
+    held = result.bytes_of(blocks)
+    return text if held is None else f"{fmt.size(held)} ({text})"
+
+
+def verdict(result: PrefixResult) -> str:
+    """What the engine found, what these requests allow, the size that finds most of it, and what it saves."""
+    parts = []
+    said = result.measured
+    if said.hit_rate is not None:
+        parts.append(f"The engine's prefix cache found {fmt.share(said.hit_rate)} of the prompt tokens.")
+    if result.replayed:
+        parts.append(_replayed(result))
+    saving = result.saved["measured"] or result.saved["size"]
+    if saving and saving["flops_share"]:
+        found = "What it found" if result.saved["measured"] else "That"
+        parts.append(f"{found} saves {fmt.share(saving['flops_share'])} of the FLOPs of reading prompts.")
+    return " ".join(parts)
+
+
+def _replayed(result: PrefixResult) -> str:
+    most = result.infinite_hit_rate
+    if not most:
+        return f"No block of {fmt.count(result.requests, 'request')} comes twice: no prefix cache would find anything."
+    text = (
+        f"Of the blocks of {fmt.count(result.requests, 'prompt')}, {fmt.share(most, 4)} could be found by a cache "
+        f"without end; {size_words(result, result.enough_blocks)} reach {fmt.whole_share(ENOUGH)} of that"
+    )
+    if result.size_blocks is not None:
+        size = size_words(result, result.size_blocks)
+        text += f", and {size}, {result.size_source}, find {fmt.share(result.hit_rate)}"
+    return text + "."
+
+
+def table(result: PrefixResult) -> Table:
+    """Hit rates by size; without a replay, what was measured over time."""
+    if result.replayed:
+        rows = tuple(
+            (f"{int(r.blocks):,}", fmt.size(result.bytes_of(r.blocks)), fmt.share(r.hit_rate))
+            for r in result.by_size.iloc[::4].itertuples()
+        )
+        return Table(("blocks", "size", "found"), rows, right=(0, 1, 2))
+    over = result.measured.over_time
+    over = over[over["ts_ns"].notna()]
+    shown = over.iloc[:: max(len(over) // ROWS, 1)]
+    rows = tuple(
+        (fmt.duration((int(r.ts_ns) - int(over["ts_ns"].iloc[0])) / 1e9), fmt.share(r.hit_rate))
+        for r in shown.itertuples()
+    )
+    return Table(("since the first sample", "found"), rows, right=(0, 1))

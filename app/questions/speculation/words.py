@@ -1,0 +1,106 @@
+"""Speculation in words: what is accepted, what it is worth, and up to how many sequences it pays."""
+
+import math
+
+from analyzers.serving.speculation import SpeculationResult
+from app import format as fmt
+from app.words import Table
+
+NAME = "speculation"
+WORSE = 0.9  # of what independence would give at the last position: acceptance falls with position
+
+
+def verdict(result: SpeculationResult) -> str:
+    """The mean length, its worth, the break-even batch, and whether another draft length would be better."""
+    k = whole(result.draft)
+    seen = result.observed
+    if seen.source == "asked":
+        text = f"With a chance of {fmt.share(result.acceptance)} for each token, a draft of {k} gives"
+    elif seen.rate is None:
+        text = f"With drafts of {k}, as assumed, steps give"
+    else:
+        text = f"{fmt.share(seen.rate)} of the draft tokens are accepted: a draft of {k} gives"
+    text += (
+        f" {fmt.number(result.length)} tokens a step, {times(result.speedup)} as fast as without where steps are "
+        f"bound by memory and a draft step costs {fmt.share(result.cost, 2)} of one."
+    )
+    return " ".join([text, *(t for t in (_measured(result), _batch(result), _better(result)) if t)])
+
+
+def whole(draft: float) -> str:
+    return f"{draft:.0f}" if abs(draft - round(draft)) < 0.005 else fmt.number(draft)
+
+
+def times(ratio: float) -> str:
+    return f"{ratio:.2f} times"
+
+
+def _measured(result: SpeculationResult) -> str:
+    if result.measured_speedup is None:
+        return ""
+    return f"Measured at equal batch, tokens come {times(result.measured_speedup)} as fast with drafts as without."
+
+
+def _batch(result: SpeculationResult) -> str:
+    limit = result.break_even_batch
+    if limit is None:
+        return ""
+    if math.isinf(limit):
+        text = "On this chip it pays at any batch: reading the caches stays the bound"
+    elif limit < 1:
+        text = "On this chip it does not pay at any batch"
+    else:
+        text = f"On this chip it pays up to about {fmt.count(round(limit), 'sequence')} at a time"
+    if result.batch is not None and result.batch_speedup is not None:
+        text += f"; at the {fmt.number(result.batch)} that run it is worth {times(result.batch_speedup)}"
+    return text + "."
+
+
+def _better(result: SpeculationResult) -> str:
+    best = result.best
+    now = result.speedup
+    if best.speedup < 1.02 and now < 1:
+        return "No draft length would pay at this cost."
+    if best.tokens != round(result.draft) and best.speedup > 1.03 * now:
+        beyond = best.tokens > len(result.observed.positions) > 0
+        held = " if later tokens were guessed as well as the last" if beyond else ""
+        return f"{fmt.count(best.tokens, 'draft token')} would be best{held}: {times(best.speedup)}."
+    return ""
+
+
+def decay(result: SpeculationResult) -> str:
+    """Whether acceptance falls with position faster than independence would have it; empty where it is not measured."""
+    rows = result.positions.dropna(subset=["acceptance"])
+    if len(rows) < 2:
+        return ""
+    first, last = rows.iloc[0], rows.iloc[-1]
+    alone = first["acceptance"] ** last["position"]
+    text = (
+        f"Position 1 is accepted in {fmt.share(first['acceptance'])} of drafts, position "
+        f"{int(last['position'])} in {fmt.share(last['acceptance'])}"
+    )
+    held = f"if the first chance held throughout it would be {fmt.share(alone)}"
+    if last["acceptance"] < WORSE * alone:
+        return f"{text}; {held}: later tokens are guessed worse."
+    if last["acceptance"] * WORSE > alone:
+        return f"{text}; {held}: once a draft is right it tends to stay so."
+    return f"{text}, as equal and independent chances would have it ({fmt.share(alone)})."
+
+
+def table(result: SpeculationResult) -> Table:
+    """Positions where they are measured, else draft lengths."""
+    if result.positions["acceptance"].notna().any():
+        rows = tuple(
+            (
+                str(int(r.position)),
+                fmt.share(r.acceptance),
+                fmt.NO_VALUE if math.isnan(r.low) else f"{fmt.share(r.low)} to {fmt.share(r.high)}",
+                fmt.share(r.conditional),
+                fmt.share(r.theory),
+            )
+            for r in result.positions.itertuples()
+        )
+        head = ("position", "accepted", "95 % interval", "where all before were", "if alike (a^i)")
+        return Table(head, rows, right=(0, 1, 2, 3, 4))
+    rows = tuple((str(d.tokens), fmt.number(d.length), times(d.speedup)) for d in result.drafts)
+    return Table(("draft tokens", "tokens of a step", "speed"), rows, right=(0, 1, 2))

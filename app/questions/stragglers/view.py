@@ -1,0 +1,177 @@
+"""The pictures of the stragglers page: lateness and blame, causes, two ranks side by side, clocks, the step time."""
+
+import pandas as pd
+import streamlit as st
+
+from analyzers.ranks.stragglers import StragglersResult
+from analyzers.ranks.stragglers.rank_causes import CAUSES, UNKNOWN
+from app import format as fmt
+from app.components.chart import chart
+from app.components.current import choose, switch
+from app.components.downloads import downloads
+from app.figures.base import standalone
+from app.questions.stragglers import figure as draw
+from app.questions.stragglers.words import verdict as words
+from runs.run import Run
+
+VIEWS = {"lateness": "Lateness", "causes": "Causes", "compare": "Two ranks", "clocks": "Clocks", "time": "Step time"}
+NO_TRACE = (
+    "No trace shows what these ranks did between collectives. A profile of them (*.xplane.pb), or data_loading "
+    "entries per host, would tell why one is late."
+)
+MOST_CHOICES = 2000
+
+
+def wanted_pair() -> tuple[str, ...]:
+    """The two ranks in the address."""
+    found = [r.strip() for r in st.query_params.get("pair", "").split(",") if r.strip()]
+    return tuple(found[:2])
+
+
+def explore(run: Run, result: StragglersResult) -> None:
+    """One view of the answer, with its rows."""
+    compared = len(result.steps) > 0
+    views = {k: v for k, v in VIEWS.items() if compared or k == "time"}
+    if not compared and not len(result.changes.rows):
+        return
+    view = switch("View", "view", views, "lateness" if compared else "time")
+    view = view if view in views else next(iter(views))
+    figures, rows = {"lateness": _lateness, "causes": _causes, "compare": _compare, "clocks": _clocks, "time": _time}[
+        view
+    ](run, result)
+    name = f"{run.manifest.name}-stragglers-{view}"
+    with st.expander(f"Evidence: {fmt.count(len(rows), 'row')}", icon=":material/table:"):
+        st.dataframe(rows.head(5000).dropna(axis="columns", how="all"), hide_index=True)
+        downloads(
+            rows,
+            name,
+            f"/api/runs/{run.run_id}/show/stragglers",
+            lambda: standalone(figures[0], f"{run.manifest.name}: {view}", name) if figures else b"",
+        )
+
+
+def _lateness(run: Run, result: StragglersResult) -> tuple[list, pd.DataFrame]:
+    first, last = _zoom(result)
+    size = -(-(last - first + 1) // draw.MOST_ROWS)
+    each = "" if size == 1 else f" A row is {size} ranks and shows the latest of them; choose a block to see each."
+    st.markdown("**How much later than its peers did each rank arrive?** Grey: not compared." + each)
+    name = f"{run.manifest.name}-lateness"
+    heat = draw.lateness(result, first, last)
+    chart(heat, f"lateness {first} {last}", name, words(result))
+    bars = draw.blame(result, first, last)
+    if bars is None:
+        st.markdown("Nobody made anybody wait.")
+        return [heat], result.every
+    st.markdown(
+        "**What would be saved if only this rank were mended?** With the 95 % interval by the scatter between "
+        "steps; ranks that the verdict names in colour."
+    )
+    chart(bars, f"blame {first} {last}", f"{name}-blame", words(result))
+    return [heat, bars], result.every.sort_values("blame_s", ascending=False, kind="stable")
+
+
+def _zoom(result: StragglersResult) -> tuple[int, int]:
+    """The ranks to show, by their positions: all, or the block in the address."""
+    ranks = len(result.every)
+    if ranks <= draw.MOST_ROWS:
+        return 0, ranks - 1
+    labels = result.every["rank"].astype(str).to_numpy()
+    choices = {"": (0, ranks - 1)} | {str(i): block for i, block in enumerate(draw.blocks(ranks))}
+    worst = int(result.every["blame_s"].fillna(-1).to_numpy().argmax())
+    asked = st.query_params.get("block", "")
+    asked = asked if asked in choices else ""
+
+    def told(key: str) -> str:
+        a, b = choices[key]
+        mark = ", with the most blamed" if key and a <= worst <= b else ""
+        return f"ranks {labels[a]} to {labels[b]}{mark}" if key else f"all {ranks:,} ranks"
+
+    def changed() -> None:
+        choose("block", st.session_state["straggler_block"])
+
+    st.selectbox(
+        "Ranks",
+        list(choices),
+        index=list(choices).index(asked),
+        format_func=told,
+        key="straggler_block",
+        on_change=changed,
+        width=340,
+    )
+    return choices[asked]
+
+
+def _causes(run: Run, result: StragglersResult) -> tuple[list, pd.DataFrame]:
+    figure = draw.causes(result)
+    if figure is None:
+        st.info(NO_TRACE, icon=":material/info:")
+        return [], result.causes
+    st.markdown(
+        "**What do the latest ranks do longer than their peers, between collectives?** Ranks that the verdict "
+        "names: over the steps it names them for; others: over all steps."
+    )
+    chart(figure, "straggler causes", f"{run.manifest.name}-causes", words(result))
+    return [figure], result.causes
+
+
+def _compare(run: Run, result: StragglersResult) -> tuple[list, pd.DataFrame]:
+    labels = result.every["rank"].astype(str).tolist()
+    ranked = result.every.sort_values("blame_s", ascending=False, kind="stable")["rank"].astype(str).tolist()
+    asked = [r for r in wanted_pair() if r in labels]
+    pair = (asked + [r for r in [*ranked, *labels] if r not in asked])[:2]
+    choices = labels if len(labels) <= MOST_CHOICES else list(dict.fromkeys([*pair, *ranked]))[:MOST_CHOICES]
+
+    def changed() -> None:
+        choose("pair", ",".join(st.session_state[f"pair {i}"] for i in range(2)))
+
+    with st.container(horizontal=True):
+        for i, rank in enumerate(pair):
+            st.selectbox(
+                "Rank" if not i else "and rank",
+                choices,
+                index=choices.index(rank),
+                key=f"pair {i}",
+                on_change=changed,
+                width=160,
+            )
+    figure = draw.compare(result, (pair[0], pair[-1]))
+    if figure is None:
+        st.info(NO_TRACE, icon=":material/info:")
+        return [], result.every[result.every["rank"].isin(pair)]
+    st.markdown("**Where do these two differ from the median of their peers**, step by step, between collectives?")
+    chart(figure, f"compare {' '.join(pair)}", f"{run.manifest.name}-compare", words(result))
+    rows = result.causes[result.causes["rank"].isin(pair)].set_index("rank")[[*CAUSES, UNKNOWN]].T
+    return [figure], rows.reset_index(names="cause")
+
+
+def _clocks(run: Run, result: StragglersResult) -> tuple[list, pd.DataFrame]:
+    good = fmt.duration(result.resolution_s)
+    st.markdown(
+        f"**How far are the ranks' clocks apart?** By the recorded ends of collectives, good to {good}. For "
+        "display only: waits are taken from durations, so no offset changes a verdict."
+    )
+    rows = result.every[result.every["offset_s"].notna()]
+    shown = pd.DataFrame(
+        {
+            "rank": rows["rank"],
+            "host": rows["host"],
+            "ahead of the median (ms)": rows["offset_s"] * 1e3,
+            "drift (µs per s)": rows["drift"] * 1e6,
+            "told from zero": rows["offset_s"].abs() > 3 * (result.resolution_s or 0.0),
+        }
+    )
+    st.dataframe(shown.sort_values("ahead of the median (ms)", key=abs, ascending=False).head(5000), hide_index=True)
+    return [], shown
+
+
+def _time(run: Run, result: StragglersResult) -> tuple[list, pd.DataFrame]:
+    figure = draw.step_time(result)
+    if figure is None:
+        st.info("No log and no profile tells how long steps took.", icon=":material/info:")
+        return [], result.steps
+    st.markdown(
+        "**Did the time of a step change for good?** Levels are medians between changes; a step log tells when "
+        "a job became slow, not who made it so."
+    )
+    chart(figure, "straggler step time", f"{run.manifest.name}-step-time", words(result))
+    return [figure], result.changes.stretches

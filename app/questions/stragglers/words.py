@@ -1,0 +1,177 @@
+"""Stragglers in words: who makes the others wait, since when, why and at what cost; or what else it is."""
+
+from typing import Any
+
+import pandas as pd
+
+from analyzers.ranks.stragglers import StragglersResult
+from app import format as fmt
+from app.words import Table
+
+NAME = "stragglers"
+CAUSES = {
+    "compute": "computing",
+    "other_communication": "other communication",
+    "copies": "copies",
+    "input": "input",
+    "garbage_collection": "garbage collection",
+    "launch": "late launches",
+    "idle": "idle",
+    "unknown": "not known",
+}
+BECAUSE = {
+    "compute": "its device computes longer than its peers'",
+    "other_communication": "it spends longer in other communication, such as waiting for a pipeline neighbour",
+    "copies": "it copies memory for longer",
+    "input": "it waits for its input",
+    "garbage_collection": "its host collects garbage",
+    "launch": "its device idles while its host is busy and launches late",
+    "idle": "its device idles, and nothing tells why",
+}
+VERDICTS = {
+    "none": "No straggler",
+    "persistent": "Straggler",
+    "rotating": "Rotating",
+    "one_step": "One step only",
+    "network": "Slow network",
+    "imbalance": "Uneven work",
+    "unknown": "Not known",
+}
+
+
+def rank_name(row: dict[str, Any]) -> str:
+    """`Rank 1 (vm/1)`; without its host where it has none or is named by it."""
+    host, label = row["host"], str(row["rank"])
+    return f"Rank {label}" + (f" ({host})" if host and not label.startswith(host) else "")
+
+
+def verdict(result: StragglersResult) -> str:
+    """One statement: the answer, its largest loss and what that is worth."""
+    if result.verdict == "unknown":
+        return f"No straggler can be named: {result.why}." + _slowdown(result)
+    text = {
+        "persistent": _persistent,
+        "rotating": _rotating,
+        "one_step": _one_step,
+        "network": _network,
+        "imbalance": _imbalance,
+        "none": _none,
+    }[result.verdict](result)
+    return text
+
+
+def _cost(result: StragglersResult) -> str:
+    return fmt.chip_time(result.cost_chip_seconds)
+
+
+def _persistent(result: StragglersResult) -> str:
+    worst = result.ranks.iloc[0].to_dict()
+    others = len(result.ranks) - 1
+    lag = fmt.duration(worst["lag_s"])
+    times = worst["lag_s"] / result.step_s if result.step_s else 0.0
+    size = f" ({fmt.number(times, 2)} usual steps)" if times > 1 else f" ({fmt.whole_share(times)} of a usual step)"
+    late = f"arrives {lag} late{size if times else ''} on average in steps {worst['first_step']:,} to "
+    late += f"{worst['last_step']:,}"
+    why = f", because {BECAUSE[worst['cause']]}" if worst["cause"] in BECAUSE else ""
+    if others:
+        hosts = result.ranks["host"].unique()
+        same = f", all on {hosts[0]}" if len(hosts) == 1 and hosts[0] else ""
+        return (
+            f"{fmt.count(others + 1, 'rank')} make the others wait{same}: {rank_name(worst).lower()} {late}{why}. "
+            f"Together they cost {_cost(result)} of waiting."
+        )
+    return f"{rank_name(worst)} makes the others wait: it {late}{why}. That cost {_cost(result)} of waiting."
+
+
+def _rotating(result: StragglersResult) -> str:
+    return (
+        f"No rank is slow, but they are late in turn: {result.why}. That cost {_cost(result)} of waiting; look for "
+        "what hosts do now and then, such as garbage collection or saving."
+    )
+
+
+def _one_step(result: StragglersResult) -> str:
+    worst = result.ranks.iloc[0].to_dict()
+    more = f" and {len(result.ranks) - 1} more" if len(result.ranks) > 1 else ""
+    lag = fmt.duration(worst["lag_s"])
+    where = f"step {worst['first_step']:,}"
+    was = f"was {lag} late" if not more else f"were late, up to {lag},"
+    return (
+        f"One step only, nothing persistent: {rank_name(worst).lower()}{more} {was} in {where}. That cost "
+        f"{_cost(result)} of waiting."
+    )
+
+
+def _network(result: StragglersResult) -> str:
+    return f"The network is slow, not a rank: {result.why}. That cost {_cost(result)}."
+
+
+def _imbalance(result: StragglersResult) -> str:
+    share = f", {fmt.whole_share(result.waiting_share)} of the time" if result.waiting_share else ""
+    return f"The work is uneven, no rank is slow: {result.why}. Waiting for the last cost {_cost(result)}{share}."
+
+
+def _none(result: StragglersResult) -> str:
+    if result.apart_s is None:
+        return "No rank is a straggler."
+    within = fmt.duration(result.apart_s)
+    share = result.apart_s / result.step_s if result.step_s and result.apart_s is not None else 0.0
+    if share < 0.05:
+        return f"Nothing is wrong with these ranks: they arrive within {within} of each other."
+    return (
+        f"No rank is a straggler: they arrive within {within} of each other, {fmt.whole_share(share)} of a step, "
+        "but each of them in turn."
+    )
+
+
+def _slowdown(result: StragglersResult) -> str:
+    stretches = result.changes.stretches
+    if len(stretches) < 2 or not result.slowdown_chip_seconds:
+        return ""
+    slow = stretches.loc[stretches["median_s"].idxmax()]
+    return (
+        f" The job itself was slowest in steps {int(slow['first_step']):,} to {int(slow['last_step']):,}, at "
+        f"{fmt.duration(float(slow['median_s']))} a step; slow stretches cost "
+        f"{fmt.chip_time(result.slowdown_chip_seconds)}."
+    )
+
+
+def table(result: StragglersResult) -> Table:
+    """The ranks named; where none is, those with most blame."""
+    if len(result.ranks):
+        return Table(
+            ("rank", "host", "blame", "late by", "of steps", "steps", "cause", "confidence"),
+            tuple(
+                (
+                    str(r["rank"]),
+                    str(r["host"]),
+                    fmt.duration(r["blame_s"]),
+                    fmt.duration(r["lag_s"]),
+                    fmt.share(r["share_of_steps"]),
+                    f"{r['first_step']} to {r['last_step']}",
+                    CAUSES[r["cause"]],
+                    fmt.share(r["confidence"]),
+                )
+                for r in result.ranks.head(40).to_dict("records")
+            ),
+            right=(2, 3, 4, 5, 7),
+        )
+    rows = result.every[result.every["blame_s"].notna()].sort_values("blame_s", ascending=False, kind="stable")
+    return Table(
+        ("rank", "host", "blame", "late by, mean", "late in steps"),
+        tuple(
+            (
+                str(r["rank"]),
+                str(r["host"]),
+                fmt.duration(r["blame_s"]),
+                _signed(r["lag_s"]),
+                fmt.share(r["share_of_steps"]),
+            )
+            for r in rows.head(10).to_dict("records")
+        ),
+        right=(2, 3, 4),
+    )
+
+
+def _signed(value: Any) -> str:
+    return fmt.NO_VALUE if pd.isna(value) else fmt.duration(float(value))

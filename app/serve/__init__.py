@@ -1,0 +1,1 @@
+"""The server: pages, HTTP API, uploads and jobs, behind one guard."""

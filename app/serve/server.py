@@ -1,0 +1,95 @@
+"""How the dashboard is started: Streamlit's pages and the HTTP API in one process, on the loopback address."""
+
+import contextlib
+import socket
+import webbrowser
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from errors import InputError
+
+DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8501
+PORTS_TRIED = 50
+
+SETTINGS: dict[str, Any] = {  # the same stand in .streamlit/config.toml for who starts Streamlit by hand
+    "browser.gatherUsageStats": False,
+    "client.disableDataExport": True,  # its CSV has cells that a spreadsheet runs; `components/downloads.py` has ours
+    "client.showErrorDetails": "none",
+    "client.toolbarMode": "minimal",
+    "server.fileWatcherType": "none",
+    "server.headless": True,
+    "server.maxUploadSize": 1,
+    "theme.metricValueFontSize": "1.6rem",
+    "theme.paddingTop": "1rem",
+    "theme.light.primaryColor": "#0B7A75",
+    "theme.dark.primaryColor": "#3DB8AF",
+}
+
+
+def serve(host: str, port: int | None, *, open_browser: bool = False) -> None:
+    """Serve until stopped. Without a port the first free one from 8501 on is taken.
+
+    Raises InputError where the address or the port cannot be used.
+    """
+    port = _free_port(host, port)
+    import streamlit as st
+    from starlette.middleware import Middleware
+    from streamlit.runtime.pages_manager import PagesManager
+
+    from app.serve.api import Api
+    from app.serve.guard import Guard, is_loopback
+    from app.serve.jobs import Jobs
+    from app.serve.xprof import Xprof
+    from app.workspace import workspace
+
+    jobs, xprof = Jobs(), Xprof(workspace())
+
+    url = f"http://{'localhost' if host in ('0.0.0.0', '::') else f'[{host}]' if ':' in host else host}:{port}"
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Any) -> AsyncIterator[None]:
+        print(f"Chipledger is at {url}", flush=True)
+        if not is_loopback(host):
+            print("Whoever can reach this address can read and add runs.", flush=True)
+        if open_browser:
+            with contextlib.suppress(Exception):  # no browser is no reason to stop serving
+                webbrowser.open(url)
+        yield
+        await jobs.close()
+        await xprof.close()
+
+    # Streamlit takes a folder named `pages` for its older kind of app until st.navigation has run once: the first
+    # visitor of a permalink would get the page without the dashboard around it
+    PagesManager.uses_pages_directory = False
+    application = st.App(
+        Path(__file__).parents[1] / "main.py",
+        routes=[*Api(workspace(), jobs).routes(), *xprof.routes()],
+        middleware=[Middleware(Guard, loopback=is_loopback(host))],
+        lifespan=lifespan,
+    )
+    # browser.serverAddress is named so that Streamlit never asks the network for this machine's address
+    application.run(
+        config={
+            **SETTINGS,
+            "server.address": host,
+            "server.port": port,
+            "browser.serverAddress": urlsplit(url).hostname,
+        }
+    )
+
+
+def _free_port(host: str, port: int | None) -> int:
+    """The port asked for (0: any that is free), else the first free one from the default on."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for candidate in (port,) if port is not None else range(DEFAULT_PORT, DEFAULT_PORT + PORTS_TRIED):
+        try:
+            with socket.create_server((host, candidate), family=family) as held:
+                return held.getsockname()[1]
+        except OverflowError:
+            reason = "a port is a number from 0 to 65535"
+        except OSError as e:
+            reason = e.strerror or str(e)
+    where = f"{host}:{DEFAULT_PORT if port is None else port}"
+    raise InputError(f"cannot listen there ({reason})", where=where, advice="Give another --port or --host.")

@@ -1,0 +1,137 @@
+"""The serving plan in words: what the page's head and a terminal say."""
+
+from typing import TYPE_CHECKING
+
+from app import format as fmt
+from app.whatif.base import Words
+from app.words import Table
+
+if TYPE_CHECKING:
+    from app.whatif.serving.known import BreakEven
+    from app.whatif.serving_plan.answers import ServingPlan
+    from simulators.serving.disaggregated import Comparison
+    from simulators.serving.planner import Choice, Wanted
+
+SHOWN = 20
+ABSURD_S = 10.0  # to the first token: nobody waits so long without having been asked
+ALIKE = 0.05  # rates nearer than this are not told apart
+
+
+def verdict(result: "ServingPlan") -> str:
+    """The setup that wins, at what cost and by how much; or that none does it."""
+    best, wanted = result.plan.best, result.plan.wanted
+    if best is None:
+        first = result.plan.choices[0]
+        return (
+            f"No setup that was tried serves {wanted.model.name} within these objectives. The nearest, "
+            f"{first.name}: {first.why}."
+        )
+    text = f"{best.name} serves it: {fmt.count(best.chips, 'chip')}"
+    if best.usd_per_hour is not None:
+        text += f", {fmt.usd(best.usd_per_hour)} an hour, {fmt.usd(best.usd_per_million)} per million tokens generated"
+    if best.chips_low is not None:
+        text += (
+            f" ({best.chips_low:,} at the fastest efficiencies assumed; at the slowest no number that was tried)"
+            if best.chips_high is None
+            else f" (from {best.chips_low:,} to {best.chips_high:,} over the efficiencies assumed)"
+        )
+    text += "."
+    if late := lateness(best, wanted):
+        text += f" {late}"
+    other = next((c for c in result.plan.choices if c.feasible and c.setup.chip.name != best.setup.chip.name), None)
+    if other is not None and not result.ranked:
+        text += f" {unranked(result)}"
+    elif other is not None:
+        text += f" Next, on another chip: {other.name}, {other.why.partition(':')[0]}."
+    if result.break_evens:
+        text += f" {tipping(result.break_evens[0])}"
+    if names := sorted({s for c in result.plan.choices[:1] for s in c.setup.machine.stand_ins}):
+        text += f" {' '.join(names)}"
+    if result.pools is not None:
+        text += f" {pools_verdict(result.pools)}"
+    return text
+
+
+def lateness(best: "Choice", wanted: "Wanted") -> str:
+    """What answers at the most that a replica bears would be like, where nothing was asked of it and it is absurd."""
+    free = [name for name in ("ttft_s", "e2e_s") if getattr(wanted.objectives, name) is None]
+    first = best.seen.get("ttft_s", float("nan"))
+    if len(free) < 2 or not first > ABSURD_S:
+        return ""
+    share = wanted.rate_per_s / best.replicas / best.rate_per_replica
+    return (
+        f"But no objective holds the wait: it keeps up with the rate, yet at the {best.rate_per_replica:.3g} "
+        f"requests a second that a replica bears the {wanted.objectives.percentile:g}th percentile of the time to "
+        f"first token is {fmt.duration(first)} (here {fmt.share(share)} of that rate is asked of it). Give one "
+        "with --ttft-s."
+    )
+
+
+def unranked(result: "ServingPlan") -> str:
+    """What each kind of chip takes, where no prices compare them."""
+    first: dict[str, str] = {}
+    for c in result.plan.choices:
+        if c.feasible:
+            first.setdefault(c.setup.chip.name, f"{c.chips:,} {c.setup.chip.name}")
+    *some, last = first.values()
+    return (
+        f"Which is the cheapest takes prices (none for {', '.join(result.unpriced)}): {', '.join(some)} or {last} "
+        "serve it."
+    )
+
+
+def tipping(found: "BreakEven") -> str:
+    """Below which price the next chip would be the cheaper one."""
+    text = f"{found.chip} is the cheaper below {found.best_times:.2f} times the price of the {found.against}"
+    if found.usd is not None:
+        text += f", {fmt.usd(found.usd)} an hour"
+    if found.measured_times is None:
+        return f"{text} ({_over_the_bands(found)})."
+    return f"{text}, by what was measured of both ({found.times:.2f} times as modelled for these setups)."
+
+
+def _over_the_bands(found: "BreakEven") -> str:
+    """How far the price may lie from what is modelled, by the shares of the peaks that are assumed."""
+    if found.low and found.high:
+        return f"modelled: {found.low:.2g} to {found.high:.2g} times over the bands"
+    fails = [name for name, ends in ((found.chip, found.low), (found.against, found.high)) if not ends]
+    return (
+        f"modelled; at the slowest efficiencies assumed {' and '.join(fails)} cannot serve it, so this may be far off"
+    )
+
+
+def pools_verdict(found: "Comparison") -> str:
+    """Whether two pools would pay, honestly."""
+    gain = found.gain
+    if gain is None:
+        return "Two pools keep these objectives in no split that was tried: don't."
+    split = found.best.name
+    if gain > 1 + ALIKE:
+        return f"Prefill and decode apart ({split}) would bear {fmt.share(gain - 1)} more: worth a trial."
+    if gain >= 1 - ALIKE:
+        return f"Prefill and decode apart ({split}) would bear as much: don't, it is one more thing to run."
+    return f"Prefill and decode apart: don't. The best split ({split}) bears {fmt.share(1 - gain)} less."
+
+
+def row(c: "Choice") -> tuple[str, ...]:
+    """One setup as text: name, chips, their range, dollars, latencies, what is said of it."""
+    spread = "" if c.chips_low is None else f"{c.chips_low:,} to {'?' if c.chips_high is None else f'{c.chips_high:,}'}"
+    return (
+        c.name,
+        f"{c.chips:,}" if c.feasible else fmt.NO_VALUE,
+        spread,
+        fmt.usd(c.usd_per_hour),
+        fmt.usd(c.usd_per_million),
+        fmt.duration(c.seen.get("ttft_s")),
+        fmt.duration(c.seen.get("tpot_s")),
+        c.basis,
+        c.why,
+    )
+
+
+def words(result: "ServingPlan") -> Words:
+    head = ("setup", "chips", "range", "$/h", "$/M tokens", "TTFT", "TPOT", "basis", "why")
+    rows = tuple(row(c) for c in result.plan.choices[:SHOWN])
+    more = len(result.plan.choices) - SHOWN
+    left = (f"{more:,} further setups are in --json.",) if more > 0 else ()
+    return Words(verdict(result), Table(head, rows, right=(1, 2, 3, 4, 5, 6)), (*left, *result.notes))

@@ -1,0 +1,1 @@
+"""Formats that tell of devices: profiles, compiled programs, samples of their counters."""

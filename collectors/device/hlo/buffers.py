@@ -1,0 +1,228 @@
+"""What a program holds in device memory when it needs most, from the compiler's buffer assignment.
+
+An `HloProto` carries the assignment beside the module (field 3): allocations, the values placed in them, and for the
+one that temporaries share a trace of when each begins and ends to be needed. TPU, GPU and CPU profiles have it;
+serialised executables and dumps of a module alone do not.
+
+`peak` is the sum of all allocations in device memory: inputs, results that do not reuse them, constants, and the
+arena of temporaries, which is as large as the compiler's packing needs. Buffers are those alive when the arena is
+fullest; what the packing leaves unused at that moment is `fragmentation`. XLA for CPU keeps no trace, and gives each
+value that may be alive at any time a place of its own: there a place counts as the largest value that it ever holds.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from collectors.device.hlo.layouts import HOST, at_index, is_tiled
+from collectors.device.hlo.shapes import TUPLE, shape_text, size_bytes
+
+CATEGORIES = ("argument", "output", "constant", "temporary", "fragmentation")
+SMALLER = "smaller buffers"
+SHOWN = 200
+_ALLOC, _FREE, _SHARE = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A buffer at the peak. `bytes`: logical; `padded_bytes`: as placed by the compiler; `name`: the framework's.
+
+    `copies`: of an argument, devices that hold the same piece of it, this one included; None where that is not told.
+    """
+
+    name: str
+    category: str
+    bytes: int
+    padded_bytes: int
+    shape: str | None = None
+    op: str | None = None
+    source: str | None = None
+    copies: int | None = None
+
+
+@dataclass(frozen=True)
+class DeviceMemory:
+    """What one device holds for a program, in bytes as placed: `peak` = arguments + outputs + temporaries.
+
+    `temporaries` include constants. `host`: bytes of arguments, results and temporaries in the host's memory.
+    `buffers`: the largest at the peak, the others of a category as one; their `padded_bytes` add up to `peak`.
+    """
+
+    arguments: int
+    outputs: int
+    temporaries: int
+    peak: int
+    host: int
+    buffers: tuple[Buffer, ...]
+
+
+Describe = Callable[[Any], tuple[str, str | None]]
+
+
+def device_memory(
+    proto: Any, describe: Describe, copies: Mapping[str, int | None], shown: int = SHOWN
+) -> DeviceMemory | None:
+    """The buffers of an `HloProto` message at its peak; None where it carries no assignment.
+
+    `describe(instruction)`: the framework's name for what an instruction computes, and its source line. `copies`: by
+    instruction name, for inputs.
+    """
+    assignment = proto.buffer_assignment
+    if not assignment.buffer_allocations:
+        return None
+    reader = _Assignment(proto, describe, copies)
+    sizes: Counter[str] = Counter()
+    buffers: list[Buffer] = []
+    host = 0
+    for allocation in assignment.buffer_allocations:
+        if allocation.is_thread_local or allocation.size <= 0:
+            continue
+        if allocation.color == HOST:
+            host += allocation.size
+        elif reader.on_device(allocation):
+            found = reader.of_allocation(allocation)
+            buffers += found
+            sizes[_category(allocation)] += sum(b.padded_bytes for b in found)
+    return DeviceMemory(
+        sizes["argument"],
+        sizes["output"],
+        sizes["temporary"] + sizes["constant"],
+        sum(sizes.values()),
+        host,
+        tuple(_largest(buffers, shown)),
+    )
+
+
+def _category(allocation: Any) -> str:
+    if allocation.is_entry_computation_parameter:
+        return "argument"
+    return "output" if allocation.maybe_live_out else "constant" if allocation.is_constant else "temporary"
+
+
+def _largest(buffers: Iterable[Buffer], shown: int) -> Iterable[Buffer]:
+    """The largest buffers, and one for the rest of each category."""
+    ordered = sorted(buffers, key=lambda b: -b.padded_bytes)
+    yield from ordered[:shown]
+    for category in CATEGORIES:
+        rest = [b for b in ordered[shown:] if b.category == category]
+        if rest:
+            yield Buffer(SMALLER, category, sum(b.bytes for b in rest), sum(b.padded_bytes for b in rest))
+
+
+class _Assignment:
+    def __init__(self, proto: Any, describe: Describe, copies: Mapping[str, int | None]):
+        self._describe = describe
+        self._copies = copies
+        self._values = {b.id: b for b in proto.buffer_assignment.logical_buffers}
+        self._traces = {}
+        for trace in proto.buffer_assignment.heap_simulator_traces:
+            self._traces.setdefault(trace.buffer_allocation_index, []).append(trace)
+        instructions = [i for c in proto.hlo_module.computations for i in c.instructions]
+        self._by_id = {i.id: i for i in instructions}
+        self._by_name = {i.name: i for i in instructions}
+        self._tpu = any(is_tiled(i.shape) for i in instructions)
+
+    def on_device(self, allocation: Any) -> bool:
+        """Colour 0 is device memory; other colours are on-chip memories of a TPU, but parts of a GPU's own memory."""
+        return allocation.color == 0 or (not self._tpu and allocation.color != HOST)
+
+    def of_allocation(self, allocation: Any) -> list[Buffer]:
+        """Buffers that fill an allocation at its fullest; their `padded_bytes` add up to its size."""
+        category = _category(allocation)
+        if category in ("temporary", "output") and len(allocation.assigned) > 1:
+            live = self._alive(allocation) or self._places(allocation)
+        else:
+            live = sorted(((a.logical_buffer_id, a.size) for a in allocation.assigned), key=lambda v: -v[1])[:1]
+        found, room = [], allocation.size
+        for value, size in live:
+            if 0 < size <= room:
+                found.append(self._buffer(value, size, category))
+                room -= size
+        if room and len(found) == 1 and category != "temporary":
+            found = [replace(found[0], padded_bytes=allocation.size)]
+        elif room:
+            found.append(Buffer("room between buffers", "fragmentation", 0, room))
+        return found
+
+    def _alive(self, allocation: Any) -> list[tuple[int, int]]:
+        """(value, bytes) that are alive at the fullest moment, from the trace; empty where there is none."""
+        sizes = {a.logical_buffer_id: a.size for a in allocation.assigned}
+        best: list[tuple[int, int]] = []
+        for trace in self._traces.get(allocation.index, ()):
+            at, top = _peak(trace, sizes)
+            if top > sum(size for _, size in best):
+                best = sorted(_replay(trace, at).items(), key=lambda v: -sizes.get(v[0], 0))
+                best = [(value, sizes[value]) for value, _ in best if value in sizes]
+        return best
+
+    def _places(self, allocation: Any) -> list[tuple[int, int]]:
+        """(value, bytes) of the largest values whose places in the allocation do not overlap."""
+        found = []
+        ordered = sorted(allocation.assigned, key=lambda a: (-a.size, a.offset))
+        cells: dict[int, list[tuple[int, int]]] = {}  # places by coarse position, so that thousands stay quick
+        width = max(allocation.size // 4096, 1)
+        for a in ordered:
+            end = a.offset + a.size
+            if a.size <= 0 or a.offset < 0 or end > allocation.size:
+                continue
+            reach = range(a.offset // width, (end - 1) // width + 1)
+            if any(low < end and a.offset < high for cell in reach for low, high in cells.get(cell, ())):
+                continue
+            for cell in reach:
+                cells.setdefault(cell, []).append((a.offset, end))
+            found.append((a.logical_buffer_id, a.size))
+        return found
+
+    def _buffer(self, value: int, size: int, category: str) -> Buffer:
+        made = self._values.get(value)
+        at = made.defined_at if made is not None else None
+        instruction = None
+        if at is not None:
+            instruction = self._by_id.get(at.instruction_id) or self._by_name.get(at.instruction_name)
+        if instruction is None:
+            return Buffer(f"buffer {value}", category, size, size)
+        name, source = self._describe(instruction)
+        shape = at_index(instruction.shape, at.shape_index)
+        op = instruction.name.decode("utf-8", "replace")
+        copies = self._copies.get(op) if category == "argument" else None
+        if shape is None or shape.element_type == TUPLE:
+            return Buffer(name, category, size, size, None, op, source)
+        return Buffer(name, category, min(size_bytes(shape), size), size, shape_text(shape), op, source, copies)
+
+
+def _peak(trace: Any, sizes: dict[int, int]) -> tuple[int, int]:
+    """(events until the fullest moment, bytes then) of a trace."""
+    users: Counter[int] = Counter()
+    owner: dict[int, int] = {}
+    now = top = at = 0
+    for n, event in enumerate(trace.events, 1):
+        value = event.buffer_id
+        if event.kind == _FREE:
+            holder = owner.pop(value, value)
+            users[holder] -= 1
+            if users[holder] == 0:
+                now -= sizes.get(holder, 0)
+            continue
+        holder = event.share_with_canonical_id if event.kind == _SHARE else value
+        owner[value] = holder
+        users[holder] += 1
+        if users[holder] == 1:
+            now += sizes.get(holder, 0)
+        if now > top:
+            top, at = now, n
+    return at, top
+
+
+def _replay(trace: Any, until: int) -> dict[int, int]:
+    """Values in memory after so many events of a trace, with how many share each."""
+    users: Counter[int] = Counter()
+    owner: dict[int, int] = {}
+    for event in trace.events[:until]:
+        value = event.buffer_id
+        if event.kind == _FREE:
+            users[owner.pop(value, value)] -= 1
+        else:
+            owner[value] = event.share_with_canonical_id if event.kind == _SHARE else value
+            users[owner[value]] += 1
+    return {value: n for value, n in users.items() if n > 0}

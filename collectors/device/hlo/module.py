@@ -1,0 +1,390 @@
+"""What an HLO module costs: FLOPs and bytes of its operations, its matrix products, its collectives, its loops.
+
+FLOPs follow XLA's own cost analysis (a multiply-add is two, transcendental functions are not counted), except that
+the body of a loop is counted as often as the loop runs, and that what runs an unknown number of times has no sum.
+Bytes are those of operands and results, without what a fusion keeps to itself.
+"""
+
+import hashlib
+import math
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from collectors.device.hlo.assignment import Assignment, assignment_of
+from collectors.device.hlo.buffers import DeviceMemory, device_memory
+from collectors.device.hlo.collectives import Collectives, ProgramCollective, program_collective
+from collectors.device.hlo.cost import CALLERS, Product, cycles_of, flops_of, product_of
+from collectors.device.hlo.layouts import padded_bytes
+from collectors.device.hlo.loops import Loops
+from collectors.device.hlo.names import category_of
+from collectors.device.hlo.shapes import HLO, Collective, dtype, shape_text, size_bytes
+from collectors.device.hlo.shardings import copies_of
+from collectors.device.hlo.traffic import bytes_of
+from errors import InputError
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One instruction as a trace may name it.
+
+    `flops`, `bytes`: of one execution; None if it only contains others. `cycles`: clock cycles of one execution as
+    the compiler estimates them, where it does. `count`: executions in one run of the module; 0 inside an
+    asynchronous operation, which stands for what it wraps; None in a loop that runs an unknown number of times.
+    """
+
+    name: str
+    opcode: str
+    category: str
+    flops: float | None
+    bytes: float | None
+    shape: str
+    source: str | None
+    collective: Collective | None
+    cycles: float | None = None
+    count: int | None = 0
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An input of a module on one device: `bytes` logical, `padded_bytes` as its layout says.
+
+    `copies`: devices that hold the same piece of it, this one included; None where the program does not tell.
+    """
+
+    name: str
+    bytes: int
+    padded_bytes: int
+    shape: str
+    op: str
+    copies: int | None = None
+
+
+@dataclass(frozen=True)
+class Matmul:
+    """A matrix product of a module and how often one run of the module executes it; None: not known."""
+
+    op: str
+    product: Product
+    count: int | None
+    dtype: str | None
+    layout: str
+    remat: bool
+    source: str | None
+
+
+@dataclass
+class Module:
+    """The analysis of one module. `operations` holds every instruction outside fusions, by name.
+
+    `flops`, `remat_flops`, `bytes`: of one run; None where a loop of `unknown_loops` holds some.
+    """
+
+    name: str
+    flops: float | None = 0.0
+    remat_flops: float | None = 0.0
+    bytes: float | None = 0.0
+    instructions: int = 0
+    devices: int = 0  # devices in the replica groups of its collectives, 0 where there are none
+    operations: dict[str, Operation] = field(default_factory=dict)
+    matmuls: list[Matmul] = field(default_factory=list)
+    collectives: list[ProgramCollective] = field(default_factory=list)
+    arguments: list[Argument] = field(default_factory=list)
+    memory: DeviceMemory | None = None  # where the compiler's buffer assignment came with the module
+    assignment: Assignment | None = None  # on which devices it runs, where the program tells
+    unknown_loops: list[str] = field(default_factory=list)  # loops of which nothing tells how often they run
+
+
+_analysed: dict[bytes, "Module"] = {}
+_REMEMBERED = 200_000  # instructions of all modules together, some hundred megabytes
+
+
+def analyse(data: bytes) -> Module:
+    """Analyses a serialised HloProto. Raises InputError where the bytes are none.
+
+    The captures of a job carry the same programs again and again: each is analysed once, so do not change the result.
+    """
+    key = hashlib.blake2b(data, digest_size=16).digest()
+    module = _analysed.get(key)
+    if module is None:
+        module = _analyse(data)
+        while _analysed and sum(m.instructions for m in _analysed.values()) + module.instructions > _REMEMBERED:
+            _analysed.pop(next(iter(_analysed)), None)
+        _analysed[key] = module
+    return module
+
+
+def as_hlo_proto(data: bytes) -> bytes:
+    """A serialised HloProto of what may be one, or the HloModuleProto that it would hold."""
+    try:
+        if HLO["HloProto"].FromString(data).hlo_module.computations:
+            return data
+    except DecodeError:
+        pass
+    size, length = len(data), bytearray()
+    while size > 127:
+        length.append(size & 127 | 128)
+        size >>= 7
+    return b"\x0a" + bytes([*length, size]) + data
+
+
+def _analyse(data: bytes) -> Module:
+    try:
+        proto = HLO["HloProto"].FromString(data)
+        analysis = _Analysis(proto.hlo_module)
+        result = analysis.run()
+        copies = {a.op: a.copies for a in result.arguments}
+        result.memory = device_memory(proto, analysis.describe, copies)
+        return result
+    except (DecodeError, RecursionError, OverflowError) as error:
+        raise InputError(f"not an HloProto: {error}", expected="the bytes of stat `Hlo Proto`") from error
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def _told(amount: float) -> float | None:
+    """An amount as others see it: None where it hangs on an unknown number of rounds."""
+    return None if math.isnan(amount) else amount
+
+
+def _dearest(amount: float) -> float:
+    return math.inf if math.isnan(amount) else amount
+
+
+def _times(amount: float, times: int | None) -> float:
+    """So many times an amount; NaN for an unknown number of times, except of nothing."""
+    if times is None:
+        return math.nan if amount else 0.0
+    return amount * times
+
+
+class _Analysis:
+    def __init__(self, module: Any):
+        self.module = module
+        self.computations = {c.id: c for c in module.computations}
+        self.by_id = {i.id: i for c in module.computations for i in c.instructions}
+        self._costs: dict[int, tuple[float, float, float]] = {}  # computation -> flops, recomputed flops, bytes
+        self._order: list[int] = []  # computations, callees before callers
+        self._inside: dict[int, str] = {}  # computation -> "", matmul or convolution: what it contains
+        self._trips: dict[int, int | None] = {}
+        self._loops = Loops(self.computations, self.by_id)
+        self._chosen: dict[int, int] = {}  # conditional -> the costliest branch
+        self.result = Module(_text(module.name), assignment=assignment_of(module))
+        self._collectives = Collectives(self.computations, self.by_id, self.result.assignment)
+
+    def run(self) -> Module:
+        result = self.result
+        fused = {
+            c
+            for comp in self.module.computations
+            for i in comp.instructions
+            if i.opcode == b"fusion"
+            for c in i.called_computation_ids
+        }
+        entry = self.module.entry_computation_id
+        if entry not in self.computations and self.computations:
+            entry = list(self.computations)[-1]
+        if entry in self.computations:
+            result.flops, result.remat_flops, result.bytes = map(_told, self.cost(entry))
+        result.instructions = sum(len(c.instructions) for c in self.module.computations)
+        runs = self.runs(entry)
+        wrapped = self.reached_from(b"async-start")
+        for comp in self.module.computations:
+            if comp.id not in fused:
+                self.enter(comp, 0 if comp.id in wrapped else runs.get(comp.id, 0))
+        for comp_id, count in runs.items():
+            for instruction in self.computations[comp_id].instructions if comp_id in self.computations else ():
+                product = self.product(instruction)
+                if product and count != 0:
+                    result.matmuls.append(self.matmul(instruction, product, count))
+        if entry in self.computations:
+            parameters = [i for i in self.computations[entry].instructions if i.opcode == b"parameter"]
+            copies = copies_of(parameters)
+            parameters.sort(key=lambda i: i.parameter_number)
+            result.arguments = [self.argument(i, copies.get(i.id)) for i in parameters]
+        return result
+
+    def runs(self, entry: int) -> dict[int, int | None]:
+        """How often one run of the module executes each computation; None where nothing tells."""
+        runs: dict[int, int | None] = {entry: 1}
+        for comp_id in reversed(self._order):
+            own = runs.get(comp_id, 0)
+            for instruction in self.computations[comp_id].instructions if own != 0 else ():
+                for callee, times in self.calls(instruction):
+                    before = runs.get(callee, 0)
+                    told = None not in (own, times, before) or times == 0
+                    runs[callee] = before + (own * times if times else 0) if told else None
+        return runs
+
+    def reached_from(self, opcode: bytes) -> set[int]:
+        """Computations that instructions of an opcode call, and those called from there."""
+        found: set[int] = set()
+        waiting = [
+            c
+            for comp in self.module.computations
+            for i in comp.instructions
+            if i.opcode == opcode
+            for c in i.called_computation_ids
+        ]
+        while waiting:
+            comp_id = waiting.pop()
+            if comp_id in self.computations and comp_id not in found:
+                found.add(comp_id)
+                waiting += [c for i in self.computations[comp_id].instructions for c in i.called_computation_ids]
+        return found
+
+    def enter(self, comp: Any, count: int | None) -> None:
+        """The instructions of a computation outside fusions, executed so often (None: not known)."""
+        result = self.result
+        for instruction in comp.instructions:
+            operation = self.operation(instruction, count)
+            result.operations[operation.name] = operation
+            if operation.collective and operation.collective.groups:
+                result.devices = max(result.devices, len(set(chain(*operation.collective.groups))))
+            if count != 0 and (operation.collective or instruction.opcode == b"send"):
+                found = program_collective(self._collectives, instruction, count, self.source)
+                if found is not None:
+                    result.collectives.append(found)
+
+    def flops(self, instruction: Any) -> float:
+        applied = []
+        if _text(instruction.opcode) not in CALLERS and instruction.opcode not in (b"while", b"conditional"):
+            applied = [self.cost(c)[0] for c in instruction.called_computation_ids if c in self.computations]
+        return flops_of(instruction, self.operands(instruction), applied)
+
+    def bytes(self, instruction: Any) -> float:
+        if instruction.opcode == b"async-start":  # it moves what the wrapped operation moves
+            return sum(self.cost(c)[2] for c in instruction.called_computation_ids if c in self.computations)
+        return bytes_of(instruction, self.operands(instruction), self.computations)
+
+    def product(self, instruction: Any) -> Product | None:
+        return product_of(instruction, self.operands(instruction))
+
+    def operands(self, instruction: Any) -> list[Any]:
+        return [self.by_id[i] for i in instruction.operand_ids if i in self.by_id]
+
+    def calls(self, instruction: Any) -> list[tuple[int, int | None]]:
+        """(computation, times it runs) for what an instruction calls as a whole program, not once per element."""
+        called = [c for c in instruction.called_computation_ids if c in self.computations]
+        if instruction.opcode == b"while":
+            trips = self._trips.get(instruction.id)
+            # XLA lists the body, then the condition.
+            return [(c, trips if i == 0 or trips is None else trips + 1) for i, c in enumerate(called)]
+        if instruction.opcode == b"conditional":
+            return [(self._chosen[instruction.id], 1)] if instruction.id in self._chosen else []
+        if _text(instruction.opcode) in CALLERS:
+            return [(c, 1) for c in called]
+        return []
+
+    def cost(self, comp_id: int) -> tuple[float, float, float]:
+        """FLOPs, recomputed FLOPs and bytes of one run of a computation."""
+        if comp_id in self._costs:
+            return self._costs[comp_id]
+        self._costs[comp_id] = (0.0, 0.0, 0.0)  # holds for a cycle, which no valid module has
+        flops = again = moved = 0.0
+        inside = ""
+        for instruction in self.computations[comp_id].instructions:
+            opcode = _text(instruction.opcode)
+            if opcode == "while":
+                self._trips[instruction.id] = trips = self._loops.trips(instruction)
+                if trips is None:
+                    self.result.unknown_loops.append(_text(instruction.name))
+            called = [c for c in instruction.called_computation_ids if c in self.computations]
+            if opcode == "conditional" and called:
+                self._chosen[instruction.id] = max(called, key=lambda c: _dearest(self.cost(c)[0]))
+            own = self.flops(instruction)
+            part_again = own if self.is_remat(instruction) else 0.0
+            for callee, times in self.calls(instruction):
+                inner = self.cost(callee)
+                own += _times(inner[0], times)
+                part_again += _times(inner[1], times)
+                if opcode not in ("fusion", "async-start"):
+                    moved += _times(inner[2], times)
+                inside = inside or self._inside.get(callee, "")
+            if product := self.product(instruction):
+                inside = "matmul" if "matmul" in (inside, product.kind) else product.kind
+            moved += self.bytes(instruction)
+            flops += own
+            again += part_again if math.isnan(part_again) or math.isnan(own) else min(part_again, own)
+        self._costs[comp_id] = (flops, again, moved)
+        self._inside[comp_id] = inside
+        self._order.append(comp_id)
+        return self._costs[comp_id]
+
+    def is_remat(self, instruction: Any) -> bool:
+        return b"rematted_computation" in instruction.metadata.op_name or b".remat" in instruction.name
+
+    def source(self, instruction: Any) -> str | None:
+        """File and line of the user's program, innermost frame."""
+        meta = instruction.metadata
+        if meta.source_file:
+            return f"{_text(meta.source_file)}:{meta.source_line}"
+        index = self.module.stack_frame_index
+        if 0 < meta.stack_frame_id <= len(index.stack_frames):
+            location_id = index.stack_frames[meta.stack_frame_id - 1].file_location_id
+            if 0 < location_id <= len(index.file_locations):
+                location = index.file_locations[location_id - 1]
+                if 0 < location.file_name_id <= len(index.file_names):
+                    return f"{_text(index.file_names[location.file_name_id - 1])}:{location.line}"
+        return None
+
+    def describe(self, instruction: Any) -> tuple[str, str | None]:
+        """What the framework calls the value that an instruction makes, and its source line."""
+        return _text(instruction.metadata.op_name or instruction.name), self.source(instruction)
+
+    def argument(self, instruction: Any, copies: int | None) -> Argument:
+        shape = instruction.shape
+        name = self.describe(instruction)[0]
+        op = _text(instruction.name)
+        return Argument(name, size_bytes(shape), padded_bytes(shape), shape_text(shape), op, copies)
+
+    def operation(self, instruction: Any, count: int) -> Operation:
+        opcode = _text(instruction.opcode)
+        flops, moved = self.flops(instruction), self.bytes(instruction)
+        product = self.product(instruction)
+        contraction = product.kind if product else ""
+        if opcode in ("fusion", "async-start"):
+            for callee in instruction.called_computation_ids:
+                if callee in self.computations:
+                    flops += self.cost(callee)[0]
+                    contraction = contraction or self._inside.get(callee, "")
+            opcode = self.wrapped(instruction) if opcode == "async-start" else opcode
+        container = opcode in ("while", "conditional", "call")
+        collective = self._collectives.of(instruction)
+        return Operation(
+            _text(instruction.name),
+            _text(instruction.opcode),
+            "collective" if collective else category_of(opcode, contraction),
+            None if container else _told(flops),
+            None if container else _told(moved),
+            shape_text(instruction.shape),
+            self.source(instruction),
+            collective,
+            cycles_of(instruction),
+            count,
+        )
+
+    def wrapped(self, start: Any) -> str:
+        """The opcode of what an `async-start` starts; its own where that is not known."""
+        for comp_id in start.called_computation_ids:
+            root = self.by_id.get(self.computations[comp_id].root_id) if comp_id in self.computations else None
+            if root is not None and root.opcode not in (b"call", b"async-start"):
+                return _text(root.opcode)
+        return _text(start.opcode)
+
+    def matmul(self, instruction: Any, product: Product, count: int) -> Matmul:
+        left, right = (o.shape for o in self.operands(instruction)[:2])
+        layout = f"{shape_text(left)} x {shape_text(right)} -> {shape_text(instruction.shape)}"
+        return Matmul(
+            _text(instruction.name),
+            product,
+            count,
+            dtype(left),
+            layout,
+            self.is_remat(instruction),
+            self.source(instruction),
+        )

@@ -1,0 +1,71 @@
+"""Collectives as traces print them: HLO text in the name of an operation, for traces that keep no module."""
+
+import re
+from math import prod
+
+from collectors.device.hlo.names import collective_of
+from collectors.device.hlo.shapes import HLO, Collective, Groups, iota_devices, linked, mesh_groups, type_bytes
+
+_NAME = re.compile(r"%?([\w.\-]+) = ")
+_OPERANDS = re.compile(r" [a-z][a-z\-]*\((?=[a-z(%])(.*)")
+_OPERAND = re.compile(r"\b(pred|[suf]\d\w*+|bf16|c64|c128)\[([\d,]*)\]")
+_IOTA = re.compile(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
+_LISTED = re.compile(r"replica_groups=\{(\{[\d,{} ]*\})\}")
+_PAIRS = re.compile(r"source_target_pairs=\{(\{[\d,{} ]*\})\}")
+_MESH = re.compile(r"replica_groups=mesh\[([^\]\[]*)\] \{([^{}]*+)\}")
+_AXIS = re.compile(r"'([^']*)'=(\d+)")
+_AXIS_REF = re.compile(r"'([^']*)'(?::\((\d+)\)(\d+))?")
+
+
+def collective_of_text(line: str) -> Collective | None:
+    """The collective that a line of HLO text is; None for anything else.
+
+    Its bytes and type are None where the text leaves out the shapes of operands.
+    """
+    name = _NAME.match(line)
+    found = collective_of(name[1]) if name else None
+    if name is None or found is None:
+        return None
+    if found[1] == "done":
+        return Collective(*found, 0.0, None, None)
+    operands = _OPERANDS.search(line[name.end() - 1 :])
+    return Collective(*found, *_size(operands[1] if operands else ""), groups_of_text(line))
+
+
+def _size(operands: str) -> tuple[float | None, str | None]:
+    shapes = _OPERAND.findall(operands.split("), ")[0])
+    total = sum(prod(int(d) for d in dims.split(",") if d) * type_bytes(kind) for kind, dims in shapes)
+    return (float(total), shapes[0][0]) if shapes else (None, None)
+
+
+def _numbers(text: str | None) -> list[int]:
+    return [int(d) for d in (text or "").split(",") if d.strip()]
+
+
+def groups_of_text(line: str) -> Groups | None:
+    """Replica groups as HLO text prints them; for a permutation, the devices that it connects.
+
+    `{{0,1},{2,3}}`, `[4,2]<=[8]`, `[4,2]<=[2,4]T(1,0)`, `mesh['x'=2,'y'=2] {'y'}`.
+    """
+    if match := _IOTA.search(line):
+        table = iota_devices(*map(_numbers, match.groups()))
+        return None if table is None or table.ndim != 2 else tuple(map(tuple, table.tolist()))
+    if match := _LISTED.search(line):
+        return tuple(tuple(_numbers(g)) for g in re.findall(r"\{([\d, ]+)\}", match[1])) or None
+    if match := _PAIRS.search(line):
+        pairs = (_numbers(p) for p in re.findall(r"\{([\d, ]+)\}", match[1]))
+        return linked((p[0], p[1]) for p in pairs if len(p) == 2)
+    if match := _MESH.search(line):
+        message = HLO["MeshAxes"]()
+        names = []
+        for name, size in _AXIS.findall(match[1]):
+            names.append(name)
+            message.mesh.axes.add(size=min(int(size), 1 << 40))
+        for name, before, size in _AXIS_REF.findall(match[2]):
+            if name not in names:
+                return None
+            ref = message.axes.add(mesh_axis_index=names.index(name))
+            if before:
+                ref.sub_axis_info.pre_size, ref.sub_axis_info.size = (min(int(n), 1 << 40) for n in (before, size))
+        return mesh_groups(message)
+    return None

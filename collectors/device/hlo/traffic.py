@@ -1,0 +1,179 @@
+"""Bytes that an HLO instruction moves to and from the device's main memory.
+
+What lies in on-chip memory (a layout's memory space other than 0: VMEM is 1 on a TPU, the host's memory 5) costs no
+traffic there; it did when it was fetched. Of an operand of which only slices are read, those count; of one that is
+updated in place, the update. Scratch space that a library call is given is neither an operand nor a result: how much
+of it is used, nobody says.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from collectors.device.hlo.cost import FREE, scratch_shape
+from collectors.device.hlo.shapes import TUPLE, elements, size_bytes
+
+_SLICES = (b"dynamic-slice", b"slice", b"gather")
+_FORMS = (b"bitcast", b"copy", b"convert", b"reshape", b"transpose")
+_DEEP = 16  # fusions and bitcasts within one another; more is damage
+
+Computations = Mapping[int, Any]
+
+
+def main_bytes(shape: Any) -> int:
+    """Logical bytes of a shape that lie in main memory, all leaves of a tuple included."""
+    if shape.element_type == TUPLE:
+        return sum(main_bytes(s) for s in shape.tuple_shapes)
+    return 0 if shape.layout.memory_space else size_bytes(shape)
+
+
+def bytes_of(instruction: Any, operands: list[Any], computations: Computations) -> float:
+    """Bytes that one execution reads from and writes to main memory; `computations` by number, for fusions."""
+    opcode = instruction.opcode.decode("utf-8", "replace")
+    if opcode in FREE or opcode.endswith("-done"):
+        return 0.0
+    shape = instruction.shape
+    written = main_bytes(shape)
+    if opcode in ("dynamic-slice", "slice", "gather"):
+        indices = main_bytes(operands[1].shape) if opcode == "gather" and len(operands) > 1 else 0
+        return float(written + indices + _part(operands[0] if operands else None, size_bytes(shape)))
+    if opcode == "dynamic-update-slice" and len(operands) > 1:
+        return float(main_bytes(operands[1].shape) + _part(operands[0], size_bytes(operands[1].shape)))
+    if opcode == "scatter" and len(operands) > 2:
+        update = size_bytes(operands[-1].shape)
+        return float(sum(main_bytes(o.shape) for o in operands[1:]) + 2 * _part(operands[0], update))
+    if opcode.endswith("-start") and shape.tuple_shapes:
+        return float(sum(main_bytes(o.shape) for o in operands) + main_bytes(_result(opcode, shape)))
+    if opcode == "fusion":
+        called = [c for c in instruction.called_computation_ids if c in computations]
+        if called:
+            return float(_fusion(computations[called[0]], operands, shape, computations))
+    if opcode == "custom-call" and (scratch := scratch_shape(instruction)) is not None:
+        written -= main_bytes(scratch)
+    return float(written + sum(main_bytes(o.shape) for o in operands))
+
+
+def _part(whole: Any, size: int) -> int:
+    """`size` bytes of an operand, if they lie in main memory."""
+    return size if whole is not None and main_bytes(whole.shape) else 0
+
+
+def _result(opcode: str, shape: Any) -> Any:
+    """What a split operation makes: its tuple may hold its operands, and marks for waiting, as well."""
+    if opcode == "copy-start":
+        return shape.tuple_shapes[0]
+    if opcode in ("all-gather-start", "collective-permute-start") and len(shape.tuple_shapes) > 1:
+        return shape.tuple_shapes[1]
+    return shape
+
+
+def _fusion(comp: Any, operands: list[Any], shape: Any, computations: Computations) -> int:
+    """Bytes of a fusion: what is read of each operand, and what is written of each result."""
+    parameters = {i.parameter_number: i for i in comp.instructions if i.opcode == b"parameter"}
+    moved, users = 0, _users(comp)
+    for number, operand in enumerate(operands):
+        whole = main_bytes(operand.shape)
+        if whole and number in parameters:
+            part = _read(users, parameters[number], computations, _DEEP)
+            whole = whole if part is None else min(int(part), whole)
+        moved += whole
+    return moved + sum(_written(root, of, inner, computations) for root, of, inner in _roots(comp, shape, computations))
+
+
+def _users(comp: Any) -> dict[int, list[Any]]:
+    """The instructions that take each value of a computation."""
+    users: dict[int, list[Any]] = {}
+    for instruction in comp.instructions:
+        for operand in set(instruction.operand_ids):
+            users.setdefault(operand, []).append(instruction)
+    return users
+
+
+def _read(users: Mapping[int, list[Any]], source: Any, computations: Computations, deep: int) -> float | None:
+    """Bytes that a computation reads of a value of its own; None: all of it.
+
+    Inside a fusion nothing is made before it is asked for: where a value only changes its form on the way to a slice,
+    no more than the slice is read.
+    """
+    total = 0.0
+    for user in users.get(source.id, ()):
+        at = list(user.operand_ids).index(source.id)
+        part: float | None = None
+        if user.opcode in _SLICES and at == 0:
+            part = size_bytes(user.shape)
+        elif user.opcode == b"dynamic-update-slice" and at == 0:
+            part = 0
+        elif deep:
+            if user.opcode == b"fusion":
+                part = _read_within(user, source, computations, deep - 1)
+            if part is None and (user.opcode in _FORMS or user.opcode == b"fusion"):
+                part = _passed_on(users, source, user, computations, deep - 1)
+        if part is None:
+            return None
+        total += part
+    return total
+
+
+def _passed_on(
+    users: Mapping[int, list[Any]], source: Any, user: Any, computations: Computations, deep: int
+) -> float | None:
+    """Bytes read of a value that its user gives on element by element; None: all of it."""
+    if user.shape.element_type == TUPLE or elements(user.shape) != elements(source.shape) or user.id not in users:
+        return None
+    part = _read(users, user, computations, deep)
+    return None if part is None else part * size_bytes(source.shape) / max(size_bytes(user.shape), 1)
+
+
+def _read_within(fusion: Any, source: Any, computations: Computations, deep: int) -> float | None:
+    inner = computations.get(fusion.called_computation_ids[0]) if fusion.called_computation_ids else None
+    if inner is None:
+        return None
+    total, users = 0.0, _users(inner)
+    parameters = {i.parameter_number: i for i in inner.instructions if i.opcode == b"parameter"}
+    for number, operand in enumerate(fusion.operand_ids):
+        if operand == source.id:
+            mine = parameters.get(number)
+            # what it gives out as a whole is not read here, but by whoever uses the result
+            part = None if mine is None or inner.root_id == mine.id else _read(users, mine, computations, deep)
+            if part is None or not users.get(mine.id):
+                return None
+            total += part
+    return total
+
+
+def _roots(comp: Any, shape: Any, computations: Computations) -> Iterator[tuple[Any, Any, Any]]:
+    """(instruction that makes it, shape as the fusion gives it, its computation) of each result of a fusion."""
+    inner = {i.id: i for i in comp.instructions}
+    root = _maker(inner.get(comp.root_id), inner)
+    if root is not None and root.opcode == b"tuple" and len(root.operand_ids) == len(shape.tuple_shapes):
+        for operand, of in zip(root.operand_ids, shape.tuple_shapes, strict=True):
+            yield _maker(inner.get(operand), inner), of, inner
+    else:
+        yield root, shape, inner
+
+
+def _maker(instruction: Any, inner: Mapping[int, Any]) -> Any:
+    """The instruction itself, or what a chain of bitcasts begins with."""
+    for _ in range(_DEEP):
+        if instruction is None or instruction.opcode != b"bitcast" or not instruction.operand_ids:
+            break
+        instruction = inner.get(instruction.operand_ids[0])
+    return instruction
+
+
+def _written(root: Any, shape: Any, inner: Mapping[int, Any], computations: Computations) -> int:
+    whole = main_bytes(shape)
+    for _ in range(_DEEP):
+        if not whole or root is None:
+            return whole
+        if root.opcode == b"fusion" and root.called_computation_ids and not shape.tuple_shapes:
+            comp = computations.get(root.called_computation_ids[0])
+            if comp is None:
+                return whole
+            inner = {i.id: i for i in comp.instructions}
+            root = _maker(inner.get(comp.root_id), inner)
+            continue
+        if root.opcode == b"dynamic-update-slice" and len(root.operand_ids) > 1:
+            update = inner.get(root.operand_ids[1])
+            return min(size_bytes(update.shape), whole) if update is not None else whole
+        return whole
+    return whole

@@ -1,0 +1,362 @@
+"""One capture, plane by plane: HLO modules first, then host threads, then devices, then what the whole tells."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+
+from collectors.base import Item, Lost, Rows, Source
+from collectors.device.xplane.batches import Batches
+from collectors.device.xplane.capture import capture_items
+from collectors.device.xplane.clock import DURATION, OFFSET, SAMPLES, DeviceClock, offsets, samples
+from collectors.device.xplane.collectives import Collectives, StepSpans
+from collectors.device.xplane.events import decode
+from collectors.device.xplane.gaps import ProgramRuns
+from collectors.device.xplane.header import line_header
+from collectors.device.xplane.line import STACK, Line, grown, new_ops
+from collectors.device.xplane.lines import line_role
+from collectors.device.xplane.marks import MARKS, Marked
+from collectors.device.xplane.modules import modules_of
+from collectors.device.xplane.ops import CPU_DEVICES_PER_PROCESS, OpRows, Programs
+from collectors.device.xplane.peaks import PeakCheck
+from collectors.device.xplane.planes import (
+    STAT_NAME,
+    Names,
+    Numbers,
+    PlaneIndex,
+    SpaceIndex,
+    Value,
+    plane_stats,
+    process_of_path,
+    text,
+)
+from collectors.device.xplane.ranks import Ranks
+from collectors.device.xplane.tables import (
+    BAD_AT,
+    BAD_EVENTS,
+    BAD_STATS,
+    BY_HLO,
+    BY_NAME,
+    HOST_HLO,
+    LAST_DUR,
+    LAST_START,
+    MAX_PS,
+    N_EVENTS,
+    N_KNOTS,
+    N_OPS,
+    NEED,
+    NEXT_EVENT,
+    POS,
+    UNSORTED,
+)
+from collectors.device.xplane.wire import BAD, DONE, FULL, MORE, Window
+
+_TEN_DAYS_NS = 864_000_000_000_000
+_EPOCH_NS = 10**17  # a line's timestamp beyond it counts from 1970, one below from the start of the profile
+_LINES_WINDOW = 1 << 22  # bytes of lines in memory at a time
+_CLOCK_WINDOW = 1 << 18  # bytes of a line that its device's clock is learnt from
+_NOTES_WINDOW = 1 << 17  # the same for names and stats of planes, which lie between lines
+_MAX_EVENT = 1 << 28
+_MAX_TEXTS = 200_000
+_MANY_NAMES = 64
+_MAX_NAMES = 1 << 22  # bytes of a plane's tables that are compared with those of planes before it
+
+
+class Place(NamedTuple):
+    """Where a line lies, its own fields (see `line_header`), and the offset of damage or None."""
+
+    start: int
+    end: int
+    header: np.ndarray
+    damage: int | None
+
+
+class Reader:
+    """State of one capture while it is read."""
+
+    def __init__(self, source: Source, file: BinaryIO, space: SpaceIndex):
+        self.source, self.space = source, space
+        self.window = Window(file, _LINES_WINDOW)
+        self.notes = Window(file, _NOTES_WINDOW)
+        self.numbers = Numbers()
+        self.batches = Batches(source.index, self.numbers)
+        self.programs = Programs()
+        self.op_rows = OpRows(source.index)
+        self.steps = StepSpans()
+        self.collectives = Collectives()
+        self.marked = Marked(source)
+        self.lost: list[Lost] = []
+        self.base_ns = 0
+        self.stop_ns: int | None = None
+        self.last_ps: int | None = None
+        self.ops = new_ops(1024)
+        self.stack = np.zeros((2, STACK, 2), np.int64)
+        self._places: dict[tuple, int] = {}  # numbers of lines
+        self._generation = 0  # of `numbers`: operations are not told apart by those of another
+        self._names: dict[bytes, Names] = {}
+        self.has_device = False
+        self.stand_ins: set[int] = set()  # device ordinals of host threads that stand in for devices
+        self.program_runs = ProgramRuns()
+        self.clock = DeviceClock()
+        self.peaks = PeakCheck()
+        self._own: dict[int, int] = {}  # by a line's start: ps to add to the times that its device measured
+        self.gpu_ops = [0, 0]  # GPU operations without and with the name of an HLO instruction
+
+    def saw(self, last_ps: int) -> None:
+        """Notes how far events reach."""
+        self.last_ps = max(last_ps, self.last_ps or last_ps)
+
+    def items(self) -> Iterator[Item]:
+        space = self.space
+        yield from space.lost
+        for note, offset in space.notes:
+            yield Lost("something the profiler itself noted", note, offset)
+        self._clock()
+        self._device_clocks()
+        for index in space.planes:
+            if not len(index.lines) and len(index.events):
+                yield from modules_of(self.notes, index, self.source.index, self.programs)
+        devices = [p for p in space.planes if p.plane.device is not None]
+        self.has_device = any(len(p.lines) for p in devices)
+        for index in [p for p in space.planes if p.plane.device is None] + devices:
+            if len(index.lines):
+                yield from self._plane(index)
+        yield from self._rest()
+
+    def _clock(self) -> None:
+        """Sets where time starts: as the profiler noted it, else at the earliest line."""
+        start = None
+        for index in self.space.planes:
+            if index.name == "Task Environment":
+                stats = plane_stats(self.notes, index)
+                start = _time(stats.get("profile_start_time")) or start
+                self.stop_ns = _time(stats.get("profile_stop_time")) or self.stop_ns
+        if start is None:
+            stamps = [
+                int(self._header(start, start + length)[0][3])
+                for plane in self.space.planes
+                if plane.plane.kind != "other"
+                for start, length in plane.lines.tolist()
+            ]
+            stamps = [t for t in stamps if t > _EPOCH_NS]
+            start = min(stamps, default=None)
+            self.lost.append(
+                Lost(
+                    "the time of day" if start is None else "the start of the profile",
+                    "no `Task Environment`; "
+                    + ("times count from 0" if start is None else "taken from the first line"),
+                )
+            )
+        self.base_ns = start or 0
+
+    def _device_clocks(self) -> None:
+        """Learns where the times that devices measured themselves lie, before any line is decoded.
+
+        A device has one clock: what its lines tell together, or they would come apart.
+        """
+        places: list[list[int]] = []
+        found: list[np.ndarray] = []
+        for index in self.space.planes:
+            if index.plane.kind not in ("tpu", "device"):
+                continue
+            known, _ = self.notes.names(index.stat_names, STAT_NAME)
+            ids = {name: key for key, name in known.items()}
+            if OFFSET not in ids or DURATION not in ids:
+                continue
+            lines: dict[int, np.ndarray] = {}
+            for start, length in index.lines.tolist():
+                place = self._place(start, start + length)
+                shift = self._shift_ps(int(place.header[3]))
+                data, base, have = self.window.at(start, min(length, _LINES_WINDOW, _CLOCK_WINDOW))
+                out = np.zeros((SAMPLES, 2), np.int64)
+                n = samples(data, start - base, have, place.end - base, ids[OFFSET], ids[DURATION], out)
+                if n and shift is not None:
+                    lines[start] = out[:n] + np.array([shift, 0])
+            if lines:
+                told = np.concatenate(list(lines.values()))
+                places.append(list(lines))
+                found.append(told[np.argsort(told[:, 0], kind="stable")])
+        self._own = {start: own for of, own in zip(places, offsets(found), strict=True) for start in of}
+
+    def _plane(self, index: PlaneIndex) -> Iterator[Item]:
+        if len(self.numbers.texts) + len(self.numbers.events) > _MAX_TEXTS:  # else those of all planes would pile up
+            yield from self._flush()
+            self.numbers = Numbers()
+            self.batches.numbers = self.numbers
+            self._names.clear()
+            self._generation += 1
+        names = self._names_of(index)
+        if names.damaged:
+            yield Lost(f"{names.damaged} names of plane {index.name!r}", "their metadata are damaged", index.start)
+        self.marked.plane(names, self.numbers)
+        self.clock.next_plane()
+        if index.plane.device is not None:
+            self.peaks.plane(plane_stats(self.notes, index))
+        # Lines that tell the device's own times come first: by them the others are moved.
+        for start, length in sorted(index.lines.tolist(), key=lambda line: line[0] not in self._own):
+            yield from self._line(index, names, self._place(start, start + length))
+
+    def _names_of(self, index: PlaneIndex) -> Names:
+        """The tables of a plane; read once where joined traces repeat them."""
+        key = hashlib.blake2b(index.name.encode(), digest_size=16)
+        for ranges in (index.events, index.stat_names):
+            if len(ranges):
+                start, end = int(ranges[0, 0]), int(ranges[-1].sum())
+                if end - start > _MAX_NAMES:
+                    return Names(self.notes, index, self.numbers, MARKS if index.plane.kind == "host" else {})
+                key.update(self.notes.bytes(start, end - start))
+        found = self._names.get(key.digest())
+        if found is None:
+            if len(self._names) == _MANY_NAMES:
+                self._names.clear()
+            found = Names(self.notes, index, self.numbers, MARKS if index.plane.kind == "host" else {})
+            self._names[key.digest()] = found
+        return found
+
+    def _place(self, start: int, end: int) -> Place:
+        return Place(start, end, *self._header(start, end))
+
+    def _header(self, start: int, end: int) -> tuple[np.ndarray, int | None]:
+        header = np.zeros(7, np.int64)
+        pos = start
+        while pos < end:
+            data, base, have = self.window.at(pos, 20)
+            before = header.copy()
+            at, how = line_header(data, pos - base, min(have, end - base), end - base, header)
+            for i in (1, 4):
+                if header[i] != before[i]:
+                    header[i] += base
+            if how == DONE:
+                break
+            if how == BAD or at + base == pos:
+                return header, pos if how != BAD else at + base
+            pos = at + base
+        return header, None
+
+    def _shift_ps(self, stamp: int) -> int | None:
+        """ps to add to a line's offsets, so that they count from the start of the capture."""
+        if abs(stamp - self.base_ns) < _TEN_DAYS_NS:
+            return (stamp - self.base_ns) * 1000
+        return stamp * 1000 if 0 <= stamp < _TEN_DAYS_NS else None
+
+    def _line(self, index: PlaneIndex, names: Names, of: Place) -> Iterator[Item]:
+        start, end, header, damage = of
+        name = text(self.window.bytes(int(header[1]), min(int(header[2]), 1 << 16)))
+        name = name or text(self.window.bytes(int(header[4]), min(int(header[5]), 1 << 16))) or f"line {header[0]}"
+        what = f"line {name!r} of plane {index.name!r}"
+        shift = self._shift_ps(int(header[3]))
+        if shift is None:
+            yield Lost(what, f"its timestamp {header[3]} ns fits neither the capture nor its clock", start)
+            return
+        plane = index.plane
+        role = line_role(plane, name)
+        mode = BY_HLO if plane.kind == "gpu" and role == "compute" else BY_NAME
+        if plane.kind == "host" and not self.has_device:
+            mode = HOST_HLO
+        own = self._own.get(start)
+        line = Line(self, plane, name, role, mode, moved=own is None and self.clock.known)
+        self.clock.line(own)
+        # Operations are told apart within a line of this name, however many joined traces repeat it.
+        place = self._places.setdefault((self._generation, index.name, name), len(self._places))
+        batches, counters = self.batches, self.batches.counters
+        counters[[UNSORTED, BAD_EVENTS, BAD_STATS, LAST_DUR]] = 0
+        counters[BAD_AT], counters[LAST_START] = -1, -MAX_PS
+        pos, bad_at, need = start, None, 20
+        while True:
+            data, base, have = self.window.at(pos, need)
+            first = int(counters[N_EVENTS])
+            how = decode(
+                data,
+                pos - base,
+                min(have, end - base),
+                end - base,
+                shift,
+                place,
+                mode,
+                names.lookup,
+                self.ops,
+                batches.events,
+                batches.stats,
+                batches.inline,
+                batches.marks,
+                counters,
+                batches.scratch,
+                self.clock.own,
+                self.clock.knots,
+            )
+            if counters[BAD_AT] >= 0 and bad_at is None:
+                bad_at = int(counters[BAD_AT]) + base
+            at, need = int(counters[POS]) + base, int(counters[NEED])
+            line.took(first, int(counters[N_EVENTS]))
+            if how == DONE:
+                break
+            if how == FULL:
+                if counters[N_OPS] == len(self.ops.count):
+                    self.ops = grown(self.ops, int(counters[N_OPS]))
+                elif self.clock.own[N_KNOTS] + 4 > len(self.clock.knots):
+                    self.clock.take()
+                elif counters[N_EVENTS] == len(batches.events.dur):
+                    if rows := batches.flush_events(int(counters[NEXT_EVENT])):
+                        yield rows
+                elif line.marks < len(batches.marks.rows) and (rows := batches.flush_stats()):
+                    yield rows
+            elif how == BAD:
+                damage = at if damage is None else damage
+                break
+            elif how == MORE and need > _MAX_EVENT:
+                yield Lost(f"an event of {what}", f"its {need:,} bytes are too many", at)
+                at, need = at + need, 20
+            elif how == MORE and at == pos and self.window.at(pos, need)[2] + self.window.at(pos, need)[1] < pos + need:
+                damage = at
+                break
+            pos = at
+        self.clock.take(last=True)
+        if damage is not None:
+            yield Lost(f"the rest of {what}", "its fields are damaged or the file ends in it", damage)
+        if counters[BAD_EVENTS]:
+            yield Lost(f"{counters[BAD_EVENTS]} events of {what}", "damaged inside", bad_at)
+        if counters[BAD_STATS]:
+            yield Lost(f"{counters[BAD_STATS]} stats of {what}", "damaged inside", bad_at)
+        if line.disorder:
+            yield Lost(f"exact self times of {what}", "its events are out of order over a long distance")
+
+    def _flush(self) -> Iterator[Rows]:
+        for rows in (self.batches.flush_events(int(self.batches.counters[NEXT_EVENT])), self.batches.flush_stats()):
+            if rows:
+                yield rows
+
+    def _rest(self) -> Iterator[Item]:
+        yield from self._flush()
+        stats: dict[str, Value] = {}
+        devices = []
+        for index in self.space.planes:
+            own = plane_stats(self.notes, index)
+            if index.plane.device is not None and not index.plane.sparse:
+                devices.append((index, own))
+            elif index.name.startswith("/host"):
+                stats |= own
+        process = process_of_path(self.source.name)
+        if process is None:
+            process = process_of_path("/".join(PurePath(self.source.path).parts[-6:]))
+        if process is None and any(d >= CPU_DEVICES_PER_PROCESS for d in self.stand_ins):
+            process = min(self.stand_ins) // CPU_DEVICES_PER_PROCESS
+        host = self.space.hostnames[0] if self.space.hostnames else None
+        host = host or PurePath(self.source.name).name.split(".")[0] or None
+        if process is not None:
+            host = f"{host}/{process}" if host else f"process {process}"
+        yield from self.op_rows.rows(host, self.ops)
+        steps, spans = self.marked.step_rows(self.steps, self.base_ns, host)
+        self.steps = spans
+        yield from steps
+        yield from self.marked.other_rows(self.base_ns, host)
+        ranks = Ranks(devices, self.stand_ins, self.programs.widest)
+        yield from self.peaks.told(self.ops)
+        yield from self.collectives.rows(ranks, self.source.index, host, self.base_ns, self.steps)
+        yield from capture_items(self, host, process, devices, stats)
+        yield from self.lost
+
+
+def _time(value: Value) -> int | None:
+    return value if isinstance(value, int) and _EPOCH_NS < value < 1 << 62 else None

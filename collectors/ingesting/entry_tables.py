@@ -1,0 +1,120 @@
+"""Entries of logs in other layouts than JSON, as objects of JSON: a table (CSV, as the console of Cloud Logging,
+CloudWatch, Grafana and Kibana download it) and documents of YAML (what `gcloud logging read` prints unless told
+otherwise)."""
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import yaml
+
+from collectors.base import Source
+from collectors.reading.textlog import Tally
+from errors import InputError
+
+_TEXTS = {"textpayload", "jsonpayload.message", "@message", "message", "line", "log", "msg", "content"}
+_TIMES = {"timestamp", "@timestamp", "time", "date", "ts", "tsns", "receivetimestamp"}
+_NAMES = {  # of columns, in small letters: what an entry of JSON calls the same
+    "@message": "message",
+    "line": "line",
+    "message": "message",
+    "content": "message",
+    "log": "log",
+    "msg": "msg",
+    "time": "time",
+    "date": "date",
+    "tsns": "ts",
+    "@logstream": "logStreamName",
+    "logstreamname": "logStreamName",
+    "host": "host",
+    "hostname": "hostname",
+    "pod": "pod",
+    "pod_name": "pod_name",
+}
+_SEPARATORS = ",;\t"
+_DOCUMENT = re.compile(rb"---\s*\n(?:[^\n]*\n){1,200}?(?:textPayload|jsonPayload):")
+_MOST_CHARACTERS = 1 << 22  # of one document
+_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # each value as it is written
+
+
+def is_table(source: Source) -> bool:
+    """Whether a file begins with the names of columns, of which one holds lines of logs and another their times."""
+    names = {name.strip().lower() for name in _header(source)[0]}
+    return bool(names & _TEXTS) and bool(names & _TIMES)
+
+
+def is_documents(source: Source) -> bool:
+    """Whether a file begins with a document of YAML that is an entry of Cloud Logging."""
+    return bool(_DOCUMENT.match(source.head))
+
+
+def _header(source: Source) -> tuple[list[str], str]:
+    """The cells of the first line and what parts them."""
+    line = source.head.split(b"\n", 1)[0].decode("utf-8", "replace").rstrip("\r")
+    parts = max(_SEPARATORS, key=line.count)
+    if not line.count(parts) or len(line) > 1 << 15:
+        return [], parts
+    try:
+        return next(csv.reader([line], delimiter=parts), []), parts
+    except csv.Error:
+        return [], parts
+
+
+def rows(source: Source, f: BinaryIO) -> Iterator[tuple[int, dict]]:
+    """(about how many bytes were read before it, entry) for each row of a table. Raises InputError where it is none."""
+    names, parts = _header(source)
+    columns = [_NAMES.get(name.strip().lower(), name.strip()) for name in names]
+    read = 0
+    try:
+        for cells in csv.reader(io.TextIOWrapper(f, "utf-8", "replace", newline=""), delimiter=parts):
+            if read:
+                yield read, _nested(zip(columns, cells, strict=False))
+            read += sum(map(len, cells)) + len(cells)
+    except csv.Error as e:
+        raise InputError(f"no table of entries ({e})", where=source.name, expected="cells as CSV quotes them") from e
+
+
+def _nested(cells: Any) -> dict:
+    """An entry of the cells that are not empty; `resource.labels.pod_name` lies in objects of these names."""
+    entry: dict = {}
+    for name, cell in cells:
+        if not cell:
+            continue
+        within, (*path, last) = entry, name.split(".")
+        for part in path:
+            inner = within.setdefault(part, {})
+            within = inner if isinstance(inner, dict) else {}
+        within.setdefault(last, cell)
+    return entry
+
+
+def documents(f: BinaryIO, tally: Tally) -> Iterator[tuple[int, dict]]:
+    """(byte offset, entry) for each document of YAML; what is none is counted in `tally`."""
+    offset = begin = 0
+    held: list[str] = []
+    size = 0
+    for line in codecs.getreader("utf-8")(f, "replace"):
+        if line.rstrip() == "---":
+            yield from _document(begin, held, size, tally)
+            held, begin, size = [], offset, 0
+        elif size <= _MOST_CHARACTERS:
+            held.append(line)
+            size += len(line)
+        offset += len(line.encode())
+    yield from _document(begin, held, size, tally)
+
+
+def _document(offset: int, held: list[str], size: int, tally: Tally) -> Iterator[tuple[int, dict]]:
+    if not held:
+        return
+    try:
+        entry = yaml.load("".join(held), _LOADER) if size <= _MOST_CHARACTERS else None  # noqa: S506 - strings alone
+    except (yaml.YAMLError, ValueError, RecursionError):
+        entry = None
+    if isinstance(entry, dict):
+        yield offset, entry
+    else:
+        tally.add("documents", "they are not valid YAML", offset)

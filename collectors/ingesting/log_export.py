@@ -1,0 +1,271 @@
+"""A job's output as collectors of logs keep it: each line in an object of JSON, with its time and where it came from.
+
+Cloud Logging (`gcloud logging read --format=json`, a sink, the API) puts the line into `textPayload` or into
+`jsonPayload.message`, Docker and agents of Kubernetes into `log`, `message` or `line`, a journal into `MESSAGE`; tables
+and YAML name the same (`entry_tables`). `take_out` writes the lines as `kubectl logs --prefix --timestamps` prints
+them, in order of time, so that whatever reads a log of that program reads them too. Objects may stand a line each, in
+one array or in a service's answer, in any order: exports usually list the newest first.
+
+Entries are put in order by their time. Where the file has an order of its own, from old to new or from new to old, it
+decides between equal times, else `insertId` does, as Cloud Logging has it. An entry with the time and `insertId` of
+one before it is the same entry, delivered twice.
+"""
+
+import mmap
+import re
+import tempfile
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from collectors.base import Source
+from collectors.ingesting.entry_tables import documents, is_documents, is_table, rows
+from collectors.ingesting.unpack import SafeSource
+from collectors.reading import json_stream
+from collectors.reading.textlog import DATED, NS_PER_S, Tally, fits, moment_ns, seconds_to_ns
+
+_TEXT_KEYS = ("textPayload", "log", "message", "line", "msg", "MESSAGE")
+_TIME_KEYS = ("timestamp", "time", "@timestamp", "ts", "receiveTimestamp", "date", "__REALTIME_TIMESTAMP")
+_HOST_KEYS = (
+    "pod_name",
+    "pod",
+    "node_name",
+    "instance_name",
+    "logStreamName",
+    "hostname",
+    "host",
+    "instance_id",
+    "_HOSTNAME",
+)
+_ENTRY = re.compile(rb'"(?:textPayload|jsonPayload|log|message|line|msg|MESSAGE|resultType)"\s*:')
+_GOODPUT = "job_name"  # in a payload: an entry of ml-goodput-measurement, which has a reader of its own
+_ID_BYTES = 24  # of an insertId: as many as order needs
+_UNITS = ((1e17, 1), (1e14, 1_000), (1e11, 1_000_000), (0, NS_PER_S))  # numbers since 1970 from here on: ns of one
+_WRITTEN = 100_000  # lines written at once
+NONE = -(1 << 63)
+
+
+@dataclass(frozen=True)
+class LinesTakenOut(SafeSource):
+    """The lines of an export: `path` is the export, `lines` the file that holds them. Offsets are those in `lines`."""
+
+    lines: Path = Path()
+
+    @property
+    def content(self) -> Path:
+        return self.lines
+
+
+@dataclass(frozen=True)
+class Found:
+    """What an export held: lines of output, entries of a goodput log, and what is to be said of both."""
+
+    count: int
+    goodput: int
+    notes: tuple[str, ...]
+
+
+def is_export(source: Source) -> bool:
+    """Whether a file begins with objects of JSON, or documents of YAML, that hold a line each."""
+    if is_documents(source):
+        return True
+    return source.head.lstrip()[:1] in (b"{", b"[") and bool(_ENTRY.search(source.head))
+
+
+def take_out(source: Source, out: Path, check: Callable[[], None] = lambda: None, limit: int | None = None) -> Found:
+    """Write the lines of an export to `out`. `limit`: read no more than about so many bytes of it.
+
+    Some sixty bytes of memory an entry. Raises InputError where the file is more broken than whole.
+    """
+    tally = Tally()
+    with tempfile.TemporaryFile(dir=out.parent) as texts, source.open() as f:
+        entries = _Entries(texts)
+        for number, (offset, entry) in enumerate(_entries(source, f, tally)):
+            if not number % 1000:
+                check()
+            if limit is not None and offset > limit:
+                break
+            entries.add(entry)
+        entries.close()
+        order, notes = entries.order()
+        with out.open("wb") as written:
+            _write(entries, order, written)
+    return Found(len(order), entries.goodput, (*(f"{lost.what}: {lost.reason}" for lost in tally.lost()), *notes))
+
+
+def _entries(source: Source, f: BinaryIO, tally: Tally) -> Iterator[tuple[int, dict]]:
+    if is_table(source):
+        return rows(source, f)
+    if is_documents(source):
+        return documents(f, tally)
+    objects = json_stream.Walk(source.name, tally).objects(f.read)
+    return ((offset, entry) for offset, one in objects for entry in _unwrapped(one))
+
+
+def _unwrapped(entry: dict) -> Iterable[dict]:
+    """The entries within an answer of a service: of CloudWatch, of Elasticsearch, of Loki; else the entry itself."""
+    found = entry.get("events") or _part(entry, "hits", "hits") or _part(entry, "data", "result")
+    if not isinstance(found, list) or any(isinstance(entry.get(key), str) for key in _TEXT_KEYS):
+        return (entry,)
+    return (one for part in found if isinstance(part, dict) for one in _unpacked(part))
+
+
+def _unpacked(part: dict) -> Iterable[dict]:
+    stream, values = part.get("stream"), part.get("values")
+    if isinstance(stream, dict) and isinstance(values, list):
+        lines = (pair for pair in values if isinstance(pair, list) and len(pair) >= 2)
+        return ({"labels": stream, "ts": pair[0], "line": pair[1]} for pair in lines)
+    inner = part.get("_source")
+    return (inner if isinstance(inner, dict) else part,)
+
+
+@dataclass
+class _Entries:
+    """What was read so far; the texts themselves wait in a file."""
+
+    texts: BinaryIO
+    time: array = field(default_factory=lambda: array("q"))
+    begin: array = field(default_factory=lambda: array("q"))
+    place: array = field(default_factory=lambda: array("i"))
+    key: array = field(default_factory=lambda: array("q"))
+    ids: bytearray = field(default_factory=bytearray)
+    places: dict[str, int] = field(default_factory=dict)
+    goodput: int = 0
+    silent: int = 0
+    _unfinished: dict[Any, str] = field(default_factory=dict)
+
+    def add(self, entry: dict) -> None:
+        text = self._text(entry)
+        if text is None:
+            return
+        raw = text.encode("utf-8", "replace")
+        at = _time_ns(entry)
+        name = entry.get("insertId")
+        name = name if isinstance(name, str) else ""
+        self.begin.append(self.texts.tell())
+        self.texts.write(raw)
+        self.time.append(NONE if at is None else at)
+        self.place.append(self.places.setdefault(_place(entry), len(self.places)))
+        self.key.append(hash(name) if name else 0)
+        self.ids += name.encode("utf-8", "replace")[:_ID_BYTES].ljust(_ID_BYTES, b"\0")
+
+    def _text(self, entry: dict) -> str | None:
+        payload = entry.get("jsonPayload")
+        if isinstance(payload, dict):
+            self.goodput += _GOODPUT in payload
+            entry = {"message": payload.get("message", payload.get("log"))}
+        key, text = next(((k, entry[k]) for k in _TEXT_KEYS if isinstance(entry.get(k), str)), (None, None))
+        if text is None:
+            self.silent += 1
+            return None
+        if key != "log" or "stream" not in entry:
+            return text
+        text = self._unfinished.pop(entry["stream"], "") + text  # Docker cuts long lines into pieces
+        if text.endswith("\n") or len(text) >= json_stream.OBJECT_LIMIT:
+            return text
+        self._unfinished[entry["stream"]] = text
+        return None
+
+    def close(self) -> None:
+        self.begin.append(self.texts.tell())
+        self.texts.flush()
+
+    def order(self) -> tuple[np.ndarray, list[str]]:
+        """(the entries' numbers in order of time, each once; what is to be said of that)."""
+        time, key, notes = np.array(self.time, dtype="i8"), np.array(self.key, dtype="i8"), []
+        count = len(time)
+        at = _filled(time)
+        steps = np.diff(at)
+        newest_first = bool(count > 1 and (steps <= 0).all() and (steps < 0).any())
+        number = np.arange(count)
+        if newest_first:
+            order = number[::-1][np.argsort(at[::-1], kind="stable")]
+            notes.append(f"entries ({count:,}): listed from the newest to the oldest; they were put in order of time")
+        elif (steps >= 0).all():
+            order = number
+        else:
+            order = np.lexsort((number, np.frombuffer(bytes(self.ids), f"S{_ID_BYTES}"), at))
+            notes.append(f"entries ({count:,}): not listed in order of time; they were put in that order")
+        again = _repeated(at[order], key[order])
+        if again.any():
+            notes.append(f"entries ({int(again.sum()):,}): each has the insertId and timestamp of an earlier one")
+        if missing := int((time == NONE).sum()):
+            notes.append(f"entries ({missing:,}): without a time; each was left behind the one before it")
+        if self._unfinished:
+            notes.append(f"lines ({len(self._unfinished)}): the file ends in the middle of them")
+        return order[~again], notes
+
+
+def _filled(time: np.ndarray) -> np.ndarray:
+    """Times, where an entry without one has that of the one before it, or else of the one behind it."""
+    known = np.flatnonzero(time != NONE)
+    if not len(known) or len(known) == len(time):
+        return time
+    last = np.searchsorted(known, np.arange(len(time)), side="right") - 1
+    return time[known[np.maximum(last, 0)]]
+
+
+def _repeated(time: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """Which entries have time and key of an earlier one."""
+    order = np.lexsort((np.arange(len(key)), key, time))
+    same = (np.diff(time[order]) == 0) & (np.diff(key[order]) == 0) & (key[order][1:] != 0)
+    again = np.zeros(len(key), dtype=bool)
+    again[order[1:][same]] = True
+    return again
+
+
+def _write(entries: _Entries, order: np.ndarray, out: BinaryIO) -> None:
+    if not len(order):
+        return
+    begin, place = np.array(entries.begin, dtype="i8"), np.array(entries.place, dtype="i4")
+    names = [f"[pod/{name}] ".encode() if name else b"" for name in entries.places]
+    time = np.array(entries.time, dtype="i8")
+    # An empty file cannot be mapped.
+    mapped = mmap.mmap(entries.texts.fileno(), 0, access=mmap.ACCESS_READ) if begin[-1] else nullcontext(b"")
+    with mapped as texts:
+        for first in range(0, len(order), _WRITTEN):
+            some = order[first : first + _WRITTEN]
+            stamps = np.datetime_as_string(time[some].view("M8[ns]")).astype("S29").tolist()
+            known, whose = (time[some] != NONE).tolist(), place[some].tolist()
+            for n, i in enumerate(some.tolist()):
+                before = names[whose[n]] + (stamps[n] + b"Z " if known[n] else b"")
+                for line in texts[begin[i] : begin[i + 1]].splitlines():
+                    out.write(before + line + b"\n")
+
+
+def _time_ns(entry: dict) -> int | None:
+    for key in _TIME_KEYS:
+        value = entry.get(key)
+        if isinstance(value, str) and (match := DATED.match(value)):
+            return moment_ns(match)
+        if isinstance(value, str) and value.isdecimal() and len(value) < 20:
+            value = int(value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            unit = next((u for least, u in _UNITS if value >= least), 0)
+            ns = value * unit if isinstance(value, int) else seconds_to_ns(value * (unit / NS_PER_S))
+            return ns if ns and fits(ns) else None
+    return None
+
+
+def _place(entry: dict) -> str:
+    """`host/container` that an entry says its line is of; nothing where it says none."""
+    labels = (_part(entry, "resource", "labels"), entry.get("kubernetes"), entry, entry.get("labels"))
+    named = [part for part in labels if isinstance(part, dict)]
+    host = next((p[k] for k in _HOST_KEYS for p in named if isinstance(p.get(k), str) and p[k]), None)
+    container = next((p["container_name"] for p in named if isinstance(p.get("container_name"), str)), "")
+    return "" if host is None else f"{_plain(host)}/{_plain(container)}"
+
+
+def _part(entry: Any, *path: str) -> Any:
+    for key in path:
+        entry = entry.get(key) if isinstance(entry, dict) else None
+    return entry
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)[:200]

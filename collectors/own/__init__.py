@@ -1,0 +1,1 @@
+"""Formats of Chipledger itself: tables handed in, and the facts beside a run."""

@@ -1,0 +1,1 @@
+"""What readers of every format share: lines, documents, streams of JSON, dates, encodings, causes."""

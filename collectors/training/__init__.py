@@ -1,0 +1,1 @@
+"""Formats that tell of training jobs: logs, goodput entries, launchers."""

@@ -1,0 +1,305 @@
+"""MaxText standard output, of every era.
+
+A step line is `completed step: N` followed by at least one `name: number`. What it brings:
+
+    dur_ns                  seconds, printed to the millisecond
+    model_flops_per_chip    TFLOP/s/device * 1e12 * seconds: the job's own convention, as coarse as those milliseconds
+    tokens_per_s_per_chip   Tokens/s/device
+    logged_ns               the line's own time, where it has a full date. A glog date lacks the year: it is taken from
+                            a full date in the log or in the file's name (the nearest one), else the time stays null.
+    start_ns                logged_ns less the duration; late by the moment the job takes to print a step after its end
+    attempt                 grows where the step number drops (unless the lines are of hosts mixed in one file, see
+                            `attempts`), or where a restart is announced between two steps
+Every other `name: number` becomes a row of `scalars`, lines that tell why something failed rows of `evidence`.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import isfinite, nan
+
+from collectors.base import Fact, Item, Source
+from collectors.reading.attempts import Lanes, StepRows, much_later
+from collectors.reading.evidence import Evidence
+from collectors.reading.line_prefix import Clock, host_prefix, pieces, plain
+from collectors.reading.textlog import Buffer, Tally, clean, fits, is_text_log, lines, seconds_to_ns
+from errors import InputError
+
+NAME = "maxtext"
+HELP = "MaxText training log (standard output, kubectl logs): step times, throughput, loss, restarts, configuration."
+
+_STEP = re.compile(r"completed (?:profiler activation/deactivation )?step: *(\d{1,19})(?!\d)(.*)", re.ASCII)
+_BELOW_ZERO = re.compile(r"completed step: *-\d")
+_EVAL = re.compile(
+    r"(?:Completed eval after train step|eval metrics after step:?|average loss after step\W)\s*(\d{1,18})(?!\d):?(.*)",
+    re.ASCII,
+)
+_EVAL_STEP = re.compile(r"Completed eval step:? *\d+(?:, seconds: *(\d{1,9}\.\d{3}))?", re.ASCII)
+_RESTART = re.compile(
+    r"Slice down event|Scale up requested\. Retrying|New slice available\. Retrying|Elastic attempt \d+ out of"
+    r"|Restoring checkpoint from|restoring from this run's directory"
+)
+_CONFIG = re.compile(r"Config param (\w+): *(.*)")
+_PLAIN_FACT = re.compile(
+    r"Num_devices: (?P<devices>\d{1,9}),"
+    r"|number parameters: (?P<parameters_billion>\d{1,9}\.\d{1,9}) billion"
+    r"|TFRT (?P<chip>TPU v\w+(?: lite| pod)?)",
+    re.ASCII,
+)
+_NUMBER = re.compile(r"\s*+([-+]?(?:\d++(?:\.\d*+)?(?:e[-+]?\d+)?|nan|inf))", re.ASCII | re.IGNORECASE)
+_FIELD_NAME = re.compile(r"[A-Za-z][\w /()%.+-]{0,79}", re.ASCII)
+_COMPLETE_END = re.compile(r"(?:\.\d{3,}|nan|inf|%)\W*$", re.ASCII | re.IGNORECASE)
+_END = 200  # characters in which a line shows whether it is complete
+_SNIFF_STEP = re.compile(rb"completed step: *\d+, (?:seconds|TFLOP|loss)")
+_SNIFF_CONFIG = re.compile(rb"Config param (?:model_name|per_device_batch_size|max_target_length|ici_\w{1,40}): ")
+
+_CONFIG_FACTS = {  # what MaxText calls it: what a run calls it, and its type
+    "model_name": ("model", str),
+    "run_name": ("job_name", str),
+    "dtype": ("precision", str),
+    "quantization": ("quantization", str),
+    "hardware": ("hardware", str),
+    "remat_policy": ("remat_policy", str),
+    "num_slices": ("num_slices", int),
+    "per_device_batch_size": ("per_device_batch_size", float),
+    "max_target_length": ("max_target_length", int),
+    "gradient_accumulation_steps": ("gradient_accumulation_steps", int),
+    "steps": ("planned_steps", int),
+    "checkpoint_period": ("checkpoint_period_steps", int),
+}
+_AXIS = re.compile(r"((?:ici|dcn)_\w+)_parallelism")
+_OWN_COLUMNS = {"seconds", "TFLOP/s/device", "TFLOP/s", "Tokens/s/device", "loss"}
+
+
+def sniff(source: Source) -> float:
+    if not is_text_log(source):
+        return 0.0
+    if _SNIFF_STEP.search(source.head):
+        return 0.9
+    return 0.8 if _SNIFF_CONFIG.search(source.head) else 0.0
+
+
+def read(source: Source) -> Iterator[Item]:
+    """Steps, evaluations, other metrics and configuration. Raises InputError where the log holds none of them."""
+    log = _Log(source)
+    empty = True
+    for offset, line, whole in lines(source):
+        if not line:
+            continue
+        log.evidence.see(offset, line, log.attempt, log.last_step)
+        for needle, handle in log.handlers:
+            if needle in line:
+                for piece in pieces(plain(line)):
+                    handle(offset, piece, whole)
+                break
+        else:
+            continue
+        for item in log.batches(full_only=True):
+            empty = False
+            yield item
+    for item in (*log.batches(), *log.config()):
+        empty = False
+        yield item
+    if empty:
+        raise InputError(
+            "no training step in it",
+            where=source.name,
+            expected="lines such as `completed step: 7, seconds: 1.234, TFLOP/s/device: 180.000, ...`",
+        )
+    yield from log.tally.lost()
+
+
+@dataclass
+class _Host:
+    """How far one host's log has come."""
+
+    lanes: Lanes = field(default_factory=Lanes)
+    last_step: int | None = None
+    last_text: str = ""
+    last_ns: int | None = None
+    eval_ns: int = 0
+
+
+class _Log:
+    def __init__(self, source: Source):
+        self.name = source.name
+        self.tally = Tally()
+        self.hosts: dict[str | None, _Host] = defaultdict(_Host)
+        self.facts: dict[str, object] = {}
+        self.axes: dict[str, object] = {}
+        self.clock = Clock(source, self.tally)
+        self.evidence = Evidence(source, self.tally, self.clock)
+        self.order = self.attempt = 0
+        self.last_step: int | None = None
+        self.steps = StepRows(
+            "step",
+            "host",
+            "start_ns",
+            "dur_ns",
+            "tokens_per_s_per_chip",
+            "model_flops_per_chip",
+            "loss",
+            "order",
+            "logged_ns",
+            "format",
+            "source",
+        )
+        self.evals = Buffer(
+            "lifecycle", "kind", "start_ns", "end_ns", "attempt", "step", "host", "logged_ns", "order", "source"
+        )
+        self.scalars = Buffer("scalars", "ts_ns", "step", "name", "value", "unit", "source")
+        # The first needle found decides, so the frequent and the telling ones come first.
+        self.handlers = (
+            ("completed ", self.step),
+            ("Config param ", self.config_line),
+            ("eval", self.evaluation),
+            ("estor", self.restart),
+            ("Retrying", self.restart),
+            ("Elastic attempt", self.restart),
+            ("Num_devices: ", self.plain_fact),
+            ("number parameters: ", self.plain_fact),
+            ("TFRT TPU ", self.plain_fact),
+        )
+
+    def batches(self, full_only: bool = False) -> Iterator[Item]:
+        for buffer in (self.steps, self.evals, self.scalars, self.evidence):
+            yield from buffer.full() if full_only else buffer.rest()
+
+    def step(self, offset: int, line: str, whole: bool) -> None:
+        match = _STEP.search(line)
+        if not match:
+            if _BELOW_ZERO.search(line):
+                self.tally.add("step lines", "their step is below zero: refused", offset)
+            return
+        step, tail = int(match[1]), match[2].strip()
+        fields = _fields(tail, ":", cut_off=not (whole or _COMPLETE_END.search(tail[-_END:])))
+        if not fields or not fits(step):
+            self.tally.add("step lines", "they name a step but give no number for it", offset)
+            return
+        prefix = line[: match.start()]
+        host_name = host_prefix(prefix)
+        host = self.hosts[host_name]
+        at = self.clock.time_ns(prefix, offset)
+        seconds = fields.get("seconds", -1.0)
+        duration = seconds_to_ns(seconds) if seconds >= 0 else None
+        again = step == host.last_step and tail == host.last_text
+        if again and not much_later(host.last_ns, at, duration):
+            self.tally.add("step lines", "each repeats the line before it word for word", offset)
+            return
+        taken = host.lanes.take(step, at, duration)
+        host.last_step, host.last_text, host.last_ns = step, tail, at
+        self.attempt, self.last_step = host.lanes.attempt, step
+
+        tflops = fields.get("TFLOP/s/device", fields.get("TFLOP/s"))
+        flops = tflops * 1e12 * seconds if tflops is not None and duration else None  # printed 0.000: not known
+        self.steps.add(
+            taken.start,
+            step,
+            host_name,
+            None if at is None or duration is None else at - duration,
+            duration,
+            _finite(fields.get("Tokens/s/device")),
+            _finite(flops),
+            fields.get("loss"),
+            self.order,
+            at,
+            NAME,
+            self.name,
+        )
+        self.order += 1
+        for name, value in fields.items():
+            if name not in _OWN_COLUMNS:
+                self.scalars.add(at, step, name, value, None, self.name)
+
+    def evaluation(self, offset: int, line: str, whole: bool) -> None:
+        if match := _EVAL_STEP.search(line):
+            host = self.hosts[host_prefix(line[: match.start()])]
+            host.eval_ns += seconds_to_ns(float(match[1] or 0)) or 0
+            return
+        match = _EVAL.search(line)
+        if not match:
+            return
+        prefix, step, tail = line[: match.start()], int(match[1]), match[2].strip()
+        host_name = host_prefix(prefix)
+        host = self.hosts[host_name]
+        at, duration = self.clock.time_ns(prefix, offset), host.eval_ns
+        host.eval_ns = 0
+        for name, value in _fields(tail, "=", cut_off=not (whole or _COMPLETE_END.search(tail[-_END:]))).items():
+            self.scalars.add(at, step, f"eval/{name.removeprefix('eval_')}", value, None, self.name)
+        if duration:
+            self.scalars.add(at, step, "eval/seconds", duration / 1e9, "s", self.name)
+        if at is None:
+            self.tally.add("evaluations", "the log gives no time for them: no place in the lifecycle", offset)
+            return
+        start = at - duration if duration else None
+        self.evals.add("eval", start, at, host.lanes.attempt, step, host_name, at, self.order, self.name)
+        self.order += 1
+
+    def restart(self, offset: int, line: str, whole: bool) -> None:
+        if match := _RESTART.search(line):
+            host = self.hosts[host_prefix(line[: match.start()])]
+            if host.last_step is not None:
+                host.lanes.restart()
+                self.attempt, host.last_step = host.lanes.attempt, None
+
+    def config_line(self, offset: int, line: str, whole: bool) -> None:
+        match = _CONFIG.search(line)
+        if not match or not whole:  # cut off, perhaps in the middle of the value
+            return
+        if match[1] in _CONFIG_FACTS:
+            name, kind = _CONFIG_FACTS[match[1]]
+            value = _config_value(match[2], kind)
+            if value is not None:
+                self.facts[name] = value
+        elif axis := _AXIS.fullmatch(match[1]):
+            size = _config_value(match[2], int)
+            if size not in (None, 1):
+                self.axes[axis[1]] = size
+
+    def plain_fact(self, offset: int, line: str, whole: bool) -> None:
+        match = _PLAIN_FACT.search(line)
+        if not match:
+            return
+        if match["devices"]:
+            self.facts["devices"] = int(match["devices"])
+        elif match["parameters_billion"]:
+            self.facts["parameters"] = float(match["parameters_billion"]) * 1e9
+        else:
+            self.facts["chip"] = match["chip"]
+
+    def config(self) -> Iterator[Fact]:
+        """What the log said of the run; where it said something twice, the last word."""
+        for name, value in self.facts.items():
+            yield Fact(name, value)
+        if self.axes:
+            yield Fact("parallelism", self.axes)
+
+
+def _fields(tail: str, colon: str, cut_off: bool) -> dict[str, float]:
+    """The `name: number` pairs of a line; the last is left out where the file ends in the middle of it."""
+    fields = {}
+    parts = tail.split(",")
+    for part in parts[:-1] if cut_off else parts:
+        name, found, text = part.partition(colon)
+        number = _NUMBER.match(text)
+        name = name.strip()
+        if found and number and _FIELD_NAME.fullmatch(name):
+            fields[name] = float(number[1])
+    return fields
+
+
+def _config_value(text: str, kind: type) -> object:
+    """A configuration value of the given type; None where it says nothing or is of another."""
+    text = clean(text.strip())[:200]
+    if kind is str:
+        return text if text not in ("", "None", "default") else None
+    number = _NUMBER.fullmatch(text)
+    value = float(number[1]) if number else nan
+    if not isfinite(value) or abs(value) > 1e15 or (kind is int and not value.is_integer()):
+        return None
+    return kind(value)
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and isfinite(value) else None

@@ -1,0 +1,426 @@
+"""Standard output of Megatron-LM, Megatron-DeepSpeed and NeMo, of every era.
+
+A step line is `iteration N/ M | consumed samples: ... | elapsed time per iteration (ms): X | ...`, printed every
+log-interval iterations: its time and its rates are means over the iterations since the line before. One row of `steps`
+is made for each of these iterations, since each was taken; where there are several, they share the mean, the fact
+`steps_averaged_over` tells how many, and a warning says so. NeMo's lines time the one step they name.
+
+    dur_ns                  the mean, less the saves and evaluations that the printed time includes (older versions
+                            stop their timer for neither; where lines carry a time of day, that tells)
+    model_flops_per_chip    throughput per GPU (TFLOP/s/GPU), or TFLOPs, * 1e12 * seconds: the job's own convention
+    tokens_per_s_per_chip   tokens per second and GPU where printed, else samples per second, else global batch size by
+                            that mean, times sequence length over GPUs
+    loss                    on the row of the printed iteration: it is a mean over them too
+    logged_ns               the line's own time, where it has one
+    start_ns                so that the rows end when the line was printed; in logs whose lines have no time, laid end
+                            to end from `[before the start of training step] datetime`
+    attempt                 grows where the program begins again, or where the iteration drops (unless the lines are of
+                            hosts mixed in one file, see `attempts`)
+    host                    where what stands before the line names one
+What stands between two moments that the log dates, and saves, restores and evaluations that it times, become
+`lifecycle`; every other number of a step line and the printed timers `scalars`; lines that tell why, `evidence`.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+
+from collectors.base import Fact, Item, Source
+from collectors.reading.attempts import Lane, Lanes, Start, StepRows, Taken, much_later
+from collectors.reading.evidence import Evidence
+from collectors.reading.line_prefix import Clock, bare, host_prefix, pieces, plain
+from collectors.reading.textlog import DATED, Buffer, Tally, fits, is_text_log, lines, seconds_to_ns, tail
+from collectors.training.megatron_arguments import Arguments
+from collectors.training.step_fields import NUMBER, fields_of, first
+from errors import InputError
+
+NAME = "megatron"
+HELP = "Megatron-LM, Megatron-DeepSpeed or NeMo training log: iteration times, throughput, loss, checkpoints, model."
+
+_STEP = re.compile(r"iteration\s+(\d{1,18})\s*/\s*\d{1,18}\s*\|(.*)", re.ASCII)
+_BELOW_ZERO = re.compile(r"iteration +-\d")
+_NEMO = re.compile(  # for `match`; atomic: only the first step is tried, others would fare no better
+    r"(?a)(?>.*?(?P<step>global_step[=:] ?(\d{1,18})(?:\.0)?\b)).*?train_step_timing in s[=:] ?(\d{1,9}(?:\.\d+)?)"
+)
+_NEMO_FIELD = re.compile(r"(reduced_train_loss|lr|global_batch_size|consumed_samples)[=:] ?([-+\d.eE]+|nan|inf)", re.A)
+_ELAPSED = {"elapsed time per iteration (ms)": 1e-3, "elapsed time per iteration (s)": 1.0}
+_TFLOPS = ("throughput per GPU (TFLOP/s/GPU)", "TFLOPs", "TFLOP/s/GPU", "tflops")
+_TOKENS = ("tokens per gpu per second (tgs)", "tokens/sec/gpu", "tokens-per-second-per-gpu")
+_LOSSES = ("lm loss", "lm-loss", "loss", "reduced_train_loss")
+_OWN = {*_ELAPSED, *_TFLOPS, *_TOKENS, *_LOSSES}
+_MOMENT = re.compile(r"\[([^\]]{1,100}+)\] datetime: ")
+_INITIALISED = re.compile(r"time to initialize megatron \(seconds\): *(\d{1,9}(?:\.\d+)?)", re.ASCII)
+_OLD_TIMER = re.compile(r"\| *([\w/-]{1,60}): (\d{1,12}(?:\.\d+)?)(?![\w.])", re.ASCII)
+_NEW_TIMER = re.compile(
+    r"\s*([\w/-]{1,60}) \.{2,}: \((\d{1,12}(?:\.\d+)?), (\d{1,12}(?:\.\d+)?)\)", re.ASCII
+)  # least and most of all ranks
+_SAVING = re.compile(r"saving checkpoint at iteration +(\d{1,18})", re.ASCII)
+_LOADED = re.compile(r"(?>.*?load(?:ing|ed) checkpoint from ).*at iteration +(\d{1,18})", re.ASCII)  # for `match`
+_VALIDATED = re.compile(r"(validation|test) loss at (?:iteration (\d{1,18})|[\w ]{1,40})(.*)", re.ASCII)
+_SNIFF = re.compile(
+    rb"iteration +\d+/ *\d+ \| .{0,400}elapsed time per iteration \(m?s\):"
+    rb"|global_step.{0,400}train_step_timing in s[=:] ?\d"
+)
+_SNIFF_START = re.compile(rb"using world size: *\d+, data.parallel.size|after megatron is initialized")
+_PRINTED = re.compile(rb"iteration +(\d{1,18})/ *\d+ \|")
+_MOST_AVERAGED = 100_000  # iterations in one line; more are a gap in the log
+
+
+def sniff(source: Source) -> float:
+    if not is_text_log(source):
+        return 0.0
+    if _SNIFF.search(source.head):
+        return 0.9
+    # A launcher may print its whole environment before the program says a word.
+    return 0.8 if _SNIFF_START.search(source.head) or _SNIFF.search(tail(source)) else 0.0
+
+
+def read(source: Source) -> Iterator[Item]:
+    """Steps, lifecycle, other metrics and configuration. Raises InputError where the log holds none of them."""
+    log = _Log(source)
+    empty = True
+    for offset, line, whole in lines(source):
+        if not line:
+            continue
+        log.evidence.see(offset, line, log.attempt, log.last_step)
+        log.line(offset, plain(line), whole)
+        for item in log.batches(full_only=True):
+            empty = False
+            yield item
+    log.close_job()
+    for item in (*log.batches(), *log.facts()):
+        empty = False
+        yield item
+    if empty:
+        raise InputError(
+            "no iteration in it",
+            where=source.name,
+            expected="lines such as `iteration 10/ 100 | consumed samples: ... | elapsed time per iteration (ms): ...`",
+        )
+    yield from log.tally.lost()
+
+
+def _apart(source: Source) -> int:
+    """How many iterations lie from one printed to the next at the beginning of a log; 1 where that is not told."""
+    printed = sorted({int(n) for n in _PRINTED.findall(source.head)})
+    return min((b - a for a, b in pairwise(printed)), default=1)
+
+
+class _Log:
+    def __init__(self, source: Source):
+        self.name, self.tally = source.name, Tally()
+        self.clock = Clock(source, self.tally)
+        self.evidence = Evidence(source, self.tally, self.clock)
+        self.arguments = Arguments()
+        self.apart = _apart(source)
+        self.order = self.attempt = 0
+        self.averaged: set[int] = set()
+        self.hosts: dict[str | None, Lanes] = defaultdict(lambda: Lanes(Start(self.attempt)))
+        self._begin()
+        self.steps = StepRows(
+            "step",
+            "host",
+            "start_ns",
+            "dur_ns",
+            "tokens_per_s_per_chip",
+            "model_flops_per_chip",
+            "loss",
+            "order",
+            "logged_ns",
+            "format",
+            "source",
+        )
+        self.life = Buffer("lifecycle", "kind", "start_ns", "end_ns", "attempt", "step", "detail", "order", "source")
+        self.scalars = Buffer("scalars", "ts_ns", "step", "name", "value", "unit", "source")
+        # The first needle found decides, so the frequent and the telling ones come first.
+        self.handlers = (
+            ("elapsed time per iteration", self.step),
+            ("train_step_timing in s", self.nemo_step),
+            ("time (ms) |", self.timers),
+            ("..: (", self.timers),
+            ("datetime: ", self.moment),
+            ("saving checkpoint at iteration", self.saving),
+            ("loading checkpoint from", self.loading),
+            ("loaded checkpoint from", self.loading),
+            ("loss at ", self.validation),
+            ("time to initialize megatron", self.initialised),
+            (" arguments ---", self.program),
+            ("using world size", self.program),
+        )
+
+    def _begin(self) -> None:
+        """Nothing is known of this attempt yet."""
+        self.last_step: int | None = None
+        self.last_line: tuple[str | None, int, str] | None = None
+        self.last_line_ns: int | None = None
+        self.leader: Lane | None = None  # of several hosts that print steps, the one that times are laid end to end of
+        self.cursor: int | None = None  # the time that the log has come to, ns since the epoch
+        self.begun: int | None = None  # that before the last step line
+        self.printed_ns: int | None = None  # time of day of the last step line
+        self.paused_ns = 0  # saves and evaluations since the last step line
+        self.taken_off_ns = 0  # of them, what the last step line's time included
+        self.initialised_ns: int | None = None
+        self.initialising_ns = 0
+        self.built_ns: int | None = None
+        self.job: list[int | None] = [None, None, self.attempt]  # start, end, attempt
+        self.save_step: int | None = None
+        self.save_ns: int | None = None
+        self.loaded_step: int | None = None
+        self.restoring, self.restore_ns = False, 0
+
+    def batches(self, full_only: bool = False) -> Iterator[Item]:
+        for buffer in (self.steps, self.life, self.scalars, self.evidence):
+            yield from buffer.full() if full_only else buffer.rest()
+
+    def line(self, offset: int, line: str, whole: bool) -> None:
+        for needle, handle in self.handlers:
+            if needle in line:
+                for piece in pieces(line):
+                    handle(offset, piece, whole)
+                break
+        else:
+            if whole:
+                self.arguments.line(line)
+
+    # --- steps
+
+    def step(self, offset: int, line: str, whole: bool) -> None:
+        match = _STEP.search(line)
+        if not match:
+            if _BELOW_ZERO.search(line):
+                self.tally.add("step lines", "their iteration is below zero: refused", offset)
+            return
+        fields = fields_of(match[2], cut_off=not whole)
+        elapsed = next((fields[name] * unit for name, unit in _ELAPSED.items() if name in fields), None)
+        step, each_ns = int(match[1]), seconds_to_ns(elapsed)
+        if not fits(step) or each_ns is None or each_ns < 0:
+            self.tally.add("step lines", "they name an iteration but give no time for it", offset)
+        else:
+            before = line[: match.start()]
+            host = host_prefix(before)
+            at = self.clock.time_ns(before, offset)
+            if (host, step, match[2]) == self.last_line and not much_later(self.last_line_ns, at, each_ns):
+                self.tally.add("step lines", "each repeats the line before it word for word", offset)
+                return
+            taken = self._taken(host, step, at, each_ns)
+            self.last_line, self.last_line_ns = (host, step, match[2]), at
+            self._steps(taken, host, step, self._covered(taken, step, offset), each_ns, at, fields)
+
+    def nemo_step(self, offset: int, line: str, whole: bool) -> None:
+        match = _NEMO.match(line)
+        if not match or (not whole and not line[match.end() :].strip()):
+            return
+        step, dur_ns, before = int(match[2]), seconds_to_ns(float(match[3])), line[: match.start("step")]
+        host = host_prefix(before)
+        if any(lane.last == step for lane in self.hosts[host].now) or not fits(step):
+            return  # a progress bar shows each step many times
+        fields = {name: float(value) for name, value in _NEMO_FIELD.findall(line) if NUMBER.fullmatch(value)}
+        at = self.clock.time_ns(before, offset)
+        self._steps(self._taken(host, step, at, dur_ns), host, step, 1, dur_ns, at, fields)
+
+    def _taken(self, host: str | None, step: int, at: int | None, dur_ns: int | None) -> Taken:
+        """Where a step line belongs. Where the iteration drops, the same process goes on from an earlier one."""
+        lanes = self.hosts[host]
+        taken = lanes.take(step, at, dur_ns)
+        attempt = lanes.attempt if len(self.hosts) == 1 else max(one.attempt for one in self.hosts.values())
+        if attempt > self.attempt:
+            job, cursor = self.job, self.cursor
+            self._begin()
+            self.job, self.cursor = job, cursor
+        self.attempt = attempt
+        return taken
+
+    def _leads(self, lane: Lane) -> bool:
+        """Whether a lane is the one by which the log's own time goes on: the first that is still alive."""
+        if self.leader is not lane and not any(self.leader in lanes.now for lanes in self.hosts.values()):
+            self.leader = lane
+        return self.leader is lane
+
+    def _covered(self, taken: Taken, step: int, offset: int) -> int:
+        """How many iterations the line of `step` stands for."""
+        interval = self.arguments.number("log_interval")
+        if not interval and taken.before is None and self.loaded_step is None and step % self.apart == 0:
+            interval = self.apart  # a log that was rotated: the arguments stand in its first part
+        begun = taken.before if taken.before is not None else self.loaded_step
+        since = step - begun if begun is not None else step if interval else 1
+        covered = min(since, interval) if interval else since
+        if not 1 <= covered <= _MOST_AVERAGED:
+            self.tally.add("gaps between iterations", "too long for one line to stand for all of them", offset)
+            return 1
+        return covered
+
+    def _steps(
+        self,
+        taken: Taken,
+        host: str | None,
+        step: int,
+        count: int,
+        each_ns: int | None,
+        at: int | None,
+        fields: dict[str, float],
+    ) -> None:
+        """Rows of the `count` iterations up to `step`, of which each took `each_ns` in the mean."""
+        total, end, leads = (each_ns or 0) * count, at, self._leads(taken.lane)
+        if leads:
+            self.begun = self.cursor
+            paused = 0 < self.paused_ns < total and self._timer_ran_on(at, total)
+            self.taken_off_ns = self.paused_ns if paused else 0
+        if at is None and self.begun is not None:
+            end = self.begun + total
+            self.tally.add("times of steps", "laid end to end from the start of training: their lines have no time")
+        if 0 < self.taken_off_ns < total:
+            each_ns = (total - self.taken_off_ns) // count
+        tokens, flops = self._tokens(fields, each_ns), first(fields, _TFLOPS)
+        flops = None if flops is None or not each_ns else flops * 1e12 * each_ns / 1e9
+        for n in range(count):
+            start = None if end is None or each_ns is None else end - each_ns * (count - n)
+            last = n == count - 1
+            self.steps.add(
+                taken.start,
+                step - count + 1 + n,
+                host,
+                start,
+                each_ns,
+                tokens,
+                flops,
+                first(fields, _LOSSES, finite=False) if last else None,
+                self.order,
+                at if last else None,
+                NAME,
+                self.name,
+            )
+            self.order += 1
+        if count > 1:
+            self.averaged.add(count)
+            self.tally.add("iterations", "their time is the mean over the log interval", count=count)
+        for name, value in fields.items():
+            if name not in _OWN:
+                self.scalars.add(end, step, name, value, None, self.name)
+        self.last_step = step
+        if leads:
+            self.cursor, self.printed_ns, self.paused_ns = end, at, 0
+
+    def _timer_ran_on(self, at: int | None, total: int) -> bool:
+        """Whether the printed time includes the saves and evaluations before it."""
+        if at is None or self.printed_ns is None:
+            return True
+        gap = at - self.printed_ns
+        return abs(gap - total) <= abs(gap - total - self.paused_ns)
+
+    def _tokens(self, fields: dict[str, float], each_ns: int | None) -> float | None:
+        printed, samples = first(fields, _TOKENS), first(fields, ("samples per second",))
+        batch, length, ranks = (
+            first(fields, ("global batch size",)),
+            self.arguments.number("seq_length"),
+            self.arguments.number("world_size"),
+        )
+        if samples is None and batch and each_ns:
+            samples = batch / (each_ns / 1e9)
+        if printed is not None or not samples or not length or not ranks:
+            return printed
+        return samples * length / ranks
+
+    # --- what the log times
+
+    def timers(self, offset: int, line: str, whole: bool) -> None:
+        if not whole:
+            return
+        new = _NEW_TIMER.match(line) or _NEW_TIMER.match(bare(line))
+        for name, milliseconds in [(new[1], new[3])] if new else _OLD_TIMER.findall(line):
+            dur_ns = seconds_to_ns(float(milliseconds) / 1e3)
+            if dur_ns is None:
+                continue
+            if name == "save-checkpoint":
+                self._pause("checkpoint_save", self.save_ns, dur_ns, self.save_step, offset)
+                self.save_step = self.save_ns = None
+            elif name in ("evaluate", "eval-time"):
+                self._pause("eval", None, dur_ns, self.last_step, offset)
+            elif name == "load-checkpoint":
+                self.restore_ns = dur_ns
+            else:
+                self.scalars.add(None, self.last_step, f"timers/{name}", float(milliseconds), "ms", self.name)
+
+    def _pause(self, kind: str, start: int | None, dur_ns: int, step: int | None, offset: int) -> None:
+        """An interval between two iterations."""
+        if start is None and self.cursor is not None:
+            start = self.cursor + self.paused_ns
+        self.paused_ns += dur_ns
+        if start is None:
+            self.tally.add("saves and evaluations", "the log dates nothing: no place in the lifecycle", offset)
+        else:
+            self._live(kind, start, start + dur_ns, step)
+
+    def saving(self, offset: int, line: str, whole: bool) -> None:
+        if match := _SAVING.search(line):
+            self.save_step = int(match[1]) if fits(int(match[1])) else None
+            self.save_ns = self.clock.time_ns(line[: match.start()], offset)
+
+    def loading(self, offset: int, line: str, whole: bool) -> None:
+        self.restoring = True
+        if (match := _LOADED.match(line)) and fits(int(match[1])):
+            self.loaded_step = int(match[1])
+
+    def validation(self, offset: int, line: str, whole: bool) -> None:
+        if match := _VALIDATED.search(line):
+            step = int(match[2]) if match[2] and fits(int(match[2])) else self.last_step
+            for name, value in fields_of(match[3], cut_off=not whole).items():
+                self.scalars.add(self.cursor, step, f"{match[1]}/{name}", value, None, self.name)
+
+    # --- starts and ends of the program
+
+    def program(self, offset: int, line: str, whole: bool) -> None:
+        if "end of arguments" not in line and (self.last_step is not None or self.job[0] is not None):
+            self.close_job()
+            self._next_attempt()
+        self.arguments.program(line)
+
+    def initialised(self, offset: int, line: str, whole: bool) -> None:
+        if (match := _INITIALISED.search(line)) and whole:
+            self.initialising_ns = seconds_to_ns(float(match[1])) or 0
+
+    def moment(self, offset: int, line: str, whole: bool) -> None:
+        match = _MOMENT.search(line)
+        stamp = DATED.match(line, match.end()) if match else None
+        at = self.clock.time_ns(line[match.end() :], offset) if match and stamp else None
+        if at is None:
+            return
+        self.cursor, what = at, match[1]
+        if self.job[0] is None:
+            self.job[0] = at - (self.initialising_ns if what == "after megatron is initialized" else 0)
+        if what == "after megatron is initialized":
+            self.initialised_ns = at
+            if self.initialising_ns:
+                self._live("accelerator_initialization", at - self.initialising_ns, at)
+        elif what.startswith("after model"):
+            if self.restoring and self.restore_ns:
+                self._live("checkpoint_restore", at - self.restore_ns, at)
+        elif what.startswith("before the start of training"):
+            if self.initialised_ns is not None:
+                self._live("training_preparation", self.initialised_ns, at)
+        elif what == "after training is done" or (what.startswith("exiting program") and "SIGTERM" not in what):
+            self.job[1] = at
+
+    def close_job(self) -> None:
+        """Enter the attempt: open-ended where the log does not say that the program came to its end."""
+        start, end, attempt = self.job
+        if start is not None:
+            self._live("job", start, end, attempt=attempt)
+
+    def _next_attempt(self) -> None:
+        self.attempt += 1
+        self.hosts.clear()
+        self._begin()
+
+    def _live(
+        self, kind: str, start: int, end: int | None, step: int | None = None, attempt: int | None = None
+    ) -> None:
+        if fits(start) and (end is None or fits(end)):
+            attempt = self.attempt if attempt is None else attempt
+            self.life.add(kind, start, end, attempt, step, None, self.order, self.name)
+            self.order += 1
+
+    def facts(self) -> Iterator[Fact]:
+        yield from self.arguments.facts()
+        if self.averaged:
+            yield Fact("steps_averaged_over", max(self.averaged))
