@@ -10,12 +10,13 @@ from typing import Any
 
 import pandas as pd
 
-from analyzers.base import Facts, Option, fact
+from analyzers.base import Facts, fact
 from analyzers.compiled.bounds import NETWORK_COLUMNS, Bounds, bounds, network, utilisation
 from analyzers.flops.peak import hardware
 from analyzers.flops.program_matmuls import once, program_excess, unknown_programs
 from analyzers.subject import chip_of, sequence_of
 from errors import QuestionError
+from errors.options import Option
 from runs.tables import Tables, frame
 
 NAME = "compiled"

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option
+from analyzers.base import Facts
 from analyzers.device.activity import Activity, activities, profiled_steps, steps_of
 from analyzers.flops.peak import hardware
 from analyzers.intervals import Spans, joined, overlap_with, spans, union
 from analyzers.time.history import History, history
 from errors import QuestionError
+from errors.options import Option
 from runs.tables import Tables, frame
 
 NAME = "input"

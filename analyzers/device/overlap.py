@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option
+from analyzers.base import Facts
 from analyzers.device.activity import WINDOWS, Activity, Split, activities, profiled_steps, split
 from analyzers.intervals import Spans
 from errors import QuestionError
 from errors.numbers import FROM_ZERO
+from errors.options import Option
 from runs.tables import Tables
 
 NAME = "overlap"

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option
+from analyzers.base import Facts
 from analyzers.device.op_units import UNIT_OPTIONS, Units, op_units
 from analyzers.device.roofs import (
     CREDIBLE,
@@ -22,6 +22,7 @@ from analyzers.subject import chip_of
 from catalog.chips import chip
 from errors import QuestionError
 from errors.numbers import COUNT, SHARE_OF_SOME
+from errors.options import Option
 from runs.tables import Tables
 
 NAME = "roofline"

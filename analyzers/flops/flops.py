@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from analyzers.base import Facts, Option, with_options
+from analyzers.base import Facts, with_options
 from analyzers.subject import MODEL, SEQ, need_model, sequence_of
 from catalog.flops import CONVENTIONS, FlopsPerToken, flops_per_token, forward_flops_per_token
 from catalog.models import Parameters, parameters
+from errors.options import Option
 from runs.tables import Tables
 
 NAME = "flops"

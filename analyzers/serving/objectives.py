@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option
+from analyzers.base import Facts
 from analyzers.serving.exposed import Exposed, exposed
 from analyzers.serving.latency.summary import Load, all_loads, together
 from analyzers.serving.objective_causes import CAUSES, Judged, judge
 from analyzers.serving.served import ADVICE, Served, has_requests, served
 from errors import QuestionError
 from errors.numbers import SECONDS
+from errors.options import Option
 from runs.tables import Tables
 
 NAME = "slo"

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option, fact
+from analyzers.base import Facts, fact
 from analyzers.serving.arrivals import Gaps, Window, chance_dip, chance_peak, gaps, in_flight, shape, window
 from analyzers.serving.served import ADVICE, has_requests, served, summary
 from errors import QuestionError
 from errors.numbers import FROM_ZERO
+from errors.options import Option
 from runs.tables import Tables, frame
 
 NAME = "workload"

@@ -14,8 +14,9 @@ from typing import Any
 import pandas as pd
 
 from analyzers import ANALYZERS
-from analyzers.base import Analyzer, Result, fact, parse_options
+from analyzers.base import Analyzer, Result, fact
 from errors import QuestionError
+from errors.options import parse_options
 from runs.registry import Registry
 from runs.run import FactValue, Run
 from runs.tables import MemoryTables

@@ -21,9 +21,10 @@ from app.serve.places import placeless
 from app.serve.uploads import TooLarge, Uploads
 from app.summary import run_details
 from app.whatif import WHATIFS
-from app.whatif.base import from_query, named, once_each
+from app.whatif.base import from_query, named
 from app.workspace import Workspace
 from errors import ChipledgerError, InputError, QuestionError
+from errors.options import once_each
 from runs.run import Run
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]

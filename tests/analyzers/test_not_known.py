@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 
 from analyzers import ANALYZERS
-from analyzers.base import Analyzer, Facts, parse_options
+from analyzers.base import Analyzer, Facts
 from app.answers import answer
 from collectors.ingest import ingest
 from errors import ChipledgerError
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.store import Store
 from runs.tables import Tables

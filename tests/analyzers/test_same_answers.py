@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from analyzers import ANALYZERS
-from analyzers.base import Facts, parse_options
+from analyzers.base import Facts
 from errors import QuestionError
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables, Tables
 from tests.analyzers import served_worlds

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from analyzers import ANALYZERS
-from analyzers.base import Facts, parse_options
+from analyzers.base import Facts
 from errors import QuestionError
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import Tables
 from tests.analyzers.load_tests import open_loop, summaries

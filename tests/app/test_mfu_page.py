@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.flops import flops as flops_analyzer
 from analyzers.flops import mfu as mfu_analyzer
 from app.questions.asking import ModelSubject, answer_dict, ask
 from app.questions.flops import words as flops_answer
 from app.questions.mfu import words as mfu_answer
 from app.questions.mfu.figure import conventions, over_steps, utilisations
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.app import made_runs

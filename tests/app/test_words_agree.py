@@ -2,7 +2,6 @@
 
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.device import input, memory
 from analyzers.device import operations as ops
 from analyzers.flops import flops, mfu, padding
@@ -11,6 +10,7 @@ from analyzers.ranks import collectives
 from analyzers.time import ledger, steps
 from app.answers import answer
 from app.whatif.checkpoint.wording import band
+from errors.options import parse_options
 from runs.run import FactValue, facts_of
 from runs.tables import MemoryTables
 from tests.analyzers.device_rows import device_tables

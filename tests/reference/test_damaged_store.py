@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from analyzers.base import parse_options
 from app.cli.commands.doctor import verified
 from app.listing import list_runs
 from app.questions.asking import analyzer
 from app.workspace import Workspace
 from collectors.ingest import ingest
 from errors import InputError, QuestionError
+from errors.options import parse_options
 from runs.registry import Registry
 from runs.run import MANIFEST, Run
 from runs.store import Store

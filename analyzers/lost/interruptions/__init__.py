@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option, fact
+from analyzers.base import Facts, fact
 from analyzers.flops.peak import hardware
 from analyzers.intervals import Spans, overlap_with
 from analyzers.lost.interruptions.evidence import Evidence, evidence
@@ -22,6 +22,7 @@ from analyzers.time.history import history
 from catalog.causes import CAUSES
 from errors import QuestionError
 from errors.numbers import COUNT, USD
+from errors.options import Option
 from runs.tables import Tables
 
 NAME = "interruptions"

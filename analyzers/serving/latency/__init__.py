@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from analyzers.base import Facts, Option
+from analyzers.base import Facts
 from analyzers.serving.exposed import Exposed, alone, exposed
 from analyzers.serving.latency.anatomy import cumulative, failures, split, tenants, tokens_lost, windows
 from analyzers.serving.latency.gaps import Gaps, gaps
@@ -16,6 +16,7 @@ from analyzers.serving.loads import invalid_by
 from analyzers.serving.served import Served
 from analyzers.serving.triton import Triton
 from errors import QuestionError
+from errors.options import Option
 from runs.tables import Tables
 
 NAME = "serving"

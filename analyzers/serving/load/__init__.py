@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option, fact, with_options
+from analyzers.base import Facts, fact, with_options
 from analyzers.held import held
 from analyzers.serving.load.knee import AXES, Knee, axis_of, find, judge, placed
 from analyzers.serving.load.points import METRICS, STATISTICS, points
@@ -22,6 +22,7 @@ from analyzers.serving.servers import samples_of_servers
 from analyzers.subject import CHIP, MODEL
 from errors import QuestionError
 from errors.numbers import COUNT, SECONDS, USD
+from errors.options import Option
 from runs.tables import Tables
 
 NAME = "load"
