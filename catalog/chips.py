@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from typing import Any
 
 from catalog.entries import Number, Value, parse_numbers, read_data, rows_of
 from catalog.lookup import Ambiguity, Index, shown
@@ -77,7 +78,7 @@ class Chip:
         if key not in UNITS:
             raise QuestionError(f"chips have no number called {shown(key)}", expected="one of " + ", ".join(UNITS))
         number = self.numbers.get(key)
-        return number.value if number else None
+        return number.figure if number else None
 
     def doubt(self, key: str) -> str:
         """Why the number called `key` is doubtful, as the catalogue says; empty where it is not."""
@@ -115,7 +116,7 @@ class Chip:
             )
         return rows
 
-    def as_json(self) -> dict:
+    def as_json(self) -> dict[str, Any]:
         """What `catalog chips NAME --json` prints."""
         return {
             "name": self.name,
@@ -168,7 +169,7 @@ def index() -> Index:
 OR = " or "  # joins the names of chips of which it is not known which one it is
 
 
-def chip(name: str) -> Chip:
+def chip(name: object) -> Chip:
     """The chip called `name` by any usual alias, device kind, GKE label, machine or accelerator type. `A or B` is one
     of two that could not be told apart: it has the numbers in which they agree.
 

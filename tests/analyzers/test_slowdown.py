@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzers.ranks import slowdown
+from analyzers.ranks.slowdown.one_step import timeline
 from analyzers.ranks.slowdown.ops import load
 from analyzers.ranks.slowdown.times import NAMES, TYPES, Replays, ideal_durations
 from errors import QuestionError
@@ -422,3 +423,15 @@ def test_operations_without_length_are_refused():
     rows = {"step": [0], "dp_rank": [0], "stage": [0], "op_type": ["gc"], "start_ns": [0], "dur_ns": [0]}
     with pytest.raises(QuestionError, match="takes any time"):
         ask(MemoryTables({"pipeline": rows}))
+
+
+def test_a_step_that_no_part_of_a_trace_holds_is_refused():
+    part = replays(Pipelines(dp=1, stages=2, microbatches=2).tables())
+    with pytest.raises(IndexError, match="no part holds this step"):
+        timeline([], 0, 0)
+    with pytest.raises(IndexError, match="no part holds this step"):
+        timeline([part], len(part.ops.steps), 0)
+
+
+def test_what_the_question_offers_by_name_is_there():
+    assert [name for name in slowdown.__all__ if not hasattr(slowdown, name)] == []

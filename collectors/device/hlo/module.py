@@ -216,8 +216,11 @@ class _Analysis:
             for instruction in self.computations[comp_id].instructions if own != 0 else ():
                 for callee, times in self.calls(instruction):
                     before = runs.get(callee, 0)
-                    told = None not in (own, times, before) or times == 0
-                    runs[callee] = before + (own * times if times else 0) if told else None
+                    if times == 0:  # whatever else calls it decides
+                        runs[callee] = before
+                    else:
+                        told = own is not None and times is not None and before is not None
+                        runs[callee] = before + own * times if told else None
         return runs
 
     def reached_from(self, opcode: bytes) -> set[int]:
