@@ -345,7 +345,7 @@ class _Analysis:
         op = _text(instruction.name)
         return Argument(name, size_bytes(shape), padded_bytes(shape), shape_text(shape), op, copies)
 
-    def operation(self, instruction: Any, count: int) -> Operation:
+    def operation(self, instruction: Any, count: int | None) -> Operation:
         opcode = _text(instruction.opcode)
         flops, moved = self.flops(instruction), self.bytes(instruction)
         product = self.product(instruction)
@@ -379,7 +379,7 @@ class _Analysis:
                 return _text(root.opcode)
         return _text(start.opcode)
 
-    def matmul(self, instruction: Any, product: Product, count: int) -> Matmul:
+    def matmul(self, instruction: Any, product: Product, count: int | None) -> Matmul:
         left, right = (o.shape for o in self.operands(instruction)[:2])
         layout = f"{shape_text(left)} x {shape_text(right)} -> {shape_text(instruction.shape)}"
         return Matmul(

@@ -139,8 +139,8 @@ class Line:
         if self.role == "step":
             numbers = {i: _step_number(reader.numbers.events[reader.ops.key[i, 1]]) for i in np.unique(op).tolist()}
             for s, d, o in zip(start.tolist(), dur.tolist(), op.tolist(), strict=True):
-                if numbers[o] is not None:
-                    reader.steps.add(device, s, d, numbers[o])
+                if (number := numbers[o]) is not None:
+                    reader.steps.add(device, s, d, number)
         elif self.role == "module":
             reader.program_runs.ran(device, start, start + dur)
         elif self.role == "compute" and self.mode == BY_NAME:
