@@ -1,16 +1,13 @@
 """What only the whole capture tells: its row, facts about the hardware, and whether the profiler lost operations."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from catalog.chips import OR, chip
 from collectors.base import Fact, Item, Lost, Rows
 from collectors.device.xplane.arrays import batch
 from collectors.device.xplane.planes import PlaneIndex, Value
 from collectors.device.xplane.ranks import LOCAL_CHIP, core_details
-
-if TYPE_CHECKING:
-    from collectors.device.xplane.reader import Reader
+from collectors.device.xplane.state import State
 
 _ALIKE = 0.02  # memory bandwidths within so much of one another are the same, as printed and as the trace reckons it
 
@@ -60,43 +57,43 @@ def _number(value: Value) -> float | None:
 
 
 def capture_items(
-    reader: "Reader", host: str | None, process: int | None, devices: list[tuple[PlaneIndex, dict]], stats: dict
+    state: State, host: str | None, process: int | None, devices: list[tuple[PlaneIndex, dict]], stats: dict
 ) -> Iterator[Item]:
     """The row of `captures`, facts, and named gaps. Peaks are of one plane, which is one device as JAX counts them."""
     first = devices[0][1] if devices else {}
     kind, basis = device_type(devices)
-    kind = kind or ("cpu" if reader.stand_ins else None)
-    count = len(devices) or len(reader.stand_ins)
+    kind = kind or ("cpu" if state.stand_ins else None)
+    count = len(devices) or len(state.stand_ins)
     teraflops = _number(first.get("peak_teraflops_per_second"))
     gigabytes = _number(first.get("peak_hbm_bw_gigabytes_per_second"))
     bandwidth = gigabytes * 1e9 if gigabytes else _number(first.get("memory_bandwidth"))
     peak = teraflops * 1e12 if teraflops else None
-    stop = reader.stop_ns
-    if stop is None and reader.last_ps is not None:
-        stop = reader.base_ns + reader.last_ps // 1000
+    stop = state.stop_ns
+    if stop is None and state.last_ps is not None:
+        stop = state.base_ns + state.last_ps // 1000
     yield Rows(
         "captures",
         batch(
             "captures",
             {
-                "capture": [reader.source.index],
+                "capture": [state.source.index],
                 "host": [host],
                 "process": [process],
-                "start_ns": [reader.base_ns],
+                "start_ns": [state.base_ns],
                 "stop_ns": [stop],
                 "devices": [count or None],
                 "device_type": [kind],
                 "peak_flops_per_s": [peak],
                 "peak_hbm_bytes_per_s": [bandwidth],
-                "source": [reader.source.name],
+                "source": [state.source.name],
             },
         ),
     )
     if kind:
         yield Fact("chip", kind, basis)
     chips = len({core_details(s).get(LOCAL_CHIP, i) for i, (_, s) in enumerate(devices)}) if devices else count
-    if reader.programs.devices > count > 0:  # collectives reach beyond this host
-        yield Fact("chips", chips * reader.programs.devices // count, "derived")
+    if state.programs.devices > count > 0:  # collectives reach beyond this host
+        yield Fact("chips", chips * state.programs.devices // count, "derived")
     elif chips:
         yield Fact("chips", chips)
     for name, value in (
@@ -108,14 +105,14 @@ def capture_items(
     ):
         if value is not None:
             yield Fact(name, value)
-    if reader.clock.used:
+    if state.clock.used:
         yield Fact("operation_times", "as the devices measured them")
-    yield from _gaps(reader)
+    yield from _gaps(state)
 
 
-def _gaps(reader: "Reader") -> Iterator[Lost]:
-    yield from reader.program_runs.missing()
-    if reader.gpu_ops[0] and not reader.gpu_ops[1]:
+def _gaps(state: State) -> Iterator[Lost]:
+    yield from state.program_runs.missing()
+    if state.gpu_ops[0] and not state.gpu_ops[1]:
         yield Lost(
             "the HLO operations of GPU kernels",
             "no kernel names one; with command buffers they do not: profile with --xla_gpu_enable_command_buffer=",
