@@ -66,7 +66,5 @@ $(STAMP): requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install --quiet --require-hashes -r requirements.lock
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
-	@$(BIN)/python -m collectors.device.xplane
-	@$(BIN)/python -m simulators.serving
-	@$(BIN)/python -m simulators.topology
+	@$(BIN)/python -m app.kernels
 	@touch $(STAMP)
