@@ -23,7 +23,9 @@ class Kernels:
 
 KERNELS = (
     Kernels(
-        "collectors.device.xplane", ("wire", "tables", "header", "events", "clock"), "collectors.device.xplane:prepare"
+        "collectors.device.xplane",
+        ("wire", "tables", "header", "events", "clock"),
+        "collectors.device.xplane.warm:warm",
     ),
     Kernels("analyzers.serving.prefix_cache", ("replay",), "analyzers.serving.prefix_cache.replay:warm"),
     Kernels(

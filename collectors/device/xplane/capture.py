@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from catalog.chips import OR, chip
+from catalog.chips import OR, chip, shown_as
 from collectors.base import Fact, Item, Lost, Rows
 from collectors.device.xplane.arrays import batch
 from collectors.device.xplane.planes import PlaneIndex, Value
@@ -10,22 +10,6 @@ from collectors.device.xplane.ranks import LOCAL_CHIP, core_details
 from collectors.device.xplane.state import State
 
 _ALIKE = 0.02  # memory bandwidths within so much of one another are the same, as printed and as the trace reckons it
-
-# GPU planes tell vendor, compute capability, cores and memory, not the product: (vendor, major, minor, cores,
-# least and most memory in GB) that one product has, or two that nothing there tells apart but perhaps the bandwidth.
-_GPUS = (
-    ("Nvidia", 7, 0, 80, 0, 20, "V100 16GB"),
-    ("Nvidia", 7, 0, 80, 20, 40, "V100 32GB"),
-    ("Nvidia", 8, 0, 108, 0, 50, "A100 SXM 40GB or A100 PCIe 40GB"),
-    ("Nvidia", 8, 0, 108, 50, 100, "A100 SXM 80GB or A100 PCIe 80GB"),
-    ("Nvidia", 9, 0, 114, 0, 100, "H100 PCIe"),
-    ("Nvidia", 9, 0, 132, 0, 90, "H100 SXM or H800 SXM"),
-    ("Nvidia", 9, 0, 132, 145, 152, "H200"),
-    ("Nvidia", 10, 0, 148, 160, 195, "B200"),
-    ("Nvidia", 10, 0, 148, 195, 220, "GB200"),
-    ("Nvidia", 10, 0, 152, 195, 220, "GB200"),
-    ("AMD", 9, 4, 304, 180, 220, "MI300X"),
-)
 
 
 def device_type(devices: list[tuple[PlaneIndex, dict]]) -> tuple[str | None, str]:
@@ -36,10 +20,8 @@ def device_type(devices: list[tuple[PlaneIndex, dict]]) -> tuple[str | None, str
         if index.plane.kind == "gpu":
             parts = [stats.get(n) for n in ("device_vendor", "compute_cap_major", "compute_cap_minor", "core_count")]
             memory = (_number(stats.get("memory_size")) or 0.0) / 1e9
-            for vendor, *known, low, high, name in _GPUS:
-                # Older traces name no vendor: capability and cores tell.
-                if known == parts[1:] and parts[0] in (vendor, None) and low < memory <= high:
-                    return _by_bandwidth(name, _number(stats.get("memory_bandwidth"))), "derived"
+            if (name := shown_as(*parts, memory)) is not None:
+                return _by_bandwidth(name, _number(stats.get("memory_bandwidth"))), "derived"
             vendor = f"{parts[0]} " if parts[0] else ""
             return f"{vendor}GPU, compute capability {parts[1]}.{parts[2]}, {parts[3]} cores", "measured"
     return (devices[0][0].name.split(":")[1] if devices else None), "measured"
