@@ -41,9 +41,7 @@ UNITS: dict[str, tuple[str, str]] = {
     "dcn_oneway_bytes_per_s": ("bytes/s one way", "share of the data-centre network per chip, one way"),
     "chips_per_host": ("chips", "chips of a physical host"),
 }
-_PRINTED_UNITS = {
-    p: ("FLOP/s", f"peak in {p} as some print it beside the data sheet's") for p in ("bf16", "fp8", "fp4")
-}
+_PRINTED_UNITS = {p: ("FLOP/s", f"peak in {p} that some print beside the sheet's") for p in ("bf16", "fp8", "fp4")}
 _PRINTED = {f"printed_{p}": meaning for p, (_, meaning) in _PRINTED_UNITS.items()}
 
 

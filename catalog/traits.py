@@ -93,7 +93,7 @@ class Wiring(Trait):
     """How GPUs of one scale-up domain are joined: by links of each GPU to each switch, or by (GPU, GPU, links); `all`
     for one link from each GPU of a node to each other.
 
-    `name`: in names of topologies, such as h100 in h100:8. `rack`: what a rack of them is called, such as nvl in nvl:72.
+    `name`: in names of topologies, such as h100 in h100:8. `rack`: what a rack is called, such as nvl in nvl:72.
     """
 
     name: str
