@@ -55,6 +55,16 @@ class Option:
             return f"one of {', '.join(self.kind)}"
         return self.kind.expected if isinstance(self.kind, Number) else ""
 
+    def to_dict(self) -> dict[str, Any]:
+        """What it is, as JSON."""
+        return {
+            "name": self.name,
+            "expected": self.expected or "text",
+            "unit": self.unit or None,
+            "default": self.default,
+            "help": self.help,
+        }
+
     def parse(self, text: Any) -> Any:
         """The value from text. Raises QuestionError with what would be right."""
         if text is None:
