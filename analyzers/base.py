@@ -1,34 +1,26 @@
-"""What every analyzer shares: the shape of its module and of its options.
+"""What every analyzer shares.
 
-An analyzer is a module in this folder, listed once in `analyzers.ANALYZERS`, with:
-
-    NAME     the question's name in `show RUN NAME`, in URLs and in the API
-    HELP     the question it answers, as one sentence
-    OPTIONS  tuple of Option: what can be varied
-    analyze(tables, facts, options) -> a frozen result with `to_dict()` (the JSON contract)
+An analyzer is a module with `OPTIONS` (what can be varied) and `analyze(tables, facts, options)`, a pure function to a
+frozen result with `to_dict()`, the JSON contract. What its figures mean stands beside it as `TERMS`. The question that
+it answers is a record in `app.questions`.
 """
 
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from errors.options import Option
 from runs.run import FactValue
-from runs.tables import Tables
 
 Facts = Mapping[str, FactValue]
 OPTION = "option"  # source of a fact that a question was asked with
 
 
 class Result(Protocol):
+    """An answer: frozen, with what it rests on in sentences, and the JSON contract."""
+
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
     def to_dict(self) -> dict[str, Any]: ...
-
-
-class Analyzer(Protocol):
-    NAME: str
-    HELP: str
-    OPTIONS: tuple[Option, ...]
-
-    def analyze(self, tables: Tables, facts: Facts, options: Mapping[str, Any]) -> Result: ...
 
 
 def with_options(facts: Facts, options: Mapping[str, Any], names: tuple[str, ...]) -> Facts:

@@ -21,8 +21,8 @@ def add_flags(parser: argparse.ArgumentParser, options: Iterable[Option]) -> Non
 
 def from_args(args: argparse.Namespace, options: Iterable[Option]) -> dict[str, Any]:
     """The values of what was given on the command line. Raises QuestionError for what cannot be."""
-    told = {o: getattr(args, o.name) for o in options}
-    return {o.name: o.parse(text, f"{o.flag} ") for o, text in told.items() if text is not None}
+    told = [(o, getattr(args, o.name)) for o in options]
+    return {o.name: o.parse(text, f"{o.flag} ") for o, text in told if text is not None}
 
 
 def from_query(query: Pairs, options: Iterable[Option]) -> dict[str, Any]:

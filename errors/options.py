@@ -59,6 +59,16 @@ class Option:
             return f"one of {', '.join(self.kind)}"
         return self.kind.expected if isinstance(self.kind, Number) else ""
 
+    def to_dict(self) -> dict[str, Any]:
+        """What it is, as JSON."""
+        return {
+            "name": self.name,
+            "expected": self.expected or "text",
+            "unit": self.unit or None,
+            "default": self.default,
+            "help": self.help,
+        }
+
     def parse(self, text: Any, called: str = "") -> Any:
         """The value from text; of one that may be given again, from text or a list of texts. `called`: how an error
         names it before what was given, such as `--chips `. Raises QuestionError with what would be right."""

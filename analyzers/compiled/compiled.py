@@ -19,8 +19,6 @@ from errors import QuestionError
 from errors.options import Option
 from runs.tables import Tables, frame
 
-NAME = "compiled"
-HELP = "Does a compiled step fit on the chip, what does it compute and communicate, and how fast can it be at best?"
 OPTIONS: tuple[Option, ...] = ()
 
 KINDS = ("arguments", "outputs", "temporaries", "code")  # what a program holds at once, beside each other

@@ -20,8 +20,6 @@ from errors import QuestionError
 from errors.options import Option
 from runs.tables import Tables, frame
 
-NAME = "input"
-HELP = "Is the run bound by its input, or does it stall now and then, and what does that cost?"
 OPTIONS: tuple[Option, ...] = ()
 BOUND_SHARE = 0.05  # of the usual step: from here on, input is what to mend first
 STALL_SHARE = 0.05  # of the usual step: a shorter delay is noise

@@ -14,8 +14,6 @@ from errors import QuestionError
 from errors.options import Option
 from runs.tables import Tables
 
-NAME = "memory"
-HELP = "What does a device hold when it holds most, how near is that to its limit, and what would give some back?"
 OPTIONS: tuple[Option, ...] = (
     MODEL,
     CHIP,

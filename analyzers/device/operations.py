@@ -15,8 +15,6 @@ from errors.numbers import COUNT
 from errors.options import Option
 from runs.tables import Tables
 
-NAME = "ops"
-HELP = "Which operations take the devices' time, from which source line, and how near are they to their roof?"
 BY = ("op", "category", "source", "module")
 TOP = 200
 OPTIONS: tuple[Option, ...] = (

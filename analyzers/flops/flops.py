@@ -10,8 +10,6 @@ from catalog.models import Parameters, parameters
 from errors.options import Option
 from runs.tables import Tables
 
-NAME = "flops"
-HELP = "How many FLOPs does a token cost, by which convention, and where in the model are they?"
 OPTIONS: tuple[Option, ...] = (MODEL, SEQ)
 USUAL_SEQ = 8192
 

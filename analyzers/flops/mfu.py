@@ -23,8 +23,6 @@ from errors.numbers import Number
 from errors.options import NUMBER, Option
 from runs.tables import Tables
 
-NAME = "mfu"
-HELP = "Which share of the chips' peak became useful maths, in which steps, and by whose count?"
 JOB = "job"
 CONVENTION = Option("convention", (JOB, *CONVENTION_NAMES), None, "how FLOPs are counted; job: as the job printed them")
 REMAT = Option("remat", ("none", "selective", "full"), None, "what is recomputed, where no profile tells; for HFU")

@@ -24,8 +24,6 @@ from errors.numbers import COUNT
 from errors.options import Option
 from runs.tables import Tables, frame
 
-NAME = "padding"
-HELP = "How much of the matrix unit's work is padding, by A and B, and which dimension would pay most?"
 SOURCES = ("model", "program")
 DEFAULT_SEQ = 8192
 OPTIONS: tuple[Option, ...] = (

@@ -26,8 +26,6 @@ from errors.numbers import USD
 from errors.options import Option
 from runs.tables import Tables
 
-NAME = "checkpoints"
-HELP = "What do checkpoints and failures cost, and how often does the job save?"
 OPTIONS: tuple[Option, ...] = (
     Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it losses have no price"),
 )

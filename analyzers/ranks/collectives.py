@@ -26,8 +26,6 @@ from errors import QuestionError
 from errors.options import Option
 from runs.tables import Tables, frame
 
-NAME = "collectives"
-HELP = "Which collectives ran over which mesh axis, how fast were they, and what bounds them?"
 OPTIONS: tuple[Option, ...] = ()
 BUCKETS = (
     (64e3, "up to 64 kB"),

@@ -17,8 +17,6 @@ from errors.numbers import SECONDS
 from errors.options import Option
 from runs.tables import Tables
 
-NAME = "slo"
-HELP = "Which requests kept their objectives, at which rate, and why not the others?"
 OBJECTIVES: dict[str, str] = {
     "ttft_s": "time to first token, s, at most",
     "tpot_s": "time per output token after the first, s, at most; met by requests of one token",

@@ -20,8 +20,6 @@ from errors.numbers import FROM_ZERO
 from errors.options import Option
 from runs.tables import Tables, frame
 
-NAME = "workload"
-HELP = "How bursty is the traffic, how long are prompts and answers, and is a Poisson process a fair model of it?"
 OPTIONS = (
     Option("stage", str, None, "one load of a load test; default: all requests"),
     Option("heavy_prompt", FROM_ZERO, 512, "tokens from which a prompt is heavy"),

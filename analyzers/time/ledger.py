@@ -38,8 +38,6 @@ from runs.ledger import Ledger
 from runs.tables import Tables
 
 OBJECTIVES = {"ttft_s": "time to first token", "tpot_s": "time per output token", "e2e_s": "time to the last token"}
-NAME = "ledger"
-HELP = "Where did every chip-second go?"
 OPTIONS: tuple[Option, ...] = (
     Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it no account has a price"),
     *(

@@ -14,8 +14,6 @@ from errors import QuestionError
 from errors.options import Option
 from runs.tables import Tables, frame
 
-NAME = "steps"
-HELP = "How long did each step take, which were kept, and how fast was the job?"
 OPTIONS: tuple[Option, ...] = ()
 COLUMNS = [
     "attempt",

@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 from analyzers.flops import padding
 from app.cli import main
 from app.questions.asking import ModelSubject, ask
+from app.questions.padding import PADDING
 from app.questions.padding.figure import bands, gains, heat, shares
 from app.questions.padding.words import table, verdict
 from errors.options import parse_options
@@ -168,4 +169,4 @@ def test_figures_and_words_stand_for_every_kind(name, options):
 
 
 def test_questions_meet_here_too(place, programs):
-    assert ask(programs, "padding", {}, place.registry).source == "program"
+    assert ask(PADDING, programs, {}, place.registry).source == "program"

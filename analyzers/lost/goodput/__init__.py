@@ -26,8 +26,6 @@ from errors.numbers import COUNT, FROM_ZERO, SPAN, USD
 from errors.options import Option
 from runs.tables import Tables
 
-NAME = "goodput"
-HELP = "Which part of the time held went into steps that were kept, and where did the rest go?"
 OPTIONS: tuple[Option, ...] = (
     Option("rules", (EXACT, LIBRARY), EXACT, "exact: shares sum to the whole; ml-goodput: that library's numbers"),
     Option("now", str, None, "as of this time (ISO 8601 or seconds since 1970); a job without an end ran until then"),

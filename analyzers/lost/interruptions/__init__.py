@@ -25,8 +25,6 @@ from errors.numbers import COUNT, USD
 from errors.options import Option
 from runs.tables import Tables
 
-NAME = "interruptions"
-HELP = "What interrupted the job, how often, what did it cost, and is a host to blame?"
 OPTIONS: tuple[Option, ...] = (
     Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it nothing has a price"),
     Option("chips_per_host", COUNT, None, "chips of one host; default: what the run or the catalogue says"),

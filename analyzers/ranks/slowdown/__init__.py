@@ -32,8 +32,6 @@ from errors.numbers import FROM_ZERO
 from errors.options import Option
 from runs.tables import Tables
 
-NAME = "slowdown"
-HELP = "How much faster would a pipeline-parallel job be with even ranks, stages and micro-batches?"
 OPTIONS = (
     Option("step", FROM_ZERO, None, "the step whose timeline is kept; default: the slowest"),
     Option(

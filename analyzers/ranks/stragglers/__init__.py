@@ -27,8 +27,6 @@ from errors import QuestionError
 from errors.options import Option
 from runs.tables import Tables
 
-NAME = "stragglers"
-HELP = "Does one rank make the others wait: which, why, since when, and what does it cost?"
 OPTIONS: tuple[Option, ...] = (
     Option("compare", str, None, "ranks whose time between collectives is split by cause as well, such as 3,17"),
 )

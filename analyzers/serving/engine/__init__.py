@@ -22,8 +22,6 @@ from errors.numbers import COUNT
 from errors.options import Option
 from runs.tables import Tables
 
-NAME = "engine"
-HELP = "What did the engine run, queue and keep over time, and what limited it?"
 ALL = "all"
 OPTIONS: tuple[Option, ...] = (
     Option("replica", str, ALL, "one engine or replica by name; default: all of them together"),

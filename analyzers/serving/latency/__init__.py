@@ -19,8 +19,6 @@ from errors import QuestionError
 from errors.options import Option
 from runs.tables import Tables
 
-NAME = "serving"
-HELP = "How long did requests wait, for what, and at which throughput?"
 STAGE = Option("stage", str, None, "a load of the run by its name; default: all, or the one with most output tokens/s")
 OPTIONS: tuple[Option, ...] = (STAGE,)
 ROWS = [

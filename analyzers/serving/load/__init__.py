@@ -25,8 +25,6 @@ from errors.numbers import COUNT, SECONDS, USD
 from errors.options import Option
 from runs.tables import Tables
 
-NAME = "load"
-HELP = "How much load does it bear, at what latency and cost, and is the run in a steady state?"
 OPTIONS: tuple[Option, ...] = (
     Option("ttft_s", SECONDS, None, "objective: time to first token of at most so many seconds"),
     Option("tpot_s", SECONDS, None, "objective: time per output token of at most so many seconds"),

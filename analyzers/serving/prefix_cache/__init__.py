@@ -20,8 +20,6 @@ from errors.numbers import COUNT
 from errors.options import NUMBER, Option
 from runs.tables import Tables, frame
 
-NAME = "prefix"
-HELP = "What share of prompts does the prefix cache find, and what would caches of other sizes find?"
 OPTIONS: tuple[Option, ...] = (
     MODEL,
     CHIP,

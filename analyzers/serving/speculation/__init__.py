@@ -31,8 +31,6 @@ from errors.numbers import COST, FROM_ZERO, SHARE
 from errors.options import WHOLE, Option
 from runs.tables import Tables, frame
 
-NAME = "speculation"
-HELP = "How many draft tokens are accepted, what is that worth, and up to how many sequences does it pay?"
 OPTIONS: tuple[Option, ...] = (
     MODEL,
     CHIP,

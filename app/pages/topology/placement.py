@@ -15,9 +15,9 @@ from app.components.notice import notice
 from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
+from app.kept import Answers
 from app.pages.topology.lab import Lab
 from app.pages.topology.placement_figure import costs, label, layers
-from app.questions.asking import Answers
 from app.whatif.placement import PLACEMENT
 from app.whatif.placement.answers import Answer
 from app.whatif.placement.asked import MOST_SHOWN, SEQ
@@ -201,7 +201,7 @@ def _evidence(found: Answer, bars, answer: str) -> None:
 def table(found: Answer) -> pd.DataFrame:
     """One row a way: what each axis holds and how it closes, the step with its range, each axis's seconds, and why."""
     rows = []
-    for p in found.found.placements[: MOST_SHOWN]:
+    for p in found.found.placements[:MOST_SHOWN]:
         held, rings, cost = found.held(p), found.ring(p), found.by_axis_s(p)
         rows.append(
             {

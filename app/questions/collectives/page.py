@@ -15,48 +15,24 @@ from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.questions.asking import ask
+from app.questions.collectives import COLLECTIVES
 from app.questions.collectives import figure as draw
 from app.questions.collectives.words import rate
 from app.questions.collectives.words import verdict as collectives_verdict
 from runs.run import Run
 
 VIEWS = {"time": "Time by axis", "bandwidth": "Bandwidth by size"}
-INPUTS = ("captures",)
-DEFINITIONS = (
-    (
-        "Waiting",
-        "All ranks leave a synchronising collective together, so the shortest duration belongs to the last to "
-        "arrive; what the others took longer is waiting. No clock is compared with another.",
-    ),
-    (
-        "Algorithm bandwidth",
-        "Message over the time of one execution without waiting; the message is what one rank "
-        "contributes, for an all-gather what it ends up with.",
-    ),
-    (
-        "Bus bandwidth",
-        "Algorithm bandwidth times 2(n-1)/n for an all-reduce, (n-1)/n for all-gather, reduce-scatter "
-        "and all-to-all, 1 else, for n ranks: comparable across n and with the link (as nccl-tests reckon).",
-    ),
-    ("Share of link", "Bus bandwidth over what a device can send one way on all its links of that network."),
-    (
-        "Bound by latency",
-        "Takes no more than twice the quickest of its kind and group, though the link alone would "
-        "need less than half of that: drawn hollow.",
-    ),
-    ("Exposed", "Collectives under which the device computed nothing; two at the same time count twice here."),
-)
 
 
 def page() -> None:
     run, extras, place = current_run()
     header(run, extras)
-    with answering("Reading the collectives", lambda: howto(run, DEFINITIONS, (), INPUTS)):
-        result = ask(run, "collectives", {}, place.registry)
+    with answering("Reading the collectives", lambda: howto(run, COLLECTIVES.terms, (), COLLECTIVES.inputs)):
+        result = ask(COLLECTIVES, run, {}, place.registry)
     verdict(collectives_verdict(result))
     figures_row(figures(result))
     picture(run, result)
-    howto(run, DEFINITIONS, result.notes, INPUTS)
+    howto(run, COLLECTIVES.terms, result.notes, COLLECTIVES.inputs)
 
 
 def figures(result: CollectivesResult) -> list[Figure]:
@@ -79,15 +55,15 @@ def figures(result: CollectivesResult) -> list[Figure]:
         Figure(
             "Waiting",
             fmt.share(None if t["wait_s"] is None else t["wait_s"] / whole),
-            "Of that. " + DEFINITIONS[0][1],
+            "Of that. " + COLLECTIVES.meaning("Waiting"),
             "derived",
         ),
-        Figure("Exposed", fmt.share(t["exposed_s"] / whole), "Of that. " + DEFINITIONS[5][1], "measured"),
-        Figure("Best bus bandwidth", rate(best), DEFINITIONS[2][1], "derived"),
+        Figure("Exposed", fmt.share(t["exposed_s"] / whole), "Of that. " + COLLECTIVES.meaning("Exposed"), "measured"),
+        Figure("Best bus bandwidth", rate(best), COLLECTIVES.meaning("Bus bandwidth"), "derived"),
         Figure(
             "Best share of link",
             fmt.share(None if share != share else share),
-            f"{DEFINITIONS[3][1]} Link: {md(result.link_words) or 'not known for this chip'}.",
+            f"{COLLECTIVES.meaning('Share of link')} Link: {md(result.link_words) or 'not known for this chip'}.",
             "derived",
         ),
     ]

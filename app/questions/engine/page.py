@@ -16,6 +16,7 @@ from app.components.model_picker import pick
 from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.questions.asking import ask
+from app.questions.engine import ENGINE
 from app.questions.engine import figure as draw
 from app.questions.engine.words import one_moment, whole
 from app.questions.engine.words import table as engine_table
@@ -23,39 +24,21 @@ from app.questions.engine.words import verdict as engine_verdict
 from runs.run import Run
 
 VIEWS = {"timeline": "Timeline", "shares": "Mix and hits", "batch": "Batch size", "iterations": "Iterations"}
-INPUTS = ("engine", "iterations")
-DEFINITIONS = (
-    ("Waiting for KV cache", "Requests wait while at least 90 % of the KV cache is in use, or some are preempted."),
-    ("Waiting for a seat", "Requests wait while as many run as may (max_num_seqs)."),
-    (
-        "Waiting for tokens of the budget",
-        "Requests wait though there is memory and a seat: an iteration has room for a "
-        "limited number of tokens, or the scheduler holds them back.",
-    ),
-    ("Waiting, cause unknown", "Requests wait, and the input lacks the cache's use or the number of seats."),
-    ("Time of a sample", "From the sample before it; an iteration lasts until the next begins, at most 50 ms longer."),
-    (
-        "KV cache in use",
-        "Share of its blocks that are taken, as the engine says; blocks kept for prefixes may not count.",
-    ),
-    ("Prompt share", "Prompt tokens by prompt and generated tokens: above half the time is prefill-heavy."),
-    ("Iteration", "Duration = overhead + tokens x time per token, fitted by Theil and Sen: stalls do not bend it."),
-)
 
 
 def page() -> None:
     run, extras, place = current_run()
     header(run, extras)
     options = {} if (name := st.query_params.get("replica", ALL)) == ALL else {"replica": name}
-    with answering("Reading what the engine said", lambda: howto(run, DEFINITIONS, (), INPUTS)):
-        result = ask(run, "engine", options, place.registry)
+    with answering("Reading what the engine said", lambda: howto(run, ENGINE.terms, (), ENGINE.inputs)):
+        result = ask(ENGINE, run, options, place.registry)
     if len(result.replicas) > 1:
         names = {ALL: f"All {len(result.replicas)} replicas", **{r: r for r in result.replicas}}
         pick("Replica", "replica", names, ALL, width=260)
     verdict(engine_verdict(result))
     figures_row(figures(result))
     picture(run, result)
-    howto(run, DEFINITIONS, result.notes, INPUTS)
+    howto(run, ENGINE.terms, result.notes, ENGINE.inputs)
 
 
 def figures(result: EngineResult) -> list[Figure]:
@@ -93,7 +76,7 @@ def figures(result: EngineResult) -> list[Figure]:
         Figure(
             "KV cache, most",
             fmt.share(f["kv_usage"]["max"]),
-            f"{DEFINITIONS[5][1]} Mean {fmt.share(f['kv_usage']['mean'])}.",
+            f"{ENGINE.meaning('KV cache in use')} Mean {fmt.share(f['kv_usage']['mean'])}.",
             basis,
         ),
         Figure(

@@ -8,6 +8,7 @@ from analyzers.serving.load import LoadResult
 from app.components.current import choose, open_workspace
 from app.components.text import md
 from app.questions.asking import ask
+from app.questions.load import LOAD
 from errors import ChipledgerError
 from runs.registry import Registry
 from runs.run import Run
@@ -89,7 +90,7 @@ def further_runs(run: Run, asked: dict[str, object], registry: Registry) -> list
         try:
             other = store.find(name)
             same = {k: v for k, v in asked.items() if k != "stage"}
-            found.append((other.manifest.name, ask(other, "load", same, registry)))
+            found.append((other.manifest.name, ask(LOAD, other, same, registry)))
         except ChipledgerError as e:
             st.caption(f"{md(others[name])}: {md(e)}")
     return found

@@ -15,20 +15,13 @@ from app.components.howto import howto
 from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.questions.asking import ask
+from app.questions.overlap import OVERLAP
 from app.questions.overlap import figure as draw
 from app.questions.overlap.words import verdict as overlap_verdict
 from runs.run import Run
 
 VIEWS = {"devices": "Devices", "steps": "Steps", "timeline": "Timeline"}
 WINDOWS = {"auto": "Steps, if known", "operations": "First to last operation", "capture": "Whole capture"}
-INPUTS = ("captures",)
-DEFINITIONS = (
-    ("Computing", "At least one operation that computes runs on the device."),
-    ("Communication", "A collective runs, or waits for its peers. Overlapped: under computing; exposed: not."),
-    ("Hidden", "Overlapped communication over all communication; HTA's communication-computation overlap."),
-    ("Copies alone", "Memory is copied or filled (HTA's memory kernels) under neither computing nor communication."),
-    ("Idle", "None of the three. Computing, exposed communication, copies alone and idle make up the window exactly."),
-)
 
 
 def page() -> None:
@@ -37,12 +30,12 @@ def page() -> None:
     window = switch("Window", "window", WINDOWS, "auto")
     options = {} if window == "auto" else {"window": window}
     wanted = _step()
-    with answering("Reading what the devices did", lambda: howto(run, DEFINITIONS, (), INPUTS)):
-        result = ask(run, "overlap", options if wanted is None else {**options, "step": wanted}, place.registry)
+    with answering("Reading what the devices did", lambda: howto(run, OVERLAP.terms, (), OVERLAP.inputs)):
+        result = ask(OVERLAP, run, options if wanted is None else {**options, "step": wanted}, place.registry)
     verdict(overlap_verdict(result))
     figures_row(figures(result))
     picture(run, result)
-    howto(run, DEFINITIONS, result.notes, INPUTS)
+    howto(run, OVERLAP.terms, result.notes, OVERLAP.inputs)
 
 
 def _step() -> int | None:
@@ -55,11 +48,11 @@ def figures(result: OverlapResult) -> list[Figure]:
     t = result.totals
     over = f"Over {fmt.count(len(result.devices), 'device')}, {fmt.number(t['window_s'])} device-seconds. "
     return [
-        Figure("Hidden", fmt.share(t["overlap_share"]), over + DEFINITIONS[2][1], "measured"),
-        Figure("Exposed", fmt.share(t["exposed_share"]), over + DEFINITIONS[1][1], "measured"),
-        Figure("Computing", fmt.share(t["compute_share"]), over + DEFINITIONS[0][1], "measured"),
-        Figure("Copies alone", fmt.share(t["copies_share"]), over + DEFINITIONS[3][1], "measured"),
-        Figure("Idle", fmt.share(t["idle_share"]), over + DEFINITIONS[4][1], "measured"),
+        Figure("Hidden", fmt.share(t["overlap_share"]), over + OVERLAP.meaning("Hidden"), "measured"),
+        Figure("Exposed", fmt.share(t["exposed_share"]), over + OVERLAP.meaning("Communication"), "measured"),
+        Figure("Computing", fmt.share(t["compute_share"]), over + OVERLAP.meaning("Computing"), "measured"),
+        Figure("Copies alone", fmt.share(t["copies_share"]), over + OVERLAP.meaning("Copies alone"), "measured"),
+        Figure("Idle", fmt.share(t["idle_share"]), over + OVERLAP.meaning("Idle"), "measured"),
     ]
 
 

@@ -14,6 +14,7 @@ from app.components.notice import notice
 from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.questions.asking import ask
+from app.questions.steps import STEPS
 from app.questions.steps.figure import best_scale, steps
 from app.questions.steps.hosts import hosts
 from app.questions.steps.words import verdict as steps_verdict
@@ -21,18 +22,6 @@ from errors import ChipledgerError
 from runs.run import Run
 
 SCALES = {"linear": "Linear", "log": "Logarithmic"}
-KINDS = (
-    ("Kept", "A step whose result stayed: it was not taken again after a restart."),
-    ("Lost", "Its result went with an interruption and the step was taken again; drawn hollow."),
-    ("First of its attempt", "Includes tracing and compilation; not in the median."),
-    (
-        "Cannot be true",
-        "A printed value that contradicts the chip's peak or the clock; drawn hollow, left out of all "
-        "figures. With asynchronous dispatch the first printed steps are often such.",
-    ),
-    ("Usual step", "The median of kept, plausible steps that are not the first of their attempt."),
-    ("Tokens per second and chip, TFLOP/s per chip", "Averages over the time of kept, plausible, usual steps."),
-)
 
 
 def page() -> None:
@@ -40,7 +29,7 @@ def page() -> None:
     header(run, extras)
     try:
         with st.spinner("Reading the steps"):
-            result = ask(run, "steps", {}, place.registry)
+            result = ask(STEPS, run, {}, place.registry)
     except ChipledgerError as e:
         notice(e)
         howto(run, (), (), ("steps", "lifecycle", "captures"))
@@ -48,7 +37,7 @@ def page() -> None:
     verdict(steps_verdict(result))
     figures_row(figures(result))
     picture(run, result)
-    howto(run, KINDS, result.notes, ("steps", "lifecycle", "captures"))
+    howto(run, STEPS.terms, result.notes, ("steps", "lifecycle", "captures"))
 
 
 def figures(result: StepsResult) -> list[Figure]:
@@ -56,13 +45,18 @@ def figures(result: StepsResult) -> list[Figure]:
     taken = f"Different step numbers; {fmt.count(len(result.rows), 'step')} were taken, those lost included."
     return [
         Figure("Steps", f"{result.steps:,}", taken, "measured"),
-        Figure("Usual step", fmt.duration(result.median_step_s), KINDS[4][1], "derived"),
+        Figure("Usual step", fmt.duration(result.median_step_s), STEPS.meaning("Usual step"), "derived"),
         Figure("Best step", fmt.duration(result.best_step_s), "The shortest of those.", "measured"),
-        Figure("Tokens/s per chip", fmt.number(result.tokens_per_s_per_chip), KINDS[5][1], "derived"),
+        Figure(
+            "Tokens/s per chip",
+            fmt.number(result.tokens_per_s_per_chip),
+            STEPS.meaning("Tokens per second and chip, TFLOP/s per chip"),
+            "derived",
+        ),
         Figure(
             "TFLOP/s per chip",
             fmt.number(result.tflops_per_s_per_chip),
-            KINDS[5][1] + " Model FLOPs by the job's own convention.",
+            STEPS.meaning("Tokens per second and chip, TFLOP/s per chip") + " Model FLOPs by the job's own convention.",
             "derived",
         ),
     ]

@@ -14,6 +14,7 @@ from app.components.howto import howto
 from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.questions.asking import ask
+from app.questions.traffic import TRAFFIC
 from app.questions.traffic import figure as draw
 from app.questions.traffic.words import SHAPES, span, tokens
 from app.questions.traffic.words import verdict as workload_verdict
@@ -39,38 +40,17 @@ SENTENCES = {
     "flight": "Requests in the system, from their arrival to their last token: the batch and its queue.",
 }
 UNBANDED = "Requests as they came."  # where no band can be drawn
-INPUTS = ("requests",)
-DEFINITIONS = (
-    (
-        "CV of the gaps",
-        "Standard deviation of the times between arrivals by their mean, over all gaps. A Poisson "
-        "process has 1, a metronome 0.",
-    ),
-    (
-        "Index of dispersion",
-        "Variance of the counts in windows of one length by their mean. A Poisson process has 1 at "
-        "any length; the band holds 99 of 100 of them.",
-    ),
-    ("Peak by mean", "Requests in the busiest window by those in the average one."),
-    ("Prompt share", "Prompt tokens by all tokens, cached ones included: what a prefix cache spares is not in it."),
-    (
-        "Mix",
-        "A prompt from 512 and an answer from 128 tokens count as long, the thresholds of TetriInfer (arXiv "
-        "2401.11181); the address takes others: heavy_prompt, heavy_output.",
-    ),
-    ("In flight", "Mean by Little's law: the sum of all times in the system by the time observed."),
-)
 
 
 def page() -> None:
     run, extras, place = current_run()
     header(run, extras)
-    with answering("Reading the traffic", lambda: howto(run, DEFINITIONS, (), INPUTS)):
-        result = ask(run, "workload", _options(run), place.registry)
+    with answering("Reading the traffic", lambda: howto(run, TRAFFIC.terms, (), TRAFFIC.inputs)):
+        result = ask(TRAFFIC, run, _options(run), place.registry)
     verdict(workload_verdict(result))
     figures_row(figures(result))
     picture(run, result)
-    howto(run, DEFINITIONS, result.notes, INPUTS)
+    howto(run, TRAFFIC.terms, result.notes, TRAFFIC.inputs)
 
 
 def _options(run: Run) -> dict[str, str]:
@@ -101,9 +81,14 @@ def figures(result: WorkloadResult) -> list[Figure]:
     label = "Peak by mean" if peak is None else f"Peak by mean, {span(peak.window_s)}"
     return [
         Figure("Requests/s", fmt.number(result.request_rate_per_s), told, "measured"),
-        Figure("CV of the gaps", fmt.number(result.gaps and result.gaps.cv, 4), DEFINITIONS[0][1], "derived"),
-        Figure(label, fmt.number(peak and peak.peak_to_mean), DEFINITIONS[2][1], "derived"),
-        Figure("Prompt share", fmt.share(result.prompt_share), DEFINITIONS[3][1], "derived"),
+        Figure(
+            "CV of the gaps",
+            fmt.number(result.gaps and result.gaps.cv, 4),
+            TRAFFIC.meaning("CV of the gaps"),
+            "derived",
+        ),
+        Figure(label, fmt.number(peak and peak.peak_to_mean), TRAFFIC.meaning("Peak by mean"), "derived"),
+        Figure("Prompt share", fmt.share(result.prompt_share), TRAFFIC.meaning("Prompt share"), "derived"),
         Figure("Tokens, median", _pair(result), "Of a prompt, and of an answer.", "measured"),
     ]
 

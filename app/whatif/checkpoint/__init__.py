@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 def answer(asked: Asked, place: "Workspace | None") -> "Plan":
     """Raises QuestionError where a number is missing or cannot be."""
     from app.questions import asking as questions
+    from app.questions.checkpoints import CHECKPOINTS
     from app.whatif.checkpoint.plan import plan
 
     found = None
     if asked.run:
         if place is None:
             raise QuestionError(f"no store is open to look for run {asked.run!r}")
-        found = questions.ask(place.store.find(asked.run), "checkpoints", {}, place.registry)
+        found = questions.ask(CHECKPOINTS, place.store.find(asked.run), {}, place.registry)
     return plan(asked, found)
 
 
