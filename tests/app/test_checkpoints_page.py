@@ -3,8 +3,7 @@
 import pytest
 
 from app.pages.checkpoint_planner.figure import given_back, over_interval
-from app.whatif import checkpoint
-from app.whatif.base import from_query
+from app.whatif.checkpoint import CHECKPOINT
 from app.whatif.checkpoint.wording import TITLES
 from simulators.checkpointing import Job, goodput, optimal_s
 from simulators.cures import ALL
@@ -20,7 +19,7 @@ def run(place):
 
 
 def answer(**query):
-    return checkpoint.answer(from_query(checkpoint, {k: str(v) for k, v in query.items()}), None)
+    return CHECKPOINT.answer(CHECKPOINT.from_query({k: str(v) for k, v in query.items()}), None)
 
 
 def charts(at):
