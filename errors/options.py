@@ -48,9 +48,12 @@ class Option:
 
     @property
     def title(self) -> str:
-        """Above its control: the label with its unit."""
-        words = self.label or self.name.replace("_", " ").capitalize()
-        return f"{words} ({self.unit})" if self.unit and not self.label.endswith(")") else words
+        """Above its control: the label, with its unit where the label does not say that already."""
+        words = self.label or self.name.removesuffix(f"_{self.unit}").replace("_", " ").capitalize()
+        said = (
+            not self.unit or self.unit in words.lower().split() or " per " in words or words.endswith(")")
+        )  # such as `Requests per second`
+        return words if said else f"{words} ({self.unit})"
 
     @property
     def expected(self) -> str:

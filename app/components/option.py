@@ -1,6 +1,6 @@
 """The control of an option: which widget its kind asks for, what may be entered, and its place in the address."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,6 +23,25 @@ def said(option: Option, default: Any = None, name: str = "") -> Any:
         return option.parse(text) if text else default
     except QuestionError:
         return default
+
+
+def by_name(options: Iterable[Option]) -> dict[str, Option]:
+    return {o.name: o for o in options}
+
+
+def in_address(options: Iterable[Option]) -> dict[str, Any]:
+    """Every value that the address gives. Raises QuestionError, by the words on the page, for one that cannot be."""
+    texts = ((o, st.query_params.get(o.name, "").strip()) for o in options)
+    return {o.name: o.parse(text, f"{o.title}: ") for o, text in texts if text}
+
+
+def field(option: Option, now: Any, empty: str = "", lines: bool = False) -> str:
+    """A field of a form, of `lines` or of one: what was entered, as text. It is checked once the form is sent."""
+    told = {"help": f"{sentence(option.help)}.", "placeholder": empty or None}
+    text = "" if now is None else _written(now)
+    if lines:
+        return st.text_area(option.title, text, height=68, **told).strip()
+    return st.text_input(option.title, text, **told).strip()
 
 
 def control(
@@ -94,7 +113,7 @@ class _Control:
     def number(self, kind: Number, step: float | None) -> Any:
         of = int if kind.whole else float
         now = said(self.option, self.default, self.name)
-        now = None if now is None else of(now)
+        now = None if now is None or abs(now) > _MOST else of(now)
         key = shown(self.name, now)
 
         def changed() -> None:

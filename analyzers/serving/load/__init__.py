@@ -26,9 +26,15 @@ from errors.options import Option
 from runs.tables import Tables
 
 OPTIONS: tuple[Option, ...] = (
-    Option("ttft_s", SECONDS, None, "objective: time to first token of at most so many seconds"),
-    Option("tpot_s", SECONDS, None, "objective: time per output token of at most so many seconds"),
-    Option("e2e_s", SECONDS, None, "objective: end-to-end latency of at most so many seconds"),
+    Option(
+        "ttft_s", SECONDS, None, "objective: time to first token of at most so many seconds", "s", "p99 TTFT within"
+    ),
+    Option(
+        "tpot_s", SECONDS, None, "objective: time per output token of at most so many seconds", "s", "p99 TPOT within"
+    ),
+    Option(
+        "e2e_s", SECONDS, None, "objective: end-to-end latency of at most so many seconds", "s", "p99 end to end within"
+    ),
     Option("statistic", STATISTICS, "p99", "which statistic of a load must keep the objectives"),
     Option(
         "latency",
