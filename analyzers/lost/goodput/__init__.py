@@ -55,7 +55,7 @@ OPTIONS: tuple[Option, ...] = (
         "s",
         "Rolling over",
     ),
-    Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars"),
+    Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars", unit="USD"),
 )
 MOST_BINS = 5_000
 

@@ -73,8 +73,8 @@ OPTIONS: tuple[Option, ...] = (
         "tokens",
         "Tokens of a page",
     ),
-    Option("input", COUNT, None, "prompt tokens of a request; with `output` in place of `seq`"),
-    Option("output", COUNT, None, "tokens generated for a request"),
+    Option("input", COUNT, None, "prompt tokens of a request; with `output` in place of `seq`", unit="tokens"),
+    Option("output", COUNT, None, "tokens generated for a request", unit="tokens"),
     Option(
         "replication",
         ("yes", "no"),

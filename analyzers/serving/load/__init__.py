@@ -43,7 +43,9 @@ OPTIONS: tuple[Option, ...] = (
         "the latency whose growth tells the knee",
     ),
     Option("stage", str, None, "the load in which a steady window is looked for; default: the heaviest below the knee"),
-    Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it nothing has a price"),
+    Option(
+        "usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it nothing has a price", unit="USD"
+    ),
     Option("chips", COUNT, None, "chips that served; default: what the run says"),
     MODEL,
     CHIP,

@@ -134,6 +134,7 @@ OPTIONS: tuple[Option, ...] = (
         USD,
         None,
         "price of a chip-hour in dollars: gives the gains a price",
+        "USD",
         label="Dollars per chip-hour",
     ),
     Option(
