@@ -18,9 +18,9 @@ from app.figures.base import standalone
 from app.kept import Answers
 from app.pages.topology.lab import Lab
 from app.pages.topology.placement_figure import costs, label, layers
-from app.whatif import placement
-from app.whatif.base import from_query
+from app.whatif.placement import PLACEMENT
 from app.whatif.placement.answers import Answer
+from app.whatif.placement.asked import MOST_SHOWN, SEQ
 from app.whatif.placement.code import mesh_code
 from app.whatif.placement.wording import reason
 from app.whatif.placement.wording import verdict as placement_verdict
@@ -69,7 +69,7 @@ def panel(lab: Lab) -> None:
     query = _asked(lab)
     try:
         found = _answers.get(
-            tuple(sorted(query.items())), lambda: placement.answer(from_query(placement, query), open_workspace())
+            tuple(sorted(query.items())), lambda: PLACEMENT.answer(PLACEMENT.from_query(query), open_workspace())
         )
     except ChipledgerError as e:
         notice(e, library=False)
@@ -115,7 +115,7 @@ def _asked(lab: Lab) -> dict[str, str]:
     with columns[2]:
         batch = enter("Sequences of a step", "batch", lab.spec.chips, 1)
     with columns[3]:
-        seq = enter("Tokens of a sequence", "seq", placement.SEQ, 1024)
+        seq = enter("Tokens of a sequence", "seq", SEQ, 1024)
     overlap = press("Overlap", "overlap", OVERLAP_TITLES, "weights")
     roles = "; ".join(f"{role}: {meaning}" for role, meaning in MEANINGS.items())
     st.caption(md(f"{OVERLAPS[overlap].capitalize()}. Axes: {roles}."))
@@ -201,7 +201,7 @@ def _evidence(found: Answer, bars, answer: str) -> None:
 def table(found: Answer) -> pd.DataFrame:
     """One row a way: what each axis holds and how it closes, the step with its range, each axis's seconds, and why."""
     rows = []
-    for p in found.found.placements[: placement.MOST_SHOWN]:
+    for p in found.found.placements[:MOST_SHOWN]:
         held, rings, cost = found.held(p), found.ring(p), found.by_axis_s(p)
         rows.append(
             {
