@@ -16,8 +16,8 @@ from app.components.chart import chart
 from app.components.current import choose, open_workspace
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
-from app.components.model_picker import pick, press, write
 from app.components.notice import notice
+from app.components.option import by_name, control
 from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
@@ -25,7 +25,7 @@ from app.pages.topology.collective_figure import over_size
 from app.pages.topology.lab import Lab
 from app.pages.topology.times import lent
 from app.whatif.collective.answers import CollectiveAnswer, Sent, on
-from app.whatif.collective.asked import axes_of, size_of
+from app.whatif.collective.asked import OPTIONS, axes_of, size_of
 from app.whatif.collective.wording import SIZES, TITLES, against, size
 from app.whatif.collective.wording import verdict as collective_verdict
 from catalog.chips import chip
@@ -36,6 +36,7 @@ from simulators.topology.alike import alike, several
 from simulators.topology.network import Network
 
 SIZE = "1GiB"
+_OPTIONS = by_name(OPTIONS)
 BOOK = "scaling_book_link_oneway_bytes_per_s"
 RATES = {"docs": "Documented link rates", "scaling-book": "The scaling book's"}
 DEFINITIONS = (
@@ -52,7 +53,7 @@ DEFINITIONS = (
 
 
 def panel(lab: Lab) -> None:
-    kind = press("Collective", "kind", TITLES, "all_gather")
+    kind = control(_OPTIONS["kind"], "all_gather", texts=TITLES, buttons=True)
     st.caption(f"{TITLES[kind]}: {dict(KINDS)[kind]}.")
     size_text, axes, rates = _options(lab)
     try:
@@ -90,12 +91,12 @@ def _options(lab: Lab) -> tuple[str, tuple[str, ...], str]:
     """Size, axes and rates, all in the address; what a lattice alone has is left out elsewhere."""
     left, middle, right = st.columns([1, 1.4, 1.2], vertical_alignment="bottom")
     with left:
-        size_text = write("Array", "bytes", SIZE)
+        size_text = control(_OPTIONS["bytes"], empty=SIZE)
     axes = _axes_of(lab.network)
     with middle:
         chosen = _axes(axes)
     with right:
-        booked = pick("Link rates", "rates", RATES, "docs") if _has_book(lab.network) else "docs"
+        booked = control(_OPTIONS["rates"], "docs", texts=RATES) if _has_book(lab.network) else "docs"
     return size_text, chosen, booked
 
 
@@ -109,7 +110,7 @@ def _axes(axes: Sequence[str]) -> tuple[str, ...]:
     if st.session_state.get("lab_axes") != now:
         st.session_state["lab_axes"] = now
     st.pills(
-        "Over all chips, or within groups along",
+        _OPTIONS["axes"].title,
         axes or ["no axes here"],
         selection_mode="multi",
         key="lab_axes",
