@@ -151,10 +151,8 @@ export default function ({ parentElement, setTriggerValue }) {
     control.upload = (await json("POST", "/api/uploads")).upload_id;
     for (const [number, [path, file]] of found.entries()) {
       // eslint-disable-next-line no-control-regex -- control characters are what is looked for
-      const parts = path
-        .replace(/[\\\x00-\x1f]/g, "_")
-        .split("/")
-        .filter(Boolean);
+      const plain = path.replace(/[\\\x00-\x1f]/g, "_");
+      const parts = plain.split("/").filter(Boolean);
       const address = `/upload/${control.upload}/${parts.map(encodeURIComponent).join("/")}`;
       /** @param {number} loaded */
       const progress = (loaded) => {
