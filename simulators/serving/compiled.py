@@ -4,7 +4,9 @@ from pathlib import Path
 
 from runs.numba_cache import compiler
 
-_compiler = compiler(Path(__file__).parent, ("compiled", "cruise", "kernel", "pages", "scheduling", "state", "step"))
+_compiler = compiler(
+    Path(__file__).parent, ("coasting", "compiled", "cruise", "kernel", "pages", "scheduling", "state", "step")
+)
 
 allocating = _compiler()
 """Compiles a function when it is first called, without the interpreter's lock, and keeps the code on disk."""
