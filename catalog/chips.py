@@ -189,8 +189,9 @@ def index() -> Index:
 
 def shown_as(vendor: Value, major: Value, minor: Value, cores: Value, memory_gb: float) -> str | None:
     """The chips of which a GPU's plane tells this, in the catalogue's order and joined by OR; None where none does."""
-    fits = [c for c in chips().values() if c.plane and c.plane.shows(vendor, major, minor, cores, memory_gb)]
-    return OR.join((c.plane.name or c.name) for c in fits) or None
+    planes = [(c.name, c.plane) for c in chips().values() if c.plane]
+    fits = [plane.name or name for name, plane in planes if plane.shows(vendor, major, minor, cores, memory_gb)]
+    return OR.join(fits) or None
 
 
 OR = " or "  # joins the names of chips of which it is not known which one it is
