@@ -17,6 +17,7 @@ from app.components.notice import notice
 from app.components.text import md
 from app.pages.definitions import DEFINITIONS
 from app.questions.asking import ModelSubject, Subject
+from app.questions.base import Question
 from app.workspace import Workspace
 from catalog.models import Model, model, models, parameters
 from catalog.terms import Term
@@ -43,12 +44,12 @@ class About:
     def name(self) -> str:
         return self.subject.manifest.name if isinstance(self.subject, Run) else self.subject.name
 
-    def answer(self, question: str, options: dict[str, object]) -> str:
+    def answer(self, question: Question[Any], options: dict[str, object]) -> str:
         """Address of the JSON answer."""
         if isinstance(self.subject, Run):
-            path = f"/api/runs/{self.subject.run_id}/show/{question}"
+            path = f"/api/runs/{self.subject.run_id}/show/{question.name}"
         else:
-            path = f"/api/models/{quote(self.subject.name)}/show/{question}"
+            path = f"/api/models/{quote(self.subject.name)}/show/{question.name}"
         return path + (f"?{urlencode(options)}" if options else "")
 
 

@@ -78,14 +78,14 @@ def numbers_of(whatif):
 
 
 def asked(whatif, name, value):
-    query = {k: str(v) for k, v in USUAL[whatif.name].items() if k != INSTEAD.get(name)}
+    query = {k: str(v) for k, v in USUAL[whatif.NAME].items() if k != INSTEAD.get(name)}
     return from_query(whatif, [*{**query, name: value}.items()])
 
 
 NUMBERS = [(w, name) for w in WHATIFS for name in numbers_of(w)]
 
 
-@pytest.mark.parametrize(("whatif", "name"), NUMBERS, ids=[f"{w.name} {n}" for w, n in NUMBERS])
+@pytest.mark.parametrize(("whatif", "name"), NUMBERS, ids=[f"{w.NAME} {n}" for w, n in NUMBERS])
 def test_no_whatif_takes_what_is_no_number(whatif, name):
     for value in NEVER:
         with pytest.raises(QuestionError) as e:
@@ -93,10 +93,10 @@ def test_no_whatif_takes_what_is_no_number(whatif, name):
         assert "\n" not in str(e.value) and len(str(e.value)) < 1200, value
 
 
-QUICK = [(w, n) for w, n in NUMBERS if w.name not in ("serving", "serving-plan")]
+QUICK = [(w, n) for w, n in NUMBERS if w.NAME not in ("serving", "serving-plan")]
 
 
-@pytest.mark.parametrize(("whatif", "name"), QUICK, ids=[f"{w.name} {n}" for w, n in QUICK])
+@pytest.mark.parametrize(("whatif", "name"), QUICK, ids=[f"{w.NAME} {n}" for w, n in QUICK])
 def test_every_whatif_answers_or_refuses_odd_numbers(whatif, name):
     for value in ODD:
         try:
