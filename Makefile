@@ -39,6 +39,10 @@ lint: $(STAMP) $(BROWSER)/.installed ## style, the floors, and what runs in the 
 	@$(BIN)/lint-imports
 	@$(BROWSER_CHECKS)
 
+docs: $(STAMP) ## write docs/questions.md, docs/formats.md and docs/options.md anew, from the code
+	@$(BIN)/python -m app.docs
+	@$(BIN)/python -m app.options_docs
+
 reference: $(STAMP) ## make the bundled reference run again (about three minutes, four processes)
 	@$(BIN)/python -m reference.train.launch --out reference/runs/training
 
@@ -50,9 +54,6 @@ reference-fleet: $(STAMP) ## make the bundled simulated run again (seconds)
 
 reference-serving: $(STAMP) ## make the bundled serving run again (some ten minutes, on two cores)
 	@$(BIN)/python -m reference.serve.launch --out reference/runs/serving
-
-docs: $(STAMP) ## write docs/options.md anew, from the options in code
-	@$(BIN)/python -m app.options_docs
 
 benchmark: $(STAMP) ## side-by-side measurements
 	@$(BIN)/python -m benchmarks.xplane_ingest $(ARGS)
