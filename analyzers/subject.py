@@ -1,11 +1,12 @@
 """Which model a question is about, on which chip, at which sequence length: from the run's facts or from options."""
 
-from analyzers.base import Facts, Option, fact
+from analyzers.base import Facts, fact
 from catalog.chip_count import devices_of_a_chip
 from catalog.chips import Chip, chip
 from catalog.models import Model, model
 from errors import QuestionError
 from errors.numbers import COUNT
+from errors.options import Option
 
 MODEL = Option("model", str, None, "a model of the catalogue; default: the one the run names")
 CHIP = Option("chip", str, None, "a chip of the catalogue, by any usual name; default: the one the run names")

@@ -10,16 +10,15 @@ from typing import Any
 
 import pandas as pd
 
-from analyzers.base import Facts, Option, fact
+from analyzers.base import Facts, fact
 from analyzers.compiled.bounds import NETWORK_COLUMNS, Bounds, bounds, network, utilisation
 from analyzers.flops.peak import hardware
 from analyzers.flops.program_matmuls import once, program_excess, unknown_programs
 from analyzers.subject import chip_of, sequence_of
 from errors import QuestionError
+from errors.options import Option
 from runs.tables import Tables, frame
 
-NAME = "compiled"
-HELP = "Does a compiled step fit on the chip, what does it compute and communicate, and how fast can it be at best?"
 OPTIONS: tuple[Option, ...] = ()
 
 KINDS = ("arguments", "outputs", "temporaries", "code")  # what a program holds at once, beside each other

@@ -11,16 +11,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option
+from analyzers.base import Facts
 from analyzers.device.activity import Activity, activities, profiled_steps, steps_of
 from analyzers.flops.peak import hardware
 from analyzers.intervals import Spans, joined, overlap_with, spans, union
 from analyzers.time.history import History, history
 from errors import QuestionError
+from errors.options import Option
 from runs.tables import Tables, frame
 
-NAME = "input"
-HELP = "Is the run bound by its input, or does it stall now and then, and what does that cost?"
 OPTIONS: tuple[Option, ...] = ()
 BOUND_SHARE = 0.05  # of the usual step: from here on, input is what to mend first
 STALL_SHARE = 0.05  # of the usual step: a shorter delay is noise

@@ -5,16 +5,15 @@ from typing import Any
 
 import pandas as pd
 
-from analyzers.base import Facts, Option, fact, with_options
+from analyzers.base import Facts, fact, with_options
 from analyzers.device import memory_model as by_formula
 from analyzers.device import memory_run as by_run
 from analyzers.device.memory_advice import Advice, advise
 from analyzers.subject import CHIP, MODEL, SEQ, chip_of, model_of
 from errors import QuestionError
+from errors.options import Option
 from runs.tables import Tables
 
-NAME = "memory"
-HELP = "What does a device hold when it holds most, how near is that to its limit, and what would give some back?"
 OPTIONS: tuple[Option, ...] = (
     MODEL,
     CHIP,

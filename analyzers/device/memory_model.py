@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from analyzers.base import Facts, Option, fact
+from analyzers.base import Facts, fact
 from analyzers.device.memory_advice import Advice
 from analyzers.device.memory_run import PART_COLUMNS
 from analyzers.device.parallelism import devices_of, parallel_ways
@@ -16,6 +16,7 @@ from catalog.models import Model
 from catalog.training_memory import RECIPES, REMAT, Sharding, training_memory
 from errors import QuestionError
 from errors.numbers import COUNT
+from errors.options import Option
 
 DEFAULT_SEQ = 8192
 MAX_BATCH = 1 << 20

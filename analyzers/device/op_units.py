@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option, fact
+from analyzers.base import Facts, fact
 from analyzers.device.memory_spaces import hbm_bytes
 from errors import QuestionError
 from errors.numbers import FROM_ZERO, PER_SECOND
+from errors.options import Option
 from runs.tables import Tables, frame
 
 HOST = Option("host", str, None, "one host only, as the trace names it")

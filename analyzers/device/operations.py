@@ -6,16 +6,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option
+from analyzers.base import Facts
 from analyzers.device.op_units import UNIT_OPTIONS, op_units
 from analyzers.device.roofline import place, records
 from analyzers.device.roofs import ROOF_OPTIONS, Roof, reached_roof, spec_roof
 from errors import QuestionError
 from errors.numbers import COUNT
+from errors.options import Option
 from runs.tables import Tables
 
-NAME = "ops"
-HELP = "Which operations take the devices' time, from which source line, and how near are they to their roof?"
 BY = ("op", "category", "source", "module")
 TOP = 200
 OPTIONS: tuple[Option, ...] = (

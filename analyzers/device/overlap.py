@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option
+from analyzers.base import Facts
 from analyzers.device.activity import WINDOWS, Activity, Split, activities, profiled_steps, split
 from analyzers.intervals import Spans
 from errors import QuestionError
 from errors.numbers import FROM_ZERO
+from errors.options import Option
 from runs.tables import Tables
 
-NAME = "overlap"
-HELP = "How much of the communication is hidden behind computation, and how long is each device idle?"
 OPTIONS: tuple[Option, ...] = (
     Option("window", WINDOWS, None, "what time is counted over; default: steps where known, else operations"),
     Option("step", FROM_ZERO, None, "the step that the timeline shows; default: the one of median duration"),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option
+from analyzers.base import Facts
 from analyzers.device.op_units import UNIT_OPTIONS, Units, op_units
 from analyzers.device.roofs import (
     CREDIBLE,
@@ -22,10 +22,9 @@ from analyzers.subject import chip_of
 from catalog.chips import chip
 from errors import QuestionError
 from errors.numbers import COUNT, SHARE_OF_SOME
+from errors.options import Option
 from runs.tables import Tables
 
-NAME = "roofline"
-HELP = "Which operations does compute bind, which memory, and what would they take at the device's roofs?"
 ROOF = Option("roof", ("spec", "reached"), "spec", "the device's specified peaks, or the best that this run reached")
 TOP = Option("top", COUNT, 500, "operations listed in `points`; totals are over all")
 NEAR = Option("near", SHARE_OF_SOME, 0.1, "part of its roof from which on an operation counts as bound by it")

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option, fact
+from analyzers.base import Facts, fact
 from analyzers.flops.formats import PRECISIONS
 from analyzers.flops.precision import PEAK, PRECISION, Peaks, format_of, peaks
 from analyzers.subject import CHIP
 from catalog.chips import Chip
 from errors.numbers import PER_SECOND
+from errors.options import Option
 from runs.tables import MemoryTables, Tables, frame
 
 BANDWIDTH = Option(

@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from analyzers.base import Facts, Option, with_options
+from analyzers.base import Facts, with_options
 from analyzers.subject import MODEL, SEQ, need_model, sequence_of
 from catalog.flops import CONVENTIONS, FlopsPerToken, flops_per_token, forward_flops_per_token
 from catalog.models import Parameters, parameters
+from errors.options import Option
 from runs.tables import Tables
 
-NAME = "flops"
-HELP = "How many FLOPs does a token cost, by which convention, and where in the model are they?"
 OPTIONS: tuple[Option, ...] = (MODEL, SEQ)
 USUAL_SEQ = 8192
 

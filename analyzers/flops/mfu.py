@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, FactValue, Option, fact, with_options
+from analyzers.base import Facts, FactValue, fact, with_options
 from analyzers.flops.executed import recomputed_share
 from analyzers.flops.fingerprint import Fingerprint, fingerprint
 from analyzers.flops.formats import format_of
@@ -20,10 +20,9 @@ from catalog.flops import FlopsPerToken, flops_per_token
 from catalog.models import Model
 from errors import QuestionError
 from errors.numbers import Number
+from errors.options import NUMBER, Option
 from runs.tables import Tables
 
-NAME = "mfu"
-HELP = "Which share of the chips' peak became useful maths, in which steps, and by whose count?"
 JOB = "job"
 CONVENTION = Option("convention", (JOB, *CONVENTION_NAMES), None, "how FLOPs are counted; job: as the job printed them")
 REMAT = Option("remat", ("none", "selective", "full"), None, "what is recomputed, where no profile tells; for HFU")
@@ -35,8 +34,8 @@ OPTIONS: tuple[Option, ...] = (
     PRECISION,
     PEAK,
     REMAT,
-    Option("tflops_per_s", float, None, "TFLOP/s per chip, as printed somewhere: asks about that number"),
-    Option("tokens_per_s", float, None, "tokens/s per chip, as printed somewhere: asks about that number"),
+    Option("tflops_per_s", NUMBER, None, "TFLOP/s per chip, as printed somewhere: asks about that number"),
+    Option("tokens_per_s", NUMBER, None, "tokens/s per chip, as printed somewhere: asks about that number"),
     Option("printed_mfu", Number(1e-6, 1e6), None, "MFU as printed somewhere: a share up to 1, else per cent"),
 )
 COLUMNS = [

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option, with_options
+from analyzers.base import Facts, with_options
 from analyzers.device.parallelism import parallel_ways
 from analyzers.flops.gpu_tiles import ALIGNED_BYTES, TileWaste, alignment, tile_table
 from analyzers.flops.hbm_layout import HbmPadding, hbm_padding
@@ -21,10 +21,9 @@ from catalog.matmuls import matmuls
 from catalog.models import Model
 from errors import QuestionError
 from errors.numbers import COUNT
+from errors.options import Option
 from runs.tables import Tables, frame
 
-NAME = "padding"
-HELP = "How much of the matrix unit's work is padding, by A and B, and which dimension would pay most?"
 SOURCES = ("model", "program")
 DEFAULT_SEQ = 8192
 OPTIONS: tuple[Option, ...] = (

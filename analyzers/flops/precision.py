@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from analyzers.base import Facts, FactValue, Option, fact
+from analyzers.base import Facts, FactValue, fact
 from analyzers.flops.formats import PRECISIONS, format_of
 from analyzers.flops.peak import doubts, peak
 from analyzers.subject import chip_of
@@ -16,6 +16,7 @@ from catalog.chips import Chip, chip
 from catalog.lookup import shown
 from errors import QuestionError
 from errors.numbers import PER_SECOND
+from errors.options import Option
 from runs.tables import Tables
 
 PRECISION = Option("precision", str, None, "bf16, fp16, fp8, int8, fp4, or shares of FLOPs such as fp8=0.7,bf16=0.3")

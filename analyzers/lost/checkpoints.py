@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option, fact
+from analyzers.base import Facts, fact
 from analyzers.flops.peak import hardware
 from analyzers.lost.mttf import CONFIDENCE, Mttf, mttf
 from analyzers.lost.saves import Checkpoints, Spread, checkpoints, gaps, spread
@@ -23,10 +23,9 @@ from analyzers.time.calendar import CODE, HEADINGS, Calendar, calendar
 from analyzers.time.history import History, history
 from errors import QuestionError
 from errors.numbers import USD
+from errors.options import Option
 from runs.tables import Tables
 
-NAME = "checkpoints"
-HELP = "What do checkpoints and failures cost, and how often does the job save?"
 OPTIONS: tuple[Option, ...] = (
     Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it losses have no price"),
 )

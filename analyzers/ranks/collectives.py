@@ -17,16 +17,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option
+from analyzers.base import Facts
 from analyzers.device.activity import activities
 from analyzers.intervals import Spans, overlap_with
 from analyzers.ranks.mesh import Links, axis_of, members, mesh_of, ranks_along, size_of
 from analyzers.ranks.waits import FIRST_STEP, KIND, LONE, NAMELESS, UNEQUAL, waits
 from errors import QuestionError
+from errors.options import Option
 from runs.tables import Tables, frame
 
-NAME = "collectives"
-HELP = "Which collectives ran over which mesh axis, how fast were they, and what bounds them?"
 OPTIONS: tuple[Option, ...] = ()
 BUCKETS = (
     (64e3, "up to 64 kB"),

@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option
+from analyzers.base import Facts
 from analyzers.serving.exposed import Exposed, exposed
 from analyzers.serving.latency.summary import Load, all_loads, together
 from analyzers.serving.objective_causes import CAUSES, Judged, judge
 from analyzers.serving.served import ADVICE, Served, has_requests, served
 from errors import QuestionError
 from errors.numbers import SECONDS
+from errors.options import Option
 from runs.tables import Tables
 
-NAME = "slo"
-HELP = "Which requests kept their objectives, at which rate, and why not the others?"
 OBJECTIVES: dict[str, str] = {
     "ttft_s": "time to first token, s, at most",
     "tpot_s": "time per output token after the first, s, at most; met by requests of one token",

@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option, fact
+from analyzers.base import Facts, fact
 from analyzers.serving.arrivals import Gaps, Window, chance_dip, chance_peak, gaps, in_flight, shape, window
 from analyzers.serving.served import ADVICE, has_requests, served, summary
 from errors import QuestionError
 from errors.numbers import FROM_ZERO
+from errors.options import Option
 from runs.tables import Tables, frame
 
-NAME = "workload"
-HELP = "How bursty is the traffic, how long are prompts and answers, and is a Poisson process a fair model of it?"
 OPTIONS = (
     Option("stage", str, None, "one load of a load test; default: all requests"),
     Option("heavy_prompt", FROM_ZERO, 512, "tokens from which a prompt is heavy"),

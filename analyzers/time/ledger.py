@@ -19,7 +19,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from analyzers.base import Facts, Option, fact
+from analyzers.base import Facts, fact
 from analyzers.compiled import accounts as compiled_accounts
 from analyzers.flops.executed import extra
 from analyzers.flops.peak import Hardware, hardware
@@ -33,12 +33,11 @@ from analyzers.time.history import history
 from analyzers.time.training_accounts import Book
 from errors import QuestionError
 from errors.numbers import SECONDS, USD
+from errors.options import Option
 from runs.ledger import Ledger
 from runs.tables import Tables
 
 OBJECTIVES = {"ttft_s": "time to first token", "tpot_s": "time per output token", "e2e_s": "time to the last token"}
-NAME = "ledger"
-HELP = "Where did every chip-second go?"
 OPTIONS: tuple[Option, ...] = (
     Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it no account has a price"),
     *(

@@ -5,16 +5,15 @@ from typing import Any
 
 import pandas as pd
 
-from analyzers.base import Facts, Option
+from analyzers.base import Facts
 from analyzers.flops.precision import bounded, peaks
 from analyzers.serving.server_start import refuse_of_a_server
 from analyzers.time.history import History, history
 from analyzers.time.useful import tokens_of_steps
 from errors import QuestionError
+from errors.options import Option
 from runs.tables import Tables, frame
 
-NAME = "steps"
-HELP = "How long did each step take, which were kept, and how fast was the job?"
 OPTIONS: tuple[Option, ...] = ()
 COLUMNS = [
     "attempt",

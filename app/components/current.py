@@ -6,6 +6,7 @@ import streamlit as st
 
 from app.components.live import address
 from app.components.notice import notice
+from app.pages.library import LIBRARY
 from app.workspace import Workspace, workspace
 from errors import ChipledgerError
 from runs.registry import Extras
@@ -27,7 +28,7 @@ def current_run() -> tuple[Run, Extras, Workspace]:
     wanted = st.query_params.get("run") or st.session_state.get("last_run")
     if not wanted:
         st.info("No run is chosen yet. Open one in the library.", icon=":material/info:")
-        st.page_link("pages/library/page.py", label="All runs", icon=":material/arrow_back:")
+        st.page_link(LIBRARY.file, label="All runs", icon=":material/arrow_back:")
         st.stop()
     try:
         run = place.store.find(wanted)

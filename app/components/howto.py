@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import streamlit as st
 
 from app.components.text import md
+from app.pages.definitions import DEFINITIONS
+from catalog.terms import Term
 from runs.run import Run
 
 
@@ -82,14 +84,14 @@ INPUTS: tuple[Input, ...] = (
 )
 
 
-def howto(run: Run, definitions: Sequence[tuple[str, str]], notes: Sequence[str], inputs: Sequence[str]) -> None:
-    """An expander with definitions, notes, the run's warnings, its inputs, and what would complete it."""
+def howto(run: Run, terms: Sequence[Term], notes: Sequence[str], inputs: Sequence[str]) -> None:
+    """An expander with what its terms mean, notes, the run's warnings, its inputs, and what would complete it."""
     with st.expander("How this is computed", icon=":material/function:"):
         for note in notes:
             st.markdown(f"- {md(note)}")
-        if definitions:
-            st.markdown("\n".join(f"- **{md(title)}**: {md(text)}" for title, text in definitions))
-        st.page_link("pages/definitions/page.py", label="All definitions", icon=":material/menu_book:")
+        if terms:
+            st.markdown("\n".join(f"- **{md(t.name)}**: {md(t.meaning)}" for t in terms))
+        st.page_link(DEFINITIONS.file, label="All definitions", icon=":material/menu_book:")
         missing = [i for i in INPUTS if i.table in inputs and not run.manifest.tables.get(i.table)]
         for lacking in missing:
             st.markdown(f"**Missing: {lacking.name}.** It would tell {lacking.brings}.")

@@ -15,9 +15,11 @@ from app.components.header import header
 from app.components.howto import howto
 from app.components.notice import notice
 from app.components.text import md
+from app.pages.definitions import DEFINITIONS
 from app.questions.asking import ModelSubject, Subject
 from app.workspace import Workspace
 from catalog.models import Model, model, models, parameters
+from catalog.terms import Term
 from errors import ChipledgerError, QuestionError
 from runs.run import Run
 
@@ -75,23 +77,19 @@ def model_or_run() -> About:
     return About(ModelSubject(found.name, found.name), place)
 
 
-def explained(
-    about: About, definitions: Sequence[tuple[str, str]], notes: Sequence[str], inputs: Sequence[str]
-) -> None:
+def explained(about: About, terms: Sequence[Term], notes: Sequence[str], inputs: Sequence[str]) -> None:
     """How this is computed; of a run also which input would tell more."""
     if about.run:
-        howto(about.run, definitions, notes, inputs)
+        howto(about.run, terms, notes, inputs)
         return
     with st.expander("How this is computed", icon=":material/function:"):
         for note in notes:
             st.markdown(f"- {md(note)}")
-        st.markdown("\n".join(f"- **{md(title)}**: {md(text)}" for title, text in definitions))
-        st.page_link("pages/definitions/page.py", label="All definitions", icon=":material/menu_book:")
+        st.markdown("\n".join(f"- **{md(t.name)}**: {md(t.meaning)}" for t in terms))
+        st.page_link(DEFINITIONS.file, label="All definitions", icon=":material/menu_book:")
 
 
-def answered(
-    about: About, compute: Callable[[], Any], definitions: Sequence[tuple[str, str]], inputs: Sequence[str]
-) -> Any:
+def answered(about: About, compute: Callable[[], Any], terms: Sequence[Term], inputs: Sequence[str]) -> Any:
     """What `compute` gives; where it has no answer the page says why, with what would help, and this is None."""
     try:
         return compute()
@@ -99,7 +97,7 @@ def answered(
         st.info(md(e), icon=":material/info:")
     except ChipledgerError as e:
         notice(e)
-    explained(about, definitions, (), inputs)
+    explained(about, terms, (), inputs)
     return None
 
 

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app.components.text import md
+from app.pages.library import LIBRARY
 from errors import ChipledgerError
 
 
@@ -10,4 +11,4 @@ def notice(error: ChipledgerError, library: bool = True) -> None:
     """The error's one line as a notice, with a link back to the library."""
     st.warning(md(error), icon=":material/info:")
     if library:
-        st.page_link("pages/library/page.py", label="All runs", icon=":material/arrow_back:")
+        st.page_link(LIBRARY.file, label="All runs", icon=":material/arrow_back:")

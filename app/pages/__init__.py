@@ -1,1 +1,28 @@
-"""The pages: each loads, asks and draws."""
+"""Pages that are no question's own: one record each, listed once, in the order of the menu."""
+
+from app.menu import Page
+from app.pages.alerts import ALERTS
+from app.pages.checkpoint_planner import CHECKPOINT_PLANNER
+from app.pages.compare import COMPARE
+from app.pages.definitions import DEFINITIONS
+from app.pages.library import LIBRARY
+from app.pages.models import MODELS
+from app.pages.published import PUBLISHED
+from app.pages.serving_cases import SERVING_CASES
+from app.pages.serving_planner import SERVING_PLANNER
+from app.pages.topology import TOPOLOGY
+from app.questions.compiled import COMPILED
+
+PAGES: tuple[Page, ...] = (
+    LIBRARY,
+    TOPOLOGY,
+    COMPILED,
+    CHECKPOINT_PLANNER,
+    PUBLISHED,
+    SERVING_PLANNER,
+    SERVING_CASES,
+    MODELS,
+    ALERTS,
+    DEFINITIONS,
+    COMPARE,
+)

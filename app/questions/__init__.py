@@ -1,1 +1,65 @@
-"""Questions about a run: one package each."""
+"""Every question about a run: one record each, listed once. Pages, API, command line, links and docs read these."""
+
+from app.questions.base import Question
+from app.questions.checkpoints import CHECKPOINTS
+from app.questions.collectives import COLLECTIVES
+from app.questions.compiled import COMPILED
+from app.questions.engine import ENGINE
+from app.questions.flops import FLOPS
+from app.questions.goodput import GOODPUT
+from app.questions.input import INPUT
+from app.questions.interruptions import INTERRUPTIONS
+from app.questions.kv_cache import KV_CACHE
+from app.questions.latency import LATENCY
+from app.questions.ledger import LEDGER
+from app.questions.load import LOAD
+from app.questions.memory import MEMORY
+from app.questions.mfu import MFU
+from app.questions.objectives import OBJECTIVES
+from app.questions.operations import OPERATIONS
+from app.questions.overlap import OVERLAP
+from app.questions.padding import PADDING
+from app.questions.prefix_cache import PREFIX_CACHE
+from app.questions.roofline import ROOFLINE
+from app.questions.slowdown import SLOWDOWN
+from app.questions.speculation import SPECULATION
+from app.questions.steps import STEPS
+from app.questions.stragglers import STRAGGLERS
+from app.questions.traffic import TRAFFIC
+from errors import QuestionError
+
+QUESTIONS: tuple[Question, ...] = (  # in the order of a run's links
+    LEDGER,
+    LATENCY,
+    OBJECTIVES,
+    LOAD,
+    TRAFFIC,
+    ENGINE,
+    KV_CACHE,
+    SPECULATION,
+    PREFIX_CACHE,
+    GOODPUT,
+    INTERRUPTIONS,
+    CHECKPOINTS,
+    STEPS,
+    MFU,
+    FLOPS,
+    COMPILED,
+    PADDING,
+    MEMORY,
+    ROOFLINE,
+    OPERATIONS,
+    OVERLAP,
+    COLLECTIVES,
+    STRAGGLERS,
+    SLOWDOWN,
+    INPUT,
+)
+
+
+def question(name: str) -> Question:
+    """The question of this name, or of this older name. Raises QuestionError where there is none."""
+    for candidate in QUESTIONS:
+        if name == candidate.name or name in candidate.aliases:
+            return candidate
+    raise QuestionError(f"no analysis {name!r}", expected=f"one of {', '.join(q.name for q in QUESTIONS)}")

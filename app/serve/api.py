@@ -13,7 +13,8 @@ from starlette.routing import Route
 import catalog
 from app.listing import list_runs
 from app.pages.published.words import published_rows
-from app.questions import asking as questions
+from app.questions import QUESTIONS, asking, question
+from app.questions.base import described
 from app.serve.compiling import compile_request
 from app.serve.ingesting import UPLOAD, ingest_arguments, line
 from app.serve.jobs import Job, Jobs
@@ -21,9 +22,10 @@ from app.serve.places import placeless
 from app.serve.uploads import TooLarge, Uploads
 from app.summary import run_details
 from app.whatif import WHATIFS
-from app.whatif.base import from_query, named, once_each
+from app.whatif.base import from_query, named
 from app.workspace import Workspace
 from errors import ChipledgerError, InputError, QuestionError
+from errors.options import once_each
 from runs.run import Run
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -73,6 +75,7 @@ class Api:
             Route("/api/runs", self.runs, methods=["GET"]),
             Route("/api/runs/{run_id}", self.run, methods=["GET"]),
             Route("/api/runs/{run_id}/show/{analysis}", self.show, methods=["GET"]),
+            Route("/api/questions", self.questions, methods=["GET"]),
             Route("/api/models/{model}/show/{analysis}", self.show_model, methods=["GET"]),
             Route("/api/catalog/{kind}", self.catalog, methods=["GET"]),
             Route("/api/catalog/{kind}/{name:path}", self.catalog, methods=["GET"]),
@@ -129,16 +132,20 @@ class Api:
             name = catalog.model(request.path_params["model"]).name
         except QuestionError as e:
             raise NotFound(str(e)) from e
-        return await self._answer(questions.ModelSubject(name, name), request)
+        return await self._answer(asking.ModelSubject(name, name), request)
 
-    async def _answer(self, subject: questions.Subject, request: Request) -> dict[str, Any]:
-        name = request.path_params["analysis"]
-        if name not in questions.NAMES:
-            raise NotFound(f"no analysis {name!r}", expected=f"one of {', '.join(questions.NAMES)}")
-        known = [o.name for o in questions.analyzer(name).OPTIONS]
-        given = once_each(request.query_params.multi_items(), known)
-        result = await run_in_threadpool(questions.ask, subject, name, given, self._place.registry)
-        return questions.answer_dict(subject, result)
+    async def _answer(self, subject: asking.Subject, request: Request) -> dict[str, Any]:
+        try:
+            asked = question(request.path_params["analysis"])
+        except QuestionError as e:
+            raise NotFound(str(e)) from e
+        given = once_each(request.query_params.multi_items(), [o.name for o in asked.options])
+        result = await run_in_threadpool(asking.ask, asked, subject, given, self._place.registry)
+        return asking.answer_dict(subject, result)
+
+    @_answering
+    async def questions(self, request: Request) -> Any:
+        return {"questions": [described(q) for q in QUESTIONS]}
 
     @_answering
     async def catalog(self, request: Request) -> Any:

@@ -41,6 +41,7 @@ def serve(host: str, port: int | None, *, open_browser: bool = False) -> None:
     from app.serve.api import Api
     from app.serve.guard import Guard, is_loopback
     from app.serve.jobs import Jobs
+    from app.serve.older import older_routes
     from app.serve.xprof import Xprof
     from app.workspace import workspace
 
@@ -65,7 +66,7 @@ def serve(host: str, port: int | None, *, open_browser: bool = False) -> None:
     PagesManager.uses_pages_directory = False
     application = st.App(
         Path(__file__).parents[1] / "main.py",
-        routes=[*Api(workspace(), jobs).routes(), *xprof.routes()],
+        routes=[*Api(workspace(), jobs).routes(), *xprof.routes(), *older_routes()],
         middleware=[Middleware(Guard, loopback=is_loopback(host))],
         lifespan=lifespan,
     )

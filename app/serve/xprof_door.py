@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 from starlette.responses import HTMLResponse
 
+from app.pages.all import pages_of
 from errors import ChipledgerError
 from runs.run import Run
 
@@ -40,14 +41,6 @@ REASONS: dict[str, tuple[int, str, str]] = {  # status, heading, what to do
     ),
     "failed": (502, "XProf did not start", "The other pages do not depend on it."),
 }
-OWN_PAGES = (
-    ("ledger", "Ledger: where the chip time went"),
-    ("steps", "Steps: how long each took"),
-    ("roofline", "Roofline"),
-    ("ops", "Operations"),
-    ("overlap", "Overlap of compute and communication"),
-    ("memory", "Memory"),
-)
 STYLE = """
 :root { color-scheme: light dark; font-family: "Source Sans", Helvetica, Arial, sans-serif; }
 main { max-width: 44rem; margin: 12vh auto; padding: 0 1.5rem; line-height: 1.5; }
@@ -77,7 +70,9 @@ def door_page(run: Run | None, closed: Closed, here: str = "") -> HTMLResponse:
         name, at = html.escape(run.manifest.name), quote(run.run_id)
         if closed.reason == "no accelerator":
             parts.append(f"<p><a href='/xprof/{at}?anyway=1'>Open XProf all the same</a></p>")
-        links = "".join(f"<li><a href='/{page}?run={at}'>{title}</a></li>" for page, title in OWN_PAGES)
+        links = "".join(
+            f"<li><a href='/{p.path}?run={at}'>{html.escape(f'{p.title}: {p.asks}')}</a></li>" for p in pages_of(run)
+        )
         parts.append(f"<p>What Chipledger itself says of <b>{name}</b>:</p><ul>{links}</ul>")
     parts.append("<p><a href='/'>All runs</a></p>")
     page = (

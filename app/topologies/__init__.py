@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.questions.asking import Answers
+from app.kept import Answers
 from app.workspace import Workspace
 from errors import InputError, QuestionError
 from simulators import topology

@@ -10,12 +10,13 @@ A what-if is a module in this folder, listed once in `app.whatif.WHATIFS`, with:
 """
 
 import argparse
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from errors import QuestionError
 from errors.numbers import read_plainly
+from errors.options import once_each
 
 if TYPE_CHECKING:
     from app.words import Table
@@ -69,17 +70,3 @@ def from_query(asked: WhatIf, query: Mapping[str, str] | Iterable[tuple[str, str
     pairs = [(k.replace("-", "_"), v) for k, v in (query.items() if isinstance(query, Mapping) else query)]
     once_each(pairs, known, {n for n, a in known.items() if isinstance(a, argparse._AppendAction)})
     return parser.parse_args([f"--{k.replace('_', '-')}={v}" for k, v in pairs if v != ""])
-
-
-def once_each(
-    query: Iterable[tuple[str, str]], known: Collection[str], several: Collection[str] = ()
-) -> dict[str, str]:
-    """A query as values by name. Raises QuestionError for a name that is unknown, or twice there and not `several`."""
-    found: dict[str, str] = {}
-    for name, value in query:
-        if name not in known:
-            raise QuestionError(f"no parameter {name[:40]!r} here", expected=f"one of {', '.join(known) or 'none'}")
-        if name in found and name not in several:
-            raise QuestionError(f"{name!r} is given twice", expected="once")
-        found[name] = value
-    return found

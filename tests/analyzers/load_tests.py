@@ -4,7 +4,7 @@ import heapq
 
 import numpy as np
 
-from analyzers.base import parse_options
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables
 

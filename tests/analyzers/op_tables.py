@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from analyzers.base import parse_options
 from catalog import chip
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables
 

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.device import operations as ops
 from analyzers.device import roofline
 from collectors.ingest import ingest
+from errors.options import parse_options
 from runs.store import Store
 
 REFERENCE = Path(__file__).resolve().parents[2] / "reference" / "runs" / "training"

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.serving import kv_cache as kv
 from analyzers.serving import prefix_cache as prefix
 from analyzers.serving import speculation
 from collectors.ingest import ingest
+from errors.options import parse_options
 from runs.store import Store
 
 RUNS = Path(__file__).parents[2] / "reference" / "runs"

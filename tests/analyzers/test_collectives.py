@@ -7,7 +7,7 @@ import pytest
 from analyzers.ranks import collectives
 from analyzers.ranks.collectives import bus_factor
 from analyzers.ranks.mesh import Links, axis_of, ranks_along
-from app.answers import answer
+from app.questions import question
 from errors import QuestionError
 from runs.run import facts_of
 from runs.tables import MemoryTables
@@ -234,7 +234,7 @@ def test_what_no_input_tells_is_not_told_as_nothing():
     assert ask(MemoryTables(rows)).totals["bytes"] is None
     program = {"program_collectives": {"kind": ["permute"], "axis": ["data"]}}
     result = ask(MemoryTables(program), chip="v5e", chips=8)
-    assert result.totals["bytes"] is None and "0 bytes" not in answer("collectives").verdict(result)
+    assert result.totals["bytes"] is None and "0 bytes" not in question("collectives").verdict(result)
     rows["collectives"]["end_ns"] = [None, None]
     with pytest.raises(QuestionError, match="have no times"):
         ask(MemoryTables(rows))

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.device import input as input_question
 from analyzers.device import memory, overlap, roofline
 from analyzers.device import operations as ops
 from analyzers.time import ledger, steps
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.analyzers.device_rows import EPOCH, device_tables

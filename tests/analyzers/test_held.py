@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analyzers.base import OPTION, parse_options
+from analyzers.base import OPTION
 from analyzers.held import held
 from analyzers.lost import checkpoints, goodput, interruptions
 from analyzers.lost.interruptions.fleet_rates import nodes_of
@@ -16,6 +16,7 @@ from app.questions.checkpoints import words as checkpoint_words
 from app.questions.interruptions import words as interruption_words
 from app.summary import chips_text, run_dict
 from collectors.ingest import ingest
+from errors.options import parse_options
 from runs.registry import Extras
 from runs.run import FactValue, facts_of
 from runs.schema import SCHEMAS

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers.base import parse_options
 from analyzers.lost import interruptions
 from analyzers.time import ledger
 from catalog.causes import CAUSES
 from collectors.ingest import ingest
 from errors import QuestionError
+from errors.options import parse_options
 from reference.fleet import plans
 from runs.run import facts_of
 from runs.store import Store

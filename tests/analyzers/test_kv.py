@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers.base import parse_options
 from analyzers.serving import kv_cache as kv
 from analyzers.serving.kv_cache.room import Setting, room, tensor_choices
 from analyzers.serving.kv_cache.setting import precision_of
@@ -14,6 +13,7 @@ from app.questions.kv_cache import words
 from catalog.inference import kv_bytes, weights_bytes
 from catalog.models import model
 from errors import QuestionError
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.serving import kv_cache as kv
 from analyzers.serving.kv_cache.stated import stated_length
 from catalog import model
 from catalog.inference import stated_token_bytes
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.device import memory
 from catalog.models import model, parameters
 from catalog.training_memory import Sharding, training_memory
 from errors import QuestionError
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.flops import flops, mfu
 from analyzers.flops.precision import native_peak, parse_mix
 from catalog import chip
 from catalog.flops import CONVENTIONS
 from collectors.ingest import ingest
 from errors import QuestionError
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.store import Store
 from runs.tables import MemoryTables

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analyzers import ANALYZERS
-from analyzers.base import Analyzer, Facts, parse_options
-from app.answers import answer
+from analyzers.base import Facts
+from app.questions import QUESTIONS
+from app.questions.base import Question
 from collectors.ingest import ingest
 from errors import ChipledgerError
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.store import Store
 from runs.tables import Tables
@@ -41,13 +42,12 @@ class Watched(ArrowTables):
         return found
 
 
-def wrong(asked: Analyzer, tables: Tables, facts: Facts) -> str:
+def wrong(asked: Question, tables: Tables, facts: Facts) -> str:
     """What is wrong with the answer; "" where nothing is."""
     try:
-        result = asked.analyze(tables, facts, parse_options(asked.OPTIONS, {}))
+        result = asked.analyze(tables, facts, parse_options(asked.options, {}))
         json.dumps(result.to_dict(), allow_nan=False)
-        words = answer(asked.NAME)
-        said = [words.verdict(result), *(str(cell) for row in words.table(result).rows for cell in row)]
+        said = [asked.verdict(result), *(str(cell) for row in asked.table(result).rows for cell in row)]
     except ChipledgerError as e:
         return "" if str(e).strip() and "\n" not in str(e) else f"not one sentence: {str(e)!r}"
     except Exception as e:
@@ -88,13 +88,13 @@ def changes(rows: Mapping[str, pa.Table], read: set[tuple[str, str]]) -> Iterato
 def all_wrong(rows: Mapping[str, pa.Table], facts: Facts, every: int) -> list[str]:
     """What goes wrong in any question when one in `every` of its changes is made, and with none."""
     found, place = [], 0
-    for asked in ANALYZERS:
+    for asked in QUESTIONS:
         watched = Watched(rows)
-        found.append((asked.NAME, "as it is", wrong(asked, watched, facts)))
+        found.append((asked.name, "as it is", wrong(asked, watched, facts)))
         for what, tables in changes(rows, watched.read):
             place += 1
             if place % every == 0:
-                found.append((asked.NAME, what, wrong(asked, tables(), facts)))
+                found.append((asked.name, what, wrong(asked, tables(), facts)))
     return [f"{name}: {what}: {trouble}" for name, what, trouble in found if trouble]
 
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.device import operations as ops
 from analyzers.device import roofline
 from collectors.ingest import ingest
 from errors import QuestionError
+from errors.options import parse_options
 from runs.store import Store
 from tests.analyzers.op_tables import PEAK, V5P, WIDE, ask_with
 from tests.collectors.traces import PlaneBuilder, XSpace, environment

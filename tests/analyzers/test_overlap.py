@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers.base import parse_options
 from analyzers.device import overlap
 from analyzers.ranks.waits import waits
 from analyzers.time.device_time import device_traces
 from errors import QuestionError
+from errors.options import parse_options
 from runs.tables import MemoryTables
 from tests.analyzers.device_rows import collective_rows, device_tables
 from tests.analyzers.worlds import World

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers.base import parse_options
 from analyzers.flops import gpu_tiles, padding, rounding
 from analyzers.flops.hbm_layout import hbm_padding, padded_bytes, shapes
 from analyzers.flops.matmul_table import Unit
@@ -20,6 +19,7 @@ from analyzers.flops.program_matmuls import products, program_excess, program_ru
 from catalog import model, parameters
 from catalog.models import models
 from errors import QuestionError
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables
 

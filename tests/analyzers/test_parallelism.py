@@ -2,7 +2,6 @@
 
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.device import memory
 from analyzers.device.parallelism import parallel_ways
 from analyzers.ranks.collectives import analyze as collectives
@@ -11,6 +10,7 @@ from analyzers.subject import slices_of
 from catalog import chip
 from catalog.models import model, parameters
 from catalog.training_memory import Sharding, activations, logits_bytes, routed_parameters, state_bytes
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables
 

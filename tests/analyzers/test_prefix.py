@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers.base import parse_options
 from analyzers.serving import prefix_cache as prefix
 from analyzers.serving.prefix_cache import block_size
 from analyzers.serving.prefix_cache.measured import measured_prefix
@@ -17,6 +16,7 @@ from analyzers.serving.prefix_cache.saved import prefill_flops, saved
 from catalog.inference import output_flops, prefill_attention_flops, prompt_token_flops
 from catalog.models import model
 from errors import QuestionError
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables
 

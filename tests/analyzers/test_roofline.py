@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers.base import parse_options
 from analyzers.device import roofline
 from analyzers.device.memory_spaces import hbm_of
 from analyzers.device.roofs import Rate, Roof, bound_s, spec_roof
 from catalog import chip
 from errors import QuestionError
+from errors.options import parse_options
 from runs.run import FactValue, facts_of
 from runs.tables import MemoryTables
 from tests.analyzers.op_tables import PEAK, V5P, WIDE, ask_with, op_tables

@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from analyzers import ANALYZERS
-from analyzers.base import Facts, parse_options
+from analyzers.base import Facts
+from app.questions import QUESTIONS
 from errors import QuestionError
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables, Tables
 from tests.analyzers import served_worlds
@@ -69,12 +70,12 @@ WORLDS: Mapping[str, tuple[Tables, dict[str, Any]]] = {
 def answers(tables: Tables, facts: Facts) -> dict[str, Any]:
     """By question the answer as JSON reads it, or the sentence that says why there is none."""
     said = {}
-    for asked in ANALYZERS:
+    for asked in QUESTIONS:
         try:
-            result = asked.analyze(tables, facts, parse_options(asked.OPTIONS, {}))
-            said[asked.NAME] = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+            result = asked.analyze(tables, facts, parse_options(asked.options, {}))
+            said[asked.name] = json.loads(json.dumps(result.to_dict(), allow_nan=False))
         except QuestionError as e:
-            said[asked.NAME] = str(e)
+            said[asked.name] = str(e)
     return said
 
 

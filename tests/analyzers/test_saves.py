@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.lost import checkpoints
 from analyzers.lost.saves import Spread, spread
 from app.questions.checkpoints import words
+from errors.options import parse_options
 from runs.tables import MemoryTables
 from tests.analyzers.stopped_jobs import EPOCH, Attempt, Job, S
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers.base import parse_options
 from analyzers.serving import latency as serving
 from analyzers.serving import load
 from analyzers.serving.latency.anatomy import cumulative
 from analyzers.time import ledger
 from app.questions.latency import words
 from errors import QuestionError
+from errors.options import parse_options
 from runs.run import FactValue
 from runs.tables import MemoryTables
 from tests.analyzers.served_worlds import START_NS, World, world

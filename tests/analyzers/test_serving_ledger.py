@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers.base import parse_options
 from analyzers.serving.accounts import UNTOLD
 from analyzers.serving.work import request_flops
 from analyzers.time import ledger
 from catalog.inference import output_flops, prompt_token_flops, token_flops
 from catalog.models import model
 from errors import QuestionError
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables, frame
 

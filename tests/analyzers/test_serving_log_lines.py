@@ -2,7 +2,6 @@
 
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.serving import latency as serving
 from analyzers.serving import load
 from analyzers.serving import traffic as workload
@@ -10,6 +9,7 @@ from analyzers.serving.latency.log_lines import log_lines
 from app.questions.latency import words
 from app.questions.traffic import words as traffic
 from errors import QuestionError
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers.base import parse_options
 from analyzers.serving import objectives as slo
 from analyzers.serving.objective_causes import CAUSES
 from errors import QuestionError
+from errors.options import parse_options
 from runs.tables import MemoryTables
 from tests.analyzers.served_worlds import START_NS, world
 

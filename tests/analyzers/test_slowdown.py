@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers.base import parse_options
 from analyzers.ranks import slowdown
 from analyzers.ranks.slowdown.ops import load
 from analyzers.ranks.slowdown.times import NAMES, TYPES, Replays, ideal_durations
 from errors import QuestionError
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.analyzers.pipelines import MS, Pipelines

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers.base import parse_options
 from analyzers.serving import speculation
 from analyzers.serving.speculation.model import (
     best,
@@ -24,6 +23,7 @@ from catalog.chips import chip
 from catalog.inference import accepted_length, critical_batch, speculation_speedup
 from catalog.models import model
 from errors import QuestionError
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.flops import mfu
 from analyzers.time import ledger, steps
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables
 

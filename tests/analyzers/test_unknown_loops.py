@@ -2,12 +2,12 @@
 
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.compiled import compiled
 from analyzers.flops import padding
 from analyzers.flops.executed import extra
 from analyzers.flops.program_matmuls import unknown_programs
 from analyzers.ranks import collectives
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables
 

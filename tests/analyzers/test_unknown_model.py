@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from analyzers import ANALYZERS
-from analyzers.base import Facts, parse_options
+from analyzers.base import Facts
+from app.questions import QUESTIONS
 from errors import QuestionError
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import Tables
 from tests.analyzers.load_tests import open_loop, summaries
@@ -29,7 +30,7 @@ NAMES = ["our-own-13b", "Llama", {"layers": 3, "name": "half a description"}]
 
 def answered(asked: Any, tables: Tables, facts: Facts) -> bool:
     try:
-        asked.analyze(tables, facts, parse_options(asked.OPTIONS, {})).to_dict()
+        asked.analyze(tables, facts, parse_options(asked.options, {})).to_dict()
     except QuestionError:
         return False
     return True
@@ -40,5 +41,5 @@ def answered(asked: Any, tables: Tables, facts: Facts) -> bool:
 def test_a_name_makes_not_less_possible_than_none(run, name):
     known = facts_of({"chip": "TPU v5p", "chips": 4})
     named = {**known, **facts_of({"model": name})}
-    fewer = [a.NAME for a in ANALYZERS if answered(a, TABLES[run], known) and not answered(a, TABLES[run], named)]
+    fewer = [a.name for a in QUESTIONS if answered(a, TABLES[run], known) and not answered(a, TABLES[run], named)]
     assert fewer == []

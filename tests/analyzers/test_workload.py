@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.serving import traffic as workload
 from analyzers.serving.arrivals import chance_dip, chance_peak, gaps, in_flight, shape, window
 from errors import QuestionError
+from errors.options import parse_options
 from runs.tables import MemoryTables
 
 S = 1_000_000_000

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from analyzers.time.ledger import LedgerResult
-from app.answers import answer
+from app.questions import QUESTIONS, question
 from app.questions import asking as questions
 from app.workspace import Workspace
 from errors import ChipledgerError
@@ -16,8 +16,12 @@ from runs.run import Run
 
 PROJECT = Path(__file__).parents[2]
 
+NAMES = tuple(q.name for q in QUESTIONS)
 
-def answers(run: Run, place: Workspace, names: Iterable[str] = questions.NAMES) -> tuple[dict[str, Any], list[str]]:
+
+def answers(
+    run: Run, place: Workspace, names: Iterable[str] = tuple(q.name for q in QUESTIONS)
+) -> tuple[dict[str, Any], list[str]]:
     """({question: its answer as JSON reads it, or the sentence that says why there is none}, what went wrong)."""
     said: dict[str, Any] = {}
     wrong: list[str] = []
@@ -39,9 +43,9 @@ def wrong_answers(run: Run, place: Workspace) -> list[str]:
 
 
 def _answer(run: Run, name: str, place: Workspace) -> dict[str, Any]:
-    result = questions.ask(run, name, {}, place.registry)
+    result = questions.ask(question(name), run, {}, place.registry)
     text = json.dumps(questions.answer_dict(run, result), allow_nan=False)
-    words = answer(name)
+    words = question(name)
     assert words.verdict(result).strip(), "an answer without words"
     table = words.table(result)
     assert all(len(row) == len(table.head) for row in table.rows), "a row of another width than the head"

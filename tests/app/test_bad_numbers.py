@@ -6,14 +6,13 @@ import json
 
 import pytest
 
-from analyzers import ANALYZERS
-from analyzers.base import Option
-from app.answers import answer
+from app.questions import QUESTIONS
 from app.questions import asking as questions
 from app.whatif import WHATIFS
 from app.whatif.base import from_query
 from errors import ChipledgerError, QuestionError
 from errors.numbers import ANY, ANY_WHOLE, COUNT, SECONDS, SHARE, Number
+from errors.options import NUMBER, Option
 from tests.app import made_runs, served_runs
 from tests.app.commands import out
 
@@ -79,14 +78,14 @@ def numbers_of(whatif):
 
 
 def asked(whatif, name, value):
-    query = {k: str(v) for k, v in USUAL[whatif.NAME].items() if k != INSTEAD.get(name)}
+    query = {k: str(v) for k, v in USUAL[whatif.name].items() if k != INSTEAD.get(name)}
     return from_query(whatif, [*{**query, name: value}.items()])
 
 
 NUMBERS = [(w, name) for w in WHATIFS for name in numbers_of(w)]
 
 
-@pytest.mark.parametrize(("whatif", "name"), NUMBERS, ids=[f"{w.NAME} {n}" for w, n in NUMBERS])
+@pytest.mark.parametrize(("whatif", "name"), NUMBERS, ids=[f"{w.name} {n}" for w, n in NUMBERS])
 def test_no_whatif_takes_what_is_no_number(whatif, name):
     for value in NEVER:
         with pytest.raises(QuestionError) as e:
@@ -94,10 +93,10 @@ def test_no_whatif_takes_what_is_no_number(whatif, name):
         assert "\n" not in str(e.value) and len(str(e.value)) < 1200, value
 
 
-QUICK = [(w, n) for w, n in NUMBERS if w.NAME not in ("serving", "serving-plan")]
+QUICK = [(w, n) for w, n in NUMBERS if w.name not in ("serving", "serving-plan")]
 
 
-@pytest.mark.parametrize(("whatif", "name"), QUICK, ids=[f"{w.NAME} {n}" for w, n in QUICK])
+@pytest.mark.parametrize(("whatif", "name"), QUICK, ids=[f"{w.name} {n}" for w, n in QUICK])
 def test_every_whatif_answers_or_refuses_odd_numbers(whatif, name):
     for value in ODD:
         try:
@@ -160,17 +159,17 @@ def test_a_part_of_a_chip_is_not_rounded(name):
         checkpoint.answer(asked(checkpoint, name, "3.7"), None)
 
 
-OPTIONS = [(a, o) for a in ANALYZERS for o in a.OPTIONS if o.kind is not str and not isinstance(o.kind, tuple)]
+OPTIONS = [(a, o) for a in QUESTIONS for o in a.options if o.kind is not str and not isinstance(o.kind, tuple)]
 
 
-@pytest.mark.parametrize(("analyzer", "option"), OPTIONS, ids=[f"{a.NAME} {o.name}" for a, o in OPTIONS])
+@pytest.mark.parametrize(("analyzer", "option"), OPTIONS, ids=[f"{a.name} {o.name}" for a, o in OPTIONS])
 def test_no_question_takes_what_is_no_number(analyzer, option):
     for value in (*NEVER, float("nan"), float("inf"), 10**400, True, [], {}):
-        if value == "-1e29" and option.kind is float:
+        if value == "-1e29" and option.kind is NUMBER:
             continue  # its bounds are those of the question
         with pytest.raises(QuestionError, match=f"option {option.name}="):
             option.parse(value)
-    if option.kind is int or (isinstance(option.kind, Number) and option.kind.whole):
+    if isinstance(option.kind, Number) and option.kind.whole:
         for value in (3.7, "3.7"):
             with pytest.raises(QuestionError, match=r"option \w+=3\.7; expected a whole number"):
                 option.parse(value)
@@ -186,27 +185,27 @@ def subjects(tmp_path_factory):
     return place, (*made, questions.ModelSubject("llama3.1-8b", "llama3.1-8b"))
 
 
-def _answers(subject, name, place):
+def _answers(subject, asked, place):
     try:
-        return bool(questions.ask(subject, name, {}, place.registry))
+        return bool(questions.ask(asked, subject, {}, place.registry))
     except ChipledgerError:
         return False
 
 
-@pytest.mark.parametrize("analyzer", ANALYZERS, ids=lambda a: a.NAME)
+@pytest.mark.parametrize("analyzer", QUESTIONS, ids=lambda a: a.name)
 def test_every_question_answers_or_refuses_odd_options(analyzer, subjects):
     place, known = subjects
-    numbers = [o for o in analyzer.OPTIONS if (analyzer, o) in OPTIONS]
-    asked_of = [s for s in known if _answers(s, analyzer.NAME, place)][:1]
+    numbers = [o for o in analyzer.options if (analyzer, o) in OPTIONS]
+    asked_of = [s for s in known if _answers(s, analyzer, place)][:1]
     for subject, option, value in itertools.product(asked_of, numbers, ("0", "-1", "1e-300", "1e29", "999999999999")):
         try:
-            result = questions.ask(subject, analyzer.NAME, {option.name: value}, place.registry)
+            result = questions.ask(analyzer, subject, {option.name: value}, place.registry)
         except ChipledgerError as e:
             assert "\n" not in str(e)
             continue
         json.dumps(questions.answer_dict(subject, result), allow_nan=False)
-        answer(analyzer.NAME).verdict(result)
-        answer(analyzer.NAME).table(result)
+        analyzer.verdict(result)
+        analyzer.table(result)
 
 
 @pytest.mark.parametrize(
@@ -242,4 +241,4 @@ def test_a_number_is_read_as_written(number, given, value):
 
 
 def test_an_option_without_bounds_is_a_finite_number():
-    assert Option("x", float, None, "").parse("2") == 2.0 and Option("x", float, 4.0, "").parse(None) == 4.0
+    assert Option("x", NUMBER, None, "").parse("2") == 2.0 and Option("x", NUMBER, 4.0, "").parse(None) == 4.0

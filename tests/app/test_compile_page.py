@@ -4,6 +4,7 @@ import pytest
 
 from app.pages.compile import form as compile_form
 from app.questions.asking import ask
+from app.questions.compiled import COMPILED
 from app.questions.compiled import figure as figures
 from app.questions.compiled.words import comparison, table, verdict
 from app.serve import compiling
@@ -39,7 +40,7 @@ def two(place):
 
 
 def answers(place, *runs):
-    return [(r.manifest.name, ask(r, "compiled", {}, place.registry)) for r in runs]
+    return [(r.manifest.name, ask(COMPILED, r, {}, place.registry)) for r in runs]
 
 
 def test_an_empty_store_teaches(place):

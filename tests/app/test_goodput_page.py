@@ -6,6 +6,7 @@ import pytest
 
 from app import format as fmt
 from app.questions.asking import ask
+from app.questions.goodput import GOODPUT
 from app.questions.goodput.figure import STACK, bars, deviation, over_time, shares, slices
 from app.questions.goodput.words import table, verdict
 from tests.app import made_runs
@@ -50,7 +51,7 @@ def run(place):
 
 
 def answer(run, place, **options):
-    return ask(run, "goodput", options, place.registry)
+    return ask(GOODPUT, run, options, place.registry)
 
 
 def shown(at):

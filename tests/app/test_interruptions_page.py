@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.lost import interruptions
 from analyzers.lost.interruptions.fleet_rates import compared, shares
 from analyzers.lost.stops import KINDS
@@ -15,6 +14,7 @@ from app.questions.interruptions import stops as strips
 from app.questions.interruptions import words as said
 from catalog.causes import CAUSES, FAMILIES
 from catalog.fleets import fleets
+from errors.options import parse_options
 from runs.run import facts_of
 from tests.analyzers.stopped_jobs import Attempt, Job, S
 from tests.app import made_runs

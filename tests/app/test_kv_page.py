@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.serving import kv_cache as kv
 from app import theme
 from app.questions.kv_cache.figure import COLOURS, LENGTHS, by_length, lines, memory, over_time
 from app.questions.kv_cache.words import memory_parts, rows, table, verdict
 from catalog.models import model
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.app import made_runs

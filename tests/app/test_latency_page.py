@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.serving import latency as serving
 from app.questions.latency import figure as draw
 from app.questions.latency import words as said
+from errors.options import parse_options
 from tests.analyzers.served_worlds import world
 from tests.app import made_runs, served_runs
 from tests.app.test_pages import opened, words

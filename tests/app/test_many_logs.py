@@ -5,13 +5,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.answers import ANSWERS
+from app.questions import QUESTIONS
+from app.questions import question as named
 from app.questions.asking import ask
 from collectors.ingest import ingest
 from runs.registry import Registry
 from runs.store import Store
 
-SAID = {module.NAME: module.verdict for module in ANSWERS}
+SAID = {q.name: q.verdict for q in QUESTIONS}
 BEGUN = datetime(2026, 1, 5, tzinfo=UTC)
 
 
@@ -51,7 +52,7 @@ def told(tmp_path):
         store = Store(tmp_path / "store")
         run = store.get(ingest([folder], store, chip="v5p", chips=4, **options).run_id)
         registry = Registry(tmp_path / "registry.db")
-        return lambda question, **asked: ask(run, question, asked, registry)
+        return lambda question, **asked: ask(named(question), run, asked, registry)
 
     return of
 

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.device import memory
 from app import theme
 from app.cli import main
@@ -21,6 +20,7 @@ from app.questions.memory.figure import (
     treemap,
 )
 from app.questions.memory.words import CATEGORIES, table, verdict
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.schema import BUFFER_CATEGORIES
 from runs.tables import MemoryTables

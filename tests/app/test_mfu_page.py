@@ -4,13 +4,15 @@ import json
 
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.flops import flops as flops_analyzer
 from analyzers.flops import mfu as mfu_analyzer
 from app.questions.asking import ModelSubject, answer_dict, ask
+from app.questions.flops import FLOPS
 from app.questions.flops import words as flops_answer
+from app.questions.mfu import MFU
 from app.questions.mfu import words as mfu_answer
 from app.questions.mfu.figure import conventions, over_steps, utilisations
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.app import made_runs
@@ -109,7 +111,7 @@ def test_a_run_without_steps_teaches(place):
 
 def test_every_table_is_text_and_the_json_holds_no_nan(place):
     for run in (logged(place.store), logged(place.store, tokens=False), made_runs.interrupted(place.store)):
-        result = ask(run, "mfu", {}, place.registry)
+        result = ask(MFU, run, {}, place.registry)
         assert all(isinstance(cell, str) for row in mfu_answer.table(result).rows for cell in row)
         json.dumps(answer_dict(run, result), allow_nan=False)
 
@@ -129,9 +131,9 @@ def test_the_largest_gap_leads_the_verdict():
 
 def test_a_stated_rate_in_words(place):
     subject = ModelSubject("llama3.1-405b", "llama3.1-405b")
-    result = ask(subject, "mfu", {"tflops_per_s": "430", "chip": "H100"}, place.registry)
+    result = ask(MFU, subject, {"tflops_per_s": "430", "chip": "H100"}, place.registry)
     assert mfu_answer.verdict(result).startswith("430 TFLOP/s per chip is 43.5 % of the catalogue peak of H100 SXM")
-    result = ask(subject, "flops", {"seq": "8192"}, place.registry)
+    result = ask(FLOPS, subject, {"seq": "8192"}, place.registry)
     assert "costs 2.52 TFLOPs in sequences of 8,192 tokens" in flops_answer.verdict(result)
     assert "4.02 % higher for the same speed" in flops_answer.verdict(result)
     assert len(flops_answer.table(result).rows) == 9

@@ -2,10 +2,13 @@
 
 import pytest
 
-from app.components.header import COMPILED_PAGE, RUN_PAGES, SERVING, TIMED, pages_of, slice_of
-from app.main import PAGES
+from app.components.header import slice_of
+from app.pages.all import pages_of
 from app.pages.models.figure import taxes
-from app.questions.ledger import why
+from app.questions import QUESTIONS
+from app.questions.compiled import COMPILED
+from app.questions.mfu import MFU
+from app.questions.slowdown import SLOWDOWN
 from catalog.models import models
 from runs.accounts import ACCOUNTS
 from tests.app import made_runs
@@ -35,23 +38,28 @@ def test_bars_stand_in_the_order_of_the_tax_and_their_parts_sum_to_it():
 
 
 def test_every_account_that_has_a_page_leads_to_one_that_exists():
-    files = {file for file, *_ in PAGES}
-    assert {page for page, _ in why.PAGES.values()} <= files
-    assert set(why.PAGES) <= set(ACCOUNTS)
+    explained = [account for q in QUESTIONS for account in q.explains]
+    assert len(explained) > 20 and set(explained) <= set(ACCOUNTS)
+    assert len(set(explained)) == len(explained), "an account leads to one page"
+    assert all(q.file for q in QUESTIONS if q.explains)
 
 
 def test_an_opened_account_links_to_the_page_that_explains_it(place):
     run = made_runs.interrupted(place.store)
     at = opened("questions/ledger/page.py", run=run.run_id, account="productive.useful_maths")
     assert not at.exception
-    assert why.PAGES["useful_maths"][1] in [link.proto.label for link in at.get("page_link")]
+    assert MFU.explains["useful_maths"] in [link.proto.label for link in at.get("page_link")]
     plain = opened("questions/ledger/page.py", run=run.run_id, account="badput.infrastructure_recovery")
-    assert why.PAGES["useful_maths"][1] not in [link.proto.label for link in plain.get("page_link")]
+    assert MFU.explains["useful_maths"] not in [link.proto.label for link in plain.get("page_link")]
+
+
+def files(run):
+    return tuple(p.file for p in pages_of(run))
 
 
 def test_a_serving_run_is_asked_about_serving(place):
     served = made_runs.write(place.store, "s", {"requests": {"id": ["a"], "status": ["completed"]}}, {}, kind="serving")
-    assert pages_of(served) == (
+    assert files(served) == (
         "questions/ledger/page.py",
         "questions/latency/page.py",
         "questions/objectives/page.py",
@@ -63,18 +71,20 @@ def test_a_serving_run_is_asked_about_serving(place):
         "pages/compare/page.py",
     )
     profiled = made_runs.write(place.store, "t", {"engine": {"running": [1]}, "ops": {"op": ["a"]}}, {}, kind="serving")
-    assert {"questions/engine/page.py", "questions/operations/page.py"} <= set(pages_of(profiled))
-    assert "questions/goodput/page.py" not in pages_of(profiled)
+    assert {"questions/engine/page.py", "questions/operations/page.py"} <= set(files(profiled))
+    assert "questions/goodput/page.py" not in files(profiled)
 
 
 def test_a_compiled_run_is_asked_nothing_that_only_a_clock_could_tell(place):
     measured = made_runs.interrupted(place.store)
     compiled = made_runs.write(place.store, "c", {"ops": {"role": ["compute"], "op": ["a"]}}, {}, kind="compiled")
     pipeline = made_runs.write(place.store, "p", {"pipeline": {"step": [1], "op_type": ["gc"]}}, {})
-    training = tuple(p for p in RUN_PAGES if p not in SERVING)
-    assert pages_of(measured) == tuple(p for p in training if p != "questions/slowdown/page.py")
-    assert pages_of(pipeline) == training
-    assert pages_of(compiled)[0] == COMPILED_PAGE and not TIMED & set(pages_of(compiled))
+    training = tuple(q.file for q in QUESTIONS if "job" in q.about)
+    assert files(measured) == tuple(p for p in training if p != SLOWDOWN.file)
+    assert files(pipeline) == training
+    assert pages_of(compiled)[0] is COMPILED
+    timed = {"goodput", "interruptions", "checkpoints", "steps", "mfu", "overlap", "input", "stragglers", "slowdown"}
+    assert not timed & {p.name for p in pages_of(compiled)}
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from analyzers.base import parse_options
 from analyzers.flops import padding
 from app.cli import main
 from app.questions.asking import ModelSubject, ask
+from app.questions.padding import PADDING
 from app.questions.padding.figure import bands, gains, heat, shares
 from app.questions.padding.words import table, verdict
+from errors.options import parse_options
 from runs.tables import MemoryTables
 from tests.app import made_runs
 from tests.app.test_pages import ODD, opened, words
@@ -168,4 +169,4 @@ def test_figures_and_words_stand_for_every_kind(name, options):
 
 
 def test_questions_meet_here_too(place, programs):
-    assert ask(programs, "padding", {}, place.registry).source == "program"
+    assert ask(PADDING, programs, {}, place.registry).source == "program"

@@ -6,7 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from app.questions import asking as questions
+from app.questions import question
 from app.questions.asking import Answers, ask, glimpse
+from app.questions.ledger import LEDGER
+from app.questions.steps import STEPS
 from errors import QuestionError
 from tests.app import made_runs
 
@@ -19,20 +22,20 @@ def test_the_price_is_the_options_then_the_registrys_then_the_facts(place):
         {"steps": {"step": [0, 1], "start_ns": [0, 10**9], "dur_ns": [10**9] * 2, "source": ["x"] * 2}},
         {"chips": 2, "usd_per_chip_hour": 2.5},
     )
-    hours = ask(run, "ledger", {}, place.registry).ledger.chip_seconds / 3600
-    assert ask(run, "ledger", {}, place.registry).ledger.usd is None
+    hours = ask(LEDGER, run, {}, place.registry).ledger.chip_seconds / 3600
+    assert ask(LEDGER, run, {}, place.registry).ledger.usd is None
     place.registry.price(run.run_id, 3.0)
-    assert ask(run, "ledger", {}, place.registry).ledger.usd == pytest.approx(3 * hours)
-    assert ask(run, "ledger", {"usd_per_chip_hour": "4"}, place.registry).ledger.usd == pytest.approx(4 * hours)
-    with_fact = ask(declared, "ledger", {}, place.registry).ledger
+    assert ask(LEDGER, run, {}, place.registry).ledger.usd == pytest.approx(3 * hours)
+    assert ask(LEDGER, run, {"usd_per_chip_hour": "4"}, place.registry).ledger.usd == pytest.approx(4 * hours)
+    with_fact = ask(LEDGER, declared, {}, place.registry).ledger
     assert with_fact.usd == pytest.approx(2.5 * with_fact.chip_seconds / 3600)
     place.registry.price(declared.run_id, 5.0)
-    assert ask(declared, "ledger", {}, place.registry).ledger.usd == pytest.approx(5 * with_fact.chip_seconds / 3600)
+    assert ask(LEDGER, declared, {}, place.registry).ledger.usd == pytest.approx(5 * with_fact.chip_seconds / 3600)
 
 
 def test_an_answer_is_computed_once(place):
     run = made_runs.interrupted(place.store)
-    assert ask(run, "steps", {}, place.registry) is ask(run, "steps", {}, place.registry)
+    assert ask(STEPS, run, {}, place.registry) is ask(STEPS, run, {}, place.registry)
 
 
 @pytest.mark.parametrize(
@@ -48,22 +51,22 @@ def test_an_answer_is_computed_once(place):
 def test_what_cannot_be_asked_is_told(place, name, given):
     run = made_runs.interrupted(place.store)
     with pytest.raises(QuestionError):
-        ask(run, name, given, place.registry)
+        ask(question(name), run, given, place.registry)
 
 
 def test_a_glimpse_is_none_until_the_answer_is_there(place):
     run = made_runs.interrupted(place.store, "glimpsed")
-    assert glimpse(run, "ledger", place.registry) is None
+    assert glimpse(LEDGER, run, place.registry) is None
     questions._background.submit(lambda: None).result()
-    assert glimpse(run, "ledger", place.registry) is ask(run, "ledger", {}, place.registry)
+    assert glimpse(LEDGER, run, place.registry) is ask(LEDGER, run, {}, place.registry)
 
 
 def test_a_glimpse_of_no_answer_tells_so_and_is_not_asked_again(place):
     run = made_runs.write(place.store, "bare", {"scalars": {"name": ["x"], "value": [1.0]}}, {})
-    assert glimpse(run, "ledger", place.registry) is None
+    assert glimpse(LEDGER, run, place.registry) is None
     questions._background.submit(lambda: None).result()
     with pytest.raises(QuestionError):
-        glimpse(run, "ledger", place.registry)
+        glimpse(LEDGER, run, place.registry)
 
 
 def test_many_who_ask_at_once_wait_for_one():

@@ -6,7 +6,6 @@ import json
 import numpy as np
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.serving import kv_cache as kv
 from app.whatif import serving
 from app.whatif.serving.answers import find, fit
@@ -14,6 +13,7 @@ from app.whatif.serving.inputs import measured, run_setup, setup
 from app.whatif.serving.load import load_of
 from collectors.ingest import ingest
 from errors import QuestionError
+from errors.options import parse_options
 from runs.store import Store
 from tests.app.rtx4090 import SETUP, SUMMARY, records
 

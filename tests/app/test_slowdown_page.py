@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.ranks import slowdown
 from app.questions.slowdown import figure as draw
 from app.questions.slowdown import words as said
 from app.theme import contrast
+from errors.options import parse_options
 from runs.run import facts_of
 from tests.analyzers.pipelines import MS, Pipelines
 from tests.app import made_runs

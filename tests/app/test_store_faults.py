@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from app.questions.asking import ask
+from app.questions.steps import STEPS
 from app.workspace import workspace
 from errors import InputError
 from runs.schema import SCHEMAS
@@ -79,7 +80,7 @@ def test_answers_kept_of_a_run_are_not_told_of_the_one_in_its_place(place, capsy
             w.rows("steps", SCHEMAS["steps"].batch({"step": range(rows), "start_ns": starts, "dur_ns": [10**9] * rows}))
             return w.commit(run_id="same", name="x", kind="training", facts={}, sources=[], replace=True)
 
-    counts = [ask(write(rows), "steps", {}, place.registry).to_dict()["steps"] for rows in (10, 20)]
+    counts = [ask(STEPS, write(rows), {}, place.registry).to_dict()["steps"] for rows in (10, 20)]
     assert counts == [10, 20]
 
 

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.device import input, overlap
 from analyzers.ranks import collectives
 from app.questions.collectives import figure as collectives_figures
@@ -14,6 +13,7 @@ from app.questions.input import figure as input_figures
 from app.questions.input import words as input_words
 from app.questions.overlap import figure as overlap_figures
 from app.questions.overlap import words as overlap_words
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.analyzers.device_rows import collective_rows, device_tables

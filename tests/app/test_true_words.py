@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.lost import interruptions
 from analyzers.serving import load
 from analyzers.serving import traffic as workload
@@ -12,6 +11,7 @@ from app.comparing import words as compare_words
 from app.questions.interruptions import words as interruptions_words
 from app.questions.load import words as load_words
 from app.questions.traffic import words as workload_words
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.analyzers.load_tests import EPOCH_NS, ask, open_loop, summaries

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.device import input, roofline
 from analyzers.ranks import collectives, stragglers
 from analyzers.serving import kv_cache as kv
@@ -21,6 +20,7 @@ from app.questions.roofline import words as roofline_words
 from app.questions.speculation import words as speculation_words
 from app.questions.stragglers import words as straggler_words
 from app.topologies.compare_words import compared
+from errors.options import parse_options
 from runs.ledger import Account, Ledger
 from runs.run import facts_of
 from runs.tables import MemoryTables

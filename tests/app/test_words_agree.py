@@ -2,15 +2,16 @@
 
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.device import input, memory
 from analyzers.device import operations as ops
 from analyzers.flops import flops, mfu, padding
 from analyzers.lost import goodput, interruptions
 from analyzers.ranks import collectives
 from analyzers.time import ledger, steps
-from app.answers import answer
+from app.questions import QUESTIONS, question
+from app.questions.collectives import words as collectives_words
 from app.whatif.checkpoint.wording import band
+from errors.options import parse_options
 from runs.run import FactValue, facts_of
 from runs.tables import MemoryTables
 from tests.analyzers.device_rows import device_tables
@@ -20,13 +21,13 @@ S = 1_000_000_000
 EPOCH = 1_767_571_200 * S
 
 
-def ask(question, tables, facts=None, **options):
+def ask(asked, tables, facts=None, **options):
     given = tables if isinstance(tables, MemoryTables) else MemoryTables(tables)
-    return question.analyze(given, facts_of(facts or {}), parse_options(question.OPTIONS, options))
+    return asked.analyze(given, facts_of(facts or {}), parse_options(asked.OPTIONS, options))
 
 
-def said(question, tables, facts=None, **options):
-    return answer(question.NAME).verdict(ask(question, tables, facts, **options))
+def said(asked, tables, facts=None, **options):
+    return next(q for q in QUESTIONS if q.analyze is asked.analyze).verdict(ask(asked, tables, facts, **options))
 
 
 def marked(count, step_s=1.0, **more):
@@ -67,7 +68,7 @@ def test_a_group_of_one_is_one_rank():
         "count": [1],
     }
     row = ask(collectives, {"program_collectives": program}).rows.iloc[0].to_dict()
-    assert answer("collectives").name(row).endswith("among 1 rank")
+    assert collectives_words.name(row).endswith("among 1 rank")
 
 
 def test_tokens_and_flops_of_a_usual_step_are_over_the_same_seconds():
@@ -121,11 +122,11 @@ def fetching(recorded):
 def test_few_recorded_fetches_do_not_tell_that_the_other_steps_waited_for_none():
     few = ask(input, fetching(10), {"chips": 4})
     assert few.verdict == "unknown" and few.waited_share is None and few.input_bound is None
-    text = answer("input").verdict(few)
+    text = question("input").verdict(few)
     assert text.endswith("cannot be told: a fetch is recorded in 10 steps of 101 only.") and "0 %" not in text
     most = ask(input, fetching(90), {"chips": 4})
     assert most.verdict == "hidden"
-    assert answer("input").verdict(most) == "Not bound by its input: a usual fetch takes less than 1 % of a step."
+    assert question("input").verdict(most) == "Not bound by its input: a usual fetch takes less than 1 % of a step."
 
 
 def test_memory_by_formula_is_of_the_chips_that_the_run_held():
@@ -133,7 +134,7 @@ def test_memory_by_formula_is_of_the_chips_that_the_run_held():
     facts = {"model": "llama3.1-405b", "seq": 8192, "global_batch": 1152}
     shared = ask(memory, marked(3), {**facts, "chips": 512})
     assert (shared.setting["chips"], shared.setting["fsdp"], shared.setting["batch"]) == (512, 512, 2)
-    assert "on each of 512 chips" in answer("memory").verdict(shared)
+    assert "on each of 512 chips" in question("memory").verdict(shared)
     assert any("shared by all 512 devices (FSDP)" in note for note in shared.notes)
     alone = ask(memory, marked(3), facts)
     assert (alone.setting["chips"], alone.setting["batch"]) == (1, 1)
@@ -172,7 +173,9 @@ def test_a_program_for_a_chip_that_is_not_named_has_no_least_time_rather_than_no
         "count": [1],
     }
     result = ask(ops, {"ops": ops_rows}, program)
-    assert "cannot be told: no roof of its chip is known. Ask with --option chip=NAME." in answer("ops").verdict(result)
+    assert "cannot be told: no roof of its chip is known. Ask with --option chip=NAME." in question(
+        "operations"
+    ).verdict(result)
     assert not any("reached" in note for note in result.notes)
     assert "dot.1 takes 100 %" in said(ops, {"ops": ops_rows}, program, chip="v5p")
 
@@ -181,7 +184,7 @@ def test_what_ended_a_job_for_good_is_not_priced_at_nothing():
     job = Job([Attempt(60, lines=[(3.0, "time_limit", "h7", "error", "CANCELLED DUE TO TIME LIMIT")])], end=False)
     result = ask(interruptions, job.tables(), {"chips": 64})
     assert result.count == 1 and result.rows["kind"].tolist() == ["final"]
-    text = answer("interruptions").verdict(result)
+    text = question("interruptions").verdict(result)
     assert "it ended the job, and nothing was started after it." in text and "0 %" not in text
     assert "and its last end where a log tells why" in result.notes[0]
 
@@ -191,7 +194,7 @@ def test_the_time_that_mfu_is_averaged_over_is_named():
     tables = marked(20)
     tables["lifecycle"]["start_ns"] = [EPOCH - 100 * S]
     result = ask(mfu, tables, facts)
-    assert "over the 19.0 s from the first step to the last, restarts and lost" in answer("mfu").verdict(result)
+    assert "over the 19.0 s from the first step to the last, restarts and lost" in question("mfu").verdict(result)
     assert result.average == pytest.approx(result.mfu)  # nothing went by without steps
 
 
@@ -204,7 +207,7 @@ def test_a_log_without_times_beside_a_profile_of_other_steps_is_what_the_ledger_
     assert result.ledger.chip_seconds == pytest.approx(20)
     assert ask(goodput, tables, facts, rules="exact").total_s == pytest.approx(20)
     assert not any("Only a profile was given" in note for note in result.notes)
-    text = answer("ledger").verdict(result)
+    text = question("ledger").verdict(result)
     assert "the profile shows none of these steps" in text and "Add its goodput log or its text log" not in text
 
 
@@ -217,7 +220,7 @@ def test_more_than_the_peak_is_said_to_be_impossible():
     facts = {"model": "llama3.1-8b", "seq": 4096, "chip": "v5p", "chips": 4, "global_batch": 8}
     result = ask(mfu, marked(20, step_s=0.5), facts)
     assert result.mfu > 1
-    text = answer("mfu").verdict(result)
+    text = question("mfu").verdict(result)
     assert text.startswith("A usual step would turn ") and "which cannot be: it ran in a narrower format" in text
     assert "The best reached" not in text
 
@@ -242,7 +245,7 @@ def test_steps_and_mfu_find_the_same_steps_impossible(tflops, false):
     facts = {"chip": "v6e", "chips": 1, "peak_flops_per_s": 918e12}
     measured = {k: FactValue(v, "measured" if k == "peak_flops_per_s" else "declared", "t") for k, v in facts.items()}
     of_steps = steps.analyze(tables, measured, {})
-    of_mfu = mfu.analyze(tables, measured, parse_options(mfu.OPTIONS, {}))
+    of_mfu = mfu.analyze(tables, measured, parse_options(mfu.options, {}))
     assert int((of_steps.rows["implausible"] != "").sum()) == of_mfu.to_dict()["implausible_steps"] == false
     assert of_steps.tflops_per_s_per_chip == pytest.approx(of_mfu.tflops_per_s_per_chip)
 

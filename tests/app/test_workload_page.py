@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from app.questions.asking import ask
+from app.questions.traffic import TRAFFIC
 from app.questions.traffic import figure as draw
 from app.questions.traffic import words as answer
 from tests.app import made_runs
@@ -33,7 +34,7 @@ def bursts() -> np.ndarray:
 
 
 def result_of(place, run):
-    return ask(run, "workload", {}, place.registry)
+    return ask(TRAFFIC, run, {}, place.registry)
 
 
 @pytest.mark.parametrize("view", ["rate", "windows", "lengths", "mix", "tokens"])

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from app.components.header import RUN_PAGES, SERVING
+from app.questions import QUESTIONS
 from tests.app.serving import get
 from tests.browser.drawn import click_bar, drawn, ready
 
@@ -18,7 +18,7 @@ SOME = {  # a word that only the right answer has
     "padding": "padding",
     "memory": "jit_train_step needs",
     "roofline": "communication",
-    "ops": "all-reduce",
+    "operations": "all-reduce",
     "overlap": "hidden",
     "collectives": "waiting",
     "input": "steps 64 to 73",
@@ -26,8 +26,7 @@ SOME = {  # a word that only the right answer has
 
 
 def test_every_page_about_a_run_is_looked_at():
-    training = [file for file in RUN_PAGES if file not in SERVING]  # those are in test_serving.py
-    names = {file.split("/")[1].removesuffix(".py") for file in training}
+    names = {q.path for q in QUESTIONS if "job" in q.about}  # those of serving are in test_serving.py
     assert names - set(SOME) == {"ledger", "steps", "slowdown"}, "these have browser tests of their own"
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.ranks import collectives, stragglers
 from analyzers.ranks.meetings import meetings
 from collectors.device.hlo.assignment import Assignment, assignment_of, devices_of
@@ -11,6 +10,7 @@ from collectors.device.hlo.module import analyse
 from collectors.device.hlo.shapes import HLO
 from collectors.device.xplane.ranks import device_numbers, everybody
 from collectors.ingest import ingest
+from errors.options import parse_options
 from runs.run import FactValue
 from runs.store import Store
 from tests.collectors.traces import PlaneBuilder, XSpace, environment, got, sharded_program, tpu_steps

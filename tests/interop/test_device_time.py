@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.device import input, overlap
 from analyzers.ranks import collectives
 from collectors.ingest import ingest
 from errors import QuestionError
+from errors.options import parse_options
 from runs.store import Store
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "xplane"

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.device import memory, overlap
 from analyzers.device import operations as ops
 from analyzers.time import ledger, steps
 from collectors.ingest import ingest
+from errors.options import parse_options
 from runs.store import Store
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "more" / "corrections" / "xplane"

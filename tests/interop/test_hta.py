@@ -15,8 +15,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.device import overlap
+from errors.options import parse_options
 from runs.tables import MemoryTables
 
 SHARED = Path(__file__).parents[2].parent / "shared"

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.serving import kv_cache as kv
 from analyzers.serving import prefix_cache as prefix
 from catalog.inference import weights_bytes
 from catalog.models import model
 from collectors.ingest import ingest
+from errors.options import parse_options
 from runs.store import Store
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.flops import padding
 from analyzers.flops.hbm_layout import shapes
 from analyzers.flops.mxu import padded_flops
@@ -14,6 +13,7 @@ from app.questions.asking import ModelSubject
 from catalog import model
 from catalog.matmuls import Matmul, matmuls
 from collectors.ingest import ingest
+from errors.options import parse_options
 from runs.store import Store
 from runs.tables import MemoryTables, frame
 

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.serving import traffic as workload
 from collectors.ingest import ingest
+from errors.options import parse_options
 from runs.store import Store
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "requests"

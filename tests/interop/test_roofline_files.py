@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.device import operations as ops
 from analyzers.device import roofline
 from collectors.ingest import ingest
+from errors.options import parse_options
 from runs.store import Store
 from tests.collectors.traces import XSpace
 

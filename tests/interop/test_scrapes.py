@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.serving import engine
 from analyzers.serving import latency as serving
 from analyzers.serving import objectives as slo
 from analyzers.serving import prefix_cache as prefix
 from collectors.ingest import ingest
+from errors.options import parse_options
 from runs.store import Store
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"

@@ -9,12 +9,12 @@ from statistics import fmean
 import pytest
 import yaml
 
-from analyzers.base import parse_options
 from analyzers.serving import latency as serving
 from analyzers.serving import load
 from analyzers.serving import traffic as workload
 from collectors.ingest import ingest
 from errors import InputError, QuestionError
+from errors.options import parse_options
 from runs.store import Store
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.serving import latency as serving
 from collectors.ingest import ingest
+from errors.options import parse_options
 from runs.store import Store
 from runs.tables import MemoryTables
 

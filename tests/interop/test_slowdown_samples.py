@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.ranks import slowdown
 from collectors.ingest import ingest
+from errors.options import parse_options
 from runs.store import Store
 
 SAMPLES = Path(__file__).parents[2].parent / "shared" / "data" / "straggler"

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from analyzers.base import parse_options
 from app.cli.commands.doctor import verified
 from app.listing import list_runs
-from app.questions.asking import analyzer
+from app.questions import question as named
 from app.workspace import Workspace
 from collectors.ingest import ingest
 from errors import InputError, QuestionError
+from errors.options import parse_options
 from runs.registry import Registry
 from runs.run import MANIFEST, Run
 from runs.store import Store
@@ -44,8 +44,8 @@ def whole(run) -> dict[str, str]:
 def asked(run: Run, question: str) -> str:
     """The answer as text; where there is none, why."""
     try:
-        options = parse_options(analyzer(question).OPTIONS, {})
-        result = analyzer(question).analyze(run.tables, run.manifest.facts, options)
+        options = parse_options(named(question).options, {})
+        result = named(question).analyze(run.tables, run.manifest.facts, options)
     except (QuestionError, InputError) as e:
         assert "\n" not in str(e)
         return f"{type(e).__name__}: {e}"

@@ -8,6 +8,11 @@ import pytest
 
 from app.follow.alerts.rules import rule
 from app.questions.asking import ask
+from app.questions.checkpoints import CHECKPOINTS
+from app.questions.goodput import GOODPUT
+from app.questions.interruptions import INTERRUPTIONS
+from app.questions.ledger import LEDGER
+from app.questions.stragglers import STRAGGLERS
 from catalog.causes import CAUSES as KNOWN
 from collectors.ingest import ingest
 from reference.fleet import CAUSES, CHIPS, FOLDER, STRAGGLER, TRUTH, plans
@@ -51,7 +56,7 @@ def test_the_truth_is_what_was_published(truth):
 
 def test_interruptions_are_found_with_their_causes(stored, truth):
     run, registry, _ = stored
-    told = ask(run, "interruptions", {}, registry).to_dict()
+    told = ask(INTERRUPTIONS, run, {}, registry).to_dict()
     rows = told["interruptions"]
     assert told["count"] == len(rows) == 466
     named = [
@@ -71,19 +76,19 @@ def test_interruptions_are_found_with_their_causes(stored, truth):
 
 def test_goodput_closes_and_is_the_ledgers(stored):
     run, registry, _ = stored
-    exact = ask(run, "goodput", {}, registry).to_dict()
+    exact = ask(GOODPUT, run, {}, registry).to_dict()
     lost = sum(v if isinstance(v, int | float) else sum(v.values()) for v in exact["badput_s"].values())
     assert exact["total_s"] == pytest.approx(54 * 86_400, abs=1e-6)
     assert exact["productive_s"] + lost == pytest.approx(exact["total_s"], rel=1e-9)
     assert 0.9 < exact["goodput_share"] < 0.91, "over nine tenths, as is published of this job"
-    ledger = ask(run, "ledger", {}, registry).ledger
+    ledger = ask(LEDGER, run, {}, registry).ledger
     assert ledger.find("productive").chip_seconds == pytest.approx(exact["productive_s"] * CHIPS, rel=1e-9)
     assert exact["disruptions"] == 466
 
 
 def test_the_slow_rank_is_named(stored):
     run, registry, _ = stored
-    told = ask(run, "stragglers", {}, registry).to_dict()
+    told = ask(STRAGGLERS, run, {}, registry).to_dict()
     assert told["verdict"] == "persistent"
     assert [r["rank"] for r in told["ranks"] if r["confidence"] > 0.9] == [STRAGGLER]
     alert = rule("straggler").check(run, registry, 0.6, False)
@@ -93,6 +98,6 @@ def test_the_slow_rank_is_named(stored):
 
 def test_more_frequent_saves_would_pay(stored):
     run, registry, _ = stored
-    told = ask(run, "checkpoints", {}, registry).to_dict()
+    told = ask(CHECKPOINTS, run, {}, registry).to_dict()
     assert told["interval_s"] == pytest.approx(150 * plans()[0].step_s, rel=0.02)
     assert told["save"]["median_s"] == pytest.approx(plans()[0].save_s, rel=0.05)

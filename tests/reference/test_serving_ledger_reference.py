@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.time import ledger
 from collectors.ingest import ingest
+from errors.options import parse_options
 from runs.store import Store
 
 RUNS = Path(__file__).parents[2] / "reference" / "runs"

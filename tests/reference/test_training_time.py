@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from analyzers.base import parse_options
 from analyzers.device import input, overlap
 from analyzers.ranks import collectives
 from analyzers.time import ledger
 from collectors.ingest import ingest
+from errors.options import parse_options
 from runs.store import Store
 
 FOLDER = Path(__file__).resolve().parents[2] / "reference" / "runs" / "training"

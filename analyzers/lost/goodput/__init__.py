@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from analyzers.base import Facts, Option, fact
+from analyzers.base import Facts, fact
 from analyzers.held import held
 from analyzers.lost.goodput.differences import differences
 from analyzers.lost.goodput.entries import Entries, entries
@@ -23,10 +23,9 @@ from analyzers.serving import accounts as serving_accounts
 from analyzers.serving.server_start import refuse_of_a_server
 from errors import QuestionError
 from errors.numbers import COUNT, FROM_ZERO, SPAN, USD
+from errors.options import Option
 from runs.tables import Tables
 
-NAME = "goodput"
-HELP = "Which part of the time held went into steps that were kept, and where did the rest go?"
 OPTIONS: tuple[Option, ...] = (
     Option("rules", (EXACT, LIBRARY), EXACT, "exact: shares sum to the whole; ml-goodput: that library's numbers"),
     Option("now", str, None, "as of this time (ISO 8601 or seconds since 1970); a job without an end ran until then"),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option, fact
+from analyzers.base import Facts, fact
 from analyzers.flops.peak import hardware
 from analyzers.intervals import Spans, overlap_with
 from analyzers.lost.interruptions.evidence import Evidence, evidence
@@ -22,10 +22,9 @@ from analyzers.time.history import history
 from catalog.causes import CAUSES
 from errors import QuestionError
 from errors.numbers import COUNT, USD
+from errors.options import Option
 from runs.tables import Tables
 
-NAME = "interruptions"
-HELP = "What interrupted the job, how often, what did it cost, and is a host to blame?"
 OPTIONS: tuple[Option, ...] = (
     Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it nothing has a price"),
     Option("chips_per_host", COUNT, None, "chips of one host; default: what the run or the catalogue says"),

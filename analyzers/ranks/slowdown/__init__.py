@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option
+from analyzers.base import Facts
 from analyzers.held import Held, held
 from analyzers.ranks.slowdown.causes import CAUSES, Shares, cause, causes, microbatches, stage_ratio
 from analyzers.ranks.slowdown.one_step import timeline
@@ -29,10 +29,9 @@ from analyzers.ranks.slowdown.ops import PipelineOps, load
 from analyzers.ranks.slowdown.times import NAMES, PART_OPS, Replays, ideal_durations
 from errors import QuestionError
 from errors.numbers import FROM_ZERO
+from errors.options import Option
 from runs.tables import Tables
 
-NAME = "slowdown"
-HELP = "How much faster would a pipeline-parallel job be with even ranks, stages and micro-batches?"
 OPTIONS = (
     Option("step", FROM_ZERO, None, "the step whose timeline is kept; default: the slowest"),
     Option(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option
+from analyzers.base import Facts
 from analyzers.held import held
 from analyzers.ranks.meetings import Meetings, meetings
 from analyzers.ranks.stragglers.blame import Lateness, lateness
@@ -24,10 +24,9 @@ from analyzers.ranks.stragglers.steps import WINDOW
 from analyzers.ranks.stragglers.verdict import Finding, Patterns, finding, intervals, patterns, unmatched
 from analyzers.subject import devices_per_chip
 from errors import QuestionError
+from errors.options import Option
 from runs.tables import Tables
 
-NAME = "stragglers"
-HELP = "Does one rank make the others wait: which, why, since when, and what does it cost?"
 OPTIONS: tuple[Option, ...] = (
     Option("compare", str, None, "ranks whose time between collectives is split by cause as well, such as 3,17"),
 )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option
+from analyzers.base import Facts
 from analyzers.serving.engine import windows as engine_windows
 from analyzers.serving.engine.bounds import bounds, seats_of, shares, stretches
 from analyzers.serving.engine.iterations import IterationFit, iterations
@@ -19,10 +19,9 @@ from analyzers.serving.exposed import Exposed, exposed
 from analyzers.serving.printed_hits import overall
 from errors import QuestionError
 from errors.numbers import COUNT
+from errors.options import Option
 from runs.tables import Tables
 
-NAME = "engine"
-HELP = "What did the engine run, queue and keep over time, and what limited it?"
 ALL = "all"
 OPTIONS: tuple[Option, ...] = (
     Option("replica", str, ALL, "one engine or replica by name; default: all of them together"),

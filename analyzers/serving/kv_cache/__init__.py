@@ -17,8 +17,6 @@ from catalog.models import Model
 from errors import QuestionError
 from runs.tables import Tables
 
-NAME = "kv"
-HELP = "How many sequences fit beside the weights, what takes a chip's memory, and what would make room?"
 OPTIONS = SETTING_OPTIONS
 USUAL_STEP = 8192  # tokens of a step, as vLLM has it on large cards
 CHANGED = ("model", "chip", "chips", "tensor", "pipeline", "attention", "kv_precision", "weights_precision")

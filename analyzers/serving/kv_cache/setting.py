@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from analyzers.base import Facts, Option, fact
+from analyzers.base import Facts, fact
 from analyzers.serving.kv_cache.room import ATTENTION, Setting
 from analyzers.subject import CHIP, MODEL, SEQ, chip_of, known_model, sequence_of
 from catalog.formats import FLOATS, FORMATS, WIDE, spelled, stated_format
@@ -13,6 +13,7 @@ from catalog.formats import NAMES as WEIGHT_FORMATS
 from catalog.inference import BYTES
 from errors import QuestionError
 from errors.numbers import COUNT, NOT_NEGATIVE, SHARE_OF_SOME, SIZE
+from errors.options import Option
 from runs.tables import Tables, frame
 
 OPTIONS: tuple[Option, ...] = (

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from analyzers.base import Facts, Option
+from analyzers.base import Facts
 from analyzers.serving.exposed import Exposed, alone, exposed
 from analyzers.serving.latency.anatomy import cumulative, failures, split, tenants, tokens_lost, windows
 from analyzers.serving.latency.gaps import Gaps, gaps
@@ -16,10 +16,9 @@ from analyzers.serving.loads import invalid_by
 from analyzers.serving.served import Served
 from analyzers.serving.triton import Triton
 from errors import QuestionError
+from errors.options import Option
 from runs.tables import Tables
 
-NAME = "serving"
-HELP = "How long did requests wait, for what, and at which throughput?"
 STAGE = Option("stage", str, None, "a load of the run by its name; default: all, or the one with most output tokens/s")
 OPTIONS: tuple[Option, ...] = (STAGE,)
 ROWS = [

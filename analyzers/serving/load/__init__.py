@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option, fact, with_options
+from analyzers.base import Facts, fact, with_options
 from analyzers.held import held
 from analyzers.serving.load.knee import AXES, Knee, axis_of, find, judge, placed
 from analyzers.serving.load.points import METRICS, STATISTICS, points
@@ -22,10 +22,9 @@ from analyzers.serving.servers import samples_of_servers
 from analyzers.subject import CHIP, MODEL
 from errors import QuestionError
 from errors.numbers import COUNT, SECONDS, USD
+from errors.options import Option
 from runs.tables import Tables
 
-NAME = "load"
-HELP = "How much load does it bear, at what latency and cost, and is the run in a steady state?"
 OPTIONS: tuple[Option, ...] = (
     Option("ttft_s", SECONDS, None, "objective: time to first token of at most so many seconds"),
     Option("tpot_s", SECONDS, None, "objective: time per output token of at most so many seconds"),

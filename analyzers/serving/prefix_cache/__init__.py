@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyzers.base import Facts, Option, with_options
+from analyzers.base import Facts, with_options
 from analyzers.serving.kv_cache.setting import KV_FACTS, cache_precision_of, first_fact, whole_fact
 from analyzers.serving.prefix_cache.measured import SOURCES, MeasuredPrefix, measured_prefix
 from analyzers.serving.prefix_cache.replay import Replay, replay, sizes_to_show
@@ -17,15 +17,14 @@ from analyzers.subject import CHIP, MODEL, chip_of, known_model
 from catalog.inference import BYTES, kv_bytes_per_token
 from errors import QuestionError
 from errors.numbers import COUNT
+from errors.options import NUMBER, Option
 from runs.tables import Tables, frame
 
-NAME = "prefix"
-HELP = "What share of prompts does the prefix cache find, and what would caches of other sizes find?"
 OPTIONS: tuple[Option, ...] = (
     MODEL,
     CHIP,
     Option("blocks", COUNT, None, "size of the cache to ask about, blocks; default: the engine's own, where it says"),
-    Option("gigabytes", float, None, "the same in GB (10^9 bytes), where the model is known"),
+    Option("gigabytes", NUMBER, None, "the same in GB (10^9 bytes), where the model is known"),
     Option("block_tokens", COUNT, None, "tokens of a block of the requests' hash_ids; default: what the prompts tell"),
     Option("kv_precision", tuple(BYTES), None, "format of the cache; default: the run's, else bf16"),
     Option("caches", ("replica", "shared"), "replica", "whether each replica has a cache of its own, or all share one"),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, Option, fact, with_options
+from analyzers.base import Facts, fact, with_options
 from analyzers.serving.kv_cache.setting import KV_FACTS, cache_precision_of, first_fact, weights_of, whole_fact
 from analyzers.serving.speculation.data import SOURCES, Observed, observed
 from analyzers.serving.speculation.model import (
@@ -28,10 +28,9 @@ from catalog.models import Model
 from catalog.models import model as model_named
 from errors import QuestionError
 from errors.numbers import COST, FROM_ZERO, SHARE
+from errors.options import WHOLE, Option
 from runs.tables import Tables, frame
 
-NAME = "speculation"
-HELP = "How many draft tokens are accepted, what is that worth, and up to how many sequences does it pay?"
 OPTIONS: tuple[Option, ...] = (
     MODEL,
     CHIP,
@@ -41,7 +40,7 @@ OPTIONS: tuple[Option, ...] = (
         None,
         "chance that a draft token is accepted where all before it were, in place of what the run tells",
     ),
-    Option("draft", int, None, "draft tokens of a draft; default: the run's"),
+    Option("draft", WHOLE, None, "draft tokens of a draft; default: the run's"),
     Option(
         "cost",
         COST,

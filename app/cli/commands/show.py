@@ -27,27 +27,32 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("analysis", metavar="ANALYSIS", help="the question, such as ledger, mfu or padding")
     parser.add_argument("--option", action="append", metavar="KEY=VALUE", help="an option; may be given several times")
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+    parser.add_argument("--explain", action="store_true", help="also print what its figures mean")
 
 
 def run(args: argparse.Namespace) -> None:
-    from app.answers import answer
-    from app.questions import asking as questions
+    from app.questions import question
+    from app.questions.asking import answer_dict, ask
 
     place = workspace(args.store)
-    questions.analyzer(args.analysis)
+    asked = question(args.analysis)
     subject = _subject(args.run, place)
-    result = questions.ask(subject, args.analysis, pairs(args.option, "option"), place.registry)
+    result = ask(asked, subject, pairs(args.option, "option"), place.registry)
+    terms = asked.terms if args.explain else ()
     if args.json:
-        print_json(questions.answer_dict(subject, result))
+        print_json(answer_dict(subject, result) | ({"terms": [t.to_dict() for t in terms]} if args.explain else {}))
         return
-    words = answer(args.analysis)
-    print(words.verdict(result), end="\n\n")
-    table = words.table(result)
+    print(asked.verdict(result), end="\n\n")
+    table = asked.table(result)
     print_table(table.head, table.rows, right=table.right)
     if result.notes:
         print()
     for note in result.notes:
         print(f"- {note}")
+    if terms:
+        print()
+    for term in terms:
+        print(f"{term.name}: {term.text}")
 
 
 def _subject(text: str, place: Workspace) -> "Subject":

@@ -31,10 +31,12 @@ class Rule:
     `live`: the live run that it is a snapshot of, judged as of the last read: time of which nothing was read tells
     nothing.
 
-    `usual`: the threshold where none is given; `live`: only a job that is being followed can be judged.
+    `question`: whose page shows why; `usual`: the threshold where none is given; `live`: only a job that is being
+    followed can be judged.
     """
 
     name: str
+    question: str
     title: str
     help: str
     usual: float
@@ -44,17 +46,15 @@ class Rule:
     live: bool = False
 
 
-def ask(run: Run, name: str, options: dict[str, Any], registry: Registry) -> Any:
-    from app.questions.asking import (
-        ask,  # imported late: the command line names the rules without loading every analyzer
-    )
+def ask(name: str, run: Run, options: dict[str, Any], registry: Registry) -> Any:
+    from app.questions import asking, question  # late: the command line names the rules without loading any analyzer
 
-    return ask(run, name, options, registry)
+    return asking.ask(question(name), run, options, registry)
 
 
 def _goodput(run: Run, registry: Registry, threshold: float, live: Live | None) -> Found | None:
     until_read = {"now": f"{live.read_ns / 1e9:.3f}"} if live and live.read_ns else {}
-    answer = ask(run, "goodput", until_read, registry).to_dict()
+    answer = ask("goodput", run, until_read, registry).to_dict()
     if answer["goodput_share"] is None:
         return None
     share = float(answer["goodput_share"])
@@ -71,7 +71,7 @@ def _goodput(run: Run, registry: Registry, threshold: float, live: Live | None) 
 
 
 def _mfu_drop(run: Run, registry: Registry, threshold: float, live: Live | None) -> Found | None:
-    rows = ask(run, "mfu", {}, registry).rows
+    rows = ask("mfu", run, {}, registry).rows
     usual = rows[rows["kept"] & ~rows["first"] & (rows["implausible"] == "")]["mfu"].dropna()
     if len(usual) < 2 * RECENT_STEPS:
         return None
@@ -86,7 +86,7 @@ def _mfu_drop(run: Run, registry: Registry, threshold: float, live: Live | None)
 
 
 def _straggler(run: Run, registry: Registry, threshold: float, live: Live | None) -> Found | None:
-    answer = ask(run, "stragglers", {}, registry).to_dict()
+    answer = ask("stragglers", run, {}, registry).to_dict()
     if answer["verdict"] == "unknown":
         return None
     worst = next((r for r in answer["ranks"] if r["share_of_steps"] is not None), None)
@@ -103,7 +103,7 @@ def _straggler(run: Run, registry: Registry, threshold: float, live: Live | None
 
 
 def _hang(run: Run, registry: Registry, threshold: float, live: Live | None) -> Found | None:
-    rows = ask(run, "steps", {}, registry).rows
+    rows = ask("steps", run, {}, registry).rows
     usual = rows[~rows["first"].fillna(False).astype(bool)]["dur_s"].dropna()
     starts = rows["start_ns"].dropna()
     if len(usual) < 3 or not len(starts) or live is None or live.read_ns is None:
@@ -131,9 +131,19 @@ def _ended(run: Run, last_step_ns: int) -> bool:
 
 
 RULES: tuple[Rule, ...] = (
-    Rule("goodput", "Goodput below", "productive share of the job's time, exact rules", 0.9, 0.0, 1.0, _goodput),
+    Rule(
+        "goodput",
+        "goodput",
+        "Goodput below",
+        "productive share of the job's time, exact rules",
+        0.9,
+        0.0,
+        1.0,
+        _goodput,
+    ),
     Rule(
         "mfu_drop",
+        "mfu",
         "MFU fell by more than",
         f"median MFU of the last {RECENT_STEPS} steps against that of all before",
         0.1,
@@ -143,6 +153,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "straggler",
+        "stragglers",
         "A rank is last in more than",
         "share of the steps in which a persistent straggler was last",
         0.6,
@@ -152,6 +163,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "hang",
+        "steps",
         "No step for so many median steps",
         "of a job that is being followed and has not ended",
         10.0,
@@ -169,3 +181,8 @@ def rule(name: str) -> Rule:
         if name == candidate.name:
             return candidate
     raise QuestionError(f"no alert rule {name!r}", expected=f"one of {', '.join(r.name for r in RULES)}")
+
+
+def page_of(rule: str) -> str:
+    """The question whose page shows why; of a rule that is no more, the ledger."""
+    return next((r.question for r in RULES if r.name == rule), "ledger")

@@ -6,12 +6,12 @@ import urllib.request
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from app.follow.alerts.rules import page_of
 from errors import InputError
 from runs.alert_book import Alert, Target
 
 SHAPES = ("slack", "json")
 TIMEOUT_S = 10.0
-PAGES = {"goodput": "goodput", "mfu_drop": "mfu", "straggler": "stragglers", "hang": "steps"}
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -39,7 +39,7 @@ def masked(url: str) -> str:
 
 def permalink(alert: Alert, base_url: str) -> str:
     """The page that shows why, for the run that the alert was last seen in."""
-    return f"{base_url}/{PAGES.get(alert.rule, 'ledger')}?run={quote(alert.run_id, safe=':')}"
+    return f"{base_url}/{page_of(alert.rule)}?run={quote(alert.run_id, safe=':')}"
 
 
 def message(alert: Alert, target: Target) -> dict[str, Any]:

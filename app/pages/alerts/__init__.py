@@ -1,1 +1,12 @@
-"""Alerts: what is watched for, what is open, and what was told."""
+"""Alerts: What is watched for, and what is open?"""
+
+from app.menu import Page
+
+ALERTS = Page(
+    name="alerts",
+    title="Alerts",
+    icon=":material/notifications:",
+    asks="What is watched for, and what is open?",
+    file="pages/alerts/page.py",
+    in_menu=True,
+)

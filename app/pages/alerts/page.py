@@ -7,8 +7,9 @@ from app.components.current import open_workspace
 from app.components.text import md
 from app.components.verdict import verdict
 from app.follow.alerts.evaluate import book
-from app.follow.alerts.rules import RULES
-from app.follow.alerts.webhook import PAGES, masked
+from app.follow.alerts.rules import RULES, page_of
+from app.follow.alerts.webhook import masked
+from app.questions import question
 from runs.alert_book import Alert, AlertBook
 
 SET_UP = """chipledger alerts --on goodput=0.9 --on straggler --on hang=10 \\
@@ -49,8 +50,12 @@ def card(alert: Alert) -> None:
         told = "told" if alert.told_ns else "nobody was told yet"
         problem = f" · {md(alert.problem)}" if alert.problem else ""
         st.caption(f"since {fmt.date(alert.opened_ns)} · {told}{problem}")
-        page_file = f"pages/{PAGES.get(alert.rule, 'ledger')}.py"
-        st.page_link(page_file, label="Why", icon=":material/arrow_forward:", query_params={"run": alert.run_id})
+        st.page_link(
+            question(page_of(alert.rule)).file,
+            label="Why",
+            icon=":material/arrow_forward:",
+            query_params={"run": alert.run_id},
+        )
 
 
 def rules(kept: AlertBook, thresholds: dict[str, float]) -> None:

@@ -4,6 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from app import format as fmt
+from app.pages.checkpoint_planner import CHECKPOINT_PLANNER
 from app.whatif.checkpoint.plan import GAIN
 from simulators.checkpointing import Job, goodput, mttf_of_nodes_s, optimal_s
 from simulators.recovery import elastic_goodput, wait_for_gain
@@ -12,7 +13,6 @@ CHIPS, CHIPS_PER_NODE, SLICES = 49_152, 4, 48
 SAVE_S, RESTART_S, RESUME_S = 10.0, 120.0, 60.0
 RATES = (2.34, 6.5)  # failures per 1,000 node-days, as published for two research clusters
 WAITS_S = (300.0, 600.0, 1200.0)
-PLANNER = "pages/checkpoint_planner/page.py"
 
 
 def scenario() -> tuple[pd.DataFrame, dict[float, float | None]]:
@@ -70,7 +70,7 @@ def elastic_claim() -> None:
             "are lost either way. ○ modelled."
         )
         st.page_link(
-            PLANNER,
+            CHECKPOINT_PLANNER.file,
             label="Change these assumptions",
             icon=":material/tune:",
             query_params={

@@ -1,1 +1,12 @@
-"""A or B: is one served run truly faster than another, or is the difference chance?"""
+"""A or B: Is one served run truly faster than another?"""
+
+from app.menu import Page
+
+COMPARE = Page(
+    name="compare",
+    title="A or B",
+    icon=":material/compare_arrows:",
+    asks="Is one served run truly faster than another?",
+    file="pages/compare/page.py",
+    about={"serving": ("requests",)},
+)

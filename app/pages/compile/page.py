@@ -11,6 +11,7 @@ from app.components.current import choose, open_workspace
 from app.components.notice import notice
 from app.pages.compile.form import compile_form
 from app.questions.asking import ask
+from app.questions.compiled import COMPILED
 from app.questions.compiled.view import told
 from app.questions.compiled.words import summary
 from app.workspace import Workspace
@@ -59,7 +60,7 @@ def results(runs: Sequence[Run], place: Workspace, wanted: str) -> tuple[Run, Co
     """The compiled run whose id begins so, with its answer; None where the address names none."""
     run = next((r for r in runs if wanted and r.run_id.startswith(wanted)), None)
     try:
-        return None if run is None else (run, ask(run, "compiled", {}, place.registry))
+        return None if run is None else (run, ask(COMPILED, run, {}, place.registry))
     except ChipledgerError as e:
         notice(e, library=False)
         return None
@@ -76,7 +77,7 @@ def table(runs: Sequence[Run], place: Workspace) -> None:
     rows = []
     for run in runs[:LISTED]:
         try:
-            rows.append({"Run": run.manifest.name, **summary(ask(run, "compiled", {}, place.registry))})
+            rows.append({"Run": run.manifest.name, **summary(ask(COMPILED, run, {}, place.registry))})
         except ChipledgerError as e:
             rows.append({"Run": run.manifest.name, "Fits": str(e)})
     key = "compiled runs"

@@ -1,1 +1,12 @@
-"""Definitions: what each account and each mark means, from where the program itself takes them."""
+"""Definitions: What each account and each mark means."""
+
+from app.menu import Page
+
+DEFINITIONS = Page(
+    name="definitions",
+    title="Definitions",
+    icon=":material/menu_book:",
+    asks="What each account and each mark means.",
+    file="pages/definitions/page.py",
+    in_menu=True,
+)

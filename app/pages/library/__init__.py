@@ -1,1 +1,12 @@
-"""The run library: every run in the store, to be searched, tagged and added to."""
+"""Runs: Every run in this store; search, tag, add."""
+
+from app.menu import Page
+
+LIBRARY = Page(
+    name="library",
+    title="Runs",
+    icon=":material/folder_open:",
+    asks="Every run in this store; search, tag, add.",
+    file="pages/library/page.py",
+    in_menu=True,
+)

@@ -15,6 +15,7 @@ from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.pages.models.figure import taxes
 from app.questions.asking import ModelSubject, ask
+from app.questions.padding import PADDING
 from app.workspace import Workspace
 from catalog.flops import flops_per_token
 from catalog.models import models, parameters
@@ -49,7 +50,7 @@ def page() -> None:
 
 
 def padding(name: str, side: str, place: Workspace) -> PaddingResult:
-    return ask(ModelSubject(name, name), "padding", {"seq": str(SEQ), "mxu": side}, place.registry)
+    return ask(PADDING, ModelSubject(name, name), {"seq": str(SEQ), "mxu": side}, place.registry)
 
 
 def sentence(found: dict[str, PaddingResult], side: str) -> str:

@@ -5,6 +5,7 @@ import contextlib
 from analyzers.subject import model_of
 from app.pages.published.figure import Own
 from app.questions import asking as questions
+from app.questions.mfu import MFU
 from app.workspace import Workspace
 from catalog import parameters
 from errors import ChipledgerError
@@ -21,10 +22,10 @@ def own_run(run_id: str, place: Workspace, convention: str | None) -> tuple[Own 
     try:
         run = place.store.find(run_id)
         if convention is None:
-            said = questions.ask(run, "mfu", {}, place.registry)
+            said = questions.ask(MFU, run, {}, place.registry)
             convention = said.convention if said.convention != "job" else None
             convention = convention or next((c.name for c in said.fingerprint.matching), DEFAULT)
-        result = questions.ask(run, "mfu", {"convention": convention}, place.registry)
+        result = questions.ask(MFU, run, {"convention": convention}, place.registry)
     except ChipledgerError as e:
         return None, f"This run cannot be drawn among them: {e}"
     chips = run.manifest.fact("chips")

@@ -1,1 +1,12 @@
-"""Serving planner: which setup serves a traffic cheapest within its objectives, and why each of the others loses."""
+"""Serving planner: Which setup serves it cheapest?"""
+
+from app.menu import Page
+
+SERVING_PLANNER = Page(
+    name="serving_planner",
+    title="Serving planner",
+    icon=":material/calculate:",
+    asks="Which setup serves it cheapest?",
+    file="pages/serving_planner/page.py",
+    in_menu=True,
+)

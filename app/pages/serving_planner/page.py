@@ -15,9 +15,9 @@ from app.components.notice import notice
 from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
+from app.kept import Answers
 from app.pages.serving_planner.figure import costs, pools
 from app.pages.serving_planner.form import EXAMPLE, asked, serving_form
-from app.questions.asking import Answers
 from app.whatif.serving_plan.answers import ServingPlan, find
 from app.whatif.serving_plan.wording import verdict as plan_verdict
 from app.workspace import Workspace

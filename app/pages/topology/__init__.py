@@ -1,1 +1,12 @@
-"""Topology lab: which network do chips form, how far apart are they, how loaded, and what if a part fails?"""
+"""Topology lab: Which network do chips form, how far, how loaded?"""
+
+from app.menu import Page
+
+TOPOLOGY = Page(
+    name="topology",
+    title="Topology lab",
+    icon=":material/lan:",
+    asks="Which network do chips form, how far, how loaded?",
+    file="pages/topology/page.py",
+    in_menu=True,
+)

@@ -15,9 +15,9 @@ from app.components.notice import notice
 from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
+from app.kept import Answers
 from app.pages.topology.lab import Lab
 from app.pages.topology.placement_figure import costs, label, layers
-from app.questions.asking import Answers
 from app.whatif import placement
 from app.whatif.base import from_query
 from app.whatif.placement.answers import Answer

@@ -21,12 +21,11 @@ from app.pages.checkpoint_planner.inputs import given, plan_inputs
 from app.pages.checkpoint_planner.page import planner
 from app.pages.checkpoint_planner.view import DEFINITIONS, plan_view
 from app.questions.asking import ask
+from app.questions.checkpoints import CHECKPOINTS
 from app.questions.checkpoints.words import lost
 from app.whatif.checkpoint.plan import inputs, plan
 from app.whatif.checkpoint.wording import verdict as plan_verdict
 from errors import QuestionError
-
-INPUTS = ("lifecycle", "steps")
 
 
 def page() -> None:
@@ -36,8 +35,8 @@ def page() -> None:
     run, extras, place = current_run()
     with header(run, extras):
         actions = st.container()
-    with answering("Reading saves and failures", lambda: howto(run, (), (), INPUTS)):
-        result = ask(run, "checkpoints", {}, place.registry)
+    with answering("Reading saves and failures", lambda: howto(run, (), (), CHECKPOINTS.inputs)):
+        result = ask(CHECKPOINTS, run, {}, place.registry)
     with actions:
         price(run, result.usd_per_chip_hour, place.registry)
     entered = given()
@@ -59,7 +58,7 @@ def page() -> None:
         plan_view(made, f"{run.manifest.name}-checkpoints", f"/api/whatif/checkpoint?{asked}")
     evidence(result)
     elastic_claim()
-    howto(run, DEFINITIONS, (*result.notes, *(made.notes if made else ())), INPUTS)
+    howto(run, DEFINITIONS, (*result.notes, *(made.notes if made else ())), CHECKPOINTS.inputs)
 
 
 def figures(result: CheckpointsResult) -> list[Figure]:

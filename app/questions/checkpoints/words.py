@@ -5,8 +5,6 @@ from app import format as fmt
 from app.words import Table
 from errors import QuestionError
 
-NAME = "checkpoints"
-
 
 def verdict(result: CheckpointsResult) -> str:
     """How often the job saves and should; where that cannot be told, what saves and failures cost."""

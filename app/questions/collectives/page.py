@@ -4,59 +4,20 @@ import streamlit as st
 
 from analyzers.ranks.collectives import CollectivesResult
 from app import format as fmt
-from app.components.answering import answering
 from app.components.chart import chart
-from app.components.current import current_run, switch
-from app.components.downloads import downloads
-from app.components.figures_row import Figure, figures_row
-from app.components.header import header
-from app.components.howto import howto
+from app.components.current import switch
+from app.components.figures_row import Figure
+from app.components.question_page import Told, question_page
 from app.components.text import md
-from app.components.verdict import verdict
-from app.figures.base import standalone
-from app.questions.asking import ask
+from app.questions.collectives import COLLECTIVES
 from app.questions.collectives import figure as draw
 from app.questions.collectives.words import rate
-from app.questions.collectives.words import verdict as collectives_verdict
-from runs.run import Run
 
 VIEWS = {"time": "Time by axis", "bandwidth": "Bandwidth by size"}
-INPUTS = ("captures",)
-DEFINITIONS = (
-    (
-        "Waiting",
-        "All ranks leave a synchronising collective together, so the shortest duration belongs to the last to "
-        "arrive; what the others took longer is waiting. No clock is compared with another.",
-    ),
-    (
-        "Algorithm bandwidth",
-        "Message over the time of one execution without waiting; the message is what one rank "
-        "contributes, for an all-gather what it ends up with.",
-    ),
-    (
-        "Bus bandwidth",
-        "Algorithm bandwidth times 2(n-1)/n for an all-reduce, (n-1)/n for all-gather, reduce-scatter "
-        "and all-to-all, 1 else, for n ranks: comparable across n and with the link (as nccl-tests reckon).",
-    ),
-    ("Share of link", "Bus bandwidth over what a device can send one way on all its links of that network."),
-    (
-        "Bound by latency",
-        "Takes no more than twice the quickest of its kind and group, though the link alone would "
-        "need less than half of that: drawn hollow.",
-    ),
-    ("Exposed", "Collectives under which the device computed nothing; two at the same time count twice here."),
-)
 
 
 def page() -> None:
-    run, extras, place = current_run()
-    header(run, extras)
-    with answering("Reading the collectives", lambda: howto(run, DEFINITIONS, (), INPUTS)):
-        result = ask(run, "collectives", {}, place.registry)
-    verdict(collectives_verdict(result))
-    figures_row(figures(result))
-    picture(run, result)
-    howto(run, DEFINITIONS, result.notes, INPUTS)
+    question_page(COLLECTIVES, "Reading the collectives", figures, picture)
 
 
 def figures(result: CollectivesResult) -> list[Figure]:
@@ -79,25 +40,26 @@ def figures(result: CollectivesResult) -> list[Figure]:
         Figure(
             "Waiting",
             fmt.share(None if t["wait_s"] is None else t["wait_s"] / whole),
-            "Of that. " + DEFINITIONS[0][1],
+            "Of that. " + COLLECTIVES.meaning("Waiting"),
             "derived",
         ),
-        Figure("Exposed", fmt.share(t["exposed_s"] / whole), "Of that. " + DEFINITIONS[5][1], "measured"),
-        Figure("Best bus bandwidth", rate(best), DEFINITIONS[2][1], "derived"),
+        Figure("Exposed", fmt.share(t["exposed_s"] / whole), "Of that. " + COLLECTIVES.meaning("Exposed"), "measured"),
+        Figure("Best bus bandwidth", rate(best), COLLECTIVES.meaning("Bus bandwidth"), "derived"),
         Figure(
             "Best share of link",
             fmt.share(None if share != share else share),
-            f"{DEFINITIONS[3][1]} Link: {md(result.link_words) or 'not known for this chip'}.",
+            f"{COLLECTIVES.meaning('Share of link')} Link: {md(result.link_words) or 'not known for this chip'}.",
             "derived",
         ),
     ]
 
 
 @st.fragment
-def picture(run: Run, result: CollectivesResult) -> None:
+def picture(told: Told[CollectivesResult]) -> None:
     """Time by kind and axis, or bandwidth over size; and the rows to take away."""
+    result = told.result
     view = switch("View", "view", VIEWS, "time") if result.measured else "time"
-    name = f"{run.manifest.name}-collectives-{view}"
+    name = f"{told.name}-{view}"
     if view == "bandwidth":
         st.markdown("**Bus bandwidth by message size**; the larger a mark, the more time went there.")
         figure = draw.bandwidth(result)
@@ -112,15 +74,8 @@ def picture(run: Run, result: CollectivesResult) -> None:
     if figure is None:
         st.info("Their sizes or times are not known, so nothing can be drawn.", icon=":material/info:")
     else:
-        chart(figure, f"collectives {view}", name, collectives_verdict(result))
-    with st.expander(f"Evidence: {fmt.count(len(result.rows), 'row')}", icon=":material/table:"):
-        st.dataframe(result.rows.head(5000).dropna(axis="columns", how="all"), hide_index=True)
-        downloads(
-            result.rows,
-            name,
-            f"/api/runs/{run.run_id}/show/collectives",
-            lambda: standalone(figure, f"{run.manifest.name}: collectives", name) if figure else b"",
-        )
+        chart(figure, f"collectives {view}", name, told.verdict)
+    told.evidence(result.rows, fmt.count(len(result.rows), "row"), figure, "collectives", view)
 
 
 if __name__ == "__main__":

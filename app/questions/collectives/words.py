@@ -8,7 +8,6 @@ from analyzers.ranks.collectives import CollectivesResult
 from app import format as fmt
 from app.words import Table
 
-NAME = "collectives"
 MUCH = 0.1  # of collective time: a share worth a sentence
 
 

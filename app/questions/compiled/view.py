@@ -12,23 +12,13 @@ from app.components.howto import howto
 from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
+from app.questions.compiled import COMPILED
 from app.questions.compiled import figure as figures
 from app.questions.compiled.words import PARTS, comparison, padding_sentence
 from app.questions.compiled.words import verdict as compiled_verdict
 from runs.run import Run
 
 WORTH_DRAWING = 1.005  # padded over logical bytes of the arguments
-DEFINITIONS = (
-    ("Bytes", "Of one chip, padded as the compiler lays them out; GB are 10⁹ bytes. Peak: the most at once."),
-    ("FLOPs", "What one chip executes in a step, recomputation included: operations times executions."),
-    ("Estimated cycles", "The compiler's own estimate for each fusion times executions, on one device."),
-    ("Collective bytes", "Operands of one chip in a step. What passes the links depends on the algorithm."),
-    (
-        "Least time",
-        "The largest of FLOPs / peak, memory bytes / HBM bandwidth, least bytes that leave a chip / its links.",
-    ),
-    ("MFU at best", "Model FLOPs by the causal convention over what all chips could compute in the least time."),
-)
 
 
 def told(shown: list[tuple[Run, CompiledResult]]) -> None:
@@ -50,7 +40,7 @@ def told(shown: list[tuple[Run, CompiledResult]]) -> None:
         st.dataframe(pd.DataFrame(comparison(*named)), hide_index=True)
     pictures(named, shown[0][0])
     notes = dict.fromkeys(note for _, result in named for note in result.notes)
-    howto(shown[0][0], DEFINITIONS, tuple(notes), ())
+    howto(shown[0][0], COMPILED.terms, tuple(notes), ())
 
 
 def five(r: CompiledResult) -> list[Figure]:
@@ -58,11 +48,13 @@ def five(r: CompiledResult) -> list[Figure]:
     need, limit = r.bytes_per_chip["peak"], r.bytes_per_chip["limit"]
     bound = f", by {PARTS[r.bounds.bound_by]}" if r.bounds.bound_by else ""
     return [
-        Figure("Memory", f"{fmt.size(need)} of {fmt.size(limit)}", DEFINITIONS[0][1], "measured"),
-        Figure("FLOPs per chip", fmt.flops(r.flops_per_chip), DEFINITIONS[1][1], "derived"),
-        Figure("Estimated cycles", fmt.number(r.estimated_cycles), DEFINITIONS[2][1], "modelled"),
-        Figure("Least time of a step", fmt.duration(r.bounds.seconds), DEFINITIONS[4][1] + bound, "modelled"),
-        Figure("MFU at best", fmt.share(r.mfu_bound), DEFINITIONS[5][1], "modelled"),
+        Figure("Memory", f"{fmt.size(need)} of {fmt.size(limit)}", COMPILED.meaning("Bytes"), "measured"),
+        Figure("FLOPs per chip", fmt.flops(r.flops_per_chip), COMPILED.meaning("FLOPs"), "derived"),
+        Figure("Estimated cycles", fmt.number(r.estimated_cycles), COMPILED.meaning("Estimated cycles"), "modelled"),
+        Figure(
+            "Least time of a step", fmt.duration(r.bounds.seconds), COMPILED.meaning("Least time") + bound, "modelled"
+        ),
+        Figure("MFU at best", fmt.share(r.mfu_bound), COMPILED.meaning("MFU at best"), "modelled"),
     ]
 
 

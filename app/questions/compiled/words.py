@@ -4,7 +4,6 @@ from analyzers.compiled.compiled import CompiledResult
 from app import format as fmt
 from app.words import Table
 
-NAME = "compiled"
 PARTS = {
     "compute": "computation",
     "memory": "memory bandwidth",

@@ -5,7 +5,6 @@ from app import format as fmt
 from app.questions.latency.words import NAMES, between
 from app.words import Table
 
-NAME = "engine"
 HELD = ("kv", "seats", "tokens", "unknown")
 TITLES = {
     "kv": "waiting for KV cache",

@@ -1,1 +1,17 @@
-"""FLOPs per token in words: what a token costs, and how far the conventions lie apart."""
+"""FLOPs: What does a token cost to train, by each way of counting?"""
+
+from analyzers.flops import flops as analyzer
+from app.questions.base import Question
+from app.questions.flops import words
+
+FLOPS = Question(
+    name="flops",
+    title="FLOPs",
+    icon=":material/functions:",
+    asks="What does a token cost to train, by each way of counting?",
+    options=analyzer.OPTIONS,
+    terms=(),
+    analyze=analyzer.analyze,
+    verdict=words.verdict,
+    table=words.table,
+)

@@ -5,8 +5,6 @@ from app import format as fmt
 from app.words import Table, model_name
 from catalog.flops import CONVENTIONS
 
-NAME = "flops"
-
 
 def verdict(result: FlopsResult) -> str:
     """The exact count, and what counting attention as if it were not causal makes of it."""

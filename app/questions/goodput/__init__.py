@@ -1,1 +1,20 @@
-"""The run's goodput: which part of the time held went into kept steps, by our rules and by ml-goodput's."""
+"""Goodput: Which part of the time held went into kept steps?"""
+
+from analyzers.lost import goodput as analyzer
+from app.questions.base import Question
+from app.questions.goodput import words
+
+GOODPUT = Question(
+    name="goodput",
+    title="Goodput",
+    icon=":material/event_available:",
+    asks="Which part of the time held went into kept steps?",
+    file="questions/goodput/page.py",
+    about={"job": ()},
+    inputs=("lifecycle", "steps"),
+    options=analyzer.OPTIONS,
+    terms=(),
+    analyze=analyzer.analyze,
+    verdict=words.verdict,
+    table=words.table,
+)

@@ -20,6 +20,7 @@ from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.questions.asking import ask, price_of
+from app.questions.goodput import GOODPUT
 from app.questions.goodput.controls import options, rolling_width, rules, time_fields
 from app.questions.goodput.figure import OVER_TIME, bars, deviation, over_time, slices
 from app.questions.goodput.tables import show_attempts, show_side_by_side, side_by_side
@@ -29,7 +30,6 @@ from app.workspace import Workspace
 from errors import QuestionError
 from runs.run import Run
 
-INPUTS = ("lifecycle", "steps")
 STEP = (
     "A step less the pauses recorded in it. Ideal: the mean of steps within 3 MAD of the median. A spike is longer "
     "than its neighbours' median by 6 MAD, and by 5 % at least."
@@ -46,8 +46,8 @@ def page() -> None:
         wanted = rules()
         time_fields(len(whole.attempts) if whole else None)
     asked = options()
-    with answering("Painting the calendar", lambda: howto(run, (), (), INPUTS)):
-        result = ask(run, "goodput", {**asked, "rules": wanted}, place.registry)
+    with answering("Painting the calendar", lambda: howto(run, (), (), GOODPUT.inputs)):
+        result = ask(GOODPUT, run, {**asked, "rules": wanted}, place.registry)
     other = _tried(run, place, {**asked, "rules": LIBRARY if wanted == EXACT else EXACT})
     exact, library = (result, other) if wanted == EXACT else (other, result)
     verdict(goodput_verdict(result))
@@ -67,14 +67,14 @@ def page() -> None:
         run,
         definitions + [(title(b), meaning(b)) for b in dict.fromkeys(b for b, *_ in losses(result))],
         result.notes,
-        INPUTS,
+        GOODPUT.inputs,
     )
 
 
 def _tried(run: Run, place: Workspace, given: dict[str, Any]) -> GoodputResult | None:
     """The answer, or None where there is none by these rules."""
     try:
-        return ask(run, "goodput", given, place.registry)
+        return ask(GOODPUT, run, given, place.registry)
     except QuestionError:
         return None
 

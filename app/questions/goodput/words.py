@@ -10,7 +10,6 @@ from app import theme
 from app.questions.ledger.words import PHRASES
 from app.words import Table
 
-NAME = "goodput"
 RULES = {EXACT: "the exact rules", LIBRARY: "the rules of ml-goodput"}
 EVENTS = {EVAL: "Evaluations", HANG: "Steps that hung"}  # custom events that are none of the job's own
 OVER = 5e-4  # shares that sum to more or less than the whole by more than this must be said

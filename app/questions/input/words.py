@@ -6,8 +6,6 @@ from analyzers.device.input import InputResult
 from app import format as fmt
 from app.words import Table
 
-NAME = "input"
-
 
 def verdict(result: InputResult) -> str:
     """Whether input bounds the run, what the stalls cost, or what would tell."""

@@ -5,70 +5,28 @@ import streamlit as st
 
 from analyzers.lost.interruptions import InterruptionsResult
 from app import format as fmt
-from app.components.answering import answering
 from app.components.chart import chart
-from app.components.current import choose, current_run
-from app.components.downloads import downloads
-from app.components.figures_row import Figure, figures_row
-from app.components.header import header
-from app.components.howto import howto
-from app.components.verdict import verdict
-from app.figures.base import standalone
-from app.questions.asking import ask
+from app.components.current import choose
+from app.components.figures_row import Figure
+from app.components.question_page import Told, question_page
+from app.questions.interruptions import INTERRUPTIONS
 from app.questions.interruptions.comparison import comparison
 from app.questions.interruptions.stops import MOST_MARKS, strip
 from app.questions.interruptions.view import interruption, open_number
 from app.questions.interruptions.words import cause_title, every
-from app.questions.interruptions.words import verdict as interruptions_verdict
-from runs.run import Run
 
-INPUTS = ("lifecycle", "steps", "evidence")
 SHOWN_ROWS = 1000
-DEFINITIONS = (
-    (
-        "Interruption",
-        "A start of the job after an attempt that did not end by itself, or an end that a log tells of. "
-        "Maintenance and what people stopped count as planned; everything else, unknown included, as unplanned.",
-    ),
-    (
-        "Lost",
-        "From the last sign of life to the next start, as far as chips were held; then starting up through the "
-        "first step, less a usual step; and the steps to be taken again, what they took the first time.",
-    ),
-    ("Noticed", "The last line that tells of a failure after the last sign of life, before the next start."),
-    ("Back where it was", "From the last sign of life to the first step that had not been taken before."),
-    (
-        "Which line tells why",
-        "Of the lines near the last sign of life (three usual steps, from two minutes to half an "
-        "hour) up to the next start: one that names a cause before a symptom, at the end before earlier, an error "
-        "before a warning, the first before its cascade.",
-    ),
-    (
-        "Certain, likely, guess, unknown",
-        "An error at the end names it and none names another family within five "
-        "seconds; a weaker line names it; only symptoms were logged; no line.",
-    ),
-    ("Mean time between interruptions", "Time held over their number, with the exact Poisson interval (Garwood)."),
-    (
-        "Host that fails too often",
-        "More failures of hardware, network, storage or by hanging than a Poisson count of "
-        "the mean over all hosts allows, at 5 % after Holm's correction for looking at all of them.",
-    ),
-    ("Per 1,000 node-days", "Unplanned interruptions over hosts times days held."),
-)
 
 
 def page() -> None:
-    run, extras, place = current_run()
-    header(run, extras)
-    with answering("Reading the interruptions", lambda: howto(run, DEFINITIONS, (), INPUTS)):
-        result = ask(run, "interruptions", {}, place.registry)
-    verdict(interruptions_verdict(result))
-    figures_row(figures(result))
-    if len(result.rows):
-        explore(run, result)
-        comparison(run, result)
-    howto(run, DEFINITIONS, result.notes, INPUTS)
+    question_page(INTERRUPTIONS, "Reading the interruptions", figures, body)
+
+
+def body(told: Told[InterruptionsResult]) -> None:
+    """The attempts, and the interruptions beside those of others."""
+    if len(told.result.rows):
+        explore(told)
+        comparison(told.run, told.result)
 
 
 def figures(result: InterruptionsResult) -> list[Figure]:
@@ -82,21 +40,24 @@ def figures(result: InterruptionsResult) -> list[Figure]:
         Figure(
             "Interruptions",
             f"{result.count:,}",
-            f"{result.planned:,} planned, {result.unplanned:,} unplanned. {DEFINITIONS[0][1]}{survived}",
+            f"{result.planned:,} planned, {result.unplanned:,} unplanned. "
+            f"{INTERRUPTIONS.meaning('Interruption')}{survived}",
             "derived",
         ),
         Figure(
             "One every",
             fmt.duration(result.mttf.mean_s),
-            f"{every(result) or 'Not known.'} {DEFINITIONS[6][1]} "
+            f"{every(result) or 'Not known.'} {INTERRUPTIONS.meaning('Mean time between interruptions')} "
             f"Unplanned alone: one every {fmt.duration(result.mttf_unplanned.mean_s)}.",
             "derived",
         ),
-        Figure("Time lost", fmt.share(share), f"{DEFINITIONS[1][1]} As a part of the time held.", "derived"),
+        Figure(
+            "Time lost", fmt.share(share), f"{INTERRUPTIONS.meaning('Lost')} As a part of the time held.", "derived"
+        ),
         Figure(
             "Usually back after",
             fmt.duration(float(back.median()) if len(back) else None),
-            f"Median. {DEFINITIONS[3][1]}",
+            f"Median. {INTERRUPTIONS.meaning('Back where it was')}",
             "derived",
         ),
     ]
@@ -104,14 +65,22 @@ def figures(result: InterruptionsResult) -> list[Figure]:
         shown.append(Figure("Cost", fmt.usd(float(counted["usd"].sum())), "Chips x time lost x price.", "derived"))
     else:
         unknown = float((counted["family"] == "unknown").mean()) if len(counted) else None
-        shown.append(Figure("Cause not told", fmt.share(unknown), DEFINITIONS[5][1], "unattributed"))
+        shown.append(
+            Figure(
+                "Cause not told",
+                fmt.share(unknown),
+                INTERRUPTIONS.meaning("Certain, likely, guess, unknown"),
+                "unattributed",
+            )
+        )
     return shown
 
 
 @st.fragment
-def explore(run: Run, result: InterruptionsResult) -> None:
+def explore(told: Told[InterruptionsResult]) -> None:
     """The attempts with their interruptions, the one that is open, and all of them as rows."""
-    number, name = open_number(result), f"{run.manifest.name}-interruptions"
+    result, name = told.result, told.name
+    number = open_number(result)
     figure = strip(result, number)
     if figure is not None:
         few = "" if len(result.rows) <= MOST_MARKS else f" Of {len(result.rows):,} the {MOST_MARKS:,} most costly."
@@ -126,17 +95,18 @@ def explore(run: Run, result: InterruptionsResult) -> None:
             if points and points[0].get("customdata") is not None:
                 choose("at", str(int(_first(points[0]["customdata"]))))
 
-        chart(figure, key, name, interruptions_verdict(result), clicked)
+        chart(figure, key, name, told.verdict, clicked)
     interruption(result, number, name)
-    table(run, result, name)
+    table(told)
 
 
 def _first(value: object) -> float:
     return value[0] if isinstance(value, list | tuple) else value
 
 
-def table(run: Run, result: InterruptionsResult, name: str) -> None:
+def table(told: Told[InterruptionsResult]) -> None:
     """Every interruption as a row that opens it, and the rows to take away."""
+    result = told.result
     rows, key = result.rows.dropna(axis="columns", how="all"), "interruption rows"
 
     def picked() -> None:
@@ -152,13 +122,7 @@ def table(run: Run, result: InterruptionsResult, name: str) -> None:
         st.dataframe(shown, hide_index=True, key=key, selection_mode="single-row", on_select=picked)
         if len(rows) > SHOWN_ROWS:
             st.caption(f"The first {SHOWN_ROWS:,} of {len(rows):,} are shown; the files below hold all.")
-        downloads(rows, name, f"/api/runs/{run.run_id}/show/interruptions", lambda: picture(run, result, name))
-
-
-def picture(run: Run, result: InterruptionsResult, name: str) -> bytes:
-    """The strip as a page of its own."""
-    figure = strip(result)
-    return standalone(figure, f"{run.manifest.name}: interruptions", name) if figure else b""
+        told.downloads(rows, lambda: strip(result), "interruptions")
 
 
 if __name__ == "__main__":

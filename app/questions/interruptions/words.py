@@ -9,8 +9,6 @@ from app import format as fmt
 from app.words import Table
 from catalog.causes import CAUSES
 
-NAME = "interruptions"
-
 PHRASES: dict[str, str] = {  # a cause as the subject of "took 26 % of them"
     "accelerator": "Faulty accelerators",
     "hbm": "Errors in HBM memory",

@@ -12,41 +12,11 @@ from app.components.model_picker import About, answered, explained, model_or_run
 from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.questions.asking import ask
+from app.questions.kv_cache import KV_CACHE
 from app.questions.kv_cache.controls import controls
 from app.questions.kv_cache.figure import by_length, memory, over_time
 from app.questions.kv_cache.words import change_name, rows
 from app.questions.kv_cache.words import verdict as kv_verdict
-
-DEFINITIONS = (
-    (
-        "Cache of a token",
-        "Keys and values of all layers: 2 x layers x key heads x head width x bytes of an element; of "
-        "latent attention, layers x (latent + rotary part). Each piece once, as if no layer had a window.",
-    ),
-    (
-        "Sequences at a time",
-        "Of each group of chips that share one copy of the weights: (memory x share for the "
-        "engine - weights on a chip - activations) / cache of one sequence on a chip, rounded down.",
-    ),
-    (
-        "Repeated",
-        "With more chips than key heads, several chips keep the same heads; a latent is on all of them. Its "
-        "bytes beyond an even split.",
-    ),
-    (
-        "Whole, one chip each",
-        "Data-parallel attention: a chip keeps all heads of its own sequences, and all of "
-        "attention's weights; the other weights stay shared.",
-    ),
-    ("Windows", "Layers that look back W tokens keep W at most."),
-    (
-        "Pages",
-        "A cache is kept in pages of some tokens: the last page of a sequence is part empty. A server that "
-        "rounds requests up to compiled lengths is a server with pages as long as those.",
-    ),
-    ("GB and GiB", "GB are 10^9 bytes, GiB 2^30: an 80 GiB chip has 85.9 GB."),
-)
-INPUTS = ("engine", "memory")
 
 
 def page() -> None:
@@ -60,11 +30,11 @@ def view(about: About) -> None:
     own = {"model": about.model} if about.run and about.model else {}
 
     def compute() -> tuple[KvResult, dict[str, object]]:
-        base = ask(about.subject, "kv", own, about.place.registry)
+        base = ask(KV_CACHE, about.subject, own, about.place.registry)
         given = own | controls(base, about.run is not None)
-        return base if given == own else ask(about.subject, "kv", given, about.place.registry), given
+        return base if given == own else ask(KV_CACHE, about.subject, given, about.place.registry), given
 
-    found = answered(about, compute, DEFINITIONS, INPUTS)
+    found = answered(about, compute, KV_CACHE.terms, KV_CACHE.inputs)
     if found is None:
         return
     result, given = found
@@ -72,7 +42,7 @@ def view(about: About) -> None:
         verdict(kv_verdict(result))
         figures_row(figures(result))
     pictures(about, result, given)
-    explained(about, DEFINITIONS, result.notes, INPUTS)
+    explained(about, KV_CACHE.terms, result.notes, KV_CACHE.inputs)
 
 
 def figures(result: KvResult) -> list[Figure]:
@@ -80,7 +50,9 @@ def figures(result: KvResult) -> list[Figure]:
     shown = []
     if result.room is not None:
         shown = [
-            Figure("Sequences at a time", f"{result.max_sequences:,}", DEFINITIONS[1][1], "modelled"),
+            Figure(
+                "Sequences at a time", f"{result.max_sequences:,}", KV_CACHE.meaning("Sequences at a time"), "modelled"
+            ),
             Figure(
                 "Weights on a chip",
                 fmt.size(result.room.chip_weights_bytes),
@@ -95,7 +67,12 @@ def figures(result: KvResult) -> list[Figure]:
             ),
         ]
     if result.kv_bytes_per_token is not None:
-        shown.insert(1, Figure("Cache of a token", fmt.size(result.kv_bytes_per_token), DEFINITIONS[0][1], "derived"))
+        shown.insert(
+            1,
+            Figure(
+                "Cache of a token", fmt.size(result.kv_bytes_per_token), KV_CACHE.meaning("Cache of a token"), "derived"
+            ),
+        )
     if result.measured.engine_tokens is not None:
         shown.append(
             Figure(

@@ -5,7 +5,6 @@ from analyzers.serving.kv_cache.room import Room
 from app import format as fmt
 from app.words import Table
 
-NAME = "kv"
 CHANGES = {"kv_precision": "An 8-bit cache", "weights_precision": "8-bit weights"}
 CLOSE = 0.02  # of the engine's count: arithmetic that is as near says the same
 

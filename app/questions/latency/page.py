@@ -1,69 +1,34 @@
 """The run's latency: how long did requests wait, for what, and at which throughput?"""
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from analyzers.serving.latency import ServingResult
 from app import format as fmt
-from app.components.answering import answering
-from app.components.current import current_run
-from app.components.figures_row import Figure, figures_row
-from app.components.header import header
-from app.components.howto import howto
+from app.components.figures_row import Figure
 from app.components.load_choice import load_choice
-from app.components.verdict import verdict
-from app.questions.asking import ask
+from app.components.question_page import Told, question_page
+from app.questions.latency import LATENCY
 from app.questions.latency.view import explore
 from app.questions.latency.words import between
-from app.questions.latency.words import verdict as serving_verdict
-
-INPUTS = ("requests", "iterations")
-DEFINITIONS = (
-    (
-        "TTFT",
-        "Time to first token: from arrival (when the client sent it, where a client measured) to the first "
-        "token. TTFT = queue + prefill where the engine says when it scheduled a request.",
-    ),
-    (
-        "TPOT",
-        "Time per output token after the first: (E2E - TTFT) / (output tokens - 1), of each request with more "
-        "than one output token; then mean and percentiles over requests.",
-    ),
-    (
-        "ITL",
-        "Inter-token latency: every gap between two pieces of output, all requests together. A piece may be "
-        "several tokens (speculation, or a client that read two at once).",
-    ),
-    ("E2E", "From arrival to the last token."),
-    ("Output tokens per second", "Tokens generated in completed requests over the duration, as vLLM counts."),
-    ("Duration", "As the tool printed it where it did, else from the first arrival to the last token."),
-    ("Percentiles", "Interpolated linearly between the two nearest requests."),
-    (
-        "Stall",
-        "A gap of more than twice the median and more than six robust standard deviations above it. Caused by "
-        "prefill where passes that also read prompts fill at least half of it.",
-    ),
-    (
-        "Tokens lost",
-        "Prompt and generated tokens of requests that did not complete. What failed early may never have "
-        "been read, so at most so many.",
-    ),
-)
+from runs.run import Run
 
 
 def page() -> None:
-    run, extras, place = current_run()
-    with header(run, extras):
-        beside = st.container()
-    stage = st.query_params.get("stage") or None
-    with answering("Reading requests", lambda: howto(run, DEFINITIONS, (), INPUTS)):
-        result = ask(run, "serving", {"stage": stage} if stage else {}, place.registry)
-    with beside:
-        together = all(load.served is not None and load.kept is None for load in result.loads)
-        load_choice(result.loads, "All requests together" if together else "The load with most output tokens/s")
-    verdict(serving_verdict(result))
-    figures_row(figures(result))
-    explore(run, result)
-    howto(run, DEFINITIONS, result.notes, INPUTS)
+    question_page(LATENCY, "Reading requests", figures, explore, options=_options, answered=_loads)
+
+
+def _options(run: Run) -> dict[str, str]:
+    """One load, from the address."""
+    return {"stage": stage} if (stage := st.query_params.get("stage")) else {}
+
+
+def _loads(told: Told[ServingResult], head: DeltaGenerator) -> None:
+    """The list of loads, in the head."""
+    loads = told.result.loads
+    together = all(load.served is not None and load.kept is None for load in loads)
+    with head:
+        load_choice(loads, "All requests together" if together else "The load with most output tokens/s")
 
 
 def figures(result: ServingResult) -> list[Figure]:
@@ -103,21 +68,22 @@ def figures(result: ServingResult) -> list[Figure]:
         ]
     )
     return [
-        latency("ttft_s", "TTFT", DEFINITIONS[0][1]),
-        latency("itl_s", "ITL", DEFINITIONS[2][1])
+        latency("ttft_s", "TTFT", LATENCY.meaning("TTFT")),
+        latency("itl_s", "ITL", LATENCY.meaning("ITL"))
         if _gaps_alone(result)
-        else latency("tpot_s", "TPOT", DEFINITIONS[1][1]),
-        latency("e2e_s", "E2E", DEFINITIONS[3][1]),
+        else latency("tpot_s", "TPOT", LATENCY.meaning("TPOT")),
+        latency("e2e_s", "E2E", LATENCY.meaning("E2E")),
         Figure(
             "Output tokens/s",
             fmt.number(load.output_tokens_per_s),
-            f"{DEFINITIONS[4][1]} Requests per second: {fmt.number(load.request_rate_per_s)}.",
+            f"{LATENCY.meaning('Output tokens per second')} "
+            f"Requests per second: {fmt.number(load.request_rate_per_s)}.",
             load.basis.get("output_tokens_per_s", "unattributed"),
         ),
         Figure(
             "Failed",
             failed,
-            f"{fmt.count(load.failed, 'request')} of {sent or 0:,} sent. {DEFINITIONS[8][1]}",
+            f"{fmt.count(load.failed, 'request')} of {sent or 0:,} sent. {LATENCY.meaning('Tokens lost')}",
             "measured",
         ),
         *kept,

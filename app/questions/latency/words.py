@@ -8,7 +8,6 @@ from analyzers.serving.triton import Triton
 from app import format as fmt
 from app.words import Table
 
-NAME = "serving"
 NAMES = {
     "ttft_s": "TTFT",
     "queue_s": "queue",

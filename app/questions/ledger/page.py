@@ -17,6 +17,7 @@ from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.questions.asking import ask, price_of
+from app.questions.ledger import LEDGER
 from app.questions.ledger.accounts import hover_lines, opened, path_text
 from app.questions.ledger.calendar import calendar
 from app.questions.ledger.evidence import evidence, ledger_table
@@ -39,7 +40,7 @@ def page() -> None:
     actions = header(run, extras)
     try:
         with st.spinner("Computing the ledger"):
-            result = ask(run, "ledger", {}, place.registry)
+            result = ask(LEDGER, run, {}, place.registry)
     except ChipledgerError as e:
         notice(e)
         return

@@ -10,7 +10,6 @@ from app import theme
 from app.words import Table
 from runs.ledger import Account, Ledger
 
-NAME = "ledger"
 MUCH = 0.5  # from this share on, what is not known is the story
 SOME = 0.1  # from this share on, what is not known must be said
 ALL_SEEN = 0.9  # of the step time of the chips that profiles show: from here on, what lacks is profiles of other chips

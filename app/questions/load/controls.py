@@ -5,11 +5,12 @@ import math
 import streamlit as st
 
 from analyzers.serving.load import LoadResult
-from app.components.current import choose, open_workspace
+from app.components.current import choose
+from app.components.question_page import Told
 from app.components.text import md
 from app.questions.asking import ask
+from app.questions.load import LOAD
 from errors import ChipledgerError
-from runs.registry import Registry
 from runs.run import Run
 
 OBJECTIVES = {"ttft_s": "p99 TTFT within (s)", "tpot_s": "p99 TPOT within (s)", "e2e_s": "p99 end to end within (s)"}
@@ -59,10 +60,10 @@ def _seconds(name: str, label: str) -> float | None:
     return now
 
 
-def further_runs(run: Run, asked: dict[str, object], registry: Registry) -> list[tuple[str, LoadResult]]:
+def further_runs(told: Told[LoadResult]) -> list[tuple[str, LoadResult]]:
     """Runs drawn beside this one, as `with=` in the address names them; each by the same objectives."""
-    store = open_workspace().store
-    others = {r.run_id: r.manifest.name for r in store.runs() if r.run_id != run.run_id and _loaded(r)}
+    store = told.place.store
+    others = {r.run_id: r.manifest.name for r in store.runs() if r.run_id != told.run.run_id and _loaded(r)}
     if not others:
         return []
     now = [_find(name, others) for name in st.query_params.get_all("with")]
@@ -88,8 +89,8 @@ def further_runs(run: Run, asked: dict[str, object], registry: Registry) -> list
     for name in now:
         try:
             other = store.find(name)
-            same = {k: v for k, v in asked.items() if k != "stage"}
-            found.append((other.manifest.name, ask(other, "load", same, registry)))
+            same = {k: v for k, v in told.options.items() if k != "stage"}
+            found.append((other.manifest.name, ask(LOAD, other, same, told.place.registry)))
         except ChipledgerError as e:
             st.caption(f"{md(others[name])}: {md(e)}")
     return found

@@ -5,24 +5,16 @@ import streamlit as st
 
 from analyzers.serving.load import LoadResult
 from app import format as fmt
-from app.components.answering import answering
 from app.components.chart import chart
-from app.components.current import choose, current_run, switch
-from app.components.downloads import downloads
-from app.components.figures_row import Figure, figures_row
-from app.components.header import header
-from app.components.howto import howto
-from app.components.price import price
+from app.components.current import choose, switch
+from app.components.figures_row import Figure
+from app.components.price import price_of_run
+from app.components.question_page import Told, question_page
 from app.components.text import md
-from app.components.verdict import verdict
-from app.figures.base import standalone
-from app.questions.asking import ask, price_of
+from app.questions.load import LOAD
 from app.questions.load import figure as draw
 from app.questions.load.controls import further_runs, options
 from app.questions.load.words import rate_with_margin
-from app.questions.load.words import verdict as load_verdict
-from runs.registry import Registry
-from runs.run import Run
 
 VIEWS = {
     "curve": "Load curve",
@@ -31,7 +23,6 @@ VIEWS = {
     "cost": "Cost",
     "steady": "Steady state",
 }
-INPUTS = ("stages", "requests")
 SHOWN = (
     "stage",
     "load",
@@ -59,45 +50,10 @@ SHOWN = (
     "duration_s",
     "basis",
 )
-DEFINITIONS = (
-    ("Answered per second", "Requests answered by the duration of the load, first request to last answer."),
-    (
-        "Knee",
-        "Between the heaviest load that shows neither sign and the first that shows one. Rate: it answers less "
-        "than 95 % of what a server would that keeps up, less 2 / sqrt(requests) for chance. Latency: answered per "
-        "second by mean latency (its power, after Kleinrock) is over 10 % below the greatest of a lighter load.",
-    ),
-    ("Capacity", "What loads that fall behind still answer: the median; the verdict gives the range."),
-    (
-        "Steady part",
-        "From where MSER finds the requests in flight (or, in a full server, running) level to the last "
-        "arrival (or the last that is scheduled); ± is the 95 % interval from the means of ten parts of it.",
-    ),
-    ("Tokens/s of a user", "1 / mean TPOT: what one reader sees after the first token."),
-    (
-        "Dollars per million output tokens",
-        "Chips x price of a chip-hour by output tokens per hour; prompts are not charged apart.",
-    ),
-    (
-        "Little's law",
-        "Requests in flight = answered per second x mean end-to-end latency; held against what the tool "
-        "allowed or printed, or the engine's running and waiting.",
-    ),
-)
 
 
 def page() -> None:
-    run, extras, place = current_run()
-    actions = header(run, extras)
-    with actions:
-        price(run, price_of(run, place.registry), place.registry)
-    asked = options()
-    with answering("Reading the loads", lambda: howto(run, DEFINITIONS, (), INPUTS)):
-        result = ask(run, "load", asked, place.registry)
-    verdict(load_verdict(result))
-    figures_row(figures(result))
-    picture(run, result, asked, place.registry)
-    howto(run, DEFINITIONS, result.notes, INPUTS)
+    question_page(LOAD, "Reading the loads", figures, picture, options=lambda run: options(), beside=price_of_run)
 
 
 def figures(result: LoadResult) -> list[Figure]:
@@ -112,41 +68,51 @@ def figures(result: LoadResult) -> list[Figure]:
     )
     if shown is not None and len(result.rows) == 1:
         speed = Figure(
-            "Steady tokens/s", rate_with_margin(shown).removesuffix(" tokens/s"), of + DEFINITIONS[3][1], "derived"
+            "Steady tokens/s",
+            rate_with_margin(shown).removesuffix(" tokens/s"),
+            of + LOAD.meaning("Steady part"),
+            "derived",
         )
     return [
-        Figure("Requests/s answered", fmt.number(row["request_rate_per_s"]), of + DEFINITIONS[0][1], "measured"),
+        Figure(
+            "Requests/s answered",
+            fmt.number(row["request_rate_per_s"]),
+            of + LOAD.meaning("Answered per second"),
+            "measured",
+        ),
         Figure("Output tokens/s", fmt.number(row["output_tokens_per_s"]), of + "Over the whole load.", "measured"),
         speed,
-        Figure("Tokens/s of a user", fmt.number(row["tokens_per_s_per_user"]), of + DEFINITIONS[4][1], "derived"),
+        Figure(
+            "Tokens/s of a user",
+            fmt.number(row["tokens_per_s_per_user"]),
+            of + LOAD.meaning("Tokens/s of a user"),
+            "derived",
+        ),
         Figure("p99 TTFT", fmt.duration(row["ttft_p99_s"]), of + "Time to first token.", "measured")
         if dollars != dollars
-        else Figure("Per million tokens", fmt.usd(dollars), of + DEFINITIONS[5][1], "derived"),
+        else Figure(
+            "Per million tokens", fmt.usd(dollars), of + LOAD.meaning("Dollars per million output tokens"), "derived"
+        ),
     ]
 
 
-def picture(run: Run, result: LoadResult, asked: dict[str, object], registry: Registry) -> None:
+def picture(told: Told[LoadResult]) -> None:
     """One of the views, further runs beside this one, and the loads to take away."""
+    result = told.result
     views = VIEWS if len(result.rows) > 1 else {"steady": VIEWS["steady"], "latency": VIEWS["latency"]}
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
         view = switch("View", "view", views, next(iter(views)))
         metric = switch("Latency", "metric", draw.METRICS, "ttft") if view == "latency" else "ttft"
-        others = further_runs(run, asked, registry) if view != "steady" else []
-    name = f"{run.manifest.name}-load-{view}"
-    words, figure = _view(view, metric, result, [(run.manifest.name, result), *others])
+        others = further_runs(told) if view != "steady" else []
+    words, figure = _view(view, metric, result, [(told.run.manifest.name, result), *others])
     st.markdown(words)
     if figure is not None:
-        chart(figure, f"load {view} {metric}", name, load_verdict(result))
+        chart(figure, f"load {view} {metric}", f"{told.name}-{view}", told.verdict)
     table = result.rows
     with st.expander(f"Evidence: {fmt.count(len(table), 'load')}", icon=":material/table:"):
         evidence(table, table["basis"].eq("requests").any())
         if figure is not None:
-            downloads(
-                table,
-                name,
-                f"/api/runs/{run.run_id}/show/load",
-                lambda: standalone(figure, f"{run.manifest.name}: {VIEWS[view]}", name),
-            )
+            told.downloads(table, figure, VIEWS[view], view)
 
 
 def evidence(table: pd.DataFrame, single: bool) -> None:

@@ -6,7 +6,6 @@ from analyzers.serving.load.steady import Steady
 from app import format as fmt
 from app.words import Table
 
-NAME = "load"
 UNITS = {"rate": "requests/s", "concurrency": "requests in flight", "answered": "requests/s"}
 WORTH_SAYING = 0.01  # of the rate
 

@@ -14,6 +14,7 @@ from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import plain, standalone
 from app.questions.asking import ask
+from app.questions.memory import MEMORY
 from app.questions.memory.controls import REMAT, formula_controls, program_control
 from app.questions.memory.figure import fill, over_time, treemap
 from app.questions.memory.words import title
@@ -21,20 +22,6 @@ from app.questions.memory.words import verdict as memory_verdict
 from errors import ChipledgerError, QuestionError
 
 SHOWN = 1000
-DEFINITIONS = (
-    (
-        "Peak",
-        "The most that one device holds at once, layout padding included: by the allocators' samples where the "
-        "profile has them, else what the largest program needs by its compiler.",
-    ),
-    ("Limit", "What the device lets programs use: said by its allocator, by the compiler, or by the catalogue."),
-    ("Inputs", "Arguments of a program: parameters, optimiser state, batch. Those it overwrites in place count here."),
-    ("Temporaries", "Values between operations at the fullest moment: saved activations, gradients, copies."),
-    ("Padding", "Bytes as placed less bytes of the elements: layouts round up to tiles, such as 8 x 128."),
-    ("Fragmentation", "Room between temporaries that the compiler's packing leaves unused at the peak."),
-    ("Copies", "Devices that hold the same piece of an input, by its sharding; 1: sharded over all."),
-    ("Gives back", "What one device would hold less; an upper bound where it says up to."),
-)
 
 
 def page() -> None:
@@ -49,40 +36,40 @@ def view(about: About) -> None:
     try:
         given = formula_controls(about) if by_formula else {}
         with st.spinner("Reading the memory"):
-            result = ask(about.subject, "memory", given, about.place.registry)
+            result = ask(MEMORY, about.subject, given, about.place.registry)
         if not by_formula and (program := program_control(result)):
             given = {"program": program}
-            result = ask(about.subject, "memory", given, about.place.registry)
+            result = ask(MEMORY, about.subject, given, about.place.registry)
     except QuestionError as e:
         st.info(md(e), icon=":material/info:")
-        explained(about, DEFINITIONS, (), ("captures",))
+        explained(about, MEMORY.terms, (), ("captures",))
         return
     except ChipledgerError as e:
         notice(e)
-        explained(about, DEFINITIONS, (), ("captures",))
+        explained(about, MEMORY.terms, (), ("captures",))
         return
     with top:
         verdict(memory_verdict(result))
         figures_row(figures(result))
     pictures(about, result, given)
-    explained(about, DEFINITIONS, result.notes, ("captures",))
+    explained(about, MEMORY.terms, result.notes, ("captures",))
 
 
 def figures(result: MemoryResult) -> list[Figure]:
     """Peak, limit, room, padding, and what the advice gives back."""
     basis = result.peak_basis
     limit = {"the device's own allocator": "measured", "the compiler": "modelled"}.get(result.limit_source, "published")
-    shown = [Figure("Peak", fmt.size(result.peak_bytes), DEFINITIONS[0][1], basis)]
+    shown = [Figure("Peak", fmt.size(result.peak_bytes), MEMORY.meaning("Peak"), basis)]
     if result.peak_bytes is None:
-        shown = [Figure("Inputs", fmt.size(result.parts_bytes), DEFINITIONS[2][1], basis)]
+        shown = [Figure("Inputs", fmt.size(result.parts_bytes), MEMORY.meaning("Inputs"), basis)]
     if result.limit_bytes:
-        said = f"{DEFINITIONS[1][1]} Here by {result.limit_source}."
+        said = f"{MEMORY.meaning('Limit')} Here by {result.limit_source}."
         shown.append(Figure("Limit", fmt.size(result.limit_bytes), said, limit))
     if result.free_bytes is not None:
         word = "Too much" if result.free_bytes < 0 else "Left"
         shown.append(Figure(word, fmt.size(abs(result.free_bytes)), "Limit less peak.", basis))
     if result.padding_bytes is not None and result.subject != "formula":
-        shown.append(Figure("Padding", fmt.size(result.padding_bytes), DEFINITIONS[4][1], "modelled"))
+        shown.append(Figure("Padding", fmt.size(result.padding_bytes), MEMORY.meaning("Padding"), "modelled"))
     if result.advice:
         best = result.advice[0]
         text = f"{'up to ' if best.at_most else ''}{fmt.size(best.bytes)}"
@@ -135,7 +122,7 @@ def alternatives(about: About, result: MemoryResult, given: dict) -> dict[str, M
         return {"": result}
     return {
         f"<b>{plain(words)}</b>" if key == result.setting["remat"] else plain(words): ask(
-            about.subject, "memory", {**given, "remat": key}, about.place.registry
+            MEMORY, about.subject, {**given, "remat": key}, about.place.registry
         )
         for key, words in REMAT.items()
     }
@@ -145,7 +132,7 @@ COLUMNS = {
     "Share": st.column_config.ProgressColumn(help="Part of the peak.", min_value=0, max_value=100, format="%.3g %%"),
     "Bytes": st.column_config.NumberColumn(help="Of the elements alone.", format="%,.0f"),
     "As placed": st.column_config.NumberColumn(help="Padding included.", format="%,.0f"),
-    "Copies": st.column_config.NumberColumn(help=DEFINITIONS[6][1]),
+    "Copies": st.column_config.NumberColumn(help=MEMORY.meaning("Copies")),
     "Source": st.column_config.TextColumn(help="Line of the user's program.", width="medium"),
 }
 

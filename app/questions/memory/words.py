@@ -8,7 +8,6 @@ from analyzers.device.memory import MemoryResult
 from app import format as fmt
 from app.words import Table, model_name
 
-NAME = "memory"
 SHOWN = 20
 CATEGORIES: dict[str, str] = {
     "argument": "Inputs",

@@ -17,33 +17,17 @@ from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.questions.asking import ask
+from app.questions.flops import FLOPS
+from app.questions.mfu import MFU
 from app.questions.mfu.assumptions import assumptions, choice
 from app.questions.mfu.figure import conventions, over_steps, utilisations
 from app.questions.mfu.words import TITLES
 from app.questions.mfu.words import verdict as mfu_verdict
 from app.workspace import Workspace
-from catalog.flops import CONVENTIONS
 from errors import ChipledgerError
 from runs.run import Run
 
 ASKED = ("model", "chip", "seq", "convention", "precision", "remat")  # in the address as in the API
-INPUTS = ("steps", "captures")
-DEFINITIONS = (
-    (
-        "MFU",
-        "Model FLOPs utilisation: useful FLOPs of usual steps (kept, plausible, not the first of their attempt) "
-        "over their time, as a share of the peak of the number formats that ran: 1/P = sum of f_i / P_i.",
-    ),
-    ("HFU", "Hardware FLOPs utilisation: the same with recomputed FLOPs added."),
-    ("EMFU", "The same FLOPs over the BF16 peak, whatever formats ran; may exceed 100 %."),
-    ("Best step", "The highest MFU of a kept, plausible step that is not the first of its attempt."),
-    (
-        "Average",
-        "Useful FLOPs of all kept steps over the wall time from the first step to the last: restarts, saves "
-        "and lost steps included.",
-    ),
-    *((f"Convention: {c.title}", f"{c.formula}. Used by: {c.used_by}.") for c in CONVENTIONS),
-)
 
 
 def page() -> None:
@@ -52,29 +36,31 @@ def page() -> None:
     asked = {name: st.query_params[name] for name in ASKED if st.query_params.get(name)}
     try:
         with st.spinner("Reading the steps"):
-            result = ask(run, "mfu", asked, place.registry)
+            result = ask(MFU, run, asked, place.registry)
     except ChipledgerError as e:
         notice(e)
         assumptions({})
-        howto(run, DEFINITIONS, (), INPUTS)
+        howto(run, MFU.terms, (), MFU.inputs)
         return
     verdict(mfu_verdict(result))
     figures_row(figures(result))
     picture(run, result)
     counts(run, result, place)
     evidence(run, result, asked)
-    howto(run, DEFINITIONS, result.notes, INPUTS)
+    howto(run, MFU.terms, result.notes, MFU.inputs)
 
 
 def figures(result: MfuResult) -> list[Figure]:
     """The five figures, with their definitions."""
     peak = result.peaks.source or "a peak that is not known"
     return [
-        Figure("MFU", fmt.share(result.mfu), f"{DEFINITIONS[0][1]} Here: {peak}.", "derived"),
-        Figure("HFU", fmt.share(result.hfu), DEFINITIONS[1][1], result.hfu_basis or "unattributed"),
-        Figure("EMFU", fmt.share(result.emfu), DEFINITIONS[2][1], "unattributed" if result.emfu is None else "derived"),
-        Figure("Best step", fmt.share(result.best), DEFINITIONS[3][1], "derived"),
-        Figure("Average", fmt.share(result.average), DEFINITIONS[4][1], "derived"),
+        Figure("MFU", fmt.share(result.mfu), f"{MFU.meaning('MFU')} Here: {peak}.", "derived"),
+        Figure("HFU", fmt.share(result.hfu), MFU.meaning("HFU"), result.hfu_basis or "unattributed"),
+        Figure(
+            "EMFU", fmt.share(result.emfu), MFU.meaning("EMFU"), "unattributed" if result.emfu is None else "derived"
+        ),
+        Figure("Best step", fmt.share(result.best), MFU.meaning("Best step"), "derived"),
+        Figure("Average", fmt.share(result.average), MFU.meaning("Average"), "derived"),
     ]
 
 
@@ -134,7 +120,7 @@ def counts(run: Run, result: MfuResult, place: Workspace) -> None:
         for wrong in found.contradictions:
             st.markdown(f":orange-badge[:material/warning: contradiction] {md(wrong)}")
         subject = {k: v for k, v in st.query_params.items() if k in ("model", "seq")}
-        all_of = ask(run, "flops", {"seq": str(result.seq), **subject}, place.registry).counts
+        all_of = ask(FLOPS, run, {"seq": str(result.seq), **subject}, place.registry).counts
         figure = conventions([c for c in all_of if c.convention != "6n_total"], found.printed_flops_per_token)
         chart(figure, "conventions", f"{run.manifest.name}-flops", said or "FLOPs per token by convention.")
 

@@ -6,7 +6,6 @@ from app.questions.flops.words import gflops
 from app.words import Table
 from catalog.flops import CONVENTIONS
 
-NAME = "mfu"
 TITLES = {JOB: "the job's own", **{c.name: c.title for c in CONVENTIONS}}
 
 

@@ -19,58 +19,44 @@ from app.components.load_choice import load_choice
 from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.questions.asking import ask
+from app.questions.latency import LATENCY
+from app.questions.objectives import OBJECTIVES
 from app.questions.objectives import figure as draw
 from app.questions.objectives.controls import objectives
 from app.questions.objectives.words import SERVER
 from app.questions.objectives.words import verdict as slo_verdict
 from runs.run import Run
 
-INPUTS = ("requests", "iterations")
 VIEWS = {"surface": "TTFT and TPOT at once", "curves": "One threshold at a time"}
 SHOWN_ROWS = 1000
-DEFINITIONS = (
-    (
-        "Attainment",
-        "Share of all requests that were sent which completed within every objective. A request that failed "
-        "missed; one with a single output token keeps any TPOT.",
-    ),
-    ("Goodput", "Requests per second that completed within every objective: vLLM's rate."),
-    ("Of completed", "The same share over completed requests alone: SGLang's fraction."),
-    ("p99 of gaps", "The 99th percentile of a request's own gaps between pieces of output."),
-    *((name.replace("_", " ").capitalize(), f"{meaning[0].upper()}{meaning[1:]}.") for name, meaning in CAUSES.items()),
-    (
-        "One cause each",
-        "A late first token counts before late tokens after it. Queue where it alone exceeds the "
-        "objective or is the larger part. Stalled by prefill where at least half of the lateness was "
-        "added to the engine's passes by reading others' prompts. Length where only fewer tokens would have helped.",
-    ),
-)
 
 
 def page() -> None:
     run, extras, place = current_run()
     with header(run, extras):
         beside = st.container()
-    with answering("Reading requests", lambda: howto(run, DEFINITIONS, (), INPUTS)):
+    with answering("Reading requests", lambda: howto(run, OBJECTIVES.terms, (), OBJECTIVES.inputs)):
         stage = st.query_params.get("stage") or None
-        known = ask(run, "serving", {"stage": stage} if stage else {}, place.registry)
+        known = ask(LATENCY, run, {"stage": stage} if stage else {}, place.registry)
         told = None if stage else by_histograms(run.tables)
         if not len(known.rows) and told is None:
-            ask(run, "slo", {"stage": stage} if stage else {}, place.registry)  # it says what would bring an answer
+            ask(
+                OBJECTIVES, run, {"stage": stage} if stage else {}, place.registry
+            )  # it says what would bring an answer
     with beside:
         load_choice([load for load in known.loads if load.served is not None], "All requests together")
     asked = chosen(known, told)
     given = dict(asked, stage=stage) if stage else dict(asked)
     if not asked:
         st.info("Enter at least one objective above.", icon=":material/flag:")
-        howto(run, DEFINITIONS, (), INPUTS)
+        howto(run, OBJECTIVES.terms, (), OBJECTIVES.inputs)
         return
-    with answering("Judging requests", lambda: howto(run, DEFINITIONS, (), INPUTS)):
-        result = ask(run, "slo", given, place.registry)
+    with answering("Judging requests", lambda: howto(run, OBJECTIVES.terms, (), OBJECTIVES.inputs)):
+        result = ask(OBJECTIVES, run, given, place.registry)
     verdict(slo_verdict(result))
     figures_row(figures(result))
     explore(run, result)
-    howto(run, DEFINITIONS, result.notes, INPUTS)
+    howto(run, OBJECTIVES.terms, result.notes, OBJECTIVES.inputs)
 
 
 def chosen(known: ServingResult, told: Exposed | None) -> dict[str, float]:
@@ -89,14 +75,21 @@ def figures(result: SloResult) -> list[Figure]:
     low, high = fmt.share(result.attainment), fmt.share(result.attainment_high)
     by_server = result.load.tool == SERVER  # a range
     return [
-        Figure("Attainment", f"{low} to {high}" if by_server and low != high else low, DEFINITIONS[0][1], "derived"),
+        Figure(
+            "Attainment",
+            f"{low} to {high}" if by_server and low != high else low,
+            OBJECTIVES.meaning("Attainment"),
+            "derived",
+        ),
         Figure(
             "Goodput (req/s)",
             fmt.number(result.goodput_per_s),
-            f"{DEFINITIONS[1][1]} All sent: {best} per second.",
+            f"{OBJECTIVES.meaning('Goodput')} All sent: {best} per second.",
             "derived",
         ),
-        Figure("Of completed", fmt.share(result.attainment_of_completed), DEFINITIONS[2][1], "derived"),
+        Figure(
+            "Of completed", fmt.share(result.attainment_of_completed), OBJECTIVES.meaning("Of completed"), "derived"
+        ),
         Figure("Most missed for", fmt.NO_VALUE, "Single requests would tell why one missed.", "derived")
         if by_server
         else Figure(

@@ -18,26 +18,14 @@ from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.questions.asking import ask
+from app.questions.operations import OPERATIONS
 from app.questions.operations.figure import BARS, bars, strip
 from app.questions.operations.words import verdict as ops_verdict
+from app.questions.roofline import ROOFLINE
 from app.questions.roofline.figure import key_of
 from runs.run import Run
 
 VIEWS = {"op": "Operations", "source": "Source lines", "category": "Categories", "module": "Programs"}
-INPUTS = ("captures",)
-DEFINITIONS = (
-    ("Self time", "Time of an operation less that of operations nested in it, so a loop has only its own overhead."),
-    (
-        "Device time",
-        "Self time of all operations on the devices' own lines, added over devices. Idle time is not in it.",
-    ),
-    (
-        "Of its roof",
-        "The least time by FLOPs, bytes and the device's peaks, by the time of the operations that have "
-        "one. Collectives, waits and work that nobody counts have none.",
-    ),
-    ("FLOP/s, bytes/s", "Of one device while the operation runs, by what the compiler counts for one execution."),
-)
 
 
 def page() -> None:
@@ -47,9 +35,9 @@ def page() -> None:
     if (by := chosen("by", list(VIEWS), "op")) != "op":
         given["by"] = by
     with answering("Adding up operations", lambda: without(run, given)):
-        result = ask(run, "ops", given, place.registry)
+        result = ask(OPERATIONS, run, given, place.registry)
         programs = ask(
-            run, "ops", {**{k: v for k, v in given.items() if k != "module"}, "by": "module"}, place.registry
+            OPERATIONS, run, {**{k: v for k, v in given.items() if k != "module"}, "by": "module"}, place.registry
         )
     verdict(ops_verdict(result))
     figures_row(figures(result))
@@ -57,14 +45,14 @@ def page() -> None:
         switch("Rows", "by", VIEWS, "op")
         choose_module(list(programs.rows["module"]))
     picture(run, result, given)
-    howto(run, DEFINITIONS, result.notes, INPUTS)
+    howto(run, OPERATIONS.terms, result.notes, OPERATIONS.inputs)
 
 
 def without(run: Run, given: dict) -> None:
     """Below the reason why there is no answer: the way to all of the run, where the address asks for a part."""
     if given:
-        st.page_link("questions/operations/page.py", label="Everything of this run", query_params={"run": run.run_id})
-    howto(run, DEFINITIONS, (), INPUTS)
+        st.page_link(OPERATIONS.file, label="Everything of this run", query_params={"run": run.run_id})
+    howto(run, OPERATIONS.terms, (), OPERATIONS.inputs)
 
 
 def figures(result: OpsResult) -> list[Figure]:
@@ -78,7 +66,7 @@ def figures(result: OpsResult) -> list[Figure]:
         Figure(
             "Device time" if timed else "Least time",
             whole,
-            DEFINITIONS[1][1] if timed else "Modelled: the sum of least times of one device.",
+            OPERATIONS.meaning("Device time") if timed else "Modelled: the sum of least times of one device.",
             basis,
         ),
         Figure("Operations", f"{int(rows['ops'].sum()):,}", "Different operations: module, name and shape.", basis),
@@ -103,7 +91,7 @@ def figures(result: OpsResult) -> list[Figure]:
             Figure(
                 "Has a roof",
                 fmt.share(roofed / result.device_seconds if result.device_seconds else None),
-                DEFINITIONS[2][1],
+                OPERATIONS.meaning("Of its roof"),
                 "derived",
             )
         )
@@ -133,7 +121,7 @@ def picture(run: Run, result: OpsResult, given: dict) -> None:
         st.caption(f"{fmt.count(len(rows), 'row')}. Choosing one opens {opens}.")
         if at := st.query_params.get("op"):
             st.page_link(
-                "questions/roofline/page.py",
+                ROOFLINE.file,
                 label=f"{md(at.rpartition('/')[2])} under its roofs",
                 icon=":material/stacked_line_chart:",
                 query_params={"run": run.run_id, "op": at},

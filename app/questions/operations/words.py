@@ -9,7 +9,6 @@ from app import format as fmt
 from app.questions.roofline.words import byte_rate, named, place_of
 from app.words import Table
 
-NAME = "ops"
 SHOWN = 24
 KINDS_SAID = 3
 MOST = 0.9  # of a row's time: so much must have a roof for the row to be held against it

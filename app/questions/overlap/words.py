@@ -4,7 +4,6 @@ from analyzers.device.overlap import OverlapResult
 from app import format as fmt
 from app.words import Table
 
-NAME = "overlap"
 MUCH = 0.05  # of the window: a share worth a sentence
 UNEVEN = 0.1  # idle share of the idlest device over that of the median: worth naming it
 

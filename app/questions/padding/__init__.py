@@ -1,1 +1,24 @@
-"""Padding: how much of the matrix unit's work is done on nothing, and which dimension would pay most."""
+"""Padding: How much of the matrix unit's work is padding?"""
+
+from analyzers.flops import padding as analyzer
+from analyzers.flops.padding_terms import TERMS
+from app.questions.base import Question
+from app.questions.padding import words
+
+PADDING = Question(
+    name="padding",
+    title="Padding",
+    icon=":material/select_all:",
+    asks="How much of the matrix unit's work is padding?",
+    file="questions/padding/page.py",
+    about={"job": (), "serving": ("ops",), "compiled": ()},
+    inputs=("captures",),
+    explains={
+        "padding": "Which matrix products pad, and which dimension would pay most",
+    },
+    options=analyzer.OPTIONS,
+    terms=TERMS,
+    analyze=analyzer.analyze,
+    verdict=words.verdict,
+    table=words.table,
+)

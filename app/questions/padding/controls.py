@@ -10,6 +10,7 @@ from analyzers.subject import model_of
 from app.components.current import choose
 from app.components.model_picker import About, enter, pick, press, write
 from app.questions.asking import ask
+from app.questions.padding import PADDING
 from catalog.chips import chips
 from catalog.matmuls import valid_tp
 from catalog.models import Model, model
@@ -43,7 +44,7 @@ def controls(about: About) -> dict[str, Any]:
             names = {NONE: "No chip named", **{name: name for name in chips()}}
             chip = pick("Chip", "chip", names, NONE, width=240)
             given |= {} if chip == NONE else {"chip": chip}
-    base = ask(about.subject, "padding", given, about.place.registry)
+    base = ask(PADDING, about.subject, given, about.place.registry)
     units = {"128": "MXU 128", "256": "MXU 256"} | ({} if base.unit.side else {"gpu": "GPU tiles"})
     own = str(base.unit.side or "gpu")
     with top:

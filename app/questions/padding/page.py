@@ -11,33 +11,13 @@ from app.components.notice import notice
 from app.components.text import md
 from app.components.verdict import verdict
 from app.questions.asking import ask
+from app.questions.padding import PADDING
 from app.questions.padding.controls import controls
 from app.questions.padding.evidence import evidence
 from app.questions.padding.figure import bands, gains, heat, shares
 from app.questions.padding.words import band, software, unit_words
 from app.questions.padding.words import verdict as padding_verdict
 from errors import ChipledgerError, QuestionError
-
-DEFINITIONS = (
-    ("Padding tax", "Padded FLOPs over useful FLOPs, less one. Useful: 2 m k n for every product that is needed."),
-    (
-        "As printed (A)",
-        "ceil8(m) x ceilS(k) x ceilS(n) on a matrix unit of S x S, with the product as the program or "
-        "the model states it. The headline.",
-    ),
-    (
-        "At best (B)",
-        "The same with the two operands swapped where that pads less; k, the contracted dimension, always "
-        "pads. On a GPU: A the worst, B the best of the output tiles 128 x 128, 128 x 256 and 256 x 128.",
-    ),
-    ("Efficiency", "Useful over padded FLOPs, 1 / (1 + tax)."),
-    ("HBM padding", "A separate tax: arrays in device memory are rounded up to tiles of 8 x 128, whatever multiplies."),
-    (
-        "Gain",
-        "Padded FLOPs that a change saves for the same useful maths. It is time only where products are bound by "
-        "compute.",
-    ),
-)
 
 
 def page() -> None:
@@ -51,14 +31,14 @@ def view(about: About) -> None:
     try:
         given = controls(about)
         with st.spinner("Figuring the padding"):
-            result = ask(about.subject, "padding", given, about.place.registry)
+            result = ask(PADDING, about.subject, given, about.place.registry)
     except QuestionError as e:
         st.info(md(e), icon=":material/info:")
-        explained(about, DEFINITIONS, (), ("captures",))
+        explained(about, PADDING.terms, (), ("captures",))
         return
     except ChipledgerError as e:
         notice(e)
-        explained(about, DEFINITIONS, (), ("captures",))
+        explained(about, PADDING.terms, (), ("captures",))
         return
     with top:
         verdict(padding_verdict(result))
@@ -89,7 +69,7 @@ def view(about: About) -> None:
     for sentence in software(result):
         st.markdown(f"- {md(sentence)}")
     evidence(about, result, given, name, picture)
-    explained(about, DEFINITIONS, result.notes, ("captures",))
+    explained(about, PADDING.terms, result.notes, ("captures",))
 
 
 def figures(result: PaddingResult) -> list[Figure]:
@@ -99,10 +79,15 @@ def figures(result: PaddingResult) -> list[Figure]:
         Figure(
             "Padding tax",
             band(result.tax_optimistic, result.tax),
-            DEFINITIONS[0][1] + f" From B, at best, to A, as printed, on {unit_words(result.unit)}.",
+            PADDING.meaning("Padding tax") + f" From B, at best, to A, as printed, on {unit_words(result.unit)}.",
             result.basis,
         ),
-        Figure("Useful part", band(result.efficiency, result.efficiency_optimistic), DEFINITIONS[3][1], result.basis),
+        Figure(
+            "Useful part",
+            band(result.efficiency, result.efficiency_optimistic),
+            PADDING.meaning("Efficiency"),
+            result.basis,
+        ),
         Figure(
             "FLOPs in wasteful products",
             fmt.share(wasteful),
@@ -124,7 +109,7 @@ def figures(result: PaddingResult) -> list[Figure]:
             Figure(
                 "HBM padding",
                 fmt.share(result.hbm.tax),
-                f"{DEFINITIONS[4][1]} Counted: {result.hbm.counted}.",
+                f"{PADDING.meaning('HBM padding')} Counted: {result.hbm.counted}.",
                 "derived",
             )
         )
@@ -153,7 +138,7 @@ def compared(about: About, given: dict, result: PaddingResult) -> list[tuple[str
         entries.append((f"{unit_name(result)}, own dimensions", result.before[1], result.before[0]))
     for side in (128, 256):
         if side != result.unit.side:
-            other = ask(about.subject, "padding", {**given, "mxu": str(side)}, about.place.registry)
+            other = ask(PADDING, about.subject, {**given, "mxu": str(side)}, about.place.registry)
             entries.append((f"{unit_name(other)}{what}", other.tax_optimistic, other.tax))
     return entries
 

@@ -5,7 +5,6 @@ from analyzers.flops.padding import PaddingResult
 from app import format as fmt
 from app.words import Table, model_name, sentence
 
-NAME = "padding"
 HALF_PER_CENT = 0.005
 SHOWN = 24
 FAMILIES = {

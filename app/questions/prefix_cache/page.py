@@ -18,6 +18,7 @@ from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.questions.asking import ask
+from app.questions.prefix_cache import PREFIX_CACHE
 from app.questions.prefix_cache.figure import by_size, over_time, reuse, tenants
 from app.questions.prefix_cache.words import size_words
 from app.questions.prefix_cache.words import verdict as prefix_verdict
@@ -26,31 +27,7 @@ from catalog.models import models
 from errors import ChipledgerError, QuestionError
 from runs.run import Run
 
-DEFINITIONS = (
-    (
-        "Found",
-        "A block of a prompt is found if it and all blocks before it are in the cache: keys and values depend on "
-        "all earlier tokens. Blocks found by blocks asked for.",
-    ),
-    ("Without end", "A cache that never gives a block up: the most that any cache of these requests can find."),
-    (
-        "By size",
-        "The least recently used block goes first. A block is found by every cache larger than the number of "
-        "distinct blocks touched since it was (stack distance), so that one pass answers for all sizes, exactly.",
-    ),
-    (
-        "The engine's own",
-        "Prompt tokens found by prompt tokens looked up, as the engine counts them. Tokens, not "
-        "blocks; it may count other requests than are replayed here.",
-    ),
-    (
-        "Saves",
-        "FLOPs of reading the tokens that were found, by those of all prompts: matrices and attention. The part "
-        "of the first token's time that is computing shrinks by as much; waiting does not.",
-    ),
-)
 OWN = "own"
-INPUTS = ("requests", "engine")
 
 
 def page() -> None:
@@ -65,21 +42,21 @@ def view(run: Run, place: Workspace) -> None:
     top = st.container()
     try:
         with st.spinner("Replaying the prompts"):
-            given = controls(run, ask(run, "prefix", {}, place.registry))
-            result = ask(run, "prefix", given, place.registry)
+            given = controls(run, ask(PREFIX_CACHE, run, {}, place.registry))
+            result = ask(PREFIX_CACHE, run, given, place.registry)
     except QuestionError as e:
         st.info(md(e), icon=":material/info:")
-        howto(run, DEFINITIONS, (), INPUTS)
+        howto(run, PREFIX_CACHE.terms, (), PREFIX_CACHE.inputs)
         return
     except ChipledgerError as e:
         notice(e)
-        howto(run, DEFINITIONS, (), INPUTS)
+        howto(run, PREFIX_CACHE.terms, (), PREFIX_CACHE.inputs)
         return
     with top:
         verdict(prefix_verdict(result))
         figures_row(figures(result))
     pictures(run, result, given)
-    howto(run, DEFINITIONS, result.notes, INPUTS)
+    howto(run, PREFIX_CACHE.terms, result.notes, PREFIX_CACHE.inputs)
 
 
 def controls(run: Run, base: PrefixResult) -> dict[str, Any]:
@@ -108,14 +85,23 @@ def figures(result: PrefixResult) -> list[Figure]:
     """Measured, attainable, at the asked size, the size that is enough, and what is saved."""
     shown = []
     if result.measured.hit_rate is not None:
-        shown.append(Figure("The engine found", fmt.share(result.measured.hit_rate), DEFINITIONS[3][1], "measured"))
+        shown.append(
+            Figure(
+                "The engine found",
+                fmt.share(result.measured.hit_rate),
+                PREFIX_CACHE.meaning("The engine's own"),
+                "measured",
+            )
+        )
     if result.replayed:
         shown += [
-            Figure("Without end", fmt.share(result.infinite_hit_rate, 4), DEFINITIONS[1][1], "derived"),
+            Figure(
+                "Without end", fmt.share(result.infinite_hit_rate, 4), PREFIX_CACHE.meaning("Without end"), "derived"
+            ),
             Figure(
                 "At this size",
                 fmt.share(result.hit_rate),
-                f"{size_words(result, result.size_blocks)}, {result.size_source}. {DEFINITIONS[2][1]}",
+                f"{size_words(result, result.size_blocks)}, {result.size_source}. {PREFIX_CACHE.meaning('By size')}",
                 "modelled",
             ),
             Figure(
@@ -128,7 +114,9 @@ def figures(result: PrefixResult) -> list[Figure]:
     saving = result.saved["measured"] or result.saved["size"]
     if saving and saving["flops_share"] is not None:
         basis = "derived" if result.saved["measured"] else "modelled"
-        shown.append(Figure("Saved of reading prompts", fmt.share(saving["flops_share"]), DEFINITIONS[4][1], basis))
+        shown.append(
+            Figure("Saved of reading prompts", fmt.share(saving["flops_share"]), PREFIX_CACHE.meaning("Saves"), basis)
+        )
     return shown[:5]
 
 

@@ -4,7 +4,6 @@ from analyzers.serving.prefix_cache import ENOUGH, PrefixResult
 from app import format as fmt
 from app.words import Table
 
-NAME = "prefix"
 ROWS = 20  # of a table over time, about
 
 

@@ -18,30 +18,13 @@ from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.questions.asking import ask
+from app.questions.roofline import ROOFLINE
 from app.questions.roofline import figure as draw
 from app.questions.roofline.words import TITLES, byte_rate, per_step, shares, told
 from app.questions.roofline.words import verdict as roofline_verdict
 from runs.run import Run
 
 ROOFS = {"spec": "Specified peaks", "reached": "Best of this run"}
-INPUTS = ("captures",)
-DEFINITIONS = (
-    (
-        "Roof",
-        "The least time of an operation: the larger of FLOPs / peak FLOP/s and bytes / memory bandwidth. Of its "
-        "roof: that by the time it took.",
-    ),
-    (
-        "Operational intensity",
-        "FLOPs by bytes moved to and from device memory. Left of the ridge memory binds, right of it compute.",
-    ),
-    (
-        "Reached",
-        "The best rates that operations of this run reached, with a thousandth of all time, three executions "
-        "and a microsecond each.",
-    ),
-    *((f"{TITLES[b][0].upper()}{TITLES[b][1:]}", f"{text[0].upper()}{text[1:]}.") for b, text in BOUNDS.items()),
-)
 
 
 def page() -> None:
@@ -51,11 +34,11 @@ def page() -> None:
     if (roof := chosen("roof", list(ROOFS), "spec")) != "spec":
         given["roof"] = roof
     with answering("Holding operations against their roofs", lambda: without(run, given)):
-        result = ask(run, "roofline", given, place.registry)
+        result = ask(ROOFLINE, run, given, place.registry)
         whole = (
             result
             if "module" not in given
-            else ask(run, "roofline", {k: v for k, v in given.items() if k != "module"}, place.registry)
+            else ask(ROOFLINE, run, {k: v for k, v in given.items() if k != "module"}, place.registry)
         )
     verdict(roofline_verdict(result))
     figures_row(figures(result))
@@ -64,14 +47,14 @@ def page() -> None:
             switch("Roof", "roof", ROOFS, "spec")
         choose_module(list(whole.programs["module"]))
     picture(run, result, given)
-    howto(run, DEFINITIONS, result.notes, INPUTS)
+    howto(run, ROOFLINE.terms, result.notes, ROOFLINE.inputs)
 
 
 def without(run: Run, given: dict) -> None:
     """Below the reason why there is no answer: the way to all of the run, where the address asks for a part."""
     if given:
-        st.page_link("questions/roofline/page.py", label="Everything of this run", query_params={"run": run.run_id})
-    howto(run, DEFINITIONS, (), INPUTS)
+        st.page_link(ROOFLINE.file, label="Everything of this run", query_params={"run": run.run_id})
+    howto(run, ROOFLINE.terms, (), ROOFLINE.inputs)
 
 
 def figures(result: RooflineResult) -> list[Figure]:

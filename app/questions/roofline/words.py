@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from analyzers.device.roofline import RooflineResult
+from analyzers.device.roofline_terms import TITLES
 from app import format as fmt
 from app.words import Table
 
-NAME = "roofline"
 SHOWN = 24
 WORTH = 0.01  # of device time: a smaller gain is called none
 SAID = {  # what binds: the words after a share of device time, in the order in which they are shown
@@ -21,16 +21,6 @@ SAID = {  # what binds: the words after a share of device time, in the order in 
     "asynchronous": "waits for copies that run beside it",
     "host": "moves data between host and device",
     "unknown": "goes into work whose FLOPs or bytes are not known",
-}
-TITLES = {
-    "compute": "compute-bound",
-    "memory": "memory-bound",
-    "neither": "neither",
-    "above": "above the roof",
-    "communication": "communication",
-    "asynchronous": "waiting for copies",
-    "host": "host transfers",
-    "unknown": "unknown",
 }
 
 

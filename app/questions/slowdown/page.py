@@ -6,88 +6,45 @@ import streamlit as st
 
 from analyzers.ranks.slowdown import SlowdownResult
 from app import format as fmt
-from app.components.answering import answering
 from app.components.chart import chart
-from app.components.current import choose, current_run, switch
-from app.components.downloads import downloads
-from app.components.figures_row import Figure, figures_row
-from app.components.header import header
-from app.components.howto import howto
-from app.components.verdict import verdict
-from app.figures.base import standalone
-from app.questions.asking import ask
+from app.components.current import choose, switch
+from app.components.figures_row import Figure
+from app.components.question_page import Told, question_page
+from app.questions.slowdown import SLOWDOWN
 from app.questions.slowdown import figure as draw
 from app.questions.slowdown.words import part, times
-from app.questions.slowdown.words import verdict as slowdown_verdict
 from runs.run import Run
 
 VIEWS = {"mesh": "Workers", "stages": "Stages", "types": "Operations", "steps": "Steps", "timeline": "One step"}
-INPUTS = ("pipeline",)
-DEFINITIONS = (
-    ("S", "Replayed step time over ideal step time, both without launch delays, summed over all steps."),
-    (
-        "Ideal",
-        "Computing takes the mean of its type over all ranks, steps and micro-batches of the trace; a transfer "
-        "the median of its type. The job does the same work, evenly.",
-    ),
-    (
-        "Transfer",
-        "End of an operation of communication less the last start among its peers; what it took before that "
-        "is waiting.",
-    ),
-    (
-        "Replay",
-        "An operation starts when those have ended that had ended when it started in the trace; a transfer when "
-        "all of its peers have started: both ends of an exchange, all data-parallel ranks of a stage, all ranks for "
-        "the gradient norm.",
-    ),
-    ("S of a worker", "The lesser of S of its data-parallel rank and S of its stage: all durations ideal but those."),
-    (
-        "M_W, M_S",
-        "The share of the slowdown that is gone when the slowest 3 % of workers, or the last stage, take "
-        "ideal durations. It can exceed 100 %: ideal is the mean with the slow ones in it.",
-    ),
-    (
-        "Micro-batches of different length",
-        "Named as the cause where forward and backward durations of a micro-batch, "
-        "each against the mean of its rank, correlate by 0.9 or more and vary by 5 % or more.",
-    ),
-    (
-        "Launch delay",
-        "Time between the end of what an operation waits for and its start: the host, the data loader, "
-        "work that the trace does not show. No part of S.",
-    ),
-    ("Chip time lost", "(step time without launch delays - ideal step time) x chips, over the steps of the trace."),
-)
 
 
 def page() -> None:
-    run, extras, place = current_run()
-    header(run, extras)
-    given = {name: st.query_params[name] for name in ("step", "dp_rank") if st.query_params.get(name)}
-    with answering("Replaying the pipeline", lambda: howto(run, DEFINITIONS, (), INPUTS)):
-        result = ask(run, "slowdown", given, place.registry)
-    verdict(slowdown_verdict(result))
-    figures_row(figures(result))
-    picture(run, result, sorted(result.by_dp_rank))
-    howto(run, DEFINITIONS, result.notes, INPUTS)
+    question_page(SLOWDOWN, "Replaying the pipeline", figures, picture, options=_options)
+
+
+def _options(run: Run) -> dict[str, str]:
+    """The step and the rank of the timeline, from the address."""
+    return {name: st.query_params[name] for name in ("step", "dp_rank") if st.query_params.get(name)}
 
 
 def figures(result: SlowdownResult) -> list[Figure]:
     """Time over ideal time, S, its cost, what explains it, and how far to trust it."""
-    lost = f"In {fmt.count(result.validity['steps'], 'step')} on {fmt.count(result.chips, 'chip')}. {DEFINITIONS[8][1]}"
+    lost = (
+        f"In {fmt.count(result.validity['steps'], 'step')} on {fmt.count(result.chips, 'chip')}. "
+        + SLOWDOWN.meaning("Chip time lost")
+    )
     error = result.validity["error_without_launch_delays"]
     return [
         Figure(
             "Time over ideal",
             times(result.over_ideal),
-            f"Step time as measured, launch delays included, over the ideal step time. {DEFINITIONS[1][1]}",
+            f"Step time as measured, launch delays included, over the ideal step time. {SLOWDOWN.meaning('Ideal')}",
             "derived",
         ),
-        Figure("Slowdown S", times(result.s), f"{DEFINITIONS[0][1]} {DEFINITIONS[1][1]}", "derived"),
+        Figure("Slowdown S", times(result.s), f"{SLOWDOWN.meaning('S')} {SLOWDOWN.meaning('Ideal')}", "derived"),
         Figure("Chip time lost", fmt.chip_time(result.cost_chip_seconds), lost, "derived"),
-        Figure("By slowest workers", part(result.shares.worker), f"M_W. {DEFINITIONS[5][1]}", "derived"),
-        Figure("By the last stage", part(result.shares.last_stage), f"M_S. {DEFINITIONS[5][1]}", "derived"),
+        Figure("By slowest workers", part(result.shares.worker), f"M_W. {SLOWDOWN.meaning('M_W, M_S')}", "derived"),
+        Figure("By the last stage", part(result.shares.last_stage), f"M_S. {SLOWDOWN.meaning('M_W, M_S')}", "derived"),
         Figure(
             "Replay differs by",
             fmt.share(error),
@@ -98,25 +55,19 @@ def figures(result: SlowdownResult) -> list[Figure]:
     ]
 
 
-def picture(run: Run, result: SlowdownResult, replicas: list[int]) -> None:
+def picture(told: Told[SlowdownResult]) -> None:
     """Where on the mesh, in which operations, in which steps, or one step along time; and the rows to take away."""
-    view = switch("View", "view", VIEWS, "mesh")
+    result = told.result
+    view, replicas = switch("View", "view", VIEWS, "mesh"), sorted(result.by_dp_rank)
     if view == "timeline":
         with st.container(horizontal=True):
             _pick("Step", "step", result.per_step["step"].astype(int).tolist(), result.step)
             _pick("Data-parallel rank", "dp_rank", replicas, result.dp_rank)
-    name = f"{run.manifest.name}-slowdown-{view}"
+    name = f"{told.name}-{view}"
     words, figure, rows = _view(view, result)
     st.markdown(words)
-    chart(figure, f"slowdown {view}", name, slowdown_verdict(result))
-    with st.expander(f"Evidence: {fmt.count(len(rows), 'row')}", icon=":material/table:"):
-        st.dataframe(rows.head(5000), hide_index=True)
-        downloads(
-            rows,
-            name,
-            f"/api/runs/{run.run_id}/show/slowdown",
-            lambda: standalone(figure, f"{run.manifest.name}: slowdown", name),
-        )
+    chart(figure, f"slowdown {view}", name, told.verdict)
+    told.evidence(rows, fmt.count(len(rows), "row"), figure, "slowdown", view)
 
 
 def _view(view: str, result: SlowdownResult) -> tuple[str, go.Figure, pd.DataFrame]:

@@ -5,7 +5,6 @@ from analyzers.ranks.slowdown.causes import EVEN, Shares
 from app import format as fmt
 from app.words import Table
 
-NAME = "slowdown"
 NAMED = 3  # workers named in a sentence; of more the rest is counted
 
 

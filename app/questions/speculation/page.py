@@ -15,39 +15,11 @@ from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.questions.asking import ask
+from app.questions.speculation import SPECULATION
 from app.questions.speculation.controls import controls, model_known
 from app.questions.speculation.figure import by_batch, by_draft, by_position, over_time
 from app.questions.speculation.words import decay, times, whole
 from app.questions.speculation.words import verdict as speculation_verdict
-
-DEFINITIONS = (
-    (
-        "Accepted",
-        "Accepted by proposed draft tokens. A token counts only where all before it in its draft were accepted.",
-    ),
-    ("Tokens of a step", "1 + accepted draft tokens by drafts: each step gives one token of the model's own besides."),
-    (
-        "Chance",
-        "a for which 1 + a + ... + a^k is that mean: what one token's chance would be if all were alike and "
-        "independent.",
-    ),
-    (
-        "Speed-up",
-        "Tokens of a step / (k c + 1): k draft tokens, each costing c of a step; verifying them costs nothing "
-        "more (Leviathan et al.). True while steps are bound by reading weights and caches.",
-    ),
-    (
-        "Break-even batch",
-        "Sequences at a time beyond which verifying k + 1 tokens of each costs more than it "
-        "brings, by a roofline of the model on the chip. Up to critical batch / (k + 1) verifying is free.",
-    ),
-    (
-        "Measured speed-up",
-        "Time per output token of passes without drafts by that of passes with them, at equal "
-        "numbers of sequences, where an engine records its passes.",
-    ),
-)
-INPUTS = ("engine", "iterations")
 
 
 def page() -> None:
@@ -61,9 +33,9 @@ def view(about: About) -> None:
 
     def compute() -> tuple[SpeculationResult, dict[str, object]]:
         given = controls(about)
-        return ask(about.subject, "speculation", given, about.place.registry), given
+        return ask(SPECULATION, about.subject, given, about.place.registry), given
 
-    found = answered(about, compute, DEFINITIONS, INPUTS)
+    found = answered(about, compute, SPECULATION.terms, SPECULATION.inputs)
     if found is None:
         return
     result, given = found
@@ -71,19 +43,26 @@ def view(about: About) -> None:
         verdict(speculation_verdict(result))
         figures_row(figures(result))
     pictures(about, result, given)
-    explained(about, DEFINITIONS, result.notes, INPUTS)
+    explained(about, SPECULATION.terms, result.notes, SPECULATION.inputs)
 
 
 def figures(result: SpeculationResult) -> list[Figure]:
     """Accepted, tokens of a step, worth, best length, break-even."""
     basis = "modelled" if result.observed.source == "asked" else "measured"
     shown = [
-        Figure("Accepted", fmt.share(result.observed.rate), DEFINITIONS[0][1], basis),
-        Figure("Tokens of a step", fmt.number(result.length), DEFINITIONS[1][1], basis),
-        Figure("Speed-up", times(result.speedup), DEFINITIONS[3][1], "modelled"),
+        Figure("Accepted", fmt.share(result.observed.rate), SPECULATION.meaning("Accepted"), basis),
+        Figure("Tokens of a step", fmt.number(result.length), SPECULATION.meaning("Tokens of a step"), basis),
+        Figure("Speed-up", times(result.speedup), SPECULATION.meaning("Speed-up"), "modelled"),
     ]
     if result.measured_speedup is not None:
-        shown.append(Figure("Measured speed-up", times(result.measured_speedup), DEFINITIONS[5][1], "measured"))
+        shown.append(
+            Figure(
+                "Measured speed-up",
+                times(result.measured_speedup),
+                SPECULATION.meaning("Measured speed-up"),
+                "measured",
+            )
+        )
     else:
         shown.append(
             Figure(
@@ -97,7 +76,7 @@ def figures(result: SpeculationResult) -> list[Figure]:
         )
     if result.break_even_batch is not None:
         limit = "any" if math.isinf(result.break_even_batch) else fmt.number(result.break_even_batch)
-        shown.append(Figure("Break-even batch", limit, DEFINITIONS[4][1], "modelled"))
+        shown.append(Figure("Break-even batch", limit, SPECULATION.meaning("Break-even batch"), "modelled"))
     return shown
 
 

@@ -6,7 +6,6 @@ from analyzers.serving.speculation import SpeculationResult
 from app import format as fmt
 from app.words import Table
 
-NAME = "speculation"
 WORSE = 0.9  # of what independence would give at the last position: acceptance falls with position
 
 

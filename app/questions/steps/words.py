@@ -4,8 +4,6 @@ from analyzers.time.steps import StepsResult
 from app import format as fmt
 from app.words import Table
 
-NAME = "steps"
-
 
 def verdict(result: StepsResult) -> str:
     """How long a usual step takes, how far that is from the best, and how many steps were lost."""

@@ -2,82 +2,41 @@
 
 from analyzers.ranks.stragglers import StragglersResult
 from app import format as fmt
-from app.components.answering import answering
-from app.components.current import current_run
-from app.components.figures_row import Figure, figures_row
-from app.components.header import header
-from app.components.howto import howto
-from app.components.verdict import verdict
-from app.questions.asking import ask
+from app.components.figures_row import Figure
+from app.components.question_page import question_page
+from app.questions.stragglers import STRAGGLERS
 from app.questions.stragglers.view import explore, wanted_pair
 from app.questions.stragglers.words import VERDICTS
-from app.questions.stragglers.words import verdict as stragglers_verdict
-
-INPUTS = ("captures",)
-DEFINITIONS = (
-    (
-        "Waiting",
-        "All ranks leave a synchronising collective together, so the shortest duration belongs to the last to "
-        "arrive, and what the others took longer is waiting. Only durations are compared, each by its own clock: "
-        "clocks that differ change nothing.",
-    ),
-    ("Late by", "The median wait of the peers (ranks of the same role that it meets) less its own, in a step."),
-    (
-        "Blame",
-        "Second shortest duration of a collective less the shortest, charged to the last to arrive: what would "
-        "be saved if only that rank were mended. Where it was kept in another group before, that part is charged to "
-        "the rank that waited least there.",
-    ),
-    (
-        "Straggler",
-        "Late by more than 2.5 % of the step in at least 60 % of 20 steps, and by more than 3.5 robust "
-        "standard deviations (1.4826 MAD of its peers, and half a per cent of the step) on average; until that falls "
-        "below 2. Under 5 ranks: late by more than 5 % of the step.",
-    ),
-    (
-        "Confidence",
-        "(1 - probability of as many late steps by chance, for any rank and any 20 steps) x (lateness over "
-        "three times what durations are good to, at most 1) x (share of its steps that were compared).",
-    ),
-    (
-        "Cost",
-        "Chip-seconds that the others waited, up to the margin by which those named came last; of uneven work all "
-        "waiting; of a slow network what moving data took beyond the run's own quietest fifth.",
-    ),
-    (
-        "Cause",
-        "What a rank did between collectives beyond the median of its peers, by its own clock: computing, other "
-        "communication, copies, input, garbage collection, late launches (the device idles within the host's step).",
-    ),
-    (
-        "Clock offset",
-        "Median difference of the recorded ends of collectives from those of the others. For display "
-        "only: no verdict rests on it.",
-    ),
-)
+from runs.run import Run
 
 
 def page() -> None:
-    run, extras, place = current_run()
-    header(run, extras)
-    pair = wanted_pair()
-    with answering("Reading who waited for whom", lambda: howto(run, DEFINITIONS, (), INPUTS)):
-        result = ask(run, "stragglers", {"compare": ",".join(pair)} if pair else {}, place.registry)
-    verdict(stragglers_verdict(result))
-    figures_row(figures(result))
-    explore(run, result)
-    howto(run, DEFINITIONS, result.notes, INPUTS)
+    question_page(STRAGGLERS, "Reading who waited for whom", figures, explore, options=_options)
+
+
+def _options(run: Run) -> dict[str, str]:
+    """The two ranks that are compared, from the address."""
+    return {"compare": ",".join(pair)} if (pair := wanted_pair()) else {}
 
 
 def figures(result: StragglersResult) -> list[Figure]:
     """The verdict, the worst lateness, its cost, how far ranks arrive apart, and what was compared."""
     named = result.ranks.iloc[0].to_dict() if len(result.ranks) else None
-    sure = f"{fmt.number(named['confidence'], 2)} of 1. {DEFINITIONS[4][1]}" if named else "No rank is named."
+    sure = (
+        f"{fmt.number(named['confidence'], 2)} of 1. {STRAGGLERS.meaning('Confidence')}"
+        if named
+        else "No rank is named."
+    )
     compared = int(result.every["lag_s"].notna().sum())
     return [
-        Figure("Verdict", VERDICTS[result.verdict], f"{DEFINITIONS[3][1]} Confidence: {sure}", "derived"),
-        Figure("Latest rank is late by", fmt.duration(named["lag_s"] if named else None), DEFINITIONS[1][1], "derived"),
-        Figure("Cost", fmt.chip_time(result.cost_chip_seconds), DEFINITIONS[5][1], "derived"),
+        Figure("Verdict", VERDICTS[result.verdict], f"{STRAGGLERS.meaning('Straggler')} Confidence: {sure}", "derived"),
+        Figure(
+            "Latest rank is late by",
+            fmt.duration(named["lag_s"] if named else None),
+            STRAGGLERS.meaning("Late by"),
+            "derived",
+        ),
+        Figure("Cost", fmt.chip_time(result.cost_chip_seconds), STRAGGLERS.meaning("Cost"), "derived"),
         Figure(
             "Ranks arrive within",
             fmt.duration(result.apart_s),

@@ -8,7 +8,6 @@ from analyzers.ranks.stragglers import StragglersResult
 from app import format as fmt
 from app.words import Table
 
-NAME = "stragglers"
 CAUSES = {
     "compute": "computing",
     "other_communication": "other communication",

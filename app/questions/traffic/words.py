@@ -5,7 +5,6 @@ from analyzers.serving.traffic import WorkloadResult
 from app import format as fmt
 from app.words import Table
 
-NAME = "workload"
 SHAPES = {
     "poisson": "like a Poisson process",
     "bursty": "in bursts",

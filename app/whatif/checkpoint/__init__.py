@@ -3,6 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
+from app.questions.checkpoints import CHECKPOINTS
 from errors import QuestionError
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def answer(args: argparse.Namespace, place: "Workspace | None") -> "Plan":
     if args.run:
         if place is None:
             raise QuestionError(f"no store is open to look for run {args.run!r}")
-        found = questions.ask(place.store.find(args.run), "checkpoints", {}, place.registry)
+        found = questions.ask(CHECKPOINTS, place.store.find(args.run), {}, place.registry)
     return plan(given, found)
 
 

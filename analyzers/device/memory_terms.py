@@ -1,0 +1,20 @@
+"""What the figures of `memory` mean."""
+
+from catalog.terms import Term
+
+TERMS = (
+    Term(
+        "Peak",
+        "The most that one device holds at once, layout padding included: by the allocators' samples where the "
+        "profile has them, else what the largest program needs by its compiler.",
+    ),
+    Term("Limit", "What the device lets programs use: said by its allocator, by the compiler, or by the catalogue."),
+    Term(
+        "Inputs", "Arguments of a program: parameters, optimiser state, batch. Those it overwrites in place count here."
+    ),
+    Term("Temporaries", "Values between operations at the fullest moment: saved activations, gradients, copies."),
+    Term("Padding", "Bytes as placed less bytes of the elements: layouts round up to tiles, such as 8 x 128."),
+    Term("Fragmentation", "Room between temporaries that the compiler's packing leaves unused at the peak."),
+    Term("Copies", "Devices that hold the same piece of an input, by its sharding; 1: sharded over all."),
+    Term("Gives back", "What one device would hold less; an upper bound where it says up to."),
+)

@@ -1,0 +1,19 @@
+"""What the figures of `operations` mean."""
+
+from catalog.terms import Term
+
+TERMS = (
+    Term(
+        "Self time", "Time of an operation less that of operations nested in it, so a loop has only its own overhead."
+    ),
+    Term(
+        "Device time",
+        "Self time of all operations on the devices' own lines, added over devices. Idle time is not in it.",
+    ),
+    Term(
+        "Of its roof",
+        "The least time by FLOPs, bytes and the device's peaks, by the time of the operations that have "
+        "one. Collectives, waits and work that nobody counts have none.",
+    ),
+    Term("FLOP/s, bytes/s", "Of one device while the operation runs, by what the compiler counts for one execution."),
+)

@@ -1,0 +1,45 @@
+"""What the figures of `stragglers` mean."""
+
+from catalog.terms import Term
+
+TERMS = (
+    Term(
+        "Waiting",
+        "All ranks leave a synchronising collective together, so the shortest duration belongs to the last to "
+        "arrive, and what the others took longer is waiting. Only durations are compared, each by its own clock: "
+        "clocks that differ change nothing.",
+    ),
+    Term("Late by", "The median wait of the peers (ranks of the same role that it meets) less its own, in a step."),
+    Term(
+        "Blame",
+        "Second shortest duration of a collective less the shortest, charged to the last to arrive: what would "
+        "be saved if only that rank were mended. Where it was kept in another group before, that part is charged to "
+        "the rank that waited least there.",
+    ),
+    Term(
+        "Straggler",
+        "Late by more than 2.5 % of the step in at least 60 % of 20 steps, and by more than 3.5 robust "
+        "standard deviations (1.4826 MAD of its peers, and half a per cent of the step) on average; until that falls "
+        "below 2. Under 5 ranks: late by more than 5 % of the step.",
+    ),
+    Term(
+        "Confidence",
+        "(1 - probability of as many late steps by chance, for any rank and any 20 steps) x (lateness over "
+        "three times what durations are good to, at most 1) x (share of its steps that were compared).",
+    ),
+    Term(
+        "Cost",
+        "Chip-seconds that the others waited, up to the margin by which those named came last; of uneven work all "
+        "waiting; of a slow network what moving data took beyond the run's own quietest fifth.",
+    ),
+    Term(
+        "Cause",
+        "What a rank did between collectives beyond the median of its peers, by its own clock: computing, other "
+        "communication, copies, input, garbage collection, late launches (the device idles within the host's step).",
+    ),
+    Term(
+        "Clock offset",
+        "Median difference of the recorded ends of collectives from those of the others. For display "
+        "only: no verdict rests on it.",
+    ),
+)

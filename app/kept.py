@@ -1,0 +1,70 @@
+"""Answers that are kept: computed once for all who ask, bounded by the bytes in them."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import pandas as pd
+
+from errors import QuestionError
+
+
+class Answers:
+    """Least recently used answers, bounded by the bytes of the tables in them.
+
+    Two sessions that ask the same at once compute it once. That a question has no answer is kept like an answer; any
+    other error is known until it is asked again, so that who only looks does not ask for ever.
+    """
+
+    def __init__(self, max_bytes: int):
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[Any, Future] = OrderedDict()
+        self._bytes: dict[Any, int] = {}  # of the answers that are there: measured once, not at every new answer
+
+    def known(self, key: Any) -> Any:
+        """The answer if it is there, else None. Raises the error where there is none to be had."""
+        with self._lock:
+            future = self._kept.get(key)
+        return future.result() if future is not None and future.done() else None
+
+    def get(self, key: Any, compute: Callable[[], Any]) -> Any:
+        with self._lock:
+            future = self._kept.get(key)
+            mine = future is None or _may_be_gone(future)
+            if mine:
+                future = self._kept[key] = Future()
+            self._kept.move_to_end(key)
+        if mine:
+            try:
+                future.set_result(compute())
+            except BaseException as e:
+                future.set_exception(e)
+            self._make_room(key, _size(future))
+        return future.result()
+
+    def _make_room(self, newest: Any, size: int) -> None:
+        """Enter the newest answer's bytes and let go of the answers not asked for longest."""
+        with self._lock:
+            if newest in self._kept:
+                self._bytes[newest] = size
+            total = sum(self._bytes.values())
+            for key in [k for k in self._kept if k in self._bytes]:
+                if total <= self._max_bytes or key == newest:
+                    break
+                total -= self._bytes.pop(key)
+                del self._kept[key]
+
+
+def _may_be_gone(future: Future) -> bool:
+    """Whether it failed by what may be otherwise the next time: a damaged file, a full disk, a defect."""
+    return future.done() and future.exception() is not None and not isinstance(future.exception(), QuestionError)
+
+
+def _size(future: Future) -> int:
+    """Bytes that an answer holds: its frames, and a flat 20 kB for the rest."""
+    result = None if future.exception() else future.result()
+    values = vars(result).values() if hasattr(result, "__dict__") else ()
+    return 20_000 + sum(int(v.memory_usage().sum()) for v in values if isinstance(v, pd.DataFrame))

@@ -1,0 +1,48 @@
+"""A page of the dashboard: where it is, what it is for, and of which runs it can tell."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from runs.run import Run
+
+Kind = Literal["job", "serving", "compiled"]  # a job that ran or was simulated; requests served; a program compiled
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A page.
+
+    name     what it is called in code and, where `address` is empty, in its address
+    file     below app/; empty: it has none
+    about    kinds of run that it can tell of, each with the tables one of which must be there (none: any run of that
+             kind); empty: it is about no single run
+    in_menu  it stands in the menu at the top; else only among the links of a run
+    aliases  older names, which still lead here
+    """
+
+    name: str
+    title: str
+    icon: str
+    asks: str
+    file: str = ""
+    address: str = ""
+    about: Mapping[Kind, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    in_menu: bool = False
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The last part of its address."""
+        return self.address or self.name
+
+    def tells_of(self, run: Run) -> bool:
+        """Whether it can tell something of a run of this kind, with what the run holds."""
+        needed = self.about.get(kind_of(run))
+        return needed is not None and (not needed or any(run.manifest.tables.get(table) for table in needed))
+
+
+def kind_of(run: Run) -> Kind:
+    """What a run is of: a simulated or profiled job counts as a job."""
+    kind = run.manifest.kind
+    return kind if kind in ("serving", "compiled") else "job"

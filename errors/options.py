@@ -1,0 +1,106 @@
+"""An option of a question or of a what-if: one record, from which come the flag of the command line, the parameter of
+the HTTP API, the control on a page, the check of what is given, and the docs.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from errors import QuestionError
+from errors.numbers import ANY, ANY_WHOLE, Number
+
+_SHOWN = 80  # characters of a value that is refused
+Kind = type[str] | tuple[str, ...] | Number
+
+
+@dataclass(frozen=True)
+class Option:
+    """What can be varied.
+
+    name      as in JSON, addresses and parameters: `max_sequences`; the command line writes `--max-sequences`
+    kind      str, a tuple of the words allowed, or a Number with its bounds
+    default   what holds where nothing is given; None: it follows from what is asked about, as `help` says
+    help      what it means and, where it has no fixed default, what holds otherwise
+    unit      of a number: `s`, `tokens`, `USD` ...; empty: a count, a share or a word
+    label     on a page; empty: the name in words
+    of_run    it names a run of the store
+    local     it names a file of who asks: the command line alone takes it, the server never
+    bare      the value where the flag stands alone on the command line
+    """
+
+    name: str
+    kind: Kind
+    default: Any
+    help: str
+    unit: str = ""
+    label: str = ""
+    of_run: bool = False
+    local: bool = False
+    bare: str | None = None
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def title(self) -> str:
+        """Above its control: the label with its unit."""
+        words = self.label or self.name.replace("_", " ").capitalize()
+        return f"{words} ({self.unit})" if self.unit and not self.label.endswith(")") else words
+
+    @property
+    def expected(self) -> str:
+        """What may be given: `one of a, b`, `a number from 0`, or empty for any text."""
+        if isinstance(self.kind, tuple):
+            return f"one of {', '.join(self.kind)}"
+        return self.kind.expected if isinstance(self.kind, Number) else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """What it is, as JSON."""
+        return {
+            "name": self.name,
+            "expected": self.expected or "text",
+            "unit": self.unit or None,
+            "default": self.default,
+            "help": self.help,
+        }
+
+    def parse(self, text: Any) -> Any:
+        """The value from text. Raises QuestionError with what would be right."""
+        if text is None:
+            return self.default
+        if isinstance(self.kind, tuple):
+            if str(text) not in self.kind:
+                raise QuestionError(f"option {self.name}={text!r}", expected=self.expected)
+            return str(text)
+        if not isinstance(self.kind, Number):
+            return str(text)
+        said = str(text)[:_SHOWN] if ANY.reads(text) else repr(str(text)[:_SHOWN])
+        return self.kind.read(text, self.name, shown=f"option {self.name}={said}")
+
+
+def parse_options(options: tuple[Option, ...], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Every option's value. Raises QuestionError for one that does not exist."""
+    known = {o.name for o in options}
+    for name in given:
+        if name not in known:
+            raise QuestionError(
+                f"no option {name!r} here", expected=f"one of {', '.join(o.name for o in options) or 'none'}"
+            )
+    return {option.name: option.parse(given.get(option.name)) for option in options}
+
+
+def once_each(query: Iterable[tuple[str, str]], known: Iterable[str], several: Iterable[str] = ()) -> dict[str, str]:
+    """A query as values by name. Raises QuestionError for a name that is unknown, or twice there and not `several`."""
+    allowed, repeated = list(known), set(several)
+    found: dict[str, str] = {}
+    for name, value in query:
+        if name not in allowed:
+            raise QuestionError(f"no parameter {name[:40]!r} here", expected=f"one of {', '.join(allowed) or 'none'}")
+        if name in found and name not in repeated:
+            raise QuestionError(f"{name!r} is given twice", expected="once")
+        found[name] = value
+    return found
+
+
+WHOLE, NUMBER = ANY_WHOLE, ANY  # of any size
