@@ -10,12 +10,11 @@ from analyzers.flops import flops, mfu
 from analyzers.flops.precision import native_peak, parse_mix
 from catalog import chip
 from catalog.flops import CONVENTIONS
-from collectors.ingest import ingest
 from errors import QuestionError
 from errors.options import parse_options
 from runs.run import facts_of
-from runs.store import Store
 from runs.tables import MemoryTables
+from tests import bundled as bundled_runs
 from tests.analyzers.worlds import EPOCH, World
 
 REFERENCE = Path(__file__).resolve().parents[2] / "reference" / "runs" / "training"
@@ -364,8 +363,7 @@ def test_flops_of_a_model():
 
 @pytest.fixture(scope="module")
 def bundled(tmp_path_factory):
-    store = Store(tmp_path_factory.mktemp("store"))
-    run = store.get(ingest([REFERENCE], store).run_id)
+    run = bundled_runs.bundled(tmp_path_factory, "training")
     return mfu.analyze(run.tables, run.manifest.facts, parse_options(mfu.OPTIONS, {}))
 
 
