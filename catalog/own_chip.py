@@ -83,6 +83,8 @@ def _chip(raw: object, where: str) -> OwnChip:
             advice='Or name a chip of the catalogue that it is like: "like".',
         )
     price = POSITIVE.read(raw[PRICE], f"{where}, {PRICE}:") if PRICE in raw else None
-    text: dict[str, Any] = {k: raw.get(k) or (getattr(base, k) if base else "not known") for k in ("vendor", "memory", "scaleup")}
+    text: dict[str, Any] = {
+        k: raw.get(k) or (getattr(base, k) if base else "not known") for k in ("vendor", "memory", "scaleup")
+    }
     notes = (f"Numbers are those of {where}" + (f", the rest those of {base.name}." if base else "."),)
     return OwnChip(Chip(name=name, aliases=(), numbers=numbers, notes=notes, price_suggestion=None, **text), price)

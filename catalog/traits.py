@@ -130,7 +130,7 @@ TRAITS: dict[str, tuple[type[Trait], str, str]] = {  # field of a chip: what it 
 
 
 def read_traits(entry: str, raw: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
-    """The traits of one entry of a data file, by field, each of the kind that TRAITS names; those that are not known are left out."""
+    """The traits of one entry of a data file, by field, each of its kind in TRAITS; unknown ones are left out."""
     return {k: kind.read(entry, raw[k], sources) for k, (kind, *_) in TRAITS.items() if k in raw}
 
 
