@@ -1,4 +1,4 @@
-"""`docs/options.md`, made of the options: `python -m app.options_docs` writes it, a test sees that it is so."""
+"""`docs/options.md`, made of the options in code. `make docs` writes it; a test sees that it is so."""
 
 import re
 from collections.abc import Iterable

@@ -24,7 +24,7 @@ class Option:
     unit      of a number: `s`, `tokens`, `USD` ...; empty: a count, a share or a word
     label     on a page; empty: the name in words
     of_run    it names a run of the store
-    local     it names a file of who asks: the command line alone takes it, the server never
+    local     the command line alone takes it, such as a file of who asks; the server never
     bare      the value where the flag stands alone on the command line
     several   it may be given again; its value is a tuple of all that was given
     form      how a text is written, as the command line's help shows it: `SPEC`, `CHIP=USD`; empty: by its kind

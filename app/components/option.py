@@ -57,7 +57,8 @@ def control(
     step: float | None = None,
     name: str = "",
     hidden: bool = False,
-    width: int | Literal["stretch", "content"] = "stretch",
+    width: int | Literal["", "stretch", "content"] = "",
+    always: bool = False,
     entered: Callable[[Any], None] = lambda value: None,
 ) -> Any:
     """Draws it and returns its value: the one in the address, else `default`, which is left out there.
@@ -65,16 +66,17 @@ def control(
     A list for an option of some words, or where `texts` say which values are offered (value in the address: text in
     the list; None: its words), as `buttons` in a row if wished, with `unset` at its head for none (None: there is
     none). Else a field for a number within its bounds, or for text; `empty` stands in a field without a value.
-    `label`: in place of the option's; `more`: after its help; `name`: in the address, where that is not the option's;
-    `entered`: called with a value that was entered, once the address holds it.
+    `always`: a number that cannot be taken away, only be another. `label`: in place of the option's; `more`: after its
+    help; `name`: in the address, where that is not the option's; `entered`: called with a value that was entered, once
+    the address holds it.
     """
-    told = {"help": f"{sentence(option.help)}.{more}", "width": width}
+    told = {"help": f"{sentence(option.help)}.{more}", "width": width or ("content" if buttons else "stretch")}
     told["label_visibility"] = "collapsed" if hidden or buttons else "visible"
     drawn = _Control(option, default, label or option.title, name or option.name, empty, told, entered)
     if texts is not None or isinstance(option.kind, tuple):
         words = {w: w for w in option.kind} if isinstance(option.kind, tuple) else {}
         return drawn.list(words if texts is None else texts, unset, buttons)
-    return drawn.number(option.kind, step) if isinstance(option.kind, Number) else drawn.text()
+    return drawn.number(option.kind, step, always) if isinstance(option.kind, Number) else drawn.text()
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class _Control:
             st.selectbox(self.label, list(offered), **how)
         return None if now == UNSET else self.option.parse(now)
 
-    def number(self, kind: Number, step: float | None) -> Any:
+    def number(self, kind: Number, step: float | None, always: bool) -> Any:
         of = int if kind.whole else float
         now = said(self.option, self.default, self.name)
         now = None if now is None or abs(now) > _MOST else of(now)
@@ -126,7 +128,7 @@ class _Control:
             self.label,
             of(max(kind.low, -_MOST)),
             of(min(kind.high, _MOST)),
-            value=None,
+            value="min" if always else None,
             step=None if step is None else of(step),
             format=None if kind.whole else "%.6g",
             placeholder=self.empty or None,

@@ -8,14 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from app.compile_options import OPTIONS as COMPILE
+from app.compile_options import Asked as CompileAsked
 from app.components.option import by_name
 from app.options import add_flags, from_args, from_query
 from app.options_docs import FILE, text
 from app.questions import QUESTIONS
+from app.serve.compiling import FIELDS, compile_request
 from app.whatif import WHATIFS
 from app.whatif.collective.asked import OPTIONS as COLLECTIVE
 from app.whatif.placement.asked import OPTIONS as PLACEMENT
-from errors import QuestionError
+from errors import InputError, QuestionError
 from errors.numbers import COUNT, Number
 from errors.options import Option
 from simulators.collectives.cost import NAMES
@@ -23,6 +26,8 @@ from simulators.collectives.settings import RATES
 from simulators.placement.search import OVERLAPS
 from simulators.placement.traffic import DTYPES
 from simulators.topology.flow import ROUTINGS
+from simulators.tpu_compile.launch import DEFAULT_MEMORY_BYTES, DEFAULT_SECONDS
+from simulators.tpu_compile.request import ATTENTIONS, DEFAULT_SEQ, OPTIMIZERS, REMATS, WEIGHTS
 from tests.app.commands import out
 from tests.app.serving import request, serving
 from tests.app.test_pages import opened, words
@@ -139,10 +144,26 @@ def test_words_that_are_written_twice_are_the_same():
     assert (here["kind"].kind, here["rates"].kind, here["routing"].kind) == (NAMES, RATES, tuple(ROUTINGS))
 
 
+def test_a_request_to_compile_has_the_options_of_the_command_but_for_those_of_a_terminal():
+    assert {f.name: f.default for f in fields(CompileAsked)} == {o.name: o.default for o in COMPILE}
+    options = by_name(COMPILE)
+    assert options["remat"].kind == REMATS and options["attention"].kind == ATTENTIONS
+    assert (options["optimizer"].kind, options["weights"].kind) == (OPTIMIZERS, WEIGHTS)
+    assert (
+        options["timeout"].default == DEFAULT_SECONDS
+        and f"{DEFAULT_MEMORY_BYTES / 1e9:.1f}" in options["memory_gb"].help
+    )
+    assert str(DEFAULT_SEQ) in options["seq"].help
+    assert list(FIELDS) == ["model", *(o.name for o in COMPILE if not o.local)]
+    for name in ("name", "timeout", "weights"):
+        with pytest.raises(InputError, match=f"no field '{name}' here"):
+            compile_request({"model": "llama3.1-8b", "topology": "v6e:4x4", name: "1"})
+
+
 def test_no_simulator_and_no_dashboard_is_loaded_to_say_what_can_be_asked():
     code = (
-        "import sys; import app.whatif; "
-        "print([m for m in sys.modules if m.partition('.')[0] in ('simulators', 'streamlit', 'pandas', 'numpy')])"
+        "import sys; from app.cli import parser; parser(); "
+        "print([m for m in sys.modules if m.partition('.')[0] in ('simulators', 'streamlit')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[2])
     assert done.stdout.strip() == "[]", done.stdout + done.stderr

@@ -101,7 +101,7 @@ def test_concurrency_prefix_and_speculation():
         ({"chip": "h1000"}, "H100"),
         ({"draft": 3}, "--acceptance"),
         ({"requests": 9_000_000}, "requests"),
-        ({"rate": -1}, "a second"),
+        ({"rate": -1}, "--rate -1; expected a number from 1e-09 to 1,000,000,000"),
         ({"output": 60_000, "requests": 100_000}, "more than one question"),
         ({"disaggregate": "yes"}, "--replicas"),
         ({"precision": "fp5"}, "fp5"),

@@ -29,6 +29,7 @@ OPTIONS: tuple[Option, ...] = (
         None,
         "size of the cache to ask about, blocks; default: the engine's own, where it says",
         unit="blocks",
+        label="Blocks in the cache",
     ),
     Option("gigabytes", NUMBER, None, "the same in GB (10^9 bytes), where the model is known", unit="GB"),
     Option(

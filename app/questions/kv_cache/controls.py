@@ -35,13 +35,13 @@ def controls(base: KvResult, of_run: bool) -> dict[str, Any]:
         return {}
     second = st.columns(5, vertical_alignment="bottom")
     with first[1]:
-        chip_count = control(_OPTIONS["chips"], own.chips if own else 1 if of_run else CHIPS, step=1)
+        chip_count = control(_OPTIONS["chips"], own.chips if own else 1 if of_run else CHIPS, step=1, always=True)
     with first[2]:
         tensor = _tensor(base, own, chip_count)
     with first[3]:
         attention = control(_OPTIONS["attention"], own.attention if own else "tensor", texts=ATTENTION)
     with first[4]:
-        seq = control(_OPTIONS["seq"], base.seq if own else SEQ, step=512, label="Tokens of a sequence")
+        seq = control(_OPTIONS["seq"], base.seq if own else SEQ, step=512, always=True, label="Tokens of a sequence")
     given |= {"chips": chip_count, "tensor": tensor, "attention": attention, "seq": seq}
     with second[0]:
         given["kv_precision"] = _list("kv_precision", CACHES, own.kv_precision if own else "bf16")

@@ -37,7 +37,7 @@ def formula_controls(about: About) -> dict[str, Any]:
         given["seq"] = control(_OPTIONS["seq"], 8192, texts={str(s): f"{s:,}" for s in SEQS})
     for column, (name, default) in zip(columns[2:7], SHARED.items(), strict=True):
         with column:
-            given[name] = control(_OPTIONS[name], default, step=1)
+            given[name] = control(_OPTIONS[name], default, step=1, always=True)
     with columns[7]:
         given["recipe"] = control(_OPTIONS["recipe"], "mixed", texts=RECIPES)
     return given

@@ -88,7 +88,7 @@ def _tried(base: PaddingResult, known: Model) -> dict[str, int]:
             found[name] = control(_OPTIONS[name], own[name], texts=texts)
     for column, name in zip(columns[3:6], ("d_ff", "d_model", "vocab"), strict=True):
         with column:
-            found[name] = control(_OPTIONS[name], own[name], step=64)
+            found[name] = control(_OPTIONS[name], own[name], step=64, always=True)
     different = {n: v for n, v in found.items() if v != own[n]}
     with columns[6]:
         st.button("Reset", icon=":material/restart_alt:", disabled=not different, on_click=_reset, width="stretch")

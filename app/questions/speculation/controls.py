@@ -30,7 +30,7 @@ def controls(about: About) -> dict[str, Any]:
         given["acceptance"] = control(_OPTIONS["acceptance"], None if run else ACCEPTANCE, texts=texts, unset=own)
     with columns[1]:
         lengths = {str(k): f"{k}" for k in range(1, 17)} if run else None
-        draft = control(_OPTIONS["draft"], None if run else DRAFT, texts=lengths, unset="As it is", step=1)
+        draft = control(_OPTIONS["draft"], None if run else DRAFT, texts=lengths, unset="As it is", step=1, always=True)
         given["draft"] = None if draft is None else min(draft, MOST_DRAFT)
     with columns[2]:
         texts = {c: f"{c} of a step" for c in COSTS}

@@ -39,6 +39,7 @@ OPTIONS: tuple[Option, ...] = (
         str,
         None,
         "such as data=8,model=16; data, fsdp, tensor, expert, context, pipeline; axes that talk most last",
+        label="Mesh: axes that talk most last",
         form="AXES",
     ),
     Option(
