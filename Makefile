@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # dependencies come as wheels whose hashes are in the lock; a local mirror is taken from pip's own configuration
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run check test slow tpu lint reference reference-compiled reference-fleet reference-serving benchmark lock clean help
+.PHONY: docs run check test slow tpu lint reference reference-compiled reference-fleet reference-serving benchmark lock clean help
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -45,6 +45,9 @@ reference-fleet: $(STAMP) ## make the bundled simulated run again (seconds)
 reference-serving: $(STAMP) ## make the bundled serving run again (some ten minutes, on two cores)
 	@$(BIN)/python -m reference.serve.launch --out reference/runs/serving
 
+docs: $(STAMP) ## write docs/options.md anew, from the options in code
+	@$(BIN)/python -m app.options_docs
+
 benchmark: $(STAMP) ## side-by-side measurements
 	@$(BIN)/python -m benchmarks.xplane_ingest $(ARGS)
 	@$(BIN)/python -m benchmarks.goodput
@@ -72,7 +75,5 @@ $(STAMP): requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install --quiet --require-hashes -r requirements.lock
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
-	@$(BIN)/python -m collectors.device.xplane
-	@$(BIN)/python -m simulators.serving
-	@$(BIN)/python -m simulators.topology
+	@$(BIN)/python -m app.kernels
 	@touch $(STAMP)

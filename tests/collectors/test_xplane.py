@@ -4,8 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collectors.device.xplane import batches, reader
-from collectors.device.xplane.line import new_ops
+from collectors.device.xplane import batches, reader, state
 from tests.collectors.traces import START_NS, PlaneBuilder, XSpace, environment, got
 
 MS = 1_000_000  # ns
@@ -93,7 +92,7 @@ def buffers(request, monkeypatch):
         monkeypatch.setattr(batches, "_MARK_ROWS", 2)
         monkeypatch.setattr(batches, "_INLINE_ROWS", 8)
         monkeypatch.setattr(batches, "_ARENA", 70)
-        monkeypatch.setattr(reader, "new_ops", lambda rows: new_ops(2))
+        monkeypatch.setattr(state, "OP_ROWS", 2)
         monkeypatch.setattr(reader, "_LINES_WINDOW", 64)
         monkeypatch.setattr(reader, "_NOTES_WINDOW", 64)
         monkeypatch.setattr(reader, "_MAX_TEXTS", 3)

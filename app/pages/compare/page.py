@@ -144,7 +144,7 @@ def explore(run: Run, other: Run, result: AbResult) -> None:
         downloads(
             rows,
             name,
-            f"/api/runs/{run.run_id}/show/serving",
+            f"/api/runs/{run.run_id}/show/latency",
             lambda: standalone(figure, f"{a} or {b}", name) if figure else b"",
         )
 

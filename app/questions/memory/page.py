@@ -111,7 +111,7 @@ def pictures(about: About, result: MemoryResult, given: dict) -> None:
             downloads(
                 result.parts,
                 name,
-                about.answer("memory", given),
+                about.answer(MEMORY, given),
                 lambda: standalone(figure, f"{about.name}: memory", name),
             )
 

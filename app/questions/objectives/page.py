@@ -137,7 +137,7 @@ def explore(run: Run, result: SloResult) -> None:
         downloads(
             pd.DataFrame(rows),
             name,
-            f"/api/runs/{run.run_id}/show/slo?{asked}",
+            f"/api/runs/{run.run_id}/show/objectives?{asked}",
             lambda: standalone(figure, f"{run.manifest.name}: objectives", name),
         )
 
