@@ -9,7 +9,7 @@ from app import format as fmt
 from app.components.chart import chart
 from app.components.current import switch
 from app.components.figures_row import Figure
-from app.components.option import control
+from app.components.option import by_name, control
 from app.components.question_page import Told, question_page
 from app.questions.engine import ENGINE
 from app.questions.engine import figure as draw
