@@ -1,6 +1,6 @@
 """Onto which axes of a slice should the axes of a mesh go, which of them close to rings, and what does a step cost?"""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app.whatif.base import WhatIf
 from app.whatif.placement.asked import OPTIONS, Asked
@@ -29,6 +29,12 @@ def words(result: "Answer") -> "Words":
     return wording.words(result)
 
 
+def told(result: "Answer") -> dict[str, Any]:
+    from app.whatif.placement import wording
+
+    return wording.told(result)
+
+
 PLACEMENT: "WhatIf[Asked, Answer]" = WhatIf(
     name="placement",
     title="Placement",
@@ -37,5 +43,6 @@ PLACEMENT: "WhatIf[Asked, Answer]" = WhatIf(
     options=OPTIONS,
     answer=answer,
     words=words,
+    told=told,
     page="pages/topology/page.py",
 )

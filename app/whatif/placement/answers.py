@@ -83,8 +83,6 @@ class Answer:
         return {a.name: s for a, s in zip(self.axes, placement.by_axis_s, strict=True)}
 
     def placement_dict(self, placement: Placement) -> dict[str, Any]:
-        from app.whatif.placement.wording import reason
-
         jax = self.found.jax is placement
         return {
             "axes": self.held(placement),
@@ -98,12 +96,9 @@ class Answer:
             "class": "split" if placement.split(self.machine) else "whole",
             "alike": placement.alike,
             "jax": jax and ("split" if self.found.jax_splits else "default"),
-            "reason": reason(self, placement),
         }
 
     def to_dict(self) -> dict[str, Any]:
-        from app.whatif.placement.code import mesh_code
-
         jax = self.found.jax
         return {
             "placements": [self.placement_dict(p) for p in self.shown],
@@ -139,7 +134,6 @@ class Answer:
             "different": self.found.different,
             "complete": self.found.complete,
             "jax": None if jax is None else self.placement_dict(jax),
-            "code": mesh_code(self, self.best),
             "basis": "modelled",
             "notes": list(self.notes),
         }
