@@ -11,7 +11,7 @@ from app import format as fmt
 from app.components.actions import copy_link
 from app.components.current import choose, chosen, current_run, open_workspace
 from app.components.header import header
-from app.components.howto import howto
+from app.components.howto import howto, terms_list
 from app.components.notice import notice
 from app.components.option import shown
 from app.components.text import md
@@ -86,7 +86,7 @@ def explained(about: About, terms: Sequence[Term], notes: Sequence[str], inputs:
     with st.expander("How this is computed", icon=":material/function:"):
         for note in notes:
             st.markdown(f"- {md(note)}")
-        st.markdown("\n".join(f"- **{md(t.name)}**: {md(t.meaning)}" for t in terms))
+        terms_list(terms)
         st.page_link(DEFINITIONS.file, label="All definitions", icon=":material/menu_book:")
 
 

@@ -14,7 +14,8 @@ import catalog
 from app.listing import list_runs
 from app.pages.published.words import published_rows
 from app.questions import QUESTIONS, asking, question
-from app.questions.base import described
+from app.questions.base import Question, described
+from app.questions.forms import form
 from app.serve.compiling import compile_request
 from app.serve.ingesting import UPLOAD, ingest_arguments, line
 from app.serve.jobs import Job, Jobs
@@ -76,6 +77,7 @@ class Api:
             Route("/api/runs/{run_id}", self.run, methods=["GET"]),
             Route("/api/runs/{run_id}/show/{analysis}", self.show, methods=["GET"]),
             Route("/api/questions", self.questions, methods=["GET"]),
+            Route("/api/questions/{name}/form", self.form, methods=["GET"]),
             Route("/api/models/{model}/show/{analysis}", self.show_model, methods=["GET"]),
             Route("/api/catalog/{kind}", self.catalog, methods=["GET"]),
             Route("/api/catalog/{kind}/{name:path}", self.catalog, methods=["GET"]),
@@ -135,10 +137,7 @@ class Api:
         return await self._answer(asking.ModelSubject(name, name), request)
 
     async def _answer(self, subject: asking.Subject, request: Request) -> dict[str, Any]:
-        try:
-            asked = question(request.path_params["analysis"])
-        except QuestionError as e:
-            raise NotFound(str(e)) from e
+        asked = self._question(request.path_params["analysis"])
         given = once_each(request.query_params.multi_items(), [o.name for o in asked.options])
         result = await run_in_threadpool(asking.ask, asked, subject, given, self._place.registry)
         return asking.answer_dict(subject, result)
@@ -146,6 +145,17 @@ class Api:
     @_answering
     async def questions(self, request: Request) -> Any:
         return {"questions": [described(q) for q in QUESTIONS]}
+
+    @_answering
+    async def form(self, request: Request) -> Any:
+        return form(self._question(request.path_params["name"]))
+
+    @staticmethod
+    def _question(name: str) -> Question[Any]:
+        try:
+            return question(name)
+        except QuestionError as e:
+            raise NotFound(str(e)) from e
 
     @_answering
     async def catalog(self, request: Request) -> Any:

@@ -5,16 +5,18 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from app.components.actions import copy_link
+from app.components.howto import terms_list
 from app.components.notice import notice
 from app.components.text import md
 from app.components.verdict import verdict
 from app.pages.checkpoint_planner.elastic_claim import elastic_claim
 from app.pages.checkpoint_planner.inputs import given, plan_inputs
-from app.pages.checkpoint_planner.view import DEFINITIONS, plan_view
+from app.pages.checkpoint_planner.view import plan_view
 from app.whatif.checkpoint.asked import OPTIONS, Asked
 from app.whatif.checkpoint.plan import plan
 from app.whatif.checkpoint.wording import verdict as plan_verdict
 from errors import QuestionError
+from simulators.checkpointing_terms import TERMS
 
 EXAMPLE = {"save_s": "60", "mttf_s": "10800", "restart_s": "300"}  # what is shown before anybody entered a number
 
@@ -44,7 +46,7 @@ def planner() -> None:
     with st.expander("How this is computed", icon=":material/function:"):
         for note in made.notes:
             st.markdown(f"- {md(note)}")
-        st.markdown("\n".join(f"- **{md(title)}**: {md(text)}" for title, text in DEFINITIONS))
+        terms_list(TERMS)
 
 
 if __name__ == "__main__":

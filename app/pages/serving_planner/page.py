@@ -11,6 +11,7 @@ from app.components.chart import chart
 from app.components.current import open_workspace
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
+from app.components.howto import terms_list
 from app.components.notice import notice
 from app.components.text import md
 from app.components.verdict import verdict
@@ -23,13 +24,8 @@ from app.whatif.serving_plan.asked import Asked
 from app.whatif.serving_plan.wording import verdict as plan_verdict
 from app.workspace import Workspace
 from errors import QuestionError
+from simulators.serving.terms import TERMS
 
-DEFINITIONS = (
-    ("Reckoned", "By plain arithmetic: the largest batch that seats, cache and objectives allow. It knows no queue."),
-    ("Simulated", "An engine with continuous batching, served more and more requests until an objective breaks."),
-    ("Replica", "The chips that run one batch together; replicas are added until they bear the traffic."),
-    ("Tips at", "The price of its chip, per hour, at which a setup would cost as much as the best."),
-)
 _plans = Answers(64 << 20)
 
 
@@ -59,7 +55,7 @@ def planner() -> None:
     serving_form(vars(now), runs)
     with st.expander("How this is computed", icon=":material/function:"):
         st.markdown("\n".join(f"- {md(note)}" for note in made.notes))
-        st.markdown("\n".join(f"- **{md(title)}**: {md(text)}" for title, text in DEFINITIONS))
+        terms_list(TERMS)
 
 
 def planned(now: Asked, place: Workspace) -> ServingPlan:

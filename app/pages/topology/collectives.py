@@ -16,6 +16,7 @@ from app.components.chart import chart
 from app.components.current import choose, open_workspace
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
+from app.components.howto import terms_list
 from app.components.notice import notice
 from app.components.option import by_name, control
 from app.components.text import md
@@ -32,6 +33,7 @@ from catalog.chips import chip
 from errors import ChipledgerError, QuestionError
 from simulators.collectives import KINDS
 from simulators.collectives.shape import shape_of
+from simulators.collectives.terms import BAND, CRITICAL_TOKENS, CROSSOVER, TERMS, TIME
 from simulators.topology.alike import alike, several
 from simulators.topology.network import Network
 
@@ -39,17 +41,6 @@ SIZE = "1GiB"
 _OPTIONS = by_name(OPTIONS)
 BOOK = "scaling_book_link_oneway_bytes_per_s"
 RATES = {"docs": "Documented link rates", "scaling-book": "The scaling book's"}
-DEFINITIONS = (
-    ("Array", "All of it; each chip holds a part. An all-reduce adds up as many arrays of this size as chips."),
-    ("Time", "The longer of the hops and of the bytes over the links; of an all-to-all over several axes both added."),
-    ("Crossover", "The array for which both take as long: below it more bandwidth is worth nothing."),
-    ("Band", "From the fastest to the slowest that its assumptions allow; what each end is, is said below."),
-    (
-        "Critical tokens",
-        "Tokens of a step for each chip from which gradients that move so hide behind the backward "
-        "pass: BF16 peak of the chip by the rate at which the array moves.",
-    ),
-)
 
 
 def panel(lab: Lab) -> None:
@@ -84,7 +75,7 @@ def panel(lab: Lab) -> None:
     with st.expander("How these times are computed", icon=":material/function:"):
         st.markdown(f"- {md(f'Modelled: {first.result.cost.algorithm}.')}")
         st.markdown("\n".join(f"- {md(note)}" for note in _notes(answers)))
-        st.markdown("\n".join(f"- **{md(title)}**: {md(text)}" for title, text in DEFINITIONS))
+        terms_list(TERMS)
 
 
 def _options(lab: Lab) -> tuple[str, tuple[str, ...], str]:
@@ -152,22 +143,22 @@ def _answers(lab: Lab, sent: Sent) -> list[CollectiveAnswer]:
 
 
 def _figures(answer: CollectiveAnswer) -> None:
-    result, meanings = answer.result, dict(DEFINITIONS)
+    result = answer.result
     crossover, tokens = result.crossover_bytes, answer.critical_tokens
     shown = [
-        Figure("Time", fmt.duration(result.seconds), meanings["Time"], "modelled"),
+        Figure("Time", fmt.duration(result.seconds), TIME.meaning, "modelled"),
         Figure(
             "Band",
             " – ".join(dict.fromkeys(map(fmt.duration, (result.low_s, result.high_s)))),
-            meanings["Band"],
+            BAND.meaning,
             "modelled",
         ),
         Figure("Hops alone", fmt.duration(result.cost.latency_s), "What an array of a few bytes takes.", "modelled"),
-        Figure("Crossover", fmt.size(crossover), meanings["Crossover"], "modelled"),
+        Figure("Crossover", fmt.size(crossover), CROSSOVER.meaning, "modelled"),
         Figure(
             "Critical tokens",
             fmt.NO_VALUE if tokens is None else f"{tokens:,.0f} a chip",
-            meanings["Critical tokens"],
+            CRITICAL_TOKENS.meaning,
             "modelled",
         ),
     ]

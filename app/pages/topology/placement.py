@@ -10,6 +10,7 @@ from app.components.chart import chart
 from app.components.current import open_workspace
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
+from app.components.howto import terms_list
 from app.components.model_picker import pick
 from app.components.notice import notice
 from app.components.option import by_name, control
@@ -29,6 +30,7 @@ from catalog.models import models
 from errors import ChipledgerError
 from simulators.placement.mesh import MEANINGS
 from simulators.placement.search import OVERLAPS, Placement
+from simulators.placement.terms import TERMS
 from simulators.topology.network import Network
 from simulators.topology.spec import Spec
 
@@ -36,28 +38,6 @@ BARS = 6
 ASSUMED = "the default"
 _OPTIONS = by_name(OPTIONS)
 OVERLAP_TITLES = {"weights": "Weights overlap", "full": "Full overlap", "none": "No overlap"}
-DEFINITIONS = (
-    (
-        "Logical and physical axes",
-        "A mesh names its axes by what they do; the slice has axes of chips. “x” is all of "
-        "one, “x:4” four neighbours along it, “x:2/4” two that stand four apart, so that four groups share each link.",
-    ),
-    (
-        "Wrap",
-        "Links that close an axis into a ring: an all-gather then comes in from both sides. Without one, the chip "
-        "at the end of the line receives over one link, and takes twice as long.",
-    ),
-    (
-        "Folded",
-        "A block of two sides or more, with an even number of chips, has a closed walk through it: a ring "
-        "without a wrap, where the devices are put in that order.",
-    ),
-    (
-        "Step",
-        "Maths at the chip's peak, and what waits for communication under the overlap chosen. The range runs from "
-        "everything overlapped to nothing. All of it is modelled: compare ways with it, do not predict a job.",
-    ),
-)
 _answers = Answers(1 << 20)
 
 
@@ -196,7 +176,7 @@ def _evidence(found: Answer, bars, answer: str) -> None:
     with st.expander("How placements are computed", icon=":material/function:"):
         for note in found.notes:
             st.markdown(f"- {md(note)}")
-        st.markdown("\n".join(f"- **{md(title)}**: {md(text)}" for title, text in DEFINITIONS))
+        terms_list(TERMS)
 
 
 def table(found: Answer) -> pd.DataFrame:

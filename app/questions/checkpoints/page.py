@@ -19,7 +19,7 @@ from app.components.verdict import verdict
 from app.pages.checkpoint_planner.elastic_claim import elastic_claim
 from app.pages.checkpoint_planner.inputs import given, plan_inputs
 from app.pages.checkpoint_planner.page import planner
-from app.pages.checkpoint_planner.view import DEFINITIONS, plan_view
+from app.pages.checkpoint_planner.view import plan_view
 from app.questions.asking import ask
 from app.questions.checkpoints import CHECKPOINTS
 from app.questions.checkpoints.words import lost
@@ -59,7 +59,7 @@ def page() -> None:
         plan_view(made, f"{run.manifest.name}-checkpoints", f"/api/whatif/checkpoint?{asked}")
     evidence(result)
     elastic_claim()
-    howto(run, DEFINITIONS, (*result.notes, *(made.notes if made else ())), CHECKPOINTS.inputs)
+    howto(run, CHECKPOINTS.terms, (*result.notes, *(made.notes if made else ())), CHECKPOINTS.inputs)
 
 
 def figures(result: CheckpointsResult) -> list[Figure]:

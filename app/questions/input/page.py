@@ -26,7 +26,7 @@ def figures(result: InputResult) -> list[Figure]:
         Figure("Waited for input", waited, INPUT.meaning("Waited for input"), "measured"),
         Figure("Of step time", fmt.share(result.waited_share), "Waited over those steps' chip-seconds.", "derived"),
         Figure("Usual fetch", fmt.duration(result.median_fetch_s), f"Median. {INPUT.meaning('Fetch')}", "measured"),
-        Figure("Stalls", f"{len(result.stalls):,}", INPUT.meaning("Stall"), "derived"),
+        Figure("Stalls", f"{len(result.stalls):,}", INPUT.meaning("Input stall"), "derived"),
         Figure("Slope", slope, INPUT.meaning("Slope"), "derived"),
     ]
 

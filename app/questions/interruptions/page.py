@@ -52,7 +52,10 @@ def figures(result: InterruptionsResult) -> list[Figure]:
             "derived",
         ),
         Figure(
-            "Time lost", fmt.share(share), f"{INTERRUPTIONS.meaning('Lost')} As a part of the time held.", "derived"
+            "Time lost",
+            fmt.share(share),
+            f"{INTERRUPTIONS.meaning('Time lost')} As a part of the time held.",
+            "derived",
         ),
         Figure(
             "Usually back after",

@@ -84,7 +84,7 @@ def figures(result: SloResult) -> list[Figure]:
         Figure(
             "Goodput (req/s)",
             fmt.number(result.goodput_per_s),
-            f"{OBJECTIVES.meaning('Goodput')} All sent: {best} per second.",
+            f"{OBJECTIVES.meaning('Serving goodput')} All sent: {best} per second.",
             "derived",
         ),
         Figure(

@@ -38,7 +38,7 @@ def figures(result: OverlapResult) -> list[Figure]:
         Figure("Exposed", fmt.share(t["exposed_share"]), over + OVERLAP.meaning("Communication"), "measured"),
         Figure("Computing", fmt.share(t["compute_share"]), over + OVERLAP.meaning("Computing"), "measured"),
         Figure("Copies alone", fmt.share(t["copies_share"]), over + OVERLAP.meaning("Copies alone"), "measured"),
-        Figure("Idle", fmt.share(t["idle_share"]), over + OVERLAP.meaning("Idle"), "measured"),
+        Figure("Idle", fmt.share(t["idle_share"]), over + OVERLAP.meaning("Idle in the window"), "measured"),
     ]
 
 

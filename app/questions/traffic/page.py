@@ -74,7 +74,7 @@ def figures(result: WorkloadResult) -> list[Figure]:
             "derived",
         ),
         Figure(label, fmt.number(peak and peak.peak_to_mean), TRAFFIC.meaning("Peak by mean"), "derived"),
-        Figure("Prompt share", fmt.share(result.prompt_share), TRAFFIC.meaning("Prompt share"), "derived"),
+        Figure("Prompt share", fmt.share(result.prompt_share), TRAFFIC.meaning("Prompt share of traffic"), "derived"),
         Figure("Tokens, median", _pair(result), "Of a prompt, and of an answer.", "measured"),
     ]
 
