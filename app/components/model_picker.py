@@ -7,13 +7,13 @@ from urllib.parse import quote, urlencode
 
 import streamlit as st
 
-from analyzers.flops.model_changes import LARGEST
 from app import format as fmt
 from app.components.actions import copy_link
 from app.components.current import choose, chosen, current_run, open_workspace
 from app.components.header import header
 from app.components.howto import howto, terms_list
 from app.components.notice import notice
+from app.components.option import shown
 from app.components.text import md
 from app.pages.definitions import DEFINITIONS
 from app.questions.asking import ModelSubject, Subject
@@ -105,7 +105,7 @@ def answered(about: About, compute: Callable[[], Any], terms: Sequence[Term], in
 def pick(label: str, name: str, options: dict[str, str], default: str, width: int | str = "stretch") -> str:
     """A list of which one is chosen, kept in the address; `options`: {value in the address: text in the list}."""
     now = chosen(name, list(options), default)
-    key = _shown(name, now)
+    key = shown(name, now)
     st.selectbox(
         label,
         list(options),
@@ -115,55 +115,6 @@ def pick(label: str, name: str, options: dict[str, str], default: str, width: in
         on_change=lambda: choose(name, st.session_state[key], default),
     )
     return now
-
-
-def press(label: str, name: str, options: dict[str, str], default: str) -> str:
-    """The same as a row of buttons."""
-    now = chosen(name, list(options), default)
-    key = _shown(name, now)
-    st.segmented_control(
-        label,
-        list(options),
-        format_func=options.__getitem__,
-        key=key,
-        label_visibility="collapsed",
-        required=True,
-        on_change=lambda: choose(name, st.session_state[key] or default, default),
-    )
-    return now
-
-
-def enter(label: str, name: str, default: int, step: int) -> int:
-    """A whole number from 1, kept in the address; what is none there counts as the default."""
-    text = st.query_params.get(name, "")
-    fits = text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST)) and 1 <= int(text) <= LARGEST
-    now = int(text) if fits else default
-    key = _shown(name, now)
-    st.number_input(
-        label,
-        1,
-        LARGEST,
-        step=step,
-        key=key,
-        on_change=lambda: choose(name, str(st.session_state[key] or default), str(default)),
-    )
-    return now
-
-
-def write(label: str, name: str, example: str) -> str:
-    """A text, kept in the address; empty where there is none."""
-    now = st.query_params.get(name, "").strip()
-    key = _shown(name, now)
-    st.text_input(label, key=key, placeholder=example, on_change=lambda: choose(name, st.session_state[key].strip()))
-    return now
-
-
-def _shown(name: str, now: str | int) -> str:
-    """The key of a control that shows `now`: the address may have changed by other ways than this control."""
-    key = f"pick_{name}"
-    if st.session_state.get(key) != now:
-        st.session_state[key] = now
-    return key
 
 
 def _choice(now: str | None) -> None:

@@ -23,7 +23,7 @@ from app.serve.places import placeless
 from app.serve.uploads import TooLarge, Uploads
 from app.summary import run_details
 from app.whatif import WHATIFS
-from app.whatif.base import from_query, named
+from app.whatif.base import named
 from app.workspace import Workspace
 from errors import ChipledgerError, InputError, QuestionError
 from errors.options import once_each
@@ -175,11 +175,10 @@ class Api:
             asked = named(WHATIFS, request.path_params["name"])
         except QuestionError as e:
             raise NotFound(str(e)) from e
-        options = from_query(asked, request.query_params.multi_items())
-        if getattr(options, "run", None):
-            self._find(options.run)
-        result = await run_in_threadpool(asked.answer, options, self._place)
-        return result.to_dict()
+        given = asked.from_query(request.query_params.multi_items())
+        if run := asked.run_of(given):
+            self._find(run)
+        return await run_in_threadpool(lambda: asked.told(asked.answer(given, self._place)))
 
     @_answering
     async def topology(self, request: Request) -> Any:

@@ -23,6 +23,7 @@ from app.pages.checkpoint_planner.view import plan_view
 from app.questions.asking import ask
 from app.questions.checkpoints import CHECKPOINTS
 from app.questions.checkpoints.words import lost
+from app.whatif.checkpoint.asked import Asked
 from app.whatif.checkpoint.plan import inputs, plan
 from app.whatif.checkpoint.wording import verdict as plan_verdict
 from errors import QuestionError
@@ -39,10 +40,10 @@ def page() -> None:
         result = ask(CHECKPOINTS, run, {}, place.registry)
     with actions:
         price(run, result.usd_per_chip_hour, place.registry)
-    entered = given()
-    known, basis, _ = inputs({}, result)
+    known, basis, _ = inputs(Asked(), result)
     try:
-        made = plan(entered, result)
+        entered = given()
+        made = plan(Asked(**entered), result)
     except QuestionError as e:
         verdict(lost(result))
         figures_row(figures(result))

@@ -4,12 +4,12 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from analyzers.serving.engine import ALL, EngineResult
+from analyzers.serving.engine import ALL, OPTIONS, EngineResult
 from app import format as fmt
 from app.components.chart import chart
 from app.components.current import switch
 from app.components.figures_row import Figure
-from app.components.model_picker import pick
+from app.components.option import by_name, control
 from app.components.question_page import Told, question_page
 from app.questions.engine import ENGINE
 from app.questions.engine import figure as draw
@@ -17,6 +17,7 @@ from app.questions.engine.words import one_moment, whole
 from app.questions.engine.words import table as engine_table
 from runs.run import Run
 
+_OPTIONS = by_name(OPTIONS)
 VIEWS = {"timeline": "Timeline", "shares": "Mix and hits", "batch": "Batch size", "iterations": "Iterations"}
 
 
@@ -32,8 +33,8 @@ def _options(run: Run) -> dict[str, str]:
 def _replicas(told: Told[EngineResult], head: DeltaGenerator) -> None:
     """The list of replicas, where there are several."""
     if len(replicas := told.result.replicas) > 1:
-        names = {ALL: f"All {len(replicas)} replicas", **{r: r for r in replicas}}
-        pick("Replica", "replica", names, ALL, width=260)
+        texts = {ALL: f"All {len(replicas)} replicas", **{r: r for r in replicas}}
+        control(_OPTIONS["replica"], ALL, texts=texts, width=260)
 
 
 def figures(result: EngineResult) -> list[Figure]:

@@ -1,11 +1,9 @@
 """The choices of the load page: objectives, the load looked into, and further runs beside it. All in the address."""
 
-import math
-
 import streamlit as st
 
-from analyzers.serving.load import LoadResult
-from app.components.current import choose
+from analyzers.serving.load import OPTIONS, LoadResult
+from app.components.option import by_name, control
 from app.components.question_page import Told
 from app.components.text import md
 from app.questions.asking import ask
@@ -13,51 +11,23 @@ from app.questions.load import LOAD
 from errors import ChipledgerError
 from runs.run import Run
 
-OBJECTIVES = {"ttft_s": "p99 TTFT within (s)", "tpot_s": "p99 TPOT within (s)", "e2e_s": "p99 end to end within (s)"}
+OBJECTIVES = ("ttft_s", "tpot_s", "e2e_s")
 MOST = 4  # further runs: more symbols could not be told apart
+_OPTIONS = by_name(OPTIONS)
 
 
 def options() -> dict[str, object]:
     """Draws the objectives; returns the options that the address gives."""
     given: dict[str, object] = {}
     columns = st.columns([1, 1, 1, 3], vertical_alignment="bottom")
-    for column, (name, label) in zip(columns, OBJECTIVES.items(), strict=False):
+    for column, name in zip(columns, OBJECTIVES, strict=False):
         with column:
-            value = _seconds(name, label)
+            value = control(_OPTIONS[name], step=0.01, empty="none")
         if value is not None:
             given[name] = value
     if stage := st.query_params.get("stage"):
         given["stage"] = stage
     return given
-
-
-def _seconds(name: str, label: str) -> float | None:
-    """Seconds above 0, kept in the address; None where it gives none."""
-    try:
-        now = float(st.query_params.get(name, ""))
-    except ValueError:
-        now = math.nan
-    now = now if math.isfinite(now) and 0 < now < 1e6 else None
-    key = f"objective_{name}"
-    if st.session_state.get(key) != now:
-        st.session_state[key] = now
-
-    def changed() -> None:
-        value = st.session_state[key]
-        choose(name, f"{value:g}" if value else "")
-
-    st.number_input(
-        label,
-        min_value=0.0,
-        max_value=1e6,
-        value=None,
-        step=0.01,
-        format="%g",
-        key=key,
-        on_change=changed,
-        placeholder="none",
-    )
-    return now
 
 
 def further_runs(told: Told[LoadResult]) -> list[tuple[str, LoadResult]]:
