@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # dependencies come as wheels whose hashes are in the lock; a local mirror is taken from pip's own configuration
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test tpu lint reference reference-compiled reference-fleet reference-serving benchmark lock clean help
+.PHONY: run test tpu lint mutants reference reference-compiled reference-fleet reference-serving benchmark lock clean help
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -26,6 +26,9 @@ lint: $(STAMP) ## style and the floors
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/lint-imports
+
+mutants: $(STAMP) ## which small changes of a module its tests do not notice: make mutants ARGS=analyzers/device/overlap.py
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 reference: $(STAMP) ## make the bundled reference run again (about three minutes, four processes)
 	@$(BIN)/python -m reference.train.launch --out reference/runs/training
