@@ -7,8 +7,8 @@ seconds a change, for some 500 changes of a module of 240 lines (every name, arg
 better part of an hour. Here are only changes that make a number or a choice another, some 100 of such a module.
 
 Which tests belong to a module is said in pyproject.toml, `[tool.mutants]`; else those of its package that import it.
-Lines of compiled kernels are never seen to run: changes of them are printed as not run, and so are those of other lines
-that no test reaches. The exit code is 0 however many survive: what to do about one is for a person to judge.
+Compiled kernels are left alone. Of a line that no test reaches all changes are printed as not run. The exit code is 0
+however many survive: what to do about one is for a person to judge.
 """
 
 import argparse
@@ -114,13 +114,19 @@ def changes(node: ast.AST) -> Iterator[Callable[[Any], Any]]:
             yield lambda n: ast.Pass()
 
 
+def compiled(node: ast.AST) -> bool:
+    """Whether this is a kernel that Numba compiles: what is changed of it in Python changes nothing."""
+    marks = getattr(node, "decorator_list", ()) if isinstance(node, ast.FunctionDef) else ()
+    return any(re.search(r"\b(?:kernel|part|n?jit)\b", ast.unparse(mark)) for mark in marks)
+
+
 def places(node: ast.AST, statement: ast.stmt | None, inside: bool) -> Iterator[tuple[Any, str, int | None, Any, bool]]:
     """Every node with its parent's field (and place in it), its statement, and whether a function holds it."""
     for field, value in ast.iter_fields(node):
         if field in ("annotation", "returns", "decorator_list", "type_params"):
             continue
         for at, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
-            if not isinstance(child, ast.AST):
+            if not isinstance(child, ast.AST) or compiled(child):
                 continue
             held = child if isinstance(child, ast.stmt) else statement
             within = inside or (isinstance(node, ast.FunctionDef) and field == "body")

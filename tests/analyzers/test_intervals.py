@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzers.intervals import joined, length, overlap_with, paint, spans, union
+from analyzers.intervals import common, joined, length, overlap_with, paint, spans, union
+from analyzers.intervals import pairs as listed
 
 pairs = st.lists(st.tuples(st.integers(-20, 60), st.integers(-20, 60)), max_size=12)
 
@@ -59,3 +60,28 @@ def test_nanoseconds_of_today_stay_exact():
     painting = paint(start, start + 10**15 + 1, [(1, spans([start + 3], [start + 4]))])
     assert painting.amounts(2).tolist() == [10**15, 1]
     assert painting.edges.dtype == np.int64
+
+
+def test_intervals_without_length_are_left_out():
+    kept = spans([1, 5, 9], [1, 4, 10])
+    assert (kept.start.tolist(), kept.end.tolist()) == ([9], [10])
+
+
+@given(pairs, pairs)
+def test_what_lies_in_both_is_told_piece_by_piece_with_its_owner(p, q):
+    x, y = union(build(p)), union(build(q))
+    expected = [
+        (max(a, c), min(b, d), i)
+        for i, (a, b) in enumerate(zip(x.start.tolist(), x.end.tolist(), strict=True))
+        for c, d in zip(y.start.tolist(), y.end.tolist(), strict=True)
+        if max(a, c) < min(b, d)
+    ]
+    found, owner = common(x, y)
+    assert list(zip(found.start.tolist(), found.end.tolist(), owner.tolist(), strict=True)) == expected
+
+
+@given(pairs)
+def test_pairs_are_every_place_from_the_first_on_in_order(p):
+    i, j = listed(np.array([a for a, _ in p], dtype=np.int64), np.array([b for _, b in p], dtype=np.int64))
+    expected = [(k, at) for k, (a, b) in enumerate(p) for at in range(a, b)]
+    assert list(zip(i.tolist(), j.tolist(), strict=True)) == expected
