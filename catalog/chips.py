@@ -1,12 +1,13 @@
 """Chips: peaks, memory, links and topology facts, each with its unit, source and mark."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 
 from catalog.entries import Number, Value, parse_numbers, read_data, rows_of
 from catalog.lookup import Ambiguity, Index, shown
 from catalog.slices import chip_of, cloud_names, families
+from catalog.traits import TRAITS, Compiler, Jax, Plane, Trait, Wiring, read_traits, trait_rows, traits_as_json
 from errors import QuestionError
 
 FILES = ("chips_tpu.json", "chips_gpu.json")
@@ -40,6 +41,8 @@ UNITS: dict[str, tuple[str, str]] = {
     "dcn_oneway_bytes_per_s": ("bytes/s one way", "share of the data-centre network per chip, one way"),
     "chips_per_host": ("chips", "chips of a physical host"),
 }
+_PRINTED_UNITS = {p: ("FLOP/s", f"peak in {p} that some print beside the sheet's") for p in ("bf16", "fp8", "fp4")}
+_PRINTED = {f"printed_{p}": meaning for p, (_, meaning) in _PRINTED_UNITS.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +64,10 @@ class PriceSuggestion:
 
 @dataclass(frozen=True, kw_only=True)
 class Chip:
-    """One accelerator chip (for GPUs: one GPU), not a core and not a board."""
+    """One accelerator chip (for GPUs: one GPU), not a core and not a board.
+
+    `printed_peaks`: peaks in print beside the data sheet's, by precision.
+    """
 
     name: str
     vendor: str
@@ -71,6 +77,15 @@ class Chip:
     numbers: dict[str, Number]
     notes: tuple[str, ...]
     price_suggestion: PriceSuggestion | None
+    jax: Jax | None = None
+    compiler: Compiler | None = None
+    plane: Plane | None = None
+    wiring: Wiring | None = None
+    printed_peaks: dict[str, Number] = field(default_factory=dict)
+
+    @property
+    def traits(self) -> dict[str, Trait | None]:
+        return {key: getattr(self, key) for key in TRAITS}
 
     def value(self, key: str) -> int | float | None:
         """The number called `key` (see UNITS), None where it is not known. Raises QuestionError for no such key."""
@@ -98,8 +113,10 @@ class Chip:
         return value
 
     def rows(self) -> list[dict[str, Value]]:
-        """One row for each number, and for the price suggestion."""
+        """One row for each number, for what else is known, and for the price suggestion."""
         rows = rows_of(self.name, self.numbers, {k: m for k, (_, m) in UNITS.items()})
+        rows += trait_rows(self.name, self.traits)
+        rows += rows_of(self.name, {f"printed_{k}": n for k, n in self.printed_peaks.items()}, _PRINTED)
         if p := self.price_suggestion:
             rows.append(
                 {
@@ -124,6 +141,8 @@ class Chip:
             "memory": self.memory,
             "scaleup": self.scaleup,
             "numbers": {k: n.as_json() for k, n in self.numbers.items()},
+            **traits_as_json(self.traits),
+            "printed_peaks": {k: n.as_json() for k, n in self.printed_peaks.items()},
             "price_suggestion": self.price_suggestion and self.price_suggestion.as_json(),
             "notes": list(self.notes),
         }
@@ -150,6 +169,8 @@ def chips() -> dict[str, Chip]:
                 numbers=parse_numbers(name, raw["numbers"], UNITS, sources),
                 notes=tuple(raw["notes"]),
                 price_suggestion=PriceSuggestion(**{**price, "source": sources[price["source"]]}) if price else None,
+                printed_peaks=parse_numbers(name, raw.get("printed_peaks", {}), _PRINTED_UNITS, sources),
+                **read_traits(name, raw, sources),
             )
     return result
 
@@ -163,6 +184,12 @@ def index() -> Index:
         for name, raw in read_data(file)["ambiguous"].items()
     ]
     return Index("chip", {name: c.aliases for name, c in chips().items()}, ambiguities)
+
+
+def shown_as(vendor: Value, major: Value, minor: Value, cores: Value, memory_gb: float) -> str | None:
+    """The chips of which a GPU's plane tells this, in the catalogue's order and joined by OR; None where none does."""
+    fits = [c for c in chips().values() if c.plane and c.plane.shows(vendor, major, minor, cores, memory_gb)]
+    return OR.join((c.plane.name or c.name) for c in fits) or None
 
 
 OR = " or "  # joins the names of chips of which it is not known which one it is

@@ -17,12 +17,9 @@ AWQ, GPTQ and other 4-bit integers.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from errors import QuestionError
-
-if TYPE_CHECKING:
-    from catalog.models import Model
 
 PARTS = ("attention", "dense", "experts", "router", "embedding")
 """Of the weights: attention's projections, feed-forward blocks that every token meets (shared experts too), routed
@@ -168,7 +165,14 @@ def format_named(name: str) -> Format:
     return FORMATS[name]
 
 
-def own_format(model: "Model", precision: str) -> str:
+class Handed(Protocol):
+    """A model, of which only the format counts in which its maker hands out the weights."""
+
+    @property
+    def published(self) -> Published: ...
+
+
+def own_format(model: Handed, precision: str) -> str:
     """The name of the format that `precision` means for `model`: its own where that is of the same family."""
     published = model.published.format
     if precision == PUBLISHED:
@@ -178,7 +182,7 @@ def own_format(model: "Model", precision: str) -> str:
     return published if plain and FORMATS[published].family == asked.family else precision
 
 
-def kept(model: "Model", precision: str, experts: str | None = None) -> Kept:
+def kept(model: Handed, precision: str, experts: str | None = None) -> Kept:
     """How `model` is kept where `precision` is asked for; `experts`: another format of the routed experts.
 
     Raises QuestionError for a format that is not known.

@@ -84,6 +84,14 @@ class Runtime:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Noted:
+    """That something holds of a family: who says so."""
+
+    source: str
+    mark: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class SliceFamily:
     """The rule for slices of one chip.
 
@@ -91,7 +99,8 @@ class SliceFamily:
     written in ascending order, up to `numbers["pod_chips"]`; without it exactly the listed `topologies`.
     `axes` None: no torus. `twistable` None: not known. `accelerator_prefixes` name slices as prefix-count, where
     the count is chips times `count_per_chip` (None: such names do not exist). `xpk` None: xpk does not create them;
-    `tpu_runtime` None: no version is known, or the Cloud TPU API does not create them.
+    `tpu_runtime` None: no version is known, or the Cloud TPU API does not create them. `ici_resiliency`: where
+    documentation tells of it. `lone_on_gke`: where it is known that GKE does not join several such slices.
     """
 
     name: str
@@ -106,6 +115,8 @@ class SliceFamily:
     gke_accelerators: tuple[str, ...]
     xpk: XpkTypes | None
     tpu_runtime: Runtime | None
+    ici_resiliency: Noted | None
+    lone_on_gke: Noted | None
     numbers: dict[str, Number]
     machines: tuple[MachineType, ...]
     topologies: tuple[Topology, ...]
@@ -139,6 +150,8 @@ class SliceFamily:
             "gke_accelerators": list(self.gke_accelerators),
             "xpk": self.xpk and {**asdict(self.xpk), "topologies": list(self.xpk.topologies)},
             "tpu_runtime": self.tpu_runtime and asdict(self.tpu_runtime),
+            "ici_resiliency": self.ici_resiliency and asdict(self.ici_resiliency),
+            "lone_on_gke": self.lone_on_gke and asdict(self.lone_on_gke),
             "numbers": {k: n.as_json() for k, n in self.numbers.items()},
             "machines": {m.name: {k: n.as_json() for k, n in m.numbers.items()} for m in self.machines},
             "topologies": [
@@ -208,6 +221,8 @@ def families() -> dict[str, SliceFamily]:
             if raw["xpk"]
             else None,
             tpu_runtime=Runtime(**_sourced(raw["tpu_runtime"], sources)) if raw["tpu_runtime"] else None,
+            ici_resiliency=_noted(raw, "ici_resiliency", sources),
+            lone_on_gke=_noted(raw, "lone_on_gke", sources),
             numbers=parse_numbers(name, raw["numbers"], UNITS, sources),
             machines=tuple(
                 MachineType(name=m, family=name, numbers=parse_numbers(m, numbers, UNITS, sources))
@@ -222,6 +237,10 @@ def families() -> dict[str, SliceFamily]:
             notes=tuple(raw["notes"]),
         )
     return result
+
+
+def _noted(raw: dict[str, Any], key: str, sources: dict[str, str]) -> Noted | None:
+    return Noted(**_sourced(raw[key], sources)) if key in raw else None
 
 
 def _sourced(raw: dict[str, Any], sources: dict[str, str], **more: Any) -> dict[str, Any]:

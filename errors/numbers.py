@@ -98,3 +98,11 @@ SPAN = Number(1e-9, 9e9)  # seconds that are counted in whole ns
 SIZE = Number(1, 1e18)  # bytes
 PER_SECOND = Number(1, 1e24)  # bytes, FLOPs or ticks of one chip or link in a second
 USD = Number(0, 1e6)
+RATE = Number(1e-9, 1e9)  # requests a second, and how many times as many
+VARIATION = Number(0, 100)  # of gaps between requests: 0 even, 1 Poisson, more comes in bursts
+PERCENTILE = Number(0, 100, above=True)
+WEIBULL = Number(0.2, 10)  # the shape of times between failures; 1 is exponential
+NODES = Number(1, 1e9)
+FAILURES = Number(0, 1e6, above=True)  # of 1,000 nodes in a day
+DURATION = Number(1e-9, 1e12)  # seconds: below a nanosecond nothing is told apart any more
+SEED = Number(0, (1 << 32) - 1, whole=True)

@@ -24,8 +24,10 @@ class Option:
     unit      of a number: `s`, `tokens`, `USD` ...; empty: a count, a share or a word
     label     on a page; empty: the name in words
     of_run    it names a run of the store
-    local     it names a file of who asks: the command line alone takes it, the server never
+    local     the command line alone takes it, such as a file of who asks; the server never
     bare      the value where the flag stands alone on the command line
+    several   it may be given again; its value is a tuple of all that was given
+    form      how a text is written, as the command line's help shows it: `SPEC`, `CHIP=USD`; empty: by its kind
     """
 
     name: str
@@ -37,6 +39,8 @@ class Option:
     of_run: bool = False
     local: bool = False
     bare: str | None = None
+    several: bool = False
+    form: str = ""
 
     @property
     def flag(self) -> str:
@@ -44,9 +48,12 @@ class Option:
 
     @property
     def title(self) -> str:
-        """Above its control: the label with its unit."""
-        words = self.label or self.name.replace("_", " ").capitalize()
-        return f"{words} ({self.unit})" if self.unit and not self.label.endswith(")") else words
+        """Above its control: the label, with its unit where the label does not say that already."""
+        words = self.label or self.name.removesuffix(f"_{self.unit}").replace("_", " ").capitalize()
+        said = (
+            not self.unit or self.unit in words.lower().split() or " per " in words or words.endswith(")")
+        )  # such as `Requests per second`
+        return words if said else f"{words} ({self.unit})"
 
     @property
     def expected(self) -> str:
@@ -65,18 +72,25 @@ class Option:
             "help": self.help,
         }
 
-    def parse(self, text: Any) -> Any:
-        """The value from text. Raises QuestionError with what would be right."""
+    def parse(self, text: Any, called: str = "") -> Any:
+        """The value from text; of one that may be given again, from text or a list of texts. `called`: how an error
+        names it before what was given, such as `--chips `. Raises QuestionError with what would be right."""
         if text is None:
             return self.default
+        if self.several:
+            return tuple(self._one(t, called) for t in ([text] if isinstance(text, str) else text))
+        return self._one(text, called)
+
+    def _one(self, text: Any, called: str) -> Any:
+        called = called or f"option {self.name}="
         if isinstance(self.kind, tuple):
             if str(text) not in self.kind:
-                raise QuestionError(f"option {self.name}={text!r}", expected=self.expected)
+                raise QuestionError(f"{called}{str(text)[:_SHOWN]!r}", expected=self.expected)
             return str(text)
         if not isinstance(self.kind, Number):
             return str(text)
         said = str(text)[:_SHOWN] if ANY.reads(text) else repr(str(text)[:_SHOWN])
-        return self.kind.read(text, self.name, shown=f"option {self.name}={said}")
+        return self.kind.read(text, self.name, shown=f"{called}{said}")
 
 
 def parse_options(options: tuple[Option, ...], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,8 +20,11 @@ import numba
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
+from runs.kernels import KERNELS
+
 Decorator = Callable[[Callable], Callable]
 _DIGEST_BYTES = 32
+_ROOT = Path(__file__).parents[1]
 
 
 class CodeFiles(IndexDataCacheFile):
@@ -52,7 +55,16 @@ class CodeFiles(IndexDataCacheFile):
         return self._data_path(self._data_name(number))
 
 
-def compiler(folder: Path, files: Sequence[str]) -> Callable[..., Decorator]:
+def compiler(package: str) -> Callable[..., Decorator]:
+    """The decorators of a package that `runs.kernels` lists. Raises ValueError for one that it does not: its kernels
+    would neither be compiled at set-up nor held to their files."""
+    for kernels in KERNELS:
+        if kernels.package == package:
+            return kept(_ROOT.joinpath(*package.split(".")), kernels.files)
+    raise ValueError(f"{package} is not listed in runs/kernels.py")
+
+
+def kept(folder: Path, files: Sequence[str]) -> Callable[..., Decorator]:
     """Makes decorators that compile a function when it is first called, without the interpreter's lock, and keep the
     code on disk until one of `files` (names without .py) of `folder` changes. Takes numba's own options.
     """

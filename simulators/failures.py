@@ -11,11 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from errors import QuestionError
-from errors.numbers import Number
+from errors.numbers import WEIBULL
 from simulators.checkpointing import Job, need_seconds
 from simulators.two_tier import Local
 
-SHAPE = Number(0.2, 10)  # of Weibull times; 1 is exponential
 MOST = 20_000_000  # failures drawn at once: 160 MB a column
 
 
@@ -74,7 +73,7 @@ def simulate_two_tier(
 def _clocks(job: Job, failures: int, seed: int, shape: float) -> np.ndarray:
     if not 2 <= failures <= MOST:
         raise QuestionError(f"{failures:,} failures to draw", expected=f"2 to {MOST:,}")
-    SHAPE.read(shape, "Weibull shape")
+    WEIBULL.read(shape, "Weibull shape")
     rng = np.random.default_rng(seed)
     if shape == 1:
         return rng.exponential(job.mttf_s, failures)

@@ -35,7 +35,7 @@ from hypothesis import Phase, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = 30  # of a property, for each change
-QUICK_S = 1.0  # tests that take more of a processor are left out, unless --all is asked
+QUICK_S = 2.0  # tests that take more of a processor are left out, unless --all is asked
 SHORTEST_S = 20  # a change is given this long, and ten times what its tests take unchanged: then it counts as noticed
 PLAIN = (int, float, str, tuple, frozenset, dict, bool, re.Pattern)
 OTHER = {

@@ -18,7 +18,13 @@ OPTIONS: tuple[Option, ...] = (
     MODEL,
     CHIP,
     SEQ,
-    Option("program", str, None, "whose buffers: a program of the run by name; default: the one that needs most"),
+    Option(
+        "program",
+        str,
+        None,
+        "whose buffers: a program of the run by name; default: the one that needs most",
+        label="Program",
+    ),
     *by_formula.OPTIONS,
 )
 SUBJECTS = {

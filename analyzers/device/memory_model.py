@@ -30,15 +30,33 @@ WAYS = {
     "interleave": "interleave",
 }
 OPTIONS: tuple[Option, ...] = (
-    Option("batch", COUNT, None, "by formula: sequences of a microbatch on each device of the data axes; default 1"),
-    Option("dp", COUNT, None, "by formula: devices that repeat weights and optimiser state; default: the mesh's, or 1"),
-    Option("fsdp", COUNT, None, "by formula: devices that share weights, gradients and optimiser state"),
+    Option(
+        "batch",
+        COUNT,
+        None,
+        "by formula: sequences of a microbatch on each device of the data axes; default 1",
+        label="Sequences a device",
+    ),
+    Option(
+        "dp",
+        COUNT,
+        None,
+        "by formula: devices that repeat weights and optimiser state; default: the mesh's, or 1",
+        label="Data parallel",
+    ),
+    Option("fsdp", COUNT, None, "by formula: devices that share weights, gradients and optimiser state", label="FSDP"),
     Option("ep", COUNT, None, "by formula: devices over which routed experts are dealt out"),
     Option("cp", COUNT, None, "by formula: devices that share each sequence"),
-    Option("tp", COUNT, None, "by formula: devices of tensor parallelism"),
-    Option("pp", COUNT, None, "by formula: pipeline stages"),
+    Option("tp", COUNT, None, "by formula: devices of tensor parallelism", label="Tensor parallel"),
+    Option("pp", COUNT, None, "by formula: pipeline stages", label="Pipeline stages"),
     Option("interleave", COUNT, None, "by formula: interleaved chunks of each pipeline stage"),
-    Option("remat", tuple(REMAT), None, "by formula: what is computed again instead of kept; default none"),
+    Option(
+        "remat",
+        tuple(REMAT),
+        None,
+        "by formula: what is computed again instead of kept; default none",
+        label="What is kept",
+    ),
     Option(
         "sequence_parallel",
         ("yes", "no"),
@@ -50,6 +68,7 @@ OPTIONS: tuple[Option, ...] = (
         tuple(RECIPES),
         None,
         "by formula: bytes per parameter; mixed is 2 of weights + 4 of gradients + 4 of master weights + 8 of moments",
+        label="Precision",
     ),
 )
 MEANINGS = {

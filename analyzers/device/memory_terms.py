@@ -7,14 +7,34 @@ TERMS = (
         "Peak",
         "The most that one device holds at once, layout padding included: by the allocators' samples where the "
         "profile has them, else what the largest program needs by its compiler.",
+        unit="bytes",
     ),
-    Term("Limit", "What the device lets programs use: said by its allocator, by the compiler, or by the catalogue."),
     Term(
-        "Inputs", "Arguments of a program: parameters, optimiser state, batch. Those it overwrites in place count here."
+        "Limit",
+        "What the device lets programs use: said by its allocator, by the compiler, or by the catalogue.",
+        unit="bytes",
     ),
-    Term("Temporaries", "Values between operations at the fullest moment: saved activations, gradients, copies."),
-    Term("Padding", "Bytes as placed less bytes of the elements: layouts round up to tiles, such as 8 x 128."),
-    Term("Fragmentation", "Room between temporaries that the compiler's packing leaves unused at the peak."),
-    Term("Copies", "Devices that hold the same piece of an input, by its sharding; 1: sharded over all."),
-    Term("Gives back", "What one device would hold less; an upper bound where it says up to."),
+    Term(
+        "Inputs",
+        "Arguments of a program: parameters, optimiser state, batch. Those it overwrites in place count here.",
+        unit="bytes",
+    ),
+    Term(
+        "Temporaries",
+        "Values between operations at the fullest moment: saved activations, gradients, copies.",
+        unit="bytes",
+    ),
+    Term(
+        "Layout padding",
+        "Bytes as placed less bytes of the elements: layouts round up to tiles, such as 8 x 128.",
+        formula="bytes as placed - bytes of the elements",
+        unit="bytes",
+    ),
+    Term(
+        "Fragmentation", "Room between temporaries that the compiler's packing leaves unused at the peak.", unit="bytes"
+    ),
+    Term(
+        "Copies", "Devices that hold the same piece of an input, by its sharding; 1: sharded over all.", unit="devices"
+    ),
+    Term("Gives back", "What one device would hold less; an upper bound where it says up to.", unit="bytes"),
 )

@@ -22,7 +22,9 @@ HOST = Option("host", str, None, "one host only, as the trace names it")
 DEVICE = Option("device", FROM_ZERO, None, "one device number only")
 MODULE = Option("module", str, None, "one HLO module only")
 LINE = Option("line", ("compute", "async"), "compute", "operations that occupy a device, or those beside them")
-CLOCK = Option("clock_hz", PER_SECOND, None, "clock of the device, Hz: makes seconds of a compiler's estimated cycles")
+CLOCK = Option(
+    "clock_hz", PER_SECOND, None, "clock of the device, Hz: makes seconds of a compiler's estimated cycles", unit="Hz"
+)
 UNIT_OPTIONS = (HOST, DEVICE, MODULE, LINE, CLOCK)
 
 # What an operation is to a roofline. Only work has a roof of the device's own.

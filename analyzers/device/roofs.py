@@ -20,7 +20,11 @@ from errors.options import Option
 from runs.tables import MemoryTables, Tables, frame
 
 BANDWIDTH = Option(
-    "hbm_bytes_per_s", PER_SECOND, None, "peak memory bandwidth of one chip; default: traced or catalogue's"
+    "hbm_bytes_per_s",
+    PER_SECOND,
+    None,
+    "peak memory bandwidth of one chip; default: traced or catalogue's",
+    unit="bytes/s",
 )
 ROOF_OPTIONS = (CHIP, PRECISION, PEAK, BANDWIDTH)
 AGREE = 0.1  # a trace that states a bandwidth further than this from the data sheet counts it wrongly

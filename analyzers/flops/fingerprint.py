@@ -16,7 +16,6 @@ from catalog.models import Model
 TOLERANCE = 0.005  # relative; printed rates have three digits
 SAME = 1e-9
 USUAL = ("causal", "noncausal", "palm")  # conventions by which an MFU is quoted
-PRINTED_PEAKS = (("B200", "bf16", 2237e12), ("B200", "fp8", 4474e12))  # in print beside the data sheet's 2250 and 4500
 
 
 @dataclass(frozen=True)
@@ -169,15 +168,15 @@ def known_peaks(some: Iterable[Chip]) -> list[tuple[str, str, bool, float]]:
     chip to chip and is left out).
     """
     found = []
-    names = set()
+    known = {}
     for one in some:
-        names.add(one.name)
+        known[one.name] = one
         for precision, key in PRECISIONS.items():
             if value := one.value(key):
                 found.append((one.name, precision, False, float(value)))
                 if one.vendor != "Google" and one.value("bf16_flops_per_s") and precision != "fp4":
                     found.append((one.name, precision, True, 2.0 * float(value)))
-    return found + [(name, precision, False, peak) for name, precision, peak in PRINTED_PEAKS if name in names]
+    return found + [(c.name, p, False, float(n.value)) for c in known.values() for p, n in c.printed_peaks.items()]
 
 
 def _peaks(implied: float, own: Chip | None, tolerance: float) -> tuple[PeakMatch, ...]:
@@ -232,7 +231,7 @@ def _wrong_peak(
             f"of the peak of {peak / 1e12:,.4g} TFLOP/s; the print needs a peak of "
             f"{found.implied_peak_flops_per_s / 1e12:,.4g}, {whose}."
         )
-    sheet = {p: v for c, p, v in PRINTED_PEAKS if c == used.chip}
+    sheet = {p: n.value for p, n in chip.printed_peaks.items()}
     if used.peak_flops_per_s in sheet.values():  # of this data sheet the native peak is another number as well
         right = tflops_per_s * 1e12 / sheet.get(precision or used.precision, peak)
     if used.precision == precision and not used.sparse:

@@ -34,8 +34,12 @@ OPTIONS: tuple[Option, ...] = (
     PRECISION,
     PEAK,
     REMAT,
-    Option("tflops_per_s", NUMBER, None, "TFLOP/s per chip, as printed somewhere: asks about that number"),
-    Option("tokens_per_s", NUMBER, None, "tokens/s per chip, as printed somewhere: asks about that number"),
+    Option(
+        "tflops_per_s", NUMBER, None, "TFLOP/s per chip, as printed somewhere: asks about that number", unit="TFLOP/s"
+    ),
+    Option(
+        "tokens_per_s", NUMBER, None, "tokens/s per chip, as printed somewhere: asks about that number", unit="tokens/s"
+    ),
     Option("printed_mfu", Number(1e-6, 1e6), None, "MFU as printed somewhere: a share up to 1, else per cent"),
 )
 COLUMNS = [

@@ -36,13 +36,36 @@ OPTIONS: tuple[Option, ...] = (
         None,
         "whose products: of the model's forward pass or of the programs that ran; "
         "default: the programs where the run has any and nothing of the model is asked",
+        label="Products",
     ),
-    Option("mxu", ("128", "256"), None, "side of the matrix unit; default: the chip's"),
-    Option("tp", COUNT, None, "tensor parallelism: devices that share each layer; default: what the run says, else 1"),
+    Option("mxu", ("128", "256"), None, "side of the matrix unit; default: the chip's", label="Matrix unit"),
+    Option(
+        "tp",
+        COUNT,
+        None,
+        "tensor parallelism: devices that share each layer; default: what the run says, else 1",
+        label="Tensor parallelism",
+    ),
     Option("batch", COUNT, None, "sequences of one forward pass; default: 1"),
-    *(Option(name, COUNT, None, f"what if: {meaning}") for name, meaning in DIMS.items()),
-    Option("group_block", COUNT, None, "rows to which a grouped product rounds up each expert's tokens, such as 128"),
-    Option("buckets", str, None, "compiled sequence lengths of a server, such as 128,256,512"),
+    *(
+        Option(name, COUNT, None, f"what if: {meaning}", label="Vocabulary" if name == "vocab" else name)
+        for name, meaning in DIMS.items()
+    ),
+    Option(
+        "group_block",
+        COUNT,
+        None,
+        "rows to which a grouped product rounds up each expert's tokens, such as 128",
+        label="Tokens of an expert, rounded up to blocks of",
+    ),
+    Option(
+        "buckets",
+        str,
+        None,
+        "compiled sequence lengths of a server, such as 128,256,512",
+        "tokens",
+        "Compiled lengths of a server",
+    ),
 )
 OF_MODEL = ("model", "seq", "tp", "batch", *DIMS, "group_block")  # options that only a model can answer
 UNSPLIT = (

@@ -21,7 +21,11 @@ from runs.tables import Tables
 
 PRECISION = Option("precision", str, None, "bf16, fp16, fp8, int8, fp4, or shares of FLOPs such as fp8=0.7,bf16=0.3")
 PEAK = Option(
-    "peak_flops_per_s", PER_SECOND, None, "peak of one chip, FLOP/s; default: declared, traced or the catalogue's"
+    "peak_flops_per_s",
+    PER_SECOND,
+    None,
+    "peak of one chip, FLOP/s; default: declared, traced or the catalogue's",
+    unit="FLOP/s",
 )
 SHARES_SUM = 1e-3
 

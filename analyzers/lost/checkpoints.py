@@ -27,7 +27,9 @@ from errors.options import Option
 from runs.tables import Tables
 
 OPTIONS: tuple[Option, ...] = (
-    Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it losses have no price"),
+    Option(
+        "usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it losses have no price", unit="USD"
+    ),
 )
 REPLICAS = ("data", "dp", "data_parallel", "replica")  # mesh axes that hold the same weights again
 FINAL = "final"  # the kind of stop after which nothing was started

@@ -23,8 +23,14 @@ OBJECTIVES: dict[str, str] = {
     "e2e_s": "arrival to last token, s, at most",
     "itl_s": "p99 of a request's own gaps between pieces of output, s, at most; met by requests of one token",
 }
+LABELS = {
+    "ttft_s": "TTFT within",
+    "tpot_s": "TPOT within",
+    "e2e_s": "E2E within",
+    "itl_s": "p99 of gaps within",
+}
 OPTIONS: tuple[Option, ...] = (
-    *(Option(name, SECONDS, None, words) for name, words in OBJECTIVES.items()),
+    *(Option(name, SECONDS, None, words, "s", LABELS[name]) for name, words in OBJECTIVES.items()),
     Option("stage", str, None, "a load of the run by its name; default: all together"),
 )
 POINTS, GRID = 400, 48

@@ -8,12 +8,26 @@ TERMS = (
         "Attainment",
         "Share of all requests that were sent which completed within every objective. A request that failed "
         "missed; one with a single output token keeps any TPOT.",
+        formula="requests within every objective / requests sent",
+        unit="1",
     ),
-    Term("Goodput", "Requests per second that completed within every objective: vLLM's rate."),
-    Term("Of completed", "The same share over completed requests alone: SGLang's fraction."),
-    Term("p99 of gaps", "The 99th percentile of a request's own gaps between pieces of output."),
+    Term(
+        "Serving goodput",
+        "Requests per second that completed within every objective: vLLM's rate.",
+        formula="requests within every objective / duration",
+        unit="requests/s",
+        source="vLLM's benchmark",
+    ),
+    Term(
+        "Of completed",
+        "The same share over completed requests alone: SGLang's fraction.",
+        formula="requests within every objective / requests completed",
+        unit="1",
+        source="SGLang's benchmark",
+    ),
+    Term("p99 of gaps", "The 99th percentile of a request's own gaps between pieces of output.", unit="s"),
     *(
-        Term(name.replace("_", " ").capitalize(), f"{meaning[0].upper()}{meaning[1:]}.")
+        Term(f"Cause: {name.replace('_', ' ')}", f"{meaning[0].upper()}{meaning[1:]}.")
         for name, meaning in CAUSES.items()
     ),
     Term(

@@ -22,8 +22,8 @@ from runs.tables import Tables, frame
 
 OPTIONS = (
     Option("stage", str, None, "one load of a load test; default: all requests"),
-    Option("heavy_prompt", FROM_ZERO, 512, "tokens from which a prompt is heavy"),
-    Option("heavy_output", FROM_ZERO, 128, "tokens from which an answer is heavy"),
+    Option("heavy_prompt", FROM_ZERO, 512, "tokens from which a prompt is heavy", unit="tokens"),
+    Option("heavy_output", FROM_ZERO, 128, "tokens from which an answer is heavy", unit="tokens"),
 )
 WINDOWS_S = (1.0, 10.0, 60.0)
 MIX = ("short_both", "heavy_prompt", "heavy_output", "heavy_both")

@@ -39,7 +39,9 @@ from runs.tables import Tables
 
 OBJECTIVES = {"ttft_s": "time to first token", "tpot_s": "time per output token", "e2e_s": "time to the last token"}
 OPTIONS: tuple[Option, ...] = (
-    Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it no account has a price"),
+    Option(
+        "usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it no account has a price", unit="USD"
+    ),
     *(
         Option(
             name, SECONDS, None, f"serving: answers with a longer {what}, in seconds, came too late and are lost work"

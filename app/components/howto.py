@@ -84,13 +84,22 @@ INPUTS: tuple[Input, ...] = (
 )
 
 
+def terms_list(terms: Sequence[Term]) -> None:
+    """What terms mean, one line each, with who defined what was not defined here."""
+    st.markdown("\n".join(f"- **{md(t.name)}**: {md(t.meaning)}{_source(t)}" for t in terms))
+
+
+def _source(term: Term) -> str:
+    return f" ({md(term.source)})" if term.source else ""
+
+
 def howto(run: Run, terms: Sequence[Term], notes: Sequence[str], inputs: Sequence[str]) -> None:
     """An expander with what its terms mean, notes, the run's warnings, its inputs, and what would complete it."""
     with st.expander("How this is computed", icon=":material/function:"):
         for note in notes:
             st.markdown(f"- {md(note)}")
         if terms:
-            st.markdown("\n".join(f"- **{md(t.name)}**: {md(t.meaning)}" for t in terms))
+            terms_list(terms)
         st.page_link(DEFINITIONS.file, label="All definitions", icon=":material/menu_book:")
         missing = [i for i in INPUTS if i.table in inputs and not run.manifest.tables.get(i.table)]
         for lacking in missing:

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from analyzers.serving.latency import STAGE
 from analyzers.serving.latency.summary import Load
 from app import format as fmt
-from app.components.model_picker import pick
+from app.components.option import control
 
-EVERY = ""
 MOST = 200
 
 
@@ -15,8 +15,8 @@ def load_choice(loads: Sequence[Load], everything: str, name: str = "stage") -> 
     named = [load for load in loads if load.stage is not None][:MOST]
     if len(loads) < 2 or not named:
         return None
-    texts = {EVERY: everything} | {load.stage: _text(load) for load in named}
-    return pick("Load", name, texts, EVERY, width=420) or None
+    texts = {load.stage: _text(load) for load in named}
+    return control(STAGE, texts=texts, unset=everything, label="Load", name=name, width=420)
 
 
 def _text(load: Load) -> str:

@@ -7,16 +7,17 @@ from urllib.parse import quote, urlencode
 
 import streamlit as st
 
-from analyzers.flops.model_changes import LARGEST
 from app import format as fmt
 from app.components.actions import copy_link
 from app.components.current import choose, chosen, current_run, open_workspace
 from app.components.header import header
-from app.components.howto import howto
+from app.components.howto import howto, terms_list
 from app.components.notice import notice
+from app.components.option import shown
 from app.components.text import md
 from app.pages.definitions import DEFINITIONS
 from app.questions.asking import ModelSubject, Subject
+from app.questions.base import Question
 from app.workspace import Workspace
 from catalog.models import Model, model, models, parameters
 from catalog.terms import Term
@@ -43,12 +44,12 @@ class About:
     def name(self) -> str:
         return self.subject.manifest.name if isinstance(self.subject, Run) else self.subject.name
 
-    def answer(self, question: str, options: dict[str, object]) -> str:
+    def answer(self, question: Question[Any], options: dict[str, object]) -> str:
         """Address of the JSON answer."""
         if isinstance(self.subject, Run):
-            path = f"/api/runs/{self.subject.run_id}/show/{question}"
+            path = f"/api/runs/{self.subject.run_id}/show/{question.name}"
         else:
-            path = f"/api/models/{quote(self.subject.name)}/show/{question}"
+            path = f"/api/models/{quote(self.subject.name)}/show/{question.name}"
         return path + (f"?{urlencode(options)}" if options else "")
 
 
@@ -85,7 +86,7 @@ def explained(about: About, terms: Sequence[Term], notes: Sequence[str], inputs:
     with st.expander("How this is computed", icon=":material/function:"):
         for note in notes:
             st.markdown(f"- {md(note)}")
-        st.markdown("\n".join(f"- **{md(t.name)}**: {md(t.meaning)}" for t in terms))
+        terms_list(terms)
         st.page_link(DEFINITIONS.file, label="All definitions", icon=":material/menu_book:")
 
 
@@ -104,7 +105,7 @@ def answered(about: About, compute: Callable[[], Any], terms: Sequence[Term], in
 def pick(label: str, name: str, options: dict[str, str], default: str, width: int | str = "stretch") -> str:
     """A list of which one is chosen, kept in the address; `options`: {value in the address: text in the list}."""
     now = chosen(name, list(options), default)
-    key = _shown(name, now)
+    key = shown(name, now)
     st.selectbox(
         label,
         list(options),
@@ -114,55 +115,6 @@ def pick(label: str, name: str, options: dict[str, str], default: str, width: in
         on_change=lambda: choose(name, st.session_state[key], default),
     )
     return now
-
-
-def press(label: str, name: str, options: dict[str, str], default: str) -> str:
-    """The same as a row of buttons."""
-    now = chosen(name, list(options), default)
-    key = _shown(name, now)
-    st.segmented_control(
-        label,
-        list(options),
-        format_func=options.__getitem__,
-        key=key,
-        label_visibility="collapsed",
-        required=True,
-        on_change=lambda: choose(name, st.session_state[key] or default, default),
-    )
-    return now
-
-
-def enter(label: str, name: str, default: int, step: int) -> int:
-    """A whole number from 1, kept in the address; what is none there counts as the default."""
-    text = st.query_params.get(name, "")
-    fits = text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST)) and 1 <= int(text) <= LARGEST
-    now = int(text) if fits else default
-    key = _shown(name, now)
-    st.number_input(
-        label,
-        1,
-        LARGEST,
-        step=step,
-        key=key,
-        on_change=lambda: choose(name, str(st.session_state[key] or default), str(default)),
-    )
-    return now
-
-
-def write(label: str, name: str, example: str) -> str:
-    """A text, kept in the address; empty where there is none."""
-    now = st.query_params.get(name, "").strip()
-    key = _shown(name, now)
-    st.text_input(label, key=key, placeholder=example, on_change=lambda: choose(name, st.session_state[key].strip()))
-    return now
-
-
-def _shown(name: str, now: str | int) -> str:
-    """The key of a control that shows `now`: the address may have changed by other ways than this control."""
-    key = f"pick_{name}"
-    if st.session_state.get(key) != now:
-        st.session_state[key] = now
-    return key
 
 
 def _choice(now: str | None) -> None:

@@ -4,6 +4,8 @@ import streamlit as st
 
 from app import format as fmt
 from app.components.notice import notice
+from app.questions.asking import price_of
+from app.workspace import Workspace
 from errors import ChipledgerError
 from runs.registry import Registry
 from runs.run import Run
@@ -40,3 +42,8 @@ def price(run: Run, usd_per_chip_hour: float | None, registry: Registry) -> None
             save(None)
             del st.session_state[f"price {run.run_id}"]
             st.rerun()
+
+
+def price_of_run(run: Run, place: Workspace) -> None:
+    """The button, with the price that holds for this run."""
+    price(run, price_of(run, place.registry), place.registry)

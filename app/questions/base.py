@@ -7,7 +7,6 @@ from typing import Any, Generic, TypeVar
 from analyzers.base import Facts, Result
 from app.menu import Page
 from app.words import Table
-from catalog.terms import Term
 from errors.options import Option
 from runs.tables import Tables
 
@@ -21,7 +20,6 @@ class Question(Page, Generic[R]):
     inputs    tables that its answer is made of: its page tells how to get those that a run lacks
     explains  accounts of the ledger that its page gives the reasons of, each with what it tells
     options   what can be varied
-    terms     what its figures mean
     analyze   (tables, facts, options) -> the answer, with `to_dict()`, the JSON contract. Pure
     verdict   the answer in one plain statement: the number, the largest loss, what it is worth
     table     the rows that `chipledger show` prints below it
@@ -30,7 +28,6 @@ class Question(Page, Generic[R]):
     inputs: tuple[str, ...] = ()
     explains: Mapping[str, str] = field(default_factory=dict, hash=False)
     options: tuple[Option, ...]
-    terms: tuple[Term, ...]
     analyze: Callable[[Tables, Facts, dict[str, Any]], R]
     verdict: Callable[[R], str]
     table: Callable[[R], Table]

@@ -14,7 +14,8 @@ import catalog
 from app.listing import list_runs
 from app.pages.published.words import published_rows
 from app.questions import QUESTIONS, asking, question
-from app.questions.base import described
+from app.questions.base import Question, described
+from app.questions.forms import form
 from app.serve.compiling import compile_request
 from app.serve.ingesting import UPLOAD, ingest_arguments, line
 from app.serve.jobs import Job, Jobs
@@ -22,7 +23,7 @@ from app.serve.places import placeless
 from app.serve.uploads import TooLarge, Uploads
 from app.summary import run_details
 from app.whatif import WHATIFS
-from app.whatif.base import from_query, named
+from app.whatif.base import named
 from app.workspace import Workspace
 from errors import ChipledgerError, InputError, QuestionError
 from errors.options import once_each
@@ -76,6 +77,7 @@ class Api:
             Route("/api/runs/{run_id}", self.run, methods=["GET"]),
             Route("/api/runs/{run_id}/show/{analysis}", self.show, methods=["GET"]),
             Route("/api/questions", self.questions, methods=["GET"]),
+            Route("/api/questions/{name}/form", self.form, methods=["GET"]),
             Route("/api/models/{model}/show/{analysis}", self.show_model, methods=["GET"]),
             Route("/api/catalog/{kind}", self.catalog, methods=["GET"]),
             Route("/api/catalog/{kind}/{name:path}", self.catalog, methods=["GET"]),
@@ -135,10 +137,7 @@ class Api:
         return await self._answer(asking.ModelSubject(name, name), request)
 
     async def _answer(self, subject: asking.Subject, request: Request) -> dict[str, Any]:
-        try:
-            asked = question(request.path_params["analysis"])
-        except QuestionError as e:
-            raise NotFound(str(e)) from e
+        asked = self._question(request.path_params["analysis"])
         given = once_each(request.query_params.multi_items(), [o.name for o in asked.options])
         result = await run_in_threadpool(asking.ask, asked, subject, given, self._place.registry)
         return asking.answer_dict(subject, result)
@@ -146,6 +145,17 @@ class Api:
     @_answering
     async def questions(self, request: Request) -> Any:
         return {"questions": [described(q) for q in QUESTIONS]}
+
+    @_answering
+    async def form(self, request: Request) -> Any:
+        return form(self._question(request.path_params["name"]))
+
+    @staticmethod
+    def _question(name: str) -> Question[Any]:
+        try:
+            return question(name)
+        except QuestionError as e:
+            raise NotFound(str(e)) from e
 
     @_answering
     async def catalog(self, request: Request) -> Any:
@@ -165,11 +175,10 @@ class Api:
             asked = named(WHATIFS, request.path_params["name"])
         except QuestionError as e:
             raise NotFound(str(e)) from e
-        options = from_query(asked, request.query_params.multi_items())
-        if getattr(options, "run", None):
-            self._find(options.run)
-        result = await run_in_threadpool(asked.answer, options, self._place)
-        return result.to_dict()
+        given = asked.from_query(request.query_params.multi_items())
+        if run := asked.run_of(given):
+            self._find(run)
+        return await run_in_threadpool(lambda: asked.told(asked.answer(given, self._place)))
 
     @_answering
     async def topology(self, request: Request) -> Any:

@@ -8,21 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import catalog
+from app.compile_options import OPTIONS
 from errors import InputError, QuestionError
-from errors.numbers import COUNT
+from errors.numbers import Number
 from simulators.tpu_compile.launch import versions
 from simulators.tpu_compile.request import REMATS, make_request
 
-FIELDS = {
-    "model": "a model of the catalogue",
-    "topology": "such as v6e:4x4, or an accelerator type such as v5p-128",
-    "mesh": "mesh axes and their sizes, such as data=4,model=4",
-    "seq": "tokens in a sequence",
-    "batch": "sequences in a step over all chips",
-    "remat": f"one of {', '.join(REMATS)}",
-    "slices": "equal slices joined by the data-centre network",
-}
-WHOLE = ("seq", "batch", "slices")
+_OPTIONS = {o.name: o for o in OPTIONS if not o.local}
+FIELDS = {"model": "a model of the catalogue", **{o.name: o.help for o in _OPTIONS.values()}}
+WHOLE = tuple(o.name for o in _OPTIONS.values() if isinstance(o.kind, Number))
 
 
 @dataclass(frozen=True)
@@ -80,12 +74,13 @@ def compile_request(given: Mapping[str, Any]) -> CompileAsked:
 
 
 def _value(name: str, value: Any) -> Any:
-    if name in WHOLE:
+    option = _OPTIONS.get(name)
+    if option is not None and not isinstance(option.kind, type):
         try:
-            return COUNT.read(value, name)
+            return option.parse(value)
         except QuestionError as e:
             what = f"{name} {str(value)[:40]!r} is not understood"
-            raise InputError(what, expected=f"{COUNT.expected}: {FIELDS[name]}") from e
+            raise InputError(what, expected=f"{option.expected}: {option.help}") from e
     if not isinstance(value, str) or not value.isprintable() or len(value) > 200:
         raise InputError(f"{name} is not understood", expected=FIELDS[name])
     return value.strip()

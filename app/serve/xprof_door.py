@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Sequence
+from pathlib import Path
 from urllib.parse import quote
 
 from starlette.responses import HTMLResponse
@@ -41,11 +42,7 @@ REASONS: dict[str, tuple[int, str, str]] = {  # status, heading, what to do
     ),
     "failed": (502, "XProf did not start", "The other pages do not depend on it."),
 }
-STYLE = """
-:root { color-scheme: light dark; font-family: "Source Sans", Helvetica, Arial, sans-serif; }
-main { max-width: 44rem; margin: 12vh auto; padding: 0 1.5rem; line-height: 1.5; }
-h1 { font-size: 1.5rem; } a { color: #1F9A93; } li { margin: 0.2rem 0; } .detail { opacity: 0.8; }
-"""
+STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
 
 class Closed(ChipledgerError):

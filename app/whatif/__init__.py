@@ -1,6 +1,22 @@
-"""What-if questions, about jobs that do not exist yet: one file each, listed once."""
+"""What-if questions, about jobs that do not exist yet: a package each, listed once."""
 
-from app.whatif import case, checkpoint, collective, placement, serving, serving_plan, speculation
+from typing import Any
+
 from app.whatif.base import WhatIf
+from app.whatif.case import CASE
+from app.whatif.checkpoint import CHECKPOINT
+from app.whatif.collective import COLLECTIVE
+from app.whatif.placement import PLACEMENT
+from app.whatif.serving import SERVING
+from app.whatif.serving_plan import SERVING_PLAN
+from app.whatif.speculation import SPECULATION
 
-WHATIFS: tuple[WhatIf, ...] = (checkpoint, serving, serving_plan, case, speculation, placement, collective)
+WHATIFS: tuple[WhatIf[Any, Any], ...] = (
+    CHECKPOINT,
+    SERVING,
+    SERVING_PLAN,
+    CASE,
+    SPECULATION,
+    PLACEMENT,
+    COLLECTIVE,
+)

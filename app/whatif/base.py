@@ -1,22 +1,12 @@
-"""What every what-if shares: the shape of its module, and how it is asked over HTTP.
+"""What every what-if is: one record, from which the command line, the HTTP API, its page and the docs are made."""
 
-A what-if is a module in this folder, listed once in `app.whatif.WHATIFS`, with:
-
-    NAME               its name in `whatif NAME` and in `/api/whatif/NAME`
-    HELP               the question it answers
-    arguments(parser)  its options, all of them `--name value` with numbers or names: the server takes no file
-    answer(args, place)  -> a frozen result with `to_dict()`, the JSON contract; `place`: the store, if a run is named
-    words(result)      -> Words, what a terminal prints
-"""
-
-import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from app.options import Pairs, from_query
 from errors import QuestionError
-from errors.numbers import read_plainly
-from errors.options import once_each
+from errors.options import Option
 
 if TYPE_CHECKING:
     from app.words import Table
@@ -32,41 +22,58 @@ class Words:
     notes: tuple[str, ...] = ()
 
 
-class WhatIf(Protocol):
-    NAME: str
-    HELP: str
+class Told(Protocol):
+    """An answer: frozen, and able to say itself as JSON."""
 
-    def arguments(self, parser: argparse.ArgumentParser) -> None: ...
-
-    def answer(self, args: argparse.Namespace, place: "Workspace | None") -> Any: ...
-
-    def words(self, result: Any) -> Words: ...
+    def to_dict(self) -> dict[str, Any]: ...
 
 
-class _Query(argparse.ArgumentParser):
-    """Reads a query as the command line reads its options; says what is wrong as our other errors do."""
-
-    def error(self, message: str) -> NoReturn:
-        raise QuestionError(message)
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer", bound=Told)
 
 
-def named(whatifs: Sequence[WhatIf], name: str) -> WhatIf:
-    """The what-if of this name. Raises QuestionError where there is none."""
-    for candidate in whatifs:
-        if name == candidate.NAME:
-            return candidate
-    raise QuestionError(f"no what-if {name!r}", expected=f"one of {', '.join(w.NAME for w in whatifs)}")
+def _as_it_is(answer: Told) -> dict[str, Any]:
+    return answer.to_dict()
 
 
-def from_query(asked: WhatIf, query: Mapping[str, str] | Iterable[tuple[str, str]]) -> argparse.Namespace:
-    """The options from `save_s=60&mttf_s=10800`, as pairs or by name; empty values count as not given.
+@dataclass(frozen=True, kw_only=True)
+class WhatIf(Generic[Asked, Answer]):
+    """A question about a job that does not exist.
 
-    Raises QuestionError for one that is unknown, cannot be, or stands there twice where once is meant.
+    name     in `whatif NAME` and `/api/whatif/NAME`
+    title    above what is said of it in the docs
+    help     what it answers, as it follows its name in a list
+    asked    the frozen record of what is asked: a field for each option, with its default
+    options  what can be given; those that are `local` exist on the command line alone
+    answer   the answer from what is asked. The store is there where a run is named, else it may be None
+    words    what a terminal prints
+    told     the JSON contract, where its words are part of it
+    page     the file of its page below `app/`; empty: none
     """
-    parser = _Query(prog=asked.NAME, add_help=False, allow_abbrev=False)
-    read_plainly(parser)
-    asked.arguments(parser)
-    known = {a.option_strings[0][2:].replace("-", "_"): a for a in parser._actions}
-    pairs = [(k.replace("-", "_"), v) for k, v in (query.items() if isinstance(query, Mapping) else query)]
-    once_each(pairs, known, {n for n, a in known.items() if isinstance(a, argparse._AppendAction)})
-    return parser.parse_args([f"--{k.replace('_', '-')}={v}" for k, v in pairs if v != ""])
+
+    name: str
+    title: str
+    help: str
+    asked: type[Asked]
+    options: tuple[Option, ...]
+    answer: Callable[[Asked, "Workspace | None"], Answer]
+    words: Callable[[Answer], Words]
+    told: Callable[[Answer], dict[str, Any]] = _as_it_is
+    page: str = ""
+
+    def from_query(self, query: Pairs) -> Asked:
+        """What an address asks. Raises QuestionError for what is unknown or cannot be."""
+        return self.asked(**from_query(query, self.options))
+
+    def run_of(self, asked: Asked) -> str | None:
+        """The run that is named, if any."""
+        return next((str(run) for o in self.options if o.of_run and (run := getattr(asked, o.name))), None)
+
+
+def named(whatifs: Iterable[WhatIf[Any, Any]], name: str) -> WhatIf[Any, Any]:
+    """The what-if of this name. Raises QuestionError where there is none."""
+    whatifs = tuple(whatifs)
+    for candidate in whatifs:
+        if name == candidate.name:
+            return candidate
+    raise QuestionError(f"no what-if {name!r}", expected=f"one of {', '.join(w.name for w in whatifs)}")

@@ -106,7 +106,15 @@ def told_by_name(collector: str, name: str) -> Any:
 def readers() -> str:
     """What reads the inputs: a hash of the text of every reader, so that what an earlier one read is known as such."""
     digest, root = hashlib.sha256(), Path(__file__).parents[2]
-    for pattern in ("collectors/**/*.py", "runs/*schema.py", "catalog/causes.py"):
+    for pattern in (
+        "collectors/**/*.py",
+        "runs/*schema.py",
+        "catalog/causes.py",
+        "catalog/cause_patterns.py",
+        "catalog/chip*.py",
+        "catalog/traits.py",
+        "catalog/data/chips_*.json",
+    ):
         for file in sorted(root.glob(pattern)):
             digest.update(file.read_bytes())
     return digest.hexdigest()[:16]

@@ -29,94 +29,19 @@ from collectors.base import Fact, Item, Lost, Rows, Source
 from collectors.reading.encodings import Utf8
 from collectors.reading.json_stream import objects
 from collectors.reading.textlog import BATCH_ROWS, DATED, Tally, clean, moment_ns
+from collectors.serving.request_columns import LATENCIES, ROLES, STATES, UNITS_NS
 from errors import InputError
 from runs.schema import SCHEMAS
 
 NAME = "request_trace"
 HELP = "Traces of traffic (Azure, Mooncake, BurstGPT, any CSV or JSON lines): arrivals, prompt and output lengths."
 
-ROLES: dict[str, tuple[str, ...]] = {  # role: names it goes by, without case and separators
-    "time": (
-        "timestamp",
-        "arrivaltime",
-        "arrivaltimestamp",
-        "arrivedat",
-        "arrival",
-        "requesttime",
-        "starttime",
-        "sentat",
-        "tstart",
-        "start",
-        "time",
-        "ts",
-        "t",
-    ),
-    "prompt": (
-        "contexttokens",
-        "inputlength",
-        "inputtokens",
-        "inputtoks",
-        "inputlen",
-        "prompttokens",
-        "promptlength",
-        "promptlen",
-        "requesttokens",
-        "numprefilltokens",
-        "numinputtokens",
-        "isl",
-        "inputsequencelength",
-        "nin",
-    ),
-    "output": (
-        "generatedtokens",
-        "outputlength",
-        "outputtokens",
-        "outputtoks",
-        "outputlen",
-        "completiontokens",
-        "responsetokens",
-        "responselength",
-        "numdecodetokens",
-        "numoutputtokens",
-        "osl",
-        "outputsequencelength",
-        "nout",
-    ),
-    "cached": (
-        "cachedtokens",
-        "cachedprompttokens",
-        "promptcachedtokens",
-        "cachedinputtokens",
-        "numcachedtokens",
-        "prefixcachehittokens",
-        "cached",
-    ),
-    "id": ("requestid", "id", "reqid"),
-    "tenant": ("tenant", "tenantid", "user", "userid", "client", "clientid", "customer", "class", "trafficclass"),
-    "model": ("model", "modelname"),
-    "log": ("logtype",),
-    "status": ("status", "ok", "success"),
-    "hashes": ("hashids",),
-}
-UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "sec": 1_000_000_000, "seconds": 1_000_000_000}
-_LATENCIES = {"ttft": "ttft_ns", "timetofirsttoken": "ttft_ns", "e2e": "e2e_ns", "latency": "e2e_ns", "e2el": "e2e_ns"}
 _SERVED = re.compile(rb"first_token|itls?\"|\bttfts\b|inter_token|scheduled_ts|perf/", re.IGNORECASE)  # others' formats
 _FIRST_S, _LAST_S = 9e8, 4.2e9  # 1998 and 2103: numbers between them, in some unit, count from 1970
 _LONGEST_S = 1e8  # three years: a trace that counts from zero and would last longer is not in seconds
 MAX_TOKENS = 1 << 31
 MAX_BLOCKS = 1 << 20
 MOONCAKE_BLOCK_TOKENS = 512
-_STATES = {
-    "completed": "completed",
-    "success": "completed",
-    "ok": "completed",
-    "200": "completed",
-    "true": "completed",
-    "aborted": "aborted",
-    "cancelled": "aborted",
-    "canceled": "aborted",
-    "abort": "aborted",
-}
 
 
 def sniff(source: Source) -> float:
@@ -160,7 +85,7 @@ def _roles(names: Any) -> dict[str, str]:
         name = next((plain[a + u] for a in aliases for u in units if a + u in plain), None)
         if name is not None:
             found[role] = name
-    for word, role in _LATENCIES.items():
+    for word, role in LATENCIES.items():
         name = next((plain[word + u] for u in UNITS_NS if word + u in plain), None)
         if name is not None:
             found.setdefault(role, name)
@@ -357,7 +282,7 @@ class _Trace:
         if "status" in values:
             said = [_word(v) for v in _list(values["status"], used)]
             made["status"] = [
-                _STATES.get(s.lower(), "failed") if s else "completed" if t else None
+                STATES.get(s.lower(), "failed") if s else "completed" if t else None
                 for s, t in zip(said, told, strict=True)
             ]
         else:

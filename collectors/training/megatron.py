@@ -21,7 +21,6 @@ What stands between two moments that the log dates, and saves, restores and eval
 `lifecycle`; every other number of a step line and the printed timers `scalars`; lines that tell why, `evidence`.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -31,6 +30,7 @@ from collectors.reading.attempts import Lane, Lanes, Start, StepRows, Taken, muc
 from collectors.reading.evidence import Evidence
 from collectors.reading.line_prefix import Clock, bare, host_prefix, pieces, plain
 from collectors.reading.textlog import DATED, Buffer, Tally, fits, is_text_log, lines, seconds_to_ns, tail
+from collectors.training import megatron_lines as said
 from collectors.training.megatron_arguments import Arguments
 from collectors.training.step_fields import NUMBER, fields_of, first
 from errors import InputError
@@ -38,42 +38,16 @@ from errors import InputError
 NAME = "megatron"
 HELP = "Megatron-LM, Megatron-DeepSpeed or NeMo training log: iteration times, throughput, loss, checkpoints, model."
 
-_STEP = re.compile(r"iteration\s+(\d{1,18})\s*/\s*\d{1,18}\s*\|(.*)", re.ASCII)
-_BELOW_ZERO = re.compile(r"iteration +-\d")
-_NEMO = re.compile(  # for `match`; atomic: only the first step is tried, others would fare no better
-    r"(?a)(?>.*?(?P<step>global_step[=:] ?(\d{1,18})(?:\.0)?\b)).*?train_step_timing in s[=:] ?(\d{1,9}(?:\.\d+)?)"
-)
-_NEMO_FIELD = re.compile(r"(reduced_train_loss|lr|global_batch_size|consumed_samples)[=:] ?([-+\d.eE]+|nan|inf)", re.A)
-_ELAPSED = {"elapsed time per iteration (ms)": 1e-3, "elapsed time per iteration (s)": 1.0}
-_TFLOPS = ("throughput per GPU (TFLOP/s/GPU)", "TFLOPs", "TFLOP/s/GPU", "tflops")
-_TOKENS = ("tokens per gpu per second (tgs)", "tokens/sec/gpu", "tokens-per-second-per-gpu")
-_LOSSES = ("lm loss", "lm-loss", "loss", "reduced_train_loss")
-_OWN = {*_ELAPSED, *_TFLOPS, *_TOKENS, *_LOSSES}
-_MOMENT = re.compile(r"\[([^\]]{1,100}+)\] datetime: ")
-_INITIALISED = re.compile(r"time to initialize megatron \(seconds\): *(\d{1,9}(?:\.\d+)?)", re.ASCII)
-_OLD_TIMER = re.compile(r"\| *([\w/-]{1,60}): (\d{1,12}(?:\.\d+)?)(?![\w.])", re.ASCII)
-_NEW_TIMER = re.compile(
-    r"\s*([\w/-]{1,60}) \.{2,}: \((\d{1,12}(?:\.\d+)?), (\d{1,12}(?:\.\d+)?)\)", re.ASCII
-)  # least and most of all ranks
-_SAVING = re.compile(r"saving checkpoint at iteration +(\d{1,18})", re.ASCII)
-_LOADED = re.compile(r"(?>.*?load(?:ing|ed) checkpoint from ).*at iteration +(\d{1,18})", re.ASCII)  # for `match`
-_VALIDATED = re.compile(r"(validation|test) loss at (?:iteration (\d{1,18})|[\w ]{1,40})(.*)", re.ASCII)
-_SNIFF = re.compile(
-    rb"iteration +\d+/ *\d+ \| .{0,400}elapsed time per iteration \(m?s\):"
-    rb"|global_step.{0,400}train_step_timing in s[=:] ?\d"
-)
-_SNIFF_START = re.compile(rb"using world size: *\d+, data.parallel.size|after megatron is initialized")
-_PRINTED = re.compile(rb"iteration +(\d{1,18})/ *\d+ \|")
 _MOST_AVERAGED = 100_000  # iterations in one line; more are a gap in the log
 
 
 def sniff(source: Source) -> float:
     if not is_text_log(source):
         return 0.0
-    if _SNIFF.search(source.head):
+    if said.SNIFF.search(source.head):
         return 0.9
     # A launcher may print its whole environment before the program says a word.
-    return 0.8 if _SNIFF_START.search(source.head) or _SNIFF.search(tail(source)) else 0.0
+    return 0.8 if said.SNIFF_START.search(source.head) or said.SNIFF.search(tail(source)) else 0.0
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -103,7 +77,7 @@ def read(source: Source) -> Iterator[Item]:
 
 def _apart(source: Source) -> int:
     """How many iterations lie from one printed to the next at the beginning of a log; 1 where that is not told."""
-    printed = sorted({int(n) for n in _PRINTED.findall(source.head)})
+    printed = sorted({int(n) for n in said.PRINTED.findall(source.head)})
     return min((b - a for a, b in pairwise(printed)), default=1)
 
 
@@ -186,13 +160,13 @@ class _Log:
     # --- steps
 
     def step(self, offset: int, line: str, whole: bool) -> None:
-        match = _STEP.search(line)
+        match = said.STEP.search(line)
         if not match:
-            if _BELOW_ZERO.search(line):
+            if said.BELOW_ZERO.search(line):
                 self.tally.add("step lines", "their iteration is below zero: refused", offset)
             return
         fields = fields_of(match[2], cut_off=not whole)
-        elapsed = next((fields[name] * unit for name, unit in _ELAPSED.items() if name in fields), None)
+        elapsed = next((fields[name] * unit for name, unit in said.ELAPSED.items() if name in fields), None)
         step, each_ns = int(match[1]), seconds_to_ns(elapsed)
         if not fits(step) or each_ns is None or each_ns < 0:
             self.tally.add("step lines", "they name an iteration but give no time for it", offset)
@@ -208,14 +182,14 @@ class _Log:
             self._steps(taken, host, step, self._covered(taken, step, offset), each_ns, at, fields)
 
     def nemo_step(self, offset: int, line: str, whole: bool) -> None:
-        match = _NEMO.match(line)
+        match = said.NEMO.match(line)
         if not match or (not whole and not line[match.end() :].strip()):
             return
         step, dur_ns, before = int(match[2]), seconds_to_ns(float(match[3])), line[: match.start("step")]
         host = host_prefix(before)
         if any(lane.last == step for lane in self.hosts[host].now) or not fits(step):
             return  # a progress bar shows each step many times
-        fields = {name: float(value) for name, value in _NEMO_FIELD.findall(line) if NUMBER.fullmatch(value)}
+        fields = {name: float(value) for name, value in said.NEMO_FIELD.findall(line) if NUMBER.fullmatch(value)}
         at = self.clock.time_ns(before, offset)
         self._steps(self._taken(host, step, at, dur_ns), host, step, 1, dur_ns, at, fields)
 
@@ -271,7 +245,7 @@ class _Log:
             self.tally.add("times of steps", "laid end to end from the start of training: their lines have no time")
         if 0 < self.taken_off_ns < total:
             each_ns = (total - self.taken_off_ns) // count
-        tokens, flops = self._tokens(fields, each_ns), first(fields, _TFLOPS)
+        tokens, flops = self._tokens(fields, each_ns), first(fields, said.TFLOPS)
         flops = None if flops is None or not each_ns else flops * 1e12 * each_ns / 1e9
         for n in range(count):
             start = None if end is None or each_ns is None else end - each_ns * (count - n)
@@ -284,7 +258,7 @@ class _Log:
                 each_ns,
                 tokens,
                 flops,
-                first(fields, _LOSSES, finite=False) if last else None,
+                first(fields, said.LOSSES, finite=False) if last else None,
                 self.order,
                 at if last else None,
                 NAME,
@@ -295,7 +269,7 @@ class _Log:
             self.averaged.add(count)
             self.tally.add("iterations", "their time is the mean over the log interval", count=count)
         for name, value in fields.items():
-            if name not in _OWN:
+            if name not in said.OWN:
                 self.scalars.add(end, step, name, value, None, self.name)
         self.last_step = step
         if leads:
@@ -309,7 +283,7 @@ class _Log:
         return abs(gap - total) <= abs(gap - total - self.paused_ns)
 
     def _tokens(self, fields: dict[str, float], each_ns: int | None) -> float | None:
-        printed, samples = first(fields, _TOKENS), first(fields, ("samples per second",))
+        printed, samples = first(fields, said.TOKENS), first(fields, ("samples per second",))
         batch, length, ranks = (
             first(fields, ("global batch size",)),
             self.arguments.number("seq_length"),
@@ -326,8 +300,8 @@ class _Log:
     def timers(self, offset: int, line: str, whole: bool) -> None:
         if not whole:
             return
-        new = _NEW_TIMER.match(line) or _NEW_TIMER.match(bare(line))
-        for name, milliseconds in [(new[1], new[3])] if new else _OLD_TIMER.findall(line):
+        new = said.NEW_TIMER.match(line) or said.NEW_TIMER.match(bare(line))
+        for name, milliseconds in [(new[1], new[3])] if new else said.OLD_TIMER.findall(line):
             dur_ns = seconds_to_ns(float(milliseconds) / 1e3)
             if dur_ns is None:
                 continue
@@ -352,17 +326,17 @@ class _Log:
             self._live(kind, start, start + dur_ns, step)
 
     def saving(self, offset: int, line: str, whole: bool) -> None:
-        if match := _SAVING.search(line):
+        if match := said.SAVING.search(line):
             self.save_step = int(match[1]) if fits(int(match[1])) else None
             self.save_ns = self.clock.time_ns(line[: match.start()], offset)
 
     def loading(self, offset: int, line: str, whole: bool) -> None:
         self.restoring = True
-        if (match := _LOADED.match(line)) and fits(int(match[1])):
+        if (match := said.LOADED.match(line)) and fits(int(match[1])):
             self.loaded_step = int(match[1])
 
     def validation(self, offset: int, line: str, whole: bool) -> None:
-        if match := _VALIDATED.search(line):
+        if match := said.VALIDATED.search(line):
             step = int(match[2]) if match[2] and fits(int(match[2])) else self.last_step
             for name, value in fields_of(match[3], cut_off=not whole).items():
                 self.scalars.add(self.cursor, step, f"{match[1]}/{name}", value, None, self.name)
@@ -376,11 +350,11 @@ class _Log:
         self.arguments.program(line)
 
     def initialised(self, offset: int, line: str, whole: bool) -> None:
-        if (match := _INITIALISED.search(line)) and whole:
+        if (match := said.INITIALISED.search(line)) and whole:
             self.initialising_ns = seconds_to_ns(float(match[1])) or 0
 
     def moment(self, offset: int, line: str, whole: bool) -> None:
-        match = _MOMENT.search(line)
+        match = said.MOMENT.search(line)
         stamp = DATED.match(line, match.end()) if match else None
         at = self.clock.time_ns(line[match.end() :], offset) if match and stamp else None
         if at is None:

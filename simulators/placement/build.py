@@ -20,15 +20,6 @@ from simulators.topology.spec import Spec
 HOP_S = 1e-6  # across one link, as the scaling book reckons
 DCN_HOP_S = 1e-5  # host, switches, host: assumed, an order more
 ASSUMED_CHIP = "TPU v5p"  # where a topology is of no machine in particular
-DEVICE_KINDS = {
-    "TPU v2": "TPU v2",
-    "TPU v3": "TPU v3",
-    "TPU v4": "TPU v4",
-    "TPU v5e": "TPU v5 lite",
-    "TPU v5p": "TPU v5",
-    "TPU v6e": "TPU v6 lite",
-    "TPU 7x": "TPU7x",
-}
 PEAKS = {"bf16": ("bf16_flops_per_s", "fp16_flops_per_s"), "fp8": ("fp8_flops_per_s", "int8_ops_per_s"), "fp32": ()}
 LEVELS = {"boardfly", "nvlink", "direct", "fat tree", "rail"}
 
@@ -56,6 +47,7 @@ def machine(
     given = given or Given()
     named = given.chip or spec.chip
     chip = find_chip(named or ASSUMED_CHIP)
+    own = find_chip(spec.chip) if spec.chip else None
     notes = [] if named else [f"{spec.text} is of no chip in particular: reckoned with {chip.name}'s links and peak."]
     per_chip = _devices_per_chip(spec, chip, axes)
     hop_s = HOP_S if given.hop_s is None else given.hop_s
@@ -95,7 +87,8 @@ def machine(
         levels=spec.kind in LEVELS,
         peak_flops_per_s=None if peak is None else peak / per_chip,
         notes=tuple(notes),
-        device_kind=DEVICE_KINDS.get(spec.chip or ""),
+        device_kind=own.jax.device_kind if own and own.jax else None,
+        cores=int(own.value("jax_devices_per_chip") or 1) if own else 1,
     )
 
 

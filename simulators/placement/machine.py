@@ -36,7 +36,7 @@ class Machine:
     """`axes`: outermost first; devices are numbered with the last axis fastest.
 
     `levels`: no mesh or torus, axes are parts within parts. `peak_flops_per_s`: of one device; None: not known.
-    `device_kind`: as JAX names the device. `notes`: what of it is assumed.
+    `device_kind`: as JAX names the device; `cores`: JAX devices of a chip. `notes`: what of it is assumed.
     """
 
     spec: str
@@ -46,6 +46,7 @@ class Machine:
     peak_flops_per_s: float | None
     levels: bool = False
     device_kind: str | None = None
+    cores: int = 1
     notes: tuple[str, ...] = ()
 
     @property

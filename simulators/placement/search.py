@@ -26,7 +26,6 @@ OVERLAPS: dict[str, str] = {
     "full": "everything overlaps: maths beside communication, and axes on links of their own beside one another",
     "none": "nothing overlaps: maths and all collectives one after another",
 }
-TWO_DEVICES = (*jax_order.BY_HOST, "TPU7x")
 MOST_WAYS, MOST_KEPT = 60_000, 500
 Nesting = tuple[tuple[int, ...], ...]
 
@@ -191,7 +190,7 @@ def jax_shares(machine: Machine, axes: Sequence[LogicalAxis]) -> tuple[Shares | 
 def jax_tray(machine: Machine, axes: Sequence[LogicalAxis]) -> np.ndarray | None:
     """The order of a small slice that JAX walks as a ring, or host by host; None where it goes by axes."""
     cores = any(a.kind == "core" for a in machine.axes)
-    if machine.device_kind is None or machine.slices > 1 or (not cores and machine.device_kind in TWO_DEVICES):
+    if machine.device_kind is None or machine.slices > 1 or (not cores and machine.cores > 1):
         return None
     dims = (*machine.dims, *(1,) * (3 - len(machine.dims)))
     return jax_order.tray(machine.device_kind, dims, [a.size for a in axes])

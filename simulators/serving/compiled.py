@@ -1,10 +1,8 @@
 """How the engine's loop is compiled: `allocating` and `compiled`, decorators."""
 
-from pathlib import Path
-
 from runs.numba_cache import compiler
 
-_compiler = compiler(Path(__file__).parent, ("compiled", "cruise", "kernel", "pages", "scheduling", "state", "step"))
+_compiler = compiler(__package__)
 
 allocating = _compiler()
 """Compiles a function when it is first called, without the interpreter's lock, and keeps the code on disk."""

@@ -6,9 +6,10 @@ the step after that, as in vLLM, whose records show it.
 
 import numpy as np
 
+from simulators.serving.coasting import coast
 from simulators.serving.compiled import allocating, compiled
 from simulators.serving.pages import release
-from simulators.serving.scheduling import ROW, coast, leave, push, schedule
+from simulators.serving.scheduling import ROW, leave, push, schedule
 from simulators.serving.state import Limits, Replicas, Requests, Step
 from simulators.serving.step import StepModel
 

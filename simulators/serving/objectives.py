@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from errors.numbers import COUNT, FROM_ZERO, SECONDS, Number
-from simulators.serving.traffic import VARIATION, Traffic, gamma
+from errors.numbers import COUNT, FROM_ZERO, PERCENTILE, SECONDS, VARIATION
+from simulators.serving.traffic import Traffic, gamma
 
 Serve = Callable[[Traffic], pd.DataFrame]  # -> a row a request: arrival_s, first_token_s, last_token_s, ttft_s, ...
 LATENCIES = ("ttft_s", "tpot_s", "e2e_s")
@@ -33,7 +33,6 @@ ROUGH, CLOSE = 1.08, 1.02  # between the rate that is borne and one that is not,
 TOKENS = 1e8  # generated in a trial at most, if its lifetimes do not ask for more: long answers even out by themselves
 RISE = 4.0  # latencies near the edge rise about so many times as fast as the rate: how far the next trial goes
 LARGEST_PER_S = 1e5
-PERCENTILE = Number(0, 100, above=True)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from catalog.chips import Chip
 from catalog.formats import NAMES, WIDE, own_format
 from catalog.models import Model
 from errors import QuestionError
+from errors.numbers import RATE
 from simulators.serving.calibrate import Calibration
 from simulators.serving.cost import usd_per_million_tokens
 from simulators.serving.efficiency import FAST, SLOW, TYPICAL, Efficiency
@@ -23,7 +24,6 @@ from simulators.serving.estimate import Estimate, estimate
 from simulators.serving.machine import known_peak
 from simulators.serving.objectives import Capacity, Objectives, Serve, Shape, looked_for, settled
 from simulators.serving.setup import Setup
-from simulators.serving.traffic import RATE
 
 MOST_CHIPS = 64  # that share a model
 BEYOND_RECKONED = 1.1  # by so much a simulation may bear more than the most that was reckoned

@@ -13,12 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from errors import QuestionError
-from errors.numbers import COUNT, Number
+from errors.numbers import COUNT, RATE, VARIATION, Number
 from runs.tables import Tables, int_column
 
 MAX_REQUESTS = 5_000_000
-RATE = Number(1e-9, 1e9)  # requests a second, and how many times as many
-VARIATION = Number(0, 100)  # of gaps: 0 even, 1 Poisson, more comes in bursts
 EVEN = 1e-6  # gaps that vary less are even: their square is no number that a distribution could be drawn from
 BLOCK_TOKENS = 512  # of one identity in the traces of Mooncake
 

@@ -3,13 +3,11 @@
 They hold no lock of the interpreter: several threads run them side by side, each on sources of its own.
 """
 
-from pathlib import Path
-
 import numpy as np
 
 from runs.numba_cache import compiler
 
-_compiler = compiler(Path(__file__).parent, ("kernels",))
+_compiler = compiler(__package__)
 _allocating = _compiler()
 _compiled = _compiler(_nrt=False)
 

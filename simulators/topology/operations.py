@@ -15,7 +15,6 @@ from simulators.topology.network import KIND_OF, Network
 from simulators.topology.switches import SWITCHES, switch_kinds
 from simulators.topology.systems import boardfly
 
-RESILIENT = ("TPU v4", "TPU v5p")  # documentation tells of ICI resiliency for these
 FACES, PATHS = 96, 2  # optical faces of a cube, and light paths of it on each of the 48 switches
 OPTICAL = tuple(KIND_OF[k] for k in ("optical", "wrap", "twist"))
 Told = tuple[tuple[str, ...], str | None]
@@ -134,15 +133,16 @@ def _optical(network: Network, optical: np.ndarray, family: SliceFamily) -> tupl
     count = int(np.count_nonzero(optical))
     switches = np.unique(network.link_parts["ocs"][optical])
     through = f"{count:,} light path{'s' * (count != 1)} through {_named('optical switch', switches)}"
-    if family.name in RESILIENT:
+    resilient = " and ".join(f.name.removeprefix("TPU ") for f in families().values() if f.ici_resiliency)
+    if family.ici_resiliency:
         return (
-            f"The slice may go on: {through} {_is(count)} lost and no chip. ICI resiliency, on by default for v4 "
-            "and v5p slices of a cube or more, routes around failed light paths, at less bandwidth until the "
+            f"The slice may go on: {through} {_is(count)} lost and no chip. ICI resiliency, on by default for "
+            f"{resilient} slices of a cube or more, routes around failed light paths, at less bandwidth until the "
             "repair.",
         )
     return (
         f"Count on the slice being down: {through} {_is(count)} lost. ICI resiliency, which routes around failed "
-        f"light paths, is documented for v4 and v5p; for {family.name} it is not known here.",
+        f"light paths, is documented for {resilient}; for {family.name} it is not known here.",
     )
 
 

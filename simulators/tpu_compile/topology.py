@@ -9,20 +9,12 @@ from math import prod
 from typing import Any
 
 from catalog.chips import chip as find_chip
+from catalog.chips import chips
 from catalog.lookup import shown
 from catalog.slices import SliceFamily, families
 from errors import QuestionError
 from simulators.topology.systems import shapes
 
-COMPILER_NAMES: dict[str, str] = {
-    "TPU v2": "v2",
-    "TPU v3": "v3",
-    "TPU v4": "v4",
-    "TPU v5e": "v5e",
-    "TPU v5p": "v5p",
-    "TPU v6e": "v6e",
-    "TPU 7x": "tpu7x",
-}
 MOST_SLICES = 64
 _FORM = "such as v6e:4x4, v5p:4x4x8 or an accelerator type such as v5p-128"
 
@@ -38,7 +30,7 @@ class Topology:
     @property
     def text(self) -> str:
         """As the compiler is given it, such as v6e:4x4."""
-        return f"{COMPILER_NAMES[self.chip]}:{'x'.join(map(str, self.shape))}"
+        return f"{compiler_name(self.chip)}:{'x'.join(map(str, self.shape))}"
 
     @property
     def chips(self) -> int:
@@ -57,14 +49,23 @@ class Topology:
         options: dict[str, Any] = {}
         if prod(self.shape) == 1:
             options["chips_per_host_bounds"] = [1, 1, 1]
-        if self.chip == "TPU v4":
-            options["chip_config_name"] = "megacore"
+        if config := find_chip(self.chip).compiler.config:
+            options["chip_config_name"] = config
         if self.slices > 1:
             options["num_slices"] = self.slices
         family = families()[self.chip]
         if family.wrap == "cube" and all(shapes.wraps(family, self.shape)):
             options["wrap"] = [True] * 3
         return options
+
+
+def compiler_names() -> dict[str, str]:
+    """What the compiler calls each chip that it knows, by the catalogue's name."""
+    return {name: c.compiler.name for name, c in chips().items() if c.compiler}
+
+
+def compiler_name(chip: str) -> str:
+    return compiler_names()[chip]
 
 
 def parse_topology(text: str, slices: int = 1) -> Topology:
@@ -78,8 +79,8 @@ def parse_topology(text: str, slices: int = 1) -> Topology:
         given = None if family is None else _numbers(shape, text)
     else:
         family, given = shapes.of_accelerator_type(name)
-    if family is None or family.chip not in COMPILER_NAMES:
-        known = ", ".join(COMPILER_NAMES.values())
+    if family is None or family.chip not in compiler_names():
+        known = ", ".join(compiler_names().values())
         raise QuestionError(f"the TPU compiler here does not know {find_chip(name).name}", expected=f"one of {known}")
     if not 1 <= slices <= MOST_SLICES:
         raise QuestionError(f"{slices} slices", expected=f"1 to {MOST_SLICES}")
@@ -98,7 +99,7 @@ def _in_order(family: SliceFamily, given: shapes.Dims) -> shapes.Dims:
     """
     dims = shapes.legal(family, given)
     if given + (1,) * (len(dims) - len(given)) != dims:
-        written = f"{COMPILER_NAMES[family.chip]}:{shapes.text_of(dims)}"
+        written = f"{compiler_name(family.chip)}:{shapes.text_of(dims)}"
         raise QuestionError(
             f"{family.name} writes {shapes.text_of(given)} with all its axes in ascending order", expected=written
         )

@@ -51,7 +51,9 @@ def test_every_question_counts_the_same_chips(facts, chips):
     """A stop costs the same on every page: a profile of 8 devices beside whatever was stated."""
     job = Job([Attempt(60, 5, 100), Attempt(60)]).columns() | {"ops": profiled(2, 4)}
     tables = MemoryTables(job)
-    answers = {q.NAME: asked(q, tables, facts | PRICE) for q in (interruptions, checkpoints, goodput)}
+    answers = {
+        q.__name__.rpartition(".")[2]: asked(q, tables, facts | PRICE) for q in (interruptions, checkpoints, goodput)
+    }
     assert {name: a.chips for name, a in answers.items()} == dict.fromkeys(answers, chips)
     assert asked(ledger, tables, facts | PRICE).ledger.chips == chips
     stop = answers["interruptions"].rows.iloc[0]

@@ -22,7 +22,7 @@ FAILED = {
 QUESTIONS = (ledger, engine, interruptions, checkpoints, goodput, steps)
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.NAME)
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.__name__.rpartition(".")[2])
 @pytest.mark.parametrize("failed", [True, False], ids=["failed", "started"])
 def test_words_are_of_serving(question, failed):
     with pytest.raises(QuestionError) as e:
@@ -33,7 +33,7 @@ def test_words_are_of_serving(question, failed):
     assert "training log" not in text and "goodput entries" not in text
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.NAME)
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.__name__.rpartition(".")[2])
 def test_of_nothing_that_is_known_to_be_a_server_nothing_changes(question):
     with pytest.raises(QuestionError) as e:
         ask(question, MemoryTables({}))

@@ -3,28 +3,17 @@
 import json
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers.ranks import stragglers
 from errors import QuestionError
-from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.analyzers.rank_worlds import RankWorld
+from tests.analyzers.straggling import ask, named
 from tests.analyzers.worlds import World
 
 CAUSES = ("compute", "copies", "other_communication", "input", "garbage_collection", "launch")
-
-
-def ask(world, facts=None, **options):
-    tables = world if isinstance(world, MemoryTables) else world.tables()
-    return stragglers.analyze(tables, facts_of(facts or {}), options)
-
-
-def named(result):
-    return result.verdict, list(result.ranks["rank"])
 
 
 def healthy(seed):
@@ -263,115 +252,6 @@ def test_several_slow_ranks_are_named_and_their_cost_is_joint():
     assert result.verdict == "persistent" and set(result.ranks["rank"]) == {"6", "7"}
     assert result.ranks["blame_s"].max() < 1  # mending one of them would save next to nothing
     assert result.cost_chip_seconds == pytest.approx(0.1 * 39 * 14, rel=0.1)
-
-
-@pytest.mark.parametrize("missing", ["step", "group", "host", "rank", "bytes", "module"])
-def test_columns_may_be_missing(missing):
-    world = RankWorld(ranks=16, steps=40, segments=2, slow={6: 0.08}, clock_s=np.linspace(-1, 1, 16))
-    rows = {
-        n: c
-        for n, c in zip(*(lambda t: (t.column_names, t.columns))(world.tables().arrow("collectives")), strict=True)
-        if n != missing
-    }
-    if missing == "host":
-        rows.pop("device")
-    result = ask(MemoryTables({"collectives": {n: c.combine_chunks() for n, c in rows.items()}}))
-    assert named(result) == ("persistent", ["6" if missing != "rank" else "host-0/6"])
-
-
-def test_what_the_edges_of_captures_cut_off_is_left_out():
-    """Ranks begin and stop at different steps: whole meetings remain, and the answer with them."""
-    rows = RankWorld(ranks=8, steps=50, segments=2, slow={3: 0.06}).tables().arrow("collectives")
-    step, rank, op = (rows[n].to_numpy(zero_copy_only=False) for n in ("step", "rank", "op"))
-    late = np.array(["all-reduce.1" in str(o) for o in op])
-    keep = (step > rank % 3) | ((step == rank % 3) & late)
-    keep &= step < 50 - rank % 2
-    result = ask(
-        MemoryTables({"collectives": {n: rows.filter(pa.array(keep))[n].combine_chunks() for n in rows.column_names}})
-    )
-    assert named(result) == ("persistent", ["3"])
-    assert any("not found on every rank" in n for n in result.notes)
-
-
-def test_sequences_that_do_not_agree_are_not_compared():
-    rows = RankWorld(ranks=8, steps=40).tables().arrow("collectives").to_pydict()
-    rows["bytes"] = [1e8 + 1e6 * r for r in rows["rank"]]
-    result = ask(MemoryTables({"collectives": rows}))
-    assert result.verdict == "unknown" and "sequences of collectives differ" in result.why
-
-
-def test_what_does_not_make_ranks_wait_is_not_compared():
-    rows = RankWorld(ranks=8, steps=40, slow={2: 0.2}).tables().arrow("collectives").to_pydict()
-    rows["kind"] = ["permute"] * len(rows["rank"])
-    assert ask(MemoryTables({"collectives": rows})).verdict == "unknown"
-
-
-def test_counters_that_began_elsewhere_give_no_wrong_name():
-    """Without steps, two ranks that were captured from a later collective on: nobody else may be named."""
-    for slow in ({}, {5: 0.06}):
-        rows = RankWorld(ranks=8, steps=45, slow=slow, numbered=False).tables().arrow("collectives").to_pydict()
-        keep = [not (r in (2, 6) and s < 3) for r, s in zip(rows["rank"], rows["seq"], strict=True)]
-        rows = {n: [v for v, k in zip(c, keep, strict=True) if k] for n, c in rows.items()}
-        rows["seq"] = [s - 3 if r in (2, 6) else s for r, s in zip(rows["rank"], rows["seq"], strict=True)]
-        verdict, ranks = named(ask(MemoryTables({"collectives": rows})))
-        assert verdict != "persistent" or ranks == ["5"]
-
-
-def test_without_steps_and_counters_the_order_tells():
-    rows = RankWorld(ranks=8, steps=40, segments=2, slow={5: 0.08}, numbered=False).tables().arrow("collectives")
-    columns = {n: rows[n].combine_chunks() for n in rows.column_names if n != "seq"}
-    assert named(ask(MemoryTables({"collectives": columns}))) == ("persistent", ["5"])
-
-
-small = st.one_of(st.none(), st.integers(0, 3))
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["a", "b", None]),
-            small,
-            small,
-            st.sampled_from(["0,1", "0,1,2", "0", "", None]),
-            st.sampled_from(["all-reduce", "permute", None]),
-            st.sampled_from([1.0, 2.0, None]),
-            small,
-            small,
-            st.one_of(st.none(), st.integers(0, 2**62)),
-            st.one_of(st.none(), st.integers(0, 2**62)),
-            st.sampled_from(["x", None]),
-        ),
-        max_size=40,
-    )
-)
-@settings(max_examples=150, deadline=None)
-def test_no_table_breaks_it(rows):
-    names = ("host", "rank", "device", "group", "kind", "bytes", "seq", "step", "start_ns", "end_ns", "role")
-    tables = MemoryTables({"collectives": {n: [r[i] for r in rows] for i, n in enumerate(names)}})
-    try:
-        answer = ask(tables).to_dict()
-    except QuestionError:
-        return
-    json.dumps(answer, allow_nan=False)
-    assert answer["verdict"] == "unknown"  # nothing so short can be named
-
-
-def test_step_logs_alone_tell_when_but_not_who():
-    dur = [1.0] * 60 + [1.3] * 40
-    logs = {"steps": {"step": [*range(100)], "dur_ns": [int(d * 1e9) for d in dur], "source": ["a.log"] * 100}}
-    result = ask(MemoryTables(logs), {"chips": 8})
-    assert result.verdict == "unknown" and "not who" in result.why
-    stretches = result.to_dict()["step_time"]["stretches"]
-    assert [(s["first_step"], s["last_step"]) for s in stretches] == [(1, 59), (60, 99)]
-    assert result.slowdown_chip_seconds == pytest.approx(0.3 * 40 * 8)
-    with pytest.raises(QuestionError, match="nothing tells who waited"):
-        ask(MemoryTables({}))
-
-
-def test_noisy_steps_have_no_change():
-    dur = np.random.default_rng(0).lognormal(0, 0.1, 400)
-    logs = {"steps": {"step": [*range(400)], "dur_ns": (dur * 1e9).astype(int), "source": ["a.log"] * 400}}
-    assert len(ask(MemoryTables(logs)).changes.stretches) == 1
 
 
 def test_two_ranks_can_be_compared_and_a_wrong_one_is_told():

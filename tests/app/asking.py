@@ -13,6 +13,7 @@ from app.questions import asking as questions
 from app.workspace import Workspace
 from errors import ChipledgerError
 from runs.run import Run
+from tests.app.forms import misfits
 
 PROJECT = Path(__file__).parents[2]
 
@@ -45,6 +46,8 @@ def wrong_answers(run: Run, place: Workspace) -> list[str]:
 def _answer(run: Run, name: str, place: Workspace) -> dict[str, Any]:
     result = questions.ask(question(name), run, {}, place.registry)
     text = json.dumps(questions.answer_dict(run, result), allow_nan=False)
+    wrong = misfits(question(name), json.loads(text))
+    assert not wrong, f"not of its declared form: {wrong[:3]}"
     words = question(name)
     assert words.verdict(result).strip(), "an answer without words"
     table = words.table(result)

@@ -1,6 +1,5 @@
 """Numbers that cannot be: every option of every what-if and question refuses them in one sentence, on each way in."""
 
-import argparse
 import itertools
 import json
 
@@ -9,7 +8,8 @@ import pytest
 from app.questions import QUESTIONS
 from app.questions import asking as questions
 from app.whatif import WHATIFS
-from app.whatif.base import from_query
+from app.whatif.checkpoint import CHECKPOINT
+from app.whatif.serving import SERVING
 from errors import ChipledgerError, QuestionError
 from errors.numbers import ANY, ANY_WHOLE, COUNT, SECONDS, SHARE, Number
 from errors.options import NUMBER, Option
@@ -72,14 +72,12 @@ DRAWN = {"faster"}  # of a trace or a run: refused beside a rate, whatever it is
 
 def numbers_of(whatif):
     """The options of a what-if that are numbers, by their names in a query."""
-    parser = argparse.ArgumentParser(add_help=False)
-    whatif.arguments(parser)
-    return [a.option_strings[0][2:].replace("-", "_") for a in parser._actions if a.type in (int, float)]
+    return [o.name for o in whatif.options if isinstance(o.kind, Number)]
 
 
 def asked(whatif, name, value):
     query = {k: str(v) for k, v in USUAL[whatif.name].items() if k != INSTEAD.get(name)}
-    return from_query(whatif, [*{**query, name: value}.items()])
+    return whatif.from_query([*{**query, name: value}.items()])
 
 
 NUMBERS = [(w, name) for w in WHATIFS for name in numbers_of(w)]
@@ -110,14 +108,14 @@ def test_every_whatif_answers_or_refuses_odd_numbers(whatif, name):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--requests", "0"], "0 requests; expected a whole number from 1"),
-        (["--requests", "-5"], "-5 requests; expected a whole number from 1"),
-        (["--peak-flops-per-s", "-1"], "expected a number from 1"),
-        (["--chips", "3.7"], "invalid int value: '3.7'"),
-        (["--burst", "nan"], "a coefficient of variation of nan"),
-        (["--output", "0"], "expected a whole number from 1"),
-        (["--memory-utilization", "nan"], "memory utilization nan"),
-        (["--page-tokens", "0"], "tokens of a page: 0"),
+        (["--requests", "0"], "--requests 0; expected a whole number from 1 to 1,000,000,000,000"),
+        (["--requests", "-5"], "--requests -5; expected a whole number from 1 to 1,000,000,000,000"),
+        (["--peak-flops-per-s", "-1"], "--peak-flops-per-s -1; expected a number from 1"),
+        (["--chips", "3.7"], "--chips 3.7; expected a whole number from 1"),
+        (["--burst", "nan"], "--burst 'nan'; expected a number from 0 to 100"),
+        (["--output", "0"], "--output 0; expected a whole number from 1"),
+        (["--memory-utilization", "nan"], "--memory-utilization 'nan'; expected a share above 0 and up to 1"),
+        (["--page-tokens", "0"], "--page-tokens 0; expected a whole number from 1"),
     ],
 )
 def test_serving_says_what_is_wrong(capsys, more, said):
@@ -132,15 +130,13 @@ def test_the_command_line_reads_numbers_as_the_server_does(capsys, tmp_path):
     code, _, errors = out(capsys, "ingest", str(tmp_path), "--chips", "1_6", "--store", str(tmp_path / "store"))
     assert code == 2 and "argument --chips: invalid int value: '1_6'" in errors
     code, _, errors = out(capsys, "whatif", "checkpoint", "--save-s=1_0", "--mttf-s=9")
-    assert code == 2 and "argument --save-s: invalid float value: '1_0'" in errors
+    assert code == 2 and "--save-s '1_0'; expected a number from 1e-09" in errors
 
 
 @pytest.mark.parametrize("burst", ["1e-300", "1e-160", "1e-9", "0"])
 def test_gaps_that_hardly_vary_are_even(burst):
-    from app.whatif import serving
-
     given = {k: str(v) for k, v in USUAL["serving"].items() if k not in ("draft", "acceptance")}
-    told = [serving.answer(from_query(serving, {**given, "burst": b}), None).to_dict() for b in (burst, "0")]
+    told = [SERVING.answer(SERVING.from_query({**given, "burst": b}), None).to_dict() for b in (burst, "0")]
     assert told[0] == told[1]
 
 
@@ -148,15 +144,13 @@ def test_gaps_that_hardly_vary_are_even(burst):
 def test_an_objective_that_is_no_number_is_not_dropped(capsys, name):
     given = {**USUAL["serving-plan"], name: "nan"}
     code, _, errors = out(capsys, "whatif", "serving-plan", *(f"--{k.replace('_', '-')}={v}" for k, v in given.items()))
-    assert code == 2 and f"{name} nan; expected a number above 0" in errors
+    assert code == 2 and f"--{name.replace('_', '-')} 'nan'; expected a number above 0" in errors
 
 
 @pytest.mark.parametrize("name", ["chips", "slices"])
 def test_a_part_of_a_chip_is_not_rounded(name):
-    from app.whatif import checkpoint
-
     with pytest.raises(QuestionError, match=rf"--{name} 3\.7; expected a whole number from 1"):
-        checkpoint.answer(asked(checkpoint, name, "3.7"), None)
+        CHECKPOINT.answer(asked(CHECKPOINT, name, "3.7"), None)
 
 
 OPTIONS = [(a, o) for a in QUESTIONS for o in a.options if o.kind is not str and not isinstance(o.kind, tuple)]

@@ -3,8 +3,7 @@
 import pytest
 
 from app.pages.checkpoint_planner.figure import given_back, over_interval
-from app.whatif import checkpoint
-from app.whatif.base import from_query
+from app.whatif.checkpoint import CHECKPOINT
 from app.whatif.checkpoint.wording import TITLES
 from simulators.checkpointing import Job, goodput, optimal_s
 from simulators.cures import ALL
@@ -20,7 +19,7 @@ def run(place):
 
 
 def answer(**query):
-    return checkpoint.answer(from_query(checkpoint, {k: str(v) for k, v in query.items()}), None)
+    return CHECKPOINT.answer(CHECKPOINT.from_query({k: str(v) for k, v in query.items()}), None)
 
 
 def charts(at):
@@ -35,22 +34,22 @@ def test_a_run_says_how_often_it_saves_and_should(place, run):
     assert shown["A save blocks"] == "6.00 s" and shown["Between saves"] == "16 min 40 s"
     assert all(m.help for m in at.metric)
     assert len(charts(at)) == 2
-    assert at.number_input(key="plan_save_s").value == 6
-    assert at.number_input(key="plan_save_s").label == "A save (s) ●"
+    assert at.number_input(key="pick_save_s").value == 6
+    assert at.number_input(key="pick_save_s").label == "A save (s) ●"
 
 
 def test_a_number_entered_goes_into_the_address_and_back(place, run):
     at = opened(PAGE, run=run.run_id)
-    at.number_input(key="plan_save_s").set_value(30.0).run()
+    at.number_input(key="pick_save_s").set_value(30.0).run()
     assert not at.exception
     assert at.query_params["save_s"] == "30"
-    assert at.number_input(key="plan_save_s").label == "A save (s) ◇"
+    assert at.number_input(key="pick_save_s").label == "A save (s) ◇"
     again = opened(PAGE, run=run.run_id, save_s="30")
-    assert again.number_input(key="plan_save_s").value == 30
+    assert again.number_input(key="pick_save_s").value == 30
     [back] = [b for b in again.button if "measured" in b.label]
     back.click().run()
     assert "save_s" not in again.query_params
-    assert again.number_input(key="plan_save_s").value == 6
+    assert again.number_input(key="pick_save_s").value == 6
 
 
 def test_a_price_gives_what_is_given_back_dollars(place, run):
@@ -64,7 +63,7 @@ def test_numbers_that_cannot_be_leave_the_page_standing(place, run):
     at = opened(PAGE, run=run.run_id, save_s="1000000")
     assert not at.exception
     assert "a failure comes every" in words(at)
-    assert at.number_input(key="plan_save_s").value == 1_000_000
+    assert at.number_input(key="pick_save_s").value == 1_000_000
     assert not opened(PAGE, run=run.run_id, save_s="nonsense", mttf_s="-3").exception
 
 
@@ -83,7 +82,7 @@ def test_the_planner_begins_with_an_example_that_its_address_holds(place):
 
 def test_a_rate_by_node_takes_the_place_of_a_mean_time_to_failure(place):
     at = opened(PLANNER, save_s="60", mttf_s="10800", nodes="128")
-    at.number_input(key="plan_failures_per_1000_node_days").set_value(6.5).run()
+    at.number_input(key="pick_failures_per_1000_node_days").set_value(6.5).run()
     assert not at.exception and not at.warning
     assert "mttf_s" not in at.query_params
 
@@ -121,7 +120,7 @@ def test_a_run_without_saves_asks_for_what_it_lacks(place):
     at = opened(PAGE, run=run.run_id)
     assert not at.exception
     assert "1 failure in" in words(at) and "Enter what is not known" in words(at)
-    at.number_input(key="plan_save_s").set_value(2.0).run()
+    at.number_input(key="pick_save_s").set_value(2.0).run()
     assert not at.exception and "Save after every" in words(at)
 
 

@@ -49,7 +49,10 @@ def file(tmp_path) -> Path:
         (["mine.py", "--topology", "v6e:4x4"], "which function of it?"),
         (["{config}", "--topology", "v6e:4x4"], "heads"),
         (["{broken}", "--topology", "v6e:4x4"], "cannot be read as JSON"),
-        (["llama3.1-8b", "--topology", "v6e:4x4", "--timeout", "0"], "--timeout 0; expected a positive number"),
+        (
+            ["llama3.1-8b", "--topology", "v6e:4x4", "--timeout", "0"],
+            "--timeout 0; expected a number above 0 and up to 1,000,000,000",
+        ),
     ],
 )
 def test_a_wrong_question_is_one_error_line(place, tmp_path, capsys, given, said):

@@ -79,7 +79,7 @@ def test_the_page_tells_both_rule_sets_and_why_they_differ(place, run):
 
 def test_the_rules_are_in_the_address_and_change_the_verdict(place, run):
     at = opened(PAGE, run=run.run_id, rules="ml-goodput")
-    assert at.button_group(key="switch_rules").value == "ml-goodput"
+    assert at.button_group(key="pick_rules").value == "ml-goodput"
     assert "By the rules of ml-goodput" in words(at)
     assert "By the exact rules" in shown(at)
     assert not opened(PAGE, run=run.run_id, rules="nonsense", over="nonsense", attempt="x").exception
@@ -93,7 +93,7 @@ def test_window_exclusions_and_attempt_are_in_the_address(place, run):
     assert shown(at)["Time held"] == "1 min 48 s"
     at = opened(PAGE, run=run.run_id, attempt="1")
     assert shown(at)["Time held"] == "1 min"
-    at.text_input(key="goodput from").set_value(second).run()
+    at.text_input(key="pick_from").set_value(second).run()
     assert at.query_params["from"] == second
     assert shown(at)["Time held"] == "50.0 s"
 

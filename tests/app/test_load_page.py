@@ -43,7 +43,7 @@ def test_objectives_views_and_metrics_are_in_the_address(place, curve):
     at = opened("questions/load/page.py", run=curve.run_id, view="latency", metric="e2e", ttft_s="0.085")
     assert not at.exception
     assert "End to end over load" in words(at) and "Most within the objectives: 39.6 requests/s" in words(at)
-    at.number_input(key="objective_ttft_s").set_value(0.001).run()
+    at.number_input(key="pick_ttft_s").set_value(0.001).run()
     assert at.query_params["ttft_s"] in ("0.001", ["0.001"])
     assert "No load has p99 TTFT within 0.001 s" in words(at)
     for odd in ("nan", "-1", "x", "1e99"):

@@ -224,7 +224,7 @@ def test_the_links_to_json_ask_what_the_page_asks(run, place):
     at = opened("questions/operations/page.py", run=run.run_id, by="source", module="jit_f")
     link = next(b for b in at.get("link_button") if b.proto.label == "JSON")
     address = urlsplit(link.proto.url)
-    assert address.path == f"/api/runs/{run.run_id}/show/ops"
+    assert address.path == f"/api/runs/{run.run_id}/show/operations"
     assert parse_qs(address.query) == {"by": ["source"], "module": ["jit_f"]}
 
 

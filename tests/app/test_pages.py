@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.main import PAGES
+from app.pages.all import every_page
 from app.workspace import STORE_VARIABLE
 from tests.app import made_runs
 from tests.app.serving import PROJECT
@@ -34,14 +34,14 @@ def run(place):
     return made_runs.interrupted(place.store)
 
 
-@pytest.mark.parametrize("page", [""] + [file for file, *_ in PAGES])
+@pytest.mark.parametrize("page", [""] + [p.file for p in every_page()])
 def test_every_page_stands_with_an_empty_store(place, page):
     at = opened(page)
     assert not at.exception
     assert words(at)
 
 
-@pytest.mark.parametrize("page", [file for file, *_ in PAGES])
+@pytest.mark.parametrize("page", [p.file for p in every_page()])
 def test_every_page_stands_with_a_run(place, run, page):
     at = opened(page, run=run.run_id)
     assert not at.exception and not at.warning

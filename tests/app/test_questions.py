@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from app import kept
 from app.questions import asking as questions
 from app.questions import question
 from app.questions.asking import Answers, ask, glimpse
@@ -99,7 +100,7 @@ def test_a_fault_is_not_kept_and_room_is_made():
 def test_an_answer_is_measured_once_however_many_follow(monkeypatch):
     """Else each new answer costs as much as all that are kept: seconds, after a few hundred."""
     measured = []
-    monkeypatch.setattr(questions, "_size", lambda future: measured.append(future) or 20_000)
+    monkeypatch.setattr(kept, "_size", lambda future: measured.append(future) or 20_000)
     answers = Answers(10**9)
     for n in range(30):
         answers.get(n, lambda n=n: n)

@@ -1,13 +1,12 @@
 """A real run on one RTX 4090, as its owner has it: ingested by name, calibrated on, and told about truly."""
 
-import argparse
 import json
 
 import numpy as np
 import pytest
 
 from analyzers.serving import kv_cache as kv
-from app.whatif import serving
+from app.whatif.serving import SERVING
 from app.whatif.serving.answers import find, fit
 from app.whatif.serving.inputs import measured, run_setup, setup
 from app.whatif.serving.load import load_of
@@ -15,6 +14,7 @@ from collectors.ingest import ingest
 from errors import QuestionError
 from errors.options import parse_options
 from runs.store import Store
+from tests.app.commands import asked_by
 from tests.app.rtx4090 import SETUP, SUMMARY, records
 
 
@@ -28,9 +28,7 @@ def run(tmp_path_factory):
 
 
 def asked(run, *more):
-    parser = argparse.ArgumentParser()
-    serving.arguments(parser)
-    return parser.parse_args(["--calibrate", run.run_id, *more])
+    return asked_by(SERVING, "--calibrate", run.run_id, *more)
 
 
 def test_the_figures_are_those_of_the_summary_of_the_load_generator():

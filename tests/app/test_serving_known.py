@@ -1,13 +1,13 @@
 """The customer's case: cheap cards against a dear one, held to what was measured."""
 
-import argparse
 from dataclasses import replace
 
 import pytest
 
-from app.whatif import serving_plan
 from app.whatif.serving.known import BreakEven
+from app.whatif.serving_plan import SERVING_PLAN
 from app.whatif.serving_plan.wording import tipping
+from tests.app.commands import asked_by
 
 ASKED = [
     "--model",
@@ -26,9 +26,7 @@ ASKED = [
 
 
 def asked(*more: str) -> dict:
-    parser = argparse.ArgumentParser()
-    serving_plan.arguments(parser)
-    return serving_plan.answer(parser.parse_args([*ASKED, *more]), None).to_dict()
+    return SERVING_PLAN.told(SERVING_PLAN.answer(asked_by(SERVING_PLAN, *ASKED, *more), None))
 
 
 def test_the_cheap_cards_win_and_the_price_tips_where_it_was_measured():

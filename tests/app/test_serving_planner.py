@@ -5,8 +5,7 @@ import json
 import pytest
 
 from app.cli import main
-from app.whatif import serving_plan
-from app.whatif.base import from_query
+from app.whatif.serving_plan import SERVING_PLAN
 from app.whatif.serving_plan.answers import prices
 from collectors.ingest import ingest
 from errors import QuestionError
@@ -52,7 +51,7 @@ def test_the_contract(capsys):
 def test_what_cannot_be_asked(change):
     query = {k: v for k, v in {**QUERY, **change}.items() if v is not None}
     with pytest.raises(QuestionError):
-        serving_plan.answer(from_query(serving_plan, query), None)
+        SERVING_PLAN.answer(SERVING_PLAN.from_query(query), None)
 
 
 def test_prices_are_read_by_any_name():

@@ -1,15 +1,15 @@
 """The setup of a run that is calibrated on, and that of what is asked beside it: what of the one is of the other."""
 
-import argparse
 from types import SimpleNamespace
 
 import pytest
 
-from app.whatif import serving
+from app.whatif.serving import SERVING
 from app.whatif.serving.inputs import run_setup, setup
 from errors import QuestionError
 from runs.tables import MemoryTables
 from simulators.serving.setup import Speculation
+from tests.app.commands import asked_by
 
 FACTS = {
     "model": "qwen3-30b-a3b",
@@ -30,9 +30,7 @@ def made(facts, tables=None):
 
 
 def args(*more):
-    parser = argparse.ArgumentParser()
-    serving.arguments(parser)
-    return parser.parse_args(["--calibrate", "made", *map(str, more)])
+    return asked_by(SERVING, "--calibrate", "made", *more)
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,17 @@
 """Runs that a simulation is held to: one load of several, no sample of one, and one of the store unasked."""
 
-import argparse
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from app.whatif import serving, serving_plan
+from app.whatif.serving import SERVING
 from app.whatif.serving.answers import fit
 from app.whatif.serving.inputs import measured, run_setup, traffic
 from app.whatif.serving.load import load_of
+from app.whatif.serving_plan import SERVING_PLAN
 from app.whatif.serving_plan.answers import find
+from app.whatif.serving_plan.asked import Asked
 from catalog import chip, model
 from errors import QuestionError
 from simulators.serving.efficiency import Efficiency
@@ -17,6 +19,7 @@ from simulators.serving.engine import simulate
 from simulators.serving.setup import Setup
 from simulators.serving.traffic import poisson
 from tests.app import made_runs
+from tests.app.commands import asked_by
 
 S = 1_000_000_000
 START_NS = 1_767_571_200 * S
@@ -59,10 +62,8 @@ def stored(place, tables: dict, name: str = "sweep", **facts):
     return made_runs.write(place.store, name, tables, FACTS | facts, kind="serving")
 
 
-def args_of(*more: str, of=serving) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    of.arguments(parser)
-    return parser.parse_args(list(more))
+def args_of(*more: str, of=SERVING):
+    return asked_by(of, *more)
 
 
 def test_one_load_of_several_counts_and_is_named(place):
@@ -100,13 +101,13 @@ def test_a_fit_is_to_one_load_and_says_which(place):
     made = fit(run, ran, "slow")
     assert (made.name, made.requests) == ("sweep, load slow", 60) and "as asked" in made.notes[0]
     assert fit(run, ran, "slow") is made
-    for of, asked in ((serving, ["--rate", "1", "--input", "9", "--output", "9"]), (serving_plan, [])):
+    for of, asked in ((SERVING, ["--rate", "1", "--input", "9", "--output", "9"]), (SERVING_PLAN, [])):
         more = [
             "--model",
             "llama-3.1-8b",
             *(
                 ["--on", "h100", "--rate", "1", "--input", "9", "--output", "9"]
-                if of is serving_plan
+                if of is SERVING_PLAN
                 else ["--chip", "h100", "--chips", "1", *asked]
             ),
         ]
@@ -117,7 +118,7 @@ def test_a_fit_is_to_one_load_and_says_which(place):
 def test_a_stored_run_of_the_same_chip_and_model_is_fitted_unasked(place):
     stored(place, served({"only": 8.0}), "ours")
     stored(place, served({"only": 8.0}), "of another model", model="qwen3-8b")
-    asked = {"model": "llama-3.1-8b", "on": "h100", "input": 300, "output": 24, "rate": 5.0, "formats": "bf16"}
+    asked = Asked(model="llama-3.1-8b", on="h100", input=300, output=24, rate=5.0, formats="bf16")
     plain, told = find(asked), find(asked, runs=place.store.listing()[0])
     assert any(n.startswith("H100 SXM is calibrated on ours (") for n in told.notes)
     assert not any("another model" in n or n.startswith("Uncalibrated") for n in told.notes)
@@ -128,7 +129,7 @@ def test_a_stored_run_of_the_same_chip_and_model_is_fitted_unasked(place):
 
 def test_a_stored_run_that_cannot_be_used_is_named_and_the_plan_is_made(place):
     stored(place, served({"only": 8.0}, {"only": 500}), "sampled")
-    asked = {"model": "llama-3.1-8b", "on": "h100", "input": 300, "output": 24, "rate": 5.0, "formats": "bf16"}
+    asked = Asked(model="llama-3.1-8b", on="h100", input=300, output=24, rate=5.0, formats="bf16")
     told = find(asked, runs=place.store.listing()[0])
     assert any("The run sampled is of this model on H100 SXM, but cannot be used" in n for n in told.notes)
     assert told.plan.best is not None
@@ -137,6 +138,6 @@ def test_a_stored_run_that_cannot_be_used_is_named_and_the_plan_is_made(place):
 @pytest.mark.parametrize(("name", "tokens"), [("output", 1_000_000), ("input", 1_000_000), ("output", 20_001)])
 def test_requests_too_long_to_be_simulated_in_thousands_are_refused_at_once(monkeypatch, name, tokens):
     monkeypatch.setattr("app.whatif.serving_plan.answers.plan", lambda *_, **__: pytest.fail("it was planned"))
-    asked = {"model": "llama-3.1-8b", "on": "h100", "input": 300, "output": 24, "rate": 1.0} | {name: tokens}
+    asked = replace(Asked(model="llama-3.1-8b", on="h100", input=300, output=24, rate=1.0), **{name: tokens})
     with pytest.raises(QuestionError, match=f"--{name} {tokens:,} tokens .* longer than a plan can simulate"):
         find(asked)

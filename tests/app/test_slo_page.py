@@ -36,11 +36,11 @@ def test_without_an_address_a_suggestion_is_shown_as_one(place, run):
 def test_thresholds_are_live_and_in_the_address(place, run):
     at = opened(PAGE, run=run.run_id, ttft_s="0.5", e2e_s="3")
     assert "TTFT within 500 ms and E2E within 3.00 s" in words(at) and "suggestion" not in words(at)
-    at.number_input(key="objective_ttft_s").set_value(2.0).run()
+    at.number_input(key="pick_ttft_s").set_value(2.0).run()
     assert at.query_params["ttft_s"] in ("2", ["2"]) and "TTFT within 2.00 s and E2E within 3.00 s" in words(at)
-    at.number_input(key="objective_ttft_s").set_value(None).run()
+    at.number_input(key="pick_ttft_s").set_value(None).run()
     assert "ttft_s" not in at.query_params and "kept E2E within 3.00 s" in words(at)
-    at.number_input(key="objective_e2e_s").set_value(None).run()
+    at.number_input(key="pick_e2e_s").set_value(None).run()
     assert "Enter at least one objective" in words(at) and not at.exception
 
 

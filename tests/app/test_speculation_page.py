@@ -8,8 +8,7 @@ import pytest
 from app.cli import main
 from app.questions.speculation.figure import by_batch, by_draft, by_position, over_time
 from app.questions.speculation.words import decay, table, verdict
-from app.whatif import speculation as whatif
-from app.whatif.base import from_query
+from app.whatif.speculation import SPECULATION as WHATIF
 from catalog.inference import speculation_speedup
 from errors import QuestionError
 from tests.analyzers.test_speculation import COUNTERS, DENSE, asked
@@ -109,7 +108,7 @@ def test_the_what_if_prints_leviathan_s_numbers(capsys, a, k, c, speedup):
 
 
 def answer(**query):
-    return whatif.answer(from_query(whatif, {k: str(v) for k, v in query.items()}), None)
+    return WHATIF.answer(WHATIF.from_query({k: str(v) for k, v in query.items()}), None)
 
 
 def test_the_what_if_with_a_machine():
@@ -117,15 +116,15 @@ def test_the_what_if_with_a_machine():
     told = result.to_dict()
     assert told["free_batch"] == pytest.approx(197e12 / 819e9 / 6)
     assert told["break_even_batch"] == pytest.approx(197e12 / 819e9 * (3.68928 - 0.25) / 6, rel=1e-6)
-    assert "It pays up to about 138 sequences at a time; verifying is free up to 40." in whatif.words(result).verdict
+    assert "It pays up to about 138 sequences at a time; verifying is free up to 40." in WHATIF.words(result).verdict
     long = answer(acceptance=0.8, draft=5, model="llama-3.1-8b", chip="v5e", context=32768)
-    assert long.to_dict()["pays_at_any_batch"] and "at any batch" in whatif.words(long).verdict
+    assert long.to_dict()["pays_at_any_batch"] and "at any batch" in WHATIF.words(long).verdict
 
 
 def test_without_a_length_the_best_is_taken():
     assert answer(acceptance=0.8, cost=0.05).to_dict()["draft"] == 8
     never = answer(acceptance=0.2, cost=0.9)
-    assert never.draft == 1 and "It does not pay." in whatif.words(never).verdict
+    assert never.draft == 1 and "It does not pay." in WHATIF.words(never).verdict
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ import pytest
 from app.cli import main
 from app.pages.topology.collective_figure import over_size
 from app.pages.topology.collectives import rows_of
-from app.whatif import WHATIFS, collective
-from app.whatif.base import from_query, named
-from app.whatif.collective import axes_of, size_of
+from app.whatif import WHATIFS
+from app.whatif.base import named
+from app.whatif.collective import COLLECTIVE
+from app.whatif.collective.asked import axes_of, size_of
 from app.whatif.collective.wording import SIZES, against, size, verdict
 from errors import QuestionError
 from tests.app.test_pages import opened, words
@@ -20,7 +21,7 @@ CONTRACT = {"seconds", "bound", "crossover_bytes", "low_s", "high_s"}
 
 
 def asked(**query):
-    return collective.answer(from_query(collective, {k: str(v) for k, v in query.items()}), None)
+    return COLLECTIVE.answer(COLLECTIVE.from_query({k: str(v) for k, v in query.items()}), None)
 
 
 def test_the_contract_on_the_command_line(capsys):
@@ -75,7 +76,7 @@ def test_the_contract_on_the_command_line(capsys):
 
 
 def test_over_http_it_is_found_and_takes_several_failures():
-    assert named(WHATIFS, "collective") is collective
+    assert named(WHATIFS, "collective") is COLLECTIVE
     found = asked(topology="v5p:4x4x4", kind="all_to_all", bytes="1GiB", fail="chip=5;link=12-13")
     assert found.failures == ("chip=5", "link=12-13") and found.result.chips == 63
     assert found.truth and found.to_dict()["notes"][0] == found.truth[0]
@@ -113,7 +114,7 @@ def test_words():
         "All-gather of 1 GiB over 128 chips takes 1.79 ms (1.78 ms to 1.99 ms), bound by "
         "bandwidth; below 4.80 MB the hops take longer."
     )
-    told = collective.words(large)
+    told = COLLECTIVE.words(large)
     assert "hide behind the backward pass from 765 tokens a chip" in told.verdict
     assert [r[0] for r in told.table.rows].count("1 GiB (asked)") == 1 and len(told.table.rows) == len(SIZES)
     small = asked(topology="v5p:4x4x8", kind="all_gather", bytes="64kB")

@@ -9,8 +9,7 @@ import pytest
 from app.cli import main
 from app.pages.topology.placement import suggested, table
 from app.pages.topology.placement_figure import costs, layers, positions
-from app.whatif import placement
-from app.whatif.base import from_query
+from app.whatif.placement import PLACEMENT
 from app.whatif.placement.code import mesh_code
 from errors import QuestionError
 from simulators import topology
@@ -19,7 +18,7 @@ from tests.app.test_pages import opened, words
 
 def answer(topology, mesh, **query):
     given = {"topology": topology, "mesh": mesh, **{k: str(v) for k, v in query.items()}}
-    return placement.answer(from_query(placement, given), None)
+    return PLACEMENT.answer(PLACEMENT.from_query(given), None)
 
 
 def test_the_contract(capsys):
@@ -142,7 +141,7 @@ def test_the_code_lays_the_mesh_as_the_picture_shows(spec, mesh):
 )
 def test_what_cannot_be_is_told(query, said):
     with pytest.raises(QuestionError, match=said):
-        placement.answer(from_query(placement, query), None)
+        PLACEMENT.answer(PLACEMENT.from_query(query), None)
 
 
 def test_figures_and_table_hold_what_was_found():
@@ -167,9 +166,9 @@ def test_the_mesh_to_begin_with_fits(text):
 
 def test_nothing_is_said_of_jax_where_its_order_is_not_known():
     fly, rack = answer("boardfly:64", "data=2,tensor=32"), answer("nvl:72", "data=9,tensor=8")
-    assert fly.found.jax is None and "JAX" not in placement.words(fly).verdict
+    assert fly.found.jax is None and "JAX" not in PLACEMENT.words(fly).verdict
     assert any("How JAX numbers the devices of a Boardfly is not known" in note for note in fly.notes)
-    assert rack.found.jax is rack.best and "mesh_utils of JAX lays it so" in placement.words(rack).verdict
+    assert rack.found.jax is rack.best and "mesh_utils of JAX lays it so" in PLACEMENT.words(rack).verdict
 
 
 def test_the_panel_shows_the_best_and_leads_to_the_json(place):

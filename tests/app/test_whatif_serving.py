@@ -1,20 +1,19 @@
 """`whatif serving`: the contract, on the terminal and over HTTP, and what is said of what cannot be."""
 
-import argparse
 import json
 from types import SimpleNamespace
 
 import pytest
 
 from app.cli import main
-from app.whatif import WHATIFS, serving
-from app.whatif.base import from_query
+from app.whatif import WHATIFS
+from app.whatif.serving import SERVING
 from app.whatif.serving.inputs import run_setup, setup
 from collectors.ingest import ingest
 from errors import QuestionError
 from runs.store import Store
 from simulators.serving.memory import kv_capacity_tokens
-from tests.app.commands import out
+from tests.app.commands import asked_by, out
 
 ASKED = {
     "model": "llama-3.1-8b",
@@ -41,7 +40,7 @@ KEYS = {
 
 
 def answer(**query):
-    return serving.answer(from_query(serving, {**ASKED, **{k: str(v) for k, v in query.items()}}), None)
+    return SERVING.answer(SERVING.from_query({**ASKED, **{k: str(v) for k, v in query.items()}}), None)
 
 
 def options(**more):
@@ -49,7 +48,7 @@ def options(**more):
 
 
 def test_it_is_listed_once():
-    assert [w.NAME for w in WHATIFS].count("serving") == 1
+    assert [w.name for w in WHATIFS].count("serving") == 1
 
 
 def test_the_contract(capsys, tmp_path, monkeypatch):
@@ -76,7 +75,7 @@ def test_over_http_the_same_and_no_files():
     assert answer().to_dict()["requests"] == 100
     for name in ("trace", "out"):
         with pytest.raises(QuestionError, match=f"no parameter '{name}'"):
-            from_query(serving, ASKED | {name: "/etc/hosts"})
+            SERVING.from_query(ASKED | {name: "/etc/hosts"})
 
 
 def test_concurrency_prefix_and_speculation():
@@ -102,7 +101,7 @@ def test_concurrency_prefix_and_speculation():
         ({"chip": "h1000"}, "H100"),
         ({"draft": 3}, "--acceptance"),
         ({"requests": 9_000_000}, "requests"),
-        ({"rate": -1}, "a second"),
+        ({"rate": -1}, "--rate -1; expected a number from 1e-09 to 1,000,000,000"),
         ({"output": 60_000, "requests": 100_000}, "more than one question"),
         ({"disaggregate": "yes"}, "--replicas"),
         ({"precision": "fp5"}, "fp5"),
@@ -131,7 +130,7 @@ def test_two_pools_beside_one():
     told = result.to_dict()
     assert told.keys() >= KEYS and told["pools"] in ("1P3D", "2P2D", "3P1D") and told["transfer_s"] > 0
     assert told["together"]["chips"] == told["chips"] == 4
-    assert told["pools"] in serving.words(result).verdict
+    assert told["pools"] in SERVING.words(result).verdict
     with pytest.raises(QuestionError, match="at a rate or from a trace"):
         answer(chips=4, replicas=4, disaggregate="yes", rate="", concurrency=4)
 
@@ -174,11 +173,9 @@ def test_calibrated_on_a_run_it_takes_setup_and_traffic_from_there(written, caps
 
 
 def asked_of(written, *more):
-    """(JSON, text of the error) of a question calibrated on the written run."""
+    """(run, what is asked) of a question calibrated on the written run."""
     store, _, run_id = written
-    parser = argparse.ArgumentParser()
-    serving.arguments(parser)
-    return store.find(run_id), parser.parse_args(["--calibrate", run_id, *map(str, more)])
+    return store.find(run_id), asked_by(SERVING, "--calibrate", run_id, *more)
 
 
 def test_options_do_not_leak_into_the_run_that_is_calibrated_on(written):

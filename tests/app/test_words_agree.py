@@ -245,7 +245,7 @@ def test_steps_and_mfu_find_the_same_steps_impossible(tflops, false):
     facts = {"chip": "v6e", "chips": 1, "peak_flops_per_s": 918e12}
     measured = {k: FactValue(v, "measured" if k == "peak_flops_per_s" else "declared", "t") for k, v in facts.items()}
     of_steps = steps.analyze(tables, measured, {})
-    of_mfu = mfu.analyze(tables, measured, parse_options(mfu.options, {}))
+    of_mfu = mfu.analyze(tables, measured, parse_options(mfu.OPTIONS, {}))
     assert int((of_steps.rows["implausible"] != "").sum()) == of_mfu.to_dict()["implausible_steps"] == false
     assert of_steps.tflops_per_s_per_chip == pytest.approx(of_mfu.tflops_per_s_per_chip)
 

@@ -5,15 +5,15 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from app.components.header import SERVING
+from app.questions import QUESTIONS
 from tests.browser.drawn import click_bar, drawn
 
 SOME = {  # words that only the right answer has
     "latency": "first token",
-    "slo": "requests kept",
+    "objectives": "requests kept",
     "load": "tokens/s",
     "engine": "waited",
-    "workload": "told of one at a time",
+    "traffic": "told of one at a time",
     "kv_cache": "found room for 5,760 tokens",
     "speculation": "draft",
     "prefix_cache": "cache",
@@ -25,12 +25,12 @@ PLAN = (
 
 
 def test_every_page_about_serving_is_looked_at():
-    assert {file.split("/")[1].removesuffix(".py") for file in SERVING} == {*SOME, "compare"}
+    assert {q.path for q in QUESTIONS if set(q.about) == {"serving"}} == set(SOME)
 
 
 @pytest.mark.parametrize("name", SOME)
 def test_a_page_answers_about_the_reference_run(visit, demo, runs, name):
-    page = visit(f"{demo}/{name}?run={runs['reference-serving']}", dark=name in ("slo", "engine", "kv_cache"))
+    page = visit(f"{demo}/{name}?run={runs['reference-serving']}", dark=name in ("objectives", "engine", "kv_cache"))
     assert SOME[name].lower() in drawn(page).lower()
 
 

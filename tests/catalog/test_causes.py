@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.cause_patterns import RULES, XIDS
-from catalog.causes import CAUSES, FAMILIES, cause_of, causes_of, device_of, host_of
+from catalog.cause_patterns import RULES, XIDS, parse_rules, parse_xids
+from catalog.causes import CAUSES, FAMILIES, cause_of, causes_of, device_of, host_of, parse_causes
 
 XID = "[12345.678] NVRM: Xid (PCI:0000:c6:00): {}, pid=4711, name=python3, "
 TELLING = {
@@ -298,3 +298,38 @@ def test_hosts(line, host):
 )
 def test_devices(line, device):
     assert device_of(line) == device
+
+
+RULE = {"cause": "host", "needles": ["panic"], "patterns": ["kernel {what}"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"needles": []}, "needs patterns and needles"),
+        ({"needles": ["Panic"]}, "needles in lower case"),
+        ({"patterns": []}, "needs patterns"),
+        ({"patterns": ["kernel {else}"]}, "a part that is not there: else"),
+    ],
+)
+def test_a_rule_that_cannot_fit_is_a_defect(change, said):
+    with pytest.raises(ValueError, match=said):
+        parse_rules({"parts": {"what": ["panic", "oops"]}, "rules": [RULE | change]})
+
+
+def test_a_part_of_a_rule_stands_for_any_of_its_list():
+    (rule,) = parse_rules({"parts": {"what": ["panic", "oops"]}, "rules": [RULE]})
+    assert rule == ("host", ("panic",), ("kernel (?:panic|oops)",))
+
+
+def test_a_number_of_the_driver_tells_of_one_cause():
+    with pytest.raises(ValueError, match="Xid 79 tells of host and of power"):
+        parse_xids({"xids": [{"cause": "host", "numbers": [79]}, {"cause": "power", "numbers": [54, 79]}]})
+
+
+def test_a_cause_stands_once_and_in_a_listed_family():
+    cause = {"name": "a", "family": "hardware", "title": "A", "meaning": "M.", "cure": "C."}
+    assert parse_causes({"families": {"hardware": ""}, "causes": [cause]})["a"].title == "A"
+    for causes in ([cause, cause], [cause | {"family": "software"}]):
+        with pytest.raises(ValueError, match="stands twice, or its family"):
+            parse_causes({"families": {"hardware": ""}, "causes": causes})

@@ -4,7 +4,8 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from catalog import chip, chips, entry
-from catalog.chips import UNITS, Chip
+from catalog.chips import UNITS, Chip, shown_as
+from catalog.traits import Jax
 from errors import QuestionError
 
 GIB = 1 << 30
@@ -181,3 +182,29 @@ def test_the_odd_ratio_of_8i_is_marked():
     for key in ("bf16_flops_per_s", "fp8_flops_per_s"):
         assert chip("8i").doubt(key).startswith("doubtful: FP8 is eight times BF16")
     assert not any(c.doubt("bf16_flops_per_s") for c in chips().values() if c.name != "TPU 8i")
+
+
+def test_what_programs_call_a_chip_leads_to_it_alone():
+    for trait, name in (("compiler", "name"), ("wiring", "name"), ("wiring", "rack")):
+        known = [getattr(t, name) for c in chips().values() if (t := c.traits[trait]) and getattr(t, name)]
+        assert known and len(known) == len(set(known)), (trait, name)
+    for c in chips().values():
+        assert c.jax is None or chip(c.jax.device_kind) is c
+        assert c.plane is None or chip(c.plane.name or c.name) is c
+        assert c.wiring is None or c.wiring.pairs or sum(c.wiring.to_switches) == c.value("links_per_chip")
+        assert c.wiring is None or bool(c.wiring.to_switches) != bool(c.wiring.pairs)
+
+
+def test_a_plane_that_may_be_of_several_chips_tells_them_all():
+    assert shown_as("Nvidia", 9, 0, 132, 85.0) == "H100 SXM or H800 SXM"
+    assert shown_as(None, 7, 0, 80, 17.0) == "V100 16GB"  # older traces name no vendor
+    assert shown_as("Nvidia", 10, 0, 152, 200.0) == "GB200"
+    assert shown_as("AMD", 7, 0, 80, 17.0) is None and shown_as(None, None, None, None, 0.0) is None
+
+
+def test_a_trait_that_the_data_files_misspell_is_a_defect():
+    said = {"device_kind": "TPU x", "source": "jax", "mark": "derived"}
+    assert Jax.read("TPU x", said, {"jax": "JAX"}).source == "JAX"
+    for wrong in ({"kind": "TPU x"}, {"mark": "sure"}, {"source": "nobody"}):
+        with pytest.raises(ValueError, match="TPU x"):
+            Jax.read("TPU x", said | wrong, {"jax": "JAX"})

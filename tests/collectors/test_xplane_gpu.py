@@ -2,10 +2,10 @@
 
 import pytest
 
-from collectors.device.xplane.line import new_ops
 from collectors.device.xplane.lines import is_gpu_copy
 from collectors.device.xplane.ops import Op, OpRows
 from collectors.device.xplane.planes import EventName
+from collectors.device.xplane.state import new_ops
 from tests.collectors.traces import START_NS, PlaneBuilder, XSpace, environment, got
 
 COPY = {"memcpy_details": "kind:Unknown size:655360 dest:2 async:1"}

@@ -9,9 +9,10 @@ from math import prod
 import numpy as np
 import pytest
 
+from catalog import chip
 from simulators import topology
 from simulators.placement import jax_order
-from simulators.placement.build import DEVICE_KINDS, machine
+from simulators.placement.build import machine
 from simulators.placement.mesh import LogicalAxis
 from simulators.placement.search import jax_shares, jax_tray
 from tests.simulators.compiler import needs_compiler
@@ -179,4 +180,4 @@ def test_the_compilers_own_coordinates_are_laid_alike():
         tray = jax_order.tray(kind, lengths, mesh)
         mine = tray if tray is not None else jax_order.order(lengths, jax_order.assign(lengths, mesh, True))
         assert np.array_equal(mine.ravel(), numbers), name
-        assert DEVICE_KINDS[spec.chip] == kind
+        assert chip(spec.chip).jax.device_kind == kind

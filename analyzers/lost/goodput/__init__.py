@@ -27,16 +27,35 @@ from errors.options import Option
 from runs.tables import Tables
 
 OPTIONS: tuple[Option, ...] = (
-    Option("rules", (EXACT, LIBRARY), EXACT, "exact: shares sum to the whole; ml-goodput: that library's numbers"),
-    Option("now", str, None, "as of this time (ISO 8601 or seconds since 1970); a job without an end ran until then"),
-    Option("window_s", SPAN, None, "the last so many seconds, up to `end`, `now` or the end of the job"),
-    Option("start", str, None, "start of the window (ISO 8601 or seconds since 1970)"),
-    Option("end", str, None, "end of the window (ISO 8601 or seconds since 1970)"),
-    Option("exclude", str, None, "times to leave out: START/END pairs, separated by commas"),
+    Option(
+        "rules",
+        (EXACT, LIBRARY),
+        EXACT,
+        "exact: shares sum to the whole; ml-goodput: that library's numbers",
+        label="Rules",
+    ),
+    Option(
+        "now",
+        str,
+        None,
+        "as of this time (ISO 8601 or seconds since 1970); a job without an end ran until then",
+        label="As of",
+    ),
+    Option("window_s", SPAN, None, "the last so many seconds, up to `end`, `now` or the end of the job", "s"),
+    Option("start", str, None, "start of the window: 2026-01-05T00:30:00Z, or seconds since 1970", label="From"),
+    Option("end", str, None, "end of the window: 2026-01-05T00:30:00Z, or seconds since 1970", label="To"),
+    Option("exclude", str, None, "times to leave out: START/END pairs, separated by commas", label="Leave out"),
     Option("attempt", FROM_ZERO, None, "one start of the job alone, from 0"),
     Option("bins", COUNT, 240, "into how many equal stretches the time is cut for goodput over time"),
-    Option("rolling_s", SPAN, None, "seconds that the rolling share looks back; default: a 20th of the time told of"),
-    Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars"),
+    Option(
+        "rolling_s",
+        SPAN,
+        None,
+        "seconds that the rolling share looks back; default: a 20th of the time told of",
+        "s",
+        "Rolling over",
+    ),
+    Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars", unit="USD"),
 )
 MOST_BINS = 5_000
 

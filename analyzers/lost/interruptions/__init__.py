@@ -26,7 +26,9 @@ from errors.options import Option
 from runs.tables import Tables
 
 OPTIONS: tuple[Option, ...] = (
-    Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it nothing has a price"),
+    Option(
+        "usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it nothing has a price", unit="USD"
+    ),
     Option("chips_per_host", COUNT, None, "chips of one host; default: what the run or the catalogue says"),
 )
 ENDS = ("restart", "final")

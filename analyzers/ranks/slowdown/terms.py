@@ -3,7 +3,13 @@
 from catalog.terms import Term
 
 TERMS = (
-    Term("S", "Replayed step time over ideal step time, both without launch delays, summed over all steps."),
+    Term(
+        "S",
+        "Replayed step time over ideal step time, both without launch delays, summed over all steps.",
+        formula="replayed step time / ideal step time",
+        unit="1",
+        source="What-if analysis of stragglers (J. Lin et al., OSDI 2025)",
+    ),
     Term(
         "Ideal",
         "Computing takes the mean of its type over all ranks, steps and micro-batches of the trace; a transfer "
@@ -13,6 +19,8 @@ TERMS = (
         "Transfer",
         "End of an operation of communication less the last start among its peers; what it took before that "
         "is waiting.",
+        formula="end - the last start among its peers",
+        unit="s",
     ),
     Term(
         "Replay",
@@ -21,12 +29,17 @@ TERMS = (
         "the gradient norm.",
     ),
     Term(
-        "S of a worker", "The lesser of S of its data-parallel rank and S of its stage: all durations ideal but those."
+        "S of a worker",
+        "The lesser of S of its data-parallel rank and S of its stage: all durations ideal but those.",
+        formula="min(S of its data-parallel rank, S of its stage)",
+        unit="1",
     ),
     Term(
         "M_W, M_S",
         "The share of the slowdown that is gone when the slowest 3 % of workers, or the last stage, take "
         "ideal durations. It can exceed 100 %: ideal is the mean with the slow ones in it.",
+        formula="(replayed - replayed with those ideal) / (replayed - ideal)",
+        unit="1",
     ),
     Term(
         "Micro-batches of different length",
@@ -37,6 +50,13 @@ TERMS = (
         "Launch delay",
         "Time between the end of what an operation waits for and its start: the host, the data loader, "
         "work that the trace does not show. No part of S.",
+        formula="start - the last end among what it waits for",
+        unit="s",
     ),
-    Term("Chip time lost", "(step time without launch delays - ideal step time) x chips, over the steps of the trace."),
+    Term(
+        "Chip time lost",
+        "(step time without launch delays - ideal step time) x chips, over the steps of the trace.",
+        formula="(step time - launch delays - ideal step time) x chips",
+        unit="chip-seconds",
+    ),
 )

@@ -1,20 +1,23 @@
 """What the figures of `stragglers` mean."""
 
+from analyzers.ranks.terms import WAITING
 from catalog.terms import Term
 
 TERMS = (
+    WAITING,
     Term(
-        "Waiting",
-        "All ranks leave a synchronising collective together, so the shortest duration belongs to the last to "
-        "arrive, and what the others took longer is waiting. Only durations are compared, each by its own clock: "
-        "clocks that differ change nothing.",
+        "Late by",
+        "The median wait of the peers (ranks of the same role that it meets) less its own, in a step.",
+        formula="median wait of the peers - own wait",
+        unit="s",
     ),
-    Term("Late by", "The median wait of the peers (ranks of the same role that it meets) less its own, in a step."),
     Term(
         "Blame",
         "Second shortest duration of a collective less the shortest, charged to the last to arrive: what would "
         "be saved if only that rank were mended. Where it was kept in another group before, that part is charged to "
         "the rank that waited least there.",
+        formula="second shortest duration - shortest duration",
+        unit="s",
     ),
     Term(
         "Straggler",
@@ -26,20 +29,27 @@ TERMS = (
         "Confidence",
         "(1 - probability of as many late steps by chance, for any rank and any 20 steps) x (lateness over "
         "three times what durations are good to, at most 1) x (share of its steps that were compared).",
+        formula="(1 - p by chance) x min(1, lateness / (3 x what durations are good to)) x share of steps compared",
+        unit="1",
     ),
     Term(
         "Cost",
         "Chip-seconds that the others waited, up to the margin by which those named came last; of uneven work all "
         "waiting; of a slow network what moving data took beyond the run's own quietest fifth.",
+        unit="chip-seconds",
     ),
     Term(
         "Cause",
         "What a rank did between collectives beyond the median of its peers, by its own clock: computing, other "
         "communication, copies, input, garbage collection, late launches (the device idles within the host's step).",
+        formula="own time - median of its peers",
+        unit="s",
     ),
     Term(
         "Clock offset",
         "Median difference of the recorded ends of collectives from those of the others. For display "
         "only: no verdict rests on it.",
+        formula="median of (own recorded ends - those of the others)",
+        unit="s",
     ),
 )

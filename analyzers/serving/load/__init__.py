@@ -26,9 +26,15 @@ from errors.options import Option
 from runs.tables import Tables
 
 OPTIONS: tuple[Option, ...] = (
-    Option("ttft_s", SECONDS, None, "objective: time to first token of at most so many seconds"),
-    Option("tpot_s", SECONDS, None, "objective: time per output token of at most so many seconds"),
-    Option("e2e_s", SECONDS, None, "objective: end-to-end latency of at most so many seconds"),
+    Option(
+        "ttft_s", SECONDS, None, "objective: time to first token of at most so many seconds", "s", "p99 TTFT within"
+    ),
+    Option(
+        "tpot_s", SECONDS, None, "objective: time per output token of at most so many seconds", "s", "p99 TPOT within"
+    ),
+    Option(
+        "e2e_s", SECONDS, None, "objective: end-to-end latency of at most so many seconds", "s", "p99 end to end within"
+    ),
     Option("statistic", STATISTICS, "p99", "which statistic of a load must keep the objectives"),
     Option(
         "latency",
@@ -37,7 +43,9 @@ OPTIONS: tuple[Option, ...] = (
         "the latency whose growth tells the knee",
     ),
     Option("stage", str, None, "the load in which a steady window is looked for; default: the heaviest below the knee"),
-    Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it nothing has a price"),
+    Option(
+        "usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it nothing has a price", unit="USD"
+    ),
     Option("chips", COUNT, None, "chips that served; default: what the run says"),
     MODEL,
     CHIP,

@@ -23,9 +23,22 @@ from runs.tables import Tables, frame
 OPTIONS: tuple[Option, ...] = (
     MODEL,
     CHIP,
-    Option("blocks", COUNT, None, "size of the cache to ask about, blocks; default: the engine's own, where it says"),
-    Option("gigabytes", NUMBER, None, "the same in GB (10^9 bytes), where the model is known"),
-    Option("block_tokens", COUNT, None, "tokens of a block of the requests' hash_ids; default: what the prompts tell"),
+    Option(
+        "blocks",
+        COUNT,
+        None,
+        "size of the cache to ask about, blocks; default: the engine's own, where it says",
+        unit="blocks",
+        label="Blocks in the cache",
+    ),
+    Option("gigabytes", NUMBER, None, "the same in GB (10^9 bytes), where the model is known", unit="GB"),
+    Option(
+        "block_tokens",
+        COUNT,
+        None,
+        "tokens of a block of the requests' hash_ids; default: what the prompts tell",
+        unit="tokens",
+    ),
     Option("kv_precision", tuple(BYTES), None, "format of the cache; default: the run's, else bf16"),
     Option("caches", ("replica", "shared"), "replica", "whether each replica has a cache of its own, or all share one"),
 )

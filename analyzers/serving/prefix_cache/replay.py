@@ -12,13 +12,12 @@ A request touches its blocks from the last to the first, as engines give them ba
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from runs.numba_cache import compiler
 
-_compiled = compiler(Path(__file__).parent, ("replay",))()
+_compiled = compiler(__package__)()
 NEVER = np.iinfo(np.int64).max  # reach of a block that no cache, however large, would find
 
 
@@ -127,6 +126,11 @@ def replay(
         reach[at], age[at] = part, seen
         distinct += len(known)
     return Replay(reach, age, owner, distinct)
+
+
+def warm() -> None:
+    """Runs the compiled loop once, so that the first question need not wait for its compilation."""
+    replay(np.arange(2), np.array([0, 2]))
 
 
 def sizes_to_show(largest: int, points: int = 60) -> np.ndarray:

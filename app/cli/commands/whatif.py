@@ -3,7 +3,9 @@
 import argparse
 
 from app.cli.commands.base import print_json, print_table
+from app.options import add_flags, from_args
 from app.whatif import WHATIFS
+from app.whatif.base import named
 from app.workspace import workspace
 
 NAME = "whatif"
@@ -12,22 +14,23 @@ HELP = "ask what would be: `whatif checkpoint` finds how often to save"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     questions = parser.add_subparsers(dest="whatif", metavar="NAME", required=True)
-    for module in WHATIFS:
+    for whatif in WHATIFS:
         command = questions.add_parser(
-            module.NAME, help=module.HELP, description=f"{module.HELP[0].upper()}{module.HELP[1:]}.", allow_abbrev=False
+            whatif.name, help=whatif.help, description=f"{whatif.help[0].upper()}{whatif.help[1:]}.", allow_abbrev=False
         )
-        module.arguments(command)
+        add_flags(command, whatif.options)
         command.add_argument("--json", action="store_true", help="print the answer as JSON")
-        command.set_defaults(answer=module.answer, words=module.words)
 
 
 def run(args: argparse.Namespace) -> None:
-    place = workspace(args.store) if getattr(args, "run", None) else None  # a model alone needs no store
-    result = args.answer(args, place)
+    whatif = named(WHATIFS, args.whatif)
+    asked = whatif.asked(**from_args(args, whatif.options))
+    place = workspace(args.store) if whatif.run_of(asked) else None  # a model alone needs no store
+    result = whatif.answer(asked, place)
     if args.json:
-        print_json(result.to_dict())
+        print_json(whatif.told(result))
         return
-    said = args.words(result)
+    said = whatif.words(result)
     print(said.verdict, end="\n\n")
     print_table(said.table.head, said.table.rows, right=said.table.right)
     if said.notes:

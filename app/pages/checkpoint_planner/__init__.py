@@ -1,6 +1,7 @@
 """Checkpoint planner: How often should a job save?"""
 
 from app.menu import Page
+from simulators.checkpointing_terms import TERMS
 
 CHECKPOINT_PLANNER = Page(
     name="checkpoint_planner",
@@ -9,4 +10,5 @@ CHECKPOINT_PLANNER = Page(
     asks="How often should a job save?",
     file="pages/checkpoint_planner/page.py",
     in_menu=True,
+    terms=TERMS,
 )

@@ -5,15 +5,18 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from app.components.actions import copy_link
+from app.components.howto import terms_list
 from app.components.notice import notice
 from app.components.text import md
 from app.components.verdict import verdict
 from app.pages.checkpoint_planner.elastic_claim import elastic_claim
 from app.pages.checkpoint_planner.inputs import given, plan_inputs
-from app.pages.checkpoint_planner.view import DEFINITIONS, plan_view
+from app.pages.checkpoint_planner.view import plan_view
+from app.whatif.checkpoint.asked import OPTIONS, Asked
 from app.whatif.checkpoint.plan import plan
 from app.whatif.checkpoint.wording import verdict as plan_verdict
 from errors import QuestionError
+from simulators.checkpointing_terms import TERMS
 
 EXAMPLE = {"save_s": "60", "mttf_s": "10800", "restart_s": "300"}  # what is shown before anybody entered a number
 
@@ -27,23 +30,23 @@ def planner() -> None:
         "How often to save a checkpoint, for a job that does not exist yet. Of a run that does, its own page "
         "“Checkpoints” starts from what it measured."
     )
-    if not given():
+    if not any(st.query_params.get(o.name) for o in OPTIONS):
         st.query_params.update(EXAMPLE)  # so that the address says what is shown
-    entered = given()
     try:
-        made = plan(entered)
+        entered = given()
+        made = plan(Asked(**entered))
     except QuestionError as e:
         notice(e, library=False)
-        plan_inputs({}, {})
+        plan_inputs(Asked(), {})
         return
     verdict(plan_verdict(made))
-    plan_inputs({}, {}, {"mttf_s": made.job.mttf_s})
+    plan_inputs(Asked(), {}, {"mttf_s": made.job.mttf_s})
     plan_view(made, "checkpoint-plan", f"/api/whatif/checkpoint?{urlencode(entered)}")
     elastic_claim()
     with st.expander("How this is computed", icon=":material/function:"):
         for note in made.notes:
             st.markdown(f"- {md(note)}")
-        st.markdown("\n".join(f"- **{md(title)}**: {md(text)}" for title, text in DEFINITIONS))
+        terms_list(TERMS)
 
 
 if __name__ == "__main__":

@@ -13,25 +13,6 @@ from app.whatif.checkpoint.plan import Plan
 from app.whatif.checkpoint.wording import TITLES, points, verdict
 from simulators.checkpointing import goodput
 
-DEFINITIONS = (
-    (
-        "Goodput",
-        "The share of time that becomes kept work: τ e^(−(C−b)/M) / ((M + D) e^(R/M) (e^((τ+b)/M) − 1)), "
-        "with work between saves τ, a save safe after C of which b blocks, mean time to failure M, restart R, wait D "
-        "(Daly, 2006, extended by D and by saves in the background).",
-    ),
-    ("Young", "√(2bM): the best interval to first order."),
-    ("Daly", "√(2bM) (1 + √(b/2M)/3 + (b/2M)/9) − b: to higher order."),
-    ("Best", "The greatest goodput by the exact formula: M (1 + W(−e^(−1−b/M))), W Lambert's function."),
-    ("Mean time to failure", "Time at risk by failures; its interval is Garwood's, exact for Poisson counts."),
-    (
-        "Given back",
-        "Goodput with a cure less goodput without, by the same model, times the time it speaks of: kept "
-        "steps, saves, steps taken again and restarts. The range covers the interval of the mean time to failure and "
-        "that of the assumption. Cures overlap: two save the same second only once, so they must not be added up.",
-    ),
-)
-
 
 def plan_view(plan: Plan, name: str, answer: str) -> None:
     """The two pictures with their table. `name`: of saved files; `answer`: address of the JSON."""

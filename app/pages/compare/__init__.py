@@ -1,5 +1,6 @@
 """A or B: Is one served run truly faster than another?"""
 
+from analyzers.serving.ab_terms import TERMS
 from app.menu import Page
 
 COMPARE = Page(
@@ -9,4 +10,5 @@ COMPARE = Page(
     asks="Is one served run truly faster than another?",
     file="pages/compare/page.py",
     about={"serving": ("requests",)},
+    terms=TERMS,
 )

@@ -4,6 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from analyzers.serving.ab import METRICS, AbResult
+from analyzers.serving.ab_terms import PAIRED, TERMS
 from analyzers.serving.served import served
 from app import format as fmt
 from app.comparing import compare_runs, words
@@ -24,37 +25,6 @@ from runs.run import Run
 INPUTS = ("requests",)
 NOBODY = ""
 MOST = 500
-DEFINITIONS = (
-    ("Difference", "B less A. Below it B over A, as a ratio; 1 is no difference."),
-    (
-        "95 % interval",
-        "Of the bootstrap: blocks of consecutive requests are drawn with replacement 2,000 times, each "
-        "block at least five times as long as the run remembers, and widened where blocks are few or short. Drawn from "
-        "known sequences such intervals held the truth in 92 to 98 of 100 comparisons.",
-    ),
-    (
-        "Paired",
-        "Both runs answered the same requests (equal ids, equal prompts): each is compared with itself, which "
-        "takes the difference between requests out of it.",
-    ),
-    ("No difference can be told", "The interval holds 0: chance alone would give a difference as large."),
-    (
-        "Times the requests",
-        "So many times as many requests would make an interval that just excludes 0, if the "
-        "difference stayed as it is: half widths shrink with the square root.",
-    ),
-    (
-        "Independent requests",
-        "Requests over the autocorrelation time of their latencies in order of arrival. In a "
-        "queue that grows, hundreds of requests may count as a handful.",
-    ),
-    (
-        "Output tokens per second",
-        "From the first arrival to the last answer, pauses between loads included: it is "
-        "compared over time; the page Latency leaves those pauses out.",
-    ),
-    ("B took longer", "How often, of one request of each drawn at random, B's took longer. 50 %: neither."),
-)
 
 
 def page() -> None:
@@ -62,9 +32,9 @@ def page() -> None:
     with header(run, extras):
         other = partner(run, place.store)
     if other is None:
-        howto(run, DEFINITIONS, (), INPUTS)
+        howto(run, TERMS, (), INPUTS)
         return
-    with answering("Comparing request by request", lambda: howto(run, DEFINITIONS, (), INPUTS)):
+    with answering("Comparing request by request", lambda: howto(run, TERMS, (), INPUTS)):
         result = compare_runs(run, other)
     a, b = run.manifest.name, other.manifest.name
     verdict(words.verdict(result, a, b))
@@ -72,7 +42,7 @@ def page() -> None:
     for warning in result.traffic.warnings:
         st.warning(md(warning), icon=":material/warning:")
     explore(run, other, result)
-    howto(run, DEFINITIONS, result.notes, INPUTS)
+    howto(run, TERMS, result.notes, INPUTS)
 
 
 def partner(run: Run, store) -> Run | None:
@@ -117,7 +87,7 @@ def figures(result: AbResult) -> list[Figure]:
                 )
             )
     counts = f"{result.requests[0]:,} · {result.requests[1]:,}"
-    how = f"{DEFINITIONS[2][1]} {fmt.count(result.paired, 'pair')}." if result.paired else "Not paired."
+    how = f"{PAIRED.meaning} {fmt.count(result.paired, 'pair')}." if result.paired else "Not paired."
     return [*shown, Figure("Requests: A · B", counts, how, "measured")]
 
 
@@ -144,7 +114,7 @@ def explore(run: Run, other: Run, result: AbResult) -> None:
         downloads(
             rows,
             name,
-            f"/api/runs/{run.run_id}/show/serving",
+            f"/api/runs/{run.run_id}/show/latency",
             lambda: standalone(figure, f"{a} or {b}", name) if figure else b"",
         )
 

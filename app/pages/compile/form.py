@@ -11,6 +11,7 @@ from app.components.notice import notice
 from app.components.text import md
 from app.pages.compile.follow import follow
 from app.serve.compiling import FIELDS, WHOLE, compile_request, missing
+from app.words import sentence
 from catalog import models
 from errors import ChipledgerError
 from simulators.tpu_compile.request import DEFAULT_SEQ, REMATS
@@ -69,7 +70,9 @@ def _form(disabled: bool) -> dict[str, str] | None:
         first, second = st.columns([2, 2, 3]), st.columns(4)
 
         def field(column: DeltaGenerator, name: str, label: str, **more: str) -> str:
-            return column.text_input(label, key=keys[name], disabled=disabled, **{"help": FIELDS[name], **more})
+            return column.text_input(
+                label, key=keys[name], disabled=disabled, **{"help": f"{sentence(FIELDS[name])}.", **more}
+            )
 
         def choice(column: DeltaGenerator, name: str, label: str, words: Sequence[str], **more: str) -> str:
             return column.selectbox(label, words, key=keys[name], disabled=disabled, **more)

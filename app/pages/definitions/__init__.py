@@ -1,4 +1,4 @@
-"""Definitions: What each account and each mark means."""
+"""Definitions: What each account, each mark and each name means."""
 
 from app.menu import Page
 
@@ -6,7 +6,7 @@ DEFINITIONS = Page(
     name="definitions",
     title="Definitions",
     icon=":material/menu_book:",
-    asks="What each account and each mark means.",
+    asks="What each account, each mark and each name means.",
     file="pages/definitions/page.py",
     in_menu=True,
 )

@@ -1,11 +1,15 @@
-"""Definitions: what each account and each mark means, from where the program itself takes them."""
+"""Definitions: what each account, each mark and each name means, from where the program itself takes them."""
 
 import html
 
 import streamlit as st
 
+from app import format as fmt
 from app import theme
+from app.components.model_picker import write
 from app.components.text import md
+from app.pages.definitions.glossary import Group, found, groups
+from catalog.terms import Term
 from runs.accounts import ACCOUNTS
 
 
@@ -15,10 +19,61 @@ def page() -> None:
         "A ledger enters every chip-second paid for in exactly one account. The parts of an account sum to it; none is "
         "negative; what no input tells is entered as unattributed, never left out and never spread over the others."
     )
+    wanted = write("Find a name", "find", "MFU, knee, goodput …")
+    if not wanted:
+        accounts()
+    terms(found(wanted, groups()), wanted)
+
+
+def accounts() -> None:
+    """The accounts of ledgers, and how a number is known."""
     st.markdown("##### Accounts")
     st.html("<table style='border-collapse:collapse'>" + "".join(_row(name) for name in ACCOUNTS) + "</table>")
     st.markdown("##### How a number is known")
     st.markdown("\n".join(f"- {m.glyph} **{md(m.word)}**: {md(m.meaning)}" for m in theme.BASES.values()))
+
+
+def terms(shown: tuple[Group, ...], wanted: str) -> None:
+    """The glossary, one group after the other: of a search what it found, each with the page that it belongs to."""
+    st.markdown("##### Glossary")
+    held = [name for name in ACCOUNTS if wanted and _told_by_account(name, wanted)]
+    if held:
+        st.html("<table style='border-collapse:collapse'>" + "".join(_row(name) for name in held) + "</table>")
+    if wanted and not shown and not held:
+        st.info(f"Nothing here is called or explained so: {md(wanted)}.", icon=":material/search_off:")
+    for group in shown:
+        head = f"{group.title}: {fmt.count(len(group.terms), 'term')}"
+        with st.expander(
+            md(head), icon=group.page.icon if group.page else ":material/menu_book:", expanded=_open(group, wanted)
+        ):
+            if group.page is not None and group.page.file:
+                st.page_link(group.page.file, label=f"{group.page.title}: {group.page.asks}", icon=group.page.icon)
+            elif group.page is not None:
+                st.caption(f"{md(group.page.asks)} Asked on the command line and over the API.")
+            st.html("<dl style='margin:0'>" + "".join(_term(t) for t in group.terms) + "</dl>")
+
+
+def _open(group: Group, wanted: str) -> bool:
+    return bool(wanted) or group.page is None
+
+
+def _told_by_account(name: str, wanted: str) -> bool:
+    told = f"{ACCOUNTS[name].title} {ACCOUNTS[name].meaning}".casefold()
+    return all(word in told for word in wanted.casefold().split())
+
+
+def _term(term: Term) -> str:
+    """One term: name, meaning, and below it formula, unit and source."""
+    facts = [
+        *([f"<code>{html.escape(term.formula)}</code>"] if term.formula else []),
+        *([f"Unit: {html.escape('a share' if term.unit == '1' else term.unit)}"] if term.unit else []),
+        *([f"Source: {html.escape(term.source)}"] if term.source else []),
+    ]
+    below = f"<div style='opacity:0.75;font-size:0.875em'>{' · '.join(facts)}</div>" if facts else ""
+    return (
+        f"<dt style='font-weight:600;margin-top:10px'>{html.escape(term.name)}</dt>"
+        f"<dd style='margin:0'>{html.escape(term.meaning)}{below}</dd>"
+    )
 
 
 def _row(name: str) -> str:

@@ -1,6 +1,7 @@
 """Serving planner: Which setup serves it cheapest?"""
 
 from app.menu import Page
+from simulators.serving.terms import TERMS
 
 SERVING_PLANNER = Page(
     name="serving_planner",
@@ -9,4 +10,5 @@ SERVING_PLANNER = Page(
     asks="Which setup serves it cheapest?",
     file="pages/serving_planner/page.py",
     in_menu=True,
+    terms=TERMS,
 )

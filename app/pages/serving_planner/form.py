@@ -2,12 +2,14 @@
 address under the names of the command's options."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any
 
 import streamlit as st
 
+from app.components.option import by_name, field, in_address
+from app.whatif.serving_plan.asked import OPTIONS, Asked
+from app.words import sentence
 from catalog import chips, models
-from errors import QuestionError
 
 EXAMPLE = {
     "model": "llama3.1-70b",
@@ -18,119 +20,67 @@ EXAMPLE = {
     "ttft_s": "1",
     "tpot_s": "0.04",
 }
-
-
-@dataclass(frozen=True)
-class Field:
-    """A number of the form: option name, label with unit, meaning, whether it is whole."""
-
-    name: str
-    label: str
-    meaning: str
-    whole: bool = False
-
-
-TRAFFIC = (
-    Field("input", "Prompt tokens", "Of each request.", True),
-    Field("output", "Generated tokens", "Of each request.", True),
-    Field("rate", "Requests per second", "On average, all together."),
-    Field("prefix", "Cached prompt tokens", "Found in the prefix cache, such as a system prompt.", True),
-    Field("burst", "Burstiness", "Coefficient of variation of the gaps between requests: 1 is Poisson; empty: 1."),
+NUMBERS = (
+    ("input", "output", "rate", "prefix", "burst"),
+    ("ttft_s", "tpot_s", "e2e_s", "percentile", "max_sequences"),
 )
-OBJECTIVES = (
-    Field("ttft_s", "First token within (s)", "For the percentile of the requests beside."),
-    Field("tpot_s", "A token every (s)", "Time per output token after the first, of each request."),
-    Field("e2e_s", "Last token within (s)", "Empty: no such objective."),
-    Field("percentile", "Percentile", "Of the requests that must keep the objectives; empty: 99."),
-    Field("max_sequences", "Seats", "Requests that a replica may run at a time; empty: 256.", True),
-)
-NUMBERS = (*TRAFFIC, *OBJECTIVES)
-WORDS = ("model", "on", "price", "formats", "calibrate", "disaggregate", "own_chip")
-
-
+KEPT = ("formats", "stage", "ran", "token_budget")  # without a field, but in the address where somebody wrote them
 OWN = '{"name": "Card X", "like": "RTX PRO 6000 Workstation", "hbm_bytes_per_s": 1.6e12, "usd_per_chip_hour": 1.2}'
+_OPTIONS = by_name(o for o in OPTIONS if not o.local)
 
 
-def asked() -> dict[str, object]:
-    """The options in the address. Raises QuestionError for a number that is none."""
-    found: dict[str, object] = {n: st.query_params[n] for n in WORDS if st.query_params.get(n)}
-    for field in NUMBERS:
-        if text := st.query_params.get(field.name):
-            try:
-                value = float(text)
-            except ValueError:
-                value = float("nan")
-            if not abs(value) < 1e12 or (field.whole and value != int(value)):
-                wanted = "a whole number" if field.whole else "a number"
-                raise QuestionError(f"{field.label}: {text!r}", expected=wanted)
-            found[field.name] = int(value) if field.whole else value
-    return found
+def asked() -> Asked:
+    """What the address asks. Raises QuestionError for what cannot be."""
+    return Asked(**in_address(_OPTIONS.values()))
 
 
-def serving_form(now: Mapping[str, object], runs: Mapping[str, str]) -> None:
-    """The form; sent, it writes everything into the address. `runs`: names of measured runs by id."""
+def serving_form(now: Mapping[str, Any], runs: Mapping[str, str]) -> None:
+    """The form; sent, it writes everything into the address. `now`: what holds, by option; `runs`: names of measured
+    runs by id."""
     with st.form("serving-plan", border=True):
         left, right = st.columns([1, 2])
         names = list(models())
         model = left.selectbox("Model", names, index=names.index(now["model"]) if now.get("model") in names else 0)
-        wanted = [n.strip() for n in str(now.get("on", "")).split(",")]
-        on = right.multiselect("Chips to try", list(chips()), [c for c in chips() if c in wanted])
-        entered = {
-            f.name: column.text_input(f.label, _text(now.get(f.name)), help=f.meaning)
-            for fields in (TRAFFIC, OBJECTIVES)
-            for f, column in zip(fields, st.columns(len(fields)), strict=True)
-        }
+        wanted = [n.strip() for n in str(now.get("on") or "").split(",")]
+        on = right.multiselect(_OPTIONS["on"].title, list(chips()), [c for c in chips() if c in wanted])
+        entered: dict[str, str] = {}
+        for row in NUMBERS:
+            for name, column in zip(row, st.columns(len(row)), strict=True):
+                with column:
+                    entered[name] = field(_OPTIONS[name], now.get(name))
         left, middle, right = st.columns([2, 1, 1], vertical_alignment="bottom")
-        price = left.text_input(
-            "Prices, dollars per chip-hour",
-            str(now.get("price", "")),
-            placeholder=suggestion(on),
-            help="CHIP=USD by comma. Without prices the setup with the fewest chips comes first. "
-            "The grey values are suggestions that nobody has verified.",
-        )
+        with left:
+            entered["price"] = field(_OPTIONS["price"], now.get("price"), suggestion(on))
         named = now.get("calibrate")
         fitted = middle.selectbox(
-            "Calibrate on",
+            _OPTIONS["calibrate"].title,
             list(runs),
             index=list(runs).index(named) if named in runs else None,
             format_func=lambda i: runs[i],
             placeholder="no run: assumed shares",
-            help="A measured run: the shares of its chip's peaks are fitted to it.",
+            help=f"{sentence(_OPTIONS['calibrate'].help)}.",
         )
         pools = right.toggle(
-            "Compare with two pools",
+            _OPTIONS["disaggregate"].title,
             now.get("disaggregate") == "yes",
             help="Prefill and decode on machines of their own, for the setup that wins.",
         )
-        own = st.text_area(
-            "Chip of your own",
-            str(now.get("own_chip", "")),
-            height=68,
-            placeholder=OWN,
-            help="JSON with the catalogue's numbers of a chip: name, bf16_flops_per_s, hbm_bytes and "
-            "hbm_bytes_per_s, or the chip that it is like; usd_per_chip_hour.",
-        )
+        entered["own_chip"] = field(_OPTIONS["own_chip"], now.get("own_chip"), OWN, lines=True)
         if not st.form_submit_button("Plan", type="primary", icon=":material/calculate:"):
             return
     sent = {
         **entered,
         "model": model,
         "on": ",".join(on),
-        "price": price,
         "calibrate": fitted or "",
         "disaggregate": "yes" if pools else "",
-        "formats": str(now.get("formats", "")),
-        "own_chip": own,
+        **{name: st.query_params.get(name, "") for name in KEPT},
     }
     st.query_params.from_dict({n: v.strip() for n, v in sent.items() if v.strip()})
     st.rerun()
 
 
 def suggestion(names: list[str]) -> str:
-    """List prices of these chips as the field wants them."""
+    """List prices of these chips as the field wants them; they are suggestions that nobody has verified."""
     known = {n: chips()[n].price_suggestion for n in names}
     return ",".join(f"{n}={p.usd_per_chip_hour:g}" for n, p in known.items() if p) or "v6e=2.7,h100=3.5"
-
-
-def _text(value: object) -> str:
-    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -11,6 +11,7 @@ from app.components.chart import chart
 from app.components.current import open_workspace
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
+from app.components.howto import terms_list
 from app.components.notice import notice
 from app.components.text import md
 from app.components.verdict import verdict
@@ -19,16 +20,12 @@ from app.kept import Answers
 from app.pages.serving_planner.figure import costs, pools
 from app.pages.serving_planner.form import EXAMPLE, asked, serving_form
 from app.whatif.serving_plan.answers import ServingPlan, find
+from app.whatif.serving_plan.asked import Asked
 from app.whatif.serving_plan.wording import verdict as plan_verdict
 from app.workspace import Workspace
 from errors import QuestionError
+from simulators.serving.terms import TERMS
 
-DEFINITIONS = (
-    ("Reckoned", "By plain arithmetic: the largest batch that seats, cache and objectives allow. It knows no queue."),
-    ("Simulated", "An engine with continuous batching, served more and more requests until an objective breaks."),
-    ("Replica", "The chips that run one batch together; replicas are added until they bear the traffic."),
-    ("Tips at", "The price of its chip, per hour, at which a setup would cost as much as the best."),
-)
 _plans = Answers(64 << 20)
 
 
@@ -40,7 +37,6 @@ def planner() -> None:
     st.caption("Model, traffic and objectives in; setups out, the cheapest first. Everything here is modelled.")
     if "model" not in st.query_params:
         st.query_params.update(EXAMPLE)  # so that the address says what is shown
-    now: dict[str, object] = {}
     place = open_workspace()
     runs = {
         r.run_id: r.manifest.name
@@ -52,51 +48,35 @@ def planner() -> None:
         made = planned(now, place)
     except QuestionError as e:
         notice(e, library=False)
-        serving_form(now or dict(st.query_params), runs)
+        serving_form(st.query_params, runs)
         return
     verdict(plan_verdict(made))
     show(made, now)
-    serving_form(now, runs)
+    serving_form(vars(now), runs)
     with st.expander("How this is computed", icon=":material/function:"):
         st.markdown("\n".join(f"- {md(note)}" for note in made.notes))
-        st.markdown("\n".join(f"- **{md(title)}**: {md(text)}" for title, text in DEFINITIONS))
+        terms_list(TERMS)
 
 
-def planned(now: dict[str, object], place: Workspace) -> ServingPlan:
+def planned(now: Asked, place: Workspace) -> ServingPlan:
     """The plan, computed once for its options, with a bar that moves meanwhile."""
     for name in ("model", "on", "input", "output", "rate"):
-        if name not in now:
+        if getattr(now, name) is None:
             raise QuestionError(f"nothing was entered for {name!r}", advice="Fill it in below, then press Plan.")
     bar = st.empty()
-    options = {
-        n: now.get(n)
-        for n in (
-            *EXAMPLE,
-            "prefix",
-            "burst",
-            "e2e_s",
-            "percentile",
-            "max_sequences",
-            "price",
-            "formats",
-            "disaggregate",
-            "calibrate",
-            "own_chip",
-        )
-    }
-    run = place.store.find(str(now["calibrate"])) if now.get("calibrate") else None
+    run = place.store.find(now.calibrate) if now.calibrate else None
 
     def told(share: float, what: str) -> None:
         bar.progress(share, f"Simulating {what}")
 
     stored = place.store.listing()[0]
-    key = (*sorted((k, str(v)) for k, v in options.items()), tuple(r.run_id for r in stored))
-    made = _plans.get(key, lambda: find(options, run, told, stored))
+    key = (now, tuple(r.run_id for r in stored))
+    made = _plans.get(key, lambda: find(now, run, told, stored))
     bar.empty()
     return made
 
 
-def show(made: ServingPlan, now: dict[str, object]) -> None:
+def show(made: ServingPlan, now: Asked) -> None:
     """Figures, what each setup costs, two pools where they were asked for, and every setup with its reason."""
     name, best = "serving-plan", made.plan.best
     if best is not None:
@@ -138,7 +118,7 @@ def show(made: ServingPlan, now: dict[str, object]) -> None:
         downloads(
             table,
             name,
-            f"/api/whatif/serving-plan?{urlencode(now)}",
+            f"/api/whatif/serving-plan?{urlencode({n: v for n, v in vars(now).items() if v is not None})}",
             lambda: standalone(costs(made.plan.choices), "Serving plan", name),
         )
 

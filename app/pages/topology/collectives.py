@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from urllib.parse import urlencode
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from app import format as fmt
@@ -14,48 +16,40 @@ from app.components.chart import chart
 from app.components.current import choose, open_workspace
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
-from app.components.model_picker import pick, press, write
+from app.components.howto import terms_list
 from app.components.notice import notice
+from app.components.option import by_name, control
 from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.pages.topology.collective_figure import over_size
 from app.pages.topology.lab import Lab
 from app.pages.topology.times import lent
-from app.whatif.collective import axes_of, size_of
-from app.whatif.collective.answers import CollectiveAnswer, on
+from app.whatif.collective.answers import CollectiveAnswer, Sent, on
+from app.whatif.collective.asked import OPTIONS, axes_of, size_of
 from app.whatif.collective.wording import SIZES, TITLES, against, size
 from app.whatif.collective.wording import verdict as collective_verdict
 from catalog.chips import chip
 from errors import ChipledgerError, QuestionError
 from simulators.collectives import KINDS
 from simulators.collectives.shape import shape_of
+from simulators.collectives.terms import BAND, CRITICAL_TOKENS, CROSSOVER, TERMS, TIME
 from simulators.topology.alike import alike, several
 from simulators.topology.network import Network
 
 SIZE = "1GiB"
+_OPTIONS = by_name(OPTIONS)
 BOOK = "scaling_book_link_oneway_bytes_per_s"
 RATES = {"docs": "Documented link rates", "scaling-book": "The scaling book's"}
-DEFINITIONS = (
-    ("Array", "All of it; each chip holds a part. An all-reduce adds up as many arrays of this size as chips."),
-    ("Time", "The longer of the hops and of the bytes over the links; of an all-to-all over several axes both added."),
-    ("Crossover", "The array for which both take as long: below it more bandwidth is worth nothing."),
-    ("Band", "From the fastest to the slowest that its assumptions allow; what each end is, is said below."),
-    (
-        "Critical tokens",
-        "Tokens of a step for each chip from which gradients that move so hide behind the backward "
-        "pass: BF16 peak of the chip by the rate at which the array moves.",
-    ),
-)
 
 
 def panel(lab: Lab) -> None:
-    kind = press("Collective", "kind", TITLES, "all_gather")
+    kind = control(_OPTIONS["kind"], "all_gather", texts=TITLES, buttons=True)
     st.caption(f"{TITLES[kind]}: {dict(KINDS)[kind]}.")
-    more = _options(lab)
+    size_text, axes, rates = _options(lab)
     try:
-        array_bytes = size_of(st.query_params.get("bytes", SIZE))
-        answers = _answers(lab, kind, array_bytes, more)
+        sent = Sent(kind=kind, array_bytes=size_of(size_text or SIZE), axes=axes, rates=rates)
+        answers = _answers(lab, sent)
     except ChipledgerError as e:
         notice(e, library=False)
         return
@@ -77,24 +71,24 @@ def panel(lab: Lab) -> None:
         )
     figure = over_size(results)
     chart(figure, f"collectives {sorted(st.query_params.to_dict().items())}", "collective", said)
-    _evidence(lab, first, answers, more, figure)
+    _evidence(lab, first, answers, sent, figure)
     with st.expander("How these times are computed", icon=":material/function:"):
         st.markdown(f"- {md(f'Modelled: {first.result.cost.algorithm}.')}")
         st.markdown("\n".join(f"- {md(note)}" for note in _notes(answers)))
-        st.markdown("\n".join(f"- **{md(title)}**: {md(text)}" for title, text in DEFINITIONS))
+        terms_list(TERMS)
 
 
-def _options(lab: Lab) -> dict[str, object]:
+def _options(lab: Lab) -> tuple[str, tuple[str, ...], str]:
     """Size, axes and rates, all in the address; what a lattice alone has is left out elsewhere."""
     left, middle, right = st.columns([1, 1.4, 1.2], vertical_alignment="bottom")
     with left:
-        write("Array", "bytes", SIZE)
+        size_text = control(_OPTIONS["bytes"], empty=SIZE)
     axes = _axes_of(lab.network)
     with middle:
         chosen = _axes(axes)
     with right:
-        booked = pick("Link rates", "rates", RATES, "docs") if _has_book(lab.network) else "docs"
-    return {"axes": chosen, "rates": booked}
+        booked = control(_OPTIONS["rates"], "docs", texts=RATES) if _has_book(lab.network) else "docs"
+    return size_text, chosen, booked
 
 
 def _has_book(network: Network) -> bool:
@@ -107,7 +101,7 @@ def _axes(axes: Sequence[str]) -> tuple[str, ...]:
     if st.session_state.get("lab_axes") != now:
         st.session_state["lab_axes"] = now
     st.pills(
-        "Over all chips, or within groups along",
+        _OPTIONS["axes"].title,
         axes or ["no axes here"],
         selection_mode="multi",
         key="lab_axes",
@@ -125,7 +119,7 @@ def _axes_of(network: Network) -> tuple[str, ...]:
     return () if shape is None else tuple(a for a, k in zip(shape.axes, shape.dims, strict=True) if k > 1)
 
 
-def _answers(lab: Lab, kind: str, array_bytes: float, more: dict[str, object]) -> list[CollectiveAnswer]:
+def _answers(lab: Lab, sent: Sent) -> list[CollectiveAnswer]:
     """Of the topology shown, as broken, and of those compared; of those that cannot the page says why."""
     networks = [lab.broken]
     for text in lab.compared:
@@ -137,20 +131,10 @@ def _answers(lab: Lab, kind: str, array_bytes: float, more: dict[str, object]) -
     rate = lent(networks)
     found = []
     for number, network in enumerate(networks):
-        asked = more | {"link_bytes_per_s": rate[0] if rate and not network.oneway_bytes_per_s else None}
-        if not _has_book(network):
-            asked["rates"] = "docs"
+        lent_rate = rate[0] if rate and not network.oneway_bytes_per_s else None
+        mine = replace(sent, link_bytes_per_s=lent_rate, rates=sent.rates if _has_book(network) else "docs")
         try:
-            found.append(
-                on(
-                    network,
-                    () if number else lab.failures,
-                    () if number else truth,
-                    kind=kind,
-                    array_bytes=array_bytes,
-                    **asked,
-                )
-            )
+            found.append(on(network, mine) if number else on(network, mine, lab.failures, truth))
         except QuestionError as e:
             if not number:
                 raise
@@ -159,22 +143,22 @@ def _answers(lab: Lab, kind: str, array_bytes: float, more: dict[str, object]) -
 
 
 def _figures(answer: CollectiveAnswer) -> None:
-    result, meanings = answer.result, dict(DEFINITIONS)
+    result = answer.result
     crossover, tokens = result.crossover_bytes, answer.critical_tokens
     shown = [
-        Figure("Time", fmt.duration(result.seconds), meanings["Time"], "modelled"),
+        Figure("Time", fmt.duration(result.seconds), TIME.meaning, "modelled"),
         Figure(
             "Band",
             " – ".join(dict.fromkeys(map(fmt.duration, (result.low_s, result.high_s)))),
-            meanings["Band"],
+            BAND.meaning,
             "modelled",
         ),
         Figure("Hops alone", fmt.duration(result.cost.latency_s), "What an array of a few bytes takes.", "modelled"),
-        Figure("Crossover", fmt.size(crossover), meanings["Crossover"], "modelled"),
+        Figure("Crossover", fmt.size(crossover), CROSSOVER.meaning, "modelled"),
         Figure(
             "Critical tokens",
             fmt.NO_VALUE if tokens is None else f"{tokens:,.0f} a chip",
-            meanings["Critical tokens"],
+            CRITICAL_TOKENS.meaning,
             "modelled",
         ),
     ]
@@ -182,14 +166,11 @@ def _figures(answer: CollectiveAnswer) -> None:
 
 
 def _evidence(
-    lab: Lab, first: CollectiveAnswer, answers: Sequence[CollectiveAnswer], more: dict[str, object], figure
+    lab: Lab, first: CollectiveAnswer, answers: Sequence[CollectiveAnswer], sent: Sent, figure: go.Figure
 ) -> None:
     """Every kind by size of the topology shown, and the kind chosen of the others; all of it to take away."""
     given = first.link_bytes_per_s if first.result.settings.link_basis == "given" else None
-    every = [
-        on(lab.broken, (), (), kind=kind, array_bytes=first.result.bytes, link_bytes_per_s=given, **more)
-        for kind in TITLES
-    ]
+    every = [on(lab.broken, replace(sent, kind=kind, link_bytes_per_s=given)) for kind in TITLES]
     sizes = sorted({*SIZES, first.result.bytes})
     mine = pd.concat([rows_of(a, sizes) for a in every], ignore_index=True)
     rows = pd.concat([mine, *(rows_of(a, sizes) for a in answers[1:])], ignore_index=True)
@@ -202,8 +183,8 @@ def _evidence(
             "topology": lab.spec.text,
             "kind": first.result.kind,
             "bytes": f"{first.result.bytes:.0f}",
-            "axes": ",".join(more["axes"]),
-            "rates": more["rates"],
+            "axes": ",".join(sent.axes),
+            "rates": sent.rates,
             "fail": ";".join(lab.failures),
             "link_bytes_per_s": given,
         }

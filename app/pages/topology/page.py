@@ -8,6 +8,7 @@ from app import format as fmt
 from app.components.actions import copy_link
 from app.components.current import chosen, open_workspace, switch
 from app.components.figures_row import Figure, figures_row
+from app.components.howto import terms_list
 from app.components.notice import notice
 from app.components.text import md
 from app.components.verdict import verdict
@@ -27,6 +28,7 @@ from app.topologies.words import halves, host_mark, pairs, table
 from app.topologies.words import verdict as topology_verdict
 from errors import ChipledgerError
 from simulators.topology.report import Report
+from simulators.topology.terms import BISECTION, BUSIEST_LINK, DIAMETER, FIGURES, MEAN, TERMS
 
 PANELS: tuple[tuple[str, str, Callable[[Lab], None]], ...] = (  # name in the address, title, what draws it
     ("hops", "Hops and loads", lab_hops.panel),
@@ -36,27 +38,6 @@ PANELS: tuple[tuple[str, str, Callable[[Lab], None]], ...] = (  # name in the ad
     ("placement", "Placement", lab_placement.panel),
     ("create", "Create it", lab_manifest.panel),
     ("graph", "Your own graph", lab_graph.panel),
-)
-DEFINITIONS = (
-    ("Chips", "Those that live, with the parts they stand in and the links that join them."),
-    ("Diameter", "Hops between the two chips that are farthest apart, each pair by a shortest path."),
-    ("Mean", "Hops over all ordered pairs of different chips that have a path."),
-    (
-        "Bisection",
-        "Links that join two halves of the chips where they are fewest. Exact where that is known, else the "
-        "best cut found, with a proved lower bound.",
-    ),
-    (
-        "Busiest link",
-        "Under all-to-all: ordered pairs of chips whose traffic crosses one direction of the busiest "
-        "link; of a mesh or torus axis by axis, elsewhere with all shortest paths used alike.",
-    ),
-    (
-        "Hop",
-        "One link crossed. Optical circuit switches are light paths and count nothing; packet switches are nodes, "
-        "so GPU, switch, GPU are two hops.",
-    ),
-    ("Wrap, twist", "A link that closes an axis into a ring; a twist shifts it along other axes as well."),
 )
 
 
@@ -70,7 +51,7 @@ def page() -> None:
         if not counted(lab):
             with top.container():  # keeps the room of what is still being counted
                 verdict("Counting hops, loads and bisection …")
-                figures_row([Figure(name, "…", meaning, "derived") for name, meaning in DEFINITIONS[:5]])
+                figures_row([Figure(term.name, "…", term.meaning, "derived") for term in FIGURES])
         picture(lab)
         found = report(lab)
     except ChipledgerError as e:
@@ -99,7 +80,6 @@ def head() -> None:
 
 def figures(found: Report) -> list[Figure]:
     """Chips, diameter, mean, bisection, busiest link."""
-    meaning = dict(DEFINITIONS)
     basis = "modelled" if found.inferred else "derived"
     held = ((f"hosts{host_mark(found)}", found.hosts), ("cubes", found.cubes))
     parts = ", ".join(f"{n:,} {name}" for name, n in held if n)
@@ -109,12 +89,10 @@ def figures(found: Report) -> list[Figure]:
     load = found.max_link_load
     return [
         Figure("Chips", f"{found.chips:,}", f"{parts or 'No hosts known'}. {found.links:,} links: {links}.", basis),
-        Figure("Diameter", fmt.count(found.hops.diameter, "hop"), meaning["Diameter"], basis),
-        Figure("Mean", f"{fmt.number(found.hops.mean)} hops", meaning["Mean"], basis),
-        Figure(
-            "Bisection", bisection, f"{meaning['Bisection']} Here: {halves(found)} ({found.bisection.basis}).", basis
-        ),
-        Figure("Busiest link", f"{pairs(load) if load else fmt.NO_VALUE} pairs", meaning["Busiest link"], basis),
+        Figure("Diameter", fmt.count(found.hops.diameter, "hop"), DIAMETER.meaning, basis),
+        Figure("Mean", f"{fmt.number(found.hops.mean)} hops", MEAN.meaning, basis),
+        Figure("Bisection", bisection, f"{BISECTION.meaning} Here: {halves(found)} ({found.bisection.basis}).", basis),
+        Figure("Busiest link", f"{pairs(load) if load else fmt.NO_VALUE} pairs", BUSIEST_LINK.meaning, basis),
     ]
 
 
@@ -132,7 +110,7 @@ def explained(found: Report) -> None:
     with st.expander("How this is computed", icon=":material/function:"):
         for note in (f"{found.basis}.", *found.notes):
             st.markdown(f"- {md(note)}")
-        st.markdown("\n".join(f"- **{md(title)}**: {md(text)}" for title, text in DEFINITIONS))
+        terms_list(TERMS)
         shown = table([found])
         st.table({"": [row[0] for row in shown.rows], shown.head[1]: [row[1] for row in shown.rows]})
 

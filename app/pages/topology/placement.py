@@ -10,17 +10,19 @@ from app.components.chart import chart
 from app.components.current import open_workspace
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
-from app.components.model_picker import enter, pick, press, write
+from app.components.howto import terms_list
+from app.components.model_picker import pick
 from app.components.notice import notice
+from app.components.option import by_name, control
 from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.kept import Answers
 from app.pages.topology.lab import Lab
 from app.pages.topology.placement_figure import costs, label, layers
-from app.whatif import placement
-from app.whatif.base import from_query
+from app.whatif.placement import PLACEMENT
 from app.whatif.placement.answers import Answer
+from app.whatif.placement.asked import MOST_SHOWN, OPTIONS, SEQ
 from app.whatif.placement.code import mesh_code
 from app.whatif.placement.wording import reason
 from app.whatif.placement.wording import verdict as placement_verdict
@@ -28,34 +30,14 @@ from catalog.models import models
 from errors import ChipledgerError
 from simulators.placement.mesh import MEANINGS
 from simulators.placement.search import OVERLAPS, Placement
+from simulators.placement.terms import TERMS
 from simulators.topology.network import Network
 from simulators.topology.spec import Spec
 
 BARS = 6
 ASSUMED = "the default"
+_OPTIONS = by_name(OPTIONS)
 OVERLAP_TITLES = {"weights": "Weights overlap", "full": "Full overlap", "none": "No overlap"}
-DEFINITIONS = (
-    (
-        "Logical and physical axes",
-        "A mesh names its axes by what they do; the slice has axes of chips. “x” is all of "
-        "one, “x:4” four neighbours along it, “x:2/4” two that stand four apart, so that four groups share each link.",
-    ),
-    (
-        "Wrap",
-        "Links that close an axis into a ring: an all-gather then comes in from both sides. Without one, the chip "
-        "at the end of the line receives over one link, and takes twice as long.",
-    ),
-    (
-        "Folded",
-        "A block of two sides or more, with an even number of chips, has a closed walk through it: a ring "
-        "without a wrap, where the devices are put in that order.",
-    ),
-    (
-        "Step",
-        "Maths at the chip's peak, and what waits for communication under the overlap chosen. The range runs from "
-        "everything overlapped to nothing. All of it is modelled: compare ways with it, do not predict a job.",
-    ),
-)
 _answers = Answers(1 << 20)
 
 
@@ -69,7 +51,7 @@ def panel(lab: Lab) -> None:
     query = _asked(lab)
     try:
         found = _answers.get(
-            tuple(sorted(query.items())), lambda: placement.answer(from_query(placement, query), open_workspace())
+            tuple(sorted(query.items())), lambda: PLACEMENT.answer(PLACEMENT.from_query(query), open_workspace())
         )
     except ChipledgerError as e:
         notice(e, library=False)
@@ -106,23 +88,22 @@ def suggested(spec: Spec, network: Network) -> str:
 def _asked(lab: Lab) -> dict[str, str]:
     """The form; everything in it is in the address. Gives the options of the what-if."""
     usual = suggested(lab.spec, lab.network)
-    names = {"": ASSUMED} | {n: n for n in models()}
     columns = st.columns([2.2, 1.4, 1, 1], vertical_alignment="bottom")
     with columns[0]:
-        mesh = write("Mesh: axes that talk most last", "mesh", usual)
+        mesh = control(_OPTIONS["mesh"], empty=usual)
     with columns[1]:
-        model = pick("Model", "model", names, "")
+        model = control(_OPTIONS["model"], texts={n: n for n in models()}, unset=ASSUMED)
     with columns[2]:
-        batch = enter("Sequences of a step", "batch", lab.spec.chips, 1)
+        batch = control(_OPTIONS["batch"], lab.spec.chips, step=1, always=True)
     with columns[3]:
-        seq = enter("Tokens of a sequence", "seq", placement.SEQ, 1024)
-    overlap = press("Overlap", "overlap", OVERLAP_TITLES, "weights")
+        seq = control(_OPTIONS["seq"], SEQ, step=1024, always=True)
+    overlap = control(_OPTIONS["overlap"], "weights", texts=OVERLAP_TITLES, buttons=True)
     roles = "; ".join(f"{role}: {meaning}" for role, meaning in MEANINGS.items())
     st.caption(md(f"{OVERLAPS[overlap].capitalize()}. Axes: {roles}."))
     return {
         "topology": lab.spec.text,
         "mesh": mesh or usual,
-        "model": model,
+        "model": model or "",
         "batch": str(batch),
         "seq": str(seq),
         "overlap": overlap,
@@ -195,13 +176,13 @@ def _evidence(found: Answer, bars, answer: str) -> None:
     with st.expander("How placements are computed", icon=":material/function:"):
         for note in found.notes:
             st.markdown(f"- {md(note)}")
-        st.markdown("\n".join(f"- **{md(title)}**: {md(text)}" for title, text in DEFINITIONS))
+        terms_list(TERMS)
 
 
 def table(found: Answer) -> pd.DataFrame:
     """One row a way: what each axis holds and how it closes, the step with its range, each axis's seconds, and why."""
     rows = []
-    for p in found.found.placements[: placement.MOST_SHOWN]:
+    for p in found.found.placements[:MOST_SHOWN]:
         held, rings, cost = found.held(p), found.ring(p), found.by_axis_s(p)
         rows.append(
             {

@@ -3,6 +3,7 @@
 from analyzers.lost import checkpoints as analyzer
 from app.questions.base import Question
 from app.questions.checkpoints import words
+from simulators.checkpointing_terms import TERMS
 
 CHECKPOINTS = Question(
     name="checkpoints",
@@ -18,7 +19,7 @@ CHECKPOINTS = Question(
         "program_startup": "What a restart costs, by part, and what would shorten it",
     },
     options=analyzer.OPTIONS,
-    terms=(),
+    terms=TERMS,
     analyze=analyzer.analyze,
     verdict=words.verdict,
     table=words.table,

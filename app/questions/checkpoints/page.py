@@ -19,10 +19,11 @@ from app.components.verdict import verdict
 from app.pages.checkpoint_planner.elastic_claim import elastic_claim
 from app.pages.checkpoint_planner.inputs import given, plan_inputs
 from app.pages.checkpoint_planner.page import planner
-from app.pages.checkpoint_planner.view import DEFINITIONS, plan_view
+from app.pages.checkpoint_planner.view import plan_view
 from app.questions.asking import ask
 from app.questions.checkpoints import CHECKPOINTS
 from app.questions.checkpoints.words import lost
+from app.whatif.checkpoint.asked import Asked
 from app.whatif.checkpoint.plan import inputs, plan
 from app.whatif.checkpoint.wording import verdict as plan_verdict
 from errors import QuestionError
@@ -39,10 +40,10 @@ def page() -> None:
         result = ask(CHECKPOINTS, run, {}, place.registry)
     with actions:
         price(run, result.usd_per_chip_hour, place.registry)
-    entered = given()
-    known, basis, _ = inputs({}, result)
+    known, basis, _ = inputs(Asked(), result)
     try:
-        made = plan(entered, result)
+        entered = given()
+        made = plan(Asked(**entered), result)
     except QuestionError as e:
         verdict(lost(result))
         figures_row(figures(result))
@@ -58,7 +59,7 @@ def page() -> None:
         plan_view(made, f"{run.manifest.name}-checkpoints", f"/api/whatif/checkpoint?{asked}")
     evidence(result)
     elastic_claim()
-    howto(run, DEFINITIONS, (*result.notes, *(made.notes if made else ())), CHECKPOINTS.inputs)
+    howto(run, CHECKPOINTS.terms, (*result.notes, *(made.notes if made else ())), CHECKPOINTS.inputs)
 
 
 def figures(result: CheckpointsResult) -> list[Figure]:

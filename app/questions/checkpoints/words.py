@@ -8,11 +8,12 @@ from errors import QuestionError
 
 def verdict(result: CheckpointsResult) -> str:
     """How often the job saves and should; where that cannot be told, what saves and failures cost."""
-    from app.whatif.checkpoint.plan import plan  # here: it words its own answers with the tables of this package
+    from app.whatif.checkpoint.asked import Asked  # here: it words its own answers with the tables of this package
+    from app.whatif.checkpoint.plan import plan
     from app.whatif.checkpoint.wording import verdict as plan_verdict
 
     try:
-        return plan_verdict(plan({}, result))
+        return plan_verdict(plan(Asked(), result))
     except QuestionError:
         return lost(result)
 

@@ -4,35 +4,20 @@ import streamlit as st
 
 from analyzers.ranks.collectives import CollectivesResult
 from app import format as fmt
-from app.components.answering import answering
 from app.components.chart import chart
-from app.components.current import current_run, switch
-from app.components.downloads import downloads
-from app.components.figures_row import Figure, figures_row
-from app.components.header import header
-from app.components.howto import howto
+from app.components.current import switch
+from app.components.figures_row import Figure
+from app.components.question_page import Told, question_page
 from app.components.text import md
-from app.components.verdict import verdict
-from app.figures.base import standalone
-from app.questions.asking import ask
 from app.questions.collectives import COLLECTIVES
 from app.questions.collectives import figure as draw
 from app.questions.collectives.words import rate
-from app.questions.collectives.words import verdict as collectives_verdict
-from runs.run import Run
 
 VIEWS = {"time": "Time by axis", "bandwidth": "Bandwidth by size"}
 
 
 def page() -> None:
-    run, extras, place = current_run()
-    header(run, extras)
-    with answering("Reading the collectives", lambda: howto(run, COLLECTIVES.terms, (), COLLECTIVES.inputs)):
-        result = ask(COLLECTIVES, run, {}, place.registry)
-    verdict(collectives_verdict(result))
-    figures_row(figures(result))
-    picture(run, result)
-    howto(run, COLLECTIVES.terms, result.notes, COLLECTIVES.inputs)
+    question_page(COLLECTIVES, "Reading the collectives", figures, picture)
 
 
 def figures(result: CollectivesResult) -> list[Figure]:
@@ -70,10 +55,11 @@ def figures(result: CollectivesResult) -> list[Figure]:
 
 
 @st.fragment
-def picture(run: Run, result: CollectivesResult) -> None:
+def picture(told: Told[CollectivesResult]) -> None:
     """Time by kind and axis, or bandwidth over size; and the rows to take away."""
+    result = told.result
     view = switch("View", "view", VIEWS, "time") if result.measured else "time"
-    name = f"{run.manifest.name}-collectives-{view}"
+    name = f"{told.name}-{view}"
     if view == "bandwidth":
         st.markdown("**Bus bandwidth by message size**; the larger a mark, the more time went there.")
         figure = draw.bandwidth(result)
@@ -88,15 +74,8 @@ def picture(run: Run, result: CollectivesResult) -> None:
     if figure is None:
         st.info("Their sizes or times are not known, so nothing can be drawn.", icon=":material/info:")
     else:
-        chart(figure, f"collectives {view}", name, collectives_verdict(result))
-    with st.expander(f"Evidence: {fmt.count(len(result.rows), 'row')}", icon=":material/table:"):
-        st.dataframe(result.rows.head(5000).dropna(axis="columns", how="all"), hide_index=True)
-        downloads(
-            result.rows,
-            name,
-            f"/api/runs/{run.run_id}/show/collectives",
-            lambda: standalone(figure, f"{run.manifest.name}: collectives", name) if figure else b"",
-        )
+        chart(figure, f"collectives {view}", name, told.verdict)
+    told.evidence(result.rows, fmt.count(len(result.rows), "row"), figure, "collectives", view)
 
 
 if __name__ == "__main__":

@@ -2,43 +2,39 @@
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from analyzers.serving.engine import ALL, EngineResult
+from analyzers.serving.engine import ALL, OPTIONS, EngineResult
 from app import format as fmt
-from app.components.answering import answering
 from app.components.chart import chart
-from app.components.current import current_run, switch
-from app.components.downloads import downloads
-from app.components.figures_row import Figure, figures_row
-from app.components.header import header
-from app.components.howto import howto
-from app.components.model_picker import pick
-from app.components.verdict import verdict
-from app.figures.base import standalone
-from app.questions.asking import ask
+from app.components.current import switch
+from app.components.figures_row import Figure
+from app.components.option import by_name, control
+from app.components.question_page import Told, question_page
 from app.questions.engine import ENGINE
 from app.questions.engine import figure as draw
 from app.questions.engine.words import one_moment, whole
 from app.questions.engine.words import table as engine_table
-from app.questions.engine.words import verdict as engine_verdict
 from runs.run import Run
 
+_OPTIONS = by_name(OPTIONS)
 VIEWS = {"timeline": "Timeline", "shares": "Mix and hits", "batch": "Batch size", "iterations": "Iterations"}
 
 
 def page() -> None:
-    run, extras, place = current_run()
-    header(run, extras)
-    options = {} if (name := st.query_params.get("replica", ALL)) == ALL else {"replica": name}
-    with answering("Reading what the engine said", lambda: howto(run, ENGINE.terms, (), ENGINE.inputs)):
-        result = ask(ENGINE, run, options, place.registry)
-    if len(result.replicas) > 1:
-        names = {ALL: f"All {len(result.replicas)} replicas", **{r: r for r in result.replicas}}
-        pick("Replica", "replica", names, ALL, width=260)
-    verdict(engine_verdict(result))
-    figures_row(figures(result))
-    picture(run, result)
-    howto(run, ENGINE.terms, result.notes, ENGINE.inputs)
+    question_page(ENGINE, "Reading what the engine said", figures, picture, options=_options, answered=_replicas)
+
+
+def _options(run: Run) -> dict[str, str]:
+    """One replica, from the address."""
+    return {} if (name := st.query_params.get("replica", ALL)) == ALL else {"replica": name}
+
+
+def _replicas(told: Told[EngineResult], head: DeltaGenerator) -> None:
+    """The list of replicas, where there are several."""
+    if len(replicas := told.result.replicas) > 1:
+        texts = {ALL: f"All {len(replicas)} replicas", **{r: r for r in replicas}}
+        control(_OPTIONS["replica"], ALL, texts=texts, width=260)
 
 
 def figures(result: EngineResult) -> list[Figure]:
@@ -89,8 +85,9 @@ def figures(result: EngineResult) -> list[Figure]:
     ]
 
 
-def picture(run: Run, result: EngineResult) -> None:
+def picture(told: Told[EngineResult]) -> None:
     """One of the views, and the rows to take away; of one moment, in which nothing is drawn, what was said then."""
+    result = told.result
     if one_moment(result):
         st.markdown("**What the engine said at that moment.** A second reading would tell of the time between.")
         told = engine_table(result)
@@ -104,16 +101,9 @@ def picture(run: Run, result: EngineResult) -> None:
     if figure is None:
         st.info("The input holds none of it.", icon=":material/info:")
         return
-    name = f"{run.manifest.name}-engine-{view}"
-    chart(figure, f"engine {view} {result.replica}", name, engine_verdict(result))
-    with st.expander(f"Evidence: {fmt.count(len(rows), 'row')}", icon=":material/table:"):
-        st.dataframe(rows.head(5000), hide_index=True)
-        downloads(
-            rows,
-            name,
-            f"/api/runs/{run.run_id}/show/engine",
-            lambda: standalone(figure, f"{run.manifest.name}: {VIEWS[view]}", name),
-        )
+    name = f"{told.name}-{view}"
+    chart(figure, f"engine {view} {result.replica}", name, told.verdict)
+    told.evidence(rows, fmt.count(len(rows), "row"), figure, VIEWS[view], view)
 
 
 def _view(view: str, result: EngineResult) -> tuple[str, object, pd.DataFrame]:

@@ -3,6 +3,7 @@
 from analyzers.flops import flops as analyzer
 from app.questions.base import Question
 from app.questions.flops import words
+from catalog.flops_terms import TERMS
 
 FLOPS = Question(
     name="flops",
@@ -10,7 +11,7 @@ FLOPS = Question(
     icon=":material/functions:",
     asks="What does a token cost to train, by each way of counting?",
     options=analyzer.OPTIONS,
-    terms=(),
+    terms=TERMS,
     analyze=analyzer.analyze,
     verdict=words.verdict,
     table=words.table,

@@ -1,6 +1,7 @@
 """Goodput: Which part of the time held went into kept steps?"""
 
 from analyzers.lost import goodput as analyzer
+from analyzers.lost.goodput.terms import TERMS
 from app.questions.base import Question
 from app.questions.goodput import words
 
@@ -13,7 +14,7 @@ GOODPUT = Question(
     about={"job": ()},
     inputs=("lifecycle", "steps"),
     options=analyzer.OPTIONS,
-    terms=(),
+    terms=TERMS,
     analyze=analyzer.analyze,
     verdict=words.verdict,
     table=words.table,

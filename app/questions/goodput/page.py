@@ -7,6 +7,7 @@ import streamlit as st
 
 from analyzers.lost.goodput.query import EXACT, LIBRARY
 from analyzers.lost.goodput.result import GoodputResult
+from analyzers.lost.goodput.terms import BUCKET_TERMS, DISRUPTIONS, IDEAL_STEP, PRODUCTIVE, TOTAL
 from app import format as fmt
 from app.components.answering import answering
 from app.components.chart import chart
@@ -29,11 +30,6 @@ from app.questions.goodput.words import verdict as goodput_verdict
 from app.workspace import Workspace
 from errors import QuestionError
 from runs.run import Run
-
-STEP = (
-    "A step less the pauses recorded in it. Ideal: the mean of steps within 3 MAD of the median. A spike is longer "
-    "than its neighbours' median by 6 MAD, and by 5 % at least."
-)
 
 
 def page() -> None:
@@ -62,13 +58,8 @@ def page() -> None:
     if exact is not None and len(exact.attempts):
         st.markdown("**Attempts.** Each start of the job, by the exact rules: how long it held its chips, for what.")
         show_attempts(exact.attempts)
-    definitions = [("Goodput", meaning("productive")), ("Time held", meaning("total"))]
-    howto(
-        run,
-        definitions + [(title(b), meaning(b)) for b in dict.fromkeys(b for b, *_ in losses(result))],
-        result.notes,
-        GOODPUT.inputs,
-    )
+    told = dict.fromkeys((PRODUCTIVE, TOTAL, *(bucket for bucket, *_ in losses(result))))
+    howto(run, [BUCKET_TERMS[bucket] for bucket in told], result.notes, GOODPUT.inputs)
 
 
 def _tried(run: Run, place: Workspace, given: dict[str, Any]) -> GoodputResult | None:
@@ -82,7 +73,7 @@ def _tried(run: Run, place: Workspace, given: dict[str, Any]) -> GoodputResult |
 def figures(result: GoodputResult, other: GoodputResult | None) -> list[Figure]:
     """The five figures: goodput by both rules, time held, disruptions, the ideal step."""
     exact = result.rules == EXACT
-    says = {True: meaning("productive"), False: LIBRARY_MEANING["productive"]}
+    says = {True: meaning(PRODUCTIVE), False: LIBRARY_MEANING[PRODUCTIVE]}
     known = [r.goodput_share if r is not None and r.steps_read else None for r in (result, other)]
     shown = [Figure("Goodput", fmt.share(known[0]), f"Part of the time held. {says[exact]}", "derived")]
     label = "By ml-goodput" if exact else "By the exact rules"
@@ -95,23 +86,22 @@ def figures(result: GoodputResult, other: GoodputResult | None) -> list[Figure]:
         if result.chips
         else ""
     )
-    held = meaning("total") if exact else LIBRARY_MEANING["total"]
+    held = meaning(TOTAL) if exact else LIBRARY_MEANING[TOTAL]
     return [
         *shown,
         Figure("Time held", fmt.duration(result.total_s), held + chips, "measured"),
         Figure(
             "Disruptions",
             f"{result.disruptions:,}",
-            "How often training stopped without the job being done: "
-            "attempts that were interrupted, and steps taken again inside one."
-            if exact
-            else "Step numbers that occur again.",
+            DISRUPTIONS.meaning if exact else "Step numbers that occur again.",
             "derived",
         ),
         Figure(
             "Ideal step",
             fmt.duration(result.ideal_step_s or None),
-            STEP if exact else "The mean of steps of a second or more that take no longer than median + 3 MAD.",
+            IDEAL_STEP.meaning
+            if exact
+            else "The mean of steps of a second or more that take no longer than median + 3 MAD.",
             "derived",
         ),
     ]

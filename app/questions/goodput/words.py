@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from analyzers.lost.goodput.buckets import ASYNC, CUSTOM, EVAL, HANG, HEADING, amount
 from analyzers.lost.goodput.query import EXACT, LIBRARY
 from analyzers.lost.goodput.result import GoodputResult
+from analyzers.lost.goodput.terms import BUCKET_TERMS
 from app import format as fmt
 from app import theme
 from app.questions.ledger.words import PHRASES
@@ -45,13 +46,7 @@ def title(bucket: str) -> str:
 
 def meaning(bucket: str) -> str:
     """What the exact rules count in a bucket."""
-    if bucket == "total":
-        return "Time for which the job held its chips: from each start to its end, or, interrupted, to its next start."
-    if bucket == "productive":
-        return "Time in steps whose result was kept, less every recorded pause in them."
-    if bucket == ASYNC:
-        return "Fetches inside steps. No badput: the device may work meanwhile; a profile tells what it waited for."
-    return theme.meaning([HEADING[bucket]])
+    return BUCKET_TERMS[bucket].meaning
 
 
 def losses(result: GoodputResult) -> list[tuple[str, str, float]]:

@@ -4,32 +4,16 @@ import streamlit as st
 
 from analyzers.device.input import InputResult
 from app import format as fmt
-from app.components.answering import answering
 from app.components.chart import chart
-from app.components.current import current_run
-from app.components.downloads import downloads
-from app.components.figures_row import Figure, figures_row
-from app.components.header import header
-from app.components.howto import howto
+from app.components.figures_row import Figure
+from app.components.question_page import SHOWN_ROWS, Told, question_page
 from app.components.text import md
-from app.components.verdict import verdict
-from app.figures.base import standalone
-from app.questions.asking import ask
 from app.questions.input import INPUT
 from app.questions.input import figure as draw
-from app.questions.input.words import verdict as input_verdict
-from runs.run import Run
 
 
 def page() -> None:
-    run, extras, place = current_run()
-    header(run, extras)
-    with answering("Reading fetches and steps", lambda: howto(run, INPUT.terms, (), INPUT.inputs)):
-        result = ask(INPUT, run, {}, place.registry)
-    verdict(input_verdict(result))
-    figures_row(figures(result))
-    pictures(run, result)
-    howto(run, INPUT.terms, result.notes, INPUT.inputs)
+    question_page(INPUT, "Reading fetches and steps", figures, pictures)
 
 
 def figures(result: InputResult) -> list[Figure]:
@@ -42,15 +26,15 @@ def figures(result: InputResult) -> list[Figure]:
         Figure("Waited for input", waited, INPUT.meaning("Waited for input"), "measured"),
         Figure("Of step time", fmt.share(result.waited_share), "Waited over those steps' chip-seconds.", "derived"),
         Figure("Usual fetch", fmt.duration(result.median_fetch_s), f"Median. {INPUT.meaning('Fetch')}", "measured"),
-        Figure("Stalls", f"{len(result.stalls):,}", INPUT.meaning("Stall"), "derived"),
+        Figure("Stalls", f"{len(result.stalls):,}", INPUT.meaning("Input stall"), "derived"),
         Figure("Slope", slope, INPUT.meaning("Slope"), "derived"),
     ]
 
 
-def pictures(run: Run, result: InputResult) -> None:
+def pictures(told: Told[InputResult]) -> None:
     """Fetch against step, the strip over the steps, and the rows to take away."""
-    name = f"{run.manifest.name}-input"
-    words = input_verdict(result)
+    result = told.result
+    name, words = told.name, told.verdict
     if result.verdict == "unknown" and result.notes:
         st.info(md(result.notes[0]), icon=":material/info:")
     scatter, strip = draw.scatter(result), draw.strip(result)
@@ -68,14 +52,8 @@ def pictures(run: Run, result: InputResult) -> None:
     rows = result.stalls if len(result.stalls) else result.rows
     title = "the stalled steps" if len(result.stalls) else "all steps"
     with st.expander(f"Evidence: {title}", icon=":material/table:"):
-        st.dataframe(rows.head(5000), hide_index=True)
-        figure = scatter if scatter is not None else strip
-        downloads(
-            result.rows,
-            name,
-            f"/api/runs/{run.run_id}/show/input",
-            lambda: standalone(figure, f"{run.manifest.name}: input", name) if figure else b"",
-        )
+        st.dataframe(rows.head(SHOWN_ROWS), hide_index=True)
+        told.downloads(result.rows, scatter if scatter is not None else strip, "input")
 
 
 if __name__ == "__main__":

@@ -5,38 +5,28 @@ import streamlit as st
 
 from analyzers.lost.interruptions import InterruptionsResult
 from app import format as fmt
-from app.components.answering import answering
 from app.components.chart import chart
-from app.components.current import choose, current_run
-from app.components.downloads import downloads
-from app.components.figures_row import Figure, figures_row
-from app.components.header import header
-from app.components.howto import howto
-from app.components.verdict import verdict
-from app.figures.base import standalone
-from app.questions.asking import ask
+from app.components.current import choose
+from app.components.figures_row import Figure
+from app.components.question_page import Told, question_page
 from app.questions.interruptions import INTERRUPTIONS
 from app.questions.interruptions.comparison import comparison
 from app.questions.interruptions.stops import MOST_MARKS, strip
 from app.questions.interruptions.view import interruption, open_number
 from app.questions.interruptions.words import cause_title, every
-from app.questions.interruptions.words import verdict as interruptions_verdict
-from runs.run import Run
 
 SHOWN_ROWS = 1000
 
 
 def page() -> None:
-    run, extras, place = current_run()
-    header(run, extras)
-    with answering("Reading the interruptions", lambda: howto(run, INTERRUPTIONS.terms, (), INTERRUPTIONS.inputs)):
-        result = ask(INTERRUPTIONS, run, {}, place.registry)
-    verdict(interruptions_verdict(result))
-    figures_row(figures(result))
-    if len(result.rows):
-        explore(run, result)
-        comparison(run, result)
-    howto(run, INTERRUPTIONS.terms, result.notes, INTERRUPTIONS.inputs)
+    question_page(INTERRUPTIONS, "Reading the interruptions", figures, body)
+
+
+def body(told: Told[InterruptionsResult]) -> None:
+    """The attempts, and the interruptions beside those of others."""
+    if len(told.result.rows):
+        explore(told)
+        comparison(told.run, told.result)
 
 
 def figures(result: InterruptionsResult) -> list[Figure]:
@@ -62,7 +52,10 @@ def figures(result: InterruptionsResult) -> list[Figure]:
             "derived",
         ),
         Figure(
-            "Time lost", fmt.share(share), f"{INTERRUPTIONS.meaning('Lost')} As a part of the time held.", "derived"
+            "Time lost",
+            fmt.share(share),
+            f"{INTERRUPTIONS.meaning('Time lost')} As a part of the time held.",
+            "derived",
         ),
         Figure(
             "Usually back after",
@@ -87,9 +80,10 @@ def figures(result: InterruptionsResult) -> list[Figure]:
 
 
 @st.fragment
-def explore(run: Run, result: InterruptionsResult) -> None:
+def explore(told: Told[InterruptionsResult]) -> None:
     """The attempts with their interruptions, the one that is open, and all of them as rows."""
-    number, name = open_number(result), f"{run.manifest.name}-interruptions"
+    result, name = told.result, told.name
+    number = open_number(result)
     figure = strip(result, number)
     if figure is not None:
         few = "" if len(result.rows) <= MOST_MARKS else f" Of {len(result.rows):,} the {MOST_MARKS:,} most costly."
@@ -104,17 +98,18 @@ def explore(run: Run, result: InterruptionsResult) -> None:
             if points and points[0].get("customdata") is not None:
                 choose("at", str(int(_first(points[0]["customdata"]))))
 
-        chart(figure, key, name, interruptions_verdict(result), clicked)
+        chart(figure, key, name, told.verdict, clicked)
     interruption(result, number, name)
-    table(run, result, name)
+    table(told)
 
 
 def _first(value: object) -> float:
     return value[0] if isinstance(value, list | tuple) else value
 
 
-def table(run: Run, result: InterruptionsResult, name: str) -> None:
+def table(told: Told[InterruptionsResult]) -> None:
     """Every interruption as a row that opens it, and the rows to take away."""
+    result = told.result
     rows, key = result.rows.dropna(axis="columns", how="all"), "interruption rows"
 
     def picked() -> None:
@@ -130,13 +125,7 @@ def table(run: Run, result: InterruptionsResult, name: str) -> None:
         st.dataframe(shown, hide_index=True, key=key, selection_mode="single-row", on_select=picked)
         if len(rows) > SHOWN_ROWS:
             st.caption(f"The first {SHOWN_ROWS:,} of {len(rows):,} are shown; the files below hold all.")
-        downloads(rows, name, f"/api/runs/{run.run_id}/show/interruptions", lambda: picture(run, result, name))
-
-
-def picture(run: Run, result: InterruptionsResult, name: str) -> bytes:
-    """The strip as a page of its own."""
-    figure = strip(result)
-    return standalone(figure, f"{run.manifest.name}: interruptions", name) if figure else b""
+        told.downloads(rows, lambda: strip(result), "interruptions")
 
 
 if __name__ == "__main__":

@@ -121,7 +121,7 @@ def pictures(about: About, result: KvResult, given: dict) -> None:
         st.dataframe(table, hide_index=True)
         if drawn is not None:
             downloads(
-                table, name, about.answer("kv", given), lambda: standalone(drawn, f"{about.name}: KV cache", name)
+                table, name, about.answer(KV_CACHE, given), lambda: standalone(drawn, f"{about.name}: KV cache", name)
             )
 
 

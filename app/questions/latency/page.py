@@ -1,37 +1,34 @@
 """The run's latency: how long did requests wait, for what, and at which throughput?"""
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from analyzers.serving.latency import ServingResult
 from app import format as fmt
-from app.components.answering import answering
-from app.components.current import current_run
-from app.components.figures_row import Figure, figures_row
-from app.components.header import header
-from app.components.howto import howto
+from app.components.figures_row import Figure
 from app.components.load_choice import load_choice
-from app.components.verdict import verdict
-from app.questions.asking import ask
+from app.components.question_page import Told, question_page
 from app.questions.latency import LATENCY
 from app.questions.latency.view import explore
 from app.questions.latency.words import between
-from app.questions.latency.words import verdict as serving_verdict
+from runs.run import Run
 
 
 def page() -> None:
-    run, extras, place = current_run()
-    with header(run, extras):
-        beside = st.container()
-    stage = st.query_params.get("stage") or None
-    with answering("Reading requests", lambda: howto(run, LATENCY.terms, (), LATENCY.inputs)):
-        result = ask(LATENCY, run, {"stage": stage} if stage else {}, place.registry)
-    with beside:
-        together = all(load.served is not None and load.kept is None for load in result.loads)
-        load_choice(result.loads, "All requests together" if together else "The load with most output tokens/s")
-    verdict(serving_verdict(result))
-    figures_row(figures(result))
-    explore(run, result)
-    howto(run, LATENCY.terms, result.notes, LATENCY.inputs)
+    question_page(LATENCY, "Reading requests", figures, explore, options=_options, answered=_loads)
+
+
+def _options(run: Run) -> dict[str, str]:
+    """One load, from the address."""
+    return {"stage": stage} if (stage := st.query_params.get("stage")) else {}
+
+
+def _loads(told: Told[ServingResult], head: DeltaGenerator) -> None:
+    """The list of loads, in the head."""
+    loads = told.result.loads
+    together = all(load.served is not None and load.kept is None for load in loads)
+    with head:
+        load_choice(loads, "All requests together" if together else "The load with most output tokens/s")
 
 
 def figures(result: ServingResult) -> list[Figure]:

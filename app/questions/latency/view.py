@@ -9,13 +9,11 @@ from analyzers.serving.latency.summary import METRICS
 from app import format as fmt
 from app.components.chart import chart
 from app.components.current import switch
-from app.components.downloads import downloads
+from app.components.question_page import Told
 from app.components.text import md
-from app.figures.base import standalone
 from app.questions.latency import figure as draw
 from app.questions.latency.words import CAUSES, NAMES
 from app.questions.latency.words import verdict as serving_verdict
-from runs.run import Run
 
 VIEWS = {
     "first": "First token",
@@ -43,9 +41,9 @@ def views(result: ServingResult) -> dict[str, str]:
 
 
 @st.fragment
-def explore(run: Run, result: ServingResult) -> None:
+def explore(told: Told[ServingResult]) -> None:
     """One view at a time, a sentence before it, and the rows to take away."""
-    name = f"{run.manifest.name}-latency"
+    result, name = told.result, told.name
     possible = views(result)
     figure: go.Figure | None = None
     if possible:
@@ -59,7 +57,7 @@ def explore(run: Run, result: ServingResult) -> None:
         else:
             chart(figure, f"latency {view} {metric}", f"{name}-{view}", serving_verdict(result))
         _beside(result, view)
-    _evidence(run, result, figure, name)
+    _evidence(told, figure)
 
 
 def _metric(result: ServingResult) -> str:
@@ -151,8 +149,9 @@ def load_rows(result: ServingResult) -> pd.DataFrame:
     )
 
 
-def _evidence(run: Run, result: ServingResult, figure: go.Figure | None, name: str) -> None:
+def _evidence(told: Told[ServingResult], figure: go.Figure | None) -> None:
     """Requests, the slowest first, or loads where there are no single requests; failures by error."""
+    result = told.result
     if len(result.failures):
         st.markdown("**What failed**, by error; numbers in messages are shown as #.")
         st.dataframe(result.failures, hide_index=True)
@@ -165,9 +164,4 @@ def _evidence(run: Run, result: ServingResult, figure: go.Figure | None, name: s
         st.dataframe(rows.head(SHOWN_ROWS), hide_index=True)
         if len(rows) > SHOWN_ROWS:
             st.caption(f"The first {SHOWN_ROWS:,} of {len(rows):,} are shown; the files below hold all.")
-        downloads(
-            rows,
-            name,
-            f"/api/runs/{run.run_id}/show/serving",
-            lambda: standalone(figure, f"{run.manifest.name}: latency", name) if figure else b"",
-        )
+        told.downloads(rows, figure, "latency")

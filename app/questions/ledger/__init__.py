@@ -1,6 +1,7 @@
 """Ledger: Where did every chip-second of a run go?"""
 
 from analyzers.time import ledger as analyzer
+from analyzers.time.ledger_terms import TERMS
 from app.questions.base import Question
 from app.questions.ledger import words
 
@@ -13,7 +14,7 @@ LEDGER = Question(
     about={"job": (), "serving": (), "compiled": ()},
     inputs=("lifecycle", "steps", "captures", "requests"),
     options=analyzer.OPTIONS,
-    terms=(),
+    terms=TERMS,
     analyze=analyzer.analyze,
     verdict=words.verdict,
     table=words.table,

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from analyzers.time.ledger import LedgerResult
+from analyzers.time.ledger_terms import ACCOUNT_TERMS
 from app import format as fmt
 from app import theme
 from app.components.chart import chart
@@ -27,7 +28,6 @@ from app.questions.ledger.why import why
 from app.questions.ledger.words import modelled, unknown
 from app.questions.ledger.words import verdict as ledger_verdict
 from errors import ChipledgerError
-from runs.accounts import ACCOUNTS
 from runs.ledger import Account, Ledger
 from runs.run import Run
 
@@ -52,7 +52,7 @@ def page() -> None:
     held = {a.name for _, a in result.ledger.account.walk()}
     howto(
         run,
-        [(theme.title(n), theme.meaning([n])) for n in ACCOUNTS if n in held],
+        [term for name, term in ACCOUNT_TERMS.items() if name in held],
         result.notes,
         ("iterations", "requests") if run.manifest.kind == "serving" else ("captures", "lifecycle", "steps"),
     )

@@ -1,29 +1,28 @@
 """The choices of the load page: objectives, the load looked into, and further runs beside it. All in the address."""
 
-import math
-
 import streamlit as st
 
-from analyzers.serving.load import LoadResult
-from app.components.current import choose, open_workspace
+from analyzers.serving.load import OPTIONS, LoadResult
+from app.components.option import by_name, control
+from app.components.question_page import Told
 from app.components.text import md
 from app.questions.asking import ask
 from app.questions.load import LOAD
 from errors import ChipledgerError
-from runs.registry import Registry
 from runs.run import Run
 
-OBJECTIVES = {"ttft_s": "p99 TTFT within (s)", "tpot_s": "p99 TPOT within (s)", "e2e_s": "p99 end to end within (s)"}
+OBJECTIVES = ("ttft_s", "tpot_s", "e2e_s")
 MOST = 4  # further runs: more symbols could not be told apart
+_OPTIONS = by_name(OPTIONS)
 
 
 def options() -> dict[str, object]:
     """Draws the objectives; returns the options that the address gives."""
     given: dict[str, object] = {}
     columns = st.columns([1, 1, 1, 3], vertical_alignment="bottom")
-    for column, (name, label) in zip(columns, OBJECTIVES.items(), strict=False):
+    for column, name in zip(columns, OBJECTIVES, strict=False):
         with column:
-            value = _seconds(name, label)
+            value = control(_OPTIONS[name], step=0.01, empty="none")
         if value is not None:
             given[name] = value
     if stage := st.query_params.get("stage"):
@@ -31,39 +30,10 @@ def options() -> dict[str, object]:
     return given
 
 
-def _seconds(name: str, label: str) -> float | None:
-    """Seconds above 0, kept in the address; None where it gives none."""
-    try:
-        now = float(st.query_params.get(name, ""))
-    except ValueError:
-        now = math.nan
-    now = now if math.isfinite(now) and 0 < now < 1e6 else None
-    key = f"objective_{name}"
-    if st.session_state.get(key) != now:
-        st.session_state[key] = now
-
-    def changed() -> None:
-        value = st.session_state[key]
-        choose(name, f"{value:g}" if value else "")
-
-    st.number_input(
-        label,
-        min_value=0.0,
-        max_value=1e6,
-        value=None,
-        step=0.01,
-        format="%g",
-        key=key,
-        on_change=changed,
-        placeholder="none",
-    )
-    return now
-
-
-def further_runs(run: Run, asked: dict[str, object], registry: Registry) -> list[tuple[str, LoadResult]]:
+def further_runs(told: Told[LoadResult]) -> list[tuple[str, LoadResult]]:
     """Runs drawn beside this one, as `with=` in the address names them; each by the same objectives."""
-    store = open_workspace().store
-    others = {r.run_id: r.manifest.name for r in store.runs() if r.run_id != run.run_id and _loaded(r)}
+    store = told.place.store
+    others = {r.run_id: r.manifest.name for r in store.runs() if r.run_id != told.run.run_id and _loaded(r)}
     if not others:
         return []
     now = [_find(name, others) for name in st.query_params.get_all("with")]
@@ -89,8 +59,8 @@ def further_runs(run: Run, asked: dict[str, object], registry: Registry) -> list
     for name in now:
         try:
             other = store.find(name)
-            same = {k: v for k, v in asked.items() if k != "stage"}
-            found.append((other.manifest.name, ask(LOAD, other, same, registry)))
+            same = {k: v for k, v in told.options.items() if k != "stage"}
+            found.append((other.manifest.name, ask(LOAD, other, same, told.place.registry)))
         except ChipledgerError as e:
             st.caption(f"{md(others[name])}: {md(e)}")
     return found

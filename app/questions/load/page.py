@@ -5,25 +5,16 @@ import streamlit as st
 
 from analyzers.serving.load import LoadResult
 from app import format as fmt
-from app.components.answering import answering
 from app.components.chart import chart
-from app.components.current import choose, current_run, switch
-from app.components.downloads import downloads
-from app.components.figures_row import Figure, figures_row
-from app.components.header import header
-from app.components.howto import howto
-from app.components.price import price
+from app.components.current import choose, switch
+from app.components.figures_row import Figure
+from app.components.price import price_of_run
+from app.components.question_page import Told, question_page
 from app.components.text import md
-from app.components.verdict import verdict
-from app.figures.base import standalone
-from app.questions.asking import ask, price_of
 from app.questions.load import LOAD
 from app.questions.load import figure as draw
 from app.questions.load.controls import further_runs, options
 from app.questions.load.words import rate_with_margin
-from app.questions.load.words import verdict as load_verdict
-from runs.registry import Registry
-from runs.run import Run
 
 VIEWS = {
     "curve": "Load curve",
@@ -62,17 +53,7 @@ SHOWN = (
 
 
 def page() -> None:
-    run, extras, place = current_run()
-    actions = header(run, extras)
-    with actions:
-        price(run, price_of(run, place.registry), place.registry)
-    asked = options()
-    with answering("Reading the loads", lambda: howto(run, LOAD.terms, (), LOAD.inputs)):
-        result = ask(LOAD, run, asked, place.registry)
-    verdict(load_verdict(result))
-    figures_row(figures(result))
-    picture(run, result, asked, place.registry)
-    howto(run, LOAD.terms, result.notes, LOAD.inputs)
+    question_page(LOAD, "Reading the loads", figures, picture, options=lambda run: options(), beside=price_of_run)
 
 
 def figures(result: LoadResult) -> list[Figure]:
@@ -115,28 +96,23 @@ def figures(result: LoadResult) -> list[Figure]:
     ]
 
 
-def picture(run: Run, result: LoadResult, asked: dict[str, object], registry: Registry) -> None:
+def picture(told: Told[LoadResult]) -> None:
     """One of the views, further runs beside this one, and the loads to take away."""
+    result = told.result
     views = VIEWS if len(result.rows) > 1 else {"steady": VIEWS["steady"], "latency": VIEWS["latency"]}
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
         view = switch("View", "view", views, next(iter(views)))
         metric = switch("Latency", "metric", draw.METRICS, "ttft") if view == "latency" else "ttft"
-        others = further_runs(run, asked, registry) if view != "steady" else []
-    name = f"{run.manifest.name}-load-{view}"
-    words, figure = _view(view, metric, result, [(run.manifest.name, result), *others])
+        others = further_runs(told) if view != "steady" else []
+    words, figure = _view(view, metric, result, [(told.run.manifest.name, result), *others])
     st.markdown(words)
     if figure is not None:
-        chart(figure, f"load {view} {metric}", name, load_verdict(result))
+        chart(figure, f"load {view} {metric}", f"{told.name}-{view}", told.verdict)
     table = result.rows
     with st.expander(f"Evidence: {fmt.count(len(table), 'load')}", icon=":material/table:"):
         evidence(table, table["basis"].eq("requests").any())
         if figure is not None:
-            downloads(
-                table,
-                name,
-                f"/api/runs/{run.run_id}/show/load",
-                lambda: standalone(figure, f"{run.manifest.name}: {VIEWS[view]}", name),
-            )
+            told.downloads(table, figure, VIEWS[view], view)
 
 
 def evidence(table: pd.DataFrame, single: bool) -> None:

@@ -4,13 +4,17 @@ from typing import Any
 
 import streamlit as st
 
-from analyzers.device.memory import MemoryResult
-from app.components.current import choose, switch
-from app.components.model_picker import About, enter, pick
+from analyzers.device.memory import OPTIONS, MemoryResult
+from app.components.current import choose
+from app.components.model_picker import About
+from app.components.option import by_name, control
 from catalog.chips import chips
 
 CHIP = "v5p"
 SEQS = (1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
+SHARED = {"batch": 1, "fsdp": 64, "dp": 1, "tp": 1, "pp": 1}  # how many of each, before anybody chose
+SPLITS = {"no": "TP alone", "yes": "TP with sequence parallelism"}
+_OPTIONS = by_name(OPTIONS)
 REMAT = {"none": "Keep everything", "selective": "Selective", "full": "Full recomputation"}
 RECIPES = {
     "mixed": "Mixed, 18 bytes a parameter",
@@ -24,27 +28,18 @@ def formula_controls(about: About) -> dict[str, Any]:
     given: dict[str, Any] = {"model": about.model} if about.model else {}
     top = st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="bottom")
     with top:
-        given["remat"] = switch("What is kept", "remat", REMAT, "full")
-        given["sequence_parallel"] = switch(
-            "Sequence parallelism", "sequence_parallel", {"no": "TP alone", "yes": "TP with sequence parallelism"}, "no"
-        )
+        given["remat"] = control(_OPTIONS["remat"], "full", texts=REMAT, buttons=True)
+        given["sequence_parallel"] = control(_OPTIONS["sequence_parallel"], "no", texts=SPLITS, buttons=True)
     columns = st.columns(8, vertical_alignment="bottom")
     with columns[0]:
-        given["chip"] = pick("Chip", "chip", {name: name for name in chips()}, _known_chip())
+        given["chip"] = control(_OPTIONS["chip"], _known_chip(), texts={name: name for name in chips()})
     with columns[1]:
-        given["seq"] = int(pick("Sequence (tokens)", "seq", {str(s): f"{s:,}" for s in SEQS}, "8192"))
-    numbers = (
-        ("Sequences a device", "batch", 1),
-        ("FSDP", "fsdp", 64),
-        ("Data parallel", "dp", 1),
-        ("Tensor parallel", "tp", 1),
-        ("Pipeline stages", "pp", 1),
-    )
-    for column, (label, name, default) in zip(columns[2:7], numbers, strict=True):
+        given["seq"] = control(_OPTIONS["seq"], 8192, texts={str(s): f"{s:,}" for s in SEQS})
+    for column, (name, default) in zip(columns[2:7], SHARED.items(), strict=True):
         with column:
-            given[name] = enter(label, name, default, 1)
+            given[name] = control(_OPTIONS[name], default, step=1, always=True)
     with columns[7]:
-        given["recipe"] = pick("Precision", "recipe", RECIPES, "mixed")
+        given["recipe"] = control(_OPTIONS["recipe"], "mixed", texts=RECIPES)
     return given
 
 

@@ -60,7 +60,7 @@ def figures(result: MfuResult) -> list[Figure]:
             "EMFU", fmt.share(result.emfu), MFU.meaning("EMFU"), "unattributed" if result.emfu is None else "derived"
         ),
         Figure("Best step", fmt.share(result.best), MFU.meaning("Best step"), "derived"),
-        Figure("Average", fmt.share(result.average), MFU.meaning("Average"), "derived"),
+        Figure("Average", fmt.share(result.average), MFU.meaning("Average MFU"), "derived"),
     ]
 
 

@@ -84,7 +84,7 @@ def figures(result: SloResult) -> list[Figure]:
         Figure(
             "Goodput (req/s)",
             fmt.number(result.goodput_per_s),
-            f"{OBJECTIVES.meaning('Goodput')} All sent: {best} per second.",
+            f"{OBJECTIVES.meaning('Serving goodput')} All sent: {best} per second.",
             "derived",
         ),
         Figure(
@@ -137,7 +137,7 @@ def explore(run: Run, result: SloResult) -> None:
         downloads(
             pd.DataFrame(rows),
             name,
-            f"/api/runs/{run.run_id}/show/slo?{asked}",
+            f"/api/runs/{run.run_id}/show/objectives?{asked}",
             lambda: standalone(figure, f"{run.manifest.name}: objectives", name),
         )
 

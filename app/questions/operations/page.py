@@ -127,7 +127,7 @@ def picture(run: Run, result: OpsResult, given: dict) -> None:
                 query_params={"run": run.run_id, "op": at},
             )
         op_table(rows.dropna(axis=1, how="all"), f"ops rows {result.by}", lambda row: opened(result, row))
-        address = f"/api/runs/{run.run_id}/show/ops" + (f"?{urlencode(given)}" if given else "")
+        address = f"/api/runs/{run.run_id}/show/operations" + (f"?{urlencode(given)}" if given else "")
         downloads(result.rows, name, address, lambda: standalone(figure, f"{run.manifest.name}: top operations", name))
 
 

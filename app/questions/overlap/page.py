@@ -5,19 +5,12 @@ import streamlit as st
 
 from analyzers.device.overlap import OverlapResult
 from app import format as fmt
-from app.components.answering import answering
 from app.components.chart import chart
-from app.components.current import choose, current_run, switch
-from app.components.downloads import downloads
-from app.components.figures_row import Figure, figures_row
-from app.components.header import header
-from app.components.howto import howto
-from app.components.verdict import verdict
-from app.figures.base import standalone
-from app.questions.asking import ask
+from app.components.current import choose, switch
+from app.components.figures_row import Figure
+from app.components.question_page import Told, question_page
 from app.questions.overlap import OVERLAP
 from app.questions.overlap import figure as draw
-from app.questions.overlap.words import verdict as overlap_verdict
 from runs.run import Run
 
 VIEWS = {"devices": "Devices", "steps": "Steps", "timeline": "Timeline"}
@@ -25,22 +18,15 @@ WINDOWS = {"auto": "Steps, if known", "operations": "First to last operation", "
 
 
 def page() -> None:
-    run, extras, place = current_run()
-    header(run, extras)
+    question_page(OVERLAP, "Reading what the devices did", figures, picture, options=_options)
+
+
+def _options(run: Run) -> dict[str, object]:
+    """The window and the step, from the address."""
     window = switch("Window", "window", WINDOWS, "auto")
-    options = {} if window == "auto" else {"window": window}
-    wanted = _step()
-    with answering("Reading what the devices did", lambda: howto(run, OVERLAP.terms, (), OVERLAP.inputs)):
-        result = ask(OVERLAP, run, options if wanted is None else {**options, "step": wanted}, place.registry)
-    verdict(overlap_verdict(result))
-    figures_row(figures(result))
-    picture(run, result)
-    howto(run, OVERLAP.terms, result.notes, OVERLAP.inputs)
-
-
-def _step() -> int | None:
     text = st.query_params.get("step", "")
-    return int(text) if text.isdecimal() and len(text) < 16 else None
+    step = {"step": int(text)} if text.isdecimal() and len(text) < 16 else {}
+    return ({} if window == "auto" else {"window": window}) | step
 
 
 def figures(result: OverlapResult) -> list[Figure]:
@@ -52,29 +38,23 @@ def figures(result: OverlapResult) -> list[Figure]:
         Figure("Exposed", fmt.share(t["exposed_share"]), over + OVERLAP.meaning("Communication"), "measured"),
         Figure("Computing", fmt.share(t["compute_share"]), over + OVERLAP.meaning("Computing"), "measured"),
         Figure("Copies alone", fmt.share(t["copies_share"]), over + OVERLAP.meaning("Copies alone"), "measured"),
-        Figure("Idle", fmt.share(t["idle_share"]), over + OVERLAP.meaning("Idle"), "measured"),
+        Figure("Idle", fmt.share(t["idle_share"]), over + OVERLAP.meaning("Idle in the window"), "measured"),
     ]
 
 
-def picture(run: Run, result: OverlapResult) -> None:
+def picture(told: Told[OverlapResult]) -> None:
     """Bars per device, bars per step, or one step along time; and the rows to take away."""
+    result = told.result
     views = VIEWS if len(result.steps) else {k: v for k, v in VIEWS.items() if k != "steps"}
     view = switch("View", "view", views, "devices")
-    name = f"{run.manifest.name}-overlap-{view}"
+    name = f"{told.name}-{view}"
     words, figure, rows = _view(view, result)
     st.markdown(words)
     if figure is None:
         st.info("Nothing can be drawn here: the profile shows no operation in this stretch.", icon=":material/info:")
         return
-    chart(figure, f"overlap {view}", name, overlap_verdict(result))
-    with st.expander(f"Evidence: {fmt.count(len(rows), 'row')}", icon=":material/table:"):
-        st.dataframe(rows.head(5000), hide_index=True)
-        downloads(
-            rows,
-            name,
-            f"/api/runs/{run.run_id}/show/overlap",
-            lambda: standalone(figure, f"{run.manifest.name}: {view}", name),
-        )
+    chart(figure, f"overlap {view}", name, told.verdict)
+    told.evidence(rows, fmt.count(len(rows), "row"), figure, view, view)
 
 
 def _view(view: str, result: OverlapResult) -> tuple[str, object, pd.DataFrame]:

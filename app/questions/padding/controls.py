@@ -5,10 +5,11 @@ from typing import Any
 import streamlit as st
 
 from analyzers.flops.model_changes import changed
-from analyzers.flops.padding import PaddingResult
+from analyzers.flops.padding import OPTIONS, PaddingResult
 from analyzers.subject import model_of
 from app.components.current import choose
-from app.components.model_picker import About, enter, pick, press, write
+from app.components.model_picker import About
+from app.components.option import UNSET, by_name, control
 from app.questions.asking import ask
 from app.questions.padding import PADDING
 from catalog.chips import chips
@@ -22,7 +23,7 @@ HEAD_DIMS = (32, 64, 80, 96, 128, 160, 192, 256, 512)
 TPS = (1, 2, 4, 8, 16, 32, 64)
 TRIED = ("seq", "tp", "head_dim", "d_ff", "d_model", "vocab")
 BLOCKS = ("64", "128", "256", "512")
-NONE = "none"
+_OPTIONS = by_name(OPTIONS)
 
 
 def controls(about: About) -> dict[str, Any]:
@@ -37,18 +38,19 @@ def controls(about: About) -> dict[str, Any]:
     given: dict[str, Any] = {"model": about.model} if about.run and about.model else {}
     with top:
         if len(sources) > 1:
-            given["source"] = press("Products", "source", {s: SOURCES[s] for s in sources}, sources[0])
+            texts = {s: SOURCES[s] for s in sources}
+            given["source"] = control(_OPTIONS["source"], sources[0], texts=texts, buttons=True)
         elif sources:
             given["source"] = sources[0]
         if not about.run:
-            names = {NONE: "No chip named", **{name: name for name in chips()}}
-            chip = pick("Chip", "chip", names, NONE, width=240)
-            given |= {} if chip == NONE else {"chip": chip}
+            texts = {name: name for name in chips()}
+            chip = control(_OPTIONS["chip"], texts=texts, unset="No chip named", width=240)
+            given |= {"chip": chip} if chip else {}
     base = ask(PADDING, about.subject, given, about.place.registry)
-    units = {"128": "MXU 128", "256": "MXU 256"} | ({} if base.unit.side else {"gpu": "GPU tiles"})
-    own = str(base.unit.side or "gpu")
+    units = {"128": "MXU 128", "256": "MXU 256"} | ({} if base.unit.side else {UNSET: "GPU tiles"})
+    own = str(base.unit.side) if base.unit.side else None
     with top:
-        unit = press("Matrix unit", "mxu", units, own)
+        unit = control(_OPTIONS["mxu"], own, texts=units, buttons=True)
     given |= {} if unit == own else {"mxu": unit}
     if base.source == "model" and known:
         given |= _tried(base, known)
@@ -57,15 +59,15 @@ def controls(about: About) -> dict[str, Any]:
     return given
 
 
-def _software(base: PaddingResult) -> dict[str, str]:
+def _software(base: PaddingResult) -> dict[str, Any]:
     """Padding that software adds: blocks of expert tokens, compiled lengths of a server."""
     given = {}
     with st.popover("Blocks and buckets", icon=":material/view_column:"):
         if base.source == "model" and (base.rows["name"] == "moe_up").any():
-            names = {NONE: "Not rounded up", **{b: f"{b} tokens" for b in BLOCKS}}
-            block = pick("Tokens of an expert, rounded up to blocks of", "group_block", names, NONE)
-            given |= {} if block == NONE else {"group_block": block}
-        text = write("Compiled lengths of a server (tokens)", "buckets", "128, 256, 512")
+            texts = {b: f"{b} tokens" for b in BLOCKS}
+            block = control(_OPTIONS["group_block"], texts=texts, unset="Not rounded up")
+            given |= {"group_block": block} if block else {}
+        text = control(_OPTIONS["buckets"], empty="128, 256, 512")
         given |= {"buckets": text} if text else {}
     return given
 
@@ -76,17 +78,17 @@ def _tried(base: PaddingResult, known: Model) -> dict[str, int]:
     columns = st.columns([1, 1, 1, 1, 1, 1, 0.8], vertical_alignment="bottom")
     found: dict[str, int] = {}
     lists = {
-        "seq": ("Sequence (tokens)", sorted({*SEQS, own["seq"]})),
-        "tp": ("Tensor parallelism", [t for t in sorted({*TPS, own["tp"]}) if valid_tp(known, t)]),
-        "head_dim": ("head_dim", [h for h in sorted({*HEAD_DIMS, own["head_dim"]}) if _fits(known, h)]),
+        "seq": sorted({*SEQS, own["seq"]}),
+        "tp": [t for t in sorted({*TPS, own["tp"]}) if valid_tp(known, t)],
+        "head_dim": [h for h in sorted({*HEAD_DIMS, own["head_dim"]}) if _fits(known, h)],
     }
-    for column, (name, (label, values)) in zip(columns, lists.items(), strict=False):
+    for column, (name, values) in zip(columns, lists.items(), strict=False):
         texts = {str(v): f"{v:,} (own)" if name == "head_dim" and v == own[name] else f"{v:,}" for v in values}
         with column:
-            found[name] = int(pick(label, name, texts, str(own[name])))
+            found[name] = control(_OPTIONS[name], own[name], texts=texts)
     for column, name in zip(columns[3:6], ("d_ff", "d_model", "vocab"), strict=True):
         with column:
-            found[name] = enter(name if name != "vocab" else "Vocabulary", name, own[name], 64)
+            found[name] = control(_OPTIONS[name], own[name], step=64, always=True)
     different = {n: v for n, v in found.items() if v != own[n]}
     with columns[6]:
         st.button("Reset", icon=":material/restart_alt:", disabled=not different, on_click=_reset, width="stretch")

@@ -10,6 +10,7 @@ from app.components.downloads import downloads
 from app.components.model_picker import About
 from app.components.text import md
 from app.figures.base import standalone
+from app.questions.padding import PADDING
 
 MAX_ROWS = 5000  # what a browser is sent; the files hold all
 
@@ -37,7 +38,7 @@ def evidence(about: About, result: PaddingResult, given: dict, name: str, pictur
         percent = {c: st.column_config.NumberColumn(format="percent") for c in names[6:10]}
         st.dataframe(shown.head(MAX_ROWS), hide_index=True, column_config=percent)
         downloads(
-            shown, name, about.answer("padding", given), lambda: standalone(picture, f"{about.name}: padding", name)
+            shown, name, about.answer(PADDING, given), lambda: standalone(picture, f"{about.name}: padding", name)
         )
         if result.hbm and result.hbm.worst:
             st.markdown(f"**Arrays that lose most in device memory** ({md(result.hbm.counted)}).")

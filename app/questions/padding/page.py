@@ -85,7 +85,7 @@ def figures(result: PaddingResult) -> list[Figure]:
         Figure(
             "Useful part",
             band(result.efficiency, result.efficiency_optimistic),
-            PADDING.meaning("Efficiency"),
+            PADDING.meaning("Matmul efficiency"),
             result.basis,
         ),
         Figure(

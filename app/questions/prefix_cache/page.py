@@ -4,16 +4,16 @@ from typing import Any
 
 import streamlit as st
 
-from analyzers.serving.prefix_cache import ENOUGH, PrefixResult
+from analyzers.serving.prefix_cache import ENOUGH, OPTIONS, PrefixResult
 from app import format as fmt
 from app.components.chart import chart
-from app.components.current import current_run, switch
+from app.components.current import current_run
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
 from app.components.header import header
 from app.components.howto import howto
-from app.components.model_picker import enter, pick
 from app.components.notice import notice
+from app.components.option import by_name, control
 from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
@@ -27,7 +27,8 @@ from catalog.models import models
 from errors import ChipledgerError, QuestionError
 from runs.run import Run
 
-OWN = "own"
+CACHES = {"replica": "Each replica its own", "shared": "One for all"}
+_OPTIONS = by_name(OPTIONS)
 
 
 def page() -> None:
@@ -66,17 +67,17 @@ def controls(run: Run, base: PrefixResult) -> dict[str, Any]:
     given: dict[str, Any] = {}
     row = st.columns([2, 1, 2], vertical_alignment="bottom")
     with row[0]:
-        names = {OWN: "Sizes in blocks" if base.block_bytes is None else "The run's own model"}
         if base.block_tokens is not None:
-            now = pick("Blocks of", "model", names | {m: m for m in models()}, OWN)
-            given |= {} if now == OWN else {"model": now}
+            own = "Sizes in blocks" if base.block_bytes is None else "The run's own model"
+            now = control(_OPTIONS["model"], texts={m: m for m in models()}, unset=own, label="Blocks of")
+            given |= {"model": now} if now else {}
     with row[1]:
         default = base.size_blocks or base.enough_blocks or 1
-        size = enter("Blocks in the cache", "blocks", default, max(default // 10, 1))
+        size = control(_OPTIONS["blocks"], default, step=max(default // 10, 1), always=True)
         given |= {} if size == base.size_blocks else {"blocks": size}
     if base.caches > 1:
         with row[2]:
-            choice = switch("Caches", "caches", {"replica": "Each replica its own", "shared": "One for all"}, "replica")
+            choice = control(_OPTIONS["caches"], "replica", texts=CACHES, buttons=True)
             given |= {} if choice == "replica" else {"caches": choice}
     return given
 

@@ -6,35 +6,25 @@ import streamlit as st
 
 from analyzers.ranks.slowdown import SlowdownResult
 from app import format as fmt
-from app.components.answering import answering
 from app.components.chart import chart
-from app.components.current import choose, current_run, switch
-from app.components.downloads import downloads
-from app.components.figures_row import Figure, figures_row
-from app.components.header import header
-from app.components.howto import howto
-from app.components.verdict import verdict
-from app.figures.base import standalone
-from app.questions.asking import ask
+from app.components.current import choose, switch
+from app.components.figures_row import Figure
+from app.components.question_page import Told, question_page
 from app.questions.slowdown import SLOWDOWN
 from app.questions.slowdown import figure as draw
 from app.questions.slowdown.words import part, times
-from app.questions.slowdown.words import verdict as slowdown_verdict
 from runs.run import Run
 
 VIEWS = {"mesh": "Workers", "stages": "Stages", "types": "Operations", "steps": "Steps", "timeline": "One step"}
 
 
 def page() -> None:
-    run, extras, place = current_run()
-    header(run, extras)
-    given = {name: st.query_params[name] for name in ("step", "dp_rank") if st.query_params.get(name)}
-    with answering("Replaying the pipeline", lambda: howto(run, SLOWDOWN.terms, (), SLOWDOWN.inputs)):
-        result = ask(SLOWDOWN, run, given, place.registry)
-    verdict(slowdown_verdict(result))
-    figures_row(figures(result))
-    picture(run, result, sorted(result.by_dp_rank))
-    howto(run, SLOWDOWN.terms, result.notes, SLOWDOWN.inputs)
+    question_page(SLOWDOWN, "Replaying the pipeline", figures, picture, options=_options)
+
+
+def _options(run: Run) -> dict[str, str]:
+    """The step and the rank of the timeline, from the address."""
+    return {name: st.query_params[name] for name in ("step", "dp_rank") if st.query_params.get(name)}
 
 
 def figures(result: SlowdownResult) -> list[Figure]:
@@ -65,25 +55,19 @@ def figures(result: SlowdownResult) -> list[Figure]:
     ]
 
 
-def picture(run: Run, result: SlowdownResult, replicas: list[int]) -> None:
+def picture(told: Told[SlowdownResult]) -> None:
     """Where on the mesh, in which operations, in which steps, or one step along time; and the rows to take away."""
-    view = switch("View", "view", VIEWS, "mesh")
+    result = told.result
+    view, replicas = switch("View", "view", VIEWS, "mesh"), sorted(result.by_dp_rank)
     if view == "timeline":
         with st.container(horizontal=True):
             _pick("Step", "step", result.per_step["step"].astype(int).tolist(), result.step)
             _pick("Data-parallel rank", "dp_rank", replicas, result.dp_rank)
-    name = f"{run.manifest.name}-slowdown-{view}"
+    name = f"{told.name}-{view}"
     words, figure, rows = _view(view, result)
     st.markdown(words)
-    chart(figure, f"slowdown {view}", name, slowdown_verdict(result))
-    with st.expander(f"Evidence: {fmt.count(len(rows), 'row')}", icon=":material/table:"):
-        st.dataframe(rows.head(5000), hide_index=True)
-        downloads(
-            rows,
-            name,
-            f"/api/runs/{run.run_id}/show/slowdown",
-            lambda: standalone(figure, f"{run.manifest.name}: slowdown", name),
-        )
+    chart(figure, f"slowdown {view}", name, told.verdict)
+    told.evidence(rows, fmt.count(len(rows), "row"), figure, "slowdown", view)
 
 
 def _view(view: str, result: SlowdownResult) -> tuple[str, go.Figure, pd.DataFrame]:

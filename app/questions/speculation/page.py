@@ -117,7 +117,7 @@ def pictures(about: About, result: SpeculationResult, given: dict) -> None:
         downloads(
             result.positions,
             name,
-            about.answer("speculation", given),
+            about.answer(SPECULATION, given),
             lambda: standalone(first, f"{about.name}: speculation", name),
         )
 

@@ -5,39 +5,18 @@ import streamlit as st
 from analyzers.time.steps import StepsResult
 from app import format as fmt
 from app.components.chart import chart
-from app.components.current import current_run, switch
-from app.components.downloads import downloads
-from app.components.figures_row import Figure, figures_row
-from app.components.header import header
-from app.components.howto import howto
-from app.components.notice import notice
-from app.components.verdict import verdict
-from app.figures.base import standalone
-from app.questions.asking import ask
+from app.components.current import switch
+from app.components.figures_row import Figure
+from app.components.question_page import Told, question_page
 from app.questions.steps import STEPS
 from app.questions.steps.figure import best_scale, steps
 from app.questions.steps.hosts import hosts
-from app.questions.steps.words import verdict as steps_verdict
-from errors import ChipledgerError
-from runs.run import Run
 
 SCALES = {"linear": "Linear", "log": "Logarithmic"}
 
 
 def page() -> None:
-    run, extras, place = current_run()
-    header(run, extras)
-    try:
-        with st.spinner("Reading the steps"):
-            result = ask(STEPS, run, {}, place.registry)
-    except ChipledgerError as e:
-        notice(e)
-        howto(run, (), (), ("steps", "lifecycle", "captures"))
-        return
-    verdict(steps_verdict(result))
-    figures_row(figures(result))
-    picture(run, result)
-    howto(run, STEPS.terms, result.notes, ("steps", "lifecycle", "captures"))
+    question_page(STEPS, "Reading the steps", figures, picture)
 
 
 def figures(result: StepsResult) -> list[Figure]:
@@ -63,28 +42,18 @@ def figures(result: StepsResult) -> list[Figure]:
 
 
 @st.fragment
-def picture(run: Run, result: StepsResult) -> None:
+def picture(told: Told[StepsResult]) -> None:
     """The durations, one small figure per host where hosts differ, and the rows to take away."""
+    result = told.result
     default = best_scale(result)
     with st.container(horizontal=True, horizontal_alignment="right"):
         scale = switch("Scale", "scale", SCALES, default)
-    name = f"{run.manifest.name}-steps"
     figure = steps(result, scale)
-    chart(figure, f"steps {scale}", name, steps_verdict(result))
+    chart(figure, f"steps {scale}", told.name, told.verdict)
     if spread := hosts(result):
         st.markdown("**Hosts differ.** Step duration per profiled host: median, and 10th to 90th percentile.")
-        chart(spread, "hosts", f"{name}-hosts", "Step duration per host.")
-    shown = result.rows
-    with st.expander(f"Evidence: {fmt.count(len(shown), 'step')} as taken", icon=":material/table:"):
-        st.dataframe(shown.head(5000), hide_index=True)
-        if len(shown) > 5000:
-            st.caption(f"The first 5,000 of {len(shown):,} are shown; the files below hold all.")
-        downloads(
-            shown,
-            name,
-            f"/api/runs/{run.run_id}/show/steps",
-            lambda: standalone(figure, f"{run.manifest.name}: steps", name),
-        )
+        chart(spread, "hosts", f"{told.name}-hosts", "Step duration per host.")
+    told.evidence(result.rows, f"{fmt.count(len(result.rows), 'step')} as taken", figure, "steps")
 
 
 if __name__ == "__main__":

@@ -2,29 +2,21 @@
 
 from analyzers.ranks.stragglers import StragglersResult
 from app import format as fmt
-from app.components.answering import answering
-from app.components.current import current_run
-from app.components.figures_row import Figure, figures_row
-from app.components.header import header
-from app.components.howto import howto
-from app.components.verdict import verdict
-from app.questions.asking import ask
+from app.components.figures_row import Figure
+from app.components.question_page import question_page
 from app.questions.stragglers import STRAGGLERS
 from app.questions.stragglers.view import explore, wanted_pair
 from app.questions.stragglers.words import VERDICTS
-from app.questions.stragglers.words import verdict as stragglers_verdict
+from runs.run import Run
 
 
 def page() -> None:
-    run, extras, place = current_run()
-    header(run, extras)
-    pair = wanted_pair()
-    with answering("Reading who waited for whom", lambda: howto(run, STRAGGLERS.terms, (), STRAGGLERS.inputs)):
-        result = ask(STRAGGLERS, run, {"compare": ",".join(pair)} if pair else {}, place.registry)
-    verdict(stragglers_verdict(result))
-    figures_row(figures(result))
-    explore(run, result)
-    howto(run, STRAGGLERS.terms, result.notes, STRAGGLERS.inputs)
+    question_page(STRAGGLERS, "Reading who waited for whom", figures, explore, options=_options)
+
+
+def _options(run: Run) -> dict[str, str]:
+    """The two ranks that are compared, from the address."""
+    return {"compare": ",".join(pair)} if (pair := wanted_pair()) else {}
 
 
 def figures(result: StragglersResult) -> list[Figure]:

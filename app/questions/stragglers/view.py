@@ -8,8 +8,7 @@ from analyzers.ranks.stragglers.rank_causes import CAUSES, UNKNOWN
 from app import format as fmt
 from app.components.chart import chart
 from app.components.current import choose, switch
-from app.components.downloads import downloads
-from app.figures.base import standalone
+from app.components.question_page import Told
 from app.questions.stragglers import figure as draw
 from app.questions.stragglers.words import verdict as words
 from runs.run import Run
@@ -28,8 +27,9 @@ def wanted_pair() -> tuple[str, ...]:
     return tuple(found[:2])
 
 
-def explore(run: Run, result: StragglersResult) -> None:
+def explore(told: Told[StragglersResult]) -> None:
     """One view of the answer, with its rows."""
+    run, result = told.run, told.result
     compared = len(result.steps) > 0
     views = {k: v for k, v in VIEWS.items() if compared or k == "time"}
     if not compared and not len(result.changes.rows):
@@ -39,15 +39,7 @@ def explore(run: Run, result: StragglersResult) -> None:
     figures, rows = {"lateness": _lateness, "causes": _causes, "compare": _compare, "clocks": _clocks, "time": _time}[
         view
     ](run, result)
-    name = f"{run.manifest.name}-stragglers-{view}"
-    with st.expander(f"Evidence: {fmt.count(len(rows), 'row')}", icon=":material/table:"):
-        st.dataframe(rows.head(5000).dropna(axis="columns", how="all"), hide_index=True)
-        downloads(
-            rows,
-            name,
-            f"/api/runs/{run.run_id}/show/stragglers",
-            lambda: standalone(figures[0], f"{run.manifest.name}: {view}", name) if figures else b"",
-        )
+    told.evidence(rows, fmt.count(len(rows), "row"), figures[0] if figures else None, view, view)
 
 
 def _lateness(run: Run, result: StragglersResult) -> tuple[list, pd.DataFrame]:

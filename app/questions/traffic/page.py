@@ -4,20 +4,13 @@ import streamlit as st
 
 from analyzers.serving.traffic import WorkloadResult
 from app import format as fmt
-from app.components.answering import answering
 from app.components.chart import chart
-from app.components.current import choose, chosen, current_run, switch
-from app.components.downloads import downloads
-from app.components.figures_row import Figure, figures_row
-from app.components.header import header
-from app.components.howto import howto
-from app.components.verdict import verdict
-from app.figures.base import standalone
-from app.questions.asking import ask
+from app.components.current import choose, chosen, switch
+from app.components.figures_row import Figure
+from app.components.question_page import Told, question_page
 from app.questions.traffic import TRAFFIC
 from app.questions.traffic import figure as draw
 from app.questions.traffic.words import SHAPES, span, tokens
-from app.questions.traffic.words import verdict as workload_verdict
 from runs.run import Run
 from runs.tables import frame
 
@@ -43,14 +36,7 @@ UNBANDED = "Requests as they came."  # where no band can be drawn
 
 
 def page() -> None:
-    run, extras, place = current_run()
-    header(run, extras)
-    with answering("Reading the traffic", lambda: howto(run, TRAFFIC.terms, (), TRAFFIC.inputs)):
-        result = ask(TRAFFIC, run, _options(run), place.registry)
-    verdict(workload_verdict(result))
-    figures_row(figures(result))
-    picture(run, result)
-    howto(run, TRAFFIC.terms, result.notes, TRAFFIC.inputs)
+    question_page(TRAFFIC, "Reading the traffic", figures, picture, options=_options)
 
 
 def _options(run: Run) -> dict[str, str]:
@@ -88,7 +74,7 @@ def figures(result: WorkloadResult) -> list[Figure]:
             "derived",
         ),
         Figure(label, fmt.number(peak and peak.peak_to_mean), TRAFFIC.meaning("Peak by mean"), "derived"),
-        Figure("Prompt share", fmt.share(result.prompt_share), TRAFFIC.meaning("Prompt share"), "derived"),
+        Figure("Prompt share", fmt.share(result.prompt_share), TRAFFIC.meaning("Prompt share of traffic"), "derived"),
         Figure("Tokens, median", _pair(result), "Of a prompt, and of an answer.", "measured"),
     ]
 
@@ -98,8 +84,9 @@ def _pair(result: WorkloadResult) -> str:
     return f"{prompt} in, {output} out"
 
 
-def picture(run: Run, result: WorkloadResult) -> None:
+def picture(told: Told[WorkloadResult]) -> None:
     """The figure chosen, and the rows to take away."""
+    result = told.result
     drawn = {
         "rate": draw.arrivals,
         "windows": draw.dispersion,
@@ -111,26 +98,20 @@ def picture(run: Run, result: WorkloadResult) -> None:
     made = {view: figure for view, make in drawn.items() if (figure := make(result)) is not None}
     if made:
         view = switch("View", "view", {v: VIEWS[v] for v in made}, next(iter(made)))
-        name = f"{run.manifest.name}-workload-{view}"
         st.markdown(SENTENCES[view] if view != "rate" or result.rate_chance is not None else UNBANDED)
-        chart(made[view], f"workload {view}", name, workload_verdict(result))
+        chart(made[view], f"traffic {view}", f"{told.name}-{view}", told.verdict)
     rows = draw.evidence(result)
     if not len(rows) and not len(result.tenants):
         return
-    told = fmt.count(len(rows), "window length")
-    told += f", {fmt.count(len(result.tenants), 'tenant')}" if len(result.tenants) else ""
-    with st.expander(f"Evidence: {told}", icon=":material/table:"):
+    title = fmt.count(len(rows), "window length")
+    title += f", {fmt.count(len(result.tenants), 'tenant')}" if len(result.tenants) else ""
+    with st.expander(f"Evidence: {title}", icon=":material/table:"):
         st.dataframe(rows, hide_index=True)
         if len(result.tenants):
             st.markdown("**By tenant**, most requests first: means of tokens, CV of each one's own gaps.")
             st.dataframe(result.tenants, hide_index=True)
         if made:
-            downloads(
-                rows,
-                name,
-                f"/api/runs/{run.run_id}/show/workload",
-                lambda: standalone(made[view], f"{run.manifest.name}: traffic", name),
-            )
+            told.downloads(rows, made[view], "traffic", view)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
 """The plan for checkpoints: intervals, goodput and cures, from numbers given or from what a run measured."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from analyzers.lost.checkpoints import CheckpointsResult
 from app import format as fmt
+from app.whatif.checkpoint.asked import Asked
 from errors import QuestionError
-from errors.numbers import COUNT, SHARE, USD, Number
 from simulators.checkpointing import (
     Job,
     curve,
@@ -28,12 +28,9 @@ from simulators.failures import Drawn, simulate
 from simulators.recovery import elastic_goodput, wait_for_gain
 from simulators.two_tier import Local, best_two_tier
 
-NODES = Number(1, 1e9)
-TIME = Number(1e-9, 1e12)  # seconds: below a nanosecond nothing is told apart any more
 GAIN = 0.15  # the gain claimed for elastic training at 49,152 chips: what would have to hold for it is computed
-NUMBERS = {"chips": COUNT, "slices": COUNT, "nodes": NODES, "local_share": SHARE, "usd_per_chip_hour": USD} | (
-    dict.fromkeys(("save_s", "mttf_s", "interval_s", "span_s", "local_save_s"), TIME)
-)
+EXPONENTIAL = 1.0  # the shape of Weibull times that are
+LOCAL_SHARE = 0.8  # of the failures, which a local tier survives where nobody says
 WORTH = {"span_s", "chips", "usd_per_chip_hour"}  # what only gives the gains a size
 
 
@@ -121,65 +118,73 @@ class Plan:
         }
 
 
-def plan(given: Mapping[str, float], run: CheckpointsResult | None = None) -> Plan:
-    """The answer from numbers (by the names of the options, with underscores) and from what a run measured."""
-    values, basis, bound = inputs(given, run)
-    for name in ("save_s", "mttf_s"):
-        if values.get(name) is None:
-            raise QuestionError(_missing(name, run is not None), expected=f"--{name.replace('_', '-')} SECONDS")
-    job = Job(**{n: values[n] for n in ("save_s", "mttf_s", "restart_s", "wait_s", "blocked_s") if n in values})
-    for name in ("interval_s", "span_s", "resume_s", "local_save_s", "local_restart_s"):
-        if values.get(name) is not None:
-            need_seconds(f"--{name.replace('_', '-')}", values[name], zero=name in ("resume_s", "local_restart_s"))
-    for name, number in NUMBERS.items():
-        if name in given:
-            number.read(given[name], f"--{name.replace('_', '-')}")
-    measured = _measured(job, values, given, run)
+def plan(asked: Asked, run: CheckpointsResult | None = None) -> Plan:
+    """The answer from numbers and from what a run measured."""
+    used, basis, bound = inputs(asked, run)
+    if used.save_s is None or used.mttf_s is None:
+        name = "save_s" if used.save_s is None else "mttf_s"
+        raise QuestionError(_missing(name, run is not None), expected=f"--{name.replace('_', '-')} SECONDS")
+    job = Job(
+        save_s=used.save_s,
+        mttf_s=used.mttf_s,
+        restart_s=used.restart_s or 0.0,
+        wait_s=used.wait_s or 0.0,
+        blocked_s=used.blocked_s,
+    )
+    for name in ("interval_s", "span_s", "resume_s", "local_save_s", "local_restart_s"):  # a run may tell a time of 0
+        if (value := getattr(used, name)) is not None:
+            need_seconds(f"--{name.replace('_', '-')}", value, zero=name in ("resume_s", "local_restart_s"))
+    measured = _measured(job, used, asked, run)
     return Plan(
         measured=measured,
         basis=basis,
-        check=simulate(job, measured.interval, shape=values.get("weibull_shape", 1.0)),
+        check=simulate(job, measured.interval, shape=used.weibull_shape or EXPONENTIAL),
         cures=cures(measured),
         bound=bound,
-        observed=run.goodput if run is not None and not given.keys() - WORTH else None,
-        two_tier=_two_tier(job, values),
-        elastic=_elastic(job, values),
-        notes=_notes(measured, values, basis, bound),
+        observed=run.goodput if run is not None and not asked.given - WORTH else None,
+        two_tier=_two_tier(job, used),
+        elastic=_elastic(job, used),
+        notes=_notes(measured, used, basis, bound),
     )
 
 
-def inputs(given: Mapping[str, float], run: CheckpointsResult | None) -> tuple[dict[str, float], dict[str, str], bool]:
-    """All inputs, how each is known, and whether the mean time to failure is but a bound. What is given wins."""
-    values: dict[str, float] = {}
-    basis: dict[str, str] = {}
-    bound = False
+def inputs(asked: Asked, run: CheckpointsResult | None) -> tuple[Asked, dict[str, str], bool]:
+    """All inputs, how each is known, and whether the mean time to failure is but a bound. What is asked wins."""
+    used, basis, bound = Asked(), {}, False
     if run is not None:
-        found = {
-            "save_s": (run.save.mean_s, "measured"),
-            "restart_s": (run.restart.mean_s, "derived"),
-            "wait_s": (run.wait.mean_s, "derived"),
-            "interval_s": (run.interval_s, "measured"),
-            "mttf_s": (run.mttf.mean_s or run.mttf.low_s, "derived"),
-            "span_s": (run.modelled_s, "derived"),
-            "chips": (run.chips, "declared"),
-            "slices": (run.slices, "measured"),
-            "usd_per_chip_hour": (run.usd_per_chip_hour, "declared"),
-            "nodes": (run.chips / run.chips_per_node if run.chips_per_node else None, "derived"),
-        }
-        values = {n: float(v) for n, (v, _) in found.items() if v is not None}
-        basis = {n: b for n, (v, b) in found.items() if v is not None}
-        bound = run.mttf.mean_s is None and "mttf_s" in values
-    if "failures_per_1000_node_days" in given:
-        if "mttf_s" in given:
+        used, basis = _of_run(run)
+        bound = run.mttf.mean_s is None and used.mttf_s is not None
+    mttf_s = used.mttf_s if asked.mttf_s is None else asked.mttf_s
+    if asked.failures_per_1000_node_days is not None:
+        if asked.mttf_s is not None:
             raise QuestionError("two mean times to failure", expected="either --mttf-s or a rate of failures per node")
-        nodes = given.get("nodes", values.get("nodes"))
+        nodes = used.nodes if asked.nodes is None else asked.nodes
         if nodes is None:
             raise QuestionError("how many nodes fail at that rate?", expected="--nodes NUMBER")
-        values["mttf_s"] = mttf_of_nodes_s(nodes, given["failures_per_1000_node_days"])
+        mttf_s = mttf_of_nodes_s(nodes, asked.failures_per_1000_node_days)
         basis["mttf_s"], bound = "derived", False
-    if "mttf_s" in given:
+    if asked.mttf_s is not None:
         bound = False
-    return values | dict(given), basis | dict.fromkeys(given, "declared"), bound
+    given = {name: getattr(asked, name) for name in asked.given}
+    return replace(used, **given | {"mttf_s": mttf_s}), basis | dict.fromkeys(given, "declared"), bound
+
+
+def _of_run(run: CheckpointsResult) -> tuple[Asked, dict[str, str]]:
+    """What a run tells, and how it is known."""
+    found = {
+        "save_s": (run.save.mean_s, "measured"),
+        "restart_s": (run.restart.mean_s, "derived"),
+        "wait_s": (run.wait.mean_s, "derived"),
+        "interval_s": (run.interval_s, "measured"),
+        "mttf_s": (run.mttf.mean_s or run.mttf.low_s, "derived"),
+        "span_s": (run.modelled_s, "derived"),
+        "chips": (run.chips, "declared"),
+        "slices": (run.slices, "measured"),
+        "usd_per_chip_hour": (run.usd_per_chip_hour, "declared"),
+        "nodes": (run.chips / run.chips_per_node if run.chips_per_node else None, "derived"),
+    }
+    used = Asked(**{name: value for name, (value, _) in found.items() if value is not None})
+    return used, {name: basis for name, (value, basis) in found.items() if value is not None}
 
 
 def _missing(name: str, run: bool) -> str:
@@ -187,51 +192,49 @@ def _missing(name: str, run: bool) -> str:
     return f"this run does not tell {what}" if run else f"nothing says {what}"
 
 
-def _measured(
-    job: Job, values: Mapping[str, float], given: Mapping[str, float], run: CheckpointsResult | None
-) -> Measured:
-    own = run is not None and not given.keys() & {"mttf_s", "failures_per_1000_node_days"}
-    parts = run.parts if run is not None and "restart_s" not in given else {}
+def _measured(job: Job, used: Asked, asked: Asked, run: CheckpointsResult | None) -> Measured:
+    own = run is not None and asked.mttf_s is None and asked.failures_per_1000_node_days is None
+    parts = run.parts if run is not None and asked.restart_s is None else {}
     startups = run.stops.loc[run.stops["complete"], "program_startup_s"] if run is not None and parts else []
     return Measured(
         job=job,
-        interval_s=values.get("interval_s"),
+        interval_s=used.interval_s,
         mttf_low_s=run.mttf.low_s if own and run.mttf.mean_s else None,
         mttf_high_s=run.mttf.high_s if own and run.mttf.mean_s else None,
         parts=parts,
         fastest_startup_s=float(np.quantile(startups, 0.1)) if len(startups) > 1 else None,
-        resume_s=values.get("resume_s"),
-        span_s=values.get("span_s"),
-        chips=round(values["chips"]) if "chips" in values else None,
-        usd_per_chip_hour=values.get("usd_per_chip_hour"),
-        nodes=values.get("nodes"),
-        slices=round(values["slices"]) if "slices" in values else None,
+        resume_s=used.resume_s,
+        span_s=used.span_s,
+        chips=used.chips,
+        usd_per_chip_hour=used.usd_per_chip_hour,
+        nodes=used.nodes,
+        slices=used.slices,
     )
 
 
-def _two_tier(job: Job, values: Mapping[str, float]) -> tuple[float, int, float] | None:
-    if "local_save_s" not in values:
+def _two_tier(job: Job, used: Asked) -> tuple[float, int, float] | None:
+    if used.local_save_s is None:
         return None
     local = Local(
-        save_s=values["local_save_s"],
-        restart_s=values.get("local_restart_s", job.restart_s),
-        share=values.get("local_share", 0.8),
+        save_s=used.local_save_s,
+        restart_s=job.restart_s if used.local_restart_s is None else used.local_restart_s,
+        share=LOCAL_SHARE if used.local_share is None else used.local_share,
     )
     return best_two_tier(job, local)
 
 
-def _elastic(job: Job, values: Mapping[str, float]) -> tuple[float, float, float | None] | None:
-    if not values.get("slices") or values["slices"] < 2 or not job.wait_s:
+def _elastic(job: Job, used: Asked) -> tuple[float, float, float | None] | None:
+    if not used.slices or used.slices < 2 or not job.wait_s:
         return None
-    slices, resume, best = round(values["slices"]), values.get("resume_s", job.restart_s), optimal_s(job)
+    resume, best = job.restart_s if used.resume_s is None else used.resume_s, optimal_s(job)
     return (
         float(goodput(job, best)),
-        elastic_goodput(job, best, slices, resume),
-        wait_for_gain(job, slices, resume, GAIN),
+        elastic_goodput(job, best, used.slices, resume),
+        wait_for_gain(job, used.slices, resume, GAIN),
     )
 
 
-def _notes(m: Measured, values: Mapping[str, float], basis: Mapping[str, str], bound: bool) -> tuple[str, ...]:
+def _notes(m: Measured, used: Asked, basis: Mapping[str, str], bound: bool) -> tuple[str, ...]:
     job = m.job
     notes = []
     if bound:
@@ -257,9 +260,9 @@ def _notes(m: Measured, values: Mapping[str, float], basis: Mapping[str, str], b
             f"A save blocks for {fmt.duration(job.blocking_s)} and is safe {fmt.duration(job.save_s)} after "
             "it began; training runs at full speed meanwhile, and the next save waits for it."
         )
-    if values.get("weibull_shape", 1.0) != 1.0:
+    if used.weibull_shape not in (None, EXPONENTIAL):
         notes.append(
-            f"The check by simulation draws Weibull times of shape {values['weibull_shape']:g} with the same "
+            f"The check by simulation draws Weibull times of shape {used.weibull_shape:g} with the same "
             "mean; the formulas are for exponential times."
         )
     notes.append(

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from app import topologies
+from app.whatif.collective.asked import Asked, axes_of, failures_of, size_of
 from catalog.chips import chip
 from simulators.collectives import Collective, collective
 from simulators.collectives.cost import PASSES
@@ -64,28 +65,47 @@ class CollectiveAnswer:
         }
 
 
-def answered(topology: str, failures: tuple[str, ...], place: "Workspace | None", **asked: Any) -> CollectiveAnswer:
-    """`asked`: as `simulators.collectives.collective` has it. Raises QuestionError or InputError."""
-    _, network = topologies.network(topology, place)
-    truth: tuple[str, ...] = ()
+@dataclass(frozen=True, kw_only=True)
+class Sent:
+    """What is sent, as `simulators.collectives.collective` has it; rates and times that are None: the catalogue's."""
+
+    kind: str
+    array_bytes: float
+    axes: tuple[str, ...] = ()
+    shards: int = 1
+    rates: str = "docs"
+    link_bytes_per_s: float | None = None
+    hop_s: float | None = None
+    dcn_bytes_per_s: float | None = None
+    routing: str = "shortest"
+    sharp: bool = False
+
+
+def answered(asked: Asked, place: "Workspace | None") -> CollectiveAnswer:
+    """Raises QuestionError or InputError."""
+    failures, truth = failures_of(asked.fail), ()
+    sent = Sent(
+        kind=asked.kind,
+        array_bytes=size_of(asked.bytes),
+        axes=axes_of(asked.axes),
+        shards=asked.shards,
+        rates=asked.rates,
+        link_bytes_per_s=asked.link_bytes_per_s,
+        hop_s=asked.hop_s,
+        dcn_bytes_per_s=asked.dcn_bytes_per_s,
+        routing=asked.routing,
+        sharp=asked.sharp == "yes",
+    )
+    _, network = topologies.network(asked.topology, place)
     if failures:
         after = topologies.broken(network, failures)
         network, truth = after.network, after.truth
-    return on(network, failures, truth, **asked)
+    return on(network, sent, failures, truth)
 
 
-def on(
-    network: Network,
-    failures: tuple[str, ...],
-    truth: tuple[str, ...],
-    *,
-    kind: str,
-    array_bytes: float,
-    axes: tuple[str, ...] = (),
-    **more: Any,
-) -> CollectiveAnswer:
+def on(network: Network, sent: Sent, failures: tuple[str, ...] = (), truth: tuple[str, ...] = ()) -> CollectiveAnswer:
     """The same on a network that is at hand."""
-    result = collective(network, kind, array_bytes, axes, **more)
+    result = collective(network, **vars(sent))
     peak = chip(network.chip).value("bf16_flops_per_s") if network.chip else None
     links = links_of_chips(network).sum(axis=1)
     return CollectiveAnswer(result, failures, truth, peak, float(links.mean()), network.chips_alive)

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from app import format as fmt
-from app.whatif.placement import EXPERT_MODEL, MODEL, SEQ
+from app.whatif.placement.asked import EXPERT_MODEL, MODEL, SEQ, Asked
 from catalog.models import model as find_model
 from errors import QuestionError
 from simulators.placement import jax_order
 from simulators.placement.build import Given, machine
 from simulators.placement.fit import nearest
 from simulators.placement.machine import Machine, closure
-from simulators.placement.mesh import LogicalAxis, shown, ways
+from simulators.placement.mesh import LogicalAxis, parse_mesh, shown, ways
 from simulators.placement.search import OVERLAPS, Costing, Found, Placement, jax_tray, search
 from simulators.placement.traffic import Traffic, Work, traffic, unevenness
 from simulators.topology.network import Network
@@ -26,19 +26,6 @@ FOLDS = (
     "A block without wraps is a ring where the devices are put in the order of a closed walk through it, as the code "
     "does: JAX itself does so for small trays only, MaxText with mesh_ring_axis."
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What the person says of the step; None: the default."""
-
-    model: str | None = None
-    batch: int | None = None
-    seq: int | None = None
-    dtype: str = "bf16"
-    overlap: str = "weights"
-    microbatches: int | None = None
-    limit: int = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +83,6 @@ class Answer:
         return {a.name: s for a, s in zip(self.axes, placement.by_axis_s, strict=True)}
 
     def placement_dict(self, placement: Placement) -> dict[str, Any]:
-        from app.whatif.placement.wording import reason
-
         jax = self.found.jax is placement
         return {
             "axes": self.held(placement),
@@ -111,12 +96,9 @@ class Answer:
             "class": "split" if placement.split(self.machine) else "whole",
             "alike": placement.alike,
             "jax": jax and ("split" if self.found.jax_splits else "default"),
-            "reason": reason(self, placement),
         }
 
     def to_dict(self) -> dict[str, Any]:
-        from app.whatif.placement.code import mesh_code
-
         jax = self.found.jax
         return {
             "placements": [self.placement_dict(p) for p in self.shown],
@@ -152,15 +134,21 @@ class Answer:
             "different": self.found.different,
             "complete": self.found.complete,
             "jax": None if jax is None else self.placement_dict(jax),
-            "code": mesh_code(self, self.best),
             "basis": "modelled",
             "notes": list(self.notes),
         }
 
 
-def answered(spec: Spec, network: Network, axes: Sequence[LogicalAxis], asked: Asked, given: Given) -> Answer:
+def answered(asked: Asked, spec: Spec, network: Network) -> Answer:
     """Raises QuestionError: a mesh that does not fit the machine or the model, with what would."""
-    axes = tuple(axes)
+    axes = tuple(parse_mesh(asked.mesh))
+    given = Given(
+        chip=asked.chip,
+        link_bytes_per_s=asked.link_bytes_per_s,
+        hop_s=asked.hop_s,
+        dcn_bytes_per_s=asked.dcn_bytes_per_s,
+        peak_flops_per_s=asked.peak_flops_per_s,
+    )
     built = machine(spec, network, axes, asked.dtype, given)
     work, said = _work(built, axes, asked)
     demands = traffic(axes, work)

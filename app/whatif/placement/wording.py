@@ -1,9 +1,10 @@
 """The answer about placements in words: what the panel's head and a terminal say, and why one way is slower."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app import format as fmt
 from app.whatif.base import Words
+from app.whatif.placement.code import mesh_code
 from app.words import Table
 
 if TYPE_CHECKING:
@@ -96,6 +97,23 @@ def _on(parts: list[str]) -> str:
 
 def _and(names: list[str]) -> str:
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+
+
+def told(answer: "Answer") -> dict[str, Any]:
+    """The JSON contract: the answer, why each way is slower, and the Python that lays the best."""
+
+    def way(placement: "Placement | None") -> dict[str, Any] | None:
+        if placement is None:
+            return None
+        return {**answer.placement_dict(placement), "reason": reason(answer, placement)}
+
+    return {
+        **answer.to_dict(),
+        "placements": [way(p) for p in answer.shown],
+        "best_whole": way(answer.best_whole),
+        "jax": way(answer.found.jax),
+        "code": mesh_code(answer, answer.best),
+    }
 
 
 def words(answer: "Answer") -> Words:

@@ -1,6 +1,5 @@
 """The answer of `whatif serving`: simulate, say how far off it may be, and write the run where that is asked for."""
 
-import argparse
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -11,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from app.whatif.serving.asked import Asked
 from app.whatif.serving.inputs import measured, run_setup, setup, traffic
 from app.whatif.serving.load import load_of
 from errors import InputError, QuestionError
@@ -77,28 +77,28 @@ class Split:
         }
 
 
-def find(args: argparse.Namespace, run: "Run | None") -> Simulated | Split:
+def find(asked: Asked, run: "Run | None") -> Simulated | Split:
     """Raises QuestionError where something is missing, does not fit, or is too much to simulate."""
-    if run is None and (said := [n for n in ("stage", "ran") if getattr(args, n, None) is not None]):
-        what = "--stage names a load of no run" if said[0] == "stage" else "--ran corrects no run"
+    if run is None and (asked.stage is not None or asked.ran is not None):
+        what = "--stage names a load of no run" if asked.stage is not None else "--ran corrects no run"
         raise QuestionError(what, advice="Name the run with --calibrate, or leave it out.")
-    asked, requests = setup(args, run), traffic(args, run)
+    served, requests = setup(asked, run), traffic(asked, run)
     if (tokens := int(requests.output.sum())) > MOST_TOKENS:
         raise QuestionError(
             f"{tokens:,} tokens to generate are more than one question may simulate",
             expected=f"at most {MOST_TOKENS:,}",
             advice="Take fewer requests with --requests.",
         )
-    fitted = None if run is None else fit(run, run_setup(args, run), getattr(args, "stage", None))
-    if fitted and asked.model == fitted.setup.model:
-        asked = replace(asked, silent_tokens=fitted.setup.silent_tokens)
-    together = _together(args, asked, requests, fitted)
-    if args.disaggregate == "yes":
-        if getattr(args, "out", None):
+    fitted = None if run is None else fit(run, run_setup(asked, run), asked.stage)
+    if fitted and served.model == fitted.setup.model:
+        served = replace(served, silent_tokens=fitted.setup.silent_tokens)
+    together = _together(asked, served, requests, fitted)
+    if asked.disaggregate == "yes":
+        if asked.out:
             raise QuestionError("two pools cannot be written as one run", advice="Leave out --out or --disaggregate.")
-        return _split(asked, requests, fitted, together)
-    if getattr(args, "out", None):
-        write(together, Path(args.out))
+        return _split(served, requests, fitted, together)
+    if asked.out:
+        write(together, Path(asked.out))
     return together
 
 
@@ -115,20 +115,20 @@ def fit(run: "Run", ran: Setup, stage: str | None = None) -> Calibration:
     return _fits[key]
 
 
-def _together(args: argparse.Namespace, asked: Setup, requests: Traffic, fitted: Calibration | None) -> Simulated:
-    efficiency, notes = fitted.for_setup(asked) if fitted else (TYPICAL, [SOURCE])
-    keep = bool(getattr(args, "out", None)) and requests.output.sum() < KEPT_GAPS
-    middle = simulate(asked, requests, efficiency, routing=args.routing, seed=args.seed, gaps=keep)
+def _together(asked: Asked, served: Setup, requests: Traffic, fitted: Calibration | None) -> Simulated:
+    efficiency, notes = fitted.for_setup(served) if fitted else (TYPICAL, [SOURCE])
+    keep = bool(asked.out) and requests.output.sum() < KEPT_GAPS
+    middle = simulate(served, requests, efficiency, routing=asked.routing, seed=asked.seed, gaps=keep)
     if fitted:
         off, why = fitted.band(middle)
         band, basis = from_errors(middle, off), f"modelled, {efficiency.basis}"
         notes += [_told(fitted), *fitted.notes, *why]
     else:
         ends = tuple(
-            simulate(asked, requests, e, routing=args.routing, seed=args.seed, record=False) for e in (SLOW, FAST)
+            simulate(served, requests, e, routing=asked.routing, seed=asked.seed, record=False) for e in (SLOW, FAST)
         )
         band, basis = from_runs(middle, ends), "modelled, with assumed shares of the peaks"
-    notes = list(dict.fromkeys([*notes, *_seen(middle), *asked.machine.notes, *requests.notes]))
+    notes = list(dict.fromkeys([*notes, *_seen(middle), *served.machine.notes, *requests.notes]))
     return Simulated(middle, band, basis, fitted.to_dict() if fitted else None, tuple(notes))
 
 

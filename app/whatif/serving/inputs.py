@@ -1,6 +1,5 @@
 """What `whatif serving` is told, as the simulator wants it: a setup, traffic, and a run to calibrate on."""
 
-import argparse
 import os
 import tempfile
 from dataclasses import fields, replace
@@ -13,6 +12,7 @@ import pyarrow as pa
 from analyzers.base import fact
 from analyzers.serving.kv_cache.setting import whole_fact
 from analyzers.serving.kv_cache.stated import stated_length
+from app.whatif.serving.asked import OPTIONS, Asked
 from app.whatif.serving.load import LoadOf, load_in, load_of
 from app.whatif.serving.speculation import SAID, of_run
 from app.whatif.serving.speculation import asked as asked_speculation
@@ -21,7 +21,7 @@ from catalog.formats import stated_format
 from catalog.inference import BYTES
 from catalog.models import Model
 from errors import QuestionError
-from errors.numbers import COUNT, PER_SECOND, SHARE_OF_SOME, Number
+from errors.numbers import COUNT, Number
 from runs.tables import Tables
 from simulators.serving.calibrate import Measured
 from simulators.serving.setup import Setup
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from runs.run import Run
 
 REQUESTS = 1000  # where nobody says how many
-SEED = Number(0, (1 << 32) - 1, whole=True)
 ROUNDS = 10  # requests for each one in flight, at least
 _LIKE_THE_RUN = {  # option: facts of a run that say the same
     "tensor": ("tensor_parallel_size",),
@@ -76,15 +75,15 @@ _SETUP = {
     "cache_length": "cache_length",
 }
 _USUAL = {f.name: f.default for f in fields(Setup)}
-_OTHER_KINDS = {**SAID, "memory_utilization": SHARE_OF_SOME, "peak_flops_per_s": PER_SECOND}
+_KINDS = {o.name: o.kind for o in OPTIONS if isinstance(o.kind, Number)}
 
 
-def setup(args: argparse.Namespace, run: "Run | None") -> Setup:
+def setup(asked: Asked, run: "Run | None") -> Setup:
     """The setup asked about; what is not said is as in the run, where one is given, else as vLLM has it.
 
     Raises QuestionError where a model, chip or number of chips is missing.
     """
-    given, known = _given(args), _facts(run, args) if run is not None else {}
+    given, known = _given(asked), _facts(run, asked) if run is not None else {}
     like = {k: v for k, v in known.items() if k not in given}
     changed = {k for k, v in given.items() if not _same(k, v, known.get(k))}  # saying what is so changes nothing
     if changed & {"chips", "chip", *SPLIT}:  # how the run's was split does not carry over
@@ -96,7 +95,7 @@ def setup(args: argparse.Namespace, run: "Run | None") -> Setup:
     if "model" in changed:
         like.pop("speculation", None)
     told = like | given
-    told["speculation"] = asked_speculation(args, like.get("speculation"))
+    told["speculation"] = asked_speculation(asked, like.get("speculation"))
     missing = [n for n in ("model", "chip", "chips") if told.get(n) is None]
     if missing:
         raise QuestionError(
@@ -119,10 +118,10 @@ def _same(option: str, given: Any, known: Any) -> bool:
     return given == (known if known is not None else _USUAL.get(_SETUP.get(option)))
 
 
-def run_setup(args: argparse.Namespace, run: "Run") -> Setup:
+def run_setup(asked: Asked, run: "Run") -> Setup:
     """The setup that `run` ran on: its facts, corrected by --ran, and the model, chip and chips asked about where
     nobody says them. Nothing else that is asked counts. Raises QuestionError where nobody says it."""
-    known, given = _facts(run, args), _given(args)
+    known, given = _facts(run, asked), _given(asked)
     if "model" in given and not _in_catalogue(known.get("model")):
         known.pop("model", None)  # a fine-tune, a quantised copy: its name says no less than none would
     told = {k: v for k, v in given.items() if k in ("model", "chip", "chips")} | known
@@ -152,9 +151,9 @@ def _in_catalogue(named: Any) -> bool:
         return False
 
 
-def _given(args: argparse.Namespace) -> dict[str, Any]:
-    names = (*_SETUP, "model", "chip", "chips")
-    return {k: getattr(args, k) for k in names if getattr(args, k, None) is not None}
+def _given(asked: Asked) -> dict[str, Any]:
+    names = (*_SETUP, "model", "chip", "chips")  # some of a setup can only be told by a run
+    return {k: value for k in names if (value := vars(asked).get(k)) is not None}
 
 
 def _whole(told: dict[str, Any]) -> dict[str, Any]:
@@ -166,7 +165,7 @@ def _whole(told: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def _facts(run: "Run", args: argparse.Namespace) -> dict[str, Any]:
+def _facts(run: "Run", asked: Asked) -> dict[str, Any]:
     """What the run says of its setup, by option; what --ran says goes before."""
     facts = run.manifest.facts
     found = {name: fact(facts, name) for name in ("model", "chip", "chips")}
@@ -183,7 +182,7 @@ def _facts(run: "Run", args: argparse.Namespace) -> dict[str, Any]:
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
         found["memory_utilization"] = None
     found = {k: v for k, v in found.items() if v is not None}
-    corrected = _ran(getattr(args, "ran", None))
+    corrected = _ran(asked.ran)
     said = {n: corrected.pop(n) for n in SAID if n in corrected}
     found["speculation"] = of_run(run, said)
     found["cache_length"] = stated_length(facts, whole_fact(facts, ("kv_cache_tokens",)))
@@ -204,7 +203,7 @@ def _facts(run: "Run", args: argparse.Namespace) -> dict[str, Any]:
         found.pop("cache_length")  # who corrects it says tokens of no certain length
     found |= corrected
     named = found.get("model")
-    if getattr(args, "model", None) is None and isinstance(named, str) and not _in_catalogue(named):
+    if asked.model is None and isinstance(named, str) and not _in_catalogue(named):
         raise QuestionError(
             f"{run.manifest.name} served {named!r}, which is no model of the catalogue",
             expected="one of the same dimensions, as a fine-tune or a quantised copy has",
@@ -224,7 +223,7 @@ def _ran(text: str | None) -> dict[str, Any]:
         if option in ("model", "chip", "precision", "experts_precision", "kv_precision") and value:
             found[option] = value
         elif option in ("chips", *_SETUP, *SAID) and option != "cache_length":
-            kind = _OTHER_KINDS.get(option, COUNT)
+            kind = _KINDS.get(option, COUNT)
             found[option] = kind.read(value, f"{name} of the run:")
         else:
             names = sorted({"model", "chip", "chips", *_SETUP, *SAID} - {"cache_length"})
@@ -250,33 +249,32 @@ def _setup(told: dict[str, Any]) -> Setup:
     )
 
 
-def traffic(args: argparse.Namespace, run: "Run | None") -> Traffic:
+def traffic(asked: Asked, run: "Run | None") -> Traffic:
     """What is asked of the setup: at a rate, with so many in flight, as a file has it, or as the run had it."""
-    SEED.read(args.seed, "seed")
-    ways = [n for n in ("rate", "concurrency", "trace") if getattr(args, n, None) is not None]
+    ways = [n for n in ("rate", "concurrency", "trace") if getattr(asked, n) is not None]
     if len(ways) > 1:
         raise QuestionError(f"traffic in {len(ways)} ways", expected="one of --rate, --concurrency and --trace")
     if not ways and run is None:
         raise QuestionError("no traffic", expected="--rate or --concurrency with --input and --output, or --trace FILE")
     drawn = bool(ways) and ways[0] != "trace"
     unused = ("faster",) if drawn else ("input", "output", "prefix", "burst")
-    if idle := [n for n in unused if getattr(args, n) is not None]:
+    if idle := [n for n in unused if getattr(asked, n) is not None]:
         what = "requests drawn at random" if drawn else "a trace or a run, which has arrivals and lengths of its own"
         raise QuestionError(f"--{idle[0]} says nothing of {what}", advice="Leave it out.")
     if drawn:
-        if args.input is None or args.output is None:
+        if asked.input is None or asked.output is None:
             raise QuestionError("requests without lengths", expected="--input and --output, in tokens")
-        prefix = args.prefix or 0
+        prefix = asked.prefix or 0
         if ways[0] == "concurrency":
-            count = max(REQUESTS, ROUNDS * args.concurrency) if args.requests is None else args.requests
-            return closed(args.concurrency, count, args.input, args.output, prefix)
-        cv = 1.0 if args.burst is None else args.burst
-        count = REQUESTS if args.requests is None else args.requests
-        return gamma(args.rate, cv, count, args.input, args.output, prefix, args.seed)
-    found = _trace(Path(args.trace)) if ways else _of_load(load_of(run, getattr(args, "stage", None)))
-    if args.faster is not None:
-        found = found.faster(args.faster)
-    return found if args.requests is None else found.first(args.requests)
+            count = max(REQUESTS, ROUNDS * asked.concurrency) if asked.requests is None else asked.requests
+            return closed(asked.concurrency, count, asked.input, asked.output, prefix)
+        cv = 1.0 if asked.burst is None else asked.burst
+        count = REQUESTS if asked.requests is None else asked.requests
+        return gamma(asked.rate, cv, count, asked.input, asked.output, prefix, asked.seed)
+    found = _trace(Path(asked.trace)) if ways else _of_load(load_of(run, asked.stage))
+    if asked.faster is not None:
+        found = found.faster(asked.faster)
+    return found if asked.requests is None else found.first(asked.requests)
 
 
 def _trace(path: Path) -> Traffic:

@@ -6,14 +6,14 @@ from analyzers.serving.kv_cache.setting import whole_fact
 from analyzers.serving.speculation import DRAFT_FACTS
 from analyzers.serving.speculation.data import observed
 from analyzers.serving.speculation.model import needed_chance
+from app.whatif.serving.asked import Asked
 from errors import QuestionError
-from errors.numbers import COST, COUNT, SHARE, Number
 from simulators.serving.setup import Speculation
 
 if TYPE_CHECKING:
     from runs.run import Run
 
-SAID: dict[str, Number] = {"draft": COUNT, "acceptance": SHARE, "cost": COST}
+SAID = ("draft", "acceptance", "cost")
 """What --ran may say of it, and the options of the same names of what is asked."""
 
 
@@ -46,16 +46,20 @@ def of_run(run: "Run", corrected: dict[str, Any]) -> Speculation | None:
     return Speculation(draft, chance, corrected.get("cost", 0.0))
 
 
-def asked(args: Any, like: Speculation | None) -> Speculation | None:
+def asked(given: Asked, like: Speculation | None) -> Speculation | None:
     """As the options say; what they leave out is as in the run, `like`. Raises QuestionError where something lacks."""
-    given = {n: getattr(args, n) for n in SAID if getattr(args, n, None) is not None}
-    if not given:
+    said = [n for n in SAID if getattr(given, n) is not None]
+    if not said:
         return like
-    draft = given.get("draft") or (like and like.draft)
+    draft = given.draft or (like and like.draft)
     if draft is None:
-        what = f"--{next(iter(given))}"
+        what = f"--{said[0]}"
         raise QuestionError(f"{what} says nothing where no tokens are proposed ahead", expected="--draft")
-    chance = given.get("acceptance", like.acceptance if like else None)
+    chance, cost = given.acceptance, given.cost
+    if chance is None and like:
+        chance = like.acceptance
     if chance is None:
         raise QuestionError("a draft without the share of its tokens that is kept", expected="--acceptance")
-    return Speculation(draft, chance, given.get("cost", like.cost if like else 0.0))
+    if cost is None:
+        cost = like.cost if like else 0.0
+    return Speculation(draft, chance, cost)

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.whatif import serving
-from app.whatif.base import from_query
 from app.whatif.serving.answers import fit
+from app.whatif.serving.asked import Asked as RunAsked
 from app.whatif.serving.inputs import run_setup
 from app.whatif.serving.known import Band, BreakEven, Known, anchors, bands, break_evens, stored
+from app.whatif.serving_plan.asked import Asked
 from catalog import chip, model
 from catalog.chips import Chip
 from catalog.own_chip import own_chips
@@ -58,12 +58,9 @@ class ServingPlan:
         return len(kinds) < 2 or not kinds & set(self.unpriced)
 
     def to_dict(self) -> dict[str, Any]:
-        from app.whatif.serving_plan.wording import verdict
-
         wanted = self.plan.wanted
         first = self.break_evens[0] if self.break_evens else None
         return {
-            "verdict": verdict(self),
             "model": wanted.model.name,
             "rate_per_s": wanted.rate_per_s,
             "shape": dict(vars(wanted.shape)),
@@ -128,39 +125,28 @@ def pools_dict(found: Comparison) -> dict[str, Any]:
 
 
 def find(
-    given: Mapping[str, Any],
+    asked: Asked,
     run: Run | None = None,
     progress: Callable[[float, str], None] = lambda share, what: None,
     runs: Iterable[Run] = (),
 ) -> ServingPlan:
-    """The plan for `given`, options by name with underscores; None counts as not given. `run`: what its chip is
-    calibrated on; `runs`: of the store, newest first, of which those of the same model and chip are used without being
-    asked for. Raises QuestionError."""
-    asked = {name: value for name, value in given.items() if value is not None}
-    own = {o.chip.name: o for o in own_chips(str(asked["own_chip"]))} if asked.get("own_chip") else {}
-    named = [n.strip() for n in str(asked.get("on") or "").split(",") if n.strip()]
+    """The plan. `run`: what its chip is calibrated on; `runs`: of the store, newest first, of which those of the same
+    model and chip are used without being asked for. Raises QuestionError."""
+    _complete(asked)
+    own = {o.chip.name: o for o in own_chips(asked.own_chip)} if asked.own_chip else {}
+    named = [n.strip() for n in (asked.on or "").split(",") if n.strip()]
     chips = [own[n].chip if n in own else chip(n) for n in named]
     chips = list({c.name: c for c in (*chips, *(o.chip for o in own.values()))}.values())
     if not chips:
         raise QuestionError("no chip to try", expected="--on with names by comma, such as v6e,h100")
-    for name, most in LONGEST.items():
-        if asked[name] > most:
-            raise QuestionError(
-                f"requests with --{name} {asked[name]:,} tokens are longer than a plan can simulate in thousands",
-                expected=f"at most {most:,}",
-                advice="`chipledger whatif serving --requests 20` simulates a few long ones on one setup.",
-            )
-    objectives = Objectives(**{n: asked[n] for n in (*LATENCIES, "percentile") if n in asked})
-    shape = Shape(asked["input"], asked["output"], asked.get("prefix", 0), asked.get("burst", 1.0))
-    if not 0 <= shape.cached < shape.prompt:
-        raise QuestionError(f"a prefix of {shape.cached:,} tokens", expected=f"fewer than the prompt, {shape.prompt:,}")
-    wanted = Wanted(model=model(asked["model"]), shape=shape, rate_per_s=asked["rate"], objectives=objectives)
-    formats = tuple(f.strip() for f in str(asked.get("formats") or "").split(",") if f.strip())
+    wanted = _wanted(asked)
+    formats = tuple(f.strip() for f in (asked.formats or "").split(",") if f.strip())
     listed = {name: o.usd_per_chip_hour for name, o in own.items() if o.usd_per_chip_hour is not None}
-    priced, limits = listed | prices(asked.get("price"), own), {n: asked[n] for n in LIMITS if n in asked}
-    known, told = _known(wanted, chips, run, runs, {n: str(asked[n]) for n in ("ran", "stage") if n in asked})
+    priced = listed | prices(asked.price, own)
+    limits = {n: value for n in LIMITS if (value := getattr(asked, n)) is not None}
+    known, told = _known(wanted, chips, run, runs, RunAsked(ran=asked.ran, stage=asked.stage))
     made = plan(wanted, chips, priced, known, formats, progress, **limits)
-    pools = in_two_pools(made, known) if asked.get("disaggregate") == "yes" and made.best else None
+    pools = in_two_pools(made, known) if asked.disaggregate == "yes" and made.best else None
     assumed = () if {c.name for c in chips} <= known.keys() else (SOURCE, ASSUMED)
     unpriced = tuple(c.name for c in chips if c.name not in priced)
     if unpriced and len(chips) > 1:
@@ -176,14 +162,36 @@ def find(
     )
 
 
+def _complete(asked: Asked) -> None:
+    needed = ("model", "input", "output", "rate") if asked.own_chip else ("model", "on", "input", "output", "rate")
+    if missing := [n for n in needed if getattr(asked, n) is None]:
+        raise QuestionError("the question is not complete", expected=", ".join(f"--{m}" for m in missing))
+    for name, most in LONGEST.items():
+        if (tokens := getattr(asked, name)) > most:
+            raise QuestionError(
+                f"requests with --{name} {tokens:,} tokens are longer than a plan can simulate in thousands",
+                expected=f"at most {most:,}",
+                advice="`chipledger whatif serving --requests 20` simulates a few long ones on one setup.",
+            )
+
+
+def _wanted(asked: Asked) -> Wanted:
+    """Model, traffic and objectives; where nothing is said, as the planner has it."""
+    said = {n: value for n in (*LATENCIES, "percentile") if (value := getattr(asked, n)) is not None}
+    shape = Shape(asked.input, asked.output, asked.prefix or 0, 1.0 if asked.burst is None else asked.burst)
+    if not 0 <= shape.cached < shape.prompt:
+        raise QuestionError(f"a prefix of {shape.cached:,} tokens", expected=f"fewer than the prompt, {shape.prompt:,}")
+    return Wanted(model=model(asked.model), shape=shape, rate_per_s=asked.rate, objectives=Objectives(**said))
+
+
 def _known(
-    wanted: Wanted, chips: Sequence[Chip], run: Run | None, runs: Iterable[Run], of_run: Mapping[str, str]
+    wanted: Wanted, chips: Sequence[Chip], run: Run | None, runs: Iterable[Run], of_run: RunAsked
 ) -> tuple[dict[str, Known], tuple[str, ...]]:
     """What was measured, by chip: the run that was named, else one of the store, else a published case. `of_run`: the
     options about the run that was named."""
     known: dict[str, Known] = {}
     told: list[str] = []
-    if run is None and "stage" in of_run:
+    if run is None and of_run.stage is not None:
         raise QuestionError("--stage names a load of no run", advice="Name the run with --calibrate, or leave it out.")
     if run is not None:
         known, said = calibration(run, of_run)
@@ -201,12 +209,12 @@ def _known(
     return known | held, (*told, *said)
 
 
-def calibration(run: Run, of_run: Mapping[str, str] | None = None) -> tuple[dict[str, Known], tuple[str, ...]]:
+def calibration(run: Run, of_run: RunAsked | None = None) -> tuple[dict[str, Known], tuple[str, ...]]:
     """The fit to a run by the name of its chip, and its error in a sentence. `of_run`: `ran`, which corrects what it
     says of its setup, and `stage`, the load that counts. Raises QuestionError."""
-    args = from_query(serving, of_run or {})
-    ran = run_setup(args, run)
-    found = fit(run, ran, args.stage)
+    of_run = of_run or RunAsked()
+    ran = run_setup(of_run, run)
+    found = fit(run, ran, of_run.stage)
     missed = ", ".join(
         f"{name.replace('_s', '').replace('_', ' ').upper()} {error:+.1%}" for name, error in found.errors.items()
     )

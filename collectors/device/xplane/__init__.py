@@ -165,7 +165,7 @@ def prepare() -> None:
         collecting = gc.isenabled()
         gc.disable()  # importing makes many objects and no garbage; looking for it takes a third of the time
         try:
-            from collectors.device.xplane.line import grown, new_ops
+            from collectors.device.xplane.state import grown, new_ops
 
             grown(new_ops(1), 0)
             for _ in _read(Source(Path("sample"), "sample"), io.BytesIO(_SAMPLE), []):

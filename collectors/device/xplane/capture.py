@@ -1,34 +1,15 @@
 """What only the whole capture tells: its row, facts about the hardware, and whether the profiler lost operations."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from catalog.chips import OR, chip
+from catalog.chips import OR, chip, shown_as
 from collectors.base import Fact, Item, Lost, Rows
 from collectors.device.xplane.arrays import batch
 from collectors.device.xplane.planes import PlaneIndex, Value
 from collectors.device.xplane.ranks import LOCAL_CHIP, core_details
-
-if TYPE_CHECKING:
-    from collectors.device.xplane.reader import Reader
+from collectors.device.xplane.state import State
 
 _ALIKE = 0.02  # memory bandwidths within so much of one another are the same, as printed and as the trace reckons it
-
-# GPU planes tell vendor, compute capability, cores and memory, not the product: (vendor, major, minor, cores,
-# least and most memory in GB) that one product has, or two that nothing there tells apart but perhaps the bandwidth.
-_GPUS = (
-    ("Nvidia", 7, 0, 80, 0, 20, "V100 16GB"),
-    ("Nvidia", 7, 0, 80, 20, 40, "V100 32GB"),
-    ("Nvidia", 8, 0, 108, 0, 50, "A100 SXM 40GB or A100 PCIe 40GB"),
-    ("Nvidia", 8, 0, 108, 50, 100, "A100 SXM 80GB or A100 PCIe 80GB"),
-    ("Nvidia", 9, 0, 114, 0, 100, "H100 PCIe"),
-    ("Nvidia", 9, 0, 132, 0, 90, "H100 SXM or H800 SXM"),
-    ("Nvidia", 9, 0, 132, 145, 152, "H200"),
-    ("Nvidia", 10, 0, 148, 160, 195, "B200"),
-    ("Nvidia", 10, 0, 148, 195, 220, "GB200"),
-    ("Nvidia", 10, 0, 152, 195, 220, "GB200"),
-    ("AMD", 9, 4, 304, 180, 220, "MI300X"),
-)
 
 
 def device_type(devices: list[tuple[PlaneIndex, dict]]) -> tuple[str | None, str]:
@@ -39,10 +20,8 @@ def device_type(devices: list[tuple[PlaneIndex, dict]]) -> tuple[str | None, str
         if index.plane.kind == "gpu":
             parts = [stats.get(n) for n in ("device_vendor", "compute_cap_major", "compute_cap_minor", "core_count")]
             memory = (_number(stats.get("memory_size")) or 0.0) / 1e9
-            for vendor, *known, low, high, name in _GPUS:
-                # Older traces name no vendor: capability and cores tell.
-                if known == parts[1:] and parts[0] in (vendor, None) and low < memory <= high:
-                    return _by_bandwidth(name, _number(stats.get("memory_bandwidth"))), "derived"
+            if (name := shown_as(*parts, memory)) is not None:
+                return _by_bandwidth(name, _number(stats.get("memory_bandwidth"))), "derived"
             vendor = f"{parts[0]} " if parts[0] else ""
             return f"{vendor}GPU, compute capability {parts[1]}.{parts[2]}, {parts[3]} cores", "measured"
     return (devices[0][0].name.split(":")[1] if devices else None), "measured"
@@ -60,43 +39,43 @@ def _number(value: Value) -> float | None:
 
 
 def capture_items(
-    reader: "Reader", host: str | None, process: int | None, devices: list[tuple[PlaneIndex, dict]], stats: dict
+    state: State, host: str | None, process: int | None, devices: list[tuple[PlaneIndex, dict]], stats: dict
 ) -> Iterator[Item]:
     """The row of `captures`, facts, and named gaps. Peaks are of one plane, which is one device as JAX counts them."""
     first = devices[0][1] if devices else {}
     kind, basis = device_type(devices)
-    kind = kind or ("cpu" if reader.stand_ins else None)
-    count = len(devices) or len(reader.stand_ins)
+    kind = kind or ("cpu" if state.stand_ins else None)
+    count = len(devices) or len(state.stand_ins)
     teraflops = _number(first.get("peak_teraflops_per_second"))
     gigabytes = _number(first.get("peak_hbm_bw_gigabytes_per_second"))
     bandwidth = gigabytes * 1e9 if gigabytes else _number(first.get("memory_bandwidth"))
     peak = teraflops * 1e12 if teraflops else None
-    stop = reader.stop_ns
-    if stop is None and reader.last_ps is not None:
-        stop = reader.base_ns + reader.last_ps // 1000
+    stop = state.stop_ns
+    if stop is None and state.last_ps is not None:
+        stop = state.base_ns + state.last_ps // 1000
     yield Rows(
         "captures",
         batch(
             "captures",
             {
-                "capture": [reader.source.index],
+                "capture": [state.source.index],
                 "host": [host],
                 "process": [process],
-                "start_ns": [reader.base_ns],
+                "start_ns": [state.base_ns],
                 "stop_ns": [stop],
                 "devices": [count or None],
                 "device_type": [kind],
                 "peak_flops_per_s": [peak],
                 "peak_hbm_bytes_per_s": [bandwidth],
-                "source": [reader.source.name],
+                "source": [state.source.name],
             },
         ),
     )
     if kind:
         yield Fact("chip", kind, basis)
     chips = len({core_details(s).get(LOCAL_CHIP, i) for i, (_, s) in enumerate(devices)}) if devices else count
-    if reader.programs.devices > count > 0:  # collectives reach beyond this host
-        yield Fact("chips", chips * reader.programs.devices // count, "derived")
+    if state.programs.devices > count > 0:  # collectives reach beyond this host
+        yield Fact("chips", chips * state.programs.devices // count, "derived")
     elif chips:
         yield Fact("chips", chips)
     for name, value in (
@@ -108,14 +87,14 @@ def capture_items(
     ):
         if value is not None:
             yield Fact(name, value)
-    if reader.clock.used:
+    if state.clock.used:
         yield Fact("operation_times", "as the devices measured them")
-    yield from _gaps(reader)
+    yield from _gaps(state)
 
 
-def _gaps(reader: "Reader") -> Iterator[Lost]:
-    yield from reader.program_runs.missing()
-    if reader.gpu_ops[0] and not reader.gpu_ops[1]:
+def _gaps(state: State) -> Iterator[Lost]:
+    yield from state.program_runs.missing()
+    if state.gpu_ops[0] and not state.gpu_ops[1]:
         yield Lost(
             "the HLO operations of GPU kernels",
             "no kernel names one; with command buffers they do not: profile with --xla_gpu_enable_command_buffer=",

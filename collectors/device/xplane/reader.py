@@ -8,23 +8,18 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from collectors.base import Item, Lost, Rows, Source
-from collectors.device.xplane.batches import Batches
 from collectors.device.xplane.capture import capture_items
-from collectors.device.xplane.clock import DURATION, OFFSET, SAMPLES, DeviceClock, offsets, samples
-from collectors.device.xplane.collectives import Collectives, StepSpans
+from collectors.device.xplane.clock import DURATION, OFFSET, SAMPLES, offsets, samples
 from collectors.device.xplane.events import decode
-from collectors.device.xplane.gaps import ProgramRuns
 from collectors.device.xplane.header import line_header
-from collectors.device.xplane.line import STACK, Line, grown, new_ops
+from collectors.device.xplane.line import Line
 from collectors.device.xplane.lines import line_role
-from collectors.device.xplane.marks import MARKS, Marked
+from collectors.device.xplane.marks import MARKS
 from collectors.device.xplane.modules import modules_of
-from collectors.device.xplane.ops import CPU_DEVICES_PER_PROCESS, OpRows, Programs
-from collectors.device.xplane.peaks import PeakCheck
+from collectors.device.xplane.ops import CPU_DEVICES_PER_PROCESS
 from collectors.device.xplane.planes import (
     STAT_NAME,
     Names,
-    Numbers,
     PlaneIndex,
     SpaceIndex,
     Value,
@@ -33,6 +28,7 @@ from collectors.device.xplane.planes import (
     text,
 )
 from collectors.device.xplane.ranks import Ranks
+from collectors.device.xplane.state import State, grown
 from collectors.device.xplane.tables import (
     BAD_AT,
     BAD_EVENTS,
@@ -74,39 +70,17 @@ class Place(NamedTuple):
 
 
 class Reader:
-    """State of one capture while it is read."""
+    """Walks one capture; what it finds is kept in its `state`."""
 
     def __init__(self, source: Source, file: BinaryIO, space: SpaceIndex):
-        self.source, self.space = source, space
+        self.state, self.space = State(source), space
         self.window = Window(file, _LINES_WINDOW)
         self.notes = Window(file, _NOTES_WINDOW)
-        self.numbers = Numbers()
-        self.batches = Batches(source.index, self.numbers)
-        self.programs = Programs()
-        self.op_rows = OpRows(source.index)
-        self.steps = StepSpans()
-        self.collectives = Collectives()
-        self.marked = Marked(source)
-        self.lost: list[Lost] = []
-        self.base_ns = 0
-        self.stop_ns: int | None = None
-        self.last_ps: int | None = None
-        self.ops = new_ops(1024)
-        self.stack = np.zeros((2, STACK, 2), np.int64)
         self._places: dict[tuple, int] = {}  # numbers of lines
-        self._generation = 0  # of `numbers`: operations are not told apart by those of another
+        self._generation = 0  # of the state's numbers: operations are not told apart by those of another
         self._names: dict[bytes, Names] = {}
-        self.has_device = False
-        self.stand_ins: set[int] = set()  # device ordinals of host threads that stand in for devices
-        self.program_runs = ProgramRuns()
-        self.clock = DeviceClock()
-        self.peaks = PeakCheck()
+        self._has_device = False
         self._own: dict[int, int] = {}  # by a line's start: ps to add to the times that its device measured
-        self.gpu_ops = [0, 0]  # GPU operations without and with the name of an HLO instruction
-
-    def saw(self, last_ps: int) -> None:
-        """Notes how far events reach."""
-        self.last_ps = max(last_ps, self.last_ps or last_ps)
 
     def items(self) -> Iterator[Item]:
         space = self.space
@@ -117,9 +91,9 @@ class Reader:
         self._device_clocks()
         for index in space.planes:
             if not len(index.lines) and len(index.events):
-                yield from modules_of(self.notes, index, self.source.index, self.programs)
+                yield from modules_of(self.notes, index, self.state.source.index, self.state.programs)
         devices = [p for p in space.planes if p.plane.device is not None]
-        self.has_device = any(len(p.lines) for p in devices)
+        self._has_device = any(len(p.lines) for p in devices)
         for index in [p for p in space.planes if p.plane.device is None] + devices:
             if len(index.lines):
                 yield from self._plane(index)
@@ -132,7 +106,7 @@ class Reader:
             if index.name == "Task Environment":
                 stats = plane_stats(self.notes, index)
                 start = _time(stats.get("profile_start_time")) or start
-                self.stop_ns = _time(stats.get("profile_stop_time")) or self.stop_ns
+                self.state.stop_ns = _time(stats.get("profile_stop_time")) or self.state.stop_ns
         if start is None:
             stamps = [
                 int(self._header(start, start + length)[0][3])
@@ -142,14 +116,14 @@ class Reader:
             ]
             stamps = [t for t in stamps if t > _EPOCH_NS]
             start = min(stamps, default=None)
-            self.lost.append(
+            self.state.lost.append(
                 Lost(
                     "the time of day" if start is None else "the start of the profile",
                     "no `Task Environment`; "
                     + ("times count from 0" if start is None else "taken from the first line"),
                 )
             )
-        self.base_ns = start or 0
+        self.state.base_ns = start or 0
 
     def _device_clocks(self) -> None:
         """Learns where the times that devices measured themselves lie, before any line is decoded.
@@ -181,19 +155,19 @@ class Reader:
         self._own = {start: own for of, own in zip(places, offsets(found), strict=True) for start in of}
 
     def _plane(self, index: PlaneIndex) -> Iterator[Item]:
-        if len(self.numbers.texts) + len(self.numbers.events) > _MAX_TEXTS:  # else those of all planes would pile up
+        state = self.state
+        if len(state.numbers.texts) + len(state.numbers.events) > _MAX_TEXTS:  # else those of all planes would pile up
             yield from self._flush()
-            self.numbers = Numbers()
-            self.batches.numbers = self.numbers
+            state.forget_numbers()
             self._names.clear()
             self._generation += 1
         names = self._names_of(index)
         if names.damaged:
             yield Lost(f"{names.damaged} names of plane {index.name!r}", "their metadata are damaged", index.start)
-        self.marked.plane(names, self.numbers)
-        self.clock.next_plane()
+        state.marked.plane(names, state.numbers)
+        state.clock.next_plane()
         if index.plane.device is not None:
-            self.peaks.plane(plane_stats(self.notes, index))
+            state.peaks.plane(plane_stats(self.notes, index))
         # Lines that tell the device's own times come first: by them the others are moved.
         for start, length in sorted(index.lines.tolist(), key=lambda line: line[0] not in self._own):
             yield from self._line(index, names, self._place(start, start + length))
@@ -205,13 +179,13 @@ class Reader:
             if len(ranges):
                 start, end = int(ranges[0, 0]), int(ranges[-1].sum())
                 if end - start > _MAX_NAMES:
-                    return Names(self.notes, index, self.numbers, MARKS if index.plane.kind == "host" else {})
+                    return Names(self.notes, index, self.state.numbers, MARKS if index.plane.kind == "host" else {})
                 key.update(self.notes.bytes(start, end - start))
         found = self._names.get(key.digest())
         if found is None:
             if len(self._names) == _MANY_NAMES:
                 self._names.clear()
-            found = Names(self.notes, index, self.numbers, MARKS if index.plane.kind == "host" else {})
+            found = Names(self.notes, index, self.state.numbers, MARKS if index.plane.kind == "host" else {})
             self._names[key.digest()] = found
         return found
 
@@ -237,12 +211,12 @@ class Reader:
 
     def _shift_ps(self, stamp: int) -> int | None:
         """ps to add to a line's offsets, so that they count from the start of the capture."""
-        if abs(stamp - self.base_ns) < _TEN_DAYS_NS:
-            return (stamp - self.base_ns) * 1000
+        if abs(stamp - self.state.base_ns) < _TEN_DAYS_NS:
+            return (stamp - self.state.base_ns) * 1000
         return stamp * 1000 if 0 <= stamp < _TEN_DAYS_NS else None
 
     def _line(self, index: PlaneIndex, names: Names, of: Place) -> Iterator[Item]:
-        start, end, header, damage = of
+        state, (start, end, header, damage) = self.state, of
         name = text(self.window.bytes(int(header[1]), min(int(header[2]), 1 << 16)))
         name = name or text(self.window.bytes(int(header[4]), min(int(header[5]), 1 << 16))) or f"line {header[0]}"
         what = f"line {name!r} of plane {index.name!r}"
@@ -253,14 +227,14 @@ class Reader:
         plane = index.plane
         role = line_role(plane, name)
         mode = BY_HLO if plane.kind == "gpu" and role == "compute" else BY_NAME
-        if plane.kind == "host" and not self.has_device:
+        if plane.kind == "host" and not self._has_device:
             mode = HOST_HLO
         own = self._own.get(start)
-        line = Line(self, plane, name, role, mode, moved=own is None and self.clock.known)
-        self.clock.line(own)
+        line = Line(state, plane, name, role, mode, moved=own is None and state.clock.known)
+        state.clock.line(own)
         # Operations are told apart within a line of this name, however many joined traces repeat it.
         place = self._places.setdefault((self._generation, index.name, name), len(self._places))
-        batches, counters = self.batches, self.batches.counters
+        batches, counters = state.batches, state.batches.counters
         counters[[UNSORTED, BAD_EVENTS, BAD_STATS, LAST_DUR]] = 0
         counters[BAD_AT], counters[LAST_START] = -1, -MAX_PS
         pos, bad_at, need = start, None, 20
@@ -276,15 +250,15 @@ class Reader:
                 place,
                 mode,
                 names.lookup,
-                self.ops,
+                state.ops,
                 batches.events,
                 batches.stats,
                 batches.inline,
                 batches.marks,
                 counters,
                 batches.scratch,
-                self.clock.own,
-                self.clock.knots,
+                state.clock.own,
+                state.clock.knots,
             )
             if counters[BAD_AT] >= 0 and bad_at is None:
                 bad_at = int(counters[BAD_AT]) + base
@@ -293,10 +267,10 @@ class Reader:
             if how == DONE:
                 break
             if how == FULL:
-                if counters[N_OPS] == len(self.ops.count):
-                    self.ops = grown(self.ops, int(counters[N_OPS]))
-                elif self.clock.own[N_KNOTS] + 4 > len(self.clock.knots):
-                    self.clock.take()
+                if counters[N_OPS] == len(state.ops.count):
+                    state.ops = grown(state.ops, int(counters[N_OPS]))
+                elif state.clock.own[N_KNOTS] + 4 > len(state.clock.knots):
+                    state.clock.take()
                 elif counters[N_EVENTS] == len(batches.events.dur):
                     if rows := batches.flush_events(int(counters[NEXT_EVENT])):
                         yield rows
@@ -312,7 +286,7 @@ class Reader:
                 damage = at
                 break
             pos = at
-        self.clock.take(last=True)
+        state.clock.take(last=True)
         if damage is not None:
             yield Lost(f"the rest of {what}", "its fields are damaged or the file ends in it", damage)
         if counters[BAD_EVENTS]:
@@ -323,11 +297,13 @@ class Reader:
             yield Lost(f"exact self times of {what}", "its events are out of order over a long distance")
 
     def _flush(self) -> Iterator[Rows]:
-        for rows in (self.batches.flush_events(int(self.batches.counters[NEXT_EVENT])), self.batches.flush_stats()):
+        state = self.state
+        for rows in (state.batches.flush_events(int(state.batches.counters[NEXT_EVENT])), state.batches.flush_stats()):
             if rows:
                 yield rows
 
     def _rest(self) -> Iterator[Item]:
+        state = self.state
         yield from self._flush()
         stats: dict[str, Value] = {}
         devices = []
@@ -337,25 +313,25 @@ class Reader:
                 devices.append((index, own))
             elif index.name.startswith("/host"):
                 stats |= own
-        process = process_of_path(self.source.name)
+        process = process_of_path(state.source.name)
         if process is None:
-            process = process_of_path("/".join(PurePath(self.source.path).parts[-6:]))
-        if process is None and any(d >= CPU_DEVICES_PER_PROCESS for d in self.stand_ins):
-            process = min(self.stand_ins) // CPU_DEVICES_PER_PROCESS
+            process = process_of_path("/".join(PurePath(state.source.path).parts[-6:]))
+        if process is None and any(d >= CPU_DEVICES_PER_PROCESS for d in state.stand_ins):
+            process = min(state.stand_ins) // CPU_DEVICES_PER_PROCESS
         host = self.space.hostnames[0] if self.space.hostnames else None
-        host = host or PurePath(self.source.name).name.split(".")[0] or None
+        host = host or PurePath(state.source.name).name.split(".")[0] or None
         if process is not None:
             host = f"{host}/{process}" if host else f"process {process}"
-        yield from self.op_rows.rows(host, self.ops)
-        steps, spans = self.marked.step_rows(self.steps, self.base_ns, host)
-        self.steps = spans
+        yield from state.op_rows.rows(host, state.ops)
+        steps, spans = state.marked.step_rows(state.steps, state.base_ns, host)
+        state.steps = spans
         yield from steps
-        yield from self.marked.other_rows(self.base_ns, host)
-        ranks = Ranks(devices, self.stand_ins, self.programs.widest)
-        yield from self.peaks.told(self.ops)
-        yield from self.collectives.rows(ranks, self.source.index, host, self.base_ns, self.steps)
-        yield from capture_items(self, host, process, devices, stats)
-        yield from self.lost
+        yield from state.marked.other_rows(state.base_ns, host)
+        ranks = Ranks(devices, state.stand_ins, state.programs.widest)
+        yield from state.peaks.told(state.ops)
+        yield from state.collectives.rows(ranks, state.source.index, host, state.base_ns, state.steps)
+        yield from capture_items(state, host, process, devices, stats)
+        yield from state.lost
 
 
 def _time(value: Value) -> int | None:

@@ -6,7 +6,6 @@ them. Every length is checked against the bytes that are really there before it 
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ DONE, MORE, FULL, BAD = 0, 1, 2, 3  # how a compiled walk ended: at the limit, a
 _WALK_ROWS = 8192
 
 
-_compiler = compiler(Path(__file__).parent, ("wire", "tables", "header", "events", "clock"))
+_compiler = compiler(__package__)
 # Without reference counts: they only guard arrays that a kernel makes, none of these does, and counting the arguments
 # of every small function made decoding eight times slower.
 kernel = _compiler(_nrt=False)

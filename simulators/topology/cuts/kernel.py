@@ -1,12 +1,10 @@
 """The compiled loop that improves a cut into halves, after Fiduccia and Mattheyses: move by move, best prefix kept."""
 
-from pathlib import Path
-
 import numpy as np
 
 from runs.numba_cache import compiler
 
-_compiler = compiler(Path(__file__).parent, ("kernel",))
+_compiler = compiler(__package__)
 _NONE = -1
 
 

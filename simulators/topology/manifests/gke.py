@@ -158,6 +158,6 @@ def _without(plan: Plan) -> Unavailable | None:
         return Unavailable(f"GKE is not known to offer {plan.family.name}.")
     if plan.spec.slices > 1 and plan.hosts == 1:
         return Unavailable("GKE joins several slices only where each has more than one host.")
-    if plan.spec.slices > 1 and plan.family.name == "TPU v3":
-        return Unavailable("GKE does not join several slices of TPU v3.")
+    if plan.spec.slices > 1 and plan.family.lone_on_gke:
+        return Unavailable(f"GKE does not join several slices of {plan.family.name}.")
     return None

@@ -97,7 +97,8 @@ def parse(text: str, name: str, shape: str, options: Mapping[str, str]) -> Spec:
             expected="one of " + ", ".join(map(str, OVERSUBSCRIPTIONS)),
         )
     chip = _chip(text, options.get("chip", "h100"))
-    short = nvlink.SHORT[chip]
+    wiring = find_chip(chip).wiring
+    short = wiring.name
     found = plan(name, gpus, over)
     written = f"{name}:{gpus}" + (f":chip={short}" if short != "h100" else "")
     return Spec(
@@ -105,7 +106,7 @@ def parse(text: str, name: str, shape: str, options: Mapping[str, str]) -> Spec:
         kind="rail" if name == "rail" else "fat tree",
         chip=chip,
         chips=gpus,
-        notes=(NOTES[name],) if name == "rail" or chip not in nvlink.DIRECT else (),
+        notes=(NOTES[name],) if name == "rail" or wiring.to_switches else (),
         more={
             "oversubscription": over,
             "leaves": found.leaves,
@@ -162,7 +163,7 @@ def _full(found: Plan, rails: bool) -> bool:
 def _node_links(chip: str, nodes: int) -> tuple[np.ndarray, str, int]:
     """(links (n, 2), their kind, switches) inside all nodes."""
     gpus = nodes * NODE
-    if chip not in nvlink.DIRECT:
+    if find_chip(chip).wiring.to_switches:
         return np.stack([np.arange(gpus), gpus + np.arange(gpus) // NODE], axis=1), "nvlink", nodes
     one, kind, _ = nvlink.wiring(chip, NODE)
     return (one[None] + NODE * np.arange(nodes)[:, None, None]).reshape(-1, 2), kind, 0
@@ -186,9 +187,9 @@ def _upper(found: Plan, leaf0: int) -> tuple[np.ndarray, np.ndarray]:
 def _chip(text: str, name: str) -> str:
     spec = nvlink.parse(f"{name}:8", name, "8", {}) if nvlink.reads(name) else None
     if spec is None or find_chip(spec.chip).value("chips_per_host") != NODE:
-        known = [s for n, s in nvlink.SHORT.items() if n != nvlink.RACK]
         raise QuestionError(
-            f"{text}: chip {name!r} does not come in nodes of {NODE} GPUs", expected="one of " + ", ".join(known)
+            f"{text}: chip {name!r} does not come in nodes of {NODE} GPUs",
+            expected="one of " + ", ".join(nvlink.nodes()),
         )
     return spec.chip
 

@@ -1,9 +1,7 @@
 """`nvl:72`, `h100:8`, `mi300x:8`: GPUs of one scale-up domain, over NVLink switches or joined directly.
 
-Published: how many links a GPU has and how many switches a domain. How an HGX H100's 18 links spread over its four
-switches (5, 4, 4, 5), an A100's 12 over six and a B200's 18 over two are known from their makers' block diagrams; in
-a rack of 72 each GPU has one link to each of 18 switches (9 trays of two). MI300X and MI355X: each GPU one link to
-each other. V100: the hybrid cube mesh, as `nvidia-smi topo -m` prints it on a DGX-1.
+How the links of a GPU spread over its switches, or which GPUs they join, is the catalogue's to say (`wiring`), with
+its source: a GPU that it wires is a system here.
 """
 
 import re
@@ -11,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from catalog.chips import Chip
+from catalog.chips import Chip, chips
 from catalog.chips import chip as find_chip
 from errors import QuestionError
 from simulators.topology.network import KIND_OF, Network, make
@@ -19,58 +17,9 @@ from simulators.topology.spec import Spec, refuse_options, whole
 
 FORMS = (
     ("nvl:72", "a GB200 rack: 72 GPUs, one NVLink to each of 18 switches; fewer GPUs in whole trays of 4"),
-    ("h100:8", "an NVLink node: h100, h200, b200, b300, a100, v100"),
-    ("mi300x:8", "GPUs joined directly to each other: mi300x, mi355x"),
+    ("h100:8", "an NVLink node, such as h100, h200, b200, b300, a100 or v100"),
+    ("mi300x:8", "GPUs joined directly to each other, such as mi300x or mi355x"),
 )
-RACK = "GB200"
-LINKS_TO_SWITCHES: dict[str, tuple[int, ...]] = {  # links of a GPU to each switch of its domain
-    "A100 SXM 40GB": (2,) * 6,
-    "A100 SXM 80GB": (2,) * 6,
-    "H100 SXM": (5, 4, 4, 5),
-    "H200 SXM": (5, 4, 4, 5),
-    "B200": (9, 9),
-    "B300": (9, 9),
-    RACK: (1,) * 18,
-}
-CUBE_MESH = (  # (GPU, GPU, links)
-    (0, 1, 1),
-    (0, 2, 1),
-    (0, 3, 2),
-    (0, 4, 2),
-    (1, 2, 2),
-    (1, 3, 1),
-    (1, 5, 2),
-    (2, 3, 2),
-    (2, 6, 1),
-    (3, 7, 1),
-    (4, 5, 1),
-    (4, 6, 1),
-    (4, 7, 2),
-    (5, 6, 2),
-    (5, 7, 1),
-    (6, 7, 2),
-)
-ALL_TO_ALL = tuple((a, b, 1) for a in range(8) for b in range(a + 1, 8))
-DIRECT: dict[str, tuple[tuple[int, int, int], ...]] = {
-    "MI300X": ALL_TO_ALL,
-    "MI355X": ALL_TO_ALL,
-    "V100 SXM2 16GB": CUBE_MESH,
-    "V100 SXM2 32GB": CUBE_MESH,
-}
-SHORT = {  # how a chip is written
-    "A100 SXM 80GB": "a100",
-    "A100 SXM 40GB": "a100-40gb",
-    "H100 SXM": "h100",
-    "H200 SXM": "h200",
-    "B200": "b200",
-    "B300": "b300",
-    "MI300X": "mi300x",
-    "MI355X": "mi355x",
-    "V100 SXM2 32GB": "v100",
-    "V100 SXM2 16GB": "v100-16gb",
-    RACK: "gb200",
-}
-_NAMES = {short: name for name, short in SHORT.items()}
 _RACK = re.compile(r"nvl-?([0-9]*)")
 
 
@@ -81,14 +30,14 @@ def reads(name: str) -> bool:
 def parse(text: str, name: str, shape: str, options: Mapping[str, str]) -> Spec:
     refuse_options(text, options, ())
     rack = _RACK.fullmatch(name.lower())
-    chip = find_chip(RACK) if rack else _gpu(name)
+    chip = _rack() if rack else _gpu(name)
     domain = domain_of(chip, text)
     gpus = whole(text, "GPUs", shape or (rack[1] if rack else "") or str(domain), 0, 10**9 - 1)
-    short = "nvl" if chip.name == RACK else SHORT[chip.name]
+    short = chip.wiring.rack or chip.wiring.name
     tray = int(chip.value("chips_per_host"))
     if gpus > domain:
-        ways = "nvl:72" if chip.name == RACK else f"{short}:{domain}"
-        if chip.name != RACK:
+        ways = f"{short}:{domain}"
+        if not chip.wiring.rack:
             up = -(-gpus // 8) * 8
             ways += f", or several nodes over a network: rail:{up}:chip={short} or fattree:{up}:chip={short}"
         raise QuestionError(f"{text}: a domain of {chip.name} has {domain} GPUs, not {gpus:,}", expected=ways)
@@ -100,10 +49,9 @@ def parse(text: str, name: str, shape: str, options: Mapping[str, str]) -> Spec:
     notes = ()
     if name.lower() == "v100":
         notes = ("V100 is read as the 32 GB card; the 16 GB card is wired alike.",)
-    elif chip.name == RACK and gpus < domain:
-        notes = (f"Part of a rack: {gpus} of its 72 GPUs, each with all its links.",)
-    kind = "nvlink" if chip.name in LINKS_TO_SWITCHES else "direct" if DIRECT[chip.name] is ALL_TO_ALL else "cube mesh"
-    return Spec(text=f"{short}:{gpus}", kind=kind, chip=chip.name, chips=gpus, notes=notes)
+    elif chip.wiring.rack and gpus < domain:
+        notes = (f"Part of a rack: {gpus} of its {domain} GPUs, each with all its links.",)
+    return Spec(text=f"{short}:{gpus}", kind=chip.wiring.kind, chip=chip.name, chips=gpus, notes=notes)
 
 
 def build(spec: Spec) -> Network:
@@ -129,28 +77,42 @@ def build(spec: Spec) -> Network:
 
 def wiring(chip: str, gpus: int) -> tuple[np.ndarray, str, int]:
     """(links (n, 2), their kind, switches) of one domain; its switches are nodes `gpus`, `gpus + 1`, ..."""
-    if chip in DIRECT:
-        pairs = [(a, b) for a, b, links in DIRECT[chip] for _ in range(links) if b < gpus]
+    wiring = find_chip(chip).wiring
+    if not wiring.to_switches:
+        pairs = [(a, b) for a, b, links in wiring.pairs for _ in range(links) if b < gpus]
         return np.array(pairs, np.int64).reshape(-1, 2), "direct", 0
-    spread = LINKS_TO_SWITCHES[chip]
+    spread = wiring.to_switches
     to = gpus + np.repeat(np.arange(len(spread)), spread)
     return np.stack([np.repeat(np.arange(gpus), len(to)), np.tile(to, gpus)], axis=1), "nvlink", len(spread)
 
 
 def domain_of(chip: Chip, text: str) -> int:
     """GPUs of one scale-up domain. Raises QuestionError for a chip whose wiring is not known."""
-    if chip.name not in SHORT or "links_per_chip" not in chip.numbers:
-        known = ", ".join(f"{short}:8" for name, short in SHORT.items() if name != RACK)
+    if chip.wiring is None or "links_per_chip" not in chip.numbers:
+        known = ", ".join(f"{name}:8" for name in nodes())
         raise QuestionError(
             f"{text}: how {chip.name} are joined is not known here ({chip.scaleup})", expected=f"one of nvl:72, {known}"
         )
     return int(chip.value("scaleup_domain_chips"))
 
 
+def nodes() -> tuple[str, ...]:
+    """What GPUs are called that are joined in nodes, not in racks."""
+    return tuple(name for name, chip in _wired().items() if not chip.wiring.rack)
+
+
+def _wired() -> dict[str, Chip]:
+    return {c.wiring.name: c for c in chips().values() if c.wiring}
+
+
+def _rack() -> Chip:
+    return next(c for c in _wired().values() if c.wiring.rack)
+
+
 def _gpu(name: str) -> Chip | None:
     """The GPU of this name; None where it is another maker's chip, or none."""
     try:
-        found = find_chip(_NAMES.get(name.lower(), name))
+        found = _wired().get(name.lower()) or find_chip(name)
     except QuestionError:
         return None
     return None if found.vendor == "Google" else found

@@ -1,21 +1,83 @@
 // The picture itself: takes what Python sends, draws it on change, turns it, and tells what a person asked for.
 
-const QUIET_MS = 160, FRAME_MS = 26, SHARPEST = 2, COARSEST = 0.6, FEWEST = 0.08, MANY_PIECES = 60000, PLENTY = 30000;
+/** @import { Look, Marked, Painter, Style, What } from "./types.d.ts" */
 
-class View {
+import { part } from "../../../components/parts.js";
+import { parameter, writeParameters } from "./address.js";
+import { Camera } from "./camera.js";
+import { readMessage } from "./data.js";
+import { button, paragraphs } from "./elements.js";
+import { FlatPainter } from "./flat.js";
+import { listen } from "./gestures.js";
+import { Labels } from "./labels.js";
+import { legend } from "./legend.js";
+import { makeLook } from "./look.js";
+import { Picker } from "./picking.js";
+import { Scene } from "./scene.js";
+import { WebglPainter } from "./webgl.js";
+import { about, actions } from "./words.js";
+
+const QUIET_MS = 160,
+  FRAME_MS = 26,
+  SHARPEST = 2,
+  COARSEST = 0.6,
+  FEWEST = 0.08,
+  MANY_PIECES = 60000,
+  PLENTY = 30000;
+
+export class View {
+  /** @param {HTMLElement} root */
   constructor(root) {
     this.root = root;
-    this.$ = (selector) => root.querySelector(selector);
-    this.canvas = this.$(".picture");
+    /** @param {string} selector */
+    this.$ = (selector) => part(root, selector, HTMLElement);
+    this.canvas = part(root, ".picture", HTMLCanvasElement);
     this.camera = new Camera();
     this.picker = new Picker();
-    this.labels = new Labels(this.$(".labels"));
+    this.labels = new Labels(part(root, ".labels", HTMLCanvasElement));
     this.hidden = new Set((parameter("hide") || "").split(",").filter(Boolean));
-    Object.assign(this, { hover: null, chosen: null, start: null, frames: 0, pace: 0, movingRatio: 1, share: 1 });
-    this.openPainter();
+    /** @type {What | null} */
+    this.hover = null;
+    /** @type {What | null} */
+    this.chosen = null;
+    /** The chip that a route begins at. @type {number | null} */
+    this.start = null;
+    /** @type {[number, number]} */
+    this.pointer = [-1e4, -1e4];
+    this.width = this.height = this.frames = this.pace = this.turn = 0;
+    this.movingRatio = this.share = 1;
+    this.moving = this.measuring = this.aside = this.fresh = this.gone = false;
+    this.usual = "";
+    /** The network; none until the first message. @type {Scene | null} */
+    this.scene = null;
+    /** @type {Style | null} */
+    this.bytes = null;
+    /** @type {Look | null} */
+    this.look = null;
+    /** The network's blob of the last message. @type {Uint8Array<ArrayBuffer> | undefined} */
+    this.blob = undefined;
+    /** What the address says of this picture, where it was changed. @type {Record<string, string> | undefined} */
+    this.wanted = undefined;
+    /** The frame that was asked for. @type {number | null} */
+    this.asked = null;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.settle = undefined;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.written = undefined;
+    /** Tells Python. @type {(event: string, value: unknown) => void} */
+    this.send = () => {};
+    this.painter = this.openPainter();
     listen(this);
     new ResizeObserver(() => this.resized()).observe(this.$(".stage"));
-    window.navigation?.addEventListener("currententrychange", (this.kept = () => this.keepAddress()));
+    this.kept = () => this.keepAddress();
+    window.navigation?.addEventListener("currententrychange", this.kept);
+  }
+
+  /** Scene and look; an error before the first message. */
+  get drawn() {
+    const { scene, look } = this;
+    if (!scene || !look) throw new Error("asked of a picture before it was there");
+    return { scene, look };
   }
 
   end() {
@@ -23,22 +85,23 @@ class View {
     this.gone = true;
   }
 
+  /** @returns {Painter} */
   openPainter() {
-    this.painter = WebglPainter.on(this.canvas);
-    if (!this.painter) {
-      this.painter = FlatPainter.on(this.canvas);
-      this.say("This browser has no WebGL 2: a plain drawing, which turns more slowly.");
-    }
+    const painter = WebglPainter.on(this.canvas);
+    if (painter) return painter;
+    this.say("This browser has no WebGL 2: a plain drawing, which turns more slowly.");
+    return new FlatPainter(this.canvas);
   }
 
+  /** @param {string} text */
   say(text) {
     this.$(".said").textContent = text;
     this.$(".said").hidden = !text;
   }
 
-  // A message from Python. Camera and what is chosen stay, unless another network came.
+  /** A message from Python. Camera and what is chosen stay, unless another network came. @param {Uint8Array<ArrayBuffer>} bytes */
   async show(bytes) {
-    const turn = (this.turn = (this.turn || 0) + 1);
+    const turn = ++this.turn;
     const { blob, network, shown } = await readMessage(bytes, this.blob);
     if (turn !== this.turn || this.gone) return;
     this.blob = blob;
@@ -49,8 +112,8 @@ class View {
       const first = !this.scene;
       this.scene = new Scene(network);
       Object.assign(this, { chosen: null, hover: null, start: null });
-      this.picker.x = null;
-      this.fit();
+      this.picker.seen = null;
+      this.fit(this.scene);
       this.camera.reset();
       this.usual = this.camera.text;
       this.share = Math.min(1, PLENTY / this.scene.pieceLink.length);
@@ -58,6 +121,7 @@ class View {
       else this.keepAddress(true);
       this.fresh = true;
     }
+    if (!this.scene) return;
     if (network || shown.id !== this.scene.shown.id) {
       this.bytes = this.scene.style(shown);
       this.fresh = true;
@@ -67,10 +131,13 @@ class View {
     this.furnish();
   }
 
-  fit() { this.camera.fit(this.scene.at, this.scene.around, this.scene.flat); }
+  /** @param {Scene} scene */
+  fit(scene) {
+    this.camera.fit(scene.at, scene.around, scene.flat);
+  }
 
   upload() {
-    if (this.painter.lost || !this.fresh) return;
+    if (this.painter.lost || !this.fresh || !this.scene || !this.bytes) return;
     this.painter.scene(this.scene);
     this.painter.style(this.bytes);
     this.fresh = false;
@@ -79,13 +146,14 @@ class View {
   // Legend, colours, words for who cannot see: all that hangs on the message or the theme.
   furnish() {
     const { scene } = this;
+    if (!scene) return;
     this.look = makeLook(this.root, scene, scene.shown, this.hidden);
     this.canvas.setAttribute("aria-label", `${scene.shown.alt} Arrow keys turn it, plus and minus zoom, 0 resets.`);
     legend(this);
     this.card();
     this.marks();
     this.draw(!this.frames);
-    if (!this.frames) this.paint();    // the first frame at once, the sharp one after it
+    if (!this.frames) this.paint(); // the first frame at once, the sharp one after it
   }
 
   resized() {
@@ -93,13 +161,15 @@ class View {
     if (!box.width || (box.width === this.width && box.height === this.height)) return;
     Object.assign(this, { width: box.width, height: box.height });
     this.camera.aspect = box.width / box.height;
-    if (this.scene) this.fit();
+    if (this.scene) this.fit(this.scene);
     this.draw(!this.frames);
   }
 
   // Pieces drawn thick over the rest: the route, what is hovered and chosen, and whole arcs of the wraps of a chip.
   marks() {
-    const { scene } = this, route = new Set(scene.shown.routeLinks), links = new Set(route);
+    const { scene } = this.drawn,
+      route = new Set(scene.shown.routeLinks),
+      links = new Set(route);
     for (const what of [this.hover, this.chosen]) {
       if (what?.link !== undefined) links.add(what.link);
       if (what?.node === undefined) continue;
@@ -108,6 +178,7 @@ class View {
       }
     }
     if (this.painter.lost) return;
+    /** @type {(i: number) => Marked[]} */
     const thick = (i) => scene.lines(i, true).map(([a, b]) => [a, b, scene.isLost(i), !route.has(i)]);
     this.painter.mark([...links].flatMap(thick));
   }
@@ -128,24 +199,38 @@ class View {
     const device = window.devicePixelRatio || 1;
     const sharp = this.scene.pieceLink.length > MANY_PIECES ? 1.5 : SHARPEST;
     const ratio = this.moving ? device * this.movingRatio : Math.max(sharp, device);
-    const width = Math.round(this.width * ratio), height = Math.round(this.height * ratio);
+    const width = Math.round(this.width * ratio),
+      height = Math.round(this.height * ratio);
     if (this.canvas.width !== width) this.canvas.width = width;
     if (this.canvas.height !== height) this.canvas.height = height;
     const { scene, camera, look, picker } = this;
-    this.painter.draw({ camera, look, ratio, heated: !!scene.shown.forward, dim: scene.shown.route.length ? 0.62 : 0,
-      moving: this.moving, share: this.share });
+    this.painter.draw({
+      camera,
+      look,
+      ratio,
+      heated: !!scene.shown.forward,
+      dim: scene.shown.route.length ? 0.62 : 0,
+      moving: this.moving,
+      share: this.share,
+    });
     if (this.moving) this.measure();
     picker.project(scene, camera, this.width, this.height);
     this.labels.draw(this, this.width, this.height, Math.max(device, 1));
-    Object.assign(this.canvas.dataset, { frames: ++this.frames, drawMs: this.pace.toFixed(1),
-      nodes: scene.nodes, links: scene.links, ratio: ratio.toFixed(2) });
+    Object.assign(this.canvas.dataset, {
+      frames: ++this.frames,
+      drawMs: this.pace.toFixed(1),
+      nodes: scene.nodes,
+      links: scene.links,
+      ratio: ratio.toFixed(2),
+    });
   }
 
   // What a frame costs while the picture turns: where too much, fewer pixels, then fewer links.
   async measure() {
     if (this.measuring) return;
     this.measuring = true;
-    const ms = await this.painter.finished(), factor = Math.min(1.25, Math.max(0.5, FRAME_MS / ms));
+    const ms = await this.painter.finished(),
+      factor = Math.min(1.25, Math.max(0.5, FRAME_MS / ms));
     this.measuring = false;
     this.pace = this.pace ? 0.6 * this.pace + 0.4 * ms : ms;
     if (this.pace > FRAME_MS && ms > FRAME_MS) {
@@ -158,7 +243,7 @@ class View {
   }
 
   moved() {
-    this.tip(null);
+    this.tip(null, 0);
     this.draw(true);
     clearTimeout(this.written);
     this.written = setTimeout(() => this.keepAddress(true), 300);
@@ -171,12 +256,16 @@ class View {
       const { text } = this.camera;
       this.wanted = { camera: text === this.usual ? "" : text, hide: [...this.hidden].join(",") };
     }
-    writeParameters(this.wanted);
+    if (this.wanted) writeParameters(this.wanted);
   }
 
+  /** @param {number} x @param {number} y */
   hovered(x, y) {
-    const what = this.scene && this.picker.x ? this.picker.under(x, y, this.hidden) : null;
-    if (same(what, this.hover)) return this.hover && this.tip(x, y);
+    const what = this.scene && this.picker.seen ? this.picker.under(x, y, this.hidden) : null;
+    if (same(what, this.hover)) {
+      if (this.hover) this.tip(x, y);
+      return;
+    }
     this.hover = what;
     this.canvas.style.cursor = what ? "pointer" : "grab";
     this.tip(what ? x : null, y);
@@ -184,15 +273,17 @@ class View {
     this.draw();
   }
 
+  /** @param {number | null} x null: no tip @param {number} y */
   tip(x, y) {
     const tip = this.$(".tip");
     tip.hidden = x === null || !this.hover;
-    if (tip.hidden) return;
-    tip.replaceChildren(...paragraphs(about(this.scene, this.hover)));
+    if (x === null || !this.hover) return;
+    tip.replaceChildren(...paragraphs(about(this.drawn.scene, this.hover)));
     tip.style.left = `${Math.min(x + 14, this.width - tip.offsetWidth - 6)}px`;
     tip.style.top = `${y + 18 + tip.offsetHeight > this.height ? y - tip.offsetHeight - 10 : y + 18}px`;
   }
 
+  /** @param {What | null} what */
   choose(what) {
     this.chosen = what;
     this.card();
@@ -202,30 +293,37 @@ class View {
 
   // What may be done with what was clicked.
   card() {
-    const card = this.$(".card"), { chosen, scene } = this;
+    const card = this.$(".card"),
+      { chosen, scene } = this;
     card.hidden = !chosen;
-    if (!chosen) return;
+    if (!chosen || !scene) return;
     const buttons = document.createElement("div");
     buttons.className = "buttons";
-    buttons.append(...actions(scene, chosen, this.start).map(([text, event, value]) => button(text, () => {
-      if (event !== "start") return this.tell(event, value);
-      this.start = value;
-      this.say("Now click the chip that the route goes to.");
-      this.card();
-      this.draw();
-    })));
+    buttons.append(
+      ...actions(scene, chosen, this.start).map(([text, event, value]) =>
+        button(text, () => {
+          if (event !== "start") return this.tell(event, value);
+          this.start = value;
+          this.say("Now click the chip that the route goes to.");
+          this.card();
+          this.draw();
+        }),
+      ),
+    );
     const close = button("×", () => this.choose(null));
     close.className = "close";
     close.setAttribute("aria-label", "Close");
     card.replaceChildren(close, ...paragraphs(about(scene, chosen)), buttons);
   }
 
+  /** @param {"fail" | "repair" | "route"} event @param {string} value */
   tell(event, value) {
     if (event === "route") this.start = null;
     this.say("");
     this.send(event, value);
   }
 
+  /** @param {string} kind */
   toggle(kind) {
     if (!this.hidden.delete(kind)) this.hidden.add(kind);
     this.keepAddress(true);
@@ -233,32 +331,5 @@ class View {
   }
 }
 
+/** @param {What | null} a @param {What | null} b */
 const same = (a, b) => a?.node === b?.node && a?.link === b?.link;
-
-const parameter = (name) => new URLSearchParams(window.location.search).get(name);
-
-// Others stay as they are written.
-function writeParameters(values) {
-  const kept = window.location.search.slice(1).split("&").filter((p) => p && !(p.split("=")[0] in values));
-  const added = Object.entries(values).filter(([, v]) => v).map(([name, v]) => `${name}=${v}`);
-  const search = "?" + [...kept, ...added].join("&");
-  if (search === (window.location.search || "?")) return;
-  window.history.replaceState(window.history.state, "", window.location.pathname + search + window.location.hash);
-}
-
-function paragraphs(lines) {
-  return lines.map((line, i) => {
-    const p = document.createElement("p");
-    p.textContent = line;
-    if (!i) p.className = "name";
-    return p;
-  });
-}
-
-function button(text, pressed) {
-  const made = document.createElement("button");
-  made.type = "button";
-  made.textContent = text;
-  made.onclick = pressed;
-  return made;
-}

@@ -1,5 +1,10 @@
 // The scene on a canvas by WebGL 2: links as thin quads, nodes as shaded points. Nothing is blended, so order is free.
 
+/** @import { Frame, Marked, Painter, Style } from "./types.d.ts" */
+/** @import { Scene } from "./scene.js" */
+
+import { FIELD, dot } from "./camera.js";
+
 const MANY_NODES = 20000;
 
 const LINE_VERTEX = `#version 300 es
@@ -107,18 +112,27 @@ void main() {
   pixel = vec4(min(colour * shade, vec3(1.)), 1.);
 }`;
 
-class WebglPainter {
-  // null where the browser has no WebGL 2.
+const FLAT_COLOURS = /** @type {const} */ (["failed", "back", "chosen", "chip", "packetSwitch"]);
+
+/** @typedef {ReturnType<typeof program>} Program */
+/** @typedef {{ array: WebGLVertexArrayObject, triangles: WebGLBuffer, name: string, count: number }} Lines */
+
+/** @implements {Painter} */
+export class WebglPainter {
+  /** null where the browser has no WebGL 2. @param {HTMLCanvasElement} canvas */
   static on(canvas) {
     const gl = canvas.getContext("webgl2", { antialias: false, alpha: false, powerPreference: "high-performance" });
     return gl && new WebglPainter(gl);
   }
 
+  /** @param {WebGL2RenderingContext} gl */
   constructor(gl) {
     this.gl = gl;
     this.lines = program(gl, LINE_VERTEX, LINE_FRAGMENT, ["a", "b", "style"]);
     this.thin = program(gl, THIN_VERTEX, THIN_FRAGMENT, ["at", "style"]);
     this.points = program(gl, POINT_VERTEX, POINT_FRAGMENT, ["at", "glyph"]);
+    this.count = 0;
+    /** @type {Record<string, WebGLBuffer>} */
     this.buffers = {};
     this.all = this.lineArray("all");
     this.marks = this.lineArray("marks");
@@ -134,7 +148,9 @@ class WebglPainter {
 
   // Milliseconds until all that was asked of the graphics is drawn.
   async finished() {
-    const gl = this.gl, began = performance.now(), fence = gl.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
+    const gl = this.gl,
+      began = performance.now(),
+      fence = gl.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
     gl.flush();
     for (let i = 0; i < 500 && fence && gl.getSyncParameter(fence, gl.SYNC_STATUS) === gl.UNSIGNALED; i++) {
       await new Promise((done) => setTimeout(done, 2));
@@ -143,12 +159,16 @@ class WebglPainter {
     return performance.now() - began;
   }
 
-  get lost() { return this.gl.isContextLost(); }
+  get lost() {
+    return this.gl.isContextLost();
+  }
 
   // Four corners of each piece, and the triangles between them. Instances would say the same shorter, but renderers in
   // software draw them one by one.
+  /** @param {string} name */
   lineArray(name) {
-    const gl = this.gl, array = gl.createVertexArray();
+    const gl = this.gl,
+      array = gl.createVertexArray();
     gl.bindVertexArray(array);
     this.floats(name, 0, 24);
     this.floats(name, 1, 24, 12);
@@ -156,6 +176,7 @@ class WebglPainter {
     return { array, triangles: gl.createBuffer(), name, count: 0 };
   }
 
+  /** @param {string} buffer @param {number} place @param {number} stride */
   floats(buffer, place, stride, offset = 0) {
     const gl = this.gl;
     gl.bindBuffer(gl.ARRAY_BUFFER, (this.buffers[buffer] ??= gl.createBuffer()));
@@ -163,6 +184,7 @@ class WebglPainter {
     gl.vertexAttribPointer(place, 3, gl.FLOAT, false, stride, offset);
   }
 
+  /** @param {string} buffer @param {number} place @param {number} count */
   bytes(buffer, place, count, stride = 0) {
     const gl = this.gl;
     gl.bindBuffer(gl.ARRAY_BUFFER, (this.buffers[buffer] ??= gl.createBuffer()));
@@ -170,15 +192,18 @@ class WebglPainter {
     gl.vertexAttribIPointer(place, count, gl.UNSIGNED_BYTE, stride, 0);
   }
 
+  /** @param {string} buffer @param {Float32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>} values */
   fill(buffer, values) {
     const gl = this.gl;
     gl.bindBuffer(gl.ARRAY_BUFFER, this.buffers[buffer]);
     gl.bufferData(gl.ARRAY_BUFFER, values, gl.STATIC_DRAW);
   }
 
-  // `pieces`: 6 numbers each.
+  /** @param {Lines} lines @param {Float32Array<ArrayBuffer>} pieces 6 numbers each */
   fillLines(lines, pieces) {
-    const gl = this.gl, triangles = new Uint32Array(pieces.length), corners = [0, 1, 2, 2, 1, 3];
+    const gl = this.gl,
+      triangles = new Uint32Array(pieces.length),
+      corners = [0, 1, 2, 2, 1, 3];
     lines.count = pieces.length / 6;
     for (let i = 0; i < triangles.length; i++) triangles[i] = 4 * Math.floor(i / 6) + corners[i % 6];
     this.fill(lines.name, repeated(pieces, 6, 4));
@@ -187,11 +212,13 @@ class WebglPainter {
     gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, triangles, gl.STATIC_DRAW);
   }
 
+  /** @param {Lines} lines */
   drawLines(lines) {
     this.gl.bindVertexArray(lines.array);
     this.gl.drawElements(this.gl.TRIANGLES, 6 * lines.count, this.gl.UNSIGNED_INT, 0);
   }
 
+  /** @param {Scene} scene */
   scene(scene) {
     this.fillLines(this.all, scene.pieces);
     this.fill("fine", scene.pieces);
@@ -199,28 +226,35 @@ class WebglPainter {
     this.count = scene.nodes;
   }
 
+  /** @param {Style} style */
   style({ style, glyph }) {
     this.fill("all style", repeated(style, 4, 4));
     this.fill("fine style", repeated(style, 4, 2));
     this.fill("glyph", glyph);
   }
 
-  // `marked`: pieces [a, b, lost, thinner] drawn thick, over everything.
+  /** @param {Marked[]} marked pieces drawn thick, over everything */
   mark(marked) {
     this.fillLines(this.marks, new Float32Array(marked.flatMap(([a, b]) => [...a, ...b])));
     const style = marked.flatMap(([, , lost, thinner]) => [0, 255, +lost, +thinner]);
     this.fill("marks style", repeated(new Uint8Array(style), 4, 4));
   }
 
-  draw({ camera, look, ratio, dim, heated, moving, share = 1 }) {
-    const gl = this.gl, { width, height } = gl.canvas, view = camera.matrix();
+  /** @param {Frame} frame */
+  draw({ camera, look, ratio, dim, heated, moving, share }) {
+    const gl = this.gl,
+      { width, height } = gl.canvas,
+      view = camera.matrix();
     gl.viewport(0, 0, width, height);
-    gl.clearColor(...look.back, 1);
+    const [red, green, blue] = look.back;
+    gl.clearColor(red, green, blue, 1);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
     gl.enable(gl.DEPTH_TEST);
-    const depth = camera.distance + dot(camera.target, camera.frame().back), radius = Math.max(camera.fitted.radius, 2);
+    const depth = camera.distance + dot(camera.target, camera.frame().back),
+      radius = Math.max(camera.fitted.radius, 2);
     const fog = [depth - radius * 0.75, 0.5 / radius];
-    const thick = Math.min(1, Math.max(0.4, camera.pixels(height) / ratio / 22));   // thinner where all is small
+    const thick = Math.min(1, Math.max(0.4, camera.pixels(height) / ratio / 22)); // thinner where all is small
+    /** @param {Program} p */
     const use = (p) => {
       gl.useProgram(p.program);
       gl.uniformMatrix4fv(p.at("view"), false, view);
@@ -235,7 +269,7 @@ class WebglPainter {
       gl.uniform4fv(p.at("kinds"), look.kinds);
       gl.uniform1iv(p.at("dashes"), look.dashes);
       gl.uniform3fv(p.at("ramp"), look.ramp);
-      for (const name of ["failed", "back", "chosen", "chip", "packetSwitch"]) gl.uniform3fv(p.at(name), look[name]);
+      for (const name of FLAT_COLOURS) gl.uniform3fv(p.at(name), look[name]);
     };
     if (moving) {
       use(this.thin);
@@ -260,9 +294,16 @@ class WebglPainter {
   }
 }
 
-// Each group of `size` values `times` in a row: once for each corner or end.
+/**
+ * Each group of `size` values `times` in a row: once for each corner or end.
+ * @template {Float32Array | Uint8Array} T
+ * @param {T} values
+ * @param {number} size
+ * @param {number} times
+ */
 function repeated(values, size, times) {
-  const found = new values.constructor(times * values.length);
+  const Values = /** @type {new (length: number) => T} */ (values.constructor);
+  const found = new Values(times * values.length);
   for (let i = 0; i < values.length; i += size) {
     const group = values.subarray(i, i + size);
     for (let time = 0; time < times; time++) found.set(group, times * i + time * size);
@@ -270,10 +311,16 @@ function repeated(values, size, times) {
   return found;
 }
 
+/** @param {WebGL2RenderingContext} gl @param {string} vertex @param {string} fragment @param {string[]} attributes */
 function program(gl, vertex, fragment, attributes) {
   const made = gl.createProgram();
-  for (const [type, source] of [[gl.VERTEX_SHADER, vertex], [gl.FRAGMENT_SHADER, fragment]]) {
+  const shaders = /** @type {const} */ ([
+    [gl.VERTEX_SHADER, vertex],
+    [gl.FRAGMENT_SHADER, fragment],
+  ]);
+  for (const [type, source] of shaders) {
     const shader = gl.createShader(type);
+    if (!shader) throw new Error("the picture's shaders: the graphics make none");
     gl.shaderSource(shader, source);
     gl.compileShader(shader);
     gl.attachShader(made, shader);
@@ -283,6 +330,9 @@ function program(gl, vertex, fragment, attributes) {
   if (!gl.getProgramParameter(made, gl.LINK_STATUS) && !gl.isContextLost()) {
     throw new Error("the picture's shaders: " + gl.getProgramInfoLog(made));
   }
+  /** @type {Record<string, WebGLUniformLocation | null>} */
   const places = {};
-  return { program: made, at: (name) => (places[name] ??= gl.getUniformLocation(made, name)) };
+  /** @param {string} name */
+  const at = (name) => (places[name] ??= gl.getUniformLocation(made, name));
+  return { program: made, at };
 }

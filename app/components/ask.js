@@ -1,0 +1,40 @@
+// Asks of this server's own API.
+
+/**
+ * A job of the server, as `/api/jobs` tells of it.
+ * @typedef {object} Job
+ * @property {string} job_id
+ * @property {"waiting" | "running" | "done" | "failed" | "cancelled"} state
+ * @property {string} [doing]
+ * @property {number | null} [progress] from 0 to 1
+ * @property {string | null} [error]
+ * @property {string} [run_id] the run that it made, once done
+ * @property {string[]} [warnings]
+ */
+
+/**
+ * The JSON that an address answers with. Throws an Error with the server's own words where it refuses.
+ * @param {"GET" | "POST" | "DELETE"} method
+ * @param {string} address
+ * @param {unknown} [body] sent as JSON
+ * @returns {Promise<any>}
+ */
+export async function json(method, address, body) {
+  const answer = await fetch(address, {
+    method,
+    body: body ? JSON.stringify(body) : undefined,
+    headers: body ? { "Content-Type": "application/json" } : {},
+  });
+  const said = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new Error(said.error || `The server answered ${answer.status}.`);
+  return said;
+}
+
+/** A job as it is now. @param {string} id @returns {Promise<Job>} */
+export const jobNow = (id) => json("GET", "/api/jobs/" + id);
+
+/** Asks for its end; a job that ended by itself is no fault. @param {string} id */
+export const cancelJob = (id) => json("DELETE", "/api/jobs/" + id).catch(() => {});
+
+/** What was thrown, in words. @param {unknown} error */
+export const words = (error) => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,59 @@
+"""Options as they are given: flags of the command line, and parameters of an address, both from the same `Option`s."""
+
+import argparse
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from errors.numbers import Number
+from errors.options import Option, once_each
+
+Pairs = Mapping[str, str] | Iterable[tuple[str, str]]
+
+
+def add_flags(parser: argparse.ArgumentParser, options: Iterable[Option]) -> None:
+    """A flag for each option. Its text is checked by `from_args`, so that every way in is refused in the same words."""
+    for option in options:
+        how: dict[str, Any] = {"nargs": "?", "const": option.bare} if option.bare is not None else {}
+        if option.several:
+            how["action"] = "append"
+        parser.add_argument(option.flag, dest=option.name, metavar=_form(option), help=_help(option), **how)
+
+
+def from_args(args: argparse.Namespace, options: Iterable[Option]) -> dict[str, Any]:
+    """The values of what was given on the command line. Raises QuestionError for what cannot be."""
+    told = [(o, getattr(args, o.name)) for o in options]
+    return {o.name: o.parse(text, f"{o.flag} ") for o, text in told if text is not None}
+
+
+def from_query(query: Pairs, options: Iterable[Option]) -> dict[str, Any]:
+    """The values from `save_s=60&mttf_s=10800`, as pairs or by name; empty ones count as not given, and names may be
+    written with dashes. Options that are `local` do not exist here.
+
+    Raises QuestionError for one that is unknown, cannot be, or stands there twice where once is meant.
+    """
+    known = {o.name: o for o in options if not o.local}
+    pairs = [(k.replace("-", "_"), v) for k, v in (query.items() if isinstance(query, Mapping) else query)]
+    once_each(pairs, known, {n for n, o in known.items() if o.several})
+    given: dict[str, Any] = {}
+    for name, text in pairs:
+        if text != "" and known[name].several:
+            given.setdefault(name, []).append(text)
+        elif text != "":
+            given[name] = text
+    return {name: known[name].parse(text, f"{known[name].flag} ") for name, text in given.items()}
+
+
+def _form(option: Option) -> str:
+    """What stands for the value in the help: `NUMBER`, `yes|no`."""
+    if option.form:
+        return option.form
+    if isinstance(option.kind, tuple):
+        return "|".join(option.kind)
+    if isinstance(option.kind, Number):
+        return "N" if option.kind.whole else "SECONDS" if option.unit == "s" else "NUMBER"
+    return "RUN" if option.of_run else "TEXT"
+
+
+def _help(option: Option) -> str:
+    fixed = "" if option.default in (None, ()) else f" (default: {option.default})"
+    return f"{option.help}{fixed}".replace("%", "%%")

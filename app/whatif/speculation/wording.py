@@ -1,0 +1,30 @@
+"""The answer about drafting in words: what a terminal says."""
+
+from typing import TYPE_CHECKING
+
+from app import format as fmt
+from app.whatif.base import Words
+from app.words import Table
+
+if TYPE_CHECKING:
+    from app.whatif.speculation.answers import Worth
+
+
+def words(result: "Worth") -> Words:
+    """The verdict, then the speed-up by the number of draft tokens."""
+    told, asked = result.to_dict(), result.asked
+    text = (
+        f"{fmt.count(asked.tokens, 'draft token')} give {fmt.number(asked.length)} tokens a step: "
+        f"{asked.speedup:.2f} times as fast where steps are bound by memory."
+    )
+    if told["best_draft"] not in (0, asked.tokens) and told["best_speedup"] > 1.01 * asked.speedup:
+        text += f" {fmt.count(told['best_draft'], 'draft token')} would be best: {told['best_speedup']:.2f} times."
+    if asked.speedup <= 1:
+        text += " It does not pay."
+    if told["pays_at_any_batch"]:
+        text += " It pays at any batch: reading the caches stays the bound."
+    elif told["break_even_batch"] is not None:
+        text += f" It pays up to about {told['break_even_batch']:,.0f} sequences at a time"
+        text += f"; verifying is free up to {told['free_batch']:,.0f}." if told["free_batch"] else "."
+    rows = tuple((str(d.tokens), fmt.number(d.length), f"{d.speedup:.4f}") for d in result.drafts)
+    return Words(text, Table(("draft tokens", "tokens of a step", "speed-up"), rows, right=(0, 1, 2)), result.notes())

@@ -1,0 +1,30 @@
+"""What lines of Megatron-LM, Megatron-DeepSpeed and NeMo look like, and the names of their fields, of every era."""
+
+import re
+
+STEP = re.compile(r"iteration\s+(\d{1,18})\s*/\s*\d{1,18}\s*\|(.*)", re.ASCII)
+BELOW_ZERO = re.compile(r"iteration +-\d")
+NEMO = re.compile(  # for `match`; atomic: only the first step is tried, others would fare no better
+    r"(?a)(?>.*?(?P<step>global_step[=:] ?(\d{1,18})(?:\.0)?\b)).*?train_step_timing in s[=:] ?(\d{1,9}(?:\.\d+)?)"
+)
+NEMO_FIELD = re.compile(r"(reduced_train_loss|lr|global_batch_size|consumed_samples)[=:] ?([-+\d.eE]+|nan|inf)", re.A)
+ELAPSED = {"elapsed time per iteration (ms)": 1e-3, "elapsed time per iteration (s)": 1.0}
+TFLOPS = ("throughput per GPU (TFLOP/s/GPU)", "TFLOPs", "TFLOP/s/GPU", "tflops")
+TOKENS = ("tokens per gpu per second (tgs)", "tokens/sec/gpu", "tokens-per-second-per-gpu")
+LOSSES = ("lm loss", "lm-loss", "loss", "reduced_train_loss")
+OWN = {*ELAPSED, *TFLOPS, *TOKENS, *LOSSES}
+MOMENT = re.compile(r"\[([^\]]{1,100}+)\] datetime: ")
+INITIALISED = re.compile(r"time to initialize megatron \(seconds\): *(\d{1,9}(?:\.\d+)?)", re.ASCII)
+OLD_TIMER = re.compile(r"\| *([\w/-]{1,60}): (\d{1,12}(?:\.\d+)?)(?![\w.])", re.ASCII)
+NEW_TIMER = re.compile(
+    r"\s*([\w/-]{1,60}) \.{2,}: \((\d{1,12}(?:\.\d+)?), (\d{1,12}(?:\.\d+)?)\)", re.ASCII
+)  # least and most of all ranks
+SAVING = re.compile(r"saving checkpoint at iteration +(\d{1,18})", re.ASCII)
+LOADED = re.compile(r"(?>.*?load(?:ing|ed) checkpoint from ).*at iteration +(\d{1,18})", re.ASCII)  # for `match`
+VALIDATED = re.compile(r"(validation|test) loss at (?:iteration (\d{1,18})|[\w ]{1,40})(.*)", re.ASCII)
+SNIFF = re.compile(
+    rb"iteration +\d+/ *\d+ \| .{0,400}elapsed time per iteration \(m?s\):"
+    rb"|global_step.{0,400}train_step_timing in s[=:] ?\d"
+)
+SNIFF_START = re.compile(rb"using world size: *\d+, data.parallel.size|after megatron is initialized")
+PRINTED = re.compile(rb"iteration +(\d{1,18})/ *\d+ \|")

@@ -1,0 +1,38 @@
+"""Every compiled kernel of the project: where it stands, what its kept code is keyed by, and what runs it once.
+
+Names alone, so that this may lie below the packages that it names. `runs.numba_cache.compiler` makes decorators by it,
+`python -m app.kernels` compiles all of it at set-up, and `tests/runs/test_kernels.py` holds that no file is missing.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """Kernels of one package that are built together.
+
+    files   names, without .py, of the package's files that they are built from: those with the functions, and those
+            whose constants and types are compiled into them. When the text of one changes, all are compiled anew
+    warm    `module:function` that runs each of them once, with arguments of the types that they get in earnest
+    """
+
+    package: str
+    files: tuple[str, ...]
+    warm: str
+
+
+KERNELS = (
+    Kernels(
+        "collectors.device.xplane",
+        ("wire", "tables", "header", "events", "clock"),
+        "collectors.device.xplane.warm:warm",
+    ),
+    Kernels("analyzers.serving.prefix_cache", ("replay",), "analyzers.serving.prefix_cache.replay:warm"),
+    Kernels(
+        "simulators.serving",
+        ("compiled", "cruise", "kernel", "pages", "scheduling", "state", "step"),
+        "simulators.serving.warm:warm",
+    ),
+    Kernels("simulators.topology", ("kernels",), "simulators.topology.warm:warm"),
+    Kernels("simulators.topology.cuts", ("kernel",), "simulators.topology.warm:warm"),
+)

@@ -1,0 +1,10 @@
+"""Runs the engine's compiled loop once, so that the first question need not wait for its compilation."""
+
+from catalog import chip, model
+from simulators.serving.engine import simulate
+from simulators.serving.setup import Setup
+from simulators.serving.traffic import closed
+
+
+def warm() -> None:
+    simulate(Setup(model=model("llama3.1-8b"), chip=chip("h100")), closed(2, 4, 100, 4))

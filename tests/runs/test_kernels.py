@@ -1,0 +1,155 @@
+"""The registry of compiled kernels names all there are, every file that they are built from, and what runs them."""
+
+import ast
+import importlib
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+from numba.core.registry import CPUDispatcher
+
+from runs.kernels import KERNELS
+from runs.numba_cache import compiler
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("app", "collectors", "analyzers", "simulators", "runs", "catalog", "errors")
+
+
+@cache
+def tree(path):
+    return ast.parse(path.read_text())
+
+
+def file_of(module):
+    """The project's file of a module's name; None where it is no module of the project."""
+    path = ROOT.joinpath(*module.split("."))
+    found = [f for f in (path.with_suffix(".py"), path / "__init__.py") if f.exists()]
+    return found[0] if found and module.split(".")[0] in PACKAGES else None
+
+
+def bound(statement):
+    """The names that a statement at the top of a file binds."""
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        return {statement.name}
+    targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+    return {n.id for t in targets if t is not None for n in ast.walk(t) if isinstance(n, ast.Name)}
+
+
+def imports(path):
+    """Name in `path` -> (file of the project that it comes from, name there; None for a whole module)."""
+    found = {}
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for a in node.names:
+                if module := file_of(f"{node.module}.{a.name}"):
+                    found[a.asname or a.name] = (module, None)
+                elif module := file_of(node.module):
+                    found[a.asname or a.name] = (module, a.name)
+    return found
+
+
+def sources(path, name, seen):
+    """Adds (file, name) of all that the value of `name` in `path` is made from, through constants, types, functions and
+    modules, to `seen`."""
+    if (path, name) in seen:
+        return seen
+    seen.add((path, name))
+    taken = imports(path)
+    if name in taken:
+        file, there = taken[name]
+        return sources(file, there, seen) if there else seen
+    for statement in tree(path).body:
+        if name in bound(statement):
+            for node in compiled_parts(statement):
+                if isinstance(node, ast.Name):
+                    sources(path, node.id, seen)
+                elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in taken:
+                    file, there = taken[node.value.id]
+                    if there is None:
+                        sources(file, node.attr, seen)
+    return seen
+
+
+def compiled_parts(statement):
+    """Nodes of a statement, without what its names are annotated with, and of a class without its methods: no kernel
+    calls these. An argument's type is compiled in."""
+    for field, value in ast.iter_fields(statement):
+        if isinstance(statement, ast.AnnAssign) and field == "annotation":
+            continue
+        for node in value if isinstance(value, list) else [value]:
+            method = isinstance(statement, ast.ClassDef) and isinstance(node, ast.FunctionDef)
+            if isinstance(node, ast.AST) and not method:
+                yield node
+                yield from compiled_parts(node)
+
+
+def kernels(module):
+    return [k for k in vars(module).values() if isinstance(k, CPUDispatcher) and k.__module__ == module.__name__]
+
+
+def modules_with_kernels():
+    """Every module with a function whose decorator comes, through whatever files, from numba's one door."""
+    door, found = ROOT / "runs" / "numba_cache.py", set()
+    for path in (p for package in PACKAGES for p in (ROOT / package).rglob("*.py")):
+        for function in (s for s in tree(path).body if isinstance(s, ast.FunctionDef)):
+            names = {n.id for d in function.decorator_list for n in ast.walk(d) if isinstance(n, ast.Name)}
+            if any(file == door for name in names for file, _ in sources(path, name, set())):
+                found.add(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    return found
+
+
+def test_nobody_goes_round_the_cache_that_is_never_stale():
+    using = {p for package in PACKAGES for p in (ROOT / package).rglob("*.py") if "njit" in p.read_text()}
+    assert using == {ROOT / "runs" / "numba_cache.py"}
+
+
+def test_every_module_with_kernels_is_listed():
+    listed = {name for name in listed_modules() if kernels(importlib.import_module(name))}
+    assert listed == modules_with_kernels()
+
+
+def listed_modules():
+    return [f"{k.package}.{name}" for k in KERNELS for name in k.files]
+
+
+@pytest.mark.parametrize("name", listed_modules())
+def test_the_key_of_a_kernel_holds_every_file_that_it_is_built_from(name):
+    module = importlib.import_module(name)
+    path = Path(module.__file__)
+    for kernel in kernels(module):
+        seen = sources(path, kernel.py_func.__name__, set())
+        files = {file for file, _ in seen if file.parts[len(ROOT.parts)] != "runs" or file.name == "numba_cache.py"}
+        assert len(files) > 1  # itself, and where its decorator comes from
+        assert files <= set(kernel._cache.built_from), kernel
+
+
+def test_a_package_that_is_not_listed_compiles_nothing():
+    with pytest.raises(ValueError, match="not listed"):
+        compiler("simulators.nowhere")
+
+
+WARMED = """
+import importlib, json
+from numba.core.registry import CPUDispatcher
+from app.kernels import warm
+from runs.kernels import KERNELS
+warm()
+left = []
+for name in [f"{k.package}.{file}" for k in KERNELS for file in k.files]:
+    module = importlib.import_module(name)
+    for value in vars(module).values():
+        if isinstance(value, CPUDispatcher) and value.__module__ == name and not value.overloads:
+            left.append(f"{name}.{value.__name__}")
+print(json.dumps(left))
+"""
+
+
+def test_set_up_compiles_every_kernel():
+    """A process of its own: in this one other tests have compiled some."""
+    run = subprocess.run(
+        [sys.executable, "-c", WARMED], cwd=ROOT, capture_output=True, text=True, timeout=540, check=True
+    )
+    assert json.loads(run.stdout) == []
