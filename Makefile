@@ -7,7 +7,7 @@ BROWSER := $(VENV)/browser
 # dependencies come as wheels whose hashes are in the lock; a local mirror is taken from pip's own configuration
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: docs run test tpu lint mutants reference reference-compiled reference-fleet reference-serving benchmark lock lock-browser clean help
+.PHONY: docs run check test slow tpu lint mutants reference reference-compiled reference-fleet reference-serving benchmark lock lock-browser clean help
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -24,14 +24,19 @@ BROWSER_CHECKS = $(NODE) $(TOOLS)/typescript/bin/tsc -p app && \
 run: $(STAMP) ## set up and open the dashboard on the bundled reference runs
 	@$(BIN)/python -m app.cli demo $(ARGS)
 
-test: $(STAMP) $(BROWSER)/.installed ## set up and pass every test
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/lint-imports
-	@$(BROWSER_CHECKS)
+check: lint ## the inner loop: style, floors and the quick tests (no browser, nothing slow, few examples of each property)
+	@$(BIN)/python -m pytest $(if $(ARGS),$(ARGS),-n auto --dist worksteal --hypothesis-profile dev -m "not browser and not slow and not alone")
+
+# Tests are shared out one by one, so that no worker ends long before another. What needs the machine to itself comes last,
+# from the files that say so: to collect all others once more takes longer than those tests do.
+test: lint ## set up and pass every test
 	@$(BIN)/python -m tests.preflight
-	@$(BIN)/python -m pytest $(if $(ARGS),$(ARGS),-n auto --maxprocesses 4 --dist loadfile -m "not alone")
-	@$(if $(ARGS),,$(BIN)/python -m pytest -m alone)
+	@$(BIN)/python -m pytest $(if $(ARGS),$(ARGS),-n auto --dist worksteal -m "not alone")
+	@$(if $(ARGS),,$(BIN)/python -m pytest -m alone $$(grep -rl --include='*.py' 'mark\.alone' tests))
+
+slow: $(STAMP) ## measure every test anew and list those that `make check` leaves out (tests/slow.txt)
+	@folder=$$(mktemp -d) && { TEST_COSTS=$$folder/costs $(BIN)/python -m pytest -p tests.slow --hypothesis-profile dev \
+		-n auto --dist worksteal -m "not alone"; $(BIN)/python -m tests.slow $$folder; rm -r $$folder; }
 
 lint: $(STAMP) $(BROWSER)/.installed ## style, the floors, and what runs in the browser
 	@$(BIN)/ruff check .

@@ -31,9 +31,11 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import Phase, is_hypothesis_test, settings
 
 ROOT = Path(__file__).resolve().parents[1]
+_SETTINGS = "_hypothesis_internal_use_settings"  # where Hypothesis keeps what `@settings` said
+PHASES = (Phase.explicit, Phase.generate)  # a failure is enough: it need not be made small
 EXAMPLES = 30  # of a property, for each change
 QUICK_S = 2.0  # tests that take more of a processor are left out, unless --all is asked
 SHORTEST_S = 20  # a change is given this long, and ten times what its tests take unchanged: then it counts as noticed
@@ -180,9 +182,11 @@ class Runner:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self.items, self.functions = session.items, self._functions()
-        for test in (getattr(item, "obj", None) for item in self.items):
-            if given := getattr(test, "_hypothesis_internal_use_settings", None):
-                test._hypothesis_internal_use_settings = settings(given, max_examples=min(given.max_examples, EXAMPLES))
+        for item in self.items:
+            if is_hypothesis_test(test := getattr(item, "obj", None)):
+                said = getattr(test, _SETTINGS, None) or settings.default
+                most = min(said.max_examples, EXAMPLES)
+                setattr(test, _SETTINGS, settings(said, max_examples=most, phases=PHASES, database=None))
         self.reached = self._forked(self._watched, 3600)
         if self.reached is None or any(failed for failed, _, _ in self.reached):
             raise SystemExit(f"{self.name}: its tests do not pass as they are")
@@ -316,7 +320,8 @@ def one_module(file: Path, longest_s: float) -> None:
             f"{file.relative_to(ROOT)}: no test imports it; name its tests in pyproject.toml, [tool.mutants]"
         )
     runner = Runner(file, longest_s)
-    options = ["-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:terminal", "-m", "not slow"]
+    options = ["-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:terminal"]
+    options += ["-m", "not slow"] if longest_s < float("inf") else []
     pytest.main([*options, *tests], [runner])
     counts = ", ".join(f"{sum(h == how for h in runner.rows)} {how}" for how in ("killed", "survived", "not run"))
     print(f"{runner.path}: {len(runner.rows)} mutants: {counts}", flush=True)
@@ -325,8 +330,6 @@ def one_module(file: Path, longest_s: float) -> None:
 def main() -> None:
     asked = argparse.ArgumentParser(description="Try small changes of modules against their tests.")
     asked.add_argument("files", nargs="+", type=Path, help="modules, such as analyzers/device/overlap.py")
-    settings.register_profile("mutants", phases=[Phase.explicit, Phase.generate], database=None, derandomize=True)
-    settings.load_profile("mutants")
     asked.add_argument("--all", action="store_true", help=f"also the tests that take more than {QUICK_S:g} s")
     args = asked.parse_args()
     for file in args.files:

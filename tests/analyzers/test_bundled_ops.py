@@ -8,17 +8,15 @@ import pytest
 
 from analyzers.device import operations as ops
 from analyzers.device import roofline
-from collectors.ingest import ingest
 from errors.options import parse_options
-from runs.store import Store
+from tests import bundled as bundled_runs
 
 REFERENCE = Path(__file__).resolve().parents[2] / "reference" / "runs" / "training"
 
 
 @pytest.fixture(scope="module")
 def bundled(tmp_path_factory):
-    store = Store(tmp_path_factory.mktemp("store"))
-    return store.get(ingest([REFERENCE], store).run_id)
+    return bundled_runs.bundled(tmp_path_factory, "training")
 
 
 @pytest.fixture(scope="module")

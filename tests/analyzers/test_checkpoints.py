@@ -10,11 +10,10 @@ import pytest
 from analyzers.lost import checkpoints
 from analyzers.lost.mttf import mttf
 from analyzers.lost.saves import checkpoints as found_checkpoints
-from collectors.ingest import ingest
 from errors import QuestionError
 from runs.run import facts_of
-from runs.store import Store
 from runs.tables import MemoryTables
+from tests import bundled as bundled_runs
 
 S = 1_000_000_000
 EPOCH = 1_767_571_200 * S
@@ -245,8 +244,7 @@ def test_what_cannot_be_asked():
 
 @pytest.fixture(scope="module")
 def bundled(tmp_path_factory):
-    store = Store(tmp_path_factory.mktemp("store"))
-    run = store.get(ingest([FOLDER], store).run_id)
+    run = bundled_runs.bundled(tmp_path_factory, "training")
     return checkpoints.analyze(run.tables, run.manifest.facts, {})
 
 

@@ -12,15 +12,14 @@ from hypothesis import strategies as st
 from analyzers.lost import interruptions
 from analyzers.time import ledger
 from catalog.causes import CAUSES
-from collectors.ingest import ingest
 from errors import QuestionError
 from errors.options import parse_options
 from reference.fleet import plans
 from runs.run import facts_of
-from runs.store import Store
 from runs.tables import MemoryTables
 from simulators.fleet import host_name, simulate
 from tests.analyzers.stopped_jobs import COMPILE_S, EPOCH, INIT_S, STEP_S, Attempt, Job, S
+from tests.bundled import bundled
 
 REFERENCE = Path(__file__).parents[2] / "reference" / "runs"
 STARTUP_S = INIT_S + COMPILE_S - STEP_S
@@ -276,11 +275,10 @@ def test_no_second_is_counted_twice_and_the_ledger_agrees(attempts, end):
     assert result.rows["down_s"].sum() == pytest.approx(book.amount("infrastructure_recovery"), abs=1e-6)
 
 
-def test_the_bundled_reference_run(tmp_path):
+def test_the_bundled_reference_run(tmp_path_factory):
     truth = json.loads((REFERENCE / "training.truth.json").read_text())
     kills = [i for i in truth["injections"] if i["what"] == "kill"]
-    store = Store(tmp_path / "store")
-    run = store.get(ingest([REFERENCE / "training"], store).run_id)
+    run = bundled(tmp_path_factory, "training")
     result = interruptions.analyze(run.tables, run.manifest.facts, parse_options(interruptions.OPTIONS, {}))
     assert result.count == len(kills) == 2 and result.nodes.count == 4
     for row, kill in zip(result.rows.to_dict("records"), kills, strict=True):

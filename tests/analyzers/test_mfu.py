@@ -9,11 +9,10 @@ import pytest
 from analyzers.flops import mfu
 from analyzers.flops.precision import native_peak, parse_mix
 from catalog import chip
-from collectors.ingest import ingest
 from errors import QuestionError
 from errors.options import parse_options
 from runs.run import facts_of
-from runs.store import Store
+from tests import bundled as bundled_runs
 from tests.analyzers.mfu_lines import EXACT, LLAMA, LOOSE, ask, of_model
 from tests.analyzers.worlds import EPOCH, World
 
@@ -281,8 +280,7 @@ def test_tokens_of_the_global_batch_where_no_line_prints_a_rate():
 
 @pytest.fixture(scope="module")
 def bundled(tmp_path_factory):
-    store = Store(tmp_path_factory.mktemp("store"))
-    run = store.get(ingest([REFERENCE], store).run_id)
+    run = bundled_runs.bundled(tmp_path_factory, "training")
     return mfu.analyze(run.tables, run.manifest.facts, parse_options(mfu.OPTIONS, {}))
 
 

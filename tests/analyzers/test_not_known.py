@@ -14,14 +14,13 @@ import pytest
 from analyzers.base import Facts
 from app.questions import QUESTIONS
 from app.questions.base import Question
-from collectors.ingest import ingest
 from errors import ChipledgerError
 from errors.options import parse_options
 from runs.run import facts_of
-from runs.store import Store
 from runs.tables import Tables
 from tests.analyzers.changed_tables import ArrowTables, arrow_tables, shuffled, without_values
 from tests.analyzers.test_same_answers import WORLDS
+from tests.bundled import bundled
 
 BUNDLED = Path(__file__).parents[2] / "reference" / "runs"
 ROWS = 120  # of a bundled run's table: the first of them, which belong together
@@ -105,8 +104,7 @@ def test_made_runs(world):
 
 
 @pytest.mark.parametrize("folder", TAKEN)
-def test_bundled_runs(tmp_path, folder):
-    store = Store(tmp_path)
-    run = store.get(ingest([BUNDLED / folder], store).run_id)
+def test_bundled_runs(tmp_path_factory, folder):
+    run = bundled(tmp_path_factory, folder)
     rows = {name: table.slice(0, ROWS) for name, table in arrow_tables(run.tables).items()}
     assert all_wrong(rows, run.manifest.facts, EVERY.get(folder, SPARSE)) == []

@@ -149,16 +149,15 @@ def test_a_request_that_cannot_be_is_refused(harm):
     assert "\n" not in str(told.value)
 
 
-def test_the_api_refuses_with_one_sentence_and_starts_nothing(tmp_path):
-    with serving(tmp_path / "store") as address:
-        code, said = request("POST", f"{address}/api/compile", {**GOOD, "mesh": "data=3"})
-        assert code == 400 and "multiplies to 3" in said["error"]
-        code, said = request("POST", f"{address}/api/compile", {**GOOD, "function": "x.py:f"})
-        assert code == 400 and "no field 'function' here" in said["error"]
-        assert request("GET", f"{address}/api/compile")[0] in (404, 405)
-        code, said = request("GET", f"{address}/api/published")
-        assert code == 200 and len(said["runs"]) > 300
-    assert not (tmp_path / "store" / "compiled-cache").exists()
+def test_the_api_refuses_with_one_sentence_and_starts_nothing(empty_store, asked):
+    code, said = request("POST", f"{asked}/api/compile", {**GOOD, "mesh": "data=3"})
+    assert code == 400 and "multiplies to 3" in said["error"]
+    code, said = request("POST", f"{asked}/api/compile", {**GOOD, "function": "x.py:f"})
+    assert code == 400 and "no field 'function' here" in said["error"]
+    assert request("GET", f"{asked}/api/compile")[0] in (404, 405)
+    code, said = request("GET", f"{asked}/api/published")
+    assert code == 200 and len(said["runs"]) > 300
+    assert not (empty_store / "compiled-cache").exists()
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 from app import topologies
 from errors import ChipledgerError
 from tests.app.commands import out
-from tests.app.serving import get, request, serving
+from tests.app.serving import get, request
 from tests.simulators.test_topology_report import CONTRACT
 
 SQUARE = "# a ring of four\n0 1\n1 2\n2 3\n3 0\n"
@@ -114,24 +114,23 @@ def test_an_edge_list_is_kept_once_by_its_content(place, capsys, monkeypatch):
         topologies.keep(place, "0 1")
 
 
-def test_over_http(tmp_path):
+def test_over_http(tmp_path, asked):
     file = tmp_path / "square.txt"
     file.write_text(SQUARE)
-    with serving(tmp_path / "store") as server:
-        address = f"{server}/api/topology"
-        assert get(f"{address}?spec=v5p:4x4x8")[1]["diameter_hops"] == 8
-        several = get(f"{address}?spec=torus:4x4x4&spec=mesh:2x2x4&fail=chip%3D3")[1]
-        assert [(t["chips"], t["lost_chips"]) for t in several] == [(63, 1), (15, 1)]
-        for query in (
-            "",
-            "?spec=7x7x7",
-            "?spec=v5p:4x4x8&fail=chip",
-            "?" + "spec=mesh:4&" * 5,
-            f"?spec=graph:{file}",
-            "?spec=graph:../square",
-            "?spec=graph:0123456789abcdef",
-        ):
-            status, said = get(address + query)
-            assert status == 400 and set(said) == {"error"}, query
-            assert "ring of four" not in said["error"]
-        assert request("POST", address)[0] in (404, 405)
+    address = f"{asked}/api/topology"
+    assert get(f"{address}?spec=v5p:4x4x8")[1]["diameter_hops"] == 8
+    several = get(f"{address}?spec=torus:4x4x4&spec=mesh:2x2x4&fail=chip%3D3")[1]
+    assert [(t["chips"], t["lost_chips"]) for t in several] == [(63, 1), (15, 1)]
+    for query in (
+        "",
+        "?spec=7x7x7",
+        "?spec=v5p:4x4x8&fail=chip",
+        "?" + "spec=mesh:4&" * 5,
+        f"?spec=graph:{file}",
+        "?spec=graph:../square",
+        "?spec=graph:0123456789abcdef",
+    ):
+        status, said = get(address + query)
+        assert status == 400 and set(said) == {"error"}, query
+        assert "ring of four" not in said["error"]
+    assert request("POST", address)[0] in (404, 405)

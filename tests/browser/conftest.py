@@ -10,6 +10,7 @@ from app.cli.commands.doctor import chromium
 from runs.store import Store
 from tests.app import made_runs
 from tests.app.serving import get, serving
+from tests.bundled import demo_store
 
 FLAGS = (
     "--headless",
@@ -77,7 +78,7 @@ def _leaves(url: str) -> bool:
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory):
     """The dashboard on the bundled runs; tests look and change nothing."""
-    with serving(tmp_path_factory.mktemp("demo"), verb="demo") as server:
+    with serving(demo_store(tmp_path_factory), verb="demo") as server:
         yield server
 
 

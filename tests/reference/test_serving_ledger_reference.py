@@ -6,17 +6,15 @@ from pathlib import Path
 import pytest
 
 from analyzers.time import ledger
-from collectors.ingest import ingest
 from errors.options import parse_options
-from runs.store import Store
+from tests.bundled import bundled
 
 RUNS = Path(__file__).parents[2] / "reference" / "runs"
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    store = Store(tmp_path_factory.mktemp("store"))
-    return store.get(ingest([RUNS / "serving"], store).run_id)
+    return bundled(tmp_path_factory, "serving")
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,8 @@ import pyarrow.compute as pc
 import pytest
 
 from analyzers.ranks import stragglers
-from collectors.ingest import ingest
-from runs.store import Store
 from runs.tables import MemoryTables
+from tests.bundled import bundled
 
 FOLDER = Path(__file__).resolve().parents[2] / "reference" / "runs" / "training"
 (SLOW,) = [
@@ -27,8 +26,7 @@ NEEDED = (*TIMES, "ops", "op_events")
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    store = Store(tmp_path_factory.mktemp("store"))
-    return store.get(ingest([FOLDER], store).run_id)
+    return bundled(tmp_path_factory, "training")
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from analyzers.time import ledger, steps
-from collectors.ingest import ingest
-from runs.store import Store
+from tests.bundled import bundled
 
 FOLDER = Path(__file__).resolve().parents[2] / "reference" / "runs" / "training"
 TRUTH = json.loads((FOLDER.parent / "training.truth.json").read_text())
@@ -18,8 +17,7 @@ CLOSE = 0.10  # what the truth and the ledger may differ by
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    store = Store(tmp_path_factory.mktemp("store"))
-    return store.get(ingest([FOLDER], store).run_id)
+    return bundled(tmp_path_factory, "training")
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,8 @@ import pytest
 from analyzers.device import input, overlap
 from analyzers.ranks import collectives
 from analyzers.time import ledger
-from collectors.ingest import ingest
 from errors.options import parse_options
-from runs.store import Store
+from tests.bundled import bundled
 
 FOLDER = Path(__file__).resolve().parents[2] / "reference" / "runs" / "training"
 TRUTH = json.loads((FOLDER.parent / "training.truth.json").read_text())
@@ -21,8 +20,7 @@ NOT_COMPUTING = {"collective", "control", "copy", "infeed", "outfeed", "host", "
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    store = Store(tmp_path_factory.mktemp("store"))
-    return store.get(ingest([FOLDER], store).run_id)
+    return bundled(tmp_path_factory, "training")
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from math import prod
 from pathlib import Path
 
@@ -52,10 +53,10 @@ def small_blocks(request, monkeypatch):
 
 
 def started(p: Program, seed: int = 0) -> dict:
-    """State with random weights (norm scales 1) and an empty optimiser."""
-    shapes, key = p.state_shapes(), jax.random.key(seed)
+    """State with random weights (norm scales 1) and an empty optimiser: one program, not one for each shape."""
+    shapes = p.state_shapes()
 
-    def one(path, leaf):
+    def one(key, path, leaf):
         name = path[-1].key
         if leaf.ndim == 0 or "params" not in path[0].key:
             return jnp.zeros(leaf.shape, leaf.dtype)
@@ -64,7 +65,7 @@ def started(p: Program, seed: int = 0) -> dict:
         folded = jax.random.fold_in(key, hash(str(path)) % 1000)
         return (jax.random.normal(folded, leaf.shape) * 0.05).astype(leaf.dtype)
 
-    return jax.tree_util.tree_map_with_path(one, shapes)
+    return quick(lambda key: jax.tree_util.tree_map_with_path(partial(one, key), shapes))(jax.random.key(seed))
 
 
 def tokens(seed: int = 0, batch: int = 4) -> jax.Array:
@@ -108,7 +109,7 @@ def test_attention_is_attention(a, how, axes):
     q, weight = (rng.standard_normal((2, SEQ, a.heads, a.head_dim)).astype(np.float32) for _ in range(2))
     k, v = (rng.standard_normal((2, SEQ, a.kv_heads, a.head_dim)).astype(np.float32) for _ in range(2))
     place = Placement(MeshAxes(axes))
-    got = how(jnp.asarray(q), jnp.asarray(k), jnp.asarray(v), a, place)
+    q, k, v = map(jnp.asarray, (q, k, v))
     i, j = np.arange(SEQ)[:, None], np.arange(SEQ)[None]
     seen = j <= i
     if a.span == "sliding":
@@ -121,11 +122,17 @@ def test_attention_is_attention(a, how, axes):
         scores = jnp.where(seen, jnp.einsum("bqnh,bknh->bnqk", q, k) / np.sqrt(a.head_dim), -jnp.inf)
         return jnp.einsum("bnqk,bknh->bqnh", jax.nn.softmax(scores), v)
 
-    np.testing.assert_allclose(got, plain(q, k, v), atol=2e-5)
-    ours, theirs = (
-        jax.grad(lambda *x, f=f: jnp.sum(f(*x) * weight), argnums=(0, 1, 2))(*map(jnp.asarray, (q, k, v)))
-        for f in (lambda *x: how(*x, a, place), plain)
-    )
+    def with_gradients(f):
+        def weighed(q, k, v):
+            value = f(q, k, v)
+            return jnp.sum(value * weight), value
+
+        (_, value), gradients = quick(jax.value_and_grad(weighed, argnums=(0, 1, 2), has_aux=True))(q, k, v)
+        return value, gradients
+
+    got, ours = with_gradients(lambda *x: how(*x, a, place))
+    expected, theirs = with_gradients(plain)
+    np.testing.assert_allclose(got, expected, atol=2e-5)
     for mine, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(mine, other, atol=1e-4)
 
@@ -140,7 +147,7 @@ def test_experts_take_the_first_tokens_that_choose_them():
         "expert_down": rng.standard_normal((f.experts, f.d_ff, d)) * 0.1,
     }
     w = {name: value.astype(np.float32) for name, value in w.items()}
-    got = layers._routed(jnp.asarray(x), {n: jnp.asarray(v) for n, v in w.items()}, f, ALONE)
+    got = quick(lambda x, w: layers._routed(x, w, f, ALONE))(jnp.asarray(x), {n: jnp.asarray(v) for n, v in w.items()})
     expected, slots, dropped = np.zeros_like(x), SEQ * f.experts_per_token // f.experts, 0
     for b in range(2):
         taken = [0] * f.experts

@@ -1,0 +1,53 @@
+"""How the tests run: how many workers, how many examples of a property, and which tests the inner loop leaves out."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import is_hypothesis_test, settings
+
+from tests.slow import is_slow, whole_files
+
+DEV_EXAMPLES = 15  # of each property in the inner loop; `make test` and CI run as many as each property asks for
+MOST_WORKERS, WORKER_BYTES = 4, 2_500_000_000
+_SETTINGS = "_hypothesis_internal_use_settings"  # where Hypothesis keeps what `@settings` said
+
+settings.register_profile("ci", settings.get_profile("default"))
+settings.register_profile("dev", settings.get_profile("default"), max_examples=DEV_EXAMPLES)
+settings.load_profile("ci")
+
+
+def bounded(test, most: int) -> None:
+    """Let a property try at most so many examples, also where it names a number of its own: a profile alone gives way
+    to that."""
+    said = getattr(test, _SETTINGS, None) or settings.default
+    setattr(test, _SETTINGS, settings(said, max_examples=min(said.max_examples, most)))
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One worker more than cores, for a browser, a server or a follower is waited for in many tests; fewer where memory
+    is short."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min((os.cpu_count() or 1) + 1, MOST_WORKERS, memory // WORKER_BYTES))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What the inner loop leaves out as a whole is not imported for it either."""
+    said = config.option.markexpr
+    left_out = ("not slow" in said and collection_path in whole_files()) or (
+        "not browser" in said and collection_path == Path(__file__).parent / "browser"
+    )
+    return True if left_out else None
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses by marks
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    dev = config.getoption("--hypothesis-profile") == "dev"
+    browser = Path(__file__).parent / "browser"
+    for item in items:
+        if browser in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+        if is_slow(item.nodeid):
+            item.add_marker(pytest.mark.slow)
+        if dev and is_hypothesis_test(getattr(item, "function", None)):
+            bounded(item.function, DEV_EXAMPLES)
