@@ -171,6 +171,7 @@ def test_laplaces_score_and_p_from_a_table_of_the_normal(at, word, score, p):
     assert (found.word, found.score) == (word, pytest.approx(score))
     assert found.p == pytest.approx(p, rel=1e-4)
     assert trend(np.array([0.75] * 12), 0.0).word == "too_few"
+    assert trend(np.array([0.95] * LEAST), 1.0).word == "more"  # so many are enough
 
 
 @pytest.mark.parametrize(("counts", "hosts"), [((14, 3, 1, 1), 2048), ((1, 5, 2, 4, 3), 40), ((7,), 8), ((2, 2), 2)])
@@ -188,7 +189,15 @@ def test_lemons_by_the_sum_of_poisson_terms(counts, hosts):
     ):  # Holm: the k-th smallest times what is left, never falling
         least = max(least, tail(n) * (hosts - place))
         held[n] = held.get(n, min(least, 1.0))
-    assert max(found.p_holm) <= 1
-    assert found.p_holm[np.argmax(counts)] == pytest.approx(held[max(counts)], rel=1e-6, abs=1e-12)
+    assert found.p_holm == pytest.approx([held[n] for n in counts], rel=1e-6, abs=1e-12)
     assert found.needed == next(n for n in range(int(mean) + 1, 99) if tail(n) <= 0.05 / hosts)
-    assert lemons(np.zeros(3, dtype=int), 3).p.tolist() == [1, 1, 1]
+    quiet = lemons(np.zeros(3, dtype=int), 3)
+    assert quiet.p.tolist() == [1, 1, 1] and quiet.needed == 1  # where nothing fails, the first failure stands out
+
+
+def test_gaps_of_nothing_among_others_and_of_less_than_a_second_are_tested():
+    """Two failures at once, and a clock of seconds: only where no time passed at all there is nothing to test."""
+    found = exponential(np.array([0.0, *[0.5] * 8]))
+    assert found.word == "no"
+    assert found.distance == pytest.approx(1 - math.exp(-9 / 8) - 1 / 9)  # just before the eight steps: mean 4/9
+    assert mttf(2, 0.5).mean_s == 0.25 and mttf(2, -0.5).mean_s is None
