@@ -36,7 +36,7 @@ from hypothesis import Phase, is_hypothesis_test, settings
 ROOT = Path(__file__).resolve().parents[1]
 _SETTINGS = "_hypothesis_internal_use_settings"  # where Hypothesis keeps what `@settings` said
 PHASES = (Phase.explicit, Phase.generate)  # a failure is enough: it need not be made small
-EXAMPLES = 30  # of a property, for each change
+EXAMPLES = 100  # of a property, for each change
 QUICK_S = 2.0  # tests that take more of a processor are left out, unless --all is asked
 SHORTEST_S = 20  # a change is given this long, and ten times what its tests take unchanged: then it counts as noticed
 PLAIN = (int, float, str, tuple, frozenset, dict, bool, re.Pattern)

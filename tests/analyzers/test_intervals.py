@@ -1,7 +1,7 @@
 """Interval algebra against a second-by-second count."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from analyzers.intervals import common, joined, length, overlap_with, paint, spans, union
@@ -18,6 +18,7 @@ def instants(list_of_pairs):
     return {t for a, b in list_of_pairs for t in range(a, b)}
 
 
+@example([(0, 5), (5, 9)])
 @given(pairs)
 def test_union_covers_the_same_instants_in_disjoint_order(p):
     u = union(build(p))
@@ -42,6 +43,7 @@ def test_painting_closes_and_the_last_layer_wins(layers):
         assert instants(zip(found.start.tolist(), found.end.tolist(), strict=True)) == here
 
 
+@example([(0, 5), (7, 9)], [(0, 20), (8, 20)])
 @given(pairs, pairs)
 def test_overlap_with_windows(p, windows):
     w = build(windows)
