@@ -53,6 +53,7 @@ def test_overlap_with_windows(p, windows):
 
 def test_empty_span_and_no_layers():
     assert paint(5, 5, []).amounts(1).sum() == 0
+    assert (paint(5, 5, [], ground=3).edges.tolist(), paint(5, 5, [], ground=3).label.tolist()) == ([5, 5], [3])
     assert paint(0, 7, []).amounts(1).tolist() == [7]
     assert length(joined([])) == 0
 
@@ -69,6 +70,7 @@ def test_intervals_without_length_are_left_out():
     assert (kept.start.tolist(), kept.end.tolist()) == ([9], [10])
 
 
+@example([(5, 9)], [(0, 5), (9, 12)])  # they touch: nothing lies in both
 @given(pairs, pairs)
 def test_what_lies_in_both_is_told_piece_by_piece_with_its_owner(p, q):
     x, y = union(build(p)), union(build(q))
