@@ -7,7 +7,7 @@ BROWSER := $(VENV)/browser
 # dependencies come as wheels whose hashes are in the lock; a local mirror is taken from pip's own configuration
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: docs run check test slow tpu lint reference reference-compiled reference-fleet reference-serving benchmark lock lock-browser clean help
+.PHONY: docs run check test slow tpu lint mutants reference reference-compiled reference-fleet reference-serving benchmark lock lock-browser clean help
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -47,6 +47,9 @@ lint: $(STAMP) $(BROWSER)/.installed ## style, the floors, and what runs in the 
 docs: $(STAMP) ## write docs/questions.md, docs/formats.md and docs/options.md anew, from the code
 	@$(BIN)/python -m app.docs
 	@$(BIN)/python -m app.options_docs
+
+mutants: $(STAMP) ## which small changes of a module its tests do not notice: make mutants ARGS=analyzers/device/overlap.py
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 reference: $(STAMP) ## make the bundled reference run again (about three minutes, four processes)
 	@$(BIN)/python -m reference.train.launch --out reference/runs/training
