@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # more findings than types.baseline.json holds fail; fewer do where it is locked, until `make types` has shortened it
 TYPES = $(BIN)/basedpyright --pythonpath $(BIN)/python
 
-.PHONY: docs run check style types test slow tpu lint reference reference-compiled reference-fleet reference-serving benchmark lock lock-browser clean help
+.PHONY: docs run check style types test slow tpu lint mutants reference reference-compiled reference-fleet reference-serving benchmark lock lock-browser clean help
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -56,6 +56,9 @@ style: $(STAMP) $(BROWSER)/.installed ## style, the floors, and what runs in the
 docs: $(STAMP) ## write docs/questions.md, docs/formats.md and docs/options.md anew, from the code
 	@$(BIN)/python -m app.docs
 	@$(BIN)/python -m app.options_docs
+
+mutants: $(STAMP) ## which small changes of a module its tests do not notice: make mutants ARGS=analyzers/device/overlap.py
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 reference: $(STAMP) ## make the bundled reference run again (about three minutes, four processes)
 	@$(BIN)/python -m reference.train.launch --out reference/runs/training

@@ -113,11 +113,11 @@ def readers() -> str:
     for pattern in (
         "collectors/**/*.py",
         "runs/*schema.py",
-        "catalog/causes.py",
-        "catalog/cause_patterns.py",
+        "catalog/cause*.py",
         "catalog/chip*.py",
         "catalog/traits.py",
         "catalog/data/chips_*.json",
+        "catalog/data/cause*.json",
     ):
         for file in sorted(root.glob(pattern)):
             digest.update(file.read_bytes())

@@ -65,6 +65,13 @@ ENTRY e {{
         ({"step": "constant(2)", "way": "NE"}, None),
         ({"change": "multiply(i, s)"}, None),
         ({"change": "subtract(s, i)"}, None),
+        ({"change": "add(s, i)"}, 7),
+        ({"change": "add(i, i)", "first": "constant(1)"}, None),  # 1, 2, 4: no counter
+        ({"step": "constant(2)", "limit": "constant(8)", "way": "NE"}, 4),
+        ({"first": "constant(8)", "limit": "constant(0)", "step": "constant(-2)", "way": "NE"}, 4),
+        ({"first": "constant(7)", "way": "NE"}, 0),
+        ({"first": "constant(7)", "way": "EQ"}, 1),
+        ({"way": "EQ"}, 0),
     ],
 )
 def test_a_counter_from_a_constant_by_a_constant_to_a_constant(given_as, trips):
@@ -75,6 +82,13 @@ def test_a_counter_from_a_constant_by_a_constant_to_a_constant(given_as, trips):
         assert not found.unknown_loops
         assert found.flops == pytest.approx(trips * PRODUCT, abs=2 * trips + 1)  # with the counter's own arithmetic
         assert [m.count for m in found.matmuls] == ([trips] if trips else [])
+
+
+@pytest.mark.parametrize(("ahead", "trips"), [("add(i, o)", 4), ("subtract(i, o)", 10), ("add(o, i)", 4)])
+def test_a_counter_that_is_compared_ahead_of_itself_or_behind(ahead, trips):
+    """i + 3 < 7 from 0 on holds four times, i - 3 < 7 ten times."""
+    found = loop(limit=f"constant(7)\n  o = s32[] constant(3)\n  k = s32[] {ahead}", goes_on="k, n")
+    assert not found.unknown_loops and [m.count for m in found.matmuls] == [trips]
 
 
 @given(st.integers(-40, 40), st.integers(-5, 5), st.sampled_from(["LT", "LE", "GT", "GE", "NE", "EQ"]))

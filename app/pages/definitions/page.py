@@ -6,11 +6,14 @@ import streamlit as st
 
 from app import format as fmt
 from app import theme
-from app.components.model_picker import write
+from app.components.option import control
 from app.components.text import md
 from app.pages.definitions.glossary import Group, found, groups
 from catalog.terms import Term
+from errors.options import Option
 from runs.accounts import ACCOUNTS
+
+FIND = Option("find", str, None, "part of a name or of what it means", label="Find a name")
 
 
 def page() -> None:
@@ -19,7 +22,7 @@ def page() -> None:
         "A ledger enters every chip-second paid for in exactly one account. The parts of an account sum to it; none is "
         "negative; what no input tells is entered as unattributed, never left out and never spread over the others."
     )
-    wanted = write("Find a name", "find", "MFU, knee, goodput …")
+    wanted = control(FIND, empty="MFU, knee, goodput …") or ""
     if not wanted:
         accounts()
     terms(found(wanted, groups()), wanted)
