@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Protocol
 
 from collectors.base import Source
@@ -38,9 +37,14 @@ host, a load."""
 class Job(Protocol):
     """A file that is read: with its collector, and the SHA-256 of its content."""
 
-    source: Source
-    collector: ModuleType
-    digest: str
+    @property
+    def source(self) -> Source: ...
+
+    @property
+    def collector(self) -> Any: ...
+
+    @property
+    def digest(self) -> str: ...
 
 
 def made_of(jobs: Sequence[Job], options: dict[str, Any]) -> str:
