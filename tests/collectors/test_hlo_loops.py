@@ -221,3 +221,29 @@ def test_a_limit_that_the_loop_around_changes_is_not_known():
         )
     )
     assert found.unknown_loops == ["r"] and [m.count for m in found.matmuls] == [None]
+
+
+def test_a_body_of_a_loop_without_a_known_end_and_of_one_that_never_runs():
+    found = module(f"""
+body {{
+  p = (s32[], f32[8,8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  s = s32[] constant(3)
+  j = s32[] multiply(i, s)
+  {WORK}
+  ROOT t = (s32[], f32[8,8]) tuple(j, v)
+}}
+cond {{
+  p = (s32[], f32[8,8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(7)
+  ROOT c = pred[] compare(i, n), direction=LT
+}}
+ENTRY e {{
+  x = f32[8,8]{{1,0}} parameter(0)
+  z = s32[] constant(1)
+  t = (s32[], f32[8,8]) tuple(z, x)
+  r = (s32[], f32[8,8]) while(t), condition=cond, body=body
+  ROOT q = (s32[], f32[8,8]) while(r), condition=cond, body=body, backend_config={{"known_trip_count":{{"n":"0"}}}}
+}}""")
+    assert found.unknown_loops == ["r"] and [m.count for m in found.matmuls] == [None]
