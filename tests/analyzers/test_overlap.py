@@ -288,6 +288,13 @@ def test_a_step_is_the_mean_of_its_devices_from_the_earliest_start():
     rows = ask(device_tables(work, steps=[("h", 3, 0, 100), ("g", 3, 20, 120)])).steps
     assert [ns(rows[c].iloc[0]) for c in ("window_s", "compute_s", "idle_s")] == [100, 70, 30]
     assert rows["devices"].tolist() == [2]
+    alone = ask(device_tables([work[0]], steps=[("h", 3, 0, 100)])).steps
+    assert rows["start_ns"].tolist() == alone["start_ns"].tolist()
+
+
+def test_a_device_without_steps_hides_none_of_those_after_it():
+    work = [("a", 0, "compute", "matmul", [(0, 10)]), ("h", 0, "compute", "matmul", [(0, 100)])]
+    assert ask(device_tables(work, steps=[("h", 3, 0, 100)]), window="steps").devices["host"].tolist() == ["h"]
 
 
 def test_the_answer_names_its_window_and_shares():
