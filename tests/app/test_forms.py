@@ -90,6 +90,6 @@ def test_a_key_more_or_less_a_word_for_a_number_and_an_answer_about_nothing_do_n
 
 def test_forms_are_in_the_wheel():
     settings = tomllib.loads((PROJECT / "pyproject.toml").read_text())
-    globs = settings["tool"]["setuptools"]["package-data"]["app"]
+    globs = settings["tool"]["setuptools"]["package-data"]["*"]
     packed = {path for pattern in globs for path in (PROJECT / "app").glob(pattern)}
     assert {FOLDER / q.name / "form.json" for q in QUESTIONS} <= packed
