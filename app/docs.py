@@ -29,7 +29,7 @@ HEAD = (
 def questions_text() -> str:
     """docs/questions.md: every question, then the what-ifs and pages that are none, by name."""
     parts = [WRITTEN, "# Questions", HEAD, *(_question(q) for q in QUESTIONS)]
-    whatifs = [f"* `chipledger whatif {w.NAME}`, `/api/whatif/{w.NAME}`: {w.HELP}" for w in WHATIFS]
+    whatifs = [f"* `chipledger whatif {w.name}`, `/api/whatif/{w.name}`: {w.help}" for w in WHATIFS]
     pages = [_page(p) for p in every_page() if p not in QUESTIONS]
     return "\n\n".join([*parts, "# What would be", "\n".join(whatifs), "# Other pages", *pages]) + "\n"
 

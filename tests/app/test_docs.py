@@ -66,7 +66,7 @@ def test_docs_name_every_question_with_its_options_and_terms(question):
 def test_docs_name_every_collector_what_if_and_page():
     formats, questions = ((DOCS / name).read_text(encoding="utf-8") for name in ("formats.md", "questions.md"))
     assert all(f"| `{c.NAME}` |" in formats for c in COLLECTORS)
-    assert all(f"chipledger whatif {w.NAME}`" in questions for w in WHATIFS)
+    assert all(f"chipledger whatif {w.name}`" in questions for w in WHATIFS)
     assert all(f"`/{page.path}`" in questions for page in every_page())
 
 
