@@ -44,9 +44,8 @@ lint: $(STAMP) $(BROWSER)/.installed ## style, the floors, and what runs in the 
 	@$(BIN)/lint-imports
 	@$(BROWSER_CHECKS)
 
-docs: $(STAMP) ## write docs/questions.md, docs/formats.md and docs/options.md anew, from the code
+docs: $(STAMP) ## write docs/questions.md, docs/formats.md and docs/whatifs.md anew, from the code
 	@$(BIN)/python -m app.docs
-	@$(BIN)/python -m app.options_docs
 
 reference: $(STAMP) ## make the bundled reference run again (about three minutes, four processes)
 	@$(BIN)/python -m reference.train.launch --out reference/runs/training
