@@ -1,6 +1,6 @@
 """The declared forms of answers: they are what they claim to be, they bite, and they hold of what is asked here.
 
-That they hold of every small file of every format and of the bundled runs is seen where all questions are asked.
+That they hold of small files of every format and of bundled runs is seen where all questions are asked of those.
 """
 
 import copy
