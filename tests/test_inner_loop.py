@@ -30,10 +30,10 @@ def test_what_takes_long_is_listed_by_function_or_by_file():
     costs = [
         ("tests/a.py::test_long[1]", SLOW_S / 2),
         ("tests/a.py::test_long[2]", SLOW_S),
-        ("tests/a.py::test_b", 0.5),
+        ("tests/a.py::test_b", SLOW_S / 2),
     ]
     costs += [
-        ("tests/a.py::test_c", 0.5),
+        ("tests/a.py::test_c", SLOW_S / 2),
         ("tests/whole.py::test_long", 3 * SLOW_S),
         ("tests/browser/b.py::test_x", 99.0),
     ]
