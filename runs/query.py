@@ -1,0 +1,122 @@
+"""SQL over the tables of a run: one SELECT, read-only, bounded in time, memory and rows, without any other file.
+
+DuckDB reads the Parquet files itself, so that of a large table only the columns and row groups asked for are read.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from errors import QuestionError
+from errors.numbers import Number
+from errors.options import Option
+from runs import query_child
+from runs.columns import TableSchema
+from runs.run import Run
+from runs.schema import TABLES
+
+SQL_CHARACTERS = 16_000
+MEMORY_MIB = 512
+ANSWER_BYTES = 64 << 20
+TIMEOUT = Option(
+    "timeout", Number(1, 300), 30, "how long the query may take before it is ended", unit="s", label="Time limit"
+)
+ROWS = Option("rows", Number(1, 1_000_000, whole=True), 10_000, "the most rows of the answer; more are cut off")
+OPTIONS = (TIMEOUT, ROWS)
+
+_TYPES = {
+    pa.string(): "VARCHAR",
+    pa.int64(): "BIGINT",
+    pa.int32(): "INTEGER",
+    pa.float64(): "DOUBLE",
+    pa.bool_(): "BOOLEAN",
+}
+_NAMES = ", ".join(t.name for t in TABLES)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The rows, columnar; whether there were more than may be given; the seconds it took, its process included."""
+
+    table: pa.Table
+    cut: bool
+    seconds: float
+
+
+def query(run: Run, sql: str, timeout: float = TIMEOUT.default, rows: int = ROWS.default) -> Answer:
+    """The answer to one SELECT over the tables of a run. Raises QuestionError, in one line, for SQL that is wrong, not
+    allowed, too slow or too large; InputError for a table of the run that was damaged."""
+    timeout, rows = TIMEOUT.parse(timeout), ROWS.parse(rows)
+    if not sql.strip() or len(sql) > SQL_CHARACTERS or "\0" in sql:
+        raise QuestionError("the SQL", expected=f"a SELECT statement of up to {SQL_CHARACTERS:,} characters")
+    tables = [_told(run, t) for t in TABLES]
+    asked = {"sql": sql, "tables": tables, "memory_mib": MEMORY_MIB, "rows": rows, "bytes": ANSWER_BYTES}
+    began = time.monotonic()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", query_child.__file__],
+            input=json.dumps(asked).encode(),
+            capture_output=True,
+            timeout=timeout,
+            env={"LANG": "C.UTF-8", "TZ": "UTC"},
+        )
+    except subprocess.TimeoutExpired as e:
+        raise QuestionError(
+            f"the query took more than {timeout:g} s and was ended",
+            advice="Ask for less, or allow more time (timeout, up to 300 s).",
+        ) from e
+    line, _, stream = done.stdout.partition(b"\n")
+    told = json.loads(line) if line else {"memory": True}  # the system ended it
+    if told.get("memory"):
+        raise QuestionError(f"the query needs more than {MEMORY_MIB} MiB of memory", advice="Aggregate or filter more.")
+    if "error" in told:
+        raise QuestionError(_in_a_line(told["error"]), where="SQL", advice=f"The tables are {_NAMES}.")
+    return Answer(_distinct(pa.ipc.open_stream(stream).read_all()), told["cut"], time.monotonic() - began)
+
+
+def _told(run: Run, table: TableSchema) -> dict[str, str | None]:
+    """A table as the process is told of it: columns that its file lacks, and files that the run lacks, are null."""
+    path: Path | None = run.files.whole(f"tables/{table.name}.parquet")
+    there = set(pq.read_schema(path).names) if path else set()
+    columns = ", ".join(
+        f'"{c.name}"' if c.name in there else f'cast(null as {_sql_type(c.type)}) as "{c.name}"' for c in table.columns
+    )
+    source = f" from read_parquet({_quoted(str(path.absolute()))})" if path else " where false"
+    return {
+        "name": table.name,
+        "path": str(path.absolute()) if path else None,
+        "view": f'create view "{table.name}" as select {columns}{source}',
+    }
+
+
+def _sql_type(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"{_sql_type(kind.value_type)}[]"
+    return _TYPES[kind.value_type if pa.types.is_dictionary(kind) else kind]
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _in_a_line(error: str) -> str:
+    """What DuckDB says, without the copy of the SQL below it."""
+    return " ".join(error.split("\n\nLINE ")[0].split())[:400].rstrip(".")
+
+
+def _distinct(table: pa.Table) -> pa.Table:
+    """Columns of one name told apart, as JSON and Parquet need it: `a`, `a_1`."""
+    names: list[str] = []
+    for name in table.column_names:
+        wanted, n = name, 0
+        while wanted in names:
+            n += 1
+            wanted = f"{name}_{n}"
+        names.append(wanted)
+    return table.rename_columns(names)
