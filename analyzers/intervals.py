@@ -100,8 +100,7 @@ def overlap_with(x: Spans, windows: Spans) -> np.ndarray:
     def covered_until(t: np.ndarray) -> np.ndarray:
         i = np.searchsorted(u.start, t, side="right")
         last = np.maximum(i - 1, 0)
-        inside = np.where(i > 0, np.minimum(t, u.end[last]) - u.start[last], 0)
-        return np.where(i > 0, before[last] + inside, 0)
+        return np.where(i > 0, before[last] + np.minimum(t, u.end[last]) - u.start[last], 0)
 
     return covered_until(windows.end) - covered_until(windows.start)
 

@@ -7,6 +7,7 @@ from app.pages.all import every_page
 from app.questions import QUESTIONS
 from app.questions.base import Question
 from app.whatif import WHATIFS
+from app.words import sentence
 from catalog.terms import Term
 from collectors import COLLECTORS
 from errors.options import Option
@@ -29,7 +30,7 @@ HEAD = (
 def questions_text() -> str:
     """docs/questions.md: every question, then the what-ifs and pages that are none, by name."""
     parts = [WRITTEN, "# Questions", HEAD, *(_question(q) for q in QUESTIONS)]
-    whatifs = [f"* `chipledger whatif {w.NAME}`, `/api/whatif/{w.NAME}`: {w.HELP}" for w in WHATIFS]
+    whatifs = [f"* `chipledger whatif {w.name}`, `/api/whatif/{w.name}`: {w.help}" for w in WHATIFS]
     pages = [_page(p) for p in every_page() if p not in QUESTIONS]
     return "\n\n".join([*parts, "# What would be", "\n".join(whatifs), "# Other pages", *pages]) + "\n"
 
@@ -45,7 +46,17 @@ def formats_text() -> str:
     return "\n\n".join([WRITTEN, "# Formats", head, table]) + "\n"
 
 
-FILES = {"questions.md": questions_text, "formats.md": formats_text}
+def whatifs_text() -> str:
+    """docs/whatifs.md: what can be asked of each what-if."""
+    head = (
+        "An option is a flag of `chipledger whatif NAME` and, by the name in its flag with `_` for `-`, a parameter of "
+        "`/api/whatif/NAME` and of the address of its page. Options of files exist on the command line alone."
+    )
+    parts = [f"## {w.name}: {w.title}\n\n{sentence(w.help)}.\n\n{_flags(w.options)}" for w in WHATIFS]
+    return "\n\n".join([WRITTEN, "# What would be", head, *parts]) + "\n"
+
+
+FILES = {"questions.md": questions_text, "formats.md": formats_text, "whatifs.md": whatifs_text}
 
 
 def write(folder: Path = DOCS) -> None:
@@ -81,6 +92,17 @@ def _options(options: tuple[Option, ...]) -> str:
         f"{_cell('' if o.default is None else o.default)} | {_cell(o.help)} |"
         for o in options
     ]
+    return "\n".join(["| option | takes | unit | default | meaning |", "|---|---|---|---|---|", *rows])
+
+
+def _flags(options: tuple[Option, ...]) -> str:
+    rows = []
+    for o in options:
+        text = "a run of the store" if o.of_run else "a file, on the command line alone" if o.local else "text"
+        default = "" if o.default in (None, ()) else o.default
+        rows.append(
+            f"| `{o.flag}` | {_cell(o.expected or text)} | {_cell(o.unit)} | {_cell(default)} | {_cell(o.help)} |"
+        )
     return "\n".join(["| option | takes | unit | default | meaning |", "|---|---|---|---|---|", *rows])
 
 

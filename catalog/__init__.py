@@ -4,8 +4,10 @@
 nearest names, where there is none. `entry` and `as_rows` serve the tables and `chipledger catalog`.
 """
 
+from typing import Any
+
 from catalog.chips import Chip, chip, chips
-from catalog.entries import MARKS, Number
+from catalog.entries import MARKS, Number, Value
 from catalog.models import Model, Parameters, model, models, parameters
 from catalog.slices import Slice, SliceFamily, families, family, slice_
 from errors import QuestionError
@@ -13,7 +15,7 @@ from errors import QuestionError
 KINDS = ("chips", "models", "slices")
 
 
-def entry(kind: str, name: str) -> dict:
+def entry(kind: str, name: str) -> dict[str, Any]:
     """What `chipledger catalog KIND NAME --json` prints. Raises QuestionError for an unknown kind or name.
 
     A slice may be named by its accelerator type (v5p-128) or by anything that names its chip (v5p, ct5lp).
@@ -22,7 +24,7 @@ def entry(kind: str, name: str) -> dict:
     return found.as_json()
 
 
-def as_rows(kind: str, name: str | None = None) -> list[dict]:
+def as_rows(kind: str, name: str | None = None) -> list[dict[str, Value]]:
     """One row for each number of one entry, or of all of a kind: entry, key, meaning, value, unit, source, mark, note.
 
     Raises QuestionError for an unknown kind or name.

@@ -29,7 +29,7 @@ def parse_rules(data: Mapping[str, Any]) -> tuple[Rule, ...]:
     Raises ValueError for a rule that cannot fit: the data file is ours, so a mistake in it is a defect.
     """
     parts = {name: f"(?:{'|'.join(any_of)})" for name, any_of in data["parts"].items()}
-    rules = []
+    rules: list[Rule] = []
     for raw in data["rules"]:
         cause, needles, patterns = raw["cause"], tuple(raw["needles"]), tuple(raw["patterns"])
         if not needles or not patterns or any(needle != needle.lower() for needle in needles):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
+from typing import Any
 
 from catalog.entries import Number, Value, parse_numbers, read_data, rows_of
 from catalog.lookup import Ambiguity, Index, shown
@@ -92,7 +93,7 @@ class Chip:
         if key not in UNITS:
             raise QuestionError(f"chips have no number called {shown(key)}", expected="one of " + ", ".join(UNITS))
         number = self.numbers.get(key)
-        return number.value if number else None
+        return number.figure if number else None
 
     def doubt(self, key: str) -> str:
         """Why the number called `key` is doubtful, as the catalogue says; empty where it is not."""
@@ -132,7 +133,7 @@ class Chip:
             )
         return rows
 
-    def as_json(self) -> dict:
+    def as_json(self) -> dict[str, Any]:
         """What `catalog chips NAME --json` prints."""
         return {
             "name": self.name,
@@ -188,14 +189,15 @@ def index() -> Index:
 
 def shown_as(vendor: Value, major: Value, minor: Value, cores: Value, memory_gb: float) -> str | None:
     """The chips of which a GPU's plane tells this, in the catalogue's order and joined by OR; None where none does."""
-    fits = [c for c in chips().values() if c.plane and c.plane.shows(vendor, major, minor, cores, memory_gb)]
-    return OR.join((c.plane.name or c.name) for c in fits) or None
+    planes = [(c.name, c.plane) for c in chips().values() if c.plane]
+    fits = [plane.name or name for name, plane in planes if plane.shows(vendor, major, minor, cores, memory_gb)]
+    return OR.join(fits) or None
 
 
 OR = " or "  # joins the names of chips of which it is not known which one it is
 
 
-def chip(name: str) -> Chip:
+def chip(name: object) -> Chip:
     """The chip called `name` by any usual alias, device kind, GKE label, machine or accelerator type. `A or B` is one
     of two that could not be told apart: it has the numbers in which they agree.
 

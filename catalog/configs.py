@@ -1,8 +1,6 @@
 """A model from a configuration: Chipledger's own names, Hugging Face's config.json, or MaxText's keys."""
 
-from collections.abc import Mapping
 from itertools import product
-from typing import Any
 
 from catalog import huggingface, maxtext
 from catalog.dims import (
@@ -21,6 +19,7 @@ from catalog.dims import (
 )
 from catalog.lookup import shown
 from catalog.models import SPANS, Attention, FeedForward, Model, model, parameters
+from errors.shapes import is_mapping
 
 NAMES = {  # our name: how others write it, ours first
     "layers": ("layers", "num_layers", "n_layers"),
@@ -32,13 +31,13 @@ NAMES = {  # our name: how others write it, ours first
 }
 
 
-def from_config(config: Mapping[str, Any]) -> Model:
+def from_config(config: object) -> Model:
     """The model that `config` describes, by whichever spelling it uses.
 
     A configuration that holds a name and no dimensions is looked up in the catalogue. Raises QuestionError, one
     sentence, for an architecture that is not known, a dimension that is missing, and dimensions that cannot be.
     """
-    if not isinstance(config, Mapping):
+    if not is_mapping(config):
         raise impossible(f"a model given as {shown(config)}", "a JSON object of dimensions")
     if huggingface.looks_like(config):
         return huggingface.read(config)

@@ -32,6 +32,13 @@ class Number:
     mark: str
     note: str = ""
 
+    @property
+    def figure(self) -> int | float | None:
+        """The value of what is counted or measured. Raises ValueError for a text, which is a defect of the data."""
+        if isinstance(self.value, str):
+            raise ValueError(f"{self.value!r} is no number")
+        return self.value
+
     def as_json(self) -> dict[str, Value]:
         return asdict(self)
 
@@ -49,7 +56,7 @@ def parse_numbers(
     Raises ValueError for a key without a unit, a source that is not listed or a mark that does not exist:
     the data files are ours, so a mistake in them is a defect.
     """
-    numbers = {}
+    numbers: dict[str, Number] = {}
     for key, fields in raw.items():
         if key not in units:
             raise ValueError(f"{entry}: no unit is known for the number {key!r}")

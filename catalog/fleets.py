@@ -5,6 +5,7 @@ Facts and figures only. A rate is unplanned failures per 1,000 node-days; a node
 
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from catalog.causes import CAUSES
 from catalog.entries import MARKS, read_data
@@ -87,12 +88,13 @@ def fleets() -> tuple[Fleet, ...]:
     return rows
 
 
-def _parse(raw: dict, sources: dict[str, str]) -> Fleet:
+def _parse(raw: dict[str, Any], sources: dict[str, str]) -> Fleet:
     causes = tuple(PublishedCause(**c) for c in raw["causes"])
     rate = raw["per_1000_node_days"]
     if rate is None:
         rate = raw["unplanned"] / (raw["chips"] // raw["chips_per_node"] * raw["days"]) * 1000
-    fleet = Fleet(**{**raw, "causes": causes, "source": sources[raw["source"]], "per_1000_node_days": rate})
+    fields: dict[str, Any] = {**raw, "causes": causes, "source": sources[raw["source"]], "per_1000_node_days": rate}
+    fleet = Fleet(**fields)
     if fleet.mark not in MARKS or not {c.cause for c in causes} <= set(CAUSES):
         raise ValueError(f"{FILE}: {fleet.id} is not well formed")
     if causes and sum(c.count for c in causes) != fleet.unplanned:

@@ -153,7 +153,8 @@ def seen_tokens(layer: Attention, seq: int) -> float:
 
 
 def _seen_halved(layer: Attention, seq: int) -> float:
-    narrow = layer.span == "sliding" and layer.window_tokens < seq
+    reach = layer.window_tokens
+    narrow = layer.span == "sliding" and reach is not None and reach < seq
     return seen_tokens(layer, seq) / (2 if narrow else 1)
 
 
@@ -165,10 +166,12 @@ def _attention(layers: tuple[Attention, ...], seq: int, seen: Callable[[Attentio
     return sum(TRAINING * a.heads * (a.head_dim + a.value_head_dim) * seen(a, seq) for a in layers)
 
 
-def _counted(convention: str, model: Model, seq: int, seen: Callable[[Attention, int], float], **more) -> FlopsPerToken:
+def _counted(
+    convention: str, model: Model, seq: int, seen: Callable[[Attention, int], float], **more: float
+) -> FlopsPerToken:
     """6 x the weights that a token meets, and attention to the tokens that `seen` says."""
     n = parameters(model)
-    parts = {
+    parts: dict[str, float] = {
         "projections": TRAINING * n.attention,
         "feedforward": TRAINING * n.feedforward_active,
         "output": TRAINING * n.embedding,

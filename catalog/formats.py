@@ -148,7 +148,7 @@ def stated_format(quantization: object, dtype: object, model: object) -> str | N
     Where quantization is to fp8 or int8, matrices are kept so, and tables of embeddings in 16 bits (of an 8B model 13 %
     of all bytes). The type that an engine computes in is not that of weights that are quantised in some way.
     """
-    named, word = (_OF_MATRICES.get(w, w) for w in (named_format(model), spelled(quantization)))
+    named, word = (_OF_MATRICES.get(w, w) if w else w for w in (named_format(model), spelled(quantization)))
     if word is not None:
         return word
     word = spelled(dtype)

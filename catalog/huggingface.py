@@ -20,6 +20,7 @@ from catalog.dims import (
 )
 from catalog.lookup import shown
 from catalog.models import Attention, FeedForward, Model
+from errors.shapes import is_list, is_object
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ def looks_like(raw: Mapping[str, Any]) -> bool:
 
 def read(raw: Mapping[str, Any]) -> Model:
     """The model. Raises QuestionError for an architecture not known here and for dimensions that cannot be."""
-    inner = raw.get("text_config") if isinstance(raw.get("text_config"), dict) else raw
+    text = raw.get("text_config")
+    inner = text if is_object(text) else raw
     kind = inner.get("model_type") or raw.get("model_type") or ("gpt2" if "n_embd" in inner else "llama")
     kind = ALIASES.get(kind, kind) if isinstance(kind, str) else kind
     if not isinstance(kind, str) or kind not in FAMILIES:
@@ -116,8 +118,10 @@ def _attention(dims: Dims, family: Family, inner: Mapping[str, Any], layers: int
     window = None
     if any(s != "full" for s in spans):
         window = dims.number("attention_chunk_size", "sliding_window", most=TOKENS, default=family.window)
-    shape = {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim}
-    kinds = {s: attention(**shape, span=s, window_tokens=window) for s in set(spans)}
+    kinds = {
+        s: attention(heads=heads, kv_heads=kv_heads, head_dim=head_dim, span=s, window_tokens=window)
+        for s in set(spans)
+    }
     return [kinds[s] for s in spans]
 
 
@@ -125,7 +129,7 @@ def _spans(dims: Dims, family: Family, inner: Mapping[str, Any], layers: int) ->
     """How far each layer looks: as `layer_types` says, else by the family's rule."""
     named = inner.get("layer_types")
     if named is not None:
-        if not isinstance(named, list) or len(named) != layers or not all(t in SPANS for t in named):
+        if not is_list(named) or len(named) != layers or not all(t in SPANS for t in named):
             raise impossible(f"layer_types is {shown(named)}", f"{layers} entries, each one of {', '.join(SPANS)}")
         return [SPANS[t] for t in named]
     if family.opt_in:  # and the first layers attend to everything

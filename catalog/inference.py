@@ -74,7 +74,7 @@ def spans(model: Model, precision: str = "bf16", tensor: int = 1) -> tuple[Span,
     if tensor < 1:
         raise QuestionError(f"tensor parallelism over {tensor} chips", expected="a whole number from 1")
     size = element_bytes(precision)
-    result = []
+    result: list[Span] = []
     for kind, layers in Counter(model.attention).items():
         heads = 1 if kind.kv_lora_rank is not None else kind.kv_heads
         here = -(-heads // tensor)  # heads that one chip holds

@@ -54,7 +54,7 @@ class Index:
         if both := sorted(set(self._ambiguity) & set(self._entry)):
             raise ValueError(f"both an alias and ambiguous: {', '.join(both)}")
 
-    def get(self, name: str) -> str | None:
+    def get(self, name: object) -> str | None:
         """The entry called `name`, or None. Raises QuestionError where the name fits several."""
         k = key(name) if isinstance(name, str) else ""
         if found := self._ambiguity.get(k):
@@ -65,7 +65,7 @@ class Index:
             )
         return self._entry.get(k)
 
-    def find(self, name: str) -> str:
+    def find(self, name: object) -> str:
         """The entry called `name`. Raises QuestionError, with the nearest names, where there is none."""
         if entry := self.get(name):
             return entry
@@ -75,7 +75,7 @@ class Index:
             advice=f"Did you mean {near}? {self.how_to_list()}" if near else self.how_to_list(),
         )
 
-    def nearest(self, name: str, count: int = 3) -> list[str]:
+    def nearest(self, name: object, count: int = 3) -> list[str]:
         """Up to `count` entries whose aliases look most like `name`, best first."""
         k = key(name)[:SHOWN_CHARACTERS] if isinstance(name, str) else ""
         close = get_close_matches(k, self._entry, n=4 * count, cutoff=0.6) if k else []

@@ -65,7 +65,7 @@ def matmuls(model: Model, seq: int, tp: int = 1, batch: int = 1) -> tuple[Matmul
     rows.append(
         Matmul(name="lm_head", m=tokens, k=model.d_model, n=width, count=1, pairs_fraction=model.vocab / (tp * width))
     )
-    alike = Counter()
+    alike: Counter[Matmul] = Counter()
     for row in rows:
         alike[replace(row, count=0)] += row.count
     return tuple(replace(row, count=count) for row, count in alike.items())
@@ -75,9 +75,11 @@ def valid_tp(model: Model, tp: int) -> bool:
     """Whether `tp` divides the heads and feed-forward widths of the model as `matmuls` wants it."""
     try:
         for a in set(model.attention):
-            _key_heads(a, tp), _part(a.heads, tp, "heads")
+            _key_heads(a, tp)
+            _part(a.heads, tp, "heads")
         for f in set(model.feedforward):
-            _part(f.d_ff, tp, "d_ff"), _part(f.shared_experts * f.d_ff_shared, tp, "d_ff_shared")
+            _part(f.d_ff, tp, "d_ff")
+            _part(f.shared_experts * f.d_ff_shared, tp, "d_ff_shared")
     except QuestionError:
         return False
     return True
@@ -109,8 +111,8 @@ def _attention(a: Attention, d: int, seq: int, tp: int, batch: int) -> list[Matm
     else:
         rank = a.q_lora_rank
         rows = [one("q_a", d, rank), one("q_b", rank, wide)] if rank else [one("q", d, wide)]
-        rows.append(one("kv_a", d, a.kv_lora_rank + a.rope_head_dim))
-        rows.append(one("kv_b", a.kv_lora_rank, heads * (a.nope_head_dim + a.value_head_dim)))
+        rows.append(one("kv_a", d, a.kv_lora_rank + (a.rope_head_dim or 0)))
+        rows.append(one("kv_b", a.kv_lora_rank, heads * ((a.nope_head_dim or 0) + a.value_head_dim)))
     span, part = pairs_fraction(a, seq)
     times = heads * batch
     rows.append(Matmul(name=f"qk_{span}", m=seq, k=a.head_dim, n=seq, count=times, pairs_fraction=part))

@@ -6,6 +6,7 @@ from typing import Any
 from catalog.dims import HEADS, LAYERS, TOKENS, WIDTH, Dims, attention, build, dense, impossible, latent_attention, moe
 from catalog.lookup import shown
 from catalog.models import Attention, FeedForward, Model
+from errors.shapes import is_sequence
 
 SPANS = {
     "global": "full",
@@ -74,9 +75,9 @@ def _attention(dims: Dims, layers: int, doubled: int) -> list[Attention]:
 
 def _feedforward(dims: Dims, layers: int, doubled: int) -> list[FeedForward]:
     activations = dims.raw.get("mlp_activations", ["silu", "linear"])
-    if not isinstance(activations, list | tuple | str):
+    if not isinstance(activations, str) and not is_sequence(activations):
         raise impossible(f"mlp_activations is {shown(activations)}", "a list such as ['silu', 'linear']")
-    gated = len(activations) > 1 if not isinstance(activations, str) else "linear" in activations
+    gated = "linear" in activations if isinstance(activations, str) else len(activations) > 1
     width = dims.number("base_mlp_dim", most=WIDTH) << doubled
     plain = dense(width, gated)
     experts = dims.number("num_experts", most=HEADS, least=0, default=1)

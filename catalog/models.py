@@ -1,9 +1,9 @@
 """Language models: the dimensions from which parameters, FLOPs, memory and key-value caches follow."""
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from catalog.entries import MARKS, Number, Value, read_data, rows_of
 from catalog.formats import FORMATS, PARTS, Published
@@ -72,8 +72,9 @@ class Attention:
             return d_model * (self.heads * self.head_dim + self.kv_heads * self.head_dim + values) + out
         wide = self.heads * self.head_dim
         queries = d_model * self.q_lora_rank + self.q_lora_rank * wide if self.q_lora_rank else d_model * wide
-        down = d_model * (self.kv_lora_rank + self.rope_head_dim)
-        return queries + down + self.kv_lora_rank * self.heads * (self.nope_head_dim + self.value_head_dim) + out
+        down = d_model * (self.kv_lora_rank + (self.rope_head_dim or 0))
+        keys_and_values = self.heads * ((self.nope_head_dim or 0) + self.value_head_dim)
+        return queries + down + self.kv_lora_rank * keys_and_values + out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +149,7 @@ class Model:
         numbers = self.numbers
         return rows_of(self.name, numbers, {k: UNITS[k.rpartition(".")[2]][1] for k in numbers})
 
-    def as_json(self) -> dict:
+    def as_json(self) -> dict[str, Any]:
         """What `catalog models NAME --json` prints."""
         return {
             "name": self.name,
@@ -211,7 +212,7 @@ def model(name: str) -> Model:
     return models()[index().find(name)]
 
 
-def _parse(name: str, raw: dict, sources: dict[str, str]) -> Model:
+def _parse(name: str, raw: dict[str, Any], sources: dict[str, str]) -> Model:
     if raw["mark"] not in MARKS:
         raise ValueError(f"{name}: mark {raw['mark']!r} does not exist")
     attention = {kind: _attention(kind, fields) for kind, fields in raw["attention"].items()}
@@ -236,7 +237,7 @@ def _parse(name: str, raw: dict, sources: dict[str, str]) -> Model:
     )
 
 
-def _published(name: str, raw: dict) -> Published:
+def _published(name: str, raw: dict[str, Any]) -> Published:
     """In bf16 where the entry says nothing; a format's own narrow parts where it names none."""
     said = raw.get("published", {})
     if (kind := said.get("format", Published.format)) not in FORMATS:
@@ -244,7 +245,7 @@ def _published(name: str, raw: dict) -> Published:
     return Published(kind, tuple(said.get("narrow", FORMATS[kind].narrow)))
 
 
-def _attention(kind: str, fields: dict) -> Attention:
+def _attention(kind: str, fields: dict[str, Any]) -> Attention:
     fields = dict(fields)
     if "kv_lora_rank" in fields:
         fields["head_dim"] = fields["nope_head_dim"] + fields["rope_head_dim"]
@@ -257,6 +258,6 @@ def _expand(pattern: list[str], layers: int) -> list[str]:
     """`["sliding*5", "full"]` over so many layers: repeated from the start, cut at the last layer."""
     cycle: list[str] = []
     for item in pattern:
-        kind, times = re.fullmatch(r"(\w+)(?:\*(\d+))?", item).groups()
+        kind, _, times = item.partition("*")
         cycle += [kind] * int(times or 1)
     return [cycle[i % len(cycle)] for i in range(layers)]

@@ -9,12 +9,14 @@ it the three rates and sizes above must be there. Numbers have the names and uni
 
 import json
 from dataclasses import dataclass, replace
+from typing import Any
 
 from catalog.chips import UNITS, Chip, chips
 from catalog.chips import chip as find_chip
 from catalog.entries import Number
 from errors import QuestionError
 from errors.numbers import Number as Bound
+from errors.shapes import is_list, is_object
 
 NEEDED = ("bf16_flops_per_s", "hbm_bytes", "hbm_bytes_per_s")
 WORDS = ("name", "like", "vendor", "memory", "scaleup")
@@ -40,16 +42,16 @@ def own_chips(text: str, where: str = "the chip file") -> tuple[OwnChip, ...]:
         said = json.loads(text)
     except (ValueError, RecursionError) as e:
         raise QuestionError(f"no JSON ({str(e)[:80]})", where=where, expected="the numbers of a chip by name") from e
-    each = said if isinstance(said, list) else [said]
+    each = said if is_list(said) else [said]
     if not 1 <= len(each) <= MOST_CHIPS:
         raise QuestionError(f"{len(each)} chips", where=where, expected=f"1 to {MOST_CHIPS}")
     return tuple(_chip(raw, where) for raw in each)
 
 
 def _chip(raw: object, where: str) -> OwnChip:
-    if not isinstance(raw, dict):
+    if not is_object(raw):
         raise QuestionError("not an object", where=where, expected="an object with the numbers of a chip")
-    if unknown := [str(k) for k in raw if k not in (*WORDS, PRICE, *UNITS)]:
+    if unknown := [k for k in raw if k not in (*WORDS, PRICE, *UNITS)]:
         raise QuestionError(
             f"nothing of a chip is called {unknown[0][:40]!r}",
             where=where,
@@ -81,6 +83,8 @@ def _chip(raw: object, where: str) -> OwnChip:
             advice='Or name a chip of the catalogue that it is like: "like".',
         )
     price = POSITIVE.read(raw[PRICE], f"{where}, {PRICE}:") if PRICE in raw else None
-    text = {k: raw.get(k) or (getattr(base, k) if base else "not known") for k in ("vendor", "memory", "scaleup")}
+    text: dict[str, Any] = {
+        k: raw.get(k) or (getattr(base, k) if base else "not known") for k in ("vendor", "memory", "scaleup")
+    }
     notes = (f"Numbers are those of {where}" + (f", the rest those of {base.name}." if base else "."),)
     return OwnChip(Chip(name=name, aliases=(), numbers=numbers, notes=notes, price_suggestion=None, **text), price)

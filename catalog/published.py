@@ -6,6 +6,7 @@ it shows. Printed figures are kept with the digits of the print, so that a check
 
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from catalog.entries import MARKS, read_data
 
@@ -92,7 +93,7 @@ def published() -> tuple[PublishedRun, ...]:
     return rows
 
 
-def _parse(raw: dict, sources: dict[str, str]) -> PublishedRun:
+def _parse(raw: dict[str, Any], sources: dict[str, str]) -> PublishedRun:
     row = PublishedRun(
         id=raw["id"],
         model=raw["model"],

@@ -62,7 +62,7 @@ class ServingCase:
 def cases() -> tuple[ServingCase, ...]:
     """Every measured throughput of a known model on a known chip."""
     known = figures()
-    found = []
+    found: list[ServingCase] = []
     for name, raw in read_data(FILE)["cases"].items():
         tokens, rate = known[raw["output_tokens_per_s"]], raw["request_rate_per_s"]
         if tokens.basis != "measured":

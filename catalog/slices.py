@@ -47,7 +47,7 @@ class MachineType:
 
     @property
     def chips(self) -> int:
-        return int(self.numbers["chips"].value)
+        return int(self.numbers["chips"].figure or 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +134,7 @@ class SliceFamily:
             rows += rows_of(f"{self.name} {machine.name}", machine.numbers, meanings)
         return rows
 
-    def as_json(self) -> dict:
+    def as_json(self) -> dict[str, Any]:
         """What `catalog slices NAME --json` prints for a family."""
         return {
             "name": self.name,
@@ -184,7 +184,7 @@ class Slice:
     machines: tuple[str, ...]
     hosts: int | None
 
-    def as_json(self) -> dict:
+    def as_json(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "family": self.family,
@@ -201,9 +201,9 @@ def families() -> dict[str, SliceFamily]:
     """Every family, by name, in the order of the generations."""
     data = read_data("slices.json")
     sources = data["sources"]
-    result = {}
+    result: dict[str, SliceFamily] = {}
     for name, raw in data["families"].items():
-        types = raw["accelerator_types"] or {"prefixes": [], "count_per_chip": None}
+        types: dict[str, Any] = raw["accelerator_types"] or {"prefixes": [], "count_per_chip": None}
         if raw["wrap"] not in WRAPS:
             raise ValueError(f"{name}: wrap rule {raw['wrap']!r} does not exist")
         result[name] = SliceFamily(
@@ -283,20 +283,21 @@ def slice_(name: str) -> Slice:
             advice=_index().how_to_list(),
         )
     f, count = found
-    chips, rest = divmod(count, f.count_per_chip)
+    per_chip = f.count_per_chip or 1  # a family with accelerator types states it
+    chips, rest = divmod(count, per_chip)
     listed = next((t for t in f.topologies if not rest and t.chips == chips), None)
     cubes_fit = f.axis_multiple and not rest and chips and not chips % f.axis_multiple**3
-    if not listed and not (cubes_fit and chips <= f.numbers["pod_chips"].value):
+    if not listed and not (cubes_fit and chips <= (f.numbers["pod_chips"].figure or 0)):
         near = sorted(f.topologies, key=lambda t: abs(t.chips - chips))[:3]
         raise QuestionError(
-            f"no slice is called {shown(name)}: {f.name} slices count {f.count_per_chip} for each chip",
-            expected="such as " + ", ".join(f.accelerator_type(t.chips) for t in near),
+            f"no slice is called {shown(name)}: {f.name} slices count {per_chip} for each chip",
+            expected="such as " + ", ".join(f.accelerator_type(t.chips) or t.shape for t in near),
             advice=_index().how_to_list(),
         )
     machines = listed.machines if listed else (f.machines[-1].name,)
     per_host = {m.chips for m in f.machines if m.name in machines}
     return Slice(
-        name=f.accelerator_type(chips),
+        name=f.accelerator_type(chips) or name,
         family=f.name,
         chip=f.chip,
         chips=chips,
@@ -306,13 +307,13 @@ def slice_(name: str) -> Slice:
     )
 
 
-def chip_of(name: str) -> str | None:
+def chip_of(name: object) -> str | None:
     """The chip of an accelerator type such as v5litepod-16, or None where `name` is none."""
     found = _accelerator_type(name)
     return found[0].chip if found else None
 
 
-def _accelerator_type(name: str) -> tuple[SliceFamily, int] | None:
+def _accelerator_type(name: object) -> tuple[SliceFamily, int] | None:
     if not isinstance(name, str) or len(name) > LONGEST_NAME:
         return None
     match = re.fullmatch(r"(.*[^\s_-])[\s_-]+([0-9]{1,6})", name.strip())

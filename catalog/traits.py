@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 from catalog.entries import MARKS, Number, Value
+from errors.shapes import is_list
 
 ALL = "all"
 NODE = 8  # GPUs of a node whose GPUs are joined directly
@@ -128,8 +129,8 @@ TRAITS: dict[str, tuple[type[Trait], str, str]] = {  # field of a chip: what it 
 }
 
 
-def read_traits(entry: str, raw: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Trait]:
-    """The traits of one entry of a data file, by field; those that are not known are left out."""
+def read_traits(entry: str, raw: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
+    """The traits of one entry of a data file, by field, each of its kind in TRAITS; unknown ones are left out."""
     return {k: kind.read(entry, raw[k], sources) for k, (kind, *_) in TRAITS.items() if k in raw}
 
 
@@ -152,4 +153,4 @@ def traits_as_json(traits: Mapping[str, Trait | None]) -> dict[str, Any]:
 
 
 def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+    return tuple(map(_frozen, value)) if is_list(value) else value

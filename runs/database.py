@@ -3,7 +3,7 @@
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from errors import InputError
@@ -40,7 +40,7 @@ class Database:
                 raise _refusal(e, self.path) from e
 
     @contextlib.contextmanager
-    def _connect(self) -> Iterator[sqlite3.Connection]:
+    def _connect(self) -> Generator[sqlite3.Connection]:
         if not self.path.exists():
             self._make()  # removed while this process ran
         db = None
@@ -60,6 +60,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     ways = ["mode=rw", "mode=ro"]
     if not (wal := _beside(path, "-wal")).exists() or not wal.stat().st_size:  # or what stands there would be missed
         ways.append("mode=ro&immutable=1")
+    refused: sqlite3.Error | None = None
     for way in ways:
         db = None
         try:
@@ -72,6 +73,7 @@ def _opened(path: Path) -> sqlite3.Connection:
             if _kind(e) not in (*_CLOSED, *_FULL):
                 raise
             refused = e
+    assert refused is not None  # there are ways, and each was refused
     raise refused
 
 

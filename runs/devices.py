@@ -1,3 +1,5 @@
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyarrow's stubs leave some types open
 """Which devices a profile saw at work: the one definition that ingest and every question count by."""
 
 import pyarrow as pa
@@ -16,7 +18,7 @@ def devices(ops: pa.Table) -> set[tuple[str, int]]:
     Grouping by Arrow, its scalars of Python's values and its arrays of NumPy would bring pandas along, which takes
     longer to load than a small profile to read.
     """
-    apart = pa.lib.StringBuilder()
+    apart = pa.lib.StringBuilder()  # pyright: ignore[reportAttributeAccessIssue]  # not in the stubs
     apart.append(_APART)
     texts = [ops[name].cast(pa.string()) for name in COLUMNS]
     kinds = pc.unique(pc.binary_join_element_wise(*texts, apart.finish()[0])).to_pylist()

@@ -4,7 +4,7 @@ import contextlib
 import os
 import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from errors import InputError
@@ -21,7 +21,7 @@ def keep_private(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> Generator[None]:
     """What is written within it; a disk that refuses becomes an InputError that names `path`."""
     try:
         yield

@@ -136,7 +136,7 @@ class Account:
 
 def _weakest(parts: Iterable[Account]) -> Basis:
     """The least certain basis among accounts that hold anything; unattributed only where all are."""
-    known = [p.basis for p in parts if p.chip_seconds > 0 and p.basis != "unattributed"]
+    known: list[Basis] = [p.basis for p in parts if p.chip_seconds > 0 and p.basis != "unattributed"]
     if known:
         return max(known, key=_STRENGTH.__getitem__)
     parts = list(parts)

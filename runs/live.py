@@ -16,7 +16,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import UnionType
@@ -189,7 +189,7 @@ class LiveRuns:
         return set()
 
     @contextlib.contextmanager
-    def following(self, name: str) -> Iterator[Path]:
+    def following(self, name: str) -> Generator[Path]:
         """The folder, for the one process that follows the job. A lock ends with its process, however that ends.
 
         Raises InputError where another process follows it.

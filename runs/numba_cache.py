@@ -1,3 +1,5 @@
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numba states no types of what a cache is made of
 """Numba with its cache on disk, and never a stale one.
 
 Numba looks for a cached function by that function's own file; what it calls, and the constants it takes from
@@ -22,7 +24,7 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from runs.kernels import KERNELS
 
-Decorator = Callable[[Callable], Callable]
+Decorator = Callable[[Callable[..., Any]], Any]  # a function, and what numba makes of it
 _DIGEST_BYTES = 32
 _ROOT = Path(__file__).parents[1]
 
@@ -47,7 +49,7 @@ class CodeFiles(IndexDataCacheFile):
         there, data = pickle.loads(body)
         return data if there == self._whole(key) else None
 
-    def _whole(self, key: Any) -> tuple:
+    def _whole(self, key: Any) -> tuple[Any, ...]:
         return numba.__version__, self._source_stamp, key
 
     def _path(self, key: Any) -> str:
@@ -74,22 +76,24 @@ def kept(folder: Path, files: Sequence[str]) -> Callable[..., Decorator]:
     class Cache(FunctionCache):
         built_from = paths
 
-        def __init__(self, function: Callable):
+        def __init__(self, function: Callable[..., Any]):
             super().__init__(function)
             self._cache_file = CodeFiles(
                 self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
             )
 
-        def _index_key(self, sig: Any, codegen: Any) -> tuple:
+        def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
             return (*super()._index_key(sig, codegen), version)
 
         def save_overload(self, sig: Any, data: Any) -> None:
             with contextlib.suppress(OSError):  # a disk that is full: this process has its code
                 super().save_overload(sig, data)
 
+    make: Any = njit  # whose options are of many types
+
     def options(**given: bool) -> Decorator:
-        def decorate(function: Callable) -> Callable:
-            dispatcher = njit(nogil=True, **given)(function)
+        def decorate(function: Callable[..., Any]) -> Any:
+            dispatcher = make(nogil=True, **given)(function)
             with contextlib.suppress(RuntimeError):  # no folder may be written: it is compiled in each process
                 dispatcher._cache = Cache(function)
             return dispatcher

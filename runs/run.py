@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from errors import InputError
+from errors.shapes import is_list, is_object
 from runs.integrity import AGAIN, Files, Mark
 from runs.schema import SCHEMA_VERSION
 from runs.tables import ParquetTables
@@ -95,7 +96,7 @@ def _checksum(body: Mapping[str, Any]) -> str:
 
 def _whole(data: Any) -> None:
     """Take the checksum out of a manifest that was read. Raises where it is of something else, or has to be there."""
-    if not isinstance(data, dict):
+    if not is_object(data):
         raise ValueError("no JSON object")
     told = data.pop(CHECKSUM, None)
     if told is None and "files" not in data:  # written before there were checksums
@@ -127,23 +128,23 @@ def _whole_number(value: Any) -> bool:
 
 
 def _all(allowed: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, dict) and all(map(allowed, value.values()))
+    return lambda value: is_object(value) and all(map(allowed, value.values()))
 
 
 def _source(value: Any) -> bool:
     return (
-        isinstance(value, dict)
+        is_object(value)
         and all(_text(value.get(k)) for k in ("name", "sha256", "collector"))
         and _whole_number(value.get("bytes"))
     )
 
 
 def _fact(value: Any) -> bool:
-    return isinstance(value, dict) and _text(value.get("basis")) and _text(value.get("source"))
+    return is_object(value) and _text(value.get("basis")) and _text(value.get("source"))
 
 
 def _mark(value: Any) -> bool:
-    return isinstance(value, dict) and _whole_number(value.get("bytes")) and _text(value.get("crc32"))
+    return is_object(value) and _whole_number(value.get("bytes")) and _text(value.get("crc32"))
 
 
 _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
@@ -157,8 +158,8 @@ _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "tags": (_all(_text), "text by text"),
     "tables": (_all(_whole_number), "rows by table"),
     "files": (lambda v: v is None or _all(_mark)(v), "marks of files"),
-    "sources": (lambda v: isinstance(v, list) and all(map(_source, v)), "a list of inputs"),
-    "warnings": (lambda v: isinstance(v, list) and all(map(_text, v)), "a list of sentences"),
+    "sources": (lambda v: is_list(v) and all(map(_source, v)), "a list of inputs"),
+    "warnings": (lambda v: is_list(v) and all(map(_text, v)), "a list of sentences"),
 }
 _FACTS: dict[str, Callable[[Any], bool]] = {  # those that every list of runs shows
     "chips": lambda v: v is None or (isinstance(v, int | float) and 0 <= v < 1 << 63),

@@ -14,10 +14,10 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import IO, Any, BinaryIO, Self
 
 LOCK = "lock"
 _MADE = re.compile(r"[0-9a-f]{32}")
@@ -90,7 +90,7 @@ class Scratch:
 
 
 @contextlib.contextmanager
-def abandoned(lock: Path, what: Path, unlocked: bool | None = None) -> Iterator[bool]:
+def abandoned(lock: Path, what: Path, unlocked: bool | None = None) -> Generator[bool]:
     """Whether the owner of `what` is gone: `lock` can be had, and is held within. Without a lock `unlocked` counts, or
     where that is not given, whether nobody touched it for UNLOCKED_AGE_S."""
     try:
@@ -130,7 +130,7 @@ def touched(what: Path) -> float:
     return max(times)
 
 
-def unlock(file: BinaryIO | int) -> None:
+def unlock(file: IO[Any] | int) -> None:
     """Let go of a lock before its file is closed. Closing alone lets go of it only once no process has the file: one
     that another thread starts has it too, until it is another program, and the lock would look held that long."""
     with contextlib.suppress(OSError, ValueError):

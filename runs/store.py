@@ -179,6 +179,7 @@ def _readable(runs_folder: Path) -> bool:
 def _looked_at(folder: Path) -> tuple[Run | None, str]:
     """(a run, where its manifest can be read; what is damaged of it). One that is read anew at the same time is looked
     at again. Raises FileNotFoundError where it is gone."""
+    run, problem = None, ""
     for _ in range(_LOOKS):
         run, problem, state = None, "", _state(folder)
         try:

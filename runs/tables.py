@@ -1,7 +1,9 @@
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyarrow's stubs leave some types open
 """Reading a run's tables: what analyzers are given, whether the rows lie in Parquet files or in memory."""
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,11 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from errors import QuestionError
+from runs.columns import nulls
 from runs.integrity import Files
 from runs.schema import SCHEMAS
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow.compute as pc
 
 Where = Sequence[tuple[str, str, Any]]  # (column, operator, value), all of which must hold
 
@@ -37,18 +41,23 @@ def frame(
     """The rows as a pandas frame: nullable integers keep every bit of a nanosecond, text is categorical."""
     import pandas as pd  # a fifth of a second that ingest, which needs none, should not pay
 
-    nullable = {
+    nullable: dict[pa.DataType, pd.api.extensions.ExtensionDtype] = {
         pa.int32(): pd.Int32Dtype(),
         pa.int64(): pd.Int64Dtype(),
         pa.float64(): pd.Float64Dtype(),
         pa.bool_(): pd.BooleanDtype(),
     }
-    return tables.arrow(name, columns, where).to_pandas(types_mapper=nullable.get)
+    return tables.arrow(name, columns, where).to_pandas(types_mapper=lambda kind: nullable.get(kind))
 
 
 def int_column(table: pa.Table, name: str, missing: int = -1) -> np.ndarray:
     """A whole-number column as int64, nulls as `missing`, without a detour through floats."""
     return table[name].combine_chunks().fill_null(missing).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _filter(where: Where) -> "pc.Expression":
+    triples: list[Any] = [tuple(w) for w in where]
+    return pq.filters_to_expression(triples)
 
 
 def _schema(name: str, columns: Sequence[str] | None) -> pa.Schema:
@@ -80,15 +89,15 @@ class ParquetTables:
         path = self._files.whole(_relative(name))
         if path is None:
             return schema.empty_table()
-        filters = None if where is None else pq.filters_to_expression([tuple(w) for w in where])
+        filters = None if where is None else _filter(where)
         with self._reading(name):
             there = set(pq.read_schema(path).names)  # a run written before a column was thought of reads as null there
             table = pq.read_table(path, columns=[n for n in schema.names if n in there], filters=filters)
-            columns = [table[f.name] if f.name in there else pa.nulls(table.num_rows, f.type) for f in schema]
-            return pa.table(dict(zip(schema.names, columns, strict=True))).cast(schema)
+            whole = [table[f.name] if f.name in there else nulls(table.num_rows, f.type) for f in schema]
+            return pa.table(whole, names=schema.names).cast(schema)
 
     @contextlib.contextmanager
-    def _reading(self, name: str) -> Iterator[None]:
+    def _reading(self, name: str) -> Generator[None]:
         """What Parquet says of a damaged file that no checksum is known of becomes an InputError that names it."""
         try:
             yield
@@ -118,7 +127,7 @@ class MemoryTables:
             return schema.empty_table()
         table = self._tables[name]
         if where is not None:
-            table = table.filter(pq.filters_to_expression([tuple(w) for w in where]))
+            table = table.filter(_filter(where))
         return table.select(schema.names)
 
 
@@ -126,7 +135,7 @@ class RowsOf:
     """The tables of a run, of one of them only the rows at these positions."""
 
     def __init__(self, tables: Tables, name: str, rows: np.ndarray):
-        self._tables, self._name, self._rows = tables, name, pa.array(rows)
+        self._tables, self._name, self._rows = tables, name, pa.array(rows, pa.int64())
 
     def rows(self, name: str) -> int:
         return len(self._rows) if name == self._name else self._tables.rows(name)
@@ -137,5 +146,5 @@ class RowsOf:
         if where is None:
             return self._tables.arrow(name, columns).take(self._rows)
         table = self._tables.arrow(name).take(self._rows)
-        table = table.filter(pq.filters_to_expression([tuple(w) for w in where]))
+        table = table.filter(_filter(where))
         return table if columns is None else table.select(columns)

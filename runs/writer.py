@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import itertools
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -107,7 +106,7 @@ class RunWriter:
 
     def _synced(self) -> dict[str, Mark]:
         """Have the disk hold every file, and mark what each is."""
-        marks = {}
+        marks: dict[str, Mark] = {}
         for folder, _, files in os.walk(self._folder):
             for file in files:
                 path = Path(folder) / file
@@ -118,7 +117,8 @@ class RunWriter:
 
     def _place(self, target: Path, replace: bool) -> bool:
         """Whether it was put there; else there is one already, which stays."""
-        for attempt in itertools.count():
+        attempt = 0
+        while True:
             try:
                 self._folder.rename(target)
                 with contextlib.suppress(FileNotFoundError):  # else, killed now, one removed later would come back
@@ -133,6 +133,7 @@ class RunWriter:
             before.parent.mkdir(parents=True)
             with contextlib.suppress(FileNotFoundError):  # somebody else replaces or removes it as well
                 target.rename(before)
+            attempt += 1
 
 
 REPLACED = "replaced"  # where the run before lies while the new one takes its place

@@ -257,8 +257,9 @@ def _programmed(tables: Tables, facts: Facts, links: Links) -> pd.DataFrame:
         rows[column] = rows[column].astype(object).where(rows[column].notna(), "").astype(str)
     mesh = mesh_of(facts)
     found = {axis: links.of(ranks_along(axis, mesh) if mesh and axis else ()) for axis in rows["axis"].unique()}
-    rows["network"] = [found[a].network if found[a] else "" for a in rows["axis"]]
-    rows["link_bytes_per_s"] = [found[a].bytes_per_s if found[a] else np.nan for a in rows["axis"]]
+    of_rows = [found[a] for a in rows["axis"]]
+    rows["network"] = [link.network if link else "" for link in of_rows]
+    rows["link_bytes_per_s"] = [link.bytes_per_s if link else np.nan for link in of_rows]
     rows["count"] = rows["count"].fillna(1)
     grouped = rows.groupby(GROUPING, dropna=False, observed=True, sort=False)
     out = pd.DataFrame(

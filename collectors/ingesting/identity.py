@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Protocol
 
 from collectors.base import Source
@@ -38,9 +37,14 @@ host, a load."""
 class Job(Protocol):
     """A file that is read: with its collector, and the SHA-256 of its content."""
 
-    source: Source
-    collector: ModuleType
-    digest: str
+    @property
+    def source(self) -> Source: ...
+
+    @property
+    def collector(self) -> Any: ...
+
+    @property
+    def digest(self) -> str: ...
 
 
 def made_of(jobs: Sequence[Job], options: dict[str, Any]) -> str:
@@ -109,11 +113,11 @@ def readers() -> str:
     for pattern in (
         "collectors/**/*.py",
         "runs/*schema.py",
-        "catalog/causes.py",
-        "catalog/cause_patterns.py",
+        "catalog/cause*.py",
         "catalog/chip*.py",
         "catalog/traits.py",
         "catalog/data/chips_*.json",
+        "catalog/data/cause*.json",
     ):
         for file in sorted(root.glob(pattern)):
             digest.update(file.read_bytes())

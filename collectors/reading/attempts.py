@@ -128,7 +128,9 @@ class Lanes:
 def much_later(before: int | None, at: int | None, took_ns: int | None) -> bool:
     """Whether a line of the same step came so long after another that no host beside that one's can have written it,
     nor one host twice: hosts end a step together, within the time that a step takes. False where that is not known."""
-    return None not in (before, at, took_ns) and at - before > max(COARSE_NS, took_ns)
+    if before is None or at is None or took_ns is None:
+        return False
+    return at - before > max(COARSE_NS, took_ns)
 
 
 class StepRows(Buffer):

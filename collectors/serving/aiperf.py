@@ -139,8 +139,10 @@ def _record(record: dict, about: Any, metrics: Any, start: int) -> dict[str, Any
 
 def _ns(metric: Any) -> int | None:
     unit = _SECONDS.get(str(part(metric, "unit")))
-    value = number(part(metric, "value")) if unit else None
-    return None if value is None or not abs(value * unit) < 9e9 else round(value * unit * 1e9)
+    value = number(part(metric, "value"))
+    if unit is None or value is None or not abs(value * unit) < 9e9:
+        return None
+    return round(value * unit * 1e9)
 
 
 def _tokens(metrics: Any, *names: str) -> int | None:
@@ -209,8 +211,9 @@ def _experiments(source: Source, experiments: list, tally: Tally) -> Iterator[It
 
 def _pieces(entry: Any) -> dict[str, Any] | None:
     start, times = whole(part(entry, "timestamp")), part(entry, "response_timestamps")
-    times = [whole(t) for t in times] if isinstance(times, list) else []
-    if start is None or not times or None in times:
+    told = [whole(t) for t in times] if isinstance(times, list) else []
+    times = [t for t in told if t is not None]
+    if start is None or not times or len(times) < len(told):
         return None
     spoken = part(entry, "spoken")
     if isinstance(spoken, list) and len(spoken) == len(times):

@@ -194,11 +194,12 @@ def _facts(report: Any, tally: Tally) -> Iterator[Fact]:
     stack = part(report, "scenario", "stack")
     engines = [part(c, "standardized") for c in stack] if isinstance(stack, list) else []
     engines = [e for e in engines if part(e, "kind") == "inference_engine"]
-    models = {text(part(e, "model", "name")) for e in engines} | {text(part(report, "scenario", "model", "name"))}
+    models = [text(part(e, "model", "name")) for e in engines] + [text(part(report, "scenario", "model", "name"))]
     hosts = part(report, "scenario", "host", "accelerator")
     held = [part(e, "accelerator") for e in engines] + (hosts if isinstance(hosts, list) else [])
-    chips = {text(part(a, "model")) for a in held}
-    for name, values in (("model", models - {None}), ("chip", chips - {None})):
+    chips = [text(part(a, "model")) for a in held]
+    for name, told in (("model", models), ("chip", chips)):
+        values = {v for v in told if v is not None}
         if len(values) == 1:
             yield Fact(name, values.pop())
         elif values:
@@ -237,8 +238,8 @@ def _layout(report: Any, engines: list, tally: Tally) -> Iterator[Fact]:
     tensors = set(making or [tensor for _, _, tensor in told])
     if len(tensors) == 1 and (tensor := tensors.pop()):
         yield Fact("tensor_parallel_size", tensor)
-    elif tensors - {None}:
-        tally.add("tensor parallelism", f"not the same in all engines: {sorted(tensors - {None})}")
+    elif several := sorted(t for t in tensors if t is not None):
+        tally.add("tensor parallelism", f"not the same in all engines: {several}")
 
 
 def _chips(engines: list, held: list, tally: Tally) -> int | None:
@@ -252,4 +253,4 @@ def _chips(engines: list, held: list, tally: Tally) -> int | None:
         if (count(part(engine, "replicas")) or 1) * each > (count(part(engine, "accelerator", "count")) or 0):
             tally.add("chips", "fewer than the replicas of an engine need at its parallelism: not known how many")
             return None
-    return sum(counts)
+    return sum(n for n in counts if n is not None)

@@ -85,7 +85,9 @@ def _single(source: Source, tally: Tally) -> Iterator[Item]:
 
 def _contradicts(tokens: int | None, e2e: float | None, per_s: float | None) -> bool:
     """Whether the throughput that a request states tells of another number of tokens, by more than one."""
-    return None not in (tokens, e2e, per_s) and abs(per_s * e2e - tokens) > 1
+    if tokens is None or e2e is None or per_s is None:
+        return False
+    return abs(per_s * e2e - tokens) > 1
 
 
 def _summary(source: Source, tally: Tally) -> Iterator[Item]:

@@ -122,6 +122,7 @@ def _summary(source: Source, rows: dict[str, str], tally: Tally) -> Iterator[Ite
         )
     if "accuracy" in rows.get("mode", "").lower():
         tally.add("load", "an accuracy run: its times are not those of the benchmark")
+    broken: list[str] = []
     if result.upper() != "VALID":
         broken = [name for name, said in rows.items() if name.endswith("satisfied") and said.upper() == "NO"]
         tally.add("result", f"LoadGen calls it {clean(result)[:40]}: {', '.join(broken) or 'no reason given'} NO")
@@ -129,7 +130,7 @@ def _summary(source: Source, rows: dict[str, str], tally: Tally) -> Iterator[Ite
     loads.add(_columns(rows, scenario, tally), _statistics(rows, tally), name=_stage(source, scenario))
     yield from loads.rows()
     yield from _facts(rows, scenario, result)
-    if result.upper() != "VALID" and broken:
+    if broken:
         names = ", ".join(name.removesuffix("satisfied").strip() for name in broken)
         yield Fact("mlperf_invalid_reason", f"not satisfied: {names}"[:200])
 

@@ -154,9 +154,10 @@ class _Log:
         if (match := _POOL.search(line)) and "kv_cache_tokens" not in self.facts:
             self.facts["kv_cache_tokens"] = int(match["tokens"])
         if match := _ALLOCATED.search(line):
-            sizes = [number(match["k"]), number(match["v"])]
-            if None not in sizes and sum(sizes) < 1e6:  # the first is the model's, a second that of a draft model
-                self.facts.setdefault("kv_available_bytes", round(sum(sizes) * (1 << 30)))  # its GB are GiB
+            keys, values = number(match["k"]), number(match["v"])
+            if keys is not None and values is not None and keys + values < 1e6:
+                # the first is the model's, a second that of a draft model; its GB are GiB
+                self.facts.setdefault("kv_available_bytes", round((keys + values) * (1 << 30)))
 
     def _arguments(self, text: str) -> None:
         given = {m["name"]: m["value"] for m in _ARGUMENT.finditer(text)}

@@ -225,7 +225,7 @@ class _Log:
                 "ts_ns": ts_ns,
                 "replica": replica,
                 "running": count(found["running"]),
-                "waiting": None if None in waiting or not waiting else sum(waiting),
+                "waiting": None if None in waiting or not waiting else sum(n for n in waiting if n is not None),
                 "kv_usage": _share(found["kv"]),
                 "prefix_hit_rate": _found(found["prefix"], found["external"]),
                 "prompt_tokens_per_s": number(match["prompt"]),

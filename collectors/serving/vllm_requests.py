@@ -259,8 +259,9 @@ def _system(name: str, config: dict[str, Any]) -> Iterator[Item]:
         chip = _edition(hardware, number(memory.get("mem_bw")) if isinstance(memory, dict) else None)
         yield Fact("chip", chip or clean(hardware)[:100], "derived" if chip else "measured")
     numbers = [count(i.get("num_npus")) for i in instances]
-    if all(numbers) and sum(numbers) < 1 << 31:
-        yield Fact("chips", sum(numbers))
+    chips = sum(n for n in numbers if n)
+    if all(numbers) and chips < 1 << 31:
+        yield Fact("chips", chips)
     if isinstance(model := first.get("model_name"), str) and model:
         yield Fact("model", clean(model)[:300])
 

@@ -58,7 +58,7 @@ def read(source: Source) -> Iterator[Item]:
             continue
         record = _record(line)
         step = whole(record.get("step")) if record else None
-        if step is None:
+        if record is None or step is None:
             tally.add("lines", "they are no JSON object with a whole `step`", offset)
             continue
         records += 1

@@ -357,7 +357,7 @@ class _Log:
         match = said.MOMENT.search(line)
         stamp = DATED.match(line, match.end()) if match else None
         at = self.clock.time_ns(line[match.end() :], offset) if match and stamp else None
-        if at is None:
+        if match is None or at is None:
             return
         self.cursor, what = at, match[1]
         if self.job[0] is None:

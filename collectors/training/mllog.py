@@ -99,8 +99,8 @@ class _Log:
             entry = _DECODER.raw_decode(line, start)[0] if start >= 0 else None
         except (ValueError, RecursionError):
             entry = None
-        time_ms = whole(entry.get("time_ms")) if isinstance(entry, dict) else None
-        key = entry.get("key") if isinstance(entry, dict) else None
+        entry = entry if isinstance(entry, dict) else {}
+        time_ms, key = whole(entry.get("time_ms")), entry.get("key")
         if time_ms is None or not fits(time_ms * 1_000_000) or not isinstance(key, str):
             self.tally.add("MLLOG lines", "cut off, no JSON, or without a time or a key", offset)
             return
@@ -259,8 +259,8 @@ class _Log:
         return bool(batch and self.train_samples and positions and max(positions) < batch <= self.train_samples)
 
     def _tokens_per_s(self, dur_ns: int) -> float | None:
-        told = [self.facts.get(name) for name in ("global_batch", "sequence_length", "chips")]
-        return told[0] * told[1] / told[2] / (dur_ns / 1e9) if all(told) and dur_ns else None
+        batch, length, chips = (self.facts.get(name) for name in ("global_batch", "sequence_length", "chips"))
+        return batch * length / chips / (dur_ns / 1e9) if batch and length and chips and dur_ns else None
 
 
 def _number(value: Any) -> bool:

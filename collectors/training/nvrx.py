@@ -79,7 +79,7 @@ class _Log:
             return False
         stamp = DATED.match(line, match.end())
         at = moment_ns(stamp) if stamp else None
-        if match["event"] not in _EVENTS or at is None or not (whole or stamp["zone"]):
+        if match["event"] not in _EVENTS or stamp is None or at is None or not (whole or stamp["zone"]):
             self.tally.add("cycle events", "of a kind that is not known, or without a time", offset)
             return True
         number, event = int(match["cycle"]), match["event"]

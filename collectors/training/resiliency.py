@@ -76,7 +76,7 @@ def _events(source: Source, tally: Tally) -> list[tuple]:
         kind, stamp, name = (payload.get(key) for key in ("event_type", "timestamp", "job_name"))
         match = DATED.match(stamp) if isinstance(stamp, str) else None
         at = moment_ns(match) if match else None
-        if kind not in _EVENTS or at is None:
+        if kind not in _EVENTS or match is None or at is None:
             reason = "their event_type is none of this log's" if kind not in _EVENTS else "they have no timestamp"
             tally.add("entries", reason, offset)
             continue

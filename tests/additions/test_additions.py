@@ -1,5 +1,5 @@
-"""A toy question, format, chip and system are added to a copy of the project, each as one new file or entry and its
-line in one list: it appears on the command line, in the API, among the pages and in the docs.
+"""A toy question, what-if, format, chip and system are added to a copy of the project, each as one new file or entry
+and its line in one list: it appears on the command line, in the API, among the pages and in the docs.
 """
 
 import json
@@ -45,6 +45,13 @@ def project(tmp_path_factory) -> Path:
         "    LEDGER,\n",
         "    TOY,\n",
         ("from errors", "from app.questions.toy import TOY\n"),
+    )
+    (root / "app/whatif/toy.py").write_text(toys.WHATIF)
+    added(
+        root / "app/whatif/__init__.py",
+        "    CHECKPOINT,\n",
+        "    TOY,\n",
+        ("\nWHATIFS", "from app.whatif.toy import TOY\n"),
     )
     (root / "collectors/training/toy_log.py").write_text(toys.FORMAT)
     added(
@@ -127,8 +134,18 @@ def seen(project, toy_run) -> dict:
             "listed": [q for q in get("/api/questions")["questions"] if q["name"] == "toy"],
             "older": get(f"/plaything?run={toy_run}"),
             "chip": get("/api/catalog/chips/toy9000")["name"],
+            "toys": get("/api/whatif/toy?coins=8"),
             "ring": get("/api/topology?spec=toyring:8")["diameter_hops"],
         }
+
+
+def test_a_what_if_is_answered_by_the_command_line_and_the_api_and_told_in_the_docs(project, seen):
+    assert chipledger(project, "whatif", "toy", "--coins", "9").startswith("4 toys.")
+    assert "--coins N" in chipledger(project, "whatif", "toy", "--help")
+    assert seen["toys"] == {"toys": 4}
+    run(project, "-m", "app.docs")
+    told = (project / "docs/whatifs.md").read_text()
+    assert "How many toys could be bought." in told and "| `--coins` |" in told
 
 
 def test_a_question_is_answered_by_the_api_and_listed_there(seen):

@@ -1,4 +1,4 @@
-"""The toys: what someone who adds a question, a format, a chip or a system would write."""
+"""The toys: what someone who adds a question, a what-if, a format, a chip or a system would write."""
 
 QUESTION = '''"""Toy: how many steps were read?"""
 
@@ -65,6 +65,50 @@ def figures(result):
 
 
 question_page(TOY, "Counting", figures, lambda told: st.markdown("Nothing to draw."))
+'''
+
+WHATIF = '''"""Toy: how many toys could be bought?"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from app.whatif.base import WhatIf, Words
+from errors.numbers import COUNT
+from errors.options import Option
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """`coins`: at two a toy."""
+
+    coins: int = 10
+
+
+@dataclass(frozen=True)
+class Bought:
+    """How many toys."""
+
+    toys: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"toys": self.toys}
+
+
+def words(result: Bought) -> Words:
+    from app.words import Table
+
+    return Words(f"{result.toys} toys.", Table(("toys",), ((str(result.toys),),)))
+
+
+TOY = WhatIf(
+    name="toy",
+    title="Toys",
+    help="how many toys could be bought",
+    asked=Asked,
+    options=(Option("coins", COUNT, 10, "what there is to spend"),),
+    answer=lambda asked, place: Bought(asked.coins // 2),
+    words=words,
+)
 '''
 
 FORMAT = '''"""Toy logs: `toy step 3 took 2.5` on each line."""

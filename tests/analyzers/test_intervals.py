@@ -1,10 +1,11 @@
 """Interval algebra against a second-by-second count."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analyzers.intervals import joined, length, overlap_with, paint, spans, union
+from analyzers.intervals import common, joined, length, overlap_with, paint, spans, union
+from analyzers.intervals import pairs as listed
 
 pairs = st.lists(st.tuples(st.integers(-20, 60), st.integers(-20, 60)), max_size=12)
 
@@ -17,6 +18,7 @@ def instants(list_of_pairs):
     return {t for a, b in list_of_pairs for t in range(a, b)}
 
 
+@example([(0, 5), (5, 9)])
 @given(pairs)
 def test_union_covers_the_same_instants_in_disjoint_order(p):
     u = union(build(p))
@@ -41,6 +43,7 @@ def test_painting_closes_and_the_last_layer_wins(layers):
         assert instants(zip(found.start.tolist(), found.end.tolist(), strict=True)) == here
 
 
+@example([(0, 5), (7, 9)], [(0, 20), (8, 20)])
 @given(pairs, pairs)
 def test_overlap_with_windows(p, windows):
     w = build(windows)
@@ -50,6 +53,7 @@ def test_overlap_with_windows(p, windows):
 
 def test_empty_span_and_no_layers():
     assert paint(5, 5, []).amounts(1).sum() == 0
+    assert (paint(5, 5, [], ground=3).edges.tolist(), paint(5, 5, [], ground=3).label.tolist()) == ([5, 5], [3])
     assert paint(0, 7, []).amounts(1).tolist() == [7]
     assert length(joined([])) == 0
 
@@ -59,3 +63,29 @@ def test_nanoseconds_of_today_stay_exact():
     painting = paint(start, start + 10**15 + 1, [(1, spans([start + 3], [start + 4]))])
     assert painting.amounts(2).tolist() == [10**15, 1]
     assert painting.edges.dtype == np.int64
+
+
+def test_intervals_without_length_are_left_out():
+    kept = spans([1, 5, 9], [1, 4, 10])
+    assert (kept.start.tolist(), kept.end.tolist()) == ([9], [10])
+
+
+@example([(5, 9)], [(0, 5), (9, 12)])  # they touch: nothing lies in both
+@given(pairs, pairs)
+def test_what_lies_in_both_is_told_piece_by_piece_with_its_owner(p, q):
+    x, y = union(build(p)), union(build(q))
+    expected = [
+        (max(a, c), min(b, d), i)
+        for i, (a, b) in enumerate(zip(x.start.tolist(), x.end.tolist(), strict=True))
+        for c, d in zip(y.start.tolist(), y.end.tolist(), strict=True)
+        if max(a, c) < min(b, d)
+    ]
+    found, owner = common(x, y)
+    assert list(zip(found.start.tolist(), found.end.tolist(), owner.tolist(), strict=True)) == expected
+
+
+@given(pairs)
+def test_pairs_are_every_place_from_the_first_on_in_order(p):
+    i, j = listed(np.array([a for a, _ in p], dtype=np.int64), np.array([b for _, b in p], dtype=np.int64))
+    expected = [(k, at) for k, (a, b) in enumerate(p) for at in range(a, b)]
+    assert list(zip(i.tolist(), j.tolist(), strict=True)) == expected

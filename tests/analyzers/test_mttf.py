@@ -1,6 +1,7 @@
 """Mean time to failure, its interval, and the checks beside it, against tables, oracles and simulation."""
 
 import math
+import statistics
 
 import numpy as np
 import pytest
@@ -128,3 +129,75 @@ def test_false_lemons_are_as_rare_as_said():
         counts = np.bincount(rng.integers(0, 512, 200), minlength=512)
         false += bool(lemons(counts[counts > 0], 512).lemon.any())
     assert false / 400 <= 0.07
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_distance_from_an_exponential_and_its_p_by_the_definition(seed):
+    """The greatest gap between the steps of the values and 1 - exp(-t / mean), on both sides of each step; p between
+    the points of Stephens' table."""
+    gaps = np.random.default_rng(seed).gamma(0.5 + 0.25 * seed, 3.0, 9 + 5 * seed)
+    n, mean, found = len(gaps), statistics.fmean(gaps), exponential(gaps)
+    distance = max(
+        abs((gaps < t if before else gaps <= t).sum() / n - (1 - math.exp(-t / mean)))
+        for t in gaps
+        for before in (True, False)
+    )
+    assert found.distance == pytest.approx(distance)
+    assert found.variation == pytest.approx(statistics.stdev(gaps) / mean)
+    star = (distance - 0.2 / n) * (math.sqrt(n) + 0.26 + 0.5 / math.sqrt(n))
+    low, high = next(
+        (low, high)
+        for point, low, high in (
+            (0.926, 0.15, 1.0),
+            (0.990, 0.10, 0.15),
+            (1.094, 0.05, 0.10),
+            (1.190, 0.025, 0.05),
+            (1.308, 0.01, 0.025),
+            (math.inf, 0.0, 0.01),
+        )
+        if star <= point
+    )
+    assert (found.p_low, found.p_high) == (low, high)
+    assert found.word == ("no" if high <= 0.05 else "yes")
+
+
+@pytest.mark.parametrize(
+    ("at", "word", "score", "p"),
+    [(0.75, "more", 3.0, 0.0026998), (0.25, "fewer", -3.0, 0.0026998), (0.65, "none", 1.8, 0.0718606)],
+)
+def test_laplaces_score_and_p_from_a_table_of_the_normal(at, word, score, p):
+    """Twelve events: sqrt(12 n) is 12."""
+    found = trend(np.array([at * 50.0] * 12), 50.0)
+    assert (found.word, found.score) == (word, pytest.approx(score))
+    assert found.p == pytest.approx(p, rel=1e-4)
+    assert trend(np.array([0.75] * 12), 0.0).word == "too_few"
+    assert trend(np.array([0.95] * LEAST), 1.0).word == "more"  # so many are enough
+
+
+@pytest.mark.parametrize(("counts", "hosts"), [((14, 3, 1, 1), 2048), ((1, 5, 2, 4, 3), 40), ((7,), 8), ((2, 2), 2)])
+def test_lemons_by_the_sum_of_poisson_terms(counts, hosts):
+    mean = sum(counts) / hosts
+
+    def tail(n):
+        return 1 - math.fsum(math.exp(-mean) * mean**k / math.factorial(k) for k in range(n))
+
+    found = lemons(np.array(counts), hosts)
+    assert found.p == pytest.approx([tail(n) for n in counts], rel=1e-6, abs=1e-14)
+    least, held = 0.0, {}
+    for place, n in enumerate(
+        sorted(counts, reverse=True)
+    ):  # Holm: the k-th smallest times what is left, never falling
+        least = max(least, tail(n) * (hosts - place))
+        held[n] = held.get(n, min(least, 1.0))
+    assert found.p_holm == pytest.approx([held[n] for n in counts], rel=1e-6, abs=1e-12)
+    assert found.needed == next(n for n in range(int(mean) + 1, 99) if tail(n) <= 0.05 / hosts)
+    quiet = lemons(np.zeros(3, dtype=int), 3)
+    assert quiet.p.tolist() == [1, 1, 1] and quiet.needed == 1  # where nothing fails, the first failure stands out
+
+
+def test_gaps_of_nothing_among_others_and_of_less_than_a_second_are_tested():
+    """Two failures at once, and a clock of seconds: only where no time passed at all there is nothing to test."""
+    found = exponential(np.array([0.0, *[0.5] * 8]))
+    assert found.word == "no"
+    assert found.distance == pytest.approx(1 - math.exp(-9 / 8) - 1 / 9)  # just before the eight steps: mean 4/9
+    assert mttf(2, 0.5).mean_s == 0.25 and mttf(2, -0.5).mean_s is None

@@ -245,3 +245,67 @@ def test_without_what_places_an_operation_no_device_is_made_up(table, column):
     rows[table][column] = [None] * len(rows[table][column])
     with pytest.raises(QuestionError, match="no profile of this run shows what a device did"):
         ask(MemoryTables(rows))
+
+
+def cells(result):
+    rows = result.timeline
+    return [(k, ns(a), ns(d)) for k, a, d in zip(rows["kind"], rows["start_s"], rows["dur_s"], strict=True)]
+
+
+def test_the_timeline_by_hand():
+    assert cells(ask(device_tables(GPU))) == [
+        ("compute", 0, 80),
+        ("overlapped", 80, 40),
+        ("exposed", 120, 80),
+        ("copies", 200, 60),
+        ("idle", 260, 40),
+        ("compute", 300, 50),
+        ("overlapped", 350, 50),
+        ("exposed", 400, 50),
+        ("copies", 450, 10),
+    ]
+
+
+def test_the_timeline_of_a_step_taken_twice_is_of_the_last_time():
+    steps = [("h", 3, 0, 100), ("h", 4, 100, 200), ("h", 3, 200, 300)]
+    assert cells(ask(device_tables(GPU, steps=steps), step=3)) == [("copies", 0, 60), ("idle", 60, 40)]
+
+
+def test_a_host_that_lacks_the_step_has_no_row_in_the_timeline():
+    work = [*GPU, ("g", 0, "compute", "matmul", [(0, 100)])]
+    result = ask(device_tables(work, steps=[("h", 3, 0, 100), ("h", 4, 100, 200), ("g", 3, 0, 100)]), step=4)
+    assert set(result.timeline["host"]) == {"h"} and set(result.devices["host"]) == {"g", "h"}
+
+
+def test_of_an_even_number_of_steps_the_timeline_shows_the_longer_of_the_two_in_the_middle():
+    steps = [("h", 1, 0, 100), ("h", 2, 100, 140), ("h", 3, 140, 160)]
+    work = [("h", 0, "compute", "fusion", [(0, 160)])]
+    assert ask(device_tables(work, steps=steps)).timeline_step == 2
+
+
+def test_a_step_is_the_mean_of_its_devices_from_the_earliest_start():
+    work = [("h", 0, "compute", "matmul", [(0, 100)]), ("g", 0, "compute", "matmul", [(20, 60)])]
+    rows = ask(device_tables(work, steps=[("h", 3, 0, 100), ("g", 3, 20, 120)])).steps
+    assert [ns(rows[c].iloc[0]) for c in ("window_s", "compute_s", "idle_s")] == [100, 70, 30]
+    assert rows["devices"].tolist() == [2]
+    alone = ask(device_tables([work[0]], steps=[("h", 3, 0, 100)])).steps
+    assert rows["start_ns"].tolist() == alone["start_ns"].tolist()
+
+
+def test_a_device_without_steps_hides_none_of_those_after_it():
+    work = [("a", 0, "compute", "matmul", [(0, 10)]), ("h", 0, "compute", "matmul", [(0, 100)])]
+    assert ask(device_tables(work, steps=[("h", 3, 0, 100)]), window="steps").devices["host"].tolist() == ["h"]
+
+
+def test_the_answer_names_its_window_and_shares():
+    said = ask(device_tables(GPU)).to_dict()
+    assert said["window"] == "operations"
+    assert said["totals"]["exposed_share"] == pytest.approx(130 / 460)
+    assert said["totals"]["copies_share"] == pytest.approx(70 / 460)
+    assert any("first to the last operation" in note for note in said["notes"])
+    assert any("has no steps" in note for note in said["notes"])
+    assert not any("No collective ran" in note for note in said["notes"])
+    alone = ask(device_tables([GPU[0]], steps=[("h", 3, 0, 400)])).to_dict()
+    assert alone["totals"]["overlap_share"] is None
+    assert any("No collective ran" in note for note in alone["notes"])
+    assert not any("has no steps" in note for note in alone["notes"])

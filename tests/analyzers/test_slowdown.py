@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from analyzers.ranks import slowdown
+from analyzers.ranks.slowdown.one_step import timeline
 from analyzers.ranks.slowdown.ops import load
 from analyzers.ranks.slowdown.times import NAMES, TYPES, Replays, ideal_durations
 from errors import QuestionError
@@ -247,3 +248,15 @@ def test_a_run_without_a_trace_is_told_what_would_bring_one():
         ask(MemoryTables({}))
     with pytest.raises(QuestionError, match="can be used"):
         ask(MemoryTables({"pipeline": {"step": [1], "op_type": ["forward-compute"]}}))
+
+
+def test_a_step_that_no_part_of_a_trace_holds_is_refused():
+    part = replays(Pipelines(dp=1, stages=2, microbatches=2).tables())
+    with pytest.raises(IndexError, match="no part holds this step"):
+        timeline([], 0, 0)
+    with pytest.raises(IndexError, match="no part holds this step"):
+        timeline([part], len(part.ops.steps), 0)
+
+
+def test_what_the_question_offers_by_name_is_there():
+    assert [name for name in slowdown.__all__ if not hasattr(slowdown, name)] == []

@@ -154,6 +154,11 @@ def test_a_webhook_must_be_an_address(url):
         checked(Target(url, "json", "http://board"))
 
 
+def test_an_empty_webhook_where_there_is_none_is_refused(place, capsys):
+    assert main(["--store", str(place.store.root), "alerts", "--webhook", ""]) == 2
+    assert "--webhook" in capsys.readouterr().err
+
+
 def test_the_command_sets_shows_tests_and_checks(tmp_path, capsys, place):
     store = str(place.store.root)
     run = job(place, "a", 20, 4000)

@@ -1,6 +1,6 @@
 """The declared forms of answers: they are what they claim to be, they bite, and they hold of what is asked here.
 
-That they hold of every small file of every format and of the bundled runs is seen where all questions are asked.
+That they hold of small files of every format is seen where all questions are asked of those.
 """
 
 import copy
@@ -19,8 +19,9 @@ from app.questions.kv_cache import KV_CACHE
 from app.questions.ledger import LEDGER
 from app.questions.padding import PADDING
 from tests.app import made_runs
-from tests.app.asking import PROJECT
+from tests.app.asking import PROJECT, answers
 from tests.app.forms import misfits
+from tests.bundled import RUNS, bundled
 
 EVERY = pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.name)
 
@@ -88,8 +89,15 @@ def test_a_key_more_or_less_a_word_for_a_number_and_an_answer_about_nothing_do_n
     assert misfits(LEDGER, {k: v for k, v in answer.items() if k != "chip_seconds"})
 
 
+@pytest.mark.parametrize("name", sorted(path.name for path in RUNS.iterdir() if path.is_dir()))
+def test_every_answer_about_a_bundled_run_has_its_form(place, tmp_path_factory, name):
+    said, wrong = answers(bundled(tmp_path_factory, name), place)
+    assert wrong == []
+    assert any(isinstance(answer, dict) for answer in said.values())
+
+
 def test_forms_are_in_the_wheel():
     settings = tomllib.loads((PROJECT / "pyproject.toml").read_text())
-    globs = settings["tool"]["setuptools"]["package-data"]["app"]
+    globs = settings["tool"]["setuptools"]["package-data"]["*"]
     packed = {path for pattern in globs for path in (PROJECT / "app").glob(pattern)}
     assert {FOLDER / q.name / "form.json" for q in QUESTIONS} <= packed

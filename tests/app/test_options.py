@@ -11,8 +11,8 @@ import pytest
 from app.compile_options import OPTIONS as COMPILE
 from app.compile_options import Asked as CompileAsked
 from app.components.option import by_name
+from app.docs import DOCS, FILES
 from app.options import add_flags, from_args, from_query
-from app.options_docs import FILE, text
 from app.questions import QUESTIONS
 from app.serve.compiling import FIELDS, compile_request
 from app.whatif import WHATIFS
@@ -170,9 +170,13 @@ def test_no_simulator_and_no_dashboard_is_loaded_to_say_what_can_be_asked():
 
 
 def test_the_docs_hold_every_option_as_it_is():
-    assert FILE.read_text(encoding="utf-8") == text(), "make docs"
-    for asked in (*QUESTIONS, *WHATIFS):
-        assert f"### `{asked.name}`" in text()
+    told = {name: (DOCS / name).read_text(encoding="utf-8") for name in ("whatifs.md", "questions.md")}
+    assert told == {name: FILES[name]() for name in told}, "make docs"
+    for question in QUESTIONS:
+        assert all(f"| `{o.name}` |" in told["questions.md"] for o in question.options)
+    for whatif in WHATIFS:
+        assert f"## {whatif.name}: " in told["whatifs.md"]
+        assert all(f"| `{o.flag}` |" in told["whatifs.md"] for o in whatif.options)
 
 
 def test_an_option_given_again_is_all_of_what_was_given():

@@ -13,6 +13,9 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
+from app.questions import QUESTIONS
+from app.questions.forms import form
+from app.questions.ledger import LEDGER
 from app.serve.server import SETTINGS
 from app.serve.uploads import LIMIT_VARIABLE
 from runs.store import Store
@@ -80,6 +83,16 @@ def finished(server: str, job: dict) -> dict:
         time.sleep(0.1)
         job = get(f"{server}/api/jobs/{job['job_id']}")[1]
     return job
+
+
+def test_questions_are_described_with_their_terms_and_forms(server):
+    status, told = get(f"{server}/api/questions")
+    assert status == 200 and [q["name"] for q in told["questions"]] == [q.name for q in QUESTIONS]
+    assert all(q["terms"] and q["terms"][0]["meaning"] for q in told["questions"])
+    status, declared = get(f"{server}/api/questions/ledger/form")
+    assert status == 200 and declared == form(LEDGER)
+    assert get(f"{server}/api/questions/serving/form")[1]["title"] == "Latency", "an older name leads on"
+    assert get(f"{server}/api/questions/nothing/form")[0] == 404
 
 
 def test_runs_and_answers(server, run, store):

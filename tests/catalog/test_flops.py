@@ -1,5 +1,7 @@
 """FLOPs per token: against arithmetic written out by hand, and the identities that hold between conventions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -103,3 +105,10 @@ def test_nonsense_is_told():
         flops_per_token(model("llama2-7b"), 4096, "causl")
     with pytest.raises(QuestionError, match="a sequence of 0 tokens"):
         flops_per_token(model("llama2-7b"), 0)
+
+
+def test_a_sliding_layer_that_states_no_window_attends_to_everything_by_every_convention():
+    m = model("llama2-7b")
+    open_ended = replace(m, attention=tuple(replace(a, span="sliding", window_tokens=None) for a in m.attention))
+    for name in NAMES:
+        assert flops_per_token(open_ended, 4096, name) == flops_per_token(m, 4096, name)

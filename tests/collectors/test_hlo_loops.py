@@ -65,6 +65,13 @@ ENTRY e {{
         ({"step": "constant(2)", "way": "NE"}, None),
         ({"change": "multiply(i, s)"}, None),
         ({"change": "subtract(s, i)"}, None),
+        ({"change": "add(s, i)"}, 7),
+        ({"change": "add(i, i)", "first": "constant(1)"}, None),  # 1, 2, 4: no counter
+        ({"step": "constant(2)", "limit": "constant(8)", "way": "NE"}, 4),
+        ({"first": "constant(8)", "limit": "constant(0)", "step": "constant(-2)", "way": "NE"}, 4),
+        ({"first": "constant(7)", "way": "NE"}, 0),
+        ({"first": "constant(7)", "way": "EQ"}, 1),
+        ({"way": "EQ"}, 0),
     ],
 )
 def test_a_counter_from_a_constant_by_a_constant_to_a_constant(given_as, trips):
@@ -75,6 +82,13 @@ def test_a_counter_from_a_constant_by_a_constant_to_a_constant(given_as, trips):
         assert not found.unknown_loops
         assert found.flops == pytest.approx(trips * PRODUCT, abs=2 * trips + 1)  # with the counter's own arithmetic
         assert [m.count for m in found.matmuls] == ([trips] if trips else [])
+
+
+@pytest.mark.parametrize(("ahead", "trips"), [("add(i, o)", 4), ("subtract(i, o)", 10), ("add(o, i)", 4)])
+def test_a_counter_that_is_compared_ahead_of_itself_or_behind(ahead, trips):
+    """i + 3 < 7 from 0 on holds four times, i - 3 < 7 ten times."""
+    found = loop(limit=f"constant(7)\n  o = s32[] constant(3)\n  k = s32[] {ahead}", goes_on="k, n")
+    assert not found.unknown_loops and [m.count for m in found.matmuls] == [trips]
 
 
 @given(st.integers(-40, 40), st.integers(-5, 5), st.sampled_from(["LT", "LE", "GT", "GE", "NE", "EQ"]))
@@ -206,4 +220,30 @@ def test_a_limit_that_the_loop_around_changes_is_not_known():
             "ROOT u = (s32[], f32[8,8], s32[]) tuple(l, y, m)", "ROOT u = (s32[], f32[8,8], s32[]) tuple(l, y, l)"
         )
     )
+    assert found.unknown_loops == ["r"] and [m.count for m in found.matmuls] == [None]
+
+
+def test_a_body_of_a_loop_without_a_known_end_and_of_one_that_never_runs():
+    found = module(f"""
+body {{
+  p = (s32[], f32[8,8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  s = s32[] constant(3)
+  j = s32[] multiply(i, s)
+  {WORK}
+  ROOT t = (s32[], f32[8,8]) tuple(j, v)
+}}
+cond {{
+  p = (s32[], f32[8,8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(7)
+  ROOT c = pred[] compare(i, n), direction=LT
+}}
+ENTRY e {{
+  x = f32[8,8]{{1,0}} parameter(0)
+  z = s32[] constant(1)
+  t = (s32[], f32[8,8]) tuple(z, x)
+  r = (s32[], f32[8,8]) while(t), condition=cond, body=body
+  ROOT q = (s32[], f32[8,8]) while(r), condition=cond, body=body, backend_config={{"known_trip_count":{{"n":"0"}}}}
+}}""")
     assert found.unknown_loops == ["r"] and [m.count for m in found.matmuls] == [None]

@@ -161,6 +161,39 @@ def test_values_that_agree_are_found_among_others():
     assert offsets([]) == [] and offsets([np.zeros((0, 2), np.int64)]) == [0]
 
 
+@pytest.mark.parametrize(
+    ("values", "mode"),
+    [
+        ([30.0, 0.0, 11.0, 10.0], 10.5),  # of stretches of two, 10 to 11
+        ([0.0, 1.0, 10.0, 12.0, 14.0], 11.0),  # of three, 10 to 14; of two of those, the first
+        ([0.0, 5.0, 6.0], 5.5),
+    ],
+)
+def test_the_half_sample_mode_by_hand(values, mode):
+    assert densest(np.array(values)) == mode
+
+
+@pytest.mark.parametrize(
+    ("count", "step", "late", "offset"),
+    [
+        (18, 1_000_000, 500, 0),  # nine pairs tell the pace: half a thousandth, and nothing at the first sample
+        (16, 1_000_000, 500, 250),  # eight tell none: of the lags, 0 and 500 are the first that lie closest
+        (18, 1_000, 500, 250),  # no clock runs half as fast again
+    ],
+)
+def test_a_pace_is_believed_from_nine_pairs_on_and_below_a_thousandth(count, step, late, offset):
+    own = np.arange(count, dtype=np.int64) * step
+    assert offsets([np.stack([own + np.arange(count) * late, own], axis=1)]) == [offset]
+
+
+def test_offsets_are_exact_however_far_the_clocks_are_apart_and_whichever_device_tells_nothing():
+    at = np.arange(30, dtype=np.int64) * 1_000_003
+    host, own = 900_000_000_000_000_010 + at, 700_000_000_000_000_003 + at
+    nothing = np.zeros((0, 2), np.int64)
+    told = np.stack([host, own], axis=1)
+    assert offsets([nothing, told, nothing, told + [[5, 0]]]) == [0, 2 * 10**17 + 7, 0, 2 * 10**17 + 12]
+
+
 def test_times_that_cannot_be_leave_the_hosts(tmp_path):
     """A device's time an hour away, a negative duration, one of both missing: the operation stays where it was put."""
     space = XSpace()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from numba.core.registry import CPUDispatcher
@@ -132,19 +133,26 @@ def test_a_package_that_is_not_listed_compiles_nothing():
 
 
 WARMED = """
-import importlib, json
-from numba.core.registry import CPUDispatcher
+import importlib
+import json
 from app.kernels import warm
-from runs.kernels import KERNELS
+from tests.runs.test_kernels import called, kernels, listed_modules
+
 warm()
-left = []
-for name in [f"{k.package}.{file}" for k in KERNELS for file in k.files]:
-    module = importlib.import_module(name)
-    for value in vars(module).values():
-        if isinstance(value, CPUDispatcher) and value.__module__ == name and not value.overloads:
-            left.append(f"{name}.{value.__name__}")
-print(json.dumps(left))
+every = [k for name in listed_modules() for k in kernels(importlib.import_module(name))]
+there = [k for k in every if k.overloads]
+for kernel in there:  # what a kernel calls is compiled with it, or kept within its code
+    there += [k for k in called(kernel) if k not in there]
+print(json.dumps([k.__qualname__ for k in every if k not in there]))
 """
+
+
+def called(kernel):
+    """The kernels that a kernel calls by their names, or as parts of a module."""
+    names, known = set(kernel.py_func.__code__.co_names), kernel.py_func.__globals__
+    values = [known[name] for name in names & known.keys()]
+    values += [vars(m)[name] for m in values if isinstance(m, ModuleType) for name in names & vars(m).keys()]
+    return [v for v in values if isinstance(v, CPUDispatcher)]
 
 
 def test_set_up_compiles_every_kernel():

@@ -351,4 +351,4 @@ def _notes(trace: _Trace, shares: Shares, validity: dict[str, Any], chips_known:
     return tuple(notes)
 
 
-__all__ = ["CAUSES", "HELP", "NAME", "OPTIONS", "SlowdownResult", "analyze"]
+__all__ = ["CAUSES", "OPTIONS", "SlowdownResult", "analyze"]

@@ -13,12 +13,9 @@ def timeline(parts: list[Replays], step: int, dp: int) -> pd.DataFrame:
 
     Columns: stage, rank_of_stage, op_type, microbatch (-1: none), start_s, dur_s, wait_s (what of `dur_s` was spent
     waiting for peers), ideal_start_s, ideal_dur_s. Seconds since the first start of the step. An ideal transfer starts
-    when the last of its peers is there: ideal waiting is not drawn.
+    when the last of its peers is there: ideal waiting is not drawn. Raises IndexError for a step that no part holds.
     """
-    for part in parts:
-        if step < len(part.ops.steps):
-            break
-        step -= len(part.ops.steps)
+    part, step = _part_with(parts, step)
     ops = part.ops
     ends = replay(part.graph, part.ideal_ns[:, None])[:, 0] / 1e9
     at = np.flatnonzero((ops.step == step) & (ops.dp == dp))
@@ -37,3 +34,12 @@ def timeline(parts: list[Replays], step: int, dp: int) -> pd.DataFrame:
         }
     )
     return rows.sort_values(["stage", "rank_of_stage", "start_s"], kind="stable").reset_index(drop=True)
+
+
+def _part_with(parts: list[Replays], step: int) -> tuple[Replays, int]:
+    """The part that holds the step with this number of all, and its number there."""
+    for part in parts:
+        if step < len(part.ops.steps):
+            return part, step
+        step -= len(part.ops.steps)
+    raise IndexError("no part holds this step")

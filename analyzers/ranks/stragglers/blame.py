@@ -164,8 +164,8 @@ def _roles(met: Meetings, facts: Facts) -> np.ndarray:
     said = met.ranks["role"].astype(str)
     if (said != "").any():
         return pd.factorize(said)[0].astype(np.int64)
-    mesh, number = mesh_of(facts), met.ranks["place"]
-    axis = next((a for a in mesh or () if any(a.lower().startswith(p) for p in PIPELINE_AXES)), None)
+    mesh, number = mesh_of(facts) or {}, met.ranks["place"]
+    axis = next((a for a in mesh if any(a.lower().startswith(p) for p in PIPELINE_AXES)), None)
     if axis is None or not len(number) or number.isna().any() or int(number.max()) >= int(np.prod(list(mesh.values()))):
         return np.zeros(len(met.ranks), dtype=np.int64)
     at = np.unravel_index(number.to_numpy(dtype=np.int64), tuple(mesh.values()))

@@ -93,8 +93,8 @@ def _target(args: argparse.Namespace, before: Target | None) -> Target | None:
     """The target as it shall be from now on; None where there is none."""
     if args.webhook == "none":
         return None
-    if args.webhook is None and before is None:
-        if args.shape or args.base_url:
+    if not args.webhook and before is None:
+        if args.shape or args.base_url or args.webhook is not None:  # a variable that is empty names no address
             raise QuestionError("--shape and --base-url belong to a webhook", expected="--webhook URL")
         return None
     return checked(

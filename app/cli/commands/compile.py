@@ -63,7 +63,9 @@ def run(args: argparse.Namespace) -> None:
     tell(1, 1, "stored")
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
-    answer = argparse.Namespace(store=args.store, run=done.run_id, analysis="compiled", option=None, json=args.json)
+    answer = argparse.Namespace(
+        store=args.store, run=done.run_id, analysis="compiled", option=None, json=args.json, explain=False
+    )
     show.run(answer)
 
 

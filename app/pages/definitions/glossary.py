@@ -27,11 +27,11 @@ def groups() -> tuple[Group, ...]:
 
 
 def found(text: str, among: tuple[Group, ...]) -> tuple[Group, ...]:
-    """The terms that hold every word of the text, in name, meaning, formula, unit or source; groups without any go."""
+    """The terms that hold every word of the text, in name, meaning or formula; groups without any go."""
     words = text.casefold().split()
     kept = (replace(g, terms=tuple(t for t in g.terms if all(word in _searched(t) for word in words))) for g in among)
     return tuple(g for g in kept if g.terms)
 
 
 def _searched(term: Term) -> str:
-    return " ".join((term.name, term.meaning, term.formula, term.unit, term.source)).casefold()
+    return " ".join((term.name, term.meaning, term.formula)).casefold()

@@ -57,8 +57,10 @@ def _compiled(said: Compiled, source: Source) -> Iterator[Item]:
     modules: list[tuple[Module, bytes] | None] = []
     for program in said.programs:
         proto = program.proto(source.name)
-        proto = None if proto is None else as_hlo_proto(proto)
-        modules.append(proto and (_analysed(proto, f"{source.name}: program {program.name!r}"), proto))
+        if proto is not None:
+            proto = as_hlo_proto(proto)
+        where = f"{source.name}: program {program.name!r}"
+        modules.append(None if proto is None else (_analysed(proto, where), proto))
     yield from _facts(said)
     capture = source.index
     if said.limit_bytes is not None:

@@ -180,7 +180,7 @@ class _Assignment:
         instruction = None
         if at is not None:
             instruction = self._by_id.get(at.instruction_id) or self._by_name.get(at.instruction_name)
-        if instruction is None:
+        if at is None or instruction is None:
             return Buffer(f"buffer {value}", category, size, size)
         name, source = self._describe(instruction)
         shape = at_index(instruction.shape, at.shape_index)

@@ -59,7 +59,7 @@ class Loops:
 
     def _counted(self, loop: Any) -> int | None:
         called = [self._computations.get(c) for c in loop.called_computation_ids]
-        if len(called) != 2 or None in called or len(loop.operand_ids) != 1:
+        if len(called) != 2 or called[0] is None or called[1] is None or len(loop.operand_ids) != 1:
             return None
         compare, scope = self._through(self._by_id.get(called[1].root_id), None)
         if compare is None or compare.opcode != b"compare" or len(compare.operand_ids) != 2:

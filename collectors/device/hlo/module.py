@@ -216,8 +216,11 @@ class _Analysis:
             for instruction in self.computations[comp_id].instructions if own != 0 else ():
                 for callee, times in self.calls(instruction):
                     before = runs.get(callee, 0)
-                    told = None not in (own, times, before) or times == 0
-                    runs[callee] = before + (own * times if times else 0) if told else None
+                    if times == 0:  # whatever else calls it decides
+                        runs[callee] = before
+                    else:
+                        told = own is not None and times is not None and before is not None
+                        runs[callee] = before + own * times if told else None
         return runs
 
     def reached_from(self, opcode: bytes) -> set[int]:
@@ -342,7 +345,7 @@ class _Analysis:
         op = _text(instruction.name)
         return Argument(name, size_bytes(shape), padded_bytes(shape), shape_text(shape), op, copies)
 
-    def operation(self, instruction: Any, count: int) -> Operation:
+    def operation(self, instruction: Any, count: int | None) -> Operation:
         opcode = _text(instruction.opcode)
         flops, moved = self.flops(instruction), self.bytes(instruction)
         product = self.product(instruction)
@@ -376,7 +379,7 @@ class _Analysis:
                 return _text(root.opcode)
         return _text(start.opcode)
 
-    def matmul(self, instruction: Any, product: Product, count: int) -> Matmul:
+    def matmul(self, instruction: Any, product: Product, count: int | None) -> Matmul:
         left, right = (o.shape for o in self.operands(instruction)[:2])
         layout = f"{shape_text(left)} x {shape_text(right)} -> {shape_text(instruction.shape)}"
         return Matmul(

@@ -4,7 +4,7 @@
 command which reads one trace would spend for nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -52,7 +52,7 @@ def column(kind: pa.DataType, values: Sequence, rows: np.ndarray | None = None) 
     return pa.Array.from_buffers(kind, len(valid), [bits, pa.py_buffer(exact)])
 
 
-def batch(table: str, columns: dict[str, Sequence | pa.Array]) -> pa.RecordBatch:
+def batch(table: str, columns: Mapping[str, Sequence | pa.Array]) -> pa.RecordBatch:
     """A record batch of a table from lists or arrays by column; absent columns become null."""
     schema = SCHEMAS[table].arrow
     ready = {

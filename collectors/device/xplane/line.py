@@ -113,8 +113,8 @@ class Line:
         if self.role == "step":
             numbers = {i: _step_number(state.numbers.events[state.ops.key[i, 1]]) for i in np.unique(op).tolist()}
             for s, d, o in zip(start.tolist(), dur.tolist(), op.tolist(), strict=True):
-                if numbers[o] is not None:
-                    state.steps.add(device, s, d, numbers[o])
+                if (number := numbers[o]) is not None:
+                    state.steps.add(device, s, d, number)
         elif self.role == "module":
             state.program_runs.ran(device, start, start + dur)
         elif self.role == "compute" and self.mode == BY_NAME:

@@ -96,7 +96,9 @@ class Marked:
             device_steps.add(None, start, dur, step)
         taken: dict[int, list[tuple[int, int, int]]] = {}
         for device, spans in device_steps.spans.items():
-            for start, end, step in spans if device is not None else ():
+            if device is None:
+                continue
+            for start, end, step in spans:
                 taken.setdefault(step, []).append((start, end, device))
         rows = [(start, end, step, device) for step, spans in taken.items() for start, end, device in _taken(spans)]
         rows = rows or [(start, start + dur, step, None) for start, dur, step in self._steps]

@@ -33,9 +33,9 @@ def server_facts(info: Any) -> dict[str, Any]:
     if not isinstance(info, dict):
         return {}
     pools = {
-        role: [s for s in info.get(role) if isinstance(s, dict)]
+        role: [s for s in told if isinstance(s, dict)]
         for role in ("prefill", "decode")
-        if isinstance(info.get(role), list)
+        if isinstance(told := info.get(role), list)
     }
     servers = [server for mine in pools.values() for server in mine] or [info]
     each = [dict(_facts(server)) for server in servers]
@@ -45,9 +45,10 @@ def server_facts(info: Any) -> dict[str, Any]:
         tensors = {count(server.get("tp_size")) for server in mine}
         if len(tensors) == 1 and (tensor := tensors.pop()):
             said[f"{role}_tensor_parallel_size"] = tensor
-    chips = [_chips(server) for server in servers]
-    if said and None not in chips and 0 < sum(chips) < 1 << 31:
-        said["chips"] = sum(chips)
+    held = [_chips(server) for server in servers]
+    chips = sum(n for n in held if n is not None)
+    if said and None not in held and 0 < chips < 1 << 31:
+        said["chips"] = chips
     capacity = [tokens for server in pools.get("decode") or servers if (tokens := _capacity(server))]
     if capacity:
         said["kv_cache_tokens"] = min(capacity)

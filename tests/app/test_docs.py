@@ -1,0 +1,111 @@
+"""What the docs say is true: what is written from code is up to date, paths exist, and commands parse."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from app.cli import parser
+from app.cli.commands import COMMANDS
+from app.docs import FILES
+from app.pages.all import every_page
+from app.questions import QUESTIONS
+from app.whatif import WHATIFS
+from collectors import COLLECTORS
+from tests.app.asking import PROJECT
+
+DOCS = PROJECT / "docs"
+TEXTS = (*sorted(DOCS.glob("*.md")), PROJECT / "README.md")
+ROOMS = ("app", "analyzers", "catalog", "collectors", "errors", "runs", "simulators")
+ROOMS += ("benchmarks", "docs", "reference", "tests")
+TICKED, LINKED = re.compile(r"`([^`\s]+)`"), re.compile(r"\]\(([^)#\s]+)\)")
+PLACEHOLDER = re.compile(r"[<>*{}$?=:~(]|[A-Z]{2}")
+EVERY_TEXT = pytest.mark.parametrize("path", TEXTS, ids=lambda p: p.name)
+
+
+def paths_named(text: str) -> set[str]:
+    """What a text names that looks like a file or folder of the project."""
+    named = {t.rstrip("/") for t in (*TICKED.findall(text), *LINKED.findall(text)) if not PLACEHOLDER.search(t)}
+    return {t for t in named if t.endswith(".py") or ("/" in t and t.split("/")[0] in ROOMS)}
+
+
+def existing() -> set[str]:
+    found = (p.relative_to(PROJECT) for room in ROOMS for p in (PROJECT / room).rglob("*") if p.name != "__pycache__")
+    return {p.as_posix() for p in found}
+
+
+def commands_shown(text: str) -> list[list[str]]:
+    """The words of each command of ours that stands in an indented block, in order."""
+    lines = [line.strip() for line in text.splitlines() if line.startswith("    ")]
+    calls = [call for line in lines for call in line.split(" && ")]
+    found = (re.match(r"(?:\.venv/bin/)?chipledger (.+)", call) for call in calls)
+    return [shlex.split(call[1], comments=True) for call in found if call]
+
+
+def commands_mentioned(text: str) -> list[list[str]]:
+    """The words of each command of ours that stands in a sentence, whole or only its beginning."""
+    return [found.split() for found in re.findall(r"`chipledger ([^`]+)`", text)]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_written_from_code_is_up_to_date(name):
+    assert (DOCS / name).read_text(encoding="utf-8") == FILES[name](), "run `make docs`"
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.name)
+def test_docs_name_every_question_with_its_options_and_terms(question):
+    text = (DOCS / "questions.md").read_text(encoding="utf-8")
+    part = text.split(f"## {question.name}: {question.title}\n")[1].split("\n## ")[0]
+    assert question.asks in part and f"chipledger show RUN {question.name}`" in part
+    assert all(f"| `{o.name}` |" in part for o in question.options)
+    assert all(f"* **{t.name}**:" in part for t in question.terms if not set("*_<`") & set(t.name))
+    assert part.count("* **") == len(question.terms)
+
+
+def test_docs_name_every_collector_what_if_and_page():
+    formats, questions = ((DOCS / name).read_text(encoding="utf-8") for name in ("formats.md", "questions.md"))
+    assert all(f"| `{c.NAME}` |" in formats for c in COLLECTORS)
+    assert all(f"chipledger whatif {w.name}`" in questions for w in WHATIFS)
+    assert all(f"`/{page.path}`" in questions for page in every_page())
+
+
+@EVERY_TEXT
+def test_every_path_that_is_named_exists(path):
+    there = existing()
+    ends = {"/".join(parts[i:]) for p in there for parts in [p.split("/")] for i in range(len(parts))}
+    missing = {p for p in paths_named(path.read_text(encoding="utf-8")) if p not in ends}
+    assert missing == set()
+
+
+def test_a_path_that_is_gone_would_be_found():
+    text = "see `app/gone.py`, `runs/nowhere/` and [this](docs/architecture.md); `<store>/live/` and `a.json` are none"
+    assert paths_named(text) == {"app/gone.py", "runs/nowhere", "docs/architecture.md"}
+
+
+@EVERY_TEXT
+def test_every_command_that_is_shown_parses(path):
+    for words in commands_shown(path.read_text(encoding="utf-8")):
+        assert parser().parse_args(words).command == words[0]
+
+
+@EVERY_TEXT
+def test_every_command_that_is_mentioned_exists_with_its_flags(path):
+    names = {module.NAME for module in COMMANDS}
+    for words in commands_mentioned(path.read_text(encoding="utf-8")):
+        assert words[0] in names
+        helped = told(words[:2] if words[0] == "whatif" else words[:1])
+        assert all(word in helped for word in words if word.startswith("--"))
+
+
+def told(words: list[str]) -> str:
+    """What a command's help says."""
+    command = parser()
+    for word in words:
+        choices = next((a.choices for a in command._actions if a.choices and a.nargs == "A..."), {})
+        command = choices.get(word, command)
+    return command.format_help()
+
+
+def test_the_readme_shows_commands():
+    assert len(commands_shown(Path(PROJECT / "README.md").read_text(encoding="utf-8"))) >= 15
