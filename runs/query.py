@@ -4,11 +4,13 @@ DuckDB reads the Parquet files itself, so that of a large table only the columns
 """
 
 import json
+import signal
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,6 +31,7 @@ TIMEOUT = Option(
 )
 ROWS = Option("rows", Number(1, 1_000_000, whole=True), 10_000, "the most rows of the answer; more are cut off")
 OPTIONS = (TIMEOUT, ROWS)
+COMMAND = [sys.executable, "-P", query_child.__file__]
 
 _TYPES = {
     pa.string(): "VARCHAR",
@@ -37,6 +40,7 @@ _TYPES = {
     pa.float64(): "DOUBLE",
     pa.bool_(): "BOOLEAN",
 }
+_NO_MEMORY = ("bad_alloc", "MemoryError", "Cannot allocate memory", "failed to map", "can't start new thread")
 _NAMES = ", ".join(t.name for t in TABLES)
 
 
@@ -60,7 +64,7 @@ def query(run: Run, sql: str, timeout: float = TIMEOUT.default, rows: int = ROWS
     began = time.monotonic()
     try:
         done = subprocess.run(
-            [sys.executable, "-P", query_child.__file__],
+            COMMAND,
             input=json.dumps(asked).encode(),
             capture_output=True,
             timeout=timeout,
@@ -72,15 +76,27 @@ def query(run: Run, sql: str, timeout: float = TIMEOUT.default, rows: int = ROWS
             advice="Ask for less, or allow more time (timeout, up to 300 s).",
         ) from e
     line, _, stream = done.stdout.partition(b"\n")
-    told = json.loads(line) if line else {"memory": True}  # the system ended it
+    told = json.loads(line) if line else _dead(done)
     if told.get("memory"):
         raise QuestionError(f"the query needs more than {MEMORY_MIB} MiB of memory", advice="Aggregate or filter more.")
     if "error" in told:
-        raise QuestionError(_in_a_line(told["error"]), where="SQL", advice=f"The tables are {_NAMES}.")
+        said = _in_a_line(told["error"], tables)
+        missing = said.startswith(("no table", "Catalog Error: Table with"))
+        raise QuestionError(said, where="SQL", advice=f"The tables are {_NAMES}." if missing else "")
     return Answer(_distinct(pa.ipc.open_stream(stream).read_all()), told["cut"], time.monotonic() - began)
 
 
-def _told(run: Run, table: TableSchema) -> dict[str, str | None]:
+def _dead(done: subprocess.CompletedProcess[bytes]) -> dict[str, Any]:
+    """What a process that said nothing died of: memory where the system ended it or an allocation failed in a place
+    that DuckDB cannot leave in order. Raises QuestionError for anything else."""
+    said = done.stderr.decode(errors="replace")
+    if done.returncode == -signal.SIGKILL or any(word in said for word in _NO_MEMORY):
+        return {"memory": True}
+    how = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
+    raise QuestionError(f"the process of the query ended without an answer ({how})", where="SQL")
+
+
+def _told(run: Run, table: TableSchema) -> dict[str, Any]:
     """A table as the process is told of it: columns that its file lacks, and files that the run lacks, are null."""
     path: Path | None = run.files.whole(f"tables/{table.name}.parquet")
     there = set(pq.read_schema(path).names) if path else set()
@@ -105,9 +121,12 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _in_a_line(error: str) -> str:
-    """What DuckDB says, without the copy of the SQL below it."""
-    return " ".join(error.split("\n\nLINE ")[0].split())[:400].rstrip(".")
+def _in_a_line(error: str, tables: list[dict[str, Any]]) -> str:
+    """What DuckDB says, without the copy of the SQL below it; files of the run go by the names of their tables."""
+    said = " ".join(error.split("\n\nLINE ")[0].split())
+    for table in tables:
+        said = said.replace(table["path"], table["name"]) if table["path"] else said
+    return said[:400].rstrip(".?!")
 
 
 def _distinct(table: pa.Table) -> pa.Table:

@@ -8,6 +8,7 @@ Reads one JSON object from its input; writes a line of JSON, then the rows as an
 """
 
 import json
+import re
 import resource
 import sys
 from collections.abc import Iterator
@@ -18,7 +19,8 @@ BESIDES = 768 * MIB  # the program itself, its threads' stacks and the Arrow row
 BATCH = 4096  # rows that are taken at once
 # what a FROM may call; all else (read_csv, glob, query, duckdb_settings ...) reads files, or tells of this machine
 TABLE_FUNCTIONS = {"range", "generate_series", "unnest"}
-TOLD = ("current_setting", "getenv", "getvariable", "current_database", "current_schemas", "version")
+TOLD = {"current_setting", "getenv", "getvariable", "current_database", "current_schemas", "version", "write_log"}
+PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 class Refused(Exception):
@@ -44,11 +46,15 @@ def check(con: Any, sql: str, tables: set[str]) -> None:
     statements = con.extract_statements(sql)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise Refused("only one SELECT statement is run")
-    tree = json.loads(con.execute("select json_serialize_sql($1)", [sql]).fetchone()[0])
+    try:
+        tree = json.loads(con.execute("select json_serialize_sql($1)", [sql]).fetchone()[0])
+    except RecursionError:
+        raise Refused("the statement is nested too deeply") from None
     if tree.get("error"):
         raise Refused("only one SELECT statement is run")
     found = list(nodes(tree))
     named = {entry["key"].lower() for n in found if "cte_map" in n for entry in n["cte_map"].get("map", [])}
+    _check_names(con, named)
     for node in found:
         kind = node.get("type")
         if kind == "BASE_TABLE":
@@ -61,8 +67,20 @@ def check(con: Any, sql: str, tables: set[str]) -> None:
                 raise Refused(f"{name[:80]} cannot be read from here")
         elif kind == "SHOW_REF":
             raise Refused("only one SELECT statement is run")
-        elif kind == "FUNCTION" and node.get("function_name", "").lower() in TOLD:
-            raise Refused(f"{node['function_name'][:80]} cannot be asked here")
+        elif kind == "FUNCTION":
+            name = node["function_name"].lower()
+            if name in TOLD or name.startswith("pg_"):
+                raise Refused(f"{name[:80]} cannot be asked here")
+
+
+def _check_names(con: Any, named: set[str]) -> None:
+    """Raises Refused for a WITH that is named like something of DuckDB's own, or like a file. Outside its part of the
+    statement such a name means the other: with names like `a`, where it stands need not be looked at."""
+    own = con.execute("select lower(view_name) from duckdb_views() union select lower(table_name) from duckdb_tables()")
+    known = {name for (name,) in own.fetchall()}
+    for name in sorted(named):
+        if name in known or not PLAIN.fullmatch(name):
+            raise Refused(f"WITH cannot be named {name[:80]!r}")
 
 
 def answer(asked: dict[str, Any]) -> tuple[dict[str, Any], Any]:
@@ -88,15 +106,18 @@ def answer(asked: dict[str, Any]) -> tuple[dict[str, Any], Any]:
     con.execute("set lock_configuration = true")
     reader = con.sql(asked["sql"]).to_arrow_reader(BATCH)
     taken: list[Any] = []
-    rows = size = 0
-    cut = False
+    rows, left, cut = asked["rows"], asked["bytes"], False
     for batch in reader:
-        taken.append(batch[: asked["rows"] - rows])
-        cut = batch.num_rows > asked["rows"] - rows
-        rows, size = rows + taken[-1].num_rows, size + batch.nbytes
-        if cut or size > asked["bytes"]:
-            cut = True
+        part = batch[:rows]
+        while part.nbytes > left:
+            part = part[: part.num_rows // 2]
+        cut = part.num_rows < batch.num_rows
+        taken.append(part)
+        rows, left = rows - part.num_rows, left - part.nbytes
+        if cut:
             break
+    if cut and rows == asked["rows"]:
+        raise Refused(f"one row alone is larger than {asked['bytes'] // MIB} MiB")
     return {"cut": cut}, pa.Table.from_batches(taken, schema=reader.schema)
 
 
