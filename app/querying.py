@@ -3,15 +3,32 @@
 import csv
 import io
 import math
+import threading
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.cells import harmless
-from errors import InputError
-from runs.query import Answer
+from errors import InputError, QuestionError
+from runs.query import Answer, query, sql_type
 from runs.run import Run
 from runs.schema import TABLES
+
+AT_ONCE, WAIT_S = 2, 30  # each may take a gigabyte and both cores
+_free = threading.BoundedSemaphore(AT_ONCE)
+
+
+def answered(run: Run, sql: str, **options: Any) -> Answer:
+    """As `query`, a few at a time: for pages and the API, which many may ask. Raises QuestionError where none of those
+    ends soon."""
+    if not _free.acquire(timeout=WAIT_S):
+        raise QuestionError(f"{AT_ONCE} queries are running, and none ended in {WAIT_S} s", advice="Ask again later.")
+    try:
+        return query(run, sql, **options)
+    finally:
+        _free.release()
 
 
 def tables(run: Run) -> list[dict[str, Any]]:
@@ -21,20 +38,29 @@ def tables(run: Run) -> list[dict[str, Any]]:
             "name": t.name,
             "row": t.row,
             "rows": run.tables.rows(t.name),
-            "columns": [{"name": c.name, "type": str(c.type), "meaning": c.meaning} for c in t.columns],
+            "columns": [{"name": c.name, "type": sql_type(c.type), "meaning": c.meaning} for c in t.columns],
         }
         for t in TABLES
     ]
 
 
 def rows(answer: Answer) -> list[list[Any]]:
-    columns = [c.to_pylist() for c in answer.table.columns]
+    """The rows as Python has them. Raises QuestionError for a time that it cannot have, such as infinity."""
+    columns: list[list[Any]] = []
+    for name, column in zip(answer.table.column_names, answer.table.columns, strict=True):
+        try:
+            columns.append(column.to_pylist())
+        except (OverflowError, ValueError) as e:
+            raise QuestionError(
+                f"the column {name[:80]!r} holds a time out of range", where="SQL", advice="Cast it to VARCHAR."
+            ) from e
     return [list(row) for row in zip(*columns, strict=True)]
 
 
 def note(answer: Answer) -> str:
+    n = answer.table.num_rows
     more = "; there are more, which were cut off" if answer.cut else ""
-    return f"{answer.table.num_rows:,} rows in {answer.seconds:.2f} s{more}"
+    return f"{n:,} row{'' if n == 1 else 's'} in {answer.seconds:.2f} s{more}"
 
 
 def as_json(answer: Answer) -> dict[str, Any]:
@@ -47,16 +73,33 @@ def csv_text(answer: Answer) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([harmless(name) for name in answer.table.column_names])
-    writer.writerows([harmless(v) for v in row] for row in rows(answer))
+    writer.writerows([harmless(_cell(v)) for v in row] for row in rows(answer))
     return text.getvalue()
 
 
-def write_parquet(answer: Answer, path: str) -> None:
-    """Raises InputError where the file cannot be written."""
+def parquet_bytes(answer: Answer) -> bytes:
+    """As a Parquet file. Raises QuestionError for a type that such files lack."""
+    sink = pa.BufferOutputStream()
     try:
-        pq.write_table(answer.table, path)
+        pq.write_table(answer.table, sink)
+    except pa.ArrowException as e:
+        raise QuestionError(f"no Parquet can be written ({e})", where="SQL", advice="Cast to VARCHAR.") from e
+    return sink.getvalue().to_pybytes()
+
+
+def write_parquet(answer: Answer, path: str) -> None:
+    """Raises InputError where the file cannot be written, or is there already."""
+    data = parquet_bytes(answer)
+    try:
+        with Path(path).open("xb") as f:
+            f.write(data)
     except OSError as e:
         raise InputError(f"cannot be written ({e.strerror})", where=path) from e
+
+
+def _cell(value: Any) -> Any:
+    """A value as a cell: lists and structs as text, so that what they hold is made harmless with it."""
+    return value if value is None or isinstance(value, bool | int | float | str) else str(_plain(value))
 
 
 def _plain(value: Any) -> Any:
@@ -65,6 +108,6 @@ def _plain(value: Any) -> Any:
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
         return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
     return value if value is None or isinstance(value, bool | int | str) else str(value)

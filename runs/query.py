@@ -101,7 +101,7 @@ def _told(run: Run, table: TableSchema) -> dict[str, Any]:
     path: Path | None = run.files.whole(f"tables/{table.name}.parquet")
     there = set(pq.read_schema(path).names) if path else set()
     columns = ", ".join(
-        f'"{c.name}"' if c.name in there else f'cast(null as {_sql_type(c.type)}) as "{c.name}"' for c in table.columns
+        f'"{c.name}"' if c.name in there else f'cast(null as {sql_type(c.type)}) as "{c.name}"' for c in table.columns
     )
     source = f" from read_parquet({_quoted(str(path.absolute()))})" if path else " where false"
     return {
@@ -111,9 +111,10 @@ def _told(run: Run, table: TableSchema) -> dict[str, Any]:
     }
 
 
-def _sql_type(kind: pa.DataType) -> str:
+def sql_type(kind: pa.DataType) -> str:
+    """What SQL calls a column's type."""
     if pa.types.is_list(kind):
-        return f"{_sql_type(kind.value_type)}[]"
+        return f"{sql_type(kind.value_type)}[]"
     return _TYPES[kind.value_type if pa.types.is_dictionary(kind) else kind]
 
 

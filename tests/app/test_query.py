@@ -1,0 +1,90 @@
+"""`chipledger query`: a run's tables in SQL, as a table, JSON, CSV and Parquet."""
+
+import csv
+import io
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from runs.schema import TABLES
+from tests.app import made_runs
+from tests.app.commands import out
+
+STEPS = "select attempt, count(*) as steps from steps group by attempt order by attempt"
+
+
+@pytest.fixture
+def run(place):
+    return made_runs.interrupted(place.store, "run a")
+
+
+def test_an_answer_is_printed_as_a_table_with_a_note(capsys, run):
+    code, text, _ = out(capsys, "query", "run a", STEPS)
+    lines = text.splitlines()
+    assert code == 0 and [line.split() for line in lines[:3]] == [["attempt", "steps"], ["0", "100"], ["1", "160"]]
+    assert lines[-1].startswith("2 rows in ")
+
+
+def test_an_answer_is_json_with_values_that_json_has(capsys, run):
+    sql = "select 1 as a, 'nan'::double as b, [1.5, 'inf'::double] as c, map {'k': date '2026-01-02'} as d, null as e"
+    code, text, _ = out(capsys, "query", "run a", sql, "--json")
+    told = json.loads(text)
+    assert code == 0 and told["columns"] == ["a", "b", "c", "d", "e"] and not told["cut"]
+    assert told["rows"] == [[1, None, [1.5, None], [["k", "2026-01-02"]], None]]
+
+
+def test_rows_that_are_cut_off_are_told(capsys, run):
+    assert json.loads(out(capsys, "query", "run a", "select * from steps", "--rows", "3", "--json")[1])["cut"]
+    text = out(capsys, "query", "run a", "select step from steps", "--rows", "3")[1]
+    assert text.splitlines()[-1].startswith("3 rows in ") and text.endswith("; there are more, which were cut off\n")
+
+
+def test_cells_of_csv_do_nothing_in_a_spreadsheet(capsys, run):
+    sql = "select '=1+1' as a, -2 as b, ['=x'] as c, '-3' as d, 'x,\"y' as e, null as \"=f\""
+    code, text, _ = out(capsys, "query", "run a", sql, "--csv")
+    assert code == 0
+    assert list(csv.reader(io.StringIO(text))) == [
+        ["a", "b", "c", "d", "e", "'=f"],
+        ["'=1+1", "-2", "['=x']", "-3", 'x,"y', ""],
+    ]
+
+
+def test_an_answer_becomes_a_parquet_file_that_is_never_overwritten(capsys, run, tmp_path):
+    path = tmp_path / "answer.parquet"
+    assert out(capsys, "query", "run a", STEPS, "--parquet", path)[0] == 0
+    assert pq.read_table(path).to_pylist() == [{"attempt": 0, "steps": 100}, {"attempt": 1, "steps": 160}]
+    before = path.read_bytes()
+    code, text, error = out(capsys, "query", "run a", "select 1", "--parquet", path)
+    assert (code, text, path.read_bytes()) == (2, "", before) and "cannot be written (File exists)" in error
+
+
+def test_without_sql_every_table_is_listed_with_its_columns(capsys, run):
+    code, text, _ = out(capsys, "query", "run a", "--json")
+    told = {t["name"]: t for t in json.loads(text)["tables"]}
+    assert code == 0 and list(told) == [t.name for t in TABLES]
+    assert told["steps"]["rows"] == 260 and told["scalars"]["rows"] == 0
+    assert {c["name"]: c["type"] for c in told["steps"]["columns"]}["start_ns"] == "BIGINT"
+    lines = out(capsys, "query", "run a")[1].splitlines()
+    assert len(lines) == 1 + sum(len(t.columns) for t in TABLES)
+    assert lines[1].split()[:3] == ["steps", "260", TABLES[0].columns[0].name]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("run a", "select * from nothing"), "no table 'nothing'. The tables are steps"),
+        (("run a", "select from"), "SQL: Parser Error"),
+        (("run a", "select x from steps"), 'SQL: Binder Error: Referenced column "x" not found'),
+        (("run b", "select 1"), "no run"),
+        (("run a", "select 1", "--rows", "0"), "--rows 0"),
+        (("run a", "select 1", "--timeout", "301"), "--timeout 301"),
+        (("run a", "select 'infinity'::timestamp as t"), "the column 't' holds a time out of range"),
+        (("run a", "select interval 1 month as t", "--parquet", "x.parquet"), "no Parquet can be written"),
+        (("run a", "select 1", "--json", "--csv"), "not allowed with"),
+    ],
+)
+def test_what_cannot_be_answered_is_one_line_and_exit_code_2(capsys, run, arguments, said):
+    code, text, error = out(capsys, "query", *arguments)
+    assert (code, text) == (2, "") and said in error
+    assert said == "not allowed with" or error.count("\n") == 1
