@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import math
 import threading
 from pathlib import Path
@@ -12,23 +13,38 @@ import pyarrow.parquet as pq
 
 from app.cells import harmless
 from errors import InputError, QuestionError
-from runs.query import Answer, query, sql_type
+from errors.options import Option
+from runs.query import OPTIONS, Answer, query, sql_type
 from runs.run import Run
 from runs.schema import TABLES
 
+JSON = "application/json"
+MEDIA = {"json": JSON, "csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
+SQL = Option("sql", str, "", "one SELECT statement over the tables of the run")
+FORMAT = Option("format", tuple(MEDIA), "json", "as what the answer is given")
+ASKED = (SQL, FORMAT, *OPTIONS)  # over the API
 AT_ONCE, WAIT_S = 2, 30  # each may take a gigabyte and both cores
-_free = threading.BoundedSemaphore(AT_ONCE)
+free = threading.BoundedSemaphore(AT_ONCE)
 
 
 def answered(run: Run, sql: str, **options: Any) -> Answer:
     """As `query`, a few at a time: for pages and the API, which many may ask. Raises QuestionError where none of those
     ends soon."""
-    if not _free.acquire(timeout=WAIT_S):
+    if not free.acquire(timeout=WAIT_S):
         raise QuestionError(f"{AT_ONCE} queries are running, and none ended in {WAIT_S} s", advice="Ask again later.")
     try:
         return query(run, sql, **options)
     finally:
-        _free.release()
+        free.release()
+
+
+def given_out(run: Run, sql: str = "", format: str = "json", **options: Any) -> tuple[str, bytes]:
+    """The answer as the API gives it: its media type, and the bytes."""
+    answer = answered(run, sql, **options)
+    if format == "parquet":
+        return MEDIA[format], parquet_bytes(answer)
+    text = csv_text(answer) if format == "csv" else json.dumps(as_json(answer), ensure_ascii=False, allow_nan=False)
+    return MEDIA[format], text.encode()
 
 
 def tables(run: Run) -> list[dict[str, Any]]:

@@ -1,15 +1,23 @@
-"""`chipledger query`: a run's tables in SQL, as a table, JSON, CSV and Parquet."""
+"""SQL over a run's tables, on the command line and over the API: as a table, JSON, CSV and Parquet."""
 
 import csv
 import io
 import json
 
+import urllib.request
+from urllib.parse import urlencode
+
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from app import querying
+from errors import QuestionError
 from runs.schema import TABLES
+from runs.store import Store
 from tests.app import made_runs
 from tests.app.commands import out
+from tests.app.serving import get, serving
 
 STEPS = "select attempt, count(*) as steps from steps group by attempt order by attempt"
 
@@ -88,3 +96,65 @@ def test_what_cannot_be_answered_is_one_line_and_exit_code_2(capsys, run, argume
     code, text, error = out(capsys, "query", *arguments)
     assert (code, text) == (2, "") and said in error
     assert said == "not allowed with" or error.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """The addresses of a run on a server, and the folder of its store."""
+    store = tmp_path_factory.mktemp("queried") / "store"
+    run = made_runs.interrupted(Store(store), "run a")
+    with serving(store) as address:
+        yield f"{address}/api/runs/{run.run_id}", store
+
+
+def test_the_api_lists_tables_and_answers_as_json_csv_and_parquet(served):
+    at, _ = served
+    status, told = get(f"{at}/tables")
+    assert status == 200 and {t["name"]: t["rows"] for t in told["tables"]}["steps"] == 260
+    status, told = get(f"{at}/query?{urlencode({'sql': STEPS})}")
+    assert status == 200 and told["columns"] == ["attempt", "steps"] and told["rows"] == [[0, 100], [1, 160]]
+    assert get(f"{at}/query?{urlencode({'sql': STEPS, 'rows': 1})}")[1]["cut"]
+    for form, read in (
+        ("csv", lambda data: data.decode()),
+        ("parquet", lambda data: pq.read_table(pa.py_buffer(data))),
+    ):
+        with urllib.request.urlopen(f"{at}/query?{urlencode({'sql': STEPS, 'format': form})}") as answer:
+            assert answer.headers["Content-Disposition"] == f"attachment; filename=query.{form}"
+            found = read(answer.read())
+        assert found == "attempt,steps\n0,100\n1,160\n" if form == "csv" else found["steps"].to_pylist() == [100, 160]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"sql": "select * from '/etc/passwd'"}, "no table"),
+        ({"sql": "select x from steps"}, "Binder Error"),
+        ({"sql": "select 1 --" + "x" * 16_000}, "up to 16,000 characters"),
+        ({}, "a SELECT statement"),
+        ({"sql": "select 1", "format": "xlsx"}, "one of json, csv, parquet"),
+        ({"sql": "select 1", "rows": "0"}, "--rows 0"),
+        ({"sql": "select 1", "limit": "3"}, "no parameter 'limit'"),
+    ],
+)
+def test_the_api_tells_what_cannot_be_asked_without_folders_of_its_machine(served, asked, said):
+    at, store = served
+    status, told = get(f"{at}/query?{urlencode(asked)}")
+    assert status == 400 and set(told) == {"error"} and said in told["error"]
+    assert str(store.parent) not in told["error"] and "/etc" not in told["error"]
+
+
+def test_the_api_knows_no_query_of_a_run_that_is_not_there(served):
+    at, _ = served
+    other = at.rpartition("/")[0] + "/nothing"
+    assert get(f"{other}/query?sql=select+1")[0] == 404 and get(f"{other}/tables")[0] == 404
+
+
+def test_a_few_queries_at_once_are_run_and_others_wait(run, monkeypatch):
+    monkeypatch.setattr(querying, "WAIT_S", 0)
+    with querying.free, querying.free, pytest.raises(QuestionError, match="2 queries are running"):
+        querying.answered(run, "select 1")
+    assert querying.answered(run, "select 1 as n").table.to_pylist() == [{"n": 1}]
+    with pytest.raises(QuestionError):
+        querying.answered(run, "select")
+    assert all(querying.free.acquire(blocking=False) for _ in range(querying.AT_ONCE)), "a refused query left its place"
+    querying.free.release(querying.AT_ONCE)

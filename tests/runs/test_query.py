@@ -111,7 +111,9 @@ def test_a_query_that_needs_too_much_memory_is_ended(run, sql):
         query(run, sql)
 
 
-def test_a_query_whose_process_is_ended_by_the_system_is_one_out_of_memory_and_by_another_fault_is_not(run, monkeypatch):
+def test_a_query_whose_process_is_ended_by_the_system_is_one_out_of_memory_and_by_another_fault_is_not(
+    run, monkeypatch
+):
     for dies, told in (("os.kill(os.getpid(), 9)", "MiB of memory"), ("os.abort()", r"signal 6"), ("1/0", "code 1")):
         monkeypatch.setattr("runs.query.COMMAND", [sys.executable, "-c", f"import os; {dies}"])
         with pytest.raises(QuestionError, match=told):
