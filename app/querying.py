@@ -5,8 +5,11 @@ import io
 import json
 import math
 import threading
+from collections.abc import Iterable
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +20,9 @@ from errors.options import Option
 from runs.query import OPTIONS, Answer, query, sql_type
 from runs.run import Run
 from runs.schema import TABLES
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 JSON = "application/json"
 MEDIA = {"json": JSON, "csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
@@ -113,17 +119,45 @@ def write_parquet(answer: Answer, path: str) -> None:
         raise InputError(f"cannot be written ({e.strerror})", where=path) from e
 
 
+def shown(answer: Answer, most: int) -> "pd.DataFrame":
+    """The first rows as a page draws them: numbers, truth values and text as they are, all else as text."""
+    import pandas as pd
+
+    part = replace(answer, table=answer.table.slice(0, most))
+    columns = zip(*rows(part), strict=True) if part.table.num_rows else ([] for _ in part.table.columns)
+    drawn = {n: _drawn(k, v) for n, k, v in zip(part.table.column_names, part.table.schema.types, columns, strict=True)}
+    return pd.DataFrame(drawn)
+
+
+def _drawn(kind: pa.DataType, values: Iterable[Any]) -> "pd.Series":
+    """A column of it; whole numbers keep every digit, nulls beside them too."""
+    import pandas as pd
+
+    if pa.types.is_integer(kind):
+        return pd.Series(list(values), dtype="UInt64" if pa.types.is_unsigned_integer(kind) else "Int64")
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return pd.Series([None if v is None else float(v) for v in values], dtype="float64")
+    if pa.types.is_boolean(kind):
+        return pd.Series(list(values), dtype="boolean")
+    return pd.Series(
+        [None if v is None else v if isinstance(v, str) else str(_plain(v)) for v in values], dtype="object"
+    )
+
+
 def _cell(value: Any) -> Any:
     """A value as a cell: lists and structs as text, so that what they hold is made harmless with it."""
-    return value if value is None or isinstance(value, bool | int | float | str) else str(_plain(value))
+    plain = value is None or isinstance(value, bool | int | float | str | Decimal)
+    return value if plain else str(_plain(value))
 
 
 def _plain(value: Any) -> Any:
     """A value as JSON has it: a number that is not finite is null, lists and structs stay, all else is text."""
+    if isinstance(value, Decimal):
+        return float(value) if value % 1 else int(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
         return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list) or type(value) is tuple:  # a map's entry; an interval is text
         return [_plain(v) for v in value]
     return value if value is None or isinstance(value, bool | int | str) else str(value)

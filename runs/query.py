@@ -3,6 +3,7 @@
 DuckDB reads the Parquet files itself, so that of a large table only the columns and row groups asked for are read.
 """
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -83,7 +84,7 @@ def query(run: Run, sql: str, timeout: float = TIMEOUT.default, rows: int = ROWS
         said = _in_a_line(told["error"], tables)
         missing = said.startswith(("no table", "Catalog Error: Table with"))
         raise QuestionError(said, where="SQL", advice=f"The tables are {_NAMES}." if missing else "")
-    return Answer(_distinct(pa.ipc.open_stream(stream).read_all()), told["cut"], time.monotonic() - began)
+    return Answer(_settled(pa.ipc.open_stream(stream).read_all()), told["cut"], time.monotonic() - began)
 
 
 def _dead(done: subprocess.CompletedProcess[bytes]) -> dict[str, Any]:
@@ -130,13 +131,17 @@ def _in_a_line(error: str, tables: list[dict[str, Any]]) -> str:
     return said[:400].rstrip(".?!")
 
 
-def _distinct(table: pa.Table) -> pa.Table:
-    """Columns of one name told apart, as JSON and Parquet need it: `a`, `a_1`."""
-    names: list[str] = []
-    for name in table.column_names:
+def _settled(table: pa.Table) -> pa.Table:
+    """Columns of one name told apart, as JSON and Parquet need it: `a`, `a_1`. Sums of whole numbers, which DuckDB has
+    as numbers of 128 bits, become what the columns of tables are, where they fit."""
+    settled: dict[str, Any] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
         wanted, n = name, 0
-        while wanted in names:
+        while wanted in settled:
             n += 1
             wanted = f"{name}_{n}"
-        names.append(wanted)
-    return table.rename_columns(names)
+        settled[wanted] = column
+        if pa.types.is_decimal(column.type) and column.type.scale == 0:
+            with contextlib.suppress(pa.ArrowInvalid):
+                settled[wanted] = column.cast(pa.int64())
+    return pa.table(settled)

@@ -3,21 +3,24 @@
 import csv
 import io
 import json
-
+import re
 import urllib.request
 from urllib.parse import urlencode
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from app import querying
+from app.pages.query.examples import EXAMPLES, fitting
 from errors import QuestionError
 from runs.schema import TABLES
 from runs.store import Store
 from tests.app import made_runs
 from tests.app.commands import out
 from tests.app.serving import get, serving
+from tests.app.test_pages import opened, words
 
 STEPS = "select attempt, count(*) as steps from steps group by attempt order by attempt"
 
@@ -36,10 +39,11 @@ def test_an_answer_is_printed_as_a_table_with_a_note(capsys, run):
 
 def test_an_answer_is_json_with_values_that_json_has(capsys, run):
     sql = "select 1 as a, 'nan'::double as b, [1.5, 'inf'::double] as c, map {'k': date '2026-01-02'} as d, null as e"
+    sql += ", sum(step) as f, 1.25 as g from steps where step < 3"
     code, text, _ = out(capsys, "query", "run a", sql, "--json")
     told = json.loads(text)
-    assert code == 0 and told["columns"] == ["a", "b", "c", "d", "e"] and not told["cut"]
-    assert told["rows"] == [[1, None, [1.5, None], [["k", "2026-01-02"]], None]]
+    assert code == 0 and told["columns"] == list("abcdefg") and not told["cut"]
+    assert told["rows"] == [[1, None, [1.5, None], [["k", "2026-01-02"]], None, 3, 1.25]]
 
 
 def test_rows_that_are_cut_off_are_told(capsys, run):
@@ -158,3 +162,55 @@ def test_a_few_queries_at_once_are_run_and_others_wait(run, monkeypatch):
         querying.answered(run, "select")
     assert all(querying.free.acquire(blocking=False) for _ in range(querying.AT_ONCE)), "a refused query left its place"
     querying.free.release(querying.AT_ONCE)
+
+
+def page(run, sql=""):
+    return opened("pages/query/page.py", run=run.run_id, **({"sql": sql} if sql else {}))
+
+
+def asked(at):
+    """The SQL in the address, which is text or a list of one."""
+    said = at.query_params["sql"]
+    return said if isinstance(said, str) else said[0]
+
+
+def test_the_page_answers_the_sql_in_its_address_and_offers_what_fits_the_run(run):
+    at = page(run, STEPS)
+    assert not at.exception and at.text_area[0].value == STEPS
+    assert at.dataframe[0].value.to_dict("list") == {"attempt": [0, 1], "steps": [100, 160]}
+    assert "2 rows in" in words(at) and [b.label for b in at.download_button] == ["CSV", "Parquet"]
+    examples = [b.label for b in at.button if b.label != "Run"]
+    assert examples == [e.label for e in fitting({"steps": 1, "lifecycle": 1})] == [e.label for e in EXAMPLES[:2]]
+
+
+def test_the_page_keeps_what_is_entered_in_its_address(run):
+    at = page(run)
+    assert not at.exception and not at.download_button and "Tables of this run" in words(at)
+    at.text_area[0].input("select 7 as n")
+    next(b for b in at.button if b.label == "Run").click().run()
+    assert asked(at) == "select 7 as n" and at.dataframe[0].value["n"].tolist() == [7]
+    next(b for b in at.button if b.label == EXAMPLES[0].label).click().run()
+    assert asked(at) == EXAMPLES[0].sql == at.text_area[0].value
+    assert not at.warning and "seconds" in at.dataframe[0].value
+
+
+def test_the_page_tells_why_there_is_no_answer(run):
+    at = page(run, "select * from nothing")
+    assert not at.exception and "no table 'nothing'" in at.warning[0].value.replace("\\", "")
+    assert at.text_area[0].value == "select * from nothing" and not at.download_button
+
+
+def test_the_page_draws_values_that_it_cannot_count_as_text(run):
+    sql = "select 9007199254740993 as a, null::bigint as b, [1, 2] as c, interval 1 month as d, date '2026-01-02' as e"
+    frame = page(run, f"{sql}, true as f, 'x' as g, 1.5 as h, 0.5::double as i, '*x*' as j").dataframe[0].value
+    [row] = frame.to_dict("records")
+    assert row["a"] == 9007199254740993 and pd.isna(row["b"]) and row["c"] == "[1, 2]" and "months=1" in row["d"]
+    assert (row["e"], row["f"], row["g"], row["h"], row["i"]) == ("2026-01-02", True, "x", 1.5, 0.5)
+    assert page(run, "select step from steps where false").dataframe[0].value.columns.tolist() == ["step"]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.label)
+def test_an_example_reads_the_tables_that_it_names(run, example):
+    """On a run that lacks most tables: all names in it are those of the schema."""
+    querying.answered(run, example.sql)
+    assert {t.name for t in TABLES if re.search(rf"(from|join) {t.name}\b", example.sql)} == set(example.tables)

@@ -3,6 +3,7 @@
 import re
 import sys
 
+import pyarrow as pa
 import pytest
 
 from errors import QuestionError
@@ -85,6 +86,12 @@ def test_an_answer_is_cut_at_the_bytes_that_may_be_given(run):
 
 def test_columns_of_one_name_are_told_apart(run):
     assert query(run, "select 1 as a, 2 as a, 3 as a_1").table.to_pylist() == [{"a": 1, "a_1": 2, "a_1_1": 3}]
+
+
+def test_sums_of_whole_numbers_are_whole_numbers_of_64_bits_where_they_fit(run):
+    found = query(run, "select sum(x) as small, sum(9223372036854775807) as large from range(2) t(x)").table
+    assert found.schema.types == [pa.int64(), pa.decimal128(38, 0)]
+    assert found.to_pylist() == [{"small": 1, "large": 2 * (2**63 - 1)}]
 
 
 @pytest.mark.parametrize(("sql", "refused"), HOSTILE)
