@@ -66,7 +66,7 @@ order by events desc""",
     limit 20
 )
 select any_value(op) as op, any_value(host) as host, any_value(ms) as ms,
-    list(name || '=' || coalesce(text_value, cast(coalesce(float_value, int_value) as varchar))) as statistics
+    list(name || '=' || coalesce(text_value, cast(int_value as varchar), cast(float_value as varchar))) as statistics
 from longest left join event_stats s using (capture, event)
 group by capture, event
 order by ms desc""",
@@ -125,7 +125,8 @@ order by gigabytes desc nulls last""",
         "Requests by tenant",
         ("requests",),
         """select tenant, status, count(*) as requests, median(prompt_tokens) as prompt_tokens,
-    median(output_tokens) as output_tokens, quantile_cont(ttft_ns / 1e9, 0.99) as p99_ttft_s
+    median(output_tokens) as output_tokens,
+    quantile_cont(coalesce(ttft_ns, first_token_ns - arrival_ns) / 1e9, 0.99) as p99_ttft_s
 from requests
 group by tenant, status
 order by requests desc""",

@@ -44,6 +44,7 @@ def box(held: dict[str, int]) -> str:
     """What is asked, as the address has it; it is changed by the box, or by an example."""
     sql = st.query_params.get("sql", "").strip()
     key = shown("sql", sql)
+    st.caption("To begin with:")
     with st.container(horizontal=True):
         for example in fitting(held):
             st.button(example.label, on_click=choose, args=("sql", example.sql), type="tertiary")
@@ -92,7 +93,7 @@ def told(tables: list[dict[str, Any]]) -> None:
     st.markdown("**Tables of this run**")
     for table in tables:
         if table["rows"]:
-            title = f"`{table['name']}`: {fmt.count(table['rows'], 'row')}, each {md(table['row'])}"
+            title = f"`{table['name']}`: {fmt.count(table['rows'], 'row')}; a row is {table['row']}"
             with st.expander(title, icon=":material/table:"):
                 st.dataframe(table["columns"], hide_index=True)
     if empty := [f"`{t['name']}`" for t in tables if not t["rows"]]:
