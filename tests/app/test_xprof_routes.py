@@ -209,7 +209,7 @@ def test_a_page_of_another_site_starts_nothing(place, tmp_path, served, headers)
 def test_a_process_that_is_closed_in_opens_no_connection():
     code = """
 import socket, sys
-from app.xprof_cage import _by_kernel, close_in
+from app.serve.xprof_cage import _by_kernel, close_in
 held = socket.create_server(("127.0.0.1", 0))
 ours, theirs = socket.socket(), socket.create_connection(held.getsockname())
 by_kernel = (_by_kernel if sys.argv[1] == "kernel" else close_in)()

@@ -63,7 +63,7 @@ class InterruptionsResult:
     (host of the line), lines, evidence_ns, severity, text, source, offset.
 
     `attempts`: attempt, start_ns, end_ns, finished. `phases`: what the calendar says, start_ns, end_ns, heading, time
-    neighbours of one heading merged. `causes`, `families`, `hosts`: see analyzers.tallies.
+    neighbours of one heading merged. `causes`, `families`, `hosts`: see `tallies.py`.
     `held_s`: wall time in which chips were held; None without times of day. `mttf`: held time between interruptions
     of any kind; `mttf_unplanned`: between unplanned ones. `gaps_s`: those times, one by one; the time since the last
     is not among them. `rate`: unplanned interruptions per 1,000 node-days.
