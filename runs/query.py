@@ -10,11 +10,9 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from errors import QuestionError
 from errors.numbers import Number
@@ -34,7 +32,7 @@ ROWS = Option("rows", Number(1, 1_000_000, whole=True), 10_000, "the most rows o
 OPTIONS = (TIMEOUT, ROWS)
 COMMAND = [sys.executable, "-P", query_child.__file__]
 
-_TYPES = {
+_TYPES: dict[pa.DataType, str] = {
     pa.string(): "VARCHAR",
     pa.int64(): "BIGINT",
     pa.int32(): "INTEGER",
@@ -69,6 +67,7 @@ def query(run: Run, sql: str, timeout: float = TIMEOUT.default, rows: int = ROWS
             input=json.dumps(asked).encode(),
             capture_output=True,
             timeout=timeout,
+            cwd=run.folder,
             env={"LANG": "C.UTF-8", "TZ": "UTC"},
         )
     except subprocess.TimeoutExpired as e:
@@ -98,18 +97,17 @@ def _dead(done: subprocess.CompletedProcess[bytes]) -> dict[str, Any]:
 
 
 def _told(run: Run, table: TableSchema) -> dict[str, Any]:
-    """A table as the process is told of it: columns that its file lacks, and files that the run lacks, are null."""
-    path: Path | None = run.files.whole(f"tables/{table.name}.parquet")
-    there = set(pq.read_schema(path).names) if path else set()
+    """A table as the process is told of it: columns that its file lacks, and files that the run lacks, are null.
+
+    Its file is named from the run's folder: a folder above it may be called what DuckDB would take for a pattern."""
+    there = run.tables.columns(table.name)
+    path = None if there is None else f"tables/{table.name}.parquet"
     columns = ", ".join(
-        f'"{c.name}"' if c.name in there else f'cast(null as {sql_type(c.type)}) as "{c.name}"' for c in table.columns
+        f'"{c.name}"' if c.name in (there or ()) else f'cast(null as {sql_type(c.type)}) as "{c.name}"'
+        for c in table.columns
     )
-    source = f" from read_parquet({_quoted(str(path.absolute()))})" if path else " where false"
-    return {
-        "name": table.name,
-        "path": str(path.absolute()) if path else None,
-        "view": f'create view "{table.name}" as select {columns}{source}',
-    }
+    source = f" from read_parquet('{path}')" if path else " where false"
+    return {"name": table.name, "path": path, "view": f'create view "{table.name}" as select {columns}{source}'}
 
 
 def sql_type(kind: pa.DataType) -> str:
@@ -117,10 +115,6 @@ def sql_type(kind: pa.DataType) -> str:
     if pa.types.is_list(kind):
         return f"{sql_type(kind.value_type)}[]"
     return _TYPES[kind.value_type if pa.types.is_dictionary(kind) else kind]
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _in_a_line(error: str, tables: list[dict[str, Any]]) -> str:

@@ -12,7 +12,7 @@ import re
 import resource
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 MIB = 1 << 20
 BESIDES = 768 * MIB  # the program itself, its threads' stacks and the Arrow rows
@@ -33,10 +33,10 @@ def nodes(tree: Any) -> Iterator[dict[str, Any]]:
     while waiting:
         node = waiting.pop()
         if isinstance(node, dict):
-            yield node
-            waiting.extend(node.values())
+            yield cast("dict[str, Any]", node)
+            waiting.extend(cast("dict[str, Any]", node).values())
         elif isinstance(node, list):
-            waiting.extend(node)
+            waiting.extend(cast("list[Any]", node))
 
 
 def check(con: Any, sql: str, tables: set[str]) -> None:
@@ -127,7 +127,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # its output is a pipe: no file is written
-    out = sys.stdout.buffer
+    out: Any = sys.stdout.buffer
     import duckdb
     import pyarrow as pa
 

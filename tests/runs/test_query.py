@@ -1,14 +1,19 @@
 """SQL over a run's tables: right answers, and nothing else than answers."""
 
+import json
 import re
 import sys
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from errors import QuestionError
+from errors import InputError, QuestionError
 from runs.query import ANSWER_BYTES, _in_a_line, query
+from runs.run import Run
 from runs.schema import TABLES
+from runs.store import Store
+from tests.app import made_runs
 from tests.bundled import bundled
 
 ONLY = "only one SELECT statement is run"
@@ -131,3 +136,26 @@ def test_an_error_names_tables_and_not_files():
     error = "IO Error: Cannot read '/runs/1/tables/steps.parquet'\n\nLINE 1: select ..."
     said = _in_a_line(error, [{"name": "steps", "path": "/runs/1/tables/steps.parquet"}, {"name": "ops", "path": None}])
     assert said == "IO Error: Cannot read 'steps'"
+
+
+def test_a_store_may_lie_in_a_folder_with_odd_letters(tmp_path):
+    run = made_runs.interrupted(Store(tmp_path / "a [b]* 'c'"))
+    assert query(run, "select count(*) as n from steps").table.to_pylist() == [{"n": 260}]
+
+
+def test_a_table_of_an_earlier_version_without_a_column_reads_as_null_there(tmp_path):
+    run = made_runs.interrupted(Store(tmp_path))
+    path = run.folder / "tables" / "steps.parquet"
+    pq.write_table(pq.read_table(path).drop_columns(["loss", "host"]), path)
+    unmarked = json.loads((run.folder / "run.json").read_text())
+    del unmarked["files"], unmarked["crc32"]
+    (run.folder / "run.json").write_text(json.dumps(unmarked))
+    found = query(Run(run.folder), "select count(*) as n, count(loss) as a, count(host) as b from steps").table
+    assert found.to_pylist() == [{"n": 260, "a": 0, "b": 0}]
+
+
+def test_a_table_that_was_damaged_is_told(tmp_path):
+    run = made_runs.interrupted(Store(tmp_path))
+    (run.folder / "tables" / "steps.parquet").write_bytes(b"nothing")
+    with pytest.raises(InputError, match=r"tables/steps.parquet: is 7 bytes long"):
+        query(run, "select 1")
