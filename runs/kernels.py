@@ -30,7 +30,7 @@ KERNELS = (
     Kernels("analyzers.serving.prefix_cache", ("replay",), "analyzers.serving.prefix_cache.replay:warm"),
     Kernels(
         "simulators.serving",
-        ("compiled", "cruise", "kernel", "pages", "scheduling", "state", "step"),
+        ("coasting", "compiled", "cruise", "kernel", "pages", "scheduling", "state", "step"),
         "simulators.serving.warm:warm",
     ),
     Kernels("simulators.topology", ("kernels",), "simulators.topology.warm:warm"),

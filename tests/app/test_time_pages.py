@@ -79,7 +79,7 @@ def test_the_input_page(place, run):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_run_without_a_profile_is_told_what_would_bring_it(place, page):
-    at = opened(f"pages/{page}.py", run=made_runs.interrupted(place.store).run_id)
+    at = opened(f"questions/{page}/page.py", run=made_runs.interrupted(place.store).run_id)
     assert not at.exception
     assert "Missing: a profile" in words(at)
 

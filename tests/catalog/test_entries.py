@@ -6,6 +6,7 @@ from catalog import MARKS, chips, families, models
 from catalog.entries import DATA, parse_numbers
 
 FILES = sorted(p.name for p in DATA.glob("*.json"))
+WORDS_ALONE = {"causes.json", "cause_rules.json"}  # no number is in them, so that nothing has a source
 UNITS = {"hbm_bytes": ("bytes", "capacity")}
 SOURCES = {"docs": "The documentation"}
 
@@ -44,7 +45,8 @@ def test_every_source_that_is_listed_is_used_and_no_name_is_written_twice(file):
 
     text = (DATA / file).read_text(encoding="utf-8")
     data = json.loads(text, object_pairs_hook=refuse_twice)
-    unused = [s for s in data["sources"] if f'"source": "{s}"' not in text]
+    assert ("sources" in data) == (file not in WORDS_ALONE)
+    unused = [s for s in data.get("sources", ()) if f'"source": "{s}"' not in text]
     assert not unused
 
 

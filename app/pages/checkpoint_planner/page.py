@@ -30,7 +30,7 @@ def planner() -> None:
         "How often to save a checkpoint, for a job that does not exist yet. Of a run that does, its own page "
         "“Checkpoints” starts from what it measured."
     )
-    if not any(st.query_params.get(o.name) for o in OPTIONS):
+    if not any(st.query_params.get(o.name) for o in OPTIONS if not o.of_run):
         st.query_params.update(EXAMPLE)  # so that the address says what is shown
     try:
         entered = given()
