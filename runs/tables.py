@@ -77,6 +77,14 @@ class ParquetTables:
     def path(self, name: str) -> Path:
         return self._files.folder / _relative(name)
 
+    def columns(self, name: str) -> set[str] | None:
+        """The columns in the table's own file; None where the run never had one. The file is whole."""
+        path = self._files.whole(_relative(name))
+        if path is None:
+            return None
+        with self._reading(name):
+            return set(pq.read_schema(path).names)
+
     def rows(self, name: str) -> int:
         path = self._files.whole(_relative(name))
         if path is None:

@@ -8,6 +8,7 @@ from app.pages.definitions import DEFINITIONS
 from app.pages.library import LIBRARY
 from app.pages.models import MODELS
 from app.pages.published import PUBLISHED
+from app.pages.query import QUERY
 from app.pages.serving_cases import SERVING_CASES
 from app.pages.serving_planner import SERVING_PLANNER
 from app.pages.topology import TOPOLOGY
@@ -25,4 +26,5 @@ PAGES: tuple[Page, ...] = (
     ALERTS,
     DEFINITIONS,
     COMPARE,
+    QUERY,
 )

@@ -11,7 +11,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 import catalog
+from app import querying
 from app.listing import list_runs
+from app.options import from_query
 from app.pages.published.words import published_rows
 from app.questions import QUESTIONS, asking, question
 from app.questions.base import Question, described
@@ -33,7 +35,7 @@ METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 BODY_BYTES = 1 << 16  # of a JSON request; files go another way
 MOST_SPECS, MOST_FAILURES = 4, 32  # of one question about topologies
 SEVERAL = ("spec", "fail")
-ASKED = ("show", "show_model", "whatif", "topology")  # handlers that read parameters; others take none
+ASKED = ("show", "show_model", "whatif", "topology", "query")  # handlers that read parameters; others take none
 
 
 class NotFound(QuestionError):
@@ -76,6 +78,8 @@ class Api:
             Route("/api/runs", self.runs, methods=["GET"]),
             Route("/api/runs/{run_id}", self.run, methods=["GET"]),
             Route("/api/runs/{run_id}/show/{analysis}", self.show, methods=["GET"]),
+            Route("/api/runs/{run_id}/tables", self.tables, methods=["GET"]),
+            Route("/api/runs/{run_id}/query", self.query, methods=["GET"]),
             Route("/api/questions", self.questions, methods=["GET"]),
             Route("/api/questions/{name}/form", self.form, methods=["GET"]),
             Route("/api/models/{model}/show/{analysis}", self.show_model, methods=["GET"]),
@@ -141,6 +145,21 @@ class Api:
         given = once_each(request.query_params.multi_items(), [o.name for o in asked.options])
         result = await run_in_threadpool(asking.ask, asked, subject, given, self._place.registry)
         return asking.answer_dict(subject, result)
+
+    @_answering
+    async def tables(self, request: Request) -> Any:
+        return {"tables": await run_in_threadpool(querying.tables, self._run(request))}
+
+    @_answering
+    async def query(self, request: Request) -> Any:
+        """The answer to SQL over the tables of a run, as JSON or as a file."""
+        given = from_query(request.query_params.multi_items(), querying.ASKED)
+        run = self._run(request)
+        media, data = await run_in_threadpool(querying.given_out, run, **given)
+        if media == querying.JSON:
+            return Response(data, media_type=media)
+        name = f"attachment; filename=query.{given['format']}"
+        return Response(data, media_type=media, headers={"Content-Disposition": name})
 
     @_answering
     async def questions(self, request: Request) -> Any:

@@ -8,6 +8,7 @@ from app.cli.commands import (
     demo,
     doctor,
     ingest,
+    query,
     runs,
     serve,
     show,
@@ -16,4 +17,4 @@ from app.cli.commands import (
     whatif,
 )
 
-COMMANDS = (demo, serve, ingest, runs, show, compare, compile, topology, whatif, catalog, alerts, watch, doctor)
+COMMANDS = (demo, serve, ingest, runs, show, query, compare, compile, topology, whatif, catalog, alerts, watch, doctor)

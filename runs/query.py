@@ -1,0 +1,141 @@
+"""SQL over the tables of a run: one SELECT, read-only, bounded in time, memory and rows, without any other file.
+
+DuckDB reads the Parquet files itself, so that of a large table only the columns and row groups asked for are read.
+"""
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from errors import QuestionError
+from errors.numbers import Number
+from errors.options import Option
+from runs import query_child
+from runs.columns import TableSchema
+from runs.run import Run
+from runs.schema import TABLES
+
+SQL_CHARACTERS = 16_000
+MEMORY_MIB = 512
+ANSWER_BYTES = 64 << 20
+TIMEOUT = Option(
+    "timeout", Number(1, 300), 30, "how long the query may take before it is ended", unit="s", label="Time limit"
+)
+ROWS = Option("rows", Number(1, 1_000_000, whole=True), 10_000, "the most rows of the answer; more are cut off")
+OPTIONS = (TIMEOUT, ROWS)
+COMMAND = [sys.executable, "-P", query_child.__file__]
+
+_TYPES: dict[pa.DataType, str] = {
+    pa.string(): "VARCHAR",
+    pa.int64(): "BIGINT",
+    pa.int32(): "INTEGER",
+    pa.float64(): "DOUBLE",
+    pa.bool_(): "BOOLEAN",
+}
+_NO_MEMORY = ("bad_alloc", "MemoryError", "Cannot allocate memory", "failed to map", "can't start new thread")
+_NAMES = ", ".join(t.name for t in TABLES)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The rows, columnar; whether there were more than may be given; the seconds it took, its process included."""
+
+    table: pa.Table
+    cut: bool
+    seconds: float
+
+
+def query(run: Run, sql: str, timeout: float = TIMEOUT.default, rows: int = ROWS.default) -> Answer:
+    """The answer to one SELECT over the tables of a run. Raises QuestionError, in one line, for SQL that is wrong, not
+    allowed, too slow or too large; InputError for a table of the run that was damaged."""
+    timeout, rows = TIMEOUT.parse(timeout), ROWS.parse(rows)
+    if not sql.strip() or len(sql) > SQL_CHARACTERS or "\0" in sql:
+        raise QuestionError("the SQL", expected=f"a SELECT statement of up to {SQL_CHARACTERS:,} characters")
+    tables = [_told(run, t) for t in TABLES]
+    asked = {"sql": sql, "tables": tables, "memory_mib": MEMORY_MIB, "rows": rows, "bytes": ANSWER_BYTES}
+    began = time.monotonic()
+    try:
+        done = subprocess.run(
+            COMMAND,
+            input=json.dumps(asked).encode(),
+            capture_output=True,
+            timeout=timeout,
+            cwd=run.folder,
+            env={"LANG": "C.UTF-8", "TZ": "UTC"},
+        )
+    except subprocess.TimeoutExpired as e:
+        raise QuestionError(
+            f"the query took more than {timeout:g} s and was ended",
+            advice="Ask for less, or allow more time (timeout, up to 300 s).",
+        ) from e
+    line, _, stream = done.stdout.partition(b"\n")
+    told = json.loads(line) if line else _dead(done)
+    if told.get("memory"):
+        raise QuestionError(f"the query needs more than {MEMORY_MIB} MiB of memory", advice="Aggregate or filter more.")
+    if "error" in told:
+        said = _in_a_line(told["error"], tables)
+        missing = said.startswith(("no table", "Catalog Error: Table with"))
+        raise QuestionError(said, where="SQL", advice=f"The tables are {_NAMES}." if missing else "")
+    return Answer(_settled(pa.ipc.open_stream(stream).read_all()), told["cut"], time.monotonic() - began)
+
+
+def _dead(done: subprocess.CompletedProcess[bytes]) -> dict[str, Any]:
+    """What a process that said nothing died of: memory where the system ended it or an allocation failed in a place
+    that DuckDB cannot leave in order. Raises QuestionError for anything else."""
+    said = done.stderr.decode(errors="replace")
+    if done.returncode == -signal.SIGKILL or any(word in said for word in _NO_MEMORY):
+        return {"memory": True}
+    how = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
+    raise QuestionError(f"the process of the query ended without an answer ({how})", where="SQL")
+
+
+def _told(run: Run, table: TableSchema) -> dict[str, Any]:
+    """A table as the process is told of it: columns that its file lacks, and files that the run lacks, are null.
+
+    Its file is named from the run's folder: a folder above it may be called what DuckDB would take for a pattern."""
+    there = run.tables.columns(table.name)
+    path = None if there is None else f"tables/{table.name}.parquet"
+    columns = ", ".join(
+        f'"{c.name}"' if c.name in (there or ()) else f'cast(null as {sql_type(c.type)}) as "{c.name}"'
+        for c in table.columns
+    )
+    source = f" from read_parquet('{path}')" if path else " where false"
+    return {"name": table.name, "path": path, "view": f'create view "{table.name}" as select {columns}{source}'}
+
+
+def sql_type(kind: pa.DataType) -> str:
+    """What SQL calls a column's type."""
+    if pa.types.is_list(kind):
+        return f"{sql_type(kind.value_type)}[]"
+    return _TYPES[kind.value_type if pa.types.is_dictionary(kind) else kind]
+
+
+def _in_a_line(error: str, tables: list[dict[str, Any]]) -> str:
+    """What DuckDB says, without the copy of the SQL below it; files of the run go by the names of their tables."""
+    said = " ".join(error.split("\n\nLINE ")[0].split())
+    for table in tables:
+        said = said.replace(table["path"], table["name"]) if table["path"] else said
+    return said[:400].rstrip(".?!")
+
+
+def _settled(table: pa.Table) -> pa.Table:
+    """Columns of one name told apart, as JSON and Parquet need it: `a`, `a_1`. Sums of whole numbers, which DuckDB has
+    as numbers of 128 bits, become what the columns of tables are, where they fit."""
+    settled: dict[str, Any] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        wanted, n = name, 0
+        while wanted in settled:
+            n += 1
+            wanted = f"{name}_{n}"
+        settled[wanted] = column
+        if pa.types.is_decimal(column.type) and column.type.scale == 0:
+            with contextlib.suppress(pa.ArrowInvalid):
+                settled[wanted] = column.cast(pa.int64())
+    return pa.table(settled)

@@ -1,0 +1,149 @@
+"""The process in which SQL of a person runs: DuckDB over the Parquet files of one run, and nothing else.
+
+It is a process of its own because DuckDB looks at an interrupt only between vectors: one row of
+`list_sum(range(100000000))` computes on for most of a minute, and memory that such a row takes is not all counted. A
+process can be ended, and the system holds its memory. A script, not a module: it imports nothing of Chipledger.
+
+Reads one JSON object from its input; writes a line of JSON, then the rows as an Arrow stream.
+"""
+
+import json
+import re
+import resource
+import sys
+from collections.abc import Iterator
+from typing import Any, cast
+
+MIB = 1 << 20
+BESIDES = 768 * MIB  # the program itself, its threads' stacks and the Arrow rows
+BATCH = 4096  # rows that are taken at once
+# what a FROM may call; all else (read_csv, glob, query, duckdb_settings ...) reads files, or tells of this machine
+TABLE_FUNCTIONS = {"range", "generate_series", "unnest"}
+TOLD = {"current_setting", "getenv", "getvariable", "current_database", "current_schemas", "version", "write_log"}
+PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+class Refused(Exception):
+    """SQL that is not run."""
+
+
+def nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """Every object of a parsed statement. A loop, not a recursion: statements nest deeply."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            yield cast("dict[str, Any]", node)
+            waiting.extend(cast("dict[str, Any]", node).values())
+        elif isinstance(node, list):
+            waiting.extend(cast("list[Any]", node))
+
+
+def check(con: Any, sql: str, tables: set[str]) -> None:
+    """Raises Refused for anything but one SELECT over these tables."""
+    import duckdb
+
+    statements = con.extract_statements(sql)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise Refused("only one SELECT statement is run")
+    try:
+        tree = json.loads(con.execute("select json_serialize_sql($1)", [sql]).fetchone()[0])
+    except RecursionError:
+        raise Refused("the statement is nested too deeply") from None
+    if tree.get("error"):
+        raise Refused("only one SELECT statement is run")
+    found = list(nodes(tree))
+    named = {entry["key"].lower() for n in found if "cte_map" in n for entry in n["cte_map"].get("map", [])}
+    _check_names(con, named)
+    for node in found:
+        kind = node.get("type")
+        if kind == "BASE_TABLE":
+            name = node["table_name"].lower()
+            if node.get("catalog_name") or node.get("schema_name") or name not in tables | named:
+                raise Refused(f"no table {node['table_name'][:80]!r}")
+        elif kind == "TABLE_FUNCTION":
+            name = node["function"]["function_name"].lower()
+            if name not in TABLE_FUNCTIONS:
+                raise Refused(f"{name[:80]} cannot be read from here")
+        elif kind == "SHOW_REF":
+            raise Refused("only one SELECT statement is run")
+        elif kind == "FUNCTION":
+            name = node["function_name"].lower()
+            if name in TOLD or name.startswith("pg_"):
+                raise Refused(f"{name[:80]} cannot be asked here")
+
+
+def _check_names(con: Any, named: set[str]) -> None:
+    """Raises Refused for a WITH that is named like something of DuckDB's own, or like a file. Outside its part of the
+    statement such a name means the other: with names like `a`, where it stands need not be looked at."""
+    own = con.execute("select lower(view_name) from duckdb_views() union select lower(table_name) from duckdb_tables()")
+    known = {name for (name,) in own.fetchall()}
+    for name in sorted(named):
+        if name in known or not PLAIN.fullmatch(name):
+            raise Refused(f"WITH cannot be named {name[:80]!r}")
+
+
+def answer(asked: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+    import duckdb
+    import pyarrow as pa
+
+    con = duckdb.connect(
+        ":memory:",
+        config={
+            "threads": 2,
+            "memory_limit": f"{asked['memory_mib']}MiB",
+            "max_temp_directory_size": "0KB",
+            "python_enable_replacements": False,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        },
+    )
+    check(con, asked["sql"], {t["name"] for t in asked["tables"]})
+    con.execute("set allowed_paths = $1", [[t["path"] for t in asked["tables"] if t["path"]]])
+    for table in asked["tables"]:
+        con.execute(table["view"])
+    con.execute("set enable_external_access = false")
+    con.execute("set lock_configuration = true")
+    reader = con.sql(asked["sql"]).to_arrow_reader(BATCH)
+    taken: list[Any] = []
+    rows, left, cut = asked["rows"], asked["bytes"], False
+    for batch in reader:
+        part = batch[:rows]
+        while part.nbytes > left:
+            part = part[: part.num_rows // 2]
+        cut = part.num_rows < batch.num_rows
+        taken.append(part)
+        rows, left = rows - part.num_rows, left - part.nbytes
+        if cut:
+            break
+    if cut and rows == asked["rows"]:
+        raise Refused(f"one row alone is larger than {asked['bytes'] // MIB} MiB")
+    return {"cut": cut}, pa.Table.from_batches(taken, schema=reader.schema)
+
+
+def main() -> None:
+    asked = json.loads(sys.stdin.buffer.read())
+    most = asked["memory_mib"] * MIB + BESIDES
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # its output is a pipe: no file is written
+    out: Any = sys.stdout.buffer
+    import duckdb
+    import pyarrow as pa
+
+    try:
+        told, table = answer(asked)
+    except (Refused, duckdb.Error) as e:
+        memory = isinstance(e, duckdb.OutOfMemoryException)
+        out.write(json.dumps({"memory": True} if memory else {"error": str(e)}).encode() + b"\n")
+        return
+    except MemoryError:
+        out.write(b'{"memory": true}\n')
+        return
+    out.write(json.dumps(told).encode() + b"\n")
+    with pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table)
+
+
+if __name__ == "__main__":
+    main()
