@@ -9,8 +9,9 @@ from analyzers.serving.served import Served
 from app import format as fmt
 from app import theme
 from app.comparing.words import NAMES, how_much, name, value
+from app.figures.axes import PLAIN, log_axis
 from app.figures.base import layout, plain
-from app.questions.latency.figure import COLOURS, PLAIN, log_axis
+from app.figures.latencies import COLOURS
 
 BETTER, WORSE, OPEN = theme.COLOURS["served"], theme.COLOURS["lost_work"], theme.GREY
 

@@ -9,9 +9,9 @@ import plotly.graph_objects as go
 from analyzers.ranks.collectives import CollectivesResult, bus_factor
 from app import format as fmt
 from app import theme
+from app.figures.axes import time_unit
 from app.figures.base import GRID, layout, plain
 from app.questions.collectives.words import name, rate
-from app.questions.steps.figure import time_unit
 
 MAX_ROWS = 400  # points; of more, those that took longest
 MAX_BARS = 24

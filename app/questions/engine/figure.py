@@ -9,9 +9,9 @@ from analyzers.serving.engine import EngineResult
 from analyzers.serving.engine.bounds import BOUNDS
 from app import format as fmt
 from app import theme
+from app.figures.axes import time_unit
 from app.figures.base import GRID, layout, reference_line
 from app.questions.engine.words import TITLES, whole
-from app.questions.steps.figure import time_unit
 
 BOUND_COLOURS = {
     "kv": theme.COLOURS["preemption_recompute"],

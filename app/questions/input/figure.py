@@ -7,8 +7,8 @@ import plotly.graph_objects as go
 from analyzers.device.input import InputResult
 from app import format as fmt
 from app import theme
+from app.figures.axes import time_unit
 from app.figures.base import GRID, MAX_POINTS, layout, reduced, reference_line
-from app.questions.steps.figure import time_unit
 
 WAITING = theme.COLOURS["input_wait"]
 LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}

@@ -9,45 +9,14 @@ from analyzers.serving.latency import ServingResult
 from analyzers.serving.latency.anatomy import cumulative
 from app import format as fmt
 from app import theme
-from app.figures.base import GRID, layout, plain, reduced
+from app.figures.axes import PLAIN, log_axis, time_unit
+from app.figures.base import layout, plain, reduced
+from app.figures.latencies import COLOURS, PREFILL, QUEUE
 from app.questions.latency.words import NAMES
-from app.questions.steps.figure import time_unit
 
 HEIGHT = 430
-QUEUE, PREFILL, DECODE = theme.COLOURS["scheduling"], theme.COLOURS["prefill"], theme.COLOURS["decode"]
-COLOURS = {
-    "ttft_s": theme.COLOURS["served"],
-    "queue_s": QUEUE,
-    "prefill_s": PREFILL,
-    "tpot_s": DECODE,
-    "itl_s": DECODE,
-    "e2e_s": theme.COLOURS["held"],
-}
 LABELS = {"ttft_s": 64, "queue_s": 22, "prefill_s": 42, "tpot_s": 74, "itl_s": 32, "e2e_s": 36}  # at which per cent
 MOST_TENANTS, MOST_LOADS = 12, 40
-PLAIN = {"gridcolor": GRID, "zeroline": False}
-
-
-def log_axis(low: float, high: float) -> dict:
-    """A logarithmic axis of seconds, `high` at least `low` > 0, with as many ticks written out as fit."""
-    decades = np.log10(high / low)
-    steps = (1, 1.5, 2, 3, 4, 5, 7) if decades < 1 else (1, 2, 5) if decades < 4 else (1,)
-    powers = range(int(np.floor(np.log10(low))) - 1, int(np.ceil(np.log10(high))) + 1)
-    ticks = [m * 10.0**p for p in powers for m in steps]
-    edge = 0.02 * max(decades, 0.3)
-    return {
-        "type": "log",
-        "tickvals": ticks,
-        "ticktext": [tick(t) for t in ticks],
-        "range": [np.log10(low) - edge, np.log10(high) + edge],
-        **PLAIN,
-    }
-
-
-def tick(seconds: float) -> str:
-    """`20 ms`, `1.5 s`: a duration for an axis."""
-    unit, factor = time_unit(seconds)
-    return f"{seconds * factor:.3g} {unit}"
 
 
 def ttft_split(result: ServingResult) -> go.Figure | None:

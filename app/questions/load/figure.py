@@ -13,9 +13,9 @@ from analyzers.serving.load import LoadResult
 from analyzers.serving.load.knee import AXES, Knee
 from app import format as fmt
 from app import theme
+from app.figures.axes import time_unit
 from app.figures.base import GRID, layout, plain
 from app.questions.load.words import level
-from app.questions.steps.figure import time_unit
 
 HEIGHT = 460
 METRICS = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "End to end"}

@@ -8,6 +8,7 @@ from analyzers.device.memory import MemoryResult
 from analyzers.device.memory_advice import saved_activations
 from app import format as fmt
 from app import theme
+from app.figures.axes import size_unit
 from app.figures.base import GRID, layout, plain, reduced
 from app.questions.memory.words import title
 
@@ -35,11 +36,6 @@ COLOURS: dict[str, str] = {  # what a ledger's account does to time, its bytes d
 PATTERNS = {"fragmentation": "/", "padding": "x"}
 
 
-def unit_of(peak: float) -> tuple[str, float]:
-    """(unit, bytes in it) in which a size reads best."""
-    return next(((u, f) for u, f in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if peak >= f), ("bytes", 1.0))
-
-
 def told_apart(parts: pd.DataFrame) -> pd.DataFrame:
     """The parts, with temporaries that recomputation could do without as a category of their own, `saved`."""
     return parts.assign(category=parts["category"].astype(object).mask(saved_activations(parts), "saved"))
@@ -61,7 +57,7 @@ def fill(rows: dict[str, MemoryResult]) -> go.Figure:
     limit = next(iter(rows.values())).limit_bytes
     near = limit is not None and limit <= DISTANT * total
     end = max(total, limit if near else 0) * 1.02
-    unit, factor = unit_of(end)
+    unit, factor = size_unit(end)
     figure = go.Figure()
     for name in sorted({n for sizes in drawn.values() for n in sizes}, key=lambda n: _order(n, drawn)):
         sizes = [sizes.get(name, 0.0) for sizes in drawn.values()]
@@ -213,7 +209,7 @@ def over_time(result: MemoryResult) -> go.Figure | None:
         return None
     start = int(samples["ts_ns"].min())
     top = result.devices.head(MAX_LINES)
-    unit, factor = unit_of(float(samples["used_bytes"].max()))
+    unit, factor = size_unit(float(samples["used_bytes"].max()))
     figure = go.Figure()
     for number, device in enumerate(top.iloc[::-1].itertuples(index=False)):
         first = number == len(top) - 1

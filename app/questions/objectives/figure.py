@@ -7,8 +7,9 @@ from analyzers.serving.objective_causes import CAUSES
 from analyzers.serving.objectives import SloResult
 from app import format as fmt
 from app import theme
+from app.figures.axes import PLAIN, log_axis
 from app.figures.base import GRID, layout, plain
-from app.questions.latency.figure import COLOURS, PLAIN, log_axis
+from app.figures.latencies import COLOURS
 from app.questions.objectives.words import OBJECTIVES
 
 HEIGHT = 400

@@ -7,9 +7,9 @@ import plotly.graph_objects as go
 from analyzers.device.overlap import OverlapResult
 from app import format as fmt
 from app import theme
+from app.figures.axes import time_unit
 from app.figures.base import GRID, layout, plain
 from app.questions.overlap.words import label
-from app.questions.steps.figure import time_unit
 
 MAX_DEVICES = 48  # of more, those that compute least are shown
 MAX_STEPS = 300  # bars; of more, neighbours are drawn together as their mean

@@ -7,8 +7,8 @@ import plotly.graph_objects as go
 from analyzers.serving.prefix_cache import ENOUGH, PrefixResult
 from app import format as fmt
 from app import theme
+from app.figures.axes import size_unit
 from app.figures.base import GRID, layout, plain, reduced, reference_line
-from app.questions.memory.figure import unit_of
 from app.questions.prefix_cache.words import size_words
 
 FOUND, AGAIN = theme.COLOURS["prefill"], theme.COLOURS["below_roofline"]
@@ -20,7 +20,7 @@ NEAR_END = 0.7  # of the axis: beyond it a label stands to the left of its line
 def by_size(result: PrefixResult) -> go.Figure:
     """Share of blocks found against the size of the cache; the size that is enough, the asked one, the attainable."""
     rows = result.by_size
-    unit, factor = ("blocks", 1.0) if result.block_bytes is None else unit_of(float(rows["bytes"].max()))
+    unit, factor = ("blocks", 1.0) if result.block_bytes is None else size_unit(float(rows["bytes"].max()))
     scale = 1.0 if result.block_bytes is None else result.block_bytes / factor
     sizes = rows["blocks"].to_numpy(dtype=float) * scale
     low, high = np.log10(sizes[0]), np.log10(max(sizes[-1], sizes[0] * 10))

@@ -7,9 +7,9 @@ import plotly.graph_objects as go
 from analyzers.ranks.slowdown import SlowdownResult
 from app import format as fmt
 from app import theme
+from app.figures.axes import time_unit
 from app.figures.base import GRID, layout, plain, reduced, reference_line
 from app.questions.slowdown.words import times, worker
-from app.questions.steps.figure import time_unit
 
 MAX_REPLICAS = 64  # rows of the heat map; of more, the slowest are drawn
 MAX_LABELS = 256  # cells with their number in them

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from analyzers.time.steps import StepsResult
 from app import format as fmt
 from app import theme
+from app.figures.axes import time_unit
 from app.figures.base import GRID, MAX_POINTS, layout, plain, reduced, reference_line
 
 HEIGHT = 440
@@ -23,11 +24,6 @@ def best_scale(result: StepsResult) -> str:
     if not result.median_step_s or pd.isna(taken):
         return "linear"
     return "log" if float(taken) > LOG_FROM * result.median_step_s else "linear"
-
-
-def time_unit(seconds: float | None) -> tuple[str, float]:
-    """The unit that an axis of durations about so long is drawn in, and how many of it a second has."""
-    return ("s", 1.0) if seconds is None or seconds >= 1 else ("ms", 1e3) if seconds >= 1e-3 else ("µs", 1e6)
 
 
 def steps(result: StepsResult, scale: str = "linear") -> go.Figure:
