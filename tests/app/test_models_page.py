@@ -5,6 +5,7 @@ import pytest
 from app.components.header import slice_of
 from app.pages.all import pages_of
 from app.pages.models.figure import taxes
+from app.pages.query import QUERY
 from app.questions import QUESTIONS
 from app.questions.compiled import COMPILED
 from app.questions.mfu import MFU
@@ -69,6 +70,7 @@ def test_a_serving_run_is_asked_about_serving(place):
         "questions/speculation/page.py",
         "questions/prefix_cache/page.py",
         "pages/compare/page.py",
+        "pages/query/page.py",
     )
     profiled = made_runs.write(place.store, "t", {"engine": {"running": [1]}, "ops": {"op": ["a"]}}, {}, kind="serving")
     assert {"questions/engine/page.py", "questions/operations/page.py"} <= set(files(profiled))
@@ -79,7 +81,7 @@ def test_a_compiled_run_is_asked_nothing_that_only_a_clock_could_tell(place):
     measured = made_runs.interrupted(place.store)
     compiled = made_runs.write(place.store, "c", {"ops": {"role": ["compute"], "op": ["a"]}}, {}, kind="compiled")
     pipeline = made_runs.write(place.store, "p", {"pipeline": {"step": [1], "op_type": ["gc"]}}, {})
-    training = tuple(q.file for q in QUESTIONS if "job" in q.about)
+    training = (*(q.file for q in QUESTIONS if "job" in q.about), QUERY.file)
     assert files(measured) == tuple(p for p in training if p != SLOWDOWN.file)
     assert files(pipeline) == training
     assert pages_of(compiled)[0] is COMPILED
