@@ -3,6 +3,7 @@
 Each stands in the data file under the chip, with its source and mark, and is None where nothing is known.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
@@ -15,16 +16,16 @@ NODE = 8  # GPUs of a node whose GPUs are joined directly
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trait:
+class Trait(ABC):
     """Something known of a chip, where from, and how sure (see MARKS)."""
 
     source: str
     mark: str
 
     @property
+    @abstractmethod
     def text(self) -> str:
         """In one line of a table."""
-        raise NotImplementedError
 
     @classmethod
     def read(cls, entry: str, raw: Mapping[str, Any], sources: Mapping[str, str]) -> Self:

@@ -3,9 +3,8 @@
 import contextlib
 import hashlib
 import os
-import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,8 +16,9 @@ import pyarrow as pa
 from collectors import COLLECTORS
 from collectors.base import Blob, Fact, Item, Lost, Rows
 from collectors.ingesting.chip_facts import most_chips, settled_chips
-from collectors.ingesting.gather import Cancelled, Gathered, gather, shown
+from collectors.ingesting.gather import Cancelled, Gathered, gather
 from collectors.ingesting.identity import faults, made_anew, made_of, not_applied, readers, stored_before
+from collectors.ingesting.naming import OPTION, capped_list, checked_options, kind_of, name_of, names_listed
 from collectors.ingesting.order import begins, natural
 from collectors.ingesting.plausible import plausible
 from collectors.ingesting.recognise import SURE, Together, recognise
@@ -30,13 +30,8 @@ from runs.run import MANIFEST, FactValue, Manifest
 from runs.store import Store
 from runs.writer import RunWriter
 
-MAX_WARNINGS = 1_000
 _QUEUED = 8  # batches read ahead of the Parquet writer: keeps both busy, and memory small
-_SERVING_TABLES = ("requests", "engine", "stages", "iterations", "histograms")
-_TRAINING_TABLES = ("steps", "lifecycle")  # a profile is of either
 _BASES = ("declared", "measured", "derived", "published")  # whose word counts first
-_SUFFIXES = re.compile(r"(?:\.(?:gz|zip|tar|tgz|log|txt|out|jsonl?|xplane|pb))+$", re.IGNORECASE)
-_OPTION = "command line"
 
 Check = Callable[[], None]
 
@@ -81,7 +76,7 @@ def ingest(
     Raises InputError, with nothing stored, where no file is of a known format, where none of those can be read, where
     chipledger.json is wrong, or where an option is.
     """
-    options = _options(name, kind, chip, chips, model, tags)
+    options = checked_options(name, kind, chip, chips, model, tags)
 
     def check() -> None:
         if cancel is not None and cancel():
@@ -100,7 +95,7 @@ def ingest(
                 if fault:
                     gathered.notes.append(f"what was stored of this input was damaged, and was read anew: {fault.what}")
             work = _Ingest(store, options, gathered, _without_copies(jobs, gathered), progress, check, known)
-            return work.store_as(run_id, _name(paths), replace=stored is not None)
+            return work.store_as(run_id, name_of(paths), replace=stored is not None)
     except BROKEN as e:  # not a file's fault: those are dealt with where files are read
         reason = e.strerror if isinstance(e, OSError) and e.strerror else e
         raise InputError(f"cannot use the store ({reason})", where=str(store.root)) from e
@@ -145,13 +140,15 @@ def _recognise(gathered: Gathered, scratch: Path, check: Check) -> list[_Job]:
         jobs.append(_Job(best.source, best.collector, size, begins(best.source)))
         gathered.notes += best.notes
     if unknown:
-        gathered.notes.append(f"not recognised, passed over: {_listed(unknown)}")
+        gathered.notes.append(f"not recognised, passed over: {names_listed(unknown)}")
     if all(job.collector is sidecar for job in jobs):
         if gathered.failures:
             raise gathered.failures[0]
         formats = "; ".join(f"{c.NAME}: {c.HELP.rstrip('.')}" for c in COLLECTORS)
         raise InputError(
-            "no file of a known format", where=_listed([s.name for s in gathered.sources]), expected=f"one of {formats}"
+            "no file of a known format",
+            where=names_listed([s.name for s in gathered.sources]),
+            expected=f"one of {formats}",
         )
     return jobs
 
@@ -253,7 +250,7 @@ class _Ingest:
             declared = {key: facts.pop(key).value for key in ("name", "kind", "tags") if key in facts}
             for key in ("chip", "chips", "model"):
                 if key in self.options:
-                    facts[key] = FactValue(self.options[key], "declared", _OPTION)
+                    facts[key] = FactValue(self.options[key], "declared", OPTION)
             chips, warning = settled_chips(facts, self.devices)
             facts |= {} if chips is None else {"chips": chips}
             self.warnings += [warning] if warning else []
@@ -261,13 +258,13 @@ class _Ingest:
             run = writer.commit(
                 run_id=run_id,
                 name=self.options.get("name") or (self.known and self.known.name) or declared.get("name") or name,
-                kind=self.options.get("kind") or declared.get("kind") or _kind(writer.counts, facts),
+                kind=self.options.get("kind") or declared.get("kind") or kind_of(writer.counts, facts),
                 facts=facts,
                 sources=[
                     {"name": job.source.name, "sha256": job.digest, "bytes": job.size, "collector": job.collector.NAME}
                     for job in sorted(self.jobs, key=lambda job: natural(job.source.name))
                 ],
-                warnings=_capped(self.warnings),
+                warnings=capped_list(self.warnings),
                 tags={
                     **declared.get("tags", {}),
                     **(self.known.tags if self.known else {}),
@@ -369,36 +366,3 @@ def _reading(source: SafeSource) -> Iterator[None]:
             where=source.name,
             advice="Is it complete?",
         ) from e
-
-
-def _options(name: Any, kind: Any, chip: Any, chips: Any, model: Any, tags: Any) -> dict[str, Any]:
-    """The options that were given, checked."""
-    given = {"name": name, "kind": kind, "chip": chip, "chips": chips, "model": model, "tags": dict(tags or {}) or None}
-    given = {key: value for key, value in given.items() if value is not None}
-    for key, value in given.items():
-        sidecar.check(key, value, _OPTION)
-    return given
-
-
-def _name(paths: Sequence[Path | str]) -> str:
-    """A name for the run from the first path: that of the file or folder, without usual endings."""
-    base = shown(Path(paths[0]).absolute().resolve().name if paths else "")
-    return _SUFFIXES.sub("", base) or base or "run"
-
-
-def _kind(tables: Mapping[str, int], facts: Collection[str] = ()) -> str:
-    """`serving` also where a server's log tells of its start alone: it may have failed before it served anything."""
-    trained = any(tables.get(t) for t in _TRAINING_TABLES)
-    served = "engine" in facts or any(tables.get(t) for t in _SERVING_TABLES)
-    return "serving" if served and not trained else "training"
-
-
-def _listed(names: list[str], most: int = 10) -> str:
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return (", ".join(names[:most]) or "nothing was given") + more
-
-
-def _capped(warnings: list[str]) -> list[str]:
-    if len(warnings) <= MAX_WARNINGS:
-        return warnings
-    return [*warnings[:MAX_WARNINGS], f"and {len(warnings) - MAX_WARNINGS:,} more warnings"]

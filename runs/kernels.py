@@ -24,7 +24,7 @@ class Kernels:
 KERNELS = (
     Kernels(
         "collectors.device.xplane",
-        ("wire", "tables", "header", "events", "clock"),
+        ("wire", "tables", "header", "events", "clock", "own_time"),
         "collectors.device.xplane.warm:warm",
     ),
     Kernels("analyzers.serving.prefix_cache", ("replay",), "analyzers.serving.prefix_cache.replay:warm"),

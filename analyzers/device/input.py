@@ -13,6 +13,7 @@ import pandas as pd
 
 from analyzers.base import Facts
 from analyzers.device.activity import Activity, activities, profiled_steps, steps_of
+from analyzers.device.input_stalls import mark_stalls, slope_of
 from analyzers.flops.peak import hardware
 from analyzers.intervals import Spans, joined, overlap_with, spans, union
 from analyzers.time.history import History, history
@@ -22,12 +23,8 @@ from runs.tables import Tables, frame
 
 OPTIONS: tuple[Option, ...] = ()
 BOUND_SHARE = 0.05  # of the usual step: from here on, input is what to mend first
-STALL_SHARE = 0.05  # of the usual step: a shorter delay is noise
 TOLD_SHARE = 0.5  # of usual steps: where fewer have a fetch recorded, nothing is concluded from the others
-STALL_Z = 3.5  # robust standard deviations of the fetch
 EXPOSED_SLOPE, HIDDEN_SLOPE = 0.5, 0.2
-RESAMPLES, SEED = 1000, 0
-MOST_RESAMPLED, Z_95 = 50_000, 1.96  # steps; more would be drawn a thousand times over, for minutes
 COLUMNS = [
     "step",
     "attempt",
@@ -119,8 +116,8 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> InputResul
     rows = _rows(past, seen, tables)
     usual = rows[rows["usual"]]
     step_s, fetch_s = _median(usual["dur_s"]), _median(usual["fetch_s"])
-    _mark_stalls(rows, usual, step_s, fetch_s)
-    slope = _slope(usual, step_s, fetch_s)
+    mark_stalls(rows, usual, step_s, fetch_s)
+    slope = slope_of(usual, step_s, fetch_s)
     fed = bool(rows["fetch_s"].notna().any()) or seen.fed
     at_most_share = seen.idle_ns / seen.window_ns if seen.window_ns else None
     waited_s, whole_s = _waited(rows, machine.chips, machine.devices_per_chip, fed)
@@ -296,43 +293,6 @@ def _matched(rows: pd.DataFrame, seen: pd.DataFrame) -> np.ndarray:
 def _median(values: pd.Series) -> float | None:
     values = values.dropna()
     return float(values.median()) if len(values) else None
-
-
-def _mark_stalls(rows: pd.DataFrame, usual: pd.DataFrame, step_s: float | None, fetch_s: float | None) -> None:
-    """Add extra_s and stalled: both the fetch and the step exceed the usual ones, by more than noise."""
-    rows["extra_s"], rows["stalled"] = 0.0, False
-    if step_s is None or fetch_s is None:
-        return
-    excess = np.minimum(rows["fetch_s"] - fetch_s, rows["dur_s"] - step_s).astype("Float64").fillna(0)
-    spread = 1.4826 * float((usual["fetch_s"] - fetch_s).abs().median())
-    stalled = rows["usual"] & (excess > max(STALL_SHARE * step_s, STALL_Z * spread))
-    rows["stalled"] = stalled.astype(bool)
-    rows["extra_s"] = excess.astype(float).where(rows["stalled"], 0.0)
-
-
-def _slope(usual: pd.DataFrame, step_s: float | None, fetch_s: float | None) -> tuple[float, float, float] | None:
-    """Least squares through the medians over steps whose fetch exceeds the median, with a bootstrap interval over
-    steps: of very many steps the one that bootstraps tend to, by linearisation. None where fewer than three of them
-    differ by a hundredth of a step: chance would decide."""
-    if step_s is None or fetch_s is None:
-        return None
-    some = usual.dropna(subset=["fetch_s", "dur_s"])
-    x = (some["fetch_s"].astype(float) - fetch_s).clip(lower=0).to_numpy()
-    y = some["dur_s"].astype(float).to_numpy() - step_s
-    if (x > 0.01 * step_s).sum() < 3:
-        return None
-    xy, xx = x * y, x * x
-    slope = float(xy.sum() / xx.sum())
-    if len(x) > MOST_RESAMPLED:
-        margin = Z_95 * float(np.sqrt(((xy - slope * xx) ** 2).sum())) / float(xx.sum())
-        return slope, slope - margin, slope + margin
-    rng, drawn = np.random.default_rng(SEED), []
-    for _ in range(RESAMPLES):
-        pick = rng.integers(0, len(x), len(x))
-        if whole := xx[pick].sum():
-            drawn.append(xy[pick].sum() / whole)
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return slope, float(low), float(high)
 
 
 def _waited(rows: pd.DataFrame, chips: int, per_chip: int, fed: bool) -> tuple[float | None, float]:

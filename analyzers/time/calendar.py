@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.intervals import Painting, Spans, common, paint, spans
+from analyzers.time.attempts import NEVER, Interruption, as_ns, attempts_of, interruptions_of
 from analyzers.time.history import History
 from analyzers.time.job_times import Jobs, from_the_future, job_times, moved
 from runs.tables import Tables, frame
@@ -49,20 +50,7 @@ CODE = {name: i for i, name in enumerate(HEADINGS)}
 RECORDED = HEADINGS[CODE["data_loading"] :]
 INSIDE_STEPS = ("custom", "checkpoint_save")  # what has no end there may cover steps that were taken
 RECENT, SOON = 10, 1.5  # steps that tell a usual one; how many usual steps later is still the same step
-NEVER = np.iinfo(np.int64).max
 NO_STEP_READ = "no step was read"
-
-
-@dataclass(frozen=True)
-class Interruption:
-    """An attempt that ended without the job ending: what was lost and until when."""
-
-    attempt: int
-    last_sign_ns: int
-    restart_ns: int
-    last_step: int | None
-    resumed_step: int | None
-    wasted_steps: int
 
 
 @dataclass(frozen=True)
@@ -111,13 +99,13 @@ def calendar(tables: Tables, past: History, now_ns: int | None = None) -> Calend
     times = [steps["start_ns"], life["start_ns"], life["end_ns"]]
     if past.origin == "step lines":
         times.append(steps["start_ns"] + steps["dur_ns"])
-    signs = np.sort(np.concatenate([_ns(t.dropna()) for t in times]), kind="stable")
+    signs = np.sort(np.concatenate([as_ns(t.dropna()) for t in times]), kind="stable")
     if len(jobs.starts) == 0 or jobs.starts[0] > signs[0]:
         jobs = Jobs(np.concatenate(([signs[0]], jobs.starts)), jobs.ends)
 
     recorded, open_ended = _recorded(life, signs, jobs.starts)
     steps = steps.assign(end_ns=_step_ends(steps, jobs, signs))
-    attempts = _attempts(jobs, signs, steps, now_ns)
+    attempts = attempts_of(jobs, signs, steps, now_ns)
     loading = recorded.pop("data_loading", spans())
     inside = _inside(loading, steps)
     kept = steps["kept"].to_numpy(dtype=bool)
@@ -139,7 +127,7 @@ def calendar(tables: Tables, past: History, now_ns: int | None = None) -> Calend
         painting=painting,
         custom=_custom(life, painting),
         loading_in_steps=spans(loading.start[inside], loading.end[inside]),
-        interruptions=_interruptions(attempts, steps),
+        interruptions=interruptions_of(attempts, steps),
         open_ended=open_ended,
         attempts=Spans(jobs.starts, attempts.end),
         finished=attempts.finished,
@@ -169,17 +157,13 @@ def no_steps(past: History) -> str:
     )
 
 
-def _ns(column: pd.Series) -> np.ndarray:
-    return column.to_numpy(dtype=np.int64)
-
-
 def _spans(steps: pd.DataFrame, mine: np.ndarray) -> Spans:
-    return spans(_ns(steps["start_ns"])[mine], _ns(steps["end_ns"])[mine])
+    return spans(as_ns(steps["start_ns"])[mine], as_ns(steps["end_ns"])[mine])
 
 
 def _timed_steps(past: History) -> pd.DataFrame:
     steps = past.rows[past.rows["start_ns"].notna()] if past.origin != "profile" else past.rows[:0]
-    if (np.diff(_ns(steps["start_ns"])) < 0).any():
+    if (np.diff(as_ns(steps["start_ns"])) < 0).any():
         steps = steps.sort_values("start_ns", kind="stable")
     return steps.reset_index(drop=True)
 
@@ -208,7 +192,7 @@ def _events(tables: Tables, past: History, now_ns: int | None) -> tuple[pd.DataF
         told = life[at].notna().to_numpy()
         bad = from_the_future(life.loc[told, at], life.loc[told, logged])
         false += int(bad.sum())
-        late = _ns(life.loc[told, at]) > now_ns if now_ns is not None else np.zeros(len(bad), dtype=bool)
+        late = as_ns(life.loc[told, at]) > now_ns if now_ns is not None else np.zeros(len(bad), dtype=bool)
         if (bad | late).any():
             life.loc[life.index[told][bad | late], at] = pd.NA
     if false:
@@ -227,9 +211,9 @@ def _without_offline(
     of_eval = (life["kind"] == "eval").to_numpy(dtype=bool) & life["start_ns"].notna().to_numpy()
     if not of_eval.any():
         return life, ()
-    start, end = _ns(life["start_ns"][of_eval]), _ns(life["end_ns"][of_eval].fillna(0))
+    start, end = as_ns(life["start_ns"][of_eval]), as_ns(life["end_ns"][of_eval].fillna(0))
     timed = steps[steps["dur_ns"].notna()]
-    begun, done = _ns(timed["start_ns"]), _ns(timed["start_ns"]) + _ns(timed["dur_ns"])
+    begun, done = as_ns(timed["start_ns"]), as_ns(timed["start_ns"]) + as_ns(timed["dur_ns"])
     beside = np.append(done, NEVER)[np.searchsorted(begun, start)] <= end
     beside &= not averaged
     after = np.searchsorted(jobs.starts, start) == len(jobs.starts)
@@ -256,8 +240,8 @@ def _recorded(life: pd.DataFrame, signs: np.ndarray, starts: np.ndarray) -> tupl
     never = life["end_ns"].isna().to_numpy()
     unended = int((started & never).sum())
     mine = started & ~(never & np.isin(code, [CODE[k] for k in INSIDE_STEPS]))
-    start, never = _ns(life["start_ns"][mine]), never[mine]
-    end = _ns(life["end_ns"][mine].fillna(0))
+    start, never = as_ns(life["start_ns"][mine]), never[mine]
+    end = as_ns(life["end_ns"][mine].fillna(0))
     if never.any():
         begun = start[never]
         following = np.append(signs, NEVER)[np.searchsorted(signs, begun, side="right")]
@@ -272,9 +256,9 @@ def _step_ends(steps: pd.DataFrame, jobs: Jobs, signs: np.ndarray) -> np.ndarray
     it), but not past the next step, the next start of the job, or its end; and not past the last sign of life, unless
     the job went on after this step or ended by itself: both prove that the step was done. Where the job ended soon
     after a usual step, it ended with that step."""
-    start = _ns(steps["start_ns"])
+    start = as_ns(steps["start_ns"])
     known = steps["dur_ns"].notna().to_numpy()
-    end = start + _ns(steps["dur_ns"].fillna(0))
+    end = start + as_ns(steps["dur_ns"].fillna(0))
     first, kept = steps["first"].to_numpy(dtype=bool), steps["kept"].to_numpy(dtype=bool)
     next_start = np.append(jobs.starts, NEVER)[np.searchsorted(jobs.starts, start, side="right")]
     end = np.minimum(end, next_start)
@@ -304,8 +288,8 @@ def _usual_before(took: np.ndarray, usual: np.ndarray, at: np.ndarray) -> np.nda
 
 def _first_step_starts(steps: pd.DataFrame) -> Spans:
     """The part of each segment's first step beyond the median of its other steps (of all steps, if it has none)."""
-    start = _ns(steps["start_ns"])
-    dur = _ns(steps["end_ns"]) - start
+    start = as_ns(steps["start_ns"])
+    dur = as_ns(steps["end_ns"]) - start
     first = steps["first"].to_numpy(dtype=bool)
     segment = steps["segment"].to_numpy(dtype=np.int64)
     if first.all():
@@ -317,13 +301,13 @@ def _first_step_starts(steps: pd.DataFrame) -> Spans:
 
 def _hangs(steps: pd.DataFrame) -> Spans:
     """The last part of each step that hung."""
-    end = _ns(steps["end_ns"])
-    return spans(np.maximum(end - _ns(steps["hung_ns"]), _ns(steps["start_ns"])), end)
+    end = as_ns(steps["end_ns"])
+    return spans(np.maximum(end - as_ns(steps["hung_ns"]), as_ns(steps["start_ns"])), end)
 
 
 def _gaps_inside(steps: pd.DataFrame) -> Spans:
     """From the end of the last step before steps are taken again inside an attempt to the first of those."""
-    start, end = _ns(steps["start_ns"]), _ns(steps["end_ns"])
+    start, end = as_ns(steps["start_ns"]), as_ns(steps["end_ns"])
     attempt = steps["attempt"].to_numpy(dtype=np.int64, na_value=0)
     number = steps["step"].to_numpy(dtype=np.int64, na_value=-1)
     back = np.flatnonzero((np.diff(attempt) == 0) & (np.diff(number) <= 0))
@@ -334,81 +318,16 @@ def _inside(loading: Spans, steps: pd.DataFrame) -> np.ndarray:
     """Which fetches began inside a step."""
     if not len(steps):
         return np.zeros(len(loading.start), dtype=bool)
-    start, end = _ns(steps["start_ns"]), _ns(steps["end_ns"])
+    start, end = as_ns(steps["start_ns"]), as_ns(steps["end_ns"])
     at = np.searchsorted(start, loading.start, side="right") - 1
     return (at >= 0) & (loading.start < end[np.maximum(at, 0)])
-
-
-@dataclass(frozen=True)
-class _Attempts:
-    """Each attempt's last sign of life, the end of its window and whether it finished; the time after it."""
-
-    start: np.ndarray
-    last: np.ndarray
-    end: np.ndarray
-    finished: np.ndarray
-
-    @property
-    def windows(self) -> Spans:
-        return spans(self.start, self.end)
-
-    @property
-    def between(self) -> Spans:
-        """After a finished attempt, until the next starts."""
-        done = self.finished[:-1]
-        return spans(self.end[:-1][done], self.start[1:][done])
-
-    @property
-    def recovery(self) -> Spans:
-        """After the last sign of life of an interrupted attempt, until the next starts."""
-        lost = ~self.finished[:-1]
-        return spans(self.last[:-1][lost], self.start[1:][lost])
-
-
-def _attempts(jobs: Jobs, signs: np.ndarray, steps: pd.DataFrame, now_ns: int | None) -> _Attempts:
-    """An attempt is finished where the job said that it ended and took no step after that."""
-    start = jobs.starts
-    following = np.append(start[1:], NEVER)
-    last = np.maximum(signs[np.maximum(np.searchsorted(signs, following, side="left") - 1, 0)], start)
-    step_start, step_end = _ns(steps["start_ns"]), _ns(steps["end_ns"])
-    begun = np.searchsorted(step_start, following, side="left") - 1  # last step begun before the next attempt
-    latest = np.append(np.maximum.accumulate(step_end), 0)[begun] if len(step_end) else np.zeros(len(start), np.int64)
-    last = np.minimum(np.maximum(last, latest), following)
-    last_begun = np.append(step_start, 0)[begun] if len(step_start) else latest
-    ended_at = np.append(jobs.ends, -NEVER)[np.searchsorted(jobs.ends, following, side="right") - 1]
-    finished = (ended_at >= start) & (ended_at >= last_begun)
-    end = np.where(finished, ended_at, np.where(following < NEVER, following, last))
-    if now_ns is not None and not finished[-1]:
-        end[-1] = max(int(end[-1]), now_ns)
-    return _Attempts(start, last, end, finished)
-
-
-def _interruptions(attempts: _Attempts, steps: pd.DataFrame) -> tuple[Interruption, ...]:
-    start = _ns(steps["start_ns"])
-    number = steps["step"].to_numpy(dtype=np.int64, na_value=-1)
-    lost = np.concatenate(([0], np.cumsum(~steps["kept"].to_numpy(dtype=bool))))
-    begins = np.searchsorted(start, attempts.start)
-    found = []
-    for k in np.flatnonzero(~attempts.finished[:-1]).tolist():
-        mine, after = int(begins[k]), int(begins[k + 1])
-        found.append(
-            Interruption(
-                attempt=k,
-                last_sign_ns=int(attempts.last[k]),
-                restart_ns=int(attempts.start[k + 1]),
-                last_step=int(number[after - 1]) if after > mine else None,
-                resumed_step=int(number[after]) if after < len(number) else None,
-                wasted_steps=int(lost[after] - lost[mine]),
-            )
-        )
-    return tuple(found)
 
 
 def _custom(life: pd.DataFrame, painting: Painting) -> dict[str, Spans]:
     """Instants under the heading `custom` by event name; where two overlap, the event that began first has them."""
     events = life[(life["kind"] == "custom").to_numpy(dtype=bool)]
     events = events.dropna(subset=["start_ns", "end_ns"]).sort_values("start_ns", kind="stable")
-    start, end = _ns(events["start_ns"]), _ns(events["end_ns"])
+    start, end = as_ns(events["start_ns"]), as_ns(events["end_ns"])
     taken = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(end)[:-1])) if len(end) else end
     begin = np.maximum(start, taken)
     code, names = pd.factorize(events["detail"].fillna("unnamed").astype(str))

@@ -8,10 +8,10 @@ import pandas as pd
 
 from analyzers.flops.executed import Extra
 from analyzers.flops.peak import Hardware
-from analyzers.intervals import Spans, length, overlap_with, paint, spans
-from analyzers.ranks.waits import LONE, NAMELESS
+from analyzers.intervals import Spans, length, overlap_with, spans
 from analyzers.time.calendar import CODE, HEADINGS, Calendar, no_steps
 from analyzers.time.device_time import DeviceTrace
+from analyzers.time.device_uses import Uses, enter_device, enter_unwatched, no_peak, shifted
 from analyzers.time.history import History
 from analyzers.time.source_clocks import COARSE_NS
 from runs.ledger import Account, Basis
@@ -19,8 +19,6 @@ from runs.ledger import Account, Basis
 BADPUT = HEADINGS[CODE["wasted_progress"] :] + ("infrastructure_recovery", "other")
 DERIVED = {"infrastructure_recovery", "wasted_progress", "hang", "program_startup", "other"}
 NAMED_SHARE = 0.1  # of all straggler wait: a rank that cost less is not named
-UNSEEN, IDLE, INPUT, COPYING, EXPOSED, UNTOLD, WAIT, COMPUTING = range(1, 9)
-BLAMED = 9  # BLAMED + k: charged to the k-th host
 
 
 @dataclass(frozen=True)
@@ -34,28 +32,6 @@ class Book:
     profiled_share: float | None
     notes: tuple[str, ...]
     profiled_chips: float | None = None  # of how many chips a profile shows devices; None where that was not counted
-
-
-@dataclass
-class Uses:
-    """Chip-seconds of kept steps by use, summed over devices; filled device by device."""
-
-    unseen: float = 0.0
-    idle: float = 0.0
-    input: float = 0.0
-    input_logged: float = 0.0
-    copying: float = 0.0
-    exposed: float = 0.0
-    untold: float = 0.0
-    wait: float = 0.0
-    useful: float = 0.0
-    useful_unseen: float = 0.0
-    recomputed: float = 0.0
-    padding: float = 0.0
-    below: float = 0.0
-    unsplit: float = 0.0
-    capped: float = 0.0
-    lone: bool = False  # some collectives could not be compared across ranks
 
 
 def leaf(name: str, chip_seconds: float, basis: Basis, source: str) -> Account:
@@ -92,7 +68,7 @@ def from_step_lines(past: History, machine: Hardware, profiled: int = 0) -> Book
             "jax.profiler.StepTraceAnnotation around each step, numbered as the log does."
         )
     if not peak:
-        notes.append(_no_peak())
+        notes.append(no_peak())
     stood = leaf("hang", float(hung.sum()) * machine.chips, "derived", "steps beyond a hundred usual ones")
     parts = [_productive(uses, {}, machine, past.origin), parent("badput", [wasted, stood])]
     held = parent("held", parts, "sum of step times")
@@ -114,10 +90,10 @@ def from_time(
     for trace in traces:
         shift = _clock_shift(trace, past) if days else 0
         kept, outside = (days.painting.spans(CODE["kept"]), 0) if days else _profiled_steps(trace, stepless)
-        flops_known += _enter_device(trace, kept, days, past, machine, extra, shift, uses, blamed)
+        flops_known += enter_device(trace, kept, days, past, machine, extra, shift, uses, blamed)
         counted += weight
         kept_s += length(kept) / 1e9 * weight
-        seen_s += float(overlap_with(_shifted(trace.windows, shift), kept).sum()) / 1e9 * weight
+        seen_s += float(overlap_with(shifted(trace.windows, shift), kept).sum()) / 1e9 * weight
         unstepped += outside / 1e9 * weight
         if not days and len(trace.windows.start):
             begins, ends = int(trace.windows.start[0]), int(trace.windows.end[-1])
@@ -139,7 +115,7 @@ def from_time(
         kept = days.painting.spans(CODE["kept"])
         if unwatched > 0:
             kept_s += length(kept) / 1e9 * unwatched
-            flops_known += _enter_unwatched(kept, days, past, machine, unwatched, uses) * unwatched
+            flops_known += enter_unwatched(kept, days, past, machine, unwatched, uses) * unwatched
         if length(days.painting.spans(CODE["outside"])):
             notes.append(
                 "The job ended and was started again under the same name: the time between is not counted, "
@@ -176,7 +152,7 @@ def from_time(
             "inside exposed communication."
         )
     if uses.unsplit > 0 and not machine.peak_flops_per_s:
-        notes.append(_no_peak())
+        notes.append(no_peak())
     if extra.unknown:
         notes.append(
             f"Recomputation and padding are not told: the FLOPs of {', '.join(extra.unknown[:3])} are not "
@@ -194,134 +170,6 @@ def from_time(
         )
     share = seen_s / kept_s if kept_s else None
     return Book(held, flops_known or None, start, end, share, tuple(notes), counted)
-
-
-def _enter_device(
-    trace: DeviceTrace,
-    kept: Spans,
-    days: Calendar | None,
-    past: History,
-    machine: Hardware,
-    extra: Extra,
-    shift: int,
-    uses: Uses,
-    blamed: dict[str, float],
-) -> float:
-    """Enter one device's kept time by use; returns the useful FLOPs known for it."""
-    weight = 1 / machine.devices_per_chip
-    if not len(kept.start):
-        return 0.0
-    hosts = sorted(set(trace.waits["blamed"]) - {""})
-    begin = trace.waits["start_ns"].to_numpy(dtype=np.int64) - shift
-    late = begin + trace.waits["wait_ns"].to_numpy(dtype=np.int64)
-    charged = begin + trace.waits["blamed_ns"].to_numpy(dtype=np.int64)
-    fetching = _shifted(trace.input, shift) if len(trace.input.start) or not days else days.loading_in_steps
-    layers = [
-        (INPUT, fetching),
-        (COPYING, _shifted(trace.copy, shift)),
-        (EXPOSED, _shifted(trace.collective, shift)),
-        (UNTOLD, spans(begin, begin + trace.waits["unknown_ns"].to_numpy(dtype=np.int64))),
-        (WAIT, spans(begin, late)),
-    ]
-    for k, host in enumerate(hosts):
-        mine = (trace.waits["blamed"] == host).to_numpy()
-        layers.append((BLAMED + k, spans(begin[mine], charged[mine])))
-    computing = _shifted(trace.compute, shift)
-    first, last = int(kept.start[0]), int(kept.end[-1])
-    dark = paint(first, last, [(1, _shifted(trace.windows, shift))]).spans(0)
-    lost = paint(first, last, [(1, kept)]).spans(0)
-    painting = paint(first, last, [*layers, (COMPUTING, computing), (UNSEEN, dark), (0, lost)], ground=IDLE)
-    seconds = painting.amounts(BLAMED + len(hosts)) / 1e9 * weight
-    uses.idle += seconds[IDLE]
-    uses.input += seconds[INPUT]
-    uses.copying += seconds[COPYING]
-    uses.exposed += seconds[EXPOSED]
-    uses.lone |= bool(trace.waits["reason"].isin((LONE, NAMELESS)).any())
-    uses.untold += seconds[UNTOLD]
-    uses.wait += seconds[WAIT]
-    for k, host in enumerate(hosts):
-        blamed[host] = blamed.get(host, 0.0) + seconds[BLAMED + k]
-    busy, unseen = painting.spans(COMPUTING), painting.spans(UNSEEN)
-    return _enter_compute(trace, busy, unseen, kept, past, machine, extra, shift, uses)
-
-
-def _enter_compute(
-    trace: DeviceTrace,
-    busy: Spans,
-    unseen: Spans,
-    kept: Spans,
-    past: History,
-    machine: Hardware,
-    extra: Extra,
-    shift: int,
-    uses: Uses,
-) -> float:
-    """Split computing time by model FLOPs, recomputation and padding; returns the device's useful FLOPs."""
-    peak, weight = machine.peak_flops_per_s, 1 / machine.devices_per_chip
-    at = trace.flops_at - shift
-    executed = float(trace.flops[overlap_with(kept, Spans(at, at + 1)) > 0].sum())
-    busy_s, unseen_s = length(busy) / 1e9, length(unseen) / 1e9
-    steps, flops = _step_flops(past, weight)
-    if len(flops):
-        whole = np.maximum(overlap_with(kept, steps), 1)
-        dark = overlap_with(unseen, steps) / whole
-        busy_known = float(overlap_with(busy, steps).sum()) / 1e9
-        flops_seen, flops_dark = float((flops * (1 - dark)).sum()), float((flops * dark).sum())
-    else:  # nobody says what the model needs: what was executed, less what was executed again
-        flops_seen, flops_dark, busy_known = executed * (1 - extra.recomputed), 0.0, busy_s
-    if not peak or not flops_seen + flops_dark:
-        uses.unsplit += busy_s * weight
-        uses.unseen += unseen_s * weight
-        return flops_seen + flops_dark
-    needed, needed_dark = flops_seen / (peak * weight), flops_dark / (peak * weight)
-    useful, useful_dark = min(needed, busy_known), min(needed_dark, unseen_s)
-    uses.capped += (needed - useful + needed_dark - useful_dark) * weight
-    again = min(executed * extra.recomputed / (peak * weight), busy_known - useful)
-    padding = min(executed * extra.padding / (peak * weight), busy_known - useful - again)
-    uses.useful += useful * weight
-    uses.recomputed += again * weight
-    uses.padding += padding * weight
-    uses.below += (busy_known - useful - again - padding) * weight
-    uses.unsplit += (busy_s - busy_known) * weight
-    uses.useful_unseen += useful_dark * weight
-    uses.unseen += (unseen_s - useful_dark) * weight
-    return flops_seen + flops_dark
-
-
-def _enter_unwatched(kept: Spans, days: Calendar, past: History, machine: Hardware, chips: float, uses: Uses) -> float:
-    """Enter kept time of chips that no profile saw; returns useful FLOPs per chip."""
-    kept_s = length(kept) / 1e9
-    steps, flops = _step_flops(past, 1.0)
-    peak, known = machine.peak_flops_per_s, float(flops.sum())
-    useful = min(known / peak, kept_s) if peak else 0.0
-    waited = min(_logged_input_wait(kept, days, past), kept_s - useful)
-    uses.useful_unseen += useful * chips
-    uses.input_logged += waited * chips
-    uses.unseen += (kept_s - useful - waited) * chips
-    return known
-
-
-def _logged_input_wait(kept: Spans, days: Calendar, past: History) -> float:
-    """Seconds that fetching data explains: in each step, its fetch beyond the usual one, up to its own excess over
-    the median step. A fetch that made no step longer was hidden behind the device's work."""
-    rows = past.rows[past.rows["kept"] & past.rows["dur_ns"].notna() & ~past.rows["first"]]
-    rows = rows[rows["start_ns"].notna()]
-    if not len(rows) or not len(days.loading_in_steps.start):
-        return 0.0
-    start = rows["start_ns"].to_numpy(dtype=np.int64)
-    steps = Spans(start, start + rows["dur_ns"].to_numpy(dtype=np.int64))
-    took, fetch = overlap_with(kept, steps), overlap_with(days.loading_in_steps, steps)
-    excess = np.minimum(took - np.median(took), fetch - np.median(fetch))
-    return float(np.maximum(excess, 0).sum()) / 1e9
-
-
-def _step_flops(past: History, share: float) -> tuple[Spans, np.ndarray]:
-    """Kept steps with known model FLOPs, and those FLOPs times `share`."""
-    rows = past.rows[past.rows["kept"] & past.rows["model_flops_per_chip"].notna() & past.rows["dur_ns"].notna()]
-    rows = rows[rows["start_ns"].notna()]
-    start = rows["start_ns"].to_numpy(dtype=np.int64)
-    end = start + rows["dur_ns"].to_numpy(dtype=np.int64)
-    return Spans(start, end), rows["model_flops_per_chip"].to_numpy(dtype=float) * share
 
 
 def _profiled_steps(trace: DeviceTrace, stepless: bool) -> tuple[Spans, int]:
@@ -367,10 +215,6 @@ def _counts_its_own(trace: DeviceTrace, rows: pd.DataFrame, shift: int) -> bool:
     among = (at >= start.min()) & (at <= start.max())
     usual = float(rows["dur_ns"].astype("Float64").median()) if rows["dur_ns"].notna().any() else 0.0
     return bool(abs(shift) > max(COARSE_NS, 2 * usual) and among.all() and (number[opens] <= 1).all())
-
-
-def _shifted(x: Spans, ns: int) -> Spans:
-    return Spans(x.start - ns, x.end - ns) if ns else x
 
 
 def _productive(uses: Uses, blamed: Mapping[str, float], machine: Hardware, origin: str) -> Account:
@@ -454,10 +298,3 @@ def _badput(days: Calendar, machine: Hardware) -> Account:
             continue
         parts.append(leaf(name, seconds[CODE[name]], "derived" if name in DERIVED else "measured", source))
     return parent("badput", parts)
-
-
-def _no_peak() -> str:
-    return (
-        "The chip's peak is not known, so useful maths cannot be told from slow computing. Ingest with --chip, or "
-        "declare peak_flops_per_s in chipledger.json."
-    )

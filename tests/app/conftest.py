@@ -1,12 +1,15 @@
 """Stores for tests, each in a folder of its own, and one server for all tests that only ask."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from app.workspace import STORE_VARIABLE, Workspace, workspace
-from tests.app.serving import serving
+from tests.app.serving import environment, serving
+from tests.app.spy import SPY
 
 
 @pytest.fixture
@@ -27,3 +30,16 @@ def asked(empty_store: Path) -> Iterator[str]:
     """The address of a server without runs, for tests that leave it as they found it."""
     with serving(empty_store) as address:
         yield address
+
+
+@pytest.fixture(scope="module")
+def called(tmp_path_factory):
+    """The file in which the server's calls to the outside would be noted."""
+    folder = tmp_path_factory.mktemp("spy")
+    (folder / "sitecustomize.py").write_text(SPY)
+    calls = folder / "calls"
+    outside = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect(('192.0.2.1', 9))"
+    subprocess.run([sys.executable, "-c", outside], env=environment(PYTHONPATH=str(folder), SPY=str(calls)))
+    assert calls.read_text() == "socket.connect 192.0.2.1\n", "the spy itself must see a call"
+    calls.unlink()
+    return calls

@@ -7,6 +7,7 @@ from analyzers.serving import load
 from app.questions.load import figure as draw
 from app.questions.load import words as words_of
 from app.questions.load.controls import MOST
+from app.questions.load.steady_figure import steady
 from tests.analyzers.load_tests import ask, closed_loop, open_loop, queued, requests, summaries
 from tests.app import made_runs
 from tests.app.test_pages import opened, words
@@ -139,7 +140,7 @@ def test_figures_draw_what_was_found():
     )
     assert draw.cost([("a", found)]) is not None
     assert draw.cost([("a", ask(load, summaries(open_loop(RATES, 90.0))))]) is None
-    assert draw.steady(found) is None
+    assert steady(found) is None
 
 
 def test_names_of_runs_are_escaped_and_figures_small():

@@ -4,11 +4,8 @@ import http.client
 import json
 import os
 import socket
-import subprocess
-import sys
 import threading
 import time
-import tomllib
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -16,39 +13,10 @@ import pytest
 from app.questions import QUESTIONS
 from app.questions.forms import form
 from app.questions.ledger import LEDGER
-from app.serve.server import SETTINGS
 from app.serve.uploads import LIMIT_VARIABLE
 from runs.store import Store
 from tests.app import made_runs
-from tests.app.serving import PROJECT, command, environment, get, request, serving
-
-SPY = """
-import os, sys
-def hook(event, args):
-    if event in ("socket.connect", "socket.sendto") and isinstance(args[1], tuple):
-        host = str(args[1][0])
-    elif event == "socket.getaddrinfo":
-        host = str(args[0])
-    else:
-        return
-    if host not in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "::", "None", ""):
-        with open(os.environ["SPY"], "a") as f:
-            f.write(f"{event} {host}\\n")
-sys.addaudithook(hook)
-"""
-
-
-@pytest.fixture(scope="module")
-def called(tmp_path_factory):
-    """The file in which the server's calls to the outside would be noted."""
-    folder = tmp_path_factory.mktemp("spy")
-    (folder / "sitecustomize.py").write_text(SPY)
-    calls = folder / "calls"
-    outside = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect(('192.0.2.1', 9))"
-    subprocess.run([sys.executable, "-c", outside], env=environment(PYTHONPATH=str(folder), SPY=str(calls)))
-    assert calls.read_text() == "socket.connect 192.0.2.1\n", "the spy itself must see a call"
-    calls.unlink()
-    return calls
+from tests.app.serving import PROJECT, command, get, request, serving
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +35,7 @@ def server(store, run, called):
     env = {"PYTHONPATH": path, "SPY": str(called), LIMIT_VARIABLE: str(3_000_000)}
     with serving(store, cwd=called.parent, **env) as address:
         yield address
+    assert not called.exists(), called.read_text()  # whichever tests it served, in whatever order
 
 
 def upload(server: str, name: str, data: bytes) -> str:
@@ -425,40 +394,3 @@ def test_a_port_that_is_taken_is_told(server, tmp_path):
     done = command("serve", "--port", port, "--store", tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: 127.0.0.1:{port}: cannot listen there") and done.stderr.count("\n") == 1
-
-
-def test_settings_for_starting_streamlit_by_hand_are_the_same():
-    written = {
-        ".".join((*path, key)): value
-        for path, table in _tables(tomllib.loads((PROJECT / ".streamlit" / "config.toml").read_text()))
-        for key, value in table.items()
-    }
-    assert written == {**SETTINGS, "server.address": "127.0.0.1"}
-
-
-def _tables(tree, path=()):
-    yield path, {k: v for k, v in tree.items() if not isinstance(v, dict)}
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            yield from _tables(value, (*path, key))
-
-
-def test_a_network_address_calls_nobody_either(tmp_path, called):
-    path = os.pathsep.join([str(called.parent), str(PROJECT)])
-    env = {"PYTHONPATH": path, "SPY": str(called)}
-    with serving(tmp_path, "--host", "0.0.0.0", cwd=called.parent, **env) as address:
-        assert get(f"{address}/api/runs")[1] == {"runs": [], "problems": []}
-        time.sleep(1)
-    assert not called.exists()
-
-
-def test_the_limit_may_be_given(tmp_path):
-    with serving(tmp_path, "--upload-limit-bytes", "10") as address:
-        upload_id = request("POST", f"{address}/api/uploads", {})[1]["upload_id"]
-        assert request("PUT", f"{address}/upload/{upload_id}/a", b"x" * 11)[0] == 413
-    assert command("serve", "--upload-limit-bytes", "0", "--store", tmp_path).returncode == 2
-
-
-def test_the_server_called_nobody(server, called):
-    """Last in this file: after all that was done with it above."""
-    assert not called.exists(), called.read_text()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from collectors import ingest as module
 from collectors.ingest import ingest
+from collectors.ingesting import naming
 from collectors.ingesting.gather import Cancelled
 from collectors.training import maxtext
 from errors import InputError
@@ -116,7 +117,7 @@ def test_the_reader_is_never_far_ahead_of_the_writer(store, folder, monkeypatch)
     ],
 )
 def test_the_kind_follows_from_the_tables(tables, kind):
-    assert module._kind(tables) == kind
+    assert naming.kind_of(tables) == kind
 
 
 @pytest.mark.parametrize(
@@ -130,7 +131,7 @@ def test_the_kind_follows_from_the_tables(tables, kind):
 )
 def test_a_servers_log_alone_is_a_run_of_serving(tables, facts, kind):
     """Its starts may all have failed: then nothing but lines and facts is there."""
-    assert module._kind(tables, facts) == kind
+    assert naming.kind_of(tables, facts) == kind
 
 
 def _ingest_in_a_child(root, folder):
@@ -183,5 +184,5 @@ def test_damaged_files_are_stored_or_refused(data, tmp_path_factory):
 
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=3))
 def test_long_lists_of_names_are_cut(names):
-    assert module._listed(names) == ", ".join(names)
-    assert module._listed([*"abcdefghijkl"]).endswith("j and 2 more")
+    assert naming.names_listed(names) == ", ".join(names)
+    assert naming.names_listed([*"abcdefghijkl"]).endswith("j and 2 more")

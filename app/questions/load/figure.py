@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from analyzers.serving.load import LoadResult
 from analyzers.serving.load.knee import AXES, Knee
@@ -15,12 +14,11 @@ from app import format as fmt
 from app import theme
 from app.figures.axes import time_unit
 from app.figures.base import GRID, layout, plain
+from app.questions.load.steady_figure import HEIGHT, LEGEND, shade
 from app.questions.load.words import level
 
-HEIGHT = 460
 METRICS = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "End to end"}
 METRIC_NAMES = {"ttft": "time to first token", "tpot": "time per output token", "e2e": "end-to-end latency"}
-COLOUR = theme.COLOURS["served"]
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 LABEL_ROOM = 130
@@ -28,7 +26,6 @@ LINE_PX = 15  # between two labels
 WIDE = 0.2  # of the axis: what a label covers to the right
 NEAR = 0.03  # of the axes: labels of nearer marks would cover one another
 STATISTICS = (("p99", "solid", 2.5), ("mean", "dash", 2.0), ("p50", "dot", 2.0))
-LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 Named = tuple[str, LoadResult]  # a run's name and its loads
 
 
@@ -141,7 +138,7 @@ def _front(
                 mode="lines",
                 hoverinfo="skip",
                 showlegend=False,
-                line={"color": _shade(n), "width": 2, "dash": DASHES[n % 5]},
+                line={"color": shade(n), "width": 2, "dash": DASHES[n % 5]},
             )
         )
         figure.add_trace(
@@ -154,9 +151,9 @@ def _front(
                 textposition="top right",
                 textfont_size=11,
                 marker={
-                    "color": _shade(n),
+                    "color": shade(n),
                     "size": 10,
-                    "line": {"width": 2, "color": _shade(n)},
+                    "line": {"width": 2, "color": shade(n)},
                     "symbol": [SYMBOLS[n % 5] + ("" if f else "-open") for f in rows[front]],
                 },
                 hovertext=_hovers(result, rows, name, len(runs)),
@@ -182,97 +179,6 @@ def _apart(rows: pd.DataFrame, x: str, y: str, texts: list[str]) -> list[str]:
     return [t if i in kept else "" for i, t in enumerate(texts)]
 
 
-def steady(result: LoadResult) -> go.Figure | None:
-    """Requests in flight and output tokens/s over time, the steady window shaded; None without times."""
-    along = result.along
-    if not len(along):
-        return None
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08)
-    found = result.steady
-    counted = found.counted if found else "in flight"
-    for row, column, words, colour in (
-        (1, "in_flight", counted, theme.COLOURS["held"]),
-        (1, "generating", "generating", theme.COLOURS["decode"]),
-        (2, "output_tokens_per_s", "output tokens/s", COLOUR),
-    ):
-        figure.add_trace(
-            go.Scatter(
-                x=along["t_s"],
-                y=along[column],
-                mode="lines",
-                name=words,
-                line={"color": colour, "width": 1.8},
-                hovertemplate=f"%{{x:.4g}} s: %{{y:.4g}} {words}<extra></extra>",
-            ),
-            row=row,
-            col=1,
-        )
-    if found is not None:
-        level = "steady" if found.is_steady else "no steady state"
-        figure.add_vrect(
-            x0=found.start_s, x1=found.end_s, fillcolor=COLOUR, opacity=0.13, line_width=0, row="all", col=1
-        )
-        figure.add_vrect(
-            x0=found.start_range_s[0],
-            x1=max(found.start_range_s[1], found.start_range_s[0]),
-            fillcolor=theme.GREY,
-            opacity=0.35,
-            line_width=0,
-            row="all",
-            col=1,
-        )
-        figure.add_annotation(
-            x=(found.start_s + found.end_s) / 2,
-            y=1,
-            yref="y domain",
-            yanchor="bottom",
-            showarrow=False,
-            text=f"{level}: {fmt.number(found.in_flight)} {counted}",
-        )
-        if found.is_steady:
-            figure.add_trace(
-                go.Scatter(
-                    x=[found.start_s, found.end_s],
-                    y=[found.output_tokens_per_s] * 2,
-                    mode="lines",
-                    hoverinfo="skip",
-                    line={"color": theme.GREY, "dash": "dash", "width": 1.5},
-                    showlegend=False,
-                ),
-                row=2,
-                col=1,
-            )
-            figure.add_annotation(
-                x=found.end_s,
-                y=found.output_tokens_per_s,
-                xref="x2",
-                yref="y2",
-                xanchor="right",
-                yanchor="bottom",
-                showarrow=False,
-                text=f"{fmt.number(found.output_tokens_per_s)} tokens/s",
-            )
-    axes = {"gridcolor": GRID, "zeroline": False}
-    layout(
-        figure,
-        HEIGHT,
-        showlegend=True,
-        dragmode="zoom",
-        margin={"l": 8, "r": 8, "t": 52, "b": 8},
-        legend=LEGEND | {"y": 1.08},
-    )
-    figure.update_xaxes(**axes)
-    figure.update_yaxes(**axes, rangemode="tozero")
-    figure.update_xaxes(title_text="time since the first arrival (s)", row=2, col=1)
-    figure.update_yaxes(title_text="requests", row=1, col=1)
-    figure.update_yaxes(title_text="output tokens/s", row=2, col=1)
-    return figure
-
-
-def _shade(n: int) -> str:
-    return COLOUR if n == 0 else theme.GREY
-
-
 def _line(
     result: LoadResult,
     name: str,
@@ -293,8 +199,8 @@ def _line(
         y=y[known],
         mode="lines+markers",
         name=plain(name),
-        line={"color": _shade(n), "width": width, "dash": dash or DASHES[n % 5]},
-        marker={"symbol": symbol, "size": 9, "color": _shade(n), "line": {"width": 2, "color": _shade(n)}},
+        line={"color": shade(n), "width": width, "dash": dash or DASHES[n % 5]},
+        marker={"symbol": symbol, "size": 9, "color": shade(n), "line": {"width": 2, "color": shade(n)}},
         hovertext=_hovers(result, rows, name, runs),
         hovertemplate="%{hovertext}<extra></extra>",
     )

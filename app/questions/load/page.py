@@ -14,6 +14,7 @@ from app.components.text import md
 from app.questions.load import LOAD
 from app.questions.load import figure as draw
 from app.questions.load.controls import further_runs, options
+from app.questions.load.steady_figure import steady
 from app.questions.load.words import rate_with_margin
 
 VIEWS = {
@@ -149,7 +150,7 @@ def _view(view: str, metric: str, result: LoadResult, runs: list[draw.Named]) ->
         return "**What a token costs, by how long its reader waits.** Lines join the loads that no other beats.", figure
     if view == "steady":
         told = result.steady
-        figure = draw.steady(result)
+        figure = steady(result)
         if told is None or figure is None:
             return f"**No steady part is told.** {md(result.steady_words)}", figure
         part = "is steady" if told.is_steady else "should be steady, and is not"

@@ -376,34 +376,3 @@ def decode(
         pos = end
     counters[POS] = pos
     return DONE
-
-
-@kernel
-def own_time(events, order, ops, stack, depth):
-    """Adds to `ops.own` each event's duration less that of the events nested in it; returns the two stack depths.
-
-    `order`: event rows by start, the longer first. Two stacks run side by side, kept between calls for events that
-    span batches: among device operations, an operation contains operations (a Rendezvous inside an all-reduce is
-    the all-reduce, not something apart from it); for host events anything nested counts. `stack[k, i]` is
-    (operation, end in ps).
-    """
-    for j in order:
-        op, start, dur = events.op[j], events.start[j], events.dur[j]
-        is_op = ops.key[op, 2] != NO_OP
-        end = start + dur
-        ops.own[op] += dur
-        for k in range(2):
-            if k == 0 and not is_op:
-                continue
-            d = depth[k]
-            while d > 0 and stack[k, d - 1, 1] <= start:
-                d -= 1
-            if d > 0:
-                parent = stack[k, d - 1, 0]
-                if k == 0 or ops.key[parent, 2] == NO_OP:
-                    ops.own[parent] -= min(end, stack[k, d - 1, 1]) - start
-            if d < stack.shape[1]:
-                stack[k, d, 0] = op
-                stack[k, d, 1] = end
-                d += 1
-            depth[k] = d

@@ -3,10 +3,10 @@
 import numpy as np
 
 from collectors.device.xplane.collectives import Site
-from collectors.device.xplane.events import own_time
 from collectors.device.xplane.lines import Plane
 from collectors.device.xplane.marks import MARKS
 from collectors.device.xplane.ops import Op, describe_device, describe_hlo
+from collectors.device.xplane.own_time import own_time
 from collectors.device.xplane.planes import EventName
 from collectors.device.xplane.state import State
 from collectors.device.xplane.tables import BY_NAME, COPY_OP, HOST_HLO, N_OPS, UNSORTED
