@@ -90,8 +90,8 @@ class MfuResult:
             "flops_parts": self.flops and self.flops.parts(),
             "implausible_steps": len(false),
             "implausible": [
-                {"step": None if pd.isna(r.step) else int(r.step), "reason": r.implausible}
-                for r in false.head(NAMED).itertuples()
+                {"step": None if step is pd.NA else int(step), "reason": reason}
+                for step, reason in zip(false["step"].astype("Int64"), false["implausible"].head(NAMED), strict=False)
             ],
             "fingerprint": self.fingerprint.to_dict(),
             "notes": list(self.notes),

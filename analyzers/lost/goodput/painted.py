@@ -97,7 +97,7 @@ def in_columns(ns: np.ndarray) -> dict[str, np.ndarray]:
             named = ns[:, [CUSTOM_CODE, CODE["eval"], CODE["hang"]]].sum(axis=1)
             out[bucket] = (named + ns[:, len(HEADINGS) :].sum(axis=1)) / 1e9
         elif bucket != ASYNC:
-            out[bucket] = sum(ns[:, CODE[h]] for h, b in BUCKET.items() if b == bucket) / 1e9
+            out[bucket] = ns[:, [CODE[h] for h, b in BUCKET.items() if b == bucket]].sum(axis=1) / 1e9
     out["total_s"] = (ns.sum(axis=1) - ns[:, OUTSIDE]) / 1e9
     return out
 

@@ -41,7 +41,7 @@ def steady(result: LoadResult) -> go.Figure | None:
     if found is not None:
         level = "steady" if found.is_steady else "no steady state"
         figure.add_vrect(
-            x0=found.start_s, x1=found.end_s, fillcolor=COLOUR, opacity=0.13, line_width=0, row="all", col=1
+            x0=found.start_s, x1=found.end_s, fillcolor=COLOUR, opacity=0.13, line_width=0, row="all", col="all"
         )
         figure.add_vrect(
             x0=found.start_range_s[0],
@@ -50,7 +50,7 @@ def steady(result: LoadResult) -> go.Figure | None:
             opacity=0.35,
             line_width=0,
             row="all",
-            col=1,
+            col="all",
         )
         figure.add_annotation(
             x=(found.start_s + found.end_s) / 2,
