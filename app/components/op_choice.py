@@ -1,12 +1,14 @@
 """Operations on a page: which part of a run is asked about, and the table from which one is chosen; all in the URL."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from app.components.current import choose
+from app.questions.base import Question
+from runs.run import Run
 
 MAX_ROWS = 2000  # what a browser is sent; the files hold all
 WHERE = ("module", "host", "device", "line", "chip", "precision", "peak_flops_per_s", "hbm_bytes_per_s", "clock_hz")
@@ -30,6 +32,16 @@ _LARGE = ("flops", "bytes", "flops_per_s", "bytes_per_s")
 def asked() -> dict[str, str]:
     """The options of the questions about operations that the address gives."""
     return {name: st.query_params[name] for name in WHERE if st.query_params.get(name)}
+
+
+def everything(question: Question[Any]) -> Callable[[Run, Mapping[str, Any]], None]:
+    """What helps where there is no answer: the way to all of the run, where the address asks for a part of it."""
+
+    def way(run: Run, given: Mapping[str, Any]) -> None:
+        if given:
+            st.page_link(question.file, label="Everything of this run", query_params={"run": run.run_id})
+
+    return way
 
 
 def choose_module(modules: list[str]) -> None:

@@ -86,6 +86,7 @@ def question_page(
     options: Callable[[Run], Mapping[str, Any]] = lambda run: {},
     beside: Callable[[Run, Workspace], None] | None = None,
     answered: Callable[[Told[R], DeltaGenerator], None] | None = None,
+    otherwise: Callable[[Run, Mapping[str, Any]], None] | None = None,
 ) -> None:
     """Draw the page about the run in the address.
 
@@ -94,6 +95,7 @@ def question_page(
     body      pictures with their evidence
     options   draws controls; the options that the question is asked with
     beside    draws what stands in the head, such as the price
+    otherwise draws what helps where there is no answer
     answered  draws choices that only the answer knows, above the verdict or in the place in the head that it is given
     """
     run, extras, place = current_run()
@@ -103,7 +105,13 @@ def question_page(
             with head:
                 beside(run, place)
     given = options(run)
-    with answering(doing, lambda: howto(run, question.terms, (), question.inputs)):
+
+    def without() -> None:
+        if otherwise is not None:
+            otherwise(run, given)
+        howto(run, question.terms, (), question.inputs)
+
+    with answering(doing, without):
         result = ask(question, run, given, place.registry)
     told = Told(question, run, given, result, place)
     if answered is not None:

@@ -133,6 +133,21 @@ def much_later(before: int | None, at: int | None, took_ns: int | None) -> bool:
     return at - before > max(COARSE_NS, took_ns)
 
 
+STEP_COLUMNS = (  # what a log of step lines tells of a step
+    "step",
+    "host",
+    "start_ns",
+    "dur_ns",
+    "tokens_per_s_per_chip",
+    "model_flops_per_chip",
+    "loss",
+    "order",
+    "logged_ns",
+    "format",
+    "source",
+)
+
+
 class StepRows(Buffer):
     """Rows of `steps`, each with its Start, which becomes the attempt when rows are handed on."""
 

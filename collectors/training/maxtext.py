@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from math import isfinite, nan
 
 from collectors.base import Fact, Item, Source
-from collectors.reading.attempts import Lanes, StepRows, much_later
+from collectors.reading.attempts import STEP_COLUMNS, Lanes, StepRows, much_later
 from collectors.reading.evidence import Evidence
 from collectors.reading.line_prefix import Clock, host_prefix, pieces, plain
 from collectors.reading.textlog import Buffer, Tally, clean, fits, is_text_log, lines, seconds_to_ns
@@ -132,19 +132,7 @@ class _Log:
         self.evidence = Evidence(source, self.tally, self.clock)
         self.order = self.attempt = 0
         self.last_step: int | None = None
-        self.steps = StepRows(
-            "step",
-            "host",
-            "start_ns",
-            "dur_ns",
-            "tokens_per_s_per_chip",
-            "model_flops_per_chip",
-            "loss",
-            "order",
-            "logged_ns",
-            "format",
-            "source",
-        )
+        self.steps = StepRows(*STEP_COLUMNS)
         self.evals = Buffer(
             "lifecycle", "kind", "start_ns", "end_ns", "attempt", "step", "host", "logged_ns", "order", "source"
         )

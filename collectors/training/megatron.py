@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from collectors.base import Fact, Item, Source
-from collectors.reading.attempts import Lane, Lanes, Start, StepRows, Taken, much_later
+from collectors.reading.attempts import STEP_COLUMNS, Lane, Lanes, Start, StepRows, Taken, much_later
 from collectors.reading.evidence import Evidence
 from collectors.reading.line_prefix import Clock, bare, host_prefix, pieces, plain
 from collectors.reading.textlog import DATED, Buffer, Tally, fits, is_text_log, lines, seconds_to_ns, tail
@@ -92,19 +92,7 @@ class _Log:
         self.averaged: set[int] = set()
         self.hosts: dict[str | None, Lanes] = defaultdict(lambda: Lanes(Start(self.attempt)))
         self._begin()
-        self.steps = StepRows(
-            "step",
-            "host",
-            "start_ns",
-            "dur_ns",
-            "tokens_per_s_per_chip",
-            "model_flops_per_chip",
-            "loss",
-            "order",
-            "logged_ns",
-            "format",
-            "source",
-        )
+        self.steps = StepRows(*STEP_COLUMNS)
         self.life = Buffer("lifecycle", "kind", "start_ns", "end_ns", "attempt", "step", "detail", "order", "source")
         self.scalars = Buffer("scalars", "ts_ns", "step", "name", "value", "unit", "source")
         # The first needle found decides, so the frequent and the telling ones come first.

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzers.device import input as asked
+from analyzers.device import input_stalls
 from errors import QuestionError
 from runs.run import facts_of
 from runs.tables import MemoryTables
@@ -164,6 +165,6 @@ def test_the_interval_of_very_many_steps_is_that_of_bootstraps(monkeypatch):
     fetch = rng.exponential(0.01, 4_000)
     usual = pd.DataFrame({"fetch_s": fetch, "dur_s": 0.1 + 0.7 * fetch + rng.normal(0, 0.002, 4_000)})
     step_s, fetch_s = float(usual["dur_s"].median()), float(usual["fetch_s"].median())
-    drawn = asked._slope(usual, step_s, fetch_s)
-    monkeypatch.setattr(asked, "MOST_RESAMPLED", 1_000)
-    assert asked._slope(usual, step_s, fetch_s) == pytest.approx(drawn, abs=0.1 * (drawn[2] - drawn[1]))
+    drawn = input_stalls.slope_of(usual, step_s, fetch_s)
+    monkeypatch.setattr(input_stalls, "MOST_RESAMPLED", 1_000)
+    assert input_stalls.slope_of(usual, step_s, fetch_s) == pytest.approx(drawn, abs=0.1 * (drawn[2] - drawn[1]))

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -10,7 +9,8 @@ from analyzers.flops.fingerprint import SAME
 from analyzers.flops.mfu import MfuResult
 from app import format as fmt
 from app import theme
-from app.figures.base import GRID, MAX_POINTS, layout, plain, reduced
+from app.figures.base import GRID, layout, plain
+from app.figures.step_marks import kept_line, step_marks
 from app.questions.mfu.words import TITLES
 from catalog.flops import FlopsPerToken
 
@@ -45,14 +45,14 @@ def over_steps(result: MfuResult) -> go.Figure:
     usual = kept & ~first & ~false & y.notna()
     highest = float(y[~false].max()) if y[~false].notna().any() else 1.0
     rows = rows.assign(y=y.clip(upper=highest * HEADROOM), true=y)
-    figure = go.Figure(_line(rows[usual]))
+    figure = go.Figure(kept_line(rows[usual], "y", "kept", _hovers))
     for name, some, colour, symbol in (
         ("first of its attempt", first & kept & ~false, theme.COLOURS["program_startup"], "diamond"),
         ("lost and taken again", ~kept & ~false, theme.THIN["wasted_progress"], "circle-open"),
         ("cannot be true", false, theme.GREY, "triangle-up-open"),
     ):
         if (some & y.notna()).any():
-            figure.add_trace(_points(rows[some & y.notna()], name, colour, symbol))
+            figure.add_trace(step_marks(rows[some & y.notna()], "true", name, colour, symbol, _hovers))
     if share and result.best and result.average:
         _level(figure, result.best * 100, f"best step {fmt.share(result.best)}", "bottom")
         _level(figure, result.average * 100, f"average over the wall time {fmt.share(result.average)}", "top")
@@ -71,38 +71,6 @@ def over_steps(result: MfuResult) -> go.Figure:
             "zeroline": False,
             "range": [0, highest * (HEADROOM + 0.02)],
         },
-    )
-
-
-def _line(rows: pd.DataFrame) -> go.Scatter:
-    """Usual steps, reduced to what a screen can show, with a gap between attempts: nothing ran there."""
-    rows = rows.iloc[reduced(rows["y"].to_numpy(dtype=float), MAX_POINTS)]
-    x, y = rows["step"].to_numpy(dtype=float), rows["y"].to_numpy(dtype=float)
-    breaks = np.flatnonzero(np.diff(rows["attempt"].fillna(0).to_numpy(dtype=np.int64))) + 1
-    said = np.insert(np.array(_hovers(rows), dtype=object), breaks, "")
-    return go.Scatter(
-        x=np.insert(x, breaks, np.nan),
-        y=np.insert(y, breaks, np.nan),
-        name="kept",
-        connectgaps=False,
-        mode="lines+markers" if len(x) <= 400 else "lines",
-        line={"color": theme.THIN["useful_maths"], "width": 1.5},
-        marker={"size": 4},
-        hovertext=list(said),
-        hovertemplate="%{hovertext}<extra></extra>",
-    )
-
-
-def _points(rows: pd.DataFrame, name: str, colour: str, symbol: str) -> go.Scatter:
-    rows = rows.iloc[reduced(rows["true"].to_numpy(dtype=float), MAX_POINTS // 2)]
-    return go.Scatter(
-        x=rows["step"],
-        y=rows["y"].to_numpy(dtype=float),
-        name=name,
-        mode="markers",
-        marker={"color": colour, "symbol": symbol, "size": 9, "line": {"width": 1.8, "color": colour}},
-        hovertext=_hovers(rows),
-        hovertemplate="%{hovertext}<extra></extra>",
     )
 
 

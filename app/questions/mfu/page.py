@@ -1,53 +1,43 @@
 """MFU: which share of the chips' peak became useful maths, in which steps, and by whose count?"""
 
-from urllib.parse import urlencode
-
 import streamlit as st
 
 from analyzers.flops.mfu import JOB, MfuResult
 from app import format as fmt
 from app.components.chart import chart
-from app.components.current import current_run, switch
-from app.components.downloads import downloads
-from app.components.figures_row import Figure, figures_row
-from app.components.header import header
-from app.components.howto import howto
-from app.components.notice import notice
+from app.components.current import switch
+from app.components.figures_row import Figure
+from app.components.question_page import Told, question_page
 from app.components.text import md
-from app.components.verdict import verdict
-from app.figures.base import standalone
 from app.questions.asking import ask
 from app.questions.flops import FLOPS
 from app.questions.mfu import MFU
 from app.questions.mfu.assumptions import assumptions, choice
 from app.questions.mfu.figure import conventions, over_steps, utilisations
 from app.questions.mfu.words import TITLES
-from app.questions.mfu.words import verdict as mfu_verdict
 from app.workspace import Workspace
-from errors import ChipledgerError
 from runs.run import Run
 
 ASKED = ("model", "chip", "seq", "convention", "precision", "remat")  # in the address as in the API
 
 
 def page() -> None:
-    run, extras, place = current_run()
-    header(run, extras)
-    asked = {name: st.query_params[name] for name in ASKED if st.query_params.get(name)}
-    try:
-        with st.spinner("Reading the steps"):
-            result = ask(MFU, run, asked, place.registry)
-    except ChipledgerError as e:
-        notice(e)
-        assumptions({})
-        howto(run, MFU.terms, (), MFU.inputs)
-        return
-    verdict(mfu_verdict(result))
-    figures_row(figures(result))
-    picture(run, result)
-    counts(run, result, place)
-    evidence(run, result, asked)
-    howto(run, MFU.terms, result.notes, MFU.inputs)
+    question_page(
+        MFU, "Reading the steps", figures, body, options=_options, otherwise=lambda run, given: assumptions({})
+    )
+
+
+def _options(run: Run) -> dict[str, str]:
+    """What is asked of another model, chip or count, from the address."""
+    return {name: st.query_params[name] for name in ASKED if st.query_params.get(name)}
+
+
+def body(told: Told[MfuResult]) -> None:
+    """MFU over the steps, what a token costs, and the steps to take away."""
+    picture(told)
+    counts(told.run, told.result, told.place)
+    rows = told.result.rows
+    told.evidence(rows, f"{fmt.count(len(rows), 'step')} as taken", over_steps(told.result), "MFU")
 
 
 def figures(result: MfuResult) -> list[Figure]:
@@ -64,8 +54,9 @@ def figures(result: MfuResult) -> list[Figure]:
     ]
 
 
-def picture(run: Run, result: MfuResult) -> None:
+def picture(told: Told[MfuResult]) -> None:
     """MFU over the steps by the chosen convention."""
+    result = told.result
     with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):
         offered = offered_conventions(result)
         if len(offered) > 1:
@@ -80,7 +71,7 @@ def picture(run: Run, result: MfuResult) -> None:
             }
         )
     st.markdown(f"**MFU of each step**, FLOPs by {md(words(result.convention))}. Hollow steps are not in the figures.")
-    chart(over_steps(result), "mfu steps", f"{run.manifest.name}-mfu", mfu_verdict(result))
+    chart(over_steps(result), "mfu steps", told.name, told.verdict)
 
 
 def words(convention: str) -> str:
@@ -131,20 +122,6 @@ def by_their_count(result: MfuResult) -> str:
     if not printed or not shown or not result.mfu or abs(printed / shown - 1) <= result.fingerprint.tolerance:
         return ""
     return f"By that count MFU reads {fmt.share(result.mfu * printed / shown)} instead of {fmt.share(result.mfu)}."
-
-
-def evidence(run: Run, result: MfuResult, asked: dict[str, str]) -> None:
-    rows, name = result.rows, f"{run.manifest.name}-mfu"
-    with st.expander(f"Evidence: {fmt.count(len(rows), 'step')} as taken", icon=":material/table:"):
-        st.dataframe(rows.head(5000), hide_index=True)
-        if len(rows) > 5000:
-            st.caption(f"The first 5,000 of {len(rows):,} are shown; the files below hold all.")
-        downloads(
-            rows,
-            name,
-            f"/api/runs/{run.run_id}/show/mfu?{urlencode(asked)}".rstrip("?"),
-            lambda: standalone(over_steps(result), f"{run.manifest.name}: MFU", name),
-        )
 
 
 if __name__ == "__main__":

@@ -1,26 +1,18 @@
 """The run's top operations: which take the devices' time, from which line, and how near are they to their roof?"""
 
-from urllib.parse import urlencode
-
 import streamlit as st
 
 from analyzers.device.operations import OpsResult
 from app import format as fmt
-from app.components.answering import answering
 from app.components.chart import chart
-from app.components.current import choose, chosen, current_run, switch
-from app.components.downloads import downloads
-from app.components.figures_row import Figure, figures_row
-from app.components.header import header
-from app.components.howto import howto
-from app.components.op_choice import asked, choose_module, found, op_table, search
+from app.components.current import choose, chosen, switch
+from app.components.figures_row import Figure
+from app.components.op_choice import asked, choose_module, everything, found, op_table, search
+from app.components.question_page import Told, question_page
 from app.components.text import md
-from app.components.verdict import verdict
-from app.figures.base import standalone
 from app.questions.asking import ask
 from app.questions.operations import OPERATIONS
 from app.questions.operations.figure import BARS, bars, strip
-from app.questions.operations.words import verdict as ops_verdict
 from app.questions.roofline import ROOFLINE
 from app.questions.roofline.figure import key_of
 from runs.run import Run
@@ -29,30 +21,23 @@ VIEWS = {"op": "Operations", "source": "Source lines", "category": "Categories",
 
 
 def page() -> None:
-    run, extras, place = current_run()
-    header(run, extras)
-    given = asked()
-    if (by := chosen("by", list(VIEWS), "op")) != "op":
-        given["by"] = by
-    with answering("Adding up operations", lambda: without(run, given)):
-        result = ask(OPERATIONS, run, given, place.registry)
-        programs = ask(
-            OPERATIONS, run, {**{k: v for k, v in given.items() if k != "module"}, "by": "module"}, place.registry
-        )
-    verdict(ops_verdict(result))
-    figures_row(figures(result))
+    question_page(OPERATIONS, "Adding up operations", figures, body, options=_options, otherwise=everything(OPERATIONS))
+
+
+def _options(run: Run) -> dict[str, str]:
+    """The part of the run, and what a row is, from the address."""
+    by = chosen("by", list(VIEWS), "op")
+    return asked() | ({} if by == "op" else {"by": by})
+
+
+def body(told: Told[OpsResult]) -> None:
+    """The choice of rows and of a program, and the pictures."""
+    whole = {k: v for k, v in told.options.items() if k != "module"}
+    programs = ask(OPERATIONS, told.run, {**whole, "by": "module"}, told.place.registry)
     with st.container(horizontal=True, vertical_alignment="center"):
         switch("Rows", "by", VIEWS, "op")
         choose_module(list(programs.rows["module"]))
-    picture(run, result, given)
-    howto(run, OPERATIONS.terms, result.notes, OPERATIONS.inputs)
-
-
-def without(run: Run, given: dict) -> None:
-    """Below the reason why there is no answer: the way to all of the run, where the address asks for a part."""
-    if given:
-        st.page_link(OPERATIONS.file, label="Everything of this run", query_params={"run": run.run_id})
-    howto(run, OPERATIONS.terms, (), OPERATIONS.inputs)
+    picture(told)
 
 
 def figures(result: OpsResult) -> list[Figure]:
@@ -98,14 +83,15 @@ def figures(result: OpsResult) -> list[Figure]:
     return shown
 
 
-def picture(run: Run, result: OpsResult, given: dict) -> None:
+def picture(told: Told[OpsResult]) -> None:
     """The categories as one strip, the longest rows as bars, and all of them as a table."""
-    name, timed = f"{run.manifest.name}-ops-{result.by}", result.device_seconds is not None
+    result = told.result
+    name, timed = f"{told.name}-{result.by}", result.device_seconds is not None
     st.markdown(f"**{'Device time' if timed else 'Least time'} by category.**")
-    chart(strip(result), "category strip", f"{name}-categories", ops_verdict(result))
+    chart(strip(result), "category strip", f"{name}-categories", told.verdict)
     figure = bars(result)
     if figure is None:
-        st.info(ops_verdict(result), icon=":material/info:")
+        st.info(told.verdict, icon=":material/info:")
         return
     shown = min(BARS, len(result.rows))
     st.markdown(
@@ -114,7 +100,7 @@ def picture(run: Run, result: OpsResult, given: dict) -> None:
         if timed
         else f"**The {shown} longest of {len(result.rows):,}**, each at its roof: nothing ran."
     )
-    chart(figure, f"bars {result.by}", name, ops_verdict(result))
+    chart(figure, f"bars {result.by}", name, told.verdict)
     with st.expander(f"Evidence: {fmt.count(len(result.rows), 'row')}", icon=":material/table:", expanded=True):
         rows = found(result.rows, search())
         opens = "its place under the roofs" if result.by == "op" else "the operations in it"
@@ -124,11 +110,10 @@ def picture(run: Run, result: OpsResult, given: dict) -> None:
                 ROOFLINE.file,
                 label=f"{md(at.rpartition('/')[2])} under its roofs",
                 icon=":material/stacked_line_chart:",
-                query_params={"run": run.run_id, "op": at},
+                query_params={"run": told.run.run_id, "op": at},
             )
         op_table(rows.dropna(axis=1, how="all"), f"ops rows {result.by}", lambda row: opened(result, row))
-        address = f"/api/runs/{run.run_id}/show/operations" + (f"?{urlencode(given)}" if given else "")
-        downloads(result.rows, name, address, lambda: standalone(figure, f"{run.manifest.name}: top operations", name))
+        told.downloads(result.rows, figure, "top operations", result.by)
 
 
 def opened(result: OpsResult, row: dict) -> None:

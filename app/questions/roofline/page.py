@@ -1,60 +1,50 @@
 """The run's roofline: what binds its operations, how near they come, and what the roofs would gain."""
 
-from urllib.parse import urlencode
-
 import streamlit as st
 
 from analyzers.device.roofline import BOUNDS, RooflineResult
 from app import format as fmt
-from app.components.answering import answering
 from app.components.chart import chart
-from app.components.current import choose, chosen, current_run, switch
-from app.components.downloads import downloads
-from app.components.figures_row import Figure, figures_row
-from app.components.header import header
-from app.components.howto import howto
-from app.components.op_choice import asked, choose_module, found, op_table, search
+from app.components.current import choose, chosen, switch
+from app.components.figures_row import Figure
+from app.components.op_choice import asked, choose_module, everything, found, op_table, search
+from app.components.question_page import Told, question_page
 from app.components.text import md
-from app.components.verdict import verdict
-from app.figures.base import standalone
 from app.questions.asking import ask
 from app.questions.roofline import ROOFLINE
 from app.questions.roofline import figure as draw
-from app.questions.roofline.words import TITLES, byte_rate, per_step, shares, told
-from app.questions.roofline.words import verdict as roofline_verdict
+from app.questions.roofline.words import TITLES, byte_rate, per_step, shares
+from app.questions.roofline.words import told as told_of
 from runs.run import Run
 
 ROOFS = {"spec": "Specified peaks", "reached": "Best of this run"}
 
 
 def page() -> None:
-    run, extras, place = current_run()
-    header(run, extras)
-    given = asked()
-    if (roof := chosen("roof", list(ROOFS), "spec")) != "spec":
-        given["roof"] = roof
-    with answering("Holding operations against their roofs", lambda: without(run, given)):
-        result = ask(ROOFLINE, run, given, place.registry)
-        whole = (
-            result
-            if "module" not in given
-            else ask(ROOFLINE, run, {k: v for k, v in given.items() if k != "module"}, place.registry)
-        )
-    verdict(roofline_verdict(result))
-    figures_row(figures(result))
+    question_page(
+        ROOFLINE,
+        "Holding operations against their roofs",
+        figures,
+        body,
+        options=_options,
+        otherwise=everything(ROOFLINE),
+    )
+
+
+def _options(run: Run) -> dict[str, str]:
+    """The part of the run, and the roofs, from the address."""
+    roof = chosen("roof", list(ROOFS), "spec")
+    return asked() | ({} if roof == "spec" else {"roof": roof})
+
+
+def body(told: Told[RooflineResult]) -> None:
+    """The choice of roofs and of a program, and the pictures."""
+    whole = ask(ROOFLINE, told.run, {k: v for k, v in told.options.items() if k != "module"}, told.place.registry)
     with st.container(horizontal=True, vertical_alignment="center"):
-        if any(r.name == "reached" for r in result.roofs):
+        if any(r.name == "reached" for r in told.result.roofs):
             switch("Roof", "roof", ROOFS, "spec")
         choose_module(list(whole.programs["module"]))
-    picture(run, result, given)
-    howto(run, ROOFLINE.terms, result.notes, ROOFLINE.inputs)
-
-
-def without(run: Run, given: dict) -> None:
-    """Below the reason why there is no answer: the way to all of the run, where the address asks for a part."""
-    if given:
-        st.page_link(ROOFLINE.file, label="Everything of this run", query_params={"run": run.run_id})
-    howto(run, ROOFLINE.terms, (), ROOFLINE.inputs)
+    picture(told)
 
 
 def figures(result: RooflineResult) -> list[Figure]:
@@ -93,12 +83,12 @@ def figures(result: RooflineResult) -> list[Figure]:
 
 
 @st.fragment
-def picture(run: Run, result: RooflineResult, given: dict) -> None:
+def picture(told: Told[RooflineResult]) -> None:
     """Time by what binds, the scatter, what has no FLOPs, the operation that was chosen, and the rows."""
-    at, name = st.query_params.get("op", ""), f"{run.manifest.name}-roofline"
+    result, name, at = told.result, told.name, st.query_params.get("op", "")
     timed = result.device_seconds is not None
     st.markdown(f"**What binds {'device time' if timed else 'the least time of the program'}.**")
-    chart(draw.strip(result), "bound strip", f"{name}-bounds", roofline_verdict(result))
+    chart(draw.strip(result), "bound strip", f"{name}-bounds", told.verdict)
     figure = draw.roofline(result, at)
     if figure is not None:
         st.markdown(
@@ -108,7 +98,7 @@ def picture(run: Run, result: RooflineResult, given: dict) -> None:
             else "**Operations on the roofs.** Nothing ran: each stands at the best that it could reach, hollow. "
             "Area is its least time."
         )
-        clickable(figure, f"roofline {at}", name, roofline_verdict(result))
+        clickable(figure, f"roofline {at}", name, told.verdict)
         for note in result.beyond:
             st.caption(md(note))
     flat = draw.bandwidth(result)
@@ -118,7 +108,7 @@ def picture(run: Run, result: RooflineResult, given: dict) -> None:
     mine = next((r for r in result.points.to_dict("records") if draw.key_of(r) == at), None) if at else None
     if mine:
         with st.container(border=True):
-            st.markdown(md(told(mine, result)))
+            st.markdown(md(told_of({str(k): v for k, v in mine.items()}, result)))
             st.caption(
                 md(
                     f"{mine['category'] or 'unknown'} · {mine['module'] or ''} · {mine['source'] or 'no source'} "
@@ -128,13 +118,7 @@ def picture(run: Run, result: RooflineResult, given: dict) -> None:
             st.button("Close", on_click=choose, args=("op", ""), type="tertiary")
     with st.expander(f"Evidence: {fmt.count(len(result.points), 'operation')}", icon=":material/table:"):
         op_table(found(result.points, search()), "roofline rows", lambda row: choose("op", draw.key_of(row)))
-        address = f"/api/runs/{run.run_id}/show/roofline" + (f"?{urlencode(given)}" if given else "")
-        downloads(
-            result.points,
-            name,
-            address,
-            lambda: standalone(figure or draw.strip(result), f"{run.manifest.name}: roofline", name),
-        )
+        told.downloads(result.points, figure or draw.strip(result), "roofline")
 
 
 def clickable(figure: object, key: str, name: str, words: str) -> None:

@@ -3,7 +3,6 @@
 import math
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -11,7 +10,8 @@ from analyzers.time.steps import StepsResult
 from app import format as fmt
 from app import theme
 from app.figures.axes import time_unit
-from app.figures.base import GRID, MAX_POINTS, layout, plain, reduced, reference_line
+from app.figures.base import GRID, layout, plain, reference_line
+from app.figures.step_marks import kept_line, step_marks
 
 HEIGHT = 440
 MANY_RESTARTS = 12  # more lines than that would hide the steps; the hover still names the attempt
@@ -35,7 +35,7 @@ def steps(result: StepsResult, scale: str = "linear") -> go.Figure:
     false = rows["implausible"].fillna("") != ""
     usual = kept & ~first & ~false
     figure = go.Figure()
-    figure.add_trace(_line(rows[usual], "kept"))
+    figure.add_trace(kept_line(rows[usual], "dur_s", "kept", _hovers))
     marks = (
         ("first of its attempt", rows[first & kept & ~false], theme.COLOURS["program_startup"], "diamond"),
         ("lost and taken again", rows[~kept & ~false], theme.THIN["wasted_progress"], "circle-open"),
@@ -43,7 +43,7 @@ def steps(result: StepsResult, scale: str = "linear") -> go.Figure:
     )
     for name, some, colour, symbol in marks:
         if len(some):
-            figure.add_trace(_points(some, name, colour, symbol))
+            figure.add_trace(step_marks(some, "dur_s", name, colour, symbol, _hovers))
     if result.median_step_s:
         reference_line(
             figure, result.median_step_s * factor, f"median {fmt.duration(result.median_step_s)}", scale == "log"
@@ -76,44 +76,6 @@ def _log_axis(values: pd.Series) -> dict[str, Any]:
     powers = range(math.floor(math.log10(seen.min())), math.ceil(math.log10(seen.max())) + 1)
     ticks = [m * 10.0**p for p in powers for m in (1, 2, 5)]
     return {"type": "log", "tickvals": ticks, "ticktext": [fmt.number(t, 1) for t in ticks]}
-
-
-def _line(rows: pd.DataFrame, name: str) -> go.Scatter:
-    """Reduced to what a screen can show, with a gap between attempts: nothing ran there."""
-    rows = rows[rows["dur_s"].notna()]
-    rows = rows.iloc[reduced(rows["dur_s"].to_numpy(dtype=float), MAX_POINTS)]
-    x, y = rows["step"].to_numpy(dtype=float), rows["y"].to_numpy(dtype=float)
-    said = _hovers(rows)
-    attempts = rows["attempt"].fillna(0).to_numpy(dtype=np.int64)
-    breaks = np.flatnonzero(np.diff(attempts)) + 1
-    x, y = np.insert(x, breaks, np.nan), np.insert(y, breaks, np.nan)
-    said = list(np.insert(np.array(said, dtype=object), breaks, ""))
-    few = len(x) <= 400
-    return go.Scatter(
-        x=x,
-        y=y,
-        name=name,
-        mode="lines+markers" if few else "lines",
-        connectgaps=False,
-        line={"color": theme.THIN["useful_maths"], "width": 1.5},
-        marker={"size": 4},
-        hovertext=said,
-        hovertemplate="%{hovertext}<extra></extra>",
-    )
-
-
-def _points(rows: pd.DataFrame, name: str, colour: str, symbol: str) -> go.Scatter:
-    rows = rows[rows["dur_s"].notna()]
-    rows = rows.iloc[reduced(rows["dur_s"].to_numpy(dtype=float), MAX_POINTS // 2)]
-    return go.Scatter(
-        x=rows["step"],
-        y=rows["y"].to_numpy(dtype=float),
-        name=name,
-        mode="markers",
-        marker={"color": colour, "symbol": symbol, "size": 9, "line": {"width": 1.8, "color": colour}},
-        hovertext=_hovers(rows),
-        hovertemplate="%{hovertext}<extra></extra>",
-    )
 
 
 def _hovers(rows: pd.DataFrame) -> list[str]:
