@@ -10,13 +10,14 @@ from app.components.option import control
 MOST = 200
 
 
-def load_choice(loads: Sequence[Load], everything: str, name: str = "stage") -> str | None:
-    """A list of the loads where there are several; the one chosen, or None for `everything`, what is shown else."""
+def load_choice(loads: Sequence[Load], everything: str) -> str | None:
+    """A list of the loads where there are several, in the head of a page; the one chosen, or None for `everything`,
+    what is shown else."""
     named = [load for load in loads if load.stage is not None][:MOST]
     if len(loads) < 2 or not named:
         return None
     texts = {load.stage: _text(load) for load in named}
-    return control(STAGE, texts=texts, unset=everything, label="Load", name=name, width=420)
+    return control(STAGE, texts=texts, unset=everything, label="Load", hidden=True, width=300)
 
 
 def _text(load: Load) -> str:
