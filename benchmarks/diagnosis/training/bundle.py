@@ -1,0 +1,95 @@
+"""The files of a training job that a tool is given, and what is told about it apart."""
+
+import gzip
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.diagnosis.case import Case
+from benchmarks.diagnosis.training.launch import Ran
+from benchmarks.diagnosis.training.sizes import MESHES, SIZES
+from benchmarks.xspace import XSpace
+from reference.train.plan import ModelDims
+
+
+def write(case: Case, ran: Ran, out: Path, peak_flops_per_s: float) -> None:
+    """Logs, goodput entries, profiles and `chipledger.json` into the folder `out`, which is there whole or not at all.
+
+    What is wrong about the evidence alone is done here: a clock that is off, a profile that is missing.
+    """
+    staged = out.parent / f".{out.name}.partial"
+    shutil.rmtree(staged, ignore_errors=True)
+    (staged / "logs").mkdir(parents=True)
+    job = ran.folder
+    shutil.copyfile(job / "goodput.jsonl", staged / "goodput.jsonl")
+    for record in ran.attempts:
+        attempt, day = record["attempt"], time.strftime("%Y%m%d", time.gmtime(record["launched_ns"] // 10**9))
+        shutil.copyfile(
+            job / "logs" / f"attempt_{attempt}.process_0.out", staged / "logs" / f"attempt_{attempt}_{day}.log"
+        )
+    for path in sorted((job / "logs").glob("*.log")):
+        shutil.copyfile(path, staged / "logs" / path.name)
+    skew = {r: p.seconds for p in case.companions if p.cause == "clock_skew" for r in p.ranks}
+    missing = {r for p in case.companions if p.cause == "missing_profile" for r in p.ranks}
+    for trace in sorted((job / "profiles").glob("attempt_*/window_*/process_*/plugins/profile/*/*.xplane.pb")):
+        folder = trace.relative_to(job).parents[3]
+        rank = int(folder.name.rsplit("_", 1)[1])
+        if rank in missing:
+            continue
+        (staged / folder).mkdir(parents=True, exist_ok=True)
+        with (staged / folder / f"{trace.name}.gz").open("wb") as f, gzip.GzipFile("", "wb", 6, f, mtime=0) as packed:
+            packed.write(_moved(trace.read_bytes(), skew.get(rank, 0.0)))
+    (staged / "chipledger.json").write_text(json.dumps(_sidecar(case, peak_flops_per_s), indent=1) + "\n")
+    shutil.rmtree(out, ignore_errors=True)
+    staged.rename(out)
+
+
+def _moved(profile: bytes, seconds: float) -> bytes:
+    """A profile as a host would write it whose clock is off by so much."""
+    if not seconds:
+        return profile
+    space = XSpace.FromString(profile)
+    for plane in space.planes:
+        for line in plane.lines:
+            if line.timestamp_ns > 10**15:  # since 1970; others count from the profile's own start
+                line.timestamp_ns += round(seconds * 1e9)
+    return space.SerializeToString()
+
+
+def _sidecar(case: Case, peak_flops_per_s: float) -> dict[str, Any]:
+    """What the job's files cannot say, as its owner knows it."""
+    dims = SIZES[case.sizes]
+    data, model = MESHES[case.processes]
+    return {
+        "name": case.name,
+        "kind": "training",
+        "chip": "cpu-process",
+        "chips": case.processes,
+        "model": {
+            "layers": dims.layers,
+            "emb_dim": dims.emb_dim,
+            "heads": dims.heads,
+            "head_dim": dims.head_dim,
+            "mlp_dim": dims.mlp_dim,
+            "vocab_size": dims.vocab_size,
+            "seq_len": dims.seq_len,
+            "global_batch_size": dims.batch_size,
+            "model_flops_per_step": flops(dims),
+        },
+        "topology": f"data={data},model={model}",
+        "parallelism": {"data": data, "model": model},
+        "precision": "float32",
+        "peak_flops_per_s": peak_flops_per_s,
+        "peak_basis": "measured",
+        "usd_per_chip_hour": None,
+    }
+
+
+def flops(dims: ModelDims) -> float:
+    """Model FLOPs of a step, as `reference.train.model.step_flops` counts them, without JAX."""
+    d, inner = dims.emb_dim, dims.heads * dims.head_dim
+    matmul = dims.layers * (4 * d * inner + 2 * d * dims.mlp_dim) + d * dims.vocab_size
+    attention = 3 * dims.layers * 4 * dims.batch_size * dims.seq_len**2 * inner / 2
+    return 6.0 * dims.batch_size * dims.seq_len * matmul + attention
