@@ -14,9 +14,17 @@ HEALTHY, DOUBLE, EVIDENCE = 0.15, 0.25, 0.2
 """Shares of cases: without a fault, with two of them, with something wrong about the evidence alone."""
 MAKERS = {"serving": "serving", "fleet": "fleet"}
 """By family of the fault; what is not named is a training job."""
-TWIN_MEASURED = (
-    "slow_link slow_network excess_collectives cold_cache batch_padding dims_padding precision recomputation wrong_flags"
-).split()
+TWIN_MEASURED = [
+    "slow_link",
+    "slow_network",
+    "excess_collectives",
+    "cold_cache",
+    "batch_padding",
+    "dims_padding",
+    "precision",
+    "recomputation",
+    "wrong_flags",
+]
 """What no clock of a worker can tell: its cost is the difference to the twin. No two of these in one case."""
 STOPS = ("restart_loop", "nan_rollback", "out_of_memory", "hang", "preemption", "slow_restore")
 
@@ -175,11 +183,18 @@ def _case(rng: np.random.Generator, number: int, seed: int, cause: str | None, d
         "wide" if cause in WIDE else "small",
         processes,
         STEPS,
-        SAVE_EVERY if cause != "slow_checkpoint" else SAVE_EVERY // 2,
+        _save_every(cause),
         planted,
         _companions(rng, processes, cause),
         context,
     )
+
+
+def _save_every(cause: str) -> int:
+    """Jobs of these sizes are too short to save for nothing: they save where the fault needs it."""
+    if cause in ("slow_checkpoint", "frequent_checkpoints"):
+        return SAVE_EVERY // 2
+    return SAVE_EVERY if cause in STOPS else 0
 
 
 def _other(rng: np.random.Generator, cause: str, deck: list[str]) -> str | None:
@@ -188,9 +203,7 @@ def _other(rng: np.random.Generator, cause: str, deck: list[str]) -> str | None:
     fitting = [
         c
         for c in deck
-        if c in TRAINING
-        and BY_CAUSE[c].family not in (family, "compile", "job")
-        and c not in (*TWIN_MEASURED, *STOPS)
+        if c in TRAINING and BY_CAUSE[c].family not in (family, "compile", "job") and c not in (*TWIN_MEASURED, *STOPS)
     ]
     return str(rng.choice(fitting)) if fitting and cause not in (*STOPS, "profiler_inside") else None
 

@@ -1,8 +1,8 @@
 """Makes the cases: each run beside its twin, what a tool is given in one folder and the truth in another.
 
-    FOLDER/cases/<case>/      what a tool is given
-    FOLDER/truth/<case>.json  what was done to it, sealed from the tool
-    FOLDER/set.json           seed, kinds and machine, and FOLDER/.warm the compile cache of programs without faults
+FOLDER/cases/<case>/      what a tool is given
+FOLDER/truth/<case>.json  what was done to it, sealed from the tool
+FOLDER/set.json           seed, kinds and machine, and FOLDER/.warm the compile cache of programs without faults
 """
 
 import dataclasses

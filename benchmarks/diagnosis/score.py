@@ -96,7 +96,9 @@ class Scored:
 
     @property
     def families(self) -> list[str]:
-        return list(dict.fromkeys(f.family for f in BY_CAUSE.values() if any(f.family == o.family for o in self.outcomes)))
+        return list(
+            dict.fromkeys(f.family for f in BY_CAUSE.values() if any(f.family == o.family for o in self.outcomes))
+        )
 
     def to_dict(self) -> dict[str, Any]:
         def shares(family: str | None = None) -> dict[str, Any]:

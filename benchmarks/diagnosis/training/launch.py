@@ -1,4 +1,4 @@
-"""Starts a case's processes, starts them anew when one dies or none moves, as a scheduler would, and gathers records."""
+"""Starts a case's processes, again when one dies or none moves, as a scheduler would, and gathers their records."""
 
 import json
 import os
@@ -178,11 +178,9 @@ def _dmesg(folder: Path, rank: int, pid: int, told_year: bool) -> None:
     if not told_year:
         stamp = time.strftime("%b %d %H:%M:%S", now) + f" host-{rank} kernel: [ 8123.{pid % 10**6:06d}]"
     lines = (
-        f"python invoked oom-killer: gfp_mask=0x140cca(GFP_HIGHUSER_MOVABLE|__GFP_COMP), order=0, oom_score_adj=0",
+        "python invoked oom-killer: gfp_mask=0x140cca(GFP_HIGHUSER_MOVABLE|__GFP_COMP), order=0, oom_score_adj=0",
         f"oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,task=python,pid={pid},uid=1000",
         f"Out of memory: Killed process {pid} (python) total-vm:18253612kB, anon-rss:16012244kB, file-rss:4kB",
     )
     path = folder / f"dmesg_host-{rank}_{time.strftime('%Y%m%d', now)}.log"
     path.write_text("".join(f"{stamp} {line}\n" for line in lines))
-
-

@@ -49,15 +49,15 @@ def steps_of(case: Case, mesh: Mesh) -> Callable[[int], Step]:
     plain = model.compiled_step(dims, mesh, RATE)
     for p in case.planted:
         if p.cause == "recomputation":
-            again = _compiled(dims, mesh, _recomputing_loss)
+            again = _compiled(dims, mesh, _loss_of)
             return lambda step: again
         if p.cause == "recompile_constant":
             # the rate follows a schedule that Python computes, so that each value is a program of its own
             programs = {s: model.compiled_step(dims, mesh, RATE * (1 - 1e-4 * (i + 1))) for i, s in enumerate(p.steps)}
             return lambda step: programs.get(step, plain)
         if p.cause == "excess_collectives":
-            resync = _resync(mesh, p.amount)
-            return lambda step: partial(_resynced, plain, resync)
+            sync = _sync(mesh, p.amount)
+            return lambda step: partial(_step_and_sync, plain, sync)
     return lambda step: plain
 
 
@@ -91,7 +91,7 @@ def _compiled(dims: ModelDims, mesh: Mesh, loss_of: Callable) -> Step:
     return jax.jit(step, donate_argnums=0, **shardings)
 
 
-def _recomputing_loss(params, inputs, targets, dims: ModelDims):
+def _loss_of(params, inputs, targets, dims: ModelDims):
     """The loss, whose forward pass runs anew as a whole in the backward pass, and there once more in each layer."""
     causal = jnp.tril(jnp.ones((dims.seq_len, dims.seq_len), bool))
 
@@ -115,7 +115,7 @@ def _recomputing_loss(params, inputs, targets, dims: ModelDims):
     return loss(params, inputs, targets)
 
 
-def _resync(mesh: Mesh, megabytes: int) -> Callable[[Any], Any]:
+def _sync(mesh: Mesh, megabytes: int) -> Callable[[Any], Any]:
     """An all-reduce of so many megabytes over all processes, that nothing needs."""
     everywhere = NamedSharding(mesh, P(("data", "model")))
     count = mesh.devices.size
@@ -125,7 +125,7 @@ def _resync(mesh: Mesh, megabytes: int) -> Callable[[Any], Any]:
     return lambda _: reduce(array)
 
 
-def _resynced(plain: Step, resync: Callable[[Any], Any], state: Any, *batch: Any) -> tuple[Any, Any]:
+def _step_and_sync(plain: Step, sync: Callable[[Any], Any], state: Any, *batch: Any) -> tuple[Any, Any]:
     state, loss = plain(state, *batch)
-    jax.block_until_ready(resync(loss))
+    jax.block_until_ready(sync(loss))
     return state, loss

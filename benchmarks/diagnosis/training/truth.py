@@ -90,7 +90,5 @@ def _clocked_s(case: Case, p: Planted, ran: Ran) -> float:
 def _stopped_s(p: Planted, ran: Ran) -> float:
     """From the step in which the job stopped first until the step is begun for the last time: the whole cost."""
     hurt = p.first + (1 if p.cause == "nan_rollback" else 0)  # the step itself was sound; from the next on it is not
-    begun = [
-        e["ns"] for attempt in ran.events for e in attempt[0] if e["event"] == "step_start" and e["step"] == hurt
-    ]
+    begun = [e["ns"] for attempt in ran.events for e in attempt[0] if e["event"] == "step_start" and e["step"] == hurt]
     return (begun[-1] - begun[0]) / 1e9

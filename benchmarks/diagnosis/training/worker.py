@@ -15,7 +15,7 @@ import orbax.checkpoint as ocp
 from jax.sharding import AxisType, NamedSharding
 
 from benchmarks.diagnosis.case import Case
-from benchmarks.diagnosis.training import harms, programs
+from benchmarks.diagnosis.training import hooks, programs
 from benchmarks.diagnosis.training.sizes import MESHES, RATE, SIZES
 from reference.train.data import TextPipeline
 from reference.train.metric_logger import MetricLogger
@@ -43,7 +43,7 @@ def plan_of(case: Case) -> Plan:
     )
 
 
-def storage(scene: harms.Scene) -> ocp.StandardCheckpointHandler:
+def storage(scene: hooks.Scene) -> ocp.StandardCheckpointHandler:
     """Checkpoints on a storage that takes its time: the job waits inside Orbax's own save and restore."""
     handler = ocp.StandardCheckpointHandler()
     save, restore = handler.async_save, handler.restore
@@ -81,11 +81,12 @@ def main(argv: list) -> None:
     goodput.now("tpu_init_start_time")
     jax.config.update("jax_enable_x64", programs.wide(case))
     connect(process, case.processes, port)
+    jax.config.update("jax_hlo_source_file_canonicalization_regex", r"^.*/(?=reference/|benchmarks/|site-packages/)")
     mesh = jax.make_mesh(plan.mesh, ("data", "model"), axis_types=(AxisType.Auto, AxisType.Auto))
     goodput.now("tpu_init_end_time")
     log = MetricLogger(plan) if process == 0 else MetricLogger(plan, os.open(os.devnull, os.O_WRONLY))
     log.configuration(jax.__version__, jaxlib.__version__, jax.default_backend())
-    scene = harms.Scene(case, attempt, process, events, goodput, log)
+    scene = hooks.Scene(case, attempt, process, events, goodput, lambda text: log.line(text))
 
     goodput.now("training_prep_start_time")
     manager = ocp.CheckpointManager(
@@ -114,7 +115,7 @@ def main(argv: list) -> None:
         on_stall=lambda *_: None,
     )
     goodput.now("training_prep_end_time")
-    _train(scene, first, state, mesh, pipeline, manager)
+    _train(scene, log, first, state, mesh, pipeline, manager)
     manager.close()
     goodput.now("job_end_time")
     events.write("job_end")
@@ -150,9 +151,9 @@ def _saves(case: Case, step: int) -> bool:
     return bool(every) and step > 0 and step % every == 0
 
 
-def _train(scene: harms.Scene, first: int, state, mesh, pipeline, manager) -> None:
+def _train(scene: hooks.Scene, log: MetricLogger, first: int, state, mesh, pipeline, manager) -> None:
     """The training loop from step `first` to the last."""
-    case, events, goodput, log = scene.case, scene.events, scene.goodput, scene.log
+    case, events, goodput = scene.case, scene.events, scene.goodput
     program_of, sharding = programs.steps_of(case, mesh), NamedSharding(mesh, BATCH)
     windows = ProfileWindows(Path(f"profiles/attempt_{scene.attempt}"), scene.process, events)
     window, bad = window_of(case, scene.attempt, first), 0
@@ -163,17 +164,17 @@ def _train(scene: harms.Scene, first: int, state, mesh, pipeline, manager) -> No
         with jax.profiler.StepTraceAnnotation("train", step_num=step):
             goodput.now("data_loading_start_time")
             with jax.profiler.TraceAnnotation("data_loading"):
-                harms.do(harms.INPUT, scene, step)
+                hooks.do(hooks.INPUT, scene, step)
                 batch = [
                     jax.make_array_from_process_local_data(sharding, _batch(case, step, rows))
                     for rows in next(pipeline)
                 ]
             goodput.now("data_loading_end_time")
-            harms.do(harms.BEFORE, scene, step)
+            hooks.do(hooks.BEFORE, scene, step)
             goodput.now("step_start_time", step_count=step)
             state, loss = program_of(step)(state, *batch)
             loss = float(np.asarray(loss))
-            harms.do(harms.INSIDE, scene, step, state)
+            hooks.do(hooks.INSIDE, scene, step, state)
         if poison and step == poison.first:
             state = state | {"params": jax.tree.map(lambda x: x * np.float32("nan"), state["params"])}
         before_ns, completed_ns = completed_ns, time.time_ns()  # one reading for truth and log
@@ -184,7 +185,7 @@ def _train(scene: harms.Scene, first: int, state, mesh, pipeline, manager) -> No
             log.line(f"loss is NaN for {BAD_LOSS} steps, stopping: roll back to the last good checkpoint")
             events.write("gave_up", step=step)
             os._exit(1)
-        harms.do(harms.AFTER, scene, step, state)
+        hooks.do(hooks.AFTER, scene, step, state)
         if _saves(case, step) and not bad and not (poison and step == poison.first):
             start_ns = time.time_ns()
             manager.save(step, args=ocp.args.StandardSave(state))

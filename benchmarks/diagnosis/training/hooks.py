@@ -16,7 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.diagnosis.case import Case, Planted
-from reference.train.metric_logger import MetricLogger
 from reference.train.recorders import EventLog, GoodputLog, Silence
 
 FOREVER_S = 600.0
@@ -31,7 +30,7 @@ class Scene:
     process: int
     events: EventLog
     goodput: GoodputLog | Silence
-    log: MetricLogger
+    say: Callable[[str], None]  # into the job's log
     kept: list[Any] = field(default_factory=list)  # what a leak holds on to
 
     @contextlib.contextmanager
@@ -115,11 +114,11 @@ def _tiny(scene: Scene, planted: Planted, step: int, state: Any) -> None:
     """`amount` programs of a few numbers each, one after another."""
     x = jnp.zeros(8)
     for _ in range(planted.amount):
-        x = _tiny_program(x)
+        x = _scale(x)
     x.block_until_ready()
 
 
-_tiny_program = jax.jit(lambda x: x * 1.0001 + 1.0)
+_scale = jax.jit(lambda x: x * 1.0001 + 1.0)
 
 
 def _evaluate(scene: Scene, planted: Planted, step: int, state: Any) -> None:
@@ -174,7 +173,7 @@ def _silent(scene: Scene, planted: Planted, step: int, state: Any) -> None:
 
 def _preempted(scene: Scene, planted: Planted, step: int, state: Any) -> None:
     if scene.attempt == 0:
-        scene.log.line("SIGTERM received: this spot instance was preempted, exiting")
+        scene.say("SIGTERM received: this spot instance was preempted, exiting")
         os._exit(143)
 
 
