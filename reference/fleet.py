@@ -128,13 +128,13 @@ def main() -> int:
     return 0
 
 
-def write(table: str, columns: dict[str, Any], stem: str | None = None) -> None:
+def write(table: str, columns: dict[str, Any], stem: str | None = None, folder: Path = FOLDER) -> None:
     """One Parquet file of the columns that are given, small: whole numbers as differences from row to row."""
     batch = SCHEMAS[table].batch(columns).select(list(columns))
     whole = [f.name for f in batch.schema if pa.types.is_integer(f.type)]
     pq.write_table(
         pa.Table.from_batches([batch]),
-        FOLDER / f"{stem or table}.parquet",
+        folder / f"{stem or table}.parquet",
         compression="zstd",
         compression_level=19,
         use_dictionary=[f.name for f in batch.schema if f.name not in whole],

@@ -14,7 +14,7 @@ HEALTHY, DOUBLE, EVIDENCE = 0.15, 0.25, 0.2
 """Shares of cases: without a fault, with two of them, with something wrong about the evidence alone."""
 MAKERS = {"serving": "serving", "fleet": "fleet"}
 """By family of the fault; what is not named is a training job."""
-TWIN_MEASURED = [
+TWIN_MEASURED = (
     "slow_link",
     "slow_network",
     "excess_collectives",
@@ -24,7 +24,7 @@ TWIN_MEASURED = [
     "precision",
     "recomputation",
     "wrong_flags",
-]
+)
 """What no clock of a worker can tell: its cost is the difference to the twin. No two of these in one case."""
 STOPS = ("restart_loop", "nan_rollback", "out_of_memory", "hang", "preemption", "slow_restore")
 

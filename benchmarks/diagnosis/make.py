@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.diagnosis import fleet
 from benchmarks.diagnosis.case import Case, Told
 from benchmarks.diagnosis.draw import cases
 from benchmarks.diagnosis.faults import BY_CAUSE
@@ -133,8 +134,13 @@ def _training(bench: Bench, case: Case, scratch: Path) -> Made:
     )
 
 
+def _fleet(bench: Bench, case: Case, scratch: Path) -> Made:
+    told, held, needs = fleet.make(case, bench.out / "cases" / case.name)
+    return Made(told, held, needs, 0.0)
+
+
 Maker = Callable[[Bench, Case, Path], Made]
-_MAKERS: dict[str, Maker] = {"training": _training}
+_MAKERS: dict[str, Maker] = {"training": _training, "fleet": _fleet}
 
 
 def _truth(case: Case, made: Made, folder: Path, take: int) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 Importing JAX and Orbax takes two seconds of a core, for every process of every run; a fork takes milliseconds. What is
 forked has started no backend, so each is a process of its own like any other. `python -m benchmarks.diagnosis.nursery`
-reads orders, a JSON object a line, `{"module", "cwd", "environment", "out", "err", "arguments"}`, calls `main(arguments)`
-of that module in a new process, and writes `{"id", "pid"}` and, when it ends, `{"id", "status"}`.
+reads orders, a JSON object a line, `{"id", "module", "arguments", "cwd", "environment", "out", "err"}`, calls
+`main(arguments)` of that module in a new process, and writes `{"id", "pid"}` and, when it ends, `{"id", "status"}`.
 
 Nothing is left behind: a child's standard input is a pipe that only the nursery writes to, and every child ends when it
 closes; the nursery ends, and so do they, when its own standard input closes.

@@ -43,8 +43,11 @@ def die_with_launcher() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def connect(process: int, processes: int, port: int) -> None:
-    """Joins the job. Coordinator and Gloo listen on the loopback address only; every process has a compile cache."""
+def connect(process: int, processes: int, port: int, bind: int | None = None) -> None:
+    """Joins the job. Coordinator and Gloo listen on the loopback address only; every process has a compile cache.
+
+    `bind`: where the coordinator itself listens, where something stands between it and the processes.
+    """
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.config.update("jax_compilation_cache_dir", "compile_cache")
@@ -56,7 +59,7 @@ def connect(process: int, processes: int, port: int) -> None:
         f"{HOST}:{port}",
         processes,
         process,
-        coordinator_bind_address=f"{HOST}:{port}",
+        coordinator_bind_address=f"{HOST}:{bind or port}",
         heartbeat_timeout_seconds=10,
     )
     # Gloo's thread spins on its sockets while the thread it woke holds their lock. Where processes outnumber cores

@@ -101,7 +101,7 @@ READINGS: tuple[Reading, ...] = (
 
 
 HEADLINES: dict[str, tuple[str, ...]] = {
-    "straggler_wait": [
+    "straggler_wait": (
         "slow_host",
         "uneven_loader",
         "garbage_collection",
@@ -110,7 +110,7 @@ HEADLINES: dict[str, tuple[str, ...]] = {
         "python_overhead",
         "slow_link",
         "fleet_slow_rank",
-    ],
+    ),
     "input_wait": ("slow_loader", "uneven_loader", "loader_spikes"),
     "checkpoint_save": ("frequent_checkpoints", "slow_checkpoint", "fleet_frequent_saves"),
     "checkpoint_restore": ("slow_restore",),

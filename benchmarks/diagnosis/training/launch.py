@@ -19,6 +19,7 @@ RESCHEDULE_S = 0.5
 WATCHDOG_S = 2.5  # without a step of any process, once one is done
 LIMIT_S = 60.0
 WORKER = "benchmarks.diagnosis.training.worker"
+WIRE = "benchmarks.diagnosis.training.wire"
 
 
 @dataclass
@@ -83,10 +84,11 @@ def _attempt(case: Case, job: Path, attempt: int, log: LauncherLog, nursery: Nur
     record: dict[str, Any] = {"attempt": attempt, "launched_ns": time.time_ns()}
     port = free_port()
     log.line(f"starting attempt {attempt} with {case.processes} ranks")
+    wire, ports = _slow_wire(case, job, attempt, port, nursery)
     workers = [
         nursery.start(
             WORKER,
-            ["case.json", attempt, p, port],
+            ["case.json", attempt, p, ports[p], port],
             cwd=job,
             stem=job / "logs" / f"attempt_{attempt}.process_{p}",
             XLA_FLAGS=_flags(case),
@@ -97,15 +99,31 @@ def _attempt(case: Case, job: Path, attempt: int, log: LauncherLog, nursery: Nur
     try:
         dead = _watch(case, job, attempt, workers, log)
     finally:
-        for worker in workers:
-            worker.kill()
-        for worker in workers:
-            worker.wait()
+        for child in (*workers, *wire):
+            child.kill()
+        for child in (*workers, *wire):
+            child.wait()
     if dead is not None:
         record["died"] = dead
         _aftermath(case, job, dead, workers, log)
     record["ended_ns"] = time.time_ns()
     return record | {"finished": dead is None}
+
+
+def _slow_wire(case: Case, job: Path, attempt: int, port: int, nursery: Nursery) -> tuple[list[Child], list[int]]:
+    """What slows the network, where that is the fault, and to which port each process turns."""
+    slow = next((p for p in case.planted if p.cause in ("slow_link", "slow_network")), None)
+    if slow is None:
+        return [], [port] * case.processes
+    out = job / f"wire_{attempt}.json"
+    arguments = [port, case.processes, [list(slow.ranks)] if slow.ranks else [], slow.seconds, out.name]
+    wire = nursery.start(WIRE, arguments, cwd=job, stem=job / "logs" / f"wire_{attempt}")
+    deadline = time.monotonic() + 20
+    while not out.exists():
+        if wire.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"{case.name}: the network could not be slowed")
+        time.sleep(POLL_S)
+    return [wire], json.loads(out.read_text())["ports"]
 
 
 def _watch(case: Case, job: Path, attempt: int, workers: list[Child], log: LauncherLog) -> dict[str, Any] | None:

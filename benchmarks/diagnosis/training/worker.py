@@ -1,4 +1,4 @@
-"""One process of a training job: `main([case, attempt, process, port])`, in the job's folder.
+"""One process of a training job: `main([case, attempt, process, port, bind])`, in the job's folder.
 
 The loop of `reference.train.worker` with its recorders, and with places where harms are done. What is done is written,
 as measured, to `truth/attempt_<a>.process_<p>.jsonl`, which no tool is given.
@@ -6,12 +6,15 @@ as measured, to `truth/attempt_<a>.process_<p>.jsonl`, which no tool is given.
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jaxlib
 import numpy as np
 import orbax.checkpoint as ocp
+from jax._src import distributed  # for what the public API cannot say, see `plainly`
 from jax.sharding import AxisType, NamedSharding
 
 from benchmarks.diagnosis.case import Case
@@ -69,7 +72,7 @@ def storage(scene: hooks.Scene) -> ocp.StandardCheckpointHandler:
 
 def main(argv: list) -> None:
     case = Case.load(Path(argv[0]))
-    attempt, process, port = (int(a) for a in argv[1:])
+    attempt, process, port, bind = (int(a) for a in argv[1:])
     die_with_launcher()
     plan = plan_of(case)
     events = EventLog(Path(f"truth/attempt_{attempt}.process_{process}.jsonl"))
@@ -80,7 +83,8 @@ def main(argv: list) -> None:
 
     goodput.now("tpu_init_start_time")
     jax.config.update("jax_enable_x64", programs.wide(case))
-    connect(process, case.processes, port)
+    plainly()
+    connect(process, case.processes, port, bind)
     jax.config.update("jax_hlo_source_file_canonicalization_regex", r"^.*/(?=reference/|benchmarks/|site-packages/)")
     mesh = jax.make_mesh(plan.mesh, ("data", "model"), axis_types=(AxisType.Auto, AxisType.Auto))
     goodput.now("tpu_init_end_time")
@@ -120,6 +124,18 @@ def main(argv: list) -> None:
     goodput.now("job_end_time")
     events.write("job_end")
     jax.distributed.shutdown()
+
+
+def plainly() -> None:
+    """Talk to the coordinator without compression, in every job alike: a slow network is made by what it is told."""
+    client = distributed._jax.get_distributed_runtime_client
+    distributed._jax = SimpleNamespace(
+        **{**vars(distributed._jax), "get_distributed_runtime_client": _uncompressed(client)}
+    )
+
+
+def _uncompressed(client: Callable) -> Callable:
+    return lambda *args, **kwargs: client(*args, **{**kwargs, "use_compression": False})
 
 
 def window_of(case: Case, attempt: int, first: int) -> tuple[int, int] | None:
