@@ -20,7 +20,7 @@ def main(argv: list[str] | None = None) -> int:
     make.add_argument("--only", nargs="+", default=[], help="make only these cases, by name")
     answer = orders.add_parser("answer", help="ask this product about all cases of a set")
     answer.add_argument("set", type=Path, help="folder of the set")
-    answer.add_argument("--out", type=Path, required=True, help="file of the answers")
+    answer.add_argument("--out", type=Path, required=True, help="file of the answers; what it has is kept")
     score = orders.add_parser("score", help="score a tool's answers")
     score.add_argument("set", type=Path, help="folder of the set")
     score.add_argument("answers", type=Path, help="file of the answers")
@@ -44,7 +44,9 @@ def _make(options: argparse.Namespace) -> int:
 def _answer(options: argparse.Namespace) -> int:
     from benchmarks.diagnosis.tools.chipledger import answers
 
-    options.out.write_text(json.dumps(answers(options.set, partial(print, flush=True)), indent=1) + "\n")
+    known = json.loads(options.out.read_text()) if options.out.exists() else {}
+    said = answers(options.set, partial(print, flush=True), known)
+    options.out.write_text(json.dumps(said, indent=1) + "\n")
     return 0
 
 

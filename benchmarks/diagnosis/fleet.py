@@ -61,7 +61,7 @@ def plans(case: Case) -> tuple[FleetPlan, RanksPlan, dict[str, Any]]:
             job = replace(job, slow=((day, 1.5 + much, 1.25 + 0.3 * much),))
         elif p.cause == "fleet_bad_host":
             more = {**CAUSES, "accelerator": CAUSES["accelerator"] + BROKEN + round(10 * much)}
-            job = replace(job, causes=more, lemons=(host,), lemon_factor=400.0, reschedule_s=900.0)
+            job = replace(job, causes=more, lemons=(host,), lemon_factor=400.0, reschedule_s=1800.0)
             place = {"hosts": [host_name(host)]}
         elif p.cause == "fleet_rare_saves":
             job = replace(job, checkpoint_every=int(2500 + 1500 * much))

@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.diagnosis import fleet
 from benchmarks.diagnosis.case import Case, Told
-from benchmarks.diagnosis.draw import cases
+from benchmarks.diagnosis.draw import OTHER_PROGRAM, cases
 from benchmarks.diagnosis.faults import BY_CAUSE
 from benchmarks.diagnosis.nursery import Nursery
 from benchmarks.diagnosis.training import bundle, launch, truth
@@ -25,6 +25,12 @@ from errors import InputError
 
 LEAST_SHARE = 0.10
 """Of the run's chip time that the faults of a case must cost, and be above what twins differ by."""
+TRUE_AS_WELL = {
+    "fleet_bad_host": ("fleet_slow_restart",),
+    "slow_checkpoint": ("frequent_checkpoints",),
+    "frequent_checkpoints": ("slow_checkpoint",),
+}
+"""What may be said of such a run and be no false alarm: slow saves should be rarer, each break waits for machines."""
 TAKES = 2
 """How often a case is made anew where the machine's own noise drowned its fault."""
 PEAK_S = 0.6
@@ -107,12 +113,17 @@ class Bench:
         return float(json.loads(kept.read_text()))
 
     def cache(self, case: Case) -> Path:
-        """Compiled programs of a job of these sizes that nobody hurt; compiled once for the folder."""
-        kept = self.out / ".warm" / f"programs-{case.sizes}-{case.processes}"
+        """Compiled programs of a job of these sizes, and of its fault where that is a program; compiled once."""
+        faults = tuple(dataclasses.replace(p, first=1, last=2) for p in case.planted if p.cause in OTHER_PROGRAM)
+        variant = "".join(f"-{p.cause}-{p.amount}" for p in faults if p.cause != "tiny_operations")
+        kept = self.out / ".warm" / f"programs-{case.sizes}-{case.processes}{variant}"
         if not kept.exists():
             with tempfile.TemporaryDirectory(prefix="diagnosis-") as scratch:
-                short = dataclasses.replace(case, planted=(), companions=(), context=(), steps=3, checkpoint_every=0)
-                launch.run(short, Path(scratch) / "job", kept, self.nursery)
+                short = dataclasses.replace(
+                    case, planted=faults, companions=(), context=(), steps=4, checkpoint_every=0
+                )
+                before = self.cache(case.twin) if variant else kept
+                launch.run(short, Path(scratch) / "job", before, self.nursery)
                 staged = kept.with_name(f"{kept.name}.partial")
                 shutil.rmtree(staged, ignore_errors=True)
                 shutil.copytree(Path(scratch) / "job" / "compile_cache", staged)
@@ -121,9 +132,9 @@ class Bench:
 
 
 def _training(bench: Bench, case: Case, scratch: Path) -> Made:
-    cache, peak = bench.cache(case), bench.peak(case.processes)
-    twin = launch.run(case.twin, scratch / "twin", cache, bench.nursery)
-    ran = launch.run(case, scratch / "run", cache, bench.nursery) if case.planted else twin
+    peak = bench.peak(case.processes)
+    twin = launch.run(case.twin, scratch / "twin", bench.cache(case.twin), bench.nursery)
+    ran = launch.run(case, scratch / "run", bench.cache(case), bench.nursery) if case.planted else twin
     bundle.write(case, ran, bench.out / "cases" / case.name, peak)
     return Made(
         truth.told(case, ran, twin),
@@ -139,8 +150,17 @@ def _fleet(bench: Bench, case: Case, scratch: Path) -> Made:
     return Made(told, held, needs, 0.0)
 
 
+def _serving(bench: Bench, case: Case, scratch: Path) -> Made:
+    from benchmarks.diagnosis.serving import launch as serving  # its client's traffic comes with JAX
+
+    kept = bench.out / ".warm" / "serving"
+    kept.mkdir(exist_ok=True)
+    told, held, needs, extra = serving.make(case, bench.out / "cases" / case.name, scratch, kept, bench.nursery)
+    return Made(told, held, needs, 0.0, extra)
+
+
 Maker = Callable[[Bench, Case, Path], Made]
-_MAKERS: dict[str, Maker] = {"training": _training, "fleet": _fleet}
+_MAKERS: dict[str, Maker] = {"training": _training, "fleet": _fleet, "serving": _serving}
 
 
 def _truth(case: Case, made: Made, folder: Path, take: int) -> dict[str, Any]:
@@ -160,7 +180,8 @@ def _truth(case: Case, made: Made, folder: Path, take: int) -> dict[str, Any]:
             for t in made.told
         ],
         "not_to_accuse": [{"cause": p.cause, "ranks": list(p.ranks), "seconds": p.seconds} for p in case.companions],
-        "in_both": [p.cause for p in case.context],
+        "in_both": [p.cause for p in case.context if p.cause in BY_CAUSE]
+        + [also for t in made.told for also in TRUE_AS_WELL.get(t.cause, ())],
         "chip_seconds": made.chip_seconds,
         "twin_chip_seconds": made.twin_chip_seconds,
         "gain_chip_seconds": made.chip_seconds - made.twin_chip_seconds,
@@ -193,7 +214,11 @@ def make(
         todo = [c for c in drawn if (not only or c.name in only) and not bench.done(c)]
         for case in todo:
             since = time.monotonic()
-            said = bench.make(case)
+            try:
+                said = bench.make(case)
+            except RuntimeError as e:
+                tell(f"{case.name}: could not be made, and is left out: {str(e)[:800]}")
+                continue
             made += 1
             what = ", ".join(f"{c['cause']} {c['chip_seconds'] or 0:.1f}" for c in said["causes"]) or "nothing planted"
             tell(

@@ -139,7 +139,7 @@ def _be_child(order: dict[str, Any], standard_input: int, others: list[int]) -> 
 
 
 def main() -> None:
-    for module in ("benchmarks.diagnosis.training.worker",):
+    for module in ("benchmarks.diagnosis.training.worker", "benchmarks.diagnosis.serving.worker"):
         importlib.import_module(module)
     answers, pending = os.dup(1), b""
     os.dup2(2, 1)

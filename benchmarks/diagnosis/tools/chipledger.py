@@ -12,22 +12,25 @@ from app.questions.ledger.words import losses
 from app.workspace import Workspace, workspace
 from benchmarks.diagnosis.faults import FAULTS
 from benchmarks.diagnosis.score import FLOOR
-from benchmarks.diagnosis.tools.readings import COMMUNICATION, HEADLINES, READINGS, Reading
+from benchmarks.diagnosis.tools.readings import COMMUNICATION, EVERYWHERE, HEADLINES, READINGS, Reading
 from collectors.ingest import ingest
 from errors import ChipledgerError, QuestionError
 from runs.run import Run
 
-SAVES = re.compile(r"You save every ([\d.,]+) (ms|s|min|h); every ([\d.,]+) (ms|s|min|h) would give back")
-AT_LEAST = re.compile(r"the best interval is at least ([\d.,]+) (ms|s|min|h)\. You save every ([\d.,]+) (ms|s|min|h)")
-UNITS_S = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+TIME = r"((?:[\d.,]+ (?:ms|s|min|h|d)\b ?)+)"
+SAVES = re.compile(rf"You save every {TIME}; every {TIME}would give back")
+AT_LEAST = re.compile(rf"the best interval is at least {TIME}\. You save every {TIME}")
+UNITS_S = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-def answers(folder: Path, tell: Callable[[str], None] = print) -> dict[str, Any]:
-    """The answer about each case of a set, in a store that is thrown away."""
-    said = {}
+def answers(folder: Path, tell: Callable[[str], None] = print, known: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The answer about each case of a set but those known, in a store that is thrown away."""
+    said = dict(known or {})
     with tempfile.TemporaryDirectory(prefix="diagnosis-store-") as store:
         place = workspace(store)
         for case in sorted(p for p in (folder / "cases").iterdir() if p.is_dir() and not p.name.startswith(".")):
+            if case.name in said:
+                continue
             try:
                 run = place.store.get(ingest([case], place.store).run_id)
             except ChipledgerError as e:
@@ -57,7 +60,7 @@ def answer(run: Run, place: Workspace) -> dict[str, Any]:
     fleet = run.manifest.kind == "simulated"
     found, told = [], set()
     for reading in READINGS:
-        if reading.cause.startswith("fleet_") != fleet and _shared(reading):
+        if reading.cause.startswith("fleet_") != fleet and reading.cause not in EVERYWHERE:
             continue
         if reading.question not in answered:
             continue
@@ -70,15 +73,6 @@ def answer(run: Run, place: Workspace) -> dict[str, Any]:
         "headlines": _headlines(answered, losses(ledger) if ledger else [], amounts, whole),
         "not_told": sorted({f.cause for f in FAULTS if f.family != "evidence"} - told),
     }
-
-
-def _shared(reading: Reading) -> bool:
-    """Whether another cause is read off the same: of a fleet, or not of one."""
-    return any(
-        (r.question, r.rows, r.when, r.verdict) == (reading.question, reading.rows, reading.when, reading.verdict)
-        and r.cause.startswith("fleet_") != reading.cause.startswith("fleet_")
-        for r in READINGS
-    )
 
 
 def accounts_of(account: dict[str, Any]) -> dict[str, float]:
@@ -150,14 +144,16 @@ def _says(pattern: str, sentence: str) -> bool:
     if pattern not in ("rarer", "oftener"):
         return re.search(pattern, sentence) is not None
     if found := SAVES.search(sentence):
-        now, best = _seconds(found[1], found[2]), _seconds(found[3], found[4])
+        now, best = _seconds(found[1]), _seconds(found[2])
         return best > now if pattern == "rarer" else best < now
     found = AT_LEAST.search(sentence)
-    return bool(found) and pattern == "rarer" and _seconds(found[3], found[4]) < _seconds(found[1], found[2])
+    return bool(found) and pattern == "rarer" and _seconds(found[2]) < _seconds(found[1])
 
 
-def _seconds(number: str, unit: str) -> float:
-    return float(number.replace(",", "")) * UNITS_S[unit]
+def _seconds(time: str) -> float:
+    """`5 h 34 min` in seconds."""
+    words = time.split()
+    return sum(float(n.replace(",", "")) * UNITS_S[unit] for n, unit in zip(words[::2], words[1::2], strict=True))
 
 
 def _headlines(

@@ -94,7 +94,36 @@ READINGS: tuple[Reading, ...] = (
         Reading(cause, "interruptions", "interruptions", (("row.cause", names),), cost="row.lost_s", seconds=True)
         for cause, names in STOPPED.items()
     ),
-    Reading("fleet_bad_host", "interruptions", "by_host", (("row.often", ("True",)),), place=HOST),
+    Reading(
+        "fleet_bad_host",
+        "interruptions",
+        "by_host",
+        (("row.lemon", ("True",)),),
+        cost="row.lost_s",
+        seconds=True,
+        place=HOST,
+    ),
+    Reading(
+        "fleet_slow_restart",
+        "goodput",
+        verdict="Waiting to be restarted after an interruption cost the most",
+        accounts=("infrastructure_recovery",),
+        least=0.05,
+    ),
+    Reading(
+        "slow_checkpoint",
+        "goodput",
+        verdict="Saving checkpoints cost the most",
+        accounts=("checkpoint_save",),
+        least=0.2,
+    ),
+    Reading(
+        "cold_cache",
+        "goodput",
+        verdict="Startup and compilation cost the most",
+        accounts=("program_startup",),
+        least=0.35,
+    ),
     Reading("kv_preemption", "ledger", accounts=("preemption_recompute",), least=0.02),
     Reading("speculation_waste", "ledger", accounts=("rejected_speculation",), least=0.02),
 )
@@ -123,6 +152,9 @@ HEADLINES: dict[str, tuple[str, ...]] = {
     "bucket_padding": (),
 }
 """Which largest loss of the ledger accuses which causes. What every job has, such as its startup, accuses nothing."""
+
+EVERYWHERE = ("slow_network", "jitter", "slow_loader", "loader_spikes")
+"""What is read of jobs and of fleets; all else is read of one of the two, by the name of its cause."""
 
 COMMUNICATION = ("slow_network", "slow_link", "excess_collectives")
 """What a page accuses that lays time to communication which the ledger books as something else."""

@@ -37,7 +37,7 @@ def told(case: Case, ran: Ran, twin: Ran) -> list[Told]:
             found.append(Told(p.cause, _clocked_s(case, p, ran) * chips, "clocks", place(p)))
     for p in case.planted:
         if p.cause in TWIN_MEASURED:
-            took, usual = sum(steps_s(ran).values()), sum(steps_s(twin).values())
+            took, usual = (sum(t for s, t in steps_s(r).items() if s or p.cause == "cold_cache") for r in (ran, twin))
             others = sum(t.chip_seconds or 0.0 for t in found)
             found.append(Told(p.cause, max((took - usual) * chips - others, 0.0), "twin", place(p)))
     return sorted(found, key=lambda t: -(t.chip_seconds or 0.0))
