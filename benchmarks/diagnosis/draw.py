@@ -119,7 +119,7 @@ TRAINING: dict[str, Drawn] = {
     "recompile_constant": _each("recompile_constant", 0.0, 0.0, (8, 10)),
     "cold_cache": _much("cold_cache", 1, 1),
     "batch_padding": _much("batch_padding", 2, 3),
-    "dims_padding": _much("dims_padding", 8, 12),
+    "dims_padding": _much("dims_padding", 16, 24),
     "precision": _much("precision", 1, 1),
     "tiny_operations": _much("tiny_operations", 2500, 4500),
     "recomputation": _much("recomputation", 1, 1),

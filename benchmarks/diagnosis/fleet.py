@@ -58,7 +58,7 @@ def plans(case: Case) -> tuple[FleetPlan, RanksPlan, dict[str, Any]]:
             job = replace(job, step_s=STEP_S * (1 + late * (1 - 1 / ranks.late_rests)))
             ranks, place = replace(ranks, late=rank, late_share=late), {"ranks": [rank]}
         elif p.cause == "fleet_slow_period":
-            job = replace(job, slow=((day, 1.5 + much, 1.25 + 0.3 * much),))
+            job = replace(job, slow=((day, 1.8 + 0.7 * much, 1.45 + 0.3 * much),))
         elif p.cause == "fleet_bad_host":
             more = {**CAUSES, "accelerator": CAUSES["accelerator"] + BROKEN + round(10 * much)}
             job = replace(job, causes=more, lemons=(host,), lemon_factor=400.0, reschedule_s=1800.0)

@@ -26,6 +26,8 @@ FLOOR = 0.02
 """Share of a run's chip time above which an accusation counts."""
 WITHIN = 0.20
 """How far an amount may be from the truth, and how near two faults may be to pass for equally large."""
+SMALL = 0.05
+"""Share of the chip time below which one of two faults is not asked for; to name it is no false alarm either."""
 ALIKE = 0.5
 """Least share of the steps named or hurt that are both."""
 
@@ -169,6 +171,8 @@ def _outcomes(name: str, truth: Mapping[str, Any], answer: Mapping[str, Any]) ->
     most = max((c["chip_seconds"] or 0.0 for c in truth["causes"]), default=0.0)
     for planted in truth["causes"]:
         mine, true = said.get(planted["cause"]), planted["chip_seconds"]
+        if true is not None and true < SMALL * truth["chip_seconds"]:
+            continue
         amount = mine.get("chip_seconds") if mine else None
         likely = amount.get("likely") if amount else None
         error = (likely - true) / true if likely is not None and true else None

@@ -38,11 +38,11 @@ PERSISTENT = ("verdict", ("persistent", "one_step"))
 RANK = MappingProxyType({"ranks": "row.rank"})
 HOST = MappingProxyType({"hosts": "row.host"})
 STOPPED: dict[str, tuple[str, ...]] = {
-    "out_of_memory": ("host_out_of_memory", "out_of_memory", "device_out_of_memory"),
+    "out_of_memory": ("host_out_of_memory", "device_memory"),
     "hang": ("hang",),
     "preemption": ("preemption",),
     "nan_rollback": ("numerics",),
-    "restart_loop": ("software", "user_code", "segfault"),
+    "restart_loop": ("software",),
 }
 """Causes of interruptions, in the words of the product's own catalogue."""
 

@@ -1,0 +1,72 @@
+"""A very small real job of the benchmark, from its processes to its score."""
+
+import json
+import os
+import time
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.diagnosis.case import Case, Planted
+from benchmarks.diagnosis.nursery import Nursery
+from benchmarks.diagnosis.score import score
+from benchmarks.diagnosis.tools.chipledger import answers
+from benchmarks.diagnosis.training import bundle, launch, truth
+
+WAIT_S = 0.15
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_job_whose_loader_is_slow_is_made_measured_answered_and_scored(tmp_path):
+    pytest.importorskip("orbax.checkpoint")
+    slow = Planted("slow_loader", (), 2, 9, 1, WAIT_S)
+    case = Case("case-000", 3, "training", "tiny", 1, 10, planted=(slow,), companions=())
+    with Nursery() as nursery:
+        ran = launch.run(case, tmp_path / "job", tmp_path / "cache", nursery)
+        pids = [e["pid"] for workers in ran.events for w in workers for e in w if e["event"] == "job_start"]
+    assert pids and not any(alive(pid) for pid in pids)
+    (told,) = truth.told(case, ran, ran)
+    assert told.cause == "slow_loader" and told.basis == "clocks"
+    assert 8 * WAIT_S <= told.chip_seconds <= 8 * WAIT_S + 0.5 < ran.chip_seconds
+    took = truth.steps_s(ran)
+    assert sorted(took) == list(range(10)) and all(took[s] >= WAIT_S for s in slow.steps)
+
+    given = tmp_path / "set" / "cases" / case.name
+    given.parent.mkdir(parents=True)
+    bundle.write(case, ran, given, 1e10)
+    files = [p for p in given.rglob("*") if p.is_file()]
+    assert {p.name.split("_")[0] for p in (given / "logs").iterdir()} == {"attempt", "launcher"}
+    assert any(p.name.endswith(".xplane.pb.gz") for p in files)
+    assert not any(b"slow_loader" in p.read_bytes() for p in files), "what was planted is sealed"
+    said = answers(tmp_path / "set", lambda line: None)
+    written = {"causes": [{**vars(told), "family": "input"}], "in_both": [], "chip_seconds": ran.chip_seconds}
+    (outcome,) = score({case.name: written | {"dominates": True}}, json.loads(json.dumps(said))).outcomes
+    assert outcome.named and outcome.amount  # not first: with no compile cache, its start is the longest
+
+    off = replace(case, companions=(Planted("missing_profile", (0,)),))
+    bundle.write(off, ran, tmp_path / "without", 1e10)
+    assert not list((tmp_path / "without").rglob("*.xplane.pb.gz"))
+
+
+def test_children_are_gone_when_the_nursery_is(tmp_path):
+    pytest.importorskip("orbax.checkpoint")
+    nursery = Nursery()
+    child = nursery.start(
+        "benchmarks.diagnosis.training.wire",
+        [1, 1, [], 0.0, "told.json"],
+        cwd=tmp_path,
+        stem=tmp_path / "wire",
+    )
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "told.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert child.pid and alive(child.pid) and child.poll() is None
+    nursery.__exit__()
+    assert child.wait(1) is not None and not alive(child.pid)
