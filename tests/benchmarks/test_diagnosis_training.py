@@ -1,9 +1,11 @@
 """A very small real job of the benchmark, from its processes to its score."""
 
+import gzip
 import json
 import os
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from benchmarks.diagnosis.nursery import Nursery
 from benchmarks.diagnosis.score import score
 from benchmarks.diagnosis.tools.chipledger import answers
 from benchmarks.diagnosis.training import bundle, launch, truth
+from benchmarks.xspace import XSpace
 
 WAIT_S = 0.15
 
@@ -22,6 +25,15 @@ def alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def begun_ns(profile: Path) -> int:
+    """When a profile says that it was started, ns since the epoch."""
+    space = XSpace.FromString(gzip.decompress(profile.read_bytes()))
+    (plane,) = (p for p in space.planes if p.name == b"Task Environment")
+    names = {e.key: e.value.name for e in plane.stat_metadata}
+    (stat,) = (s for s in plane.stats if names[s.metadata_id] == b"profile_start_time")
+    return stat.uint64_value or stat.int64_value
 
 
 def test_a_job_whose_loader_is_slow_is_made_measured_answered_and_scored(tmp_path):
@@ -49,6 +61,10 @@ def test_a_job_whose_loader_is_slow_is_made_measured_answered_and_scored(tmp_pat
     written = {"causes": [{**vars(told), "family": "input"}], "in_both": [], "chip_seconds": ran.chip_seconds}
     (outcome,) = score({case.name: written | {"dominates": True}}, json.loads(json.dumps(said))).outcomes
     assert outcome.named and outcome.amount  # not first: with no compile cache, its start is the longest
+
+    bundle.write(replace(case, companions=(Planted("clock_skew", (0,), seconds=4.0),)), ran, tmp_path / "off", 1e10)
+    (right,), (wrong,) = (list(folder.rglob("*.xplane.pb.gz")) for folder in (given, tmp_path / "off"))
+    assert begun_ns(wrong) - begun_ns(right) == 4_000_000_000
 
     off = replace(case, companions=(Planted("missing_profile", (0,)),))
     bundle.write(off, ran, tmp_path / "without", 1e10)

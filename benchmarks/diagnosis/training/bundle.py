@@ -13,6 +13,8 @@ from benchmarks.diagnosis.training.sizes import MESHES, SIZES
 from benchmarks.xspace import XSpace
 from reference.train.plan import ModelDims
 
+STARTS = (b"profile_start_time", b"profile_stop_time")
+
 
 def write(case: Case, ran: Ran, out: Path, peak_flops_per_s: float) -> None:
     """Logs, goodput entries, profiles and `chipledger.json` into the folder `out`, which is there whole or not at all.
@@ -52,9 +54,11 @@ def _moved(profile: bytes, seconds: float) -> bytes:
         return profile
     space = XSpace.FromString(profile)
     for plane in space.planes:
-        for line in plane.lines:
-            if line.timestamp_ns > 10**15:  # since 1970; others count from the profile's own start
-                line.timestamp_ns += round(seconds * 1e9)
+        names = {entry.key: entry.value.name for entry in plane.stat_metadata}
+        for stat in plane.stats:  # its lines count from the profile's start, which alone tells the time of day
+            if names.get(stat.metadata_id) in STARTS:
+                field = "uint64_value" if stat.uint64_value else "int64_value"
+                setattr(stat, field, getattr(stat, field) + round(seconds * 1e9))
     return space.SerializeToString()
 
 
