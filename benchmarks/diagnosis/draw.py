@@ -186,7 +186,10 @@ def _case(rng: np.random.Generator, number: int, seed: int, cause: str | None, d
     planted = () if sound else (TRAINING[cause](rng, processes),)
     if planted and rng.random() < DOUBLE and (other := _other(rng, cause, deck)):
         planted += (TRAINING[other](rng, processes),)
-    context = (Planted("kill", (int(rng.integers(processes)),), 28, 28),) if cause == "slow_restore" else ()
+    kill = (Planted("kill", (int(rng.integers(processes)),), 28, 28),) if cause == "slow_restore" else ()
+    context = () if sound else kill
+        (Planted("kill", (int(rng.integers(processes)),), 28, 28),) if cause == "slow_restore" and not sound else ()
+    )
     return Case(
         name,
         own,

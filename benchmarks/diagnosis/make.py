@@ -26,11 +26,13 @@ from errors import InputError
 LEAST_SHARE = 0.10
 """Of the run's chip time that the faults of a case must cost, and be above what twins differ by."""
 TRUE_AS_WELL = {
+    "kill": ("restart_loop",),
     "fleet_bad_host": ("fleet_slow_restart",),
     "slow_checkpoint": ("frequent_checkpoints",),
     "frequent_checkpoints": ("slow_checkpoint",),
 }
-"""What may be said of such a run and be no false alarm: slow saves should be rarer, each break waits for machines."""
+"""What may be said of such a run and be no false alarm: it was restarted, slow saves should
+be rarer, each break waits for machines."""
 TAKES = 2
 """How often a case is made anew where the machine's own noise drowned its fault."""
 PEAK_S = 0.6
@@ -180,8 +182,11 @@ def _truth(case: Case, made: Made, folder: Path, take: int) -> dict[str, Any]:
             for t in made.told
         ],
         "not_to_accuse": [{"cause": p.cause, "ranks": list(p.ranks), "seconds": p.seconds} for p in case.companions],
-        "in_both": [p.cause for p in case.context if p.cause in BY_CAUSE]
-        + [also for t in made.told for also in TRUE_AS_WELL.get(t.cause, ())],
+        "in_both": [
+            also
+            for cause in (*(p.cause for p in case.context), *(t.cause for t in made.told))
+            for also in TRUE_AS_WELL.get(cause, ())
+        ],
         "chip_seconds": made.chip_seconds,
         "twin_chip_seconds": made.twin_chip_seconds,
         "gain_chip_seconds": made.chip_seconds - made.twin_chip_seconds,

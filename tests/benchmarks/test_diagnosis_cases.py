@@ -13,7 +13,7 @@ from benchmarks.diagnosis.faults import BY_CAUSE, FAULTS
 from benchmarks.diagnosis.make import LEAST_SHARE, make
 from benchmarks.diagnosis.score import load, score
 from benchmarks.diagnosis.tools.chipledger import answers
-from benchmarks.diagnosis.tools.readings import COMMUNICATION, EVERYWHERE, HEADLINES, READINGS
+from benchmarks.diagnosis.tools.readings import COMMUNICATION, EVENTS, EVERYWHERE, HEADLINES, READINGS
 from catalog.causes import CAUSES
 from errors import InputError
 from runs.accounts import ACCOUNTS
@@ -47,6 +47,7 @@ def test_some_cases_have_nothing_some_two_faults_and_some_something_about_their_
     assert any(c.companions and not c.planted for c in drawn) and any(c.companions and c.planted for c in drawn)
     for case in drawn:
         assert sum(p.cause in TWIN_MEASURED for p in case.planted) <= 1
+        assert case.planted or not case.context
         assert not case.twin.planted and case.twin.seed == case.seed and case.twin.companions == case.companions
 
 
@@ -77,10 +78,10 @@ def test_the_table_of_readings_speaks_the_words_of_the_vocabulary_and_of_the_pro
     questions = {q.name for q in QUESTIONS}
     for reading in READINGS:
         assert reading.cause in BY_CAUSE and reading.question in questions
-        assert set(reading.accounts) <= set(ACCOUNTS)
+        assert set(reading.accounts) <= {*ACCOUNTS, *EVENTS}
         assert set(reading.place) <= {BY_CAUSE[reading.cause].place}
     accused = {c for causes in HEADLINES.values() for c in causes}
-    assert accused | set(COMMUNICATION) | set(EVERYWHERE) <= set(BY_CAUSE) and set(HEADLINES) <= set(ACCOUNTS)
+    assert accused | set(COMMUNICATION) | set(EVERYWHERE) <= set(BY_CAUSE) and set(HEADLINES) <= {*ACCOUNTS, *EVENTS}
 
 
 def test_causes_of_interruptions_are_read_in_the_words_of_the_catalogue():

@@ -85,7 +85,7 @@ READINGS: tuple[Reading, ...] = (
     ),
     Reading("recomputation", "ledger", accounts=("recomputation",), least=0.02),
     Reading("dims_padding", "ledger", accounts=("padding",), least=0.02),
-    Reading("evaluation", "ledger", accounts=("eval",), least=0.001),
+    Reading("evaluation", "ledger", accounts=("eval", "eval_step"), least=0.001),
     Reading("slow_restore", "goodput", verdict="Restoring checkpoints cost the most", accounts=("checkpoint_restore",)),
     Reading("frequent_checkpoints", "checkpoints", verdict="rarer", accounts=("checkpoint_save",), least=0.02),
     Reading("fleet_frequent_saves", "checkpoints", verdict="rarer", accounts=("checkpoint_save",), least=0.02),
@@ -147,11 +147,15 @@ HEADLINES: dict[str, tuple[str, ...]] = {
     "infrastructure_recovery": (*STOPPED, "slow_restore", "fleet_bad_host", "fleet_slow_restart"),
     "hang": ("hang",),
     "eval": ("evaluation",),
+    "eval_step": ("evaluation",),
     "padding": ("dims_padding", "batch_padding"),
     "recomputation": ("recomputation",),
     "bucket_padding": (),
 }
 """Which largest loss of the ledger accuses which causes. What every job has, such as its startup, accuses nothing."""
+
+EVENTS = ("eval_step",)
+"""Accounts that a job names itself, by the events that it reports."""
 
 EVERYWHERE = ("slow_network", "jitter", "slow_loader", "loader_spikes")
 """What is read of jobs and of fleets; all else is read of one of the two, by the name of its cause."""
