@@ -25,8 +25,8 @@ def bounded(test, most: int) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One worker more than cores, since servers and browsers are waited for; fewer where memory is short. Real runs with
-    real clocks need the machine to themselves and are marked so."""
+    """One worker more than cores, since servers and browsers are waited for; fewer where memory is short. Real runs
+    with real clocks need the machine to themselves and are marked so."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, min((os.cpu_count() or 1) + 1, MOST_WORKERS, memory // WORKER_BYTES))
 

@@ -99,8 +99,8 @@ def tab(browser):
 
 @pytest.fixture
 def look(tab):
-    """Opens an address in the tab that all tests of a file share: for what is looked at and not changed. The dashboard's
-    scripts are compiled once there, which is most of what a first visit takes."""
+    """Opens an address in the tab that all tests of a file share: for what is looked at and not changed. There the
+    dashboard's scripts are compiled once, which is most of what a first visit takes."""
     page, watched = tab
 
     def open_(address: str, *, dark: bool = False, width: int = 1440, height: int = 900):
