@@ -23,7 +23,7 @@ import json
 import re
 from collections.abc import Iterator
 from math import isfinite
-from typing import Any
+from typing import Any, TypeGuard
 
 from collectors.base import Fact, Item, Source
 from collectors.reading.evidence import Evidence
@@ -171,7 +171,7 @@ class _Log:
         status = next((s.stop.status for s in reversed(found) if s.stop and s.stop.status), None)
         if status is not None:
             self.facts["run_status"] = status
-        if "sequence_length" not in self.facts and (length := _LENGTHS.get(self.facts.get("submission_benchmark"))):
+        if "sequence_length" not in self.facts and (length := _LENGTHS.get(self.facts.get("submission_benchmark", ""))):
             self.facts["sequence_length"], self.bases["sequence_length"] = length, "published"
         nodes = _NODES.match(self.facts.get("submission_platform", ""))
         ranks = max(start.ranks for start in found)
@@ -268,5 +268,5 @@ def _position(value: Any) -> bool:
     return _number(value) and 0 <= value < 1 << 53
 
 
-def _number(value: Any) -> bool:
+def _number(value: Any) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300 and isfinite(value)
