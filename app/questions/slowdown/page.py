@@ -9,11 +9,11 @@ from app import format as fmt
 from app.components.chart import chart
 from app.components.current import choose, switch
 from app.components.figures_row import Figure
+from app.components.model_picker import About
 from app.components.question_page import Told, question_page
 from app.questions.slowdown import SLOWDOWN
 from app.questions.slowdown import figure as draw
 from app.questions.slowdown.words import part, times
-from runs.run import Run
 
 VIEWS = {"mesh": "Workers", "stages": "Stages", "types": "Operations", "steps": "Steps", "timeline": "One step"}
 
@@ -22,7 +22,7 @@ def page() -> None:
     question_page(SLOWDOWN, "Replaying the pipeline", figures, picture, options=_options)
 
 
-def _options(run: Run) -> dict[str, str]:
+def _options(about: About) -> dict[str, str]:
     """The step and the rank of the timeline, from the address."""
     return {name: st.query_params[name] for name in ("step", "dp_rank") if st.query_params.get(name)}
 
