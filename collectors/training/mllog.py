@@ -108,7 +108,7 @@ class _Log:
         self._event(key, time_ms * 1_000_000, entry.get("value"), about if isinstance(about, dict) else {})
 
     def _event(self, key: str, at: int, value: Any, about: dict) -> None:
-        counts = next((name for name in _POSITION if _number(about.get(name))), "")
+        counts = next((name for name in _POSITION if _position(about.get(name))), "")
         position = float(about[counts]) if counts else None
         told: dict[str, Any] = {"position": position, "counts": counts}
         kind = key if key in RANKS else "progress" if counts and key != "eval_accuracy" else "other"
@@ -261,6 +261,11 @@ class _Log:
     def _tokens_per_s(self, dur_ns: int) -> float | None:
         batch, length, chips = (self.facts.get(name) for name in ("global_batch", "sequence_length", "chips"))
         return batch * length / chips / (dur_ns / 1e9) if batch and length and chips and dur_ns else None
+
+
+def _position(value: Any) -> bool:
+    """A count of steps or samples is a number from 0 on that a float holds exactly."""
+    return _number(value) and 0 <= value < 1 << 53
 
 
 def _number(value: Any) -> bool:

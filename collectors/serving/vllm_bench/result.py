@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from collectors.base import Fact, Item, Rows, Source
-from collectors.reading.textlog import NS_PER_S, Buffer, Tally, clean, seconds_to_ns
+from collectors.reading.textlog import NS_PER_S, Buffer, Tally, clean, fits, seconds_to_ns
 from collectors.serving.serving_rows import (
     ERROR_LIMIT,
     Loads,
@@ -296,4 +296,5 @@ def _date(value: object) -> int | None:
         moment = datetime.strptime(value.strip(), "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
     except ValueError:
         return None
-    return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * NS_PER_S
+    ns = int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * NS_PER_S
+    return ns if fits(ns) else None
