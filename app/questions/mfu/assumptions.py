@@ -36,11 +36,11 @@ def assumptions(known: Mapping[str, str | None]) -> None:
 
 def choice(name: str, known: str | None, place: str = "assume") -> None:
     """One list; `place` tells two of the same choice on a page apart."""
-    texts = None
+    texts, now = None, said(_OPTIONS[name])
     if name in OFFERED:
-        now = said(_OPTIONS[name])
         texts = {v: v for v in (*OFFERED[name](), *([] if now is None else [str(now)]))}
-    control(_OPTIONS[name], texts=texts, unset=known or "not known", key=f"{place}_{name}")
+    own = (known or "not known") if now is None else "As the run has it"  # what is chosen is what is known then
+    control(_OPTIONS[name], texts=texts, unset=own, key=f"{place}_{name}")
 
 
 def convention(titles: Mapping[str, str], default: str) -> None:
