@@ -81,7 +81,8 @@ def control(
 
     A list for an option of some words, or where `texts` say which values are offered (value in the address: text in
     the list; None: its words), as `buttons` in a row if wished, with `unset` at its head for none (None: there is
-    none). Else a field for a number within its bounds, or for text; `empty` stands in a field without a value.
+    none). Else a toggle, a field for a number within its bounds, or one for text; `empty` stands in a field without a
+    value.
     `always`: a number that cannot be taken away, only be another. `label`: in place of the option's; `more`: after its
     help; `name`: in the address, where that is not the option's; `key`: of its state, which tells two controls of one
     option on a page apart; `entered`: called with a value that was entered, once the address holds it.
@@ -90,6 +91,8 @@ def control(
     told["label_visibility"] = "collapsed" if hidden or buttons else "visible"
     called = name or option.name
     drawn = _Control(option, default, label or option.title, called, key or f"pick_{called}", empty, told, entered)
+    if option.switch:
+        return drawn.switch()
     if texts is not None or isinstance(option.kind, tuple):
         words = {w: w for w in option.kind} if isinstance(option.kind, tuple) else {}
         return drawn.list(words if texts is None else texts, unset, buttons)
@@ -129,6 +132,18 @@ class _Control:
         else:
             st.selectbox(self.label, list(offered), **how)
         return None if now == UNSET else self.option.parse(now)
+
+    def switch(self) -> bool:
+        on = bool(said(self.option, self.default, self.name))
+        key = _holding(self.key, on)
+
+        def changed() -> None:
+            value = bool(st.session_state[key])
+            choose(self.name, _written(value), _written(bool(self.default)))
+            self.entered(value)
+
+        st.toggle(self.label, key=key, on_change=changed, **self.told)
+        return on
 
     def number(self, kind: Number, step: float | None, always: bool) -> Any:
         of = int if kind.whole else float
@@ -182,4 +197,6 @@ def _holding(key: str, now: Any) -> str:
 
 def _written(value: Any) -> str:
     """As it stands in an address."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return f"{value:.12g}" if isinstance(value, float) else str(value)
