@@ -39,6 +39,7 @@ def explore(told: Told[SloResult]) -> None:
     if len(result.tenants):
         st.markdown("**By tenant**")
         shown = result.tenants.assign(attainment=result.tenants["attainment"] * 100)
-        st.dataframe(shown.rename(columns={"attainment": "attainment (%)"}), hide_index=True)
+        percent = st.column_config.NumberColumn("attainment (%)", format="%.1f")
+        st.dataframe(shown, hide_index=True, column_config={"attainment": percent})
     rows = result.missed.dropna(axis="columns", how="all")
     told.evidence(rows, f"{fmt.count(len(rows), 'request')} that missed", figure, "objectives")
