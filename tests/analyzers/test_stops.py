@@ -105,7 +105,8 @@ def test_steps_taken_again_without_a_start_are_a_rollback_and_by_a_new_attempt_a
 
 
 def test_slices_lost_one_after_the_other_are_one_stop():
-    lost = [("elastic_slice_down", 30, 35), ("elastic_slice_down", 36, 40), ("elastic_slice_down", 130, 140)]
+    times = [(30, 35), (36, 40), (130, 135), (136, 140)]
+    lost = [("elastic_slice_down", start, end) for start, end in times]
     found = told((0, [0, 1, 2]), (100, [3, 4, 5]), (150, [6, 7]), events=[("job", 0, 170), *lost])
     elastic = found.rows[found.rows["kind"] == "elastic"]
     assert [(t - EPOCH) / S for t in elastic["last_sign_ns"]] == [30, 130]
@@ -125,6 +126,7 @@ def test_slices_lost_are_back_with_the_next_start_and_with_none_they_are_no_stop
 def test_a_record_that_begins_with_slices_lost():
     found = told((20, [0, 1, 2]), events=[("elastic_slice_down", 0, 10)])
     assert column(found, "kind")[0] == "elastic" and seconds(found, "last_sign_ns")[0] == 0
+    assert column(found, "attempt")[0] == 0 and seconds(found, "begun_ns")[0] == 0
 
 
 def test_stops_of_several_kinds_are_in_order_of_time():
@@ -165,11 +167,11 @@ def test_the_end_of_a_record_without_a_step_has_no_last_step():
 
 
 def test_without_times_of_day_stops_are_told_by_steps_alone():
-    found = told((0, [0, 1, 2, 3, 2, 3, 4]), (0, [4, 5, 6]), (0, [1, 2, 3]), timed=False)
+    found = told((0, [0, 1, 2, 3, 2, 3, 4]), (0, [4]), (0, [1, 2, 3]), timed=False)
     assert not found.finished and found.usual_s == 10.0
     assert column(found, "kind") == ["rollback", "restart", "restart"]
     assert column(found, "attempt") == [0, 0, 1]
-    assert (column(found, "last_step"), column(found, "resumed_step")) == ([3, 4, 6], [2, 4, 1])
-    # the third lost what was left: step 1; 2 and 3 as taken again; 4 to 6
-    assert column(found, "lost_steps") == [2, 1, 6] and column(found, "wasted_s") == [20.0, 10.0, 60.0]
+    assert (column(found, "last_step"), column(found, "resumed_step")) == ([3, 4, 4], [2, 4, 1])
+    # the third lost what was left: step 1, steps 2 and 3 as taken again, and 4 as taken again
+    assert column(found, "lost_steps") == [2, 1, 4] and column(found, "wasted_s") == [20.0, 10.0, 40.0]
     assert column(found, "down_s") == [None] * 3 and column(found, "restart_ns") == [None] * 3
