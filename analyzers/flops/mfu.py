@@ -26,7 +26,13 @@ from runs.tables import Tables
 
 JOB = "job"
 CONVENTION = Option("convention", (JOB, *CONVENTION_NAMES), None, "how FLOPs are counted; job: as the job printed them")
-REMAT = Option("remat", ("none", "selective", "full"), None, "what is recomputed, where no profile tells; for HFU")
+REMAT = Option(
+    "remat",
+    ("none", "selective", "full"),
+    None,
+    "what is recomputed, where no profile tells; for HFU",
+    label="Recomputation",
+)
 OPTIONS: tuple[Option, ...] = (
     MODEL,
     CHIP,
