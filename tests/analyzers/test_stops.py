@@ -1,5 +1,7 @@
 """Stops of jobs laid down by hand, second by second: what each lost, when it was back, and how it ended."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 import pytest
 
@@ -14,7 +16,7 @@ def at(second: float) -> int:
     return EPOCH + round(second * S)
 
 
-def told(*attempts: tuple[float, list[int]], events=(), timed=True, each_s=10) -> Stops:
+def told(*attempts: tuple[float, Sequence[int]], events=(), timed=True, each_s=10) -> Stops:
     """Stops of a job whose log tells of attempts, each (second of its first step, step numbers), of steps of 10 s.
     `events`: (kind, start, end), seconds."""
     rows = [(k, n, begun + i * each_s) for k, (begun, numbers) in enumerate(attempts) for i, n in enumerate(numbers)]
