@@ -10,6 +10,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # more findings than types.baseline.json holds fail; fewer do where it is locked, until `make types` has shortened it
 TYPES = $(BIN)/basedpyright --pythonpath $(BIN)/python
 
+# Compiled modules are kept, also where the environment asks for none: each of the many processes that tests start would
+# compile the project anew, and each worker every test.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: docs run check style types test slow tpu lint mutants reference reference-compiled reference-fleet reference-serving benchmark lock lock-browser clean help
 
 help: ## what can be made

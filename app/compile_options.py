@@ -38,7 +38,8 @@ OPTIONS: tuple[Option, ...] = (
         "mesh",
         str,
         None,
-        "mesh axes and their sizes over the slice's JAX devices, such as data=4,model=4 (default: all on fsdp)",
+        "mesh axes and their sizes over the slice's JAX devices, outermost first: data, fsdp, model (tensor), expert, "
+        "context; such as data=4,model=4 (default: all on fsdp)",
         form="AXES",
     ),
     Option("slices", COUNT, 1, "equal slices, joined by the data-centre network"),

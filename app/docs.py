@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from app.ingest_options import OPTIONS
 from app.menu import Page
 from app.pages.all import every_page
 from app.questions import QUESTIONS
@@ -43,7 +44,11 @@ def formats_text() -> str:
     )
     rows = [f"| `{c.NAME}` | {_cell(c.HELP)} |" for c in COLLECTORS]
     table = "\n".join(["| format | what it is, and what it brings |", "|---|---|", *rows])
-    return "\n\n".join([WRITTEN, "# Formats", head, table]) + "\n"
+    said = (
+        "What the files do not tell is said beside them in `chipledger.json`, or as they are read: a flag of "
+        "`chipledger ingest`, or by the same name a field of `POST /api/ingest`, where tags are an object `tags`."
+    )
+    return "\n\n".join([WRITTEN, "# Formats", head, table, "# What can be said besides", said, _flags(OPTIONS)]) + "\n"
 
 
 def whatifs_text() -> str:
@@ -99,7 +104,8 @@ def _flags(options: tuple[Option, ...]) -> str:
     rows = []
     for o in options:
         text = "a run of the store" if o.of_run else "a file, on the command line alone" if o.local else "text"
-        default = "" if o.default in (None, ()) else o.default
+        text = f"`{o.form}`, on the command line alone" if o.local and o.several else text
+        default = "" if o.switch or o.default in (None, ()) else o.default
         rows.append(
             f"| `{o.flag}` | {_cell(o.expected or text)} | {_cell(o.unit)} | {_cell(default)} | {_cell(o.help)} |"
         )

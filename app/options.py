@@ -14,9 +14,13 @@ def add_flags(parser: argparse.ArgumentParser, options: Iterable[Option]) -> Non
     """A flag for each option. Its text is checked by `from_args`, so that every way in is refused in the same words."""
     for option in options:
         how: dict[str, Any] = {"nargs": "?", "const": option.bare} if option.bare is not None else {}
+        if option.switch:  # None where it is not given, as of every other option
+            how = {"action": "store_const", "const": True}
+        else:
+            how["metavar"] = _form(option)
         if option.several:
             how["action"] = "append"
-        parser.add_argument(option.flag, dest=option.name, metavar=_form(option), help=_help(option), **how)
+        parser.add_argument(option.flag, dest=option.name, help=_help(option), **how)
 
 
 def from_args(args: argparse.Namespace, options: Iterable[Option]) -> dict[str, Any]:
@@ -55,5 +59,5 @@ def _form(option: Option) -> str:
 
 
 def _help(option: Option) -> str:
-    fixed = "" if option.default in (None, ()) else f" (default: {option.default})"
+    fixed = "" if option.switch or option.default in (None, ()) else f" (default: {option.default})"
     return f"{option.help}{fixed}".replace("%", "%%")

@@ -90,6 +90,7 @@ COST = Number(0, 1000)  # of one thing, in units of another
 SHARE = Number(0, 1)
 SHARE_OF_SOME = Number(0, 1, above=True)
 COUNT = Number(1, 1e12, whole=True)  # of things there are: chips, tokens, requests
+CHIPS = Number(1, (1 << 31) - 1, whole=True)  # that one run holds
 FROM_ZERO = Number(0, 1e12, whole=True)  # the same, and positions in a row of them
 SECONDS = Number(0, 1e12, above=True)  # a time that passes; the longest is some thirty thousand years
 SECONDS_OR_NONE = Number(0, 1e12)

@@ -10,7 +10,9 @@ from errors import QuestionError
 from errors.numbers import ANY, ANY_WHOLE, Number
 
 _SHOWN = 80  # characters of a value that is refused
-Kind = type[str] | tuple[str, ...] | Number
+SWITCH = bool  # the kind of what is on or off: a flag without a value on the command line
+Kind = type[str] | type[bool] | tuple[str, ...] | Number
+_ON, _OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class Option:
     """What can be varied.
 
     name      as in JSON, addresses and parameters: `max_sequences`; the command line writes `--max-sequences`
-    kind      str, a tuple of the words allowed, or a Number with its bounds
+    kind      str, a tuple of the words allowed, a Number with its bounds, or SWITCH
     default   what holds where nothing is given; None: it follows from what is asked about, as `help` says
     help      what it means and, where it has no fixed default, what holds otherwise
     unit      of a number: `s`, `tokens`, `USD` ...; empty: a count, a share or a word
@@ -47,6 +49,11 @@ class Option:
         return "--" + self.name.replace("_", "-")
 
     @property
+    def switch(self) -> bool:
+        """Whether it is on or off."""
+        return self.kind is SWITCH
+
+    @property
     def title(self) -> str:
         """Above its control: the label, with its unit where the label does not say that already."""
         words = self.label or self.name.removesuffix(f"_{self.unit}").replace("_", " ").capitalize()
@@ -60,7 +67,9 @@ class Option:
         """What may be given: `one of a, b`, `a number from 0`, or empty for any text."""
         if isinstance(self.kind, tuple):
             return f"one of {', '.join(self.kind)}"
-        return self.kind.expected if isinstance(self.kind, Number) else ""
+        if isinstance(self.kind, Number):
+            return self.kind.expected
+        return "true or false" if self.switch else ""
 
     def to_dict(self) -> dict[str, Any]:
         """What it is, as JSON."""
@@ -87,6 +96,11 @@ class Option:
             if str(text) not in self.kind:
                 raise QuestionError(f"{called}{str(text)[:_SHOWN]!r}", expected=self.expected)
             return str(text)
+        if self.switch:
+            word = str(text).strip().lower()
+            if word not in (*_ON, *_OFF):
+                raise QuestionError(f"{called}{str(text)[:_SHOWN]!r}", expected=self.expected)
+            return word in _ON
         if not isinstance(self.kind, Number):
             return str(text)
         said = str(text)[:_SHOWN] if ANY.reads(text) else repr(str(text)[:_SHOWN])

@@ -43,7 +43,7 @@ class TableSchema:
     def batch(self, columns: Mapping[str, Any]) -> pa.RecordBatch:
         """A record batch of this table from `{column: sequence or array}`; absent columns become null.
 
-        Raises InputError for a column that the table does not have or lengths that differ.
+        Raises InputError for a column that the table does not have, lengths that differ, or a number beyond 64 bits.
         """
         unknown = sorted(set(columns) - {c.name for c in self.columns})
         if unknown:
@@ -52,8 +52,18 @@ class TableSchema:
         if len(lengths) > 1:
             raise InputError(f"columns of different lengths {sorted(lengths)}", where=f"table {self.name}")
         rows = lengths.pop() if lengths else 0
-        arrays = [_array(columns.get(c.name), c.type, rows) for c in self.columns]
+        arrays = [self._array(c, columns.get(c.name), rows) for c in self.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
+
+    def _array(self, column: Column, value: Any, rows: int) -> "pa.Array[Any]":
+        try:
+            return _array(value, column.type, rows)
+        except OverflowError as e:
+            raise InputError(
+                f"a number of {column.name} that 64 bits do not hold",
+                where=f"table {self.name}",
+                expected="numbers that a run can reach",
+            ) from e
 
 
 def _array(value: Any, kind: pa.DataType, rows: int) -> "pa.Array[Any]":

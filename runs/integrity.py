@@ -8,7 +8,7 @@ import functools
 import os
 import stat
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +58,16 @@ class Files:
         if problem:
             raise self.error(relative, problem)
         return self.folder / relative
+
+    def state(self, below: str) -> tuple[Hashable, ...]:
+        """The folder, and what tells that a file whose path begins with `below` was touched, or is missing."""
+        found: list[Hashable] = [str(self.folder)]
+        for relative in sorted(r for r in self.marks if r.startswith(below)):
+            try:
+                found.append((relative, _state(self.folder / relative)))
+            except OSError:
+                found.append((relative, None))
+        return tuple(found)
 
     def error(self, relative: str, problem: str) -> InputError:
         if moved := self._moved():

@@ -57,12 +57,12 @@ class CodeFiles(IndexDataCacheFile):
         return self._data_path(self._data_name(number))
 
 
-def compiler(package: str) -> Callable[..., Decorator]:
+def compiler(package: str | None) -> Callable[..., Decorator]:
     """The decorators of a package that `runs.kernels` lists. Raises ValueError for one that it does not: its kernels
     would neither be compiled at set-up nor held to their files."""
     for kernels in KERNELS:
         if kernels.package == package:
-            return kept(_ROOT.joinpath(*package.split(".")), kernels.files)
+            return kept(_ROOT.joinpath(*kernels.package.split(".")), kernels.files)
     raise ValueError(f"{package} is not listed in runs/kernels.py")
 
 

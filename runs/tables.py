@@ -3,7 +3,7 @@
 """Reading a run's tables: what analyzers are given, whether the rows lie in Parquet files or in memory."""
 
 import contextlib
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from errors import QuestionError
 from runs.columns import nulls
-from runs.integrity import Files
+from runs.integrity import TABLES, Files
 from runs.schema import SCHEMAS
 
 if TYPE_CHECKING:
@@ -73,6 +73,11 @@ class ParquetTables:
 
     def __init__(self, files: Files):
         self._files = files
+
+    @property
+    def state(self) -> tuple[Hashable, ...]:
+        """What tells these tables from others, and from themselves once a file of theirs was touched."""
+        return self._files.state(TABLES)
 
     def path(self, name: str) -> Path:
         return self._files.folder / _relative(name)

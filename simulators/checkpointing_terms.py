@@ -10,7 +10,7 @@ TERMS = (
         "(Daly, 2006, extended by D and by saves in the background).",
         formula="τ e^(−(C−b)/M) / ((M + D) e^(R/M) (e^((τ+b)/M) − 1))",
         unit="1",
-        source="J. T. Daly, A higher order estimate of the optimum checkpoint interval, 2006",
+        source="J. T. Daly, A higher order estimate of the optimum checkpoint interval for restart dumps, 2006",
     ),
     Term(
         "Young",
@@ -24,7 +24,7 @@ TERMS = (
         "√(2bM) (1 + √(b/2M)/3 + (b/2M)/9) − b: to higher order.",
         formula="√(2bM) (1 + √(b/2M)/3 + (b/2M)/9) − b where b < 2M, else M",
         unit="s",
-        source="J. T. Daly, A higher order estimate of the optimum checkpoint interval, 2006",
+        source="J. T. Daly, A higher order estimate of the optimum checkpoint interval for restart dumps, 2006",
     ),
     Term(
         "Best",

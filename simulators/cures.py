@@ -261,7 +261,8 @@ def _two_tier(m: Measured) -> Found:
         interval, n, _ = best_two_tier(m.job, local)
         return lambda job: two_tier_goodput(job, local, interval, n)
 
-    blocks, survives = (tuple(column) for column in zip(*LOCAL, strict=True))
+    worst, usual, best = LOCAL
+    blocks, survives = zip(worst, usual, best, strict=True)
     return (
         "wasted_progress",
         f"Local checkpoints besides remote ones: one blocks for {_of(blocks)} of a save and "

@@ -200,7 +200,7 @@ def _say(
         "pid": int(rng.integers(2_000, 90_000)),
         "rank": host * plan.chips_per_host + device,
         "host": host_name(host),
-        "seq": int(rng.integers(1e5, 1e7)),
+        "seq": int(rng.integers(100_000, 10_000_000)),
     }
     if cause in PLANNED or luck >= SILENT + ONLY_SYMPTOMS:
         lines = MESSAGES[cause]

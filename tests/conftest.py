@@ -25,10 +25,10 @@ def bounded(test, most: int) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """A worker for each core: beside one more, tests of real runs with real clocks met a machine that was too busy;
-    fewer where memory is short."""
+    """One worker more than cores, since servers and browsers are waited for; fewer where memory is short. Real runs
+    with real clocks need the machine to themselves and are marked so."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(os.cpu_count() or 1, MOST_WORKERS, memory // WORKER_BYTES))
+    return max(1, min((os.cpu_count() or 1) + 1, MOST_WORKERS, memory // WORKER_BYTES))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -16,7 +16,8 @@ from analyzers.device.activity import Activity, activities, profiled_steps, step
 from analyzers.device.input_stalls import mark_stalls, slope_of
 from analyzers.flops.peak import hardware
 from analyzers.intervals import Spans, joined, overlap_with, spans, union
-from analyzers.time.history import History, history
+from analyzers.time.history import History
+from analyzers.time.job_past import steps_taken
 from errors import QuestionError
 from errors.options import Option
 from runs.tables import Tables, frame
@@ -105,7 +106,7 @@ class InputResult:
 
 def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> InputResult:
     """Whether input bounds the run. Raises QuestionError where no input tells of steps or of a device."""
-    past = history(tables, facts)
+    past = steps_taken(tables, facts)
     seen = _profiled(tables)
     if not len(past.rows) and seen.window_ns == 0:
         raise QuestionError(

@@ -20,7 +20,7 @@ from runs.tables import Tables, frame
 
 HOST = Option("host", str, None, "one host only, as the trace names it")
 DEVICE = Option("device", FROM_ZERO, None, "one device number only")
-MODULE = Option("module", str, None, "one HLO module only")
+MODULE = Option("module", str, None, "one HLO module only", label="Program")
 LINE = Option("line", ("compute", "async"), "compute", "operations that occupy a device, or those beside them")
 CLOCK = Option(
     "clock_hz", PER_SECOND, None, "clock of the device, Hz: makes seconds of a compiler's estimated cycles", unit="Hz"

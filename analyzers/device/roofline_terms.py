@@ -21,14 +21,14 @@ TERMS = (
         "roof: that by the time it took.",
         formula="max(FLOPs / peak FLOP/s, bytes / memory bandwidth)",
         unit="s",
-        source="S. Williams et al., Roofline: an insightful visual performance model, 2009",
+        source="S. Williams et al., Roofline: an insightful visual performance model for multicore architectures, 2009",
     ),
     Term(
         "Operational intensity",
         "FLOPs by bytes moved to and from device memory. Left of the ridge memory binds, right of it compute.",
         formula="FLOPs / bytes",
         unit="FLOPs per byte",
-        source="S. Williams et al., Roofline: an insightful visual performance model, 2009",
+        source="S. Williams et al., Roofline: an insightful visual performance model for multicore architectures, 2009",
     ),
     Term(
         "Reached",

@@ -14,7 +14,8 @@ from analyzers.flops.formats import format_of
 from analyzers.flops.mfu_result import COLUMNS, MfuResult
 from analyzers.flops.precision import PEAK, PRECISION, Peaks, bounded, peaks
 from analyzers.subject import CHIP, MODEL, SEQ, model_of, sequence_of
-from analyzers.time.history import History, history
+from analyzers.time.history import History
+from analyzers.time.job_past import steps_taken
 from analyzers.time.useful import Printed, printed, tokens_of_steps
 from catalog.flops import NAMES as CONVENTION_NAMES
 from catalog.flops import FlopsPerToken, flops_per_token
@@ -26,7 +27,13 @@ from runs.tables import Tables
 
 JOB = "job"
 CONVENTION = Option("convention", (JOB, *CONVENTION_NAMES), None, "how FLOPs are counted; job: as the job printed them")
-REMAT = Option("remat", ("none", "selective", "full"), None, "what is recomputed, where no profile tells; for HFU")
+REMAT = Option(
+    "remat",
+    ("none", "selective", "full"),
+    None,
+    "what is recomputed, where no profile tells; for HFU",
+    label="Recomputation",
+)
 OPTIONS: tuple[Option, ...] = (
     MODEL,
     CHIP,
@@ -107,7 +114,7 @@ def _stated(subject: _Subject, tables: Tables, facts: Facts, options: dict[str, 
 
 
 def _from_steps(subject: _Subject, tables: Tables, facts: Facts, options: dict[str, Any]) -> MfuResult:
-    past = history(tables, bounded(facts, subject.peaks))
+    past = steps_taken(tables, bounded(facts, subject.peaks))
     if not len(past.rows):
         raise QuestionError(
             "there are no steps to take a rate from",

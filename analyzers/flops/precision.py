@@ -19,7 +19,13 @@ from errors.numbers import PER_SECOND
 from errors.options import Option
 from runs.tables import Tables
 
-PRECISION = Option("precision", str, None, "bf16, fp16, fp8, int8, fp4, or shares of FLOPs such as fp8=0.7,bf16=0.3")
+PRECISION = Option(
+    "precision",
+    str,
+    None,
+    "bf16, fp16, fp8, int8, fp4, or shares of FLOPs such as fp8=0.7,bf16=0.3",
+    label="Number format of the maths",
+)
 PEAK = Option(
     "peak_flops_per_s",
     PER_SECOND,

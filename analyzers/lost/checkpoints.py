@@ -19,8 +19,9 @@ from analyzers.lost.saves import Checkpoints, Spread, checkpoints, gaps, spread
 from analyzers.lost.stops import STARTUP, stops
 from analyzers.serving.server_start import refuse_of_a_server
 from analyzers.subject import chip_of, slices_of
-from analyzers.time.calendar import CODE, HEADINGS, Calendar, calendar
-from analyzers.time.history import History, history
+from analyzers.time.calendar import CODE, HEADINGS, Calendar
+from analyzers.time.history import History
+from analyzers.time.job_past import job_past
 from errors import QuestionError
 from errors.numbers import USD
 from errors.options import Option
@@ -136,8 +137,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Checkpoint
     price = fact(facts, "usd_per_chip_hour") if price is None else price
     if price is not None and not (math.isfinite(price) and price >= 0):
         raise QuestionError(f"usd_per_chip_hour={price}", expected="a price of 0 dollars or more")
-    past = history(tables, facts)
-    days = calendar(tables, past)
+    past, days = job_past(tables, facts)
     if days is None:
         refuse_of_a_server(tables, facts, "a server saves no checkpoints")
         raise QuestionError(

@@ -3,7 +3,7 @@
 A stop is a restart of the job, or, inside an attempt, a loss of slices that training survived or a step number that
 went back. Time is taken from the painted calendar, so that no instant counts for two stops:
 
-    down      from the last sign of life until the next start, as far as chips were held
+    down      from the last sign of life until the next start, as far as chips were held, or until the next stop
     startup   from that start through the first step, less a usual step: initialisation, preparation, restore, compile
     wasted    steps lost by this stop, what they took the first time; a step lost by two stops counts for the first
 """
@@ -153,7 +153,8 @@ def _amounts(rows: pd.DataFrame, days: Calendar) -> pd.DataFrame:
     for name in STARTUP:
         rows[f"{name}_s"] = overlap_with(days.painting.spans(CODE[name]), Spans(restart, until)) / 1e9
     rows["startup_s"] = rows[[f"{n}_s" for n in STARTUP]].sum(axis=1)
-    held = [overlap_with(days.painting.spans(CODE[n]), Spans(sign, restart)) for n in HEADINGS if n not in NOT_DOWN]
+    down = Spans(sign, np.minimum(restart, next_sign))  # slices were lost, and the job started again before it went on
+    held = [overlap_with(days.painting.spans(CODE[n]), down) for n in HEADINGS if n not in NOT_DOWN]
     rows["down_s"] = np.sum(held, axis=0) / 1e9
 
     lost_by = _lost_by(steps, at)

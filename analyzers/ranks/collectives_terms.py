@@ -11,7 +11,7 @@ TERMS = (
         "contributes, for an all-gather what it ends up with.",
         formula="message / (duration - waiting)",
         unit="bytes/s",
-        source="nccl-tests",
+        source="nccl-tests, doc/PERFORMANCE.md, Algorithm bandwidth",
     ),
     Term(
         "Bus bandwidth",
@@ -20,7 +20,7 @@ TERMS = (
         formula="algorithm bandwidth x factor; the factor: 2(n-1)/n of an all-reduce, (n-1)/n of all-gather, "
         "reduce-scatter and all-to-all, else 1",
         unit="bytes/s",
-        source="nccl-tests, PERFORMANCE.md",
+        source="nccl-tests, doc/PERFORMANCE.md, Bus bandwidth",
     ),
     Term(
         "Share of link",

@@ -6,9 +6,9 @@ compared, each taken by one host's own clock, so clocks that differ by any amoun
 
 A step is blamed on the rank that waited least, where it stands apart: its peers' median wait exceeds its own by
 3.5 robust standard deviations (1.4826 MAD of the peers, in this step or the median over all steps, whichever is larger,
-+ 1 % of the step), and the margin (second smallest wait
-less the smallest: the time saved if only that rank were mended) exceeds 2 % of the step. What the others waited,
-up to the margin, is then charged to it; the rest is nobody's.
++ 1 % of the step), and the margin (second smallest wait less the smallest: the time saved if only that rank were
+mended) exceeds 2 % of the step. What the others waited, up to the margin, is then charged to it; the rest is nobody's,
+and so is what it waited itself. A step in which a rank's waits are not known is blamed on nobody.
 """
 
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ def waits(tables: Tables) -> Waits:
     least = met.least(dur)
     wait = np.where(usable, dur - least[met.meeting], 0)
     unknown = _unknown(met, usable, met.comparable & first, least)
-    who, charged = _blame(met, wait, _usual_step_ns(tables))
+    who, charged = _blame(met, usable, wait, _usual_step_ns(tables))
     hosts = list(dict.fromkeys([*met.ranks["host"], ""]))  # "" is nobody, and whoever's host is not known
     host_of = pd.Index(hosts).get_indexer(met.ranks["host"])
     texts = {n: pd.Categorical.from_codes(getattr(met, n), met.names[n]) for n in ("group", "module", "op", "kind")}
@@ -86,7 +86,7 @@ def _unknown(met: Meetings, usable: np.ndarray, first: np.ndarray, least: np.nda
     if not first.any():
         return unknown
     place = combined(met.group, met.module, met.op)
-    one = met.order[met.begins] if len(met.order) else met.order
+    one = met.order[met.begins]
     seen = one[usable[one]]
     usual = pd.Series(least[met.meeting[seen]]).groupby(place[seen]).median()
     known = usual.reindex(place[first]).fillna(0).to_numpy(dtype=float)
@@ -114,11 +114,12 @@ def _first_steps(met: Meetings) -> np.ndarray:
     return least[cell]
 
 
-def _blame(met: Meetings, wait: np.ndarray, step_ns: float) -> tuple[np.ndarray, np.ndarray]:
-    """The rank blamed for each row's step (its position; -1: nobody), and the part of the row's wait charged to it."""
+def _blame(met: Meetings, usable: np.ndarray, wait: np.ndarray, step_ns: float) -> tuple[np.ndarray, np.ndarray]:
+    """The rank blamed for each row's step (its position; -1: nobody), and the part of the row's wait charged to it:
+    none of its own. Of a step, only rows that were compared count: a rank without one waited no one knows how long."""
     who, charged = np.full(len(wait), -1, dtype=np.int64), np.zeros(len(wait), dtype=np.int64)
-    stepped = met.step >= 0
-    if not stepped.any() or not wait.any() or len(met.ranks) < 2:
+    stepped = usable & (met.step >= 0)
+    if not wait[stepped].any():
         return who, charged
     place, column = np.unique(combined(met.session[stepped] + 1, met.step[stepped]), return_inverse=True)
     cell = met.rank[stepped] * len(place) + column
@@ -140,7 +141,8 @@ def _blame(met: Meetings, wait: np.ndarray, step_ns: float) -> tuple[np.ndarray,
     mine = summed.ravel()[cell]
     share = np.divide(np.minimum(mine, limit[column]), mine, out=np.zeros_like(mine), where=mine > 0)
     who[stepped] = culprit[column]
-    charged[stepped] = np.where(culprit[column] >= 0, wait[stepped] * share, 0).astype(np.int64)
+    due = (culprit[column] >= 0) & (culprit[column] != met.rank[stepped])
+    charged[stepped] = np.where(due, wait[stepped] * share, 0).astype(np.int64)
     return who, charged
 
 

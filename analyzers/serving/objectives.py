@@ -55,7 +55,7 @@ ROWS = [
 @dataclass(frozen=True, kw_only=True)
 class SloResult:
     """`attainment`: share of all sent requests that completed within all objectives; `attainment_of_completed`: of the
-    completed ones (SGLang's fraction); `goodput_per_s`: good requests per second (vLLM's rate), None where the duration
+    completed ones; `goodput_per_s`: good requests per second (vLLM's rate), None where the duration
     is unknown. `attainment_high`: what the first would be if all requests whose latency is unknown were good.
     `judged`: how many requests these shares and counts are of: all that were sent, unless a tool kept a sample of them.
     Then the rates are for all that it counted, taken to have kept the objectives as often as those.

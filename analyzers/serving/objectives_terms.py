@@ -20,10 +20,9 @@ TERMS = (
     ),
     Term(
         "Of completed",
-        "The same share over completed requests alone: SGLang's fraction.",
+        "The same share over completed requests alone: failed ones are not counted.",
         formula="requests within every objective / requests completed",
         unit="1",
-        source="SGLang's benchmark",
     ),
     Term("p99 of gaps", "The 99th percentile of a request's own gaps between pieces of output.", unit="s"),
     *(

@@ -21,7 +21,7 @@ from errors.options import Option
 from runs.tables import Tables, frame
 
 OPTIONS = (
-    Option("stage", str, None, "one load of a load test; default: all requests"),
+    Option("stage", str, None, "one load of a load test; default: all requests", label="Load"),
     Option("heavy_prompt", FROM_ZERO, 512, "tokens from which a prompt is heavy", unit="tokens"),
     Option("heavy_output", FROM_ZERO, 128, "tokens from which an answer is heavy", unit="tokens"),
 )

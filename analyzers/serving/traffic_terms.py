@@ -34,13 +34,14 @@ TERMS = (
         "A prompt from 512 and an answer from 128 tokens count as long, the thresholds of TetriInfer (arXiv "
         "2401.11181); the address takes others: heavy_prompt, heavy_output.",
         unit="1",
-        source="TetriInfer, arXiv 2401.11181",
+        source="C. Hu et al., Inference without interference: disaggregate LLM inference for mixed downstream "
+        "workloads (TetriInfer), arXiv 2401.11181, which counts from one token more",
     ),
     Term(
         "In flight",
         "Mean by Little's law: the sum of all times in the system by the time observed.",
         formula="sum of times in the system / time observed",
         unit="requests",
-        source="J. D. C. Little, A proof for the queuing formula L = λW, 1961",
+        source="J. D. C. Little, A proof for the queuing formula: L = λW, 1961",
     ),
 )

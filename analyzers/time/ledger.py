@@ -27,9 +27,9 @@ from analyzers.ranks.waits import waits
 from analyzers.serving import accounts as serving_accounts
 from analyzers.serving.server_start import refuse_of_a_server
 from analyzers.time import training_accounts
-from analyzers.time.calendar import NO_STEP_READ, Calendar, Interruption, calendar
+from analyzers.time.calendar import NO_STEP_READ, Calendar, Interruption
 from analyzers.time.device_time import device_traces, devices
-from analyzers.time.history import history
+from analyzers.time.job_past import job_past
 from analyzers.time.training_accounts import Book
 from errors import QuestionError
 from errors.numbers import SECONDS, USD
@@ -114,8 +114,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> LedgerResu
 
 
 def _measured(tables: Tables, facts: Facts) -> tuple[Hardware, Calendar | None, Book]:
-    past = history(tables, facts)
-    days = calendar(tables, past)
+    past, days = job_past(tables, facts)
     found = devices(tables)
     if days is None and not found and not len(past.rows):
         refuse_of_a_server(tables, facts, "nothing tells of a request to it, or of what its engine ran")

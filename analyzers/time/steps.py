@@ -8,7 +8,8 @@ import pandas as pd
 from analyzers.base import Facts
 from analyzers.flops.precision import bounded, peaks
 from analyzers.serving.server_start import refuse_of_a_server
-from analyzers.time.history import History, history
+from analyzers.time.history import History
+from analyzers.time.job_past import steps_taken
 from analyzers.time.useful import tokens_of_steps
 from errors import QuestionError
 from errors.options import Option
@@ -64,7 +65,7 @@ class StepsResult:
 
 def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> StepsResult:
     """Every step taken. Raises QuestionError where no input tells of steps."""
-    past = history(tables, bounded(facts, peaks(tables, facts, {})))
+    past = steps_taken(tables, bounded(facts, peaks(tables, facts, {})))
     if not len(past.rows):
         refuse_of_a_server(tables, facts, "a server takes no training steps")
         raise QuestionError(

@@ -9,8 +9,9 @@ import streamlit as st
 from app.cells import harmless
 
 
-def downloads(table: pd.DataFrame, name: str, answer: str, figure: Callable[[], bytes]) -> None:
-    """Buttons for the rows as CSV and Parquet and for the figure as one HTML page, and a link to the JSON `answer`."""
+def downloads(table: pd.DataFrame, name: str, answer: str, figure: Callable[[], bytes] | None) -> None:
+    """Buttons for the rows as CSV and Parquet and for the figure, if any, as one HTML page, and a link to the JSON
+    `answer`."""
     row = st.container(horizontal=True)
     row.download_button(
         "CSV",
@@ -30,15 +31,16 @@ def downloads(table: pd.DataFrame, name: str, answer: str, figure: Callable[[], 
         on_click="ignore",
         key=f"parquet {name}",
     )
-    row.download_button(
-        "Figure as HTML",
-        figure,
-        f"{name}.html",
-        "text/html",
-        icon=":material/download:",
-        on_click="ignore",
-        key=f"html {name}",
-    )
+    if figure is not None:
+        row.download_button(
+            "Figure as HTML",
+            figure,
+            f"{name}.html",
+            "text/html",
+            icon=":material/download:",
+            on_click="ignore",
+            key=f"html {name}",
+        )
     row.link_button("JSON", answer, icon=":material/data_object:")
 
 

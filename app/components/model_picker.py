@@ -1,6 +1,6 @@
 """What a page is about where it may be a run or a model alone: chosen at its head, kept in the address."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -21,7 +21,7 @@ from app.questions.base import Question
 from app.workspace import Workspace
 from catalog.models import Model, model, models, parameters
 from catalog.terms import Term
-from errors import ChipledgerError, QuestionError
+from errors import ChipledgerError
 from runs.run import Run
 
 FIRST = "llama3.1-8b"  # what a page shows before anybody chose
@@ -41,10 +41,17 @@ class About:
         return self.subject if isinstance(self.subject, Run) else None
 
     @property
+    def its_run(self) -> Run:
+        """Of a page that is about a run alone. Raises TypeError where it is about a model: a defect."""
+        if self.run is None:
+            raise TypeError(f"{self.name} is no run")
+        return self.run
+
+    @property
     def name(self) -> str:
         return self.subject.manifest.name if isinstance(self.subject, Run) else self.subject.name
 
-    def answer(self, question: Question[Any], options: dict[str, object]) -> str:
+    def answer(self, question: Question[Any], options: Mapping[str, object]) -> str:
         """Address of the JSON answer."""
         if isinstance(self.subject, Run):
             path = f"/api/runs/{self.subject.run_id}/show/{question.name}"
@@ -88,18 +95,6 @@ def explained(about: About, terms: Sequence[Term], notes: Sequence[str], inputs:
             st.markdown(f"- {md(note)}")
         terms_list(terms)
         st.page_link(DEFINITIONS.file, label="All definitions", icon=":material/menu_book:")
-
-
-def answered(about: About, compute: Callable[[], Any], terms: Sequence[Term], inputs: Sequence[str]) -> Any:
-    """What `compute` gives; where it has no answer the page says why, with what would help, and this is None."""
-    try:
-        return compute()
-    except QuestionError as e:
-        st.info(md(e), icon=":material/info:")
-    except ChipledgerError as e:
-        notice(e)
-    explained(about, terms, (), inputs)
-    return None
 
 
 def pick(label: str, name: str, options: dict[str, str], default: str, width: int | str = "stretch") -> str:

@@ -6,7 +6,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from analyzers.device.op_units import MODULE
 from app.components.current import choose
+from app.components.option import control
 from app.questions.base import Question
 from runs.run import Run
 
@@ -50,21 +52,8 @@ def choose_module(modules: list[str]) -> None:
     names = [m for m in modules if m]
     if len(names) < 2 and not now:
         return
-    options = ["", *names] if now in ("", *names) else ["", now, *names]
-
-    def changed() -> None:
-        choose("module", st.session_state["pick_module"] or "")
-
-    st.selectbox(
-        "Program",
-        options,
-        index=options.index(now),
-        key="pick_module",
-        on_change=changed,
-        width=320,
-        format_func=lambda m: m or "All programs",
-        label_visibility="collapsed",
-    )
+    texts = {m: m for m in dict.fromkeys([now, *names] if now else names)}
+    control(MODULE, texts=texts, unset="All programs", hidden=True, width=320)
 
 
 def search() -> str:

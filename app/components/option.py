@@ -1,6 +1,6 @@
 """The control of an option: which widget its kind asks for, what may be entered, and its place in the address."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -35,9 +35,24 @@ def in_address(options: Iterable[Option]) -> dict[str, Any]:
     return {o.name: o.parse(text, f"{o.title}: ") for o, text in texts if text}
 
 
-def field(option: Option, now: Any, empty: str = "", lines: bool = False) -> str:
-    """A field of a form, of `lines` or of one: what was entered, as text. It is checked once the form is sent."""
-    told = {"help": f"{sentence(option.help)}.", "placeholder": empty or None}
+def field(
+    option: Option,
+    now: Any = None,
+    empty: str = "",
+    lines: bool = False,
+    *,
+    words: Sequence[str] = (),
+    key: str | None = None,
+    disabled: bool = False,
+) -> str:
+    """A field of a form, of `lines` or of one: what was entered, as text. It is checked once the form is sent.
+
+    A list for an option of some words, or of those in `words`. `key`: of its state, which then holds the value.
+    """
+    told: dict[str, Any] = {"help": f"{sentence(option.help)}.", "key": key, "disabled": disabled}
+    if words := words or (option.kind if isinstance(option.kind, tuple) else ()):
+        return st.selectbox(option.title, words, index=words.index(now) if now in words else 0, **told)
+    told["placeholder"] = empty or None
     text = "" if now is None else _written(now)
     if lines:
         return st.text_area(option.title, text, height=68, **told).strip()
@@ -56,6 +71,7 @@ def control(
     empty: str = "",
     step: float | None = None,
     name: str = "",
+    key: str = "",
     hidden: bool = False,
     width: int | Literal["", "stretch", "content"] = "",
     always: bool = False,
@@ -65,14 +81,18 @@ def control(
 
     A list for an option of some words, or where `texts` say which values are offered (value in the address: text in
     the list; None: its words), as `buttons` in a row if wished, with `unset` at its head for none (None: there is
-    none). Else a field for a number within its bounds, or for text; `empty` stands in a field without a value.
+    none). Else a toggle, a field for a number within its bounds, or one for text; `empty` stands in a field without a
+    value.
     `always`: a number that cannot be taken away, only be another. `label`: in place of the option's; `more`: after its
-    help; `name`: in the address, where that is not the option's; `entered`: called with a value that was entered, once
-    the address holds it.
+    help; `name`: in the address, where that is not the option's; `key`: of its state, which tells two controls of one
+    option on a page apart; `entered`: called with a value that was entered, once the address holds it.
     """
     told = {"help": f"{sentence(option.help)}.{more}", "width": width or ("content" if buttons else "stretch")}
     told["label_visibility"] = "collapsed" if hidden or buttons else "visible"
-    drawn = _Control(option, default, label or option.title, name or option.name, empty, told, entered)
+    called = name or option.name
+    drawn = _Control(option, default, label or option.title, called, key or f"pick_{called}", empty, told, entered)
+    if option.switch:
+        return drawn.switch()
     if texts is not None or isinstance(option.kind, tuple):
         words = {w: w for w in option.kind} if isinstance(option.kind, tuple) else {}
         return drawn.list(words if texts is None else texts, unset, buttons)
@@ -87,6 +107,7 @@ class _Control:
     default: Any
     label: str
     name: str
+    key: str
     empty: str
     told: dict[str, Any]
     entered: Callable[[Any], None]
@@ -97,7 +118,7 @@ class _Control:
         if otherwise not in (UNSET, *offered):
             offered[otherwise] = otherwise
         now = chosen(self.name, list(offered), otherwise)
-        key = shown(self.name, now)
+        key = _holding(self.key, now)
 
         def changed() -> None:
             value = st.session_state[key]
@@ -112,11 +133,23 @@ class _Control:
             st.selectbox(self.label, list(offered), **how)
         return None if now == UNSET else self.option.parse(now)
 
+    def switch(self) -> bool:
+        on = bool(said(self.option, self.default, self.name))
+        key = _holding(self.key, on)
+
+        def changed() -> None:
+            value = bool(st.session_state[key])
+            choose(self.name, _written(value), _written(bool(self.default)))
+            self.entered(value)
+
+        st.toggle(self.label, key=key, on_change=changed, **self.told)
+        return on
+
     def number(self, kind: Number, step: float | None, always: bool) -> Any:
         of = int if kind.whole else float
         now = said(self.option, self.default, self.name)
         now = None if now is None or abs(now) > _MOST else of(now)
-        key = shown(self.name, now)
+        key = _holding(self.key, now)
 
         def changed() -> None:
             value = st.session_state[key]
@@ -140,7 +173,7 @@ class _Control:
 
     def text(self) -> str:
         now = st.query_params.get(self.name, "").strip()
-        key = shown(self.name, now)
+        key = _holding(self.key, now)
 
         def changed() -> None:
             value = st.session_state[key].strip()
@@ -153,7 +186,10 @@ class _Control:
 
 def shown(name: str, now: Any) -> str:
     """The key of a control that shows `now`: the address may have changed by other ways than this control."""
-    key = f"pick_{name}"
+    return _holding(f"pick_{name}", now)
+
+
+def _holding(key: str, now: Any) -> str:
     if st.session_state.get(key) != now:
         st.session_state[key] = now
     return key
@@ -161,4 +197,6 @@ def shown(name: str, now: Any) -> str:
 
 def _written(value: Any) -> str:
     """As it stands in an address."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return f"{value:.12g}" if isinstance(value, float) else str(value)

@@ -10,13 +10,14 @@ from typing import Any
 import catalog
 from app.compile_options import OPTIONS
 from errors import InputError, QuestionError
-from errors.numbers import Number
+from errors.options import Option
 from simulators.tpu_compile.launch import versions
 from simulators.tpu_compile.request import REMATS, make_request
 
-_OPTIONS = {o.name: o for o in OPTIONS if not o.local}
-FIELDS = {"model": "a model of the catalogue", **{o.name: o.help for o in _OPTIONS.values()}}
-WHOLE = tuple(o.name for o in _OPTIONS.values() if isinstance(o.kind, Number))
+MODEL = Option("model", str, None, "a model of the catalogue")
+REQUEST = (MODEL, *(o for o in OPTIONS if not o.local))  # what a request may ask
+FIELDS = {o.name: o.help for o in REQUEST}
+_OPTIONS = {o.name: o for o in REQUEST}
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,22 @@
 """A request to ingest an upload: fields as `chipledger ingest` has options, so that neither takes what the other does
 not. Anything else is refused: a chip that is dropped silently makes another ledger."""
 
-import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from app.cli.commands import ingest
+from app.ingest_options import OPTIONS
 from collectors.own import sidecar
-from errors import InputError
+from errors import InputError, QuestionError
+from errors.numbers import Number
+from errors.options import Option
 
 UPLOAD, TAGS = "upload_id", "tags"
-_ELSEWHERE = {"help", "paths", "json", "tag", "store"}  # the upload, the answer, `tags`, and the server's own store
 _WHERE = "request"
 
 
-def fields() -> dict[str, argparse.Action]:
+def fields() -> dict[str, Option]:
     """Options of the command that a request may give, by name."""
-    parser = argparse.ArgumentParser(add_help=False)
-    ingest.arguments(parser)
-    return {a.dest: a for a in parser._actions if a.dest not in _ELSEWHERE}
+    return {o.name: o for o in OPTIONS if not o.local}
 
 
 def ingest_arguments(asked: Mapping[str, Any]) -> list[str]:
@@ -29,7 +27,7 @@ def ingest_arguments(asked: Mapping[str, Any]) -> list[str]:
         if name not in allowed:
             raise InputError(f"no field {str(name)[:40]!r} here", expected=f"one of {', '.join(allowed)}")
     given = {name: asked[name] for name in known if asked.get(name) not in (None, "")}
-    words = [_option(known[name], name, value) for name, value in given.items()]
+    words = [_option(known[name], value) for name, value in given.items()]
     return [*filter(None, words), *(f"--tag={key}={value}" for key, value in _tags(asked.get(TAGS)).items())]
 
 
@@ -40,19 +38,24 @@ def line(value: Any, name: str) -> str:
     return value.strip()
 
 
-def _option(action: argparse.Action, name: str, value: Any) -> str:
-    option = action.option_strings[0]
-    if action.nargs == 0:  # a switch
+def _option(option: Option, value: Any) -> str:
+    """The word of the command line. Raises InputError, by the bounds that the option has."""
+    name = option.name
+    if option.switch:
         if not isinstance(value, bool):
-            raise InputError(f"{name!r} is not understood", where=_WHERE, expected="true or false")
-        return option if value else ""
-    if action.type is not int:
+            raise InputError(f"{name!r} is not understood", where=_WHERE, expected=option.expected)
+        return option.flag if value else ""
+    if not isinstance(option.kind, Number):
         value = line(value, name)
     elif isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
     if name in sidecar.KEYS:
         sidecar.check(name, value, _WHERE)
-    return f"{option}={value}"
+    try:
+        option.parse(value)
+    except QuestionError as e:
+        raise InputError(f"{name!r} is not understood", where=_WHERE, expected=e.expected) from e
+    return f"{option.flag}={value}"
 
 
 def _tags(given: Any) -> dict[str, str]:

@@ -75,6 +75,7 @@ class Fetcher:
     def _start(self) -> int:
         """From where to read on: the overlap before the newest entry, within the window."""
         cursor = self.spool.cursor
+        assert cursor.through is not None, "begin() comes first"
         return max(cursor.through, cursor.newest - OVERLAP_NS) if cursor.newest is not None else cursor.through
 
     def _read(self, filter_text: str) -> int:

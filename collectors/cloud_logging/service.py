@@ -135,8 +135,10 @@ class _Session(AuthorizedSession):
     """
 
     def __init__(self, credentials: Credentials, limiter: Limiter, patience: Patience, wait: Wait):
-        renewable = not isinstance(credentials, AnonymousCredentials)
-        super().__init__(credentials, **({} if renewable else {"refresh_status_codes": ()}))
+        if isinstance(credentials, AnonymousCredentials):  # there is nothing to renew
+            super().__init__(credentials, refresh_status_codes=())
+        else:
+            super().__init__(credentials)
         self._limiter, self._patience, self._wait = limiter, patience, wait
 
     def request(self, *args: Any, **kwargs: Any) -> requests.Response:
@@ -225,6 +227,8 @@ def _refused(error: api.GoogleAPICallError, project: str) -> InputError:
 
 def _said(error: api.GoogleAPICallError) -> str:
     """The service's own words; the client puts method and address before them."""
+    if error.response is None:
+        return _short(error.message)
     try:
         return _short(error.response.json()["error"]["message"])
     except (AttributeError, ValueError, KeyError, TypeError):

@@ -5,6 +5,7 @@ interval that ends before it starts is kept and named: which of its two times is
 """
 
 from collections.abc import Iterable, Iterator
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,7 +45,8 @@ def _checked(rows: Rows, tally: Tally) -> Rows:
             batch = batch.set_column(batch.schema.get_field_index(name), batch.schema.field(name), known)
     if rows.table in ENDS:
         start, end = (batch.column(name) for name in ENDS[rows.table])
-        if count := pc.sum(pc.less(end, start)).as_py():
+        turned = pc.less(end, start)
+        if count := pc.sum(turned).as_py():  # pyright: ignore[reportArgumentType]  # Arrow sums true and false, too
             tally.add(f"{rows.table}: intervals", "they end before they start", count=count)
     if rows.table == "steps" and (below := _below_zero(batch.column("step"))) is not None:
         tally.add("steps", "their number is below zero: refused", count=pc.sum(below).as_py())
@@ -55,4 +57,7 @@ def _checked(rows: Rows, tally: Tally) -> Rows:
 def _below_zero(column: pa.Array) -> pa.Array | None:
     """Which values are below zero; None where none is."""
     least = pc.min(column).as_py() if len(column) else None
-    return pc.fill_null(pc.less(column, 0), False) if least is not None and least < 0 else None
+    if least is None or least >= 0:
+        return None
+    below = pc.fill_null(pc.less(column, pa.scalar(0, column.type)), pa.scalar(False))
+    return cast(pa.BooleanArray, below)  # of an array, so no single value

@@ -34,13 +34,13 @@ class DeepSource(SafeSource):
 class Together:
     """Reads the lines that an export holds with one collector, and its goodput entries with theirs."""
 
-    lines: ModuleType
+    lines: "ModuleType | Together"
 
     @property
     def NAME(self) -> str:  # noqa: N802 - what a collector has
         return self.lines.NAME
 
-    def read(self, source: LinesTakenOut) -> Iterator[Item]:
+    def read(self, source: SafeSource) -> Iterator[Item]:
         yield from self.lines.read(source)
         for item in goodput_log.read(SafeSource(source.path, source.name, source.index)):
             if not (isinstance(item, Rows) and item.table == "evidence"):  # told by the lines already

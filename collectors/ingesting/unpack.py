@@ -197,7 +197,7 @@ def _tar_members(source: SafeSource) -> Iterator[tuple[str, Callable[[int], byte
         for count in itertools.count():
             stream.content = False
             info = archive.next()
-            archive.members.clear()  # each has the headers of all, which nobody asks for again
+            archive.members.clear()  # pyright: ignore[reportAttributeAccessIssue]  # not in the stubs; each has the headers of all, which nobody asks for again
             if info is None:
                 return
             _limit(source.name, count < MAX_MEMBERS, f"holds more than {MAX_MEMBERS:,} files")

@@ -15,6 +15,7 @@ from typing import Any
 from collectors.base import Fact, Item, Source
 from collectors.reading.textlog import clean
 from errors import InputError
+from errors.numbers import CHIPS
 from runs.run import KINDS
 
 NAME = "sidecar"
@@ -34,7 +35,7 @@ def _number(value: Any) -> bool:
 
 
 def _count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 31
+    return isinstance(value, int) and not isinstance(value, bool) and CHIPS.low <= value <= CHIPS.high
 
 
 def _named(value: Any, allowed: Callable[[Any], bool]) -> bool:

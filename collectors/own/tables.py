@@ -11,9 +11,11 @@ Capture numbers are counted on from a base that files of one folder share, above
 import re
 import zlib
 from collections.abc import Iterator
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from collectors.base import Item, Rows, Source
@@ -112,7 +114,9 @@ def _columns(file: pq.ParquetFile, schema: TableSchema, source: Source, tally: T
 def _fill(made: dict[str, pa.Array], schema: TableSchema, source: Source, order: int, rows: int) -> None:
     for column, text in ((_SOURCE, source.name), (_FORMAT, NAME)):
         if column in schema.columns and column.name not in made:
-            made[column.name] = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, "i4")), pa.array([text]))
+            made[column.name] = pa.DictionaryArray.from_arrays(
+                pa.array(np.zeros(rows, "i4"), pa.int32()), pa.array([text])
+            )
     if "order" in schema.arrow.names and "order" not in made:
         made["order"] = pa.array(np.arange(order, order + rows))
 
@@ -131,8 +135,10 @@ def _renumbered(captures: pa.Array, base: int, source: Source) -> pa.Array:
     return pa.array(captures.fill_null(0).to_numpy() + base, pa.int32(), mask=~captures.is_valid().to_numpy(False))
 
 
-def _count_unknown_kinds(kinds: pa.DictionaryArray, tally: Tally) -> None:
-    for count in kinds.value_counts().to_pylist():
+def _count_unknown_kinds(kinds: pa.Array, tally: Tally) -> None:
+    counts = cast("Any", pc.value_counts(kinds))  # the stubs do not know that it is an array
+    found: list[dict[str, Any]] = counts.to_pylist()
+    for count in found:
         if count["values"] is not None and count["values"] not in LIFECYCLE_KINDS:
             reason = "no such kind of interval is known; kept, but no question uses it"
             tally.add(f"intervals of kind {count['values'][:100]!r}", reason, count=count["counts"])

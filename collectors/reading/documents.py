@@ -57,7 +57,7 @@ def _json(raw: bytes, source: Source, what: str, hook: Callable[[dict], Any] | N
 def _yaml(raw: bytes, source: Source, what: str) -> Any:
     import yaml
 
-    base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    base: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
     class Loader(base):
         yaml_implicit_resolvers = {

@@ -55,10 +55,12 @@ class Evidence:
         if len(self._waiting) >= _BATCH_LINES or self._characters >= _BATCH_CHARACTERS:
             self._judge()
 
-    def add(self, cause: str, offset: int, line: str, attempt: int | None, **told: object) -> None:
-        """A line whose cause is known. `told` (ts_ns, step, host, device, severity) goes before what the line says."""
+    def add(
+        self, cause: str, offset: int, line: str, attempt: int | None, step: int | None = None, **told: object
+    ) -> None:
+        """A line whose cause is known. `told` (ts_ns, host, device, severity) goes before what the line says."""
         self._judge()
-        self._take(cause, offset, line, attempt, told.pop("step", None), self._order, **told)
+        self._take(cause, offset, line, attempt, step, self._order, **told)
         self._order += 1
 
     def full(self) -> Iterator[Rows]:

@@ -54,7 +54,9 @@ class Walk:
             if damaged:  # on to the next line, or to where another object may begin
                 resume = _RESUME.search(buffer, position)
                 damaged = not resume
-                position = resume.end() if resume else _UNSURE.search(buffer, position).start()
+                unsure = resume or _UNSURE.search(buffer, position)
+                assert unsure is not None, "the second pattern fits at the end of anything"
+                position = unsure.end() if resume else unsure.start()
             match = None if damaged else _NEXT.search(buffer, position)
             position = position if damaged else match.start() if match else len(buffer)
             self.at = base + position

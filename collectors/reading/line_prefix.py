@@ -199,8 +199,10 @@ def _first_day(source: Source) -> date | None:
     for line in source.head[:HEAD_BYTES].decode("utf-8", "replace").splitlines():
         begin = line[:80]
         match = DATED.search(begin) or next((m for pattern in WORDED if (m := pattern.search(begin))), None)
-        month = match and int(match.groupdict().get("month") or MONTHS[match["name"]])
-        if match and moment_ns(match, month=month) is not None:
+        if match is None:
+            continue
+        month = int(match.groupdict().get("month") or MONTHS[match["name"]])
+        if moment_ns(match, month=month) is not None:
             return date(int(match["year"]), month, int(match["day"]))
     for match in _NAME_DATE.finditer(source.name):
         try:

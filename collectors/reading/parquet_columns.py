@@ -49,7 +49,7 @@ def fitted(column: pa.Array, field: pa.Field) -> pa.Array:
         return _text(column, field)
     if pa.types.is_list(target):
         return _list(column, field)
-    if pa.types.is_dictionary(column.type):
+    if isinstance(column, pa.DictionaryArray):
         column = column.dictionary_decode()
     found = column.type
     if pa.types.is_boolean(target):
@@ -60,11 +60,10 @@ def fitted(column: pa.Array, field: pa.Field) -> pa.Array:
     if not numeric:
         _refuse(field, found, "numbers")
     column = _cast(column, field, "numbers that a double holds")
-    return (
-        pc.replace_with_mask(column, pc.is_nan(column).fill_null(False), pa.scalar(None, column.type))
-        if field.name in ENDLESS
-        else _finite(column)
-    )
+    if field.name not in ENDLESS:
+        return _finite(column)
+    known = pc.fill_null(pc.invert(pc.is_nan(column)), pa.scalar(True))
+    return pc.if_else(known, column, pa.scalar(None, column.type))
 
 
 def _refuse(field: pa.Field, found: pa.DataType, expected: str) -> pa.Array:
@@ -78,7 +77,7 @@ def _cast(column: pa.Array, field: pa.Field, expected: str) -> pa.Array:
         raise Unfit(field.name, f"holds values that do not fit ({str(e).splitlines()[0][:120]})", expected) from e
 
 
-def _finite(column: pa.DoubleArray) -> pa.DoubleArray:
+def _finite(column: pa.Array) -> pa.Array:
     """NaN and infinity stand for nothing known."""
     finite = pc.is_finite(column)
     if pc.all(finite).as_py() is False:
@@ -121,7 +120,7 @@ def _list(column: pa.Array, field: pa.Field) -> pa.Array:
 
 def _text(column: pa.Array, field: pa.Field) -> pa.Array:
     """Text, each value once where the table wants it so. The values that no row uses are dropped."""
-    if not pa.types.is_dictionary(column.type):
+    if not isinstance(column, pa.DictionaryArray):
         if not _is_text(column.type):
             _refuse(field, column.type, "text")
         column = column.dictionary_encode()
@@ -130,8 +129,8 @@ def _text(column: pa.Array, field: pa.Field) -> pa.Array:
     there = column.indices.is_valid().to_numpy(False)
     numbers = column.indices.fill_null(0).to_numpy(False)
     used, places = np.unique(numbers[there], return_inverse=True)
-    values = column.dictionary.take(pa.array(used))
-    longest = pc.max(pc.binary_length(values)).as_py()
+    values = column.dictionary.take(pa.array(used, pa.int64()))
+    longest = pc.max(_sizes(values)).as_py()
     if longest is not None and longest > MAX_TEXT:
         raise Unfit(field.name, f"holds a text of {longest:,} bytes", f"texts of at most {MAX_TEXT:,} bytes")
     texts = _cast(values, pa.field(field.name, pa.string()), "text in UTF-8")
@@ -141,13 +140,18 @@ def _text(column: pa.Array, field: pa.Field) -> pa.Array:
         raise Unfit(field.name, "holds bytes that are no text", "text in UTF-8") from e
     indices = np.zeros(len(column), "i4")
     indices[there] = places
-    made = pa.DictionaryArray.from_arrays(pa.array(indices, mask=~there), texts)
+    made = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32(), mask=~there), texts)
     if pa.types.is_dictionary(field.type):
         return made
-    size = int(np.bincount(places, minlength=1) @ (pc.binary_length(texts).to_numpy(False) if len(texts) else [0]))
+    size = int(np.bincount(places, minlength=1) @ (_sizes(texts).to_numpy(False) if len(texts) else [0]))
     if size > MAX_TEXTS:
         raise Unfit(field.name, f"holds {size:,} bytes in {len(column):,} rows", "texts of a few thousand bytes")
     return made.dictionary_decode()
+
+
+def _sizes(texts: pa.Array) -> pa.Array:
+    """The bytes of each text."""
+    return pc.binary_length(texts)  # pyright: ignore[reportCallIssue, reportArgumentType]  # the stubs want it typed
 
 
 def _is_text(found: pa.DataType) -> bool:

@@ -6,8 +6,17 @@ caller decodes names itself, replacing what is not UTF-8.
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-_SCALARS = {"double": 1, "int64": 3, "uint64": 4, "int32": 5, "bool": 8, "bytes": 12, "enum": 5}
-_MESSAGE, _ONE, _MANY = 11, 1, 3
+_FIELD = descriptor_pb2.FieldDescriptorProto
+_SCALARS = {
+    "double": _FIELD.TYPE_DOUBLE,
+    "int64": _FIELD.TYPE_INT64,
+    "uint64": _FIELD.TYPE_UINT64,
+    "int32": _FIELD.TYPE_INT32,
+    "bool": _FIELD.TYPE_BOOL,
+    "bytes": _FIELD.TYPE_BYTES,
+    "enum": _FIELD.TYPE_INT32,
+}
+_MESSAGE, _ONE, _MANY = _FIELD.TYPE_MESSAGE, _FIELD.LABEL_OPTIONAL, _FIELD.LABEL_REPEATED
 
 
 def message_types(package: str, spec: str) -> dict[str, type]:

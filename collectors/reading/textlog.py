@@ -96,6 +96,11 @@ def fits(value: int) -> bool:
     return -_INT64_LIMIT < value < _INT64_LIMIT
 
 
+def within_64_bits(value: int) -> int | None:
+    """The number; None where a signed 64-bit column cannot hold it."""
+    return value if fits(value) else None
+
+
 def whole(value: object) -> int | None:
     """A JSON number as a whole number (3 and 3.0 are 3); None for anything else or what 64 bits cannot hold."""
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -116,7 +121,7 @@ def seconds_to_ns(seconds: object) -> int | None:
         return None
     numerator, denominator = seconds.as_integer_ratio()
     ns = (2 * numerator * NS_PER_S + denominator) // (2 * denominator)
-    return ns if fits(ns) else None
+    return within_64_bits(ns)
 
 
 def fits_seconds(seconds: float) -> bool:

@@ -159,12 +159,12 @@ def _window(benchmark: Any) -> tuple[int | None, int | None]:
     told = part(benchmark, "scheduler_metrics")
     if told is None:
         return None, None
-    return tuple(
-        ns
-        if (ns := seconds_to_ns(part(told, f"measure_{end}_time"))) is not None
-        else seconds_to_ns(part(benchmark, f"{end}_time"))
-        for end in ("start", "end")
-    )
+
+    def moment(end: str) -> int | None:
+        ns = seconds_to_ns(part(told, f"measure_{end}_time"))
+        return seconds_to_ns(part(benchmark, f"{end}_time")) if ns is None else ns
+
+    return moment("start"), moment("end")
 
 
 def _outside(entry: Any, start_ns: int, window: tuple[int | None, int | None]) -> bool:

@@ -210,8 +210,9 @@ def _request(entry: dict, order: int, tally: Tally, offset: int) -> dict[str, An
     told, error = part(entry, "computed_metrics"), entry.get("error")
     answer = part(entry, "info", "response_metrics") or part(entry, "info")
     moments = whole_ns(part(answer, "output_token_times"))
-    streamed = moments is not None and len(moments) > 1
-    gaps = np.diff(moments) if streamed else None
+    if moments is not None and len(moments) < 2:  # not streamed
+        moments = None
+    gaps = None if moments is None else np.diff(moments)
     if gaps is not None and gaps.min() < 0:
         tally.add("times between tokens", "they run backwards", offset)
         gaps = None
@@ -221,9 +222,9 @@ def _request(entry: dict, order: int, tally: Tally, offset: int) -> dict[str, An
     return {
         "id": str(order),
         "arrival_ns": start,
-        "first_token_ns": int(moments[0]) if streamed else None,
-        "last_token_ns": int(moments[-1]) if streamed else end,
-        "ttft_ns": None if streamed else duration_ns(part(told, "time_to_first_token")),
+        "first_token_ns": None if moments is None else int(moments[0]),
+        "last_token_ns": end if moments is None else int(moments[-1]),
+        "ttft_ns": duration_ns(part(told, "time_to_first_token")) if moments is None else None,
         "gaps_ns": gaps,
         "prompt_tokens": count(
             next(

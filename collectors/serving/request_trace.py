@@ -19,7 +19,7 @@ import csv as plain_csv
 import io
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -114,7 +114,7 @@ def _csv(source: Source, tally: Tally) -> Iterator[dict[str, pa.Array]]:
     if len(set(names)) < len(names):
         names = [name if names.index(name) == n else f"{name} #{n}" for n, name in enumerate(names)]
 
-    def uneven(row: csv.InvalidRow) -> str:
+    def uneven(row: csv.InvalidRow) -> Literal["skip"]:
         tally.add("rows", "more or fewer fields than the head")
         return "skip"
 
@@ -186,7 +186,9 @@ class _Trace:
             "arrival_ns": arrival[used],
             "prompt_tokens": prompt[used].astype(np.int64),
             "output_tokens": _whole(output[used]),
-            "source": pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(used), np.int32)), [self.source]),
+            "source": pa.DictionaryArray.from_arrays(
+                pa.array(np.zeros(len(used), "i4"), pa.int32()), pa.array([self.source])
+            ),
         }
         if "id" in values:
             made["id"] = [_word(v) for v in _list(values["id"], used)]
@@ -286,12 +288,12 @@ class _Trace:
                 for s, t in zip(said, told, strict=True)
             ]
         else:
-            made["status"] = np.where(told, "completed", None).tolist()
+            made["status"] = ["completed" if t else None for t in told.tolist()]
 
 
 def _list(column: Any, used: np.ndarray) -> list[Any]:
     if isinstance(column, pa.Array):
-        return column.take(pa.array(used)).to_pylist()
+        return column.take(pa.array(used, pa.int64())).to_pylist()
     return [column[i] for i in used.tolist()]
 
 

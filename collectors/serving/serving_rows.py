@@ -212,19 +212,21 @@ def gaps_ns(lists: Sequence[object]) -> tuple[pa.ListArray, int]:
     """
     values, lengths, valid, bad = [], [], [], 0
     for raw in lists:
-        good = isinstance(raw, list)
-        if good and raw:
+        good, length = isinstance(raw, list), 0
+        if isinstance(raw, list) and raw:
             try:
                 seconds = np.array(raw, dtype=float) if not any(isinstance(x, str | bool) for x in raw) else None
             except (TypeError, ValueError, OverflowError):
                 seconds = None
             good = seconds is not None and seconds.ndim == 1 and bool(((seconds >= 0) & (seconds < 9e9)).all())
-            if good:
+            if seconds is not None and good:
+                length = len(raw)
                 values.append(np.rint(seconds * 1e9).astype(np.int64))
         bad += not good and raw is not None
         valid.append(good)
-        lengths.append(len(raw) if good else 0)
+        lengths.append(length)
     offsets = np.zeros(len(lengths) + 1, dtype=np.int32)
     np.cumsum(lengths, out=offsets[1:])
     flat = pa.array(np.concatenate(values) if values else np.zeros(0, dtype=np.int64))
-    return pa.ListArray.from_arrays(pa.array(offsets), flat, mask=pa.array(~np.array(valid, dtype=bool))), bad
+    absent = pa.array(~np.array(valid, dtype=bool), pa.bool_())
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), flat, mask=absent), bad

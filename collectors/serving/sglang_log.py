@@ -12,7 +12,7 @@ UTC.
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 from collectors.base import Fact, Item, Source
 from collectors.reading.evidence import Evidence
@@ -194,7 +194,7 @@ class _Log:
             yield Fact("parallelism", {"tensor": tensor, "pipeline": pipeline or 1})
 
 
-def _replica(before: str) -> str | None | bool:
+def _replica(before: str) -> str | None | Literal[False]:
     """The DP rank that wrote a line, None where there are none; False for a rank that repeats what the first says."""
     ranks = {m["axis"]: int(m["n"]) for m in _RANK.finditer(before)}
     if "DP" not in ranks and (ranks.get("TP") or ranks.get("PP")):

@@ -247,9 +247,10 @@ class _Log:
     def _speculation(self, rest: str, ts_ns: int | None) -> None:
         """Belongs to the sample just before it; on its own where there is none, or that has its own already."""
         found = {k: m[1] if (m := p.search(rest)) else None for k, p in _SPECULATED.items()}
-        if self.sample is None or "acceptance_length" in self.sample:
-            self._next({"ts_ns": ts_ns, "replica": self.sample["replica"] if self.sample else None})
         sample = self.sample
+        if sample is None or "acceptance_length" in sample:
+            sample = {"ts_ns": ts_ns, "replica": sample["replica"] if sample else None}
+            self._next(sample)
         totals = self.drafts.setdefault(sample["replica"], [0, 0])
         for i, name in enumerate(("drafted", "accepted")):
             totals[i] = min(totals[i] + (count(found[name]) or 0), 1 << 62)

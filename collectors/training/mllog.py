@@ -23,7 +23,7 @@ import json
 import re
 from collections.abc import Iterator
 from math import isfinite
-from typing import Any
+from typing import Any, TypeGuard
 
 from collectors.base import Fact, Item, Source
 from collectors.reading.evidence import Evidence
@@ -108,7 +108,7 @@ class _Log:
         self._event(key, time_ms * 1_000_000, entry.get("value"), about if isinstance(about, dict) else {})
 
     def _event(self, key: str, at: int, value: Any, about: dict) -> None:
-        counts = next((name for name in _POSITION if _number(about.get(name))), "")
+        counts = next((name for name in _POSITION if _position(about.get(name))), "")
         position = float(about[counts]) if counts else None
         told: dict[str, Any] = {"position": position, "counts": counts}
         kind = key if key in RANKS else "progress" if counts and key != "eval_accuracy" else "other"
@@ -171,7 +171,7 @@ class _Log:
         status = next((s.stop.status for s in reversed(found) if s.stop and s.stop.status), None)
         if status is not None:
             self.facts["run_status"] = status
-        if "sequence_length" not in self.facts and (length := _LENGTHS.get(self.facts.get("submission_benchmark"))):
+        if "sequence_length" not in self.facts and (length := _LENGTHS.get(self.facts.get("submission_benchmark", ""))):
             self.facts["sequence_length"], self.bases["sequence_length"] = length, "published"
         nodes = _NODES.match(self.facts.get("submission_platform", ""))
         ranks = max(start.ranks for start in found)
@@ -263,5 +263,10 @@ class _Log:
         return batch * length / chips / (dur_ns / 1e9) if batch and length and chips and dur_ns else None
 
 
-def _number(value: Any) -> bool:
+def _position(value: Any) -> bool:
+    """A count of steps or samples is a number from 0 on that a float holds exactly."""
+    return _number(value) and 0 <= value < 1 << 53
+
+
+def _number(value: Any) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300 and isfinite(value)

@@ -159,6 +159,7 @@ def timed_steps(start: Start, batch: int) -> Iterator[Steps]:
     timed = [event for event in start.events if event.kind == "step"]
     unit = _unit_of_timed(timed, batch)
     for event in sorted(timed, key=lambda event: (event.at, event.position)):
+        assert event.position is not None and event.dur_ns is not None, "a step tells both"
         number = int(event.position // unit)
         yield Steps(number - 1, number, event.at - event.dur_ns, event.at, event.loss, event.at)
 
@@ -166,10 +167,11 @@ def timed_steps(start: Start, batch: int) -> Iterator[Steps]:
 def _unit_of_timed(timed: list[Event], batch: int) -> int:
     """What an entry's position counts a step as: 1, or the samples of a global batch."""
     for one, other in zip(timed, timed[1:], strict=False):
+        assert one.position is not None and other.position is not None, "a step tells where it is"
         if other.position > one.position and other.dur_ns and other.at > one.at:
             gap, grown = (other.at - one.at) / other.dur_ns, other.position - one.position
             return batch if abs(gap - grown / batch) < abs(gap - grown) else 1
-    return batch if timed and timed[0].position >= batch else 1
+    return batch if timed and (timed[0].position or 0) >= batch else 1
 
 
 def block_steps(start: Start, facts: Mapping[str, Any], epochs: bool, tally: Tally) -> Iterator[Steps]:
@@ -192,8 +194,8 @@ def _steps_of_block(start: Start, block: Interval, facts: Mapping[str, Any], epo
         last = start.position_after(block)
     unit: float | None = batch
     if epochs and block.counts in _EPOCHS:
-        unit = batch / facts["train_samples"]
-        return None if last is None else (round(first / unit), round(last / unit))
+        epoch = batch / facts["train_samples"]
+        return None if last is None else (round(first / epoch), round(last / epoch))
     elif block.counted and batch and block.counted % (batch * length) == 0:
         unit = batch * length
     elif block.counts in ("step", "step_num") and batch and last is not None:

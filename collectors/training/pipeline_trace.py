@@ -18,7 +18,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -126,7 +126,7 @@ def _batches(source: Source, columns: tuple[str, ...], seen: _Seen) -> Iterator[
             yield from file.iter_batches(batch_size=BATCH_ROWS, columns=there)
         return
 
-    def uneven(row: csv.InvalidRow) -> str:
+    def uneven(row: csv.InvalidRow) -> Literal["skip"]:
         seen.lost["they have more or fewer fields than the head"] += 1
         return "skip"
 
@@ -199,19 +199,20 @@ def _rows(batch: pa.RecordBatch, source: Source, seen: _Seen, chunked: bool) -> 
         return pa.array(values[used], mask=values[used] < 0).cast(type)
 
     chunk = _place(batch, "mc") if chunked else np.full(batch.num_rows, -1)
+    zeros = pa.array(np.zeros(len(used), "i4"), pa.int32())
     return SCHEMAS["pipeline"].batch(
         {
             "step": step[used].astype(np.int64),
             "dp_rank": dp[used].astype(np.int32),
             "stage": stage[used].astype(np.int32),
             "rank": optional(rank, pa.int32()),
-            "op_type": pa.DictionaryArray.from_arrays(pa.array(kind[used].astype(np.int32)), list(_OPS)),
+            "op_type": pa.DictionaryArray.from_arrays(pa.array(kind[used], pa.int32()), pa.array(list(_OPS))),
             "microbatch": optional(_place(batch, "mb_id"), pa.int32()),
             "chunk": optional(chunk, pa.int32()),
             "seq": optional(_place(batch, "seq_id"), pa.int64()),
             "start_ns": _ns(start[used]),
             "dur_ns": _ns(duration[used]),
-            "source": pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(used), np.int32)), [source.name]).cast(TEXT),
+            "source": pa.DictionaryArray.from_arrays(zeros, pa.array([source.name])).cast(TEXT),
         }
     )
 

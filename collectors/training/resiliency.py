@@ -104,7 +104,9 @@ def _rows(events: list[tuple], name: str, tally: Tally, evidence: Evidence) -> I
     attempt, job, queued = -1, None, None
 
     def add(kind: str, start: tuple | None, end: tuple | None) -> None:
-        at, _, order, _, step, detail, _ = start or end
+        told = start or end
+        assert told is not None, "one of the two is there"
+        at, _, order, _, step, detail, _ = told
         life.add(
             kind,
             at if start else None,

@@ -44,15 +44,15 @@ class Collective:
 
     @property
     def seconds(self) -> float:
-        return self.cost.seconds(self._moved)
+        return float(self.cost.seconds(self._moved))
 
     @property
     def low_s(self) -> float:
-        return self.low.seconds(self._moved)
+        return float(self.low.seconds(self._moved))
 
     @property
     def high_s(self) -> float:
-        return self.high.seconds(self._moved)
+        return float(self.high.seconds(self._moved))
 
     @property
     def bound(self) -> str:
@@ -182,13 +182,16 @@ class _Asked:
             raise QuestionError(f"{network.spec} has no chip left", advice="Take back a failure.")
         self.parts = [(part, shape_of(part), count) for part, count in slices_of(network)]
         self.shape = self.parts[0][1]
-        if axes and self.shape is None:
+        self.axes, self.chips = None, network.chips_alive
+        if not axes:
+            return
+        if self.shape is None:
             raise QuestionError(
                 f"{network.spec} has no axes of its own: it is no mesh or torus",
                 advice="Leave the axes out: all chips take part.",
             )
-        self.axes = self.shape.chosen(axes) if axes else None
-        self.chips = network.chips_alive if self.axes is None else prod(self.shape.dims[i] for i in self.axes)
+        self.axes = self.shape.chosen(axes)
+        self.chips = prod(self.shape.dims[i] for i in self.axes)
 
     def levels(self, setting: Setting) -> tuple[switched.Level, ...]:
         """Of GPUs under packet switches: groups of each level, and what leaves one of them."""
@@ -210,7 +213,7 @@ class _Asked:
         return max(found, key=lambda c: (c.seconds_per_byte, c.latency_s))
 
     def _one(self, part: Network, shape: Shape | None, kind: str, setting: Setting, end: str) -> Cost:
-        if self.axes is not None:
+        if self.axes is not None and shape is not None:
             return over_axes.cost(part, shape, self.axes, kind, setting, end)
         if self.switches:
             return switched.cost(part, kind, setting, end, self.routing, self.sharp)

@@ -63,7 +63,8 @@ def settings(
     hop_note = f"a hop takes {value.hop_s * 1e6:g} µs"
     if hop_s is None:
         hop_note += f", assumed; {ends[0].hop_s * 1e6:g} to {ends[1].hop_s * 1e6:g} µs in the band"
-    return Settings(value, *ends, links.basis, (links.note, hop_note[0].upper() + hop_note[1:] + ".", *dcn_note))
+    fast, slow = ends
+    return Settings(value, fast, slow, links.basis, (links.note, hop_note[0].upper() + hop_note[1:] + ".", *dcn_note))
 
 
 class _Links:

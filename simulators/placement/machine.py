@@ -75,7 +75,7 @@ class Piece(NamedTuple):
     """
 
     axis: int
-    count: int
+    count: int  # pyright: ignore[reportIncompatibleMethodOverride]  # nobody counts values in it
     stride: int
 
     def whole(self, machine: Machine) -> bool:

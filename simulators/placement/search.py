@@ -168,7 +168,7 @@ def jax_shares(machine: Machine, axes: Sequence[LogicalAxis]) -> tuple[Shares | 
     """(what JAX does with this mesh, whether only where it may split axes); None where it cannot, or has an order of
     its own for the slice: see `jax_tray`."""
     sizes = [a.size for a in axes]
-    if machine.levels and machine.chip.startswith("TPU"):
+    if machine.levels and (machine.chip or "").startswith("TPU"):
         return None, False  # how JAX numbers the devices of a Boardfly is not known
     if machine.levels:
         return next((shares for shares, _ in _nested_tables(machine, sizes)), None), False

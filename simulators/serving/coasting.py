@@ -5,7 +5,7 @@ import numpy as np
 from simulators.serving import cruise
 from simulators.serving.compiled import compiled
 from simulators.serving.state import ABSENT, Limits, Replicas, Step
-from simulators.serving.step import StepModel, step_seconds
+from simulators.serving.step import step_seconds
 
 
 @compiled
@@ -14,7 +14,7 @@ def coast(
     reps: Replicas,
     r: int,
     step: Step,
-    model: StepModel,
+    model: tuple[np.ndarray, np.ndarray, np.ndarray],
     now: float,
     until: float,
     parts: np.ndarray,

@@ -62,7 +62,7 @@ class Outcome:
     @property
     def bound(self) -> str:
         """What most of the steps' time was spent on, of step.PARTS."""
-        return max(self.part_s, key=self.part_s.get)
+        return max(self.part_s, key=self.part_s.__getitem__)
 
 
 def simulate(
@@ -171,7 +171,7 @@ def _shared_bytes(setup: Setup, traffic: Traffic, lim: Limits, q: Requests) -> f
     it, would wait forever."""
     if traffic.own_cache or not q.given.any():
         return 0.0
-    longest = kv_bytes(setup.model, int(q.given.max()), setup.kv_precision, setup.tensor) * setup.groups
+    longest = kv_bytes(setup.model, int(q.given.max()), setup.kv_precision, setup.split) * setup.groups
     found = np.minimum(q.given, q.prompt - 1)
     own = _need_bytes(lim, q.prompt + q.output) - np.where(found > 0, _need_bytes(lim, found), 0.0)
     return float(min(longest, max(lim.capacity_bytes - own.max(), 0.0)))
@@ -184,7 +184,7 @@ def _requests(traffic: Traffic, fits: np.ndarray) -> Requests:
         arrival = np.where(np.arange(fits.sum()) < traffic.concurrency, 0.0, np.inf)
     n = int(fits.sum())
     start, ids = np.zeros(n + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    if traffic.hash_ids is not None:
+    if traffic.hash_ids is not None and traffic.hash_start is not None:
         counts = np.diff(traffic.hash_start)
         keep = np.repeat(fits, counts)
         _, ids = np.unique(traffic.hash_ids[: traffic.hash_start[-1]][keep], return_inverse=True)  # from 0 on

@@ -62,8 +62,8 @@ def traffic_of(requests: int, in_flight: int, prompt: int, output: int, cached: 
     """`requests` of these lengths, `in_flight` at a time; all at once where those are as many."""
     if in_flight < requests:
         return closed(in_flight, requests, prompt, output, cached)
-    same = (np.full(requests, n, dtype=np.int64) for n in (prompt, output, cached))
-    return Traffic(np.zeros(requests), *same, "all at once")
+    prompts, outputs, found = (np.full(requests, n, dtype=np.int64) for n in (prompt, output, cached))
+    return Traffic(np.zeros(requests), prompts, outputs, found, "all at once")
 
 
 def anchored(setup: Setup, traffic: Traffic, requests_per_s: float, name: str) -> Anchor:

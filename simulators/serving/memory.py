@@ -29,12 +29,12 @@ def weights_bytes(setup: Setup) -> float:
     """Weights on one chip: routed experts over all chips of a replica, the rest over `tensor`."""
     parts = kept_bytes(setup.model, setup.kept)
     experts = parts.pop("experts")
-    return sum(parts.values()) / setup.tensor + experts / setup.replica_chips
+    return sum(parts.values()) / setup.split + experts / setup.replica_chips
 
 
 def read_bytes(setup: Setup) -> float:
     """Weights of one chip that every step reads: all but the routed experts and a table that is only looked up."""
-    return kept_always_read_bytes(setup.model, setup.kept) / setup.tensor
+    return kept_always_read_bytes(setup.model, setup.kept) / setup.split
 
 
 def reserve_bytes(setup: Setup) -> float:
@@ -44,7 +44,7 @@ def reserve_bytes(setup: Setup) -> float:
     """
     if setup.reserve_bytes is not None:
         return setup.reserve_bytes
-    model, tensor = setup.model, setup.tensor
+    model, tensor = setup.model, setup.split
     widest = max(max(f.d_ff * max(f.experts_per_token, 1), f.shared_experts * f.d_ff_shared) for f in model.feedforward)
     tokens = setup.token_budget / setup.groups
     logits = setup.max_sequences / setup.groups * model.vocab / tensor * 4
@@ -60,7 +60,7 @@ def room(setup: Setup, sequence_tokens: int = 1) -> Room:
         cache = setup.cache_tokens * _stated_token_bytes(setup)
         reserve = max(usable - weights - cache, 0.0)
         usable = weights + reserve + cache
-    one = kv_bytes(setup.model, sequence_tokens, setup.kv_precision, setup.tensor)
+    one = kv_bytes(setup.model, sequence_tokens, setup.kv_precision, setup.split)
     why = ""
     if weights > usable:
         why = f"the weights alone take {weights / 1e9:,.1f} GB of a chip, and {usable / 1e9:,.1f} GB are to be had"
@@ -76,8 +76,8 @@ def room(setup: Setup, sequence_tokens: int = 1) -> Room:
 def _stated_token_bytes(setup: Setup) -> float:
     """Cache of one of the stated tokens on one chip: as `Setup.cache_length` has it."""
     if setup.cache_length is None:
-        return kv_bytes(setup.model, STATED_FOR, setup.kv_precision, setup.tensor) / STATED_FOR
-    return stated_token_bytes(setup.model, setup.cache_length, setup.token_budget, setup.kv_precision, setup.tensor)
+        return kv_bytes(setup.model, STATED_FOR, setup.kv_precision, setup.split) / STATED_FOR
+    return stated_token_bytes(setup.model, setup.cache_length, setup.token_budget, setup.kv_precision, setup.split)
 
 
 def kv_capacity_bytes(setup: Setup) -> float:
@@ -94,13 +94,13 @@ def kv_capacity_bytes(setup: Setup) -> float:
 def kv_capacity_tokens(setup: Setup, sequence_tokens: int = 8192) -> int:
     """Tokens that the caches of one replica hold, in sequences of `sequence_tokens` (which only matters where layers
     look back a window only). Raises QuestionError where the setup does not fit."""
-    one = kv_bytes(setup.model, sequence_tokens, setup.kv_precision, setup.tensor)
+    one = kv_bytes(setup.model, sequence_tokens, setup.kv_precision, setup.split)
     return int(kv_capacity_bytes(setup) * setup.groups / one * sequence_tokens)
 
 
 def max_sequences(setup: Setup, sequence_tokens: int) -> int:
     """Sequences of so many tokens that one replica holds at a time, its seats left aside."""
-    one = kv_bytes(setup.model, sequence_tokens, setup.kv_precision, setup.tensor)
+    one = kv_bytes(setup.model, sequence_tokens, setup.kv_precision, setup.split)
     return int(kv_capacity_bytes(setup) / one) * setup.groups
 
 
@@ -108,5 +108,5 @@ def cache_spans(setup: Setup) -> list[tuple[float, float]]:
     """(bytes of one token on one chip, window in tokens or infinity) of each kind of layer."""
     return [
         (s.bytes_per_token, float(s.window_tokens or "inf"))
-        for s in spans(setup.model, setup.kv_precision, setup.tensor)
+        for s in spans(setup.model, setup.kv_precision, setup.split)
     ]

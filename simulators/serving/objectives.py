@@ -66,7 +66,7 @@ class Objectives:
     def tightest(self, seen: dict[str, float]) -> tuple[str, float]:
         """(the objective that is nearest to being missed or missed by the most, the share of it that is taken)."""
         taken = {n: seen[n] / most for n in LATENCIES if (most := getattr(self, n)) is not None and seen[n] == seen[n]}
-        name = max(taken, key=taken.get) if taken else ""
+        name = max(taken, key=taken.__getitem__) if taken else ""
         return name, taken.get(name, 0.0)
 
 
@@ -195,6 +195,7 @@ def _bracketed(run: Callable[[float], Trial], rate: float, step: float, close: f
 def _next(good: Trial | None, bad: Trial | None, step: float, close: float) -> float:
     """The rate to try next. Latencies are taken to rise with the rate's power RISE, where one trial alone is known."""
     if good is None:
+        assert bad is not None, "one of the two is known"
         far = min(max(bad.taken ** (1 / RISE), close), step)
         return min(bad.rate_per_s / far, bad.leaves_per_s / (1 + DRIFT))
     if bad is None:

@@ -10,6 +10,7 @@ bear the traffic. Costs need prices; without any chips are counted kind by kind,
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from catalog.chips import Chip
 from catalog.formats import NAMES, WIDE, own_format
@@ -214,7 +215,7 @@ def setups(
         if precision == "fp8" and known_peak(chip, "fp8") == known_peak(chip, WIDE):
             notes.append(f"{chip.name} multiplies fp8 no faster than bf16: it saves memory and its bandwidth only.")
         for n in (2**k for k in range(int(math.log2(most)) + 1)):
-            ways = [{"tensor": n}] if heads % n == 0 else []
+            ways: list[dict[str, Any]] = [{"tensor": n}] if heads % n == 0 else []
             if n > 1 and any(f.experts for f in model.feedforward):
                 ways.append({"tensor": 1, "expert": n})
             for way in ways:
@@ -279,7 +280,7 @@ def _choice(
     replicas = _replicas(wanted, rate)
     price = prices.get(setup.chip.name)
     chips = replicas * setup.replica_chips
-    priced = price is not None and replicas
+    paid = price if replicas else None
     tokens = wanted.rate_per_s * wanted.shape.output
     return Choice(
         setup=setup,
@@ -289,8 +290,8 @@ def _choice(
         limit=limit,
         basis=basis,
         why=why,
-        usd_per_hour=chips * price if priced else None,
-        usd_per_million=usd_per_million_tokens(tokens, chips, price) if priced else None,
+        usd_per_hour=None if paid is None else chips * paid,
+        usd_per_million=None if paid is None else usd_per_million_tokens(tokens, chips, paid),
     )
 
 
@@ -306,7 +307,7 @@ def _with_reasons(ranked: Sequence[Choice], prices: Mapping[str, float]) -> list
     best = next((c for c in ranked if c.feasible), None)
     result = []
     for choice in ranked:
-        if not choice.feasible:
+        if best is None or not choice.feasible:
             result.append(choice)
             continue
         bears = f"a replica bears {choice.rate_per_replica:.3g} requests a second, then {LIMITS[choice.limit]}"

@@ -138,8 +138,8 @@ def from_runs(middle: Outcome, ends: tuple[Outcome, ...]) -> dict[str, dict[str,
     every = (middle, *ends)
     band: dict[str, dict[str, tuple[float, float]]] = {}
     for name in BANDED:
-        found = [spread(o.served[name].to_numpy()) for o in every]
-        if all(found):
+        found = [f for o in every if (f := spread(o.served[name].to_numpy()))]
+        if len(found) == len(every):
             band[name] = {s: (min(f[s] for f in found), max(f[s] for f in found)) for s in ("mean", "p99")}
     rates = [o.output_tokens_per_s for o in every]
     return band | {"output_tokens_per_s": {"value": (min(rates), max(rates))}}
@@ -161,7 +161,7 @@ def from_errors(outcome: Outcome, off: Mapping[str, tuple[float, float]]) -> dic
 def _named(replica: np.ndarray, replicas: int) -> pa.Array:
     """`replica 0` and so on; unknown where it is below 0."""
     names = pa.array([f"replica {r}" for r in range(replicas)])
-    return pa.DictionaryArray.from_arrays(pa.array(replica.astype(np.int32), mask=replica < 0), names)
+    return pa.DictionaryArray.from_arrays(pa.array(replica.astype(np.int32), pa.int32(), mask=replica < 0), names)
 
 
 def tables(outcome: Outcome) -> dict[str, dict[str, Any]]:

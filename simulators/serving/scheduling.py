@@ -15,7 +15,7 @@ from simulators.serving import cruise
 from simulators.serving.compiled import compiled
 from simulators.serving.pages import find_prefix, memory_bytes, release, share_blocks, take
 from simulators.serving.state import ABSENT, Limits, Replicas, Requests, Step
-from simulators.serving.step import SPAN_WINDOW, StepModel, positions, step_seconds
+from simulators.serving.step import SPAN_WINDOW, positions, step_seconds
 
 # Columns of a row of the record of steps.
 ROW = (
@@ -216,7 +216,7 @@ def schedule(
     reps: Replicas,
     r: int,
     step: Step,
-    model: StepModel,
+    model: tuple[np.ndarray, np.ndarray, np.ndarray],
     now: float,
     row: np.ndarray,
     late: np.ndarray,

@@ -100,7 +100,7 @@ class Setup:
         SHARE_OF_SOME.read(self.memory_utilization, "memory utilization")
         if self.peak_flops_per_s is not None:
             PER_SECOND.read(self.peak_flops_per_s, "peak FLOP/s of a chip:")
-        if self.expert > 1 and self.expert % self.tensor:
+        if self.expert > 1 and self.expert % self.split:
             raise QuestionError(f"experts over {self.expert} chips in groups of {self.tensor}", expected="a multiple")
         if self.chips != self.replicas * self.replica_chips:
             raise QuestionError(
@@ -118,14 +118,20 @@ class Setup:
             )
 
     @property
+    def split(self) -> int:
+        """`tensor` as it is settled once the setup is made."""
+        assert self.tensor is not None
+        return self.tensor
+
+    @property
     def replica_chips(self) -> int:
         """Chips that run one batch together."""
-        return max(self.tensor, self.expert)
+        return max(self.split, self.expert)
 
     @property
     def groups(self) -> int:
         """Copies of all but the routed experts within a replica."""
-        return self.replica_chips // self.tensor
+        return self.replica_chips // self.split
 
     @cached_property
     def kept(self) -> Kept:

@@ -87,7 +87,7 @@ class StepTime:
 
 def step_model(setup: Setup, efficiency: Efficiency = TYPICAL) -> StepModel:
     """The step model of `setup`. Raises QuestionError where the catalogue lacks a number of its chip."""
-    model, machine, chips, tensor = setup.model, setup.machine, setup.replica_chips, setup.tensor
+    model, machine, chips, tensor = setup.model, setup.machine, setup.replica_chips, setup.split
     peak, bandwidth = machine.flops_per_s * efficiency.compute, machine.bytes_per_s * efficiency.bandwidth
     scalars = np.zeros(14)
     slower = {f: machine.flops_per_s / rate for f, rate in machine.peaks.items()}  # FLOPs count as at flops_per_s
@@ -127,7 +127,7 @@ def _activations(setup: Setup) -> tuple[float, float]:
 
     Every chip of a tensor group holds the whole residual stream, and its share of heads and of the feed-forward block.
     """
-    d, tensor = setup.model.d_model, setup.tensor
+    d, tensor = setup.model.d_model, setup.split
     matrices = between = 0.0
     for a, f in zip(setup.model.attention, setup.model.feedforward, strict=True):
         heads = a.heads * a.head_dim + a.kv_heads * (a.head_dim + a.value_head_dim) + a.heads * a.value_head_dim
@@ -135,7 +135,7 @@ def _activations(setup: Setup) -> tuple[float, float]:
         wide = f.d_ff * (f.experts_per_token or 1) + f.shared_experts * f.d_ff_shared
         matrices += 2 * d + heads / tensor + 2 * d * paths + (3 if f.gated else 2) * wide / tensor
         between += 8 * d + (3 if f.gated else 2) * wide / tensor
-    return tuple(n * ACTIVATION_BYTES / setup.groups for n in (matrices, between))
+    return matrices * ACTIVATION_BYTES / setup.groups, between * ACTIVATION_BYTES / setup.groups
 
 
 def _decode_flops(kind: Attention) -> float:
@@ -153,7 +153,7 @@ def _communication(setup: Setup, efficiency: Efficiency) -> tuple[float, float]:
     hop = machine.hop_s if efficiency.hop_s is None else efficiency.hop_s
     size = model.d_model * ACTIVATION_BYTES
     per_token = per_step = 0.0
-    if (n := setup.tensor) > 1:
+    if (n := setup.split) > 1:
         reduces = 2 * model.layers
         per_token += reduces * 2 * (n - 1) / n * size / setup.groups / rate
         per_step += reduces * 2 * (n - 1) * hop
@@ -226,7 +226,10 @@ def step_seconds(
 
 
 def step_time(
-    model: StepModel, contexts: Sequence[float] = (), chunks: Sequence[tuple[float, float]] = (), verified: int = 1
+    model: StepModel,
+    contexts: Sequence[float] | np.ndarray = (),
+    chunks: Sequence[tuple[float, float]] = (),
+    verified: int = 1,
 ) -> StepTime:
     """Time of a step in which a sequence generates at each of `contexts` tokens (the new one included), and in which
     each of `chunks` = (tokens of a prompt, tokens of it computed or found before) is read to its end.

@@ -71,9 +71,13 @@ class Traffic:
         """The requests at these positions, when they came."""
         cut = {k: getattr(self, k)[at] for k in ("arrival_s", "prompt", "output", "cached")}
         start, ids = self.hash_start, self.hash_ids
-        if ids is not None:
+        if ids is not None and start is not None:
             counts = np.diff(start)
-            keep = np.concatenate([np.arange(start[i], start[i + 1]) for i in at]) if len(at) else np.zeros(0, int)
+            keep = (
+                np.concatenate([np.arange(int(start[i]), int(start[i + 1])) for i in at])
+                if len(at)
+                else np.zeros(0, int)
+            )
             start, ids = np.concatenate(([0], np.cumsum(counts[at]))), ids[keep]
         rows = None if self.rows is None else self.rows[at]
         return replace(self, **cut, hash_start=start, hash_ids=ids, rows=rows)
@@ -93,7 +97,7 @@ def gamma(rate: float, cv: float, requests: int, prompt: int, output: int, cache
         gaps = np.full(requests, 1 / rate)
     else:
         gaps = np.random.default_rng(seed).gamma(1 / cv**2, cv**2 / rate, requests)
-    kind = {0: "even gaps", 1: "Poisson"}.get(cv, f"gamma, coefficient of variation {cv:g}")
+    kind = {0.0: "even gaps", 1.0: "Poisson"}.get(cv, f"gamma, coefficient of variation {cv:g}")
     name = f"{requests:,} requests of {prompt:,} + {output:,} tokens at {rate:g}/s ({kind})"
     return Traffic(np.cumsum(gaps) - gaps[0], *lengths, name)
 
@@ -113,7 +117,8 @@ def _lengths(requests: int, prompt: int, output: int, cached: int) -> tuple[np.n
         COUNT.read(tokens, "", shown=f"requests of {prompt} + {output} tokens")
     if not 0 <= cached <= prompt:
         raise QuestionError(f"{cached} of {prompt} prompt tokens cached", expected="from none to all of them")
-    return tuple(np.full(requests, v, dtype=np.int64) for v in (prompt, output, cached))
+    prompts, outputs, found = (np.full(requests, v, dtype=np.int64) for v in (prompt, output, cached))
+    return prompts, outputs, found
 
 
 def of_tables(tables: Tables, name: str, prefix_cache: bool = True) -> Traffic:
@@ -127,7 +132,7 @@ def of_tables(tables: Tables, name: str, prefix_cache: bool = True) -> Traffic:
     arrival, prompt = int_column(table, "arrival_ns", -1), int_column(table, "prompt_tokens", 0)
     output, cached = int_column(table, "output_tokens", 0), int_column(table, "cached_tokens", 0)
     status = table["status"].cast(pa.string()).combine_chunks()
-    failed = pc.not_equal(status, "completed").fill_null(False).to_numpy(zero_copy_only=False)
+    failed = pc.not_equal(status, pa.scalar("completed")).fill_null(False).to_numpy(zero_copy_only=False)
     timed = table["arrival_ns"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
     usable = timed & (prompt > 0) & (output > 0) & ~failed
     if not usable.any():
@@ -162,7 +167,7 @@ def of_tables(tables: Tables, name: str, prefix_cache: bool = True) -> Traffic:
 
 def _hashes(table: pa.Table, order: np.ndarray, prompt: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None, int]:
     """(where each request's begin, identities of blocks, tokens of one); nothing where no request has any."""
-    column = table["hash_ids"].combine_chunks().take(pa.array(order))
+    column = table["hash_ids"].combine_chunks().take(pa.array(order, pa.int64()))
     counts = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     if not counts.any():
         return None, None, 0

@@ -196,7 +196,8 @@ def _strike(network: Network, failure: Failure, nodes: np.ndarray, links: np.nda
 
 def _of_part(network: Network, what: str, part: np.ndarray | None, numbers: np.ndarray, hit: np.ndarray) -> None:
     _within(network, what, numbers, 0 if part is None or not len(part) else int(part.max()) + 1)
-    hit |= np.isin(part, numbers)
+    if part is not None:
+        hit |= np.isin(part, numbers)
 
 
 def _within(network: Network, what: str, numbers: np.ndarray, count: int, said: str | None = None) -> None:

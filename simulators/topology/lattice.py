@@ -75,7 +75,7 @@ class Lattice:
 
     def index(self, at: np.ndarray) -> np.ndarray:
         """Numbers of the chips at coordinates (n, axes)."""
-        return np.ravel_multi_index(tuple(at.T), self.dims)
+        return np.ravel_multi_index(tuple(at.T), self.dims)  # pyright: ignore[reportReturnType]  # of arrays, an array
 
 
 def _axis_counts(k: int, wrapped: bool) -> np.ndarray:

@@ -7,7 +7,7 @@ switches (NVLink switches, leaves, spines) are nodes of their own, so that a pat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -108,7 +108,7 @@ def make(
     coordinates: np.ndarray,
     axes: tuple[str, ...],
     switches: int = 0,
-    **more: object,
+    **more: Any,
 ) -> Network:
     """A network where nothing has failed; arrays become the types above."""
     return Network(

@@ -115,6 +115,7 @@ class _Worker:
             )
             try:
                 with contextlib.suppress(BrokenPipeError):
+                    assert process.stdin is not None, "it was asked for as a pipe"
                     process.stdin.write(json.dumps({"request": self.request.to_dict(), "out": str(self.out)}) + "\n")
                     process.stdin.flush()
                 self._watch(process)
@@ -184,6 +185,7 @@ def group_memory_bytes(group: int) -> int:
 
 
 def _read(process: subprocess.Popen, lines: queue.Queue) -> None:
+    assert process.stdout is not None, "it was asked for as a pipe"
     for line in process.stdout:
         lines.put(line)
     lines.put(None)
@@ -196,7 +198,8 @@ def _end(process: subprocess.Popen) -> None:
     process.wait()
     for stream in (process.stdin, process.stdout):
         with contextlib.suppress(OSError):
-            stream.close()
+            if stream is not None:
+                stream.close()
 
 
 def _why(code: int, said: str) -> str:

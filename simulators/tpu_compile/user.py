@@ -60,6 +60,7 @@ def trace(function: str, mesh: jax.sharding.Mesh) -> tuple[Any, dict[str, Any]]:
 def _load(file: Path) -> ModuleType:
     sys.path.insert(0, str(file.parent))
     spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None and spec.loader is not None, "a file that ends in .py has a loader"
     module = importlib.util.module_from_spec(spec)
     sys.modules[file.stem] = module
     spec.loader.exec_module(module)

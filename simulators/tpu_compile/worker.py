@@ -163,6 +163,7 @@ def _train_step(request: CompileRequest, mesh: Any) -> tuple[Any, dict[str, Any]
     from simulators.tpu_compile.layers import Placement
     from simulators.tpu_compile.program import Program
 
+    assert request.model is not None, "a request without a function is of a model"
     program = Program(
         request.model,
         Placement(request.mesh, mesh),
@@ -223,6 +224,7 @@ def rule(request: CompileRequest) -> str:
         return "One call of the function was compiled; loop bodies count as often as their loops run."
     from simulators.tpu_compile.weights import kinds
 
+    assert request.model is not None, "a request without a function is of a model"
     model, found = request.model, kinds(request.model)
     each = ", ".join(f"{k.name} x {k.layers}" for k in found)
     parts = [

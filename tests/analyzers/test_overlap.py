@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzers.device import overlap
+from analyzers.device.activity import activities
 from analyzers.ranks.waits import waits
 from analyzers.time.device_time import device_traces
 from errors import QuestionError
@@ -309,3 +310,65 @@ def test_the_answer_names_its_window_and_shares():
     assert alone["totals"]["overlap_share"] is None
     assert any("No collective ran" in note for note in alone["notes"])
     assert not any("has no steps" in note for note in alone["notes"])
+
+
+def test_a_capture_is_a_window_as_a_whole_though_nothing_ran_at_its_beginning():
+    work = [("h", 0, "compute", "fusion", [(100, 200)])]
+    totals = ask(device_tables(work, stop_ns=1000), window="capture").totals
+    assert (ns(totals["window_s"]), ns(totals["idle_s"])) == (1000, 900)
+
+
+def test_an_operation_is_of_the_kind_that_it_has_on_its_own_device():
+    """Both devices number their operations from 0."""
+    work = [("h", 0, "compute", "fusion", [(0, 100)]), ("h", 1, "compute", "copy", [(0, 70)])]
+    rows = {name: device_tables(work).arrow(name).to_pydict() for name in ("captures", "ops", "op_events")}
+    rows["ops"]["op_id"] = [0, 0]
+    rows["op_events"]["op_id"] = [0, 0]
+    rows["collectives"] = collective_rows([(0, "h", 1, "all-reduce", None, 8, 70, 90)])["collectives"]
+    found = ask(MemoryTables(rows)).devices.set_index("device")
+    assert [ns(found.loc[0, c]) for c in ("compute_s", "memory_s", "communication_s")] == [100, 0, 0]
+    assert [ns(found.loc[1, c]) for c in ("compute_s", "memory_s", "communication_s")] == [0, 70, 20]
+
+
+def test_steps_that_one_device_took_alone_are_not_those_of_another():
+    work = [("h", d, "compute", "fusion", [(0, 300)]) for d in (0, 1)]
+    tables = device_tables(work, steps=[("h", 3, 0, 100), ("h", 3, 0, 40), ("h", 4, 100, 150)])
+    rows = {name: tables.arrow(name).to_pydict() for name in ("captures", "ops", "op_events", "steps")}
+    rows["steps"]["device"] = [0, 1, None]  # the last one is every device's
+    found = ask(MemoryTables(rows), window="steps")
+    assert [ns(x) for x in found.devices["window_s"]] == [150, 150]
+    step = found.steps.set_index("step")
+    assert [ns(step.loc[n, "window_s"]) for n in (3, 4)] == [70, 50] and step["devices"].tolist() == [2, 2]
+    rows["steps"]["device"] = [0, 1, 1]
+    assert [ns(x) for x in ask(MemoryTables(rows), window="steps").devices["window_s"]] == [100, 150]
+
+
+def test_a_capture_in_which_a_device_did_nothing_hides_none_of_the_next():
+    tables = device_tables([("h", 0, "compute", "fusion", [(0, 100)])])
+    rows = {name: tables.arrow(name).to_pydict() for name in ("captures", "ops", "op_events")}
+    for name in ("ops", "op_events"):
+        rows[name]["capture"] = [1]
+    begun = rows["captures"]["start_ns"][0]
+    rows["captures"] = {"capture": [0, 1], "host": ["h", "h"], "start_ns": [begun - 5000, begun]}
+    assert [ns(x) for x in ask(MemoryTables(rows)).devices["compute_s"]] == [100]
+
+
+def test_an_execution_of_an_operation_that_is_no_work_counts_as_none_though_its_number_is_the_highest():
+    work = [
+        ("h", 0, "compute", "fusion", [(0, 100)]),
+        ("h", 0, "async", "copy", [(100, 150)]),
+        ("h", 0, "module", "other", [(0, 1000)]),
+    ]
+    got = one(work)
+    assert (got["window_s"], got["compute_s"], got["memory_s"], got["idle_s"]) == (150, 100, 50, 0)
+
+
+@pytest.mark.parametrize("column", ["op_id", "start_ps", "dur_ps"])
+def test_an_execution_of_which_something_is_not_known_takes_no_time_of_its_device(column):
+    tables = device_tables([("h", 0, "compute", "matmul", [(100, 200)]), ("h", 0, "async", "copy", [(300, 350)])])
+    rows = {name: tables.arrow(name).to_pydict() for name in ("captures", "ops", "op_events")}
+    more = {"capture": 0, "device": 0, "op_id": 0, "start_ps": 900_000, "dur_ps": 50_000, column: None}
+    rows["op_events"] = {name: [*values, more.get(name)] for name, values in rows["op_events"].items()}
+    (device,) = activities(MemoryTables(rows))
+    assert (device.operations.end - device.operations.start).tolist() == [250]
+    assert [(x.end - x.start).tolist() for x in (device.computation, device.memory)] == [[100], [50]]

@@ -56,7 +56,7 @@ def test_the_address_chooses_window_view_and_step(place, run):
     at = opened("questions/overlap/page.py", run=run.run_id, view="timeline", step="20", window="operations")
     assert not at.exception and not at.warning
     assert "Along step 20" in words(at)
-    at.selectbox(key="timeline_step").set_value(12).run()
+    at.selectbox(key="timeline_step").set_value("12").run()
     assert at.query_params["step"] == "12" and "Along step 12" in words(at)
     at = opened("questions/overlap/page.py", run=run.run_id, view="timeline", step="999")
     assert not at.exception and "no profile saw step 999" in words(at)

@@ -46,10 +46,31 @@ def browser():
         started.close()
 
 
+class Watched:
+    """What pages asked for beyond this machine, and what went wrong in them."""
+
+    def __init__(self):
+        self.strangers: list[str] = []
+        self.faults: list[str] = []
+
+    def watch(self, page) -> None:
+        page.set_default_timeout(30_000)
+        page.on("request", lambda r: self.strangers.append(r.url) if _leaves(r.url) else None)
+        page.on("pageerror", lambda e: self.faults.append(str(e)))
+        page.on("dialog", lambda d: (self.faults.append(f"dialog: {d.message}"), d.accept()))
+
+    def check(self) -> None:
+        """Nothing may have asked for anything beyond this machine, and nothing may have failed."""
+        strangers, faults = self.strangers[:], self.faults[:]
+        self.strangers.clear(), self.faults.clear()
+        assert not strangers
+        assert not faults
+
+
 @pytest.fixture
 def visit(browser):
-    """Opens an address in a context of its own; afterwards nothing may have asked for anything beyond this machine."""
-    contexts, strangers, faults = [], [], []
+    """Opens an address in a context of its own."""
+    contexts, watched = [], Watched()
 
     def open_(address: str, *, dark: bool = False, width: int = 1440, height: int = 900):
         context = browser.new_context(
@@ -57,18 +78,40 @@ def visit(browser):
         )
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(30_000)
-        page.on("request", lambda r: strangers.append(r.url) if _leaves(r.url) else None)
-        page.on("pageerror", lambda e: faults.append(str(e)))
-        page.on("dialog", lambda d: (faults.append(f"dialog: {d.message}"), d.accept()))
+        watched.watch(page)
         page.goto(address)
         return page
 
     yield open_
     for context in contexts:
         context.close()
-    assert not strangers
-    assert not faults
+    watched.check()
+
+
+@pytest.fixture(scope="module")
+def tab(browser):
+    context, watched = browser.new_context(), Watched()
+    page = context.new_page()
+    watched.watch(page)
+    yield page, watched
+    context.close()
+
+
+@pytest.fixture
+def look(tab):
+    """Opens an address in the tab that all tests of a file share: for what is looked at and not changed. There the
+    dashboard's scripts are compiled once, which is most of what a first visit takes."""
+    page, watched = tab
+
+    def open_(address: str, *, dark: bool = False, width: int = 1440, height: int = 900):
+        page.emulate_media(color_scheme="dark" if dark else "light")
+        page.set_viewport_size({"width": width, "height": height})
+        page.goto(address)
+        return page
+
+    yield open_
+    page.goto("about:blank")  # ends what the page may still ask for, before it is judged
+    watched.check()
 
 
 def _leaves(url: str) -> bool:

@@ -31,9 +31,9 @@ def test_every_page_about_a_run_is_looked_at():
 
 
 @pytest.mark.parametrize("name", SOME)
-def test_a_page_answers_about_the_reference_run(visit, demo, runs, name):
+def test_a_page_answers_about_the_reference_run(look, demo, runs, name):
     dark = name in ("roofline", "overlap", "goodput", "stragglers")
-    page = visit(f"{demo}/{name}?run={runs['reference-training']}", dark=dark)
+    page = look(f"{demo}/{name}?run={runs['reference-training']}", dark=dark)
     assert SOME[name].lower() in drawn(page).lower()
 
 
@@ -45,9 +45,9 @@ def test_an_account_leads_to_the_page_that_explains_it(visit, demo, runs):
     assert "steps 64 to 73" in drawn(page)
 
 
-def test_compiled_runs_stand_side_by_side(visit, demo, runs):
+def test_compiled_runs_stand_side_by_side(look, demo, runs):
     one, two = runs["compiled-llama3.1-8b-v6e"], runs["compiled-llama3.1-8b-v5p"]
-    page = visit(f"{demo}/compile?run={one}&against={two}")
+    page = look(f"{demo}/compile?run={one}&against={two}")
     drawn(page)
     expect(page.get_by_text("What differs")).to_be_visible()
     for run in (one, two):
@@ -55,14 +55,14 @@ def test_compiled_runs_stand_side_by_side(visit, demo, runs):
         assert told["fits"] and told["seconds_bound"] > 0 and told["collectives"]
 
 
-def test_a_program_that_does_not_fit_is_an_answer(visit, demo, runs):
-    page = visit(f"{demo}/compile?run={runs['compiled-llama3.1-8b-v6e-too-large']}")
+def test_a_program_that_does_not_fit_is_an_answer(look, demo, runs):
+    page = look(f"{demo}/compile?run={runs['compiled-llama3.1-8b-v6e-too-large']}")
     expect(page.locator("h5").first).to_contain_text("It does not fit")
 
 
-def test_models_and_published_runs_are_drawn(visit, demo):
-    assert "gpt2-1.5b" in drawn(visit(f"{demo}/models"))
-    assert "published runs" in drawn(visit(f"{demo}/published"))
+def test_models_and_published_runs_are_drawn(look, demo):
+    assert "gpt2-1.5b" in drawn(look(f"{demo}/models"))
+    assert "published runs" in drawn(look(f"{demo}/published"))
 
 
 def test_a_choice_moves_the_tax_and_is_a_permalink(visit, demo):

@@ -24,9 +24,9 @@ def hexes(pair):
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("path", ["ledger", "ledger&view=waterfall", "steps"])
-def test_text_reads_in_light_and_dark(visit, server, run, tmp_path, dark, path):
+def test_text_reads_in_light_and_dark(look, server, run, tmp_path, dark, path):
     page_name, _, rest = path.partition("&")
-    page = visit(f"{server}/{page_name}?run={run.run_id}&{rest}", dark=dark)
+    page = look(f"{server}/{page_name}?run={run.run_id}&{rest}", dark=dark)
     ready(page)
     page.screenshot(path=tmp_path / f"{path}-{'dark' if dark else 'light'}.png", full_page=True)
     for selector in ("h5", "[data-testid=stMetricValue]", "[data-testid=stMetricLabel] p", ".xtick text"):
@@ -38,8 +38,8 @@ def test_text_reads_in_light_and_dark(visit, server, run, tmp_path, dark, path):
 
 @pytest.mark.parametrize("width", [1440, 900, 420])
 @pytest.mark.parametrize("path", ["", "ledger", "steps", "definitions"])
-def test_nothing_is_pushed_out_of_the_window(visit, server, run, tmp_path, width, path):
-    page = visit(f"{server}/{path}?run={run.run_id}", width=width)
+def test_nothing_is_pushed_out_of_the_window(look, server, run, tmp_path, width, path):
+    page = look(f"{server}/{path}?run={run.run_id}", width=width)
     if path in ("ledger", "steps"):
         ready(page)
     elif path == "":

@@ -29,8 +29,8 @@ def run_id(demo):
 
 
 @pytest.mark.parametrize("name", SOME)
-def test_a_page_reads_at_scale_and_says_that_it_is_simulated(visit, demo, run_id, name):
-    page = visit(f"{demo}/{name}?run={run_id}", dark=name == "interruptions")
+def test_a_page_reads_at_scale_and_says_that_it_is_simulated(look, demo, run_id, name):
+    page = look(f"{demo}/{name}?run={run_id}", dark=name == "interruptions")
     drawn(page)
     expect(page.locator("h5").first).to_contain_text(SOME[name])
     expect(page.get_by_text("simulated: nobody ran this")).to_be_visible()
@@ -39,10 +39,10 @@ def test_a_page_reads_at_scale_and_says_that_it_is_simulated(visit, demo, run_id
     assert sizes and sum(sizes) < MOST_BYTES
 
 
-def test_an_interruption_opens_by_its_permalink(visit, demo, run_id):
+def test_an_interruption_opens_by_its_permalink(look, demo, run_id):
     told = get(f"{demo}/api/runs/{run_id}/show/interruptions")[1]["interruptions"]
     wanted = next(i for i, row in enumerate(told) if row["cause"] == "power")
-    page = visit(f"{demo}/interruptions?run={run_id}&at={wanted + 1}")
+    page = look(f"{demo}/interruptions?run={run_id}&at={wanted + 1}")
     drawn(page)
     expect(page.get_by_text(re.compile(r"Power Supply \d failure detected"))).to_be_visible()
     expect(page.get_by_text(re.compile(rf"Power supply on {told[wanted]['host']}"))).to_be_visible()

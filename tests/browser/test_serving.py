@@ -29,8 +29,8 @@ def test_every_page_about_serving_is_looked_at():
 
 
 @pytest.mark.parametrize("name", SOME)
-def test_a_page_answers_about_the_reference_run(visit, demo, runs, name):
-    page = visit(f"{demo}/{name}?run={runs['reference-serving']}", dark=name in ("objectives", "engine", "kv_cache"))
+def test_a_page_answers_about_the_reference_run(look, demo, runs, name):
+    page = look(f"{demo}/{name}?run={runs['reference-serving']}", dark=name in ("objectives", "engine", "kv_cache"))
     assert SOME[name].lower() in drawn(page).lower()
 
 
@@ -42,13 +42,13 @@ def test_the_ledger_of_serving_leads_to_what_explains_it(visit, demo, runs):
     expect(page).to_have_url(re.compile(rf"/speculation\?run={runs['reference-serving']}"))
 
 
-def test_two_runs_are_compared(visit, demo, runs):
+def test_two_runs_are_compared(look, demo, runs):
     client = next(i for name, i in runs.items() if "client" in name)
-    page = visit(f"{demo}/compare?run={runs['reference-serving']}&with={client}")
+    page = look(f"{demo}/compare?run={runs['reference-serving']}&with={client}")
     expect(page.locator("h5").first).to_contain_text(re.compile(r"\w"))
     expect(page.get_by_text("Traceback")).to_have_count(0)
 
 
-def test_the_planner_and_a_case(visit, demo):
-    assert "serves it" in drawn(visit(f"{demo}/{PLAN}"))
-    assert "1.55 times the price" in drawn(visit(f"{demo}/serving_cases?case=cost", dark=True))
+def test_the_planner_and_a_case(look, demo):
+    assert "serves it" in drawn(look(f"{demo}/{PLAN}"))
+    assert "1.55 times the price" in drawn(look(f"{demo}/serving_cases?case=cost", dark=True))

@@ -275,3 +275,13 @@ def test_a_file_without_entries(tmp_path):
 )
 def test_sniff(tmp_path, text, mine):
     assert (mllog.sniff(source_of(tmp_path, text)) >= 0.5) == mine
+
+
+@pytest.mark.parametrize("position", [-1e30, -1, 1e30, 2.0**53])
+def test_a_position_that_no_run_reaches_is_none(tmp_path, position):
+    stats = {"train_step_time": 9.5, "reduced_train_loss": 3.0}
+    odd = entry(61, "tracked_stats", stats, step=position)
+    assert (
+        log(tmp_path, SUBMITTED + STEPPED + odd + END).rows["steps"]
+        == log(tmp_path, SUBMITTED + STEPPED + END).rows["steps"]
+    )

@@ -1,26 +1,32 @@
 """Exact times, zones and dates of every form; row buffers; the tally; what a text log is."""
 
 import gzip
+import random
 import re
 from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.base import LINE_LIMIT_BYTES
+from collectors.base import HEAD_BYTES, LINE_LIMIT_BYTES
 from collectors.reading import textlog
 from collectors.reading.textlog import (
     DATED,
+    MONTHS,
     NUMBERED,
     WORDED,
     ZONES_S,
     Buffer,
     Tally,
     clean,
+    digits,
     fits,
     is_text_log,
     lines,
+    mentions,
     moment_ns,
     nearest_year,
     seconds_to_ns,
@@ -102,6 +108,74 @@ def test_zones_are_within_a_day_of_utc():
     assert all(-12 * 3600 <= offset <= 14 * 3600 and offset % 1800 == 0 for offset in ZONES_S.values())
 
 
+PLACES = {  # where the tz database has a zone of that offset: in January, in July
+    "Europe/Lisbon": ("WET", "WEST"),
+    "Europe/Paris": ("CET", "CEST"),
+    "Europe/Berlin": ("MET", "MEST"),
+    "Europe/Helsinki": ("EET", "EEST"),
+    "Europe/Moscow": ("MSK", "MSK"),
+    "Asia/Tokyo": ("JST", "JST"),
+    "Asia/Seoul": ("KST", "KST"),
+    "Asia/Hong_Kong": ("HKT", "HKT"),
+    "Asia/Singapore": ("SGT", "SGT"),
+    "Australia/Perth": ("AWST", "AWST"),
+    "Australia/Sydney": ("AEDT", "AEST"),
+    "Australia/Adelaide": ("ACDT", "ACST"),
+    "Pacific/Auckland": ("NZDT", "NZST"),
+    "America/New_York": ("EST", "EDT"),
+    "America/Chicago": (None, "CDT"),  # CST is a name of several
+    "America/Denver": ("MST", "MDT"),
+    "America/Los_Angeles": ("PST", "PDT"),
+    "America/Anchorage": ("AKST", "AKDT"),
+    "Pacific/Honolulu": ("HST", "HST"),
+}
+
+
+def test_zones_are_ahead_of_utc_as_the_tz_database_has_them():
+    found = dict.fromkeys(("Z", "UTC", "UT", "GMT"), 0.0)
+    for place, names in PLACES.items():
+        for month, name in zip((1, 7), names, strict=True):
+            if name:
+                found[name] = datetime(2026, month, 15, tzinfo=ZoneInfo(place)).utcoffset().total_seconds()
+    assert found == ZONES_S
+
+
+@pytest.mark.parametrize("zone", ["CST", "IST", "BST"])
+def test_a_zone_of_several_meanings_is_read_as_utc(zone):
+    assert at(f"2026-03-04 12:00:00 {zone} text") == NOON * S
+
+
+@pytest.mark.parametrize(
+    ("text", "hour"),
+    [
+        ("12:30:00 AM", 0),
+        ("01:30:00 AM", 1),
+        ("11:30:00 a.m.", 11),
+        ("12:30:00 PM", 12),
+        ("01:30:00 p.m.", 13),
+        ("11:30:00PM", 23),
+        ("13:30:00 PM", 13),  # counted to 24 all the same
+        ("13:30:00 AM", 13),
+        ("23:30:00", 23),
+    ],
+)
+def test_hours_of_half_a_day(text, hour):
+    day = int(datetime(2026, 3, 4, tzinfo=UTC).timestamp())
+    assert at(f"2026-03-04 {text} step") == (day + hour * 3600 + 1800) * S
+
+
+def test_months_by_name():
+    assert {date(2026, month, 1).ctime()[4:7]: month for month in range(1, 13)} == MONTHS
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0", 0), ("9" * 18, 10**18 - 1), ("1" * 19, None), ("12a", None), ("-1", None), ("\u0663", None), ("", None)],
+)
+def test_digits_alone_are_a_number(text, number):
+    assert digits(text) == number
+
+
 @pytest.mark.parametrize(
     ("text", "second"),
     [
@@ -138,9 +212,13 @@ def test_times_are_exact(moment):
     assert moment_ns(DATED.search(text)) == expected
 
 
-@given(st.floats(-9e9, 9e9))
+@given(st.floats(-9e9, 9e9) | st.floats(-1e-6, 1e-6))
 def test_seconds_to_the_nearest_ns(seconds):
-    assert abs(seconds_to_ns(seconds) - int(round(seconds)) * S) <= S
+    assert abs(seconds_to_ns(seconds) - Fraction(seconds) * S) <= Fraction(1, 2)
+
+
+def test_half_a_ns_and_more_is_a_whole_one():
+    assert [seconds_to_ns(x) for x in (0.4e-9, 0.6e-9, -0.6e-9, 1, 2.5)] == [0, 1, -1, S, 5 * S // 2]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e300, 10**400, "1", True, None])
@@ -201,6 +279,36 @@ def test_head_and_tail(tmp_path):
     source = source_of(tmp_path, "x\n" * 100_000 + "here")
     assert shows(source, re.compile(rb"here")) and tail(source).endswith(b"here") and b"here" not in source.head
     assert tail(source_of(tmp_path, gzip.compress(b"here"))) == b""
+
+
+def test_the_tail_is_the_last_bytes_and_of_a_short_file_all_of_it(tmp_path):
+    assert tail(source_of(tmp_path, b"here")) == b"here"
+    data = bytes(range(1, 251)) * 300
+    assert tail(source_of(tmp_path, data)) == data[len(data) - HEAD_BYTES :]
+
+
+def test_what_is_no_text_log_shows_nothing(tmp_path):
+    assert not shows(source_of(tmp_path, '{"a": "here"}'), re.compile(rb"here"))
+    assert not shows(source_of(tmp_path, "there is nothing\n"), re.compile(rb"here it is"))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_any_line_of_a_large_file_mentions(tmp_path, packed):
+    """Across the places where the file is read on, in the middle, and not where the word alone stands."""
+
+    def told(middle: bytes) -> bool:
+        room = 1 << 22  # read at once
+        data = b"x\n" * (room // 2 - 5) + middle + b"x\n" * (room // 2)
+        source = source_of(tmp_path, gzip.compress(data, 1) if packed else data)
+        return mentions(source, b"preempted", re.compile(rb"\d preempted: \w+"))
+
+    assert told(b"step 7 preempted: seq\n")
+    assert not told(b"nothing was preempted here\n") and not told(b"step 7 was there\n")
+
+
+def test_what_breaks_off_mentions_what_was_read_before(tmp_path):
+    whole = gzip.compress(bytes(random.Random(1).randbytes(1 << 20)))
+    assert not mentions(source_of(tmp_path, whole[: len(whole) // 2]), b"no such word", re.compile(rb"no such word"))
 
 
 def test_lines_and_their_places(tmp_path):

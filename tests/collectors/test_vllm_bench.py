@@ -224,6 +224,19 @@ def test_start_times_that_are_times_of_day_stay(tmp_path):
     assert without.facts["request_times"] == "since start"
 
 
+@pytest.mark.parametrize("date", ["99991231-235959", "22630101-000000", "00010101-000000"])
+def test_a_date_that_64_bits_of_nanoseconds_do_not_hold_is_none(tmp_path, date):
+    assert saved(tmp_path, detailed(date=date)).rows == saved(tmp_path, detailed(date=None)).rows
+
+
+@pytest.mark.parametrize("monotonic", [True, False])
+def test_a_load_that_lasted_eight_thousand_years_has_no_start(tmp_path, monotonic):
+    got = saved(tmp_path, detailed(monotonic=monotonic, duration=253_402_300_799))
+    usual = saved(tmp_path, detailed(monotonic=monotonic))
+    assert got.column("stages", "duration_s") == [253_402_300_799]
+    assert got.column("requests", "arrival_ns") == usual.column("requests", "arrival_ns")
+
+
 def test_every_number_that_its_requests_contradict_is_named(tmp_path):
     right = detailed()
     wrong = right | {"median_ttft_ms": right["median_ttft_ms"] + 1, "total_output_tokens": 12, "p99_itl_ms": 1.0}

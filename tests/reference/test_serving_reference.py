@@ -364,7 +364,7 @@ def test_bundled_run_is_read_whole(tmp_path):
 # The program.
 
 
-@pytest.mark.slow
+@pytest.mark.alone
 def test_a_small_run_made_now_tells_its_truth(tmp_path):
     launch = pytest.importorskip("reference.serve.launch", reason="needs the reference extra")
     out = tmp_path / "smoke"

@@ -191,3 +191,9 @@ def test_every_table_and_column_is_explained():
 def test_a_batch_with_a_wrong_column_is_named():
     with pytest.raises(InputError, match="no column stpe"):
         SCHEMAS["steps"].batch({"stpe": [1]})
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 10**40])
+def test_a_number_beyond_64_bits_is_refused_by_the_name_of_its_column(value):
+    with pytest.raises(InputError, match="a number of start_ns that 64 bits do not hold"):
+        SCHEMAS["steps"].batch({"step": [0], "start_ns": [value]})

@@ -19,8 +19,9 @@ from analyzers.lost.goodput.query import EXACT, Query, counted, said
 from analyzers.lost.goodput.result import GoodputResult
 from analyzers.lost.goodput.slices import exact_efficiency, slice_counts
 from analyzers.lost.goodput.step_deviation import are_spikes, ideal_step_s, spikes
-from analyzers.time.calendar import CODE, HEADINGS, Calendar, calendar, no_steps
-from analyzers.time.history import History, history
+from analyzers.time.calendar import CODE, HEADINGS, Calendar, no_steps
+from analyzers.time.history import History
+from analyzers.time.job_past import job_past
 from errors import QuestionError
 from runs.tables import Tables
 
@@ -46,8 +47,7 @@ def by_exact_rules(
 
     Raises QuestionError where nothing tells of the job's life or steps, and for a time in which it held no chips.
     """
-    past = history(tables, facts, asked.now_ns)
-    days = calendar(tables, past, asked.now_ns)
+    past, days = job_past(tables, facts, asked.now_ns)
     if days is None:
         return _from_step_lines(past, asked)
     whole = painted(days)

@@ -16,9 +16,9 @@ from analyzers.lost.interruptions.tallies import PLANNED, by_cause, by_family, b
 from analyzers.lost.mttf import Lemons, Mttf, Spread, Trend, as_json, exponential, mttf, trend
 from analyzers.lost.stops import STARTUP, Stops, stops
 from analyzers.serving.server_start import refuse_of_a_server
-from analyzers.time.calendar import CODE, HEADINGS, Calendar, calendar
+from analyzers.time.calendar import CODE, HEADINGS, Calendar
 from analyzers.time.device_time import devices
-from analyzers.time.history import history
+from analyzers.time.job_past import job_past
 from catalog.causes import CAUSES
 from errors import QuestionError
 from errors.numbers import COUNT, USD
@@ -126,8 +126,7 @@ class InterruptionsResult:
 def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> InterruptionsResult:
     """Every interruption. Raises QuestionError where no input tells of the job's steps or its starts."""
     price, per_host = _checked(facts, options)
-    past = history(tables, facts)
-    days = calendar(tables, past)
+    past, days = job_past(tables, facts)
     if days is None and (past.origin == "profile" or not len(past.rows)):
         refuse_of_a_server(tables, facts, "interruptions are told of jobs that take steps")
         raise QuestionError(

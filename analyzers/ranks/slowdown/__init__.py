@@ -35,7 +35,11 @@ from runs.tables import Tables
 OPTIONS = (
     Option("step", FROM_ZERO, None, "the step whose timeline is kept; default: the slowest"),
     Option(
-        "dp_rank", FROM_ZERO, None, "the data-parallel rank whose timeline is kept; default: the one that costs most"
+        "dp_rank",
+        FROM_ZERO,
+        None,
+        "the data-parallel rank whose timeline is kept; default: the one that costs most",
+        label="Data-parallel rank",
     ),
 )
 WORST = 0.03  # of the workers count for M_W, at least one

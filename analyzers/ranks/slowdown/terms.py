@@ -8,7 +8,7 @@ TERMS = (
         "Replayed step time over ideal step time, both without launch delays, summed over all steps.",
         formula="replayed step time / ideal step time",
         unit="1",
-        source="What-if analysis of stragglers (J. Lin et al., OSDI 2025)",
+        source="J. Lin et al., Understanding stragglers in large model training using what-if analysis, OSDI 2025",
     ),
     Term(
         "Ideal",

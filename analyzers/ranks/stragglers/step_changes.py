@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts
-from analyzers.time.history import history
+from analyzers.time.job_past import steps_taken
 from runs.tables import Tables
 
 SHORTEST = 6  # steps on either side of a change
@@ -28,7 +28,7 @@ class StepChanges:
 
 def step_changes(tables: Tables, facts: Facts) -> StepChanges:
     """Change points of the step time, by binary segmentation of winsorised durations. O(n log n)."""
-    past = history(tables, facts).rows
+    past = steps_taken(tables, facts).rows
     usual = past["kept"].astype(bool) & (past["implausible"] == "") & ~past["first"].astype(bool)
     rows = past[usual & past["dur_ns"].notna()]
     dur = rows["dur_ns"].to_numpy(dtype=float) / 1e9

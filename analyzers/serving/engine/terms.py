@@ -40,6 +40,7 @@ TERMS = (
         "Duration = overhead + tokens x time per token, fitted by Theil and Sen: stalls do not bend it.",
         formula="duration = overhead + tokens x time per token",
         unit="s",
-        source="H. Theil, 1950; P. K. Sen, 1968, for the fit",
+        source="H. Theil, A rank-invariant method of linear and polynomial regression analysis, 1950; P. K. Sen, "
+        "Estimates of the regression coefficient based on Kendall's tau, 1968, for the fit",
     ),
 )

@@ -27,7 +27,8 @@ TERMS = (
         "Steady part",
         "From where MSER finds the requests in flight (or, in a full server, running) level to the last "
         "arrival (or the last that is scheduled); ± is the 95 % interval from the means of ten parts of it.",
-        source="K. P. White, An effective truncation heuristic for bias reduction in simulation output, 1997 (MSER)",
+        source="K. P. White Jr., An effective truncation heuristic for bias reduction in simulation output, 1997, "
+        "for MSER",
     ),
     Term(
         "Tokens/s of a user",
@@ -47,6 +48,6 @@ TERMS = (
         "allowed or printed, or the engine's running and waiting.",
         formula="requests in flight = answered per second x mean end-to-end latency",
         unit="requests",
-        source="J. D. C. Little, A proof for the queuing formula L = λW, 1961",
+        source="J. D. C. Little, A proof for the queuing formula: L = λW, 1961",
     ),
 )

@@ -3,26 +3,30 @@
 import argparse
 
 from app.cli.commands.base import print_json, print_table, printable
+from app.options import add_flags, from_args
 from app.workspace import workspace
+from errors.options import Option
 
 NAME = "compare"
 HELP = "compare two served runs, request by request, with intervals"
+LOAD_A = Option("load_a", str, None, "a load of the first run; default: all its requests", form="LOAD")
+LOAD_B = Option("load_b", str, None, "a load of the second run; default: all its requests", form="LOAD")
+OPTIONS = (LOAD_A, LOAD_B)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", metavar="RUN", help="id, beginning of an id, or name of the first run (A)")
     parser.add_argument("b", metavar="RUN", help="the second run (B), or the same one with another load")
-    parser.add_argument("--load-a", metavar="LOAD", help="a load of the first run; default: all its requests")
-    parser.add_argument("--load-b", metavar="LOAD", help="a load of the second run; default: all its requests")
+    add_flags(parser, OPTIONS)
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
 
 
 def run(args: argparse.Namespace) -> None:
     from app.comparing import compare_runs, words
 
-    place = workspace(args.store)
+    given, place = from_args(args, OPTIONS), workspace(args.store)
     a, b = place.store.find(args.a), place.store.find(args.b)
-    result = compare_runs(a, b, args.load_a, args.load_b)
+    result = compare_runs(a, b, given.get(LOAD_A.name), given.get(LOAD_B.name))
     if args.json:
         print_json({"a": a.run_id, "b": b.run_id, **result.to_dict()})
         return

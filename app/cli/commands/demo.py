@@ -6,16 +6,19 @@ import sys
 from pathlib import Path
 
 from app.cli.commands import serve
+from app.options import add_flags
 from app.workspace import workspace
+from errors.options import SWITCH, Option
 
 NAME = "demo"
 HELP = "load the bundled reference runs and open the dashboard"
+NO_BROWSER = Option("no_browser", SWITCH, False, "only print the address", local=True)
 REFERENCE_RUNS = Path(__file__).parents[3] / "reference" / "runs"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     serve.arguments(parser)
-    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    add_flags(parser, (NO_BROWSER,))
 
 
 def run(args: argparse.Namespace) -> None:

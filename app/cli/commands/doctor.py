@@ -12,14 +12,24 @@ from typing import Any
 
 from app.cli.commands.base import print_json, print_table, printable
 from app.format import size
+from app.options import add_flags
 from app.workspace import Workspace, store_path, workspace
 from errors import ChipledgerError
+from errors.options import SWITCH, Option
 from runs.run import Run
 from runs.store import Store
 
 _LOOKS = 5  # at a run that is another each time
 NAME = "doctor"
 HELP = "what is installed, what is missing, and what that disables"
+VERIFY = Option(
+    "verify",
+    SWITCH,
+    False,
+    "read every file of every stored run and say which are damaged (exit code 3), or of which runs that cannot be told "
+    "(4): runs of earlier versions hold no checksums",
+    local=True,
+)
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -56,12 +66,7 @@ OPTIONAL: tuple[Package, ...] = (
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--verify",
-        action="store_true",
-        help="read every file of every stored run and say which are damaged (exit code 3), or of which runs that "
-        "cannot be told (4): runs of earlier versions hold no checksums",
-    )
+    add_flags(parser, (VERIFY,))
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
 
 

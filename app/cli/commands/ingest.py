@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.cli.commands.base import pairs, print_json, printable
+from app.ingest_options import OPTIONS, TAG
+from app.options import add_flags, from_args
 from app.serve.uploads import in_use, note_run
 from app.workspace import Workspace, workspace
 from errors import ChipledgerError
@@ -28,27 +30,16 @@ EVERY_SECONDS = 0.2  # progress is told no more often
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from runs.run import KINDS
-
     parser.add_argument("paths", nargs="+", metavar="PATH", help="file or folder")
-    parser.add_argument("--name", help="name of the run (default: from the inputs)")
-    parser.add_argument("--kind", choices=KINDS, help="what kind of run it is (default: from the inputs)")
-    parser.add_argument("--chip", help="chip, by any usual name (default: from the inputs)")
-    parser.add_argument("--chips", type=int, help="number of chips (default: from the inputs)")
-    parser.add_argument("--model", help="model (default: from the inputs)")
-    parser.add_argument("--tag", action="append", metavar="KEY=VALUE", help="a tag; may be given several times")
-    parser.add_argument(
-        "--again",
-        action="store_true",
-        help="read an input anew that is stored already, as read by an earlier version or damaged since; the run keeps "
-        "its id, notes and tags",
-    )
+    add_flags(parser, OPTIONS)
     parser.add_argument("--json", action="store_true", help="print run_id, tables and warnings as JSON")
 
 
 def run(args: argparse.Namespace) -> None:
     from collectors.ingest import ingest
 
+    said = from_args(args, OPTIONS)
+    tags = pairs(said.pop(TAG.name, ()), "tag")
     place = workspace(args.store)
     stop = threading.Event()
     if threading.current_thread() is threading.main_thread():
@@ -58,15 +49,10 @@ def run(args: argparse.Namespace) -> None:
         done = ingest(
             paths,
             place.store,
-            name=args.name,
-            kind=args.kind,
-            chip=args.chip,
-            chips=args.chips,
-            model=args.model,
-            tags=pairs(args.tag, "tag"),
-            again=args.again,
+            tags=tags,
             progress=teller(),
             cancel=stop.is_set,
+            **said,
         )
         warnings = [*done.warnings, *_remembered(paths, place, done.run_id)]
     if sys.stderr.isatty():
@@ -77,8 +63,8 @@ def run(args: argparse.Namespace) -> None:
             {"run_id": done.run_id, "tables": dict(done.tables), "warnings": warnings, "alerts": alerts.to_dict()}
         )
         return
-    said = "Already stored" if done.existed else "Read anew" if done.replaced else "Stored"
-    print(f"{said}: run {done.run_id}")
+    how = "Already stored" if done.existed else "Read anew" if done.replaced else "Stored"
+    print(f"{how}: run {done.run_id}")
     for table, rows in done.tables.items():
         print(f"  {table}: {rows:,} rows")
     for warning in warnings:

@@ -11,14 +11,19 @@ import sys
 import threading
 import time
 import traceback
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from app import format as fmt
 from app.cli.commands.base import printable
 from app.follow.alerts.evaluate import evaluate
+from app.ingest_options import CHIP, COUNT, FROM_INPUTS, MODEL
+from app.ingest_options import NAME as NAMED
+from app.options import add_flags, from_args
 from app.workspace import Workspace, workspace
 from errors import ChipledgerError, InputError
+from errors.options import SWITCH, Option
 from runs.live import Live, live_name
 from runs.run import Run
 
@@ -33,6 +38,11 @@ SINCE, EVERY, EVERY_METRICS = "30d", "30s", "5s"
 OF_JOBS = ("project", "job", "log_name", "also", "endpoint")  # options that have no meaning with --metrics
 UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 LEAST_EVERY_S = 1.0
+ONCE = Option("once", SWITCH, False, "read what there is, then end", local=True)
+OF_RUN = (  # as `chipledger ingest` takes them, but that the inputs are not there yet
+    replace(NAMED, help="name of the live run, where there is one (default: the job's name)"),
+    *(replace(o, help=o.help.removesuffix(FROM_INPUTS)) for o in (CHIP, COUNT, MODEL)),
+)
 _one_at_a_time = threading.Lock()  # alerts of several jobs, and lines on the terminal
 
 
@@ -52,11 +62,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--every", metavar="TIME", help=f"how often to look (default {EVERY}, of metrics {EVERY_METRICS})"
     )
-    parser.add_argument("--once", action="store_true", help="read what there is, then end")
-    parser.add_argument("--name", help="name of the live run, where there is one (default: the job's name)")
-    parser.add_argument("--chip", help="chip, by any usual name")
-    parser.add_argument("--chips", type=int, help="number of chips")
-    parser.add_argument("--model", help="model")
+    add_flags(parser, (ONCE, *OF_RUN))
     parser.add_argument("--log-name", action="append", help="log that holds the entries (default: goodput_<job>)")
     parser.add_argument(
         "--also",
@@ -160,7 +166,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     """What a person says of the run, checked."""
     from collectors.own import sidecar
 
-    options = {k: getattr(args, k) for k in ("name", "chip", "chips", "model") if getattr(args, k) is not None}
+    options = from_args(args, OF_RUN)
     for key, value in options.items():
         sidecar.check(key, value, "command line")
     return options
@@ -211,7 +217,7 @@ def _follow(
 
     def follow(watcher: "Watcher") -> None:
         try:
-            watcher.follow(args.once)
+            watcher.follow(bool(args.once))
         except BaseException as e:  # raised again in the main thread
             errors.append(e)
             if not args.once or not isinstance(e, ChipledgerError):

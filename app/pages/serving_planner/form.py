@@ -40,7 +40,8 @@ def serving_form(now: Mapping[str, Any], runs: Mapping[str, str]) -> None:
     with st.form("serving-plan", border=True):
         left, right = st.columns([1, 2])
         names = list(models())
-        model = left.selectbox("Model", names, index=names.index(now["model"]) if now.get("model") in names else 0)
+        with left:
+            model = field(_OPTIONS["model"], now.get("model"), words=names)
         wanted = [n.strip() for n in str(now.get("on") or "").split(",")]
         on = right.multiselect(_OPTIONS["on"].title, list(chips()), [c for c in chips() if c in wanted])
         entered: dict[str, str] = {}

@@ -1,69 +1,42 @@
 """Checkpoints: how often does a job save, how often should it, and what would each cure give back?"""
 
-from urllib.parse import urlencode
-
-import pandas as pd
 import streamlit as st
 
-from analyzers.lost.checkpoints import CheckpointsResult
 from app import format as fmt
-from app.components.answering import answering
-from app.components.current import current_run
-from app.components.downloads import csv_bytes
-from app.components.figures_row import Figure, figures_row
-from app.components.header import header
-from app.components.howto import howto
-from app.components.notice import notice
-from app.components.price import price
-from app.components.verdict import verdict
-from app.pages.checkpoint_planner.elastic_claim import elastic_claim
-from app.pages.checkpoint_planner.inputs import given, plan_inputs
+from app.components.figures_row import Figure
+from app.components.model_picker import About
+from app.components.price import price_of_run
+from app.components.question_page import How, joint_page
 from app.pages.checkpoint_planner.page import planner
-from app.pages.checkpoint_planner.view import plan_view
-from app.questions.asking import ask
 from app.questions.checkpoints import CHECKPOINTS
-from app.questions.checkpoints.words import lost
-from app.whatif.checkpoint.asked import Asked
-from app.whatif.checkpoint.plan import inputs, plan
-from app.whatif.checkpoint.wording import verdict as plan_verdict
-from errors import QuestionError
+from app.questions.checkpoints.planned import Planned, planned
+from app.questions.checkpoints.view import pictures
 
 
 def page() -> None:
     if not (st.query_params.get("run") or st.session_state.get("last_run")):
         planner()
         return
-    run, extras, place = current_run()
-    with header(run, extras):
-        actions = st.container()
-    with answering("Reading saves and failures", lambda: howto(run, (), (), CHECKPOINTS.inputs)):
-        result = ask(CHECKPOINTS, run, {}, place.registry)
-    with actions:
-        price(run, result.usd_per_chip_hour, place.registry)
-    known, basis, _ = inputs(Asked(), result)
-    try:
-        entered = given()
-        made = plan(Asked(**entered), result)
-    except QuestionError as e:
-        verdict(lost(result))
-        figures_row(figures(result))
-        notice(e, library=False)
-        st.markdown("**Enter what is not known** to see the best interval.")
-        plan_inputs(known, basis)
-        made = None
-    else:
-        verdict(plan_verdict(made))
-        figures_row(figures(result))
-        plan_inputs(known, basis)
-        asked = urlencode({"run": run.run_id} | entered)
-        plan_view(made, f"{run.manifest.name}-checkpoints", f"/api/whatif/checkpoint?{asked}")
-    evidence(result)
-    elastic_claim()
-    howto(run, CHECKPOINTS.terms, (*result.notes, *(made.notes if made else ())), CHECKPOINTS.inputs)
+    joint_page(
+        CHECKPOINTS,
+        "Reading saves and failures",
+        figures,
+        pictures,
+        beside=price_of_run,
+        asking=planned,
+        verdict=lambda answer: answer.verdict,
+        how=_how,
+    )
 
 
-def figures(result: CheckpointsResult) -> list[Figure]:
+def _how(about: About, answer: Planned | None) -> How:
+    """What was measured, and what the plan rests on."""
+    return How(CHECKPOINTS.terms, () if answer is None else answer.notes, CHECKPOINTS.inputs)
+
+
+def figures(planned: Planned) -> list[Figure]:
     """What the run measured of saves and failures."""
+    result = planned.result
     save, mttf = result.save, result.mttf
     rested = f"{fmt.count(mttf.count, 'failure')} in {fmt.duration(mttf.exposure_s)} at risk: the time held less waits"
     between = f"{fmt.duration(mttf.low_s)} to {fmt.duration(mttf.high_s)}" if mttf.high_s else "no failure: a bound"
@@ -103,24 +76,6 @@ def figures(result: CheckpointsResult) -> list[Figure]:
             "derived",
         ),
     ]
-
-
-def evidence(result: CheckpointsResult) -> None:
-    """The saves and the failures that the figures rest on."""
-    for what, rows in (("save", result.saves), ("failure", result.stops)):
-        with st.expander(f"Evidence: {fmt.count(len(rows), what)}", icon=":material/table:"):
-            head = rows.head(5000)
-            times = {c: pd.to_datetime(head[c], unit="ns", utc=True) for c in rows.columns if c.endswith("_ns")}
-            st.dataframe(head.assign(**times).rename(columns=lambda c: c.removesuffix("_ns")), hide_index=True)
-            st.download_button(
-                "CSV",
-                lambda rows=rows: csv_bytes(rows),
-                f"{what}s.csv",
-                "text/csv",
-                icon=":material/download:",
-                on_click="ignore",
-                key=f"csv {what}",
-            )
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ from app import format as fmt
 from app.components.chart import chart
 from app.components.current import switch
 from app.components.figures_row import Figure
+from app.components.model_picker import About
 from app.components.option import by_name, control
 from app.components.question_page import Told, question_page
 from app.questions.engine import ENGINE
 from app.questions.engine import figure as draw
 from app.questions.engine.words import one_moment, whole
 from app.questions.engine.words import table as engine_table
-from runs.run import Run
 
 _OPTIONS = by_name(OPTIONS)
 VIEWS = {"timeline": "Timeline", "shares": "Mix and hits", "batch": "Batch size", "iterations": "Iterations"}
@@ -25,7 +25,7 @@ def page() -> None:
     question_page(ENGINE, "Reading what the engine said", figures, picture, options=_options, answered=_replicas)
 
 
-def _options(run: Run) -> dict[str, str]:
+def _options(about: About) -> dict[str, str]:
     """One replica, from the address."""
     return {} if (name := st.query_params.get("replica", ALL)) == ALL else {"replica": name}
 

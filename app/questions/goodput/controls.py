@@ -9,7 +9,9 @@ from analyzers.lost.goodput.query import EXACT, LIBRARY
 from analyzers.lost.goodput.result import GoodputResult
 from app import format as fmt
 from app.components.current import choose
+from app.components.model_picker import About
 from app.components.option import by_name, control
+from app.questions.goodput.both import tried
 
 RULES = {EXACT: "Exact", LIBRARY: "ml-goodput"}
 TIMES = {"from": "start", "to": "end", "exclude": "exclude", "now": "now"}  # in the address: option of the question
@@ -17,12 +19,16 @@ WIDTHS = {"600": "10 min", "3600": "1 h", "21600": "6 h", "86400": "1 day", "604
 _OPTIONS = by_name(OPTIONS)
 
 
-def rules() -> str:
-    """The switch between the rule sets; returns the one chosen."""
-    return control(_OPTIONS["rules"], EXACT, texts=RULES, buttons=True)
+def options(about: About) -> dict[str, Any]:
+    """Draws the choices; returns the options of the question."""
+    whole = tried(about, {})
+    with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):
+        wanted = control(_OPTIONS["rules"], EXACT, texts=RULES, buttons=True)
+        time_fields(len(whole.attempts) if whole else None)
+    return {**limits(), "rules": wanted}
 
 
-def options() -> dict[str, Any]:
+def limits() -> dict[str, Any]:
     """What the address asks for besides the rules, as options of the question."""
     given = {option: st.query_params[name] for name, option in TIMES.items() if st.query_params.get(name)}
     for name in ("attempt", "rolling_s"):
@@ -33,7 +39,7 @@ def options() -> dict[str, Any]:
 
 def time_fields(attempts: int | None) -> None:
     """A button that opens the window, what is left out of it, and the attempt. `attempts`: how many there are."""
-    count = len(options().keys() - {"rolling_s"})
+    count = len(limits().keys() - {"rolling_s"})
     label = "All of the job" if not count else fmt.count(count, "limit") + " set"
     with st.popover(label, icon=":material/date_range:"):
         for name, option in TIMES.items():

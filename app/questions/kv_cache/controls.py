@@ -7,7 +7,10 @@ import streamlit as st
 
 from analyzers.serving.kv_cache import OPTIONS, KvResult
 from analyzers.serving.kv_cache.room import Setting, tensor_choices
+from app.components.model_picker import About
 from app.components.option import by_name, control
+from app.questions.asking import ask
+from app.questions.kv_cache import KV_CACHE
 from catalog.chips import chips
 
 CHIP, CHIPS, SEQ = "TPU v6e", 8, 8192  # of a model alone, before anybody chose
@@ -18,6 +21,12 @@ PAGES = (1, 16, 32, 64, 128, 256, 512)
 RESERVES = ("0", "0.5", "1", "2", "4", "8")
 _OPTIONS = by_name(OPTIONS)
 ATTENTION = {"tensor": "Split by heads", "data": "Whole, one chip each"}
+
+
+def options(about: About) -> dict[str, Any]:
+    """Draws the choices; returns the options to ask with."""
+    own = {"model": about.model} if about.run and about.model else {}
+    return own | controls(ask(KV_CACHE, about.subject, own, about.place.registry), about.run is not None)
 
 
 def controls(base: KvResult, of_run: bool) -> dict[str, Any]:

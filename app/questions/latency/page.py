@@ -7,18 +7,18 @@ from analyzers.serving.latency import ServingResult
 from app import format as fmt
 from app.components.figures_row import Figure
 from app.components.load_choice import load_choice
+from app.components.model_picker import About
 from app.components.question_page import Told, question_page
 from app.questions.latency import LATENCY
 from app.questions.latency.view import explore
 from app.questions.latency.words import between
-from runs.run import Run
 
 
 def page() -> None:
     question_page(LATENCY, "Reading requests", figures, explore, options=_options, answered=_loads)
 
 
-def _options(run: Run) -> dict[str, str]:
+def _options(about: About) -> dict[str, str]:
     """One load, from the address."""
     return {"stage": stage} if (stage := st.query_params.get("stage")) else {}
 

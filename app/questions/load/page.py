@@ -54,7 +54,7 @@ SHOWN = (
 
 
 def page() -> None:
-    question_page(LOAD, "Reading the loads", figures, picture, options=lambda run: options(), beside=price_of_run)
+    question_page(LOAD, "Reading the loads", figures, picture, options=lambda about: options(), beside=price_of_run)
 
 
 def figures(result: LoadResult) -> list[Figure]:

@@ -5,9 +5,10 @@ from typing import Any
 import streamlit as st
 
 from analyzers.device.memory import OPTIONS, MemoryResult
-from app.components.current import choose
 from app.components.model_picker import About
 from app.components.option import by_name, control
+from app.questions.asking import ask
+from app.questions.memory import MEMORY
 from catalog.chips import chips
 
 CHIP = "v5p"
@@ -21,6 +22,14 @@ RECIPES = {
     "float32": "float32, 16 bytes",
     "bfloat16": "bfloat16, 8 bytes",
 }
+
+
+def controls(about: About) -> dict[str, Any]:
+    """Draws them: of a run its programs, of a model how it is spread; returns the options to ask with."""
+    if about.run is None or about.model is not None:
+        return formula_controls(about)
+    program = program_control(ask(MEMORY, about.subject, {}, about.place.registry))
+    return {"program": program} if program else {}
 
 
 def formula_controls(about: About) -> dict[str, Any]:
@@ -48,15 +57,8 @@ def _known_chip() -> str:
 
 
 def program_control(result: MemoryResult) -> str | None:
-    """A list of the run's programs; the one chosen, or None for the largest."""
+    """A list of the run's programs; the one chosen, or None where there is no other."""
     names = list(dict.fromkeys(result.programs["name"].astype(str).head(50)))
     if len(names) < 2:
         return None
-    now = st.query_params.get("program")
-    index = names.index(now) if now in names else 0
-
-    def changed() -> None:
-        choose("program", st.session_state["pick_program"], names[0])
-
-    st.selectbox("Program", names, index=index, key="pick_program", on_change=changed, width=320)
-    return names[index]
+    return control(_OPTIONS["program"], names[0], texts={name: name for name in names}, width=320)

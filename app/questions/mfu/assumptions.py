@@ -4,21 +4,27 @@ from collections.abc import Callable, Mapping
 
 import streamlit as st
 
-from app.components.current import choose
+from analyzers.flops.formats import PRECISIONS
+from analyzers.flops.mfu import CONVENTION, OPTIONS
+from app.components.option import by_name, control, said
 from catalog.chips import chips
 from catalog.models import models
 
+_OPTIONS = by_name(OPTIONS)
 LENGTHS = [str(1 << n) for n in range(10, 21)]
-FORMATS = ["bf16", "fp16", "fp8", "int8", "fp4"]
-
-
-CHOICES: dict[str, tuple[str, Callable[[], list[str]]]] = {  # name in the address: label, what to choose from
-    "model": ("Model", lambda: list(models())),
-    "chip": ("Chip", lambda: list(chips())),
-    "seq": ("Sequence length (tokens)", lambda: LENGTHS),
-    "precision": ("Number format of the maths", lambda: FORMATS),
-    "remat": ("Recomputation", lambda: ["none", "selective", "full"]),
+OFFERED: dict[str, Callable[[], list[str]]] = {  # where the option itself does not say which
+    "model": lambda: list(models()),
+    "chip": lambda: list(chips()),
+    "seq": lambda: LENGTHS,
+    "precision": lambda: list(PRECISIONS),
 }
+CHOICES = (*OFFERED, "remat")
+ASKED = (*CHOICES, CONVENTION.name)  # in the address as in the API
+
+
+def asked() -> dict[str, str]:
+    """What is asked of another model, chip or count, from the address."""
+    return {name: st.query_params[name] for name in ASKED if st.query_params.get(name)}
 
 
 def assumptions(known: Mapping[str, str | None]) -> None:
@@ -29,17 +35,14 @@ def assumptions(known: Mapping[str, str | None]) -> None:
 
 
 def choice(name: str, known: str | None, place: str = "assume") -> None:
-    """One select box; `place` tells two of the same choice on a page apart."""
-    label, options = CHOICES[name]
-    key = f"{place}_{name}"
-    said = st.query_params.get(name)
-    offered = options()
-    offered = offered if said is None or said in offered else [said, *offered]
-    st.selectbox(
-        label,
-        offered,
-        index=offered.index(said) if said else None,
-        key=key,
-        placeholder=known or "not known",
-        on_change=lambda: choose(name, st.session_state[key] or ""),
-    )
+    """One list; `place` tells two of the same choice on a page apart."""
+    texts, now = None, said(_OPTIONS[name])
+    if name in OFFERED:
+        texts = {v: v for v in (*OFFERED[name](), *([] if now is None else [str(now)]))}
+    own = (known or "not known") if now is None else "As the run has it"  # what is chosen is what is known then
+    control(_OPTIONS[name], texts=texts, unset=own, key=f"{place}_{name}")
+
+
+def convention(titles: Mapping[str, str], default: str) -> None:
+    """The switch between counts of FLOPs; `titles`: of those offered."""
+    control(CONVENTION, default, texts=titles, buttons=True, key="switch_convention")

@@ -5,31 +5,28 @@ import streamlit as st
 from analyzers.flops.mfu import JOB, MfuResult
 from app import format as fmt
 from app.components.chart import chart
-from app.components.current import switch
 from app.components.figures_row import Figure
 from app.components.question_page import Told, question_page
 from app.components.text import md
 from app.questions.asking import ask
 from app.questions.flops import FLOPS
 from app.questions.mfu import MFU
-from app.questions.mfu.assumptions import assumptions, choice
+from app.questions.mfu.assumptions import asked, assumptions, choice, convention
 from app.questions.mfu.figure import conventions, over_steps, utilisations
 from app.questions.mfu.words import TITLES
 from app.workspace import Workspace
 from runs.run import Run
 
-ASKED = ("model", "chip", "seq", "convention", "precision", "remat")  # in the address as in the API
-
 
 def page() -> None:
     question_page(
-        MFU, "Reading the steps", figures, body, options=_options, otherwise=lambda run, given: assumptions({})
+        MFU,
+        "Reading the steps",
+        figures,
+        body,
+        options=lambda about: asked(),
+        otherwise=lambda run, given: assumptions({}),
     )
-
-
-def _options(run: Run) -> dict[str, str]:
-    """What is asked of another model, chip or count, from the address."""
-    return {name: st.query_params[name] for name in ASKED if st.query_params.get(name)}
 
 
 def body(told: Told[MfuResult]) -> None:
@@ -60,8 +57,7 @@ def picture(told: Told[MfuResult]) -> None:
     with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):
         offered = offered_conventions(result)
         if len(offered) > 1:
-            buttons = {c: TITLES[c][0].upper() + TITLES[c][1:] for c in offered}
-            switch("Convention", "convention", buttons, default_convention(result))
+            convention({c: TITLES[c][0].upper() + TITLES[c][1:] for c in offered}, default_convention(result))
         assumptions(
             {
                 "model": result.model,

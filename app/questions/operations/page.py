@@ -5,9 +5,11 @@ import streamlit as st
 from analyzers.device.operations import OpsResult
 from app import format as fmt
 from app.components.chart import chart
-from app.components.current import choose, chosen, switch
+from app.components.current import choose
 from app.components.figures_row import Figure
+from app.components.model_picker import About
 from app.components.op_choice import asked, choose_module, everything, found, op_table, search
+from app.components.option import by_name, control, said
 from app.components.question_page import Told, question_page
 from app.components.text import md
 from app.questions.asking import ask
@@ -15,19 +17,19 @@ from app.questions.operations import OPERATIONS
 from app.questions.operations.figure import BARS, bars, strip
 from app.questions.roofline import ROOFLINE
 from app.questions.roofline.figure import key_of
-from runs.run import Run
 
 VIEWS = {"op": "Operations", "source": "Source lines", "category": "Categories", "module": "Programs"}
+BY = by_name(OPERATIONS.options)["by"]
 
 
 def page() -> None:
     question_page(OPERATIONS, "Adding up operations", figures, body, options=_options, otherwise=everything(OPERATIONS))
 
 
-def _options(run: Run) -> dict[str, str]:
+def _options(about: About) -> dict[str, str]:
     """The part of the run, and what a row is, from the address."""
-    by = chosen("by", list(VIEWS), "op")
-    return asked() | ({} if by == "op" else {"by": by})
+    by = said(BY, BY.default)
+    return asked() | ({} if by == BY.default else {"by": by})
 
 
 def body(told: Told[OpsResult]) -> None:
@@ -35,7 +37,7 @@ def body(told: Told[OpsResult]) -> None:
     whole = {k: v for k, v in told.options.items() if k != "module"}
     programs = ask(OPERATIONS, told.run, {**whole, "by": "module"}, told.place.registry)
     with st.container(horizontal=True, vertical_alignment="center"):
-        switch("Rows", "by", VIEWS, "op")
+        control(BY, BY.default, texts=VIEWS, buttons=True)
         choose_module(list(programs.rows["module"]))
     picture(told)
 
@@ -123,7 +125,6 @@ def opened(result: OpsResult, row: dict) -> None:
         return
     for key in ("by", "op"):
         choose(key, "")
-    st.session_state["switch_by"] = "op"
     if result.by == "module":
         choose("module", row["module"] or "")
     else:

@@ -6,27 +6,28 @@ import streamlit as st
 from analyzers.device.overlap import OverlapResult
 from app import format as fmt
 from app.components.chart import chart
-from app.components.current import choose, switch
+from app.components.current import switch
 from app.components.figures_row import Figure
+from app.components.model_picker import About
+from app.components.option import by_name, control, said
 from app.components.question_page import Told, question_page
 from app.questions.overlap import OVERLAP
 from app.questions.overlap import figure as draw
-from runs.run import Run
 
 VIEWS = {"devices": "Devices", "steps": "Steps", "timeline": "Timeline"}
-WINDOWS = {"auto": "Steps, if known", "operations": "First to last operation", "capture": "Whole capture"}
+WINDOWS = {"operations": "First to last operation", "capture": "Whole capture"}
+_OPTIONS = by_name(OVERLAP.options)
 
 
 def page() -> None:
-    question_page(OVERLAP, "Reading what the devices did", figures, picture, options=_options)
+    question_page(OVERLAP, "Reading what the devices did", figures, picture, options=_options, apart=True)
 
 
-def _options(run: Run) -> dict[str, object]:
+def _options(about: About) -> dict[str, object]:
     """The window and the step, from the address."""
-    window = switch("Window", "window", WINDOWS, "auto")
-    text = st.query_params.get("step", "")
-    step = {"step": int(text)} if text.isdecimal() and len(text) < 16 else {}
-    return ({} if window == "auto" else {"window": window}) | step
+    window = control(_OPTIONS["window"], texts=WINDOWS, unset="Steps, if known", buttons=True)
+    given = {"window": window, "step": said(_OPTIONS["step"])}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def figures(result: OverlapResult) -> list[Figure]:
@@ -82,12 +83,8 @@ def _view(view: str, result: OverlapResult) -> tuple[str, object, pd.DataFrame]:
 
 def _choose_step(result: OverlapResult) -> None:
     steps = sorted(result.steps["step"].astype(int).unique().tolist())
-
-    def changed() -> None:
-        choose("step", str(st.session_state["timeline_step"]))
-
-    at = steps.index(result.timeline_step)
-    st.selectbox("Step", steps, index=at, key="timeline_step", on_change=changed, width=160)
+    texts = {str(s): str(s) for s in steps}
+    control(_OPTIONS["step"], result.timeline_step, texts=texts, key="timeline_step", width=160)
 
 
 if __name__ == "__main__":

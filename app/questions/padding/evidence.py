@@ -6,18 +6,13 @@ import streamlit as st
 
 from analyzers.flops.padding import PaddingResult
 from app import format as fmt
-from app.components.downloads import downloads
-from app.components.model_picker import About
+from app.components.question_page import SHOWN_ROWS, Told
 from app.components.text import md
-from app.figures.base import standalone
-from app.questions.padding import PADDING
-
-MAX_ROWS = 5000  # what a browser is sent; the files hold all
 
 
-def evidence(about: About, result: PaddingResult, given: dict, name: str, picture: go.Figure) -> None:
+def evidence(told: Told[PaddingResult], picture: go.Figure) -> None:
     """The products as a table to sort and to take away; of a run also what its memory pads."""
-    rows = result.rows
+    result, rows = told.result, told.result.rows
     names = [
         "name",
         "m",
@@ -36,10 +31,8 @@ def evidence(about: About, result: PaddingResult, given: dict, name: str, pictur
     shown = rows[names + [c for c in ("op", "dtype", "remat", "source") if c in rows]]
     with st.expander(f"Evidence: {fmt.count(len(rows), 'product')}", icon=":material/table:"):
         percent = {c: st.column_config.NumberColumn(format="percent") for c in names[6:10]}
-        st.dataframe(shown.head(MAX_ROWS), hide_index=True, column_config=percent)
-        downloads(
-            shown, name, about.answer(PADDING, given), lambda: standalone(picture, f"{about.name}: padding", name)
-        )
+        st.dataframe(shown.head(SHOWN_ROWS), hide_index=True, column_config=percent)
+        told.downloads(shown, picture, "padding")
         if result.hbm and result.hbm.worst:
             st.markdown(f"**Arrays that lose most in device memory** ({md(result.hbm.counted)}).")
             st.dataframe(pd.DataFrame([vars(b) for b in result.hbm.worst]), hide_index=True)

@@ -2,12 +2,14 @@
 
 import streamlit as st
 
-from analyzers.device.roofline import BOUNDS, RooflineResult
+from analyzers.device.roofline import BOUNDS, ROOF, RooflineResult
 from app import format as fmt
 from app.components.chart import chart
-from app.components.current import choose, chosen, switch
+from app.components.current import choose
 from app.components.figures_row import Figure
+from app.components.model_picker import About
 from app.components.op_choice import asked, choose_module, everything, found, op_table, search
+from app.components.option import control, said
 from app.components.question_page import Told, question_page
 from app.components.text import md
 from app.questions.asking import ask
@@ -15,7 +17,6 @@ from app.questions.roofline import ROOFLINE
 from app.questions.roofline import figure as draw
 from app.questions.roofline.words import TITLES, byte_rate, per_step, shares
 from app.questions.roofline.words import told as told_of
-from runs.run import Run
 
 ROOFS = {"spec": "Specified peaks", "reached": "Best of this run"}
 
@@ -31,10 +32,10 @@ def page() -> None:
     )
 
 
-def _options(run: Run) -> dict[str, str]:
+def _options(about: About) -> dict[str, str]:
     """The part of the run, and the roofs, from the address."""
-    roof = chosen("roof", list(ROOFS), "spec")
-    return asked() | ({} if roof == "spec" else {"roof": roof})
+    roof = said(ROOF, ROOF.default)
+    return asked() | ({} if roof == ROOF.default else {"roof": roof})
 
 
 def body(told: Told[RooflineResult]) -> None:
@@ -42,7 +43,7 @@ def body(told: Told[RooflineResult]) -> None:
     whole = ask(ROOFLINE, told.run, {k: v for k, v in told.options.items() if k != "module"}, told.place.registry)
     with st.container(horizontal=True, vertical_alignment="center"):
         if any(r.name == "reached" for r in told.result.roofs):
-            switch("Roof", "roof", ROOFS, "spec")
+            control(ROOF, ROOF.default, texts=ROOFS, buttons=True)
         choose_module(list(whole.programs["module"]))
     picture(told)
 

@@ -7,22 +7,24 @@ import streamlit as st
 from analyzers.ranks.slowdown import SlowdownResult
 from app import format as fmt
 from app.components.chart import chart
-from app.components.current import choose, switch
+from app.components.current import switch
 from app.components.figures_row import Figure
+from app.components.model_picker import About
+from app.components.option import by_name, control
 from app.components.question_page import Told, question_page
 from app.questions.slowdown import SLOWDOWN
 from app.questions.slowdown import figure as draw
 from app.questions.slowdown.words import part, times
-from runs.run import Run
 
 VIEWS = {"mesh": "Workers", "stages": "Stages", "types": "Operations", "steps": "Steps", "timeline": "One step"}
+_OPTIONS = by_name(SLOWDOWN.options)
 
 
 def page() -> None:
     question_page(SLOWDOWN, "Replaying the pipeline", figures, picture, options=_options)
 
 
-def _options(run: Run) -> dict[str, str]:
+def _options(about: About) -> dict[str, str]:
     """The step and the rank of the timeline, from the address."""
     return {name: st.query_params[name] for name in ("step", "dp_rank") if st.query_params.get(name)}
 
@@ -61,8 +63,8 @@ def picture(told: Told[SlowdownResult]) -> None:
     view, replicas = switch("View", "view", VIEWS, "mesh"), sorted(result.by_dp_rank)
     if view == "timeline":
         with st.container(horizontal=True):
-            _pick("Step", "step", result.per_step["step"].astype(int).tolist(), result.step)
-            _pick("Data-parallel rank", "dp_rank", replicas, result.dp_rank)
+            _pick("step", result.per_step["step"].astype(int).tolist(), result.step)
+            _pick("dp_rank", replicas, result.dp_rank)
     name = f"{told.name}-{view}"
     words, figure, rows = _view(view, result)
     st.markdown(words)
@@ -99,11 +101,8 @@ def _view(view: str, result: SlowdownResult) -> tuple[str, go.Figure, pd.DataFra
     )
 
 
-def _pick(label: str, name: str, values: list[int], now: int) -> None:
-    def changed() -> None:
-        choose(name, str(st.session_state[f"pick_{name}"]))
-
-    st.selectbox(label, values, index=values.index(now), key=f"pick_{name}", on_change=changed, width=180)
+def _pick(name: str, values: list[int], now: int) -> None:
+    control(_OPTIONS[name], now, texts={str(v): str(v) for v in values}, width=180)
 
 
 if __name__ == "__main__":

@@ -3,18 +3,18 @@
 from analyzers.ranks.stragglers import StragglersResult
 from app import format as fmt
 from app.components.figures_row import Figure
+from app.components.model_picker import About
 from app.components.question_page import question_page
 from app.questions.stragglers import STRAGGLERS
 from app.questions.stragglers.view import explore, wanted_pair
 from app.questions.stragglers.words import VERDICTS
-from runs.run import Run
 
 
 def page() -> None:
     question_page(STRAGGLERS, "Reading who waited for whom", figures, explore, options=_options)
 
 
-def _options(run: Run) -> dict[str, str]:
+def _options(about: About) -> dict[str, str]:
     """The two ranks that are compared, from the address."""
     return {"compare": ",".join(pair)} if (pair := wanted_pair()) else {}
 

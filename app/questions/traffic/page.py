@@ -5,13 +5,14 @@ import streamlit as st
 from analyzers.serving.traffic import WorkloadResult
 from app import format as fmt
 from app.components.chart import chart
-from app.components.current import choose, chosen, switch
+from app.components.current import switch
 from app.components.figures_row import Figure
+from app.components.model_picker import About
+from app.components.option import by_name, control
 from app.components.question_page import Told, question_page
 from app.questions.traffic import TRAFFIC
 from app.questions.traffic import figure as draw
 from app.questions.traffic.words import SHAPES, span, tokens
-from runs.run import Run
 from runs.tables import frame
 
 VIEWS = {
@@ -33,27 +34,22 @@ SENTENCES = {
     "flight": "Requests in the system, from their arrival to their last token: the batch and its queue.",
 }
 UNBANDED = "Requests as they came."  # where no band can be drawn
+_OPTIONS = by_name(TRAFFIC.options)
 
 
 def page() -> None:
-    question_page(TRAFFIC, "Reading the traffic", figures, picture, options=_options)
+    question_page(TRAFFIC, "Reading the traffic", figures, picture, options=_options, apart=True)
 
 
-def _options(run: Run) -> dict[str, str]:
+def _options(about: About) -> dict[str, str]:
     """The load chosen, where there are several, and other thresholds: all from the address."""
-    names = sorted(frame(run.tables, "requests", ["stage"])["stage"].dropna().astype(str).unique())
+    requests = frame(about.its_run.tables, "requests", ["stage"])
+    names = sorted(requests["stage"].dropna().astype(str).unique())
     given = {name: st.query_params[name] for name in ("heavy_prompt", "heavy_output") if name in st.query_params}
     if len(names) < 2:
         return given
-    now = chosen("stage", names, "")
-    st.selectbox(
-        "Load",
-        ["", *names],
-        index=["", *names].index(now),
-        key="workload stage",
-        format_func=lambda name: name or "all loads, one after another",
-        on_change=lambda: choose("stage", st.session_state["workload stage"]),
-    )
+    texts = {name: name for name in names}
+    now = control(_OPTIONS["stage"], texts=texts, unset="all loads, one after another", key="workload stage")
     return {**given, "stage": now} if now else given
 
 

@@ -39,7 +39,7 @@ class Program:
     memory: Mapping[str, int | None]
     arguments: tuple[Argument, ...]
     model_flops: float | None
-    matmuls: tuple[Mapping[str, Any], ...] | None
+    matmuls: tuple[dict[str, Any], ...] | None
     hlo: str | None
 
     def proto(self, where: str) -> bytes | None:
@@ -49,7 +49,7 @@ class Program:
         where = f"{where}: the HLO of program {self.name!r}"
         try:
             packed = base64.b64decode(self.hlo, validate=True)
-            with pa.input_stream(pa.BufferReader(packed), compression="zstd") as stream:
+            with pa.input_stream(pa.py_buffer(packed), compression="zstd") as stream:
                 data = stream.read(HLO_LIMIT_BYTES + 1)
         except (binascii.Error, ValueError, OSError) as e:
             raise InputError(
@@ -187,20 +187,21 @@ class _Check:
         return value
 
     def mesh(self, value: Mapping[str, Any]) -> dict[str, int]:
-        axes = {k: self.whole(v, f"facts.parallelism.{k[:100]}") for k, v in value.items()}
+        axes = {k: self.whole(v, f"facts.parallelism.{k[:100]}") or 0 for k, v in value.items()}
         if len(axes) > 16 or any(not n for n in axes.values()) or prod(axes.values()) > _LISTS["devices"]:
             raise self.wrong("facts.parallelism", "axes with sizes from 1")
         return axes
 
     def devices(self, value: Any) -> tuple[tuple[int, int], ...]:
         entries = [self.object(d, f"devices[{n}]") for n, d in enumerate(self.list(value, "devices"))]
-        found = tuple(
+        found = [
             (self.whole(d.get("id"), f"devices[{n}].id"), self.whole(d.get("slice"), f"devices[{n}].slice") or 0)
             for n, d in enumerate(entries)
-        )
-        if any(identifier is None for identifier, _ in found) or len({i for i, _ in found}) != len(found):
+        ]
+        named = tuple((identifier, place) for identifier, place in found if identifier is not None)
+        if len({identifier for identifier, _ in named}) != len(found):
             raise self.wrong("devices", "a list of devices, each with an id of its own")
-        return found
+        return named
 
     def program(self, value: Any, what: str) -> Program:
         said = self.object(value, what)

@@ -73,7 +73,9 @@ class Collectives:
         inner = self.within(instruction)
         if inner is None:
             return None
-        kind = collective_of(inner.opcode.decode("utf-8", "replace"))[0]
+        found = collective_of(inner.opcode.decode("utf-8", "replace"))
+        assert found is not None, "within() gives collectives only"
+        kind = found[0]
         if opcode == b"async-start":
             return self._described(inner, kind, "start")
         body = self._computations[instruction.called_computation_ids[0]]

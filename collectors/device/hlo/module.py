@@ -218,9 +218,10 @@ class _Analysis:
                     before = runs.get(callee, 0)
                     if times == 0:  # whatever else calls it decides
                         runs[callee] = before
+                    elif own is None or times is None or before is None:
+                        runs[callee] = None
                     else:
-                        told = own is not None and times is not None and before is not None
-                        runs[callee] = before + own * times if told else None
+                        runs[callee] = before + own * times
         return runs
 
     def reached_from(self, opcode: bytes) -> set[int]:

@@ -134,7 +134,7 @@ def _read_within(fusion: Any, source: Any, computations: Computations, deep: int
             mine = parameters.get(number)
             # what it gives out as a whole is not read here, but by whoever uses the result
             part = None if mine is None or inner.root_id == mine.id else _read(users, mine, computations, deep)
-            if part is None or not users.get(mine.id):
+            if mine is None or part is None or not users.get(mine.id):
                 return None
             total += part
     return total

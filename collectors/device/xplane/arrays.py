@@ -16,13 +16,13 @@ _NUMPY = {pa.int32(): np.int32, pa.int64(): np.int64, pa.float64(): np.float64, 
 
 def over(kind: pa.DataType, values: np.ndarray, valid: np.ndarray | None = None) -> pa.Array:
     """An Arrow array over the memory of `values`; rows that are not `valid` are null."""
-    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(values)])
+    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little").data)
+    return pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(values.data)])
 
 
 def words(values: Sequence[str | None]) -> pa.Array:
     """A text array."""
-    builder = pa.lib.StringBuilder()
+    builder = pa.lib.StringBuilder()  # pyright: ignore[reportAttributeAccessIssue]  # not in the stubs
     builder.append_values(values)
     return builder.finish()
 
@@ -48,8 +48,8 @@ def column(kind: pa.DataType, values: Sequence, rows: np.ndarray | None = None) 
         valid, exact = valid[rows], exact[rows]
     if pa.types.is_boolean(kind):
         exact = np.packbits(exact, bitorder="little")
-    bits = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(kind, len(valid), [bits, pa.py_buffer(exact)])
+    bits = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little").data)
+    return pa.Array.from_buffers(kind, len(valid), [bits, pa.py_buffer(exact.data)])
 
 
 def batch(table: str, columns: Mapping[str, Sequence | pa.Array]) -> pa.RecordBatch:

@@ -18,12 +18,13 @@ def device_type(devices: list[tuple[PlaneIndex, dict]]) -> tuple[str | None, str
         if isinstance(stats.get("device_type_string"), str):
             return stats["device_type_string"], "measured"
         if index.plane.kind == "gpu":
-            parts = [stats.get(n) for n in ("device_vendor", "compute_cap_major", "compute_cap_minor", "core_count")]
+            maker, cores = stats.get("device_vendor"), stats.get("core_count")
+            major, minor = stats.get("compute_cap_major"), stats.get("compute_cap_minor")
             memory = (_number(stats.get("memory_size")) or 0.0) / 1e9
-            if (name := shown_as(*parts, memory)) is not None:
+            if (name := shown_as(maker, major, minor, cores, memory)) is not None:
                 return _by_bandwidth(name, _number(stats.get("memory_bandwidth"))), "derived"
-            vendor = f"{parts[0]} " if parts[0] else ""
-            return f"{vendor}GPU, compute capability {parts[1]}.{parts[2]}, {parts[3]} cores", "measured"
+            vendor = f"{maker} " if maker else ""
+            return f"{vendor}GPU, compute capability {major}.{minor}, {cores} cores", "measured"
     return (devices[0][0].name.split(":")[1] if devices else None), "measured"
 
 

@@ -119,8 +119,9 @@ def describe_device(event: EventName, plane: Plane, role: str, programs: Program
     match = _HLO_TEXT.match(event.name)
     name = match[1] if match else event.display or event.name
     stats = dict(event.stats)
-    if isinstance(stats.get("program_id"), int):
-        program = signed(stats["program_id"])
+    number = stats.get("program_id")
+    if isinstance(number, int):
+        program = signed(number)
         module = programs.names.get(program)
     hlo = programs.operation(program, module, name)
     opcode = stats.get("hlo_category")

@@ -65,7 +65,7 @@ class Ops(NamedTuple):
 
     table: np.ndarray  # open addressing, -1 is free
     key: np.ndarray  # (op, 7): line, event number, NO_OP.., HLO op text, program, device, module text
-    count: np.ndarray
+    count: np.ndarray  # pyright: ignore[reportIncompatibleMethodOverride]  # nobody asks a table where a value is
     total: np.ndarray  # ps
     own: np.ndarray  # ps, without nested operations
 

@@ -5,6 +5,7 @@ list of (field, wire type, payload), so a reader can walk one level, note where 
 them. Every length is checked against the bytes that are really there before it is used.
 """
 
+import builtins
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
@@ -193,7 +194,7 @@ class Window:
             if need > len(self._data):
                 self._data = np.zeros(need, np.uint8)
             self._file.seek(pos)
-            want = memoryview(self._data)[: min(len(self._data), self.size - pos)]
+            want = self._data.data[: min(len(self._data), self.size - pos)]
             got = 0
             while got < len(want) and (step := self._file.readinto(want[got:])):  # type: ignore[attr-defined]
                 got += step
@@ -210,7 +211,7 @@ class Window:
 
     def entries(
         self, ranges: np.ndarray, name_field: int, only: list[int] | None = None
-    ) -> tuple[list[tuple[int, bytes, int]], int]:
+    ) -> tuple[list[tuple[int, builtins.bytes, int]], int]:
         """Map entries at `ranges`: ((key, name, row where the value holds more than a name, else -1).., damaged ones).
 
         With `only`, just the entries of those keys.
@@ -226,7 +227,7 @@ class Window:
             rows = np.arange(first, last)
             if only is not None:
                 rows = rows[np.isin(out[rows, 0], only)]
-            raw = memoryview(data)
+            raw = data.data
             for row, (key, start, length, more) in zip(rows.tolist(), out[rows].tolist(), strict=True):
                 if length < 0:
                     damaged += 1
@@ -235,7 +236,9 @@ class Window:
             first = last
         return found, damaged
 
-    def names(self, ranges: np.ndarray, name_field: int, only: list[int] | None = None) -> tuple[dict[int, bytes], int]:
+    def names(
+        self, ranges: np.ndarray, name_field: int, only: list[int] | None = None
+    ) -> tuple[dict[int, builtins.bytes], int]:
         """({key: name} of the map entries at `ranges`, how many are damaged); of the keys in `only` if given."""
         found, damaged = self.entries(ranges, name_field, only)
         return {key: name for key, name, _ in found}, damaged

@@ -50,14 +50,14 @@ def of_requests(
     all gaps of answered requests in one array. None for an array: not known, and nothing that needs it is recomputed.
     tpot = (e2e - ttft) / (output - 1) of each request with more than one token; percentiles interpolated linearly.
     """
+    tokens_in, tokens_out = float(prompt[done].sum()), float(output[done].sum())
     found: dict[str, float | None] = {
         "completed": float(done.sum()),
         "failed": float((~done).sum()),
-        "total_input_tokens": float(prompt[done].sum()),
-        "total_output_tokens": float(output[done].sum()),
+        "total_input_tokens": tokens_in,
+        "total_output_tokens": tokens_out,
     }
     if duration_s:
-        tokens_in, tokens_out = found["total_input_tokens"], found["total_output_tokens"]
         found |= {
             "request_throughput": done.sum() / duration_s,
             "input_throughput": tokens_in / duration_s,

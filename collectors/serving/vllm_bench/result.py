@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from collectors.base import Fact, Item, Rows, Source
-from collectors.reading.textlog import NS_PER_S, Buffer, Tally, clean, seconds_to_ns
+from collectors.reading.textlog import NS_PER_S, Buffer, Tally, clean, seconds_to_ns, within_64_bits
 from collectors.serving.serving_rows import (
     ERROR_LIMIT,
     Loads,
@@ -111,7 +111,8 @@ class Results:
         date_ns = _date(result.get("date"))
         if date_ns is not None:
             self._tally.add("dates", "they name no time zone and were read as UTC", offset)
-            columns["start_ns"] = None if duration_s is None else date_ns - round(duration_s * NS_PER_S)
+            took_ns = seconds_to_ns(duration_s)
+            columns["start_ns"] = None if took_ns is None else within_64_bits(date_ns - took_ns)
         stage = self.loads.name()
         if any(isinstance(result.get(key), list) and result[key] for key in ("ttfts", "output_lens")):
             rows, start_ns, failed = self._requests(stage, result, duration_s, date_ns, offset)
@@ -226,7 +227,7 @@ class Results:
         ends = [a + e for a, e in zip(ns, e2e_ns, strict=True) if a is not None and e is not None]
         first = min(a for a in ns if a is not None)
         if date_ns is not None:
-            last = max(ends) if ends else first + round((duration_s or 0.0) * NS_PER_S)
+            last = max(ends) if ends else first + (seconds_to_ns(duration_s) or 0)
             shift = date_ns - last
             self._tally.add(
                 "start times", "they count from no known moment: the last answer is taken to end at the result's date"
@@ -235,7 +236,7 @@ class Results:
             shift = -first
             self._facts["request_times"] = ("since start", "measured")
             self._tally.add("start times", "they count from no known moment: the first request is at 0")
-        return [None if a is None else a + shift for a in ns]
+        return [None if a is None else within_64_bits(a + shift) for a in ns]
 
     def _compare(
         self,
@@ -296,4 +297,4 @@ def _date(value: object) -> int | None:
         moment = datetime.strptime(value.strip(), "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
     except ValueError:
         return None
-    return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * NS_PER_S
+    return within_64_bits(int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * NS_PER_S)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,8 @@ from collectors.training.goodput_log.fit import fits_arrow, key_places
 from collectors.training.goodput_log.keys import INFO_NUMBER, NONE
 from collectors.training.goodput_log.numbers import coded, hashes, seconds_ns, stamp_ns, stamps_ns
 from collectors.training.goodput_log.places import Places
+
+A = TypeVar("A", bound=pa.Array)
 
 _TEXT, _REAL = pa.string(), pa.float64()
 _TOP = ("logName", "severity", "insertId", "timestamp")
@@ -68,14 +71,14 @@ def from_json(data: memoryview, begin: int, separator: bytes) -> Batch | None:
     table = columns_of(data, schema)
     if table is None:
         return None
-    top = {name: whole_column(table[name]) for name in _TOP}
+    top = {name: whole_column(table[name], pa.StringArray) for name in _TOP}
     texts = {name: coded(top[name]) for name in ("logName", "severity")}
-    payload = whole_column(table["jsonPayload"])
+    payload = whole_column(table["jsonPayload"], pa.StructArray)
     numbers = {}
     for name, column in zip(columns, payload.flatten(), strict=True):
         if name in keys.TEXTS:
-            texts[name] = coded(column)
-        elif (found := _numbers(column, name in keys.TIMES)) is None:
+            texts[name] = coded(cast(pa.StringArray, column))  # the schema asks for text and for doubles
+        elif (found := _numbers(cast(pa.DoubleArray, column), name in keys.TIMES)) is None:
             return None
         else:
             numbers[name] = found
@@ -139,7 +142,7 @@ def columns_of(data: memoryview, schema: pa.Schema) -> pa.Table | None:
     """The schema's columns of JSON objects that `fits_arrow`; None where an object has something of another type."""
     try:
         return pj.read_json(
-            pa.BufferReader(data),
+            pa.BufferReader(data),  # pyright: ignore[reportArgumentType]  # the stubs lack Arrow's own files
             pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
             pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
         )
@@ -147,9 +150,11 @@ def columns_of(data: memoryview, schema: pa.Schema) -> pa.Table | None:
         return None
 
 
-def whole_column(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+def whole_column(column: pa.ChunkedArray, kind: type[A]) -> A:
+    """A column in one piece; `kind` is what its schema says it holds."""
+    whole = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    assert isinstance(whole, kind)
+    return whole
 
 
 def _numbers(column: pa.DoubleArray, are_times: bool) -> Numbers | None:

@@ -28,8 +28,8 @@ class _Sign:
 
 def _lane(part: bytes) -> tuple[np.uint64, np.uint64]:
     """(value, mask) of the last bytes of a lane of eight."""
-    padded = part.rjust(8, b"\0"), (b"\xff" * len(part)).rjust(8, b"\0")
-    return tuple(np.uint64(int.from_bytes(p, "little")) for p in padded)
+    value, mask = part.rjust(8, b"\0"), (b"\xff" * len(part)).rjust(8, b"\0")
+    return np.uint64(int.from_bytes(value, "little")), np.uint64(int.from_bytes(mask, "little"))
 
 
 _SIGNS = [_Sign(key) for key in (*keys.TIMES, keys.EVENT_TYPE)]

@@ -1,5 +1,7 @@
 """Whole columns of seconds, timestamps and names as numbers, exactly as `reading.textlog` makes them one by one."""
 
+from typing import cast
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -73,12 +75,12 @@ def hashes(texts: pa.StringArray) -> np.ndarray:
     """A 64-bit hash of each text, by its bytes, eight at a time; 0 where there is no text."""
     count = len(texts)
     _, offsets, data = texts.buffers()
-    if not count or data is None or not data.size:
+    if not count or offsets is None or data is None or not data.size:
         return np.zeros(count, "u8")
-    ends = np.frombuffer(offsets, "i4", count + 1, texts.offset * 4).astype("i8")
+    ends = np.frombuffer(memoryview(offsets), "i4", count + 1, texts.offset * 4).astype("i8")
     begin, length = ends[:-1], np.diff(ends)
     padded = np.zeros(data.size + 8, "u1")
-    padded[: data.size] = np.frombuffer(data, "u1")
+    padded[: data.size] = np.frombuffer(memoryview(data), "u1")
     lanes = np.ndarray((data.size + 1,), "<u8", padded, strides=(1,))  # the eight bytes from each byte on
     result = mixed(length.astype("u8") + _STEP)
     rows = np.flatnonzero(length > 0)
@@ -100,4 +102,4 @@ def coded(texts: pa.StringArray) -> tuple[np.ndarray, list[str]]:
     codes = encoded.indices
     if codes.null_count:
         codes = codes.fill_null(-1)
-    return codes.to_numpy(), encoded.dictionary.to_pylist()
+    return codes.to_numpy(), cast("list[str]", encoded.dictionary.to_pylist())  # no null is among them

@@ -18,7 +18,9 @@ class Places:
     def entry(self, i: int) -> dict:
         if i not in self._entries:
             end = self.starts[i + 1] if i + 1 < self.count else None
-            self._entries[i] = json_stream.first(bytes(self.data[self.starts[i] : end]))[0]
+            found = json_stream.first(bytes(self.data[self.starts[i] : end]))
+            assert found is not None, "what fits_arrow lets through is an object to Python as well"
+            self._entries[i] = found[0]
         return self._entries[i]
 
     def offset(self, i: int) -> int:

@@ -113,7 +113,7 @@ class _Details:
         pair = (code.astype("i8") - FIRST_PAIR) // 2
         number = np.where(_is_checkpoint(code), 2 * self._labels + value, value)
         number[(code >= FIRST_PAIR) & (pair == _WAIT) & (value >= 0)] += self._labels
-        return self._texts.take(pa.array(number, mask=number < 0))
+        return self._texts.take(pa.array(number, pa.int64(), mask=number < 0))
 
     def checkpoint(self, code: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(end, step) of checkpoints, NONE for anything else."""
@@ -136,4 +136,4 @@ def _or_null(values: np.ndarray) -> pa.Array:
 
 def _same(text: str, count: int) -> pa.DictionaryArray:
     """One text for all rows."""
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, "i4")), pa.array([text]))
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, "i4"), pa.int32()), pa.array([text]))

@@ -1,6 +1,7 @@
 """What entries say of failures: their text, message or audit record, and the cause that it tells of."""
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -79,7 +80,7 @@ def _lines(batch: Batch, which: np.ndarray) -> list[str]:
     columns = None if batch.data is None or which.size <= _FEW else _columns(batch.data)
     if columns is None:
         return [_line(batch.entry(i)) for i in which.tolist()]
-    return columns.take(pa.array(which)).to_pylist()
+    return cast("list[str]", columns.take(pa.array(which, pa.int64())).to_pylist())  # none is null
 
 
 def _columns(data: memoryview) -> pa.StringArray | None:
@@ -87,11 +88,14 @@ def _columns(data: memoryview) -> pa.StringArray | None:
     table = columns_of(data, _SCHEMA)
     if table is None:
         return None
-    method, status = whole_column(table["protoPayload"]).flatten()
-    message = status.flatten()[0]
-    both = pc.binary_join_element_wise(method, message, ": ")
-    own = whole_column(table["textPayload"]), whole_column(table["jsonPayload"]).flatten()[0]
-    return pc.coalesce(*own, both, method, message, "")
+    method, status = whole_column(table["protoPayload"], pa.StructArray).flatten()
+    message = cast(pa.StructArray, status).flatten()[0]  # as the schema has it
+    both = pc.binary_join_element_wise(method, message, ": ")  # pyright: ignore[reportCallIssue, reportArgumentType]  # a text goes
+    own = (
+        whole_column(table["textPayload"], pa.StringArray),
+        whole_column(table["jsonPayload"], pa.StructArray).flatten()[0],
+    )
+    return cast(pa.StringArray, pc.coalesce(*own, both, method, message, pa.scalar("")))  # arrays give an array
 
 
 def _line(entry: dict) -> str:

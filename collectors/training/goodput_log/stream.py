@@ -61,7 +61,10 @@ def _separator(head: bytes) -> bytes | None:
     if found is None:
         return None
     begin = found[0]
-    end = begin + json_stream.first(head[begin:])[1]
+    first = json_stream.first(head[begin:])
+    if first is None:
+        return None
+    end = begin + first[1]
     gap, key = _GAP.match(head, end), _FIRST_KEY.match(head, begin)
     if gap is None or key is None:
         return b"}\n{" if not head[end:].strip() else None
@@ -140,7 +143,9 @@ class _Block:
 
     def __init__(self, begin: int, data: memoryview, separator: bytes):
         bom = len(json_stream.BOM) if begin == 0 and data[:3] == json_stream.BOM else 0
-        first = _SKIP.match(data, bom).end()
+        skipped = _SKIP.match(data, bom)
+        assert skipped is not None, "it may be of no length"
+        first = skipped.end()
         self.begin = begin + first
         self.separator = separator.replace(b",", b" ")  # of the same length: places stay
         if separator != self.separator:

@@ -127,7 +127,7 @@ def _weakest(network: Network) -> Bisection:
     known = [(one, slices) for one, slices in found if one.links is not None]
     if not known:
         return found[0][0]
-    worst = min((one for one, _ in known), key=lambda one: one.links)
+    worst = min((one for one, _ in known), key=lambda one: one.links or 0)
     side = np.zeros((network.slices, network.chips // network.slices), bool)
     for one, slices in known:
         side[slices] = one.side

@@ -89,6 +89,7 @@ def _lone(spec: Spec, family: SliceFamily) -> bool:
 
 
 def plan_of(spec: Spec, machine: str | None, capacity: str) -> Plan:
+    assert spec.chip is not None, "slices are of one chip"
     family = families()[spec.chip]
     there = machines(spec)
     picked = next((m for m in there if m.name == machine), None)
@@ -112,6 +113,7 @@ def plan_of(spec: Spec, machine: str | None, capacity: str) -> Plan:
 
 def name_of(spec: Spec) -> str:
     """A name for jobs, services and node pools: lower case, digits and hyphens, a letter first, under 40 characters."""
+    assert spec.chip is not None, "slices are of one chip"
     short = shapes.SHORT[families()[spec.chip].name].lower()
     parts = ["tpu", short, shapes.text_of(spec.dims), "twisted" * spec.twisted, f"x{spec.slices}" * (spec.slices > 1)]
     return "-".join(p for p in parts if p)

@@ -97,7 +97,7 @@ def parse(text: str, name: str, shape: str, options: Mapping[str, str]) -> Spec:
             expected="one of " + ", ".join(map(str, OVERSUBSCRIPTIONS)),
         )
     chip = _chip(text, options.get("chip", "h100"))
-    wiring = find_chip(chip).wiring
+    wiring = nvlink.wiring_of(find_chip(chip))
     short = wiring.name
     found = plan(name, gpus, over)
     written = f"{name}:{gpus}" + (f":chip={short}" if short != "h100" else "")
@@ -133,8 +133,8 @@ def build(spec: Spec) -> Network:
     parts = {"host": node, "unit": unit}
     if found.cores:
         parts["pod"] = leaf // POD_LEAVES
-    link, card = chip.value("link_oneway_bytes_per_s"), chip.value("dcn_oneway_bytes_per_s")
-    rates = {kind: link * chip.value("links_per_chip") if kind == "nvlink" else link}
+    link, card = chip.need("link_oneway_bytes_per_s"), chip.value("dcn_oneway_bytes_per_s")
+    rates = {kind: link * chip.need("links_per_chip") if kind == "nvlink" else link}
     if card is not None:
         rates |= dict.fromkeys(("rail", "spine", "core"), card)  # a switch's port is as fast as the network card
     return make(
@@ -163,7 +163,7 @@ def _full(found: Plan, rails: bool) -> bool:
 def _node_links(chip: str, nodes: int) -> tuple[np.ndarray, str, int]:
     """(links (n, 2), their kind, switches) inside all nodes."""
     gpus = nodes * NODE
-    if find_chip(chip).wiring.to_switches:
+    if nvlink.wiring_of(find_chip(chip)).to_switches:
         return np.stack([np.arange(gpus), gpus + np.arange(gpus) // NODE], axis=1), "nvlink", nodes
     one, kind, _ = nvlink.wiring(chip, NODE)
     return (one[None] + NODE * np.arange(nodes)[:, None, None]).reshape(-1, 2), kind, 0
@@ -186,7 +186,7 @@ def _upper(found: Plan, leaf0: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _chip(text: str, name: str) -> str:
     spec = nvlink.parse(f"{name}:8", name, "8", {}) if nvlink.reads(name) else None
-    if spec is None or find_chip(spec.chip).value("chips_per_host") != NODE:
+    if spec is None or spec.chip is None or find_chip(spec.chip).value("chips_per_host") != NODE:
         raise QuestionError(
             f"{text}: chip {name!r} does not come in nodes of {NODE} GPUs",
             expected="one of " + ", ".join(nvlink.nodes()),

@@ -74,4 +74,5 @@ def _block(at: np.ndarray, dims: Sequence[int], size: Sequence[int]) -> np.ndarr
     """Number of the block of `size` chips that each chip stands in; axes beyond `size` are cut into single chips."""
     whole = [*size, *[1] * len(dims)][: len(dims)]
     counts = [-(-n // s) for n, s in zip(dims, whole, strict=True)]
-    return np.ravel_multi_index(tuple((at // np.array(whole)).T), counts)
+    blocks = tuple((at // np.array(whole)).T)
+    return np.ravel_multi_index(blocks, counts)  # pyright: ignore[reportReturnType]  # of arrays, an array

@@ -11,6 +11,7 @@ import numpy as np
 
 from catalog.chips import Chip, chips
 from catalog.chips import chip as find_chip
+from catalog.traits import Wiring
 from errors import QuestionError
 from simulators.topology.network import KIND_OF, Network, make
 from simulators.topology.spec import Spec, refuse_options, whole
@@ -31,13 +32,14 @@ def parse(text: str, name: str, shape: str, options: Mapping[str, str]) -> Spec:
     refuse_options(text, options, ())
     rack = _RACK.fullmatch(name.lower())
     chip = _rack() if rack else _gpu(name)
-    domain = domain_of(chip, text)
+    assert chip is not None, "knows() comes first"
+    domain, wired = domain_of(chip, text), wiring_of(chip)
     gpus = whole(text, "GPUs", shape or (rack[1] if rack else "") or str(domain), 0, 10**9 - 1)
-    short = chip.wiring.rack or chip.wiring.name
-    tray = int(chip.value("chips_per_host"))
+    short = wired.rack or wired.name
+    tray = int(chip.need("chips_per_host"))
     if gpus > domain:
         ways = f"{short}:{domain}"
-        if not chip.wiring.rack:
+        if not wired.rack:
             up = -(-gpus // 8) * 8
             ways += f", or several nodes over a network: rail:{up}:chip={short} or fattree:{up}:chip={short}"
         raise QuestionError(f"{text}: a domain of {chip.name} has {domain} GPUs, not {gpus:,}", expected=ways)
@@ -49,16 +51,16 @@ def parse(text: str, name: str, shape: str, options: Mapping[str, str]) -> Spec:
     notes = ()
     if name.lower() == "v100":
         notes = ("V100 is read as the 32 GB card; the 16 GB card is wired alike.",)
-    elif chip.wiring.rack and gpus < domain:
+    elif wired.rack and gpus < domain:
         notes = (f"Part of a rack: {gpus} of its {domain} GPUs, each with all its links.",)
-    return Spec(text=f"{short}:{gpus}", kind=chip.wiring.kind, chip=chip.name, chips=gpus, notes=notes)
+    return Spec(text=f"{short}:{gpus}", kind=wired.kind, chip=chip.name, chips=gpus, notes=notes)
 
 
 def build(spec: Spec) -> Network:
     chip = find_chip(spec.chip)
     ends, kind, switches = wiring(chip.name, spec.chips)
     at = np.arange(spec.chips)
-    tray = int(chip.value("chips_per_host"))
+    tray = int(chip.need("chips_per_host"))
     several = spec.chips > tray
     return make(
         spec=spec.text,
@@ -77,7 +79,7 @@ def build(spec: Spec) -> Network:
 
 def wiring(chip: str, gpus: int) -> tuple[np.ndarray, str, int]:
     """(links (n, 2), their kind, switches) of one domain; its switches are nodes `gpus`, `gpus + 1`, ..."""
-    wiring = find_chip(chip).wiring
+    wiring = wiring_of(find_chip(chip))
     if not wiring.to_switches:
         pairs = [(a, b) for a, b, links in wiring.pairs for _ in range(links) if b < gpus]
         return np.array(pairs, np.int64).reshape(-1, 2), "direct", 0
@@ -93,12 +95,18 @@ def domain_of(chip: Chip, text: str) -> int:
         raise QuestionError(
             f"{text}: how {chip.name} are joined is not known here ({chip.scaleup})", expected=f"one of nvl:72, {known}"
         )
-    return int(chip.value("scaleup_domain_chips"))
+    return int(chip.need("scaleup_domain_chips"))
 
 
 def nodes() -> tuple[str, ...]:
     """What GPUs are called that are joined in nodes, not in racks."""
-    return tuple(name for name, chip in _wired().items() if not chip.wiring.rack)
+    return tuple(name for name, chip in _wired().items() if not wiring_of(chip).rack)
+
+
+def wiring_of(chip: Chip) -> Wiring:
+    """How the GPUs of a node or rack are joined; for chips of which that is known, as `domain_of` makes sure."""
+    assert chip.wiring is not None
+    return chip.wiring
 
 
 def _wired() -> dict[str, Chip]:
@@ -106,7 +114,7 @@ def _wired() -> dict[str, Chip]:
 
 
 def _rack() -> Chip:
-    return next(c for c in _wired().values() if c.wiring.rack)
+    return next(c for c in _wired().values() if wiring_of(c).rack)
 
 
 def _gpu(name: str) -> Chip | None:

@@ -62,6 +62,7 @@ def parse(text: str, name: str, shape: str, options: Mapping[str, str]) -> Spec:
 
 
 def build(spec: Spec) -> Network:
+    assert spec.chip is not None, "parse() named it"
     family = families()[spec.chip]
     rate = find_chip(spec.chip).value("link_oneway_bytes_per_s")
     return lattice_network(spec, rate, cubes=family.wrap == "cube" and all(spec.wraps), hosts=prod(spec.dims) >= 4)

@@ -1,0 +1,31 @@
+"""What can be said of a run as its inputs are read: for `chipledger ingest` and for a request over HTTP, which takes
+tags as an object."""
+
+from errors.numbers import CHIPS
+from errors.options import SWITCH, Option
+from runs.run import KINDS
+
+FROM_INPUTS = " (default: from the inputs)"
+
+NAME = Option("name", str, None, f"name of the run{FROM_INPUTS}", form="NAME")
+KIND = Option(
+    "kind",
+    KINDS,
+    None,
+    f"what kind of run it is{FROM_INPUTS}",
+    label="Kind of run",
+    form=f"{{{','.join(KINDS)}}}",
+)
+CHIP = Option("chip", str, None, f"chip, by any usual name{FROM_INPUTS}", form="CHIP")
+COUNT = Option("chips", CHIPS, None, f"number of chips{FROM_INPUTS}", label="Number of chips", form="CHIPS")
+MODEL = Option("model", str, None, f"model{FROM_INPUTS}", form="MODEL")
+TAG = Option("tag", str, (), "a tag; may be given several times", several=True, local=True, form="KEY=VALUE")
+AGAIN = Option(
+    "again",
+    SWITCH,
+    False,
+    "read an input anew that is stored already, as read by an earlier version or damaged since; the run keeps its id, "
+    "notes and tags",
+    label="Read anew",
+)
+OPTIONS: tuple[Option, ...] = (NAME, KIND, CHIP, COUNT, MODEL, TAG, AGAIN)

@@ -1,0 +1,83 @@
+"""The figures of a ledger, by what the run is: trained, served, or only compiled."""
+
+from analyzers.time.ledger import LedgerResult
+from app import format as fmt
+from app import theme
+from app.components.figures_row import Figure
+from app.questions.ledger.words import modelled, unknown
+from runs.ledger import Ledger
+
+COMPILED = ("useful_maths", "padding", "below_roofline", "exposed_communication")  # what the figures of a program tell
+
+
+def figures(result: LedgerResult) -> list[Figure]:
+    """The five figures of a ledger."""
+    ledger, whole = result.ledger, result.ledger.chip_seconds or 1.0
+    productive, useful = ledger.find("productive"), ledger.find("useful_maths")
+    span = None if result.start_ns is None or result.end_ns is None else (result.end_ns - result.start_ns) / 1e9
+    held = f"{theme.meaning('held')} {fmt.count(ledger.chips, 'chip')} for {fmt.duration(span)}."
+    ran = not modelled(ledger)
+    shown = [Figure("Chip time held", fmt.chip_time(ledger.chip_seconds), held, "measured" if ran else "modelled")]
+    if ledger.usd is not None:
+        shown.append(Figure("Cost", fmt.usd(ledger.usd), "Chip-hours held times the price of a chip-hour.", "derived"))
+    if not ran:
+        return [*shown, *(_part(ledger, n) for n in COMPILED)]
+    if result.serving:
+        return [*shown, *_serving(ledger, whole)]
+    shown.append(
+        Figure(
+            "Goodput",
+            fmt.share(productive.chip_seconds / whole if productive else 0.0 if result.steps_read else None),
+            "Time in steps whose result was kept, as a part of the chip time held. With the seconds of those steps "
+            "that no profile explains.",
+            "derived",
+        )
+    )
+    maths = theme.meaning(["useful_maths"]) + " As a part of the chip time held."
+    if useful is None:
+        shown.append(Figure("Useful maths", fmt.NO_VALUE, maths, "unattributed"))
+    else:
+        shown.append(Figure("Useful maths", fmt.share(useful.chip_seconds / whole), maths, useful.basis))
+    if ledger.usd is None:
+        shown.append(
+            Figure(
+                "Interruptions",
+                f"{len(result.interruptions):,}",
+                "Attempts that ended without the job being done.",
+                "derived",
+            )
+        )
+    shown.append(
+        Figure(
+            "Cannot be told",
+            fmt.share(unknown(ledger) / whole),
+            theme.meaning(["unattributed"]),
+            "unattributed",
+        )
+    )
+    return shown
+
+
+def _serving(ledger: Ledger, whole: float) -> list[Figure]:
+    """The figures of a serving run beside the time held."""
+    served = ledger.amount("served")
+    told = served > ledger.amount("useful_maths")
+    value = fmt.share(served / whole) if told else fmt.NO_VALUE
+    shown = [
+        Figure("Served tokens", value, theme.meaning(["served"]), "derived" if told else "unattributed"),
+        _part(ledger, "useful_maths", "derived"),
+    ]
+    if ledger.usd is None:
+        shown.append(_part(ledger, "no_requests", "measured"))
+    if missing := unknown(ledger):
+        return [
+            *shown,
+            Figure("Cannot be told", fmt.share(missing / whole), theme.meaning(["unattributed"]), "unattributed"),
+        ]
+    return [*shown, _part(ledger, "lost_work", "derived")]
+
+
+def _part(ledger: Ledger, name: str, basis: str = "modelled") -> Figure:
+    """An account as a figure: its share of the whole."""
+    share = ledger.amount(name) / (ledger.chip_seconds or 1.0)
+    return Figure(theme.title(name), fmt.share(share), f"{theme.meaning([name])} As a part of the whole.", basis)

@@ -1,0 +1,122 @@
+"""Streams laid down by hand: which rows are takes, where an attempt opens, and what is said of what was left out."""
+
+import numpy as np
+import pytest
+
+from analyzers.time.step_streams import UNTIMED, Stream
+from analyzers.time.step_takes import takes
+
+S = 10**9
+
+
+def stream(source: str, steps, at_s=None, each_s: float = 10, first_row: int = 0, form: str = "log") -> Stream:
+    """Steps of `each_s` one after the other from `at_s` on; without it, without times of day."""
+    n = len(steps)
+    start = np.full(n, UNTIMED) if at_s is None else np.array([round((at_s + i * each_s) * S) for i in range(n)])
+    return Stream(
+        source=source,
+        host="",
+        format=form,
+        row=np.arange(first_row, first_row + n),
+        place=np.arange(n),
+        step=np.array(steps, dtype=np.int64),
+        start_ns=start,
+        end_ns=start if at_s is None else start + round(each_s * S),
+        fresh=np.zeros(n, dtype=bool),
+        announced=np.zeros(n, dtype=bool),
+        usual_ns=round(each_s * S),
+    )
+
+
+def taken(*told: Stream, took=None, loss=None):
+    rows = 1 + max(int(s.row.max()) for s in told)
+    nothing = np.full(rows, np.nan)
+    return takes(told, nothing if took is None else took, nothing if loss is None else loss)
+
+
+def test_of_two_hosts_each_step_counts_once_as_the_longer_log_tells_it():
+    found = taken(stream("b.log", range(2, 6), 20.3, first_row=100), stream("a.log", range(10), 0))
+    assert found.step.tolist() == list(range(10)) and found.row.tolist() == list(range(10))
+    assert found.start_ns.tolist() == [10 * n * S for n in range(10)] and found.shifts == {}
+    assert found.opens.tolist() == [True] + [False] * 9
+    (note,) = found.notes
+    assert note.startswith("14 rows of 2 hosts or logs tell of 10 steps taken: each counts once")
+    assert note.endswith("; nothing was taken from b.log.")
+
+
+def test_what_the_longer_log_lacks_the_other_tells():
+    lacks = stream("a.log", [*range(5), *range(8, 15)], 0)
+    start = np.array([10 * n * S for n in (*range(5), *range(8, 15))])
+    lacks = Stream(**{**vars(lacks), "start_ns": start, "end_ns": start + 10 * S})
+    found = taken(lacks, stream("b.log", range(3, 10), 30.5, first_row=100))
+    assert found.step.tolist() == list(range(15)) and found.row[5:8].tolist() == [102, 103, 104]
+    assert found.opens.sum() == 1 and "nothing was taken" not in found.notes[0]
+
+
+@pytest.mark.parametrize(("each_s", "pause_s", "opens"), [(10, 100, 1), (10, 101, 2), (2, 60, 1), (2, 61, 2)])
+def test_a_log_that_goes_on_after_a_pause_of_a_minute_or_ten_steps_is_of_a_new_start(each_s, pause_s, opens):
+    ended = 5 * each_s
+    found = taken(stream("a", range(5), 0, each_s), stream("b", range(5, 10), ended + pause_s, each_s, 5))
+    assert found.step.tolist() == list(range(10)) and found.opens.sum() == opens and found.notes == ()
+    skipped = taken(stream("a", range(5), 0, each_s), stream("b", range(7, 10), ended + pause_s, each_s, 5))
+    assert skipped.opens.sum() == 1  # the time of two steps that nobody told of is no pause
+
+
+def test_steps_taken_again_by_a_later_log_open_an_attempt():
+    found = taken(stream("a", range(5), 0), stream("b", range(3, 8), 60, first_row=5))
+    assert found.step.tolist() == [0, 1, 2, 3, 4, 3, 4, 5, 6, 7]
+    assert np.flatnonzero(found.opens).tolist() == [0, 5]
+
+
+@pytest.mark.parametrize(("timed_steps", "kept"), [(5, "timed"), (4, "untimed")])
+def test_logs_without_times_count_where_they_tell_of_more_than_twice_as_many_steps(timed_steps, kept):
+    found = taken(stream("t.log", range(timed_steps), 0), stream("u.log", range(10), first_row=50))
+    assert len(found.step) == (timed_steps if kept == "timed" else 10)
+    why = "no times of day" if kept == "timed" else "times of day but few of the steps"
+    left = "u.log" if kept == "timed" else "t.log"
+    assert found.notes == (f"{left}: left out, as it carries {why} and other inputs tell of the same job.",)
+
+
+def test_a_note_names_four_and_counts_the_others():
+    parts = [stream(f"u{k}", range(k, k + 2), first_row=50 + 2 * k) for k in range(6)]
+    assert taken(stream("t", range(9), 0), *parts).notes[0].startswith("u0, u1, u2, u3 and 2 more: left out, as they c")
+    assert taken(stream("t", range(9), 0), *parts[:4]).notes[0].startswith("u0, u1, u2, u3: left out, as they c")
+
+
+def test_clocks_hours_apart_go_by_that_of_most_and_the_other_is_moved():
+    logs = [stream(f"{k}.log", range(20), at_s, first_row=20 * k) for k, at_s in enumerate((0.0, 0.5, -25200.0))]
+    found = taken(*logs)
+    assert found.step.tolist() == list(range(20)) and found.shifts == {"2.log": pytest.approx(25200 * S, abs=S)}
+    assert found.notes[0].startswith("2.log: its clock is 7 h behind that of the others")
+    ahead = taken(*logs[:2], stream("2.log", range(20), 25200.0, first_row=40))
+    assert ahead.notes[0].startswith("2.log: its clock is 7 h ahead of that of the others")
+
+
+def test_another_job_s_steps_at_the_same_time_are_left_out():
+    found = taken(stream("a", range(30), 0), stream("b", range(500, 520), 5, first_row=30))
+    assert found.step.tolist() == list(range(30))
+    assert found.notes[0].startswith("b: left out, as at most of its times other inputs tell of other steps")
+
+
+def test_without_times_copies_are_left_out_and_others_follow_one_another():
+    took = np.full(60, 5.0 * S)
+    found = taken(stream("a", range(20)), stream("b", range(20), first_row=20), took=took)
+    assert found.row.tolist() == list(range(20)) and found.notes[0].startswith(
+        "b: the same steps at the same speed as in a"
+    )
+    took[20:40] = 6.0 * S  # slower by a fifth: no copy
+    found = taken(stream("a", range(20)), stream("b", range(20), first_row=20), took=took)
+    assert len(found.step) == 40 and np.flatnonzero(found.opens).tolist() == [0, 20]
+    assert "taken one after the other, by their names: a, b." in found.notes[0]
+    loss = np.concatenate((np.linspace(9, 5, 20), np.linspace(9, 5, 20) * 1.01, np.zeros(20)))
+    assert len(taken(stream("a", range(20)), stream("b", range(20), first_row=20), loss=loss).step) == 40
+    loss[20:40] = loss[:20] * 1.0005
+    assert len(taken(stream("a", range(20)), stream("b", range(20), first_row=20), loss=loss).step) == 20
+
+
+def test_rotated_logs_without_times_follow_by_number_and_parts_by_their_steps():
+    parts = [stream(name, range(k, k + 10), first_row=10 * k) for k, name in ((2, "log.1"), (0, "log.2"), (4, "log"))]
+    assert taken(*parts).row[[0, 10, 20]].tolist() == [0, 20, 40]
+    apart = taken(stream("z", range(5)), stream("a", range(7, 10), first_row=5))
+    assert apart.step.tolist() == [0, 1, 2, 3, 4, 7, 8, 9] and apart.opens.sum() <= 1
+    assert "by their steps: z, a." in apart.notes[0]
