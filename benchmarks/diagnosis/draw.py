@@ -188,8 +188,6 @@ def _case(rng: np.random.Generator, number: int, seed: int, cause: str | None, d
         planted += (TRAINING[other](rng, processes),)
     kill = (Planted("kill", (int(rng.integers(processes)),), 28, 28),) if cause == "slow_restore" else ()
     context = () if sound else kill
-        (Planted("kill", (int(rng.integers(processes)),), 28, 28),) if cause == "slow_restore" and not sound else ()
-    )
     return Case(
         name,
         own,
