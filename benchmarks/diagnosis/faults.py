@@ -84,7 +84,9 @@ FAULTS: tuple[Fault, ...] = (
     Fault("few_profiled_steps", "evidence", "Few steps are profiled", "steps", "three steps of all", "none"),
     Fault("queueing", "serving", "Requests queue", "none", "more arrive than are served", "latency"),
     Fault("kv_preemption", "serving", "Requests are put back", "none", "too few pages of the cache", "engine"),
-    Fault("prefix_thrash", "serving", "Shared prefixes are dropped", "none", "pages only for what runs", "prefix"),
+    Fault(
+        "prefix_thrash", "serving", "Shared prefixes are dropped", "none", "pages only for what runs", "prefix_cache"
+    ),
     Fault("long_prompts", "serving", "Long prompts among short", "none", "a few prompts of ten times", "latency"),
     Fault("cold_start", "serving", "Programs are compiled while serving", "none", "no warm-up", "engine"),
     Fault(

@@ -200,7 +200,8 @@ def _top(truth: Mapping[str, Any], first: str | None, most: float) -> bool:
 
 
 def _alarms(name: str, truth: Mapping[str, Any], answer: Mapping[str, Any]) -> list[Alarm]:
-    real = {c["cause"] for c in truth["causes"]} | set(truth["in_both"])
+    # what is wrong about the evidence is true as well, whoever names it
+    real = {c["cause"] for c in (*truth["causes"], *truth["not_to_accuse"])} | set(truth["in_both"])
     accusations = [((c["cause"],), (c.get("chip_seconds") or {}).get("likely"), "") for c in answer.get("causes", ())]
     accusations += [
         (tuple(h["accuses"]), h.get("chip_seconds"), h.get("says", "")) for h in answer.get("headlines", ())

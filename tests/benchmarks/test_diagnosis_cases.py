@@ -76,6 +76,7 @@ def test_families_name_their_kinds_and_what_is_no_kind_is_refused():
 
 def test_the_table_of_readings_speaks_the_words_of_the_vocabulary_and_of_the_product():
     questions = {q.name for q in QUESTIONS}
+    assert {f.question for f in BY_CAUSE.values()} <= {*questions, "none"}
     for reading in READINGS:
         assert reading.cause in BY_CAUSE and reading.question in questions
         assert set(reading.accounts) <= {*ACCOUNTS, *EVENTS}

@@ -16,7 +16,8 @@ def fault(cause, chip_seconds, family="hosts", **place):
 
 
 def truth(*causes, whole=100.0, dominates=True, both=()):
-    return {"causes": list(causes), "in_both": list(both), "chip_seconds": whole, "dominates": dominates}
+    told = {"causes": list(causes), "in_both": list(both), "not_to_accuse": []}
+    return told | {"chip_seconds": whole, "dominates": dominates}
 
 
 def said(cause, likely=None, low=None, high=None, **place):
@@ -152,6 +153,13 @@ def test_an_interval_holds_the_shares_that_the_count_does_not_refute():
         low, high = Share(hits, count).interval
         assert low == pytest.approx(fitting[0], abs=1e-3) and high == pytest.approx(fitting[-1], abs=1e-3)
     assert Share(0, 0).interval is None and str(Share(0, 0)) == "-"
+
+
+def test_who_names_what_is_wrong_about_the_evidence_is_right_and_who_names_what_is_not_raises_a_false_alarm():
+    named = {"causes": [{"cause": "clock_skew", "place": {"ranks": [1]}}]}
+    skewed = truth() | {"not_to_accuse": [{"cause": "clock_skew", "ranks": [1], "seconds": 3.0}]}
+    scored = score({"skewed": skewed, "sound": truth()}, {"skewed": named, "sound": named})
+    assert [alarm.case for alarm in scored.alarms] == ["sound"]
 
 
 def test_a_cause_that_nobody_knows_is_refused():
