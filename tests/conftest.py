@@ -25,10 +25,10 @@ def bounded(test, most: int) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One worker more than cores, since servers and browsers are waited for; fewer where memory is short. Real runs
-    with real clocks need the machine to themselves and are marked so."""
+    """A worker for each core: their servers and browsers fill the time in which they wait, and one more made all of
+    them later; fewer where memory is short."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min((os.cpu_count() or 1) + 1, MOST_WORKERS, memory // WORKER_BYTES))
+    return max(1, min(os.cpu_count() or 1, MOST_WORKERS, memory // WORKER_BYTES))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
