@@ -14,7 +14,7 @@ TYPES = $(BIN)/basedpyright --pythonpath $(BIN)/python
 # compile the project anew, and each worker every test.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: docs run check style types test slow tpu lint mutants reference reference-compiled reference-fleet reference-serving benchmark lock lock-browser clean help
+.PHONY: docs run check style types test slow tpu lint mutants reference reference-compiled reference-fleet reference-serving benchmark diagnosis lock lock-browser clean help
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -80,6 +80,15 @@ benchmark: $(STAMP) ## side-by-side measurements
 	@$(BIN)/python -m benchmarks.goodput
 	@$(BIN)/python -m benchmarks.serving
 	@$(BIN)/python -m benchmarks.topology
+
+SEED ?= 1
+CASES ?= 40
+OUT ?= diagnosis
+diagnosis: $(STAMP) ## real jobs with planted faults, and how many this product names: make diagnosis SEED=7 CASES=40 OUT=folder
+	@$(BIN)/python -m benchmarks.diagnosis make --seed $(SEED) --cases $(CASES) --out "$(OUT)"
+	@rm -f "$(OUT)/answers.json"
+	@$(BIN)/python -m benchmarks.diagnosis answer "$(OUT)" --out "$(OUT)/answers.json"
+	@$(BIN)/python -m benchmarks.diagnosis score "$(OUT)" "$(OUT)/answers.json" --by-case
 
 tpu: $(STAMP) ## add the TPU compiler (libtpu, under Google's terms; 700 MB), so that `chipledger compile` works
 	@$(PIP) install --quiet --require-hashes -r requirements-tpu.lock
