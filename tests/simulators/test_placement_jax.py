@@ -1,6 +1,7 @@
 """The order of devices is that of JAX: its own function with devices that only have coordinates, and the compiler's."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from simulators.placement import jax_order
 from simulators.placement.build import machine
 from simulators.placement.mesh import LogicalAxis
 from simulators.placement.search import jax_shares, jax_tray
+from simulators.tpu_compile.launch import ENVIRONMENT
 from tests.simulators.compiler import needs_compiler
 
 mesh_utils = pytest.importorskip("jax.experimental.mesh_utils", reason="needs JAX: the reference extra")
@@ -164,9 +166,11 @@ print("TOLD" + json.dumps(told))
 @needs_compiler
 def test_the_compilers_own_coordinates_are_laid_alike():
     """One slice of each kind of lattice: what the TPU compiler calls its devices, laid by JAX, is laid so here."""
+    env = {**os.environ, **ENVIRONMENT}  # other tests may have the compiler loaded at the same time
     done = subprocess.run(
-        [sys.executable, "-c", ASK, json.dumps(COMPILED)], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", ASK, json.dumps(COMPILED)], capture_output=True, text=True, timeout=120, env=env
     )
+    assert done.returncode == 0, done.stderr[-2000:]
     told = json.loads(done.stdout.partition("TOLD")[2])
     for (name, mesh), (kind, laid) in zip(COMPILED, told, strict=True):
         spec = topology.parse(name)
