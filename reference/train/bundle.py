@@ -10,7 +10,8 @@ from pathlib import Path
 from statistics import median
 
 from errors import InputError
-from reference.train.model import parameters, step_flops
+from reference.train.facts import job_facts
+from reference.train.model import parameters
 from reference.train.plan import Plan
 
 SIDECAR = "chipledger.json"
@@ -79,31 +80,10 @@ def compact(truth: dict) -> str:
 
 
 def _sidecar(plan: Plan, truth: dict) -> dict:
-    data, model = plan.mesh
-    dims = plan.dims
+    told = job_facts(plan.name, plan.processes, plan.dims, plan.mesh, truth["peak"]["flops_per_s_per_chip"])
+    told["model"]["parameters"] = parameters(plan.dims)
     return {
-        "name": plan.name,
-        "kind": "training",
-        "chip": "cpu-process",
-        "chips": plan.processes,
-        "model": {
-            "layers": dims.layers,
-            "emb_dim": dims.emb_dim,
-            "heads": dims.heads,
-            "head_dim": dims.head_dim,
-            "mlp_dim": dims.mlp_dim,
-            "vocab_size": dims.vocab_size,
-            "seq_len": dims.seq_len,
-            "global_batch_size": dims.batch_size,
-            "parameters": parameters(dims),
-            "model_flops_per_step": sum(step_flops(dims).values()),
-        },
-        "topology": f"data={data},model={model}",
-        "parallelism": {"data": data, "model": model},
-        "precision": "float32",
-        "peak_flops_per_s": truth["peak"]["flops_per_s_per_chip"],
-        "peak_basis": "measured",
-        "usd_per_chip_hour": None,
+        **told,
         "note": (
             "One chip is one process on a share of a CPU. peak_flops_per_s is of one chip: float32 matmuls by all "
             f"{plan.processes} processes at the same time, the best of several sizes, mean of the processes. One "

@@ -5,7 +5,8 @@ import sys
 import threading
 import time
 
-from reference.train.model import parameters, step_flops
+from reference.train.facts import step_flops
+from reference.train.model import parameters
 from reference.train.plan import Plan
 
 

@@ -1,6 +1,7 @@
-"""A decoder transformer in plain JAX, its sharding, its Adam, and how many FLOPs a step of it is."""
+"""A decoder transformer in plain JAX, its sharding and its Adam."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -83,7 +84,7 @@ def loss_of(params: dict, inputs, targets, dims: ModelDims):
     return jnp.mean(jax.nn.logsumexp(logits, axis=-1) - hit)
 
 
-def train_step(state: dict, inputs, targets, *, dims: ModelDims, learning_rate: float):
+def train_step(state: dict, inputs, targets, *, dims: ModelDims, learning_rate: float, loss_of: Callable = loss_of):
     """One Adam step (b1 0.9, b2 0.95, no decay): the new state and the loss before it."""
     loss, grads = jax.value_and_grad(loss_of)(state["params"], inputs, targets, dims)
     step = state["step"] + 1
@@ -94,11 +95,11 @@ def train_step(state: dict, inputs, targets, *, dims: ModelDims, learning_rate: 
     return {"params": params, "m": m, "v": v, "step": step}, loss
 
 
-def compiled_step(dims: ModelDims, mesh: Mesh, learning_rate: float):
+def compiled_step(dims: ModelDims, mesh: Mesh, learning_rate: float, loss_of: Callable = loss_of):
     """`train_step`, jitted over the mesh; the old state is donated."""
     state, batch = state_shardings(dims, mesh), NamedSharding(mesh, BATCH)
     return jax.jit(
-        partial(train_step, dims=dims, learning_rate=learning_rate),
+        partial(train_step, dims=dims, learning_rate=learning_rate, loss_of=loss_of),
         in_shardings=(state, batch, batch),
         out_shardings=(state, NamedSharding(mesh, P())),
         donate_argnums=0,
@@ -108,17 +109,3 @@ def compiled_step(dims: ModelDims, mesh: Mesh, learning_rate: float):
 def parameters(dims: ModelDims) -> int:
     """Number of weights."""
     return sum(math.prod(shape) for shape, _ in parameter_shapes(dims).values())
-
-
-def step_flops(dims: ModelDims) -> dict[str, float]:
-    """Model FLOPs of one step over all devices, by MaxText's convention, as {weights, attention}.
-
-    weights   = 6 * tokens * matmul parameters (2 forward, 4 backward; embedding look-ups count none, the
-                unembedding counts);
-    attention = 3 * layers * (4 * batch * seq_len^2 * heads * head_dim) / 2, halved because it is causal.
-    """
-    d, inner = dims.emb_dim, dims.heads * dims.head_dim
-    matmul = dims.layers * (4 * d * inner + 2 * d * dims.mlp_dim) + d * dims.vocab_size
-    tokens = dims.batch_size * dims.seq_len
-    attention = 3 * dims.layers * 4 * dims.batch_size * dims.seq_len**2 * inner / 2
-    return {"weights": 6.0 * tokens * matmul, "attention": float(attention)}

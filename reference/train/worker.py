@@ -19,7 +19,7 @@ import jaxlib
 import numpy as np
 import orbax.checkpoint as ocp
 from jax._src import compiler, distributed, xla_bridge  # for what the public API cannot say, see `connect`
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AxisType, Mesh, NamedSharding
 from jaxlib import _jax
 
 from reference.train.benchmark import matmul_rounds
@@ -103,22 +103,33 @@ def busy(seconds: float) -> tuple[int, int]:
     return start_ns, time.time_ns()
 
 
-def main(argv: list[str]) -> None:
-    plan = Plan.load(Path(argv[0]))
-    attempt, process, port = (int(a) for a in argv[1:])
+def started(name: str, attempt: int, process: int) -> tuple[EventLog, GoodputLog | Silence]:
+    """The recorders of a process that has just begun and will end with its launcher."""
     die_with_launcher()
     events = EventLog(Path(f"truth/attempt_{attempt}.process_{process}.jsonl"))
-    goodput = GoodputLog(Path("goodput.jsonl"), plan.name, attempt) if process == 0 else Silence()
+    goodput = GoodputLog(Path("goodput.jsonl"), name, attempt) if process == 0 else Silence()
     record_compiles(events)
     events.write("job_start", pid=os.getpid())
     goodput.now("job_start_time")
+    return events, goodput
 
-    goodput.now("tpu_init_start_time")
-    connect(process, plan.processes, port)
+
+def meshed(plan: Plan, process: int, goodput: GoodputLog | Silence) -> tuple[Mesh, MetricLogger]:
+    """The mesh over all processes, which have joined, and MaxText's log, which process 0 alone shows."""
     mesh = jax.make_mesh(plan.mesh, ("data", "model"), axis_types=(AxisType.Auto, AxisType.Auto))
     goodput.now("tpu_init_end_time")
     log = MetricLogger(plan) if process == 0 else MetricLogger(plan, os.open(os.devnull, os.O_WRONLY))
     log.configuration(jax.__version__, jaxlib.__version__, jax.default_backend())
+    return mesh, log
+
+
+def main(argv: list[str]) -> None:
+    plan = Plan.load(Path(argv[0]))
+    attempt, process, port = (int(a) for a in argv[1:])
+    events, goodput = started(plan.name, attempt, process)
+    goodput.now("tpu_init_start_time")
+    connect(process, plan.processes, port)
+    mesh, log = meshed(plan, process, goodput)
 
     if attempt == 0:
         client = distributed.global_state.client

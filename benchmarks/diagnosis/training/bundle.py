@@ -5,13 +5,12 @@ import json
 import shutil
 import time
 from pathlib import Path
-from typing import Any
 
 from benchmarks.diagnosis.case import Case
 from benchmarks.diagnosis.training.launch import Ran
 from benchmarks.diagnosis.training.sizes import MESHES, SIZES
 from benchmarks.xspace import XSpace
-from reference.train.plan import ModelDims
+from reference.train.facts import job_facts
 
 STARTS = (b"profile_start_time", b"profile_stop_time")
 
@@ -43,7 +42,8 @@ def write(case: Case, ran: Ran, out: Path, peak_flops_per_s: float) -> None:
         (staged / folder).mkdir(parents=True, exist_ok=True)
         with (staged / folder / f"{trace.name}.gz").open("wb") as f, gzip.GzipFile("", "wb", 6, f, mtime=0) as packed:
             packed.write(_moved(trace.read_bytes(), skew.get(rank, 0.0)))
-    (staged / "chipledger.json").write_text(json.dumps(_sidecar(case, peak_flops_per_s), indent=1) + "\n")
+    facts = job_facts(case.name, case.processes, SIZES[case.sizes], MESHES[case.processes], peak_flops_per_s)
+    (staged / "chipledger.json").write_text(json.dumps(facts, indent=1) + "\n")
     shutil.rmtree(out, ignore_errors=True)
     staged.rename(out)
 
@@ -60,40 +60,3 @@ def _moved(profile: bytes, seconds: float) -> bytes:
                 field = "uint64_value" if stat.uint64_value else "int64_value"
                 setattr(stat, field, getattr(stat, field) + round(seconds * 1e9))
     return space.SerializeToString()
-
-
-def _sidecar(case: Case, peak_flops_per_s: float) -> dict[str, Any]:
-    """What the job's files cannot say, as its owner knows it."""
-    dims = SIZES[case.sizes]
-    data, model = MESHES[case.processes]
-    return {
-        "name": case.name,
-        "kind": "training",
-        "chip": "cpu-process",
-        "chips": case.processes,
-        "model": {
-            "layers": dims.layers,
-            "emb_dim": dims.emb_dim,
-            "heads": dims.heads,
-            "head_dim": dims.head_dim,
-            "mlp_dim": dims.mlp_dim,
-            "vocab_size": dims.vocab_size,
-            "seq_len": dims.seq_len,
-            "global_batch_size": dims.batch_size,
-            "model_flops_per_step": flops(dims),
-        },
-        "topology": f"data={data},model={model}",
-        "parallelism": {"data": data, "model": model},
-        "precision": "float32",
-        "peak_flops_per_s": peak_flops_per_s,
-        "peak_basis": "measured",
-        "usd_per_chip_hour": None,
-    }
-
-
-def flops(dims: ModelDims) -> float:
-    """Model FLOPs of a step, as `reference.train.model.step_flops` counts them, without JAX."""
-    d, inner = dims.emb_dim, dims.heads * dims.head_dim
-    matmul = dims.layers * (4 * d * inner + 2 * d * dims.mlp_dim) + d * dims.vocab_size
-    attention = 3 * dims.layers * 4 * dims.batch_size * dims.seq_len**2 * inner / 2
-    return 6.0 * dims.batch_size * dims.seq_len * matmul + attention

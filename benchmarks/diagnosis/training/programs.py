@@ -49,7 +49,7 @@ def steps_of(case: Case, mesh: Mesh) -> Callable[[int], Step]:
     plain = model.compiled_step(dims, mesh, RATE)
     for p in case.planted:
         if p.cause == "recomputation":
-            again = _compiled(dims, mesh, _loss_of)
+            again = model.compiled_step(dims, mesh, RATE, _loss_of)
             return lambda step: again
         if p.cause == "recompile_constant":
             # the rate follows a schedule that Python computes, so that each value is a program of its own
@@ -72,23 +72,6 @@ def rows_of(case: Case, step: int) -> int:
 def padding_of(case: Case) -> int:
     """Empty rows for each real one."""
     return next((p.amount for p in case.planted if p.cause == "batch_padding"), 0)
-
-
-def _compiled(dims: ModelDims, mesh: Mesh, loss_of: Callable) -> Step:
-    """The reference's step with another loss."""
-    state, batch = model.state_shardings(dims, mesh), NamedSharding(mesh, model.BATCH)
-
-    def step(state, inputs, targets):
-        loss, grads = jax.value_and_grad(loss_of)(state["params"], inputs, targets, dims)
-        number = state["step"] + 1
-        m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, state["m"], grads)
-        v = jax.tree.map(lambda v, g: 0.95 * v + 0.05 * g * g, state["v"], grads)
-        rate = RATE * jnp.sqrt(1 - 0.95**number) / (1 - 0.9**number)
-        params = jax.tree.map(lambda p, m, v: p - rate * m / (jnp.sqrt(v) + 1e-8), state["params"], m, v)
-        return {"params": params, "m": m, "v": v, "step": number}, loss
-
-    shardings = {"in_shardings": (state, batch, batch), "out_shardings": (state, NamedSharding(mesh, P()))}
-    return jax.jit(step, donate_argnums=0, **shardings)
 
 
 def _loss_of(params, inputs, targets, dims: ModelDims):

@@ -11,11 +11,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import jax
-import jaxlib
 import numpy as np
 import orbax.checkpoint as ocp
 from jax._src import distributed  # for what the public API cannot say, see `plainly`
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import NamedSharding
 
 from benchmarks.diagnosis.case import Case
 from benchmarks.diagnosis.training import hooks, programs
@@ -24,8 +23,8 @@ from reference.train.data import TextPipeline
 from reference.train.metric_logger import MetricLogger
 from reference.train.model import BATCH, abstract_state
 from reference.train.plan import Plan
-from reference.train.recorders import EventLog, GoodputLog, OrbaxLogger, ProfileWindows, Silence
-from reference.train.worker import connect, die_with_launcher, record_compiles
+from reference.train.recorders import OrbaxLogger, ProfileWindows
+from reference.train.worker import connect, meshed, started
 
 DEADLY = ("restart_loop", "kill", "out_of_memory", "hang", "preemption")
 BAD_LOSS = 3  # steps with a loss that is no number until the job gives up
@@ -73,23 +72,14 @@ def storage(scene: hooks.Scene) -> ocp.StandardCheckpointHandler:
 def main(argv: list) -> None:
     case = Case.load(Path(argv[0]))
     attempt, process, port, bind = (int(a) for a in argv[1:])
-    die_with_launcher()
     plan = plan_of(case)
-    events = EventLog(Path(f"truth/attempt_{attempt}.process_{process}.jsonl"))
-    goodput = GoodputLog(Path("goodput.jsonl"), plan.name, attempt) if process == 0 else Silence()
-    record_compiles(events)
-    events.write("job_start", pid=os.getpid())
-    goodput.now("job_start_time")
-
+    events, goodput = started(plan.name, attempt, process)
     goodput.now("tpu_init_start_time")
     jax.config.update("jax_enable_x64", programs.wide(case))
     plainly()
     connect(process, case.processes, port, bind)
     jax.config.update("jax_hlo_source_file_canonicalization_regex", r"^.*/(?=reference/|benchmarks/|site-packages/)")
-    mesh = jax.make_mesh(plan.mesh, ("data", "model"), axis_types=(AxisType.Auto, AxisType.Auto))
-    goodput.now("tpu_init_end_time")
-    log = MetricLogger(plan) if process == 0 else MetricLogger(plan, os.open(os.devnull, os.O_WRONLY))
-    log.configuration(jax.__version__, jaxlib.__version__, jax.default_backend())
+    mesh, log = meshed(plan, process, goodput)
     scene = hooks.Scene(case, attempt, process, events, goodput, lambda text: log.line(text))
 
     goodput.now("training_prep_start_time")
