@@ -2,7 +2,7 @@
 
 from analyzers.serving.ab import AbResult, compare
 from analyzers.serving.served import Served, served
-from app.kept import Answers
+from runs.kept import Answers
 from runs.run import Run
 
 _compared = Answers(64 << 20)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analyzers.base import Result, fact
-from app.kept import Answers
 from app.questions.base import Question, R
 from errors.options import parse_options
+from runs.kept import Answers
 from runs.registry import Registry
 from runs.run import FactValue, Run
 from runs.tables import MemoryTables

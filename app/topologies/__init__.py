@@ -12,9 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.kept import Answers
 from app.workspace import Workspace
 from errors import InputError, QuestionError
+from runs.kept import Answers
 from simulators import topology
 from simulators.topology import failures
 from simulators.topology.loads import LinkLoads, link_loads

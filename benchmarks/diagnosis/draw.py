@@ -172,11 +172,9 @@ def cases(seed: int, count: int, kinds: Sequence[str] = (), *, healthy: float = 
 
 def _case(rng: np.random.Generator, number: int, seed: int, cause: str | None, deck: list[str]) -> Case:
     own = int(rng.integers(1 << 31))
-    if cause is None:  # sound: of a maker that the deck has
-        cause = str(rng.choice(deck))
-        maker, sound = MAKERS.get(BY_CAUSE[cause].family, "training"), True
-    else:
-        maker, sound = MAKERS.get(BY_CAUSE[cause].family, "training"), False
+    sound = cause is None
+    cause = cause or str(rng.choice(deck))  # a sound case is of a maker that the deck has
+    maker = MAKERS.get(BY_CAUSE[cause].family, "training")
     name = f"case-{number:03d}"
     if maker != "training":
         planted = () if sound else (Planted(cause, amount=1, seconds=_between(rng, 0.0, 1.0)),)
@@ -187,7 +185,6 @@ def _case(rng: np.random.Generator, number: int, seed: int, cause: str | None, d
     if planted and rng.random() < DOUBLE and (other := _other(rng, cause, deck)):
         planted += (TRAINING[other](rng, processes),)
     kill = (Planted("kill", (int(rng.integers(processes)),), 28, 28),) if cause == "slow_restore" else ()
-    context = () if sound else kill
     return Case(
         name,
         own,
@@ -198,7 +195,7 @@ def _case(rng: np.random.Generator, number: int, seed: int, cause: str | None, d
         0 if sound else _save_every(cause),
         planted,
         _companions(rng, processes, cause),
-        context,
+        () if sound else kill,
     )
 
 

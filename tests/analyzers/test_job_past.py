@@ -1,14 +1,14 @@
 """Steps and calendar of a stored run: worked out once, the same as worked out anew, and never after a file changed."""
 
-import threading
-
+import numpy as np
 import pandas as pd
 import pytest
 
 from analyzers.time.calendar import calendar
 from analyzers.time.history import history
-from analyzers.time.job_past import KEPT, _Kept, job_past, steps_taken
+from analyzers.time.job_past import job_past, steps_taken
 from errors import InputError
+from runs.kept import Answers
 from runs.run import FactValue
 from runs.store import Store
 from runs.tables import MemoryTables
@@ -70,31 +70,10 @@ def test_tables_in_memory_are_looked_at_each_time():
     assert len(steps_taken(tables, {}).rows) == 2 and len(steps_taken(other, {}).rows) == 1
 
 
-def test_several_who_ask_at_once_wait_for_one_and_the_oldest_is_let_go():
-    kept, made = _Kept(), []
-
-    def compute():
-        made.append(threading.get_ident())
-        begun.set()
-        waiting.wait(5)
-        return len(made)
-
-    begun, waiting, found = threading.Event(), threading.Event(), []
-    asking = [threading.Thread(target=lambda: found.append(kept.get("key", compute))) for _ in range(4)]
-    for one in asking:
-        one.start()
-    assert begun.wait(5)
-    waiting.set()
-    for one in asking:
-        one.join()
-    assert found == [1, 1, 1, 1] and len(made) == 1
-    for n in range(KEPT):
-        kept.get(n, lambda n=n: n)
-    assert kept.get("key", compute) == 2
-
-
-def test_what_failed_is_tried_again():
-    kept = _Kept()
-    with pytest.raises(ZeroDivisionError):
-        kept.get("key", lambda: 1 // 0)
-    assert kept.get("key", lambda: 3) == 3
+def test_a_calendar_weighs_what_its_painting_holds(store):
+    run = made_runs.interrupted(store)
+    _, days = job_past(run.tables, run.manifest.facts)
+    answers = Answers(1 << 30)
+    answers.get("days", lambda: days)
+    held = sum(array.nbytes for array in vars(days.painting).values() if isinstance(array, np.ndarray))
+    assert answers._bytes["days"] >= held + days.steps.memory_usage().sum() > held > 0

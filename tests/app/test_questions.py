@@ -5,13 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from app import kept
 from app.questions import asking as questions
 from app.questions import question
 from app.questions.asking import Answers, ask, glimpse
 from app.questions.ledger import LEDGER
 from app.questions.steps import STEPS
 from errors import QuestionError
+from runs import kept
 from tests.app import made_runs
 
 

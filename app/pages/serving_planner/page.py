@@ -16,7 +16,6 @@ from app.components.notice import notice
 from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
-from app.kept import Answers
 from app.pages.serving_planner.figure import costs, pools
 from app.pages.serving_planner.form import EXAMPLE, asked, serving_form
 from app.whatif.serving_plan.answers import ServingPlan, find
@@ -24,6 +23,7 @@ from app.whatif.serving_plan.asked import Asked
 from app.whatif.serving_plan.wording import verdict as plan_verdict
 from app.workspace import Workspace
 from errors import QuestionError
+from runs.kept import Answers
 from simulators.serving.terms import TERMS
 
 _plans = Answers(64 << 20)

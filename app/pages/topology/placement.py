@@ -17,7 +17,6 @@ from app.components.option import by_name, control
 from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
-from app.kept import Answers
 from app.pages.topology.lab import Lab
 from app.pages.topology.placement_figure import costs, label, layers
 from app.whatif.placement import PLACEMENT
@@ -28,6 +27,7 @@ from app.whatif.placement.wording import reason
 from app.whatif.placement.wording import verdict as placement_verdict
 from catalog.models import models
 from errors import ChipledgerError
+from runs.kept import Answers
 from simulators.placement.mesh import MEANINGS
 from simulators.placement.search import OVERLAPS, Placement
 from simulators.placement.terms import TERMS

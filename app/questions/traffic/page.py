@@ -49,7 +49,7 @@ def _options(about: About) -> dict[str, str]:
     if len(names) < 2:
         return given
     texts = {name: name for name in names}
-    now = control(_OPTIONS["stage"], texts=texts, unset="all loads, one after another", key="workload stage")
+    now = control(_OPTIONS["stage"], texts=texts, unset="all loads, one after another", key="workload stage", width=420)
     return {**given, "stage": now} if now else given
 
 

@@ -2,11 +2,11 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Any
 
-import pandas as pd
+import numpy as np
 
 from errors import QuestionError
 
@@ -21,20 +21,20 @@ class Answers:
     def __init__(self, max_bytes: int):
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
-        self._kept: OrderedDict[Any, Future] = OrderedDict()
-        self._bytes: dict[Any, int] = {}  # of the answers that are there: measured once, not at every new answer
+        self._kept: OrderedDict[Hashable, Future[Any]] = OrderedDict()
+        self._bytes: dict[Hashable, int] = {}  # of the answers there are: measured once, not at every new answer
 
-    def known(self, key: Any) -> Any:
+    def known(self, key: Hashable) -> Any:
         """The answer if it is there, else None. Raises the error where there is none to be had."""
         with self._lock:
             future = self._kept.get(key)
         return future.result() if future is not None and future.done() else None
 
-    def get(self, key: Any, compute: Callable[[], Any]) -> Any:
+    def get(self, key: Hashable, compute: Callable[[], Any]) -> Any:
         with self._lock:
             future = self._kept.get(key)
             mine = future is None or _may_be_gone(future)
-            if mine:
+            if future is None or mine:
                 future = self._kept[key] = Future()
             self._kept.move_to_end(key)
         if mine:
@@ -45,7 +45,7 @@ class Answers:
             self._make_room(key, _size(future))
         return future.result()
 
-    def _make_room(self, newest: Any, size: int) -> None:
+    def _make_room(self, newest: Hashable, size: int) -> None:
         """Enter the newest answer's bytes and let go of the answers not asked for longest."""
         with self._lock:
             if newest in self._kept:
@@ -58,13 +58,22 @@ class Answers:
                 del self._kept[key]
 
 
-def _may_be_gone(future: Future) -> bool:
+def _may_be_gone(future: "Future[Any]") -> bool:
     """Whether it failed by what may be otherwise the next time: a damaged file, a full disk, a defect."""
     return future.done() and future.exception() is not None and not isinstance(future.exception(), QuestionError)
 
 
-def _size(future: Future) -> int:
-    """Bytes that an answer holds: its frames, and a flat 20 kB for the rest."""
-    result = None if future.exception() else future.result()
-    values = vars(result).values() if hasattr(result, "__dict__") else ()
-    return 20_000 + sum(int(v.memory_usage().sum()) for v in values if isinstance(v, pd.DataFrame))
+def _size(future: "Future[Any]") -> int:
+    """Bytes that an answer holds: its frames and arrays, those of its parts too, and a flat 20 kB for the rest."""
+    return 20_000 + (0 if future.exception() else _in_tables(future.result()))
+
+
+def _in_tables(value: Any, depth: int = 2) -> int:
+    import pandas as pd  # a fifth of a second that who keeps nothing should not pay
+
+    if isinstance(value, pd.DataFrame):
+        return int(value.memory_usage().sum())
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    parts: dict[str, Any] = getattr(value, "__dict__", {})
+    return sum(_in_tables(part, depth - 1) for part in parts.values()) if depth else 0
