@@ -35,7 +35,7 @@ TERMS = (
         "2401.11181); the address takes others: heavy_prompt, heavy_output.",
         unit="1",
         source="C. Hu et al., Inference without interference: disaggregate LLM inference for mixed downstream "
-        "workloads (TetriInfer), arXiv 2401.11181, which counts from one token more",
+        "workloads (TetriInfer), arXiv 2401.11181",
     ),
     Term(
         "In flight",
