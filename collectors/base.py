@@ -50,11 +50,14 @@ class Source:
         with self.content.open("rb") as f:
             return f.read(2) == b"\x1f\x8b"
 
+    def binary(self) -> BinaryIO:
+        """The content byte by byte, unpacked if it was gzipped; one that was not can be sought in, whatever it
+        begins with. Raises OSError, EOFError or zlib.error if broken."""
+        return gzip.open(self.content, "rb") if self.gzipped else self.content.open("rb")  # type: ignore[return-value]
+
     def open(self) -> BinaryIO:
-        """The content, unpacked if it was gzipped. Raises OSError, EOFError or zlib.error if broken."""
-        if self.gzipped:
-            return as_utf8(gzip.open(self.content, "rb"))
-        return as_utf8(self.content.open("rb"))
+        """The content as `binary` gives it, with what a byte-order mark at its beginning says made UTF-8."""
+        return as_utf8(self.binary())
 
     def text(self) -> Iterator[tuple[int, str]]:
         """(byte offset, line without its end) for each line; bytes that are not UTF-8 become U+FFFD."""

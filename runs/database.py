@@ -58,7 +58,7 @@ class Database:
 def _opened(path: Path) -> sqlite3.Connection:
     """A connection that can read: of a file on a disk that cannot be written, one that writes nothing beside it."""
     ways = ["mode=rw", "mode=ro"]
-    if not (wal := _beside(path, "-wal")).exists() or not wal.stat().st_size:  # or what stands there would be missed
+    if not _bytes_of(_beside(path, "-wal")):  # or what stands there would be missed
         ways.append("mode=ro&immutable=1")
     refused: sqlite3.Error | None = None
     for way in ways:
@@ -104,6 +104,14 @@ def _refusal(error: sqlite3.Error, path: Path) -> InputError:
             advice="Is the disk full? The registry itself is whole.",
         )
     return InputError(f"the registry cannot be used now ({error})", where=str(path), advice="Try again.")
+
+
+def _bytes_of(path: Path) -> int:
+    """0 of a file that is not there: what closes last takes SQLite's log away at any moment."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _beside(path: Path, ending: str) -> Path:

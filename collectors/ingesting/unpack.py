@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from collectors.base import Source
-from collectors.reading.encodings import as_utf8
 from errors import InputError
 
 MAX_MEMBERS = 10_000
@@ -50,14 +49,13 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u206
 class SafeSource(Source):
     """A Source that refuses a gzip stream which unpacks out of all proportion, and knows how far it was read."""
 
-    def open(self) -> BinaryIO:
+    def binary(self) -> BinaryIO:
         raw = self.content.open("rb")
         object.__setattr__(self, "_raw", raw)
-        unpacked = io.BufferedReader(_Inflater(raw, self.name), CHUNK) if self.gzipped else raw  # type: ignore[arg-type]
-        return as_utf8(unpacked)
+        return io.BufferedReader(_Inflater(raw, self.name), CHUNK) if self.gzipped else raw  # type: ignore[arg-type,return-value]
 
     def bytes_read(self) -> int:
-        """Bytes of the file on disk that were read so far; 0 if `open` was never called."""
+        """Bytes of the file on disk that were read so far; 0 if it was never opened."""
         raw = getattr(self, "_raw", None)
         if raw is None:
             return 0
@@ -191,7 +189,7 @@ def _zip_members(source: SafeSource) -> Iterator[tuple[str, Callable[[int], byte
 
 def _tar_members(source: SafeSource) -> Iterator[tuple[str, Callable[[int], bytes]]]:
     # Read as a stream, once: the guard on the gzip stream then sees every byte.
-    with source.open() as f:
+    with source.binary() as f:
         stream = _Forward(f, source.name)
         archive = tarfile.TarFile(fileobj=stream, mode="r")  # type: ignore[arg-type]
         for count in itertools.count():

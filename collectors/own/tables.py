@@ -50,7 +50,7 @@ def read(source: Source) -> Iterator[Item]:
     if source.gzipped:
         raise InputError("Parquet inside gzip cannot be read", where=source.name, advice="Unpack it.")
     tally = Tally()
-    with source.open() as f:
+    with source.binary() as f:
         try:
             metadata = pq.read_metadata(f)
             file = pq.ParquetFile(f, metadata=metadata, read_dictionary=_texts(metadata, schema))

@@ -60,6 +60,15 @@ def test_what_is_no_trace_is_refused(tmp_path, data, word):
     assert "host.xplane.pb" in str(error.value)
 
 
+@pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff", b"\xff\xfe\0\0", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_beginning_like_a_mark_of_text_is_taken_as_bytes(tmp_path, mark, pack):
+    """A byte-order mark says nothing in a binary file: what it begins with is damage like other damage."""
+    (path := tmp_path / "x.xplane.pb").write_bytes(pack(mark + two_planes()))
+    with pytest.raises(InputError, match="x.xplane.pb"):
+        Got(Source(path, path.name))
+
+
 def test_a_text_filter_is_recognised(tmp_path):
     mangled = two_planes().decode("utf-8", "replace").encode()
     path = tmp_path / "mangled"

@@ -1,6 +1,7 @@
 """A registry that is damaged, removed, altered or oddly named: what it says, and what is kept."""
 
 import sqlite3
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +38,14 @@ def test_a_registry_that_was_removed_under_a_running_process_is_made_anew(tmp_pa
     registry = Registry(tmp_path / "registry.db")
     registry.path.unlink()
     registry.note("r", "x")
+    assert registry.extras("r").notes == ["x"]
+
+
+def test_the_log_beside_it_may_go_between_a_look_and_the_next(tmp_path, monkeypatch):
+    """Who closes last takes SQLite's log away, at any moment of the others' opening."""
+    registry = Registry(tmp_path / "registry.db")
+    registry.note("r", "x")
+    monkeypatch.setattr(Path, "exists", lambda self: True)  # as it was a moment ago
     assert registry.extras("r").notes == ["x"]
 
 

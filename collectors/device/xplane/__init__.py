@@ -64,13 +64,13 @@ def _mangled(head: bytes) -> int | None:
 def _opened(source: Source, lost: list[Lost]) -> Iterator[BinaryIO]:
     """The content as a seekable file; a gzipped one is unpacked to a temporary file first."""
     if not source.gzipped:
-        with source.open() as file:
+        with source.binary() as file:
             yield file
         return
     with tempfile.TemporaryFile(prefix="chipledger-") as file:
         done = 0
         try:
-            with source.open() as packed:
+            with source.binary() as packed:
                 while chunk := packed.read1(_CHUNK):  # type: ignore[attr-defined]  # keeps what precedes a fault
                     done += len(chunk)
                     if done > UNPACKED_LIMIT_BYTES:
