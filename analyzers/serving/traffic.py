@@ -131,7 +131,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> WorkloadRe
     duration = float(times[-1] - times[0]) if len(times) > 1 else None
     prompt, output = _tokens(rows, "prompt_tokens"), _tokens(rows, "output_tokens")
     notes += _notes(rows, times, between, output, facts)
-    rates, rate_window_s = _rates(rows, duration, _width(duration, windows), prompt, output)
+    rates, rate_window_s = _rates(rows, duration, _width(duration, windows), prompt, output, apart < 2)
     flight, concurrency = _flight(tables, options["stage"])
     both = float(np.nansum(prompt)), float(np.nansum(output))
     told = not np.isnan(prompt).all() and not np.isnan(output).all() and sum(both) > 0
@@ -222,8 +222,10 @@ def _width(duration: float | None, windows: Sequence[Window]) -> float:
 
 
 def _rates(
-    rows: pd.DataFrame, duration: float | None, width: float, prompt: np.ndarray, output: np.ndarray
+    rows: pd.DataFrame, duration: float | None, width: float, prompt: np.ndarray, output: np.ndarray, alike: bool
 ) -> tuple[pd.DataFrame, float | None]:
+    """Rates by window. `alike`: windows are held against one another, so that one cut short by the end of the traffic
+    is left out; of loads one after another it may be all of the last."""
     names = ["start_s", "requests_per_s", "prompt_tokens_per_s", "output_tokens_per_s"]
     if not duration:
         return pd.DataFrame(columns=names), None
@@ -234,7 +236,7 @@ def _rates(
         np.bincount(index, weights=np.nan_to_num(w), minlength=size) / width
         for w in (np.ones(len(index)), prompt[known], output[known])
     ]
-    if size > 1 and duration < size * width:  # the last window is cut short by the end of the traffic
+    if alike and size > 1 and duration < size * width:
         sums, size = [s[:-1] for s in sums], size - 1
     return pd.DataFrame(dict(zip(names, [np.arange(size) * width, *sums], strict=True))), width
 

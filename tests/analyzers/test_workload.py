@@ -154,6 +154,14 @@ def test_stages_are_asked_for_one_by_one():
         ask(columns, stage="c")
 
 
+def test_the_picture_of_several_loads_leaves_none_out():
+    """A load shorter than a window, long after the others: most of its window is the end of the test."""
+    found = ask(trace([0, 1, 2, 3601, 3602], stage=["a", "a", "a", "b", "b"]))
+    assert found.rate_window_s > 1
+    assert (found.rates["requests_per_s"] * found.rate_window_s).sum() == pytest.approx(5)
+    assert found.rates["start_s"].iloc[-1] <= 3601
+
+
 @pytest.mark.parametrize(
     ("times", "told"),
     [([0.0] * 50, "at_once"), ([0.0], "unknown"), ([0.0, 1.0], "unknown"), (np.arange(100.0), "even")],

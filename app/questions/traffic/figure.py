@@ -35,8 +35,9 @@ def arrivals(result: WorkloadResult) -> go.Figure | None:
     figure = go.Figure()
     y = rates["requests_per_s"].to_numpy(dtype=float)
     unit, size = time_axis(float(result.duration_s))
+    y = np.append(y, y[-1])  # the last window lasts as long as the others
     kept = reduced(y)
-    x = rates["start_s"].to_numpy()[kept] / size
+    x = np.append(rates["start_s"], rates["start_s"].iloc[-1] + result.rate_window_s)[kept] / size
     figure.add_trace(
         go.Scatter(
             x=x,
