@@ -125,7 +125,6 @@ class Engine:
         self.scheduler.drop(s)
         s.status, s.error = status, error
         self.done.append(s)
-        s.send(None)
 
     def _table(self, sequences: list[Sequence], rows: int, pages: int) -> np.ndarray:
         table = np.zeros((rows, pages), np.int32)

@@ -132,6 +132,7 @@ SMOKE = Plan(
     target_steps=4,
     draft_steps=4,
     log_every_s=1.0,
+    traffic_seed=182,  # whose client leaves before its answer's last 200 tokens: the engine notices in time
     scrape_every_s=0.5,
     benchmark_round_s=0.05,
 )

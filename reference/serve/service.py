@@ -41,9 +41,11 @@ class Service:
             if self.engine.busy:
                 with jax.profiler.TraceAnnotation("iteration"):
                     self.engine.step()
-            if len(self.engine.done) > self._ended:
-                self.metrics.finish(self.engine.done[self._ended :])
-                self._ended = len(self.engine.done)
+            if ended := self.engine.done[self._ended :]:
+                self.metrics.finish(ended)
+                self._ended += len(ended)
+                for sequence in ended:  # counted first: who knows that all is done may ask for the counters at once
+                    sequence.send(None)
             lines.tick()
 
     def _empty_inbox(self) -> None:

@@ -364,6 +364,14 @@ def test_bundled_run_is_read_whole(tmp_path):
 # The program.
 
 
+def test_who_leaves_a_small_run_leaves_long_before_the_end():
+    """Else the engine may be done before it can know, and a request is completed there that nobody read."""
+    plan = pytest.importorskip("reference.serve.plan", reason="needs the reference extra")
+    asks = pytest.importorskip("reference.serve.traffic").traffic(plan.SMOKE)
+    left = [a for a in asks if a.leave_after]
+    assert left and all(a.max_tokens - a.leave_after >= 200 for a in left)
+
+
 @pytest.mark.alone
 def test_a_small_run_made_now_tells_its_truth(tmp_path):
     launch = pytest.importorskip("reference.serve.launch", reason="needs the reference extra")
