@@ -34,6 +34,17 @@ def test_the_price_is_the_options_then_the_registrys_then_the_facts(place):
     assert ask(LEDGER, declared, {}, place.registry).ledger.usd == pytest.approx(5 * with_fact.chip_seconds / 3600)
 
 
+def test_nobody_is_asked_for_a_profile_of_a_job_that_was_simulated(place):
+    steps = {"steps": {"step": [0, 1], "start_ns": [0, 10**9], "dur_ns": [10**9] * 2, "source": ["x"] * 2}}
+    ran = made_runs.write(place.store, "ran", steps, {"chips": 2})
+    never = made_runs.write(place.store, "never", steps, {"chips": 2}, kind="simulated")
+    with pytest.raises(QuestionError, match="Add a profile"):
+        ask(question("overlap"), ran, {}, place.registry)
+    with pytest.raises(QuestionError, match="The run was simulated: it cannot tell what devices did") as told:
+        ask(question("overlap"), never, {}, place.registry)
+    assert "Add a profile" not in str(told.value)
+
+
 def test_an_answer_is_computed_once(place):
     run = made_runs.interrupted(place.store)
     assert ask(STEPS, run, {}, place.registry) is ask(STEPS, run, {}, place.registry)

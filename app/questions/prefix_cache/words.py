@@ -32,16 +32,16 @@ def verdict(result: PrefixResult) -> str:
 
 
 def _replayed(result: PrefixResult) -> str:
-    most = result.infinite_hit_rate
-    if not most:
+    if not result.infinite_hit_rate:
         return f"No block of {fmt.count(result.requests, 'request')} comes twice: no prefix cache would find anything."
     text = (
-        f"Of the blocks of {fmt.count(result.requests, 'prompt')}, {fmt.share(most, 4)} could be found by a cache "
+        f"Of the {'tokens' if result.in_tokens else 'blocks'} of {fmt.count(result.requests, 'prompt')}, "
+        f"{fmt.share(result.attainable, 4)} could be found by a cache "
         f"without end; {size_words(result, result.enough_blocks)} reach {fmt.whole_share(ENOUGH)} of that"
     )
     if result.size_blocks is not None:
         size = size_words(result, result.size_blocks)
-        text += f", and {size}, {result.size_source}, find {fmt.share(result.hit_rate)}"
+        text += f", and {size}, {result.size_source}, find {fmt.share(result.found)}"
     return text + "."
 
 
