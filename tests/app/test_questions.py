@@ -13,6 +13,7 @@ from app.questions.steps import STEPS
 from errors import QuestionError
 from runs import kept
 from tests.app import made_runs
+from tests.app.test_pages import opened, words
 
 
 def test_the_price_is_the_options_then_the_registrys_then_the_facts(place):
@@ -116,3 +117,14 @@ def test_an_answer_is_measured_once_however_many_follow(monkeypatch):
     for n in range(30):
         answers.get(n, lambda n=n: n)
     assert len(measured) == 30
+
+
+def test_a_page_says_what_a_simulated_run_cannot_tell_rather_than_what_would_complete_it(place):
+    steps = {"steps": {"step": [0, 1], "start_ns": [0, 10**9], "dur_ns": [10**9] * 2, "source": ["x"] * 2}}
+    page = "questions/ledger/page.py"
+    ran, never = (
+        words(opened(page, run=made_runs.write(place.store, kind, steps, {"chips": 2}, kind=kind).run_id))
+        for kind in ("training", "simulated")
+    )
+    assert "Missing: a profile" in ran and "simulated" not in ran
+    assert "Not told: what the device did inside steps" in never and "Missing: " not in never
