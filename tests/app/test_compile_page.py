@@ -100,7 +100,7 @@ def test_figures_draw_what_the_answer_holds(place, two):
     whole = {t.name: list(t.x) for t in figures.memory(named).data}
     assert whole["needed, not broken down"][1] * 1e9 == pytest.approx(40 << 30)
     drawn = figures.least(named).data[0]
-    assert drawn.y[0] == "of operations bound by computation" and max(drawn.x) == drawn.x[0]
+    assert drawn.y[0] == "operations bound by computation" and max(drawn.x) == drawn.x[0]
     assert sum(drawn.x) == pytest.approx(result.to_dict()["seconds_bound"] * 1e3)
     assert list(figures.collectives(named).data[0].y)[0] == "all-reduce over model"
     assert [b.name for b in figures.arguments(result).data] == ["logical", "padding"]
@@ -110,7 +110,7 @@ def test_figures_draw_what_the_answer_holds(place, two):
 
 def test_words_name_what_bounds_the_step(place, two):
     result = answers(place, two[0])[0][1]
-    assert "of operations bound by computation" in verdict(result) and "MFU can reach" in verdict(result)
+    assert "operations bound by computation" in verdict(result) and "MFU can reach" in verdict(result)
     assert ("all-reduce over model", "520 MB in 66 executions") in table(result).rows
 
 

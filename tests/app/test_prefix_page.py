@@ -38,7 +38,9 @@ def test_verdicts():
 def test_figures_hold_the_numbers():
     result = asked(TRACE, {"model": "llama-3.1-8b"}, blocks=4)
     line = by_size(result).data[0]
-    assert line.y[-1] == pytest.approx(800 / 15) and line.x[-1] == pytest.approx(7 * 512 * 131072 / 1e6)
+    found = 2 * 512 + 1499 + 1535  # of 7,602 tokens: two blocks, and two prompts whole but for their last token
+    assert line.y[-1] == pytest.approx(found / 7602 * 100)
+    assert line.x[-1] == pytest.approx(7 * 512 * 131072 / 1e6)
     assert sum(reuse(result).data[0].y) == pytest.approx(100)
     found, more = tenants(result).data
     assert [f + m for f, m in zip(found.x, more.x, strict=True)] == pytest.approx(
@@ -50,7 +52,7 @@ def test_figures_hold_the_numbers():
 
 
 def test_tables():
-    assert table(asked(TRACE)).head == ("blocks", "size", "found")
+    assert table(asked(TRACE)).head == ("blocks", "size", "tokens found")
     assert table(asked(COUNTED)).rows[0] == ("0 s", "40.0 %")
 
 

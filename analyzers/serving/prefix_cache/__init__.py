@@ -95,6 +95,12 @@ class PrefixResult:
         """The same, of a cache of `size_blocks`."""
         return self.saved["size"]["token_share"] if self.in_tokens else self.hit_rate
 
+    @property
+    def tokens_by_block(self) -> float:
+        """What turns a share of blocks found into one of tokens: a found block is full, a part-full one is asked for
+        as a whole. 1 where tokens cannot be counted."""
+        return self.attainable / self.infinite_hit_rate if self.in_tokens and self.infinite_hit_rate else 1.0
+
     def bytes_of(self, blocks: float | None) -> float | None:
         return None if blocks is None or self.block_bytes is None else blocks * self.block_bytes
 

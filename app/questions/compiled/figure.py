@@ -18,10 +18,10 @@ Named = tuple[str, CompiledResult]
 HELD, PADDING = theme.COLOURS["held"], theme.COLOURS["padding"]
 TINTS = {"arguments": HELD, "outputs": "#72818F", "temporaries": "#8FA0AE"}  # of what is held
 PART_COLOURS = {  # of `floor_parts`
-    "of operations bound by computation": "useful_maths",
-    "of those bound by memory bandwidth": "below_roofline",
-    "of padding": "padding",
-    "in collectives that no computation covers": "exposed_communication",
+    "operations bound by computation": "useful_maths",
+    "operations bound by memory bandwidth": "below_roofline",
+    "padding": "padding",
+    "collectives that no computation covers": "exposed_communication",
 }
 STACKED = ("arguments", "outputs", "temporaries")  # the peak; code lies beside it
 HATCHED = {"shape": "/", "fgcolor": "rgba(0,0,0,0.55)", "fillmode": "overlay", "size": 8, "solidity": 0.25}
@@ -155,7 +155,7 @@ def least(results: Sequence[Named]) -> go.Figure | None:
                 textposition="outside",
                 cliponaxis=False,
                 hovertext=[
-                    f"<b>{plain(name)}</b><br>{fmt.duration(parts[name][p])} {p}, "
+                    f"<b>{plain(name)}</b><br>{p}: {fmt.duration(parts[name][p])}, "
                     f"{fmt.share(parts[name][p] / floor.seconds)} of {fmt.duration(floor.seconds)}<br>{alone}"
                     for p in there
                 ],

@@ -53,17 +53,17 @@ def _bound(result: CompiledResult) -> str:
 def _made_of(least: Floor) -> str:
     """The parts of the least time that are there, the largest first; together they are all of it."""
     parts = sorted(((s, said) for said, s in floor_parts(least) if s > 0), key=lambda part: -part[0])
-    *some, last = [f"{fmt.duration(s)} {said}" for s, said in parts]
+    *some, last = [f"{fmt.duration(s)} for {said}" for s, said in parts]
     return f"{', '.join(some)} and {last}" if some else last
 
 
 def floor_parts(least: Floor) -> list[tuple[str, float]]:
     """(what it is, seconds): of what the least time is made, in the order in which they are drawn."""
     return [
-        ("of operations bound by computation", least.compute_s),
-        ("of those bound by memory bandwidth", least.memory_s),
-        ("of padding", least.padding_s),
-        ("in collectives that no computation covers", least.network_s),
+        ("operations bound by computation", least.compute_s),
+        ("operations bound by memory bandwidth", least.memory_s),
+        ("padding", least.padding_s),
+        ("collectives that no computation covers", least.network_s),
     ]
 
 

@@ -49,10 +49,10 @@ def table(result: PrefixResult) -> Table:
     """Hit rates by size; without a replay, what was measured over time."""
     if result.replayed:
         rows = tuple(
-            (f"{int(r.blocks):,}", fmt.size(result.bytes_of(r.blocks)), fmt.share(r.hit_rate))
+            (f"{int(r.blocks):,}", fmt.size(result.bytes_of(r.blocks)), fmt.share(r.hit_rate * result.tokens_by_block))
             for r in result.by_size.iloc[::4].itertuples()
         )
-        return Table(("blocks", "size", "found"), rows, right=(0, 1, 2))
+        return Table(("blocks", "size", "tokens found" if result.in_tokens else "found"), rows, right=(0, 1, 2))
     over = result.measured.over_time
     over = over[over["ts_ns"].notna()]
     shown = over.iloc[:: max(len(over) // ROWS, 1)]
