@@ -32,17 +32,20 @@ run: $(STAMP) ## set up and open the dashboard on the bundled reference runs
 	@$(BIN)/python -m app.cli demo $(ARGS)
 
 check: style ## the inner loop: style, floors and the quick tests (no browser, nothing slow, few examples of each property)
-	@$(BIN)/python -m pytest $(if $(ARGS),$(ARGS),-n auto --dist worksteal --hypothesis-profile dev -m "not browser and not slow and not alone")
+	@$(BIN)/python -m pytest $(if $(ARGS),$(ARGS),-n auto --dist worksteal -m "not browser and not slow and not alone")
 
-# Tests are shared out one by one, so that no worker ends long before another. What needs the machine to itself comes last,
-# from the files that say so: to collect all others once more takes longer than those tests do.
-test: lint ## set up and pass every test
+# Tests are shared out one by one, so that no worker ends long before another; types are checked beside them, where tests
+# wait. What needs the machine to itself comes last, from the files that say so: to collect all others once more takes
+# longer than those tests do.
+test: style ## set up and pass every test
 	@$(BIN)/python -m tests.preflight
-	@$(BIN)/python -m pytest $(if $(ARGS),$(ARGS),-n auto --dist worksteal -m "not alone")
+	@said=$$(mktemp); $(TYPES) --baselinemode=lock >$$said 2>&1 & types=$$!; failed=0; \
+		$(BIN)/python -m pytest $(if $(ARGS),$(ARGS),-n auto --dist worksteal -m "not alone") || failed=1; \
+		wait $$types || { cat $$said; failed=1; }; rm -f $$said; exit $$failed
 	@$(if $(ARGS),,$(BIN)/python -m pytest -m alone $$(grep -rl --include='*.py' 'mark\.alone' tests))
 
 slow: $(STAMP) ## measure every test anew and list those that `make check` leaves out (tests/slow.txt)
-	@folder=$$(mktemp -d) && { TEST_COSTS=$$folder/costs $(BIN)/python -m pytest -p tests.slow --hypothesis-profile dev \
+	@folder=$$(mktemp -d) && { TEST_COSTS=$$folder/costs $(BIN)/python -m pytest -p tests.slow \
 		-n auto --dist worksteal -m "not alone"; $(BIN)/python -m tests.slow $$folder; rm -r $$folder; }
 
 lint: style ## style, the floors, what runs in the browser, and types
