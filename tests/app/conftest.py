@@ -13,8 +13,8 @@ from app.workspace import STORE_VARIABLE, Workspace, workspace
 from tests.app.serving import environment, serving
 from tests.app.spy import SPY
 
-# What is installed is the same all the while. Streamlit looks through it whenever it starts, and each page of these tests
-# is a start; a server does it once.
+# What is installed is the same all the while. Streamlit looks through it whenever it starts, and each page of these
+# tests is a start; a server does it once.
 manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
 
 
