@@ -99,7 +99,8 @@ class PrefixResult:
     def tokens_by_block(self) -> float:
         """What turns a share of blocks found into one of tokens: a found block is full, a part-full one is asked for
         as a whole. 1 where tokens cannot be counted."""
-        return self.attainable / self.infinite_hit_rate if self.in_tokens and self.infinite_hit_rate else 1.0
+        tokens, blocks = self.attainable, self.infinite_hit_rate
+        return tokens / blocks if tokens is not None and blocks else 1.0
 
     def bytes_of(self, blocks: float | None) -> float | None:
         return None if blocks is None or self.block_bytes is None else blocks * self.block_bytes

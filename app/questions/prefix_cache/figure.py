@@ -34,7 +34,8 @@ def by_size(result: PrefixResult) -> go.Figure:
             hovertemplate="%{customdata}: %{y:.3g} % found<extra></extra>",
         )
     )
-    reference_line(figure, result.attainable * 100, f"without end {fmt.share(result.attainable, 4)}")
+    most = result.attainable or 0.0
+    reference_line(figure, most * 100, f"without end {fmt.share(most, 4)}")
     if result.measured.hit_rate is not None:
         share = result.measured.hit_rate * 100
         figure.add_hline(y=share, line_dash="dot", line_color=theme.GREY, line_width=1.5)
@@ -88,7 +89,7 @@ def by_size(result: PrefixResult) -> go.Figure:
             "title": {"text": ("tokens" if result.in_tokens else "blocks") + " found (%)"},
             "gridcolor": GRID,
             "zeroline": False,
-            "range": [0, max(result.attainable, result.measured.hit_rate or 0) * 112],
+            "range": [0, max(most, result.measured.hit_rate or 0) * 112],
         },
     )
 

@@ -48,9 +48,11 @@ def _replayed(result: PrefixResult) -> str:
 def table(result: PrefixResult) -> Table:
     """Hit rates by size; without a replay, what was measured over time."""
     if result.replayed:
+        shown = result.by_size.iloc[::4]
+        found = shown["hit_rate"].to_numpy(dtype=float) * result.tokens_by_block
         rows = tuple(
-            (f"{int(r.blocks):,}", fmt.size(result.bytes_of(r.blocks)), fmt.share(r.hit_rate * result.tokens_by_block))
-            for r in result.by_size.iloc[::4].itertuples()
+            (f"{int(b):,}", fmt.size(result.bytes_of(b)), fmt.share(f))
+            for b, f in zip(shown["blocks"].tolist(), found.tolist(), strict=True)
         )
         return Table(("blocks", "size", "tokens found" if result.in_tokens else "found"), rows, right=(0, 1, 2))
     over = result.measured.over_time
