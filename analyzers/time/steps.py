@@ -7,9 +7,12 @@ import pandas as pd
 
 from analyzers.base import Facts
 from analyzers.flops.precision import bounded, peaks
+from analyzers.held import held
 from analyzers.serving.server_start import refuse_of_a_server
 from analyzers.time.history import History
 from analyzers.time.job_past import steps_taken
+from analyzers.time.step_changes import step_changes
+from analyzers.time.step_patterns import StepPattern, step_pattern
 from analyzers.time.useful import tokens_of_steps
 from errors import QuestionError
 from errors.options import Option
@@ -39,6 +42,8 @@ class StepsResult:
 
     `hosts`: one row per host and profiled step: host, step, dur_s; per device (`host/device`) where each device took
     the step at a time of its own.
+    `pattern`: that steps grow, that every n-th is longer, or that they changed for good; None where none of it shows.
+    `chips`: that wait in each step.
     Summary figures use kept, plausible steps that did not hang and are not the first of their attempt; None where
     unknown.
     """
@@ -50,7 +55,14 @@ class StepsResult:
     best_step_s: float | None
     tokens_per_s_per_chip: float | None
     tflops_per_s_per_chip: float | None
+    pattern: StepPattern | None = None
+    chips: int = 1
     notes: tuple[str, ...] = field(default=())
+
+    @property
+    def excess_chip_seconds(self) -> float | None:
+        """What the pattern cost all chips."""
+        return None if self.pattern is None else self.pattern.excess_s * self.chips
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -59,6 +71,7 @@ class StepsResult:
             "best_step_s": self.best_step_s,
             "tokens_per_s_per_chip": self.tokens_per_s_per_chip,
             "tflops_per_s_per_chip": self.tflops_per_s_per_chip,
+            "pattern": self.pattern and {**self.pattern.to_dict(), "excess_chip_seconds": self.excess_chip_seconds},
             "notes": list(self.notes),
         }
 
@@ -88,6 +101,8 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> StepsResul
         best_step_s=_number(usual["dur_s"].min()),
         tokens_per_s_per_chip=_rate(usual, "tokens_per_s_per_chip"),
         tflops_per_s_per_chip=_rate(usual, "tflops_per_s_per_chip"),
+        pattern=step_pattern(step_changes(tables, facts)),
+        chips=held(tables, facts).counted,
         notes=_notes(rows, past),
     )
 

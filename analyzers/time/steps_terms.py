@@ -23,4 +23,11 @@ TERMS = (
         formula="sum of (rate x duration) / sum of durations",
         unit="tokens/s, 10^12 FLOP/s",
     ),
+    Term(
+        "Pattern of steps",
+        "Usual steps that grow along a line, of which every n-th is longer, or whose median changed for good; told "
+        "where it stands clear of the scatter of neighbouring steps and costs 2 % of their time at least.",
+        formula="excess = sum over its steps of duration - usual, for all chips",
+        unit="chip-seconds",
+    ),
 )

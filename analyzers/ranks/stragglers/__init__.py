@@ -19,10 +19,10 @@ from analyzers.ranks.meetings import Meetings, meetings
 from analyzers.ranks.stragglers.blame import Lateness, lateness
 from analyzers.ranks.stragglers.clocks import clocks
 from analyzers.ranks.stragglers.rank_causes import CAUSES, UNKNOWN, excesses, peers_of, splits, traced
-from analyzers.ranks.stragglers.step_changes import StepChanges, step_changes
 from analyzers.ranks.stragglers.steps import WINDOW
 from analyzers.ranks.stragglers.verdict import Finding, Patterns, finding, intervals, patterns, unmatched
 from analyzers.subject import devices_per_chip
+from analyzers.time.step_changes import StepChanges, step_changes
 from errors import QuestionError
 from errors.options import Option
 from runs.tables import Tables

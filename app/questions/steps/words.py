@@ -21,6 +21,7 @@ def verdict(result: StepsResult) -> str:
         elif best:
             text += ", as fast as the best"
         text += "."
+    text += _pattern(result)
     lost = int((~rows["kept"].astype(bool)).sum())
     if lost:
         text += f" {fmt.count(lost, 'step was', 'steps were')} lost and taken again."
@@ -29,6 +30,26 @@ def verdict(result: StepsResult) -> str:
         left_out = "is left out" if false == 1 else "are left out"
         text += f" {fmt.count(false, 'step cannot', 'steps cannot')} be true as printed and {left_out}."
     return text
+
+
+def _pattern(result: StepsResult) -> str:
+    """What the durations show beside their median, and what it cost."""
+    found = result.pattern
+    if found is None or result.excess_chip_seconds is None:
+        return ""
+    usual, slow = fmt.duration(found.usual_s), fmt.duration(found.slow_s)
+    span = f"{found.first_step:,} to {found.last_step:,}"
+    said = {
+        "growing": f"Steps {span} grew from {usual} to {slow}",
+        "periodic": f"Of steps {span} every {_ordinal(found.every or 0)} took {slow}, the others {usual}",
+        "changed": f"Steps {span} took {slow}, others {usual}",
+    }[found.kind]
+    return f" {said}: {fmt.chip_time(result.excess_chip_seconds)} beyond."
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
 
 
 def table(result: StepsResult) -> Table:

@@ -17,12 +17,13 @@ SIGMA = 4.0  # robust standard deviations of the mean that a change must exceed
 @dataclass(frozen=True)
 class StepChanges:
     """`rows`: kept, usual steps in order: step, start_ns (nullable), dur_s, level_s (median of its stretch).
-    `stretches`: first_step, last_step, steps, median_s, of each stretch between changes.
-    `excess_s`: seconds by which steps exceed the quickest stretch of 20 steps or more, summed over steps that belong to
-    slower ones. None without steps."""
+    `stretches`: first_step, last_step, steps, median_s, of each stretch between changes. `quickest_s`: the median of the
+    quickest stretch of 12 steps or more (of any length where there is none so long). `excess_s`: seconds by which steps
+    exceed that, summed over steps that belong to slower stretches. None without steps."""
 
     rows: pd.DataFrame
     stretches: pd.DataFrame
+    quickest_s: float | None
     excess_s: float | None
 
 
@@ -49,11 +50,11 @@ def step_changes(tables: Tables, facts: Facts) -> StepChanges:
         }
     )
     if not pairs:
-        return StepChanges(out, stretches, None)
+        return StepChanges(out, stretches, None, None)
     long = stretches[stretches["steps"] >= 2 * SHORTEST]
     base = float((long if len(long) else stretches)["median_s"].min())
     slower = out["level_s"] > base * (1 + CHANGE_SHARE)
-    return StepChanges(out, stretches, float((out["dur_s"] - base)[slower].clip(lower=0).sum()))
+    return StepChanges(out, stretches, base, float((out["dur_s"] - base)[slower].clip(lower=0).sum()))
 
 
 def _cuts(dur: np.ndarray, offset: int) -> list[int]:

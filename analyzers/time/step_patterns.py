@@ -1,0 +1,135 @@
+"""What the durations of steps alone tell: that they grow, that every n-th is longer, or that they changed for good.
+
+Only kept, plausible steps are looked at, without the first of an attempt and without those that hung. A pattern is told
+where it stands clear of the scatter of neighbouring steps and costs a floor of the time (`LEAST_SHARE`). One is told:
+growing before periodic before changed, as a growing run also changes its level again and again.
+
+    usual      steps as they would be without it: the quickest stretch; of growing steps where their line begins
+    excess     seconds beyond that, summed over steps of the pattern
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from analyzers.time.step_changes import SHORTEST, StepChanges
+
+LEAST_SHARE = 0.02  # of the time of the steps looked at
+CLEAR = 5.0  # robust deviations by which a step is a longer one
+SAME_GAP = 0.8  # of longer steps: so many must follow the one before at the same distance
+LONGEST = 0.3  # of the longest: from there on a step is among the longest
+LEAST_TIMES = 4  # longer steps of a period, at least
+BUCKETS = 200  # growing is judged of medians of so many stretches at the most
+GROWING_P = 1e-5  # that steps in any order look so, by Kendall's test
+AS_WELL = 1.25  # median distance from a line over that from the levels of stretches, at the most
+GROWN = 0.1  # of the usual step, from the first to the last: a smaller growth is not told
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepPattern:
+    """`kind`: growing, periodic or changed. `first_step` to `last_step`: where; `every`: of a period, in steps.
+
+    `usual_s`: a step without it; `slow_s`: one with it (of growing steps the last). `excess_s`: seconds of wall time
+    beyond the usual, summed over its steps.
+    """
+
+    kind: str
+    first_step: int
+    last_step: int
+    every: int | None
+    usual_s: float
+    slow_s: float
+    excess_s: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+def step_pattern(changes: StepChanges) -> StepPattern | None:
+    """The pattern that steps show; None where they show none that is worth telling."""
+    rows = changes.rows
+    if len(rows) < 2 * SHORTEST:
+        return None
+    step, dur = rows["step"].to_numpy(dtype=np.int64), rows["dur_s"].to_numpy(dtype=float)
+    level = rows["level_s"].to_numpy(dtype=float)
+    for found in (_growing(step, dur, level), _periodic(step, dur, level), _changed(changes)):
+        if found is not None and found.excess_s >= LEAST_SHARE * float(dur.sum()):
+            return found
+    return None
+
+
+def _growing(step: np.ndarray, dur: np.ndarray, level: np.ndarray) -> StepPattern | None:
+    """A line through medians, by Theil and Sen, that fits at least as well as stretches of one level each do."""
+    parts = np.array_split(np.arange(len(dur)), min(BUCKETS, len(dur)))
+    at = np.array([p.mean() for p in parts])
+    middle = np.array([np.median(dur[p]) for p in parts])
+    tau, p = stats.kendalltau(at, middle)
+    if not (tau > 0 and p < GROWING_P):
+        return None
+    line = stats.theilslopes(middle, at)
+    fit = line.intercept + line.slope * np.arange(len(dur))
+    usual, last = float(fit[0]), float(fit[-1])
+    apart = np.median(np.abs(dur - fit)), np.median(np.abs(dur - level))
+    if usual <= 0 or last - usual < GROWN * usual or apart[0] > AS_WELL * apart[1]:
+        return None
+    excess = float(np.maximum(fit - usual, 0).sum())
+    return StepPattern(
+        kind="growing",
+        first_step=int(step[0]),
+        last_step=int(step[-1]),
+        every=None,
+        usual_s=usual,
+        slow_s=last,
+        excess_s=excess,
+    )
+
+
+def _periodic(step: np.ndarray, dur: np.ndarray, level: np.ndarray) -> StepPattern | None:
+    """Longer steps that follow one another at one distance: all that stand clear, or else the longest among them."""
+    beyond = dur - level
+    spread = 1.4826 * float(np.median(np.abs(beyond))) + 0.005 * float(np.median(dur))
+    for least in (CLEAR * spread, max(CLEAR * spread, LONGEST * float(beyond.max()))):
+        longer = np.flatnonzero(beyond > least)
+        every = _distance(step[longer])
+        if every is None:
+            continue
+        others = np.ones(len(dur), dtype=bool)
+        others[longer] = False
+        return StepPattern(
+            kind="periodic",
+            first_step=int(step[longer[0]]),
+            last_step=int(step[longer[-1]]),
+            every=every,
+            usual_s=float(np.median(dur[others])),
+            slow_s=float(np.median(dur[longer])),
+            excess_s=float(beyond[longer].sum()),
+        )
+    return None
+
+
+def _distance(step: np.ndarray) -> int | None:
+    """At which distance these steps follow one another; None where they follow at many, or are few."""
+    if len(step) < LEAST_TIMES:
+        return None
+    gaps, counts = np.unique(np.diff(step), return_counts=True)
+    every = int(gaps[counts.argmax()])
+    return every if every >= 2 and counts.max() >= SAME_GAP * (len(step) - 1) else None
+
+
+def _changed(changes: StepChanges) -> StepPattern | None:
+    """The slowest stretch between changes, against the quickest; the excess is that of all slower ones."""
+    stretches = changes.stretches
+    if len(stretches) < 2 or not changes.excess_s or changes.quickest_s is None:
+        return None
+    slow = stretches.loc[stretches["median_s"].idxmax()]
+    return StepPattern(
+        kind="changed",
+        first_step=int(slow["first_step"]),
+        last_step=int(slow["last_step"]),
+        every=None,
+        usual_s=changes.quickest_s,
+        slow_s=float(slow["median_s"]),
+        excess_s=changes.excess_s,
+    )
