@@ -32,17 +32,21 @@ run: $(STAMP) ## set up and open the dashboard on the bundled reference runs
 	@$(BIN)/python -m app.cli demo $(ARGS)
 
 check: style ## the inner loop: style, floors and the quick tests (no browser, nothing slow, few examples of each property)
-	@$(BIN)/python -m pytest $(if $(ARGS),$(ARGS),-n auto --dist worksteal --hypothesis-profile dev -m "not browser and not slow and not alone")
+	@$(BIN)/python -m pytest $(if $(ARGS),$(ARGS),-n auto --dist worksteal -m "not browser and not slow and not alone")
 
-# Tests are shared out one by one, so that no worker ends long before another. What needs the machine to itself comes last,
-# from the files that say so: to collect all others once more takes longer than those tests do.
-test: lint ## set up and pass every test
+# Tests are shared out one by one, so that no worker ends long before another. Those in a browser run beside them, as they
+# wait for most of their time, and so does the check of types. What needs the machine to itself comes last, from the files
+# that say so: to collect all others once more takes longer than those tests do.
+PYTEST = $(BIN)/python -m pytest
+test: style ## set up and pass every test
 	@$(BIN)/python -m tests.preflight
-	@$(BIN)/python -m pytest $(if $(ARGS),$(ARGS),-n auto --dist worksteal -m "not alone")
-	@$(if $(ARGS),,$(BIN)/python -m pytest -m alone $$(grep -rl --include='*.py' 'mark\.alone' tests))
+	@$(if $(ARGS),$(PYTEST) $(ARGS),$(BIN)/python -m tests.beside \
+		"$(PYTEST) -n auto --dist worksteal --ignore tests/browser -m 'not alone'" \
+		"$(PYTEST) tests/browser" "$(TYPES) --baselinemode=lock")
+	@$(if $(ARGS),,$(PYTEST) -m alone $$(grep -rl --include='*.py' 'mark\.alone' tests))
 
 slow: $(STAMP) ## measure every test anew and list those that `make check` leaves out (tests/slow.txt)
-	@folder=$$(mktemp -d) && { TEST_COSTS=$$folder/costs $(BIN)/python -m pytest -p tests.slow --hypothesis-profile dev \
+	@folder=$$(mktemp -d) && { TEST_COSTS=$$folder/costs $(BIN)/python -m pytest -p tests.slow \
 		-n auto --dist worksteal -m "not alone"; $(BIN)/python -m tests.slow $$folder; rm -r $$folder; }
 
 lint: style ## style, the floors, what runs in the browser, and types

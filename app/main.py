@@ -4,6 +4,7 @@ import streamlit as st
 
 from app.components.brand import ICON, LOGO
 from app.pages.all import every_page
+from app.serve.settled import settle
 
 
 def main() -> None:
@@ -22,6 +23,7 @@ def main() -> None:
         for number, page in enumerate(every_page())
     ]
     st.navigation(pages, position="top").run()
+    settle()
 
 
 main()

@@ -18,6 +18,7 @@ COLOURS: dict[str, str] = {
     "straggler_wait": "#CC79A7",
     "input_wait": "#8E6BBF",
     "device_idle": "#8C8C8C",
+    "compilation": "#E07A5F",
     "badput": "#9C4A4A",
     "infrastructure_recovery": "#B22222",
     "wasted_progress": "#7A0019",

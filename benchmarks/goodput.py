@@ -49,31 +49,6 @@ STARTING = (
 )
 SHAPES = ("loading", "steps", "pretty", "grpc")
 
-OURS = """
-import json, sys, time
-begin = time.perf_counter()
-from pathlib import Path
-import pyarrow as pa
-from analyzers import goodput
-from collectors import goodput_log
-from collectors.base import Rows, Source
-from runs.tables import MemoryTables
-imported = time.perf_counter()
-batches = {}
-for item in goodput_log.read(Source(Path(sys.argv[1]), "log")):
-    if isinstance(item, Rows):
-        batches.setdefault(item.table, []).append(item.batch)
-columns = {}
-for name, some in batches.items():
-    table = pa.Table.from_batches(some).unify_dictionaries().combine_chunks()
-    columns[name] = {field: table[field].chunk(0) for field in table.column_names}
-tables = MemoryTables(columns)
-read = time.perf_counter()
-result = goodput.analyze(tables, {}, {"rules": sys.argv[3]}).to_dict()
-print(json.dumps({"import": imported - begin, "read": read - imported, "answer": time.perf_counter() - read,
-                  "share": result["goodput_share"]}))
-"""
-
 LIBRARY = """
 import datetime, json, sys, tempfile, time
 begin = time.perf_counter()
@@ -185,7 +160,7 @@ def write_log(path: Path, count: int, interruptions: int, shape: str) -> int:
 
 
 def in_one_process(rules: str) -> Callable[[Path, Path], list[Measured]]:
-    return lambda log, scratch: [run([sys.executable, "-c", OURS, str(log), JOB, rules])]
+    return lambda log, scratch: [run([sys.executable, "-m", "benchmarks.goodput_answer", str(log), rules])]
 
 
 def ingest_and_show(log: Path, scratch: Path) -> list[Measured]:

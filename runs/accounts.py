@@ -60,6 +60,25 @@ ACCOUNTS: dict[str, AccountKind] = {
         "Inside a kept, profiled step (inside the profile, where it shows no steps) no operation ran on "
         "the device and no known wait explains it.",
     ),
+    "compilation": AccountKind(
+        "Compilation in steps",
+        "Device idle inside a kept, profiled step while its host traced, lowered or compiled a program: a new shape, a "
+        "new constant, or a cache that missed. The first step of an attempt is startup.",
+    ),
+    "idle_launching": AccountKind(
+        "Launching", "Device idle while its host launched programs or handed over their arguments."
+    ),
+    "idle_device_to_host": AccountKind("Copies to the host", "Device idle while its host copied arrays from it."),
+    "idle_logging": AccountKind("Logging", "Device idle while its host logged or sent metrics."),
+    "idle_checkpointing": AccountKind("Checkpointing", "Device idle while its host worked on a checkpoint."),
+    "idle_evaluation": AccountKind("Evaluating", "Device idle while its host evaluated, inside a kept step."),
+    "idle_garbage_collection": AccountKind("Collecting garbage", "Device idle while its host collected garbage."),
+    "idle_profiling": AccountKind("Profiling", "Device idle while its host started or stopped a profile."),
+    "idle_host_code": AccountKind(
+        "Code on the host",
+        "Device idle while the thread that feeds it ran code that no event marks, such as Python of the job itself.",
+    ),
+    "idle_unexplained": AccountKind("Idle, not explained", "Device idle, and no event of its host tells why."),
     "badput": AccountKind("Badput", "Time in which the job held the chips without taking a step that was kept."),
     "infrastructure_recovery": AccountKind(
         "Infrastructure recovery",

@@ -124,9 +124,13 @@ def _relative(name: str) -> str:
 
 
 class MemoryTables:
-    """Tables given as columns: `MemoryTables({"steps": {"step": [0, 1], "start_ns": [5, 9]}})`."""
+    """Tables given as columns: `MemoryTables({"steps": {"step": [0, 1], "start_ns": [5, 9]}})`.
+
+    `state` tells them from all others; they never change.
+    """
 
     def __init__(self, tables: Mapping[str, Mapping[str, Any]]):
+        self.state: tuple[Hashable, ...] = (object(),)
         self._tables = {
             name: pa.Table.from_batches([SCHEMAS[name].batch(dict(columns))]) for name, columns in tables.items()
         }

@@ -1,5 +1,6 @@
 """How the tests run: how many workers, how many examples of a property, and which tests the inner loop leaves out."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -8,13 +9,20 @@ from hypothesis import is_hypothesis_test, settings
 
 from tests.slow import is_slow, whole_files
 
-DEV_EXAMPLES = 15  # of each property in the inner loop; `make test` and CI run as many as each property asks for
+DEV_EXAMPLES = 15  # of each property, but in CI: there as many as it asks for
+DEV_PART = 5  # of the seeds of tests that draw for themselves, one in so many, but in CI: there all of them
 MOST_WORKERS, WORKER_BYTES = 4, 2_500_000_000
 _SETTINGS = "_hypothesis_internal_use_settings"  # where Hypothesis keeps what `@settings` said
 
 settings.register_profile("ci", settings.get_profile("default"))
 settings.register_profile("dev", settings.get_profile("default"), max_examples=DEV_EXAMPLES)
-settings.load_profile("ci")
+settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
+
+
+def seeds(most: int) -> range:
+    """Numbers below `most`, of a test that draws for itself or walks all there is: every one where properties are tried
+    in full, else one in so many."""
+    return range(0, most, 1 if settings.get_current_profile_name() == "ci" else DEV_PART)
 
 
 def bounded(test, most: int) -> None:
@@ -42,7 +50,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    dev = config.getoption("--hypothesis-profile") == "dev"
+    dev = settings.get_current_profile_name() == "dev"
     browser = Path(__file__).parent / "browser"
     for item in items:
         if browser in item.path.parents:
@@ -51,3 +59,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.slow)
         if dev and is_hypothesis_test(getattr(item, "function", None)):
             bounded(item.function, DEV_EXAMPLES)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What was imported and collected stays to the end: no collection of garbage needs to look through it again.
+    Streamlit asks for one after each page that is drawn."""
+    gc.collect()
+    gc.freeze()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import bounded
+from tests.conftest import bounded, seeds
 from tests.slow import ALWAYS, ROOT, SLOW_S, chosen, is_slow, listed
 
 
@@ -54,5 +54,11 @@ def test_a_property_is_tried_no_more_often_than_bounded(asked, most, tried):
     assert len(seen) == tried
 
 
-def test_outside_the_inner_loop_a_property_is_tried_as_often_as_it_says():
+def test_in_ci_a_property_is_tried_as_often_as_it_says():
     assert settings.get_profile("ci").max_examples == settings.get_profile("default").max_examples == 100
+
+
+@pytest.mark.parametrize("profile, tried", [("ci", [*range(12)]), ("dev", [0, 5, 10])])
+def test_of_the_seeds_of_a_test_a_part_is_tried_and_all_in_ci(profile, tried, monkeypatch):
+    monkeypatch.setattr(settings, "_current_profile", profile)
+    assert [*seeds(12)] == tried

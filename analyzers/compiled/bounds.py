@@ -1,7 +1,7 @@
-"""The least time of a compiled step: by FLOPs, by memory, by network. Each part is one fraction, shown whole.
+"""What a compiled step asks of compute, of memory and of the network, each alone. A part is one fraction, shown whole.
 
-All three are modelled: they hold for a machine that reaches its peaks and overlaps everything with everything. A real
-step takes longer.
+All are modelled: they hold for a machine that reaches its peaks. None of them is the least time of a step, in which
+operations come one after another: that is `floor.py`.
 """
 
 import math
@@ -12,9 +12,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts, fact
-from analyzers.device.roofs import bound_s, spec_roof
 from analyzers.subject import chip_of, slices_of
-from runs.tables import Tables
 
 NETWORK_COLUMNS = ["kind", "axis", "group_size", "count", "asynchronous", "operand_bytes", "ici_bytes", "dcn_bytes"]
 COPIES = ("data", "dp", "replica", "slice", "dcn")  # names of mesh axes along which whole copies of the model lie
@@ -39,43 +37,24 @@ class Part:
 
 @dataclass(frozen=True)
 class Bounds:
-    """`parts`: compute, memory, network, and dcn where slices talk. `seconds`: the largest of them, `bound_by` which.
-
-    `ops_in_turn_s`: the sum over operations of the larger of their compute and memory time: the bound of a device that
-    runs one operation after another; communication is not in it.
-    """
+    """`parts`: compute, memory, network, and dcn where slices talk: what each would take if it were alone."""
 
     parts: tuple[Part, ...]
-    ops_in_turn_s: float | None
     notes: tuple[str, ...]
 
     @property
-    def largest(self) -> Part | None:
-        known = [p for p in self.parts if p.seconds is not None]
-        return max(known, key=lambda p: p.seconds or 0.0) if known else None
-
-    @property
-    def seconds(self) -> float | None:
-        return self.largest.seconds if self.largest else None
-
-    @property
-    def bound_by(self) -> str | None:
-        return self.largest.name if self.largest else None
+    def link_rates(self) -> dict[str, float]:
+        """Bytes/s of a chip by the column of `network` that passes there; without networks of unknown speed."""
+        columns = {"network": "ici_bytes", "dcn": "dcn_bytes"}
+        return {columns[p.name]: p.rate for p in self.parts if p.name in columns and p.rate}
 
 
 def bounds(
-    ops: pd.DataFrame,
-    left: pd.DataFrame,
-    flops: float | None,
-    moved: float | None,
-    peak_flops_per_s: float | None,
-    tables: Tables,
-    facts: Facts,
+    left: pd.DataFrame, flops: float | None, moved: float | None, peak_flops_per_s: float | None, facts: Facts
 ) -> Bounds:
     """The bounds of one chip and step.
 
-    `ops`: operations with `flops` and `bytes` of one device in a step; `left`: what `network` gave; `flops` and
-    `moved`: FLOPs and memory bytes of a chip; `peak_flops_per_s`: of a chip.
+    `left`: what `network` gave; `flops` and `moved`: FLOPs and memory bytes of a chip; `peak_flops_per_s`: of a chip.
     """
     chip = chip_of(facts)
     memory = chip and chip.value("hbm_bytes_per_s")
@@ -100,21 +79,13 @@ def bounds(
                 "least bytes that leave a chip for other slices / its share of the data-centre network",
             )
         )
-    return Bounds(tuple(parts), _in_turn(ops, tables, facts), _notes(parts, chip is not None))
-
-
-def _in_turn(ops: pd.DataFrame, tables: Tables, facts: Facts) -> float | None:
-    """Seconds of all operations one after another, each at the larger of its two bounds."""
-    if chip_of(facts) is None or not ops["bytes"].notna().any():
-        return None
-    roof, _ = spec_roof(tables, facts, {})
-    each, _ = bound_s(ops["flops"].fillna(0).to_numpy(dtype=float), ops["bytes"].fillna(0).to_numpy(dtype=float), roof)
-    return None if np.isnan(each).any() else float(each.sum())
+    return Bounds(tuple(parts), _notes(parts, chip is not None))
 
 
 def _notes(parts: list[Part], known: bool) -> tuple[str, ...]:
     notes = [
-        "The bounds are modelled: peaks are reached and everything overlaps. Real steps are slower.",
+        "The least time is modelled: operations one after another, each at its roof, padding at its least, and "
+        "collectives that nothing covers at link speed. Real steps are slower.",
         "Memory bytes are operands and results that the compiler placed in main memory, with what is fetched from "
         "there beside other work; of what is only sliced or updated, the part.",
         "The network bound lets a collective use all links of a chip at once; one laid along a single ring of the "

@@ -12,8 +12,10 @@ import pandas as pd
 
 from analyzers.base import Facts, fact
 from analyzers.compiled.bounds import NETWORK_COLUMNS, Bounds, bounds, network, utilisation
+from analyzers.compiled.floor import Floor, floor, matmul_excess
+from analyzers.device.op_units import HOLDS_OTHERS
 from analyzers.flops.peak import hardware
-from analyzers.flops.program_matmuls import once, program_excess, unknown_programs
+from analyzers.flops.program_matmuls import once, unknown_programs
 from analyzers.subject import chip_of, sequence_of
 from errors import QuestionError
 from errors.options import Option
@@ -21,11 +23,10 @@ from runs.tables import Tables, frame
 
 OPTIONS: tuple[Option, ...] = ()
 
-KINDS = ("arguments", "outputs", "temporaries", "code")  # what a program holds at once, beside each other
+KINDS = ("arguments", "outputs", "temporaries", "code")  # what a program holds at its fullest, beside each other
 ARGUMENT_COLUMNS = ["name", "shape", "bytes", "padded_bytes", "tax"]
 OP_COLUMNS = ["op", "category", "count", "cycles", "cycles_share", "flops", "bytes", "source", "shape"]
 COLLECTIVE_COLUMNS = ["kind", "axis", "bytes", "count", "operand_bytes", "group_size", "asynchronous"]
-HOLDS_OTHERS = ("control", "annotation")  # a loop is no operation beside those in it
 PADDED_MOST = 20  # arguments that lose most to padding, in the JSON
 FACTS = (
     "model",
@@ -65,8 +66,9 @@ class MatmulTax:
 class CompiledResult:
     """What is known of one compiled step; None where the compiler did not come so far.
 
-    `fits`: whether all of it lies in a chip's memory at once. `bytes_per_chip`: padded bytes of one chip by kind
-    (arguments, outputs, temporaries, code), their `peak`, and the compiler's `limit`. `flops_per_chip`: floating-point
+    `fits`: whether all of it lies in a chip's memory at once. `bytes_per_chip`: padded bytes of one chip at its
+    fullest by kind (arguments, outputs, temporaries, code), all `temporaries_laid_out` (not all alive at once), the
+    `peak`, and the compiler's `limit`. `flops_per_chip`: floating-point
     operations that one chip executes in a step, recomputation included: the sum over operations of FLOPs times
     executions. `estimated_cycles`: the compiler's own estimate, summed likewise over those operations that have one, of
     one device; `cycles_flops_share`: the part of the FLOPs that lies in them.
@@ -74,8 +76,8 @@ class CompiledResult:
     `arguments`: one row per argument (ARGUMENT_COLUMNS; bytes of one device, logical and padded; tax = padded / logical
     - 1). `ops`: one row per operation, most cycles first (OP_COLUMNS; flops and bytes of one device in a step).
     `collectives`: one row per kind and mesh axis (COLLECTIVE_COLUMNS; `bytes`: operand bytes of one chip in a step;
-    `count`: executions). `bounds`: the least seconds of a step; `network`: one row per collective with what leaves the
-    chip (NETWORK_COLUMNS).
+    `count`: executions). `floor`: the least time of a step; `bounds`: what it asks of compute, memory and links, each
+    alone; `network`: one row per collective with what leaves the chip (NETWORK_COLUMNS).
     """
 
     outcome: str
@@ -91,6 +93,7 @@ class CompiledResult:
     collectives: pd.DataFrame
     network: pd.DataFrame
     bounds: Bounds
+    floor: Floor | None
     matmul_tax: MatmulTax | None
     tokens_per_s_bound: float | None
     model_flops_per_step: float | None
@@ -112,10 +115,11 @@ class CompiledResult:
             "estimated_cycles": self.estimated_cycles,
             "collectives": _records(self.collectives[["kind", "axis", "bytes", "count"]]),
             "padding": self._padding(),
-            "seconds_bound": self.bounds.seconds,
-            "bound_by": self.bounds.bound_by,
+            "seconds_bound": self.floor and self.floor.seconds,
+            "bound_by": self.floor and self.floor.bound_by,
+            "floor": self.floor and self.floor.to_dict(),
             "parts": {p.name: p.to_dict() for p in self.bounds.parts},
-            "ops_in_turn_seconds": self.bounds.ops_in_turn_s,
+            "roof_seconds": self.floor and self.floor.roof_s,
             "tokens_per_s_bound": self.tokens_per_s_bound,
             "mfu_bound": self.mfu_bound,
             "model_flops_per_step": self.model_flops_per_step,
@@ -155,7 +159,9 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> CompiledRe
     flops = _total(compute["flops"], per_chip)
     # copies that run beside other work fetch what operations then find in on-chip memory: their bytes count as well
     moved = _total(ops["bytes"], per_chip)
-    bound = bounds(compute, left, flops, moved, machine.peak_flops_per_s, tables, facts)
+    bound = bounds(left, flops, moved, machine.peak_flops_per_s, facts)
+    least = floor(tables, facts, machine, flops, left, bound.link_rates)
+    seconds = least and least.seconds
     model_flops = fact(facts, "model_flops_per_step")
     tokens = _tokens(facts)
     known = compute[compute["cycles"].notna()]
@@ -174,10 +180,11 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> CompiledRe
         collectives=_by_axis(rows),
         network=left[NETWORK_COLUMNS],
         bounds=bound,
+        floor=least,
         matmul_tax=tax,
-        tokens_per_s_bound=tokens / bound.seconds if tokens and bound.seconds else None,
+        tokens_per_s_bound=tokens / seconds if tokens and seconds else None,
         model_flops_per_step=model_flops,
-        mfu_bound=utilisation(model_flops, bound.seconds, machine.chips, machine.peak_flops_per_s),
+        mfu_bound=utilisation(model_flops, seconds, machine.chips, machine.peak_flops_per_s),
         facts={n: fact(facts, n) for n in FACTS if fact(facts, n) is not None},
         notes=(*_notes(str(outcome), ops, known, per_chip), *once(unknown_programs(tables)), *bound.notes),
     )
@@ -185,13 +192,12 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> CompiledRe
 
 def _matmul_tax(tables: Tables, facts: Facts) -> MatmulTax | None:
     """Padding of the matrix products on the chip's MXU; None where either is not known."""
-    chip = chip_of(facts)
-    side = chip and chip.value("mxu_side")
-    excess = program_excess(tables, int(side)) if side else None
-    if excess is None or not excess.useful_flops:
+    found = matmul_excess(tables, facts)
+    if found is None:
         return None
+    side, excess = found
     return MatmulTax(
-        int(side),
+        side,
         excess.padded_flops / excess.useful_flops - 1,
         excess.padded_flops_optimistic / excess.useful_flops - 1,
     )
@@ -255,7 +261,7 @@ def _memory(tables: Tables, facts: Facts, per_chip: int) -> dict[str, int | None
     by = rows[rows["kind"].isin((*KINDS, "peak", "bytes_limit"))].pivot_table(
         index=["capture", "program"], columns="kind", values="held", aggfunc="max"
     )
-    held: dict[str, int | None] = dict.fromkeys((*KINDS, "peak", "limit"))
+    held: dict[str, int | None] = dict.fromkeys((*KINDS, "temporaries_laid_out", "peak", "limit"))
     if len(by):
         parts = by.reindex(columns=list(KINDS))
         peaks = by["peak"].fillna(parts.sum(axis=1)) if "peak" in by else parts.sum(axis=1, min_count=1)
@@ -263,6 +269,7 @@ def _memory(tables: Tables, facts: Facts, per_chip: int) -> dict[str, int | None
         most = by.loc[peaks.idxmax()] if peaks.notna().any() else by.iloc[0]
         held |= {k: _bytes(most.get(k), per_chip) for k in KINDS}
         held["peak"] = _bytes(peaks.max(), per_chip)
+        held |= _at_peak(held)
         held["limit"] = _bytes(by["bytes_limit"].max() if "bytes_limit" in by else None, per_chip)
     if held["peak"] is None:
         held["peak"] = _bytes(fact(facts, "needed_bytes"), per_chip)
@@ -272,6 +279,16 @@ def _memory(tables: Tables, facts: Facts, per_chip: int) -> dict[str, int | None
     if held["limit"] is None and chip:
         held["limit"] = _bytes(chip.value("hbm_usable_bytes") or chip.value("hbm_bytes"))
     return held
+
+
+def _at_peak(held: dict[str, int | None]) -> dict[str, int | None]:
+    """Temporaries that are alive at the peak, as `memory` tells them; the compiler's own sum is of all that it lays
+    out, of which some begins where other ended."""
+    laid_out, peak = held["temporaries"], held["peak"]
+    if laid_out is None or peak is None:
+        return {"temporaries_laid_out": laid_out}
+    alive = max(peak - (held["arguments"] or 0) - (held["outputs"] or 0), 0)
+    return {"temporaries": min(laid_out, alive), "temporaries_laid_out": laid_out}
 
 
 def _bytes(value: Any, times: int = 1) -> int | None:

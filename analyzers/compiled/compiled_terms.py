@@ -27,8 +27,9 @@ TERMS = (
     ),
     Term(
         "Least time",
-        "The largest of FLOPs / peak, memory bytes / HBM bandwidth, least bytes that leave a chip / its links.",
-        formula="max(FLOPs / peak, memory bytes / HBM bandwidth, least bytes that leave a chip / its links)",
+        "Operations one after another, each at its roof (as on the page Roofline), padding of matrix products at its "
+        "least, and collectives that no computation covers at the speed of the links. The ledger holds the same time.",
+        formula="sum of max(FLOPs / peak, bytes / HBM bandwidth) + padding / peak + uncovered bytes / links",
         unit="s",
     ),
     Term(

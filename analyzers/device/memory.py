@@ -8,7 +8,7 @@ import pandas as pd
 from analyzers.base import Facts, fact, with_options
 from analyzers.device import memory_model as by_formula
 from analyzers.device import memory_run as by_run
-from analyzers.device.memory_advice import Advice, advise
+from analyzers.device.memory_advice import Advice, advise, told_apart
 from analyzers.subject import CHIP, MODEL, SEQ, chip_of, model_of
 from errors import QuestionError
 from errors.options import Option
@@ -175,7 +175,7 @@ def _of_run(tables: Tables, facts: Facts, options: dict[str, Any]) -> MemoryResu
         limit_source=source,
         fits=fact(facts, "fits"),
         program=None if program is None else str(program["name"]),
-        parts=parts,
+        parts=told_apart(parts),
         programs=programs,
         devices=by_run.devices(sampled),
         samples=sampled[by_run.SAMPLE_COLUMNS],

@@ -63,6 +63,11 @@ def saved_activations(parts: pd.DataFrame) -> pd.Series:
     return (parts["category"] == "temporary") & forward
 
 
+def told_apart(parts: pd.DataFrame) -> pd.DataFrame:
+    """The parts, with temporaries that recomputation could do without as a category of their own, `saved`."""
+    return parts.assign(category=parts["category"].astype(object).mask(saved_activations(parts), "saved"))
+
+
 def _remat(parts: pd.DataFrame, held: pd.Series) -> Advice | None:
     saved = saved_activations(parts)
     if not saved.any():

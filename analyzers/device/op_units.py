@@ -35,6 +35,7 @@ KINDS: dict[str, str] = {
     "host": "moves data between the host and the device; the host link bounds it",
     "uncounted": "neither a trace nor a compiler counts what it does: inside custom calls, loops, unknown kernels",
 }
+HOLDS_OTHERS = ("control", "annotation")  # a loop is no operation beside those in it
 WORTH_A_NOTE = 1e-3  # of all time
 _HALF = r"-(?:start|done|update)(?:\.\d+)*$"  # of an asynchronous operation, by name
 _HOST_MEMORY = r"S\(5\)"  # a layout's memory space of the host on TPUs
@@ -88,8 +89,8 @@ def op_units(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> Units:
     ops = frame(tables, "ops", _COLUMNS, [("role", "==", options.get("line") or "compute")])
     ran = (ops["device"].notna() & ops["self_ns"].notna()).any()  # a profile beside a compiled program is what is told
     compiled = fact(facts, "outcome") is not None and not ran
-    if not compiled:
-        ops = ops[ops["device"].notna()]
+    # nobody timed a compiled program, so a loop has no self time apart: what it does is what its body does
+    ops = ops[~ops["category"].astype(str).isin(HOLDS_OTHERS)] if compiled else ops[ops["device"].notna()]
     if not len(ops):
         what = "the compiler made no program" if compiled else "this run shows no operation of a device"
         if options.get("line") == "async":

@@ -81,9 +81,9 @@ class Exposed:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "requests": self.requests,
-            "prompt_tokens": self.prompt_tokens,
-            "output_tokens": self.output_tokens,
+            "completed_requests": self.requests,
+            "prefilled_tokens": self.prompt_tokens,
+            "generated_tokens": self.output_tokens,
             "waiting_by_reason": self.waiting,
             "latency": {n: _told(h) for n, h in self.latencies.items()},
             "triton": self.triton and self.triton.to_dict(),

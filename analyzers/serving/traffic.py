@@ -91,8 +91,8 @@ class WorkloadResult:
             "requests": self.requests,
             "served": self.served,
             "failed": self.failed,
-            "duration_s": self.duration_s,
-            "request_rate_per_s": self.request_rate_per_s,
+            "arrivals_span_s": self.duration_s,
+            "arrival_rate_per_s": self.request_rate_per_s,
             "interarrival_s": None
             if self.gaps is None
             else {

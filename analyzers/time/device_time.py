@@ -1,12 +1,13 @@
 """What each profiled device did: busy, communicating, waiting, fed, and when it was watched at all."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from analyzers.device.activity import executions, steps_of
+from analyzers.device.host_work import HOST_CODE, KINDS, host_work
 from analyzers.intervals import Spans, joined, spans, union
 from analyzers.ranks.waits import Waits
 from analyzers.time.history import natural_key
@@ -25,7 +26,8 @@ class DeviceTrace:
     `windows`: when it was profiled. `compute`, `collective`, `copy` (within the memory, or to and from the host) and
     `input` (infeed, or the host fetching data) may overlap.
     `waits`: rows of `Waits` for this device. `steps`: the profiled steps that it took (step, start_ns, dur_ns).
-    `flops_at`, `flops`: start and FLOPs of each executed operation that has any.
+    `flops_at`, `flops`: start and FLOPs of each executed operation that has any. `host_work`: what the thread that
+    feeds the device did, by kind, those that give way first; empty where that is not known.
     """
 
     host: str
@@ -39,6 +41,7 @@ class DeviceTrace:
     steps: pd.DataFrame
     flops_at: np.ndarray
     flops: np.ndarray
+    host_work: Mapping[str, Spans]
 
     @property
     def label(self) -> str:
@@ -57,10 +60,12 @@ def device_traces(tables: Tables, waited: Waits) -> Iterator[DeviceTrace]:
     steps = steps[steps["capture"].notna()].dropna(subset=["start_ns", "dur_ns"])
     fetches = frame(tables, "lifecycle", ["kind", "host", "start_ns", "end_ns"], [("kind", "==", "data_loading")])
     fetches = fetches[fetches["host"].notna()].dropna(subset=["start_ns", "end_ns"])
+    fed_by: dict[int, dict[str, Spans]] = {}  # by capture, each of one host
     for host, device in devices(tables):
         mine = captures[captures["host"] == host].dropna(subset=["capture", "start_ns"])  # else its times are no times
-        begun = zip(mine["capture"], mine["start_ns"], strict=True)
-        parts = [_capture(tables, int(capture), int(start_ns), device) for capture, start_ns in begun]
+        begun = [(int(c), int(s)) for c, s in zip(mine["capture"], mine["start_ns"], strict=True)]
+        parts = [_capture(tables, capture, start_ns, device) for capture, start_ns in begun]
+        fed_by = {c: fed_by[c] if c in fed_by else host_work(tables, c, start_ns) for c, start_ns in begun}
         fed = fetches[fetches["host"] == host]
         rows = waited.rows[(waited.rows["host"] == host) & (waited.rows["device"] == device)]
         yield DeviceTrace(
@@ -75,6 +80,11 @@ def device_traces(tables: Tables, waited: Waits) -> Iterator[DeviceTrace]:
             steps=steps_of(steps, host, device).sort_values("start_ns")[["step", "start_ns", "dur_ns"]],
             flops_at=np.concatenate([np.zeros(0, np.int64), *(p["flops_at"] for p in parts)]),
             flops=np.concatenate([np.zeros(0), *(p["flops"] for p in parts)]),
+            host_work={
+                kind: union(joined([work[kind] for work in fed_by.values() if work]))
+                for kind in (HOST_CODE, *KINDS)
+                if any(fed_by.values())
+            },
         )
 
 

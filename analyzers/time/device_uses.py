@@ -1,6 +1,6 @@
 """What devices of kept steps did, entered instant by instant into accounts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from analyzers.time.device_time import DeviceTrace
 from analyzers.time.history import History
 
 UNSEEN, IDLE, INPUT, COPYING, EXPOSED, UNTOLD, WAIT, COMPUTING = range(1, 9)
-BLAMED = 9  # BLAMED + k: charged to the k-th host
+BLAMED = 9  # BLAMED + k: charged to the k-th host; what comes after them: kinds of host work
 
 
 @dataclass
@@ -22,6 +22,7 @@ class Uses:
 
     unseen: float = 0.0
     idle: float = 0.0
+    idle_by_host: dict[str, float] = field(default_factory=dict)  # by what the host did meanwhile
     input: float = 0.0
     input_logged: float = 0.0
     copying: float = 0.0
@@ -58,7 +59,9 @@ def enter_device(
     late = begin + trace.waits["wait_ns"].to_numpy(dtype=np.int64)
     charged = begin + trace.waits["blamed_ns"].to_numpy(dtype=np.int64)
     fetching = shifted(trace.input, shift) if len(trace.input.start) or not days else days.loading_in_steps
+    work = {BLAMED + len(hosts) + k: kind for k, kind in enumerate(trace.host_work)}
     layers = [
+        *((code, shifted(trace.host_work[kind], shift)) for code, kind in work.items()),
         (INPUT, fetching),
         (COPYING, shifted(trace.copy, shift)),
         (EXPOSED, shifted(trace.collective, shift)),
@@ -73,8 +76,10 @@ def enter_device(
     dark = paint(first, last, [(1, shifted(trace.windows, shift))]).spans(0)
     lost = paint(first, last, [(1, kept)]).spans(0)
     painting = paint(first, last, [*layers, (COMPUTING, computing), (UNSEEN, dark), (0, lost)], ground=IDLE)
-    seconds = painting.amounts(BLAMED + len(hosts)) / 1e9 * weight
+    seconds = painting.amounts(BLAMED + len(hosts) + len(work)) / 1e9 * weight
     uses.idle += seconds[IDLE]
+    for code, kind in work.items():
+        uses.idle_by_host[kind] = uses.idle_by_host.get(kind, 0.0) + seconds[code]
     uses.input += seconds[INPUT]
     uses.copying += seconds[COPYING]
     uses.exposed += seconds[EXPOSED]

@@ -1,7 +1,7 @@
 """The job's steps and its calendar, worked out once for all questions that rest on them.
 
-A stored run never changes, so both are kept by the state of its files, the facts they are judged by, and until when is
-looked. Tables that lie in no run's folder are looked at anew each time.
+Neither a stored run nor tables in memory ever change, so both are kept by the state of the tables, the facts they are
+judged by, and until when is looked. Parts of tables are looked at anew each time.
 """
 
 from collections.abc import Callable, Hashable
@@ -12,7 +12,7 @@ from analyzers.base import Facts
 from analyzers.time.calendar import Calendar, calendar
 from analyzers.time.history import History, history
 from runs.kept import Answers
-from runs.tables import ParquetTables, Tables
+from runs.tables import MemoryTables, ParquetTables, Tables
 
 MOST_BYTES = 256 << 20  # of each: a comparison asks of two runs, and a million steps take some 100 MB
 T = TypeVar("T")
@@ -39,7 +39,7 @@ def kept_by_state(answers: Answers, tables: Tables, facts: Facts, compute: Calla
 
 def _key(tables: Tables, facts: Facts, now_ns: int | None) -> Hashable:
     """None: nothing tells whether the tables are those of before."""
-    if not isinstance(tables, ParquetTables):
+    if not isinstance(tables, ParquetTables | MemoryTables):
         return None
     return tables.state, tuple(sorted((name, repr(known)) for name, known in facts.items())), now_ns
 

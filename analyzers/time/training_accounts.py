@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from analyzers.device.host_work import COMPILING, WAITING
 from analyzers.flops.executed import Extra
 from analyzers.flops.peak import Hardware
 from analyzers.intervals import Spans, length, overlap_with, spans
@@ -269,13 +270,25 @@ def _productive(uses: Uses, blamed: Mapping[str, float], machine: Hardware, orig
             leaf("exposed_copies", uses.copying, "measured", "copies not covered by computing or collectives"),
             waiting,
             *inputs,
-            leaf("device_idle", uses.idle, "measured", "no operation on the device"),
+            leaf(COMPILING, uses.idle_by_host.get(COMPILING, 0.0), "measured", "device idle while the host compiled"),
+            _idle(uses),
             unknown,
         ],
         f"kept steps by {origin}",
     )
     # padding is modelled, but what it is taken from is not: the sum does not depend on the model
     return replace(productive, basis="derived") if productive.basis == "modelled" else productive
+
+
+def _idle(uses: Uses) -> Account:
+    """Idle devices by what the thread that feeds them did; one account where no profile tells."""
+    nothing = "no operation on the device"
+    told = {kind: s for kind, s in uses.idle_by_host.items() if kind not in (COMPILING, WAITING)}
+    rest = uses.idle + uses.idle_by_host.get(WAITING, 0.0)
+    if not any(told.values()):
+        return leaf("device_idle", rest, "measured", nothing)
+    parts = [leaf(f"idle_{kind}", s, "measured", f"{nothing}, by events of its host") for kind, s in told.items()]
+    return parent("device_idle", [*parts, leaf("idle_unexplained", rest, "measured", nothing)], nothing)
 
 
 def _outside_steps(days: Calendar, machine: Hardware) -> list[Account]:

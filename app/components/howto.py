@@ -102,7 +102,9 @@ def howto(run: Run, terms: Sequence[Term], notes: Sequence[str], inputs: Sequenc
             terms_list(terms)
         st.page_link(DEFINITIONS.file, label="All definitions", icon=":material/menu_book:")
         missing = [i for i in INPUTS if i.table in inputs and not run.manifest.tables.get(i.table)]
-        for lacking in missing:
+        for lacking in missing if run.manifest.simulated else ():  # nothing of a job that never ran could be added
+            st.markdown(f"**Not told: {lacking.brings}.** The run was simulated: it has no such input.")
+        for lacking in () if run.manifest.simulated else missing:
             st.markdown(f"**Missing: {lacking.name}.** It would tell {lacking.brings}.")
             st.code(lacking.how, language=None)
         if run.manifest.warnings:

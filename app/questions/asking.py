@@ -11,6 +11,7 @@ from typing import Any
 
 from analyzers.base import Result, fact
 from app.questions.base import Question, R
+from errors import QuestionError
 from errors.options import parse_options
 from runs.kept import Answers
 from runs.registry import Registry
@@ -19,6 +20,7 @@ from runs.tables import MemoryTables
 
 CACHE_BYTES = 512 << 20
 PRICE = "usd_per_chip_hour"
+NEVER_RAN = "The run was simulated: it cannot tell what devices did inside a step, for there were none."
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,17 @@ def _prepared(
     if PRICE in options and options[PRICE] is None:
         options[PRICE] = price_of(run, registry)
     key = (run.writing, asked.name, tuple(sorted(options.items())))
-    return key, lambda: asked.analyze(run.tables, run.manifest.facts, options)
+    return key, lambda: _of_run(asked, run, options)
+
+
+def _of_run(asked: Question[R], run: Run, options: Mapping[str, Any]) -> R:
+    """The answer. Where there is none, nobody is asked for a profile of a job that never ran."""
+    try:
+        return asked.analyze(run.tables, run.manifest.facts, dict(options))
+    except QuestionError as e:
+        if run.manifest.simulated and "profile" in (e.advice or "").lower():
+            raise QuestionError(e.what, where=e.where, expected=e.expected, advice=NEVER_RAN) from e
+        raise
 
 
 def answer_dict(run: Subject, result: Result) -> dict[str, Any]:

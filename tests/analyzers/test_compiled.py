@@ -5,7 +5,10 @@ import json
 import pytest
 
 from analyzers.compiled import compiled
+from analyzers.device import roofline
+from analyzers.time import ledger
 from errors import QuestionError
+from errors.options import parse_options
 from runs.run import facts_of
 from runs.tables import MemoryTables
 
@@ -87,10 +90,36 @@ def test_bounds_are_the_three_fractions():
     assert parts["memory"] == pytest.approx((32 * 3e8 + 1e6 + beside) / 1638e9)
     leaving = 2 * 3 / 4 * (8e6 * 64 + 4e6 * 2) + 3 * 1e6 * 32 + 5e5
     assert parts["network"] == pytest.approx(leaving / (4 * 100e9))
-    assert result.bounds.seconds == max(parts.values()) and result.bounds.bound_by == "compute"
+    assert result.floor.bound_by == "compute"
     in_turn = 32 * max(1e9 / 918e12, 2e8 / 1638e9) + 32 * max(4e11 / 918e12, 1e8 / 1638e9) + 1e6 / 1638e9
-    assert result.bounds.ops_in_turn_s == pytest.approx(in_turn)
-    assert result.tokens_per_s_bound == pytest.approx(16 * 1024 / result.bounds.seconds)
+    assert result.floor.roof_s == pytest.approx(in_turn)
+    assert result.floor.memory_s == pytest.approx(32 * 2e8 / 1638e9 + 1e6 / 1638e9)
+    uncovered = (leaving - 3 * 1e6 * 32) / (4 * 100e9)  # the all-gather runs beside operations
+    assert result.floor.seconds == pytest.approx(in_turn + result.floor.padding_s + uncovered)
+    assert result.tokens_per_s_bound == pytest.approx(16 * 1024 / result.floor.seconds)
+
+
+def test_the_least_time_of_a_step_is_one_number_wherever_it_is_told():
+    """A collective with traffic of its own in memory, and a buffer that nobody fills, are no operations at a roof."""
+    ops = {name: [*rows, rows[2], rows[2]] for name, rows in TABLES["ops"].items()}
+    ops["op"][-2:], ops["category"][-2:] = ["all-reduce.6", "custom-call.7"], ["collective", "custom-call"]
+    ops["bytes"][-2:] = [1e10, 4e9]
+    tables, facts = MemoryTables({**TABLES, "ops": ops}), facts_of(FACTS)
+    told = compiled.analyze(tables, facts, {})
+    assert told.floor.seconds == asked().floor.seconds
+    book = ledger.analyze(tables, facts, {"usd_per_chip_hour": None}).ledger
+    assert book.chip_seconds == pytest.approx(16 * told.to_dict()["seconds_bound"], rel=1e-12)
+    at_roofs = roofline.analyze(tables, facts, parse_options(roofline.OPTIONS, {})).to_dict()["roof_seconds"]
+    assert at_roofs == pytest.approx(told.to_dict()["roof_seconds"], rel=1e-12)
+    assert sum(told.to_dict()["floor"][f"{p}_s"] for p in ("compute", "memory")) == pytest.approx(at_roofs)
+
+
+def test_what_is_held_at_the_peak_adds_up_to_no_more_than_the_peak():
+    """Of 5,000 bytes of temporaries 3,000 are alive when the program is at its fullest."""
+    memory = {**TABLES["memory"], "padded_bytes": [1300, 0, 5000, 100, 4300, 9000, 800, 500]}
+    held = asked({**TABLES, "memory": memory}).bytes_per_chip
+    assert (held["temporaries"], held["temporaries_laid_out"]) == (3000, 5000)
+    assert held["arguments"] + held["outputs"] + held["temporaries"] == held["peak"] == 4300
 
 
 def test_collectives_are_grouped_by_kind_and_axis():
@@ -109,6 +138,7 @@ def test_bytes_are_padded_and_the_padding_is_told():
         "outputs": 0,
         "temporaries": 5000,
         "code": 100,
+        "temporaries_laid_out": 5000,
         "peak": 6400,
         "limit": 9000,
     }

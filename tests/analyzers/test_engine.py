@@ -95,8 +95,8 @@ def test_counters_are_what_they_grew_by_through_a_restart():
     )
     result = ask(engine, tables)
     f = result.figures
-    assert f["prompt_tokens_per_s"] == pytest.approx((500 + 200 + 700) / 30)
-    assert f["output_tokens_per_s"] == pytest.approx((100 + 50 + 10) / 30)
+    assert f["prefilled_tokens_per_s"] == pytest.approx((500 + 200 + 700) / 30)
+    assert f["generated_tokens_per_s"] == pytest.approx((100 + 50 + 10) / 30)
     assert f["prefix_hit_rate"] == pytest.approx((100 + 30 + 60) / (400 + 60 + 100))
     assert f["acceptance_rate"] == pytest.approx(60 / 90)
     rows = result.windows
@@ -116,8 +116,8 @@ def test_printed_rates_hold_where_nothing_is_counted():
         acceptance_length=[1.5, 2.0, 2.5],
     )
     result = ask(engine, tables)
-    assert result.figures["prompt_tokens_per_s"] == pytest.approx(400 / 3)
-    assert result.figures["prompt_share"] == pytest.approx(400 / 490)
+    assert result.figures["prefilled_tokens_per_s"] == pytest.approx(400 / 3)
+    assert result.figures["prefilled_share"] == pytest.approx(400 / 490)
     assert result.figures["prefill_heavy_share"] == pytest.approx(2 / 3)
     assert result.figures["prefix_hit_rate"] == 0.3  # the last, of recent requests
     assert result.windows["acceptance_length"].tolist() == [1.5, 2.0, 2.5]
@@ -172,7 +172,7 @@ def test_replicas_are_summed_or_chosen():
     assert both.figures["running"]["mean"] == pytest.approx(14, rel=0.02)
     assert both.figures["waiting"]["mean"] == pytest.approx(6, rel=0.02)
     assert both.bound["kv"] == pytest.approx(0.5) and both.bound["none"] == pytest.approx(0.5)
-    assert both.figures["output_tokens_per_s"] == pytest.approx(14 * (n - 1) / n, rel=0.05)
+    assert both.figures["generated_tokens_per_s"] == pytest.approx(14 * (n - 1) / n, rel=0.05)
     one = ask(engine, tables, replica="b")
     assert one.figures["running"]["mean"] == pytest.approx(4) and one.bound["kv"] == 1
     with pytest.raises(QuestionError, match="no replica 'c'"):
@@ -201,9 +201,9 @@ def test_an_iteration_lasts_until_the_next_and_pauses_are_idle():
     assert result.span_s == pytest.approx(span)
     assert result.bound["idle"] == pytest.approx(1.0 / span)
     assert result.figures["running"]["mean"] == pytest.approx(10 * (span - 1.0) / span)
-    assert result.figures["prompt_share"] == pytest.approx(1000 / 1400)
+    assert result.figures["prefilled_share"] == pytest.approx(1000 / 1400)
     assert result.figures["padded_share"] == pytest.approx(880 / 2280)
-    assert result.figures["output_tokens_per_s"] == pytest.approx(400 / span)
+    assert result.figures["generated_tokens_per_s"] == pytest.approx(400 / span)
 
 
 def test_a_pause_with_requests_waiting_is_no_idleness():
@@ -266,7 +266,7 @@ def test_samples_longer_than_a_window_are_spread_over_several():
     assert windows["dt_s"].sum() == pytest.approx(result.span_s)
     assert (windows["output_tokens_per_s"] * windows["dt_s"]).sum() == pytest.approx(100_000)
     assert windows["preemptions"].sum() == 2
-    assert result.figures["output_tokens_per_s"] == pytest.approx(100_000 / result.span_s)
+    assert result.figures["generated_tokens_per_s"] == pytest.approx(100_000 / result.span_s)
 
 
 def test_bursts_of_preemptions():

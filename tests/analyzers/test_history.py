@@ -15,8 +15,9 @@ from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.analyzers.short_jobs import job_of, logs
 from tests.analyzers.told_jobs import EPOCH, Row, S, TrueJob, log, renumbered, tables
+from tests.conftest import seeds
 
-SEEDS = range(300)
+SEEDS = seeds(300)
 
 
 KINDS = (
@@ -123,7 +124,7 @@ def untimed(rng: random.Random, job: TrueJob) -> tuple[list[Row], str]:
 
 
 def test_without_times_of_day_copies_are_hosts_and_files_follow_one_another():
-    for seed in range(150):
+    for seed in seeds(150):
         rng = random.Random(seed)
         job = TrueJob(rng, rng.randint(1, 4), 3.0)
         rows, kind = untimed(rng, job)
@@ -138,7 +139,7 @@ def test_without_times_of_day_copies_are_hosts_and_files_follow_one_another():
         assert not past.timed
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_order_of_rows_split_of_files_and_a_second_host_change_nothing(seed):
     rng = random.Random(seed)
     job = TrueJob(rng, rng.randint(1, 3), 3.0)

@@ -11,7 +11,7 @@ from errors import InputError
 from runs.kept import Answers
 from runs.run import FactValue
 from runs.store import Store
-from runs.tables import MemoryTables
+from runs.tables import MemoryTables, RowsOf
 from tests.app import made_runs
 
 
@@ -63,11 +63,14 @@ def test_a_table_that_was_damaged_meanwhile_is_still_refused(store):
         job_past(run.tables, run.manifest.facts)
 
 
-def test_tables_in_memory_are_looked_at_each_time():
+def test_tables_in_memory_are_never_taken_for_others():
     tables = MemoryTables({"steps": {"step": [0, 1], "start_ns": [0, 5], "dur_ns": [5, 5]}})
+    assert job_past(tables, {})[0].jobs is job_past(tables, {})[0].jobs
     assert job_past(tables, {})[0].rows is not job_past(tables, {})[0].rows
     other = MemoryTables({"steps": {"step": [0], "start_ns": [0], "dur_ns": [5]}})
     assert len(steps_taken(tables, {}).rows) == 2 and len(steps_taken(other, {}).rows) == 1
+    some = RowsOf(tables, "steps", np.array([1]))
+    assert len(steps_taken(some, {}).rows) == 1 and len(steps_taken(tables, {}).rows) == 2
 
 
 def test_a_calendar_weighs_what_its_painting_holds(store):

@@ -39,8 +39,8 @@ def sglang(whole_seconds: bool) -> MemoryTables:
 @pytest.mark.parametrize("whole_seconds", [False, True])
 def test_a_log_with_bursts_of_prompts_tells_its_rates(whole_seconds):
     result = ask(engine, sglang(whole_seconds))
-    assert result.figures["output_tokens_per_s"] == pytest.approx(1000)
-    assert result.figures["prompt_tokens_per_s"] == pytest.approx(800, rel=0.01)
+    assert result.figures["generated_tokens_per_s"] == pytest.approx(1000)
+    assert result.figures["prefilled_tokens_per_s"] == pytest.approx(800, rel=0.01)
     w = result.windows
     prompt = (w["prompt_tokens_per_s"] * w["dt_s"]).sum()
     assert prompt == pytest.approx(500 * 8 * 24, rel=0.05)  # those of the first moment are of no known time
@@ -66,7 +66,9 @@ def test_a_rate_after_a_long_gap_is_not_spread_over_it():
             }
         }
     )
-    assert ask(engine, tables).figures["output_tokens_per_s"] == pytest.approx(100)  # a counter of preemptions or not
+    assert ask(engine, tables).figures["generated_tokens_per_s"] == pytest.approx(
+        100
+    )  # a counter of preemptions or not
 
 
 def scraped_with_a_gap() -> MemoryTables:

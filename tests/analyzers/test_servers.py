@@ -47,22 +47,22 @@ def test_counters_of_two_servers_are_not_one():
     tables = scrapes(counted("a.prom", at, 100, 10, 4), counted("b.prom", [t + 2 for t in at], 100, 5_000_000, 6))
     result = ask(engine, tables)
     assert result.replicas == ("a.prom 0", "b.prom 0")
-    assert result.figures["output_tokens_per_s"] == pytest.approx(200)
+    assert result.figures["generated_tokens_per_s"] == pytest.approx(200)
     assert result.figures["running"]["mean"] == pytest.approx(10)
     assert result.windows["output_tokens_per_s"].dropna().max() < 201
-    assert ask(engine, tables, replica="b.prom 0").figures["output_tokens_per_s"] == pytest.approx(100)
+    assert ask(engine, tables, replica="b.prom 0").figures["generated_tokens_per_s"] == pytest.approx(100)
 
 
 def test_logs_of_two_servers_add_up():
     line = {"output_tokens_per_s": [100.0] * 12, "running": [4] * 12, "waiting": [0] * 12}
     at = np.arange(0, 120, 10)
     tables = scrapes({"source": "a.log", "at": at, **line}, {"source": "b.log", "at": at, **line})
-    assert ask(engine, tables).figures["output_tokens_per_s"] == pytest.approx(200)
+    assert ask(engine, tables).figures["generated_tokens_per_s"] == pytest.approx(200)
 
 
 def test_two_scrapes_are_a_rate_over_the_time_between():
     f = ask(engine, scrapes(counted("a", [0, 10], 50, 7, 1))).figures
-    assert f["output_tokens_per_s"] == pytest.approx(50)
+    assert f["generated_tokens_per_s"] == pytest.approx(50)
 
 
 def test_unequal_uptimes_are_weighted_by_time():
@@ -74,7 +74,7 @@ def test_unequal_uptimes_are_weighted_by_time():
 def test_a_log_that_goes_on_in_another_file_is_of_one_server():
     first, second = counted("a.1", [0, 10, 20], 10, 0, 1), counted("a.2", [30, 40, 50], 10, 300, 1)
     assert ask(engine, scrapes(first, second)).replicas == ("0",)
-    assert ask(engine, scrapes(second, first)).figures["output_tokens_per_s"] == pytest.approx(10)
+    assert ask(engine, scrapes(second, first)).figures["generated_tokens_per_s"] == pytest.approx(10)
     beside = scrapes(first, second, began={"a.1": 5.0, "a.2": 9.0})  # it ran before the other ended
     assert ask(engine, beside).replicas == ("a.1 0", "a.2 0")
     began = EPOCH_NS / S
@@ -100,9 +100,9 @@ def test_a_log_and_scrapes_of_one_server_are_counted_once():
     assert len(notes) == 1 and rows["replica"].nunique() == 1
     result = ask(engine, scrapes(log, scraped))
     assert result.figures["running"]["mean"] == pytest.approx(5)
-    assert result.figures["output_tokens_per_s"] == pytest.approx(100, rel=0.01)
+    assert result.figures["generated_tokens_per_s"] == pytest.approx(100, rel=0.01)
     other = counted("m.prom", at, 900, 0, 5)
-    assert ask(engine, scrapes(log, other)).figures["output_tokens_per_s"] == pytest.approx(1000)
+    assert ask(engine, scrapes(log, other)).figures["generated_tokens_per_s"] == pytest.approx(1000)
 
 
 def test_a_line_after_a_silence_is_not_stretched_over_it():
@@ -121,8 +121,8 @@ def test_a_line_after_a_silence_is_not_stretched_over_it():
     }
     result = ask(engine, scrapes(log))
     tokens, span = 10 * sum(rate), 610
-    assert result.figures["output_tokens_per_s"] == pytest.approx(tokens / span)
-    assert result.figures["prompt_tokens_per_s"] == pytest.approx(tokens / span)
+    assert result.figures["generated_tokens_per_s"] == pytest.approx(tokens / span)
+    assert result.figures["prefilled_tokens_per_s"] == pytest.approx(tokens / span)
     assert result.figures["running"]["mean"] == pytest.approx(10 * sum(running) / span)
     assert result.figures["kv_usage"]["mean"] == pytest.approx(sum(running) / span)
     assert result.bound["idle"] == pytest.approx(1 - 70 / span)
@@ -133,7 +133,7 @@ def test_a_line_after_a_silence_is_not_stretched_over_it():
 def test_a_gap_in_scrapes_keeps_its_tokens_and_its_time():
     found = counted("a", [0, 10, 20, 30, 1030, 1040], 10, 0, 1)
     result = ask(engine, scrapes(found))
-    assert result.figures["output_tokens_per_s"] == pytest.approx(10)
+    assert result.figures["generated_tokens_per_s"] == pytest.approx(10)
     assert result.windows["output_tokens_per_s"].dropna().max() == pytest.approx(10)
 
 
@@ -152,7 +152,7 @@ def test_a_log_that_was_copied_earlier_too_is_of_one_server():
     at, rates = np.arange(0, 600, 10), [float(n % 7) for n in range(60)]
     tables = scrapes(printed("a.log", at, *rates), printed("b.log", at[:40], *rates[:40]))
     result = ask(engine, tables)
-    assert result.figures["output_tokens_per_s"] == pytest.approx(100 + np.mean(rates), rel=1e-6)
+    assert result.figures["generated_tokens_per_s"] == pytest.approx(100 + np.mean(rates), rel=1e-6)
     assert result.figures["running"]["mean"] == pytest.approx(4) and result.replicas == ("0",)
     assert any("40 lines" in n and "count once" in n for n in result.notes)
     other = scrapes(printed("a.log", at, *rates), printed("b.log", at[:40], *rates[1:41]))
@@ -169,4 +169,4 @@ def test_two_pollers_of_one_process_are_of_one_server(began, servers_there):
     )
     result = ask(engine, tables)
     assert len(result.replicas) == servers_there
-    assert result.figures["output_tokens_per_s"] == pytest.approx(100 * servers_there, rel=0.01)
+    assert result.figures["generated_tokens_per_s"] == pytest.approx(100 * servers_there, rel=0.01)

@@ -1,15 +1,21 @@
 """Stores for tests, each in a folder of its own, and one server for all tests that only ask."""
 
+import functools
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from streamlit.components.v2 import manifest_scanner
 
 from app.workspace import STORE_VARIABLE, Workspace, workspace
 from tests.app.serving import environment, serving
 from tests.app.spy import SPY
+
+# What is installed is the same all the while. Streamlit looks through it whenever it starts, and each page of these
+# tests is a start; a server does it once.
+manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
 
 
 @pytest.fixture

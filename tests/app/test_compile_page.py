@@ -95,12 +95,13 @@ def test_figures_draw_what_the_answer_holds(place, two):
     held = result.bytes_per_chip
     padding = held["arguments"] * (1300 - 900) / 1300
     assert bars["padding of the arguments"] == pytest.approx(padding, abs=1)
-    assert sum(bars.values()) == pytest.approx(held["arguments"] + held["temporaries"] + held["code"])
+    assert sum(bars.values()) == pytest.approx(held["arguments"] + held["temporaries"])
     assert any("limit 9.00 kB" in a.text for a in figures.memory(named[:1]).layout.annotations)
     whole = {t.name: list(t.x) for t in figures.memory(named).data}
     assert whole["needed, not broken down"][1] * 1e9 == pytest.approx(40 << 30)
-    parts = dict(zip(figures.bounds(named).data[0].y, figures.bounds(named).data[0].text, strict=True))
-    assert parts["computation"].startswith("<b>")
+    drawn = figures.least(named).data[0]
+    assert drawn.y[0] == "operations bound by computation" and max(drawn.x) == drawn.x[0]
+    assert sum(drawn.x) == pytest.approx(result.to_dict()["seconds_bound"] * 1e3)
     assert list(figures.collectives(named).data[0].y)[0] == "all-reduce over model"
     assert [b.name for b in figures.arguments(result).data] == ["logical", "padding"]
     assert list(figures.cycles(result).data[0].y) == ["dot.2", "fusion.1"]
@@ -109,7 +110,7 @@ def test_figures_draw_what_the_answer_holds(place, two):
 
 def test_words_name_what_bounds_the_step(place, two):
     result = answers(place, two[0])[0][1]
-    assert "bound by computation" in verdict(result) and "MFU can reach" in verdict(result)
+    assert "operations bound by computation" in verdict(result) and "MFU can reach" in verdict(result)
     assert ("all-reduce over model", "520 MB in 66 executions") in table(result).rows
 
 

@@ -12,6 +12,7 @@ from collectors.own import sidecar
 from runs.run import Run
 from tests.app.asking import wrong_answers
 from tests.app.small_files import small_files, written
+from tests.conftest import seeds
 
 FILES = small_files()
 FORMATS = sorted(FILES.keys() - {sidecar.NAME})
@@ -39,7 +40,7 @@ def test_of_each_file(place, tmp_path, name):
         assert wrong_answers(stored(place, tmp_path / str(n), file), place) == [], file[0]
 
 
-@pytest.mark.parametrize("n", range(len(FORMATS)), ids=FORMATS)
+@pytest.mark.parametrize("n", seeds(len(FORMATS)))
 def test_of_two_formats_in_one_run(place, tmp_path, n):
     run = stored(place, tmp_path, FILES[FORMATS[n]][0], FILES[FORMATS[(n + NEXT) % len(FORMATS)]][-1])
     assert wrong_answers(run, place) == []

@@ -21,6 +21,7 @@ from app.questions.padding import PADDING
 from tests.app import made_runs
 from tests.app.asking import PROJECT, answers
 from tests.app.forms import misfits
+from tests.app.one_story import disagreements
 from tests.bundled import RUNS, bundled
 
 EVERY = pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.name)
@@ -90,10 +91,26 @@ def test_a_key_more_or_less_a_word_for_a_number_and_an_answer_about_nothing_do_n
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in RUNS.iterdir() if path.is_dir()))
-def test_every_answer_about_a_bundled_run_has_its_form(place, tmp_path_factory, name):
+def test_every_answer_about_a_bundled_run_has_its_form_and_numbers_of_one_name_agree(place, tmp_path_factory, name):
     said, wrong = answers(bundled(tmp_path_factory, name), place)
     assert wrong == []
     assert any(isinstance(answer, dict) for answer in said.values())
+    assert disagreements(said) == {}
+
+
+def test_two_numbers_of_one_name_are_found_wherever_the_run_as_a_whole_is_told_of():
+    said = {
+        "latency": {"requests": 273, "metrics": {"requests": 264}, "stages": [{"requests": 3}], "ttft_s": {"p50": 1.0}},
+        "traffic": {"requests": 273, "step_s": {"0": 1.0}, "prompt_tokens": {"p50": 264.0}},
+        "engine": {"step_s": {"0": 2.0}, "ttft_s": {"p50": 1.5}, "duration_s": 1.0 + 1e-9},
+        "load": {"duration_s": 1.0, "fits": True, "seq": 8},
+        "kv_cache": {"fits": False, "seq": 9},
+        "mfu": "there are no steps",
+    }
+    assert disagreements(said) == {
+        "requests": {"latency": 273.0, "latency.requests": 264.0, "traffic": 273.0},
+        "ttft_s.p50": {"latency": 1.0, "engine": 1.5},
+    }
 
 
 def test_forms_are_in_the_wheel():

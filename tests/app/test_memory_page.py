@@ -16,7 +16,6 @@ from app.questions.memory.figure import (
     segments,
     short,
     tiles,
-    told_apart,
     treemap,
 )
 from app.questions.memory.words import CATEGORIES, table, verdict
@@ -108,7 +107,7 @@ def test_a_near_limit_is_a_line_and_a_far_one_words():
 
 def test_tiles_nest_and_add_up():
     result = answered(tables())
-    drawn = tiles(told_apart(result.parts)).set_index("id")
+    drawn = tiles(result.parts).set_index("id")
     top = drawn[drawn["parent"] == ""]
     assert top["size"].sum() == result.parts_bytes
     for key, row in drawn.iterrows():

@@ -1,6 +1,7 @@
 """Every page as Streamlit runs it: with no run, with a run, with a run that is not there, with odd text in it."""
 
 import functools
+import gc
 from pathlib import Path
 
 import pytest
@@ -194,3 +195,10 @@ def test_a_broken_manifest_is_told_and_the_other_runs_stay(place, run):
     library = opened()
     assert not library.exception
     assert "1 run" in words(library) and "not a run manifest" in words(library)
+
+
+def test_what_the_first_page_brought_is_looked_through_once(place):
+    opened()
+    frozen = gc.get_freeze_count()
+    opened("pages/definitions/page.py")
+    assert 50_000 < gc.get_freeze_count() <= frozen, "drawings after the first add nothing: what they hold must go"

@@ -27,8 +27,8 @@ COUNTED = {
 
 def test_verdicts():
     text = verdict(asked(TRACE, {"model": "llama-3.1-8b"}, blocks=4))
-    assert "Of the blocks of 5 prompts, 53.33 % could be found by a cache without end" in text
-    assert f"reach {ENOUGH * 100:.0f} % of that, and 268 MB (4 blocks), asked for, find 20.0 %" in text
+    assert "Of the tokens of 5 prompts, 53.38 % could be found by a cache without end" in text
+    assert f"reach {ENOUGH * 100:.0f} % of that, and 268 MB (4 blocks), asked for, find 20.2 %" in text
     assert "of the FLOPs of reading prompts" in text
     assert verdict(asked(COUNTED)) == "The engine's prefix cache found 45.0 % of the prompt tokens."
     once = {"requests": {"id": ["a"], "hash_ids": [[1, 2]]}}
@@ -38,7 +38,9 @@ def test_verdicts():
 def test_figures_hold_the_numbers():
     result = asked(TRACE, {"model": "llama-3.1-8b"}, blocks=4)
     line = by_size(result).data[0]
-    assert line.y[-1] == pytest.approx(800 / 15) and line.x[-1] == pytest.approx(7 * 512 * 131072 / 1e6)
+    found = 2 * 512 + 1499 + 1535  # of 7,602 tokens: two blocks, and two prompts whole but for their last token
+    assert line.y[-1] == pytest.approx(found / 7602 * 100)
+    assert line.x[-1] == pytest.approx(7 * 512 * 131072 / 1e6)
     assert sum(reuse(result).data[0].y) == pytest.approx(100)
     found, more = tenants(result).data
     assert [f + m for f, m in zip(found.x, more.x, strict=True)] == pytest.approx(
@@ -50,7 +52,7 @@ def test_figures_hold_the_numbers():
 
 
 def test_tables():
-    assert table(asked(TRACE)).head == ("blocks", "size", "found")
+    assert table(asked(TRACE)).head == ("blocks", "size", "tokens found")
     assert table(asked(COUNTED)).rows[0] == ("0 s", "40.0 %")
 
 
@@ -58,7 +60,7 @@ def test_the_page_of_a_trace(place):
     run = made_runs.write(place.store, "trace", TRACE, {}, kind="serving")
     at = opened(PAGE, run=run.run_id)
     assert not at.exception and not at.warning
-    assert "53.33 % could be found" in words(at)
+    assert "53.38 % could be found" in words(at)
     at.number_input(key="pick_blocks").set_value(3).run()
     assert at.query_params["blocks"] == "3" and "3 blocks, asked for, find" in words(at)
     at.selectbox(key="pick_model").set_value("llama3.1-8b").run()
@@ -69,9 +71,9 @@ def test_replicas_can_be_asked_as_one(place):
     tables = {"requests": TRACE["requests"] | {"replica": ["r0", "r1", "r1", "r0", "r1"]}}
     run = made_runs.write(place.store, "two replicas", tables, {}, kind="serving")
     at = opened(PAGE, run=run.run_id)
-    assert "Each of 2 replicas has a cache of its own" in words(at) and "13.33 %" in words(at)
+    assert "Each of 2 replicas has a cache of its own" in words(at) and "13.47 %" in words(at)
     at = opened(PAGE, run=run.run_id, caches="shared")
-    assert not at.exception and "53.33 %" in words(at)
+    assert not at.exception and "53.38 %" in words(at)
 
 
 def test_the_page_of_counters_alone_says_what_would_bring_the_rest(place):

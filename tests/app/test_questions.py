@@ -13,6 +13,7 @@ from app.questions.steps import STEPS
 from errors import QuestionError
 from runs import kept
 from tests.app import made_runs
+from tests.app.test_pages import opened, words
 
 
 def test_the_price_is_the_options_then_the_registrys_then_the_facts(place):
@@ -32,6 +33,17 @@ def test_the_price_is_the_options_then_the_registrys_then_the_facts(place):
     assert with_fact.usd == pytest.approx(2.5 * with_fact.chip_seconds / 3600)
     place.registry.price(declared.run_id, 5.0)
     assert ask(LEDGER, declared, {}, place.registry).ledger.usd == pytest.approx(5 * with_fact.chip_seconds / 3600)
+
+
+def test_nobody_is_asked_for_a_profile_of_a_job_that_was_simulated(place):
+    steps = {"steps": {"step": [0, 1], "start_ns": [0, 10**9], "dur_ns": [10**9] * 2, "source": ["x"] * 2}}
+    ran = made_runs.write(place.store, "ran", steps, {"chips": 2})
+    never = made_runs.write(place.store, "never", steps, {"chips": 2}, kind="simulated")
+    with pytest.raises(QuestionError, match="Add a profile"):
+        ask(question("overlap"), ran, {}, place.registry)
+    with pytest.raises(QuestionError, match="The run was simulated: it cannot tell what devices did") as told:
+        ask(question("overlap"), never, {}, place.registry)
+    assert "Add a profile" not in str(told.value)
 
 
 def test_an_answer_is_computed_once(place):
@@ -105,3 +117,14 @@ def test_an_answer_is_measured_once_however_many_follow(monkeypatch):
     for n in range(30):
         answers.get(n, lambda n=n: n)
     assert len(measured) == 30
+
+
+def test_a_page_says_what_a_simulated_run_cannot_tell_rather_than_what_would_complete_it(place):
+    steps = {"steps": {"step": [0, 1], "start_ns": [0, 10**9], "dur_ns": [10**9] * 2, "source": ["x"] * 2}}
+    page = "questions/ledger/page.py"
+    ran, never = (
+        words(opened(page, run=made_runs.write(place.store, kind, steps, {"chips": 2}, kind=kind).run_id))
+        for kind in ("training", "simulated")
+    )
+    assert "Missing: a profile" in ran and "simulated" not in ran
+    assert "Not told: what the device did inside steps" in never and "Missing: " not in never

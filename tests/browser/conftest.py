@@ -67,47 +67,55 @@ class Watched:
         assert not faults
 
 
-@pytest.fixture
-def visit(browser):
-    """Opens an address in a context of its own."""
-    contexts, watched = [], Watched()
+@pytest.fixture(scope="module")
+def context(browser):
+    """What the visitors of a file share: scripts that were fetched and compiled, which is most of what a first visit
+    takes. Nothing of the dashboard's lives longer than its page."""
+    made = browser.new_context(accept_downloads=True)
+    yield made
+    made.close()
 
-    def open_(address: str, *, dark: bool = False, width: int = 1440, height: int = 900):
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light", accept_downloads=True
-        )
-        contexts.append(context)
-        page = context.new_page()
+
+@pytest.fixture
+def visit(browser, context):
+    """Opens an address in a tab of its own; with `fresh`, in a browser that was never here."""
+    opened, watched = [], Watched()
+
+    def open_(address: str, *, fresh: bool = False, dark: bool = False, width: int = 1440, height: int = 900):
+        within = browser.new_context(accept_downloads=True) if fresh else context
+        page = within.new_page()
+        opened.append(within if fresh else page)
         watched.watch(page)
-        page.goto(address)
-        return page
+        return at(page, address, dark, width, height)
 
     yield open_
-    for context in contexts:
-        context.close()
+    for one in opened:
+        one.close()
     watched.check()
 
 
+def at(page, address: str, dark: bool, width: int, height: int):
+    page.emulate_media(color_scheme="dark" if dark else "light")
+    page.set_viewport_size({"width": width, "height": height})
+    page.goto(address)
+    return page
+
+
 @pytest.fixture(scope="module")
-def tab(browser):
-    context, watched = browser.new_context(), Watched()
+def tab(context):
+    watched = Watched()
     page = context.new_page()
     watched.watch(page)
-    yield page, watched
-    context.close()
+    return page, watched
 
 
 @pytest.fixture
 def look(tab):
-    """Opens an address in the tab that all tests of a file share: for what is looked at and not changed. There the
-    dashboard's scripts are compiled once, which is most of what a first visit takes."""
+    """Opens an address in the tab that all tests of a file share: for what is looked at and not changed."""
     page, watched = tab
 
     def open_(address: str, *, dark: bool = False, width: int = 1440, height: int = 900):
-        page.emulate_media(color_scheme="dark" if dark else "light")
-        page.set_viewport_size({"width": width, "height": height})
-        page.goto(address)
-        return page
+        return at(page, address, dark, width, height)
 
     yield open_
     page.goto("about:blank")  # ends what the page may still ask for, before it is judged

@@ -33,7 +33,7 @@ def test_a_permalink_opens_identically_in_a_fresh_browser(visit, server, run):
     click_bar(first, "productive")
     expect(first).to_have_url(re.compile("account=productive"))
     expect(first.locator(".ytick").first).to_have_text("Kept steps")
-    second = visit(first.url)
+    second = visit(first.url, fresh=True)
     expect(second.locator(".ytick").first).to_have_text("Kept steps")
     assert shown_titles(second) == shown_titles(first)
     assert bars(second) == bars(first)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from errors import InputError
 from tests.collectors.reading import read, source_of
+from tests.conftest import seeds
 
 
 @st.composite
@@ -113,7 +114,8 @@ def checks_of(
     @readers
     def cut(reader, tmp_path):
         for data in originals[reader]:
-            for end in range(0, len(data), max(1, len(data) // cuts)):
+            ends = range(0, len(data), max(1, len(data) // cuts))
+            for end in (ends[n] for n in seeds(len(ends))):
                 survive(reader, tmp_path, data[:end], name)
 
     return undamaged, damage, other, cut

@@ -144,6 +144,6 @@ def test_the_engine_as_sampled(served):
     assert result.bound["unknown"] == pytest.approx(sum(s["running"] < 128 for s in waits) / n)
     assert result.figures["kv_usage"] == {"mean": None, "max": None}  # the file says 0.0 throughout
     assert result.figures["waiting"]["max"] == max(s["waiting"] for s in samples)
-    assert result.figures["output_tokens_per_s"] == pytest.approx(np.mean([s["gen_throughput"] for s in samples]))
+    assert result.figures["generated_tokens_per_s"] == pytest.approx(np.mean([s["gen_throughput"] for s in samples]))
     config = (DATA / "llmservingsim" / f"RTXPRO6000__{name}__vllm__meta.json").read_text()
     assert re.search(r'"max_num_seqs": 128', config)

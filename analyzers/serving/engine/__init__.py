@@ -17,6 +17,7 @@ from analyzers.serving.engine.iterations import IterationFit, iterations
 from analyzers.serving.engine.samples import Samples, samples
 from analyzers.serving.exposed import Exposed, exposed
 from analyzers.serving.printed_hits import overall
+from analyzers.serving.speculation.data import accepted_by_engines
 from errors import QuestionError
 from errors.numbers import COUNT
 from errors.options import Option
@@ -130,7 +131,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> EngineResu
         origin_ns=fine.origin_ns,
         span_s=_span(fine),
         seats=seats,
-        figures=_figures(fine, coarse, windows),
+        figures=_figures(fine, coarse, windows, accepted_by_engines(tables) if wanted == ALL else None),
         bound=shares(words, weight),
         notes=tuple(notes),
         exposed=told,
@@ -167,7 +168,10 @@ def _batch(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"running": low, "to": low + width - 1, "share": share})
 
 
-def _figures(fine: Samples, coarse: Samples | None, windows: pd.DataFrame) -> dict[str, Any]:
+def _figures(
+    fine: Samples, coarse: Samples | None, windows: pd.DataFrame, accepted_rate: float | None
+) -> dict[str, Any]:
+    """`accepted_rate`: of all servers together, as `speculation` tells it; None: from the samples."""
     time = windows["dt_s"].to_numpy()
     hits, queries, drafted, accepted, prompt, output, padded, preempted = (
         _total(fine, coarse, n)
@@ -182,10 +186,10 @@ def _figures(fine: Samples, coarse: Samples | None, windows: pd.DataFrame) -> di
         "kv_usage": _level(fine, windows, "kv_usage"),
         "preemptions": preempted,
         "prefix_hit_rate": _share(hits, queries) if queries else said,
-        "acceptance_rate": _share(accepted, drafted),
-        "prompt_tokens_per_s": _rate(fine, coarse, "prompt"),
-        "output_tokens_per_s": _rate(fine, coarse, "output"),
-        "prompt_share": _share(prompt, (prompt or 0) + (output or 0)) if output is not None else None,
+        "acceptance_rate": _share(accepted, drafted) if accepted_rate is None else accepted_rate,
+        "prefilled_tokens_per_s": _rate(fine, coarse, "prompt"),
+        "generated_tokens_per_s": _rate(fine, coarse, "output"),
+        "prefilled_share": _share(prompt, (prompt or 0) + (output or 0)) if output is not None else None,
         "prefill_heavy_share": _share(float(time[windows["prompt_share"] > HEAVY].sum()), float(time[heavy].sum())),
         "padded_share": _share(padded, (padded or 0) + (prompt or 0) + (output or 0)),
         "waiting_share": _share(*(float(fine.rows["dt_s"][w].sum()) for w in (waits > 0, waits.notna()))),

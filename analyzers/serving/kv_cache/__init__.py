@@ -83,7 +83,7 @@ def _per_chip(found: Room) -> dict[str, Any]:
         "weights_bytes": found.chip_weights_bytes,
         "weights_repeated_bytes": found.chip_weights_bytes - found.even_weights_bytes,
         "activations_bytes": found.setting.activations_bytes,
-        "free_bytes": found.free_bytes,
+        "cache_room_bytes": found.free_bytes,
         "kv_bytes_per_sequence": found.sequence_bytes,
         "kv_repeated_bytes_per_sequence": max(found.exact_sequence_bytes - found.even_sequence_bytes, 0.0),
         "page_rounding": found.rounding_share,

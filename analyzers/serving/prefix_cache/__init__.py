@@ -80,6 +80,28 @@ class PrefixResult:
     def replayed(self) -> bool:
         return self.blocks > 0
 
+    @property
+    def in_tokens(self) -> bool:
+        """Whether shares can be told of tokens, as engines count what they find: a part-full block is less than one."""
+        return self.saved["infinite"] is not None and self.saved["size"] is not None
+
+    @property
+    def attainable(self) -> float | None:
+        """What a cache without end finds: of the tokens of prompts where they can be counted, else of their blocks."""
+        return self.saved["infinite"]["token_share"] if self.in_tokens else self.infinite_hit_rate
+
+    @property
+    def found(self) -> float | None:
+        """The same, of a cache of `size_blocks`."""
+        return self.saved["size"]["token_share"] if self.in_tokens else self.hit_rate
+
+    @property
+    def tokens_by_block(self) -> float:
+        """What turns a share of blocks found into one of tokens: a found block is full, a part-full one is asked for
+        as a whole. 1 where tokens cannot be counted."""
+        tokens, blocks = self.attainable, self.infinite_hit_rate
+        return tokens / blocks if tokens is not None and blocks else 1.0
+
     def bytes_of(self, blocks: float | None) -> float | None:
         return None if blocks is None or self.block_bytes is None else blocks * self.block_bytes
 
@@ -101,7 +123,7 @@ class PrefixResult:
             },
             "block_tokens": self.block_tokens,
             "block_bytes": self.block_bytes,
-            "requests": self.requests,
+            "replayed_requests": self.requests,
             "blocks": self.blocks,
             "distinct_blocks": self.distinct_blocks,
             "caches": self.caches,

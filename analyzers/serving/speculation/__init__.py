@@ -144,7 +144,7 @@ class SpeculationResult:
             "free_batch": _finite(self.free_batch),
             "break_even_batch": _finite(self.break_even_batch),
             "pays_at_any_batch": None if self.break_even_batch is None else bool(np.isinf(self.break_even_batch)),
-            "batch": self.batch,
+            "mean_running": self.batch,
             "batch_speedup": self.batch_speedup,
             "context_tokens": self.context,
             "measured_speedup": self.measured_speedup,

@@ -55,6 +55,12 @@ def observed(tables: Tables, draft: int | None, stage: str | None) -> Observed |
     return None
 
 
+def accepted_by_engines(tables: Tables) -> float | None:
+    """Accepted by proposed draft tokens, as engines count them; None where none counts."""
+    told = (source(tables, None, None) for source in (_counters, _iterations))
+    return next((found.rate for found in told if found is not None), None)
+
+
 def _complete(source: str, draft: int | None, **known) -> Observed:
     """The rest of the quantities, where those known give them: k = drafted / drafts, L = 1 + accepted / drafts."""
     drafts, drafted, accepted = (known.get(n) for n in ("drafts", "drafted", "accepted"))

@@ -12,17 +12,18 @@ from analyzers.compiled.compiled import KINDS, CompiledResult
 from app import format as fmt
 from app import theme
 from app.figures.base import GRID, layout, plain
-from app.questions.compiled.words import BYTES, PARTS
+from app.questions.compiled.words import BYTES, PARTS, floor_parts
 
 Named = tuple[str, CompiledResult]
 HELD, PADDING = theme.COLOURS["held"], theme.COLOURS["padding"]
-TINTS = {"arguments": HELD, "outputs": "#72818F", "temporaries": "#8FA0AE", "code": "#B4C0CA"}  # of what is held
-PART_COLOURS = {
-    "compute": "useful_maths",
-    "memory": "below_roofline",
-    "network": "exposed_communication",
-    "dcn": "exposed_communication",
+TINTS = {"arguments": HELD, "outputs": "#72818F", "temporaries": "#8FA0AE"}  # of what is held
+PART_COLOURS = {  # of `floor_parts`
+    "operations bound by computation": "useful_maths",
+    "operations bound by memory bandwidth": "below_roofline",
+    "padding": "padding",
+    "collectives that no computation covers": "exposed_communication",
 }
+STACKED = ("arguments", "outputs", "temporaries")  # the peak; code lies beside it
 HATCHED = {"shape": "/", "fgcolor": "rgba(0,0,0,0.55)", "fillmode": "overlay", "size": 8, "solidity": 0.25}
 ROW_PX, GB = 30, 1e9
 MOST = 15  # rows of a figure; more are in the table
@@ -37,7 +38,7 @@ def memory(results: Sequence[Named]) -> go.Figure | None:
         return None
     figure = go.Figure()
     names = [plain(n) for n, *_ in rows]
-    for kind in KINDS:
+    for kind in STACKED:
         lost = [_argument_padding(r, held) if kind == "arguments" else 0 for _, r, held in rows]
         sizes = [(held[kind] or 0) - p for (_, _, held), p in zip(rows, lost, strict=True)]
         _stack(figure, names, sizes, BYTES[kind], TINTS[kind])
@@ -54,7 +55,7 @@ def memory(results: Sequence[Named]) -> go.Figure | None:
             name="peak: the most at once",
             marker={"symbol": "diamond", "size": 12, "color": theme.GREY, "line": {"color": "white", "width": 1.5}},
             hovertext=[
-                f"<b>peak</b><br>{fmt.size(held['peak'])}: not all parts are alive at the same time"
+                f"<b>peak</b><br>{fmt.size(held['peak'])}: arguments, outputs and the temporaries alive then"
                 for *_, held in rows
             ],
             hovertemplate="%{hovertext}<extra></extra>",
@@ -66,7 +67,7 @@ def memory(results: Sequence[Named]) -> go.Figure | None:
         figure.add_annotation(
             x=limit / GB, y=1.0, yref="paper", yanchor="bottom", showarrow=False, text=f"limit {fmt.size(limit)}"
         )
-    stacked = (sum(held[k] or 0 for k in KINDS) for *_, held in rows)
+    stacked = (sum(held[k] or 0 for k in STACKED) for *_, held in rows)
     most = max([*(limits or {0}), *(held["peak"] for *_, held in rows), *stacked]) / GB
     return layout(
         figure,
@@ -122,45 +123,46 @@ def _stack(
     )
 
 
-def bounds(results: Sequence[Named]) -> go.Figure | None:
-    """The least time of a step by computation, memory and network; the largest decides."""
-    names = list(dict.fromkeys(p.name for _, r in results for p in r.bounds.parts if p.seconds is not None))
-    if not names:
+def least(results: Sequence[Named]) -> go.Figure | None:
+    """The parts of the least time of a step, which add up to it."""
+    told = [(name, result, result.floor) for name, result in results if result.floor]
+    if not told:
         return None
-    longest = max(p.seconds for _, r in results for p in r.bounds.parts if p.seconds is not None)
+    parts = {name: dict(floor_parts(floor)) for name, _, floor in told}
+    there = [p for p in PART_COLOURS if any(one[p] > 0 for one in parts.values())]
+    longest = max(s for one in parts.values() for s in one.values())
     unit, factor = ("s", 1.0) if longest >= 1 else ("ms", 1e3) if longest >= 1e-3 else ("µs", 1e6)
     figure = go.Figure()
-    for number, (name, result) in enumerate(results):
-        by = {p.name: p for p in result.bounds.parts if p.seconds is not None}
-        there = [n for n in names if n in by]
+    for number, (name, result, floor) in enumerate(told):
+        alone = "<br>".join(
+            f"{PARTS[p.name]} alone: {fmt.number(p.amount)} / {fmt.number(p.rate)} per second = "
+            f"{fmt.duration(p.seconds)}"
+            for p in result.bounds.parts
+            if p.seconds is not None
+        )
         figure.add_trace(
             go.Bar(
                 orientation="h",
-                y=[PARTS[n] for n in there],
-                x=[by[n].seconds * factor for n in there],
+                y=there,
+                x=[parts[name][p] * factor for p in there],
                 name=_legend(name, number),
                 marker={
-                    "color": [theme.COLOURS[PART_COLOURS[n]] for n in there],
+                    "color": [theme.COLOURS[PART_COLOURS[p]] for p in there],
                     "line": {"color": theme.GREY, "width": 1},
                     **({"pattern": HATCHED} if number else {}),
                 },
-                text=[
-                    f"<b>{fmt.duration(by[n].seconds)}</b>"
-                    if n == result.bounds.bound_by
-                    else fmt.duration(by[n].seconds)
-                    for n in there
-                ],
+                text=[fmt.duration(parts[name][p]) for p in there],
                 textposition="outside",
                 cliponaxis=False,
                 hovertext=[
-                    f"<b>{plain(name)}</b><br>{plain(by[n].formula)}<br>{fmt.number(by[n].amount)} / "
-                    f"{fmt.number(by[n].rate)} per second = {fmt.duration(by[n].seconds)}"
-                    for n in there
+                    f"<b>{plain(name)}</b><br>{p}: {fmt.duration(parts[name][p])}, "
+                    f"{fmt.share(parts[name][p] / floor.seconds)} of {fmt.duration(floor.seconds)}<br>{alone}"
+                    for p in there
                 ],
                 hovertemplate="%{hovertext}<extra></extra>",
             )
         )
-    return _rows(figure, len(names) * len(results), f"least time of a step ({unit})", longest * factor * 1.2)
+    return _rows(figure, len(there) * len(told), f"least time of a step ({unit})", longest * factor * 1.2)
 
 
 def collectives(results: Sequence[Named]) -> go.Figure | None:

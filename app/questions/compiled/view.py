@@ -46,13 +46,16 @@ def told(shown: list[tuple[Run, CompiledResult]]) -> None:
 def five(r: CompiledResult) -> list[Figure]:
     """The five figures of a compiled step."""
     need, limit = r.bytes_per_chip["peak"], r.bytes_per_chip["limit"]
-    bound = f", by {PARTS[r.bounds.bound_by]}" if r.bounds.bound_by else ""
+    bound = f" Most of it: {PARTS[r.floor.bound_by]}." if r.floor else ""
     return [
         Figure("Memory", f"{fmt.size(need)} of {fmt.size(limit)}", COMPILED.meaning("Bytes"), "measured"),
         Figure("FLOPs per chip", fmt.flops(r.flops_per_chip), COMPILED.meaning("FLOPs"), "derived"),
         Figure("Estimated cycles", fmt.number(r.estimated_cycles), COMPILED.meaning("Estimated cycles"), "modelled"),
         Figure(
-            "Least time of a step", fmt.duration(r.bounds.seconds), COMPILED.meaning("Least time") + bound, "modelled"
+            "Least time of a step",
+            fmt.duration(r.floor and r.floor.seconds),
+            COMPILED.meaning("Least time") + bound,
+            "modelled",
         ),
         Figure("MFU at best", fmt.share(r.mfu_bound), COMPILED.meaning("MFU at best"), "modelled"),
     ]
@@ -64,8 +67,8 @@ def pictures(named: list[figures.Named], run: Run) -> None:
     both = (
         ("Does it fit? Bytes of one chip by kind against what the compiler lets a program use.", whole, "memory"),
         (
-            "How fast at best? The largest of these bounds a step; peaks reached, everything overlapped.",
-            figures.bounds(named),
+            "How fast at best? Together these are the least time of a step: operations one after another at peak.",
+            figures.least(named),
             "bounds",
         ),
         ("Which collectives, over which mesh axes, and how many bytes?", figures.collectives(named), "collectives"),

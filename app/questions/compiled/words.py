@@ -1,6 +1,7 @@
 """A compiled step in words: does it fit, what bounds it, its figures, and what two of them differ in."""
 
 from analyzers.compiled.compiled import CompiledResult
+from analyzers.compiled.floor import Floor
 from app import format as fmt
 from app.words import Table
 
@@ -13,8 +14,9 @@ PARTS = {
 BYTES = {
     "arguments": "arguments (weights, optimiser state, batch)",
     "outputs": "outputs that reuse no argument",
-    "temporaries": "temporaries (activations, buffers)",
+    "temporaries": "temporaries at the peak (activations, buffers)",
     "code": "code",
+    "temporaries_laid_out": "temporaries laid out, not all alive at once",
     "peak": "peak",
     "limit": "limit",
 }
@@ -39,13 +41,30 @@ def _fit(result: CompiledResult) -> str:
 
 
 def _bound(result: CompiledResult) -> str:
-    largest = result.bounds.largest
-    if largest is None or not largest.seconds:
+    least = result.floor
+    if least is None or not least.seconds:
         return ""
-    text = f"A step takes at least {fmt.duration(largest.seconds)}, bound by {PARTS[largest.name]}"
+    text = f"A step takes at least {fmt.duration(least.seconds)}"
     if result.mfu_bound is not None and result.mfu_bound <= 1:
-        text += f": MFU can reach {fmt.whole_share(result.mfu_bound)} at best"
-    return text + "."
+        text += f", so that MFU can reach {fmt.whole_share(result.mfu_bound)} at best"
+    return f"{text}: {_made_of(least)}."
+
+
+def _made_of(least: Floor) -> str:
+    """The parts of the least time that are there, the largest first; together they are all of it."""
+    parts = sorted(((s, said) for said, s in floor_parts(least) if s > 0), key=lambda part: -part[0])
+    *some, last = [f"{fmt.duration(s)} for {said}" for s, said in parts]
+    return f"{', '.join(some)} and {last}" if some else last
+
+
+def floor_parts(least: Floor) -> list[tuple[str, float]]:
+    """(what it is, seconds): of what the least time is made, in the order in which they are drawn."""
+    return [
+        ("operations bound by computation", least.compute_s),
+        ("operations bound by memory bandwidth", least.memory_s),
+        ("padding", least.padding_s),
+        ("collectives that no computation covers", least.network_s),
+    ]
 
 
 def _padding(result: CompiledResult) -> str:
@@ -72,7 +91,10 @@ def table(result: CompiledResult) -> Table:
         ("FLOPs of a chip in a step", fmt.flops(result.flops_per_chip)),
         ("estimated cycles of a step", fmt.number(result.estimated_cycles, 4)),
     ]
-    rows += [(f"least time by {PARTS[p.name]}", fmt.duration(p.seconds)) for p in result.bounds.parts]
+    if result.floor:
+        rows.append(("least time of a step", fmt.duration(result.floor.seconds)))
+        rows += [(f"… {said}", fmt.duration(s)) for said, s in floor_parts(result.floor)]
+    rows += [(f"{PARTS[p.name]} alone would take", fmt.duration(p.seconds)) for p in result.bounds.parts]
     rows += [
         (f"{r.kind} over {r.axis or 'unknown axes'}", f"{fmt.size(r.bytes)} in {fmt.count(int(r.count), 'execution')}")
         for r in result.collectives.itertuples()
@@ -93,8 +115,8 @@ def summary(result: CompiledResult) -> dict[str, str | None]:
         "Fits": {True: "yes", False: "no", None: "not known"}[result.fits],
         "Memory of a chip": fmt.size(result.bytes_per_chip["peak"]),
         "Limit": fmt.size(result.bytes_per_chip["limit"]),
-        "Least time": fmt.duration(result.bounds.seconds),
-        "Bound by": PARTS.get(result.bounds.bound_by or "", fmt.NO_VALUE),
+        "Least time": fmt.duration(result.floor and result.floor.seconds),
+        "Bound by": PARTS[result.floor.bound_by] if result.floor else fmt.NO_VALUE,
         "MFU at best": fmt.share(result.mfu_bound),
     }
 
@@ -137,7 +159,7 @@ def _figures(a: CompiledResult, b: CompiledResult) -> list[tuple]:
     rows += [
         ("FLOPs of a chip", a.flops_per_chip, b.flops_per_chip, fmt.flops),
         ("estimated cycles", a.estimated_cycles, b.estimated_cycles, fmt.number),
-        ("least time of a step", a.bounds.seconds, b.bounds.seconds, fmt.duration),
+        ("least time of a step", a.floor and a.floor.seconds, b.floor and b.floor.seconds, fmt.duration),
         ("tokens/s at best", a.tokens_per_s_bound, b.tokens_per_s_bound, fmt.number),
         ("MFU at best", a.mfu_bound, b.mfu_bound, fmt.share),
     ]

@@ -130,8 +130,8 @@ def table(result: EngineResult) -> Table:
         *_counts(result),
         ("preemptions", whole(f["preemptions"])),
         ("prefix hit rate", fmt.share(f["prefix_hit_rate"])),
-        ("prompt tokens/s", fmt.number(f["prompt_tokens_per_s"])),
-        ("output tokens/s", fmt.number(f["output_tokens_per_s"])),
+        ("prompt tokens read/s", fmt.number(f["prefilled_tokens_per_s"])),
+        ("tokens generated/s", fmt.number(f["generated_tokens_per_s"])),
         ("acceptance of drafts", fmt.share(f["acceptance_rate"])),
         ("padding", fmt.share(f["padded_share"])),
     ]

@@ -24,6 +24,7 @@ PHRASES: dict[str, str] = {
     "straggler_wait": "Waiting for the slowest rank",
     "input_wait": "Waiting for input",
     "device_idle": "An idle device inside steps",
+    "compilation": "Compiling inside steps",
     "infrastructure_recovery": "Waiting to be restarted after an interruption",
     "accelerator_initialization": "Initialising the accelerators",
     "training_preparation": "Preparing the training",
@@ -47,6 +48,18 @@ PHRASES: dict[str, str] = {
     "scheduling": "Scheduling around the passes",
     "no_requests": "Having no request to serve",
 }
+
+MEANWHILE: dict[str, str] = {
+    "idle_launching": "launched programs",
+    "idle_device_to_host": "copied arrays from it",
+    "idle_logging": "logged or sent metrics",
+    "idle_checkpointing": "worked on a checkpoint",
+    "idle_evaluation": "evaluated",
+    "idle_garbage_collection": "collected garbage",
+    "idle_profiling": "started or stopped a profile",
+    "idle_host_code": "ran code that no event marks",
+}
+"""What a host did while its device was idle, by account."""
 
 
 def losses(ledger: Ledger) -> list[tuple[str, float]]:
@@ -113,10 +126,19 @@ def verdict(result: LedgerResult) -> str:
             phrase = "An idle device"  # whether inside a step is not known
         worth = f"{fmt.whole_share(amount / whole)} ({fmt.chip_time(amount)}{dollars})"
         known = " of what is known" if missing * whole > amount else ""  # what is dark may hide a larger loss
-        sentences.append(f"{phrase} cost the most{known}: {worth}.")
+        sentences.append(f"{phrase} cost the most{known}: {worth}{_meanwhile(ledger, name)}.")
     if SOME <= missing < MUCH:
         sentences.append(f"{_percent(missing)} cannot be told: {_missing_input(result)}")
     return " ".join(sentences)
+
+
+def _meanwhile(ledger: Ledger, name: str) -> str:
+    """What the host did in most of the time of an idle device, as the end of a sentence; empty where nothing tells."""
+    idle = ledger.find(name) if name == "device_idle" else None
+    most = max(idle.children, key=lambda part: part.chip_seconds, default=None) if idle else None
+    if idle is None or most is None or most.name not in MEANWHILE or most.chip_seconds < MUCH * idle.chip_seconds:
+        return ""
+    return f", {fmt.whole_share(most.chip_seconds / idle.chip_seconds)} of it while the host {MEANWHILE[most.name]}"
 
 
 def modelled(ledger: Ledger) -> bool:

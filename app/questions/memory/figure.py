@@ -5,7 +5,6 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from analyzers.device.memory import MemoryResult
-from analyzers.device.memory_advice import saved_activations
 from app import format as fmt
 from app import theme
 from app.figures.axes import size_unit
@@ -36,14 +35,9 @@ COLOURS: dict[str, str] = {  # what a ledger's account does to time, its bytes d
 PATTERNS = {"fragmentation": "/", "padding": "x"}
 
 
-def told_apart(parts: pd.DataFrame) -> pd.DataFrame:
-    """The parts, with temporaries that recomputation could do without as a category of their own, `saved`."""
-    return parts.assign(category=parts["category"].astype(object).mask(saved_activations(parts), "saved"))
-
-
 def segments(result: MemoryResult) -> list[tuple[str, float]]:
     """(category, bytes) without padding, largest first, then padding."""
-    parts = told_apart(result.parts)
+    parts = result.parts
     logical = parts["bytes"].where(parts["category"] != "fragmentation").fillna(parts["padded_bytes"])
     sums = logical.astype(float).groupby(parts["category"].astype(str)).sum().sort_values(ascending=False)
     padding = float(result.parts_bytes - sums.sum())
@@ -169,7 +163,7 @@ def _hover(row, held: float, whole: float) -> str:
 
 def treemap(result: MemoryResult) -> go.Figure:
     """The buffers at the peak, area by bytes as placed; what is padding is hatched."""
-    drawn = tiles(told_apart(result.parts))
+    drawn = tiles(result.parts)
     colours = [COLOURS.get(c, theme.COLOURS["other"]) for c in drawn["category"]]
     figure = go.Figure(
         go.Treemap(

@@ -27,14 +27,15 @@ def by_size(result: PrefixResult) -> go.Figure:
     figure = go.Figure(
         go.Scatter(
             x=sizes,
-            y=rows["hit_rate"] * 100,
+            y=rows["hit_rate"] * result.tokens_by_block * 100,
             mode="lines",
             line={"color": FOUND, "width": 3},
             customdata=[f"{b:,.0f} blocks" for b in rows["blocks"]],
             hovertemplate="%{customdata}: %{y:.3g} % found<extra></extra>",
         )
     )
-    reference_line(figure, result.infinite_hit_rate * 100, f"without end {fmt.share(result.infinite_hit_rate, 4)}")
+    most = result.attainable or 0.0
+    reference_line(figure, most * 100, f"without end {fmt.share(most, 4)}")
     if result.measured.hit_rate is not None:
         share = result.measured.hit_rate * 100
         figure.add_hline(y=share, line_dash="dot", line_color=theme.GREY, line_width=1.5)
@@ -85,10 +86,10 @@ def by_size(result: PrefixResult) -> go.Figure:
             "zeroline": False,
         },
         yaxis={
-            "title": {"text": "blocks found (%)"},
+            "title": {"text": ("tokens" if result.in_tokens else "blocks") + " found (%)"},
             "gridcolor": GRID,
             "zeroline": False,
-            "range": [0, max(result.infinite_hit_rate, result.measured.hit_rate or 0) * 112],
+            "range": [0, max(most, result.measured.hit_rate or 0) * 112],
         },
     )
 

@@ -28,12 +28,10 @@ def figures(result: PrefixResult) -> list[Figure]:
         )
     if result.replayed:
         shown += [
-            Figure(
-                "Without end", fmt.share(result.infinite_hit_rate, 4), PREFIX_CACHE.meaning("Without end"), "derived"
-            ),
+            Figure("Without end", fmt.share(result.attainable, 4), PREFIX_CACHE.meaning("Without end"), "derived"),
             Figure(
                 "At this size",
-                fmt.share(result.hit_rate),
+                fmt.share(result.found),
                 f"{size_words(result, result.size_blocks)}, {result.size_source}. {PREFIX_CACHE.meaning('By size')}",
                 "modelled",
             ),

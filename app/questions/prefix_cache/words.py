@@ -32,27 +32,29 @@ def verdict(result: PrefixResult) -> str:
 
 
 def _replayed(result: PrefixResult) -> str:
-    most = result.infinite_hit_rate
-    if not most:
+    if not result.infinite_hit_rate:
         return f"No block of {fmt.count(result.requests, 'request')} comes twice: no prefix cache would find anything."
     text = (
-        f"Of the blocks of {fmt.count(result.requests, 'prompt')}, {fmt.share(most, 4)} could be found by a cache "
+        f"Of the {'tokens' if result.in_tokens else 'blocks'} of {fmt.count(result.requests, 'prompt')}, "
+        f"{fmt.share(result.attainable, 4)} could be found by a cache "
         f"without end; {size_words(result, result.enough_blocks)} reach {fmt.whole_share(ENOUGH)} of that"
     )
     if result.size_blocks is not None:
         size = size_words(result, result.size_blocks)
-        text += f", and {size}, {result.size_source}, find {fmt.share(result.hit_rate)}"
+        text += f", and {size}, {result.size_source}, find {fmt.share(result.found)}"
     return text + "."
 
 
 def table(result: PrefixResult) -> Table:
     """Hit rates by size; without a replay, what was measured over time."""
     if result.replayed:
+        shown = result.by_size.iloc[::4]
+        found = shown["hit_rate"].to_numpy(dtype=float) * result.tokens_by_block
         rows = tuple(
-            (f"{int(r.blocks):,}", fmt.size(result.bytes_of(r.blocks)), fmt.share(r.hit_rate))
-            for r in result.by_size.iloc[::4].itertuples()
+            (f"{int(b):,}", fmt.size(result.bytes_of(b)), fmt.share(f))
+            for b, f in zip(shown["blocks"].tolist(), found.tolist(), strict=True)
         )
-        return Table(("blocks", "size", "found"), rows, right=(0, 1, 2))
+        return Table(("blocks", "size", "tokens found" if result.in_tokens else "found"), rows, right=(0, 1, 2))
     over = result.measured.over_time
     over = over[over["ts_ns"].notna()]
     shown = over.iloc[:: max(len(over) // ROWS, 1)]

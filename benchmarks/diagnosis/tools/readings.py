@@ -85,7 +85,20 @@ READINGS: tuple[Reading, ...] = (
     ),
     Reading("recomputation", "ledger", accounts=("recomputation",), least=0.02),
     Reading("dims_padding", "ledger", accounts=("padding",), least=0.02),
-    Reading("evaluation", "ledger", accounts=("eval", "eval_step"), least=0.001),
+    Reading("evaluation", "ledger", accounts=("eval", "eval_step", "idle_evaluation"), least=0.001),
+    *(
+        Reading(cause, "ledger", accounts=(account,), least=least)
+        for cause, account, least in (
+            ("recompile_shape", "compilation", 0.02),
+            ("recompile_constant", "compilation", 0.02),
+            ("metrics_sync", "idle_logging", 0.02),
+            ("device_to_host", "idle_device_to_host", 0.02),
+            ("tiny_operations", "idle_launching", 0.05),
+            ("python_overhead", "idle_host_code", 0.05),
+            ("garbage_collection", "idle_garbage_collection", 0.02),
+            ("profiler_inside", "idle_profiling", 0.02),
+        )
+    ),
     Reading("slow_restore", "goodput", verdict="Restoring checkpoints cost the most", accounts=("checkpoint_restore",)),
     Reading("frequent_checkpoints", "checkpoints", verdict="rarer", accounts=("checkpoint_save",), least=0.02),
     Reading("fleet_frequent_saves", "checkpoints", verdict="rarer", accounts=("checkpoint_save",), least=0.02),

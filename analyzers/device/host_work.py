@@ -1,0 +1,97 @@
+"""What the thread that feeds the devices did, from the host events of a profile: why a device that was not waiting for
+input had nothing to run.
+
+The thread is the one on which the profile shows the steps. An event of it is told by its name: those of JAX and XLA for
+compiling, launching and copying, and annotations (`jax.profiler.TraceAnnotation`) or Python frames for what a job
+itself calls evaluation, checkpoint, logging or collection of garbage. Where several lie over one another, the kind
+further down in `KINDS` is told. An event within which whole steps lie is the job's own loop and tells nothing.
+"""
+
+import re
+from collections.abc import Mapping
+
+import numpy as np
+
+from analyzers.intervals import Spans, joined, spans, union
+from runs.tables import Tables, frame, int_column
+
+HOST_CODE, WAITING, LAUNCHING, COMPILING = "host_code", "waiting", "launching", "compilation"
+
+
+def _word(*words: str) -> str:
+    return rf"(^|[\W_\d])({'|'.join(words)})([\W_\d]|$)"
+
+
+KINDS: Mapping[str, re.Pattern[str]] = {
+    name: re.compile(pattern, re.IGNORECASE)
+    for name, pattern in (
+        (WAITING, r"::Await|block_until_ready|BlockHostUntilReady|wait for completion"),
+        (LAUNCHING, r"^PjitFunction|::Execute|ExecuteReplicated|DevicePut|^ParseArguments|cuda\w*Launch|hip\w*Launch"),
+        ("device_to_host", r"ToLiteral|CopyToHost|DeviceToHost|TransferFrom|device_get|np\.asarray|\bD2H\b"),
+        ("logging", _word("log", "logs", "logging", "metrics", "summary", "tensorboard", "wandb")),
+        ("checkpointing", r"checkpoint|orbax|" + _word("ckpt")),
+        ("evaluation", _word("eval", "evaluate", "evaluation", "validate", "validation")),
+        ("garbage_collection", r"\bgc\.collect\b|garbage[ _]collect"),
+        ("profiling", r"(start|stop)_trace|ProfilerSession|profiler[ _.:]+(start|stop)"),
+        (
+            COMPILING,
+            r"backend_compile|Client::Compile|lower_sharding_computation|trace_to_jaxpr|eval_shape|eval_jaxpr|"
+            r"compile_or_get_cached|XlaCompil|torch[ _]?dynamo|inductor|triton.*compil",
+        ),
+    )
+}
+"""Kinds of host work by name of event, those that give way first."""
+
+_CALL = re.compile(r"^PjitFunction")  # what traces, lowers, compiles and launches a function, whichever is needed
+
+
+def host_work(tables: Tables, capture: int, start_ns: int) -> dict[str, Spans]:
+    """Unions by kind, in ns since the epoch on the host's clock, in the order of `KINDS`; empty where the profile does
+    not show on which thread steps were taken.
+
+    A call in which a program was compiled is compilation as a whole: tracing and lowering come before. `HOST_CODE`
+    comes first and is the thread's whole time from its first event to its last: where nothing else is told, it ran
+    code that no event marks, such as Python of the job itself.
+    """
+    ops = frame(tables, "ops", ["op_id", "line", "role", "category", "op"], [("capture", "==", capture)])
+    ops = ops[(ops["role"] == "host") & ops["op_id"].notna() & ops["op"].notna()]
+    marks = ops["category"] == "annotation"
+    steps = ops[marks & ~ops["op"].isin(("data_loading",))]
+    if not len(steps):
+        return {}
+    mine = ops[ops["line"].isin(set(steps["line"].dropna()))]
+    names = mine["op"].astype(str).to_numpy()
+    ids = mine["op_id"].to_numpy(dtype=np.int64)
+    op, start, end = _events(tables, capture, start_ns, ids)
+    if not len(op):
+        return {}
+    step = np.isin(op, steps["op_id"].to_numpy(dtype=np.int64))
+    inner = ~_contains(start, end, start[step], end[step])
+    found = {HOST_CODE: spans([int(start.min())], [int(end.max())])}
+    for kind, pattern in KINDS.items():
+        chosen = np.isin(op, ids[[pattern.search(name) is not None for name in names]]) & inner & ~step
+        found[kind] = union(spans(start[chosen], end[chosen]))
+    call = np.isin(op, ids[[_CALL.search(name) is not None for name in names]]) & inner
+    compiling = found[COMPILING]
+    call &= _contains(start, end, compiling.start, compiling.end)
+    found[COMPILING] = union(joined([compiling, spans(start[call], end[call])]))
+    return found
+
+
+def _events(tables: Tables, capture: int, start_ns: int, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(op_id, start, end) of the executions of these operations, ns since the epoch."""
+    where = [("capture", "==", capture), ("op_id", "in", ids.tolist())]
+    events = tables.arrow("op_events", ["op_id", "start_ps", "dur_ps"], where).drop_null()
+    op, start, took = (int_column(events, name) for name in events.column_names)
+    return op, start_ns + start // 1000, start_ns + (start + took) // 1000
+
+
+def _contains(start: np.ndarray, end: np.ndarray, inner_start: np.ndarray, inner_end: np.ndarray) -> np.ndarray:
+    """Of each interval, whether one of the inner ones (which do not overlap) lies in it as a whole."""
+    order = np.argsort(inner_start, kind="stable")
+    inner_start, inner_end = inner_start[order], inner_end[order]
+    first = np.searchsorted(inner_start, start, side="left")
+    known = first < len(inner_start)
+    within = np.zeros(len(start), dtype=bool)
+    within[known] = inner_end[first[known]] <= end[known]
+    return within
