@@ -1,7 +1,7 @@
 """Is the run bound by its input: how long the devices waited for data, and whether a longer fetch makes a longer step.
 
 A batch that is fetched while the device works costs nothing, however long it takes. So a fetch is not a wait: a wait
-is time in which a fetch (or an infeed) runs and the device neither computes nor communicates. Where no profile shows
+is time in which a fetch (or an infeed) runs and the device does nothing else. Where no profile shows
 that, steps with a long fetch are held against the others: if they are longer by as much, the fetch is exposed.
 """
 
@@ -14,13 +14,16 @@ import pandas as pd
 from analyzers.base import Facts
 from analyzers.device.activity import Activity, activities, profiled_steps, steps_of
 from analyzers.device.input_stalls import mark_stalls, slope_of
+from analyzers.device.waiting import JOB, host_fetches
 from analyzers.flops.peak import hardware
 from analyzers.intervals import Spans, joined, overlap_with, spans, union
+from analyzers.time.booked import Booked, booked
 from analyzers.time.history import History
 from analyzers.time.job_past import steps_taken
+from analyzers.time.steps import median_step_s
 from errors import QuestionError
 from errors.options import Option
-from runs.tables import Tables, frame
+from runs.tables import Tables
 
 OPTIONS: tuple[Option, ...] = ()
 BOUND_SHARE = 0.05  # of the usual step: from here on, input is what to mend first
@@ -58,7 +61,9 @@ class InputResult:
     waited_share    of the chip-seconds of those steps; `usual_waited_share`: in the median usual step
     slope           seconds that a step gets longer per second of fetch beyond the median, with a 95 % bootstrap
                     interval
-    at_most_share   of profiled time without computing or communication: waiting cannot be more than that
+    at_most_share   of profiled time without computing, communication or copies: waiting cannot be more than that
+    median_step_s   as all questions have it; fed_step_s: the same by `rows`, with the fetch of each step inside
+    ledger          what the ledger books of kept steps; None where it books no device's time
     """
 
     verdict: str
@@ -69,11 +74,13 @@ class InputResult:
     at_most_share: float | None
     median_fetch_s: float | None
     median_step_s: float | None
+    fed_step_s: float | None
     slope: float | None
     slope_low: float | None
     slope_high: float | None
     stall_chip_seconds: float
     fetches_told: float = 0.0
+    ledger: Booked | None = None
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -95,6 +102,8 @@ class InputResult:
             "at_most_share": self.at_most_share,
             "median_fetch_s": self.median_fetch_s,
             "median_step_s": self.median_step_s,
+            "fed_step_s": self.fed_step_s,
+            "ledger": self.ledger and self.ledger.to_dict(),
             "slope": self.slope,
             "slope_interval": None if self.slope is None else [self.slope_low, self.slope_high],
             "stall_chip_seconds": self.stall_chip_seconds,
@@ -143,7 +152,9 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> InputResul
         usual_waited_share=usual_share,
         at_most_share=at_most_share,
         median_fetch_s=fetch_s,
-        median_step_s=step_s,
+        median_step_s=median_step_s(tables, facts),
+        fed_step_s=step_s,
+        ledger=booked(tables, facts),
         slope=slope[0] if slope else None,
         slope_low=slope[1] if slope else None,
         slope_high=slope[2] if slope else None,
@@ -167,7 +178,7 @@ class _Seen:
 
 
 def _profiled(tables: Tables) -> _Seen:
-    fetches = _fetches(tables)
+    fetches = host_fetches(tables)
     steps = _periods(profiled_steps(tables))
     for column in ("devices", "waited_ns", "idle_ns"):
         steps[column] = 0
@@ -182,8 +193,8 @@ def _profiled(tables: Tables) -> _Seen:
 
 
 def _enter(seen: _Seen, activity: Activity, fetched: Spans) -> None:
-    """Add one device: a wait is a fetch of its host, or an infeed, that neither computing nor communication covers."""
-    busy = union(joined([activity.computation, activity.communication]))
+    """Add one device: a wait is a fetch of its host, or an infeed, under which the device does nothing else."""
+    busy = union(joined([activity.computation, activity.communication, activity.memory]))
     waiting = union(joined([busy, activity.infeed, fetched]))
     rows = steps_of(seen.steps, activity.host, activity.device)
     windows = _windows(rows)
@@ -212,17 +223,6 @@ def _periods(steps: pd.DataFrame) -> pd.DataFrame:
     return steps.assign(end_ns=after.fillna(steps["end_ns"]).astype("int64").clip(lower=steps["end_ns"]))
 
 
-def _fetches(tables: Tables) -> dict[str, Spans]:
-    """Unions of data loading by host; "" is the job as a whole."""
-    rows = frame(tables, "lifecycle", ["kind", "host", "start_ns", "end_ns"], [("kind", "==", "data_loading")])
-    rows = rows.dropna(subset=["start_ns", "end_ns"])
-    host = rows["host"].astype(object).where(rows["host"].notna(), "").astype(str)
-    return {
-        name: union(spans(g["start_ns"].to_numpy(dtype=np.int64), g["end_ns"].to_numpy(dtype=np.int64)))
-        for name, g in rows.groupby(host)
-    }
-
-
 def _rows(past: History, seen: _Seen, tables: Tables) -> pd.DataFrame:
     """Every step taken, with what profiles and the job's own log tell of its input. Where a profile saw it, its
     duration and its fetch are the profile's: a job may mark a step's start before its fetch, a trace after it."""
@@ -241,7 +241,7 @@ def _rows(past: History, seen: _Seen, tables: Tables) -> pd.DataFrame:
     for name in ("fetch_s", "waited_s", "idle_s"):
         out[name] = pd.array([pd.NA] * len(rows), dtype="Float64")
     out["devices"] = 0
-    if (job := _fetches(tables).get("")) is not None:
+    if (job := host_fetches(tables).get(JOB)) is not None:
         _add_job_fetches(out, rows, job)
     taken = _matched(rows, seen.steps)
     if (taken >= 0).any():
@@ -343,12 +343,13 @@ def _notes(rows: pd.DataFrame, fed: bool, seen: _Seen, past: History, verdict: s
         )
         if seen.window_ns:
             notes.append(
-                "A device that waits for input neither computes nor communicates: the wait cannot exceed that time."
+                "A device that waits for input does nothing else: the wait cannot exceed the time in which it does "
+                "nothing."
             )
     elif seen.devices:
         notes.append(
-            "A wait is time in which the host fetches data (or the device takes it in) and the device neither "
-            "computes nor communicates. Where one host's input is late, the others wait for it in their "
+            "A wait is time in which the host fetches data (or the device takes it in) and the device does "
+            "nothing else. Where one host's input is late, the others wait for it in their "
             "collectives: that counts as waiting for a rank, and is in the steps' extra seconds."
         )
     if fed and (unseen := int((rows["devices"] == 0).sum())):

@@ -5,8 +5,8 @@ from catalog.terms import Term
 TERMS = (
     Term(
         "Waited for input",
-        "Chip-seconds in which the host fetched data, or the device took it in, and the device "
-        "neither computed nor communicated; of steps without a profile, stalls only.",
+        "Chip-seconds in which the host fetched data, or the device took it in, and the device did nothing else; of "
+        "steps without a profile, stalls only.",
         unit="chip-seconds",
     ),
     Term(

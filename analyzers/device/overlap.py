@@ -3,6 +3,10 @@
 Definitions are those of Holistic Trace Analysis: unions of intervals by kind of kernel (computation, communication,
 memory), per device, over a window. Overlap is communication that runs at the same time as computation, as a share of
 all communication; idle is the window less the union of all three kinds.
+
+HTA's exposed communication holds waiting for other ranks, and its idle holds waiting for input. Both are split here as
+the ledger splits them (`analyzers.time.device_uses`), over this question's window; what the ledger books of kept steps
+stands beside it.
 """
 
 from dataclasses import dataclass, field
@@ -12,8 +16,11 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts
-from analyzers.device.activity import WINDOWS, Activity, Split, activities, profiled_steps, split
+from analyzers.device.activity import WINDOWS, Activity, activities, profiled_steps, split
+from analyzers.device.waiting import Waiting, host_fetches, waiting
 from analyzers.intervals import Spans
+from analyzers.ranks.waits import waits
+from analyzers.time.booked import Booked, booked
 from errors import QuestionError
 from errors.numbers import FROM_ZERO
 from errors.options import Option
@@ -35,13 +42,30 @@ SECONDS = {
     "copies_s": "copying",
     "idle_s": "idle",
 }
-IDLE, COPYING, EXPOSED, COMPUTING, OVERLAPPED = "idle", "copies", "exposed", "compute", "overlapped"
-CELLS = (IDLE, COPYING, EXPOSED, COMPUTING, OVERLAPPED)
+AS_THE_LEDGER = {
+    "exposed_communication_s": "communication",
+    "communication_or_wait_s": "untold",
+    "straggler_wait_s": "ranks",
+    "input_wait_s": "input",
+    "device_idle_s": "idle",
+}
+ALL_SECONDS = (*SECONDS, *AS_THE_LEDGER)
+IDLE, INPUT, COPYING, EXPOSED, UNTOLD, WAITING, COMPUTING, OVERLAPPED = (
+    "idle",
+    "input",
+    "copies",
+    "exposed",
+    "untold",
+    "waiting",
+    "compute",
+    "overlapped",
+)
+CELLS = (IDLE, INPUT, COPYING, EXPOSED, UNTOLD, WAITING, COMPUTING, OVERLAPPED)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OverlapResult:
-    """`devices`: one row per device: host, device and the columns of SECONDS, then `overlap_share`.
+    """`devices`: one row per device: host, device and the columns of ALL_SECONDS, then `overlap_share`.
 
     window_s        the time looked at (see `window`)
     compute_s       at least one computation ran
@@ -50,12 +74,19 @@ class OverlapResult:
     idle_s          none of the three; window_s = compute_s + exposed_s + copies_s + idle_s
     overlap_share   overlapped_s / communication_s; null without communication
 
+    By the ledger's definitions, over the same window:
+
+    exposed_communication_s + communication_or_wait_s + straggler_wait_s = exposed_s   after the last rank came; not
+                            known which; before it
+    input_wait_s + device_idle_s = idle_s      while the host fetched data, or the device took it in; no known reason
+
     `steps`: one row per step taken: step, taken (0: the first time), start_ns (earliest), devices, and the columns
     above as means over the devices that a profile saw in it.
     `timeline`: cells of `timeline_step` (null: of the whole window): host, device, kind (see CELLS), start_s (since the
     host's own start of the step), dur_s. What a cell is too short to show counts to the kind that fills most of it.
-    `totals`: SECONDS summed over devices (device-seconds), and shares: overlap_share, and of the window compute_share,
-    exposed_share, copies_share, idle_share and HTA's non_compute_share (exposed and copies together).
+    `totals`: ALL_SECONDS summed over devices (device-seconds), and shares: overlap_share, and of the window
+    compute_share, exposed_share, copies_share, idle_share and HTA's non_compute_share (exposed and copies together).
+    `ledger`: what the ledger books of kept steps; None where it books no device's time.
     """
 
     window: str
@@ -64,6 +95,7 @@ class OverlapResult:
     timeline: pd.DataFrame
     timeline_step: int | None
     totals: dict[str, float | None]
+    ledger: Booked | None
     notes: tuple[str, ...] = field(default=())
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,6 +103,7 @@ class OverlapResult:
             "window": self.window,
             "devices": records(self.devices),
             "totals": self.totals,
+            "ledger": self.ledger and self.ledger.to_dict(),
             "steps": records(self.steps),
             "notes": list(self.notes),
         }
@@ -86,17 +119,18 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> OverlapRes
     known = profiled_steps(tables)
     step = _timeline_step(known, options.get("step"))
     rows, per_step, cells, names = [], [], [], set()
+    waited, fetches = waits(tables), host_fetches(tables)
     for activity in activities(tables):
         windows, name = activity.windows(options.get("window"))
         if not len(windows.start):
             continue
         names.add(name)
-        parts = split(activity, windows)
-        rows.append({"host": activity.host, "device": activity.device, **_seconds(parts, slice(None))})
+        why = waiting(activity, waited, fetches)
+        rows.append({"host": activity.host, "device": activity.device, **_seconds(activity, why, windows)})
         if len(activity.steps):
-            per_step.append(_steps(activity))
+            per_step.append(_steps(activity, why))
         if len(cells) < TIMELINE_DEVICES:
-            cells.append((activity, _timeline_window(activity, windows, step)))
+            cells.append((activity, why, _timeline_window(activity, windows, step)))
     if not rows and options.get("window") == "steps" and not len(known):
         raise QuestionError("no profile of this run has steps", advice="Ask for the window `operations`.")
     if not rows:
@@ -113,45 +147,55 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> OverlapRes
         timeline=_timeline(cells),
         timeline_step=step,
         totals=_totals(devices),
+        ledger=booked(tables, facts),
         notes=_notes(devices, names, len(known) > 0),
     )
 
 
-def _seconds(parts: Split, which: slice) -> dict[str, float]:
-    return {name: float(getattr(parts, ns)[which].sum()) / 1e9 for name, ns in SECONDS.items()}
+def _seconds(activity: Activity, why: Waiting, windows: Spans) -> dict[str, float]:
+    return {name: float(values.sum()) / 1e9 for name, values in _columns(activity, why, windows).items()}
+
+
+def _columns(activity: Activity, why: Waiting, windows: Spans) -> dict[str, np.ndarray]:
+    """Nanoseconds of each of ALL_SECONDS in each window."""
+    parts = split(activity, windows)
+    theirs = why.split(parts, windows)
+    return {name: getattr(parts, ns) for name, ns in SECONDS.items()} | {
+        name: getattr(theirs, ns) for name, ns in AS_THE_LEDGER.items()
+    }
 
 
 def _share(part: pd.Series, whole: pd.Series) -> pd.Series:
     return (part / whole.where(whole > 0)).astype("Float64")
 
 
-def _steps(activity: Activity) -> pd.DataFrame:
+def _steps(activity: Activity, why: Waiting) -> pd.DataFrame:
     """One device's steps, each split on its own."""
     steps = activity.steps
-    parts = split(activity, Spans(steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()))
+    windows = Spans(steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy())
     return pd.DataFrame(
         {
             "step": steps["step"].to_numpy(),
             "taken": steps.groupby("step").cumcount().to_numpy(),
             "start_ns": steps["start_ns"].to_numpy(),
-            **{n: getattr(parts, ns) / 1e9 for n, ns in SECONDS.items()},
+            **{name: values / 1e9 for name, values in _columns(activity, why, windows).items()},
         }
     )
 
 
 def _by_step(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    columns = ["step", "taken", "start_ns", "devices", *SECONDS, "overlap_share"]
+    columns = ["step", "taken", "start_ns", "devices", *ALL_SECONDS, "overlap_share"]
     if not parts:
         return pd.DataFrame({name: pd.Series(dtype="float64") for name in columns})
     grouped = pd.concat(parts, ignore_index=True).groupby(["step", "taken"])
-    steps = grouped[list(SECONDS)].mean()
+    steps = grouped[list(ALL_SECONDS)].mean()
     steps["start_ns"], steps["devices"] = grouped["start_ns"].min(), grouped.size()
     steps["overlap_share"] = _share(steps["overlapped_s"], steps["communication_s"])
     return steps.reset_index().sort_values("start_ns", kind="stable", ignore_index=True)[columns]
 
 
 def _totals(devices: pd.DataFrame) -> dict[str, float | None]:
-    sums = {name: float(devices[name].sum()) for name in SECONDS}
+    sums = {name: float(devices[name].sum()) for name in ALL_SECONDS}
     whole, talk = sums["window_s"], sums["communication_s"]
     of_window = {
         "compute_share": sums["compute_s"],
@@ -186,23 +230,28 @@ def _timeline_window(activity: Activity, windows: Spans, step: int | None) -> tu
     return int(mine["start_ns"].iloc[-1]), int(mine["end_ns"].iloc[-1])
 
 
-def _timeline(rows: list[tuple[Activity, tuple[int, int]]]) -> pd.DataFrame:
+def _timeline(rows: list[tuple[Activity, Waiting, tuple[int, int]]]) -> pd.DataFrame:
     bins = max(60, min(600, TIMELINE_CELLS // max(len(rows), 1)))
-    widest = max((end - start for _, (start, end) in rows), default=0)
-    parts = [_cells(activity, start, end, max(widest // bins, 1)) for activity, (start, end) in rows if end > start]
+    widest = max((end - start for *_, (start, end) in rows), default=0)
+    parts = [_cells(a, why, start, end, max(widest // bins, 1)) for a, why, (start, end) in rows if end > start]
     columns = ["host", "device", "kind", "start_s", "dur_s"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 
-def _cells(activity: Activity, start: int, end: int, width_ns: int) -> pd.DataFrame:
+def _cells(activity: Activity, why: Waiting, start: int, end: int, width_ns: int) -> pd.DataFrame:
     """One device's row: cells of `width_ns`, each of the kind that fills most of it, equal neighbours joined."""
     edges = np.append(np.arange(start, end, width_ns, dtype=np.int64), end)
-    parts = split(activity, Spans(edges[:-1], edges[1:]))
+    cells = Spans(edges[:-1], edges[1:])
+    parts = split(activity, cells)
+    theirs = why.split(parts, cells)
     amounts = np.stack(
         [
-            parts.idle,
+            theirs.idle,
+            theirs.input,
             parts.copying,
-            parts.exposed,
+            theirs.communication,
+            theirs.untold,
+            theirs.ranks,
             parts.computing - parts.overlapped,
             parts.overlapped,
         ]
@@ -229,8 +278,8 @@ def _notes(devices: pd.DataFrame, names: set[str], stepped: bool) -> tuple[str, 
     }
     notes = [said[name] for name in sorted(names)]
     notes.append(
-        "Kinds are unions of intervals, never sums: two collectives at once count once. Communication "
-        "includes waiting for the last rank: the question `collectives` tells how much."
+        "Kinds are unions of intervals, never sums: two collectives at once count once. HTA's communication "
+        "includes waiting for the last rank, its idle time waiting for input; the ledger keeps them apart."
     )
     if not stepped:
         notes.append("The profile has no steps. With jax.profiler.StepTraceAnnotation around each, they would be here.")

@@ -139,7 +139,7 @@ class PaddingResult:
             "basis": self.basis,
             "of": self.subject,
             **self.choices,
-            "useful_flops": float(self.rows["useful_flops"].sum()),
+            "product_flops": float(self.rows["useful_flops"].sum()),
             "padded_flops": float(self.rows["padded_flops"].sum()),
             "padded_flops_optimistic": float(self.rows["padded_flops_optimistic"].sum()),
             "matmuls": [_row(r) for r in self.rows.to_dict("records")],

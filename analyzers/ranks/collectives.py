@@ -22,6 +22,7 @@ from analyzers.device.activity import activities
 from analyzers.intervals import Spans, overlap_with
 from analyzers.ranks.mesh import Links, axis_of, members, mesh_of, ranks_along, size_of
 from analyzers.ranks.waits import FIRST_STEP, KIND, LONE, NAMELESS, UNEQUAL, waits
+from analyzers.time.booked import Booked, booked
 from errors import QuestionError
 from errors.options import Option
 from runs.tables import Tables, frame
@@ -57,7 +58,7 @@ COLUMNS = [
     "wait_s",
     "unknown_s",
     "transfer_s",
-    "exposed_s",
+    "uncovered_s",
     "min_s",
     "median_s",
     "p99_s",
@@ -83,7 +84,8 @@ class CollectivesResult:
     transfer_s        total_s - wait_s
     unknown_s         of transfer_s, what the first step of a capture spent beyond the usual transfer: when the other
                       ranks came is not known there, so it may be waiting. These three are null where not `matched`
-    exposed_s         device-seconds of them under which nothing was computed
+    uncovered_s       device-seconds of them under which nothing was computed, executions added: `overlap` tells the
+                      same as unions of intervals, in steps, as exposed_s
     min_s, median_s, p99_s   of one execution on one device, waiting included
     transfer_median_s of one execution, waiting taken out where `matched`
     matched           whether executions were compared across ranks, so that waiting is known; else it is still
@@ -91,7 +93,8 @@ class CollectivesResult:
     link_bytes_per_s  what a device can send one way over `network`; share_of_link = busbw / link
     latency_bound     takes hardly longer than the smallest of its kind and group; null where sizes do not tell
     bound_s           least seconds of one execution by that link
-    What is not known is null. `measured` False: nothing ran, rows tell what the program does in one run.
+    `ledger`: what the ledger books of kept steps. What is not known is null. `measured` False: nothing ran, rows tell
+    what the program does in one run.
     """
 
     rows: pd.DataFrame
@@ -99,6 +102,7 @@ class CollectivesResult:
     one_link_bytes_per_s: float | None
     link_words: str
     totals: dict[str, float | None]
+    ledger: Booked | None
     notes: tuple[str, ...] = field(default=())
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,6 +110,7 @@ class CollectivesResult:
             "measured": self.measured,
             "rows": self.rows.astype(object).where(self.rows.notna(), None).to_dict("records"),
             "totals": self.totals,
+            "ledger": self.ledger and self.ledger.to_dict(),
             "one_link_bytes_per_s": self.one_link_bytes_per_s,
             "link": self.link_words or None,
             "notes": list(self.notes),
@@ -146,6 +151,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Collective
         one_link_bytes_per_s=links.one_link(),
         link_words=link.words if link else "",
         totals=_totals(rows, measured),
+        ledger=booked(tables, facts) if measured else None,
         notes=(*why, *_notes(rows, links, measured), *(() if measured else _unknown_counts(tables))),
     )
 
@@ -219,7 +225,7 @@ def _measured(rows: pd.DataFrame) -> pd.DataFrame:
             "wait_s": grouped["wait_ns"].sum() / 1e9,
             "unknown_s": grouped["unknown_ns"].sum() / 1e9,
             "transfer_s": grouped["transfer_ns"].sum() / 1e9,
-            "exposed_s": (grouped["dur_ns"].sum() - grouped["covered_ns"].sum()) / 1e9,
+            "uncovered_s": (grouped["dur_ns"].sum() - grouped["covered_ns"].sum()) / 1e9,
             "min_s": grouped["dur_ns"].min() / 1e9,
             "median_s": grouped["dur_ns"].median() / 1e9,
             "p99_s": grouped["dur_ns"].quantile(0.99) / 1e9,
@@ -274,7 +280,7 @@ def _programmed(tables: Tables, facts: Facts, links: Links) -> pd.DataFrame:
         "wait_s",
         "unknown_s",
         "transfer_s",
-        "exposed_s",
+        "uncovered_s",
         "min_s",
         "median_s",
         "p99_s",
@@ -337,7 +343,7 @@ def _totals(rows: pd.DataFrame, measured: bool) -> dict[str, float | None]:
         "count": int(rows["count"].sum()),
         "bytes": float(moved.sum()) if len(moved) else None,
     }
-    for name in ("total_s", "wait_s", "unknown_s", "transfer_s", "exposed_s"):
+    for name in ("total_s", "wait_s", "unknown_s", "transfer_s", "uncovered_s"):
         sums[name] = float(rows[name].sum()) if measured and rows[name].notna().any() else None
     known = rows["bound_s"].notna()
     bound = float((rows["bound_s"] * rows["count"].astype("float64"))[known].sum())

@@ -34,7 +34,7 @@ TERMS = (
         "need less than half of that: drawn hollow.",
     ),
     Term(
-        "Exposed",
+        "Not covered",
         "Collectives under which the device computed nothing; two at the same time count twice here.",
         unit="s",
     ),

@@ -47,6 +47,9 @@ class Meetings:
     meeting         number of the meeting; rows of a meeting share it
     complete        whether all ranks of its group took part; never where it is not known which those are
     comparable      complete, synchronising, of one kind and size on all ranks, each of them in it once
+    partial         the same of two ranks or more of a group that is known, but for some of its ranks: these have no
+                    profile, or theirs does not reach so far
+    alone           synchronising, and its group is this one rank: it waits for nobody
 
     `order`: positions that bring the rows of one meeting together, meetings by number, ranks rising within them.
     `begins`: where each meeting begins in that order. `ranks`: host, device, rank (nullable), role, label, and
@@ -66,6 +69,8 @@ class Meetings:
     meeting: np.ndarray
     complete: np.ndarray
     comparable: np.ndarray
+    partial: np.ndarray
+    alone: np.ndarray
     order: np.ndarray
     begins: np.ndarray
     names: dict[str, list[str]]
@@ -118,8 +123,10 @@ def meetings(tables: Tables) -> Meetings:
     begins = np.flatnonzero(opens)
     meeting = np.empty(len(order), dtype=np.int64)
     meeting[order] = np.cumsum(opens) - 1
-    complete = _complete(order, begins, rank, code["group"], names["group"], len(ranks))
-    agreed = complete & _agreed(order, begins, code["kind"], rows, rank, end - start)
+    complete, present, size = _complete(order, begins, rank, code["group"], names["group"], len(ranks))
+    agreed = _agreed(order, begins, code["kind"], rows, rank, end - start)
+    partial = agreed & (present > 1) & (present < size)
+    agreed &= complete
     synchronising = np.isin(names["kind"], SYNCHRONISING)[code["kind"]]
     return Meetings(
         rank=rank,
@@ -135,6 +142,8 @@ def meetings(tables: Tables) -> Meetings:
         meeting=meeting,
         complete=complete[meeting],
         comparable=agreed[meeting] & synchronising,
+        partial=partial[meeting] & synchronising,
+        alone=(size == 1)[meeting] & synchronising,
         order=order,
         begins=begins,
         names={n: names[n] for n in ("group", "kind", "op", "module")},
@@ -267,10 +276,11 @@ def _numbered(place: np.ndarray, rank: np.ndarray, start: np.ndarray, ranks: int
 
 def _complete(
     order: np.ndarray, begins: np.ndarray, rank: np.ndarray, group: np.ndarray, groups: list[str], ranks: int
-) -> np.ndarray:
-    """For each meeting, whether as many different ranks took part as its group has; all ranks where it is not told.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For each meeting, whether as many different ranks took part as its group has; how many took part, and how many it
+    has: all ranks where it is not told.
 
-    Never where the members of a group are not known: who was late for whom cannot be said then.
+    Never where the members of a group are not known, which has 0: who was late for whom cannot be said then.
     """
     sizes = np.array([0 if UNKNOWN in g else g.count(",") + 1 if g else ranks for g in groups], dtype=np.int64)
     sorted_rank = rank[order]
@@ -278,7 +288,8 @@ def _complete(
     fresh[1:] = sorted_rank[1:] != sorted_rank[:-1]
     fresh[begins] = 1
     present = np.add.reduceat(fresh, begins) if len(begins) else fresh[:0]
-    return (present == sizes[group[order[begins]]]) & (present > 1)
+    size = sizes[group[order[begins]]]
+    return (present == size) & (present > 1), present, size
 
 
 def _agreed(

@@ -9,6 +9,10 @@ A step is blamed on the rank that waited least, where it stands apart: its peers
 + 1 % of the step), and the margin (second smallest wait less the smallest: the time saved if only that rank were
 mended) exceeds 2 % of the step. What the others waited, up to the margin, is then charged to it; the rest is nobody's,
 and so is what it waited itself. A step in which a rank's waits are not known is blamed on nobody.
+
+Where ranks of a group have no profile, the others still waited for the last of those that have one; what it took that
+one, beyond the usual transfer, may have been waiting for a rank that nobody watched: it is not known, and never
+communication.
 """
 
 from dataclasses import dataclass
@@ -34,8 +38,9 @@ class Waits:
     reason      COMPARED, or why a row was not: FIRST_STEP of a capture, where it is not known when the others came;
                 KIND: ranks do not all wait for each other in it; NAMELESS: which ranks take part is not known;
                 LONE: it was not found on every rank; UNEQUAL: kind or size differ between ranks
-    unknown_ns  of a row in the first step of a capture, its time before what the same operation usually takes when
-                all ranks are there: waiting or communication, it is not known which
+    unknown_ns  of a row in the first step of a capture, and of one that was not found on every rank, its time after
+                wait_ns and before what the same operation usually takes when all ranks are there: waiting or
+                communication, it is not known which
 
     `matched`: how many were found on every rank of their group; `lone`: how many were not.
     """
@@ -52,9 +57,10 @@ def waits(tables: Tables) -> Waits:
     usable = met.comparable & ~first
     dur = met.dur_ns
     least = met.least(dur)
-    wait = np.where(usable, dur - least[met.meeting], 0)
-    unknown = _unknown(met, usable, met.comparable & first, least)
-    who, charged = _blame(met, usable, wait, _usual_step_ns(tables))
+    wait = np.where(usable | met.partial, dur - least[met.meeting], 0)
+    lone = met.synchronising & ~met.complete & ~met.alone
+    unknown = _unknown(met, usable, (met.comparable & first) | lone, least, dur - wait)
+    who, charged = _blame(met, usable, np.where(usable, wait, 0), _usual_step_ns(tables))
     hosts = list(dict.fromkeys([*met.ranks["host"], ""]))  # "" is nobody, and whoever's host is not known
     host_of = pd.Index(hosts).get_indexer(met.ranks["host"])
     texts = {n: pd.Categorical.from_codes(getattr(met, n), met.names[n]) for n in ("group", "module", "op", "kind")}
@@ -79,18 +85,18 @@ def waits(tables: Tables) -> Waits:
     return Waits(rows, matched=int(met.complete.sum()), lone=int((~met.complete).sum()))
 
 
-def _unknown(met: Meetings, usable: np.ndarray, first: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """Of each row in `first`, the ns beyond the usual transfer of its operation: the median over the meetings that were
-    compared of the shortest duration. All of it where none was."""
-    unknown = np.zeros(len(first), dtype=np.int64)
-    if not first.any():
+def _unknown(met: Meetings, usable: np.ndarray, some: np.ndarray, least: np.ndarray, rest_ns: np.ndarray) -> np.ndarray:
+    """Of each row in `some`, the part of `rest_ns` beyond the usual transfer of its operation: the median over the
+    meetings that were compared of the shortest duration. All of it where none was."""
+    unknown = np.zeros(len(some), dtype=np.int64)
+    if not some.any():
         return unknown
     place = combined(met.group, met.module, met.op)
     one = met.order[met.begins]
     seen = one[usable[one]]
     usual = pd.Series(least[met.meeting[seen]]).groupby(place[seen]).median()
-    known = usual.reindex(place[first]).fillna(0).to_numpy(dtype=float)
-    unknown[first] = np.maximum(met.dur_ns[first] - np.rint(known), 0).astype(np.int64)
+    known = usual.reindex(place[some]).fillna(0).to_numpy(dtype=float)
+    unknown[some] = np.maximum(rest_ns[some] - np.rint(known), 0).astype(np.int64)
     return unknown
 
 

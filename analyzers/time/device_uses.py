@@ -65,7 +65,7 @@ def enter_device(
         (INPUT, fetching),
         (COPYING, shifted(trace.copy, shift)),
         (EXPOSED, shifted(trace.collective, shift)),
-        (UNTOLD, spans(begin, begin + trace.waits["unknown_ns"].to_numpy(dtype=np.int64))),
+        (UNTOLD, spans(late, late + trace.waits["unknown_ns"].to_numpy(dtype=np.int64))),
         (WAIT, spans(begin, late)),
     ]
     for k, host in enumerate(hosts):

@@ -32,6 +32,11 @@ def job_past(tables: Tables, facts: Facts, now_ns: int | None = None) -> tuple[H
     return past, None if days is None else replace(days, steps=days.steps.copy(deep=False))
 
 
+def kept_by_state(answers: Answers, tables: Tables, facts: Facts, compute: Callable[[], T]) -> T:
+    """What was computed of these tables and facts before, as long as the run's files are the same."""
+    return _kept(answers, _key(tables, facts, None), compute)
+
+
 def _key(tables: Tables, facts: Facts, now_ns: int | None) -> Hashable:
     """None: nothing tells whether the tables are those of before."""
     if not isinstance(tables, ParquetTables | MemoryTables):

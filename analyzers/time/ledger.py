@@ -21,15 +21,11 @@ from typing import Any
 
 from analyzers.base import Facts, fact
 from analyzers.compiled import accounts as compiled_accounts
-from analyzers.flops.executed import extra
 from analyzers.flops.peak import Hardware, hardware
-from analyzers.ranks.waits import waits
 from analyzers.serving import accounts as serving_accounts
 from analyzers.serving.server_start import refuse_of_a_server
-from analyzers.time import training_accounts
+from analyzers.time.booked import measured
 from analyzers.time.calendar import NO_STEP_READ, Calendar, Interruption
-from analyzers.time.device_time import device_traces, devices
-from analyzers.time.job_past import job_past
 from analyzers.time.training_accounts import Book
 from errors import QuestionError
 from errors.numbers import SECONDS, USD
@@ -114,16 +110,11 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> LedgerResu
 
 
 def _measured(tables: Tables, facts: Facts) -> tuple[Hardware, Calendar | None, Book]:
-    past, days = job_past(tables, facts)
-    found = devices(tables)
-    if days is None and not found and not len(past.rows):
+    found = measured(tables, facts)
+    if found is None:
         refuse_of_a_server(tables, facts, "nothing tells of a request to it, or of what its engine ran")
         raise QuestionError(
             "this run has no steps, no job events and no device in a profile",
             advice="Add a training log, goodput entries or an XPlane profile to the same ingest.",
         )
-    machine = hardware(tables, facts)
-    if days is None and len(past.rows) and (not found or (past.origin != "profile" and not past.timed)):
-        return machine, days, training_accounts.from_step_lines(past, machine, len(found))
-    traces = device_traces(tables, waits(tables))
-    return machine, days, training_accounts.from_time(past, days, machine, extra(tables, facts), traces)
+    return found

@@ -17,9 +17,9 @@ SIGMA = 4.0  # robust standard deviations of the mean that a change must exceed
 @dataclass(frozen=True)
 class StepChanges:
     """`rows`: kept, usual steps in order: step, start_ns (nullable), dur_s, level_s (median of its stretch).
-    `stretches`: first_step, last_step, steps, median_s, of each stretch between changes. `quickest_s`: the median of the
-    quickest stretch of 12 steps or more (of any length where there is none so long). `excess_s`: seconds by which steps
-    exceed that, summed over steps that belong to slower stretches. None without steps."""
+    `stretches`: first_step, last_step, steps, median_s, of each stretch between changes. `quickest_s`: the median of
+    the quickest stretch of 12 steps or more (of any length where there is none so long). `excess_s`: seconds by which
+    steps exceed that, summed over steps that belong to slower stretches. None without steps."""
 
     rows: pd.DataFrame
     stretches: pd.DataFrame

@@ -42,6 +42,8 @@ class StepsResult:
 
     `hosts`: one row per host and profiled step: host, step, dur_s; per device (`host/device`) where each device took
     the step at a time of its own.
+    `tflops_per_s_per_chip` (in JSON job_tflops_per_s_per_chip) is by the job's own count of FLOPs; by a convention of
+    one's choice the question `mfu` tells it.
     `pattern`: that steps grow, that every n-th is longer, or that they changed for good; None where none of it shows.
     `chips`: that wait in each step.
     Summary figures use kept, plausible steps that did not hang and are not the first of their attempt; None where
@@ -70,7 +72,7 @@ class StepsResult:
             "median_step_s": self.median_step_s,
             "best_step_s": self.best_step_s,
             "tokens_per_s_per_chip": self.tokens_per_s_per_chip,
-            "tflops_per_s_per_chip": self.tflops_per_s_per_chip,
+            "job_tflops_per_s_per_chip": self.tflops_per_s_per_chip,
             "pattern": self.pattern and {**self.pattern.to_dict(), "excess_chip_seconds": self.excess_chip_seconds},
             "notes": list(self.notes),
         }
@@ -85,14 +87,12 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> StepsResul
             "this run has no steps",
             advice="Add a training log with step lines, goodput entries, or a profile with StepTraceAnnotation.",
         )
-    rows = past.rows.assign(dur_s=past.rows["dur_ns"].astype("Float64") / 1e9)
+    rows = _seconds(past)
     rows["tflops_per_s_per_chip"] = rows["model_flops_per_chip"] / rows["dur_s"] / 1e12
     if (tokens := tokens_of_steps(tables, facts, rows["step"])) is not None:  # a log's own seconds leave some out
         rate = pd.Series(tokens, index=rows.index) / rows["dur_s"].where(rows["dur_s"] > 0).astype(float)
         rows["tokens_per_s_per_chip"] = rate.fillna(rows["tokens_per_s_per_chip"].astype(float))
-    good = rows[rows["kept"] & (rows["implausible"] == "") & (rows["hung_ns"] == 0) & rows["dur_s"].notna()]
-    usual = good[~good["first"].astype(bool)]
-    usual = usual if len(usual) else good
+    usual = _usual(rows)
     return StepsResult(
         rows=rows[COLUMNS],
         hosts=_hosts(tables),
@@ -105,6 +105,23 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> StepsResul
         chips=held(tables, facts).counted,
         notes=_notes(rows, past),
     )
+
+
+def median_step_s(tables: Tables, facts: Facts) -> float | None:
+    """Seconds of a usual step, the same for all questions; None where no input tells of one."""
+    past = steps_taken(tables, bounded(facts, peaks(tables, facts, {})))
+    return _number(_usual(_seconds(past))["dur_s"].median()) if len(past.rows) else None
+
+
+def _seconds(past: History) -> pd.DataFrame:
+    return past.rows.assign(dur_s=past.rows["dur_ns"].astype("Float64") / 1e9)
+
+
+def _usual(rows: pd.DataFrame) -> pd.DataFrame:
+    """Kept, plausible steps that did not hang and are not the first of their attempt, if there are any such."""
+    good = rows[rows["kept"] & (rows["implausible"] == "") & (rows["hung_ns"] == 0) & rows["dur_s"].notna()]
+    usual = good[~good["first"].astype(bool)]
+    return usual if len(usual) else good
 
 
 def _number(value: Any) -> float | None:

@@ -147,10 +147,10 @@ def from_time(
             f"Model FLOPs at peak exceed the time spent computing by {uses.capped:.3g} chip-seconds: the "
             "peak is too low or the FLOPs too high. Useful maths was entered up to that time."
         )
-    if uses.lone and uses.exposed > 0:
+    if uses.lone and uses.untold > 0:
         notes.append(
-            "Some collectives were not found on every rank of their group: what was waited in them is still "
-            "inside exposed communication."
+            "Some collectives were not found on every rank of their group: what was waited in them for ranks "
+            "without a profile is not known, and entered as such."
         )
     if uses.unsplit > 0 and not machine.peak_flops_per_s:
         notes.append(no_peak())
@@ -239,7 +239,7 @@ def _productive(uses: Uses, blamed: Mapping[str, float], machine: Hardware, orig
                 "communication_or_wait",
                 uses.untold,
                 "unattributed",
-                "first steps of captures: when the other ranks came is not known",
+                "first steps of captures, and ranks without a profile: when the others came is not known",
             ),
             leaf("compute_unsplit", uses.unsplit, "unattributed", "computing, but FLOPs or peak are not known"),
         ],

@@ -30,7 +30,7 @@ def test_waiting_is_what_the_others_took_longer():
     # three ranks wait 20 ms in nine steps; of the first step of a capture nothing is said
     assert row["wait_s"] == pytest.approx(3 * 9 * 0.020)
     assert row["total_s"] == pytest.approx(40 * 0.010 + 3 * 9 * 0.020)
-    assert row["exposed_s"] == pytest.approx(row["total_s"])
+    assert row["uncovered_s"] == pytest.approx(row["total_s"])
     assert result.totals["transfer_s"] == pytest.approx(0.4)
 
 
@@ -141,7 +141,7 @@ def test_what_of_the_first_step_may_be_waiting_is_told_beside_the_transfer():
 def test_exposed_is_what_computing_does_not_cover():
     rows = [(0, "h", 0, "all-reduce", None, 8e6, 0, 100), (0, "h", 0, "permute", None, 8e6, 200, 300, "op.2")]
     work = [("h", 0, "compute", "fusion", [(60, 250)])]
-    got = ask(device_tables(work, extra=collective_rows(rows))).rows.set_index("kind")["exposed_s"]
+    got = ask(device_tables(work, extra=collective_rows(rows))).rows.set_index("kind")["uncovered_s"]
     assert got["all-reduce"] == pytest.approx(60e-9)
     assert got["permute"] == pytest.approx(50e-9)
 

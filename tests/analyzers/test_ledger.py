@@ -100,13 +100,14 @@ def test_waits_in_a_captures_first_step_are_not_booked_as_communication():
     closes(book.account)
 
 
-def test_collectives_whose_peers_were_not_profiled_still_hold_their_waits_and_say_so():
+def test_what_is_waited_for_ranks_without_a_profile_is_not_known_and_never_communication():
     world = World(steps=4, profiled=(0, 1), extra_ms={(2, n): 80.0 for n in range(4)})
     result = ask(world.tables(goodput=False))
-    assert result.ledger.amount("exposed_communication") == pytest.approx(2 * 4 * 0.090)
-    assert any("still inside exposed communication" in note for note in result.notes)
+    assert result.ledger.amount("exposed_communication") == 0
+    assert result.ledger.amount("communication_or_wait") == pytest.approx(2 * 4 * 0.090)
+    assert any("without a profile is not known" in note for note in result.notes)
     everyone = ask(World(steps=4).tables())
-    assert not any("still inside" in note for note in everyone.notes)
+    assert not any("without a profile" in note for note in everyone.notes)
 
 
 def test_copies_that_nothing_covers_are_told_from_computing_and_from_idling():

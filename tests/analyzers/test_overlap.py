@@ -11,6 +11,7 @@ from analyzers.device import overlap
 from analyzers.device.activity import activities
 from analyzers.ranks.waits import waits
 from analyzers.time.device_time import device_traces
+from app.questions.overlap import OVERLAP
 from errors import QuestionError
 from errors.options import parse_options
 from runs.tables import MemoryTables
@@ -372,3 +373,26 @@ def test_an_execution_of_which_something_is_not_known_takes_no_time_of_its_devic
     (device,) = activities(MemoryTables(rows))
     assert (device.operations.end - device.operations.start).tolist() == [250]
     assert [(x.end - x.start).tolist() for x in (device.computation, device.memory)] == [[100], [50]]
+
+
+def test_waiting_is_split_as_the_ledger_splits_it_and_stands_beside_what_that_books():
+    """Host 2 is 80 ms late in each of four steps; the transfer takes 10 ms. Of the first step nobody knows."""
+    tables = World(steps=4, extra_ms={(2, n): 80.0 for n in range(4)}).tables(goodput=False)
+    t = ask(tables).totals
+    assert t["exposed_communication_s"] == pytest.approx(4 * 4 * 0.010)
+    assert t["communication_or_wait_s"] == pytest.approx(3 * 0.080)
+    assert t["straggler_wait_s"] == pytest.approx(3 * 3 * 0.080)
+    parts = ("exposed_communication_s", "communication_or_wait_s", "straggler_wait_s")
+    assert sum(t[part] for part in parts) == pytest.approx(t["exposed_s"], rel=1e-12)
+    assert t["input_wait_s"] + t["device_idle_s"] == pytest.approx(t["idle_s"], rel=1e-12)
+    books = ask(tables).ledger
+    assert books.straggler_wait == pytest.approx(t["straggler_wait_s"])
+    assert books.exposed_communication == pytest.approx(t["exposed_communication_s"])
+
+
+def test_the_sentence_takes_waiting_out_of_communication_and_names_both_numbers():
+    tables = World(steps=4, extra_ms={(2, n): 80.0 for n in range(4)}).tables(goodput=False)
+    said = OVERLAP.verdict(ask(tables))
+    assert "it costs" in said and "0.160 device-seconds" in said
+    assert "Devices wait for other ranks for" in said
+    assert "holds waiting; the ledger, of kept steps, books" in said

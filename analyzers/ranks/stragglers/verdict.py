@@ -24,6 +24,7 @@ from analyzers.ranks.stragglers.rules import (
 from analyzers.ranks.stragglers.steps import WINDOW
 from runs.tables import Tables, frame
 
+WORTH = 0.02  # of the time compared: a network that costs less is not accused
 MOST_NAMED = 64  # ranks of a verdict that is not about one of them
 
 
@@ -59,7 +60,8 @@ def patterns(x: Lateness) -> Patterns:
 
 def finding(tables: Tables, met: Meetings, x: Lateness, seen: Patterns) -> Finding:
     """The answer. The first that holds: too few steps, a persistent rank, a slow network, uneven work, a different rank
-    in many steps, single steps, none. A slow network that costs more than the persistent ranks comes first."""
+    in many steps, single steps, none. A slow network that costs more than the persistent ranks comes first; one that
+    costs less than 2 % of the time compared is none."""
     steps, ranks = len(x.step), len(met.ranks)
     if steps < WINDOW:
         said = f"only {steps} {'step was' if steps == 1 else 'steps were'} captured; {WINDOW} are needed"
@@ -67,6 +69,7 @@ def finding(tables: Tables, met: Meetings, x: Lateness, seen: Patterns) -> Findi
     if not (~np.isnan(x.lag_s)).any():
         return Finding("unknown", "no two ranks of one role meet in the same collectives", cost_s=None)
     network = float(seen.beyond_s.sum()) * ranks
+    network = network if network >= WORTH * steps * x.step_s * ranks else 0.0
     persistent = _persistent(met, x, seen)
     if network and (not persistent or network > (persistent.cost_s or 0)):
         return _network(x, seen, network, persistent)

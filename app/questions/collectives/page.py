@@ -43,7 +43,12 @@ def figures(result: CollectivesResult) -> list[Figure]:
             "Of that. " + COLLECTIVES.meaning("Waiting"),
             "derived",
         ),
-        Figure("Exposed", fmt.share(t["exposed_s"] / whole), "Of that. " + COLLECTIVES.meaning("Exposed"), "measured"),
+        Figure(
+            "Not covered",
+            fmt.share(t["uncovered_s"] / whole),
+            "Of that. " + COLLECTIVES.meaning("Not covered"),
+            "measured",
+        ),
         Figure("Best bus bandwidth", rate(best), COLLECTIVES.meaning("Bus bandwidth"), "derived"),
         Figure(
             "Best share of link",

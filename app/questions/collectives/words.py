@@ -6,6 +6,7 @@ import pandas as pd
 
 from analyzers.ranks.collectives import CollectivesResult
 from app import format as fmt
+from app.questions.as_the_ledger import as_the_ledger
 from app.words import Table
 
 MUCH = 0.1  # of collective time: a share worth a sentence
@@ -35,9 +36,11 @@ def verdict(result: CollectivesResult) -> str:
         return _programmed(result)
     t, top = result.totals, result.rows.iloc[0].to_dict()
     whole = t["total_s"] or 0.0
+    waited = t["wait_s"] or 0.0
     text = f"Collectives took {fmt.number(whole)} device-seconds"
-    if whole and (t["wait_s"] or 0.0) / whole >= MUCH:
-        text += f", {fmt.whole_share(t['wait_s'] / whole)} of it waiting for the last rank"
+    if whole and waited / whole >= MUCH:
+        text = f"Collectives moved data for {fmt.number(whole - waited)} device-seconds; ranks waited for the last one "
+        text += f"in them for {fmt.number(waited)} more"
     if whole and (t["unknown_s"] or 0.0) / whole >= MUCH:
         text += f", {fmt.whole_share(t['unknown_s'] / whole)} in first steps of captures, where it is not known"
     sentences = [text + ".", *([_largest(top, whole, len(result.rows) == 1)] if whole else [])]
@@ -46,6 +49,9 @@ def verdict(result: CollectivesResult) -> str:
         sentences.append(
             f"{fmt.whole_share(share)} went into small ones bound by latency, not bandwidth: merging them would pay."
         )
+    if result.ledger is not None and whole and waited / whole >= MUCH:
+        said = f"This page adds up all {fmt.number(whole)} device-seconds that were profiled"
+        sentences.append(as_the_ledger(result.ledger, said))
     return " ".join(sentences)
 
 

@@ -18,9 +18,9 @@ def scatter(result: InputResult) -> go.Figure | None:
     """Step duration over its fetch, stalls marked; dashed where a fetch is wholly exposed; None without both."""
     rows = result.rows.dropna(subset=["fetch_s", "dur_s"])
     rows = rows[rows["usual"]]
-    if not len(rows) or not result.median_step_s or result.median_fetch_s is None:
+    if not len(rows) or not result.fed_step_s or result.median_fetch_s is None:
         return None
-    unit, factor = time_unit(result.median_step_s)
+    unit, factor = time_unit(result.fed_step_s)
     figure = go.Figure()
     kinds = ((~rows["stalled"], "other steps", theme.GREY, "circle"), (rows["stalled"], "stalled", WAITING, "diamond"))
     for which, words, colour, symbol in kinds:
@@ -44,14 +44,14 @@ def scatter(result: InputResult) -> go.Figure | None:
     figure.add_trace(
         go.Scatter(
             x=x * factor,
-            y=(result.median_step_s + x - begin) * factor,
+            y=(result.fed_step_s + x - begin) * factor,
             mode="lines",
             hoverinfo="skip",
             name="every second of fetch makes the step a second longer",
             line={"color": theme.GREY, "dash": "dash"},
         )
     )
-    reference_line(figure, result.median_step_s * factor, "fetch wholly hidden: median step")
+    reference_line(figure, result.fed_step_s * factor, "fetch wholly hidden: median step")
     return layout(
         figure,
         400,
@@ -70,7 +70,7 @@ def strip(result: InputResult) -> go.Figure | None:
     rows = result.rows[result.rows["dur_s"].notna() & result.rows["kept"]].sort_values("step", kind="stable")
     if not len(rows):
         return None
-    unit, factor = time_unit(result.median_step_s or float(rows["dur_s"].median()))
+    unit, factor = time_unit(result.fed_step_s or float(rows["dur_s"].median()))
     waited = rows["waited_s"].notna().any()
     shown, words = ("waited_s", "devices waited for input") if waited else ("fetch_s", "fetch")
     part = rows[shown].astype("Float64").to_numpy(dtype=float, na_value=np.nan)

@@ -24,7 +24,7 @@ def verdict(result: InputResult) -> str:
         )
     if limit is None:
         return text
-    return f"{text} At most it could be the {fmt.whole_share(limit)} of time without computing or communication."
+    return f"{text} At most it could be the {fmt.whole_share(limit)} of time in which devices do nothing."
 
 
 def _bound(result: InputResult) -> str:
@@ -39,9 +39,9 @@ def _bound(result: InputResult) -> str:
 
 
 def _of_step(result: InputResult) -> str:
-    if not result.median_fetch_s or not result.median_step_s:
+    if not result.median_fetch_s or not result.fed_step_s:
         return "an unknown part of it"
-    return f"{fmt.whole_share(result.median_fetch_s / result.median_step_s)} of it"
+    return f"{fmt.whole_share(result.median_fetch_s / result.fed_step_s)} of it"
 
 
 def _stalls(result: InputResult) -> str:
@@ -54,8 +54,8 @@ def _stalls(result: InputResult) -> str:
     elif steps == list(range(steps[0], steps[-1] + 1)):
         where = f"at steps {steps[0]:,} to {steps[-1]:,}"
     usual = ""
-    if result.median_fetch_s and result.median_step_s:
-        usual = f"; a usual fetch takes {fmt.whole_share(result.median_fetch_s / result.median_step_s)} of a step"
+    if result.median_fetch_s and result.fed_step_s:
+        usual = f"; a usual fetch takes {fmt.whole_share(result.median_fetch_s / result.fed_step_s)} of a step"
     longer = fmt.duration(float(kept["extra_s"].median()))
     how, each = ("it stalled once", "") if len(steps) == 1 else ("it stalls now and then", " each")
     return (
@@ -75,7 +75,7 @@ def _hidden(result: InputResult) -> str:
     if result.median_fetch_s is not None:
         return f"Not bound by its input: a usual fetch takes {_of_step(result).removesuffix(' it')} a step."
     free = fmt.whole_share(result.at_most_share or 0)
-    return f"Not bound by its input: devices neither compute nor communicate for {free} of the time only."
+    return f"Not bound by its input: devices do nothing for {free} of the time only."
 
 
 def table(result: InputResult) -> Table:

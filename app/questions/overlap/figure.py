@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from analyzers.device.overlap import OverlapResult
+from analyzers.device.overlap import AS_THE_LEDGER, OverlapResult
 from app import format as fmt
 from app import theme
 from app.figures.axes import time_unit
@@ -21,7 +21,10 @@ PARTS: tuple[tuple[str, str, str, str], ...] = (  # kind in the timeline, legend
     ("compute", "computing", COMPUTE, ""),
     ("overlapped", "computing over communication", COMPUTE, "/"),
     ("exposed", "exposed communication", COMMUNICATION, ""),
+    ("waiting", "waiting for other ranks", theme.COLOURS["straggler_wait"], ""),
+    ("untold", "communication or waiting", theme.COLOURS["unattributed"], "."),
     ("copies", "copies alone", theme.COLOURS["below_roofline"], "."),
+    ("input", "waiting for input", theme.COLOURS["input_wait"], ""),
     ("idle", "idle", theme.COLOURS["device_idle"], ""),
 )
 LEGEND = {"orientation": "h", "y": 1.01, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
@@ -33,9 +36,12 @@ def amounts(rows: pd.DataFrame) -> dict[str, np.ndarray]:
     return {
         "compute": rows["compute_s"].to_numpy(dtype=float) - over,
         "overlapped": over,
-        "exposed": rows["exposed_s"].to_numpy(dtype=float),
+        "exposed": rows["exposed_communication_s"].to_numpy(dtype=float),
+        "waiting": rows["straggler_wait_s"].to_numpy(dtype=float),
+        "untold": rows["communication_or_wait_s"].to_numpy(dtype=float),
         "copies": rows["copies_s"].to_numpy(dtype=float),
-        "idle": rows["idle_s"].to_numpy(dtype=float),
+        "input": rows["input_wait_s"].to_numpy(dtype=float),
+        "idle": rows["device_idle_s"].to_numpy(dtype=float),
     }
 
 
@@ -107,7 +113,7 @@ def steps(result: OverlapResult) -> go.Figure | None:
         return None
     last = rows.sort_values("taken").drop_duplicates("step", keep="last").sort_values("step")
     group = np.arange(len(last)) * min(MAX_STEPS, len(last)) // len(last)
-    columns = ["step", "window_s", "compute_s", "overlapped_s", "exposed_s", "copies_s", "idle_s"]
+    columns = ["step", "window_s", "compute_s", "overlapped_s", "copies_s", *AS_THE_LEDGER]
     drawn = last[columns].astype(float).groupby(group).mean()
     first, until = last.groupby(group)["step"].first(), last.groupby(group)["step"].last()
     names = [f"step {a:,}" if a == b else f"steps {a:,} to {b:,}, mean" for a, b in zip(first, until, strict=True)]

@@ -2,6 +2,7 @@
 
 from analyzers.device.overlap import OverlapResult
 from app import format as fmt
+from app.questions.as_the_ledger import as_the_ledger
 from app.words import Table
 
 MUCH = 0.05  # of the window: a share worth a sentence
@@ -18,21 +19,41 @@ def verdict(result: OverlapResult) -> str:
     the largest first."""
     t = result.totals
     whole = "step time" if result.window == "steps" else "the time"
-    said = [(t["exposed_share"] or 0.0, _communication(t, whole))]
+    window = t["window_s"] or 1.0
+    waited, untold, fed, idle = (
+        (t[name] or 0.0) / window
+        for name in ("straggler_wait_s", "communication_or_wait_s", "input_wait_s", "device_idle_s")
+    )
+    said = [((t["exposed_communication_s"] or 0.0) / window, _communication(t, whole))]
+    if waited >= MUCH:
+        said.append((waited, f"Devices wait for other ranks for {fmt.whole_share(waited)} of {whole}."))
+    if untold >= MUCH:
+        what = "is communication or waiting for ranks: it is not known which"
+        said.append((untold, f"{_first(fmt.whole_share(untold))} of {whole} {what}."))
+    if fed >= MUCH:
+        said.append((fed, f"Devices wait for input for {fmt.whole_share(fed)} of {whole}."))
     if (copies := t["copies_share"] or 0.0) >= MUCH:
         said.append((copies, f"Copies under which nothing else runs take {fmt.whole_share(copies)} of {whole}."))
-    if (idle := t["idle_share"] or 0.0) >= MUCH:
+    if idle >= MUCH:
         said.append((idle, f"Devices are idle for {fmt.whole_share(idle)} of {whole}{_idlest(result)}."))
-    return " ".join(sentence for _, sentence in sorted(said, key=lambda s: -s[0]))
+    sentences = [sentence for _, sentence in sorted(said, key=lambda s: -s[0])]
+    if result.ledger is not None and waited + untold >= MUCH:
+        cut = f"HTA's exposed communication, {fmt.number(t['exposed_s'])} device-seconds, holds waiting"
+        sentences.append(as_the_ledger(result.ledger, cut))
+    return " ".join(sentences)
+
+
+def _first(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 def _communication(t: dict, whole: str) -> str:
     if not t["communication_s"]:
         return f"No collective ran; devices compute for {fmt.whole_share(t['compute_share'] or 0)} of {whole}."
-    hidden, exposed = t["overlap_share"] or 0, t["exposed_share"] or 0
-    if exposed <= 0:
+    hidden, exposed = t["overlap_share"] or 0, (t["exposed_communication_s"] or 0) / (t["window_s"] or 1)
+    if (t["exposed_share"] or 0) <= 0:
         return "All communication is hidden behind computing."
-    cost = f"costs {fmt.whole_share(exposed)} of {whole} ({fmt.number(t['exposed_s'])} device-seconds)"
+    cost = f"costs {fmt.whole_share(exposed)} of {whole} ({fmt.number(t['exposed_communication_s'])} device-seconds)"
     if hidden <= 0:
         return f"No communication is hidden behind computing: it {cost}."
     part = fmt.whole_share(hidden)
@@ -41,7 +62,7 @@ def _communication(t: dict, whole: str) -> str:
 
 def _idlest(result: OverlapResult) -> str:
     """The device that is idle far more than the usual one, if there is one."""
-    share = (result.devices["idle_s"] / result.devices["window_s"]).astype(float)
+    share = (result.devices["device_idle_s"] / result.devices["window_s"]).astype(float)
     if len(share) < 2 or share.max() - share.median() < UNEVEN:
         return ""
     row = result.devices.loc[share.idxmax()]

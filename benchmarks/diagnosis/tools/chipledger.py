@@ -164,7 +164,7 @@ def _headlines(
     if lost and HEADLINES.get(lost[0][0]):
         found.append(_headline(answered["ledger"]["sentence"], HEADLINES[lost[0][0]], lost[0][1]))
     if "overlap" in answered and whole:
-        exposed = _at(answered["overlap"], "totals.exposed_s") or 0.0
+        exposed = _at(answered["overlap"], "totals.exposed_communication_s") or 0.0
         excess = exposed - amounts.get("exposed_communication", 0.0)
         if excess > FLOOR * whole and "communication" in answered["overlap"]["sentence"]:
             found.append(_headline(answered["overlap"]["sentence"], COMMUNICATION, excess))
