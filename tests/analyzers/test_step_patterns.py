@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from analyzers.time import steps
+from analyzers.time.step_patterns import _line
 from runs.run import facts_of
 from runs.tables import MemoryTables
 from tests.conftest import seeds
@@ -79,3 +81,11 @@ def test_what_costs_less_than_the_floor_is_not_told():
 
 def test_too_few_steps_tell_none():
     assert job(np.linspace(1, 5, 11)).pattern is None
+
+
+@pytest.mark.parametrize("count", [12, 50, 200])
+def test_the_line_and_its_chance_are_those_of_scipy(count):
+    x, y = np.arange(count) * 1.5, np.random.default_rng(count).normal(size=count).cumsum()
+    slope, intercept, z = _line(x, y)
+    assert (slope, intercept) == pytest.approx(stats.theilslopes(y, x)[:2])
+    assert abs(z) == pytest.approx(stats.norm.isf(stats.kendalltau(x, y, method="asymptotic").pvalue / 2), rel=1e-6)

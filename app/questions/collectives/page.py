@@ -45,7 +45,7 @@ def figures(result: CollectivesResult) -> list[Figure]:
         ),
         Figure(
             "Not covered",
-            fmt.share(t["uncovered_s"] / whole),
+            fmt.share(None if t["uncovered_s"] is None else t["uncovered_s"] / whole),
             "Of that. " + COLLECTIVES.meaning("Not covered"),
             "measured",
         ),

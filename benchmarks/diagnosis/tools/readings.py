@@ -74,6 +74,7 @@ READINGS: tuple[Reading, ...] = (
         cost="step_time.slowdown_chip_seconds",
         place={"steps": "step_time.stretches"},
     ),
+    Reading("leak", "steps", when=(("pattern.kind", ("growing",)),), cost="pattern.excess_chip_seconds"),
     Reading("slow_loader", "input", when=(("verdict", ("bound",)),), accounts=("input_wait",)),
     Reading(
         "loader_spikes",
