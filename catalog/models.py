@@ -48,6 +48,17 @@ SPANS: dict[str, str] = {
 
 
 @dataclass(frozen=True, kw_only=True)
+class Latent:
+    """Widths of latent attention (MLA): of the compressed keys and values, of the compressed query (None: it is not
+    compressed), and of a head without and with positions."""
+
+    kv_rank: int
+    q_rank: int | None
+    nope: int
+    rope: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Attention:
     """One kind of attention layer. `span` is a key of SPANS; `kv_lora_rank` makes it latent (MLA)."""
 
@@ -63,6 +74,24 @@ class Attention:
     nope_head_dim: int | None = None
     rope_head_dim: int | None = None
     shared_kv: bool = False
+
+    @property
+    def latent(self) -> Latent | None:
+        """The widths of MLA, None for other kinds. Raises ValueError where one is missing: a defect of the entry."""
+        if self.kv_lora_rank is None:
+            return None
+        if self.nope_head_dim is None or self.rope_head_dim is None:
+            raise ValueError(f"{self.name}: latent attention without the widths of its heads")
+        return Latent(
+            kv_rank=self.kv_lora_rank, q_rank=self.q_lora_rank, nope=self.nope_head_dim, rope=self.rope_head_dim
+        )
+
+    @property
+    def window(self) -> int:
+        """Tokens of the window or chunk. Raises ValueError for attention that has none."""
+        if self.window_tokens is None:
+            raise ValueError(f"{self.name}: {self.span} attention has no window")
+        return self.window_tokens
 
     def params(self, d_model: int) -> int:
         """Weights of the projections: d(H h) + d K (h + v) + (H v) d, or the low-rank chain of MLA."""

@@ -122,6 +122,13 @@ class SliceFamily:
     topologies: tuple[Topology, ...]
     notes: tuple[str, ...]
 
+    def count(self, key: str) -> int:
+        """The whole number called `key`. Raises ValueError where it is none or not known: a defect of the data."""
+        value = self.numbers[key].figure
+        if value is None:
+            raise ValueError(f"{self.name}: {key} is not known")
+        return int(value)
+
     def accelerator_type(self, chips: int) -> str | None:
         """The usual name of a slice of so many chips, such as v5p-128 for 64."""
         return f"{self.accelerator_prefixes[0]}-{chips * self.count_per_chip}" if self.count_per_chip else None

@@ -20,7 +20,7 @@ another: together within three points of failures drawn one by one.
 import math
 from dataclasses import replace
 
-from scipy.optimize import brentq
+from scipy.optimize import root_scalar
 from scipy.stats import poisson
 
 from errors import QuestionError
@@ -86,4 +86,4 @@ def wait_for_gain(job: Job, slices: int, resume_s: float, gain: float, pauses: i
     if short_of(0.0) >= 0:
         return 0.0
     longest = job.mttf_s * math.sqrt(slices)  # the gain rises up to about there, then missing slices take it back
-    return float(brentq(short_of, 0.0, longest)) if short_of(longest) > 0 else None
+    return float(root_scalar(short_of, bracket=(0.0, longest), method="brentq").root) if short_of(longest) > 0 else None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from errors import QuestionError
 from simulators.collectives.rings import Time, crossover_bytes
 
 KINDS: tuple[tuple[str, str], ...] = (
@@ -34,6 +35,16 @@ class Setting:
     hop_s: float
     dcn_bytes_per_s: float | None = None
     dcn_hop_s: float = 0.0
+
+    @property
+    def across_bytes_per_s(self) -> float:
+        """`dcn_bytes_per_s` where several slices need it. Raises QuestionError where it is not known."""
+        if self.dcn_bytes_per_s is None:
+            raise QuestionError(
+                "how fast a chip is over the data-centre network is not known",
+                expected="bytes/s of the data-centre network, one way of one chip",
+            )
+        return self.dcn_bytes_per_s
 
 
 @dataclass(frozen=True)

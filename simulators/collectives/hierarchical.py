@@ -28,7 +28,7 @@ def between_slices(
 
 def cost(kind: str, gather: Cost, inside: Cost, chips: int, slices: int, setting: Setting, end: str) -> Cost:
     """`gather`: an all-gather inside one slice; `inside`: the collective itself inside one; `chips`: of one."""
-    found = _phases(kind, gather, inside, chips, slices, setting.dcn_bytes_per_s, setting.dcn_hop_s)
+    found = _phases(kind, gather, inside, chips, slices, setting.across_bytes_per_s, setting.dcn_hop_s)
     names = {
         "permute": "to the next chip, at borders over the DCN",
         "all_to_all": f"over the DCN, then {inside.algorithm}",

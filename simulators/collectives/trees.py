@@ -7,7 +7,7 @@ source that gives x to every chip must be able to bring N x to each sink; where 
 and x is taken from that cut.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -33,7 +33,7 @@ def gathering_bytes_per_s(network: Network, rates: Mapping[str, float]) -> float
     return share * (len(chips) - 1)
 
 
-def _sinks(each: np.ndarray) -> Iterable[int]:
+def _sinks(each: np.ndarray) -> np.ndarray:
     """Which of the living chips to try as a sink, the weakest first."""
     order = np.argsort(each, kind="stable")
     if len(order) <= MOST_SINKS:

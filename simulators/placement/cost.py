@@ -18,7 +18,7 @@ plus the hop. Levels run one after another, outermost first, as the hierarchical
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import permutations
-from math import prod
+from math import inf, prod
 
 from simulators.collectives import rings
 from simulators.placement.machine import Machine, PhysicalAxis, Piece
@@ -61,6 +61,11 @@ def _rate(axis: PhysicalAxis, piece: Piece) -> float | None:
     return axis.oneway_bytes_per_s
 
 
+def _link_rate(axis: PhysicalAxis) -> float:
+    """Of one link one way; one that is not known is taken as free."""
+    return inf if axis.oneway_bytes_per_s is None else axis.oneway_bytes_per_s
+
+
 def _level(
     kind: str, array_bytes: float, devices: int, inside: int, chips: int, rate: float | None, hop_s: float
 ) -> float:
@@ -81,7 +86,7 @@ def _on_links(kind: str, array_bytes: float, pieces: tuple[Piece, ...], machine:
         (
             p.count,
             p.wrapped(machine, held),
-            machine.axes[p.axis].oneway_bytes_per_s / p.stride,
+            _link_rate(machine.axes[p.axis]) / p.stride,
             machine.axes[p.axis].hop_s * p.stride,
         )
         for p in pieces

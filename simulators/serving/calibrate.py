@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import least_squares
+from scipy.optimize import OptimizeResult, least_squares
 
 from errors import QuestionError
 from simulators.serving.efficiency import TYPICAL, Efficiency
@@ -357,13 +357,15 @@ def _fit(setup: Setup, measured: Measured, which: np.ndarray, names: list[str]) 
         off = np.concatenate([(per - tpot) / tpot, (first - ttft) / scale, PRIOR * (logs - start)])
         return np.nan_to_num(off, nan=10.0)
 
-    found = start
-    for difference in DIFFERENCES:
-        made = least_squares(
-            residuals, found, bounds=(low, high), diff_step=difference, ftol=1e-4, xtol=1e-4, max_nfev=EVALUATIONS
+    def nearer(begin: np.ndarray, difference: float) -> OptimizeResult:
+        return least_squares(
+            residuals, begin, bounds=(low, high), diff_step=difference, ftol=1e-4, xtol=1e-4, max_nfev=EVALUATIONS
         )
-        found = made.x
-    return found, count[0], float(made.cost)
+
+    made = nearer(start, DIFFERENCES[0])
+    for difference in DIFFERENCES[1:]:
+        made = nearer(made.x, difference)
+    return made.x, count[0], float(made.cost)
 
 
 def _intervals(rows: pd.DataFrame, measured: Measured, held: np.ndarray) -> dict[str, tuple[float, float]]:

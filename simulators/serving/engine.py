@@ -162,7 +162,7 @@ def _fits(setup: Setup, traffic: Traffic, lim: Limits) -> np.ndarray:
 def _need_bytes(lim: Limits, tokens: np.ndarray) -> np.ndarray:
     """Pages of sequences of so many tokens, in bytes on one chip."""
     pages = -(-tokens // lim.page)
-    return sum(np.minimum(pages, most) * size for size, most in lim.pages)
+    return sum((np.minimum(pages, most) * size for size, most in lim.pages), start=np.zeros(tokens.shape))
 
 
 def _shared_bytes(setup: Setup, traffic: Traffic, lim: Limits, q: Requests) -> float:

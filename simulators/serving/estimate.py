@@ -124,7 +124,7 @@ def _per_token(objectives: Objectives, shape: Shape, read: float) -> float:
     return min(limits, default=float("inf"))
 
 
-def _largest(gap: Callable[[float], float], most_s: float, high: int) -> int:
+def _largest(gap: Callable[[int], float], most_s: float, high: int) -> int:
     """The largest batch whose time per token is at most `most_s`; at least 1."""
     low = 1
     while high - low > 1:

@@ -10,7 +10,7 @@ bear the traffic. Costs need prices; without any chips are counted kind by kind,
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypedDict, Unpack
 
 from catalog.chips import Chip
 from catalog.formats import NAMES, WIDE, own_format
@@ -39,6 +39,13 @@ LIMITS = {
     "": "more was not tried",
 }
 Progress = Callable[[float, str], None]
+
+
+class EngineLimits(TypedDict, total=False):
+    """Limits of the engine that are given: fields of Setup."""
+
+    max_sequences: int
+    token_budget: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,11 +116,11 @@ def plan(
     calibrated: Mapping[str, Calibration],
     formats: Sequence[str] = (),
     progress: Progress = lambda share, what: None,
-    **limits: int,
+    **limits: Unpack[EngineLimits],
 ) -> Plan:
     """The plan. `prices`: dollars per chip-hour by chip name; `calibrated`: by chip name, typical efficiencies and a
-    range where there is none; `formats`: of weights and of what multiplies them, see `formats_of`. `limits`: further
-    fields of Setup, such as max_sequences."""
+    range where there is none; `formats`: of weights and of what multiplies them, see `formats_of`. `limits`: of
+    the engine, as Setup names them."""
     if unknown := [f for f in formats if f not in NAMES]:
         raise QuestionError(f"format {unknown[0]!r}", expected=f"one of {', '.join(NAMES)}")
     candidates, notes = [], []
@@ -199,9 +206,7 @@ def formats_of(model: Model, chip: Chip, asked: Sequence[str]) -> tuple[str, ...
     return tuple(dict.fromkeys(usual.get(f, f) for f in named))
 
 
-def setups(
-    model: Model, chip: Chip, formats: Sequence[str], limits: Mapping[str, int], notes: list[str]
-) -> list[Setup]:
+def setups(model: Model, chip: Chip, formats: Sequence[str], limits: EngineLimits, notes: list[str]) -> list[Setup]:
     """One replica in every way worth trying: powers of two of chips; with routed experts also spread over the chips,
     attention then data-parallel. A plain 8-bit format is tried where the chip multiplies in it; others can be stored
     on any."""
@@ -215,12 +220,20 @@ def setups(
         if precision == "fp8" and known_peak(chip, "fp8") == known_peak(chip, WIDE):
             notes.append(f"{chip.name} multiplies fp8 no faster than bf16: it saves memory and its bandwidth only.")
         for n in (2**k for k in range(int(math.log2(most)) + 1)):
-            ways: list[dict[str, Any]] = [{"tensor": n}] if heads % n == 0 else []
+            ways = [(n, 1)] if heads % n == 0 else []
             if n > 1 and any(f.experts for f in model.feedforward):
-                ways.append({"tensor": 1, "expert": n})
-            for way in ways:
+                ways.append((1, n))
+            for tensor, expert in ways:
                 try:
-                    setup = Setup(model=model, chip=chip, chips=n, weights_precision=precision, **way, **limits)
+                    setup = Setup(
+                        model=model,
+                        chip=chip,
+                        chips=n,
+                        tensor=tensor,
+                        expert=expert,
+                        weights_precision=precision,
+                        **limits,
+                    )
                     notes += setup.machine.stand_ins  # raises where the catalogue lacks a number
                 except QuestionError as e:
                     notes.append(f"{chip.name}, {precision}: {e}")

@@ -90,7 +90,7 @@ def _choose_running(lim: Limits, q: Requests, reps: Replicas, r: int, step: Step
     prompt, output, generated, computed, cover = q.prompt, q.output, q.generated, q.computed, q.cover
     who, taken, run, running = step.who, step.tokens, reps.run[r], reps.running
     while k < running[r] and left > 0:
-        i = run[k]
+        i: int = run[k]
         if generated[i] >= output[i]:  # its last token is on the way
             k += 1
             continue

@@ -24,11 +24,14 @@ def dimension_order(lattice: Lattice, pairs: tuple[np.ndarray, np.ndarray] | Non
         source, to = (np.array(np.unravel_index(p, lattice.dims)) for p in pairs)
         elsewhere = np.concatenate([to[:axis], source[axis + 1 :]])  # axes before were walked, later ones not yet
         others = lattice.dims[:axis] + lattice.dims[axis + 1 :]
-        line = np.ravel_multi_index(tuple(elsewhere), others) if others else np.zeros(len(pairs[0]), int)
-        one = _line(line, source[axis], to[axis], prod(others), k, wrapped)
-        here = np.ravel_multi_index(tuple(np.delete(at, axis, axis=0)), others) if others else np.zeros(len(rows), int)
-        loads[:, rows] = one[:, here, at[axis]]
+        one = _line(_line_of(elsewhere, others), source[axis], to[axis], prod(others), k, wrapped)
+        loads[:, rows] = one[:, _line_of(np.delete(at, axis, axis=0), others), at[axis]]
     return loads[0], loads[1]
+
+
+def _line_of(places: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
+    """The line that each chip lies on, by its places (axes, chips) along the other axes; with no other there is one."""
+    return np.asarray(np.ravel_multi_index(tuple(places), dims)) if dims else np.zeros(places.shape[1], int)
 
 
 def _line(line: np.ndarray, a: np.ndarray, b: np.ndarray, lines: int, k: int, wrapped: bool) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 from errors import QuestionError
 from simulators.topology.alike import alike, several
 from simulators.topology.csr import csr
+from simulators.topology.lattice import Lattice
 from simulators.topology.network import Network
 
 ROUTINGS: Mapping[str, str] = MappingProxyType(
@@ -47,15 +48,24 @@ def usual_routing(network: Network) -> str:
 
 def require_routing(network: Network, routing: str) -> None:
     """Raises QuestionError for a routing that does not exist, or that this network does not have."""
-    have = routings(network)
-    if routing in have:
-        return
+    if routing not in routings(network):
+        raise _without(network, routing)
+
+
+def straight_lattice(network: Network) -> Lattice:
+    """The lattice that dimension order walks. Raises QuestionError for anything but a whole torus or mesh."""
+    if network.lattice is None or network.lattice.twisted:
+        raise _without(network, "dimension_order")
+    return network.lattice
+
+
+def _without(network: Network, routing: str) -> QuestionError:
     what = f"no routing {routing!r}" if routing not in ROUTINGS else f"{network.spec} as it is has no routing {routing}"
     why = {
         "one_ocs": "it is for a Boardfly, whose groups are joined by optical links",
         "dimension_order": "it is for whole tori and meshes without a twist",
     }.get(routing, "")
-    raise QuestionError(what, expected=" or ".join(have), advice=why)
+    return QuestionError(what, expected=" or ".join(routings(network)), advice=why)
 
 
 def flow(network: Network, sources: np.ndarray, ends: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,16 @@ from errors import QuestionError
 from simulators.topology import one_ocs
 from simulators.topology.alike import alike, several
 from simulators.topology.dimension_order import dimension_order
-from simulators.topology.flow import ROUTINGS, TooMany, flow, living, require_routing, routings, usual_routing
+from simulators.topology.flow import (
+    ROUTINGS,
+    TooMany,
+    flow,
+    living,
+    require_routing,
+    routings,
+    straight_lattice,
+    usual_routing,
+)
 from simulators.topology.network import LINK_KINDS, Network
 from simulators.topology.patterns import ALL_TO_ALL, PATTERNS, pairs
 
@@ -87,7 +96,7 @@ def _loads(network: Network, pattern: str, routing: str, seed: int) -> LinkLoads
     else:
         listed = None if pattern == ALL_TO_ALL else pairs(network, pattern, seed)
         if routing == "dimension_order":
-            forward, backward = dimension_order(network.lattice, listed)
+            forward, backward = dimension_order(straight_lattice(network), listed)
         elif routing == "one_ocs":
             forward, backward = one_ocs.loads(network, listed)
         elif listed is not None:

@@ -83,7 +83,7 @@ def _replacement(network: Network, hit: np.ndarray, family: SliceFamily) -> Told
     """What a TPU slice gets in place of the chips hit."""
     if "cube" in network.parts:
         return _cubes(network, hit, family)
-    per_slice, pod = network.chips // network.slices, int(family.numbers["pod_chips"].value)
+    per_slice, pod = network.chips // network.slices, family.count("pod_chips")
     if per_slice <= 4:
         return ("It is one virtual machine: that machine is made anew on another host.",), "another host"
     if family.wrap == "cube":
@@ -107,7 +107,7 @@ def _cubes(network: Network, hit: np.ndarray, family: SliceFamily) -> Told:
     """Cubes exchanged by the optical circuit switches."""
     cubes = np.unique(network.parts["cube"][hit])
     per_slice = (int(network.parts["cube"].max()) + 1) // network.slices
-    pod = int(family.numbers["cubes"].value)
+    pod = family.count("cubes")
     free = pod - per_slice
     names = _named("cube", cubes)
     if free < len(cubes) and network.slices == 1:
@@ -157,7 +157,7 @@ def _boardfly(network: Network, lost: Lost) -> Told:
             "other groups remain. Whether a job goes on over them is not published.",
         ), None
     groups = np.unique(network.parts["group"][hit])
-    used, pod = network.chips // boardfly.GROUP, int(families()["TPU 8i"].numbers["pod_groups"].value)
+    used, pod = network.chips // boardfly.GROUP, families()["TPU 8i"].count("pod_groups")
     names, free = _named("group", groups), pod - used
     down = _down(network, lost, hit)
     if free < len(groups):

@@ -13,12 +13,11 @@ import pyarrow as pa
 
 FORMAT, VERSION = "chipledger.compiled", 1
 LEVEL = 19  # of zstd: these files are kept for good
-_SIZES = re.compile(r"([\d.]+)\s*([KMGT]?)i?B?\b")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 # what the compiler says where memory does not suffice, before and after it has laid out buffers
 _NEEDED = (
-    re.compile(r"\((?P<needed>[\d.]+[KMGT]?)\) exceeds available HBM \((?P<limit>[\d.]+[KMGT]?)\)"),
-    re.compile(r"Used (?P<needed>[\d.]+[KMGT]?) of (?P<limit>[\d.]+[KMGT]?) hbm"),
+    re.compile(r"\(([\d.]+)([KMGT]?)\) exceeds available HBM \(([\d.]+)([KMGT]?)\)"),
+    re.compile(r"Used ([\d.]+)([KMGT]?) of ([\d.]+)([KMGT]?) hbm"),
 )
 LONGEST_MESSAGE = 600
 
@@ -73,7 +72,7 @@ def out_of_memory(error: BaseException) -> dict[str, Any] | None:
     if "RESOURCE_EXHAUSTED" not in text:
         return None
     found = next(filter(None, (pattern.search(text) for pattern in _NEEDED)), None)
-    needed, limit = (_bytes(found[name]) for name in ("needed", "limit")) if found else (None, None)
+    needed, limit = (_bytes(found[1], found[2]), _bytes(found[3], found[4])) if found else (None, None)
     return {"message": short(text), "needed_bytes": needed, "limit_bytes": limit}
 
 
@@ -83,8 +82,7 @@ def short(text: str) -> str:
     return line if len(line) <= LONGEST_MESSAGE else line[:LONGEST_MESSAGE] + " ..."
 
 
-def _bytes(text: str) -> int:
-    number, unit = _SIZES.match(text).groups()
+def _bytes(number: str, unit: str) -> int:
     return round(float(number) * _UNITS[unit])
 
 

@@ -5,19 +5,18 @@ only.
 """
 
 from dataclasses import dataclass
-from functools import partial
 
 import jax
 import jax.numpy as jnp
 
-from catalog.models import Attention
-from simulators.tpu_compile.blocks import query_block, reach
+from catalog.models import Attention, Latent
+from simulators.tpu_compile.blocks import fitting_block, reach
 from simulators.tpu_compile.layers import Placement, Weights, multiply, rotate
 
 
 def attention(x: jax.Array, w: Weights, a: Attention, place: Placement, blockwise: bool) -> jax.Array:
     """[B, T, D] -> [B, T, D]."""
-    q, k, v = (_latent if a.kv_lora_rank else _projected)(x, w, a)
+    q, k, v = _projected(x, w, a) if a.latent is None else _latent(x, w, a.latent)
     if a.kv_heads % place.axes.ways("heads"):  # each device needs the keys of its own query heads
         k, v = (jnp.repeat(one, a.heads // one.shape[2], axis=2) for one in (k, v))
     q = place.put(q, "batch", "seq", "heads", None)
@@ -35,14 +34,14 @@ def _projected(x: jax.Array, w: Weights, a: Attention) -> tuple[jax.Array, ...]:
     return q, k, k if a.shared_kv else multiply("wv", "btd,dnh->btnh", x, w)
 
 
-def _latent(x: jax.Array, w: Weights, a: Attention) -> tuple[jax.Array, ...]:
-    compressed = multiply("wq_down", "btd,dr->btr", x, w) if a.q_lora_rank else x
-    q = multiply("wq_up" if a.q_lora_rank else "wq", "btr,rnh->btnh", compressed, w)
+def _latent(x: jax.Array, w: Weights, m: Latent) -> tuple[jax.Array, ...]:
+    compressed = multiply("wq_down", "btd,dr->btr", x, w) if m.q_rank else x
+    q = multiply("wq_up" if m.q_rank else "wq", "btr,rnh->btnh", compressed, w)
     kv = multiply("wkv_down", "btd,dr->btr", x, w)
-    latent, position = kv[..., : a.kv_lora_rank], rotate(kv[:, :, None, a.kv_lora_rank :])
-    q = jnp.concatenate([q[..., : a.nope_head_dim], rotate(q[..., a.nope_head_dim :])], axis=-1)
-    plain, v = jnp.split(multiply("wkv_up", "btr,rnh->btnh", latent, w), [a.nope_head_dim], axis=-1)
-    shared = jnp.broadcast_to(position, (*plain.shape[:3], a.rope_head_dim))
+    latent, position = kv[..., : m.kv_rank], rotate(kv[:, :, None, m.kv_rank :])
+    q = jnp.concatenate([q[..., : m.nope], rotate(q[..., m.nope :])], axis=-1)
+    plain, v = jnp.split(multiply("wkv_up", "btr,rnh->btnh", latent, w), [m.nope], axis=-1)
+    shared = jnp.broadcast_to(position, (*plain.shape[:3], m.rope))
     return q, jnp.concatenate([plain, shared], axis=-1), v
 
 
@@ -50,7 +49,7 @@ def _at_once(q: jax.Array, k: jax.Array, v: jax.Array, a: Attention, place: Plac
     """All scores of all heads together: q [B, T, H, h], k [B, T, K, h], v [B, T, K, v] -> [B, T, H, v]."""
     b, t, heads, width = q.shape
     grouped = q.reshape(b, 1, t, k.shape[2], heads // k.shape[2], width)
-    mixed = _mix(Cut(a, t, t), grouped, k, v, jnp.arange(t)[None], jnp.zeros((), jnp.int32))
+    mixed = mix(Cut(a, t, t), grouped, k, v, jnp.arange(t)[None], jnp.zeros((), jnp.int32))
     return mixed.reshape(b, t, heads, v.shape[-1])
 
 
@@ -64,7 +63,7 @@ def _in_blocks(q: jax.Array, k: jax.Array, v: jax.Array, a: Attention, place: Pl
     kv_heads, value_width = k.shape[2], v.shape[-1]
     per_key = heads // kv_heads
     side_b, side_t, side_k = (place.axes.ways(name) for name in ("batch", "seq", "heads"))
-    block = query_block(a, per_key, t, t // side_t)
+    block = fitting_block(a, per_key, t, t // side_t)
     blocks, turns_b, turns_k = t // side_t // block, b // side_b, kv_heads // side_k
     cut = Cut(a, block, reach(a, t, block))
     begins = jnp.arange(side_t) * (t // side_t)
@@ -86,7 +85,7 @@ def _in_blocks(q: jax.Array, k: jax.Array, v: jax.Array, a: Attention, place: Pl
         def one_block(_: None, step: tuple[jax.Array, jax.Array]) -> tuple[None, jax.Array]:
             mine, i = step
             at = begins[:, None] + i * block + jnp.arange(block)  # [side_t, block]
-            return None, _mix(cut, mine, keys, values, at, i)
+            return None, mix(cut, mine, keys, values, at, i)
 
         return None, jax.lax.scan(one_block, None, (queries, jnp.arange(blocks)))[1]
 
@@ -120,7 +119,6 @@ class Cut:
         return jnp.where(seen[None, None, :, None], scores * q.shape[-1] ** -0.5, -1e30)
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _mix(cut: Cut, q: jax.Array, k: jax.Array, v: jax.Array, at: jax.Array, i: jax.Array) -> jax.Array:
     """Values weighted by the softmax of masked scores, for block `i` of queries.
 
@@ -162,22 +160,26 @@ def _mix_backward(cut: Cut, kept: tuple[jax.Array, ...], d: jax.Array) -> tuple[
     return d_q, cut.back(d_k, first, tokens), cut.back(d_v, first, tokens), None, None
 
 
-_mix.defvjp(_mix_forward, _mix_backward)
+mix = jax.custom_vjp(_mix, nondiff_argnums=(0,))
+mix.defvjp(_mix_forward, _mix_backward)
 
 
 def _first_key(cut: Cut, i: jax.Array, tokens: int) -> jax.Array:
     """The first of the keys that block `i` of queries meets."""
     if cut.length == tokens:
         return jnp.zeros((), jnp.int32)
-    window, begin = cut.attention.window_tokens, i * cut.block
-    first = begin // window * window if cut.attention.span == "chunked" else begin + cut.block - cut.length
+    begin = i * cut.block
+    if cut.attention.span == "chunked":
+        first = begin // cut.attention.window * cut.attention.window
+    else:
+        first = begin + cut.block - cut.length
     return jnp.clip(first, 0, tokens - cut.length)
 
 
 def _seen(a: Attention, query: jax.Array, key: jax.Array) -> jax.Array:
     causal = key <= query
     if a.span == "sliding":
-        return causal & (query - key < a.window_tokens)
+        return causal & (query - key < a.window)
     if a.span == "chunked":
-        return causal & (query // a.window_tokens == key // a.window_tokens)
+        return causal & (query // a.window == key // a.window)
     return causal

@@ -5,6 +5,7 @@ they stay in on-chip memory where they are small enough, as a hand-written kerne
 """
 
 from catalog.models import Attention
+from errors import QuestionError
 
 MOST_QUERIES, LEAST_QUERIES = 512, 64  # a shorter block would leave the matrix unit empty
 SCORE_BYTES = 16 << 20
@@ -21,6 +22,17 @@ def query_block(a: Attention, heads_per_key: int, tokens: int, queries: int) -> 
     fit = SCORE_BYTES // (4 * heads_per_key * min(tokens, (a.window_tokens or tokens) + MOST_QUERIES))
     most = min(queries, MOST_QUERIES, max(LEAST_QUERIES, fit))
     return next((n for n in range(most, LEAST_QUERIES - 1, -1) if queries % n == 0), None)
+
+
+def fitting_block(a: Attention, heads_per_key: int, tokens: int, queries: int) -> int:
+    """The same. Raises QuestionError where there is none."""
+    block = query_block(a, heads_per_key, tokens, queries)
+    if block is None:
+        raise QuestionError(
+            f"no block of {LEAST_QUERIES} to {MOST_QUERIES} queries divides the sequence length, {tokens:,}",
+            expected=f"a multiple of {LEAST_QUERIES}, or attention full",
+        )
+    return block
 
 
 def reach(a: Attention, tokens: int, block: int) -> int:

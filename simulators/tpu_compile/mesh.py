@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from math import prod
 
+from catalog.lookup import shown
+from errors import QuestionError
+
 # what an axis of this name does; the names are those that MaxText, Megatron and papers use
 ROLES: dict[str, str] = {
     "data": "data",
@@ -42,6 +45,11 @@ class MeshAxes:
     axes: tuple[tuple[str, int], ...]
 
     @property
+    def text(self) -> str:
+        """As it is written, such as data=4,model=4."""
+        return ",".join(f"{name}={size}" for name, size in self.axes)
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.axes)
 
@@ -63,12 +71,17 @@ class MeshAxes:
         sizes = dict(self.axes)
         return prod(sizes[name] for name in self.sharding(axis))
 
-    def across_slices(self, slices: int) -> tuple[int, ...] | None:
-        """How many parts of each axis lie in different slices; None where no axis can be cut so.
+    def across_slices(self, slices: int) -> tuple[int, ...]:
+        """How many parts of each axis lie in different slices. Raises QuestionError where no axis can be cut so.
 
         Axes that talk least come first: `data`, then `fsdp`, then the rest in mesh order.
         """
         talk = {"data": 0, "fsdp": 1}
         order = sorted(range(len(self.axes)), key=lambda i: talk.get(ROLES[self.axes[i][0]], 2))
         chosen = next((i for i in order if self.axes[i][1] % slices == 0), None)
-        return None if chosen is None else tuple(slices if i == chosen else 1 for i in range(len(self.axes)))
+        if chosen is None:
+            raise QuestionError(
+                f"no axis of mesh {shown(self.text)} can be cut over {slices} slices",
+                expected=f"one axis, best data, divisible by {slices}",
+            )
+        return tuple(slices if i == chosen else 1 for i in range(len(self.axes)))

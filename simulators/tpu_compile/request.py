@@ -12,7 +12,7 @@ from catalog.formats import Published
 from catalog.lookup import shown
 from catalog.models import Attention, FeedForward, Model
 from errors import QuestionError
-from simulators.tpu_compile.blocks import LEAST_QUERIES, MOST_QUERIES, query_block
+from simulators.tpu_compile.blocks import fitting_block
 from simulators.tpu_compile.mesh import ROLES, MeshAxes
 from simulators.tpu_compile.topology import Topology, parse_topology
 from simulators.tpu_compile.weights import kinds, layer_weights, outer_weights
@@ -58,9 +58,19 @@ class CompileRequest:
     @property
     def title(self) -> str:
         """What it is in a few words, such as `llama3.1-8b v6e:4x4 data=4,model=4`."""
-        what = self.model.name if self.model else Path(self.function.rpartition(":")[0]).stem
+        if self.function is not None and self.model is None:
+            what = Path(self.function.rpartition(":")[0]).stem
+        else:
+            what = self.trained.name
         slices = f" x{self.topology.slices}" if self.topology.slices > 1 else ""
-        return f"{what} {self.topology.text}{slices} {','.join(f'{n}={s}' for n, s in self.mesh.axes)}"
+        return f"{what} {self.topology.text}{slices} {self.mesh.text}"
+
+    @property
+    def trained(self) -> Model:
+        """The model. Raises QuestionError where there is none."""
+        if self.model is None:
+            raise QuestionError("nothing to compile", expected="a model or FILE.py:FUNCTION")
+        return self.model
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -122,8 +132,7 @@ def make_request(
     )
     if function is not None:
         return replace(result, function=_function(function))
-    if model is None:
-        raise QuestionError("nothing to compile", expected="a model or FILE.py:FUNCTION")
+    model = result.trained
     _check_sizes(result)
     _check_model(model, result)
     return result
@@ -148,11 +157,8 @@ def parse_mesh(text: str | None, topology: Topology) -> MeshAxes:
             f"mesh {shown(text)} multiplies to {result.devices:,}",
             expected=f"{topology.devices:,}, for {_devices(topology)}",
         )
-    if topology.slices > 1 and result.across_slices(topology.slices) is None:
-        raise QuestionError(
-            f"no axis of mesh {shown(text)} can be cut over {topology.slices} slices",
-            expected=f"one axis, best data, divisible by {topology.slices}",
-        )
+    if topology.slices > 1:
+        result.across_slices(topology.slices)  # raises where no axis can be cut
     return result
 
 
@@ -221,11 +227,8 @@ def _check_attention(model: Model, a: Attention, r: CompileRequest) -> None:
     if a.heads % a.kv_heads:
         raise QuestionError(f"{model.name}: {a.heads} query heads do not divide over {a.kv_heads} key heads")
     per_key = 1 if a.kv_heads % r.mesh.ways("heads") else a.heads // a.kv_heads
-    if r.attention == "blockwise" and query_block(a, per_key, r.seq, r.seq // r.mesh.ways("seq")) is None:
-        raise QuestionError(
-            f"no block of {LEAST_QUERIES} to {MOST_QUERIES} queries divides the sequence length, {r.seq:,}",
-            expected=f"a multiple of {LEAST_QUERIES}, or attention full",
-        )
+    if r.attention == "blockwise":
+        fitting_block(a, per_key, r.seq, r.seq // r.mesh.ways("seq"))  # raises where there is none
 
 
 def _divides(what: str, size: int, r: CompileRequest, axis: str | None) -> None:

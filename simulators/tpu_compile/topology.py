@@ -12,6 +12,7 @@ from catalog.chips import chip as find_chip
 from catalog.chips import chips
 from catalog.lookup import shown
 from catalog.slices import SliceFamily, families
+from catalog.traits import Compiler
 from errors import QuestionError
 from simulators.topology.systems import shapes
 
@@ -49,7 +50,7 @@ class Topology:
         options: dict[str, Any] = {}
         if prod(self.shape) == 1:
             options["chips_per_host_bounds"] = [1, 1, 1]
-        if config := find_chip(self.chip).compiler.config:
+        if config := _compiler(self.chip).config:
             options["chip_config_name"] = config
         if self.slices > 1:
             options["num_slices"] = self.slices
@@ -59,13 +60,26 @@ class Topology:
         return options
 
 
-def compiler_names() -> dict[str, str]:
-    """What the compiler calls each chip that it knows, by the catalogue's name."""
-    return {name: c.compiler.name for name, c in chips().items() if c.compiler}
+def compilers() -> dict[str, Compiler]:
+    """What the compiler is told of each chip that it knows, by the catalogue's name."""
+    return {name: c.compiler for name, c in chips().items() if c.compiler}
 
 
 def compiler_name(chip: str) -> str:
-    return compiler_names()[chip]
+    """What the compiler calls a chip. Raises QuestionError for one that it does not know."""
+    return _compiler(chip).name
+
+
+def _compiler(chip: str) -> Compiler:
+    found = compilers().get(chip)
+    if found is None:
+        raise _not_known(chip)
+    return found
+
+
+def _not_known(chip: str) -> QuestionError:
+    known = ", ".join(c.name for c in compilers().values())
+    return QuestionError(f"the TPU compiler here does not know {chip}", expected=f"one of {known}")
 
 
 def parse_topology(text: str, slices: int = 1) -> Topology:
@@ -75,13 +89,15 @@ def parse_topology(text: str, slices: int = 1) -> Topology:
     """
     name, colon, shape = text.strip().partition(":")
     if colon:
-        family = families().get(find_chip(name).name)
-        given = None if family is None else _numbers(shape, text)
+        chip = find_chip(name).name
+        family = families().get(chip)
+        if family is None:
+            raise _not_known(chip)
+        given = _numbers(shape, text)
     else:
         family, given = shapes.of_accelerator_type(name)
-    if family is None or family.chip not in compiler_names():
-        known = ", ".join(compiler_names().values())
-        raise QuestionError(f"the TPU compiler here does not know {find_chip(name).name}", expected=f"one of {known}")
+    if family.chip not in compilers():
+        raise _not_known(family.chip)
     if not 1 <= slices <= MOST_SLICES:
         raise QuestionError(f"{slices} slices", expected=f"1 to {MOST_SLICES}")
     return Topology(family.chip, _in_order(family, given), slices)

@@ -56,7 +56,8 @@ def layer_weights(kind: Kind, d_model: int) -> dict[str, Weight]:
 
 def _attention(a: Attention, d: int) -> dict[str, Weight]:
     out = {"wo": Weight((a.heads, a.value_head_dim, d), ("heads", None, "embed"))}
-    if a.kv_lora_rank is None:
+    latent = a.latent
+    if latent is None:
         queries = Weight((d, a.heads, a.head_dim), ("embed", "heads", None))
         key = Weight((d, a.kv_heads, a.head_dim), ("embed", "kv_heads", None))
         if a.shared_kv:
@@ -67,18 +68,18 @@ def _attention(a: Attention, d: int) -> dict[str, Weight]:
         value = Weight((d, a.kv_heads, a.value_head_dim), ("embed", "kv_heads", None))
         return {"wq": queries, "wk": key, "wv": value} | out
     wide = (a.heads, a.head_dim)
-    if a.q_lora_rank:
+    if latent.q_rank:
         queries = {
-            "wq_down": Weight((d, a.q_lora_rank), ("embed", None)),
-            "wq_up": Weight((a.q_lora_rank, *wide), ("rank", "heads", None)),
+            "wq_down": Weight((d, latent.q_rank), ("embed", None)),
+            "wq_up": Weight((latent.q_rank, *wide), ("rank", "heads", None)),
         }
     else:
         queries = {"wq": Weight((d, *wide), ("embed", "heads", None))}
     return (
         queries
         | {
-            "wkv_down": Weight((d, a.kv_lora_rank + a.rope_head_dim), ("embed", None)),
-            "wkv_up": Weight((a.kv_lora_rank, a.heads, a.nope_head_dim + a.value_head_dim), ("rank", "heads", None)),
+            "wkv_down": Weight((d, latent.kv_rank + latent.rope), ("embed", None)),
+            "wkv_up": Weight((latent.kv_rank, a.heads, latent.nope + a.value_head_dim), ("rank", "heads", None)),
         }
         | out
     )

@@ -152,8 +152,7 @@ def make_mesh(request: CompileRequest) -> Any:
                 within, across, description.devices, allow_split_physical_axes=True
             )
     except (NotImplementedError, ValueError, AssertionError) as e:
-        text = ",".join(f"{n}={s}" for n, s in axes.axes)
-        raise InputError(f"mesh {text} cannot be laid over {topology.text}: {artifact.short(str(e))}") from e
+        raise InputError(f"mesh {axes.text} cannot be laid over {topology.text}: {artifact.short(str(e))}") from e
     return jax.sharding.Mesh(grid, axes.names)
 
 
@@ -163,9 +162,8 @@ def _train_step(request: CompileRequest, mesh: Any) -> tuple[Any, dict[str, Any]
     from simulators.tpu_compile.layers import Placement
     from simulators.tpu_compile.program import Program
 
-    assert request.model is not None, "a request without a function is of a model"
     program = Program(
-        request.model,
+        request.trained,
         Placement(request.mesh, mesh),
         remat=request.remat,
         blockwise=request.attention == "blockwise",
@@ -214,7 +212,7 @@ def _facts(request: CompileRequest) -> dict[str, Any]:
         "remat": request.remat,
         "attention": request.attention,
         "optimizer": request.optimizer,
-        "layers": request.model.layers,
+        "layers": request.trained.layers,
     }
 
 
@@ -224,8 +222,7 @@ def rule(request: CompileRequest) -> str:
         return "One call of the function was compiled; loop bodies count as often as their loops run."
     from simulators.tpu_compile.weights import kinds
 
-    assert request.model is not None, "a request without a function is of a model"
-    model, found = request.model, kinds(request.model)
+    model, found = request.trained, kinds(request.trained)
     each = ", ".join(f"{k.name} x {k.layers}" for k in found)
     parts = [
         f"One training step (forward, backward, {request.optimizer}). Each kind of layer was compiled once, inside a "

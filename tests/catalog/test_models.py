@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -125,3 +126,14 @@ def test_the_vocabulary_is_the_model_s_and_padding_is_asked_for():
     found = model("gpt2-1.5b")
     assert found.vocab == found.vocab_unpadded == 50257
     assert any("50,304" in note for note in found.notes)
+
+
+def test_attention_tells_of_its_latent_widths_and_its_window_or_that_it_has_none():
+    for kind in {a for m in models().values() for a in m.attention}:
+        assert (kind.latent is None) == (kind.kv_lora_rank is None)
+        assert kind.span == "full" or kind.window > 0
+    full = model("llama3.1-8b").attention[0]
+    with pytest.raises(ValueError, match="full attention has no window"):
+        _ = full.window
+    with pytest.raises(ValueError, match="without the widths of its heads"):
+        _ = replace(full, kv_lora_rank=512).latent

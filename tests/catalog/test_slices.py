@@ -117,3 +117,9 @@ def test_json_by_family_alias_chip_alias_and_accelerator_type():
     assert entry("slices", "v5p-128")["chips"] == 64
     with pytest.raises(QuestionError):
         entry("slices", "H100")
+
+
+def test_a_count_that_is_not_known_is_not_zero():
+    assert all(f.count("pod_chips") >= 256 for f in FAMILIES)
+    with pytest.raises(ValueError, match="TPU 8t: largest_slice is not known"):
+        families()["TPU 8t"].count("largest_slice")

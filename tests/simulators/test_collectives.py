@@ -289,3 +289,12 @@ def test_every_formula_is_linear_in_bytes():
     assert set(PASSES) < set(NAMES)
     assert general.all_to_all_time(GIB, 16, 8, W, 4, 1e-6).seconds == pytest.approx(4e-6 + GIB / 256 * 8 / W)
     assert switched.all_gather(GIB, [(1, W)]) == 0
+
+
+def test_slices_without_a_known_network_between_them_are_not_costed():
+    setting = Setting(link_bytes_per_s={"copper": W, "wrap": W}, hop_s=1e-6)
+    inside = over_axes.all_axes(
+        build("torus:4x4"), shape_of(build("torus:4x4")), "all_gather", setting, "value", "shortest"
+    )
+    with pytest.raises(QuestionError, match="over the data-centre network is not known"):
+        hierarchical.cost("all_gather", inside, inside, 16, 2, setting, "value")

@@ -1,5 +1,6 @@
 """Placements: shares and rings by hand, costs by independent arithmetic, and the search against trying all by hand."""
 
+from dataclasses import replace
 from itertools import permutations
 from math import prod
 
@@ -202,3 +203,12 @@ def test_experts_context_and_stages_by_hand():
 def test_what_a_model_cannot_take_is_told(mesh, batch, name):
     with pytest.raises(QuestionError):
         traffic(parse_mesh(mesh), Work(model=model(name), batch=batch, seq=4096))
+
+
+def test_a_link_whose_rate_is_not_known_is_free_but_for_its_hops():
+    plain = built("v6e:4x4", "data=16")
+    known, *_ = plain.axes
+    lacking = replace(plain, axes=(replace(known, oneway_bytes_per_s=None), *plain.axes[1:]))
+    took = seconds("all_gather", GIB, [Piece(0, 4, 1)], lacking)
+    hops_only = seconds("all_gather", 0.0, [Piece(0, 4, 1)], plain)
+    assert took == pytest.approx(hops_only) and 0 < took < seconds("all_gather", GIB, [Piece(0, 4, 1)], plain)

@@ -12,7 +12,7 @@ from errors import ChipledgerError, QuestionError
 from simulators.tpu_compile.blocks import query_block, reach
 from simulators.tpu_compile.mesh import MeshAxes
 from simulators.tpu_compile.request import CompileRequest, content_key, make_request, parse_mesh
-from simulators.tpu_compile.topology import parse_topology
+from simulators.tpu_compile.topology import Topology, parse_topology
 from simulators.tpu_compile.weights import kinds, layer_weights, outer_weights
 
 LLAMA = model("llama3.1-8b")
@@ -165,3 +165,13 @@ def test_asking_imports_no_jax():
         "sys.exit(any(m.split('.')[0] in ('jax', 'jaxlib') for m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
+
+
+def test_what_cannot_be_compiled_is_told_wherever_it_is_read():
+    request = CompileRequest(topology=parse_topology("v6e:4x4"), mesh=MeshAxes((("fsdp", 16),)))
+    with pytest.raises(QuestionError, match="nothing to compile"):
+        _ = request.title
+    with pytest.raises(QuestionError, match="does not know TPU 8t; expected one of v2, "):
+        _ = Topology("TPU 8t", (4, 4, 4)).text
+    with pytest.raises(QuestionError, match="'fsdp=3,model=5' can be cut over 2 slices"):
+        MeshAxes((("fsdp", 3), ("model", 5))).across_slices(2)

@@ -278,4 +278,4 @@ def _listed(family: SliceFamily) -> tuple[str, ...]:
 
 
 def _pod(family: SliceFamily) -> int:
-    return int(family.numbers["pod_chips"].value)
+    return family.count("pod_chips")
