@@ -1,8 +1,8 @@
 """What the durations of steps alone tell: that they grow, that every n-th is longer, or that they changed for good.
 
 Only kept, plausible steps are looked at, without the first of an attempt and without those that hung. A pattern is told
-where it stands clear of the scatter of neighbouring steps and costs a floor of the time (`LEAST_SHARE`). One is told:
-growing before periodic before changed, as a growing run also changes its level again and again.
+where it stands clear of the scatter of neighbouring steps and costs a floor of the time (`LEAST_SHARE`). Of several the
+costliest is told; where steps grow, their changes of level are of that and no pattern of their own.
 
     usual      steps as they would be without it: the quickest stretch; of growing steps where their line begins
     excess     seconds beyond that, summed over steps of the pattern
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from analyzers.time.step_changes import SHORTEST, StepChanges
+from analyzers.time.step_changes import CHANGE_SHARE, SHORTEST, StepChanges
 
 LEAST_SHARE = 0.02  # of the time of the steps looked at
 CLEAR = 5.0  # robust deviations by which a step is a longer one
@@ -29,7 +29,7 @@ GROWN = 0.1  # of the usual step, from the first to the last: a smaller growth i
 
 @dataclass(frozen=True, kw_only=True)
 class StepPattern:
-    """`kind`: growing, periodic or changed. `first_step` to `last_step`: where; `every`: of a period, in steps.
+    """`kind`: growing, periodic or changed (for some time, or for good). `first_step` to `last_step`: where; `every`: of a period, in steps.
 
     `usual_s`: a step without it; `slow_s`: one with it (of growing steps the last). `excess_s`: seconds of wall time
     beyond the usual, summed over its steps.
@@ -54,10 +54,9 @@ def step_pattern(changes: StepChanges) -> StepPattern | None:
         return None
     step, dur = rows["step"].to_numpy(dtype=np.int64), rows["dur_s"].to_numpy(dtype=float)
     level = rows["level_s"].to_numpy(dtype=float)
-    for found in (_growing(step, dur, level), _periodic(step, dur, level), _changed(changes)):
-        if found is not None and found.excess_s >= LEAST_SHARE * float(dur.sum()):
-            return found
-    return None
+    found = (_growing(step, dur, level) or _changed(changes), _periodic(step, dur, level))
+    worth = [f for f in found if f is not None and f.excess_s >= LEAST_SHARE * float(dur.sum())]
+    return max(worth, key=lambda f: f.excess_s, default=None)
 
 
 def _growing(step: np.ndarray, dur: np.ndarray, level: np.ndarray) -> StepPattern | None:
@@ -129,17 +128,23 @@ def _distance(step: np.ndarray) -> int | None:
 
 
 def _changed(changes: StepChanges) -> StepPattern | None:
-    """The slowest stretch between changes, against the quickest; the excess is that of all slower ones."""
-    stretches = changes.stretches
-    if len(stretches) < 2 or not changes.excess_s or changes.quickest_s is None:
+    """The stretch between changes that cost most beyond the quickest."""
+    quickest, dur = changes.quickest_s, changes.rows["dur_s"].to_numpy(dtype=float)
+    if len(changes.stretches) < 2 or quickest is None:
         return None
-    slow = stretches.iloc[int(stretches["median_s"].to_numpy().argmax())]
+    ends = changes.stretches["steps"].to_numpy(dtype=np.int64).cumsum()
+    beyond = np.add.reduceat(np.maximum(dur - quickest, 0.0), np.concatenate([[0], ends[:-1]]))
+    level = changes.stretches["median_s"].to_numpy(dtype=float)
+    beyond[level <= quickest * (1 + CHANGE_SHARE)] = 0.0
+    worst = int(beyond.argmax())
+    if not beyond[worst]:
+        return None
     return StepPattern(
         kind="changed",
-        first_step=int(slow["first_step"]),
-        last_step=int(slow["last_step"]),
+        first_step=int(changes.stretches["first_step"].iloc[worst]),
+        last_step=int(changes.stretches["last_step"].iloc[worst]),
         every=None,
-        usual_s=changes.quickest_s,
-        slow_s=float(slow["median_s"]),
-        excess_s=changes.excess_s,
+        usual_s=quickest,
+        slow_s=float(level[worst]),
+        excess_s=float(beyond[worst]),
     )
