@@ -116,7 +116,7 @@ def test_each_device_is_looked_at_while_it_took_steps():
 
 
 def test_a_step_of_one_device_does_not_reach_to_that_of_another():
-    assert ask(input_question, apart()).median_step_s == pytest.approx(22.5e-9)  # of both devices
+    assert ask(input_question, apart()).fed_step_s == pytest.approx(22.5e-9)  # of both devices
     rows = [{"host": "h", "device": d, "total_ns": 30.0, "self_ns": 30.0} for d in (0, 1)]
     columns = {"step": [0, 0, 1], "device": [0, 1, None], "capture": [0] * 3, "start_ns": [0] * 3, "dur_ns": [20] * 3}
     assert ask_with(ops, rows, V5P, {"steps": columns}).device_steps == 4

@@ -46,7 +46,7 @@ def test_steps_keys(place, capsys):
     code, text, _ = out(capsys, "show", run.run_id, "steps", "--json")
     told = json.loads(text)
     assert code == 0
-    assert {"steps", "median_step_s", "best_step_s", "tokens_per_s_per_chip", "tflops_per_s_per_chip"} <= set(told)
+    assert {"steps", "median_step_s", "best_step_s", "tokens_per_s_per_chip", "job_tflops_per_s_per_chip"} <= set(told)
     assert (told["steps"], told["median_step_s"], told["tokens_per_s_per_chip"]) == (251, 20.0, None)
 
 

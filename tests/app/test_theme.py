@@ -35,7 +35,9 @@ def test_every_account_has_a_colour_and_siblings_can_be_told_apart():
         "other",
         "eval",
     ]
-    for siblings in (inside, badput):
+    idle = [name for name in ACCOUNTS if name.startswith("idle_")]
+    inside.append("compilation")
+    for siblings in (inside, badput, idle):
         looks = [(theme.colour([a]), theme.pattern([a])) for a in siblings]
         assert len(set(looks)) == len(looks)
 

@@ -99,7 +99,8 @@ def test_bars_of_a_device_add_up_to_all_of_its_time():
     figure = overlap_figures.devices(ask(overlap, device_tables(HALF)))
     for row in range(2):
         assert sum(bar.x[row] for bar in figure.data) == pytest.approx(100)
-    assert {bar.name for bar in figure.data} == {p[1] for p in overlap_figures.PARTS}
+    nobody = {"waiting for other ranks", "communication or waiting", "waiting for input"}  # waited for any of them here
+    assert {bar.name for bar in figure.data} == {p[1] for p in overlap_figures.PARTS} - nobody
     hatched = next(bar for bar in figure.data if bar.name == "computing over communication")
     assert hatched.marker.pattern.shape == "/"  # not by colour alone
 

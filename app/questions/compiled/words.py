@@ -1,5 +1,7 @@
 """A compiled step in words: does it fit, what bounds it, its figures, and what two of them differ in."""
 
+from collections.abc import Iterator
+
 from analyzers.compiled.compiled import CompiledResult
 from analyzers.compiled.floor import Floor
 from app import format as fmt
@@ -95,10 +97,8 @@ def table(result: CompiledResult) -> Table:
         rows.append(("least time of a step", fmt.duration(result.floor.seconds)))
         rows += [(f"… {said}", fmt.duration(s)) for said, s in floor_parts(result.floor)]
     rows += [(f"{PARTS[p.name]} alone would take", fmt.duration(p.seconds)) for p in result.bounds.parts]
-    rows += [
-        (f"{r.kind} over {r.axis or 'unknown axes'}", f"{fmt.size(r.bytes)} in {fmt.count(int(r.count), 'execution')}")
-        for r in result.collectives.itertuples()
-    ]
+    for name, size, count in _by_name(result):
+        rows.append((name, f"{fmt.size(size)} in {fmt.count(int(count), 'execution')}"))
     return Table(("figure", "value"), tuple(rows), right=(1,))
 
 
@@ -166,9 +166,15 @@ def _figures(a: CompiledResult, b: CompiledResult) -> list[tuple]:
     return rows
 
 
-def _collectives(a: CompiledResult, b: CompiledResult) -> list[tuple]:
-    def summed(r: CompiledResult) -> dict[str, float]:
-        return {f"{c.kind} over {c.axis or 'an unknown axis'}": float(c.bytes) for c in r.collectives.itertuples()}
+def _by_name(result: CompiledResult) -> Iterator[tuple[str, float, float]]:
+    """(what and over which axis, bytes, executions) of each row of collectives."""
+    rows = result.collectives
+    amounts = (rows[column].to_numpy(dtype=float).tolist() for column in ("bytes", "count"))
+    for kind, axis, size, count in zip(rows["kind"], rows["axis"], *amounts, strict=True):
+        what = kind if isinstance(kind, str) else "a collective of unknown kind"
+        yield f"{what} over {axis or 'unknown axes'}", size, count
 
-    x, y = summed(a), summed(b)
+
+def _collectives(a: CompiledResult, b: CompiledResult) -> list[tuple]:
+    x, y = ({name: size for name, size, _ in _by_name(r)} for r in (a, b))
     return [(f"bytes of {t}", x.get(t, 0.0), y.get(t, 0.0), fmt.size) for t in dict.fromkeys([*x, *y])]

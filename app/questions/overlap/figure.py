@@ -121,7 +121,7 @@ def steps(result: OverlapResult) -> go.Figure | None:
     figure = go.Figure()
     for kind, words, colour, pattern in PARTS:
         seconds = amounts(drawn)[kind]
-        if seconds.sum() < HAIR * drawn["window_s"].sum():
+        if (seconds < HAIR * drawn["window_s"].to_numpy()).all():
             continue
         figure.add_trace(
             go.Bar(
