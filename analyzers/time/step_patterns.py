@@ -29,8 +29,8 @@ GROWN = 0.1  # of the usual step, from the first to the last: a smaller growth i
 
 @dataclass(frozen=True, kw_only=True)
 class StepPattern:
-    """`kind`: growing, periodic or changed (for some time, or for good). `first_step` to `last_step`: where; `every`: of
-    a period, in steps.
+    """`kind`: growing, periodic or changed (for some time, or for good). `first_step` to `last_step`: where; `every`:
+    of a period, in steps.
 
     `usual_s`: a step without it; `slow_s`: one with it (of growing steps the last). `excess_s`: seconds of wall time
     beyond the usual, summed over its steps.
