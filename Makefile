@@ -34,15 +34,14 @@ run: $(STAMP) ## set up and open the dashboard on the bundled reference runs
 check: style ## the inner loop: style, floors and the quick tests (no browser, nothing slow, few examples of each property)
 	@$(BIN)/python -m pytest $(if $(ARGS),$(ARGS),-n auto --dist worksteal -m "not browser and not slow and not alone")
 
-# Tests are shared out one by one, so that no worker ends long before another. Those in a browser run beside them, as they
-# wait for most of their time, and so does the check of types. What needs the machine to itself comes last, from the files
-# that say so: to collect all others once more takes longer than those tests do.
+# Tests are shared out one by one, so that no worker ends long before another; types are checked beside them, where tests
+# wait. What needs the machine to itself comes last, from the files that say so: to collect all others once more takes
+# longer than those tests do.
 PYTEST = $(BIN)/python -m pytest
 test: style ## set up and pass every test
 	@$(BIN)/python -m tests.preflight
 	@$(if $(ARGS),$(PYTEST) $(ARGS),$(BIN)/python -m tests.beside \
-		"$(PYTEST) -n auto --dist worksteal --ignore tests/browser -m 'not alone'" \
-		"$(PYTEST) tests/browser" "$(TYPES) --baselinemode=lock")
+		"$(PYTEST) -n auto --dist worksteal -m 'not alone'" "$(TYPES) --baselinemode=lock")
 	@$(if $(ARGS),,$(PYTEST) -m alone $$(grep -rl --include='*.py' 'mark\.alone' tests))
 
 slow: $(STAMP) ## measure every test anew and list those that `make check` leaves out (tests/slow.txt)
