@@ -22,7 +22,7 @@ from simulators.topology.systems.shapes import (
     text_of,
     wraps,
 )
-from simulators.tpu_compile.topology import compiler_names, parse_topology
+from simulators.tpu_compile.topology import compilers, parse_topology
 
 TORUS = [f for f in families().values() if f.axes]
 V5E, V5P, V4, IRONWOOD, V8T, V2 = (families()[f"TPU {n}"] for n in ("v5e", "v5p", "v4", "7x", "8t", "v2"))
@@ -46,9 +46,9 @@ def test_every_slice_that_xpk_creates_is_legal_and_has_its_usual_name(family):
     assert len({prod(dims_in(s)) for s in family.xpk.topologies}) == len(family.xpk.topologies)
 
 
-@pytest.mark.parametrize("family", [f for f in TORUS if f.name in compiler_names()], ids=lambda f: f.name)
+@pytest.mark.parametrize("family", [f for f in TORUS if f.name in compilers()], ids=lambda f: f.name)
 def test_the_compiler_takes_the_same_shapes(family):
-    name = compiler_names()[family.name]
+    name = compilers()[family.name].name
     for dims in all_shapes(family)[:40]:
         assert parse_topology(f"{name}:{text_of(dims)}").shape == dims
     for illegal in (6,) * family.axes, (2,) * (family.axes - 1) + (6,):
