@@ -1,32 +1,51 @@
 """Options as they are given: flags of the command line, and parameters of an address, both from the same `Option`s."""
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from errors.numbers import Number
 from errors.options import Option, once_each
+from errors.times import Duration, Moment
 
 Pairs = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
-def add_flags(parser: argparse.ArgumentParser, options: Iterable[Option]) -> None:
-    """A flag for each option. Its text is checked by `from_args`, so that every way in is refused in the same words."""
+def add_flags(parser: "argparse._ActionsContainer", options: Iterable[Option], absent: str | None = None) -> None:
+    """A flag for each option. Its text is checked by `from_args`, so that every way in is refused in the same words.
+
+    `absent`: what stands for one that is not given, where that is not None.
+    """
     for option in options:
         how: dict[str, Any] = {"nargs": "?", "const": option.bare} if option.bare is not None else {}
-        if option.switch:  # None where it is not given, as of every other option
+        if option.switch and option.default is None:  # it follows from what else is asked: both words can be said
+            how = {"action": argparse.BooleanOptionalAction}
+        elif option.switch:  # None where it is not given, as of every other option
             how = {"action": "store_const", "const": True}
         else:
             how["metavar"] = _form(option)
         if option.several:
             how["action"] = "append"
-        parser.add_argument(option.flag, dest=option.name, help=_help(option), **how)
+        parser.add_argument(option.flag, dest=option.name, default=absent, help=_help(option), **how)
+
+
+def add_arguments(parser: argparse.ArgumentParser, options: Iterable[Option], may_lack: Container[Option] = ()) -> None:
+    """What a command is about, by its place: `ingest PATH`. `may_lack`: what need not be given."""
+    for option in options:
+        how: dict[str, Any] = {"nargs": "+"} if option.several else {"nargs": "?"} if option in may_lack else {}
+        parser.add_argument(option.name, metavar=_form(option), help=_help(option), **how)
 
 
 def from_args(args: argparse.Namespace, options: Iterable[Option]) -> dict[str, Any]:
     """The values of what was given on the command line. Raises QuestionError for what cannot be."""
     told = [(o, getattr(args, o.name)) for o in options]
     return {o.name: o.parse(text, f"{o.flag} ") for o, text in told if text is not None}
+
+
+def values(args: argparse.Namespace, options: Iterable[Option]) -> dict[str, Any]:
+    """Every option's value: what was given, else its default. Raises QuestionError for what cannot be."""
+    options = tuple(options)
+    return {o.name: o.default for o in options} | from_args(args, options)
 
 
 def from_query(query: Pairs, options: Iterable[Option]) -> dict[str, Any]:
@@ -55,9 +74,12 @@ def _form(option: Option) -> str:
         return "|".join(option.kind)
     if isinstance(option.kind, Number):
         return "N" if option.kind.whole else "SECONDS" if option.unit == "s" else "NUMBER"
+    if isinstance(option.kind, Duration | Moment):
+        return "TIME"
     return "RUN" if option.of_run else "TEXT"
 
 
 def _help(option: Option) -> str:
-    fixed = "" if option.switch or option.default in (None, ()) else f" (default: {option.default})"
-    return f"{option.help}{fixed}".replace("%", "%%")
+    alone = "" if option.bare is None else f"; alone: {option.bare}"
+    fixed = "" if option.switch or option.default in (None, (), "") else f" (default: {option.default})"
+    return f"{option.help}{alone}{fixed}".replace("%", "%%")

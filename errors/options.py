@@ -8,10 +8,12 @@ from typing import Any
 
 from errors import QuestionError
 from errors.numbers import ANY, ANY_WHOLE, Number
+from errors.times import Duration, Moment
 
 _SHOWN = 80  # characters of a value that is refused
 SWITCH = bool  # the kind of what is on or off: a flag without a value on the command line
-Kind = type[str] | type[bool] | tuple[str, ...] | Number
+Time = Duration | Moment
+Kind = type[str] | type[bool] | tuple[str, ...] | Number | Time
 _ON, _OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -20,7 +22,7 @@ class Option:
     """What can be varied.
 
     name      as in JSON, addresses and parameters: `max_sequences`; the command line writes `--max-sequences`
-    kind      str, a tuple of the words allowed, a Number with its bounds, or SWITCH
+    kind      str, a tuple of the words allowed, a Number with its bounds, a Duration or Moment, or SWITCH
     default   what holds where nothing is given; None: it follows from what is asked about, as `help` says
     help      what it means and, where it has no fixed default, what holds otherwise
     unit      of a number: `s`, `tokens`, `USD` ...; empty: a count, a share or a word
@@ -63,11 +65,16 @@ class Option:
         return words if said else f"{words} ({self.unit})"
 
     @property
+    def chosen(self) -> str:
+        """How it is given, for a sentence that a page and a terminal share: each names it as it calls it."""
+        return f'under "{self.title}" on its page, with --option {self.name}=... on the command line'
+
+    @property
     def expected(self) -> str:
         """What may be given: `one of a, b`, `a number from 0`, or empty for any text."""
         if isinstance(self.kind, tuple):
             return f"one of {', '.join(self.kind)}"
-        if isinstance(self.kind, Number):
+        if isinstance(self.kind, Number | Time):
             return self.kind.expected
         return "true or false" if self.switch else ""
 
@@ -101,6 +108,8 @@ class Option:
             if word not in (*_ON, *_OFF):
                 raise QuestionError(f"{called}{str(text)[:_SHOWN]!r}", expected=self.expected)
             return word in _ON
+        if isinstance(self.kind, Time):
+            return self.kind.read(text, self.name, shown=f"{called}{str(text)[:_SHOWN]!r}")
         if not isinstance(self.kind, Number):
             return str(text)
         said = str(text)[:_SHOWN] if ANY.reads(text) else repr(str(text)[:_SHOWN])

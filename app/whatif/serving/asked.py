@@ -97,7 +97,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("experts_precision", str, None, "format of weights of routed experts", form="FORMAT"),
     Option("kv_precision", str, None, "format of the key-value cache (default: bf16)", form="FORMAT"),
     Option("routing", ("round_robin", "least_loaded"), "round_robin", "which replica a request goes to"),
-    Option("disaggregate", ("yes", "no"), "no", "prefill and decode on machines of their own; alone: yes", bare="yes"),
+    Option("disaggregate", ("yes", "no"), "no", "prefill and decode on machines of their own", bare="yes"),
     Option(
         "calibrate",
         str,

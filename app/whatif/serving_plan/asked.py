@@ -103,7 +103,7 @@ OPTIONS: tuple[Option, ...] = (
         "disaggregate",
         ("yes", "no"),
         None,
-        "also compare with prefill and decode on machines of their own; alone: yes",
+        "also compare with prefill and decode on machines of their own",
         label="Compare with two pools",
         bare="yes",
     ),
