@@ -20,8 +20,7 @@ another: together within three points of failures drawn one by one.
 import math
 from dataclasses import replace
 
-from scipy.optimize import root_scalar
-from scipy.stats import poisson
+from scipy.special import gammaln, pdtr, pdtrik, xlogy  # scipy.stats has these by name, and takes half a second to load
 
 from errors import QuestionError
 from simulators.checkpointing import Job, goodput, need_seconds, optimal_s
@@ -29,19 +28,28 @@ from simulators.checkpointing import Job, goodput, need_seconds, optimal_s
 MOST_SPARES = 100_000
 
 
+def _at_most(number: int, mean: float) -> float:
+    """Probability that a Poisson variable of that mean is at most `number`."""
+    return float(pdtr(number, mean)) if number >= 0 else 0.0
+
+
 def spares_enough(spares: int, failures_per_day: float, repair_days: float) -> float:
     """Probability that at most `spares` nodes are under repair at an instant."""
-    return float(poisson.cdf(spares, failures_per_day * repair_days))
+    return _at_most(spares, failures_per_day * repair_days)
 
 
 def spare_is_free(spares: int, failures_per_day: float, repair_days: float) -> float:
     """Probability that a node that fails finds a spare that is not standing in for another."""
-    return float(poisson.cdf(spares - 1, failures_per_day * repair_days))
+    return _at_most(spares - 1, failures_per_day * repair_days)
 
 
 def spares_needed(failures_per_day: float, repair_days: float, share: float = 0.99) -> int:
     """The fewest spares of which one is free at `share` (0 to 1) of failures."""
-    return min(int(poisson.ppf(share, failures_per_day * repair_days)) + 1, MOST_SPARES)
+    under_repair = failures_per_day * repair_days
+    at_most = math.ceil(min(float(pdtrik(share, under_repair)), MOST_SPARES))
+    if at_most and _at_most(at_most - 1, under_repair) >= share:  # the inverse of a whole number may end just above it
+        at_most -= 1
+    return min(at_most + 1, MOST_SPARES)
 
 
 def elastic_first_order(mttf_s: float, wait_s: float, slices: int, resume_s: float, pauses: int = 1) -> float:
@@ -52,10 +60,11 @@ def elastic_first_order(mttf_s: float, wait_s: float, slices: int, resume_s: flo
 def missing_share(waits_by_mttf: float, slices: int) -> float:
     """Share of a job's throughput that is missing on average while failed slices are replaced: a (1 - B)/K."""
     most = slices - 1
-    fewer = float(poisson.logcdf(most, waits_by_mttf))
-    if fewer == -math.inf:  # waits so long that fewer are hardly ever away
+    fewer = _at_most(most, waits_by_mttf)
+    if fewer == 0:  # waits so long that fewer are hardly ever away
         return most / slices
-    found_full = min(float(poisson.logpmf(most, waits_by_mttf)) - fewer, 0.0)
+    exactly = float(xlogy(most, waits_by_mttf) - gammaln(most + 1)) - waits_by_mttf
+    found_full = min(exactly - math.log(fewer), 0.0)
     return min(waits_by_mttf * -math.expm1(found_full), most) / slices
 
 
@@ -86,4 +95,8 @@ def wait_for_gain(job: Job, slices: int, resume_s: float, gain: float, pauses: i
     if short_of(0.0) >= 0:
         return 0.0
     longest = job.mttf_s * math.sqrt(slices)  # the gain rises up to about there, then missing slices take it back
-    return float(root_scalar(short_of, bracket=(0.0, longest), method="brentq").root) if short_of(longest) > 0 else None
+    if short_of(longest) <= 0:
+        return None
+    from scipy.optimize import brentq  # late: a third of a second, that other questions do not wait for
+
+    return float(brentq(short_of, 0.0, longest))

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import nnls
 
 from analyzers.serving.servers import servers
 from catalog.inference import output_flops, prefill_attention_flops, prompt_token_flops, token_flops
@@ -123,6 +122,8 @@ def _fit(tokens: np.ndarray, device: np.ndarray) -> tuple[float, float | None]:
     """(a, b) of device = a + b tokens, or (0, None) where passes are too few or too much alike to tell."""
     if len(tokens) < FEW or np.ptp(tokens) < 0.1 * tokens.max():
         return 0.0, None
+    from scipy.optimize import nnls  # late: a third of a second, that a run about training does not wait for
+
     (fixed, each), _ = nnls(np.column_stack([np.ones_like(tokens), tokens]), device)
     return (float(fixed), float(each)) if fixed + each > 0 else (0.0, None)
 

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 
 from catalog.chips import Chip
 from catalog.inference import (
@@ -45,7 +44,7 @@ def needed_chance(length: float, draft: float) -> float:
         return 0.0
     if length >= draft + 1:
         return 1.0
-    return float(brentq(lambda a: (1 - a ** (draft + 1)) / (1 - a) - length, 0.0, 1 - 1e-12))
+    return _root_between(lambda a: (1 - a ** (draft + 1)) / (1 - a) - length, 0.0, 1 - 1e-12)
 
 
 def wilson(share: np.ndarray, trials: float, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
@@ -91,7 +90,7 @@ def least_acceptance(draft: int, cost: float) -> float | None:
     """The chance of acceptance from which a draft of k tokens pays; None where none does (c of 1 or more)."""
     if draft < 1 or speculation_speedup(1.0, draft, cost) <= 1:
         return None
-    return 0.0 if cost == 0 else float(brentq(lambda a: speculation_speedup(a, draft, cost) - 1, 0.0, 1 - 1e-12))
+    return 0.0 if cost == 0 else _root_between(lambda a: speculation_speedup(a, draft, cost) - 1, 0.0, 1 - 1e-12)
 
 
 def greatest_cost(length: float, draft: float) -> float | None:
@@ -154,13 +153,13 @@ class Machine:
         if not len(paying):
             return 0.0
         last = paying[-1]
-        return float(brentq(lambda b: self.speedup(b, length, draft, cost) - 1, grid[last], grid[last + 1]))
+        return _root_between(lambda b: self.speedup(b, length, draft, cost) - 1, grid[last], grid[last + 1])
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
     if function(high) < 0:
         return float("inf")
-    return float(brentq(function, low, high))
+    return _root_between(function, low, high)
 
 
 def machine(model: Model, chip: Chip, context: int = 0, precision: str = "bf16", kv: str = "bf16") -> Machine:
@@ -176,3 +175,9 @@ def machine(model: Model, chip: Chip, context: int = 0, precision: str = "bf16",
         decode_attention_flops(model, context),
         precision,
     )
+
+
+def _root_between(function: Callable[[float], float], low: float, high: float) -> float:
+    from scipy.optimize import brentq  # late: a third of a second, that a run without drafts does not wait for
+
+    return float(brentq(function, low, high))
