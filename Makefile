@@ -4,6 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BROWSER := $(VENV)/browser
+# kernels are compiled when a file of a package with some has changed, so that no page and no test waits for it
+COMPILED := $(wildcard runs/numba_cache.py collectors/device/xplane/*.py analyzers/serving/prefix_cache/*.py \
+	simulators/serving/*.py simulators/topology/*.py simulators/topology/cuts/*.py)
+WARM := $(VENV)/.compiled
 # dependencies come as wheels whose hashes are in the lock; a local mirror is taken from pip's own configuration
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
@@ -28,20 +32,21 @@ BROWSER_CHECKS = $(NODE) $(TOOLS)/typescript/bin/tsc -p app && \
 	BROWSER_CHECKS=$(abspath $(BROWSER)) $(NODE) $(TOOLS)/eslint/bin/eslint.js --config app/eslint.config.js app && \
 	$(NODE) $(TOOLS)/prettier/bin/prettier.cjs --check --log-level warn "app/**/*.{js,css,ts}"
 
-run: $(STAMP) ## set up and open the dashboard on the bundled reference runs
+run: $(STAMP) $(WARM) ## set up and open the dashboard on the bundled reference runs
 	@$(BIN)/python -m app.cli demo $(ARGS)
 
-check: style ## the inner loop: style, floors and the quick tests (no browser, nothing slow, few examples of each property)
+check: style $(WARM) ## the inner loop: style, floors and the quick tests (no browser, nothing slow, few examples of each property)
 	@$(BIN)/python -m pytest $(if $(ARGS),$(ARGS),-n auto --dist worksteal -m "not browser and not slow and not alone")
 
-# Tests are shared out one by one, so that no worker ends long before another; types are checked beside them, where tests
-# wait. What needs the machine to itself comes last, from the files that say so: to collect all others once more takes
-# longer than those tests do.
+# Tests are shared out one by one, so that no worker ends long before another. Beside them run those in a browser, which
+# wait for most of their time and share one, and then the check of types. What needs the machine to itself comes last,
+# from the files that say so: to collect all others once more takes longer than those tests do.
 PYTEST = $(BIN)/python -m pytest
-test: style ## set up and pass every test
+test: style $(WARM) ## set up and pass every test
 	@$(BIN)/python -m tests.preflight
 	@$(if $(ARGS),$(PYTEST) $(ARGS),$(BIN)/python -m tests.beside \
-		"$(PYTEST) -n auto --dist worksteal -m 'not alone'" "$(TYPES) --baselinemode=lock")
+		"$(PYTEST) -n auto --dist worksteal --ignore tests/browser -m 'not alone'" \
+		"$(PYTEST) tests/browser" "$(TYPES) --baselinemode=lock")
 	@$(if $(ARGS),,$(PYTEST) -m alone $$(grep -rl --include='*.py' 'mark\.alone' tests))
 
 slow: $(STAMP) ## measure every test anew and list those that `make check` leaves out (tests/slow.txt)
@@ -118,8 +123,11 @@ $(STAMP): requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install --quiet --require-hashes -r requirements.lock
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
-	@$(BIN)/python -m app.kernels
 	@touch $(STAMP)
+
+$(WARM): $(STAMP) $(COMPILED)
+	@$(BIN)/python -m app.kernels
+	@touch $(WARM)
 
 $(BROWSER)/.installed: app/package.json app/package-lock.json | $(STAMP)
 	@echo "Setting up what checks JavaScript and CSS (once) ..."

@@ -51,6 +51,8 @@ class Answers:
             if newest in self._kept:
                 self._bytes[newest] = size
             total = sum(self._bytes.values())
+            if total <= self._max_bytes:
+                return
             for key in [k for k in self._kept if k in self._bytes]:
                 if total <= self._max_bytes or key == newest:
                     break

@@ -1,7 +1,9 @@
-"""Commands that run side by side are all seen to their end."""
+"""Commands that run side by side, and those that run one after another beside the first, are all seen to their end."""
 
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -21,3 +23,22 @@ def test_whichever_fails_all_fails_and_the_rest_is_shown(failing):
     codes = [f"print({n}); raise SystemExit({int(n == failing)})" for n in range(3)]
     done = beside(*codes)
     assert done.stdout.split() == ["0", "1", "2"] and done.returncode == 1
+
+
+def test_the_others_run_one_after_another_beside_the_first(tmp_path):
+    ended = tmp_path / "ended"
+    second = f"import time; time.sleep(0.3); open({str(ended)!r}, 'w')"
+    third = f"import os; print(os.path.exists({str(ended)!r}))"
+    first = f"import os, time; now = os.path.exists({str(ended)!r}); time.sleep(0.1); print(now)"
+    assert beside(first, second, third).stdout.split() == ["False", "True"]
+
+
+def test_interrupted_it_leaves_nothing_running(tmp_path):
+    started = tmp_path / "started"
+    waits = f"open({str(started)!r}, 'w'); import time; time.sleep(50)"
+    commands = [f'{sys.executable} -c "import time; time.sleep(50)"', f'{sys.executable} -c "{waits}"']
+    running = subprocess.Popen([sys.executable, "-m", "tests.beside", *commands], stderr=subprocess.DEVNULL)
+    while not started.exists():
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    assert running.wait(20) != 0

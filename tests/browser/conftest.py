@@ -30,7 +30,14 @@ def _missing(why: str) -> None:
     pytest.skip(why)
 
 
-@pytest.fixture(scope="module")  # no longer: Playwright's event loop runs in this thread, where other files run theirs
+def _lasting(fixture_name: str, config: pytest.Config) -> str:
+    """One for all files where these are all that run: its event loop is in this thread, where others run theirs."""
+    chosen = {Path(argument.partition("::")[0]).resolve() for argument in config.args}
+    alone = all(path.is_relative_to(Path(__file__).parent) for path in chosen)
+    return "session" if alone and not hasattr(config, "workerinput") else "module"
+
+
+@pytest.fixture(scope=_lasting)
 def browser():
     path = chromium()
     if path is None:
@@ -67,9 +74,9 @@ class Watched:
         assert not faults
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope=_lasting)
 def context(browser):
-    """What the visitors of a file share: scripts that were fetched and compiled, which is most of what a first visit
+    """What visitors share: scripts that were fetched and compiled, which is most of what a first visit
     takes. Nothing of the dashboard's lives longer than its page."""
     made = browser.new_context(accept_downloads=True)
     yield made

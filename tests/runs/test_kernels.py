@@ -102,6 +102,14 @@ def modules_with_kernels():
     return found
 
 
+def test_set_up_looks_at_every_package_with_kernels():
+    asked = ["make", "--no-print-directory", "-f", "Makefile", "-f", "-", "told"]
+    told = "told:\n\t@echo $(COMPILED)\n"
+    files = subprocess.run(asked, cwd=ROOT, input=told, capture_output=True, text=True, check=True).stdout.split()
+    folders = {p.parent for p in map(Path, files)}
+    assert folders == {Path(k.package.replace(".", "/")) for k in KERNELS} | {Path("runs")}
+
+
 def test_nobody_goes_round_the_cache_that_is_never_stale():
     using = {p for package in PACKAGES for p in (ROOT / package).rglob("*.py") if "njit" in p.read_text()}
     assert using == {ROOT / "runs" / "numba_cache.py"}
