@@ -1,6 +1,8 @@
 """Definitions: what each account, each mark and each name means, from where the program itself takes them."""
 
 import html
+from collections.abc import Iterable
+from pathlib import Path
 
 import streamlit as st
 
@@ -14,9 +16,11 @@ from errors.options import Option
 from runs.accounts import ACCOUNTS
 
 FIND = Option("find", str, None, "part of a name or of what it means", label="Find a name")
+STYLE = Path(__file__).with_suffix(".css")
 
 
 def page() -> None:
+    st.html(STYLE)
     st.subheader("Definitions", anchor=False)
     st.markdown(
         "A ledger enters every chip-second paid for in exactly one account. The parts of an account sum to it; none is "
@@ -31,7 +35,7 @@ def page() -> None:
 def accounts() -> None:
     """The accounts of ledgers, and how a number is known."""
     st.markdown("##### Accounts")
-    st.html("<table style='border-collapse:collapse'>" + "".join(_row(name) for name in ACCOUNTS) + "</table>")
+    st.html(_table(ACCOUNTS))
     st.markdown("##### How a number is known")
     st.markdown("\n".join(f"- {m.glyph} **{md(m.word)}**: {md(m.meaning)}" for m in theme.BASES.values()))
 
@@ -41,7 +45,7 @@ def terms(shown: tuple[Group, ...], wanted: str) -> None:
     st.markdown("##### Glossary")
     held = [name for name in ACCOUNTS if wanted and _told_by_account(name, wanted)]
     if held:
-        st.html("<table style='border-collapse:collapse'>" + "".join(_row(name) for name in held) + "</table>")
+        st.html(_table(held))
     if wanted and not shown and not held:
         st.info(f"Nothing here is called or explained so: {md(wanted)}.", icon=":material/search_off:")
     for group in shown:
@@ -53,7 +57,7 @@ def terms(shown: tuple[Group, ...], wanted: str) -> None:
                 st.page_link(group.page.file, label=f"{group.page.title}: {group.page.asks}", icon=group.page.icon)
             elif group.page is not None:
                 st.caption(f"{md(group.page.asks)} Asked on the command line and over the API.")
-            st.html("<dl style='margin:0'>" + "".join(_term(t) for t in group.terms) + "</dl>")
+            st.html("<dl class='cl-terms'>" + "".join(_term(t) for t in group.terms) + "</dl>")
 
 
 def _open(group: Group, wanted: str) -> bool:
@@ -72,11 +76,12 @@ def _term(term: Term) -> str:
         *([f"Unit: {html.escape('a share' if term.unit == '1' else term.unit)}"] if term.unit else []),
         *([f"Source: {html.escape(term.source)}"] if term.source else []),
     ]
-    below = f"<div style='opacity:0.75;font-size:0.875em'>{' · '.join(facts)}</div>" if facts else ""
-    return (
-        f"<dt style='font-weight:600;margin-top:10px'>{html.escape(term.name)}</dt>"
-        f"<dd style='margin:0'>{html.escape(term.meaning)}{below}</dd>"
-    )
+    below = f"<div>{' · '.join(facts)}</div>" if facts else ""
+    return f"<dt>{html.escape(term.name)}</dt><dd>{html.escape(term.meaning)}{below}</dd>"
+
+
+def _table(names: Iterable[str]) -> str:
+    return f"<table class='cl-accounts'>{''.join(map(_row, names))}</table>"
 
 
 def _row(name: str) -> str:
@@ -88,11 +93,8 @@ def _row(name: str) -> str:
         fill = f"radial-gradient(circle at 3px 3px, rgba(0,0,0,0.45) 1px, transparent 1.5px) 0 0 / 6px 6px, {fill}"
     kind = ACCOUNTS[name]
     return (
-        f"<tr><td style='padding:6px 12px 6px 0'><span style='display:inline-block;width:28px;height:16px;"
-        f"border:1px solid {theme.GREY};border-radius:3px;background:{fill}'></span></td>"
-        f"<td style='padding:6px 16px 6px 0;white-space:nowrap;vertical-align:top'>"
-        f"<b>{html.escape(kind.title)}</b></td>"
-        f"<td style='padding:6px 0'>{html.escape(kind.meaning)}</td></tr>"
+        f"<tr><td><span style='background:{fill}'></span></td>"
+        f"<td>{html.escape(kind.title)}</td><td>{html.escape(kind.meaning)}</td></tr>"
     )
 
 
