@@ -25,11 +25,10 @@ OPTIONS: tuple[Option, ...] = (Option("name", str, None, "which case; a wrong na
 
 def answer(asked: Asked, place: "Workspace | None") -> "Case":
     """Raises QuestionError for a case that does not exist."""
-    from app.whatif.cases import CASES
+    from app.whatif.cases import CASES, worked
 
-    for case in CASES:
-        if asked.name == case.NAME:
-            return case.answer()
+    if asked.name in {c.NAME for c in CASES}:
+        return worked(asked.name)
     known = "; ".join(f"{c.NAME} ({c.TITLE})" for c in CASES)
     what = f"no case {asked.name!r}" if asked.name else "which case?"
     raise QuestionError(what, expected=f"--name with one of {known}")

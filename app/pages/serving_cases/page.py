@@ -12,7 +12,7 @@ from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.pages.serving_cases.figure import beside, break_even
-from app.whatif.cases import CASES
+from app.whatif.cases import CASES, worked
 from app.whatif.cases.base import Case
 from errors import ChipledgerError
 
@@ -48,11 +48,6 @@ def page() -> None:
         )
     with st.expander("How this is computed", icon=":material/function:"):
         st.markdown("\n".join(f"- {md(note)}" for note in case.notes))
-
-
-@st.cache_data(show_spinner=False)
-def worked(name: str) -> Case:
-    return next(c for c in CASES if name == c.NAME).answer()
 
 
 def pictures(case: Case) -> None:
