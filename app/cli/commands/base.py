@@ -1,10 +1,16 @@
-"""What the commands share: printing JSON and tables, and reading `key=value`."""
+"""What the commands share: options of a terminal, printing JSON and tables, and reading `key=value`."""
 
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from errors import InputError
+from errors.options import SWITCH, Option
+
+STORE = Option(
+    "store", str, None, "folder of the store (default: $CHIPLEDGER_STORE, else ~/.chipledger)", local=True, form="STORE"
+)
+JSON = Option("json", SWITCH, False, "print the answer as JSON", local=True)
 
 
 def print_json(data: Any) -> None:
