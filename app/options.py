@@ -42,6 +42,12 @@ def from_args(args: argparse.Namespace, options: Iterable[Option]) -> dict[str, 
     return {o.name: o.parse(text, f"{o.flag} ") for o, text in told if text is not None}
 
 
+def by_place(args: argparse.Namespace, options: Iterable[Option]) -> dict[str, Any]:
+    """The values of what a command is about, `add_arguments`' options. Raises QuestionError for what cannot be."""
+    told = [(o, getattr(args, o.name)) for o in options]
+    return {o.name: o.parse(text, f"{o.name} ") for o, text in told}
+
+
 def values(args: argparse.Namespace, options: Iterable[Option]) -> dict[str, Any]:
     """Every option's value: what was given, else its default. Raises QuestionError for what cannot be."""
     options = tuple(options)
