@@ -23,7 +23,7 @@ def add_flags(parser: "argparse._ActionsContainer", options: Iterable[Option], a
         elif option.switch:  # None where it is not given, as of every other option
             how = {"action": "store_const", "const": True}
         else:
-            how["metavar"] = _form(option)
+            how["metavar"] = form_of(option)
         if option.several:
             how["action"] = "append"
         parser.add_argument(option.flag, dest=option.name, default=absent, help=_help(option), **how)
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser, options: Iterable[Option], ma
     """What a command is about, by its place: `ingest PATH`. `may_lack`: what need not be given."""
     for option in options:
         how: dict[str, Any] = {"nargs": "+"} if option.several else {"nargs": "?"} if option in may_lack else {}
-        parser.add_argument(option.name, metavar=_form(option), help=_help(option), **how)
+        parser.add_argument(option.name, metavar=form_of(option), help=_help(option), **how)
 
 
 def from_args(args: argparse.Namespace, options: Iterable[Option]) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def from_query(query: Pairs, options: Iterable[Option]) -> dict[str, Any]:
     return {name: known[name].parse(text, f"{known[name].flag} ") for name, text in given.items()}
 
 
-def _form(option: Option) -> str:
+def form_of(option: Option) -> str:
     """What stands for the value in the help: `NUMBER`, `yes|no`."""
     if option.form:
         return option.form
