@@ -28,4 +28,5 @@ AGAIN = Option(
     "notes and tags",
     label="Read anew",
 )
+PATHS = Option("paths", str, (), "file or folder", several=True, local=True, form="PATH")
 OPTIONS: tuple[Option, ...] = (NAME, KIND, CHIP, COUNT, MODEL, TAG, AGAIN)
