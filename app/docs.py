@@ -114,13 +114,13 @@ def _question(q: Question) -> str:
 
 
 def _command(command: ModuleType) -> str:
-    about = [_place(o, o in getattr(command, "MAY_LACK", ())) for o in command.ARGUMENTS]
-    lines = [f"* `{' '.join(['chipledger', command.NAME, *about])}`"]
-    lines += [f"* `{form_of(o)}`: {_cell(o.help)}." for o in command.ARGUMENTS]
+    about: tuple[Option, ...] = getattr(command, "ARGUMENTS", ())
+    places = [_place(o, o in getattr(command, "MAY_LACK", ())) for o in about]
+    lines = [f"* `{' '.join(['chipledger', command.NAME, *places])}`"]
+    lines += [f"* `{form_of(o)}`: {_cell(o.help)}." for o in about]
     lines += [f"* Over HTTP: `{command.API}`."] if hasattr(command, "API") else []
-    return "\n\n".join(
-        [f"## {command.NAME}", sentence(command.HELP) + ".", "\n".join(lines), _table(command.OPTIONS, _typed)]
-    )
+    parts = [f"## {command.NAME}", f"{sentence(_cell(command.HELP))}.", "\n".join(lines)]
+    return "\n\n".join([*parts, _table(command.OPTIONS, _typed)])
 
 
 def _place(option: Option, may_lack: bool) -> str:
