@@ -8,7 +8,7 @@ from app.cli.commands import COMMANDS
 from app.cli.commands.base import STORE
 from app.ingest_options import OPTIONS
 from app.menu import Page
-from app.options import form_of
+from app.options import AGAIN, form_of
 from app.pages.all import every_page
 from app.questions import QUESTIONS
 from app.questions.base import Question
@@ -69,7 +69,7 @@ def whatifs_text() -> str:
 def commands_text() -> str:
     """docs/commands.md: what every command is about, and what it takes."""
     head = (
-        "`chipledger COMMAND --help` tells the same on a terminal. Exit codes: 0 done; 2 the input or the question is "
+        "`--help` after a command tells the same on a terminal. Exit codes: 0 done; 2 the input or the question is "
         "wrong, said in one `error:` line; 3 what was to be checked is not as it should be; 4 that could not be told; "
         "1 a defect. Questions have their options in [questions.md](questions.md), what-ifs theirs in "
         "[whatifs.md](whatifs.md)."
@@ -118,6 +118,8 @@ def _command(command: ModuleType) -> str:
     places = [_place(o, o in getattr(command, "MAY_LACK", ())) for o in about]
     lines = [f"* `{' '.join(['chipledger', command.NAME, *places])}`"]
     lines += [f"* `{form_of(o)}`: {_cell(o.help)}." for o in about]
+    if hasattr(command, "ONE_OF"):
+        lines.append(f"* At most one of {_names(tuple(o.flag for o in command.ONE_OF))}.")
     lines += [f"* Over HTTP: `{command.API}`."] if hasattr(command, "API") else []
     parts = [f"## {command.NAME}", f"{sentence(_cell(command.HELP))}.", "\n".join(lines)]
     return "\n\n".join([*parts, _table(command.OPTIONS, _typed)])
@@ -144,10 +146,9 @@ def _flags(options: tuple[Option, ...]) -> str:
 
 def _where(o: Option) -> str:
     if o.local and o.several:
-        return f"`{o.form}`, on the command line alone"
-    return o.expected or (
-        "a run of the store" if o.of_run else "a file, on the command line alone" if o.local else "text"
-    )
+        return f"`{o.form}`, on the command line alone{AGAIN}"
+    text = "a run of the store" if o.of_run else "a file, on the command line alone" if o.local else "text"
+    return (o.expected or text) + (AGAIN if o.several else "")
 
 
 def _typed(o: Option) -> str:
@@ -156,13 +157,14 @@ def _typed(o: Option) -> str:
         return "" if o.default is False else f"nothing; `--no-{o.flag[2:]}`: not"
     takes = o.expected or ("a run of the store" if o.of_run else f"`{form_of(o)}`")
     alone = f"; alone: {o.bare}" if o.bare else ""
-    return takes + alone + ("; may be repeated" if o.several else "")
+    return takes + alone + (AGAIN if o.several else "")
 
 
 def _table(options: tuple[Option, ...], takes: Callable[[Option], str]) -> str:
     rows = []
     for o in options:
         default = "" if o.switch or o.default in (None, ()) else o.default
+        default = int(default) if isinstance(default, float) and default.is_integer() else default
         rows.append(f"| `{o.flag}` | {_cell(takes(o))} | {_cell(o.unit)} | {_cell(default)} | {_cell(o.help)} |")
     return "\n".join(["| option | takes | unit | default | meaning |", "|---|---|---|---|---|", *rows])
 

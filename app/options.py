@@ -8,6 +8,7 @@ from errors.numbers import Number
 from errors.options import Option, once_each
 from errors.times import Duration, Moment
 
+AGAIN = "; may be given again"
 Pairs = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
@@ -26,7 +27,7 @@ def add_flags(parser: "argparse._ActionsContainer", options: Iterable[Option], a
             how["metavar"] = form_of(option)
         if option.several:
             how["action"] = "append"
-        parser.add_argument(option.flag, dest=option.name, default=absent, help=_help(option), **how)
+        parser.add_argument(option.flag, dest=option.name, default=absent, help=_help(option, AGAIN), **how)
 
 
 def add_arguments(parser: argparse.ArgumentParser, options: Iterable[Option], may_lack: Container[Option] = ()) -> None:
@@ -85,7 +86,8 @@ def form_of(option: Option) -> str:
     return "RUN" if option.of_run else "TEXT"
 
 
-def _help(option: Option) -> str:
+def _help(option: Option, again: str = "") -> str:
+    """`again`: what is said of one that may be given again."""
     alone = "" if option.bare is None else f"; alone: {option.bare}"
     fixed = "" if option.switch or option.default in (None, (), "") else f" (default: {option.default})"
-    return f"{option.help}{alone}{fixed}".replace("%", "%%")
+    return f"{option.help}{again if option.several else ''}{alone}{fixed}".replace("%", "%%")
