@@ -15,7 +15,7 @@ FAIL = Option(
     "fail",
     str,
     (),
-    "what failed, such as chip=5, link=12-13, cube=1 or ocs=7; may be repeated",
+    "what failed, such as chip=5, link=12-13, cube=1 or ocs=7",
     several=True,
     form="WHAT",
 )

@@ -6,21 +6,16 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from app.cli.commands import COMMANDS
 from app.cli.commands.base import STORE
 from app.options import add_flags
 from errors import ChipledgerError
-from errors.numbers import read_plainly
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, like every other error here, and reads numbers as the server does."""
-
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        read_plainly(self)
+    """Says what is wrong in one line, like every other error here."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"error: {' '.join(message.split())}. See `{self.prog} --help`.\n")

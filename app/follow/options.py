@@ -28,7 +28,7 @@ PROJECT = Option(
     local=True,
     form="PROJECT",
 )
-JOB = Option("job", str, (), "job_name of its entries; may be given again", several=True, local=True, form="JOB")
+JOB = Option("job", str, (), "job_name of its entries", several=True, local=True, form="JOB")
 SINCE = Option(
     "since",
     Moment(),

@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError, fields
 import pytest
 
 from app.cli import parser
-from app.cli.commands import alerts, compare, doctor, ingest, runs, watch
+from app.cli.commands import COMMANDS, whatif
 from app.follow import options as following
 from app.follow.alerts import options as alerting
 from app.follow.alerts.evaluate import book
@@ -16,7 +16,7 @@ from errors import QuestionError
 from tests.app.commands import out
 from tests.app.test_pages import opened, words
 
-MADE = pytest.mark.parametrize("command", [alerts, compare, doctor, ingest, runs, watch], ids=lambda c: c.NAME)
+MADE = pytest.mark.parametrize("command", [c for c in COMMANDS if c is not whatif], ids=lambda c: c.NAME)
 NO_NUMBERS = ("", "²", "٣", "1_0", "nan", "1e400")
 
 
@@ -24,7 +24,7 @@ def parsed(*words):
     return parser().parse_args(list(words))
 
 
-@MADE
+@MADE  # a what-if has its options below its name: tests/app/test_options.py
 def test_a_command_takes_what_its_records_tell_and_no_more(command):
     taken = argparse.ArgumentParser(add_help=False)
     command.arguments(taken)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 NAME = "ingest"
 HELP = "read profiles, logs and metrics into one run"
+API = "POST /api/ingest"
 ARGUMENTS = (PATHS,)
 OPTIONS = (*ingest_options.OPTIONS, replace(JSON, help="print run_id, tables and warnings as JSON"))
 PROGRESS_VARIABLE = "CHIPLEDGER_PROGRESS_JSON"  # set by the server: progress as JSON lines on stderr

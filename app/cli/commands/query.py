@@ -16,12 +16,12 @@ API = "/api/runs/RUN/query"
 SQL = Option("sql", str, None, "one SELECT statement", local=True, form="SQL")
 ARGUMENTS = (Option("run", str, None, "id, beginning of an id, or name of a run", of_run=True, local=True), SQL)
 MAY_LACK = (SQL,)
-FORMS = (  # one of them
+ONE_OF = (
     JSON,
     Option("csv", SWITCH, False, "print the answer as CSV", local=True),
     Option("parquet", str, None, "write the answer to a Parquet file", local=True, form="FILE"),
 )
-OPTIONS = (*FORMS, *asking.OPTIONS)
+OPTIONS = (*ONE_OF, *asking.OPTIONS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class Asked:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_arguments(parser, ARGUMENTS, MAY_LACK)
-    add_flags(parser.add_mutually_exclusive_group(), FORMS)
+    add_flags(parser.add_mutually_exclusive_group(), ONE_OF)
     add_flags(parser, asking.OPTIONS)
 
 

@@ -12,6 +12,7 @@ from app.workspace import workspace
 
 NAME = "runs"
 HELP = "list the runs in the store, newest first"
+API = "/api/runs"
 OPTIONS = (replace(JSON, help="print them as JSON"),)
 
 

@@ -29,7 +29,7 @@ ARGUMENTS = (
     Option("analysis", str, None, "the question, such as ledger, mfu or padding", local=True, form="ANALYSIS"),
 )
 OPTIONS = (
-    Option("option", str, (), "an option; may be given several times", local=True, several=True, form="KEY=VALUE"),
+    Option("option", str, (), "an option of the question", local=True, several=True, form="KEY=VALUE"),
     JSON,
     Option("explain", SWITCH, False, "also print what its figures mean", local=True),
 )
