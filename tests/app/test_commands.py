@@ -1,12 +1,11 @@
 """Commands take what their records tell: on a terminal, in the docs, and in what each hands down."""
 
-import argparse
 import ast
 from dataclasses import fields
 
 import pytest
 
-from app.cli.commands import COMMANDS, catalog, compile, demo, query, serve, show, topology, whatif
+from app.cli.commands import COMMANDS, query, serve, topology, whatif
 from app.docs import DOCS
 from app.options import form_of
 from app.serve.uploads import LIMIT_VARIABLE
@@ -38,13 +37,6 @@ def test_the_docs_tell_every_command_with_what_it_takes(command):
     assert all(f"`{form_of(o)}`: " in part for o in about(command))
     assert all(part.count(f"| `{o.flag}` |") == 1 for o in command.OPTIONS)
     assert part.count("| `--") == len(command.OPTIONS)
-
-
-@pytest.mark.parametrize("command", [demo, serve, show, query, compile, topology, catalog], ids=lambda c: c.NAME)
-def test_a_command_takes_what_its_records_tell_and_no_more(command):
-    taken = argparse.ArgumentParser(add_help=False)
-    command.arguments(taken)
-    assert [a.dest for a in taken._actions] == [o.name for o in (*about(command), *command.OPTIONS)]
 
 
 def test_an_argument_is_declared_by_its_record_alone():
