@@ -5,8 +5,19 @@ from dataclasses import dataclass
 from analyzers.base import OPTION, Facts, fact
 from analyzers.subject import devices_per_chip
 from catalog.chip_count import chips_held, chips_seen
+from errors.numbers import USD
+from errors.options import Option
 from runs.devices import seen_devices
 from runs.tables import Tables
+
+PRICE = Option(
+    "usd_per_chip_hour",
+    USD,
+    None,
+    "price of a chip-hour in dollars; without it nothing has a price",
+    unit="USD",
+    label="Dollars per chip-hour",
+)
 
 
 @dataclass(frozen=True)

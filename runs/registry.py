@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from errors import InputError
+from errors.numbers import USD
 from runs.database import Database
 
 _SCHEMA = """
@@ -98,8 +99,8 @@ class Registry(Database):
             if usd_per_chip_hour is None:
                 db.execute("delete from prices where run_id = ?", (run_id,))
                 return
-            if not 0 <= usd_per_chip_hour < 1e6:
-                raise InputError(f"{usd_per_chip_hour} is no price of a chip-hour", expected="dollars, 0 to 1,000,000")
+            if not USD.low <= usd_per_chip_hour <= USD.high:
+                raise InputError(f"{usd_per_chip_hour} is no price of a chip-hour", expected=f"dollars: {USD.expected}")
             db.execute("insert or replace into prices values (?, ?, ?)", (run_id, usd_per_chip_hour, time.time_ns()))
 
     def remember_files(self, files: Iterable[tuple[str, Path, int]]) -> None:

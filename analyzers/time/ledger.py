@@ -22,22 +22,21 @@ from typing import Any
 from analyzers.base import Facts, fact
 from analyzers.compiled import accounts as compiled_accounts
 from analyzers.flops.peak import Hardware, hardware
+from analyzers.held import PRICE
 from analyzers.serving import accounts as serving_accounts
 from analyzers.serving.server_start import refuse_of_a_server
 from analyzers.time.booked import measured
 from analyzers.time.calendar import NO_STEP_READ, Calendar, Interruption
 from analyzers.time.training_accounts import Book
 from errors import QuestionError
-from errors.numbers import SECONDS, USD
+from errors.numbers import SECONDS
 from errors.options import Option
 from runs.ledger import Ledger
 from runs.tables import Tables
 
 OBJECTIVES = {"ttft_s": "time to first token", "tpot_s": "time per output token", "e2e_s": "time to the last token"}
 OPTIONS: tuple[Option, ...] = (
-    Option(
-        "usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it no account has a price", unit="USD"
-    ),
+    PRICE,
     *(
         Option(
             name, SECONDS, None, f"serving: answers with a longer {what}, in seconds, came too late and are lost work"

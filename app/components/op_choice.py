@@ -7,11 +7,12 @@ import pandas as pd
 import streamlit as st
 
 from analyzers.device.op_units import MODULE
-from app.components.current import choose
 from app.components.option import control
 from app.questions.base import Question
+from errors.options import Option
 from runs.run import Run
 
+SEARCH = Option("q", str, None, "words that must all occur in a row, in any column of text", label="Search")
 MAX_ROWS = 2000  # what a browser is sent; the files hold all
 WHERE = ("module", "host", "device", "line", "chip", "precision", "peak_flops_per_s", "hbm_bytes_per_s", "clock_hz")
 _FIRST = (
@@ -58,20 +59,8 @@ def choose_module(modules: list[str]) -> None:
 
 def search() -> str:
     """A search box; its text is in the address."""
-
-    def changed() -> None:
-        choose("q", st.session_state["search_ops"].strip())
-
-    return st.text_input(
-        "Search",
-        st.query_params.get("q", ""),
-        key="search_ops",
-        on_change=changed,
-        width=360,
-        placeholder="Search operations, source lines, programs",
-        label_visibility="collapsed",
-        icon=":material/search:",
-    ).strip()
+    place = "Search operations, source lines, programs"
+    return control(SEARCH, empty=place, hidden=True, width=360, icon=":material/search:", key="search_ops")
 
 
 def found(rows: pd.DataFrame, text: str) -> pd.DataFrame:

@@ -74,6 +74,7 @@ def control(
     key: str = "",
     hidden: bool = False,
     width: int | Literal["", "stretch", "content"] = "",
+    icon: str | None = None,
     always: bool = False,
     entered: Callable[[Any], None] = lambda value: None,
 ) -> Any:
@@ -83,9 +84,10 @@ def control(
     the list; None: its words), as `buttons` in a row if wished, with `unset` at its head for none (None: there is
     none). Else a toggle, a field for a number within its bounds, or one for text; `empty` stands in a field without a
     value.
-    `always`: a number that cannot be taken away, only be another. `label`: in place of the option's; `more`: after its
-    help; `name`: in the address, where that is not the option's; `key`: of its state, which tells two controls of one
-    option on a page apart; `entered`: called with a value that was entered, once the address holds it.
+    `icon`: in a field for text. `always`: a number that cannot be taken away, only be another. `label`: in place of the
+    option's; `more`: after its help; `name`: in the address, where that is not the option's; `key`: of its state, which
+    tells two controls of one option on a page apart; `entered`: called with a value that was entered, once the address
+    holds it.
     """
     told = {"help": f"{sentence(option.help)}.{more}", "width": width or ("content" if buttons else "stretch")}
     told["label_visibility"] = "collapsed" if hidden or buttons else "visible"
@@ -96,7 +98,63 @@ def control(
     if texts is not None or isinstance(option.kind, tuple):
         words = {w: w for w in option.kind} if isinstance(option.kind, tuple) else {}
         return drawn.list(words if texts is None else texts, unset, buttons)
-    return drawn.number(option.kind, step, always) if isinstance(option.kind, Number) else drawn.text()
+    return drawn.number(option.kind, step, always) if isinstance(option.kind, Number) else drawn.text(icon)
+
+
+def choices(
+    option: Option,
+    texts: Mapping[str, str],
+    now: Sequence[str],
+    chose: Callable[[list[str]], None],
+    *,
+    key: str,
+    label: str = "",
+    buttons: bool = False,
+    most: int | None = None,
+    new: bool = False,
+    empty: str = "",
+    width: int | Literal["stretch"] = "stretch",
+    hidden: bool = False,
+) -> None:
+    """Draws what may be chosen more than once: a list with those chosen in it, or a row of buttons.
+
+    `texts`: as of `control`; without any there is nothing to choose. `now`: what is chosen; `chose` is called with what
+    is from then on. `most`: so many at once; `new`: others than those offered may be written, too.
+    """
+    how: dict[str, Any] = {
+        "key": _holding(key, list(now)),
+        "format_func": lambda value: texts.get(value, value),
+        "on_change": lambda: chose(list(st.session_state[key])),
+        "help": None if hidden else f"{sentence(option.help)}.",
+        "label_visibility": "collapsed" if hidden else "visible",
+    }
+    if buttons:
+        st.pills(label or option.title, list(texts), selection_mode="multi", disabled=not texts, **how)
+        return
+    more = {"max_selections": most, "accept_new_options": new, "placeholder": empty or None, "width": width}
+    st.multiselect(label or option.title, list(texts), **more, **how)
+
+
+def amount(
+    option: Option,
+    now: float | None,
+    *,
+    key: str,
+    label: str = "",
+    more: str = "",
+    empty: str = "",
+    step: float | None = None,
+    always: bool = False,
+    disabled: bool = False,
+    changed: Callable[[], None] | None = None,
+) -> float | None:
+    """A field for a number whose place is not the address: within the option's bounds, as `control` has it.
+
+    `now`: what stands in it at first; `key`: of its state, which then holds the value.
+    """
+    told: dict[str, Any] = {"help": f"{sentence(option.help)}.{more}", "disabled": disabled, "on_change": changed}
+    st.session_state.setdefault(key, now)
+    return _number_input(label or option.title, option.kind, key, step, always, empty, told)
 
 
 @dataclass(frozen=True)
@@ -157,21 +215,10 @@ class _Control:
             choose(self.name, _written(value) if fits else "", "" if self.default is None else _written(self.default))
             self.entered(value if fits else None)
 
-        st.number_input(
-            self.label,
-            of(max(kind.low, -_MOST)),
-            of(min(kind.high, _MOST)),
-            value="min" if always else None,
-            step=None if step is None else of(step),
-            format=None if kind.whole else "%.6g",
-            placeholder=self.empty or None,
-            key=key,
-            on_change=changed,
-            **self.told,
-        )
+        _number_input(self.label, kind, key, step, always, self.empty, {"on_change": changed, **self.told})
         return now
 
-    def text(self) -> str:
+    def text(self, icon: str | None) -> str:
         now = st.query_params.get(self.name, "").strip()
         key = _holding(self.key, now)
 
@@ -180,8 +227,25 @@ class _Control:
             choose(self.name, value)
             self.entered(value or None)
 
-        st.text_input(self.label, key=key, placeholder=self.empty or None, on_change=changed, **self.told)
+        st.text_input(self.label, key=key, placeholder=self.empty or None, icon=icon, on_change=changed, **self.told)
         return now
+
+
+def _number_input(
+    label: str, kind: Any, key: str, step: float | None, always: bool, empty: str, told: dict[str, Any]
+) -> float | None:
+    of = int if kind.whole else float
+    return st.number_input(
+        label,
+        of(max(kind.low, -_MOST)),
+        of(min(kind.high, _MOST)),
+        value="min" if always else None,
+        step=None if step is None else of(step),
+        format=None if kind.whole else "%.6g",
+        placeholder=empty or None,
+        key=key,
+        **told,
+    )
 
 
 def shown(name: str, now: Any) -> str:

@@ -2,8 +2,10 @@
 
 import streamlit as st
 
+from analyzers.held import PRICE
 from app import format as fmt
 from app.components.notice import notice
+from app.components.option import amount
 from app.questions.asking import price_of
 from app.workspace import Workspace
 from errors import ChipledgerError
@@ -24,16 +26,8 @@ def price(run: Run, usd_per_chip_hour: float | None, registry: Registry) -> None
             notice(e, library=False)
 
     with st.popover(label, icon=":material/payments:"):
-        value = st.number_input(
-            "Dollars per chip-hour",
-            min_value=0.0,
-            max_value=999_999.0,
-            value=usd_per_chip_hour,
-            format="%.4f",
-            step=0.1,
-            key=f"price {run.run_id}",
-            help="With a price every account has dollars: chip-hours times this. It is kept for this run.",
-        )
+        more = " With one every account has dollars: chip-hours times this. It is kept for this run."
+        value = amount(PRICE, usd_per_chip_hour, key=f"price {run.run_id}", more=more, step=0.1)
         buttons = st.container(horizontal=True)
         if buttons.button("Save", key="price save", type="primary", disabled=value is None):
             save(value)

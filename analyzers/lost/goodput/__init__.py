@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from analyzers.base import Facts, fact
-from analyzers.held import held
+from analyzers.held import PRICE, held
 from analyzers.lost.goodput.differences import differences
 from analyzers.lost.goodput.entries import Entries, entries
 from analyzers.lost.goodput.exact import by_exact_rules
@@ -22,7 +22,7 @@ from analyzers.lost.goodput.result import GoodputResult
 from analyzers.serving import accounts as serving_accounts
 from analyzers.serving.server_start import refuse_of_a_server
 from errors import QuestionError
-from errors.numbers import COUNT, FROM_ZERO, SPAN, USD
+from errors.numbers import COUNT, FROM_ZERO, SPAN
 from errors.options import Option
 from runs.tables import Tables
 
@@ -55,7 +55,7 @@ OPTIONS: tuple[Option, ...] = (
         "s",
         "Rolling over",
     ),
-    Option("usd_per_chip_hour", USD, None, "price of a chip-hour in dollars", unit="USD"),
+    PRICE,
 )
 MOST_BINS = 5_000
 

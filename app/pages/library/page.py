@@ -8,10 +8,11 @@ import streamlit as st
 from analyzers.time.ledger import LedgerResult
 from app import format as fmt
 from app import theme
-from app.components.current import choose, open_workspace
+from app.components.current import open_workspace
 from app.components.howto import PROFILE
 from app.components.live import LIVE_SECONDS, live_mark, watch_live_runs
 from app.components.notice import notice
+from app.components.option import control
 from app.components.text import md
 from app.pages.library.runs_table import runs_table
 from app.pages.library.tags import edit_tags
@@ -22,11 +23,15 @@ from app.questions.ledger.words import unknown
 from app.summary import chips_text, matches, model_text, tags_of
 from app.workspace import Workspace
 from errors import ChipledgerError
+from errors.options import Option
 from runs.live import Live
 from runs.registry import Extras
 from runs.run import Run
 from runs.store import Listing
 
+SEARCH = Option(
+    "q", str, None, "words that must all occur in a run's name, kind, chip, model, topology or tags", label="Search"
+)
 SHOWN = 50  # runs at first; more on demand
 LOOK_AGAIN_SECONDS = 1.5
 TOLD = 3  # damaged runs that are told above the list
@@ -96,16 +101,8 @@ def listed(
 
 def search() -> str:
     """The search field, kept in the address."""
-    words = st.text_input(
-        "Search",
-        st.query_params.get("q", ""),
-        key="search",
-        placeholder="Search by name, tag, chip or model",
-        icon=":material/search:",
-        label_visibility="collapsed",
-        on_change=lambda: choose("q", st.session_state.search),
-    )
-    return words or ""
+    place = "Search by name, tag, chip or model"
+    return control(SEARCH, empty=place, hidden=True, icon=":material/search:", key="search")
 
 
 def rows(runs: list[Run], extras: dict[str, Extras], place: Workspace) -> list[dict[str, Any]]:

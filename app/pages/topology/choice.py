@@ -4,9 +4,12 @@ from math import prod
 
 import streamlit as st
 
+from app.components.option import amount
 from app.pages.topology.lab import asked, choose_specs
 from catalog.slices import SliceFamily, families
 from errors import ChipledgerError
+from errors.numbers import Number
+from errors.options import Option
 from simulators import topology
 from simulators.topology.lattice import twist_of
 from simulators.topology.spec import MOST_SLICES, Spec
@@ -25,6 +28,9 @@ OTHERS: dict[str, tuple[str, tuple[str, ...]]] = {  # name: what it is called, a
     "fattree": ("GPU fat tree", ("256", "512", "1024", "2048", "4096", "8192", "16384")),
     "rail": ("GPU rails", ("256", "512", "1024", "2048", "4096", "8192", "16384")),
 }
+SLICES = Option(
+    "slices", Number(1, MOST_SLICES, whole=True), 1, "equal slices, joined by the data-centre network alone"
+)
 HELP = "A name such as {}. It replaces what is shown; failures and the route go."
 
 
@@ -66,15 +72,13 @@ def chooser() -> None:
             on_change=lambda: _show(system, shape, st.session_state[twisted], spec.slices),
         )
     with columns[3]:
-        st.number_input(
-            "Slices",
-            1,
-            MOST_SLICES,
+        amount(
+            SLICES,
             spec.slices if spec else 1,
             key=slices,
+            always=True,
             disabled=not tpu,
-            help="Equal slices, joined by the data-centre network alone.",
-            on_change=lambda: _show(system, shape, spec.twisted, st.session_state[slices]),
+            changed=lambda: _show(system, shape, spec.twisted, st.session_state[slices]),
         )
     with columns[4]:
         forms = "; ".join(f"`{example}`" for s in topology.SYSTEMS for example, _ in s.FORMS)

@@ -18,7 +18,7 @@ from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
 from app.components.howto import terms_list
 from app.components.notice import notice
-from app.components.option import by_name, control
+from app.components.option import by_name, choices, control
 from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
@@ -98,17 +98,11 @@ def _has_book(network: Network) -> bool:
 def _axes(axes: Sequence[str]) -> tuple[str, ...]:
     """Which axes the collective runs over; none chosen: all chips."""
     now = [a for a in axes_of(st.query_params.get("axes")) if a in axes]
-    if st.session_state.get("lab_axes") != now:
-        st.session_state["lab_axes"] = now
-    st.pills(
-        _OPTIONS["axes"].title,
-        axes or ["no axes here"],
-        selection_mode="multi",
-        key="lab_axes",
-        disabled=not axes,
-        on_change=lambda: choose("axes", ",".join(st.session_state["lab_axes"])),
-        help="Of a mesh or torus: each group of chips along the axes chosen by itself.",
-    )
+    if axes:
+        texts = {a: a for a in axes}
+        choices(_OPTIONS["axes"], texts, now, lambda a: choose("axes", ",".join(a)), key="lab_axes", buttons=True)
+    else:
+        st.caption("It runs over all chips: there are no axes here to group them along.")
     return tuple(a for a in axes if a in now)
 
 

@@ -6,11 +6,13 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from analyzers.held import PRICE
 from app import topologies
 from app.components.chart import chart
 from app.components.current import choose, open_workspace, switch
 from app.components.downloads import downloads
 from app.components.model_picker import pick
+from app.components.option import amount, choices
 from app.components.text import md
 from app.figures.base import standalone
 from app.pages.topology import times as lab_times
@@ -19,12 +21,13 @@ from app.pages.topology.lab import MOST_COMPARED, Lab, answer_of, asked, choose_
 from app.pages.topology.picture import pictures
 from app.topologies.compare_words import compared, costs
 from app.topologies.words import table
+from app.topology_options import SPEC
 from catalog.chips import chip
+from errors import QuestionError
 from simulators.topology.report import Report
 from simulators.topology.sizing import resized
 
 EQUAL = {"": "As given", "chips": "Equal chips", "cost": "Equal cost"}
-LARGEST_PRICE = 100_000.0
 
 
 def panel(lab: Lab) -> None:
@@ -48,18 +51,17 @@ def panel(lab: Lab) -> None:
 
 def _others(lab: Lab) -> None:
     """The field with the names of what is compared; any name may be written into it."""
-    now = list(lab.compared)
-    if st.session_state.get("lab_compared") != now:
-        st.session_state["lab_compared"] = now
-    st.multiselect(
-        f"Compare {lab.spec.text} with",
-        now,
+    choices(
+        SPEC,
+        {name: name for name in lab.compared},
+        lab.compared,
+        lambda names: choose_specs(asked()[0], *(name.strip() for name in names)),
         key="lab_compared",
-        accept_new_options=True,
+        label=f"Compare {lab.spec.text} with",
+        most=MOST_COMPARED - 1,
+        new=True,
+        empty="write a name, such as boardfly:1024, and press Enter",
         width=480,
-        max_selections=MOST_COMPARED - 1,
-        placeholder="write a name, such as boardfly:1024, and press Enter",
-        on_change=lambda: choose_specs(asked()[0], *(t.strip() for t in st.session_state["lab_compared"])),
     )
 
 
@@ -76,16 +78,13 @@ def _prices(found: Sequence[Report]) -> list[float | None]:
             key = f"lab_usd_{number}"
             if st.session_state.get(key) != now[number]:
                 st.session_state[key] = now[number]
-            st.number_input(
-                md(report.spec.text),
-                0.0,
-                LARGEST_PRICE,
-                value=None,
-                format="%.4g",
+            amount(
+                PRICE,
+                now[number],
                 key=key,
-                placeholder=_suggested(report),
-                on_change=_priced,
-                args=(len(found),),
+                label=md(report.spec.text),
+                empty=_suggested(report),
+                changed=lambda: _priced(len(found)),
             )
     return now
 
@@ -97,10 +96,9 @@ def _priced(count: int) -> None:
 
 def _price(text: str) -> float | None:
     try:
-        value = float(text)
-    except ValueError:
+        return PRICE.parse(text) or None  # free ones could not be told apart by cost
+    except QuestionError:
         return None
-    return value if 0 < value <= LARGEST_PRICE else None
 
 
 def _suggested(report: Report) -> str:

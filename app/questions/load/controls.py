@@ -3,17 +3,19 @@
 import streamlit as st
 
 from analyzers.serving.load import OPTIONS, LoadResult
-from app.components.option import by_name, control
+from app.components.option import by_name, choices, control
 from app.components.question_page import Told
 from app.components.text import md
 from app.questions.asking import ask
 from app.questions.load import LOAD
 from errors import ChipledgerError
+from errors.options import Option
 from runs.run import Run
 
 OBJECTIVES = ("ttft_s", "tpot_s", "e2e_s")
 MOST = 4  # further runs: more symbols could not be told apart
 _OPTIONS = by_name(OPTIONS)
+BESIDE = Option("with", str, (), "runs drawn beside this one", label="Beside it", several=True)
 
 
 def options() -> dict[str, object]:
@@ -38,23 +40,12 @@ def further_runs(told: Told[LoadResult]) -> list[tuple[str, LoadResult]]:
         return []
     now = [_find(name, others) for name in st.query_params.get_all("with")]
     now = list(dict.fromkeys(n for n in now if n))[:MOST]
-    if st.session_state.get("with_runs") != now:
-        st.session_state["with_runs"] = now
 
-    def changed() -> None:
-        st.query_params["with"] = list(st.session_state["with_runs"])
+    def chose(runs: list[str]) -> None:
+        st.query_params["with"] = runs
 
-    st.multiselect(
-        "Beside it",
-        list(others),
-        format_func=others.__getitem__,
-        key="with_runs",
-        on_change=changed,
-        max_selections=MOST,
-        placeholder="Add runs to compare",
-        label_visibility="collapsed",
-        width=340,
-    )
+    place = "Add runs to compare"
+    choices(BESIDE, others, now, chose, key="with_runs", most=MOST, empty=place, width=340, hidden=True)
     found = []
     for name in now:
         try:

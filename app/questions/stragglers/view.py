@@ -8,9 +8,11 @@ from analyzers.ranks.stragglers.rank_causes import CAUSES, UNKNOWN
 from app import format as fmt
 from app.components.chart import chart
 from app.components.current import choose, switch
+from app.components.option import control
 from app.components.question_page import Told
 from app.questions.stragglers import figure as draw
 from app.questions.stragglers.words import verdict as words
+from errors.options import Option
 from runs.run import Run
 
 VIEWS = {"lateness": "Lateness", "causes": "Causes", "compare": "Two ranks", "clocks": "Clocks", "time": "Step time"}
@@ -19,6 +21,7 @@ NO_TRACE = (
     "entries per host, would tell why one is late."
 )
 MOST_CHOICES = 2000
+BLOCK = Option("block", str, None, "which ranks are drawn; a block of them is shown rank by rank", label="Ranks")
 
 
 def wanted_pair() -> tuple[str, ...]:
@@ -70,27 +73,15 @@ def _zoom(result: StragglersResult) -> tuple[int, int]:
     labels = result.every["rank"].astype(str).to_numpy()
     choices = {"": (0, ranks - 1)} | {str(i): block for i, block in enumerate(draw.blocks(ranks))}
     worst = int(result.every["blame_s"].fillna(-1).to_numpy().argmax())
-    asked = st.query_params.get("block", "")
-    asked = asked if asked in choices else ""
 
     def told(key: str) -> str:
         a, b = choices[key]
         mark = ", with the most blamed" if key and a <= worst <= b else ""
         return f"ranks {labels[a]} to {labels[b]}{mark}" if key else f"all {ranks:,} ranks"
 
-    def changed() -> None:
-        choose("block", st.session_state["straggler_block"])
-
-    st.selectbox(
-        "Ranks",
-        list(choices),
-        index=list(choices).index(asked),
-        format_func=told,
-        key="straggler_block",
-        on_change=changed,
-        width=340,
-    )
-    return choices[asked]
+    texts = {key: told(key) for key in choices if key}
+    asked = control(BLOCK, texts=texts, unset=told(""), width=340, key="straggler_block")
+    return choices[asked or ""]
 
 
 def _causes(run: Run, result: StragglersResult) -> tuple[list, pd.DataFrame]:
