@@ -115,7 +115,7 @@ def test_with_inner_groups_the_root_is_named_not_its_group():
     """Ranks 4 to 7 meet in each segment; across such cells rank r meets r mod 4. All of 4 to 7 come late there."""
     result = ask(RankWorld(ranks=16, steps=40, segments=3, cell=4, slow={6: 0.1}))
     assert named(result) == ("persistent", ["6"])
-    blamed = result.every.set_index("rank")["blame_s"]
+    blamed = result.every.set_index("rank")["blame_all_s"]
     assert blamed["6"] == pytest.approx(0.1 * 39, rel=0.12)
     assert blamed.drop("6").max() < 0.1 * blamed["6"]
 
@@ -154,7 +154,9 @@ def test_clocks_change_nothing(clock, drift):
     plain, off = told(), told(clock_s=np.array(clock), drift=np.array(drift))
     assert named(off) == named(plain) == ("persistent", ["4"])
     assert off.ranks["cause"].tolist() == plain.ranks["cause"].tolist() == ["compute"]
-    assert off.every["blame_s"].to_numpy() == pytest.approx(plain.every["blame_s"].to_numpy(), rel=2e-3, abs=2e-3)
+    assert off.every["blame_all_s"].to_numpy() == pytest.approx(
+        plain.every["blame_all_s"].to_numpy(), rel=2e-3, abs=2e-3
+    )
 
 
 def test_without_drift_the_answer_is_equal_to_the_nanosecond():
@@ -235,7 +237,7 @@ def test_too_few_steps_are_said_to_be_too_few():
     result = ask(RankWorld(steps=7, slow={1: 0.5}))
     assert (result.verdict, result.why) == ("unknown", "only 6 steps were captured; 20 are needed")
     assert result.cost_chip_seconds is None and len(result.ranks) == 0
-    assert result.every.sort_values("blame_s")["rank"].iloc[-1] == "1"  # what there is, is shown
+    assert result.every.sort_values("blame_all_s")["rank"].iloc[-1] == "1"  # what there is, is shown
 
 
 def test_a_straggler_comes_and_goes():

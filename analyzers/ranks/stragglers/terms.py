@@ -13,11 +13,20 @@ TERMS = (
     ),
     Term(
         "Blame",
-        "Second shortest duration of a collective less the shortest, charged to the last to arrive: what would "
+        "In wall time, over the steps that a rank is named for (over all steps where none is named, and in the picture "
+        "of all ranks). Second shortest duration of a collective less the shortest, charged to the last to arrive: what would "
         "be saved if only that rank were mended. Where it was kept in another group before, that part is charged to "
         "the rank that waited least there.",
         formula="second shortest duration - shortest duration",
         unit="s",
+    ),
+    Term(
+        "Gain",
+        "What mending a straggler would give back: what the others waited for it and its own excess, in the steps it is "
+        "named for; of steps beside them without a profile, what the job's own step time exceeds a step without it. "
+        "From the steps compared alone (low) to each step without a profile like the mean of those (high).",
+        formula="blame x (others + 1), over its steps",
+        unit="chip-seconds",
     ),
     Term(
         "Straggler",
@@ -34,7 +43,7 @@ TERMS = (
     ),
     Term(
         "Cost",
-        "Chip-seconds that the others waited, up to the margin by which those named came last; of uneven work all "
+        "Chip-seconds that the others waited, up to the margin by which those named came last: blame x others; of uneven work all "
         "waiting; of a slow network what moving data took beyond the run's own quietest fifth.",
         unit="chip-seconds",
     ),

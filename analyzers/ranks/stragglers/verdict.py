@@ -31,7 +31,8 @@ MOST_NAMED = 64  # ranks of a verdict that is not about one of them
 @dataclass(frozen=True)
 class Finding:
     """`verdict` and `why`; `where`: for each rank named the columns it is named for, `confidence` likewise;
-    `cost_s`: device-seconds, None where not known; `others`: sentences on what else was seen."""
+    `cost_s`: device-seconds, None where not known; `others`: sentences on what else was seen;
+    `every`: ranks that are late at every so many steps only."""
 
     verdict: str
     why: str
@@ -39,6 +40,7 @@ class Finding:
     confidence: Mapping[int, float] = field(default_factory=dict)
     cost_s: float | None = 0.0
     others: tuple[str, ...] = ()
+    every: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -219,4 +221,6 @@ def intervals(values: np.ndarray) -> pd.DataFrame:
     steps = values.shape[1]
     total = values.sum(axis=1)
     half = 1.96 * values.std(axis=1, ddof=1) * np.sqrt(steps) if steps > 1 else np.zeros(len(values))
-    return pd.DataFrame({"blame_s": total, "blame_low_s": np.maximum(total - half, 0), "blame_high_s": total + half})
+    return pd.DataFrame(
+        {"blame_all_s": total, "blame_all_low_s": np.maximum(total - half, 0), "blame_all_high_s": total + half}
+    )

@@ -63,6 +63,16 @@ def _cost(result: StragglersResult) -> str:
     return fmt.chip_time(result.cost_chip_seconds)
 
 
+def _gain(result: StragglersResult) -> str:
+    """What mending would give back, and how sure that is where a part is not from a profile."""
+    found = result.gain
+    if found is None:
+        return ""
+    low, likely, high = (fmt.chip_time(v) for v in (found.low, found.likely, found.high))
+    apart = f" ({low} to {high}, as {fmt.count(found.steps, 'step')} beside have no profile)" if low != high else ""
+    return f"; mending it would give back {likely}{apart}, the late rank's own excess included"
+
+
 def _persistent(result: StragglersResult) -> str:
     worst = result.ranks.iloc[0].to_dict()
     others = len(result.ranks) - 1
@@ -77,9 +87,9 @@ def _persistent(result: StragglersResult) -> str:
         same = f", all on {hosts[0]}" if len(hosts) == 1 and hosts[0] else ""
         return (
             f"{fmt.count(others + 1, 'rank')} make the others wait{same}: {rank_name(worst).lower()} {late}{why}. "
-            f"Together they cost {_cost(result)} of waiting."
+            f"Together they cost {_cost(result)} of waiting{_gain(result)}."
         )
-    return f"{rank_name(worst)} makes the others wait: it {late}{why}. That cost {_cost(result)} of waiting."
+    return f"{rank_name(worst)} makes the others wait: it {late}{why}. That cost {_cost(result)} of waiting{_gain(result)}."
 
 
 def _rotating(result: StragglersResult) -> str:
@@ -139,7 +149,7 @@ def table(result: StragglersResult) -> Table:
     """The ranks named; where none is, those with most blame."""
     if len(result.ranks):
         return Table(
-            ("rank", "host", "blame", "late by", "of steps", "steps", "cause", "confidence"),
+            ("rank", "host", "blame", "late by", "of steps", "steps", "cause", "confidence", "gain"),
             tuple(
                 (
                     str(r["rank"]),
@@ -147,22 +157,23 @@ def table(result: StragglersResult) -> Table:
                     fmt.duration(r["blame_s"]),
                     fmt.duration(r["lag_s"]),
                     fmt.share(r["share_of_steps"]),
-                    f"{r['first_step']} to {r['last_step']}",
+                    _steps(r),
                     CAUSES[r["cause"]],
                     fmt.share(r["confidence"]),
+                    fmt.chip_time(r["gain_chip_seconds"]),
                 )
                 for r in result.ranks.head(40).to_dict("records")
             ),
-            right=(2, 3, 4, 5, 7),
+            right=(2, 3, 4, 5, 7, 8),
         )
-    rows = result.every[result.every["blame_s"].notna()].sort_values("blame_s", ascending=False, kind="stable")
+    rows = result.every[result.every["blame_all_s"].notna()].sort_values("blame_all_s", ascending=False, kind="stable")
     return Table(
-        ("rank", "host", "blame", "late by, mean", "late in steps"),
+        ("rank", "host", "blame over all steps", "late by, mean", "late in steps"),
         tuple(
             (
                 str(r["rank"]),
                 str(r["host"]),
-                fmt.duration(r["blame_s"]),
+                fmt.duration(r["blame_all_s"]),
                 _signed(r["lag_s"]),
                 fmt.share(r["share_of_steps"]),
             )
@@ -170,6 +181,14 @@ def table(result: StragglersResult) -> Table:
         ),
         right=(2, 3, 4),
     )
+
+
+def _steps(row: dict[str, Any]) -> str:
+    """`44 to 55`, with how often where it is not all of them."""
+    often = (
+        f", every {row['every']}th" if row["every"] > 3 else {2: ", every 2nd", 3: ", every 3rd"}.get(row["every"], "")
+    )
+    return f"{row['first_step']} to {row['last_step']}{often}"
 
 
 def _signed(value: Any) -> str:
