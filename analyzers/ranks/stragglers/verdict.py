@@ -8,6 +8,7 @@ import pandas as pd
 
 from analyzers.ranks.meetings import Meetings
 from analyzers.ranks.stragglers.blame import Lateness
+from analyzers.ranks.stragglers.clear import Turn, few_steps, turns
 from analyzers.ranks.stragglers.rules import (
     ROTATING_OFTEN,
     SAME_CAUSE,
@@ -50,6 +51,7 @@ class Patterns:
     hit: np.ndarray
     who: Culprits
     found: list[Episode]
+    turns: list[Turn]
     beyond_s: np.ndarray
     pace: np.ndarray
 
@@ -57,7 +59,7 @@ class Patterns:
 def patterns(x: Lateness) -> Patterns:
     """All patterns of a run with at least one step."""
     hit = late(x)
-    return Patterns(hit, culprits(x), episodes(x, hit), *slow_network(x))
+    return Patterns(hit, culprits(x), episodes(x, hit), turns(x), *slow_network(x))
 
 
 def finding(tables: Tables, met: Meetings, x: Lateness, seen: Patterns) -> Finding:
@@ -66,6 +68,8 @@ def finding(tables: Tables, met: Meetings, x: Lateness, seen: Patterns) -> Findi
     costs less than 2 % of the time compared is none."""
     steps, ranks = len(x.step), len(met.ranks)
     if steps < WINDOW:
+        if (one := few_steps(x)) is not None:
+            return _few(x, *one)
         said = f"only {steps} {'step was' if steps == 1 else 'steps were'} captured; {WINDOW} are needed"
         return Finding("unknown", said, cost_s=None)
     if not (~np.isnan(x.lag_s)).any():
@@ -82,16 +86,30 @@ def finding(tables: Tables, met: Meetings, x: Lateness, seen: Patterns) -> Findi
 
 
 def _persistent(met: Meetings, x: Lateness, seen: Patterns) -> Finding | None:
-    if not seen.found:
+    turns = {t.rank: t for t in seen.turns}
+    always = [e for e in seen.found if e.rank not in turns]
+    if not always and not turns:
         return None
     where: dict[int, np.ndarray] = {}
-    for e in seen.found:
+    for e in always:
         columns = where.setdefault(e.rank, np.zeros(len(x.step), dtype=bool))
         columns[e.first : e.last + 1] = True
-    confidence = {r: max(e.confidence for e in seen.found if e.rank == r) for r in where}
+    confidence = {r: max(e.confidence for e in always if e.rank == r) for r in where}
     n = len(where)
-    why = f"{n} {'rank is' if n == 1 else 'ranks are'} late in at least 60 % of {WINDOW} steps or more"
-    return Finding("persistent", why, where, confidence, _joint_cost(x, where))
+    why = [f"{n} {'rank is' if n == 1 else 'ranks are'} late in at least 60 % of {WINDOW} steps or more"] if n else []
+    labels = met.ranks["label"]
+    why += [f"rank {labels.iloc[t.rank]} is late in 1 of {t.period} steps, and not between" for t in turns.values()]
+    where |= {t.rank: t.where for t in turns.values()}
+    confidence |= {t.rank: 1 - t.chance for t in turns.values()}
+    every = {t.rank: t.period for t in turns.values()}
+    return Finding("persistent", "; ".join(why), where, confidence, _joint_cost(x, where), every=every)
+
+
+def _few(x: Lateness, rank: int, chance: float) -> Finding:
+    steps = len(x.step)
+    where = {rank: np.ones(steps, dtype=bool)}
+    why = f"1 rank is last in each of the {steps} steps captured, far beyond what the others' arrivals scatter"
+    return Finding("persistent", why, where, {rank: 1 - chance}, _joint_cost(x, where))
 
 
 def _joint_cost(x: Lateness, where: Mapping[int, np.ndarray]) -> float:
@@ -149,10 +167,7 @@ def _uneven(tables: Tables, met: Meetings, x: Lateness, seen: Patterns) -> Findi
         cost = float(x.charge_s[named, np.flatnonzero(seen.who.rank >= 0)].sum())
         why = f"one rank stands out in {len(named)} of {len(x.step)} steps, {len(ranks)} different ones in turn"
         return Finding("rotating", why, where, {r: often for r in where}, cost)
-    if wide and halves is None and data is None:
-        why = "the ranks' work differs from step to step, and the last rank changes"
-        return Finding("imbalance", why, cost_s=waited)
-    return None
+    return None  # ranks apart in turn, and nothing tells whether by their work or by busy hosts
 
 
 def data_correlation(tables: Tables, met: Meetings, x: Lateness) -> float | None:

@@ -81,6 +81,7 @@ def _persistent(result: StragglersResult) -> str:
     size = f" ({fmt.number(times, 2)} usual steps)" if times > 1 else f" ({fmt.whole_share(times)} of a usual step)"
     late = f"arrives {lag} late{size if times else ''} on average in steps {worst['first_step']:,} to "
     late += f"{worst['last_step']:,}"
+    late += f", in 1 of {worst['every']}" if worst["every"] > 1 else ""
     why = f", because {BECAUSE[worst['cause']]}" if worst["cause"] in BECAUSE else ""
     if others:
         hosts = result.ranks["host"].unique()
@@ -89,7 +90,8 @@ def _persistent(result: StragglersResult) -> str:
             f"{fmt.count(others + 1, 'rank')} make the others wait{same}: {rank_name(worst).lower()} {late}{why}. "
             f"Together they cost {_cost(result)} of waiting{_gain(result)}."
         )
-    return f"{rank_name(worst)} makes the others wait: it {late}{why}. That cost {_cost(result)} of waiting{_gain(result)}."
+    cost = f"That cost {_cost(result)} of waiting{_gain(result)}."
+    return f"{rank_name(worst)} makes the others wait: it {late}{why}. {cost}"
 
 
 def _rotating(result: StragglersResult) -> str:
