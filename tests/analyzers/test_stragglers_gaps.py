@@ -137,3 +137,14 @@ def test_the_gain_reaches_over_steps_without_a_profile_by_the_jobs_own_step_time
     )  # of the first of a job nothing is said
     assert result.gain.likely == pytest.approx(40 * 0.1 * 8, rel=0.1)
     assert result.gain.low < result.gain.likely < result.gain.high
+
+
+@pytest.mark.parametrize("absent, verdict, ranks", [(5, "persistent", ["3"]), (3, "unknown", [])])
+def test_among_the_ranks_that_have_a_profile_the_late_one_is_told_and_nobody_for_one_that_has_none(
+    absent, verdict, ranks
+):
+    rows = RankWorld(ranks=8, steps=40, slow={3: 0.1}).tables().arrow("collectives").to_pydict()
+    seen = [i for i, rank in enumerate(rows["rank"]) if rank != absent]
+    result = ask(MemoryTables({"collectives": {n: [v[i] for i in seen] for n, v in rows.items()}}))
+    assert named(result) == (verdict, ranks)
+    assert ranks or ("is not known" in result.why and result.cost_chip_seconds is None)

@@ -1,10 +1,10 @@
-"""Whether a rank's lateness is clear against its own scatter and the ranks beside it; late at every n-th step; few steps.
+"""Whether a rank's lateness is clear: against its own scatter and its peers, at every n-th step, over few steps.
 
 Of any 20 steps some rank is late in more than others by chance. The lag of the steps that it is named for must be more
-than their scatter explains: median above 4 standard errors (1.2533 x 1.4826 MAD / sqrt n, with n (1 - r) / (1 + r) for n where
-neighbouring steps are alike, r their correlation: a busy neighbour slows a host for some steps at a time). Under five ranks the median
-of the others may be one of two: there it must also be half its lag behind the next to arrive, or who is late and who is
-early cannot be told, and above what a rank's lag scatters from step to step.
+than their scatter explains: median above 4 standard errors (1.2533 x 1.4826 MAD / sqrt n, with n (1 - r) / (1 + r) for
+n where neighbouring steps are alike, r their correlation: a busy neighbour slows a host for some steps at a time).
+Under five ranks the median of the others may be one of two: there it must also be half its lag behind the next to
+arrive, or who is late and who is early cannot be told, and above what a rank's lag scatters from step to step.
 """
 
 from dataclasses import dataclass

@@ -196,8 +196,8 @@ def slow_network(x: Lateness) -> tuple[np.ndarray, np.ndarray]:
     """Seconds of moving data beyond the run's own quiet pace in each step, where meetings of all ranks stay slow for
     20 steps (0 elsewhere), and the pace itself: times that of the quietest stretch of a fifth of the steps, 10 or more.
 
-    Single quick steps are no reference, the quickest fifth of any steps is quick. And the slow steps must be slow against
-    the scatter of the quiet ones: their slowest tenth takes less than the quickest tenth of the slow."""
+    Single quick steps are no reference: the quickest fifth of any steps is quick. And the slow steps must be slow
+    against the scatter of the quiet ones, whose slowest tenth takes less than the quickest tenth of the slow."""
     pace = np.divide(x.moved_s, x.usual_s, out=np.ones_like(x.moved_s), where=x.usual_s > 0)
     if len(pace) < WINDOW:
         return np.zeros(len(pace)), pace

@@ -22,7 +22,7 @@ from analyzers.ranks.stragglers.rules import (
     same_halves,
     slow_network,
 )
-from analyzers.ranks.stragglers.steps import WINDOW
+from analyzers.ranks.stragglers.steps import WINDOW, watched_in_part
 from runs.tables import Tables, frame
 
 WORTH = 0.02  # of the time compared: a network that costs less is not accused
@@ -65,7 +65,8 @@ def patterns(x: Lateness) -> Patterns:
 def finding(tables: Tables, met: Meetings, x: Lateness, seen: Patterns) -> Finding:
     """The answer. The first that holds: too few steps, a persistent rank, a slow network, uneven work, a different rank
     in many steps, single steps, none. A slow network that costs more than the persistent ranks comes first; one that
-    costs less than 2 % of the time compared is none."""
+    costs less than 2 % of the time compared is none. Where ranks have no profile, moving data cannot be told from waiting
+    for them, and nobody can be cleared."""
     steps, ranks = len(x.step), len(met.ranks)
     if steps < WINDOW:
         if (one := few_steps(x)) is not None:
@@ -73,8 +74,12 @@ def finding(tables: Tables, met: Meetings, x: Lateness, seen: Patterns) -> Findi
         said = f"only {steps} {'step was' if steps == 1 else 'steps were'} captured; {WINDOW} are needed"
         return Finding("unknown", said, cost_s=None)
     if not (~np.isnan(x.lag_s)).any():
-        return Finding("unknown", "no two ranks of one role meet in the same collectives", cost_s=None)
-    network = float(seen.beyond_s.sum()) * ranks
+        lone = (met.synchronising & ~met.complete & ~met.alone & ~met.nameless).any()
+        said = "those with a profile take part in different collectives, as other ranks have none"
+        said = said if lone else "no two ranks of one role meet in the same collectives"
+        return Finding("unknown", said, cost_s=None)
+    unwatched = watched_in_part(met).any()
+    network = 0.0 if unwatched else float(seen.beyond_s.sum()) * ranks
     network = network if network >= WORTH * steps * x.step_s * ranks else 0.0
     persistent = _persistent(met, x, seen)
     if network and (not persistent or network > (persistent.cost_s or 0)):
@@ -82,7 +87,11 @@ def finding(tables: Tables, met: Meetings, x: Lateness, seen: Patterns) -> Findi
     if persistent:
         said = (f"All collectives were slow in {int((seen.beyond_s > 0).sum())} steps as well.",) if network else ()
         return replace(persistent, others=said)
-    return _uneven(tables, met, x, seen) or _single(met, x, seen) or _nobody(met, x, seen)
+    found = _uneven(tables, met, x, seen) or _single(met, x, seen)
+    if not found and unwatched:
+        said = "none of the ranks that have a profile is late, and waiting for those that have none is not known"
+        return Finding("unknown", said, cost_s=None)
+    return found or _nobody(met, x, seen)
 
 
 def _persistent(met: Meetings, x: Lateness, seen: Patterns) -> Finding | None:
