@@ -65,7 +65,7 @@ style: $(STAMP) $(BROWSER)/.installed ## style, the floors, and what runs in the
 	@$(BIN)/lint-imports
 	@$(BROWSER_CHECKS)
 
-docs: $(STAMP) ## write docs/questions.md, docs/formats.md and docs/whatifs.md anew, from the code
+docs: $(STAMP) ## write docs/commands.md, docs/questions.md, docs/formats.md and docs/whatifs.md anew, from the code
 	@$(BIN)/python -m app.docs
 
 mutants: $(STAMP) ## which small changes of a module its tests do not notice: make mutants ARGS=analyzers/device/overlap.py

@@ -1,9 +1,14 @@
 """The docs that the code itself tells: `python -m app.docs` (`make docs`) writes them anew, a test says when to."""
 
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
+from app.cli.commands import COMMANDS
+from app.cli.commands.base import STORE
 from app.ingest_options import OPTIONS
 from app.menu import Page
+from app.options import AGAIN, form_of
 from app.pages.all import every_page
 from app.questions import QUESTIONS
 from app.questions.base import Question
@@ -61,7 +66,24 @@ def whatifs_text() -> str:
     return "\n\n".join([WRITTEN, "# What would be", head, *parts]) + "\n"
 
 
-FILES = {"questions.md": questions_text, "formats.md": formats_text, "whatifs.md": whatifs_text}
+def commands_text() -> str:
+    """docs/commands.md: what every command is about, and what it takes."""
+    head = (
+        "`--help` after a command tells the same on a terminal. Exit codes: 0 done; 2 the input or the question is "
+        "wrong, said in one `error:` line; 3 what was to be checked is not as it should be; 4 that could not be told; "
+        "1 a defect. Questions have their options in [questions.md](questions.md), what-ifs theirs in "
+        "[whatifs.md](whatifs.md)."
+    )
+    every = f"# Every command\n\nBefore the command or after it.\n\n{_table((STORE,), _typed)}"
+    return "\n\n".join([WRITTEN, "# Commands", head, every, *(_command(c) for c in COMMANDS)]) + "\n"
+
+
+FILES = {
+    "commands.md": commands_text,
+    "questions.md": questions_text,
+    "formats.md": formats_text,
+    "whatifs.md": whatifs_text,
+}
 
 
 def write(folder: Path = DOCS) -> None:
@@ -91,6 +113,23 @@ def _question(q: Question) -> str:
     return "\n\n".join([f"## {q.name}: {q.title}", q.asks, "\n".join(lines), options, _terms(q.terms)])
 
 
+def _command(command: ModuleType) -> str:
+    about: tuple[Option, ...] = getattr(command, "ARGUMENTS", ())
+    places = [_place(o, o in getattr(command, "MAY_LACK", ())) for o in about]
+    lines = [f"* `{' '.join(['chipledger', command.NAME, *places])}`"]
+    lines += [f"* `{form_of(o)}`: {_cell(o.help)}." for o in about]
+    if hasattr(command, "ONE_OF"):
+        lines.append(f"* At most one of {_names(tuple(o.flag for o in command.ONE_OF))}.")
+    lines += [f"* Over HTTP: `{command.API}`."] if hasattr(command, "API") else []
+    parts = [f"## {command.NAME}", f"{sentence(_cell(command.HELP))}.", "\n".join(lines)]
+    return "\n\n".join([*parts, _table(command.OPTIONS, _typed)])
+
+
+def _place(option: Option, may_lack: bool) -> str:
+    written = form_of(option) + (" ..." if option.several else "")
+    return f"[{written}]" if may_lack else written
+
+
 def _options(options: tuple[Option, ...]) -> str:
     rows = [
         f"| `{o.name}` | {_cell(o.expected or 'text')} | {_cell(o.unit)} | "
@@ -101,14 +140,32 @@ def _options(options: tuple[Option, ...]) -> str:
 
 
 def _flags(options: tuple[Option, ...]) -> str:
+    """As a table; of texts it is said where each can be given."""
+    return _table(options, _where)
+
+
+def _where(o: Option) -> str:
+    if o.local and o.several:
+        return f"`{o.form}`, on the command line alone{AGAIN}"
+    text = "a run of the store" if o.of_run else "a file, on the command line alone" if o.local else "text"
+    return (o.expected or text) + (AGAIN if o.several else "")
+
+
+def _typed(o: Option) -> str:
+    """What follows the flag on a terminal."""
+    if o.switch:
+        return "" if o.default is False else f"nothing; `--no-{o.flag[2:]}`: not"
+    takes = o.expected or ("a run of the store" if o.of_run else f"`{form_of(o)}`")
+    alone = f"; alone: {o.bare}" if o.bare else ""
+    return takes + alone + (AGAIN if o.several else "")
+
+
+def _table(options: tuple[Option, ...], takes: Callable[[Option], str]) -> str:
     rows = []
     for o in options:
-        text = "a run of the store" if o.of_run else "a file, on the command line alone" if o.local else "text"
-        text = f"`{o.form}`, on the command line alone" if o.local and o.several else text
         default = "" if o.switch or o.default in (None, ()) else o.default
-        rows.append(
-            f"| `{o.flag}` | {_cell(o.expected or text)} | {_cell(o.unit)} | {_cell(default)} | {_cell(o.help)} |"
-        )
+        default = int(default) if isinstance(default, float) and default.is_integer() else default
+        rows.append(f"| `{o.flag}` | {_cell(takes(o))} | {_cell(o.unit)} | {_cell(default)} | {_cell(o.help)} |")
     return "\n".join(["| option | takes | unit | default | meaning |", "|---|---|---|---|---|", *rows])
 
 

@@ -19,7 +19,7 @@ KIND = Option(
 CHIP = Option("chip", str, None, f"chip, by any usual name{FROM_INPUTS}", form="CHIP")
 COUNT = Option("chips", CHIPS, None, f"number of chips{FROM_INPUTS}", label="Number of chips", form="CHIPS")
 MODEL = Option("model", str, None, f"model{FROM_INPUTS}", form="MODEL")
-TAG = Option("tag", str, (), "a tag; may be given several times", several=True, local=True, form="KEY=VALUE")
+TAG = Option("tag", str, (), "a tag", several=True, local=True, form="KEY=VALUE")
 AGAIN = Option(
     "again",
     SWITCH,
@@ -28,4 +28,5 @@ AGAIN = Option(
     "notes and tags",
     label="Read anew",
 )
+PATHS = Option("paths", str, (), "file or folder", several=True, local=True, form="PATH")
 OPTIONS: tuple[Option, ...] = (NAME, KIND, CHIP, COUNT, MODEL, TAG, AGAIN)

@@ -8,6 +8,7 @@ from errors.numbers import Number
 from errors.options import Option, once_each
 from errors.times import Duration, Moment
 
+AGAIN = "; may be given again"
 Pairs = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
@@ -23,23 +24,29 @@ def add_flags(parser: "argparse._ActionsContainer", options: Iterable[Option], a
         elif option.switch:  # None where it is not given, as of every other option
             how = {"action": "store_const", "const": True}
         else:
-            how["metavar"] = _form(option)
+            how["metavar"] = form_of(option)
         if option.several:
             how["action"] = "append"
-        parser.add_argument(option.flag, dest=option.name, default=absent, help=_help(option), **how)
+        parser.add_argument(option.flag, dest=option.name, default=absent, help=_help(option, AGAIN), **how)
 
 
 def add_arguments(parser: argparse.ArgumentParser, options: Iterable[Option], may_lack: Container[Option] = ()) -> None:
     """What a command is about, by its place: `ingest PATH`. `may_lack`: what need not be given."""
     for option in options:
         how: dict[str, Any] = {"nargs": "+"} if option.several else {"nargs": "?"} if option in may_lack else {}
-        parser.add_argument(option.name, metavar=_form(option), help=_help(option), **how)
+        parser.add_argument(option.name, metavar=form_of(option), help=_help(option), **how)
 
 
 def from_args(args: argparse.Namespace, options: Iterable[Option]) -> dict[str, Any]:
     """The values of what was given on the command line. Raises QuestionError for what cannot be."""
     told = [(o, getattr(args, o.name)) for o in options]
     return {o.name: o.parse(text, f"{o.flag} ") for o, text in told if text is not None}
+
+
+def by_place(args: argparse.Namespace, options: Iterable[Option]) -> dict[str, Any]:
+    """The values of what a command is about, `add_arguments`' options. Raises QuestionError for what cannot be."""
+    told = [(o, getattr(args, o.name)) for o in options]
+    return {o.name: o.parse(text, f"{o.name} ") for o, text in told}
 
 
 def values(args: argparse.Namespace, options: Iterable[Option]) -> dict[str, Any]:
@@ -66,7 +73,7 @@ def from_query(query: Pairs, options: Iterable[Option]) -> dict[str, Any]:
     return {name: known[name].parse(text, f"{known[name].flag} ") for name, text in given.items()}
 
 
-def _form(option: Option) -> str:
+def form_of(option: Option) -> str:
     """What stands for the value in the help: `NUMBER`, `yes|no`."""
     if option.form:
         return option.form
@@ -79,7 +86,8 @@ def _form(option: Option) -> str:
     return "RUN" if option.of_run else "TEXT"
 
 
-def _help(option: Option) -> str:
+def _help(option: Option, again: str = "") -> str:
+    """`again`: what is said of one that may be given again."""
     alone = "" if option.bare is None else f"; alone: {option.bare}"
     fixed = "" if option.switch or option.default in (None, (), "") else f" (default: {option.default})"
-    return f"{option.help}{alone}{fixed}".replace("%", "%%")
+    return f"{option.help}{again if option.several else ''}{alone}{fixed}".replace("%", "%%")

@@ -2,9 +2,7 @@
 page. What is no number, not finite, or out of bounds is refused with what would be right, never rounded or dropped.
 """
 
-import argparse
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -62,21 +60,6 @@ class Number:
         if not isfinite(value) or (self.whole and given != int(given)):
             return None
         return int(given) if self.whole else value
-
-
-def read_plainly(parser: argparse.ArgumentParser) -> None:
-    """Let a parser take a number as it is written everywhere else: no `1_0` and no digits but 0 to 9."""
-    for kind in (int, float):
-        parser.register("type", kind, _plain(kind))
-
-
-def _plain(kind: Callable[[str], Any]) -> Callable[[str], Any]:
-    def read(text: str) -> Any:
-        if "_" in text or not text.isascii():
-            raise ValueError(text)
-        return kind(text)
-
-    return read
 
 
 def _said(value: float) -> str:

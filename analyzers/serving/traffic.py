@@ -20,8 +20,9 @@ from errors.numbers import FROM_ZERO
 from errors.options import Option
 from runs.tables import Tables, frame
 
+STAGE = Option("stage", str, None, "one load of a load test; default: all requests", label="Load")
 OPTIONS = (
-    Option("stage", str, None, "one load of a load test; default: all requests", label="Load"),
+    STAGE,
     Option("heavy_prompt", FROM_ZERO, 512, "tokens from which a prompt is heavy", unit="tokens"),
     Option("heavy_output", FROM_ZERO, 128, "tokens from which an answer is heavy", unit="tokens"),
 )
@@ -175,7 +176,7 @@ def _rows(tables: Tables, stage: str | None) -> tuple[pd.DataFrame, list[str]]:
         if not len(rows):
             raise QuestionError(f"no requests of a load {stage!r}", expected=f"one of {', '.join(stages) or 'none'}")
     elif len(stages) > 1:
-        return rows, [f"These are {len(stages)} loads of a test. Ask about one with the option `stage`."]
+        return rows, [f"These are {len(stages)} loads of a test. One of them can be asked about {STAGE.chosen}."]
     return rows, []
 
 

@@ -6,21 +6,16 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from app.cli.commands import COMMANDS
+from app.cli.commands.base import STORE
+from app.options import add_flags
 from errors import ChipledgerError
-from errors.numbers import read_plainly
-
-STORE_HELP = "folder of the store (default: $CHIPLEDGER_STORE, else ~/.chipledger)"
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, like every other error here, and reads numbers as the server does."""
-
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        read_plainly(self)
+    """Says what is wrong in one line, like every other error here."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"error: {' '.join(message.split())}. See `{self.prog} --help`.\n")
@@ -28,14 +23,14 @@ class Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     top = Parser(prog="chipledger", description="Every chip-second accounted for.", allow_abbrev=False)
-    top.add_argument("--store", help=STORE_HELP)
+    add_flags(top, (STORE,))
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for module in COMMANDS:
         command = commands.add_parser(
             module.NAME, help=module.HELP, description=f"{module.HELP[0].upper()}{module.HELP[1:]}.", allow_abbrev=False
         )
         # SUPPRESS: without it the command's default would overwrite a --store that stands before the command
-        command.add_argument("--store", default=argparse.SUPPRESS, help=STORE_HELP)
+        add_flags(command, (STORE,), absent=argparse.SUPPRESS)
         module.arguments(command)
         command.set_defaults(run_command=module.run)
     return top

@@ -17,7 +17,7 @@ def load_choice(loads: Sequence[Load], everything: str) -> str | None:
     if len(loads) < 2 or not named:
         return None
     texts = {load.stage: _text(load) for load in named}
-    return control(STAGE, texts=texts, unset=everything, label="Load", hidden=True, width=300)
+    return control(STAGE, texts=texts, unset=everything, hidden=True, width=300)
 
 
 def _text(load: Load) -> str:

@@ -2,7 +2,7 @@
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 import catalog
-from app import querying
+from app import querying, topology_options
 from app.listing import list_runs
 from app.options import from_query
 from app.pages.published.words import published_rows
@@ -24,17 +24,17 @@ from app.serve.jobs import Job, Jobs
 from app.serve.places import placeless
 from app.serve.uploads import TooLarge, Uploads
 from app.summary import run_details
+from app.topology_options import FAIL, SPEC
 from app.whatif import WHATIFS
 from app.whatif.base import named
 from app.workspace import Workspace
 from errors import ChipledgerError, InputError, QuestionError
-from errors.options import once_each
+from errors.options import Option, once_each
 from runs.run import Run
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 BODY_BYTES = 1 << 16  # of a JSON request; files go another way
 MOST_SPECS, MOST_FAILURES = 4, 32  # of one question about topologies
-SEVERAL = ("spec", "fail")
 ASKED = ("show", "show_model", "whatif", "topology", "query")  # handlers that read parameters; others take none
 
 
@@ -201,9 +201,9 @@ class Api:
 
     @_answering
     async def topology(self, request: Request) -> Any:
-        once_each(request.query_params.multi_items(), SEVERAL, SEVERAL)
-        asked = _several(request, "spec", 1, MOST_SPECS), _several(request, "fail", 0, MOST_FAILURES)
-        told = await run_in_threadpool(_topologies, *asked, self._place)
+        given = from_query(request.query_params.multi_items(), topology_options.ASKED)
+        specs, failed = _several(SPEC, given, 1, MOST_SPECS), _several(FAIL, given, 0, MOST_FAILURES)
+        told = await run_in_threadpool(_topologies, specs, failed, self._place)
         return told if len(told) > 1 else told[0]
 
     @_answering
@@ -265,12 +265,12 @@ def _topologies(specs: list[str], failures: list[str], place: Workspace) -> list
     return [report(spec, failures, place).to_dict() for spec in specs]
 
 
-def _several(request: Request, name: str, least: int, most: int) -> list[str]:
-    """The values of an option that may be repeated; empty ones count as not given."""
-    given = [v for v in request.query_params.getlist(name) if v.strip()]
-    if not least <= len(given) <= most:
-        raise QuestionError(f"{len(given)} times {name!r}", expected=f"{least} to {most}")
-    return given
+def _several(option: Option, given: Mapping[str, Sequence[str]], least: int, most: int) -> list[str]:
+    """The values of an option that may be repeated; blank ones count as not given."""
+    values = [v for v in given.get(option.name, ()) if v.strip()]
+    if not least <= len(values) <= most:
+        raise QuestionError(f"{len(values)} times {option.name!r}", expected=f"{least} to {most}")
+    return values
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

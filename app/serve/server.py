@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from errors import InputError
 
-DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8501
+DEFAULT_PORT = 8501
 PORTS_TRIED = 50
 
 SETTINGS: dict[str, Any] = {  # the same stand in .streamlit/config.toml for who starts Streamlit by hand
@@ -88,8 +88,6 @@ def _free_port(host: str, port: int | None) -> int:
         try:
             with socket.create_server((host, candidate), family=family) as held:
                 return held.getsockname()[1]
-        except OverflowError:
-            reason = "a port is a number from 0 to 65535"
         except OSError as e:
             reason = e.strerror or str(e)
     where = f"{host}:{DEFAULT_PORT if port is None else port}"

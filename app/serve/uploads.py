@@ -16,11 +16,13 @@ from typing import BinaryIO
 from app.format import size
 from app.workspace import Workspace
 from errors import InputError, QuestionError
+from errors.numbers import Number
 from runs.durable import PRIVATE, append_line, writing
 from runs.scratch import abandoned, touched, unlock
 
 LIMIT_VARIABLE = "CHIPLEDGER_UPLOAD_LIMIT_BYTES"
 DEFAULT_LIMIT_BYTES = 20 << 30
+LIMIT = Number(1, whole=True)  # bytes of one upload
 SPARE_BYTES = 1 << 30  # the disk is never filled up to the last byte: the store needs room to ingest
 WRITE_BYTES = 1 << 20  # one write to disk for many small network chunks
 NAME_BYTES = 180  # of one part of a path; file systems hold 255
@@ -38,9 +40,11 @@ class TooLarge(InputError):
 def limit_bytes() -> int:
     """The most bytes that one upload may hold. Raises InputError for a setting that is no number."""
     text = os.environ.get(LIMIT_VARIABLE, str(DEFAULT_LIMIT_BYTES))
-    if not text.isdigit() or int(text) == 0:
-        raise InputError(f"{text!r} is no limit for uploads", where=f"${LIMIT_VARIABLE}", expected="bytes, above 0")
-    return int(text)
+    try:
+        return LIMIT.read(text, LIMIT_VARIABLE)
+    except QuestionError as e:
+        where, expected = f"${LIMIT_VARIABLE}", f"{LIMIT.expected}, in bytes"
+        raise InputError(f"{text[:80]!r} is no limit for uploads", where=where, expected=expected) from e
 
 
 def clean_name(raw: str) -> Path:

@@ -184,7 +184,7 @@ def test_printed_loads_are_not_merged():
     assert (said["stage"], said["requests"], said["ttft_s"]["mean"], said["tpot_s"]["p99"]) == ("fast", 200, 0.7, 0.03)
     assert said["ttft_s"]["p99"] is None and said["basis"]["ttft_s"] == "measured"
     assert said["total_tokens_per_s"] == pytest.approx(220)
-    assert any("cannot be merged" in n for n in said["notes"])
+    assert any("cannot be merged" in n and n.endswith(f" {serving.STAGE.chosen}.") for n in said["notes"])
     assert [s["stage"] for s in said["stages"]] == ["slow", "fast"]
     slow = ask(tables, stage="slow").to_dict()
     assert (slow["requests"], slow["failed"], slow["ttft_s"]["p99"]) == (101, 1, 2.0)
@@ -239,6 +239,9 @@ def test_loads_with_single_requests_are_taken_together_without_the_time_between(
     columns = _requests(stage=["one", "one", "two"], arrival_ns=[START_NS, START_NS + S, START_NS + 1000 * S])
     result = ask(MemoryTables({"requests": columns}))
     assert result.load.stage is None and result.load.requests == 3
+    assert f"2 loads are taken together, request by request; one of them can be asked for {serving.STAGE.chosen}." in (
+        result.notes
+    )
     assert result.load.duration_s == pytest.approx(4 + 2)
     assert ask(MemoryTables({"requests": columns}), stage="two").load.requests == 1
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from analyzers.serving import latency as serving
+from analyzers.serving.latency import STAGE
 from app.questions.latency import figure as draw
 from app.questions.latency import words as said
 from errors.options import parse_options
@@ -46,6 +47,7 @@ def test_a_load_test_without_single_requests(place):
     at = opened(PAGE, run=run.run_id)
     assert not at.exception and not at.warning
     assert "700 ms" in at.metric[0].value and len(at.dataframe[0].value) == 2
+    assert at.selectbox[0].label == STAGE.title
     chosen = opened(PAGE, run=run.run_id, stage="rate 1")
     assert "400 ms" in chosen.metric[0].value and "Half of the requests" in words(chosen)
     at.selectbox[0].set_value("rate 1").run()

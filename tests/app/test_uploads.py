@@ -149,10 +149,10 @@ def test_discarded_means_gone(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "1e9", "much"])
+@pytest.mark.parametrize("text", ["0", "-1", "1e9", "much", "", "²", "1_0"])
 def test_a_limit_that_is_no_number_is_told(monkeypatch, text):
     monkeypatch.setenv(LIMIT_VARIABLE, text)
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="is no limit for uploads; expected a whole number from 1, in bytes"):
         limit_bytes()
 
 

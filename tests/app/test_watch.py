@@ -248,7 +248,7 @@ def test_errors_at_the_start_are_one_line_and_exit_code_2(tmp_path, server):
     assert none.returncode == 2 and "gcloud auth application-default login" in none.stderr
     for more, said in (
         (("--project", "!"), "is no project id"),
-        (("--since", "soon"), "is no time"),
+        (("--since", "soon"), "--since 'soon'; expected a date, or a time ago such as 30s"),
         (("--every", "0s"), "at least 1s"),
         (("--job", "b", "--name", "n"), "one --name for 2 jobs"),
         (("--reads-per-minute", "100"), "1 to 60"),

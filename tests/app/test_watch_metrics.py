@@ -288,7 +288,7 @@ def test_what_is_no_address(given):
         (("--metrics", "localhost:1", "--log-name", "x"), "--log-name with --metrics"),
         (("--job", "x", "--project", "some-project", "--for", "5m"), "--for with --job"),
         (("--metrics", "localhost:1", "--every", "0.1s"), "at least 1s"),
-        (("--metrics", "localhost:1", "--for", "soon"), "--for 'soon' is no time"),
+        (("--metrics", "localhost:1", "--for", "soon"), "--for 'soon'; expected a time such as 30s, 5m, 12h or 30d"),
     ],
 )
 def test_what_cannot_be_meant(tmp_path, arguments, said):

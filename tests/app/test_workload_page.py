@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from analyzers.serving.traffic import STAGE
 from app.questions.asking import ask
 from app.questions.traffic import TRAFFIC
 from app.questions.traffic import figure as draw
@@ -67,7 +68,9 @@ def test_a_served_run_shows_its_requests_in_flight(place):
 def test_one_load_of_several_is_chosen_in_the_address(place):
     times = [*np.arange(50.0), *(1000 + np.arange(50.0))]
     run = traffic(place, times, stage=["a"] * 50 + ["b"] * 50)
-    assert "2 loads of a test" in words(opened(PAGE, run=run.run_id))
+    at = opened(PAGE, run=run.run_id)
+    assert f"2 loads of a test. One of them can be asked about {STAGE.chosen}." in words(at)
+    assert at.selectbox(key="workload stage").label == STAGE.title
     at = opened(PAGE, run=run.run_id, stage="b")
     assert "more evenly than chance" in words(at) and "2 loads" not in words(at)
     at.selectbox(key="workload stage").set_value("a").run()

@@ -19,7 +19,13 @@ from errors import QuestionError
 from errors.options import Option
 from runs.tables import Tables
 
-STAGE = Option("stage", str, None, "a load of the run by its name; default: all, or the one with most output tokens/s")
+STAGE = Option(
+    "stage",
+    str,
+    None,
+    "a load of the run by its name; default: all, or the one with most output tokens/s",
+    label="Load",
+)
 OPTIONS: tuple[Option, ...] = (STAGE,)
 ROWS = [
     "id",
@@ -220,13 +226,13 @@ def chosen_load(every: list[Load], wanted: str | None, tables: Tables) -> tuple[
         return every[0], []
     if all(load.served is not None and load.kept is None for load in every):
         return together(every, tables), [
-            f"{len(every)} loads are taken together, request by request; ask for one with the option stage."
+            f"{len(every)} loads are taken together, request by request; one of them can be asked for {STAGE.chosen}."
         ]
     best = max(every, key=lambda load: load.output_tokens_per_s or load.request_rate_per_s or 0.0)
     return best, [
         f"This run holds {len(every)} loads, and percentiles printed for each cannot be merged into one: the "
         f"numbers are those of {best.stage or 'one without a name'}, the load with most output tokens per "
-        "second. Ask for another with the option stage."
+        f"second. Another can be asked for {STAGE.chosen}."
     ]
 
 

@@ -2,41 +2,37 @@
 
 import argparse
 import time
+from dataclasses import replace
 
 from app import format as fmt
-from app.cli.commands.base import pairs, print_json, print_table, printable
-from app.follow.alerts.evaluate import book, evaluate, tell
+from app.cli.commands.base import JSON, pairs, print_json, print_table, printable
+from app.follow.alerts import options
+from app.follow.alerts.evaluate import book, evaluate, watch_for
+from app.follow.alerts.options import BASE_URL_DEFAULT, NOWHERE, ON, SHAPE_DEFAULT, Asked, asked
 from app.follow.alerts.rules import RULES, rule
-from app.follow.alerts.webhook import SHAPES, checked, masked, send
+from app.follow.alerts.webhook import checked, masked, message, send
+from app.options import add_flags
 from app.workspace import workspace
 from errors import InputError, QuestionError
 from runs.alert_book import Alert, AlertBook, Target
 
 NAME = "alerts"
 HELP = "tell a webhook when goodput or MFU falls, a rank straggles or a job hangs, and when that is over"
-DEFAULT_BASE_URL = "http://localhost:8501"
+OPTIONS = (*options.OPTIONS, replace(JSON, help="print rules and alerts as JSON"))
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    names = ", ".join(f"{r.name} ({r.title.lower()}; usually {r.usual:g})" for r in RULES)
-    parser.add_argument("--on", action="append", metavar="RULE[=THRESHOLD]", help=f"watch for: {names}")
-    parser.add_argument("--off", action="append", metavar="RULE", help="no longer watch for it")
-    parser.add_argument("--webhook", metavar="URL", help="where messages are posted; `none` for nowhere")
-    parser.add_argument("--shape", choices=SHAPES, help="shape of the JSON (default: slack)")
-    parser.add_argument("--base-url", metavar="URL", help=f"of this dashboard, for links (default: {DEFAULT_BASE_URL})")
-    parser.add_argument("--test", action="store_true", help="post a message that says it is a test")
-    parser.add_argument("--check", metavar="RUN", help="evaluate the rules on a run now")
-    parser.add_argument("--json", action="store_true", help="print rules and alerts as JSON")
+    add_flags(parser, OPTIONS)
 
 
 def run(args: argparse.Namespace) -> None:
-    place = workspace(args.store)
+    what, place = asked(args), workspace(args.store)
     kept = book(place)
-    problems = _set(args, kept)
+    problems = _set(what, kept)
     outcome = None
-    if args.check:
-        outcome = evaluate(place, place.store.find(args.check))
-    if args.test:
+    if what.check:
+        outcome = evaluate(place, place.store.find(what.check))
+    if what.test:
         _test(kept)
     if args.json:
         print_json({**as_dict(kept), **({"check": outcome.to_dict()} if outcome else {})})
@@ -60,48 +56,34 @@ def as_dict(kept: AlertBook) -> dict:
     }
 
 
-def _set(args: argparse.Namespace, kept: AlertBook) -> list[str]:
-    """Change what is watched for; whoever heard of an alert that this closes hears of its end. Returns problems."""
+def _set(what: Asked, kept: AlertBook) -> list[str]:
+    """Change what is watched for, and where messages go. Returns problems."""
     changes: dict[str, float | None] = {}
-    for text in args.on or ():
+    for text in what.on:
         wanted = rule(text.partition("=")[0].strip())
         given = pairs([text], "rule").get(wanted.name) if "=" in text else None
-        changes[wanted.name] = wanted.usual if given is None else _threshold(wanted.name, given)
-    for name in args.off or ():
-        changes[rule(name).name] = None
-    target = _target(args, kept.target())
-    for name, threshold in changes.items():
-        kept.set_threshold(name, threshold)
-    if target is not None or args.webhook == "none":
+        changes[wanted.name] = wanted.option.parse(given, f"{ON.flag} {wanted.name}=")
+    changes |= dict.fromkeys(what.off)
+    target = _target(what, kept.target())
+    if target is not None or what.webhook == NOWHERE:
         kept.set_target(target)
-    return tell(kept)[1] if args.off else []
+    return watch_for(kept, changes)
 
 
-def _threshold(name: str, text: str) -> float:
-    wanted = rule(name)
-    expected = f"a number from {wanted.lowest:g} to {wanted.highest:g}"
-    try:
-        value = float(text)
-    except ValueError as e:
-        raise QuestionError(f"threshold {text!r} of {name}", expected=expected) from e
-    if not wanted.lowest <= value <= wanted.highest:
-        raise QuestionError(f"threshold {text!r} of {name}", expected=expected)
-    return value
-
-
-def _target(args: argparse.Namespace, before: Target | None) -> Target | None:
+def _target(what: Asked, before: Target | None) -> Target | None:
     """The target as it shall be from now on; None where there is none."""
-    if args.webhook == "none":
+    if what.webhook == NOWHERE:
         return None
-    if not args.webhook and before is None:
-        if args.shape or args.base_url or args.webhook is not None:  # a variable that is empty names no address
+    url = what.webhook or (before.url if before else None)
+    if url is None:
+        if what.shape or what.base_url or what.webhook is not None:  # a variable that is empty names no address
             raise QuestionError("--shape and --base-url belong to a webhook", expected="--webhook URL")
         return None
     return checked(
         Target(
-            args.webhook or before.url,
-            args.shape or (before.shape if before else "slack"),
-            args.base_url or (before.base_url if before else DEFAULT_BASE_URL),
+            url,
+            what.shape or (before.shape if before else SHAPE_DEFAULT),
+            what.base_url or (before.base_url if before else BASE_URL_DEFAULT),
         )
     )
 
@@ -110,8 +92,6 @@ def _test(kept: AlertBook) -> None:
     target = kept.target()
     if target is None:
         raise InputError("no webhook is set", expected="--webhook URL first")
-    from app.follow.alerts.webhook import message
-
     now = time.time_ns()
     send(
         message(

@@ -1,10 +1,18 @@
-"""What the commands share: printing JSON and tables, and reading `key=value`."""
+"""What the commands share: options of a terminal, printing JSON and tables, and reading `key=value`."""
 
 import json
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from errors import InputError
+from errors.options import SWITCH, Option
+
+STORE = Option(
+    "store", str, None, "folder of the store (default: $CHIPLEDGER_STORE, else ~/.chipledger)", local=True, form="STORE"
+)
+JSON = Option("json", SWITCH, False, "print the answer as JSON", local=True)
+CONFIG_BYTES = 1 << 20  # a page of dimensions, not a checkpoint
 
 
 def print_json(data: Any) -> None:
@@ -36,3 +44,14 @@ def pairs(given: Sequence[str] | None, what: str) -> dict[str, str]:
             raise InputError(f"{what} {key.strip()!r} is given twice", expected="once")
         result[key.strip()] = value
     return result
+
+
+def model_config(path: Path, named: str) -> dict[str, Any]:
+    """A model's own config.json. Raises InputError, by the name that was given, where it cannot be read."""
+    try:
+        config = json.loads(path.read_bytes()[: CONFIG_BYTES + 1])
+    except (OSError, ValueError, RecursionError) as e:
+        raise InputError(f"cannot be read as JSON ({e})", where=named, expected="a model's config.json") from e
+    if not isinstance(config, dict):
+        raise InputError("no JSON object", where=named, expected="a model's config.json")
+    return config

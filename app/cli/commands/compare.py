@@ -2,8 +2,8 @@
 
 import argparse
 
-from app.cli.commands.base import print_json, print_table, printable
-from app.options import add_flags, from_args
+from app.cli.commands.base import JSON, print_json, print_table, printable
+from app.options import add_arguments, add_flags, from_args
 from app.workspace import workspace
 from errors.options import Option
 
@@ -11,14 +11,16 @@ NAME = "compare"
 HELP = "compare two served runs, request by request, with intervals"
 LOAD_A = Option("load_a", str, None, "a load of the first run; default: all its requests", form="LOAD")
 LOAD_B = Option("load_b", str, None, "a load of the second run; default: all its requests", form="LOAD")
-OPTIONS = (LOAD_A, LOAD_B)
+ARGUMENTS = (
+    Option("a", str, None, "id, beginning of an id, or name of the first run (A)", of_run=True),
+    Option("b", str, None, "the second run (B), or the same one with another load", of_run=True),
+)
+OPTIONS = (LOAD_A, LOAD_B, JSON)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("a", metavar="RUN", help="id, beginning of an id, or name of the first run (A)")
-    parser.add_argument("b", metavar="RUN", help="the second run (B), or the same one with another load")
+    add_arguments(parser, ARGUMENTS)
     add_flags(parser, OPTIONS)
-    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -4,20 +4,23 @@ A user's own function is run by the command line alone: the server takes names o
 """
 
 import argparse
-import json
 import re
 import signal
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.cli.commands import show
+from app import compile_options
+from app.cli.commands.base import JSON, model_config
 from app.cli.commands.ingest import teller
-from app.compile_options import OPTIONS, Asked
-from app.options import add_flags, from_args
-from app.workspace import workspace
-from errors import InputError, QuestionError
+from app.cli.commands.show import show
+from app.compile_options import Asked
+from app.options import add_arguments, add_flags, from_args
+from app.workspace import Workspace, workspace
+from errors import QuestionError
+from errors.options import Option
 
 if TYPE_CHECKING:
     from catalog import Model
@@ -25,30 +28,42 @@ if TYPE_CHECKING:
 
 NAME = "compile"
 HELP = "compile a training step for a TPU slice, without a TPU, and keep what comes out as a run"
+API = "POST /api/compile"
+ARGUMENTS = (
+    Option(
+        "model",
+        str,
+        None,
+        "a model of the catalogue, a model's config.json, or FILE.py:FUNCTION, beside a function arguments(mesh)",
+        local=True,
+        form="MODEL",
+    ),
+)
+OPTIONS = (*compile_options.OPTIONS, replace(JSON, help="print the run's id and the answer as JSON"))
 CACHE = "compiled-cache"
-CONFIG_BYTES = 1 << 20
 COMPILING = 0.95  # of the work; the rest reads the result
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "model",
-        metavar="MODEL",
-        help="a model of the catalogue, a model's config.json, or FILE.py:FUNCTION, beside a function arguments(mesh)",
-    )
+    add_arguments(parser, ARGUMENTS)
     add_flags(parser, OPTIONS)
-    parser.add_argument("--json", action="store_true", help="print the run's id and the answer as JSON")
 
 
 def run(args: argparse.Namespace) -> None:
+    asked = Asked(**from_args(args, compile_options.OPTIONS))
+    request = _request(args.model, asked)  # before a store is made for it
+    place = workspace(args.store)
+    show(place, compiled(place, request, asked), "compiled", as_json=bool(args.json))
+
+
+def compiled(place: Workspace, request: "CompileRequest", asked: Asked) -> str:
+    """Compile, and keep what comes out as a run: its id. Raises InputError where nothing came out."""
     from collectors.ingest import ingest
     from simulators.tpu_compile.launch import Limits, compiled_file
 
-    asked = Asked(**from_args(args, OPTIONS))
-    request, limits = _request(args.model, asked), Limits(asked.timeout)
+    limits = Limits(asked.timeout)
     if asked.memory_gb is not None:
         limits = Limits(asked.timeout, round(asked.memory_gb * 1e9))
-    place = workspace(args.store)
     stop = threading.Event()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: stop.set())  # the server's way to cancel
@@ -63,10 +78,7 @@ def run(args: argparse.Namespace) -> None:
     tell(1, 1, "stored")
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
-    answer = argparse.Namespace(
-        store=args.store, run=done.run_id, analysis="compiled", option=None, json=args.json, explain=False
-    )
-    show.run(answer)
+    return done.run_id
 
 
 def _request(named: str, asked: Asked) -> "CompileRequest":
@@ -93,10 +105,5 @@ def _model(text: str) -> "tuple[Model, str | dict[str, Any]]":
     if not path.is_file():
         found = model(text)
         return found, found.name
-    try:
-        config = json.loads(path.read_bytes()[: CONFIG_BYTES + 1])
-    except (OSError, ValueError, RecursionError) as e:
-        raise InputError(f"cannot be read as JSON ({e})", where=text, expected="a model's config.json") from e
-    if not isinstance(config, dict):
-        raise InputError("no JSON object", where=text, expected="a model's config.json")
+    config = model_config(path, text)
     return from_config(config), config

@@ -13,21 +13,22 @@ from errors.options import SWITCH, Option
 NAME = "demo"
 HELP = "load the bundled reference runs and open the dashboard"
 NO_BROWSER = Option("no_browser", SWITCH, False, "only print the address", local=True)
+OPTIONS = (*serve.OPTIONS, NO_BROWSER)
 REFERENCE_RUNS = Path(__file__).parents[3] / "reference" / "runs"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    serve.arguments(parser)
-    add_flags(parser, (NO_BROWSER,))
+    add_flags(parser, OPTIONS)
 
 
 def run(args: argparse.Namespace) -> None:
     from app.serve.server import serve as serve_forever
 
-    serve.prepare(args)
+    what = serve.asked(args)
+    serve.prepare(args.store, what.upload_limit_bytes)
     for line in load(args.store):
         print(line, flush=True)
-    serve_forever(args.host, args.port, open_browser=not args.no_browser and _desktop())
+    serve_forever(what.host, what.port, open_browser=not args.no_browser and _desktop())
 
 
 def load(store: str | None) -> list[str]:

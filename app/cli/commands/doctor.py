@@ -6,11 +6,11 @@ import importlib.util
 import os
 import platform
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app.cli.commands.base import print_json, print_table, printable
+from app.cli.commands.base import JSON, print_json, print_table, printable
 from app.format import size
 from app.options import add_flags
 from app.workspace import Workspace, store_path, workspace
@@ -30,6 +30,7 @@ VERIFY = Option(
     "(4): runs of earlier versions hold no checksums",
     local=True,
 )
+OPTIONS = (VERIFY, replace(JSON, help="print the findings as JSON"))
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -66,17 +67,16 @@ OPTIONAL: tuple[Package, ...] = (
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_flags(parser, (VERIFY,))
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    add_flags(parser, OPTIONS)
 
 
 def run(args: argparse.Namespace) -> int:
-    return verify(args) if args.verify else look(args)
+    return (verify if args.verify else look)(args.store, bool(args.json))
 
 
-def look(args: argparse.Namespace) -> int:
-    found = findings(args.store)
-    if args.json:
+def look(store: str | None, as_json: bool) -> int:
+    found = findings(store)
+    if as_json:
         print_json(found)
         return 0
     print_table(
@@ -101,10 +101,10 @@ def look(args: argparse.Namespace) -> int:
     return 0
 
 
-def verify(args: argparse.Namespace) -> int:
+def verify(store: str | None, as_json: bool) -> int:
     """Print what of the stored runs is damaged. 3 where anything is, 4 where that cannot be told of a run, else 0."""
-    runs = verified(workspace(args.store))
-    if args.json:
+    runs = verified(workspace(store))
+    if as_json:
         print_json({"runs": runs})
     else:
         _print_verified(runs)

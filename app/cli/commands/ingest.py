@@ -9,12 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.cli.commands.base import pairs, print_json, printable
-from app.ingest_options import OPTIONS, TAG
-from app.options import add_flags, from_args
+from app import ingest_options
+from app.cli.commands.base import JSON, pairs, print_json, printable
+from app.ingest_options import PATHS, TAG
+from app.options import add_arguments, add_flags, from_args
 from app.serve.uploads import in_use, note_run
 from app.workspace import Workspace, workspace
 from errors import ChipledgerError
@@ -25,20 +27,22 @@ if TYPE_CHECKING:
 
 NAME = "ingest"
 HELP = "read profiles, logs and metrics into one run"
+API = "POST /api/ingest"
+ARGUMENTS = (PATHS,)
+OPTIONS = (*ingest_options.OPTIONS, replace(JSON, help="print run_id, tables and warnings as JSON"))
 PROGRESS_VARIABLE = "CHIPLEDGER_PROGRESS_JSON"  # set by the server: progress as JSON lines on stderr
 EVERY_SECONDS = 0.2  # progress is told no more often
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="file or folder")
+    add_arguments(parser, ARGUMENTS)
     add_flags(parser, OPTIONS)
-    parser.add_argument("--json", action="store_true", help="print run_id, tables and warnings as JSON")
 
 
 def run(args: argparse.Namespace) -> None:
     from collectors.ingest import ingest
 
-    said = from_args(args, OPTIONS)
+    said = from_args(args, ingest_options.OPTIONS)
     tags = pairs(said.pop(TAG.name, ()), "tag")
     place = workspace(args.store)
     stop = threading.Event()

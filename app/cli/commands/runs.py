@@ -2,18 +2,22 @@
 
 import argparse
 import sys
+from dataclasses import replace
 from typing import Any
 
 from app import format as fmt
-from app.cli.commands.base import print_json, print_table, printable
+from app.cli.commands.base import JSON, print_json, print_table, printable
+from app.options import add_flags
 from app.workspace import workspace
 
 NAME = "runs"
 HELP = "list the runs in the store, newest first"
+API = "/api/runs"
+OPTIONS = (replace(JSON, help="print them as JSON"),)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print them as JSON")
+    add_flags(parser, OPTIONS)
 
 
 def run(args: argparse.Namespace) -> None:

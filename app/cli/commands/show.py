@@ -1,46 +1,70 @@
 """`chipledger show RUN ANALYSIS`: the answer to one question about a run."""
 
 import argparse
-import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.cli.commands.base import pairs, print_json, print_table
+from app.cli.commands.base import JSON, model_config, pairs, print_json, print_table
+from app.options import add_arguments, add_flags
 from app.workspace import Workspace, workspace
-from errors import InputError
+from errors.options import SWITCH, Option
 
 if TYPE_CHECKING:
     from app.questions.asking import Subject
 
 NAME = "show"
 HELP = "answer one question about a run or a model, such as `ledger`, `mfu` or `padding`"
+API = "/api/runs/RUN/show/ANALYSIS"
 MODEL = "model:"
-CONFIG_BYTES = 1 << 20  # a page of dimensions, not a checkpoint
+ARGUMENTS = (
+    Option(
+        "run",
+        str,
+        None,
+        "id, beginning of an id, or name of a run; or model:NAME of the catalogue, or model:FILE, a config.json",
+        of_run=True,
+        local=True,
+    ),
+    Option("analysis", str, None, "the question, such as ledger, mfu or padding", local=True, form="ANALYSIS"),
+)
+OPTIONS = (
+    Option("option", str, (), "an option of the question", local=True, several=True, form="KEY=VALUE"),
+    JSON,
+    Option("explain", SWITCH, False, "also print what its figures mean", local=True),
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "run",
-        metavar="RUN",
-        help="id, beginning of an id, or name of a run; or model:NAME of the catalogue, or model:FILE, a config.json",
-    )
-    parser.add_argument("analysis", metavar="ANALYSIS", help="the question, such as ledger, mfu or padding")
-    parser.add_argument("--option", action="append", metavar="KEY=VALUE", help="an option; may be given several times")
-    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
-    parser.add_argument("--explain", action="store_true", help="also print what its figures mean")
+    add_arguments(parser, ARGUMENTS)
+    add_flags(parser, OPTIONS)
 
 
 def run(args: argparse.Namespace) -> None:
+    given = pairs(args.option, "option")
+    show(workspace(args.store), args.run, args.analysis, given, as_json=bool(args.json), explain=bool(args.explain))
+
+
+def show(
+    place: Workspace,
+    about: str,
+    analysis: str,
+    given: Mapping[str, str] | None = None,
+    *,
+    as_json: bool = False,
+    explain: bool = False,
+) -> None:
+    """Print the answer. `about`: a run of the store, or a model after `model:`; `analysis`: the question's name;
+    `given`: its options, as text. Raises QuestionError or InputError for what cannot be asked or answered."""
     from app.questions import question
     from app.questions.asking import answer_dict, ask
 
-    place = workspace(args.store)
-    asked = question(args.analysis)
-    subject = _subject(args.run, place)
-    result = ask(asked, subject, pairs(args.option, "option"), place.registry)
-    terms = asked.terms if args.explain else ()
-    if args.json:
-        print_json(answer_dict(subject, result) | ({"terms": [t.to_dict() for t in terms]} if args.explain else {}))
+    asked = question(analysis)
+    subject = _subject(about, place)
+    result = ask(asked, subject, given or {}, place.registry)
+    terms = asked.terms if explain else ()
+    if as_json:
+        print_json(answer_dict(subject, result) | ({"terms": [t.to_dict() for t in terms]} if explain else {}))
         return
     print(asked.verdict(result), end="\n\n")
     table = asked.table(result)
@@ -66,10 +90,4 @@ def _subject(text: str, place: Workspace) -> "Subject":
     path = Path(name)
     if not path.is_file():
         return ModelSubject(model(name).name, model(name).name)
-    try:
-        config = json.loads(path.read_bytes()[: CONFIG_BYTES + 1])
-    except (OSError, ValueError, RecursionError) as e:
-        raise InputError(f"cannot be read as JSON ({e})", where=name, expected="a model's config.json") from e
-    if not isinstance(config, dict):
-        raise InputError("no JSON object", where=name, expected="a model's config.json")
-    return ModelSubject(path.stem, config)
+    return ModelSubject(path.stem, model_config(path, name))

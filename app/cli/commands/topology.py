@@ -1,9 +1,13 @@
 """`chipledger topology SPEC...`: how far, how narrow and how loaded a network of chips is, whole or after failures."""
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.cli.commands.base import print_json, print_table
+from app.cli.commands.base import JSON, print_json, print_table
+from app.options import add_arguments, add_flags
+from app.topology_options import FAIL, SPEC
 from app.workspace import workspace
 
 if TYPE_CHECKING:
@@ -11,31 +15,25 @@ if TYPE_CHECKING:
 
 NAME = "topology"
 HELP = "count hops, bisection and link loads of a torus, mesh, Boardfly, GPU network or edge list"
+API = "/api/topology?spec=SPEC&fail=WHAT"
+ARGUMENTS = (SPEC,)
+OPTIONS = (FAIL, replace(JSON, help="print an object; a list where several were asked for"))
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "specs",
-        nargs="+",
-        metavar="SPEC",
-        help="such as v5p:4x4x8, torus:8x8x16:twisted, boardfly:1024, v5e:16x16:slices=199, nvl:72, fattree:1024, or "
-        "graph:FILE with one link on each line; several are put side by side",
-    )
-    parser.add_argument(
-        "--fail",
-        action="append",
-        default=[],
-        metavar="WHAT",
-        help="what failed, such as chip=5, link=12-13, cube=1 or ocs=7; may be repeated",
-    )
-    parser.add_argument("--json", action="store_true", help="print an object; a list where several were asked for")
+    add_arguments(parser, ARGUMENTS)
+    add_flags(parser, OPTIONS)
 
 
 def run(args: argparse.Namespace) -> None:
-    reports = [_report(text, args) for text in args.specs]
-    if args.json:
-        told = [r.to_dict() for r in reports]
-        print_json(told if len(told) > 1 else told[0])
+    told([_report(text, args.fail or (), args.store) for text in args.spec], as_json=bool(args.json))
+
+
+def told(reports: "Sequence[Report]", *, as_json: bool) -> None:
+    """Print what was counted, side by side."""
+    if as_json:
+        found = [r.to_dict() for r in reports]
+        print_json(found if len(found) > 1 else found[0])
         return
     from app.topologies.words import table, verdict
 
@@ -50,8 +48,8 @@ def run(args: argparse.Namespace) -> None:
         print(f"- {note}")
 
 
-def _report(text: str, args: argparse.Namespace) -> "Report":
+def _report(text: str, failed: Sequence[str], store: str | None) -> "Report":
     from app import topologies
 
-    place = workspace(args.store) if topologies.in_store(text) else None  # else the user's own file, or no file at all
-    return topologies.report(text, args.fail, place)
+    place = workspace(store) if topologies.in_store(text) else None  # else the user's own file, or no file at all
+    return topologies.report(text, failed, place)

@@ -9,83 +9,43 @@ import re
 import signal
 import sys
 import threading
-import time
 import traceback
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from app import format as fmt
-from app.cli.commands.base import printable
+from app.cli.commands.base import JSON, printable
+from app.follow import options as following
 from app.follow.alerts.evaluate import evaluate
-from app.ingest_options import CHIP, COUNT, FROM_INPUTS, MODEL
-from app.ingest_options import NAME as NAMED
-from app.options import add_flags, from_args
+from app.follow.options import (
+    BACK,
+    ENDPOINT_VARIABLE,
+    EVERY_METRICS_S,
+    EVERY_S,
+    OF_JOBS,
+    SINCE,
+    Asked,
+    asked,
+)
+from app.options import add_flags
 from app.workspace import Workspace, workspace
 from errors import ChipledgerError, InputError
-from errors.options import SWITCH, Option
 from runs.live import Live, live_name
 from runs.run import Run
 
 if TYPE_CHECKING:
     from app.follow.scraping import MetricsPlan
-    from app.follow.watching import Plan, Watcher
+    from app.follow.watching import Plan
 
 NAME = "watch"
 HELP = "follow jobs in Cloud Logging, or a serving engine's /metrics, into live runs"
-ENDPOINT_VARIABLE = "CHIPLEDGER_LOGGING_ENDPOINT"
-SINCE, EVERY, EVERY_METRICS = "30d", "30s", "5s"
-OF_JOBS = ("project", "job", "log_name", "also", "endpoint")  # options that have no meaning with --metrics
-UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-LEAST_EVERY_S = 1.0
-ONCE = Option("once", SWITCH, False, "read what there is, then end", local=True)
-OF_RUN = (  # as `chipledger ingest` takes them, but that the inputs are not there yet
-    replace(NAMED, help="name of the live run, where there is one (default: the job's name)"),
-    *(replace(o, help=o.help.removesuffix(FROM_INPUTS)) for o in (CHIP, COUNT, MODEL)),
-)
+OPTIONS = (*following.OPTIONS, replace(JSON, help="print each change as a line of JSON"))
 _one_at_a_time = threading.Lock()  # alerts of several jobs, and lines on the terminal
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--metrics", metavar="URL", help="poll a serving engine instead: such as http://127.0.0.1:8000/metrics"
-    )
-    parser.add_argument("--for", dest="duration", metavar="TIME", help="with --metrics: how long, such as 10m")
-    parser.add_argument("--project", help="project id (default: $GOOGLE_CLOUD_PROJECT, else the credentials' own)")
-    parser.add_argument("--job", action="append", help="job_name of its entries; may be given again")
-    parser.add_argument(
-        "--since",
-        default=SINCE,
-        metavar="WHEN",
-        help="how far to go back: such as 30d or 12h, or a date (default %(default)s)",
-    )
-    parser.add_argument(
-        "--every", metavar="TIME", help=f"how often to look (default {EVERY}, of metrics {EVERY_METRICS})"
-    )
-    add_flags(parser, (ONCE, *OF_RUN))
-    parser.add_argument("--log-name", action="append", help="log that holds the entries (default: goodput_<job>)")
-    parser.add_argument(
-        "--also",
-        action="append",
-        metavar="FILTER",
-        help="further entries, by a filter, whose text may tell why the job stopped",
-    )
-    parser.add_argument(
-        "--endpoint", metavar="URL", help=f"another address than Google's (default: ${ENDPOINT_VARIABLE})"
-    )
-    parser.add_argument(
-        "--anonymous",
-        action=argparse.BooleanOptionalAction,
-        help="go without credentials (default: with --endpoint only)",
-    )
-    parser.add_argument(
-        "--reads-per-minute",
-        type=int,
-        default=50,
-        metavar="N",
-        help="the most reads of the project's quota of 60 (default %(default)s)",
-    )
-    parser.add_argument("--json", action="store_true", help="print each change as a line of JSON")
+    add_flags(parser, OPTIONS)
 
 
 def on_snapshot(place: Workspace, run: Run, live: Live) -> None:
@@ -104,123 +64,105 @@ def on_snapshot(place: Workspace, run: Run, live: Live) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    what = asked(args)
     place, stop = workspace(args.store), threading.Event()
-    named = plans(args, stop) if args.metrics is None else metrics_plans(args)
+    named = plans(what, stop) if what.metrics is None else metrics_plans(what, what.metrics)
     _on_signal(stop)
     with contextlib.ExitStack() as locks:
         for name in named:
             locks.enter_context(place.store.live.following(name))
-        _follow(place, named, stop, args)
+        _follow(place, named, stop, what.once, bool(args.json))
 
 
-def plans(args: argparse.Namespace, stop: threading.Event) -> "dict[str, Plan]":
+def plans(what: Asked, stop: threading.Event) -> "dict[str, Plan]":
     """Live run's name: what to follow there. Raises InputError for what cannot be meant."""
     from app.follow.watching import Plan
-    from collectors.cloud_logging.pace import QUOTA_READS, Limiter
+    from collectors.cloud_logging.pace import Limiter
     from collectors.cloud_logging.query import Wanted, check_project
     from collectors.cloud_logging.service import Door
 
-    if not args.job:
+    if not what.job:
         raise InputError("nothing to follow", expected="--job NAME, or --metrics URL of a serving engine")
-    if args.duration is not None:
+    if what.for_s is not None:
         raise InputError("--for with --job", expected="--for with --metrics: a job is followed until it ends")
-    jobs = list(dict.fromkeys(args.job))
-    if args.name is not None and len(jobs) > 1:
+    jobs = list(dict.fromkeys(what.job))
+    if what.name is not None and len(jobs) > 1:
         raise InputError(f"one --name for {len(jobs)} jobs", advice="Leave it out: each is named after its job.")
-    if not 1 <= args.reads_per_minute <= QUOTA_READS:
-        raise InputError(f"{args.reads_per_minute} reads a minute", expected=f"1 to {QUOTA_READS}, the quota")
-    every_s, options = _every_s(args, EVERY), _options(args)
-    endpoint = args.endpoint or os.environ.get(ENDPOINT_VARIABLE) or None
+    options = _of_run(what)
+    endpoint = what.endpoint or os.environ.get(ENDPOINT_VARIABLE) or None
     if endpoint is not None and not re.fullmatch(r"https?://[^\s/]+[^\s]*", endpoint):
         raise InputError(f"{endpoint[:80]!r} is no endpoint", expected="such as http://127.0.0.1:8085")
-    project = check_project(_project(args, endpoint))
-    door = Door(project, endpoint, args.anonymous, Limiter(args.reads_per_minute), wait=stop.wait)
-    since_ns = moment_ns(args.since)
+    project = check_project(_project(what, endpoint))
+    door = Door(project, endpoint, what.anonymous, Limiter(what.reads_per_minute), wait=stop.wait)
+    since_ns = SINCE.parse(BACK) if what.since_ns is None else what.since_ns
     found = {}
     for job in jobs:
-        wanted = Wanted(project, job, tuple(args.log_name or ()), tuple(args.also or ()))
+        wanted = Wanted(project, job, what.log_name, what.also)
         wanted.filter()  # raises now for what would be refused later
-        found[live_name(args.name or job)] = Plan(wanted, door, since_ns, every_s, options)
+        found[live_name(what.name or job)] = Plan(wanted, door, since_ns, what.every_s or EVERY_S, options)
     return found
 
 
-def metrics_plans(args: argparse.Namespace) -> "dict[str, MetricsPlan]":
+def metrics_plans(what: Asked, server: str) -> "dict[str, MetricsPlan]":
     """Live run's name: the server to poll. Raises InputError for what cannot be meant."""
     from app.follow.scraping import MetricsPlan, address, host
 
-    if given := next((o for o in OF_JOBS if getattr(args, o)), None):
-        raise InputError(f"--{given.replace('_', '-')} with --metrics", expected="one of them: a job, or a server")
-    url = address(args.metrics)
-    for_s = None if args.duration is None else seconds(args.duration, "--for")
-    return {live_name(args.name or host(url)): MetricsPlan(url, _every_s(args, EVERY_METRICS), for_s, _options(args))}
+    if given := next((o for o in OF_JOBS if getattr(what, o.name)), None):
+        raise InputError(f"{given.flag} with --metrics", expected="one of them: a job, or a server")
+    url = address(server)
+    plan = MetricsPlan(url, what.every_s or EVERY_METRICS_S, what.for_s, _of_run(what))
+    return {live_name(what.name or host(url)): plan}
 
 
-def _every_s(args: argparse.Namespace, default: str) -> float:
-    every_s = seconds(args.every or default, "--every")
-    if every_s < LEAST_EVERY_S:
-        raise InputError(f"--every {args.every}", expected=f"at least {LEAST_EVERY_S:.0f}s")
-    return every_s
-
-
-def _options(args: argparse.Namespace) -> dict[str, Any]:
+def _of_run(what: Asked) -> dict[str, Any]:
     """What a person says of the run, checked."""
     from collectors.own import sidecar
 
-    options = from_args(args, OF_RUN)
-    for key, value in options.items():
+    for key, value in what.of_run.items():
         sidecar.check(key, value, "command line")
-    return options
+    return what.of_run
 
 
-def seconds(text: str, where: str) -> float:
-    """`90s`, `5m`, `12h` or `30d` in seconds. Raises InputError for anything else."""
-    match = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)\s*([smhd])", text.strip())
-    if not match:
-        raise InputError(f"{where} {text!r} is no time", expected="such as 30s, 5m, 12h or 30d")
-    return float(match[1]) * UNITS_S[match[2]]
-
-
-def moment_ns(text: str) -> int:
-    """So long ago, or a date: ns since the epoch. Raises InputError for neither."""
-    with contextlib.suppress(ValueError):
-        moment = datetime.fromisoformat(text)
-        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()) * 1_000_000_000
-    return max(time.time_ns() - int(seconds(text, "--since")) * 1_000_000_000, 0)
-
-
-def _project(args: argparse.Namespace, endpoint: str | None) -> str:
+def _project(what: Asked, endpoint: str | None) -> str:
     from collectors.cloud_logging.service import default_project
 
-    if project := args.project or os.environ.get("GOOGLE_CLOUD_PROJECT"):
+    if project := what.project or os.environ.get("GOOGLE_CLOUD_PROJECT"):
         return project
-    anonymous = bool(endpoint) if args.anonymous is None else args.anonymous
+    anonymous = bool(endpoint) if what.anonymous is None else what.anonymous
     if not anonymous and (project := default_project()):
         return project
     raise InputError("no project is named", expected="--project ID", advice="`gcloud projects list` shows the ids.")
 
 
 def _follow(
-    place: Workspace, named: "dict[str, Plan] | dict[str, MetricsPlan]", stop: threading.Event, args: argparse.Namespace
+    place: Workspace,
+    named: "Mapping[str, Plan | MetricsPlan]",
+    stop: threading.Event,
+    once: bool,
+    as_json: bool,
 ) -> None:
     """A thread for each job, until all have ended. The first error of any ends the others, and is raised."""
-    if args.metrics is None:
-        from app.follow.watching import Watcher as Following
-    else:
-        from app.follow.scraping import MetricsWatcher as Following
+    from app.follow.scraping import MetricsPlan, MetricsWatcher
+    from app.follow.watching import Watcher
 
     def tell(live: Live) -> None:
         with _one_at_a_time:
-            say(live, args.json)
+            say(live, as_json)
 
-    watchers = [Following(place, name, plan, stop, tell, on_snapshot) for name, plan in named.items()]
+    watchers = [
+        MetricsWatcher(place, name, plan, stop, tell, on_snapshot)
+        if isinstance(plan, MetricsPlan)
+        else Watcher(place, name, plan, stop, tell, on_snapshot)
+        for name, plan in named.items()
+    ]
     errors: list[BaseException] = []
 
-    def follow(watcher: "Watcher") -> None:
+    def follow(watcher: Watcher) -> None:
         try:
-            watcher.follow(bool(args.once))
+            watcher.follow(once)
         except BaseException as e:  # raised again in the main thread
             errors.append(e)
-            if not args.once or not isinstance(e, ChipledgerError):
+            if not once or not isinstance(e, ChipledgerError):
                 stop.set()
 
     threads = [threading.Thread(target=follow, args=(w,), name=w.live.name) for w in watchers]

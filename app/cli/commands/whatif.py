@@ -2,24 +2,29 @@
 
 import argparse
 
-from app.cli.commands.base import print_json, print_table
+from app.cli.commands.base import JSON, print_json, print_table
 from app.options import add_flags, from_args
 from app.whatif import WHATIFS
 from app.whatif.base import named
 from app.workspace import workspace
+from errors.options import Option
 
 NAME = "whatif"
 HELP = "ask what would be: `whatif checkpoint` finds how often to save"
 
+API = "/api/whatif/NAME"
+WHATIF = Option("whatif", str, None, "which question; docs/whatifs.md tells what each can be asked", form="NAME")
+ARGUMENTS = (WHATIF,)
+OPTIONS = (JSON,)  # and those of the what-if
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    questions = parser.add_subparsers(dest="whatif", metavar="NAME", required=True)
+    questions = parser.add_subparsers(dest=WHATIF.name, metavar=WHATIF.form, required=True)
     for whatif in WHATIFS:
         command = questions.add_parser(
             whatif.name, help=whatif.help, description=f"{whatif.help[0].upper()}{whatif.help[1:]}.", allow_abbrev=False
         )
-        add_flags(command, whatif.options)
-        command.add_argument("--json", action="store_true", help="print the answer as JSON")
+        add_flags(command, (*whatif.options, *OPTIONS))
 
 
 def run(args: argparse.Namespace) -> None:

@@ -1,5 +1,6 @@
 """When alerts open, close and are told: called after every ingest and after every snapshot of a live run."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,6 +83,14 @@ def evaluate(place: Workspace, run: Run, live: Live | None = None) -> Outcome:
             open_rules.append(rule.name)
     told, problems = tell(kept)
     return Outcome(tuple(open_rules), told, tuple(problems))
+
+
+def watch_for(kept: AlertBook, changes: Mapping[str, float | None]) -> list[str]:
+    """Set the thresholds of rules; None: no longer watch for it. Whoever heard of an alert that this closes hears of
+    its end. Returns problems."""
+    for name, threshold in changes.items():
+        kept.set_threshold(name, threshold)
+    return tell(kept)[1] if None in changes.values() else []
 
 
 def tell(kept: AlertBook) -> tuple[int, list[str]]:

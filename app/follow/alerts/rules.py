@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from app import format as fmt
+from app.follow.alerts.options import GOODPUT, HANG, MFU_DROP, RECENT_STEPS, STRAGGLER
 from errors import QuestionError
+from errors.options import Option
 from runs.live import Live
 from runs.registry import Registry
 from runs.run import Run
-
-RECENT_STEPS = 50  # their median is compared with that of all usual steps before them
 
 
 @dataclass(frozen=True)
@@ -31,19 +31,31 @@ class Rule:
     `live`: the live run that it is a snapshot of, judged as of the last read: time of which nothing was read tells
     nothing.
 
-    `question`: whose page shows why; `usual`: the threshold where none is given; `live`: only a job that is being
-    followed can be judged.
+    `option`: its threshold, whose default is the usual one; `question`: whose page shows why; `live`: only a job that
+    is being followed can be judged.
     """
 
-    name: str
+    option: Option
     question: str
-    title: str
-    help: str
-    usual: float
-    lowest: float
-    highest: float
     check: Callable[[Run, Registry, float, Live | None], Found | None]
     live: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.option.name
+
+    @property
+    def title(self) -> str:
+        return self.option.title
+
+    @property
+    def help(self) -> str:
+        return self.option.help
+
+    @property
+    def usual(self) -> float:
+        """The threshold where none is given."""
+        return self.option.default
 
 
 def ask(name: str, run: Run, options: dict[str, Any], registry: Registry) -> Any:
@@ -131,47 +143,10 @@ def _ended(run: Run, last_step_ns: int) -> bool:
 
 
 RULES: tuple[Rule, ...] = (
-    Rule(
-        "goodput",
-        "goodput",
-        "Goodput below",
-        "productive share of the job's time, exact rules",
-        0.9,
-        0.0,
-        1.0,
-        _goodput,
-    ),
-    Rule(
-        "mfu_drop",
-        "mfu",
-        "MFU fell by more than",
-        f"median MFU of the last {RECENT_STEPS} steps against that of all before",
-        0.1,
-        0.0,
-        1.0,
-        _mfu_drop,
-    ),
-    Rule(
-        "straggler",
-        "stragglers",
-        "A rank is last in more than",
-        "share of the steps in which a persistent straggler was last",
-        0.6,
-        0.0,
-        1.0,
-        _straggler,
-    ),
-    Rule(
-        "hang",
-        "steps",
-        "No step for so many median steps",
-        "of a job that is being followed and has not ended",
-        10.0,
-        1.0,
-        1e6,
-        _hang,
-        live=True,
-    ),
+    Rule(GOODPUT, "goodput", _goodput),
+    Rule(MFU_DROP, "mfu", _mfu_drop),
+    Rule(STRAGGLER, "stragglers", _straggler),
+    Rule(HANG, "steps", _hang, live=True),
 )
 
 

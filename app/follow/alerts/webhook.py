@@ -6,11 +6,11 @@ import urllib.request
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from app.follow.alerts.options import SHAPES
 from app.follow.alerts.rules import page_of
 from errors import InputError
 from runs.alert_book import Alert, Target
 
-SHAPES = ("slack", "json")
 TIMEOUT_S = 10.0
 
 

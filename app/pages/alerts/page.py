@@ -1,15 +1,20 @@
 """Alerts: what is watched for, what is open, and what was told."""
 
+from collections.abc import Mapping
+
 import streamlit as st
 
 from app import format as fmt
 from app.components.current import open_workspace
+from app.components.notice import notice
+from app.components.option import field
 from app.components.text import md
 from app.components.verdict import verdict
-from app.follow.alerts.evaluate import book
+from app.follow.alerts.evaluate import book, watch_for
 from app.follow.alerts.rules import RULES, page_of
 from app.follow.alerts.webhook import masked
 from app.questions import question
+from errors import QuestionError
 from runs.alert_book import Alert, AlertBook
 
 SET_UP = """chipledger alerts --on goodput=0.9 --on straggler --on hang=10 \\
@@ -59,7 +64,7 @@ def card(alert: Alert) -> None:
 
 
 def rules(kept: AlertBook, thresholds: dict[str, float]) -> None:
-    """What is watched for, and how that is set: on the command line, since a webhook's address is a secret."""
+    """What is watched for, and how that is set."""
     target = kept.target()
     st.markdown(
         "**What is watched for**: after every ingest, and after every snapshot of a run that "
@@ -80,8 +85,38 @@ def rules(kept: AlertBook, thresholds: dict[str, float]) -> None:
         st.caption(f"Messages go to {md(masked(target.url))}, shaped for {target.shape}.")
     else:
         st.info("No webhook is set: alerts are shown here and told to nobody.", icon=":material/info:")
-    with st.expander("How to set rules and a webhook", expanded=not thresholds, icon=":material/terminal:"):
+    with st.expander("Set rules and a webhook", expanded=not thresholds, icon=":material/tune:"):
+        settings(kept, thresholds)
+        st.markdown("A webhook's address is a secret: it is set on the command line, where rules can be set as well.")
         st.code(SET_UP, language="bash")
+
+
+def settings(kept: AlertBook, thresholds: dict[str, float]) -> None:
+    """A field for the threshold of each rule."""
+    st.caption("A rule whose field is empty is off.")
+    texts: dict[str, str] = {}
+    with st.form("rules", border=False):
+        for rule, column in zip(RULES, st.columns(len(RULES), vertical_alignment="bottom"), strict=True):
+            with column:
+                texts[rule.name] = field(rule.option, thresholds.get(rule.name), f"off; usually {rule.usual:g}")
+        if not st.form_submit_button("Watch for these", type="primary", icon=":material/notifications:"):
+            return
+    try:
+        changes = changed(texts, thresholds)
+    except QuestionError as e:
+        notice(e, library=False)
+        return
+    problems = watch_for(kept, changes)
+    for problem in problems:
+        st.warning(md(problem), icon=":material/warning:")
+    if not problems:
+        st.rerun()
+
+
+def changed(texts: Mapping[str, str], thresholds: Mapping[str, float]) -> dict[str, float | None]:
+    """What is entered and not so yet; None: no longer watched for. Raises QuestionError for what is no threshold."""
+    said = {r.name: r.option.parse(texts[r.name], f"{r.title}: ") if texts[r.name] else None for r in RULES}
+    return {name: threshold for name, threshold in said.items() if threshold != thresholds.get(name)}
 
 
 def _row(alert: Alert) -> dict[str, str]:

@@ -73,7 +73,7 @@ OPTIONS: tuple[Option, ...] = (
         "fail",
         str,
         (),
-        "what failed, such as chip=5 or link=12-13; several with ; between, or by giving it again",
+        "what failed, such as chip=5 or link=12-13; several with ; between",
         form="WHAT",
         several=True,
     ),
