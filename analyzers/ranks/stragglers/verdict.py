@@ -65,8 +65,8 @@ def patterns(x: Lateness) -> Patterns:
 def finding(tables: Tables, met: Meetings, x: Lateness, seen: Patterns) -> Finding:
     """The answer. The first that holds: too few steps, a persistent rank, a slow network, uneven work, a different rank
     in many steps, single steps, none. A slow network that costs more than the persistent ranks comes first; one that
-    costs less than 2 % of the time compared is none. Where ranks have no profile, moving data cannot be told from waiting
-    for them, and nobody can be cleared."""
+    costs less than 2 % of the time compared is none. Where ranks have no profile, moving data cannot be told from
+    waiting for them, and nobody can be cleared."""
     steps, ranks = len(x.step), len(met.ranks)
     if steps < WINDOW:
         if (one := few_steps(x)) is not None:

@@ -159,7 +159,7 @@ def table(result: StragglersResult) -> Table:
                     fmt.duration(r["blame_s"]),
                     fmt.duration(r["lag_s"]),
                     fmt.share(r["share_of_steps"]),
-                    _steps(r),
+                    _steps(r["first_step"], r["last_step"], r["every"]),
                     CAUSES[r["cause"]],
                     fmt.share(r["confidence"]),
                     fmt.chip_time(r["gain_chip_seconds"]),
@@ -185,12 +185,9 @@ def table(result: StragglersResult) -> Table:
     )
 
 
-def _steps(row: dict[str, Any]) -> str:
+def _steps(first: int, last: int, every: int) -> str:
     """`44 to 55`, with how often where it is not all of them."""
-    often = (
-        f", every {row['every']}th" if row["every"] > 3 else {2: ", every 2nd", 3: ", every 3rd"}.get(row["every"], "")
-    )
-    return f"{row['first_step']} to {row['last_step']}{often}"
+    return f"{first} to {last}" + (f", 1 in {every}" if every > 1 else "")
 
 
 def _signed(value: Any) -> str:
