@@ -97,6 +97,6 @@ def wait_for_gain(job: Job, slices: int, resume_s: float, gain: float, pauses: i
     longest = job.mttf_s * math.sqrt(slices)  # the gain rises up to about there, then missing slices take it back
     if short_of(longest) <= 0:
         return None
-    from scipy.optimize import brentq  # late: a third of a second, that other questions do not wait for
+    from scipy.optimize import root_scalar  # late: a third of a second, that other questions do not wait for
 
-    return float(brentq(short_of, 0.0, longest))
+    return float(root_scalar(short_of, bracket=(0.0, longest), method="brentq").root)

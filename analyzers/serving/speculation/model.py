@@ -153,7 +153,9 @@ class Machine:
         if not len(paying):
             return 0.0
         last = paying[-1]
-        return _root_between(lambda b: self.speedup(b, length, draft, cost) - 1, grid[last], grid[last + 1])
+        return _root_between(
+            lambda b: self.speedup(b, length, draft, cost) - 1, float(grid[last]), float(grid[last + 1])
+        )
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
