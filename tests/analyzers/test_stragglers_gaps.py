@@ -121,3 +121,30 @@ def test_noisy_steps_have_no_change():
     dur = np.random.default_rng(0).lognormal(0, 0.1, 400)
     logs = {"steps": {"step": [*range(400)], "dur_ns": (dur * 1e9).astype(int), "source": ["a.log"] * 400}}
     assert len(ask(MemoryTables(logs)).changes.stretches) == 1
+
+
+def test_the_gain_reaches_over_steps_without_a_profile_by_the_jobs_own_step_times():
+    """Late by 0.1 s of 1 s in steps 10 to 49 of 60, of which 20 to 44 were profiled: 4.0 s of 8 ranks."""
+    world = RankWorld(ranks=8, steps=60, slow={3: 0.1}, slow_steps=range(10, 50), tail=0)
+    rows = world.tables().arrow("collectives").to_pydict()
+    seen = [i for i, step in enumerate(rows["step"]) if 20 <= step <= 44]
+    end = world.timeline()[2][:, -1, 0]
+    took = {"host": ["host-0"] * 59, "step": list(range(1, 60)), "dur_ns": (np.diff(end) * 1e9).astype(int).tolist()}
+    result = ask(MemoryTables({"collectives": {n: [v[i] for i in seen] for n, v in rows.items()}, "steps": took}))
+    row = result.ranks.iloc[0]
+    assert (
+        result.gain.low == pytest.approx(row["blame_s"] * 8) and result.gain.steps == 19 + 15
+    )  # of the first of a job nothing is said
+    assert result.gain.likely == pytest.approx(40 * 0.1 * 8, rel=0.1)
+    assert result.gain.low < result.gain.likely < result.gain.high
+
+
+@pytest.mark.parametrize("absent, verdict, ranks", [(5, "persistent", ["3"]), (3, "unknown", [])])
+def test_among_the_ranks_that_have_a_profile_the_late_one_is_told_and_nobody_for_one_that_has_none(
+    absent, verdict, ranks
+):
+    rows = RankWorld(ranks=8, steps=40, slow={3: 0.1}).tables().arrow("collectives").to_pydict()
+    seen = [i for i, rank in enumerate(rows["rank"]) if rank != absent]
+    result = ask(MemoryTables({"collectives": {n: [v[i] for i in seen] for n, v in rows.items()}}))
+    assert named(result) == (verdict, ranks)
+    assert ranks or ("is not known" in result.why and result.cost_chip_seconds is None)

@@ -71,6 +71,7 @@ def test_the_slow_process_is_named_with_its_steps_and_its_cause(plain):
 def test_its_cost_is_what_the_others_waited(plain):
     assert plain.ranks.iloc[0]["blame_s"] == pytest.approx(SLOW["total_s"], rel=0.1)
     assert plain.cost_chip_seconds == pytest.approx(3 * SLOW["total_s"], rel=0.1)
+    assert plain.gain.likely == pytest.approx(4 * SLOW["total_s"], rel=0.1) and plain.gain.steps == 0
 
 
 SHIFTS = [(process, shift_s) for shift_s in (0.001, -0.001, 0.005, 0.3, -1, 10, -10) for process in range(4)]

@@ -18,6 +18,7 @@ from analyzers.held import held
 from analyzers.ranks.meetings import Meetings, meetings
 from analyzers.ranks.stragglers.blame import Lateness, lateness
 from analyzers.ranks.stragglers.clocks import clocks
+from analyzers.ranks.stragglers.gain import Gain, gain
 from analyzers.ranks.stragglers.rank_causes import CAUSES, UNKNOWN, excesses, peers_of, splits, traced
 from analyzers.ranks.stragglers.steps import WINDOW
 from analyzers.ranks.stragglers.verdict import Finding, Patterns, finding, intervals, patterns, unmatched
@@ -46,16 +47,20 @@ NAMED = [
     "first_step",
     "last_step",
     "steps",
+    "every",
     "charge_chip_s",
+    "gain_chip_seconds",
+    "gain_low_chip_seconds",
+    "gain_high_chip_seconds",
 ]
 EVERY = [
     "rank",
     "host",
     "device",
     "role",
-    "blame_s",
-    "blame_low_s",
-    "blame_high_s",
+    "blame_all_s",
+    "blame_all_low_s",
+    "blame_all_high_s",
     "share_of_steps",
     "lag_s",
     "offset_s",
@@ -75,9 +80,12 @@ class StragglersResult:
         confidence      0 to 1: (1 - chance) x resolved x covered (`rules.py`); of rotating ranks the share of
                         steps in which one stood out, of one step 1 - 1 / (1 + z)
         lag_s           mean lateness against its peers in the `steps` it is named for, first_step to last_step
-        charge_chip_s   chip-seconds that others waited for it
-    `every`: one row per rank with the same over all steps, blame with a 95 % interval by the scatter between steps,
-        clock offset and drift (for display only).
+        every           it is late at every so many of them; 1: at all
+        charge_chip_s   chip-seconds that others waited for it: blame_s x others
+        gain_chip_seconds       what mending it would give back, with the steps that no profile covers (`gain.py`): of
+                        the steps compared blame_s x (others + 1); gain_low_..., gain_high_...: its interval
+    `every`: one row per rank with the same over all steps, blame (blame_all_s) with a 95 % interval by the scatter
+        between steps, clock offset and drift (for display only).
     `steps`: one row per step compared: step, session, apart_s (waits of the first to arrive less those of the last),
         culprit (label of who stood out, or null), margin_s (what it cost each other rank), moved_s (mean time in
         collectives after the last had come), pace (that, times the run's own quiet pace).
@@ -85,6 +93,7 @@ class StragglersResult:
         `steps`); NaN where not compared. `causes`: rank, named, steps, and seconds of excess per step by cause.
     cost_chip_seconds   what others waited for those named, up to the margins; of a slow network what moved beyond the
                         quiet pace, of imbalance what all waited; None where not known
+    gain                what mending those named would give back; None where nobody is, or it is not known
     resolution_s        of clock offsets (rho); blame_resolution_s: of waits in one step. None where not known
     `changes`: stretches of the step time by the job's own log; slowdown_chip_seconds: what its slow ones cost.
     """
@@ -97,6 +106,7 @@ class StragglersResult:
     lateness: pd.DataFrame
     causes: pd.DataFrame
     cost_chip_seconds: float | None
+    gain: Gain | None
     step_s: float | None
     apart_s: float | None
     waiting_share: float | None
@@ -112,12 +122,13 @@ class StragglersResult:
         return dict(zip(known["rank"], known["offset_s"].astype(float), strict=True))
 
     def to_dict(self) -> dict[str, Any]:
-        worst = self.every[self.every["blame_s"] > 0].sort_values("blame_s", ascending=False, kind="stable")
+        worst = self.every[self.every["blame_all_s"] > 0].sort_values("blame_all_s", ascending=False, kind="stable")
         return {
             "verdict": self.verdict,
             "why": self.why,
             "ranks": _records(self.ranks),
             "cost_chip_seconds": self.cost_chip_seconds,
+            "gain_chip_seconds": self.gain.to_dict() if self.gain else None,
             "clock_offsets_s": self.clock_offsets_s,
             "resolution_s": self.resolution_s,
             "blame_resolution_s": self.blame_resolution_s,
@@ -181,15 +192,17 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Stragglers
     watched = clocks(met, x.column >= 0)
     apart = np.nanmax(x.wait_s, axis=0) - np.nanmin(x.wait_s, axis=0) if seen else np.zeros(0)
     whole = float(np.nanmean(x.wait_s)) if seen else None
+    gains = {r: gain(x, r, w, changes.rows, found.every.get(r, 1), per_chip) for r, w in found.where.items()}
     return StragglersResult(
         verdict=found.verdict,
         why=found.why,
-        ranks=_named(met, x, found, causes, per_chip),
+        ranks=_named(met, x, found, causes, gains, per_chip),
         every=every.assign(offset_s=watched.offset_s, drift=watched.drift)[EVERY],
         steps=_steps(met, x, seen, apart),
         lateness=pd.DataFrame(x.lag_s.astype(np.float32)),
         causes=causes,
         cost_chip_seconds=None if found.cost_s is None else found.cost_s / per_chip,
+        gain=_joint_gain(x, found, gains, per_chip),
         step_s=x.step_s or None,
         apart_s=float(np.nanmedian(apart)) if seen else None,
         waiting_share=whole / x.step_s if whole is not None and x.step_s else None,
@@ -213,7 +226,7 @@ def _every(met: Meetings, x: Lateness, seen: Patterns | None) -> pd.DataFrame:
     """All ranks with their blame and lag over all steps."""
     out = met.ranks[["host", "device", "role"]].assign(rank=met.ranks["label"].astype(str))
     if seen is None:
-        return out.assign(**{n: np.nan for n in ("blame_s", "blame_low_s", "blame_high_s", "share_of_steps", "lag_s")})
+        return out.assign(**{n: np.nan for n in EVERY if n.startswith(("blame", "share", "lag"))})
     compared = (~np.isnan(x.lag_s)).sum(axis=1)
     blame = intervals(x.charge_s / np.maximum(x.others, 1)[:, None])
     some = np.maximum(compared, 1)
@@ -247,7 +260,7 @@ def _causes(
     tables: Tables, met: Meetings, x: Lateness, found: Finding, every: pd.DataFrame, asked: Sequence[int]
 ) -> pd.DataFrame:
     """Excess by cause of the ranks named, of the most blamed besides, and of those asked for."""
-    worst = every["blame_s"].fillna(-1).sort_values(ascending=False, kind="stable").index[:SPLIT]
+    worst = every["blame_all_s"].fillna(-1).sort_values(ascending=False, kind="stable").index[:SPLIT]
     rest = [int(r) for r in worst][: max(SPLIT - len(found.where), 0)]
     ranks = list(dict.fromkeys([*list(found.where)[:SPLIT], *rest, *asked]))
     peers = {r: peers_of(x, r, set(found.where)) for r in ranks}
@@ -271,7 +284,20 @@ def _causes(
     return pd.DataFrame(rows) if rows else _no_causes()
 
 
-def _named(met: Meetings, x: Lateness, found: Finding, causes: pd.DataFrame, per_chip: int) -> pd.DataFrame:
+def _joint_gain(x: Lateness, found: Finding, gains: dict[int, Gain], per_chip: int) -> Gain | None:
+    """Of all ranks named together: a step that several make late is counted once."""
+    if not gains or found.cost_s is None:
+        return None
+    ranks = np.array(list(gains))
+    others = float(x.others[ranks].mean())
+    beyond = found.cost_s / per_chip * (others + 1) / max(others, 1.0) - sum(g.low for g in gains.values())
+    low, likely, high = (sum(getattr(g, n) for g in gains.values()) + beyond for n in ("low", "likely", "high"))
+    return Gain(low, likely, high, max(g.steps for g in gains.values()))
+
+
+def _named(
+    met: Meetings, x: Lateness, found: Finding, causes: pd.DataFrame, gains: dict[int, Gain], per_chip: int
+) -> pd.DataFrame:
     """The ranks of the verdict, most blamed first."""
     rows = []
     excess = causes.set_index("rank")
@@ -296,7 +322,11 @@ def _named(met: Meetings, x: Lateness, found: Finding, causes: pd.DataFrame, per
                 "first_step": int(x.step[columns[0]]),
                 "last_step": int(x.step[columns[-1]]),
                 "steps": late,
+                "every": found.every.get(rank, 1),
                 "charge_chip_s": charged / per_chip,
+                "gain_chip_seconds": gains[rank].likely,
+                "gain_low_chip_seconds": gains[rank].low,
+                "gain_high_chip_seconds": gains[rank].high,
             }
         )
     return pd.DataFrame(rows, columns=NAMED).sort_values("blame_s", ascending=False, kind="stable", ignore_index=True)

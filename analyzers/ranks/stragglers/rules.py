@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import bdtrc
 
 from analyzers.ranks.stragglers.blame import FEW_RANKS, Lateness, median
+from analyzers.ranks.stragglers.clear import clear
 from analyzers.ranks.stragglers.steps import WINDOW
 
 OFTEN = 0.6  # of them
@@ -92,7 +93,11 @@ def episodes(x: Lateness, hit: np.ndarray) -> list[Episode]:
             for begin, end in _runs(stay[at] | begun):
                 if begun[begin:end].any():
                     z = None if few else float(score[at, begin:end].max())
-                    found.append(_episode(x, hit, int(mine[at]), begin, end + WINDOW - 1, z))
+                    one = _episode(x, hit, int(mine[at]), begin, end + WINDOW - 1, z)
+                    inside = np.zeros(hit.shape[1], dtype=bool)
+                    inside[one.first : one.last + 1] = True
+                    if clear(x, one.rank, inside, one.hits):
+                        found.append(one)
     return sorted(found, key=lambda e: (e.rank, e.first))
 
 
@@ -189,15 +194,26 @@ def _some_rank_seen(halves: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, 
 
 def slow_network(x: Lateness) -> tuple[np.ndarray, np.ndarray]:
     """Seconds of moving data beyond the run's own quiet pace in each step, where meetings of all ranks stay slow for
-    20 steps (0 elsewhere), and the pace itself: times the quietest fifth of the steps."""
+    20 steps (0 elsewhere), and the pace itself: times that of the quietest stretch of a fifth of the steps, 10 or more.
+
+    Single quick steps are no reference: the quickest fifth of any steps is quick. And the slow steps must be slow
+    against the scatter of the quiet ones, whose slowest tenth takes less than the quickest tenth of the slow."""
     pace = np.divide(x.moved_s, x.usual_s, out=np.ones_like(x.moved_s), where=x.usual_s > 0)
     if len(pace) < WINDOW:
         return np.zeros(len(pace)), pace
-    quiet = float(np.sort(pace)[len(pace) // 5])
+    width = max(WINDOW // 2, len(pace) // 5)
+    each = np.lib.stride_tricks.sliding_window_view(pace, width)
+    at = int(np.median(each, axis=1).argmin())
+    quiet = float(np.median(each[at]))
+    usual = float(np.quantile(each[at], 0.9)) / quiet
     pace = pace / quiet
     beyond = x.moved_s - x.usual_s * quiet
     grown = (pace > GROWN) & (beyond > GROWN_SHARE * x.step_s)
     inside = np.zeros(len(pace), dtype=bool)
     for begin in np.flatnonzero(windows(grown) >= OFTEN * WINDOW):
         inside[begin : begin + WINDOW] = True
+    for begin, end in _runs(inside):
+        slow = begin + np.flatnonzero(grown[begin:end])
+        if float(np.quantile(pace[slow[0] : slow[-1] + 1], 0.1)) <= usual:
+            inside[begin:end] = False
     return np.where(inside & grown, beyond, 0.0), pace

@@ -33,16 +33,31 @@ def columns_of(met: Meetings, tables: Tables) -> Columns:
         how, step = "marks", _by_marks(met, tables)
     if not (step >= 0).any():
         how, step = "repetition", _by_repetition(met)
+    met_by_some = met.comparable | watched_in_part(met)
     there = (step >= 0) & (met.session >= -1)
     first = np.full(int(met.session.max()) + 2 if len(step) else 1, np.iinfo(np.int64).max)
     np.minimum.at(first, met.session[there] + 1, step[there])
-    used = there & met.comparable & (step > first[met.session + 1])
+    used = there & met_by_some & (step > first[met.session + 1])
     column = np.full(len(step), -1, dtype=np.int64)
     key, at = np.unique(combined(met.session[used] + 1, step[used]), return_inverse=True)
     column[used] = at.reshape(-1)
     place = np.empty(len(key), dtype=np.int64)
     place[column[used]] = np.flatnonzero(used)
     return Columns(column, step[place], met.session[place], _step_s(met, tables, column, used), how)
+
+
+def watched_in_part(met: Meetings) -> np.ndarray:
+    """Rows of groups of which some ranks have no profile at all, where all that have one took part: these can be held
+    against one another. How long they waited for the rest is not known."""
+    groups = len(met.names["group"])
+    whole = np.bincount(met.group[met.complete], minlength=groups) > 0
+    some = met.partial & ~whole[met.group]
+    if not some.any():
+        return some
+    pairs = np.unique(met.group[some] * len(met.ranks) + met.rank[some])
+    watched = np.bincount(pairs // len(met.ranks), minlength=groups)
+    there = np.bincount(met.meeting[some], minlength=int(met.meeting.max()) + 1)
+    return some & (there[met.meeting] == watched[met.group])
 
 
 def _by_marks(met: Meetings, tables: Tables) -> np.ndarray:

@@ -13,17 +13,29 @@ TERMS = (
     ),
     Term(
         "Blame",
-        "Second shortest duration of a collective less the shortest, charged to the last to arrive: what would "
-        "be saved if only that rank were mended. Where it was kept in another group before, that part is charged to "
-        "the rank that waited least there.",
+        "In wall time, over the steps that a rank is named for (over all steps where none is named, and in the "
+        "picture of all ranks). Second shortest duration of a collective less the shortest, charged to the last to "
+        "arrive: what would be saved if only that rank were mended. Where it was kept in another group before, that "
+        "part is charged to the rank that waited least there.",
         formula="second shortest duration - shortest duration",
         unit="s",
+    ),
+    Term(
+        "Gain",
+        "What mending a straggler would give back: what the others waited for it and its own excess, in the steps it "
+        "is named for; of steps beside them without a profile, what the job's own step time exceeds a step without it. "
+        "From the steps compared alone (low) to each step without a profile like the mean of those (high).",
+        formula="blame x (others + 1), over its steps",
+        unit="chip-seconds",
     ),
     Term(
         "Straggler",
         "Late by more than 2.5 % of the step in at least 60 % of 20 steps, and by more than 3.5 robust "
         "standard deviations (1.4826 MAD of its peers, and half a per cent of the step) on average; until that falls "
-        "below 2. Under 5 ranks: late by more than 5 % of the step.",
+        "below 2. Under 5 ranks: late by more than 5 % of the step, beyond what lags scatter, and half of that behind "
+        "the next to arrive. In at least 10 steps, their median above 4 standard errors. Or late in 1 of 2 to 10 steps "
+        "and not between, at most 0.1 % by chance over all tried. Or last in each of fewer steps, by 3.5 standard "
+        "deviations of the others.",
     ),
     Term(
         "Confidence",
@@ -34,8 +46,9 @@ TERMS = (
     ),
     Term(
         "Cost",
-        "Chip-seconds that the others waited, up to the margin by which those named came last; of uneven work all "
-        "waiting; of a slow network what moving data took beyond the run's own quietest fifth.",
+        "Chip-seconds that the others waited, up to the margin by which those named came last: blame x others; of "
+        "uneven work all waiting; of a slow network what moving data took beyond the run's own quietest stretch of a "
+        "fifth of its steps.",
         unit="chip-seconds",
     ),
     Term(

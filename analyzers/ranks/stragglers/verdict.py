@@ -8,6 +8,7 @@ import pandas as pd
 
 from analyzers.ranks.meetings import Meetings
 from analyzers.ranks.stragglers.blame import Lateness
+from analyzers.ranks.stragglers.clear import Turn, few_steps, turns
 from analyzers.ranks.stragglers.rules import (
     ROTATING_OFTEN,
     SAME_CAUSE,
@@ -21,7 +22,7 @@ from analyzers.ranks.stragglers.rules import (
     same_halves,
     slow_network,
 )
-from analyzers.ranks.stragglers.steps import WINDOW
+from analyzers.ranks.stragglers.steps import WINDOW, watched_in_part
 from runs.tables import Tables, frame
 
 WORTH = 0.02  # of the time compared: a network that costs less is not accused
@@ -31,7 +32,8 @@ MOST_NAMED = 64  # ranks of a verdict that is not about one of them
 @dataclass(frozen=True)
 class Finding:
     """`verdict` and `why`; `where`: for each rank named the columns it is named for, `confidence` likewise;
-    `cost_s`: device-seconds, None where not known; `others`: sentences on what else was seen."""
+    `cost_s`: device-seconds, None where not known; `others`: sentences on what else was seen;
+    `every`: ranks that are late at every so many steps only."""
 
     verdict: str
     why: str
@@ -39,6 +41,7 @@ class Finding:
     confidence: Mapping[int, float] = field(default_factory=dict)
     cost_s: float | None = 0.0
     others: tuple[str, ...] = ()
+    every: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class Patterns:
     hit: np.ndarray
     who: Culprits
     found: list[Episode]
+    turns: list[Turn]
     beyond_s: np.ndarray
     pace: np.ndarray
 
@@ -55,20 +59,27 @@ class Patterns:
 def patterns(x: Lateness) -> Patterns:
     """All patterns of a run with at least one step."""
     hit = late(x)
-    return Patterns(hit, culprits(x), episodes(x, hit), *slow_network(x))
+    return Patterns(hit, culprits(x), episodes(x, hit), turns(x), *slow_network(x))
 
 
 def finding(tables: Tables, met: Meetings, x: Lateness, seen: Patterns) -> Finding:
     """The answer. The first that holds: too few steps, a persistent rank, a slow network, uneven work, a different rank
     in many steps, single steps, none. A slow network that costs more than the persistent ranks comes first; one that
-    costs less than 2 % of the time compared is none."""
+    costs less than 2 % of the time compared is none. Where ranks have no profile, moving data cannot be told from
+    waiting for them, and nobody can be cleared."""
     steps, ranks = len(x.step), len(met.ranks)
     if steps < WINDOW:
+        if (one := few_steps(x)) is not None:
+            return _few(x, *one)
         said = f"only {steps} {'step was' if steps == 1 else 'steps were'} captured; {WINDOW} are needed"
         return Finding("unknown", said, cost_s=None)
     if not (~np.isnan(x.lag_s)).any():
-        return Finding("unknown", "no two ranks of one role meet in the same collectives", cost_s=None)
-    network = float(seen.beyond_s.sum()) * ranks
+        lone = (met.synchronising & ~met.complete & ~met.alone & ~met.nameless).any()
+        said = "those with a profile take part in different collectives, as other ranks have none"
+        said = said if lone else "no two ranks of one role meet in the same collectives"
+        return Finding("unknown", said, cost_s=None)
+    unwatched = watched_in_part(met).any()
+    network = 0.0 if unwatched else float(seen.beyond_s.sum()) * ranks
     network = network if network >= WORTH * steps * x.step_s * ranks else 0.0
     persistent = _persistent(met, x, seen)
     if network and (not persistent or network > (persistent.cost_s or 0)):
@@ -76,20 +87,38 @@ def finding(tables: Tables, met: Meetings, x: Lateness, seen: Patterns) -> Findi
     if persistent:
         said = (f"All collectives were slow in {int((seen.beyond_s > 0).sum())} steps as well.",) if network else ()
         return replace(persistent, others=said)
-    return _uneven(tables, met, x, seen) or _single(met, x, seen) or _nobody(met, x, seen)
+    found = _uneven(tables, met, x, seen) or _single(met, x, seen)
+    if not found and unwatched:
+        said = "none of the ranks that have a profile is late, and waiting for those that have none is not known"
+        return Finding("unknown", said, cost_s=None)
+    return found or _nobody(met, x, seen)
 
 
 def _persistent(met: Meetings, x: Lateness, seen: Patterns) -> Finding | None:
-    if not seen.found:
+    turns = {t.rank: t for t in seen.turns}
+    always = [e for e in seen.found if e.rank not in turns]
+    if not always and not turns:
         return None
     where: dict[int, np.ndarray] = {}
-    for e in seen.found:
+    for e in always:
         columns = where.setdefault(e.rank, np.zeros(len(x.step), dtype=bool))
         columns[e.first : e.last + 1] = True
-    confidence = {r: max(e.confidence for e in seen.found if e.rank == r) for r in where}
+    confidence = {r: max(e.confidence for e in always if e.rank == r) for r in where}
     n = len(where)
-    why = f"{n} {'rank is' if n == 1 else 'ranks are'} late in at least 60 % of {WINDOW} steps or more"
-    return Finding("persistent", why, where, confidence, _joint_cost(x, where))
+    why = [f"{n} {'rank is' if n == 1 else 'ranks are'} late in at least 60 % of {WINDOW} steps or more"] if n else []
+    labels = met.ranks["label"]
+    why += [f"rank {labels.iloc[t.rank]} is late in 1 of {t.period} steps, and not between" for t in turns.values()]
+    where |= {t.rank: t.where for t in turns.values()}
+    confidence |= {t.rank: 1 - t.chance for t in turns.values()}
+    every = {t.rank: t.period for t in turns.values()}
+    return Finding("persistent", "; ".join(why), where, confidence, _joint_cost(x, where), every=every)
+
+
+def _few(x: Lateness, rank: int, chance: float) -> Finding:
+    steps = len(x.step)
+    where = {rank: np.ones(steps, dtype=bool)}
+    why = f"1 rank is last in each of the {steps} steps captured, far beyond what the others' arrivals scatter"
+    return Finding("persistent", why, where, {rank: 1 - chance}, _joint_cost(x, where))
 
 
 def _joint_cost(x: Lateness, where: Mapping[int, np.ndarray]) -> float:
@@ -147,10 +176,7 @@ def _uneven(tables: Tables, met: Meetings, x: Lateness, seen: Patterns) -> Findi
         cost = float(x.charge_s[named, np.flatnonzero(seen.who.rank >= 0)].sum())
         why = f"one rank stands out in {len(named)} of {len(x.step)} steps, {len(ranks)} different ones in turn"
         return Finding("rotating", why, where, {r: often for r in where}, cost)
-    if wide and halves is None and data is None:
-        why = "the ranks' work differs from step to step, and the last rank changes"
-        return Finding("imbalance", why, cost_s=waited)
-    return None
+    return None  # ranks apart in turn, and nothing tells whether by their work or by busy hosts
 
 
 def data_correlation(tables: Tables, met: Meetings, x: Lateness) -> float | None:
@@ -219,4 +245,6 @@ def intervals(values: np.ndarray) -> pd.DataFrame:
     steps = values.shape[1]
     total = values.sum(axis=1)
     half = 1.96 * values.std(axis=1, ddof=1) * np.sqrt(steps) if steps > 1 else np.zeros(len(values))
-    return pd.DataFrame({"blame_s": total, "blame_low_s": np.maximum(total - half, 0), "blame_high_s": total + half})
+    return pd.DataFrame(
+        {"blame_all_s": total, "blame_all_low_s": np.maximum(total - half, 0), "blame_all_high_s": total + half}
+    )

@@ -45,7 +45,7 @@ def sentence(alerts: list[Alert], thresholds: dict[str, float]) -> str:
         return f"{fmt.count(opened, 'alert')} {'is' if opened == 1 else 'are'} open."
     if not thresholds:
         return "Nothing is watched for yet."
-    return f"All is well by {fmt.count(len(thresholds), 'rule')}: no alert is open."
+    return f"No alert is open. {fmt.count(len(thresholds), 'rule is', 'rules are')} judged after every ingest."
 
 
 def card(alert: Alert) -> None:

@@ -114,11 +114,13 @@ def _latest(values: np.ndarray, edges: np.ndarray, axis: int) -> np.ndarray:
 def blame(result: StragglersResult, first: int = 0, last: int | None = None) -> go.Figure | None:
     """Blame per rank with its 95 % interval, the most blamed first; None where nobody is blamed."""
     rows = result.every.iloc[first : None if last is None else last + 1]
-    rows = rows[rows["blame_s"] > 0].sort_values("blame_s", ascending=False, kind="stable").head(BARS)
+    rows = rows[rows["blame_all_s"] > 0].sort_values("blame_all_s", ascending=False, kind="stable").head(BARS)
     if not len(rows):
         return None
-    unit, factor = time_unit(float(rows["blame_s"].max()))
-    value, low, high = (rows[n].to_numpy(dtype=float) * factor for n in ("blame_s", "blame_low_s", "blame_high_s"))
+    unit, factor = time_unit(float(rows["blame_all_s"].max()))
+    value, low, high = (
+        rows[n].to_numpy(dtype=float) * factor for n in ("blame_all_s", "blame_all_low_s", "blame_all_high_s")
+    )
     named = rows["rank"].isin(result.ranks["rank"]).to_numpy()
     colour = theme.COLOURS["straggler_wait"]
     figure = go.Figure(
@@ -137,8 +139,8 @@ def blame(result: StragglersResult, first: int = 0, last: int | None = None) -> 
                 "width": 4,
             },
             hovertext=[
-                f"<b>{_row_name(r)}</b><br>{fmt.duration(r['blame_s'])} saved if only it were mended<br>95 %: "
-                f"{fmt.duration(r['blame_low_s'])} to {fmt.duration(r['blame_high_s'])}<br>late in "
+                f"<b>{_row_name(r)}</b><br>{fmt.duration(r['blame_all_s'])} saved if only it were mended<br>95 %: "
+                f"{fmt.duration(r['blame_all_low_s'])} to {fmt.duration(r['blame_all_high_s'])}<br>late in "
                 f"{fmt.share(r['share_of_steps'])} of its steps"
                 for r in rows.to_dict("records")
             ],

@@ -50,6 +50,12 @@ def figures(result: StragglersResult) -> list[Figure]:
             "cut off and is left out.",
             "measured",
         ),
+        Figure(
+            "Gain",
+            fmt.chip_time(result.gain.likely if result.gain else None),
+            STRAGGLERS.meaning("Gain"),
+            "derived",
+        ),
     ]
 
 

@@ -58,11 +58,11 @@ def _lateness(run: Run, result: StragglersResult) -> tuple[list, pd.DataFrame]:
         st.markdown("Nobody made anybody wait.")
         return [heat], result.every
     st.markdown(
-        "**What would be saved if only this rank were mended?** With the 95 % interval by the scatter between "
-        "steps; ranks that the verdict names in colour."
+        "**What would be saved if only this rank were mended?** Over all steps compared, in wall time, with the 95 % "
+        "interval by the scatter between steps; ranks that the verdict names in colour."
     )
     chart(bars, f"blame {first} {last}", f"{name}-blame", words(result))
-    return [heat, bars], result.every.sort_values("blame_s", ascending=False, kind="stable")
+    return [heat, bars], result.every.sort_values("blame_all_s", ascending=False, kind="stable")
 
 
 def _zoom(result: StragglersResult) -> tuple[int, int]:
@@ -72,7 +72,7 @@ def _zoom(result: StragglersResult) -> tuple[int, int]:
         return 0, ranks - 1
     labels = result.every["rank"].astype(str).to_numpy()
     choices = {"": (0, ranks - 1)} | {str(i): block for i, block in enumerate(draw.blocks(ranks))}
-    worst = int(result.every["blame_s"].fillna(-1).to_numpy().argmax())
+    worst = int(result.every["blame_all_s"].fillna(-1).to_numpy().argmax())
 
     def told(key: str) -> str:
         a, b = choices[key]
@@ -99,7 +99,7 @@ def _causes(run: Run, result: StragglersResult) -> tuple[list, pd.DataFrame]:
 
 def _compare(run: Run, result: StragglersResult) -> tuple[list, pd.DataFrame]:
     labels = result.every["rank"].astype(str).tolist()
-    ranked = result.every.sort_values("blame_s", ascending=False, kind="stable")["rank"].astype(str).tolist()
+    ranked = result.every.sort_values("blame_all_s", ascending=False, kind="stable")["rank"].astype(str).tolist()
     asked = [r for r in wanted_pair() if r in labels]
     pair = (asked + [r for r in [*ranked, *labels] if r not in asked])[:2]
     choices = labels if len(labels) <= MOST_CHOICES else list(dict.fromkeys([*pair, *ranked]))[:MOST_CHOICES]

@@ -63,6 +63,16 @@ def _cost(result: StragglersResult) -> str:
     return fmt.chip_time(result.cost_chip_seconds)
 
 
+def _gain(result: StragglersResult) -> str:
+    """What mending would give back, and how sure that is where a part is not from a profile."""
+    found = result.gain
+    if found is None:
+        return ""
+    low, likely, high = (fmt.chip_time(v) for v in (found.low, found.likely, found.high))
+    apart = f" ({low} to {high}, as {fmt.count(found.steps, 'step')} beside have no profile)" if low != high else ""
+    return f"; mending it would give back {likely}{apart}, the late rank's own excess included"
+
+
 def _persistent(result: StragglersResult) -> str:
     worst = result.ranks.iloc[0].to_dict()
     others = len(result.ranks) - 1
@@ -71,15 +81,17 @@ def _persistent(result: StragglersResult) -> str:
     size = f" ({fmt.number(times, 2)} usual steps)" if times > 1 else f" ({fmt.whole_share(times)} of a usual step)"
     late = f"arrives {lag} late{size if times else ''} on average in steps {worst['first_step']:,} to "
     late += f"{worst['last_step']:,}"
+    late += f", in 1 of {worst['every']}" if worst["every"] > 1 else ""
     why = f", because {BECAUSE[worst['cause']]}" if worst["cause"] in BECAUSE else ""
     if others:
         hosts = result.ranks["host"].unique()
         same = f", all on {hosts[0]}" if len(hosts) == 1 and hosts[0] else ""
         return (
             f"{fmt.count(others + 1, 'rank')} make the others wait{same}: {rank_name(worst).lower()} {late}{why}. "
-            f"Together they cost {_cost(result)} of waiting."
+            f"Together they cost {_cost(result)} of waiting{_gain(result)}."
         )
-    return f"{rank_name(worst)} makes the others wait: it {late}{why}. That cost {_cost(result)} of waiting."
+    cost = f"That cost {_cost(result)} of waiting{_gain(result)}."
+    return f"{rank_name(worst)} makes the others wait: it {late}{why}. {cost}"
 
 
 def _rotating(result: StragglersResult) -> str:
@@ -139,7 +151,7 @@ def table(result: StragglersResult) -> Table:
     """The ranks named; where none is, those with most blame."""
     if len(result.ranks):
         return Table(
-            ("rank", "host", "blame", "late by", "of steps", "steps", "cause", "confidence"),
+            ("rank", "host", "blame", "late by", "of steps", "steps", "cause", "confidence", "gain"),
             tuple(
                 (
                     str(r["rank"]),
@@ -147,22 +159,23 @@ def table(result: StragglersResult) -> Table:
                     fmt.duration(r["blame_s"]),
                     fmt.duration(r["lag_s"]),
                     fmt.share(r["share_of_steps"]),
-                    f"{r['first_step']} to {r['last_step']}",
+                    _steps(r["first_step"], r["last_step"], r["every"]),
                     CAUSES[r["cause"]],
                     fmt.share(r["confidence"]),
+                    fmt.chip_time(r["gain_chip_seconds"]),
                 )
                 for r in result.ranks.head(40).to_dict("records")
             ),
-            right=(2, 3, 4, 5, 7),
+            right=(2, 3, 4, 5, 7, 8),
         )
-    rows = result.every[result.every["blame_s"].notna()].sort_values("blame_s", ascending=False, kind="stable")
+    rows = result.every[result.every["blame_all_s"].notna()].sort_values("blame_all_s", ascending=False, kind="stable")
     return Table(
-        ("rank", "host", "blame", "late by, mean", "late in steps"),
+        ("rank", "host", "blame over all steps", "late by, mean", "late in steps"),
         tuple(
             (
                 str(r["rank"]),
                 str(r["host"]),
-                fmt.duration(r["blame_s"]),
+                fmt.duration(r["blame_all_s"]),
                 _signed(r["lag_s"]),
                 fmt.share(r["share_of_steps"]),
             )
@@ -170,6 +183,11 @@ def table(result: StragglersResult) -> Table:
         ),
         right=(2, 3, 4),
     )
+
+
+def _steps(first: int, last: int, every: int) -> str:
+    """`44 to 55`, with how often where it is not all of them."""
+    return f"{first} to {last}" + (f", 1 in {every}" if every > 1 else "")
 
 
 def _signed(value: Any) -> str:

@@ -1,7 +1,7 @@
 """The traffic in words: how it comes, how long it is, and what a Poisson model would get wrong."""
 
 from analyzers.serving.arrivals import Window
-from analyzers.serving.traffic import WorkloadResult
+from analyzers.serving.traffic import STAGE, WorkloadResult
 from app import format as fmt
 from app.words import Table
 
@@ -60,7 +60,7 @@ def _arrivals(result: WorkloadResult) -> str:
     if result.loads > 1:
         return (
             f"These are {result.loads:,} loads of a test, one after another: how requests come is told of one at a "
-            "time (option stage)."
+            f"time, chosen {STAGE.chosen}."
         )
     known = 0 if result.gaps is None else result.gaps.gaps + 1
     if not known:

@@ -50,7 +50,7 @@ STOPPED: dict[str, tuple[str, ...]] = {
 def _straggler(cause: str, *reasons: str) -> Reading:
     """One rank, late for one of these reasons."""
     when = (PERSISTENT, ("row.cause", reasons))
-    return Reading(cause, "stragglers", "ranks", when, cost="row.charge_chip_s", place=RANK)
+    return Reading(cause, "stragglers", "ranks", when, cost="row.gain_chip_seconds", place=RANK)
 
 
 READINGS: tuple[Reading, ...] = (
