@@ -73,5 +73,36 @@ def _cuts(dur: np.ndarray, offset: int) -> list[int]:
     at = int(k[best])
     before, after = float(np.median(dur[:at])), float(np.median(dur[at:]))
     if apart[best] < SIGMA + np.sqrt(2 * np.log(n)) or abs(after - before) < CHANGE_SHARE * min(before, after):
-        return []
+        return _bump(dur, z, CHANGE_SHARE * middle / spread / 2, offset)
     return [*_cuts(dur[:at], offset), at + offset, *_cuts(dur[at:], offset + at)]
+
+
+def _bump(dur: np.ndarray, z: np.ndarray, least: float, offset: int) -> list[int]:
+    """Positions at which a stretch within begins and ends that is unlike all around it: of a long job it is too short
+    to move the median of either side of any one cut. `z`: durations standardised, `least`: half a change, so."""
+    n = len(dur)
+    sign = max((1, -1), key=lambda way: _dearest(way * z - least)[2])
+    begin, end, _ = _dearest(sign * z - least)
+    if not 0 < end - begin < n:
+        return []
+    between = (z[begin:end].mean() + (z.sum() - z[begin:end].sum()) / (n - end + begin)) / 2
+    begin, end, _ = _dearest(sign * (z - between))  # by half its own height its ends are sharpest
+    inside = end - begin
+    if inside < SHORTEST or n - inside < SHORTEST:
+        return []
+    apart = abs(z[begin:end].mean() - (z.sum() - z[begin:end].sum()) / (n - inside))
+    apart *= np.sqrt(inside * (n - inside) / n)
+    within = float(np.median(dur[begin:end]))
+    around = float(np.median(np.concatenate((dur[:begin], dur[end:]))))
+    if apart < SIGMA + np.sqrt(4 * np.log(n)) or abs(within - around) < CHANGE_SHARE * min(within, around):
+        return []
+    parts = [(a, b) for a, b in ((0, begin), (begin, end), (end, n)) if b > a]
+    return sorted({a + offset for a, _ in parts if a} | {c for a, b in parts for c in _cuts(dur[a:b], offset + a)})
+
+
+def _dearest(values: np.ndarray) -> tuple[int, int, float]:
+    """Begin and end of the stretch with the largest sum, and that sum."""
+    path = np.concatenate(([0.0], np.cumsum(values)))
+    lowest = np.minimum.accumulate(path)
+    end = int((path - lowest).argmax())
+    return int(path[: end + 1].argmin()), end, float(path[end] - lowest[end])
