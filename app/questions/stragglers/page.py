@@ -20,7 +20,7 @@ def _options(about: About) -> dict[str, str]:
 
 
 def figures(result: StragglersResult) -> list[Figure]:
-    """The verdict, the worst lateness, its cost, how far ranks arrive apart, and what was compared."""
+    """The verdict, the worst lateness, what it is worth to mend, how far ranks arrive apart, and what was compared."""
     named = result.ranks.iloc[0].to_dict() if len(result.ranks) else None
     sure = (
         f"{fmt.number(named['confidence'], 2)} of 1. {STRAGGLERS.meaning('Confidence')}"
@@ -36,7 +36,7 @@ def figures(result: StragglersResult) -> list[Figure]:
             STRAGGLERS.meaning("Late by"),
             "derived",
         ),
-        Figure("Cost", fmt.chip_time(result.cost_chip_seconds), STRAGGLERS.meaning("Cost"), "derived"),
+        _worth(result),
         Figure(
             "Ranks arrive within",
             fmt.duration(result.apart_s),
@@ -50,13 +50,14 @@ def figures(result: StragglersResult) -> list[Figure]:
             "cut off and is left out.",
             "measured",
         ),
-        Figure(
-            "Gain",
-            fmt.chip_time(result.gain.likely if result.gain else None),
-            STRAGGLERS.meaning("Gain"),
-            "derived",
-        ),
     ]
+
+
+def _worth(result: StragglersResult) -> Figure:
+    """The gain of mending the ranks named; where none is, what was lost to the rest."""
+    if result.gain:
+        return Figure("Gain", fmt.chip_time(result.gain.likely), STRAGGLERS.meaning("Gain"), "derived")
+    return Figure("Cost", fmt.chip_time(result.cost_chip_seconds), STRAGGLERS.meaning("Cost"), "derived")
 
 
 if __name__ == "__main__":
