@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import bdtrc
 
-from analyzers.ranks.stragglers.blame import FEW_RANKS, Lateness
+from analyzers.ranks.stragglers.blame import FEW_RANKS, Lateness, median
 
 ERRORS = 4.0  # standard errors of the median
 LEAST_HITS = 10  # late steps of a persistent rank
@@ -88,26 +88,34 @@ def turns(x: Lateness) -> list[Turn]:
     """Ranks that are late at every n-th step and not between: for each the likeliest class. The chance is that of as
     many late steps in the class, were they as frequent there as elsewhere, times ranks and classes tried."""
     tries = len(x.lag_s) * sum(PERIODS)
-    found = []
-    for rank, lag in enumerate(x.lag_s):
-        best: Turn | None = None
-        for period in PERIODS:
-            for residue in range(period):
-                one = _turn(x, rank, lag, period, residue, tries)
-                best = one if one and (best is None or one.chance < best.chance) else best
-        if best:
-            found.append(best)
-    return found
+    floor = max(SHARE_FEW * x.step_s, 3 * x.resolution_s)
+    with np.errstate(invalid="ignore"):  # most ranks are late too seldom for any class
+        often = ((x.lag_s > floor).sum(axis=1) >= LEAST_TURNS / 2) & ((x.lag_s > floor / 2).sum(axis=1) >= LEAST_TURNS)
+    some = np.flatnonzero(often)
+    best: dict[int, Turn] = {}
+    for period in PERIODS:
+        for residue in range(period):
+            inside = x.step % period == residue
+            if not LEAST_TURNS <= inside.sum() <= len(inside) - LEAST_TURNS:
+                continue
+            with np.errstate(invalid="ignore"):
+                late = some[median(x.lag_s[some][:, inside].T) > floor]
+            for rank in late.tolist():
+                one = _turn(x, rank, inside, period, floor, tries)
+                if one and (rank not in best or one.chance < best[rank].chance):
+                    best[rank] = one
+    return [best[rank] for rank in sorted(best)]
 
 
-def _turn(x: Lateness, rank: int, lag: np.ndarray, period: int, residue: int, tries: int) -> Turn | None:
+def _turn(x: Lateness, rank: int, turn: np.ndarray, period: int, floor: float, tries: int) -> Turn | None:
+    lag = x.lag_s[rank]
     known = ~np.isnan(lag)
-    inside = known & (x.step % period == residue)
+    inside = known & turn
     rest = known & ~inside
     if inside.sum() < LEAST_TURNS or rest.sum() < LEAST_TURNS:
         return None
     middle = float(np.median(lag[inside]))
-    if middle <= max(SHARE_FEW * x.step_s, 3 * x.resolution_s):
+    if middle <= floor:
         return None
     late = lag > middle / 2
     hits, other = int(late[inside].sum()), int(late[rest].sum())

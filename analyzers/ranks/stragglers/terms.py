@@ -21,7 +21,7 @@ TERMS = (
         unit="s",
     ),
     Term(
-        "Gain",
+        "Gain of mending",
         "What mending a straggler would give back: what the others waited for it and its own excess, in the steps it "
         "is named for; of steps beside them without a profile, what the job's own step time exceeds a step without it. "
         "From the steps compared alone (low) to each step without a profile like the mean of those (high).",

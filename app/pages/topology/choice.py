@@ -69,7 +69,7 @@ def chooser() -> None:
             key=twisted,
             disabled=not twistable,
             help="Wraps of the short axes shift along the long ones: k x k x 2k and k x 2k x 2k.",
-            on_change=lambda: _show(system, shape, st.session_state[twisted], spec.slices),
+            on_change=lambda: _vary(spec, twisted=st.session_state[twisted]),
         )
     with columns[3]:
         amount(
@@ -78,7 +78,7 @@ def chooser() -> None:
             key=slices,
             always=True,
             disabled=not tpu,
-            changed=lambda: _show(system, shape, spec.twisted, st.session_state[slices]),
+            changed=lambda: _vary(spec, slices=st.session_state[slices]),
         )
     with columns[4]:
         forms = "; ".join(f"`{example}`" for s in topology.SYSTEMS for example, _ in s.FORMS)
@@ -133,6 +133,14 @@ def _show(system: str, shape: str, twisted: bool = False, slices: int = 1) -> No
         if _known(text) is not None:
             break
     _write(text)
+
+
+def _vary(spec: Spec | None, twisted: bool | None = None, slices: int | None = None) -> None:
+    """What is shown, twisted or in slices otherwise; of a topology that cannot be read there is nothing to vary."""
+    if spec is None:
+        return
+    system, shape = (part.strip().lower() for part in spec.text.split(":")[:2])
+    _show(system, shape, spec.twisted if twisted is None else twisted, slices or spec.slices)
 
 
 def _write(text: str) -> None:

@@ -56,7 +56,9 @@ def figures(result: StragglersResult) -> list[Figure]:
 def _worth(result: StragglersResult) -> Figure:
     """The gain of mending the ranks named; where none is, what was lost to the rest."""
     if result.gain:
-        return Figure("Gain", fmt.chip_time(result.gain.likely), STRAGGLERS.meaning("Gain"), "derived")
+        return Figure(
+            "Mending gives back", fmt.chip_time(result.gain.likely), STRAGGLERS.meaning("Gain of mending"), "derived"
+        )
     return Figure("Cost", fmt.chip_time(result.cost_chip_seconds), STRAGGLERS.meaning("Cost"), "derived")
 
 
