@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app import format as fmt
+from errors import format as fmt
 from runs.live import TAG, Live
 from runs.registry import Extras
 from runs.run import Run

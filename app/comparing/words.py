@@ -1,8 +1,8 @@
 """A or B in words: which differences are more than chance, and what would tell the others."""
 
 from analyzers.serving.ab import RATE, AbResult, Difference
-from app import format as fmt
 from app.words import Table
+from errors import format as fmt
 
 NAMES = {"ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "E2E", RATE: "output tokens/s"}
 ORDER = (("ttft_s", "p50"), ("tpot_s", "p50"), (RATE, "mean"), ("ttft_s", "p99"), ("e2e_s", "mean"))

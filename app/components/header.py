@@ -4,7 +4,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from analyzers.subject import slices_of
-from app import format as fmt
 from app.components.actions import copy_link
 from app.components.live import address, live_status
 from app.components.text import md
@@ -14,6 +13,7 @@ from app.pages.topology import TOPOLOGY
 from app.summary import chips_text, model_text, tags_of
 from app.workspace import workspace
 from errors import ChipledgerError
+from errors import format as fmt
 from runs.registry import Extras
 from runs.run import Run
 from simulators.topology import parse

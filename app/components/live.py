@@ -4,9 +4,9 @@ import time
 
 import streamlit as st
 
-from app import format as fmt
 from app.components.text import md
 from app.workspace import Workspace, workspace
+from errors import format as fmt
 from runs.live import Live
 from runs.run import Run
 

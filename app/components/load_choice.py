@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from analyzers.serving.latency import STAGE
 from analyzers.serving.latency.summary import Load
-from app import format as fmt
 from app.components.option import control
+from errors import format as fmt
 
 MOST = 200
 

@@ -7,7 +7,6 @@ from urllib.parse import quote, urlencode
 
 import streamlit as st
 
-from app import format as fmt
 from app.components.actions import copy_link
 from app.components.current import choose, chosen, current_run, open_workspace
 from app.components.header import header
@@ -22,6 +21,7 @@ from app.workspace import Workspace
 from catalog.models import Model, model, models, parameters
 from catalog.terms import Term
 from errors import ChipledgerError
+from errors import format as fmt
 from runs.run import Run
 
 FIRST = "llama3.1-8b"  # what a page shows before anybody chose

@@ -3,12 +3,12 @@
 import streamlit as st
 
 from analyzers.held import PRICE
-from app import format as fmt
 from app.components.notice import notice
 from app.components.option import amount
 from app.questions.asking import price_of
 from app.workspace import Workspace
 from errors import ChipledgerError
+from errors import format as fmt
 from runs.registry import Registry
 from runs.run import Run
 

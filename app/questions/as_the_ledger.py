@@ -1,7 +1,7 @@
 """How another cut of communication relates to the accounts of the ledger, in one sentence."""
 
 from analyzers.time.booked import Booked
-from app import format as fmt
+from errors import format as fmt
 
 
 def as_the_ledger(books: Booked, cut: str) -> str:

@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from app.format import size
 from app.workspace import Workspace
 from errors import InputError, QuestionError
+from errors.format import size
 from errors.numbers import Number
 from runs.durable import PRIVATE, append_line, writing
 from runs.scratch import abandoned, touched, unlock

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from app import format as fmt
 from app.topologies.words import ROUTED, hops, pairs
+from errors import format as fmt
 from simulators.topology.report import Report
 
 

@@ -1,8 +1,8 @@
 """A failure in words: what it means for the job first, then how little or how much the hops move."""
 
-from app import format as fmt
 from app.topologies.words import halves
 from app.words import Table
+from errors import format as fmt
 from simulators.topology.report import Report
 
 HARDLY = 0.01  # a smaller change of the mean is told as none to speak of

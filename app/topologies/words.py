@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from app import format as fmt
 from app.words import Table
 from catalog.slices import families
+from errors import format as fmt
 from simulators.topology.lattice import Lattice
 from simulators.topology.report import Report
 from simulators.topology.systems.boardfly import GROUP

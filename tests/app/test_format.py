@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app import format as fmt
+from errors import format as fmt
 
 amounts = st.floats(1e-6, 1e12)
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from app import format as fmt
 from app.questions.asking import ask
 from app.questions.goodput import GOODPUT
 from app.questions.goodput.figure import STACK, bars, deviation, over_time, shares, slices
 from app.questions.goodput.words import table, verdict
+from errors import format as fmt
 from tests.app import made_runs
 from tests.app.test_pages import opened, words
 

@@ -3,9 +3,9 @@
 import pytest
 
 from analyzers.serving import objectives as slo
-from app import format as fmt
 from app.questions.objectives import figure as draw
 from app.questions.objectives import words as said
+from errors import format as fmt
 from errors.options import parse_options
 from tests.analyzers.served_worlds import world
 from tests.app import served_runs

@@ -3,11 +3,11 @@
 import pytest
 
 from analyzers.time import ledger
-from app import format as fmt
 from app.pages.library.page import _picture
 from app.questions.ledger import words
 from app.questions.ledger.page import figures
 from app.questions.ledger.waterfall import falls
+from errors import format as fmt
 from runs.run import facts_of
 from tests.analyzers.device_rows import device_tables
 

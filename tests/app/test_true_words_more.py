@@ -10,7 +10,6 @@ from analyzers.device import input, roofline
 from analyzers.ranks import collectives, stragglers
 from analyzers.serving import kv_cache as kv
 from analyzers.time.ledger import LedgerResult
-from app import format as fmt
 from app import topologies
 from app.questions.collectives import words as collectives_words
 from app.questions.input import words as input_words
@@ -20,6 +19,7 @@ from app.questions.roofline import words as roofline_words
 from app.questions.speculation import words as speculation_words
 from app.questions.stragglers import words as straggler_words
 from app.topologies.compare_words import compared
+from errors import format as fmt
 from errors.options import parse_options
 from runs.ledger import Account, Ledger
 from runs.run import facts_of

@@ -5,11 +5,11 @@ import urllib.parse
 
 import pytest
 
-from app import format as fmt
 from app.whatif import WHATIFS
 from app.whatif.base import named
 from app.whatif.checkpoint import CHECKPOINT
 from errors import QuestionError
+from errors import format as fmt
 from simulators.checkpointing import Job, goodput, optimal_s
 from tests.app import made_runs
 from tests.app.commands import out

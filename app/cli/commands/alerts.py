@@ -4,7 +4,6 @@ import argparse
 import time
 from dataclasses import replace
 
-from app import format as fmt
 from app.cli.commands.base import JSON, pairs, print_json, print_table, printable
 from app.follow.alerts import options
 from app.follow.alerts.evaluate import book, evaluate, watch_for
@@ -14,6 +13,7 @@ from app.follow.alerts.webhook import checked, masked, message, send
 from app.options import add_flags
 from app.workspace import workspace
 from errors import InputError, QuestionError
+from errors import format as fmt
 from runs.alert_book import Alert, AlertBook, Target
 
 NAME = "alerts"

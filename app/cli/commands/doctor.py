@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from app.cli.commands.base import JSON, print_json, print_table, printable
-from app.format import size
 from app.options import add_flags
 from app.workspace import Workspace, store_path, workspace
 from errors import ChipledgerError
+from errors.format import size
 from errors.options import SWITCH, Option
 from runs.run import Run
 from runs.store import Store

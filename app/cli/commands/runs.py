@@ -5,10 +5,10 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from app import format as fmt
 from app.cli.commands.base import JSON, print_json, print_table, printable
 from app.options import add_flags
 from app.workspace import workspace
+from errors import format as fmt
 
 NAME = "runs"
 HELP = "list the runs in the store, newest first"

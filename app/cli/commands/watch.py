@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from app import format as fmt
 from app.cli.commands.base import JSON, printable
 from app.follow import options as following
 from app.follow.alerts.evaluate import evaluate
@@ -31,6 +30,7 @@ from app.follow.options import (
 from app.options import add_flags
 from app.workspace import Workspace, workspace
 from errors import ChipledgerError, InputError
+from errors import format as fmt
 from runs.live import Live, live_name
 from runs.run import Run
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from app import format as fmt
 from app.follow.alerts.options import GOODPUT, HANG, MFU_DROP, RECENT_STEPS, STRAGGLER
 from errors import QuestionError
+from errors import format as fmt
 from errors.options import Option
 from runs.live import Live
 from runs.registry import Registry

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from app import format as fmt
 from app.components.current import open_workspace
 from app.components.notice import notice
 from app.components.option import field
@@ -15,6 +14,7 @@ from app.follow.alerts.rules import RULES, page_of
 from app.follow.alerts.webhook import masked
 from app.questions import question
 from errors import QuestionError
+from errors import format as fmt
 from runs.alert_book import Alert, AlertBook
 
 SET_UP = """chipledger alerts --on goodput=0.9 --on straggler --on hang=10 \\

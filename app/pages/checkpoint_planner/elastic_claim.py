@@ -3,9 +3,9 @@
 import pandas as pd
 import streamlit as st
 
-from app import format as fmt
 from app.pages.checkpoint_planner import CHECKPOINT_PLANNER
 from app.whatif.checkpoint.plan import GAIN
+from errors import format as fmt
 from simulators.checkpointing import Job, goodput, mttf_of_nodes_s, optimal_s
 from simulators.recovery import elastic_goodput, wait_for_gain
 

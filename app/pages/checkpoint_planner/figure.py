@@ -5,11 +5,11 @@ import math
 import numpy as np
 import plotly.graph_objects as go
 
-from app import format as fmt
 from app import theme
 from app.figures.base import GRID, layout, plain
 from app.whatif.checkpoint.plan import Plan
 from app.whatif.checkpoint.wording import TITLES, points
+from errors import format as fmt
 from simulators.checkpointing import curve, goodput, with_mttf
 
 HEIGHT = 430

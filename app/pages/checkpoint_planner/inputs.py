@@ -6,11 +6,11 @@ from typing import Any
 
 import streamlit as st
 
-from app import format as fmt
 from app import theme
 from app.components.current import choose
 from app.components.option import by_name, control, in_address, said
 from app.whatif.checkpoint.asked import OPTIONS, Asked
+from errors import format as fmt
 from errors.options import Option
 
 _OPTIONS = by_name(o for o in OPTIONS if not o.of_run)

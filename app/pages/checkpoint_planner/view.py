@@ -3,7 +3,6 @@
 import pandas as pd
 import streamlit as st
 
-from app import format as fmt
 from app.components.chart import chart
 from app.components.downloads import downloads
 from app.components.text import md
@@ -11,6 +10,7 @@ from app.figures.base import standalone
 from app.pages.checkpoint_planner.figure import given_back, over_interval
 from app.whatif.checkpoint.plan import Plan
 from app.whatif.checkpoint.wording import TITLES, points, verdict
+from errors import format as fmt
 from simulators.checkpointing import goodput
 
 

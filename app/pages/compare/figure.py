@@ -6,12 +6,12 @@ import plotly.graph_objects as go
 from analyzers.serving.ab import AbResult
 from analyzers.serving.latency.anatomy import cumulative
 from analyzers.serving.served import Served
-from app import format as fmt
 from app import theme
 from app.comparing.words import NAMES, how_much, name, value
 from app.figures.axes import PLAIN, log_axis
 from app.figures.base import layout, plain
 from app.figures.latencies import COLOURS
+from errors import format as fmt
 
 BETTER, WORSE, OPEN = theme.COLOURS["served"], theme.COLOURS["lost_work"], theme.GREY
 

@@ -6,7 +6,6 @@ import streamlit as st
 from analyzers.serving.ab import METRICS, AbResult
 from analyzers.serving.ab_terms import PAIRED, TERMS
 from analyzers.serving.served import served
-from app import format as fmt
 from app.comparing import compare_runs, words
 from app.components.answering import answering
 from app.components.chart import chart
@@ -20,6 +19,7 @@ from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.pages.compare import figure as draw
+from errors import format as fmt
 from runs.run import Run
 
 INPUTS = ("requests",)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import format as fmt
 from app import theme
 from app.components.option import control
 from app.components.text import md
 from app.pages.definitions.glossary import Group, found, groups
 from catalog.terms import Term
+from errors import format as fmt
 from errors.options import Option
 from runs.accounts import ACCOUNTS
 

@@ -6,7 +6,6 @@ from typing import Any
 import streamlit as st
 
 from analyzers.time.ledger import LedgerResult
-from app import format as fmt
 from app import theme
 from app.components.current import open_workspace
 from app.components.howto import PROFILE
@@ -23,6 +22,7 @@ from app.questions.ledger.words import unknown
 from app.summary import chips_text, matches, model_text, tags_of
 from app.workspace import Workspace
 from errors import ChipledgerError
+from errors import format as fmt
 from errors.options import Option
 from runs.live import Live
 from runs.registry import Extras

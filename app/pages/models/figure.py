@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import plotly.graph_objects as go
 
-from app import format as fmt
 from app import theme
 from app.figures.base import GRID, layout, plain
+from errors import format as fmt
 
 ROW_PX = 20
 

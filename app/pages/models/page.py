@@ -6,7 +6,6 @@ import pandas as pd
 import streamlit as st
 
 from analyzers.flops.padding import PaddingResult
-from app import format as fmt
 from app.components.actions import copy_link
 from app.components.chart import chart
 from app.components.current import open_workspace, switch
@@ -19,6 +18,7 @@ from app.questions.padding import PADDING
 from app.workspace import Workspace
 from catalog.flops import flops_per_token
 from catalog.models import models, parameters
+from errors import format as fmt
 
 SIDES = {"256": "MXU 256 (v6e, 7x)", "128": "MXU 128 (v2 to v5p)"}
 SEQ = 8192  # tokens; what the field compares at

@@ -7,9 +7,9 @@ from typing import Any
 import plotly.graph_objects as go
 
 from analyzers.flops.published import HARDWARE, Reviewed
-from app import format as fmt
 from app import theme
 from app.figures.base import GRID, layout, plain
+from errors import format as fmt
 
 HEIGHT = 480
 SYMBOLS = {

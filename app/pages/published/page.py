@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import streamlit as st
 
 from analyzers.flops.published import Reviewed, likes, reviewed
-from app import format as fmt
 from app.components.chart import chart
 from app.components.current import choose, chosen, open_workspace, switch
 from app.components.downloads import downloads
@@ -17,6 +16,7 @@ from app.pages.published.own_run import own_run
 from app.pages.published.words import CONVENTION_TITLES, UNSTATED, details, frame
 from app.pages.published.words import verdict as published_verdict
 from catalog import MARKS
+from errors import format as fmt
 
 MEASURES = {"mfu": "MFU", "emfu": "Of the BF16 peak", "tflops": "TFLOP/s per chip"}
 OVER = {"chips": "Chips", "parameters": "Model size"}

@@ -6,9 +6,9 @@ from typing import Any
 import pandas as pd
 
 from analyzers.flops.published import HARDWARE, Reviewed, reviewed
-from app import format as fmt
 from app.pages.published.figure import Own
 from catalog.flops import CONVENTIONS
+from errors import format as fmt
 
 CONVENTION_TITLES = {c.name: c.title for c in CONVENTIONS}
 UNSTATED = "not stated"

@@ -6,7 +6,6 @@ from urllib.parse import urlencode
 import pandas as pd
 import streamlit as st
 
-from app import format as fmt
 from app import querying
 from app.components.current import choose, current_run
 from app.components.header import header
@@ -15,6 +14,7 @@ from app.components.option import shown
 from app.components.text import md
 from app.pages.query.examples import fitting
 from errors import ChipledgerError
+from errors import format as fmt
 from runs.query import ANSWER_BYTES, MEMORY_MIB, ROWS, TIMEOUT, Answer
 from runs.run import Run
 

@@ -6,10 +6,10 @@ from math import log10
 import numpy as np
 import plotly.graph_objects as go
 
-from app import format as fmt
 from app import theme
 from app.figures.base import GRID, layout, plain
 from app.whatif.cases.base import Row
+from errors import format as fmt
 
 OURS, RANGE = theme.COLOURS["prefill"], "rgba(44,111,166,0.45)"
 ROW_PX = 46

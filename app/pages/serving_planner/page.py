@@ -5,7 +5,6 @@ from urllib.parse import urlencode
 import pandas as pd
 import streamlit as st
 
-from app import format as fmt
 from app.components.actions import copy_link
 from app.components.chart import chart
 from app.components.current import open_workspace
@@ -23,6 +22,7 @@ from app.whatif.serving_plan.asked import Asked
 from app.whatif.serving_plan.wording import verdict as plan_verdict
 from app.workspace import Workspace
 from errors import QuestionError
+from errors import format as fmt
 from runs.kept import Answers
 from simulators.serving.terms import TERMS
 

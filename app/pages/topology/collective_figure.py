@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from app import format as fmt
 from app import theme
 from app.figures.base import GRID, layout, plain
 from app.pages.topology.hops_figure import SYMBOLS, SYSTEMS
+from errors import format as fmt
 from simulators.collectives import Collective
 
 HEIGHT = 460

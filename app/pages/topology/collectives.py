@@ -10,7 +10,6 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from app import format as fmt
 from app import topologies
 from app.components.chart import chart
 from app.components.current import choose, open_workspace
@@ -31,6 +30,7 @@ from app.whatif.collective.wording import SIZES, TITLES, against, size
 from app.whatif.collective.wording import verdict as collective_verdict
 from catalog.chips import chip
 from errors import ChipledgerError, QuestionError
+from errors import format as fmt
 from simulators.collectives import KINDS
 from simulators.collectives.shape import shape_of
 from simulators.collectives.terms import BAND, CRITICAL_TOKENS, CROSSOVER, TERMS, TIME

@@ -3,7 +3,6 @@
 import pandas as pd
 import streamlit as st
 
-from app import format as fmt
 from app import topologies
 from app.components.chart import chart
 from app.components.current import open_workspace
@@ -14,6 +13,7 @@ from app.pages.topology.failures_figure import before_and_after
 from app.pages.topology.lab import MOST_FAILURES, Lab, report
 from app.topologies.failures_words import moved, table
 from errors import ChipledgerError, QuestionError
+from errors import format as fmt
 from simulators.topology.failures import FAILS, breakable, fail
 from simulators.topology.report import Report
 

@@ -3,9 +3,9 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from app import format as fmt
 from app import theme
 from app.figures.base import GRID, layout
+from errors import format as fmt
 from simulators.topology.report import Report
 
 STRIPES = {"fillmode": "overlay", "fgcolor": "rgba(255,255,255,0.6)", "size": 6}

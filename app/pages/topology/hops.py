@@ -7,7 +7,6 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from app import format as fmt
 from app.components.chart import chart
 from app.components.downloads import downloads
 from app.components.text import md
@@ -16,6 +15,7 @@ from app.pages.topology.hops_figure import histogram, link_loads
 from app.pages.topology.lab import Lab, answer_of, reports
 from app.topologies.words import ROUTED, within
 from app.topologies.words import hops as hops_said
+from errors import format as fmt
 from simulators.topology.report import Report
 
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from app import format as fmt
 from app import theme
 from app.figures.base import GRID, layout, plain
 from app.topologies.words import ROUTED, pairs
+from errors import format as fmt
 from simulators.topology.report import KindLoad, Report
 
 SYSTEMS = tuple(theme.COLOURS[n] for n in ("served", "padding", "straggler_wait", "exposed_communication"))

@@ -7,13 +7,13 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app import format as fmt
 from app.components.current import chosen, switch
 from app.components.downloads import csv_bytes
 from app.components.figures_row import Figure, figures_row
 from app.components.text import md
 from app.pages.topology.lab import Lab, choose_specs
 from catalog.slices import SliceFamily, families
+from errors import format as fmt
 from simulators.topology.manifests.manifest import CAPACITIES, manifest
 from simulators.topology.spec import Spec
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from app import format as fmt
 from app.components.actions import copy_link
 from app.components.current import chosen, open_workspace, switch
 from app.components.figures_row import Figure, figures_row
@@ -27,6 +26,7 @@ from app.topologies.compare_words import beside
 from app.topologies.words import halves, host_mark, pairs, table
 from app.topologies.words import verdict as topology_verdict
 from errors import ChipledgerError
+from errors import format as fmt
 from simulators.topology.report import Report
 from simulators.topology.terms import BISECTION, BUSIEST_LINK, DIAMETER, FIGURES, MEAN, TERMS
 

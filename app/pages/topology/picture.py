@@ -7,7 +7,6 @@ from typing import TypeVar
 import numpy as np
 import streamlit as st
 
-from app import format as fmt
 from app import topologies
 from app.components.current import choose, switch
 from app.components.notice import notice
@@ -18,6 +17,7 @@ from app.pages.topology.network3d.packing import message, pack
 from app.pages.topology.network_colours import CHIP, CHOSEN, FAILED, HEAT, SWITCH
 from app.pages.topology.network_layout import still_there
 from errors import ChipledgerError
+from errors import format as fmt
 from simulators.topology.failures import FAILS
 from simulators.topology.loads import ALL_TO_ALL, PATTERNS, ROUTINGS, LinkLoads, routings
 from simulators.topology.network import KIND_OF, Network

@@ -5,7 +5,6 @@ from urllib.parse import urlencode
 import pandas as pd
 import streamlit as st
 
-from app import format as fmt
 from app.components.chart import chart
 from app.components.current import open_workspace
 from app.components.downloads import downloads
@@ -27,6 +26,7 @@ from app.whatif.placement.wording import reason
 from app.whatif.placement.wording import verdict as placement_verdict
 from catalog.models import models
 from errors import ChipledgerError
+from errors import format as fmt
 from runs.kept import Answers
 from simulators.placement.mesh import MEANINGS
 from simulators.placement.search import OVERLAPS, Placement

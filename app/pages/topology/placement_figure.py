@@ -6,10 +6,10 @@ from math import ceil, prod
 import numpy as np
 import plotly.graph_objects as go
 
-from app import format as fmt
 from app import theme
 from app.figures.base import GRID, layout, plain
 from app.whatif.placement.answers import Answer
+from errors import format as fmt
 from simulators.placement import jax_order
 from simulators.placement.machine import closed_walk, closure
 from simulators.placement.search import Placement

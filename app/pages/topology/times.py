@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app import format as fmt
 from app.pages.topology.compare_figure import Bar, Small
 from app.pages.topology.lab import Lab, networks_of
 from errors import QuestionError
+from errors import format as fmt
 from simulators.collectives import Collective, collective
 from simulators.topology.network import Network
 from simulators.topology.report import Report

@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from app import format as fmt
 from app.components.figures_row import Figure
 from app.components.model_picker import About
 from app.components.price import price_of_run
@@ -11,6 +10,7 @@ from app.pages.checkpoint_planner.page import planner
 from app.questions.checkpoints import CHECKPOINTS
 from app.questions.checkpoints.planned import Planned, planned
 from app.questions.checkpoints.view import pictures
+from errors import format as fmt
 
 
 def page() -> None:

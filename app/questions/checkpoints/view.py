@@ -6,7 +6,6 @@ import pandas as pd
 import streamlit as st
 
 from analyzers.lost.checkpoints import CheckpointsResult
-from app import format as fmt
 from app.components.downloads import csv_bytes
 from app.components.notice import notice
 from app.components.question_page import SHOWN_ROWS, Told
@@ -16,6 +15,7 @@ from app.pages.checkpoint_planner.view import plan_view
 from app.questions.checkpoints.planned import Planned
 from app.whatif.checkpoint.asked import Asked
 from app.whatif.checkpoint.plan import inputs
+from errors import format as fmt
 
 
 def pictures(told: Told[Planned]) -> None:

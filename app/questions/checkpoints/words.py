@@ -1,9 +1,9 @@
 """Checkpoints in words: their verdict, and their figures as a terminal prints them."""
 
 from analyzers.lost.checkpoints import CheckpointsResult
-from app import format as fmt
 from app.words import Table
 from errors import QuestionError
+from errors import format as fmt
 
 
 def verdict(result: CheckpointsResult) -> str:

@@ -7,11 +7,11 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from analyzers.ranks.collectives import CollectivesResult, bus_factor
-from app import format as fmt
 from app import theme
 from app.figures.axes import time_unit
 from app.figures.base import GRID, layout, plain
 from app.questions.collectives.words import name, rate
+from errors import format as fmt
 
 MAX_ROWS = 400  # points; of more, those that took longest
 MAX_BARS = 24

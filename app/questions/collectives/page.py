@@ -3,7 +3,6 @@
 import streamlit as st
 
 from analyzers.ranks.collectives import CollectivesResult
-from app import format as fmt
 from app.components.chart import chart
 from app.components.current import switch
 from app.components.figures_row import Figure
@@ -12,6 +11,7 @@ from app.components.text import md
 from app.questions.collectives import COLLECTIVES
 from app.questions.collectives import figure as draw
 from app.questions.collectives.words import rate
+from errors import format as fmt
 
 VIEWS = {"time": "Time by axis", "bandwidth": "Bandwidth by size"}
 

@@ -5,9 +5,9 @@ from typing import Any
 import pandas as pd
 
 from analyzers.ranks.collectives import CollectivesResult
-from app import format as fmt
 from app.questions.as_the_ledger import as_the_ledger
 from app.words import Table
+from errors import format as fmt
 
 MUCH = 0.1  # of collective time: a share worth a sentence
 

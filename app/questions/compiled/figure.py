@@ -9,10 +9,10 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from analyzers.compiled.compiled import KINDS, CompiledResult
-from app import format as fmt
 from app import theme
 from app.figures.base import GRID, layout, plain
 from app.questions.compiled.words import BYTES, PARTS, floor_parts
+from errors import format as fmt
 
 Named = tuple[str, CompiledResult]
 HELD, PADDING = theme.COLOURS["held"], theme.COLOURS["padding"]

@@ -4,7 +4,6 @@ import pandas as pd
 import streamlit as st
 
 from analyzers.compiled.compiled import CompiledResult
-from app import format as fmt
 from app.components.chart import chart
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
@@ -16,6 +15,7 @@ from app.questions.compiled import COMPILED
 from app.questions.compiled import figure as figures
 from app.questions.compiled.words import PARTS, comparison, padding_sentence
 from app.questions.compiled.words import verdict as compiled_verdict
+from errors import format as fmt
 from runs.run import Run
 
 WORTH_DRAWING = 1.005  # padded over logical bytes of the arguments

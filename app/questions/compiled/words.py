@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from analyzers.compiled.compiled import CompiledResult
 from analyzers.compiled.floor import Floor
-from app import format as fmt
 from app.words import Table
+from errors import format as fmt
 
 PARTS = {
     "compute": "computation",

@@ -7,11 +7,11 @@ from plotly.subplots import make_subplots
 
 from analyzers.serving.engine import EngineResult
 from analyzers.serving.engine.bounds import BOUNDS
-from app import format as fmt
 from app import theme
 from app.figures.axes import time_unit
 from app.figures.base import GRID, layout, reference_line
 from app.questions.engine.words import TITLES, whole
+from errors import format as fmt
 
 BOUND_COLOURS = {
     "kv": theme.COLOURS["preemption_recompute"],

@@ -5,7 +5,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from analyzers.serving.engine import ALL, OPTIONS, EngineResult
-from app import format as fmt
 from app.components.chart import chart
 from app.components.current import switch
 from app.components.figures_row import Figure
@@ -16,6 +15,7 @@ from app.questions.engine import ENGINE
 from app.questions.engine import figure as draw
 from app.questions.engine.words import one_moment, whole
 from app.questions.engine.words import table as engine_table
+from errors import format as fmt
 
 _OPTIONS = by_name(OPTIONS)
 VIEWS = {"timeline": "Timeline", "shares": "Mix and hits", "batch": "Batch size", "iterations": "Iterations"}

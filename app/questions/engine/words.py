@@ -1,9 +1,9 @@
 """The engine in words: what held requests back, for which part of the time, and what would help."""
 
 from analyzers.serving.engine import ALL, EngineResult
-from app import format as fmt
 from app.questions.latency.words import NAMES, between
 from app.words import Table
+from errors import format as fmt
 
 HELD = ("kv", "seats", "tokens", "unknown")
 TITLES = {

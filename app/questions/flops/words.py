@@ -1,9 +1,9 @@
 """FLOPs per token in words: what a token costs, and how far the conventions lie apart."""
 
 from analyzers.flops.flops import FlopsResult
-from app import format as fmt
 from app.words import Table, model_name
 from catalog.flops import CONVENTIONS
+from errors import format as fmt
 
 
 def verdict(result: FlopsResult) -> str:

@@ -7,11 +7,11 @@ import streamlit as st
 from analyzers.lost.goodput import OPTIONS
 from analyzers.lost.goodput.query import EXACT, LIBRARY
 from analyzers.lost.goodput.result import GoodputResult
-from app import format as fmt
 from app.components.current import choose
 from app.components.model_picker import About
 from app.components.option import by_name, control
 from app.questions.goodput.both import tried
+from errors import format as fmt
 
 RULES = {EXACT: "Exact", LIBRARY: "ml-goodput"}
 TIMES = {"from": "start", "to": "end", "exclude": "exclude", "now": "now"}  # in the address: option of the question

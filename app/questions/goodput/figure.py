@@ -9,11 +9,11 @@ import plotly.graph_objects as go
 
 from analyzers.lost.goodput.buckets import ASYNC, BUCKETS, HEADING
 from analyzers.lost.goodput.result import GoodputResult
-from app import format as fmt
 from app import theme
 from app.figures.axes import time_unit
 from app.figures.base import GRID, MAX_POINTS, layout, plain, reduced, reference_line
 from app.questions.goodput.words import RULES, losses, title, worth
+from errors import format as fmt
 
 NS_PER_MS = 1_000_000  # plotly's dates are milliseconds since 1970
 OVER_TIME = {"stretch": "Each stretch", "rolling": "Rolling", "cumulative": "From the start"}

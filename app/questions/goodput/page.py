@@ -2,7 +2,6 @@
 
 from analyzers.lost.goodput.query import EXACT
 from analyzers.lost.goodput.terms import BUCKET_TERMS, DISRUPTIONS, IDEAL_STEP, PRODUCTIVE, TOTAL
-from app import format as fmt
 from app.components.figures_row import Figure
 from app.components.model_picker import About
 from app.components.price import price_of_run
@@ -12,6 +11,7 @@ from app.questions.goodput.both import Both, both
 from app.questions.goodput.controls import options
 from app.questions.goodput.view import pictures
 from app.questions.goodput.words import LIBRARY_MEANING, losses, meaning, verdict
+from errors import format as fmt
 
 
 def page() -> None:

@@ -3,7 +3,6 @@
 import streamlit as st
 
 from analyzers.lost.goodput.result import GoodputResult
-from app import format as fmt
 from app.components.chart import chart
 from app.components.current import switch
 from app.components.question_page import Told
@@ -13,6 +12,7 @@ from app.questions.goodput.controls import rolling_width
 from app.questions.goodput.figure import OVER_TIME, bars, deviation, over_time, slices
 from app.questions.goodput.tables import show_attempts, show_side_by_side, side_by_side
 from app.questions.goodput.words import RULES, losses, title, verdict
+from errors import format as fmt
 
 
 def pictures(told: Told[Both]) -> None:

@@ -6,10 +6,10 @@ from analyzers.lost.goodput.buckets import ASYNC, CUSTOM, EVAL, HANG, HEADING, a
 from analyzers.lost.goodput.query import EXACT, LIBRARY
 from analyzers.lost.goodput.result import GoodputResult
 from analyzers.lost.goodput.terms import BUCKET_TERMS
-from app import format as fmt
 from app import theme
 from app.questions.ledger.words import PHRASES
 from app.words import Table
+from errors import format as fmt
 
 RULES = {EXACT: "the exact rules", LIBRARY: "the rules of ml-goodput"}
 EVENTS = {EVAL: "Evaluations", HANG: "Steps that hung"}  # custom events that are none of the job's own

@@ -5,10 +5,10 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from analyzers.device.input import InputResult
-from app import format as fmt
 from app import theme
 from app.figures.axes import time_unit
 from app.figures.base import GRID, MAX_POINTS, layout, reduced, reference_line
+from errors import format as fmt
 
 WAITING = theme.COLOURS["input_wait"]
 LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}

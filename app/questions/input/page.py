@@ -3,13 +3,13 @@
 import streamlit as st
 
 from analyzers.device.input import InputResult
-from app import format as fmt
 from app.components.chart import chart
 from app.components.figures_row import Figure
 from app.components.question_page import SHOWN_ROWS, Told, question_page
 from app.components.text import md
 from app.questions.input import INPUT
 from app.questions.input import figure as draw
+from errors import format as fmt
 
 
 def page() -> None:

@@ -3,8 +3,8 @@
 import pandas as pd
 
 from analyzers.device.input import InputResult
-from app import format as fmt
 from app.words import Table
+from errors import format as fmt
 
 
 def verdict(result: InputResult) -> str:

@@ -5,13 +5,13 @@ import streamlit as st
 
 from analyzers.lost.interruptions import InterruptionsResult
 from analyzers.lost.interruptions.fleet_rates import compared, shares
-from app import format as fmt
 from app.components.chart import chart
 from app.components.current import switch
 from app.components.text import md
 from app.questions.interruptions import figure as draw
 from app.questions.interruptions.words import verdict as interruptions_verdict
 from catalog.fleets import DAY_S, fleets
+from errors import format as fmt
 from runs.run import Run
 
 VIEWS = {"causes": "Causes", "fleets": "Other fleets", "between": "Times between", "hosts": "Hosts"}

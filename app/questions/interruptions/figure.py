@@ -7,9 +7,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from analyzers.lost.interruptions import InterruptionsResult
-from app import format as fmt
 from app import theme
 from app.figures.base import GRID, layout, plain, reduced
+from errors import format as fmt
 
 MOST_CAUSES = 18
 MINE = theme.COLOURS["infrastructure_recovery"]

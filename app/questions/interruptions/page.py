@@ -4,7 +4,6 @@ import pandas as pd
 import streamlit as st
 
 from analyzers.lost.interruptions import InterruptionsResult
-from app import format as fmt
 from app.components.chart import chart
 from app.components.current import choose
 from app.components.figures_row import Figure
@@ -14,6 +13,7 @@ from app.questions.interruptions.comparison import comparison
 from app.questions.interruptions.stops import MOST_MARKS, strip
 from app.questions.interruptions.view import interruption, open_number
 from app.questions.interruptions.words import cause_title, every
+from errors import format as fmt
 
 SHOWN_ROWS = 1000
 

@@ -12,10 +12,10 @@ from analyzers.intervals import Spans, overlap_with, spans
 from analyzers.lost.interruptions import InterruptionsResult
 from analyzers.lost.stops import STARTUP
 from analyzers.time.calendar import HEADINGS
-from app import format as fmt
 from app import theme
 from app.figures.base import GRID, layout, plain
 from app.questions.interruptions.words import cause_title
+from errors import format as fmt
 
 S = 1_000_000_000
 PER_ROW = 16  # interruptions that a row of the strip can show apart

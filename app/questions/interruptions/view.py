@@ -6,13 +6,13 @@ import streamlit as st
 from analyzers.lost.interruptions import InterruptionsResult
 from analyzers.lost.interruptions.evidence import CONFIDENCE
 from analyzers.lost.stops import KINDS
-from app import format as fmt
 from app.components.chart import chart
 from app.components.current import choose
 from app.components.text import md
 from app.questions.interruptions.stops import opened
 from app.questions.interruptions.words import cause_title
 from catalog.causes import CAUSES
+from errors import format as fmt
 
 
 def open_number(result: InterruptionsResult) -> int:

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pandas as pd
 
 from analyzers.lost.interruptions import InterruptionsResult
-from app import format as fmt
 from app.words import Table
 from catalog.causes import CAUSES
+from errors import format as fmt
 
 PHRASES: dict[str, str] = {  # a cause as the subject of "took 26 % of them"
     "accelerator": "Faulty accelerators",

@@ -8,12 +8,12 @@ import plotly.graph_objects as go
 
 from analyzers.serving.kv_cache import KvResult
 from analyzers.serving.kv_cache.room import Room, Setting, curve, tensor_choices
-from app import format as fmt
 from app import theme
 from app.figures.base import GRID, layout, plain, reduced, reference_line
 from app.questions.kv_cache.words import memory_parts
 from catalog.inference import BYTES
 from catalog.models import Model
+from errors import format as fmt
 
 COLOURS = {
     "weights": theme.COLOURS["held"],

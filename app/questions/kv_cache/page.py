@@ -1,12 +1,12 @@
 """KV cache: how many sequences fit beside the weights, what takes a chip's memory, and what would make room."""
 
 from analyzers.serving.kv_cache import KvResult
-from app import format as fmt
 from app.components.figures_row import Figure
 from app.components.question_page import subject_page
 from app.questions.kv_cache import KV_CACHE
 from app.questions.kv_cache.controls import options
 from app.questions.kv_cache.view import pictures
+from errors import format as fmt
 
 
 def page() -> None:

@@ -4,11 +4,11 @@ import pandas as pd
 import streamlit as st
 
 from analyzers.serving.kv_cache import KvResult
-from app import format as fmt
 from app.components.chart import chart
 from app.components.question_page import Told
 from app.questions.kv_cache.figure import by_length, memory, over_time
 from app.questions.kv_cache.words import change_name, rows
+from errors import format as fmt
 
 
 def pictures(told: Told[KvResult]) -> None:

@@ -2,8 +2,8 @@
 
 from analyzers.serving.kv_cache import KvResult
 from analyzers.serving.kv_cache.room import Room
-from app import format as fmt
 from app.words import Table
+from errors import format as fmt
 
 CHANGES = {"kv_precision": "An 8-bit cache", "weights_precision": "8-bit weights"}
 CLOSE = 0.02  # of the engine's count: arithmetic that is as near says the same

@@ -7,12 +7,12 @@ from plotly.subplots import make_subplots
 
 from analyzers.serving.latency import ServingResult
 from analyzers.serving.latency.anatomy import cumulative
-from app import format as fmt
 from app import theme
 from app.figures.axes import PLAIN, log_axis, time_unit
 from app.figures.base import layout, plain, reduced
 from app.figures.latencies import COLOURS, PREFILL, QUEUE
 from app.questions.latency.words import NAMES
+from errors import format as fmt
 
 HEIGHT = 430
 LABELS = {"ttft_s": 64, "queue_s": 22, "prefill_s": 42, "tpot_s": 74, "itl_s": 32, "e2e_s": 36}  # at which per cent

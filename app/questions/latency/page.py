@@ -4,7 +4,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from analyzers.serving.latency import ServingResult
-from app import format as fmt
 from app.components.figures_row import Figure
 from app.components.load_choice import load_choice
 from app.components.model_picker import About
@@ -12,6 +11,7 @@ from app.components.question_page import Told, question_page
 from app.questions.latency import LATENCY
 from app.questions.latency.view import explore
 from app.questions.latency.words import between
+from errors import format as fmt
 
 
 def page() -> None:

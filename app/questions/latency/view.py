@@ -6,7 +6,6 @@ import streamlit as st
 
 from analyzers.serving.latency import ServingResult
 from analyzers.serving.latency.summary import METRICS
-from app import format as fmt
 from app.components.chart import chart
 from app.components.current import switch
 from app.components.question_page import Told
@@ -14,6 +13,7 @@ from app.components.text import md
 from app.questions.latency import figure as draw
 from app.questions.latency.words import CAUSES, NAMES
 from app.questions.latency.words import verdict as serving_verdict
+from errors import format as fmt
 
 VIEWS = {
     "first": "First token",

@@ -5,8 +5,8 @@ from analyzers.serving.latency import ServingResult
 from analyzers.serving.latency.log_lines import said
 from analyzers.serving.latency.summary import Load
 from analyzers.serving.triton import Triton
-from app import format as fmt
 from app.words import Table
+from errors import format as fmt
 
 NAMES = {
     "ttft_s": "TTFT",

@@ -1,8 +1,8 @@
 """A ledger as figures read it: the account at a path, and what a hover says about it."""
 
-from app import format as fmt
 from app import theme
 from app.figures.base import plain
+from errors import format as fmt
 from runs.ledger import Account
 
 SEPARATOR = "."

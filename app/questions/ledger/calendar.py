@@ -3,9 +3,9 @@
 import plotly.graph_objects as go
 
 from analyzers.time.ledger import LedgerResult
-from app import format as fmt
 from app import theme
 from app.figures.base import GRID, layout
+from errors import format as fmt
 
 NS_PER_MS = 1_000_000  # plotly's dates are milliseconds since 1970
 

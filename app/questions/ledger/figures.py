@@ -1,10 +1,10 @@
 """The figures of a ledger, by what the run is: trained, served, or only compiled."""
 
 from analyzers.time.ledger import LedgerResult
-from app import format as fmt
 from app import theme
 from app.components.figures_row import Figure
 from app.questions.ledger.words import modelled, unknown
+from errors import format as fmt
 from runs.ledger import Ledger
 
 COMPILED = ("useful_maths", "padding", "below_roofline", "exposed_communication")  # what the figures of a program tell

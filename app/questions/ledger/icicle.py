@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from app import format as fmt
 from app import theme
 from app.figures.base import layout, plain
 from app.questions.ledger.accounts import KEPT, hover, opened, path_text
+from errors import format as fmt
 from runs.ledger import Account, Ledger
 
 ROW_PX = 76

@@ -3,7 +3,6 @@
 import streamlit as st
 
 from analyzers.time.ledger import LedgerResult
-from app import format as fmt
 from app import theme
 from app.components.chart import chart
 from app.components.current import choose, switch
@@ -15,6 +14,7 @@ from app.questions.ledger.evidence import evidence, ledger_table
 from app.questions.ledger.icicle import icicle
 from app.questions.ledger.waterfall import waterfall
 from app.questions.ledger.why import why
+from errors import format as fmt
 from runs.ledger import Account
 
 VIEWS = {"icicle": "Icicle", "waterfall": "Waterfall"}

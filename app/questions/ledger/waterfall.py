@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from app import format as fmt
 from app import theme
 from app.figures.base import GRID, layout, plain
 from app.questions.ledger.accounts import KEPT, hover, opened, path_text
+from errors import format as fmt
 from runs.ledger import Account, Ledger
 
 HEADINGS = ("held", "productive", "profiled", "badput", "custom", "served", "lost_work")  # their parts need no name

@@ -5,9 +5,9 @@ from collections import defaultdict
 
 from analyzers.serving.accounts import UNSEEN
 from analyzers.time.ledger import LedgerResult
-from app import format as fmt
 from app import theme
 from app.words import Table
+from errors import format as fmt
 from runs.ledger import Account, Ledger
 
 MUCH = 0.5  # from this share on, what is not known is the story

@@ -10,12 +10,12 @@ import plotly.graph_objects as go
 
 from analyzers.serving.load import LoadResult
 from analyzers.serving.load.knee import AXES, Knee
-from app import format as fmt
 from app import theme
 from app.figures.axes import time_unit
 from app.figures.base import GRID, layout, plain
 from app.questions.load.steady_figure import HEIGHT, LEGEND, shade
 from app.questions.load.words import level
+from errors import format as fmt
 
 METRICS = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "End to end"}
 METRIC_NAMES = {"ttft": "time to first token", "tpot": "time per output token", "e2e": "end-to-end latency"}

@@ -4,7 +4,6 @@ import pandas as pd
 import streamlit as st
 
 from analyzers.serving.load import LoadResult
-from app import format as fmt
 from app.components.chart import chart
 from app.components.current import choose, switch
 from app.components.figures_row import Figure
@@ -16,6 +15,7 @@ from app.questions.load import figure as draw
 from app.questions.load.controls import further_runs, options
 from app.questions.load.steady_figure import steady
 from app.questions.load.words import rate_with_margin
+from errors import format as fmt
 
 VIEWS = {
     "curve": "Load curve",

@@ -4,9 +4,9 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from analyzers.serving.load import LoadResult
-from app import format as fmt
 from app import theme
 from app.figures.base import GRID, layout
+from errors import format as fmt
 
 HEIGHT = 460
 COLOUR = theme.COLOURS["served"]

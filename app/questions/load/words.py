@@ -3,8 +3,8 @@
 from analyzers.serving.load import LoadResult
 from analyzers.serving.load.knee import AXES, Knee
 from analyzers.serving.load.steady import Steady
-from app import format as fmt
 from app.words import Table
+from errors import format as fmt
 
 UNITS = {"rate": "requests/s", "concurrency": "requests in flight", "answered": "requests/s"}
 WORTH_SAYING = 0.01  # of the rate

@@ -5,11 +5,11 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from analyzers.device.memory import MemoryResult
-from app import format as fmt
 from app import theme
 from app.figures.axes import size_unit
 from app.figures.base import GRID, layout, plain, reduced
 from app.questions.memory.words import title
+from errors import format as fmt
 
 MAX_TILES = 120  # buffers drawn on their own; the rest of a category is one tile
 MAX_LINES = 12  # devices drawn over time, the fullest

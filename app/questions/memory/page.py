@@ -1,12 +1,12 @@
 """Memory: what a device holds when it holds most, how near that is to its limit, and what would give some back."""
 
 from analyzers.device.memory import MemoryResult
-from app import format as fmt
 from app.components.figures_row import Figure
 from app.components.question_page import subject_page
 from app.questions.memory import MEMORY
 from app.questions.memory.controls import controls
 from app.questions.memory.view import pictures
+from errors import format as fmt
 
 
 def page() -> None:

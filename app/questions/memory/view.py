@@ -4,7 +4,6 @@ import pandas as pd
 import streamlit as st
 
 from analyzers.device.memory import MemoryResult
-from app import format as fmt
 from app.components.chart import chart
 from app.components.question_page import Told
 from app.components.text import md
@@ -14,6 +13,7 @@ from app.questions.memory import MEMORY
 from app.questions.memory.controls import REMAT
 from app.questions.memory.figure import fill, over_time, treemap
 from app.questions.memory.words import title as title_of
+from errors import format as fmt
 
 
 def pictures(told: Told[MemoryResult]) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import pandas as pd
 
 from analyzers.device.memory import MemoryResult
-from app import format as fmt
 from app.words import Table, model_name
+from errors import format as fmt
 
 SHOWN = 20
 CATEGORIES: dict[str, str] = {

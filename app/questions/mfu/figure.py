@@ -7,12 +7,12 @@ import plotly.graph_objects as go
 
 from analyzers.flops.fingerprint import SAME
 from analyzers.flops.mfu import MfuResult
-from app import format as fmt
 from app import theme
 from app.figures.base import GRID, layout, plain
 from app.figures.step_marks import kept_line, step_marks
 from app.questions.mfu.words import TITLES
 from catalog.flops import FlopsPerToken
+from errors import format as fmt
 
 HEIGHT, SMALL = 420, 300
 USEFUL = theme.COLOURS["useful_maths"]

@@ -3,7 +3,6 @@
 import streamlit as st
 
 from analyzers.flops.mfu import JOB, MfuResult
-from app import format as fmt
 from app.components.chart import chart
 from app.components.figures_row import Figure
 from app.components.question_page import Told, question_page
@@ -15,6 +14,7 @@ from app.questions.mfu.assumptions import asked, assumptions, choice, convention
 from app.questions.mfu.figure import conventions, over_steps, utilisations
 from app.questions.mfu.words import TITLES
 from app.workspace import Workspace
+from errors import format as fmt
 from runs.run import Run
 
 

@@ -1,10 +1,10 @@
 """MFU in words: the usual step against the best and against the whole of the run, and what the difference is worth."""
 
 from analyzers.flops.mfu import JOB, MfuResult
-from app import format as fmt
 from app.questions.flops.words import gflops
 from app.words import Table
 from catalog.flops import CONVENTIONS
+from errors import format as fmt
 
 TITLES = {JOB: "the job's own", **{c.name: c.title for c in CONVENTIONS}}
 

@@ -5,12 +5,12 @@ import plotly.graph_objects as go
 
 from analyzers.serving.objective_causes import CAUSES
 from analyzers.serving.objectives import SloResult
-from app import format as fmt
 from app import theme
 from app.figures.axes import PLAIN, log_axis
 from app.figures.base import GRID, layout, plain
 from app.figures.latencies import COLOURS
 from app.questions.objectives.words import OBJECTIVES
+from errors import format as fmt
 
 HEIGHT = 400
 CAUSE_COLOURS = {

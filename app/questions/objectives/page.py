@@ -2,7 +2,6 @@
 
 from analyzers.serving.objective_causes import CAUSES
 from analyzers.serving.objectives import SloResult
-from app import format as fmt
 from app.components.figures_row import Figure
 from app.components.question_page import question_page
 from app.questions.objectives import OBJECTIVES
@@ -10,6 +9,7 @@ from app.questions.objectives import figure as draw
 from app.questions.objectives.controls import loads, options
 from app.questions.objectives.view import explore
 from app.questions.objectives.words import SERVER
+from errors import format as fmt
 
 
 def page() -> None:

@@ -3,12 +3,12 @@
 import streamlit as st
 
 from analyzers.serving.objectives import SloResult
-from app import format as fmt
 from app.components.chart import chart
 from app.components.current import switch
 from app.components.question_page import Told
 from app.questions.objectives import figure as draw
 from app.questions.objectives.words import SERVER
+from errors import format as fmt
 
 VIEWS = {"surface": "TTFT and TPOT at once", "curves": "One threshold at a time"}
 

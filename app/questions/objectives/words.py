@@ -2,8 +2,8 @@
 
 from analyzers.serving.objective_causes import CAUSES
 from analyzers.serving.objectives import SloResult
-from app import format as fmt
 from app.words import Table
+from errors import format as fmt
 
 SERVER = "/metrics"  # the tool of a load that a server's own histograms tell
 OBJECTIVES = {"ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "E2E", "itl_s": "p99 of its gaps"}

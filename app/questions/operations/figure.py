@@ -4,13 +4,13 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from analyzers.device.operations import OpsResult
-from app import format as fmt
 from app import theme
 from app.figures.axes import time_unit
 from app.figures.base import GRID, layout, plain
 from app.figures.op_categories import look
 from app.questions.operations.words import MOST, label, roof_text, time_of
 from app.questions.roofline.words import byte_rate
+from errors import format as fmt
 
 BARS = 25
 ROW_PX = 26

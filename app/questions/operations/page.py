@@ -3,7 +3,6 @@
 import streamlit as st
 
 from analyzers.device.operations import OpsResult
-from app import format as fmt
 from app.components.chart import chart
 from app.components.current import choose
 from app.components.figures_row import Figure
@@ -17,6 +16,7 @@ from app.questions.operations import OPERATIONS
 from app.questions.operations.figure import BARS, bars, strip
 from app.questions.roofline import ROOFLINE
 from app.questions.roofline.figure import key_of
+from errors import format as fmt
 
 VIEWS = {"op": "Operations", "source": "Source lines", "category": "Categories", "module": "Programs"}
 BY = by_name(OPERATIONS.options)["by"]

@@ -5,9 +5,9 @@ from typing import Any
 import pandas as pd
 
 from analyzers.device.operations import OpsResult
-from app import format as fmt
 from app.questions.roofline.words import byte_rate, named, place_of
 from app.words import Table
+from errors import format as fmt
 
 SHOWN = 24
 KINDS_SAID = 3

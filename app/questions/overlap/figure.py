@@ -5,11 +5,11 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from analyzers.device.overlap import AS_THE_LEDGER, OverlapResult
-from app import format as fmt
 from app import theme
 from app.figures.axes import time_unit
 from app.figures.base import GRID, layout, plain
 from app.questions.overlap.words import label
+from errors import format as fmt
 
 MAX_DEVICES = 48  # of more, those that compute least are shown
 MAX_STEPS = 300  # bars; of more, neighbours are drawn together as their mean

@@ -4,7 +4,6 @@ import pandas as pd
 import streamlit as st
 
 from analyzers.device.overlap import OverlapResult
-from app import format as fmt
 from app.components.chart import chart
 from app.components.current import switch
 from app.components.figures_row import Figure
@@ -13,6 +12,7 @@ from app.components.option import by_name, control, said
 from app.components.question_page import Told, question_page
 from app.questions.overlap import OVERLAP
 from app.questions.overlap import figure as draw
+from errors import format as fmt
 
 VIEWS = {"devices": "Devices", "steps": "Steps", "timeline": "Timeline"}
 WINDOWS = {"operations": "First to last operation", "capture": "Whole capture"}

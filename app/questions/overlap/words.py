@@ -1,9 +1,9 @@
 """Computing, communication and idle time in words: the verdict, and the devices as a terminal prints them."""
 
 from analyzers.device.overlap import OverlapResult
-from app import format as fmt
 from app.questions.as_the_ledger import as_the_ledger
 from app.words import Table
+from errors import format as fmt
 
 MUCH = 0.05  # of the window: a share worth a sentence
 UNEVEN = 0.1  # idle share of the idlest device over that of the median: worth naming it

@@ -5,9 +5,9 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from analyzers.flops.padding import PaddingResult
-from app import format as fmt
 from app.components.question_page import SHOWN_ROWS, Told
 from app.components.text import md
+from errors import format as fmt
 
 
 def evidence(told: Told[PaddingResult], picture: go.Figure) -> None:

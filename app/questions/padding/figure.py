@@ -5,10 +5,10 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from analyzers.flops.padding import PaddingResult
-from app import format as fmt
 from app import theme
 from app.figures.base import GRID, layout, plain
 from app.questions.padding.words import band, dim, unit_words
+from errors import format as fmt
 
 MAX_BARS, MAX_ROWS = 30, 24
 LABELLED = 0.045  # a narrower bar has no room for its name

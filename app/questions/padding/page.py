@@ -1,13 +1,13 @@
 """Padding: how much of the matrix unit's work is done on nothing, and which dimension would pay most."""
 
 from analyzers.flops.padding import PaddingResult
-from app import format as fmt
 from app.components.figures_row import Figure
 from app.components.question_page import subject_page
 from app.questions.padding import PADDING
 from app.questions.padding.controls import controls
 from app.questions.padding.view import pictures
 from app.questions.padding.words import band, unit_words
+from errors import format as fmt
 
 
 def page() -> None:

@@ -2,8 +2,8 @@
 
 from analyzers.flops.matmul_table import Unit
 from analyzers.flops.padding import PaddingResult
-from app import format as fmt
 from app.words import Table, model_name, sentence
+from errors import format as fmt
 
 HALF_PER_CENT = 0.005
 SHOWN = 24

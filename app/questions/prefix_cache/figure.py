@@ -5,11 +5,11 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from analyzers.serving.prefix_cache import ENOUGH, PrefixResult
-from app import format as fmt
 from app import theme
 from app.figures.axes import size_unit
 from app.figures.base import GRID, layout, plain, reduced, reference_line
 from app.questions.prefix_cache.words import size_words
+from errors import format as fmt
 
 FOUND, AGAIN = theme.COLOURS["prefill"], theme.COLOURS["below_roofline"]
 MOST_TENANTS = 20

@@ -1,13 +1,13 @@
 """Prefix cache: what share of prompts it finds, what caches of other sizes would find, and what that saves."""
 
 from analyzers.serving.prefix_cache import ENOUGH, PrefixResult
-from app import format as fmt
 from app.components.figures_row import Figure
 from app.components.question_page import question_page
 from app.questions.prefix_cache import PREFIX_CACHE
 from app.questions.prefix_cache.controls import controls
 from app.questions.prefix_cache.view import pictures
 from app.questions.prefix_cache.words import size_words
+from errors import format as fmt
 
 
 def page() -> None:

@@ -3,10 +3,10 @@
 import streamlit as st
 
 from analyzers.serving.prefix_cache import PrefixResult
-from app import format as fmt
 from app.components.chart import chart
 from app.components.question_page import Told
 from app.questions.prefix_cache.figure import by_size, over_time, reuse, tenants
+from errors import format as fmt
 
 
 def pictures(told: Told[PrefixResult]) -> None:

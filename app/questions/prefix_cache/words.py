@@ -1,8 +1,8 @@
 """The prefix cache in words: what it finds, what other sizes would find, and what that saves."""
 
 from analyzers.serving.prefix_cache import ENOUGH, PrefixResult
-from app import format as fmt
 from app.words import Table
+from errors import format as fmt
 
 ROWS = 20  # of a table over time, about
 

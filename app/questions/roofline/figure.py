@@ -10,11 +10,11 @@ import plotly.graph_objects as go
 
 from analyzers.device.roofline import RooflineResult
 from analyzers.device.roofs import Roof
-from app import format as fmt
 from app import theme
 from app.figures.base import GRID, layout, plain
 from app.figures.op_categories import LOOKS, look
 from app.questions.roofline.words import TITLES, byte_rate, named, shares
+from errors import format as fmt
 
 MAX_POINTS = 400  # the longest of more; the rest together is told below the figure
 LARGEST_PX, LEAST_PX = 46, 6

@@ -3,7 +3,6 @@
 import streamlit as st
 
 from analyzers.device.roofline import BOUNDS, ROOF, RooflineResult
-from app import format as fmt
 from app.components.chart import chart
 from app.components.current import choose
 from app.components.figures_row import Figure
@@ -17,6 +16,7 @@ from app.questions.roofline import ROOFLINE
 from app.questions.roofline import figure as draw
 from app.questions.roofline.words import TITLES, byte_rate, per_step, shares
 from app.questions.roofline.words import told as told_of
+from errors import format as fmt
 
 ROOFS = {"spec": "Specified peaks", "reached": "Best of this run"}
 

@@ -7,8 +7,8 @@ import pandas as pd
 
 from analyzers.device.roofline import RooflineResult
 from analyzers.device.roofline_terms import TITLES
-from app import format as fmt
 from app.words import Table
+from errors import format as fmt
 
 SHOWN = 24
 WORTH = 0.01  # of device time: a smaller gain is called none

@@ -5,11 +5,11 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from analyzers.ranks.slowdown import SlowdownResult
-from app import format as fmt
 from app import theme
 from app.figures.axes import time_unit
 from app.figures.base import GRID, layout, plain, reduced, reference_line
 from app.questions.slowdown.words import times, worker
+from errors import format as fmt
 
 MAX_REPLICAS = 64  # rows of the heat map; of more, the slowest are drawn
 MAX_LABELS = 256  # cells with their number in them

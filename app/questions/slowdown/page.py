@@ -5,7 +5,6 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from analyzers.ranks.slowdown import SlowdownResult
-from app import format as fmt
 from app.components.chart import chart
 from app.components.current import switch
 from app.components.figures_row import Figure
@@ -15,6 +14,7 @@ from app.components.question_page import Told, question_page
 from app.questions.slowdown import SLOWDOWN
 from app.questions.slowdown import figure as draw
 from app.questions.slowdown.words import part, times
+from errors import format as fmt
 
 VIEWS = {"mesh": "Workers", "stages": "Stages", "types": "Operations", "steps": "Steps", "timeline": "One step"}
 _OPTIONS = by_name(SLOWDOWN.options)

@@ -2,8 +2,8 @@
 
 from analyzers.ranks.slowdown import SlowdownResult
 from analyzers.ranks.slowdown.causes import EVEN, Shares
-from app import format as fmt
 from app.words import Table
+from errors import format as fmt
 
 NAMED = 3  # workers named in a sentence; of more the rest is counted
 

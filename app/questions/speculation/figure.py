@@ -4,9 +4,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from analyzers.serving.speculation import SpeculationResult
-from app import format as fmt
 from app import theme
 from app.figures.base import GRID, layout, reduced, reference_line
+from errors import format as fmt
 
 MEASURED, THEORY = theme.COLOURS["decode"], theme.GREY
 BATCHES = np.unique(np.round(np.geomspace(1, 4096, 120)))

@@ -3,13 +3,13 @@
 import math
 
 from analyzers.serving.speculation import SpeculationResult
-from app import format as fmt
 from app.components.figures_row import Figure
 from app.components.question_page import subject_page
 from app.questions.speculation import SPECULATION
 from app.questions.speculation.controls import controls
 from app.questions.speculation.view import pictures
 from app.questions.speculation.words import times
+from errors import format as fmt
 
 
 def page() -> None:

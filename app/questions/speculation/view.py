@@ -4,13 +4,13 @@ import pandas as pd
 import streamlit as st
 
 from analyzers.serving.speculation import SpeculationResult
-from app import format as fmt
 from app.components.chart import chart
 from app.components.question_page import Told
 from app.components.text import md
 from app.questions.speculation.controls import model_known
 from app.questions.speculation.figure import by_batch, by_draft, by_position, over_time
 from app.questions.speculation.words import decay, whole
+from errors import format as fmt
 
 
 def pictures(told: Told[SpeculationResult]) -> None:

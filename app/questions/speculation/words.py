@@ -3,8 +3,8 @@
 import math
 
 from analyzers.serving.speculation import SpeculationResult
-from app import format as fmt
 from app.words import Table
+from errors import format as fmt
 
 WORSE = 0.9  # of what independence would give at the last position: acceptance falls with position
 

@@ -7,11 +7,11 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from analyzers.time.steps import StepsResult
-from app import format as fmt
 from app import theme
 from app.figures.axes import time_unit
 from app.figures.base import GRID, layout, plain, reference_line
 from app.figures.step_marks import kept_line, step_marks
+from errors import format as fmt
 
 HEIGHT = 440
 MANY_RESTARTS = 12  # more lines than that would hide the steps; the hover still names the attempt

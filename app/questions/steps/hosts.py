@@ -4,10 +4,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from analyzers.time.steps import StepsResult
-from app import format as fmt
 from app import theme
 from app.figures.axes import time_unit
 from app.figures.base import GRID, layout, plain
+from errors import format as fmt
 
 MAX_HOSTS = 40  # the slowest of more are shown; the median of all stays
 DIFFERENT = 1.05  # slowest over fastest median; below it the figure would answer nothing

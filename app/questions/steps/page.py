@@ -3,7 +3,6 @@
 import streamlit as st
 
 from analyzers.time.steps import StepsResult
-from app import format as fmt
 from app.components.chart import chart
 from app.components.current import switch
 from app.components.figures_row import Figure
@@ -11,6 +10,7 @@ from app.components.question_page import Told, question_page
 from app.questions.steps import STEPS
 from app.questions.steps.figure import best_scale, steps
 from app.questions.steps.hosts import hosts
+from errors import format as fmt
 
 SCALES = {"linear": "Linear", "log": "Logarithmic"}
 

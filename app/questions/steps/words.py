@@ -1,8 +1,8 @@
 """The steps in words: their verdict, and their figures as a terminal prints them."""
 
 from analyzers.time.steps import StepsResult
-from app import format as fmt
 from app.words import Table
+from errors import format as fmt
 
 
 def verdict(result: StepsResult) -> str:

@@ -6,11 +6,11 @@ import plotly.graph_objects as go
 
 from analyzers.ranks.stragglers import StragglersResult
 from analyzers.ranks.stragglers.rank_causes import CAUSES, UNKNOWN
-from app import format as fmt
 from app import theme
 from app.figures.axes import time_unit
 from app.figures.base import GRID, layout, plain, reduced
 from app.questions.stragglers.words import CAUSES as WORDS
+from errors import format as fmt
 
 MOST_ROWS, MOST_COLUMNS = 128, 320  # cells that a screen can show; more are drawn as blocks
 BARS = 16

@@ -1,13 +1,13 @@
 """The run's stragglers: does one rank make the others wait, which, why, since when, and at what cost?"""
 
 from analyzers.ranks.stragglers import StragglersResult
-from app import format as fmt
 from app.components.figures_row import Figure
 from app.components.model_picker import About
 from app.components.question_page import question_page
 from app.questions.stragglers import STRAGGLERS
 from app.questions.stragglers.view import explore, wanted_pair
 from app.questions.stragglers.words import VERDICTS
+from errors import format as fmt
 
 
 def page() -> None:

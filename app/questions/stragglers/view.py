@@ -5,13 +5,13 @@ import streamlit as st
 
 from analyzers.ranks.stragglers import StragglersResult
 from analyzers.ranks.stragglers.rank_causes import CAUSES, UNKNOWN
-from app import format as fmt
 from app.components.chart import chart
 from app.components.current import choose, switch
 from app.components.option import control
 from app.components.question_page import Told
 from app.questions.stragglers import figure as draw
 from app.questions.stragglers.words import verdict as words
+from errors import format as fmt
 from errors.options import Option
 from runs.run import Run
 

@@ -5,8 +5,8 @@ from typing import Any
 import pandas as pd
 
 from analyzers.ranks.stragglers import StragglersResult
-from app import format as fmt
 from app.words import Table
+from errors import format as fmt
 
 CAUSES = {
     "compute": "computing",

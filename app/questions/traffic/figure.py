@@ -7,11 +7,11 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from analyzers.serving.traffic import WorkloadResult
-from app import format as fmt
 from app import theme
 from app.figures.base import GRID, layout, reduced, reference_line
 from app.questions.traffic.words import MIX, span
 from app.questions.traffic.words import tokens as number_of
+from errors import format as fmt
 
 RATE, PROMPT, OUTPUT = theme.COLOURS["served"], theme.COLOURS["prefill"], theme.COLOURS["decode"]
 BAND = "rgba(128,128,128,0.22)"

@@ -3,7 +3,6 @@
 import streamlit as st
 
 from analyzers.serving.traffic import WorkloadResult
-from app import format as fmt
 from app.components.chart import chart
 from app.components.current import switch
 from app.components.figures_row import Figure
@@ -13,6 +12,7 @@ from app.components.question_page import Told, question_page
 from app.questions.traffic import TRAFFIC
 from app.questions.traffic import figure as draw
 from app.questions.traffic.words import SHAPES, span, tokens
+from errors import format as fmt
 from runs.tables import frame
 
 VIEWS = {

@@ -2,8 +2,8 @@
 
 from analyzers.serving.arrivals import Window
 from analyzers.serving.traffic import STAGE, WorkloadResult
-from app import format as fmt
 from app.words import Table
+from errors import format as fmt
 
 SHAPES = {
     "poisson": "like a Poisson process",

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from app import format as fmt
 from app.whatif.cases.base import Case, Row
 from catalog import chip, model
 from catalog.serving_figures import figures
+from errors import format as fmt
 from simulators.serving.cost import break_even
 from simulators.serving.efficiency import FAST, SLOW, TYPICAL, Efficiency
 from simulators.serving.engine import Outcome, simulate

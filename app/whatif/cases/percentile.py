@@ -2,9 +2,9 @@
 
 from math import sqrt
 
-from app import format as fmt
 from app.whatif.cases.base import Case, Row
 from catalog.serving_figures import figures
+from errors import format as fmt
 
 NAME = "p99"
 TITLE = "The 244 ms P99"

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from analyzers.lost.checkpoints import CheckpointsResult
-from app import format as fmt
 from app.whatif.checkpoint.asked import Asked
 from errors import QuestionError
+from errors import format as fmt
 from simulators.checkpointing import (
     Job,
     curve,

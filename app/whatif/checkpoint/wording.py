@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from app import format as fmt
 from app.whatif.base import Words
 from app.words import Table
+from errors import format as fmt
 from simulators.checkpointing import optimal_s
 
 if TYPE_CHECKING:

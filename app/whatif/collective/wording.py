@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app import format as fmt
 from app.whatif.base import Words
 from app.words import Table
+from errors import format as fmt
 
 if TYPE_CHECKING:
     from app.whatif.collective.answers import CollectiveAnswer

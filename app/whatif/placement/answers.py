@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from app import format as fmt
 from app.whatif.placement.asked import EXPERT_MODEL, MODEL, SEQ, Asked
 from catalog.models import model as find_model
 from errors import QuestionError
+from errors import format as fmt
 from simulators.placement import jax_order
 from simulators.placement.build import Given, machine
 from simulators.placement.fit import nearest

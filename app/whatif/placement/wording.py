@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from app import format as fmt
 from app.whatif.base import Words
 from app.whatif.placement.code import mesh_code
 from app.words import Table
+from errors import format as fmt
 
 if TYPE_CHECKING:
     from app.whatif.placement.answers import Answer
