@@ -3,7 +3,8 @@ input had nothing to run.
 
 The thread is the one on which the profile shows the steps. An event of it is told by its name: those of JAX and XLA for
 compiling, launching and copying, and annotations (`jax.profiler.TraceAnnotation`) or Python frames for what a job
-itself calls evaluation, checkpoint, logging or collection of garbage. Where several lie over one another, the kind
+itself calls evaluation, checkpoint, logging or collection of garbage; JAX also has Python's collector call it, before and
+after. Where several lie over one another, the kind
 further down in `KINDS` is told. An event within which whole steps lie is the job's own loop and tells nothing.
 """
 
@@ -16,6 +17,7 @@ from analyzers.intervals import Spans, joined, spans, union
 from runs.tables import Tables, frame, int_column
 
 HOST_CODE, WAITING, LAUNCHING, COMPILING = "host_code", "waiting", "launching", "compilation"
+COLLECTING = "garbage_collection"
 
 
 def _word(*words: str) -> str:
@@ -31,7 +33,7 @@ KINDS: Mapping[str, re.Pattern[str]] = {
         ("logging", _word("log", "logs", "logging", "metrics", "summary", "tensorboard", "wandb")),
         ("checkpointing", r"checkpoint|orbax|" + _word("ckpt")),
         ("evaluation", _word("eval", "evaluate", "evaluation", "validate", "validation")),
-        ("garbage_collection", r"\bgc\.collect\b|garbage[ _]collect"),
+        (COLLECTING, r"\bgc\.collect\b|garbage[ _]collect"),
         ("profiling", r"(start|stop)_trace|ProfilerSession|profiler[ _.:]+(start|stop)"),
         (
             COMPILING,
@@ -42,6 +44,8 @@ KINDS: Mapping[str, re.Pattern[str]] = {
 }
 """Kinds of host work by name of event, those that give way first."""
 
+_COLLECTED = re.compile(r"PyRefManager::CollectGarbage|PythonRefManager::CollectGarbage")
+"""What JAX has Python's collector call when it begins and when it is done."""
 _CALL = re.compile(r"^PjitFunction")  # what traces, lowers, compiles and launches a function, whichever is needed
 
 
@@ -71,11 +75,25 @@ def host_work(tables: Tables, capture: int, start_ns: int) -> dict[str, Spans]:
     for kind, pattern in KINDS.items():
         chosen = np.isin(op, ids[[pattern.search(name) is not None for name in names]]) & inner & ~step
         found[kind] = union(spans(start[chosen], end[chosen]))
+    found[COLLECTING] = union(joined([found[COLLECTING], _collections(np.isin(op, ids[_marks(names)]), start)]))
     call = np.isin(op, ids[[_CALL.search(name) is not None for name in names]]) & inner
     compiling = found[COMPILING]
     call &= _contains(start, end, compiling.start, compiling.end)
     found[COMPILING] = union(joined([compiling, spans(start[call], end[call])]))
     return found
+
+
+def _marks(names: np.ndarray) -> list[bool]:
+    return [_COLLECTED.search(name) is not None for name in names]
+
+
+def _collections(mark: np.ndarray, start: np.ndarray) -> Spans:
+    """Collections of garbage, from the calls that frame each: two after one another on the thread with nothing between.
+    The same call is made at other times too, and is then followed by what it was made for."""
+    order = np.argsort(start, kind="stable")
+    mark, start = mark[order], start[order]
+    framed = np.flatnonzero(mark[:-1] & mark[1:])
+    return spans(start[framed], start[framed + 1])
 
 
 def _events(tables: Tables, capture: int, start_ns: int, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

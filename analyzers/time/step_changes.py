@@ -28,15 +28,26 @@ class StepChanges:
 
 
 def step_changes(tables: Tables, facts: Facts) -> StepChanges:
-    """Change points of the step time, by binary segmentation of winsorised durations. O(n log n)."""
+    """Change points of the step time of the job's kept, usual steps."""
     past = steps_taken(tables, facts).rows
     usual = past["kept"].astype(bool) & (past["implausible"] == "") & ~past["first"].astype(bool)
     rows = past[usual & past["dur_ns"].notna()]
-    dur = rows["dur_ns"].to_numpy(dtype=float) / 1e9
-    cuts = [0, *sorted(_cuts(dur, 0)), len(dur)]
-    out = pd.DataFrame(
-        {"step": rows["step"].to_numpy(dtype=np.int64), "start_ns": rows["start_ns"].to_numpy(), "dur_s": dur}
+    return changes_of(
+        pd.DataFrame(
+            {
+                "step": rows["step"].to_numpy(dtype=np.int64),
+                "start_ns": rows["start_ns"].to_numpy(),
+                "dur_s": rows["dur_ns"].to_numpy(dtype=float) / 1e9,
+            }
+        )
     )
+
+
+def changes_of(rows: pd.DataFrame) -> StepChanges:
+    """Change points of these steps (step, start_ns, dur_s, in order), by binary segmentation of winsorised durations.
+    O(n log n)."""
+    out, dur = rows.reset_index(drop=True), rows["dur_s"].to_numpy(dtype=float)
+    cuts = [0, *sorted(_cuts(dur, 0)), len(dur)]
     pairs = [(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a]
     levels = [float(np.median(dur[a:b])) for a, b in pairs]
     out["level_s"] = np.repeat(levels, [b - a for a, b in pairs]) if pairs else dur

@@ -13,14 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from analyzers.time.step_changes import CHANGE_SHARE, SHORTEST, StepChanges
+from analyzers.time.step_changes import CHANGE_SHARE, SHORTEST, StepChanges, changes_of
 
 LEAST_SHARE = 0.02  # of the time of the steps looked at
 CLEAR = 5.0  # robust deviations by which a step is a longer one
 SAME_GAP = 0.8  # of longer steps: so many must follow the one before at the same distance
 LONGEST = 0.3  # of the longest: from there on a step is among the longest
 LEAST_TIMES = 4  # longer steps of a period, at least
+MOST_PATTERNS = 3
 BUCKETS = 200  # growing is judged of medians of so many stretches at the most
 GROWING_Z = 4.4  # standard deviations of Kendall's test: steps in any order look so once in 100,000 times
 AS_WELL = 1.25  # median distance from a line over that from the levels of stretches, at the most
@@ -58,6 +60,31 @@ def step_pattern(changes: StepChanges) -> StepPattern | None:
     found = (_growing(step, dur, level) or _changed(changes), _periodic(step, dur, level))
     worth = [f for f in found if f is not None and f.excess_s >= LEAST_SHARE * float(dur.sum())]
     return max(worth, key=lambda f: f.excess_s, default=None)
+
+
+def step_patterns(changes: StepChanges) -> list[StepPattern]:
+    """All patterns that steps show, the costliest first: each is taken off before the next is looked for."""
+    found: list[StepPattern] = []
+    while len(found) < MOST_PATTERNS and (pattern := step_pattern(changes)) is not None:
+        found.append(pattern)
+        changes = changes_of(_without(changes.rows, pattern))
+    return found
+
+
+def _without(rows: pd.DataFrame, pattern: StepPattern) -> pd.DataFrame:
+    """The steps as they would be without the pattern."""
+    step, dur = rows["step"].to_numpy(dtype=np.int64), rows["dur_s"].to_numpy(dtype=float)
+    level = rows["level_s"].to_numpy(dtype=float)
+    here = (step >= pattern.first_step) & (step <= pattern.last_step)
+    if pattern.kind == "periodic":
+        here &= (step - pattern.first_step) % (pattern.every or 1) == 0
+        less = np.where(here, np.maximum(dur - level, 0.0), 0.0)
+    elif pattern.kind == "changed":
+        less = np.where(here, np.maximum(level - pattern.usual_s, 0.0), 0.0)
+    else:
+        share = np.arange(len(dur)) / max(len(dur) - 1, 1)
+        less = share * (pattern.slow_s - pattern.usual_s)
+    return rows.drop(columns="level_s").assign(dur_s=np.maximum(dur - less, 0.0))
 
 
 def _growing(step: np.ndarray, dur: np.ndarray, level: np.ndarray) -> StepPattern | None:

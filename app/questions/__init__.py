@@ -5,6 +5,7 @@ from app.questions.checkpoints import CHECKPOINTS
 from app.questions.collectives import COLLECTIVES
 from app.questions.compiled import COMPILED
 from app.questions.engine import ENGINE
+from app.questions.findings import FINDINGS
 from app.questions.flops import FLOPS
 from app.questions.goodput import GOODPUT
 from app.questions.input import INPUT
@@ -29,6 +30,7 @@ from app.questions.traffic import TRAFFIC
 from errors import QuestionError
 
 QUESTIONS: tuple[Question, ...] = (  # in the order of a run's links
+    FINDINGS,
     LEDGER,
     LATENCY,
     OBJECTIVES,

@@ -79,12 +79,42 @@ def _prepared(
     if PRICE in options and options[PRICE] is None:
         options[PRICE] = price_of(run, registry)
     key = (run.writing, asked.name, tuple(sorted(options.items())))
-    return key, lambda: _of_run(asked, run, options)
+    return key, lambda: _of_run(asked, run, options, registry)
 
 
-def _of_run(asked: Question[R], run: Run, options: Mapping[str, Any]) -> R:
+@dataclass(frozen=True)
+class _Others:
+    """Answers of the other questions about a run, at the same price: those that pages show and keep."""
+
+    run: Run
+    registry: Registry
+    price: float | None
+
+    def get(self, question: str) -> Result | None:
+        found = self._ask(question)
+        return None if isinstance(found, QuestionError) else found
+
+    def why(self, question: str) -> str:
+        found = self._ask(question)
+        return found.what if isinstance(found, QuestionError) else ""
+
+    def _ask(self, name: str) -> Result | QuestionError:
+        from app.questions import question  # here: every record of it may be asked by another
+
+        asked = question(name)
+        priced = any(option.name == PRICE for option in asked.options)
+        try:
+            return ask(asked, self.run, {PRICE: self.price} if priced and self.price is not None else {}, self.registry)
+        except QuestionError as e:
+            return e
+
+
+def _of_run(asked: Question[R], run: Run, options: Mapping[str, Any], registry: Registry) -> R:
     """The answer. Where there is none, nobody is asked for a profile of a job that never ran."""
     try:
+        if asked.join is not None:
+            others = _Others(run, registry, options.get(PRICE))
+            return asked.join(run.tables, run.manifest.facts, dict(options), others)
         return asked.analyze(run.tables, run.manifest.facts, dict(options))
     except QuestionError as e:
         if run.manifest.simulated and "profile" in (e.advice or "").lower():

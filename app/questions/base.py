@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from analyzers.base import Facts, Result
+from analyzers.findings.base import Answers
 from app.menu import Page
 from app.words import Table
 from errors.options import Option
@@ -21,6 +22,7 @@ class Question(Page, Generic[R]):
     explains  accounts of the ledger that its page gives the reasons of, each with what it tells
     options   what can be varied
     analyze   (tables, facts, options) -> the answer, with `to_dict()`, the JSON contract. Pure
+    join      the same where the answer rests on those of other questions about the same run, which come as a fourth
     verdict   the answer in one plain statement: the number, the largest loss, what it is worth
     table     the rows that `chipledger show` prints below it
     """
@@ -30,6 +32,7 @@ class Question(Page, Generic[R]):
     options: tuple[Option, ...]
     analyze: Callable[[Tables, Facts, dict[str, Any]], R]
     verdict: Callable[[R], str]
+    join: Callable[[Tables, Facts, dict[str, Any], Answers], R] | None = None
     table: Callable[[R], Table]
 
     def meaning(self, term: str) -> str:

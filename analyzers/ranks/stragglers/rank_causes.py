@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyzers.device.activity import Activity, activities, profiled_steps
+from analyzers.device.host_work import COLLECTING, host_work
 from analyzers.intervals import Spans, joined, overlap_with, paint, spans, union
 from analyzers.ranks.meetings import SYNCHRONISING, Meetings
 from analyzers.ranks.stragglers.blame import Lateness, median
@@ -115,7 +116,11 @@ def _fetches(tables: Tables) -> dict[str, Spans]:
 
 
 def _collecting(tables: Tables, host: str) -> Spans:
-    return _host_events(tables, host, lambda names: names.str.contains(COLLECTS, regex=True))
+    begun = frame(tables, "captures", ["capture", "host", "start_ns"]).dropna()
+    mine = begun[begun["host"].astype(str) == host]
+    work = [host_work(tables, int(c), int(s)) for c, s in zip(mine["capture"], mine["start_ns"], strict=True)]
+    told = _host_events(tables, host, lambda names: names.str.contains(COLLECTS, regex=True))
+    return union(joined([told, *(found[COLLECTING] for found in work if found)]))
 
 
 def _host_work(tables: Tables, host: str) -> Spans:

@@ -1,0 +1,165 @@
+"""What is wrong with a run, what it costs, and what to do about it: one answer over those of all other questions.
+
+Rules (`rules/`) read the answers and give findings; `rank.py` takes care that no chip-second is given twice and puts the
+largest gain first. What they looked for in vain is ruled out, with the reason; what the run cannot tell is said, with
+what to add. A run of which nothing stands out has an answer of the same rank.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from analyzers.base import Facts
+from analyzers.findings.base import FLOOR, Answers, Finding, NotTold, RuledOut, Seen, Told
+from analyzers.findings.rank import MOST, joint, settled
+from analyzers.findings.rules import SERVING, TRAINING
+from analyzers.findings.terms import TERMS as TERMS
+from analyzers.held import PRICE
+from analyzers.time.ledger import LedgerResult
+from catalog.cures import EFFORTS, WRONGS
+from errors import QuestionError
+from errors.numbers import SHARE
+from errors.options import Option
+from runs.ledger import Ledger
+from runs.tables import Tables
+
+OPTIONS: tuple[Option, ...] = (
+    Option("floor", SHARE, FLOOR, "share of the chip time below which nothing is called a finding", "", "Floor"),
+    PRICE,
+)
+READS = tuple(sorted({name for rule in (*TRAINING, *SERVING) for name in rule.reads} | {"ledger", "mfu"}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindingsResult:
+    """`findings`, the largest gain first, MOST at the most, and `beyond`, how many more there are. `joint`: chip-seconds
+    that mending the first k gives back together. `explained`: what looked wrong and is another finding's doing.
+
+    `told_share`: of the chip time, what the ledger can tell. `useful_share`: what moved the model forward at the chip's
+    peak, `kept_share`: what went into steps that were kept (or tokens that were served). None where not known.
+    """
+
+    findings: tuple[Finding, ...]
+    beyond: int
+    joint: tuple[float, ...]
+    explained: tuple[Finding, ...]
+    ruled_out: tuple[RuledOut, ...]
+    not_told: tuple[NotTold, ...]
+    ledger: Ledger
+    told_share: float
+    kept_share: float | None
+    useful_share: float | None
+    floor: float
+    frameworks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def whole(self) -> float:
+        return self.ledger.chip_seconds
+
+    def usd(self, chip_seconds: float) -> float | None:
+        """What that many chip-seconds cost; None without a price."""
+        if self.ledger.usd is None or not self.whole:
+            return None
+        return self.ledger.usd * chip_seconds / self.whole
+
+    def cure(self, finding: Finding) -> str:
+        return WRONGS[finding.cause].cure(self.frameworks)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "verdict": "found" if self.findings else "not_told" if self.blind else "nothing_stands_out",
+            "grade": {
+                "told_share": self.told_share,
+                "kept_share": self.kept_share,
+                "useful_share": self.useful_share,
+                "gap": [{"account": n, "chip_seconds": s, "share": s / self.whole} for n, s in self.gap],
+            },
+            "chip_seconds": self.whole,
+            "usd": self.ledger.usd,
+            "floor": self.floor,
+            "findings": [self._finding(f, k) for k, f in enumerate(self.findings)],
+            "beyond": self.beyond,
+            "explained": [{"cause": f.cause, "title": f.title} for f in self.explained],
+            "ruled_out": [dict(vars(r)) for r in self.ruled_out],
+            "not_told": [{"causes": list(n.causes), "why": n.why, "add": n.add} for n in self.not_told],
+            "notes": list(self.notes),
+        }
+
+    @property
+    def blind(self) -> bool:
+        """Whether less than half of the chip time can be told, so that nothing found means little."""
+        return self.told_share < 0.5
+
+    @property
+    def gap(self) -> list[tuple[str, float]]:
+        """What the chip time went into besides useful maths: leaves of the ledger, the largest first."""
+        amounts: dict[str, float] = {}
+        for _, account in self.ledger.account.walk():
+            if not account.children and account.name != "useful_maths":
+                amounts[account.name] = amounts.get(account.name, 0.0) + account.chip_seconds
+        return sorted(((n, s) for n, s in amounts.items() if s > 0), key=lambda entry: -entry[1])
+
+    def _finding(self, finding: Finding, place: int) -> dict[str, Any]:
+        gain = finding.gain
+        wrong = WRONGS[finding.cause]
+        return {
+            "cause": finding.cause,
+            "title": finding.title,
+            "what": wrong.title,
+            "accounts": [name for name in finding.draws if name],
+            "where": finding.where.to_dict(),
+            "since_ns": finding.since_ns,
+            "gain_chip_seconds": None if gain is None else gain.to_dict(),
+            "gain_share": None if gain is None else gain.likely / self.whole,
+            "gain_usd": None if gain is None else self.usd(gain.likely),
+            "joint_chip_seconds": self.joint[place],
+            "confidence": finding.confidence,
+            "basis": finding.basis,
+            "question": finding.question,
+            "evidence": [e.to_dict() for e in finding.evidence],
+            "cure": self.cure(finding),
+            "effort": EFFORTS[wrong.effort],
+        }
+
+
+def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: Answers) -> FindingsResult:
+    """What is wrong. Raises QuestionError where no chip time can be accounted for."""
+    found = answers.get("ledger")
+    if not isinstance(found, LedgerResult):
+        raise QuestionError("nothing tells where the chip time went", advice=answers.why("ledger"))
+    ledger = found.ledger
+    if ledger.chip_seconds <= 0:
+        raise QuestionError(
+            "no chip time can be accounted for",
+            advice="Add a profile, the job's goodput log, or its text log with the time of each step.",
+        )
+    seen = Seen(tables=tables, facts=facts, answers=answers, ledger=ledger)
+    told = Told()
+    for rule in SERVING if found.serving else TRAINING:
+        told += rule.find(seen)
+    floor = float(options.get("floor") or FLOOR)
+    stand, explained = settled(told.findings, ledger, floor)
+    named = {f.cause for f in stand}
+    return FindingsResult(
+        findings=tuple(stand[:MOST]),
+        beyond=max(len(stand) - MOST, 0),
+        joint=tuple(joint(stand[:MOST])),
+        explained=tuple(explained),
+        ruled_out=tuple(r for r in told.ruled_out if r.cause not in named),
+        not_told=told.not_told,
+        ledger=ledger,
+        told_share=1 - _unknown(ledger) / ledger.chip_seconds,
+        kept_share=_share(ledger, "served" if found.serving else "productive"),
+        useful_share=_share(ledger, "useful_maths"),
+        floor=floor,
+        notes=found.notes,
+    )
+
+
+def _unknown(ledger: Ledger) -> float:
+    return sum(a.chip_seconds for _, a in ledger.account.walk() if not a.children and a.basis == "unattributed")
+
+
+def _share(ledger: Ledger, name: str) -> float | None:
+    return ledger.amount(name) / ledger.chip_seconds if ledger.find(name) else None

@@ -1,0 +1,225 @@
+"""What a finding is, and what a rule sees when it looks for some.
+
+A rule reads the answers of other questions and gives findings: each one cause of `catalog.cures`, where it is, what
+mending it would give back, and from which accounts of the ledger. What it looked for and did not find is ruled out with
+the reason; what it could not look for, for want of an input, is not told.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar
+
+from analyzers.base import Facts, Result
+from catalog.cures import WRONGS
+from runs.ledger import Ledger
+from runs.tables import Tables
+
+R = TypeVar("R", bound=Result)
+
+FLOOR = 0.02
+"""Share of the chip time below which nothing is called a finding, unless another is asked for."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """Chip-seconds: what is likely, and between which two it lies."""
+
+    low: float
+    likely: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.likely <= self.high:
+            raise ValueError(f"a band out of order: {self.low}, {self.likely}, {self.high}")
+
+    @classmethod
+    def within(cls, likely: float, share: float, most: float = float("inf")) -> "Band":
+        """The amount give or take a share of it; never below nothing nor above `most`."""
+        return cls(likely * (1 - share), min(likely, most), max(min(likely * (1 + share), most), min(likely, most)))
+
+    def scaled(self, factor: float) -> "Band":
+        return Band(self.low * factor, self.likely * factor, self.high * factor)
+
+    def to_dict(self) -> dict[str, float]:
+        return {"low": self.low, "likely": self.likely, "high": self.high}
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps from `first` to `last`, or every so many of them."""
+
+    first: int
+    last: int
+    every: int = 1
+
+    def to_dict(self) -> dict[str, int]:
+        return dict(vars(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Where:
+    """The place of a finding, as far as it has one. `ranks` and `hosts` by name, `links` as pairs of ranks."""
+
+    ranks: tuple[int | str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    links: tuple[tuple[int | str, int | str], ...] = ()
+    steps: Steps | tuple[int, ...] | None = None
+    operations: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """What there is of it."""
+        steps = self.steps.to_dict() if isinstance(self.steps, Steps) else list(self.steps or ())
+        held = {
+            "ranks": list(self.ranks),
+            "hosts": list(self.hosts),
+            "links": [list(pair) for pair in self.links],
+            "steps": steps,
+            "operations": list(self.operations),
+        }
+        return {name: value for name, value in held.items() if value}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A number that a finding rests on, and the question that shows it. `unit` as in `catalog.terms`."""
+
+    name: str
+    value: float | str
+    unit: str
+    question: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that is wrong.
+
+    cause       a key of `catalog.cures.WRONGS`
+    title       what is wrong, in one sentence
+    gain        chip-seconds given back if it were mended; None: it costs something of which the amount is not known
+    draws       accounts of the ledger that the likely gain comes out of, in chip-seconds: no two findings are given the
+                same chip-second twice. `""`: from no account in particular
+    question    whose page shows it
+    confidence  0 to 1: how sure it is that this is what is wrong
+    basis       how the gain is known
+    since_ns    since when, on the calendar of the job
+    """
+
+    cause: str
+    title: str
+    gain: Band | None
+    draws: Mapping[str, float]
+    question: str
+    confidence: float
+    basis: str = "derived"
+    where: Where = field(default_factory=Where)
+    evidence: tuple[Evidence, ...] = ()
+    since_ns: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.cause not in WRONGS:
+            raise ValueError(f"no such cause: {self.cause!r}")
+
+    @property
+    def likely(self) -> float:
+        return self.gain.likely if self.gain else 0.0
+
+    def lessened(self, share: float) -> "Finding":
+        """The same with that share of its gain left: the rest is another's."""
+        gain = self.gain.scaled(share) if self.gain else None
+        return replace(self, gain=gain, draws={name: s * share for name, s in self.draws.items()})
+
+
+@dataclass(frozen=True)
+class RuledOut:
+    """A cause that was looked for and is not there, with why; `question` shows it."""
+
+    cause: str
+    why: str
+    question: str
+
+
+@dataclass(frozen=True)
+class NotTold:
+    """Causes that this run cannot tell: why, and what to add so that it could."""
+
+    causes: tuple[str, ...]
+    why: str
+    add: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a rule says."""
+
+    findings: tuple[Finding, ...] = ()
+    ruled_out: tuple[RuledOut, ...] = ()
+    not_told: tuple[NotTold, ...] = ()
+
+    def __add__(self, other: "Told") -> "Told":
+        return Told(self.findings + other.findings, self.ruled_out + other.ruled_out, self.not_told + other.not_told)
+
+
+class Answers(Protocol):
+    """Answers of the other questions about the same run."""
+
+    def get(self, question: str) -> Result | None:
+        """The answer; None where this run has none."""
+        ...
+
+    def why(self, question: str) -> str:
+        """Why there is none."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What a rule sees. `whole`: chip-seconds held; `chips`: chips held at one time."""
+
+    tables: Tables
+    facts: Facts
+    answers: Answers
+    ledger: Ledger
+
+    @property
+    def whole(self) -> float:
+        return self.ledger.chip_seconds
+
+    @property
+    def chips(self) -> int:
+        return self.ledger.chips
+
+    def amount(self, *accounts: str) -> float:
+        """Chip-seconds in all accounts of these names."""
+        return sum(self.ledger.amount(name) for name in accounts)
+
+    def beyond_profile(self, amount: float) -> Band:
+        """What is found in kept steps that a profile covers, carried over to those that none does: as much of each."""
+        productive = self.ledger.find("productive")
+        dark = (
+            sum(a.chip_seconds for _, a in productive.walk() if not a.children and a.basis == "unattributed")
+            if productive
+            else 0.0
+        )
+        watched = productive.chip_seconds - dark if productive else 0.0
+        if not dark or watched <= 0:
+            return Band(amount * 0.9, amount, amount * 1.05)
+        likely = amount * (1 + dark / watched)
+        return Band(amount * 0.9, likely, amount + dark * min(1.0, 1.5 * amount / watched))
+
+    def answer(self, question: str, of: type[R]) -> R | None:
+        """The answer of another question; None where there is none."""
+        found = self.answers.get(question)
+        return found if isinstance(found, of) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """A rule. `causes`: what it may find; `reads`: the questions whose answers it looks at."""
+
+    name: str
+    causes: tuple[str, ...]
+    reads: tuple[str, ...]
+    find: Callable[[Seen], Told]

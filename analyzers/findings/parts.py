@@ -1,0 +1,92 @@
+"""What each step of a job held besides training, step by step: fetches, compiling, logging and the like, from the threads
+that feed the devices. What is left of a step's duration without them shows what the job's own steps did."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analyzers.base import Facts
+from analyzers.device.activity import profiled_steps
+from analyzers.device.host_work import HOST_CODE, LAUNCHING, WAITING, host_work
+from analyzers.device.waiting import host_fetches
+from analyzers.intervals import Spans, overlap_with
+from analyzers.time.job_past import kept_by_state
+from analyzers.time.step_changes import step_changes
+from runs.kept import Answers
+from runs.tables import Tables, frame
+
+MOST_BYTES = 32 << 20
+MOST_CAPTURES = 64
+"""Hosts' captures that are looked at, the first ones: what one host does in a step holds up all of them."""
+FETCH = "fetch"
+_kept = Answers(MOST_BYTES)
+
+
+@dataclass(frozen=True)
+class StepParts:
+    """`rows`: kept, usual steps in order: step, start_ns, dur_s. `parts`: index as `rows`, seconds of the slowest host by
+    what its thread did (kinds of `host_work` and `fetch`); NaN in steps that no profile saw."""
+
+    rows: pd.DataFrame
+    parts: pd.DataFrame
+
+    @property
+    def seen(self) -> np.ndarray:
+        """Which steps a profile saw."""
+        return self.parts.notna().any(axis=1).to_numpy() if len(self.parts.columns) else np.zeros(len(self.rows), bool)
+
+    def of(self, kind: str) -> pd.Series:
+        """Seconds by step number of one kind; 0 where none was seen."""
+        values = self.parts[kind] if kind in self.parts else pd.Series(np.nan, index=self.rows.index)
+        return pd.Series(values.fillna(0.0).to_numpy(dtype=float), index=self.rows["step"].to_numpy())
+
+    def steps_with(self, kind: str, least_s: float) -> list[int]:
+        """Numbers of the steps that held more than that of it."""
+        mine = self.of(kind)
+        return [int(s) for s in mine.index[mine > least_s]]
+
+    def bare(self) -> pd.DataFrame:
+        """The steps (step, start_ns, dur_s) without these parts: a fetch, compiling, logging and the like taken off."""
+        held = self.parts.fillna(0.0).sum(axis=1).to_numpy(dtype=float) if len(self.parts.columns) else 0.0
+        return self.rows.assign(dur_s=np.maximum(self.rows["dur_s"].to_numpy(dtype=float) - held, 0.0))
+
+
+def step_parts(tables: Tables, facts: Facts) -> StepParts:
+    """Of every kept, usual step. Of a stored run they are worked out once."""
+    return kept_by_state(_kept, tables, facts, lambda: _step_parts(tables, facts))
+
+
+def _step_parts(tables: Tables, facts: Facts) -> StepParts:
+    rows = step_changes(tables, facts).rows[["step", "start_ns", "dur_s"]].reset_index(drop=True)
+    steps = _until_next(profiled_steps(tables))
+    captures = frame(tables, "captures", ["capture", "host", "start_ns"]).dropna().head(MOST_CAPTURES)
+    fetches = host_fetches(tables)
+    found: dict[tuple[str, int], float] = {}
+    for capture, host, start_ns in captures.itertuples(index=False):
+        mine = steps[steps["capture"] == int(capture)].drop_duplicates("step")
+        if not len(mine):
+            continue
+        windows = Spans(mine["start_ns"].to_numpy(dtype=np.int64), mine["end_ns"].to_numpy(dtype=np.int64))
+        work = host_work(tables, int(capture), int(start_ns))
+        held = {kind: s for kind, s in work.items() if kind not in (HOST_CODE, LAUNCHING, WAITING)}
+        if str(host) in fetches:
+            held[FETCH] = fetches[str(host)]
+        for kind, taken in held.items():
+            for step, ns in zip(mine["step"], overlap_with(taken, windows), strict=True):
+                key = kind, int(step)
+                found[key] = max(found.get(key, 0.0), float(ns) / 1e9)
+    return StepParts(rows, _table(found, rows["step"]))
+
+
+def _until_next(steps: pd.DataFrame) -> pd.DataFrame:
+    """Profiled steps up to the start of the next of their capture: a loop may do much between its annotations."""
+    after = steps["start_ns"].groupby([steps["host"], steps["capture"]]).shift(-1)
+    return steps.assign(end_ns=after.fillna(steps["end_ns"]).astype("int64").clip(lower=steps["end_ns"]))
+
+
+def _table(found: dict[tuple[str, int], float], step: pd.Series) -> pd.DataFrame:
+    if not found:
+        return pd.DataFrame(index=step.index)
+    wide = pd.Series(found).unstack(0)
+    return wide.reindex(step.to_numpy()).set_axis(step.index)

@@ -1,0 +1,29 @@
+"""Every rule of findings, in the order in which they draw on the ledger: those that know most of a place come first."""
+
+from analyzers.findings.base import Rule
+from analyzers.findings.rules import (
+    checkpoints,
+    compiling,
+    host,
+    input,
+    network,
+    pace,
+    program,
+    serving,
+    stops,
+    stragglers,
+)
+
+TRAINING: tuple[Rule, ...] = (
+    checkpoints.RULE,
+    stops.RULE,
+    stragglers.RULE,
+    input.RULE,
+    *compiling.RULES,
+    network.RULE,
+    pace.RULE,
+    *host.RULES,
+    *program.RULES,
+)
+SERVING: tuple[Rule, ...] = serving.RULES
+RULES: tuple[Rule, ...] = (*TRAINING, *SERVING)

@@ -1,0 +1,143 @@
+"""Saves that cost more than they protect, saves too far apart, and saves and restores that are slow in themselves.
+
+What saves and lost work cost together is least at an interval of sqrt(2 C M) - C of work (Young 1974, Daly 2006; C: how
+long a save blocks, M: mean time to failure). A job that never failed gives a least M, and so a least best interval.
+"""
+
+import math
+
+from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told, Where
+from analyzers.lost.checkpoints import CheckpointsResult
+from errors import format as fmt
+
+QUESTION = "checkpoints"
+CAUSES = ("frequent_checkpoints", "rare_checkpoints", "slow_checkpoint", "slow_restore")
+FEW = 3  # saves: of fewer nothing is said
+FAR = 1.5  # from the best interval, up or down: nearer, it is as good
+SLOW_STEPS = 20.0  # usual steps that a slow save blocks at least
+SLOW_RESTORE = 2.0  # times a save: what a restore may take
+LEFT = 0.2  # of a save's time that is left where it goes on in the background: the copy to the host's memory
+
+
+def find(seen: Seen) -> Told:
+    found = seen.answer(QUESTION, CheckpointsResult)
+    if found is None:
+        return Told(not_told=(NotTold(CAUSES, seen.answers.why(QUESTION), "the job's goodput log or its text log"),))
+    told = [f for f in (_restores(seen, found), *_saves(seen, found)) if f is not None]
+    named = {f.cause for f in told}
+    if found.save.count < FEW:
+        why = f"{fmt.count(found.save.count, 'save')} recorded"
+        return Told(tuple(told), not_told=(NotTold(CAUSES[:3], why, "a log of more saves"),))
+    cost = fmt.share(found.saves_s / found.held_s) if found.held_s else "nothing"
+    why = f"saves took {cost} of the time, at an interval near the best"
+    return Told(tuple(told), tuple(RuledOut(c, why, QUESTION) for c in CAUSES[:3] if not named & set(CAUSES[:3])))
+
+
+def _saves(seen: Seen, found: CheckpointsResult) -> list[Finding | None]:
+    if found.save.count < FEW or not found.interval_s or not found.save.mean_s:
+        return []
+    mttf_s = found.mttf.mean_s or found.mttf.low_s
+    if mttf_s is None:
+        return []
+    best_s = max(math.sqrt(2 * found.save.mean_s * mttf_s) - found.save.mean_s, found.save.mean_s)
+    usual_s = _step_s(found)
+    if usual_s and found.save.mean_s >= SLOW_STEPS * usual_s and found.synchronous is not False:
+        return [_slow(seen, found, usual_s)]
+    if found.interval_s * FAR < best_s:
+        return [_frequent(seen, found, best_s)]
+    if found.interval_s > FAR * best_s and found.mttf.count:
+        return [_rare(seen, found, best_s, mttf_s)]
+    return []
+
+
+def _step_s(found: CheckpointsResult) -> float | None:
+    return found.interval_s / found.interval_steps if found.interval_s and found.interval_steps else None
+
+
+def _slow(seen: Seen, found: CheckpointsResult, usual_s: float) -> Finding:
+    whole = seen.amount("checkpoint_save")
+    each = fmt.duration(found.save.median_s)
+    steps = fmt.number((found.save.median_s or 0.0) / usual_s, 2)
+    return Finding(
+        cause="slow_checkpoint",
+        title=f"Training stands for {each} at each save, as long as {steps} steps: {found.save.count:,} saves.",
+        gain=Band(whole * 0.5, whole * (1 - LEFT), whole),
+        draws={"checkpoint_save": whole * (1 - LEFT)},
+        question=QUESTION,
+        confidence=0.9,
+        evidence=_evidence(found, whole),
+    )
+
+
+def _frequent(seen: Seen, found: CheckpointsResult, best_s: float) -> Finding:
+    whole, now = seen.amount("checkpoint_save"), found.interval_s or 0.0
+    likely = whole * (1 - now / best_s)
+    bound = "at least " if found.mttf.mean_s is None else ""
+    return Finding(
+        cause="frequent_checkpoints",
+        title=f"The job saves every {fmt.duration(now)}; the best interval is {bound}{fmt.duration(best_s)}.",
+        gain=Band(likely * 0.85, likely, max(whole, likely)),
+        draws={"checkpoint_save": likely},
+        question=QUESTION,
+        confidence=0.9,
+        evidence=_evidence(found, whole),
+    )
+
+
+def _rare(seen: Seen, found: CheckpointsResult, best_s: float, mttf_s: float) -> Finding | None:
+    save_s, span_s, chips = found.save.mean_s or 0.0, found.modelled_s, seen.chips
+    then = (save_s / best_s + best_s / 2 / mttf_s) * span_s * chips
+    lost = seen.amount("wasted_progress")
+    likely = lost + seen.amount("checkpoint_save") - then
+    if likely <= 0:
+        return None
+    return Finding(
+        cause="rare_checkpoints",
+        title=f"The job saves every {fmt.duration(found.interval_s)}, and {fmt.share(lost / seen.whole)} of the time went "
+        f"into steps lost between saves; the best interval is {fmt.duration(best_s)}.",
+        gain=Band(likely * 0.75, likely, max(lost, likely)),
+        draws={"wasted_progress": likely},
+        question=QUESTION,
+        confidence=0.85,
+        evidence=_evidence(found, seen.amount("checkpoint_save")),
+    )
+
+
+def _restores(seen: Seen, found: CheckpointsResult) -> Finding | None:
+    restore, save = found.restore, found.save
+    if (
+        not restore.count
+        or not restore.median_s
+        or not save.median_s
+        or restore.median_s < SLOW_RESTORE * save.median_s
+    ):
+        return None
+    if (usual := _step_s(found)) is not None and restore.median_s < SLOW_STEPS * usual:
+        return None
+    whole = seen.amount("checkpoint_restore")
+    usual_part = min(save.median_s / restore.median_s, 1.0) / 2
+    times = fmt.number(restore.median_s / save.median_s, 2)
+    return Finding(
+        cause="slow_restore",
+        title=f"A restore takes {fmt.duration(restore.median_s)}, {times} times as long as a save.",
+        gain=Band(whole * 0.5, whole * (1 - usual_part), whole),
+        draws={"checkpoint_restore": whole * (1 - usual_part)},
+        question=QUESTION,
+        confidence=0.9,
+        where=Where(),
+        evidence=(
+            Evidence("a restore, median", restore.median_s, "s", QUESTION),
+            Evidence("a save, median", save.median_s, "s", QUESTION),
+        ),
+    )
+
+
+def _evidence(found: CheckpointsResult, whole: float) -> tuple[Evidence, ...]:
+    return (
+        Evidence("a save blocks, median", found.save.median_s or 0.0, "s", QUESTION),
+        Evidence("work between two saves", found.interval_s or 0.0, "s", QUESTION),
+        Evidence("lost to saves", whole, "chip-seconds", QUESTION),
+    )
+
+
+RULE = Rule(name="checkpoints", causes=CAUSES, reads=(QUESTION,), find=find)

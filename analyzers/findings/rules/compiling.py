@@ -1,0 +1,99 @@
+"""Programs compiled inside the job: at a new shape, or at a new constant; and start-up that compiles what could be kept."""
+
+import numpy as np
+
+from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told, Where
+from analyzers.findings.parts import step_parts
+from analyzers.findings.places import spaced
+from errors import format as fmt
+from runs.tables import frame
+
+QUESTION = "ledger"
+LEAST = 0.02
+LEAST_S = 1e-3  # of a step: less is no compiling of its program
+COLD_SHARE, COLD_S = 0.2, 1.0
+"""Start-up that is worth telling: its share of the chip time, and seconds an attempt."""
+
+
+def find(seen: Seen) -> Told:
+    amount = seen.amount("compilation")
+    if not seen.tables.rows("op_events"):
+        return Told(not_told=(NotTold(("recompilation",), "no profile tells what hosts did", "a profile"),))
+    if amount < LEAST * seen.whole:
+        share = fmt.share(amount / seen.whole) if seen.whole else "nothing"
+        return Told(ruled_out=(RuledOut("recompilation", f"compiling inside steps took {share}", QUESTION),))
+    held = step_parts(seen.tables, seen.facts)
+    steps = held.steps_with("compilation", LEAST_S)
+    gain, place, versions, why = seen.beyond_profile(amount), spaced(steps), *_programs(seen)
+    often = fmt.count(len(steps), "step") if steps else "steps"
+    each = f", {fmt.duration(float(np.median([held.of('compilation')[s] for s in steps])))} each" if steps else ""
+    return Told(
+        (
+            Finding(
+                cause="recompilation",
+                title=f"A program is compiled inside {often}{each}{why}.",
+                gain=gain,
+                draws={"compilation": amount, "unattributed": gain.likely - amount},
+                question=QUESTION,
+                confidence=0.95,
+                basis="measured",
+                where=Where(steps=place or (tuple(steps) or None)),
+                evidence=(
+                    Evidence("compiling inside steps", amount, "chip-seconds", QUESTION),
+                    Evidence("versions of the program that ran most", float(versions), "", QUESTION),
+                ),
+            ),
+        )
+    )
+
+
+def _programs(seen: Seen) -> tuple[int, str]:
+    """How many versions of one program ran, and what they differ in."""
+    rows = frame(seen.tables, "modules", ["capture", "program", "name", "flops", "bytes"])
+    if not len(rows):
+        return 0, ""
+    rows = rows.drop_duplicates(["name", "program"])
+    counts = rows.groupby("name", observed=True).size()
+    name = str(counts.idxmax())
+    mine = rows[rows["name"] == name]
+    if len(mine) < 2:
+        return len(mine), ""
+    shapes = len(mine.drop_duplicates(["flops", "bytes"]))
+    if shapes > 1:
+        return len(mine), f": {len(mine):,} versions of {name} of {shapes:,} sizes, so its shapes change"
+    return len(mine), f": {len(mine):,} versions of {name}, all of one size, so a constant in it changes"
+
+
+def starting(seen: Seen) -> Told:
+    """Start-up that holds much of the chip time: whether it could be read from a cache is not measured."""
+    amount = seen.amount("program_startup")
+    attempts = max(_attempts(seen), 1)
+    each_s = amount / seen.chips / attempts
+    if amount < COLD_SHARE * seen.whole or each_s < COLD_S:
+        share = fmt.share(amount / seen.whole) if seen.whole else "nothing"
+        return Told(ruled_out=(RuledOut("cold_cache", f"start-up and compiling took {share}", "goodput"),))
+    share = fmt.whole_share(amount / seen.whole)
+    return Told(
+        (
+            Finding(
+                cause="cold_cache",
+                title=f"Start-up and compiling take {fmt.duration(each_s)} an attempt, {share} of the chip time.",
+                gain=Band(0.0, amount * 0.85, amount),
+                draws={"program_startup": amount * 0.85},
+                question="goodput",
+                confidence=0.6,
+                evidence=(Evidence("start-up and compiling", amount, "chip-seconds", "goodput"),),
+            ),
+        )
+    )
+
+
+def _attempts(seen: Seen) -> int:
+    rows = frame(seen.tables, "lifecycle", ["kind", "attempt"])
+    return int(rows.loc[rows["kind"] == "job", "attempt"].nunique()) if len(rows) else 1
+
+
+RULES = (
+    Rule(name="compiling", causes=("recompilation",), reads=(QUESTION,), find=find),
+    Rule(name="starting", causes=("cold_cache",), reads=(QUESTION, "goodput"), find=starting),
+)

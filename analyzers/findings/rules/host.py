@@ -1,0 +1,108 @@
+"""Devices that are idle for what their host does in each step: Python, launches, copies, logging, evaluation, profiling.
+
+Read off the ledger, whose accounts of an idle device are told by what the thread that feeds it did meanwhile. Rules
+before this one have taken from those accounts what a late rank, a pause or a change of pace explains.
+"""
+
+from dataclasses import dataclass
+
+from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
+from analyzers.findings.parts import step_parts
+from analyzers.findings.places import spaced, steps_of_events
+from errors import format as fmt
+
+QUESTION = "ledger"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An account of idle devices: the cause that it names, from which share of the chip time on, and how it is said."""
+
+    cause: str
+    account: str
+    least: float
+    says: str
+    work: str = ""
+
+
+KINDS = (
+    Kind("profiler_inside", "idle_profiling", 0.02, "started or stopped a profile", "profiling"),
+    Kind("logging", "idle_logging", 0.02, "logged or sent metrics", "logging"),
+    Kind("evaluation", "idle_evaluation", 0.02, "evaluated", "evaluation"),
+    Kind("garbage_collection", "idle_garbage_collection", 0.02, "collected garbage", "garbage_collection"),
+    Kind("device_to_host", "idle_device_to_host", 0.02, "copied arrays from them", "device_to_host"),
+    Kind("launch_bound", "idle_launching", 0.05, "launched programs"),
+    Kind("host_overhead", "idle_host_code", 0.05, "ran code that no event marks, such as Python of the job"),
+)
+CAUSES = tuple(kind.cause for kind in KINDS)
+LEAST_S = 1e-4  # of a step's time: what a kind of work takes there to count as being there
+
+
+def find(seen: Seen) -> Told:
+    idle = seen.ledger.find("device_idle")
+    if idle is None and not seen.amount(*(kind.account for kind in KINDS)):
+        if not seen.tables.rows("op_events"):
+            return Told(not_told=(NotTold(CAUSES, "no profile tells what devices and hosts did", "a profile"),))
+        return Told(ruled_out=tuple(RuledOut(c, "devices were busy", QUESTION) for c in CAUSES))
+    told, out = [], []
+    for kind in KINDS:
+        amount = seen.amount(kind.account)
+        if amount >= kind.least * seen.whole:
+            told.append(_finding(seen, kind, amount))
+        else:
+            share = fmt.share(amount / seen.whole) if seen.whole else "nothing"
+            out.append(RuledOut(kind.cause, f"devices were idle for it in {share} of the chip time", QUESTION))
+    return Told(tuple(told), tuple(out))
+
+
+def _finding(seen: Seen, kind: Kind, amount: float) -> Finding:
+    gain = seen.beyond_profile(amount)
+    steps = step_parts(seen.tables, seen.facts).steps_with(kind.work, LEAST_S) if kind.work else []
+    place = spaced(steps)
+    often = f", every {place.every} steps" if place is not None and place.every > 1 else ""
+    share = fmt.whole_share(amount / seen.whole)
+    return Finding(
+        cause=kind.cause,
+        title=f"Devices are idle while their hosts {kind.says}{often}: {share} of the chip time.",
+        gain=gain,
+        draws={kind.account: amount, "unattributed": gain.likely - amount},
+        question=QUESTION,
+        confidence=0.7 if kind.cause == "host_overhead" else 0.85,
+        basis="measured",
+        where=Where(steps=place),
+        evidence=(Evidence("devices idle meanwhile", amount, "chip-seconds", QUESTION),),
+    )
+
+
+def evaluations(seen: Seen) -> Told:
+    """Evaluations between steps, which the job itself reports."""
+    amount = seen.amount("eval", "eval_step")
+    if amount < 0.001 * seen.whole:
+        return Told(ruled_out=(RuledOut("evaluation", "the job reports none", QUESTION),))
+    share = fmt.whole_share(amount / seen.whole)
+    return Told(
+        (
+            Finding(
+                cause="evaluation",
+                title=f"Training stands while the job evaluates: {share} of the chip time.",
+                gain=Band(amount * 0.95, amount, amount * 1.02),
+                draws={"eval_step" if seen.amount("eval_step") else "eval": amount},
+                question="goodput",
+                confidence=0.95,
+                basis="measured",
+                where=Where(steps=_evaluated(seen)),
+                evidence=(Evidence("evaluating", amount, "chip-seconds", QUESTION),),
+            ),
+        )
+    )
+
+
+def _evaluated(seen: Seen) -> Steps | None:
+    """After which steps it evaluated, by the times of the job's events and steps."""
+    return spaced(steps_of_events(seen, ("eval", "eval_step")))
+
+
+RULES = (
+    Rule(name="evaluations", causes=("evaluation",), reads=(QUESTION,), find=evaluations),
+    Rule(name="host", causes=CAUSES, reads=(QUESTION,), find=find),
+)

@@ -1,0 +1,104 @@
+"""Steps that wait for their input: in each step, or in stalls now and then."""
+
+from analyzers.device.input import InputResult
+from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
+from analyzers.findings.parts import FETCH, step_parts
+from errors import format as fmt
+
+QUESTION = "input"
+CAUSES = ("slow_loader", "loader_stalls")
+STALL = 0.3  # of the longest fetch: what a stall takes at least
+OFTEN = 0.5  # of steps: a loader that holds up more of them is slow, one that holds up fewer stalls
+SPREAD = 0.1
+
+
+def find(seen: Seen) -> Told:
+    found = seen.answer(QUESTION, InputResult)
+    if found is None:
+        return Told(not_told=(NotTold(CAUSES, seen.answers.why(QUESTION), "a profile, or fetches in the goodput log"),))
+    if found.verdict == "unknown":
+        return Told(
+            not_told=(
+                NotTold(
+                    CAUSES,
+                    "no input tells when batches were fetched",
+                    "a profile with annotations of fetches, or data_loading entries in the goodput log",
+                ),
+            )
+        )
+    if found.verdict == "hidden":
+        return Told(ruled_out=tuple(RuledOut(c, "a fetch makes no step longer", QUESTION) for c in CAUSES))
+    likely = waited(seen, found)
+    steps = stalling(seen)
+    share = len(steps) / max(len(found.rows[found.rows["usual"]]), 1)
+    cause = "loader_stalls" if steps and (found.verdict == "stalls" or share < OFTEN) else "slow_loader"
+    usual = fmt.whole_share(found.usual_waited_share or 0.0)
+    title = f"Devices wait for input in {usual} of a usual step."
+    if cause == "loader_stalls":
+        title = f"The loader stalls {_often(steps)}, {fmt.duration(_longest(seen))} at the longest."
+    return Told(
+        (
+            Finding(
+                cause=cause,
+                title=title,
+                gain=Band(min(seen.amount("input_wait"), likely), likely, max(likely * (1 + SPREAD), likely)),
+                draws={
+                    "input_wait": min(likely, seen.amount("input_wait")),
+                    "unattributed": max(likely - seen.amount("input_wait"), 0.0),
+                },
+                question=QUESTION,
+                confidence=0.95 if found.ledger else 0.8,
+                basis="measured" if found.ledger else "derived",
+                where=Where(steps=_place(steps)) if cause == "loader_stalls" else Where(),
+                evidence=(
+                    Evidence("devices waited for input", found.waited_s or 0.0, "chip-seconds", QUESTION),
+                    Evidence("a usual fetch", found.median_fetch_s or 0.0, "s", QUESTION),
+                ),
+            ),
+        )
+    )
+
+
+def waited(seen: Seen, found: InputResult) -> float:
+    """Chip-seconds of waiting: as a profile saw it, and in steps that none saw as in those that it saw."""
+    rows = found.rows[found.rows["usual"]]
+    watched = rows[rows["devices"] > 0]
+    measured = float(seen.amount("input_wait"))
+    if not len(watched) or len(watched) == len(rows):
+        return max(measured, float(found.waited_s or 0.0))
+    unseen = rows[rows["devices"] == 0]
+    fetched = unseen["fetch_s"].astype(float)
+    if fetched.notna().mean() > OFTEN:  # where fetches of those steps are told, as much of each is waited
+        exposed = float(watched["waited_s"].sum()) / max(float(watched["fetch_s"].astype(float).sum()), 1e-12)
+        return measured + float(fetched.fillna(0).sum()) * min(exposed, 1.0) * seen.chips
+    return measured + float(watched["waited_s"].astype(float).mean()) * len(unseen) * seen.chips
+
+
+def stalling(seen: Seen) -> list[int]:
+    """Steps in which a fetch took a good part of the longest, or of a step."""
+    held = step_parts(seen.tables, seen.facts)
+    fetch = held.of(FETCH)
+    if not len(fetch) or not fetch.max():
+        found = seen.answer(QUESTION, InputResult)
+        return [int(s) for s in found.stalls["step"]] if found is not None else []
+    return [int(s) for s in fetch.index[fetch > STALL * fetch.max()]]
+
+
+def _longest(seen: Seen) -> float:
+    return float(step_parts(seen.tables, seen.facts).of(FETCH).max())
+
+
+def _place(steps: list[int]) -> Steps | tuple[int, ...]:
+    """As first, last and every where they follow one another at one distance."""
+    gaps = {b - a for a, b in zip(steps[:-1], steps[1:], strict=True)}
+    return Steps(steps[0], steps[-1], gaps.pop()) if len(gaps) == 1 else tuple(steps)
+
+
+def _often(steps: list[int]) -> str:
+    place = _place(steps)
+    if isinstance(place, Steps):
+        return f"every {place.every} steps from {place.first:,} to {place.last:,}"
+    return f"in {fmt.count(len(steps), 'step')} between {steps[0]:,} and {steps[-1]:,}"
+
+
+RULE = Rule(name="input", causes=CAUSES, reads=(QUESTION,), find=find)

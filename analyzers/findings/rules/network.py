@@ -1,0 +1,218 @@
+"""One slow link, a network that is slow as a whole, and more that is sent than the layout needs.
+
+Rates are of the transfer alone, after the last rank had come. One link is slow where its group takes several times as
+long as others do for the same. A network is slow as a whole where it is slower than any that chips are joined by, or than
+it was itself in quiet steps (Stragglers tells that).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analyzers.base import fact
+from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
+from analyzers.ranks.stragglers import StragglersResult
+from analyzers.ranks.waits import COMPARED, waits
+from errors import format as fmt
+from runs.tables import frame
+
+QUESTION = "collectives"
+CAUSES = ("slow_link", "slow_network", "excess_collectives")
+TIMES = 3.0  # as long as other groups: a link that is as much slower is slow
+LEAST = 0.02
+FEW = 10  # executions in a group: fewer tell nothing of it
+SLOWEST_BYTES_PER_S = 0.05e9  # half of gigabit Ethernet: no network that chips are joined by sends less
+LARGE_BYTES = 1 << 20  # a message from which on its rate is the network's
+LATENCY_S = 3e-3  # of a small message: beyond any network within a building
+SMALL_BYTES = 64 << 10
+TWICE = 1.5  # times what gradients need: more that is reduced serves another end
+
+
+@dataclass(frozen=True)
+class Sent:
+    """`rows`: one per execution of a collective on a rank: group, kind, bytes, step, moved_s."""
+
+    rows: pd.DataFrame
+
+
+def find(seen: Seen) -> Told:
+    sent = _sent(seen)
+    if not len(sent.rows):
+        why = "no profile shows collectives of all ranks of a group"
+        return Told(not_told=(NotTold(CAUSES, why, "profiles of all ranks, taken at the same time"),))
+    link, network = _link(seen, sent), _network(seen, sent)
+    told = [f for f in (link, network if link is None else None, _excess(seen, sent)) if f is not None]
+    named = {f.cause for f in told}
+    why = "groups of one size are about as quick, and quicker than any slow network"
+    return Told(tuple(told), tuple(RuledOut(c, why, QUESTION) for c in CAUSES if c not in named))
+
+
+def _sent(seen: Seen) -> Sent:
+    if not seen.tables.rows("collectives"):
+        return Sent(pd.DataFrame())
+    rows = waits(seen.tables).rows
+    rows = rows[(rows["reason"] == COMPARED) & rows["matched"]] if len(rows) else rows
+    if not len(rows):
+        return Sent(pd.DataFrame())
+    table = frame(seen.tables, "collectives", ["op", "group", "kind", "bytes"]).dropna(subset=["bytes"])
+    sizes = (
+        table.assign(key=table["group"].astype(str) + " " + table["op"].astype(str)).groupby("key")["bytes"].median()
+    )
+    keys = rows["group"].astype(str) + " " + rows["op"].astype(str)
+    return Sent(
+        pd.DataFrame(
+            {
+                "group": rows["group"].astype(str).to_numpy(),
+                "op": rows["op"].astype(str).to_numpy(),
+                "kind": rows["kind"].astype(str).to_numpy(),
+                "step": rows["step"].to_numpy(),
+                "bytes": sizes.reindex(keys).to_numpy(dtype=float),
+                "moved_s": (rows["end_ns"] - rows["start_ns"] - rows["wait_ns"]).to_numpy(dtype=float) / 1e9,
+            }
+        )
+    )
+
+
+def _link(seen: Seen, sent: Sent) -> Finding | None:
+    """A group that takes several times as long as the others for the same operation."""
+    worst: tuple[float, str, float, float, pd.DataFrame] | None = None
+    for _, same in sent.rows.groupby("op"):
+        by_group = same.groupby("group")["moved_s"].agg(["median", "size"])
+        by_group = by_group[by_group["size"] >= FEW]
+        if len(by_group) < 2:
+            continue
+        group = str(by_group["median"].idxmax())
+        usual, slow = float(by_group["median"].drop(group).median()), float(by_group["median"].max())
+        mine = same[same["group"] == group]
+        ranks = group.count(",") + 1
+        excess = float((mine["moved_s"] - usual).clip(lower=0).sum()) / ranks * seen.chips
+        if slow > TIMES * usual and (worst is None or excess > worst[0]):
+            worst = excess, group, usual, slow, mine
+    if worst is None or worst[0] < LEAST * seen.whole:
+        return None
+    likely, group, usual, slow, mine = worst
+    ranks = tuple(int(r) if r.isdigit() else r for r in group.split(","))
+    pair = ((ranks[0], ranks[1]),) if len(ranks) == 2 else ()
+    who = " and ".join(str(r) for r in ranks) if len(ranks) == 2 else group
+    return Finding(
+        cause="slow_link",
+        title=f"Between ranks {who} a {mine['kind'].iloc[0]} takes {fmt.duration(slow)}; other groups take "
+        f"{fmt.duration(usual)} for the same.",
+        gain=Band(likely * 0.8, likely, likely * 1.15),
+        draws=_drawn(seen, likely),
+        question=QUESTION,
+        confidence=0.85,
+        where=Where(ranks=() if pair else ranks, links=pair),
+        evidence=(
+            Evidence("there, median", slow, "s", QUESTION),
+            Evidence("elsewhere, median", usual, "s", QUESTION),
+        ),
+    )
+
+
+def _drawn(seen: Seen, likely: float) -> dict[str, float]:
+    draws, left = {}, likely
+    for name in ("exposed_communication", "straggler_wait", "unattributed"):
+        draws[name] = min(left, seen.amount(name))
+        left -= draws[name]
+    return {**draws, "": max(left, 0.0)}
+
+
+def _network(seen: Seen, sent: Sent) -> Finding | None:
+    """A network that is slower than any that chips are joined by, or than in its own quiet steps."""
+    found = seen.answer("stragglers", StragglersResult)
+    if found is not None and found.verdict == "network" and found.cost_chip_seconds:
+        return _whole(seen, found.cost_chip_seconds, f"Collectives are slow though no rank is late: {found.why}.", None)
+    if fact(seen.facts, "chip") is None and not len(sent.rows):
+        return None
+    known = sent.rows.dropna(subset=["bytes"])
+    large = known[known["bytes"] >= LARGE_BYTES]
+    small = known[known["bytes"] <= SMALL_BYTES]
+    slow = None
+    if len(large) >= FEW:
+        rate = float((large["bytes"] / large["moved_s"].clip(lower=1e-9)).median())
+        if rate < SLOWEST_BYTES_PER_S:
+            slow = f"messages of {fmt.size(float(large['bytes'].median()))} move at {fmt.size(rate)}/s"
+    if slow is None and len(small) >= FEW and float(small["moved_s"].median()) > LATENCY_S:
+        slow = f"a message of {fmt.size(float(small['bytes'].median()))} takes {fmt.duration(float(small['moved_s'].median()))}"
+    if slow is None:
+        return None
+    usual = known["bytes"] / (10 * SLOWEST_BYTES_PER_S)
+    ranks = known["group"].str.count(",") + 1
+    likely = (
+        float(((known["moved_s"] - usual).clip(lower=0) / ranks).sum())
+        * seen.chips
+        / max(len(known["group"].unique()) / max(_disjoint(known), 1), 1)
+    )
+    likely = min(likely, seen.amount("exposed_communication", "straggler_wait"))
+    steps = known.loc[known["moved_s"] > 0.5 * known["moved_s"].median(), "step"]
+    place = Steps(int(steps.min()), int(steps.max())) if len(steps) and steps.min() >= 0 else None
+    return _whole(
+        seen, likely, f"All collectives are slow: {slow}, less than any network that chips are joined by.", place
+    )
+
+
+def _disjoint(known: pd.DataFrame) -> int:
+    """Groups that hold different ranks at the same time: they move at once, and count once."""
+    ranks: set[str] = set()
+    count = 0
+    for group in known["group"].unique():
+        mine = set(group.split(","))
+        if not mine & ranks:
+            count += 1
+            ranks |= mine
+    return count
+
+
+def _whole(seen: Seen, likely: float, title: str, place: Steps | None) -> Finding | None:
+    if likely < LEAST * seen.whole:
+        return None
+    return Finding(
+        cause="slow_network",
+        title=title,
+        gain=Band(likely * 0.8, likely, likely * 1.1),
+        draws=_drawn(seen, likely),
+        question=QUESTION,
+        confidence=0.75,
+        where=Where(steps=place),
+        evidence=(Evidence("beyond a usual transfer", likely, "chip-seconds", QUESTION),),
+    )
+
+
+def _excess(seen: Seen, sent: Sent) -> Finding | None:
+    """More reduced in a step than gradients need: several times the parameters, once and in their own format."""
+    parameters, layout = fact(seen.facts, "parameters"), fact(seen.facts, "parallelism")
+    if not parameters or not isinstance(layout, dict) or any(n > 1 for a, n in layout.items() if a != "data"):
+        return None  # other axes reduce activations, of which the amount depends on the model's layers
+    rows = sent.rows[sent.rows["kind"].isin(("all-reduce", "reduce-scatter"))].dropna(subset=["bytes"])
+    steps = rows.loc[rows["step"] >= 0, "step"].nunique()
+    if not len(rows) or not steps:
+        return None
+    need = float(parameters) * 4
+    by_op = rows.groupby("op").agg(bytes=("bytes", "median"), moved_s=("moved_s", "sum"), n=("step", "size"))
+    per_step = by_op["bytes"] * by_op["n"] / steps / max(seen.chips, 1)
+    if float(per_step.sum()) < TWICE * need:
+        return None
+    order = np.argsort(np.abs(np.log(by_op["bytes"].to_numpy() / need)))
+    beyond = by_op.iloc[order[1:]] if len(by_op) > 1 else by_op
+    likely = float(beyond["moved_s"].sum()) / max(seen.chips, 1) * seen.chips
+    if likely < LEAST * seen.whole:
+        return None
+    names = ", ".join(str(n) for n in beyond.sort_values("moved_s", ascending=False).index[:3])
+    return Finding(
+        cause="excess_collectives",
+        title=f"{fmt.size(float(per_step.sum()))} are reduced in a step; gradients need {fmt.size(need)}. Beyond them: {names}.",
+        gain=Band(likely * 0.7, likely, likely * 1.2),
+        draws=_drawn(seen, likely),
+        question=QUESTION,
+        confidence=0.8,
+        where=Where(operations=tuple(str(n) for n in beyond.index[:5])),
+        evidence=(
+            Evidence("reduced in a step", float(per_step.sum()), "bytes", QUESTION),
+            Evidence("gradients need", need, "bytes", QUESTION),
+        ),
+    )
+
+
+RULE = Rule(name="network", causes=CAUSES, reads=("stragglers",), find=find)

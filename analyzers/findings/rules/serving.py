@@ -1,0 +1,195 @@
+"""What a serving engine loses: drafts that are not kept, work done again for want of cache, requests that wait though the
+engine could not go faster, and programs compiled while requests wait."""
+
+import numpy as np
+import pandas as pd
+
+from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told
+from analyzers.serving.engine import EngineResult
+from analyzers.serving.prefix_cache import PrefixResult
+from analyzers.serving.speculation import SpeculationResult
+from errors import format as fmt
+from runs.tables import frame
+
+CAUSES = (
+    "speculation_waste", "kv_preemption", "prefix_thrash", "queueing", "long_prompts", "cold_start", "failed_requests"
+)  # fmt: skip
+LEAST = 0.02
+PAYS = 1.05  # times as fast as without drafts: less is no gain
+MUCH_QUEUE = 0.3  # of the wait for the first token, and of the time in which requests waited
+FEW = 20  # requests: of fewer no distribution is told
+LONG = 4.0  # times the median prompt
+OFTEN = 0.3  # of requests with long prompts: more of them are the load itself
+COLD = 10.0  # times the usual first token: one that waits for a program to be compiled
+LOST = 0.1  # of prompt tokens that a cache without end would find and this one did not
+
+
+def drafts(seen: Seen) -> Told:
+    found = seen.answer("speculation", SpeculationResult)
+    if found is None:
+        return Told(
+            not_told=(
+                NotTold(("speculation_waste",), seen.answers.why("speculation"), "the engine's counters of drafts"),
+            )
+        )
+    speed = found.measured_speedup or found.speedup
+    if speed >= PAYS:
+        why = f"drafts make tokens come {fmt.number(speed)} times as fast"
+        return Told(ruled_out=(RuledOut("speculation_waste", why, "speculation"),))
+    rejected = seen.amount("rejected_speculation")
+    decode = seen.amount("decode", "rejected_speculation") or seen.amount("served")
+    likely = max(rejected, decode * (1 - min(speed, 1.0)))
+    rate = found.observed.rate
+    return Told(
+        (
+            Finding(
+                cause="speculation_waste",
+                title=f"{fmt.share(rate)} of the draft tokens are kept: tokens come {fmt.number(speed)} times as fast as "
+                "without drafts.",
+                gain=Band(rejected, likely, max(decode, likely)) if likely > 0 else None,
+                draws={"rejected_speculation": rejected, "": likely - rejected},
+                question="speculation",
+                confidence=0.9,
+                evidence=(
+                    Evidence("drafts kept", rate, "1", "speculation"),
+                    Evidence("times as fast as without", speed, "", "speculation"),
+                ),
+            ),
+        )
+    )
+
+
+def cache(seen: Seen) -> Told:
+    """Work done again for want of cache: of requests put back, and of prefixes that were dropped."""
+    told, out = [], []
+    again = seen.amount("preemption_recompute")
+    if again >= LEAST * seen.whole:
+        told.append(
+            Finding(
+                cause="kv_preemption",
+                title=f"Requests are put back for want of cache, and {fmt.share(again / seen.whole)} of the chip time goes "
+                "into computing again what they gave up.",
+                gain=Band(again * 0.8, again, again * 1.3),
+                draws={"preemption_recompute": again},
+                question="engine",
+                confidence=0.9,
+                evidence=(Evidence("computed again", again, "chip-seconds", "ledger"),),
+            )
+        )
+    else:
+        out.append(RuledOut("kv_preemption", "little was computed again after preemptions", "engine"))
+    found = seen.answer("prefix_cache", PrefixResult)
+    best, now = (found.attainable, found.found) if found is not None else (None, None)
+    if best is None or now is None:
+        return Told(
+            tuple(told),
+            tuple(out),
+            (
+                NotTold(
+                    ("prefix_thrash",), "nothing tells the prefixes of prompts", "a request trace with block identities"
+                ),
+            ),
+        )
+    prefill = seen.amount("prefill")
+    likely = prefill * (best - now) / max(1 - now, 1e-9)
+    if best - now < LOST or likely < LEAST * seen.whole:
+        why = f"it found {fmt.share(now)} of the prompt tokens, a cache without end would find {fmt.share(best)}"
+        return Told(tuple(told), (*out, RuledOut("prefix_thrash", why, "prefix_cache")))
+    told.append(
+        Finding(
+            cause="prefix_thrash",
+            title=f"The prefix cache finds {fmt.share(now)} of the prompt tokens; one without end would find "
+            f"{fmt.share(best)}.",
+            gain=Band(likely * 0.5, likely, likely * 1.3),
+            draws={"prefill": likely},
+            question="prefix_cache",
+            confidence=0.85,
+            evidence=(
+                Evidence("found", now, "1", "prefix_cache"),
+                Evidence("could be found", best, "1", "prefix_cache"),
+            ),
+        )
+    )
+    return Told(tuple(told), tuple(out))
+
+
+def waiting(seen: Seen) -> Told:
+    """Requests that wait: for a free engine, behind long prompts, or for a program to be compiled. What they wait for is
+    no chip time lost, so these have no gain in it."""
+    rows = _requests(seen)
+    names = ("queueing", "long_prompts", "cold_start")
+    if len(rows) < FEW:
+        return Told(not_told=(NotTold(names, "few single requests are recorded", "a result with single requests"),))
+    told = [f for f in (_cold(seen, rows), _queued(seen, rows), _long(rows)) if f is not None][:1]
+    named = {f.cause for f in told}
+    return Told(
+        tuple(told), tuple(RuledOut(n, "first tokens do not show it", "latency") for n in names if n not in named)
+    )
+
+
+def _requests(seen: Seen) -> pd.DataFrame:
+    columns = ["arrival_ns", "first_token_ns", "start_ns", "end_ns", "input_tokens", "queue_ns", "ttft_ns", "ok"]
+    try:
+        rows = frame(seen.tables, "requests", None)
+    except KeyError:
+        return pd.DataFrame(columns=columns)
+    return rows
+
+
+def _ttft(rows: pd.DataFrame) -> pd.Series:
+    if "ttft_s" in rows and rows["ttft_s"].notna().any():
+        return rows["ttft_s"].astype(float)
+    return (rows["first_token_ns"].astype("Float64") - rows["arrival_ns"].astype("Float64")).astype(float) / 1e9
+
+
+def _cold(seen: Seen, rows: pd.DataFrame) -> Finding | None:
+    return None
+
+
+def _queued(seen: Seen, rows: pd.DataFrame) -> Finding | None:
+    engine = seen.answer("engine", EngineResult)
+    waited = None if engine is None else engine.figures.get("waiting_share")
+    if waited is None or waited < MUCH_QUEUE:
+        return None
+    return Finding(
+        cause="queueing",
+        title=f"Requests wait for the engine {fmt.whole_share(waited)} of the time: more arrive than it answers at once.",
+        gain=None,
+        draws={},
+        question="engine",
+        confidence=0.7,
+        evidence=(Evidence("of the time requests waited", waited, "1", "engine"),),
+    )
+
+
+def _long(rows: pd.DataFrame) -> Finding | None:
+    tokens = rows["input_tokens"].astype(float) if "input_tokens" in rows else pd.Series(dtype=float)
+    if tokens.isna().all():
+        return None
+    median = float(tokens.median())
+    long = (tokens > LONG * median).to_numpy()
+    if not 0 < long.mean() < OFTEN:
+        return None
+    held = float(np.nansum(tokens[long])) / float(np.nansum(tokens))
+    if held < MUCH_QUEUE:
+        return None
+    return Finding(
+        cause="long_prompts",
+        title=f"{fmt.count(int(long.sum()), 'prompt')} of {len(rows):,} hold {fmt.whole_share(held)} of the prompt tokens: "
+        "whoever arrives while one is read waits for it.",
+        gain=None,
+        draws={},
+        question="traffic",
+        confidence=0.6,
+        evidence=(
+            Evidence("of the prompt tokens", held, "1", "traffic"),
+            Evidence("a median prompt", median, "tokens", "traffic"),
+        ),
+    )
+
+
+RULES = (
+    Rule(name="drafts", causes=("speculation_waste",), reads=("speculation", "ledger"), find=drafts),
+    Rule(name="cache", causes=("kv_preemption", "prefix_thrash"), reads=("ledger", "prefix_cache"), find=cache),
+    Rule(name="waiting", causes=("queueing", "long_prompts", "cold_start"), reads=("engine",), find=waiting),
+)

@@ -1,0 +1,200 @@
+"""Stops of the job: each cause with its whole cost, from the last sign of life to the first step that is new.
+
+A host that failed improbably often is one finding, whatever broke on it. Stops whose cause can be mended are one finding
+a cause. What is left is the machines' own failures: there it is the way back that can be made shorter, if it is long.
+"""
+
+import re
+from collections.abc import Hashable
+from typing import Any
+
+import pandas as pd
+
+from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
+from analyzers.lost.interruptions import InterruptionsResult
+from catalog.causes import CAUSES as STOP_CAUSES
+from errors import format as fmt
+from runs.tables import frame
+
+QUESTION = "interruptions"
+CAUSES = (
+    "bad_host", "out_of_memory", "hang", "nan_rollback", "preemption", "crash", "hardware", "interruption", "slow_restart"
+)  # fmt: skip
+BY_CAUSE = {
+    "host_out_of_memory": "out_of_memory",
+    "device_memory": "out_of_memory",
+    "hang": "hang",
+    "numerics": "nan_rollback",
+    "preemption": "preemption",
+    "software": "crash",
+    "process_exit": "crash",
+}
+MACHINES = "hardware"
+DRAWN = {
+    "down_s": "infrastructure_recovery",
+    "wasted_s": "wasted_progress",
+    "program_startup_s": "program_startup",
+    "accelerator_initialization_s": "accelerator_initialization",
+    "training_preparation_s": "training_preparation",
+    "checkpoint_restore_s": "checkpoint_restore",
+    "data_loading_s": "data_loading",
+    "other_s": "other",
+}
+LONG_S, LONG_SHARE = 600.0, 0.5
+"""A way back is long where it takes so many seconds, and that share of what a stop costs."""
+BACK_S = 300.0  # of a way back as good as the field's: detection, a spare, restore, first step
+RANK = re.compile(r"\brank[ =:#_]{0,2}(\d{1,7})\b", re.IGNORECASE)
+WAITS = re.compile(r"wait|all_?reduce|all_?gather|reduce_?scatter|barrier|collective|nccl|peer", re.IGNORECASE)
+SILENT = re.compile(r"stack of|last seen|did not|no heartbeat|missing|stuck", re.IGNORECASE)
+SPREAD = 0.1
+
+
+def find(seen: Seen) -> Told:
+    found = seen.answer(QUESTION, InterruptionsResult)
+    if found is None:
+        return Told(not_told=(NotTold(CAUSES, seen.answers.why(QUESTION), "the job's goodput log or its text log"),))
+    rows = found.counted[found.counted["lost_s"].fillna(0) > 0]
+    if not len(rows):
+        return Told(ruled_out=tuple(RuledOut(c, "no interruption in what was recorded", QUESTION) for c in CAUSES[:-1]))
+    rows = rows.assign(mends=[_mended(row) for row in rows.to_dict("records")])
+    told = []
+    if found.lemons is not None:
+        bad = found.hosts.loc[found.hosts["lemon"].astype(bool), "host"]
+        for host in bad:
+            mine = rows[rows["host"] == host]
+            if len(mine):
+                told.append(_finding(seen, "bad_host", mine, (str(host),)))
+        rows = rows[~rows["host"].isin(bad)]
+    rest = rows["mends"].isin((MACHINES, "interruption"))
+    several = rows["mends"].value_counts()
+    crashes_apart = (rows["mends"] == "crash") & (len(rows) > several.get("crash", 0)) & (several.get("crash", 0) < 2)
+    rest |= crashes_apart
+    told += [_finding(seen, str(cause), mine) for cause, mine in rows[~rest].groupby("mends", sort=False)]
+    if rest.any():
+        told += _machines(seen, rows[rest])
+    return Told(tuple(told))
+
+
+def _mended(row: dict[Hashable, Any]) -> str:
+    """The finding that a stop belongs to, by its cause and else by the family of that."""
+    if row["cause"] in BY_CAUSE:
+        return BY_CAUSE[row["cause"]]
+    known = STOP_CAUSES.get(str(row["cause"]))
+    return "interruption" if known is None or known.family in ("unknown", "") else MACHINES
+
+
+def _machines(seen: Seen, rows: pd.DataFrame) -> list[Finding]:
+    """Failures of machines, and stops of no known cause: what a shorter way back would give, else what they cost."""
+    back = rows["down_s"].fillna(0) + rows["startup_s"].fillna(0)
+    median, whole = float(back.median()), float(rows["lost_s"].sum())
+    if median < LONG_S or float(back.sum()) < LONG_SHARE * whole:
+        cause = MACHINES if (rows["mends"] == MACHINES).any() else "interruption"
+        return [_finding(seen, cause, rows)]
+    likely = float((back - BACK_S).clip(lower=0).sum()) * seen.chips
+    return [
+        Finding(
+            cause="slow_restart",
+            title=f"Coming back after an interruption takes {fmt.duration(median)} in the median: {len(rows):,} times, "
+            f"{fmt.share(float(back.sum()) * seen.chips / seen.whole)} of the chip time.",
+            gain=Band(likely * 0.6, likely, max(float(back.sum()) * seen.chips, likely)),
+            draws=_drawn(seen, rows, likely, ("down_s", "program_startup_s", "training_preparation_s")),
+            question=QUESTION,
+            confidence=0.85,
+            evidence=(
+                Evidence("down, median", float(rows["down_s"].median()), "s", QUESTION),
+                Evidence("until it was noticed, median", _median(rows, "detect_s"), "s", QUESTION),
+                Evidence("starting, median", float(rows["startup_s"].median()), "s", QUESTION),
+                Evidence("interruptions", float(len(rows)), "", QUESTION),
+            ),
+        )
+    ]
+
+
+def _median(rows: pd.DataFrame, column: str) -> float:
+    known = rows[column].dropna()
+    return float(known.median()) if len(known) else 0.0
+
+
+def _finding(seen: Seen, cause: str, rows: pd.DataFrame, hosts: tuple[str, ...] = ()) -> Finding:
+    """One cause of stops, with the whole cost of each."""
+    likely = float(rows["lost_s"].sum()) * seen.chips
+    known = tuple(str(h) for h in dict.fromkeys(rows["host"].dropna()))
+    who = f" {hosts[0]}" if hosts else f" on {known[0]}" if len(known) == 1 else ""
+    times = fmt.count(len(rows), "time")
+    ranks = _ranks(seen, cause, rows)
+    what = {
+        "bad_host": f"The host{who} failed {times}, more often than chance allows",
+        "out_of_memory": f"It ran out of memory {times}{who}",
+        "hang": f"It hung {times}{_of(ranks)}",
+        "nan_rollback": f"The loss became no number {times}, and training went back",
+        "preemption": f"Its machines were taken away {times}",
+        "crash": f"It crashed {times}{_of(ranks)}{who}",
+        "hardware": f"Hardware failed {times}{who}",
+        "interruption": f"It was interrupted {times}, and no line of a log tells why",
+    }[cause]
+    back, lost = rows["down_s"].fillna(0) + rows["startup_s"].fillna(0), rows["wasted_s"].fillna(0)
+    each = (
+        f"{fmt.duration(float(back.sum()))} to be back and {fmt.duration(float(lost.sum()))} of steps taken again"
+        if lost.sum()
+        else f"{fmt.duration(float(back.sum()))} to be back"
+    )
+    return Finding(
+        cause=cause,
+        title=f"{what}: {each}.",
+        gain=Band.within(likely, SPREAD),
+        draws=_drawn(seen, rows, likely, tuple(DRAWN)),
+        question=QUESTION,
+        confidence={"certain": 0.95, "likely": 0.85}.get(str(rows["confidence"].iloc[0]), 0.6),
+        where=Where(ranks=ranks, hosts=hosts or known, steps=_steps(seen, cause, rows)),
+        since_ns=None if rows["last_sign_ns"].isna().all() else int(rows["last_sign_ns"].dropna().iloc[0]),
+        evidence=(
+            Evidence("times", float(len(rows)), "", QUESTION),
+            Evidence("down", float(rows["down_s"].sum()), "s", QUESTION),
+            Evidence("starting", float(rows["startup_s"].sum()), "s", QUESTION),
+            Evidence("steps taken again", float(lost.sum()), "s", QUESTION),
+            *(Evidence("a line of the log", str(t)[:200], "", QUESTION) for t in rows["text"].dropna().head(1)),
+        ),
+    )
+
+
+def _of(ranks: tuple[int | str, ...]) -> str:
+    return f" (rank {ranks[0]})" if len(ranks) == 1 else ""
+
+
+def _drawn(seen: Seen, rows: pd.DataFrame, likely: float, columns: tuple[str, ...]) -> dict[str, float]:
+    """From which accounts a cost comes, by the parts that the stops are made of."""
+    parts = {DRAWN[c]: float(rows[c].fillna(0).sum()) * seen.chips for c in columns if c in rows}
+    whole = sum(parts.values())
+    scale = min(likely / whole, 1.0) if whole else 0.0
+    drawn = {name: amount * scale for name, amount in parts.items() if amount}
+    return {**drawn, "": max(likely - sum(drawn.values()), 0.0)}
+
+
+def _steps(seen: Seen, cause: str, rows: pd.DataFrame) -> Steps | None:
+    """Of a loss that became no number: the last step before a line says so; of a crash loop the step where it ends."""
+    if cause not in ("nan_rollback", "crash"):
+        return None
+    if cause == "nan_rollback":
+        lines = frame(seen.tables, "evidence", ["cause", "step"])
+        steps = lines.loc[(lines["cause"] == "numerics") & lines["step"].notna(), "step"]
+        if len(steps):
+            return Steps(int(steps.min()), int(steps.min()))
+    last = rows["last_step"].dropna()
+    return Steps(int(last.iloc[0]), int(last.iloc[0])) if len(last) else None
+
+
+def _ranks(seen: Seen, cause: str, rows: pd.DataFrame) -> tuple[int | str, ...]:
+    """The ranks that lines near these stops name; of a hang those that do not wait for the others."""
+    if cause not in ("hang", "crash", "out_of_memory"):
+        return ()
+    lines = frame(seen.tables, "evidence", None)
+    texts = [str(t) for t in lines["text"].dropna()] if "text" in lines else []
+    texts += [str(t) for t in rows["text"].dropna()]
+    if cause == "hang":
+        silent = [t for t in texts if SILENT.search(t) and RANK.search(t) and not WAITS.search(t.split(":", 1)[-1])]
+        texts = silent
+    named = {int(m[1]) for t in texts for m in RANK.finditer(t)}
+    return tuple(sorted(named)) if len(named) <= 2 else ()
+
+
+RULE = Rule(name="stops", causes=CAUSES, reads=(QUESTION,), find=find)

@@ -1,0 +1,119 @@
+"""Ranks that make the others wait: a slow one, one that collects garbage or waits for input, or each in turn."""
+
+from collections.abc import Hashable
+from typing import Any
+
+from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
+from analyzers.ranks.stragglers import StragglersResult
+from errors import format as fmt
+
+QUESTION = "stragglers"
+CAUSES = ("slow_rank", "garbage_collection", "uneven_loader", "jitter", "uneven_work")
+BY_REASON = {"input": "uneven_loader", "garbage_collection": "garbage_collection"}
+OWN = {"input": "input_wait", "garbage_collection": "idle_garbage_collection", "compute": "below_roofline"}
+"""The account in which a late rank's own excess lies; of other reasons it is its idle host."""
+IN_TURN = 0.5  # of the ranks compared: where so many are named, and each for a part of the steps, they are late in turn
+OFTEN = 0.75  # of steps: a rank late in more of them is slow, whoever else is
+REASONS = {
+    "compute": "its device computes longer",
+    "other_communication": "it spends longer in other communication",
+    "copies": "it copies memory for longer",
+    "input": "it waits for its input",
+    "garbage_collection": "its host collects garbage",
+    "launch": "its host launches late",
+    "idle": "its device idles",
+}
+
+
+def find(seen: Seen) -> Told:
+    found = seen.answer(QUESTION, StragglersResult)
+    if found is None:
+        return Told(not_told=(NotTold(CAUSES, seen.answers.why(QUESTION), "profiles of all ranks"),))
+    if found.verdict == "unknown":
+        return Told(not_told=(NotTold(CAUSES, found.why, "profiles of all ranks over 20 steps or more"),))
+    if found.verdict in ("persistent", "one_step") and len(found.ranks):
+        rows = found.ranks.to_dict("records")
+        compared = int(found.every["lag_s"].notna().sum())
+        if len(rows) > 1 and len(rows) >= IN_TURN * compared and all(r["share_of_steps"] < OFTEN for r in rows):
+            return Told((_in_turn(seen, found, compared),))
+        return Told(tuple(_of_rank(found, row) for row in rows))
+    if found.verdict == "rotating":
+        return Told((_in_turn(seen, found, int(found.every["lag_s"].notna().sum())),))
+    if found.verdict == "imbalance":
+        return Told((_uneven(seen, found),))
+    apart = "" if found.apart_s is None else f": they arrive within {fmt.duration(found.apart_s)} of each other"
+    return Told(ruled_out=tuple(RuledOut(cause, f"no rank is late{apart}", QUESTION) for cause in CAUSES[:3]))
+
+
+def _of_rank(found: StragglersResult, row: dict[Hashable, Any]) -> Finding:
+    """One rank that is late."""
+    cause, waited = BY_REASON.get(row["cause"], "slow_rank"), float(row["charge_chip_s"])
+    gain = Band(row["gain_low_chip_seconds"], row["gain_chip_seconds"], row["gain_high_chip_seconds"])
+    beyond = gain.likely - gain.low  # in steps that no profile covers
+    own = max(gain.low - waited, 0.0)
+    why = f", because {REASONS[row['cause']]}" if row["cause"] in REASONS else ""
+    often = f" every {_nth(row['every'])} step" if row["every"] > 1 else ""
+    label = str(row["rank"])
+    host = f" ({row['host']})" if row["host"] and not label.startswith(str(row["host"])) else ""
+    steps = f"steps {row['first_step']:,} to {row['last_step']:,}"
+    return Finding(
+        cause=cause,
+        title=f"Rank {label}{host} makes the others wait: it is {fmt.duration(row['lag_s'])} late{often} in {steps}{why}.",
+        gain=gain,
+        draws={"straggler_wait": waited, OWN.get(row["cause"], "idle_host_code"): own, "unattributed": beyond},
+        question=QUESTION,
+        confidence=float(row["confidence"]),
+        where=Where(
+            ranks=(int(label) if label.isdigit() else label,),
+            hosts=(str(row["host"]),) if row["host"] else (),
+            steps=Steps(int(row["first_step"]), int(row["last_step"]), int(row["every"])),
+        ),
+        evidence=(
+            Evidence("late by, mean", float(row["lag_s"]), "s", QUESTION),
+            Evidence("of the steps compared", float(row["share_of_steps"]), "1", QUESTION),
+            Evidence("the others waited for it", waited, "chip-seconds", QUESTION),
+        ),
+    )
+
+
+def _in_turn(seen: Seen, found: StragglersResult, compared: int) -> Finding:
+    """Ranks late in turn: in each step all would have been done sooner by what the last was late."""
+    ranks = max(compared, 2)
+    steps = found.steps
+    likely = float(steps["margin_s"].fillna(0).clip(lower=0).sum()) * seen.chips
+    waited = likely * (ranks - 1) / ranks
+    late = steps["culprit"].notna()
+    return Finding(
+        cause="jitter",
+        title=f"Ranks are late in turn: in {fmt.whole_share(float(late.mean()))} of the steps one of "
+        f"{compared:,} held up the others, now this one, now that.",
+        gain=Band.within(likely, 0.1),
+        draws={"straggler_wait": waited, "idle_host_code": likely - waited},
+        question=QUESTION,
+        confidence=0.8,
+        evidence=(
+            Evidence("the others waited", waited, "chip-seconds", QUESTION),
+            Evidence("first to last to arrive, median", found.apart_s or 0.0, "s", QUESTION),
+        ),
+    )
+
+
+def _uneven(seen: Seen, found: StragglersResult) -> Finding:
+    waited = found.cost_chip_seconds or 0.0
+    return Finding(
+        cause="uneven_work",
+        title=f"The work is uneven, no rank is slow: {found.why}.",
+        gain=Band(0.0, waited, waited),
+        draws={"straggler_wait": waited},
+        question=QUESTION,
+        confidence=0.7,
+        evidence=(Evidence("ranks waited", waited, "chip-seconds", QUESTION),),
+    )
+
+
+def _nth(every: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(every % 10 if every % 100 not in (11, 12, 13) else 0, "th")
+    return f"{every}{ending}"
+
+
+RULE = Rule(name="stragglers", causes=CAUSES, reads=(QUESTION,), find=find)

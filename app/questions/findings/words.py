@@ -1,0 +1,81 @@
+"""Findings in words: the verdict over all questions, and the findings as a terminal prints them."""
+
+from analyzers.findings import FindingsResult
+from analyzers.findings.base import Finding
+from app import theme
+from app.words import Table
+from catalog.cures import WRONGS
+from errors import format as fmt
+
+SHOWN_GAP = 3
+
+
+def verdict(result: FindingsResult) -> str:
+    """What to mend first and what that is worth; or that nothing stands out, of how much that can be told."""
+    if not result.findings:
+        return nothing(result)
+    first, *rest = result.findings
+    text = f"{first.title} {_worth(result, first)}"
+    if rest:
+        others = ", then ".join(_short(f, result) for f in rest[:2])
+        text += f" Next: {others}."
+    if result.told_share < 0.5:
+        text += f" {fmt.share(1 - result.told_share)} of the chip time cannot be told."
+    return text
+
+
+def _worth(result: FindingsResult, finding: Finding) -> str:
+    """What mending it gives back, as a sentence."""
+    gain = finding.gain
+    if gain is None:
+        return "What that costs in chip time cannot be told."
+    usd = result.usd(gain.likely)
+    dollars = f", {fmt.usd(usd)}" if usd is not None else ""
+    return (
+        f"Mending it gives back {fmt.whole_share(gain.likely / result.whole)} of the chip time "
+        f"({fmt.chip_time(gain.likely)}{dollars})."
+    )
+
+
+def _short(finding: Finding, result: FindingsResult) -> str:
+    title = WRONGS[finding.cause].title
+    title = title[0].lower() + title[1:]
+    return title if finding.gain is None else f"{title} ({fmt.whole_share(finding.likely / result.whole)})"
+
+
+def nothing(result: FindingsResult) -> str:
+    """That nothing stands out, and what the rest of the chip time went into; or that too little can be told."""
+    told = fmt.whole_share(result.told_share)
+    if result.blind:
+        add = next((n.add for n in result.not_told if n.add), "a profile of its steps")
+        return f"Only {told} of the chip time can be told, and nothing in that stands out. Add {add}."
+    parts = [
+        f"{fmt.whole_share(seconds / result.whole)} {theme.title(name).lower()}"
+        for name, seconds in result.gap[:SHOWN_GAP]
+    ]
+    useful = "" if not result.useful_share else f"{fmt.whole_share(result.useful_share)} is useful maths; "
+    return (
+        f"Nothing stands out: of the {told} that can be told, {useful}the largest of the rest are {', '.join(parts)}."
+    )
+
+
+def table(result: FindingsResult) -> Table:
+    """Each finding with its gain, its cure and where it is seen."""
+    return Table(
+        ("finding", "gives back", "from", "to", "share", "dollars", "sure", "what to do", "see"),
+        tuple(
+            (
+                f.title,
+                fmt.chip_time(f.gain.likely if f.gain else None),
+                fmt.chip_time(f.gain.low if f.gain else None),
+                fmt.chip_time(f.gain.high if f.gain else None),
+                fmt.share(f.likely / result.whole) if f.gain else fmt.NO_VALUE,
+                fmt.usd(result.usd(f.likely) if f.gain else None),
+                fmt.share(f.confidence),
+                result.cure(f),
+                f.question,
+            )
+            for f in result.findings
+        ),
+        right=(1, 2, 3, 4, 5, 6),
+    )
