@@ -10,7 +10,7 @@ from analyzers.base import Facts
 from analyzers.device.activity import profiled_steps
 from analyzers.device.host_work import HOST_CODE, LAUNCHING, WAITING, host_work
 from analyzers.device.waiting import host_fetches
-from analyzers.intervals import Spans, overlap_with
+from analyzers.intervals import Spans, overlap_with, spans, union
 from analyzers.time.job_past import kept_by_state
 from analyzers.time.step_changes import step_changes
 from runs.kept import Answers
@@ -20,16 +20,20 @@ MOST_BYTES = 32 << 20
 MOST_CAPTURES = 64
 """Hosts' captures that are looked at, the first ones: what one host does in a step holds up all of them."""
 FETCH = "fetch"
+REPORTED = ("data_loading", "checkpoint_save", "checkpoint_restore", "custom", "eval")
 _kept = Answers(MOST_BYTES)
 
 
 @dataclass(frozen=True)
 class StepParts:
     """`rows`: kept, usual steps in order: step, start_ns, dur_s. `parts`: index as `rows`, seconds of the slowest host by
-    what its thread did (kinds of `host_work` and `fetch`); NaN in steps that no profile saw."""
+    what its thread did (kinds of `host_work` and `fetch`); NaN in steps that no profile saw. `told_s`: seconds of each
+    step in saves, evaluations and other events that the job itself reports, fetches among them where `fetched`."""
 
     rows: pd.DataFrame
     parts: pd.DataFrame
+    told_s: np.ndarray
+    fetched: bool
 
     @property
     def seen(self) -> np.ndarray:
@@ -47,8 +51,12 @@ class StepParts:
         return [int(s) for s in mine.index[mine > least_s]]
 
     def bare(self) -> pd.DataFrame:
-        """The steps (step, start_ns, dur_s) without these parts: a fetch, compiling, logging and the like taken off."""
-        held = self.parts.fillna(0.0).sum(axis=1).to_numpy(dtype=float) if len(self.parts.columns) else 0.0
+        """The steps (step, start_ns, dur_s) without these parts: a fetch, compiling, logging and the like taken off, a
+        save or an evaluation as well, and of launches what a step has more of than others."""
+        parts = self.parts.drop(columns=[FETCH] if self.fetched else [], errors="ignore").fillna(0.0)
+        if LAUNCHING in parts:
+            parts[LAUNCHING] = (parts[LAUNCHING] - parts[LAUNCHING].median()).clip(lower=0.0)
+        held = parts.sum(axis=1).to_numpy(dtype=float) + self.told_s
         return self.rows.assign(dur_s=np.maximum(self.rows["dur_s"].to_numpy(dtype=float) - held, 0.0))
 
 
@@ -69,14 +77,26 @@ def _step_parts(tables: Tables, facts: Facts) -> StepParts:
             continue
         windows = Spans(mine["start_ns"].to_numpy(dtype=np.int64), mine["end_ns"].to_numpy(dtype=np.int64))
         work = host_work(tables, int(capture), int(start_ns))
-        held = {kind: s for kind, s in work.items() if kind not in (HOST_CODE, LAUNCHING, WAITING)}
+        held = {kind: s for kind, s in work.items() if kind not in (HOST_CODE, WAITING)}
         if str(host) in fetches:
             held[FETCH] = fetches[str(host)]
         for kind, taken in held.items():
             for step, ns in zip(mine["step"], overlap_with(taken, windows), strict=True):
                 key = kind, int(step)
                 found[key] = max(found.get(key, 0.0), float(ns) / 1e9)
-    return StepParts(rows, _table(found, rows["step"]))
+    return StepParts(rows, _table(found, rows["step"]), *_told(tables, rows))
+
+
+def _told(tables: Tables, rows: pd.DataFrame) -> tuple[np.ndarray, bool]:
+    """Seconds of each step in events that the job reports by its own clock, and whether fetches are among them."""
+    events = frame(tables, "lifecycle", ["kind", "host", "start_ns", "end_ns"])
+    events = events[events["host"].isna() & events["kind"].isin(REPORTED)].dropna(subset=["start_ns", "end_ns"])
+    if not len(events) or rows["start_ns"].isna().any():
+        return np.zeros(len(rows)), False
+    start = rows["start_ns"].to_numpy(dtype=np.int64)
+    windows = Spans(start, start + (rows["dur_s"].to_numpy(dtype=float) * 1e9).astype(np.int64))
+    taken = union(spans(events["start_ns"].to_numpy(dtype=np.int64), events["end_ns"].to_numpy(dtype=np.int64)))
+    return overlap_with(taken, windows) / 1e9, bool((events["kind"] == "data_loading").any())
 
 
 def _until_next(steps: pd.DataFrame) -> pd.DataFrame:

@@ -33,6 +33,7 @@ __all__ = ["NS_PER_S", "History", "Jobs", "from_the_future", "history", "job_tim
 HANGS_NAMED = 3  # steps that notes name one by one
 PER_DEVICE = ("maxtext", "maxtext_metrics")  # what they print is of a JAX device: half a chip on v2, v3 and 7x
 MEANS_LEFT = 2  # means of steps that did not start up, of which a usual step is told
+TOO_FAST = "far faster than the median step: timed before it had run"
 PLAUSIBLE_SHARE = 0.2  # a step faster than this share of the median was timed before the device had finished
 
 
@@ -321,7 +322,7 @@ def _judged(steps: pd.DataFrame, facts: Facts, ends: np.ndarray | None = None, k
     reason = np.full(len(steps), "", dtype=object)
     usual = dur[~steps["first"].to_numpy(dtype=bool) & np.isfinite(dur)]
     if len(usual) >= 3:
-        reason[dur < PLAUSIBLE_SHARE * np.median(usual)] = "far faster than the median step: timed before it had run"
+        reason[dur < PLAUSIBLE_SHARE * np.median(usual)] = TOO_FAST
     if peak:
         with np.errstate(divide="ignore", invalid="ignore"):
             over = flops / (dur / 1e9) > peak

@@ -11,6 +11,7 @@ from typing import TypeVar
 from analyzers.base import Facts
 from analyzers.time.calendar import Calendar, calendar
 from analyzers.time.history import History, history
+from analyzers.time.quick_steps import as_run
 from runs.kept import Answers
 from runs.tables import MemoryTables, ParquetTables, Tables
 
@@ -21,7 +22,7 @@ _histories, _calendars = Answers(MOST_BYTES), Answers(MOST_BYTES)
 
 def steps_taken(tables: Tables, facts: Facts, now_ns: int | None = None) -> History:
     """The steps, as `history` tells them."""
-    found = _kept(_histories, _key(tables, facts, now_ns), lambda: history(tables, facts, now_ns))
+    found = _kept(_histories, _key(tables, facts, now_ns), lambda: as_run(history(tables, facts, now_ns), tables))
     return replace(found, rows=found.rows.copy(deep=False))
 
 

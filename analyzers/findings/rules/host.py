@@ -26,13 +26,13 @@ class Kind:
 
 
 KINDS = (
-    Kind("profiler_inside", "idle_profiling", 0.02, "started or stopped a profile", "profiling"),
-    Kind("logging", "idle_logging", 0.02, "logged or sent metrics", "logging"),
-    Kind("evaluation", "idle_evaluation", 0.02, "evaluated", "evaluation"),
-    Kind("garbage_collection", "idle_garbage_collection", 0.02, "collected garbage", "garbage_collection"),
-    Kind("device_to_host", "idle_device_to_host", 0.02, "copied arrays from them", "device_to_host"),
-    Kind("launch_bound", "idle_launching", 0.05, "launched programs"),
-    Kind("host_overhead", "idle_host_code", 0.05, "ran code that no event marks, such as Python of the job"),
+    Kind("profiler_inside", "idle_profiling", 0.02, "start or stop a profile", "profiling"),
+    Kind("logging", "idle_logging", 0.02, "log or send metrics", "logging"),
+    Kind("evaluation", "idle_evaluation", 0.02, "evaluate", "evaluation"),
+    Kind("garbage_collection", "idle_garbage_collection", 0.02, "collect garbage", "garbage_collection"),
+    Kind("device_to_host", "idle_device_to_host", 0.02, "copy arrays from them", "device_to_host"),
+    Kind("launch_bound", "idle_launching", 0.05, "launch programs"),
+    Kind("host_overhead", "idle_host_code", 0.05, "run code that no event marks, such as Python of the job"),
 )
 CAUSES = tuple(kind.cause for kind in KINDS)
 LEAST_S = 1e-4  # of a step's time: what a kind of work takes there to count as being there

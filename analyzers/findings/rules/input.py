@@ -1,8 +1,10 @@
 """Steps that wait for their input: in each step, or in stalls now and then."""
 
+import numpy as np
+import pandas as pd
+
 from analyzers.device.input import InputResult
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
-from analyzers.findings.parts import FETCH, step_parts
 from errors import format as fmt
 
 QUESTION = "input"
@@ -29,13 +31,14 @@ def find(seen: Seen) -> Told:
     if found.verdict == "hidden":
         return Told(ruled_out=tuple(RuledOut(c, "a fetch makes no step longer", QUESTION) for c in CAUSES))
     likely = waited(seen, found)
-    steps = stalling(seen)
-    share = len(steps) / max(len(found.rows[found.rows["usual"]]), 1)
+    long = stalling(found)
+    steps = [int(s) for s in long.index]
+    share = len(steps) / max(int((found.rows["kept"] & found.rows["fetch_s"].notna()).sum()), 1)
     cause = "loader_stalls" if steps and (found.verdict == "stalls" or share < OFTEN) else "slow_loader"
     usual = fmt.whole_share(found.usual_waited_share or 0.0)
     title = f"Devices wait for input in {usual} of a usual step."
     if cause == "loader_stalls":
-        title = f"The loader stalls {_often(steps)}, {fmt.duration(_longest(seen))} at the longest."
+        title = f"The loader stalls {_often(steps)}, {fmt.duration(float(long.max()))} at the longest."
     return Told(
         (
             Finding(
@@ -74,30 +77,25 @@ def waited(seen: Seen, found: InputResult) -> float:
     return measured + float(watched["waited_s"].astype(float).mean()) * len(unseen) * seen.chips
 
 
-def stalling(seen: Seen) -> list[int]:
-    """Steps in which a fetch took a good part of the longest, or of a step."""
-    held = step_parts(seen.tables, seen.facts)
-    fetch = held.of(FETCH)
-    if not len(fetch) or not fetch.max():
-        found = seen.answer(QUESTION, InputResult)
-        return [int(s) for s in found.stalls["step"]] if found is not None else []
-    return [int(s) for s in fetch.index[fetch > STALL * fetch.max()]]
-
-
-def _longest(seen: Seen) -> float:
-    return float(step_parts(seen.tables, seen.facts).of(FETCH).max())
+def stalling(found: InputResult) -> pd.Series:
+    """Fetches (s, by step) that take a good part of the longest, without those of first steps."""
+    rows = found.rows[found.rows["kept"] & found.rows["fetch_s"].notna()].iloc[1:]
+    fetch = pd.Series(rows["fetch_s"].to_numpy(dtype=float), index=rows["step"].to_numpy(dtype=np.int64))
+    return fetch[fetch > max(STALL * float(fetch.max()), 0.0)] if len(fetch) else fetch
 
 
 def _place(steps: list[int]) -> Steps | tuple[int, ...]:
     """As first, last and every where they follow one another at one distance."""
     gaps = {b - a for a, b in zip(steps[:-1], steps[1:], strict=True)}
-    return Steps(steps[0], steps[-1], gaps.pop()) if len(gaps) == 1 else tuple(steps)
+    return Steps(steps[0], steps[-1], gaps.pop()) if len(gaps) == 1 and len(steps) > 2 else tuple(steps)
 
 
 def _often(steps: list[int]) -> str:
     place = _place(steps)
     if isinstance(place, Steps):
-        return f"every {place.every} steps from {place.first:,} to {place.last:,}"
+        return (
+            f"every {place.every} steps from {place.first:,} to {place.last:,}" if place.every > 1 else "in each step"
+        )
     return f"in {fmt.count(len(steps), 'step')} between {steps[0]:,} and {steps[-1]:,}"
 
 

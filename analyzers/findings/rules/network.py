@@ -26,6 +26,7 @@ SLOWEST_BYTES_PER_S = 0.05e9  # half of gigabit Ethernet: no network that chips 
 LARGE_BYTES = 1 << 20  # a message from which on its rate is the network's
 LATENCY_S = 3e-3  # of a small message: beyond any network within a building
 SMALL_BYTES = 64 << 10
+WIDTH = {"f64": 8, "f32": 4, "bf16": 2, "f16": 2}
 TWICE = 1.5  # times what gradients need: more that is reduced serves another end
 
 
@@ -55,7 +56,8 @@ def _sent(seen: Seen) -> Sent:
     rows = rows[(rows["reason"] == COMPARED) & rows["matched"]] if len(rows) else rows
     if not len(rows):
         return Sent(pd.DataFrame())
-    table = frame(seen.tables, "collectives", ["op", "group", "kind", "bytes"]).dropna(subset=["bytes"])
+    table = frame(seen.tables, "collectives", ["op", "group", "kind", "bytes", "dtype"]).dropna(subset=["bytes"])
+    dtypes = table.assign(op=table["op"].astype(str)).drop_duplicates("op").set_index("op")["dtype"].astype(str)
     sizes = (
         table.assign(key=table["group"].astype(str) + " " + table["op"].astype(str)).groupby("key")["bytes"].median()
     )
@@ -66,6 +68,8 @@ def _sent(seen: Seen) -> Sent:
                 "group": rows["group"].astype(str).to_numpy(),
                 "op": rows["op"].astype(str).to_numpy(),
                 "kind": rows["kind"].astype(str).to_numpy(),
+                "dtype": rows["op"].astype(str).map(dtypes).to_numpy(),
+                "session": rows["session"].to_numpy(),
                 "step": rows["step"].to_numpy(),
                 "bytes": sizes.reindex(keys).to_numpy(dtype=float),
                 "moved_s": (rows["end_ns"] - rows["start_ns"] - rows["wait_ns"]).to_numpy(dtype=float) / 1e9,
@@ -97,7 +101,7 @@ def _link(seen: Seen, sent: Sent) -> Finding | None:
     who = " and ".join(str(r) for r in ranks) if len(ranks) == 2 else group
     return Finding(
         cause="slow_link",
-        title=f"Between ranks {who} a {mine['kind'].iloc[0]} takes {fmt.duration(slow)}; other groups take "
+        title=f"Between ranks {who} one {mine['kind'].iloc[0]} takes {fmt.duration(slow)}; others take "
         f"{fmt.duration(usual)} for the same.",
         gain=Band(likely * 0.8, likely, likely * 1.15),
         draws=_drawn(seen, likely),
@@ -186,16 +190,16 @@ def _excess(seen: Seen, sent: Sent) -> Finding | None:
     if not parameters or not isinstance(layout, dict) or any(n > 1 for a, n in layout.items() if a != "data"):
         return None  # other axes reduce activations, of which the amount depends on the model's layers
     rows = sent.rows[sent.rows["kind"].isin(("all-reduce", "reduce-scatter"))].dropna(subset=["bytes"])
-    steps = rows.loc[rows["step"] >= 0, "step"].nunique()
+    steps = len(rows.loc[rows["step"] >= 0, ["session", "step"]].drop_duplicates())
     if not len(rows) or not steps:
         return None
-    need = float(parameters) * 4
+    need = float(parameters) * WIDTH.get(str(rows["dtype"].mode().iloc[0]), 4)
     by_op = rows.groupby("op").agg(bytes=("bytes", "median"), moved_s=("moved_s", "sum"), n=("step", "size"))
     per_step = by_op["bytes"] * by_op["n"] / steps / max(seen.chips, 1)
-    if float(per_step.sum()) < TWICE * need:
-        return None
+    if len(by_op) < 2 or float(per_step.sum()) < TWICE * need:
+        return None  # one alone is the gradients: of more parameters than were stated, perhaps
     order = np.argsort(np.abs(np.log(by_op["bytes"].to_numpy() / need)))
-    beyond = by_op.iloc[order[1:]] if len(by_op) > 1 else by_op
+    beyond = by_op.iloc[order[1:]]
     likely = float(beyond["moved_s"].sum()) / max(seen.chips, 1) * seen.chips
     if likely < LEAST * seen.whole:
         return None

@@ -1,11 +1,14 @@
 """What the program itself does too much of: matrix units that compute zeros, numbers wider than the chip needs, and
 activations computed again beyond what freeing their memory takes."""
 
+from analyzers.base import fact
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told
 from errors import format as fmt
 from runs.tables import frame
 
 LEAST = 0.02
+BEYOND = 1.4  # times the FLOPs that the model needs: conventions differ by less
+GROWN = 1.2  # times the parameters stated
 ONCE = 0.45  # of the useful FLOPs: to compute the forward pass again is a third of them
 WIDE = {"f64": ("float64", "float32"), "c128": ("complex128", "complex64")}
 """Element types that no accelerator computes at its rate for narrower ones, and what would do."""
@@ -83,7 +86,71 @@ def wide(seen: Seen) -> Told:
     )
 
 
+def oversized(seen: Seen) -> Told:
+    """A program that computes more than its model needs, though nothing is computed again: a dimension is rounded up, or
+    rows of the batch hold nothing. Which, the size of its gradients tells."""
+    needed, chips = _needed(seen), seen.chips
+    rows = frame(seen.tables, "modules", ["flops", "remat_flops"]).dropna(subset=["flops"])
+    causes = ("dims_padding", "batch_padding")
+    if needed is None or not len(rows):
+        why = "nothing tells both what the model needs and what its program computes"
+        return Told(not_told=(NotTold(causes, why, "a profile, and the FLOPs of a step in chipledger.json"),))
+    most = rows.loc[rows["flops"].idxmax()]
+    executed = (
+        float(most["flops"] - (most["remat_flops"] if most["remat_flops"] == most["remat_flops"] else 0.0)) * chips
+    )
+    times = executed / needed
+    if times < BEYOND:
+        why = f"its program computes {fmt.number(times)} times what the model needs"
+        return Told(ruled_out=tuple(RuledOut(c, why, "mfu") for c in causes))
+    busy = seen.amount("useful_maths", "below_roofline")
+    gain = seen.beyond_profile(busy * (1 - 1 / times))
+    cause, what = causes[1], "its parameters are those stated, so rows of the batch hold nothing that is needed"
+    if (grown := _grown(seen)) is not None:
+        cause, what = causes[0], f"its gradients are of {fmt.number(grown)} times the parameters stated"
+    return Told(
+        (
+            Finding(
+                cause=cause,
+                title=f"The program computes {fmt.number(times)} times the FLOPs that the model needs; {what}.",
+                gain=Band(gain.likely * 0.6, gain.likely, gain.likely * 1.2),
+                draws={"below_roofline": min(gain.likely, seen.amount("below_roofline")), "": 0.0},
+                question="mfu",
+                confidence=0.75,
+                basis="modelled",
+                evidence=(
+                    Evidence("FLOPs of the program in a step", executed, "FLOPs", "mfu"),
+                    Evidence("FLOPs that the model needs", needed, "FLOPs", "mfu"),
+                ),
+            ),
+        )
+    )
+
+
+def _needed(seen: Seen) -> float | None:
+    """FLOPs of a step by the model's own count."""
+    said = fact(seen.facts, "model")
+    found = said.get("model_flops_per_step") if isinstance(said, dict) else None
+    return float(found) if isinstance(found, int | float) and found > 0 else None
+
+
+def _grown(seen: Seen) -> float | None:
+    """Times the parameters stated that are reduced as gradients, where that is all that ranks reduce; None where no
+    more are than were stated."""
+    parameters, layout = fact(seen.facts, "parameters"), fact(seen.facts, "parallelism")
+    if not parameters or not isinstance(layout, dict) or any(n > 1 for a, n in layout.items() if a != "data"):
+        return None
+    rows = frame(seen.tables, "collectives", ["kind", "bytes", "dtype"])
+    rows = rows[rows["kind"].isin(("all-reduce", "reduce-scatter"))].dropna(subset=["bytes"])
+    if not len(rows):
+        return None
+    width = {"f64": 8, "bf16": 2, "f16": 2}.get(str(rows["dtype"].mode().iloc[0]), 4)
+    times = float(rows["bytes"].max()) / width / float(parameters)
+    return times if times > GROWN else None
+
+
 RULES = (
+    Rule(name="oversized", causes=("dims_padding", "batch_padding"), reads=("ledger",), find=oversized),
     Rule(name="padded", causes=("padding",), reads=("ledger",), find=padded),
     Rule(name="recomputed", causes=("recomputation",), reads=("ledger",), find=recomputed),
     Rule(name="wide", causes=("precision",), reads=("ledger",), find=wide),

@@ -16,9 +16,12 @@ CAUSES = (
 )  # fmt: skip
 LEAST = 0.02
 PAYS = 1.05  # times as fast as without drafts: less is no gain
-MUCH_QUEUE = 0.3  # of the wait for the first token, and of the time in which requests waited
+MUCH_QUEUE = 0.3  # of the wait for the first token
+WAITED = 0.2  # of the time in which some request waited
+COLD_S = 0.25  # a first token that waits for a program takes at least that
+EARLY = 0.7  # of the requests: programs are compiled at their first use
 FEW = 20  # requests: of fewer no distribution is told
-LONG = 4.0  # times the median prompt
+LONG = 3.0  # times the median prompt
 OFTEN = 0.3  # of requests with long prompts: more of them are the load itself
 COLD = 10.0  # times the usual first token: one that waits for a program to be compiled
 LOST = 0.1  # of prompt tokens that a cache without end would find and this one did not
@@ -38,6 +41,7 @@ def drafts(seen: Seen) -> Told:
         return Told(ruled_out=(RuledOut("speculation_waste", why, "speculation"),))
     rejected = seen.amount("rejected_speculation")
     decode = seen.amount("decode", "rejected_speculation") or seen.amount("served")
+    known = decode >= LEAST * seen.whole  # of an engine that was seen from outside alone, what it did is not
     likely = max(rejected, decode * (1 - min(speed, 1.0)))
     rate = found.observed.rate
     return Told(
@@ -46,7 +50,7 @@ def drafts(seen: Seen) -> Told:
                 cause="speculation_waste",
                 title=f"{fmt.share(rate)} of the draft tokens are kept: tokens come {fmt.number(speed)} times as fast as "
                 "without drafts.",
-                gain=Band(rejected, likely, max(decode, likely)) if likely > 0 else None,
+                gain=Band(rejected, likely, max(decode, likely)) if likely > 0 and known else None,
                 draws={"rejected_speculation": rejected, "": likely - rejected},
                 question="speculation",
                 confidence=0.9,
@@ -128,42 +132,72 @@ def waiting(seen: Seen) -> Told:
 
 
 def _requests(seen: Seen) -> pd.DataFrame:
-    columns = ["arrival_ns", "first_token_ns", "start_ns", "end_ns", "input_tokens", "queue_ns", "ttft_ns", "ok"]
-    try:
-        rows = frame(seen.tables, "requests", None)
-    except KeyError:
-        return pd.DataFrame(columns=columns)
-    return rows
-
-
-def _ttft(rows: pd.DataFrame) -> pd.Series:
-    if "ttft_s" in rows and rows["ttft_s"].notna().any():
-        return rows["ttft_s"].astype(float)
-    return (rows["first_token_ns"].astype("Float64") - rows["arrival_ns"].astype("Float64")).astype(float) / 1e9
+    """Single requests in order of arrival: arrival_ns, prompt_tokens, ttft_s, queue_s (where the engine told)."""
+    names = ["arrival_ns", "scheduled_ns", "first_token_ns", "ttft_ns", "prompt_tokens"]
+    rows = frame(seen.tables, "requests", names).astype("Float64")
+    arrived = rows["first_token_ns"] - rows["arrival_ns"]
+    out = pd.DataFrame(
+        {
+            "arrival_ns": rows["arrival_ns"],
+            "prompt_tokens": rows["prompt_tokens"].astype(float),
+            "ttft_s": (rows["ttft_ns"].fillna(arrived) / 1e9).astype(float),
+            "queue_s": ((rows["scheduled_ns"] - rows["arrival_ns"]) / 1e9).astype(float),
+        }
+    )
+    return out.dropna(subset=["ttft_s"]).sort_values("arrival_ns", kind="stable", ignore_index=True)
 
 
 def _cold(seen: Seen, rows: pd.DataFrame) -> Finding | None:
-    return None
+    """First tokens that waited for a program: some many times as long as usual, all of them early on."""
+    usual = float(rows["ttft_s"].median())
+    late = (rows["ttft_s"] > max(COLD * usual, COLD_S)).to_numpy()
+    if not late.any() or late.mean() > OFTEN or rows["arrival_ns"].isna().all():
+        return None
+    last = int(np.flatnonzero(late)[-1])
+    early = rows.iloc[: last + 1]
+    if last > EARLY * len(rows) and float(rows.loc[late, "ttft_s"].max()) < 2 * COLD * usual:
+        return None
+    lost = float((early["ttft_s"] - usual).clip(lower=0).max())
+    likely = float((rows.loc[late, "ttft_s"] - usual).clip(lower=0).max()) * seen.chips
+    return Finding(
+        cause="cold_start",
+        title=f"{fmt.count(int(late.sum()), 'request')} waited up to {fmt.duration(float(rows['ttft_s'].max()))} for a first "
+        f"token that usually takes {fmt.duration(usual)}, as where programs are compiled while requests wait.",
+        gain=Band(min(lost, likely) * 0.5, likely, likely * 1.5),
+        draws={"unattributed": min(likely, seen.amount("unattributed")), "": 0.0},
+        question="latency",
+        confidence=0.6,
+        evidence=(
+            Evidence("a usual first token", usual, "s", "latency"),
+            Evidence("the longest", float(rows["ttft_s"].max()), "s", "latency"),
+        ),
+    )
 
 
 def _queued(seen: Seen, rows: pd.DataFrame) -> Finding | None:
+    """First tokens that mostly wait for the engine: by its own times, else by what requests share of their wait."""
     engine = seen.answer("engine", EngineResult)
     waited = None if engine is None else engine.figures.get("waiting_share")
-    if waited is None or waited < MUCH_QUEUE:
+    queued = rows["queue_s"].sum() / rows["ttft_s"].sum() if rows["queue_s"].notna().all() else None
+    if (queued is None or queued < MUCH_QUEUE) and (waited is None or waited < WAITED):
         return None
+    much = f"{fmt.whole_share(queued)} of the wait for first tokens" if queued is not None else "much of the time"
+    if waited is not None and (queued is None or queued < MUCH_QUEUE):
+        much = f"{fmt.whole_share(waited)} of the time"
     return Finding(
         cause="queueing",
-        title=f"Requests wait for the engine {fmt.whole_share(waited)} of the time: more arrive than it answers at once.",
+        title=f"Requests queue: {much} passes before the engine takes them up.",
         gain=None,
         draws={},
         question="engine",
         confidence=0.7,
-        evidence=(Evidence("of the time requests waited", waited, "1", "engine"),),
+        evidence=(Evidence("of the wait for first tokens", queued or 0.0, "1", "latency"),) if queued else (),
     )
 
 
 def _long(rows: pd.DataFrame) -> Finding | None:
-    tokens = rows["input_tokens"].astype(float) if "input_tokens" in rows else pd.Series(dtype=float)
+    """A few prompts that hold much of what is read."""
+    tokens = rows["prompt_tokens"]
     if tokens.isna().all():
         return None
     median = float(tokens.median())

@@ -77,11 +77,11 @@ def _of_rank(found: StragglersResult, row: dict[Hashable, Any]) -> Finding:
 
 
 def _in_turn(seen: Seen, found: StragglersResult, compared: int) -> Finding:
-    """Ranks late in turn: in each step all would have been done sooner by what the last was late."""
+    """Ranks late in turn: what each waits for the last, and the last one's own excess."""
     ranks = max(compared, 2)
     steps = found.steps
-    likely = float(steps["margin_s"].fillna(0).clip(lower=0).sum()) * seen.chips
-    waited = likely * (ranks - 1) / ranks
+    waited = seen.amount("straggler_wait")
+    likely = waited * ranks / (ranks - 1)
     late = steps["culprit"].notna()
     return Finding(
         cause="jitter",
