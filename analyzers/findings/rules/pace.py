@@ -4,11 +4,17 @@ Fetches, compiling, logging and whatever else a host's events name are taken off
 that a stalling loader is no change of pace; and so is what a late rank cost in the steps in which it was late.
 """
 
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
 from analyzers.findings.parts import step_parts
 from analyzers.ranks.stragglers import StragglersResult
 from analyzers.time.step_changes import changes_of
 from analyzers.time.step_patterns import StepPattern, step_patterns
+from analyzers.time.steps import StepsResult
 from errors import format as fmt
 
 CAUSES = ("growing_steps", "step_change", "periodic_pause")
@@ -19,38 +25,47 @@ WHERE = ("idle_host_code", "idle_unexplained", "unattributed", "below_roofline",
 
 
 def find(seen: Seen) -> Told:
-    found = seen.answer("steps", object)  # type: ignore[type-var]
-    if found is None:
+    if seen.answer("steps", StepsResult) is None:
         return Told(not_told=(NotTold(CAUSES, seen.answers.why("steps"), "a log that prints the job's steps"),))
     held = step_parts(seen.tables, seen.facts)
-    patterns = step_patterns(changes_of(held.bare()))
-    late = seen.answer("stragglers", StragglersResult)
-    told, out = [], []
-    for pattern in patterns:
-        chip_s = pattern.excess_s * seen.chips
-        blamed = _blamed(late, pattern)
-        if blamed >= 0.5 * chip_s:
-            out.append(RuledOut(BY_KIND[pattern.kind], "a rank that is late in these steps explains it", "stragglers"))
+    bare = held.bare()["dur_s"].to_numpy(dtype=float)
+    whole = held.rows["dur_s"].to_numpy(dtype=float)
+    late = whole - _late(seen, held.rows["step"])  # what a late rank did is among the parts, where an event names it
+    rows = held.rows.assign(dur_s=np.minimum(bare, late).clip(min=0.0))
+    told = [_finding(seen, pattern) for pattern in _joined(step_patterns(changes_of(rows)))]
+    named = {f.cause for f in told}
+    return Told(tuple(told), tuple(RuledOut(c, "steps keep their pace", "steps") for c in CAUSES if c not in named))
+
+
+def _late(seen: Seen, step: pd.Series) -> np.ndarray:
+    """By how much the ranks that Stragglers names made each of these steps longer, in seconds."""
+    found = seen.answer("stragglers", StragglersResult)
+    if found is None or not len(found.ranks):
+        return np.zeros(len(step))
+    named = found.every["rank"].astype(str).isin(found.ranks["rank"].astype(str)).to_numpy()
+    lag = found.lateness.to_numpy(dtype=float)[named]
+    late = np.nan_to_num(lag, nan=0.0).clip(min=0.0).max(axis=0) if lag.size else np.zeros(len(found.steps))
+    by_step = pd.Series(late, index=found.steps["step"].to_numpy()).groupby(level=0).max()
+    return by_step.reindex(step.to_numpy()).fillna(float(by_step.median())).to_numpy()
+
+
+def _joined(patterns: list[StepPattern]) -> list[StepPattern]:
+    """Changes that follow one another are one: steps became slower, and then a little more so."""
+    out: list[StepPattern] = []
+    for pattern in sorted(patterns, key=lambda p: p.first_step):
+        last = out[-1] if out else None
+        if last is not None and last.kind == pattern.kind == "changed" and pattern.first_step <= last.last_step + 2:
+            steps = last.last_step - last.first_step + 1, pattern.last_step - pattern.first_step + 1
+            slow = (last.slow_s * steps[0] + pattern.slow_s * steps[1]) / sum(steps)
+            excess = last.excess_s + pattern.excess_s
+            out[-1] = replace(last, last_step=pattern.last_step, slow_s=slow, excess_s=excess)
         else:
-            told.append(_finding(seen, pattern, chip_s - blamed))
-    missing = set(CAUSES) - {f.cause for f in told} - {r.cause for r in out}
-    out += [RuledOut(cause, "steps keep their pace", "steps") for cause in CAUSES if cause in missing]
-    return Told(tuple(told), tuple(out))
+            out.append(pattern)
+    return out
 
 
-def _blamed(late: StragglersResult | None, pattern: StepPattern) -> float:
-    """Chip-seconds that late ranks cost in the steps of the pattern."""
-    if late is None or not len(late.ranks):
-        return 0.0
-    total = 0.0
-    for row in late.ranks.to_dict("records"):
-        first, last = max(row["first_step"], pattern.first_step), min(row["last_step"], pattern.last_step)
-        span = row["last_step"] - row["first_step"] + 1
-        total += row["gain_chip_seconds"] * max(last - first + 1, 0) / span
-    return total
-
-
-def _finding(seen: Seen, pattern: StepPattern, chip_s: float) -> Finding:
+def _finding(seen: Seen, pattern: StepPattern) -> Finding:
+    chip_s = pattern.excess_s * seen.chips
     usual, slow = fmt.duration(pattern.usual_s), fmt.duration(pattern.slow_s)
     steps = f"steps {pattern.first_step:,} to {pattern.last_step:,}"
     title = {

@@ -90,12 +90,13 @@ def oversized(seen: Seen) -> Told:
     """A program that computes more than its model needs, though nothing is computed again: a dimension is rounded up, or
     rows of the batch hold nothing. Which, the size of its gradients tells."""
     needed, chips = _needed(seen), seen.chips
-    rows = frame(seen.tables, "modules", ["flops", "remat_flops"]).dropna(subset=["flops"])
+    rows = frame(seen.tables, "modules", ["name", "flops", "remat_flops"]).dropna(subset=["flops"])
     causes = ("dims_padding", "batch_padding")
     if needed is None or not len(rows):
         why = "nothing tells both what the model needs and what its program computes"
         return Told(not_told=(NotTold(causes, why, "a profile, and the FLOPs of a step in chipledger.json"),))
-    most = rows.loc[rows["flops"].idxmax()]
+    main = rows[rows["name"] == rows.loc[rows["flops"].idxmax(), "name"]]
+    most = main.loc[main["flops"].idxmin()]  # of several sizes the least is what all of them need
     executed = (
         float(most["flops"] - (most["remat_flops"] if most["remat_flops"] == most["remat_flops"] else 0.0)) * chips
     )

@@ -6,6 +6,7 @@ from typing import Any
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
 from analyzers.ranks.stragglers import StragglersResult
 from errors import format as fmt
+from runs.tables import frame
 
 QUESTION = "stragglers"
 CAUSES = ("slow_rank", "garbage_collection", "uneven_loader", "jitter", "uneven_work")
@@ -36,7 +37,7 @@ def find(seen: Seen) -> Told:
         compared = int(found.every["lag_s"].notna().sum())
         if len(rows) > 1 and len(rows) >= IN_TURN * compared and all(r["share_of_steps"] < OFTEN for r in rows):
             return Told((_in_turn(seen, found, compared),))
-        return Told(tuple(_of_rank(found, row) for row in rows))
+        return Told(tuple(_of_rank(seen, found, row) for row in rows))
     if found.verdict == "rotating":
         return Told((_in_turn(seen, found, int(found.every["lag_s"].notna().sum())),))
     if found.verdict == "imbalance":
@@ -45,7 +46,17 @@ def find(seen: Seen) -> Told:
     return Told(ruled_out=tuple(RuledOut(cause, f"no rank is late{apart}", QUESTION) for cause in CAUSES[:3]))
 
 
-def _of_rank(found: StragglersResult, row: dict[Hashable, Any]) -> Finding:
+def _number(seen: Seen, label: str, host: str) -> int | str:
+    """A rank's number: its label, or, where a profile tells no ranks, the number of its process if that has one device."""
+    if label.isdigit():
+        return int(label)
+    rows = frame(seen.tables, "captures", ["host", "process", "devices"]).dropna()
+    mine = rows[rows["host"].astype(str) == host]
+    alone = len(mine) and mine["process"].nunique() == 1 and (rows["devices"] == 1).all()
+    return int(mine["process"].iloc[0]) if alone else label
+
+
+def _of_rank(seen: Seen, found: StragglersResult, row: dict[Hashable, Any]) -> Finding:
     """One rank that is late."""
     cause, waited = BY_REASON.get(row["cause"], "slow_rank"), float(row["charge_chip_s"])
     gain = Band(row["gain_low_chip_seconds"], row["gain_chip_seconds"], row["gain_high_chip_seconds"])
@@ -53,7 +64,8 @@ def _of_rank(found: StragglersResult, row: dict[Hashable, Any]) -> Finding:
     own = max(gain.low - waited, 0.0)
     why = f", because {REASONS[row['cause']]}" if row["cause"] in REASONS else ""
     often = f" every {_nth(row['every'])} step" if row["every"] > 1 else ""
-    label = str(row["rank"])
+    number = _number(seen, str(row["rank"]), str(row["host"]))
+    label = str(number)
     host = f" ({row['host']})" if row["host"] and not label.startswith(str(row["host"])) else ""
     steps = f"steps {row['first_step']:,} to {row['last_step']:,}"
     return Finding(
@@ -64,7 +76,7 @@ def _of_rank(found: StragglersResult, row: dict[Hashable, Any]) -> Finding:
         question=QUESTION,
         confidence=float(row["confidence"]),
         where=Where(
-            ranks=(int(label) if label.isdigit() else label,),
+            ranks=(number,),
             hosts=(str(row["host"]),) if row["host"] else (),
             steps=Steps(int(row["first_step"]), int(row["last_step"]), int(row["every"])),
         ),
@@ -79,14 +91,13 @@ def _of_rank(found: StragglersResult, row: dict[Hashable, Any]) -> Finding:
 def _in_turn(seen: Seen, found: StragglersResult, compared: int) -> Finding:
     """Ranks late in turn: what each waits for the last, and the last one's own excess."""
     ranks = max(compared, 2)
-    steps = found.steps
     waited = seen.amount("straggler_wait")
     likely = waited * ranks / (ranks - 1)
-    late = steps["culprit"].notna()
+    apart = found.apart_s or 0.0
     return Finding(
         cause="jitter",
-        title=f"Ranks are late in turn: in {fmt.whole_share(float(late.mean()))} of the steps one of "
-        f"{compared:,} held up the others, now this one, now that.",
+        title=f"Ranks are late in turn, none of the {compared:,} on its own: the last arrives {fmt.duration(apart)} after "
+        "the first in a usual step.",
         gain=Band.within(likely, 0.1),
         draws={"straggler_wait": waited, "idle_host_code": likely - waited},
         question=QUESTION,

@@ -20,6 +20,7 @@ FINDINGS = Question(
     title="Overview",
     icon=":material/lightbulb:",
     asks="What is wrong with a run, what does it cost, and what is to be done about it?",
+    file="questions/findings/page.py",
     about={"job": (), "serving": (), "compiled": ()},
     inputs=("lifecycle", "steps", "captures", "requests"),
     options=analyzer.OPTIONS,

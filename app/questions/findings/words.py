@@ -79,3 +79,19 @@ def table(result: FindingsResult) -> Table:
         ),
         right=(1, 2, 3, 4, 5, 6),
     )
+
+
+def value(amount: float, unit: str) -> str:
+    """A number of the evidence with its unit."""
+    if unit == "s":
+        return fmt.duration(amount)
+    if unit == "chip-seconds":
+        return fmt.chip_time(amount)
+    if unit == "1":
+        return fmt.share(amount)
+    if unit == "bytes":
+        return fmt.size(amount)
+    if unit == "FLOPs":
+        return fmt.flops(amount)
+    text = f"{int(amount):,}" if amount == int(amount) else fmt.number(amount)
+    return f"{text} {unit}".strip()

@@ -1,0 +1,52 @@
+"""Two ledgers one above the other, to the same scale: the run as it was, and as it would be."""
+
+import plotly.graph_objects as go
+
+from app import theme
+from app.figures.base import layout
+from errors import format as fmt
+from runs.ledger import Ledger
+
+ROW_PX = 64
+NAMED = 0.06  # of the whole: a part as wide has room for its name
+
+
+def on_paper(now: Ledger, after: Ledger) -> go.Figure:
+    """A bar each, by account: the same colours as everywhere."""
+    rows = (("as it was", _leaves(now)), ("mended", _leaves(after)))
+    whole = now.chip_seconds
+    names = sorted(set(rows[0][1]) | set(rows[1][1]), key=lambda n: (n != "useful_maths", -rows[0][1].get(n, 0.0)))
+    figure = go.Figure()
+    for name in names:
+        amounts = [held.get(name, 0.0) for _, held in rows]
+        shares = [a / whole * 100 for a in amounts]
+        figure.add_bar(
+            orientation="h",
+            y=[label for label, _ in rows],
+            x=shares,
+            name=theme.title(name),
+            marker={"color": theme.colour([name]), "line": {"color": theme.GREY, "width": 0.4}},
+            text=[theme.title(name) if s > NAMED * 100 else "" for s in shares],
+            textposition="inside",
+            insidetextanchor="middle",
+            textangle=0,
+            customdata=[fmt.chip_time(a) for a in amounts],
+            hovertemplate=f"<b>{theme.title(name)}</b><br>%{{customdata}}, %{{x:.3g}} %<extra>%{{y}}</extra>",
+        )
+    return layout(
+        figure,
+        height=2 * ROW_PX + 70,
+        barmode="stack",
+        showlegend=False,
+        uniformtext={"minsize": 10, "mode": "hide"},
+        xaxis={"title": "share of the chip time held (%)", "range": [0, 100], "fixedrange": True},
+        yaxis={"autorange": "reversed", "fixedrange": True},
+    )
+
+
+def _leaves(ledger: Ledger) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for _, account in ledger.account.walk():
+        if not account.children and account.chip_seconds > 0:
+            found[account.name] = found.get(account.name, 0.0) + account.chip_seconds
+    return found

@@ -1,0 +1,178 @@
+"""The first page of a run: what is wrong, what it costs, what to do, and where the chip time went."""
+
+import pandas as pd
+import streamlit as st
+
+from analyzers.findings import FindingsResult
+from analyzers.findings.base import Finding
+from app import theme
+from app.components.chart import chart
+from app.components.figures_row import Figure
+from app.components.price import price_of_run
+from app.components.question_page import Told, question_page
+from app.components.text import md
+from app.pages.all import pages_of
+from app.questions.findings import FINDINGS, words
+from app.questions.findings.figure import on_paper
+from app.questions.ledger.icicle import icicle
+from catalog.cures import EFFORTS, WRONGS
+from errors import format as fmt
+from simulators.mending import mended
+
+
+def page() -> None:
+    question_page(FINDINGS, "Asking every question about this run", figures, overview, beside=price_of_run)
+
+
+def figures(result: FindingsResult) -> list[Figure]:
+    """What mending all of them gives back, the cost of the run, and how much of it can be told."""
+    back = result.joint[-1] / result.whole if result.joint and result.whole else 0.0
+    shown = [
+        Figure(
+            "Given back if mended",
+            fmt.share(back) if result.findings else "nothing found",
+            f"By all findings below together. {FINDINGS.meaning('joint')} {FINDINGS.meaning('gain')}",
+            "modelled",
+        )
+    ]
+    if result.ledger.usd is not None:
+        shown.append(Figure("Cost", fmt.usd(result.ledger.usd), "Chip-hours held times their price.", "derived"))
+    else:
+        held = "Chips held times how long. A price above turns it into dollars."
+        shown.append(Figure("Chip time held", fmt.chip_time(result.whole), held, "measured"))
+    kept, useful, told = (FINDINGS.meaning(n) for n in ("kept_share", "useful_share", "told_share"))
+    shown.append(Figure("Kept or served", fmt.share(result.kept_share), kept, "derived"))
+    shown.append(Figure("Useful maths", fmt.share(result.useful_share), useful, "derived"))
+    shown.append(Figure("Can be told", fmt.share(result.told_share), told, "derived"))
+    return shown
+
+
+def overview(told: Told[FindingsResult]) -> None:
+    """The findings, the run with those mended that are ticked, and its ledger."""
+    result = told.result
+    ticked = _cards(told)
+    if ticked:
+        _mend(told, ticked)
+    st.markdown("**Where the chip time went**")
+    figure = icicle(result.ledger, "")
+    chart(figure, "ledger", told.name, "The ledger of the run, as an icicle.")
+    _link(told, "ledger", "Open the ledger, account by account")
+    _rest(result)
+    told.downloads(_rows(result), None, "Findings")
+
+
+def _cards(told: Told[FindingsResult]) -> list[Finding]:
+    """A card each; those whose box is ticked."""
+    result, ticked = told.result, []
+    for number, finding in enumerate(result.findings, 1):
+        with st.container(border=True):
+            what, worth = st.columns([5, 2], gap="large")
+            with what:
+                st.markdown(f"**{number}. {md(WRONGS[finding.cause].title)}**")
+                st.markdown(md(finding.title))
+                st.markdown(f":material/build: {md(result.cure(finding))}")
+                st.caption(f"Needs {md(EFFORTS[WRONGS[finding.cause].effort])}. {_evidence(finding)}")
+                _link(told, finding.question, "See the evidence")
+            with worth:
+                st.metric("Gives back", *_worth(result, finding), delta_color="off", delta_arrow="off")
+                st.caption(_sure(result, finding))
+                if finding.gain and st.checkbox("Mend it on paper", key=f"mend {number}"):
+                    ticked.append(finding)
+    if result.beyond:
+        st.caption(f"{fmt.count(result.beyond, 'more finding')} of less: `chipledger show {told.run.run_id} findings`.")
+    return ticked
+
+
+def _worth(result: FindingsResult, finding: Finding) -> tuple[str, str | None]:
+    """The large number of a card, and the small one below it."""
+    if finding.gain is None:
+        return "not known", None
+    usd = result.usd(finding.likely)
+    amount = fmt.chip_time(finding.likely)
+    return fmt.share(finding.likely / result.whole), f"{fmt.usd(usd)}, {amount}" if usd is not None else amount
+
+
+def _sure(result: FindingsResult, finding: Finding) -> str:
+    mark = theme.mark(finding.basis)
+    sure = f"{fmt.whole_share(finding.confidence)} sure of the cause. {mark.glyph} {mark.word}"
+    if finding.gain is None or finding.gain.low == finding.gain.high:
+        return sure
+    low, high = (fmt.share(s / result.whole) for s in (finding.gain.low, finding.gain.high))
+    return f"{low} to {high}. {sure}"
+
+
+def _evidence(finding: Finding) -> str:
+    """Its numbers in one line."""
+    shown = []
+    for e in finding.evidence:
+        value = e.value if isinstance(e.value, str) else words.value(e.value, e.unit)
+        shown.append(f"{md(e.name)}: {md(value)}")
+    return "; ".join(shown)
+
+
+def _link(told: Told[FindingsResult], question: str, label: str) -> None:
+    """To the page that shows it, where this run has that page."""
+    for page in pages_of(told.run):
+        if page.name == question:
+            about = f"{label}: {page.title}" if question != "ledger" else label
+            st.page_link(page.file, label=about, icon=page.icon, query_params={"run": told.run.run_id})
+
+
+def _mend(told: Told[FindingsResult], ticked: list[Finding]) -> None:
+    """The ledger beside the one that it would be."""
+    result, draws = told.result, dict[str, float]()
+    for finding in ticked:
+        for name, amount in finding.draws.items():
+            draws[name] = draws.get(name, 0.0) + amount
+    after = mended(result.ledger, draws)
+    saved = result.whole - after.chip_seconds
+    usd = result.usd(saved)
+    dollars = f" and {fmt.usd(usd)}" if usd is not None else ""
+    then = after.amount("useful_maths") / after.chip_seconds if after.chip_seconds else 0.0
+    now = result.useful_share or 0.0
+    maths = f" Useful maths would be {fmt.share(then)} of the chip time in place of {fmt.share(now)}." if now else ""
+    st.markdown(
+        f"**On paper**, modelled: the same steps in {fmt.share(saved / result.whole)} less chip time, "
+        f"{fmt.chip_time(saved)}{md(dollars)} less.{maths}"
+    )
+    chart(on_paper(result.ledger, after), "on paper", f"{told.name}-mended", "The ledger now and mended on paper.")
+
+
+def _rest(result: FindingsResult) -> None:
+    """What was looked for in vain, and what could not be told."""
+    if result.not_told:
+        with st.expander(f"What this run cannot tell ({len(result.not_told)})", icon=":material/visibility_off:"):
+            for gap in result.not_told:
+                names = ", ".join(WRONGS[c].title.lower() for c in gap.causes if c in WRONGS)
+                add = f" Add {gap.add}." if gap.add else ""
+                st.markdown(f"- {md(names[:1].upper() + names[1:])}: {md(gap.why)}.{md(add)}")
+    if result.ruled_out or result.explained:
+        with st.expander(f"Looked for and ruled out ({len(result.ruled_out)})", icon=":material/check_circle:"):
+            for out in result.ruled_out:
+                st.markdown(f"- {md(WRONGS[out.cause].title)}: {md(out.why)}.")
+            for other in result.explained:
+                st.markdown(f"- {md(WRONGS[other.cause].title)}: explained by a finding above.")
+
+
+def _rows(result: FindingsResult) -> pd.DataFrame:
+    """One row a finding, for who takes them away."""
+    return pd.DataFrame(
+        [
+            {
+                "cause": f.cause,
+                "finding": f.title,
+                "gain_chip_seconds": f.likely if f.gain else None,
+                "gain_low_chip_seconds": f.gain.low if f.gain else None,
+                "gain_high_chip_seconds": f.gain.high if f.gain else None,
+                "gain_usd": result.usd(f.likely) if f.gain else None,
+                "confidence": f.confidence,
+                "question": f.question,
+                "cure": result.cure(f),
+            }
+            for f in result.findings
+        ]
+    )
+
+
+if __name__ == "__main__":
+    page()
