@@ -63,10 +63,11 @@ def wide(seen: Seen) -> Told:
     if not len(rows):
         return Told(not_told=(NotTold(("precision",), "no program tells the formats of its numbers", "a profile"),))
     work = rows[["m", "k", "n", "batch", "count"]].astype(float).fillna(1.0).prod(axis=1)
-    dtype = rows["dtype"].astype(str)
+    dtype = rows["dtype"].astype(object).fillna("a format that is not told").astype(str)
     name = next((n for n in WIDE if work[dtype == n].sum() > 0.5 * work.sum()), None)
     if name is None:
-        return Told(ruled_out=(RuledOut("precision", f"matrix products are in {dtype.mode().iloc[0]}", "mfu"),))
+        most = str(work.groupby(dtype).sum().idxmax())
+        return Told(ruled_out=(RuledOut("precision", f"matrix products are mostly in {most}", "mfu"),))
     busy = seen.amount("useful_maths", "below_roofline")
     now, then = WIDE[name]
     likely = busy * 0.5

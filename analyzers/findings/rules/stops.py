@@ -20,16 +20,22 @@ QUESTION = "interruptions"
 CAUSES = (
     "bad_host", "out_of_memory", "hang", "nan_rollback", "preemption", "crash", "hardware", "interruption", "slow_restart"
 )  # fmt: skip
-BY_CAUSE = {
-    "host_out_of_memory": "out_of_memory",
-    "device_memory": "out_of_memory",
-    "hang": "hang",
-    "numerics": "nan_rollback",
-    "preemption": "preemption",
+BY_CAUSE = {"numerics": "nan_rollback"}
+BY_FAMILY = {
+    "hardware": "hardware",
+    "network": "hardware",
+    "storage": "hardware",
     "software": "crash",
-    "process_exit": "crash",
+    "out_of_memory": "out_of_memory",
+    "maintenance": "planned_stop",
+    "scheduler": "planned_stop",
+    "user": "planned_stop",
+    "preemption": "preemption",
+    "hang": "hang",
 }
 MACHINES = "hardware"
+NOT_MENDED = (MACHINES, "planned_stop", "interruption")
+"""What happens at scale, or for a reason that is not known: there the way back can be made shorter."""
 DRAWN = {
     "down_s": "infrastructure_recovery",
     "wasted_s": "wasted_progress",
@@ -65,7 +71,7 @@ def find(seen: Seen) -> Told:
             if len(mine):
                 told.append(_finding(seen, "bad_host", mine, (str(host),)))
         rows = rows[~rows["host"].isin(bad)]
-    rest = rows["mends"].isin((MACHINES, "interruption"))
+    rest = rows["mends"].isin(NOT_MENDED)
     several = rows["mends"].value_counts()
     crashes_apart = (rows["mends"] == "crash") & (len(rows) > several.get("crash", 0)) & (several.get("crash", 0) < 2)
     rest |= crashes_apart
@@ -77,10 +83,8 @@ def find(seen: Seen) -> Told:
 
 def _mended(row: dict[Hashable, Any]) -> str:
     """The finding that a stop belongs to, by its cause and else by the family of that."""
-    if row["cause"] in BY_CAUSE:
-        return BY_CAUSE[row["cause"]]
     known = STOP_CAUSES.get(str(row["cause"]))
-    return "interruption" if known is None or known.family in ("unknown", "") else MACHINES
+    return BY_CAUSE.get(str(row["cause"]), BY_FAMILY.get(known.family if known else "", "interruption"))
 
 
 def _machines(seen: Seen, rows: pd.DataFrame) -> list[Finding]:
@@ -88,8 +92,7 @@ def _machines(seen: Seen, rows: pd.DataFrame) -> list[Finding]:
     back = rows["down_s"].fillna(0) + rows["startup_s"].fillna(0)
     median, whole = float(back.median()), float(rows["lost_s"].sum())
     if median < LONG_S or float(back.sum()) < LONG_SHARE * whole:
-        cause = MACHINES if (rows["mends"] == MACHINES).any() else "interruption"
-        return [_finding(seen, cause, rows)]
+        return [_finding(seen, str(cause), mine) for cause, mine in rows.groupby("mends", sort=False)]
     likely = float((back - BACK_S).clip(lower=0).sum()) * seen.chips
     return [
         Finding(
@@ -129,7 +132,8 @@ def _finding(seen: Seen, cause: str, rows: pd.DataFrame, hosts: tuple[str, ...] 
         "nan_rollback": f"The loss became no number {times}, and training went back",
         "preemption": f"Its machines were taken away {times}",
         "crash": f"It crashed {times}{_of(ranks)}{who}",
-        "hardware": f"Hardware failed {times}{who}",
+        "hardware": f"Machines failed {times}{who}",
+        "planned_stop": f"It was stopped on purpose {times}, for maintenance or by a person",
         "interruption": f"It was interrupted {times}, and no line of a log tells why",
     }[cause]
     back, lost = rows["down_s"].fillna(0) + rows["startup_s"].fillna(0), rows["wasted_s"].fillna(0)

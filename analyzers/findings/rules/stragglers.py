@@ -15,6 +15,7 @@ OWN = {"input": "input_wait", "garbage_collection": "idle_garbage_collection", "
 """The account in which a late rank's own excess lies; of other reasons it is its idle host."""
 IN_TURN = 0.5  # of the ranks compared: where so many are named, and each for a part of the steps, they are late in turn
 OFTEN = 0.75  # of steps: a rank late in more of them is slow, whoever else is
+SPREAD = 0.1  # of the gain: what peers' own lateness and clocks leave open
 REASONS = {
     "compute": "its device computes longer",
     "other_communication": "it spends longer in other communication",
@@ -59,9 +60,10 @@ def _number(seen: Seen, label: str, host: str) -> int | str:
 def _of_rank(seen: Seen, found: StragglersResult, row: dict[Hashable, Any]) -> Finding:
     """One rank that is late."""
     cause, waited = BY_REASON.get(row["cause"], "slow_rank"), float(row["charge_chip_s"])
-    gain = Band(row["gain_low_chip_seconds"], row["gain_chip_seconds"], row["gain_high_chip_seconds"])
-    beyond = gain.likely - gain.low  # in steps that no profile covers
-    own = max(gain.low - waited, 0.0)
+    low, likely, high = (float(row[f"gain_{name}chip_seconds"]) for name in ("low_", "", "high_"))
+    gain = Band(low * (1 - SPREAD), likely, high * (1 + SPREAD))
+    beyond = likely - low  # in steps that no profile covers
+    own = max(low - waited, 0.0)
     why = f", because {REASONS[row['cause']]}" if row["cause"] in REASONS else ""
     often = f" every {_nth(row['every'])} step" if row["every"] > 1 else ""
     number = _number(seen, str(row["rank"]), str(row["host"]))

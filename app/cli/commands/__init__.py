@@ -7,6 +7,7 @@ from app.cli.commands import (
     compile,
     demo,
     doctor,
+    findings,
     ingest,
     query,
     runs,
@@ -17,4 +18,20 @@ from app.cli.commands import (
     whatif,
 )
 
-COMMANDS = (demo, serve, ingest, runs, show, query, compare, compile, topology, whatif, catalog, alerts, watch, doctor)
+COMMANDS = (
+    demo,
+    serve,
+    ingest,
+    runs,
+    findings,
+    show,
+    query,
+    compare,
+    compile,
+    topology,
+    whatif,
+    catalog,
+    alerts,
+    watch,
+    doctor,
+)

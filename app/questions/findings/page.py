@@ -15,6 +15,7 @@ from app.pages.all import pages_of
 from app.questions.findings import FINDINGS, words
 from app.questions.findings.figure import on_paper
 from app.questions.ledger.icicle import icicle
+from app.words import sentence
 from catalog.cures import EFFORTS, WRONGS
 from errors import format as fmt
 from simulators.mending import mended
@@ -71,7 +72,7 @@ def _cards(told: Told[FindingsResult]) -> list[Finding]:
                 st.markdown(f"**{number}. {md(WRONGS[finding.cause].title)}**")
                 st.markdown(md(finding.title))
                 st.markdown(f":material/build: {md(result.cure(finding))}")
-                st.caption(f"Needs {md(EFFORTS[WRONGS[finding.cause].effort])}. {_evidence(finding)}")
+                st.caption(f"{_evidence(finding)}. Takes {md(EFFORTS[WRONGS[finding.cause].effort])}.")
                 _link(told, finding.question, "See the evidence")
             with worth:
                 st.metric("Gives back", *_worth(result, finding), delta_color="off", delta_arrow="off")
@@ -94,20 +95,19 @@ def _worth(result: FindingsResult, finding: Finding) -> tuple[str, str | None]:
 
 def _sure(result: FindingsResult, finding: Finding) -> str:
     mark = theme.mark(finding.basis)
-    sure = f"{fmt.whole_share(finding.confidence)} sure of the cause. {mark.glyph} {mark.word}"
+    sure = f"{fmt.whole_share(finding.confidence)} sure of the cause {mark.glyph}"
     if finding.gain is None or finding.gain.low == finding.gain.high:
         return sure
     low, high = (fmt.share(s / result.whole) for s in (finding.gain.low, finding.gain.high))
-    return f"{low} to {high}. {sure}"
+    return f"{low} to {high}; {sure}"
 
 
 def _evidence(finding: Finding) -> str:
     """Its numbers in one line."""
     shown = []
     for e in finding.evidence:
-        value = e.value if isinstance(e.value, str) else words.value(e.value, e.unit)
-        shown.append(f"{md(e.name)}: {md(value)}")
-    return "; ".join(shown)
+        shown.append(f"{md(e.name)} {md(words.value(e.value, e.unit))}")
+    return sentence("; ".join(shown))
 
 
 def _link(told: Told[FindingsResult], question: str, label: str) -> None:

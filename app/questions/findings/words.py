@@ -81,8 +81,10 @@ def table(result: FindingsResult) -> Table:
     )
 
 
-def value(amount: float, unit: str) -> str:
-    """A number of the evidence with its unit."""
+def value(amount: float | str, unit: str) -> str:
+    """A number of the evidence with its unit; a line as it is."""
+    if isinstance(amount, str):
+        return amount
     if unit == "s":
         return fmt.duration(amount)
     if unit == "chip-seconds":
