@@ -3,9 +3,9 @@ input had nothing to run.
 
 The thread is the one on which the profile shows the steps. An event of it is told by its name: those of JAX and XLA for
 compiling, launching and copying, and annotations (`jax.profiler.TraceAnnotation`) or Python frames for what a job
-itself calls evaluation, checkpoint, logging or collection of garbage; JAX also has Python's collector call it, before and
-after. Where several lie over one another, the kind
-further down in `KINDS` is told. An event within which whole steps lie is the job's own loop and tells nothing.
+itself calls evaluation, checkpoint, logging or collection of garbage; JAX also has Python's collector call it, before
+and after. Where several lie over one another, the kind further down in `KINDS` is told. An event within which whole
+steps lie is the job's own loop and tells nothing.
 """
 
 import re

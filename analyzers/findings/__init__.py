@@ -1,8 +1,8 @@
 """What is wrong with a run, what it costs, and what to do about it: one answer over those of all other questions.
 
-Rules (`rules/`) read the answers and give findings; `rank.py` takes care that no chip-second is given twice and puts the
-largest gain first. What they looked for in vain is ruled out, with the reason; what the run cannot tell is said, with
-what to add. A run of which nothing stands out has an answer of the same rank.
+Rules (`rules/`) read the answers and give findings; `rank.py` takes care that no chip-second is given twice and puts
+the largest gain first. What they looked for in vain is ruled out, with the reason; what the run cannot tell is said,
+with what to add. A run of which nothing stands out has an answer of the same rank.
 """
 
 from collections.abc import Mapping
@@ -32,8 +32,9 @@ READS = tuple(sorted({name for rule in (*TRAINING, *SERVING) for name in rule.re
 
 @dataclass(frozen=True, kw_only=True)
 class FindingsResult:
-    """`findings`, the largest gain first, MOST at the most, and `beyond`, how many more there are. `joint`: chip-seconds
-    that mending the first k gives back together. `explained`: what looked wrong and is another finding's doing.
+    """`findings`, the largest gain first, MOST at the most, and `beyond`, how many more there are. `joint`:
+    chip-seconds that mending the first k gives back together. `explained`: what looked wrong and is another finding's
+    doing.
 
     `told_share`: of the chip time, what the ledger can tell. `useful_share`: what moved the model forward at the chip's
     peak, `kept_share`: what went into steps that were kept (or tokens that were served). None where not known.
@@ -144,7 +145,7 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: A
     return FindingsResult(
         findings=tuple(stand[:MOST]),
         beyond=max(len(stand) - MOST, 0),
-        joint=tuple(joint(stand[:MOST])),
+        joint=tuple(joint(stand[:MOST], ledger.chip_seconds)),
         explained=tuple(explained),
         ruled_out=tuple(r for r in told.ruled_out if r.cause not in named),
         not_told=told.not_told,

@@ -126,10 +126,11 @@ class Finding:
     def likely(self) -> float:
         return self.gain.likely if self.gain else 0.0
 
-    def lessened(self, share: float) -> "Finding":
-        """The same with that share of its gain left: the rest is another's."""
-        gain = self.gain.scaled(share) if self.gain else None
-        return replace(self, gain=gain, draws={name: s * share for name, s in self.draws.items()})
+    def drawing(self, draws: Mapping[str, float]) -> "Finding":
+        """The same with these draws left to it: of its gain as much is left as of what it drew."""
+        whole = sum(self.draws.values())
+        gain = self.gain.scaled(sum(draws.values()) / whole) if self.gain and whole else self.gain
+        return replace(self, gain=gain, draws=draws)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
-"""What each step of a job held besides training, step by step: fetches, compiling, logging and the like, from the threads
-that feed the devices. What is left of a step's duration without them shows what the job's own steps did."""
+"""What each step of a job held besides training, step by step: fetches, compiling, logging and the like, from the
+threads that feed the devices. What is left of a step's duration without them shows what the job's own steps did."""
 
 from dataclasses import dataclass
 
@@ -26,9 +26,9 @@ _kept = Answers(MOST_BYTES)
 
 @dataclass(frozen=True)
 class StepParts:
-    """`rows`: kept, usual steps in order: step, start_ns, dur_s. `parts`: index as `rows`, seconds of the slowest host by
-    what its thread did (kinds of `host_work` and `fetch`); NaN in steps that no profile saw. `told_s`: seconds of each
-    step in saves, evaluations and other events that the job itself reports, fetches among them where `fetched`."""
+    """`rows`: kept, usual steps in order: step, start_ns, dur_s. `parts`: index as `rows`, seconds of the slowest host
+    by what its thread did (kinds of `host_work` and `fetch`); NaN in steps that no profile saw. `told_s`: seconds of
+    each step in saves, evaluations and other events that the job itself reports, fetches among them where `fetched`."""
 
     rows: pd.DataFrame
     parts: pd.DataFrame

@@ -6,7 +6,7 @@ floor is left. So a slow rank takes the waiting of the others and its own excess
 told again as the host's overhead.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from analyzers.findings.base import Finding
 from runs.ledger import Ledger
@@ -20,42 +20,37 @@ def settled(found: Sequence[Finding], ledger: Ledger, floor: float) -> tuple[lis
     """Findings of more than the floor (a share of the chip time), with what others before them have drawn taken off,
     the largest gain first; and those that others explain."""
     left: dict[str, float] = {}
+    least = floor * ledger.chip_seconds
     stand, explained = [], []
-    for finding in found:
-        if finding.gain is None:
-            stand.append(finding)
+    for one in found:
+        if one.gain is None:
+            stand.append(one)
             continue
-        kept = _kept(finding, left, ledger)
-        rest = finding.lessened(kept)
-        if rest.likely < floor * ledger.chip_seconds:
-            if finding.likely >= floor * ledger.chip_seconds:
+        finding = one.drawing(_within(one.draws, ledger))
+        draws = {n: min(s, left.get(n, ledger.amount(n))) if n else s for n, s in finding.draws.items()}
+        rest = finding.drawing(draws)
+        if rest.likely < max(least, HALF * finding.likely):
+            if finding.likely >= least:
                 explained.append(finding)
             continue
-        if kept < HALF:
-            explained.append(finding)
-            continue
-        for name, amount in rest.draws.items():
+        for name, amount in draws.items():
             if name:
                 left[name] = left.get(name, ledger.amount(name)) - amount
         stand.append(rest)
     return sorted(stand, key=lambda f: -f.likely), explained
 
 
-def _kept(finding: Finding, left: dict[str, float], ledger: Ledger) -> float:
-    """Which share of a finding's draws is still there."""
-    whole = sum(finding.draws.values())
-    if not whole:
-        return 1.0
-    there = 0.0
-    for name, amount in finding.draws.items():
-        there += amount if not name or not ledger.find(name) else min(amount, max(left.get(name, amount), 0.0))
-    return there / whole
+def _within(draws: Mapping[str, float], ledger: Ledger) -> dict[str, float]:
+    """The draws, none of more than its account holds: what is beyond comes from no account in particular."""
+    kept = {n: min(s, ledger.amount(n)) for n, s in draws.items() if n}
+    return {**kept, "": sum(draws.values()) - sum(kept.values())}
 
 
-def joint(findings: Sequence[Finding]) -> list[float]:
-    """What mending the first k together gives back, chip-seconds: what each draws is its own, so they add."""
+def joint(findings: Sequence[Finding], whole: float) -> list[float]:
+    """What mending the first k together gives back, chip-seconds: what each draws is its own, so they add, up to
+    all."""
     total, out = 0.0, []
     for finding in findings:
         total += finding.likely
-        out.append(total)
+        out.append(min(total, whole))
     return out

@@ -5,8 +5,8 @@ from catalog.terms import Term
 TERMS: tuple[Term, ...] = (
     Term(
         "gain",
-        "Chip time that mending a finding would give back: what is likely, and between which two it lies. Of two findings "
-        "none is given the same chip-second: what the first explains is taken off the second.",
+        "Chip time that mending a finding would give back: what is likely, and between which two it lies. Of two "
+        "findings none is given the same chip-second: what the first explains is taken off the second.",
         unit="chip-seconds",
     ),
     Term(
@@ -16,8 +16,8 @@ TERMS: tuple[Term, ...] = (
     ),
     Term(
         "confidence",
-        "How sure it is that this is what is wrong, 0 to 1: by how clear of chance a rank is late, by whether a line of a "
-        "log names the cause or only that something failed, or, of an account of the ledger, by how its parts are told.",
+        "How sure it is that this is what is wrong, 0 to 1: by how clear of chance a rank is late, by whether a line "
+        "of a log names the cause or only that something failed, or by how an account of the ledger is told.",
         unit="1",
     ),
     Term(

@@ -1,8 +1,8 @@
 """Steps far faster than the usual one: timed before they had run, or truly so fast.
 
-A loop that does not wait for its devices notes steps as they are handed over, and one of them then waits for all. Where a
-profile shows that devices were as busy within such a step as within others, it was as fast as it says: the others were
-slow.
+A loop that does not wait for its devices notes steps as they are handed over, and one of them then waits for all. Where
+a profile shows that devices were as busy within such a step as within others, it was as fast as it says: the others
+were slow.
 """
 
 from dataclasses import replace

@@ -93,8 +93,8 @@ def _rare(seen: Seen, found: CheckpointsResult, best_s: float, mttf_s: float) ->
         return None
     return Finding(
         cause="rare_checkpoints",
-        title=f"The job saves every {fmt.duration(found.interval_s)}, and {fmt.share(lost / seen.whole)} of the time went "
-        f"into steps lost between saves; the best interval is {fmt.duration(best_s)}.",
+        title=f"The job saves every {fmt.duration(found.interval_s)}, and {fmt.share(lost / seen.whole)} of the time "
+        f"went into steps lost between saves; the best interval is {fmt.duration(best_s)}.",
         gain=Band(likely * 0.75, likely, max(lost, likely)),
         draws={"wasted_progress": likely},
         question=QUESTION,

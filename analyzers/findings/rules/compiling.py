@@ -1,4 +1,5 @@
-"""Programs compiled inside the job: at a new shape, or at a new constant; and start-up that compiles what could be kept."""
+"""Programs compiled inside the job: at a new shape, or at a new constant; and start-up that compiles what could be
+kept."""
 
 import numpy as np
 

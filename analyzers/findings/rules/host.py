@@ -1,4 +1,5 @@
-"""Devices that are idle for what their host does in each step: Python, launches, copies, logging, evaluation, profiling.
+"""Devices that are idle for what their host does in each step: Python, launches, copies, logging, evaluation,
+profiling.
 
 Read off the ledger, whose accounts of an idle device are told by what the thread that feeds it did meanwhile. Rules
 before this one have taken from those accounts what a late rank, a pause or a change of pace explains.

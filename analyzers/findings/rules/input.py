@@ -44,7 +44,7 @@ def find(seen: Seen) -> Told:
             Finding(
                 cause=cause,
                 title=title,
-                gain=Band(min(seen.amount("input_wait"), likely), likely, max(likely * (1 + SPREAD), likely)),
+                gain=Band.within(likely, SPREAD),
                 draws={
                     "input_wait": min(likely, seen.amount("input_wait")),
                     "unattributed": max(likely - seen.amount("input_wait"), 0.0),

@@ -1,8 +1,8 @@
 """One slow link, a network that is slow as a whole, and more that is sent than the layout needs.
 
 Rates are of the transfer alone, after the last rank had come. One link is slow where its group takes several times as
-long as others do for the same. A network is slow as a whole where it is slower than any that chips are joined by, or than
-it was itself in quiet steps (Stragglers tells that).
+long as others do for the same. A network is slow as a whole where it is slower than any that chips are joined by, or
+than it was itself in quiet steps (Stragglers tells that).
 """
 
 from dataclasses import dataclass
@@ -139,7 +139,8 @@ def _network(seen: Seen, sent: Sent) -> Finding | None:
         if rate < SLOWEST_BYTES_PER_S:
             slow = f"messages of {fmt.size(float(large['bytes'].median()))} move at {fmt.size(rate)}/s"
     if slow is None and len(small) >= FEW and float(small["moved_s"].median()) > LATENCY_S:
-        slow = f"a message of {fmt.size(float(small['bytes'].median()))} takes {fmt.duration(float(small['moved_s'].median()))}"
+        takes = fmt.duration(float(small["moved_s"].median()))
+        slow = f"a message of {fmt.size(float(small['bytes'].median()))} takes {takes}"
     if slow is None:
         return None
     usual = known["bytes"] / (10 * SLOWEST_BYTES_PER_S)
@@ -206,7 +207,8 @@ def _excess(seen: Seen, sent: Sent) -> Finding | None:
     names = ", ".join(str(n) for n in beyond.sort_values("moved_s", ascending=False).index[:3])
     return Finding(
         cause="excess_collectives",
-        title=f"{fmt.size(float(per_step.sum()))} are reduced in a step; gradients need {fmt.size(need)}. Beyond them: {names}.",
+        title=f"{fmt.size(float(per_step.sum()))} are reduced in a step; gradients need {fmt.size(need)}. Beyond them: "
+        f"{names}.",
         gain=Band(likely * 0.7, likely, likely * 1.2),
         draws=_drawn(seen, likely),
         question=QUESTION,

@@ -22,8 +22,8 @@ def padded(seen: Seen) -> Told:
         (
             Finding(
                 cause="padding",
-                title=f"Matrix units spend {fmt.whole_share(amount / seen.whole)} of the chip time on zeros that fill up "
-                "their tiles.",
+                title=f"Matrix units spend {fmt.whole_share(amount / seen.whole)} of the chip time on zeros that fill "
+                "up their tiles.",
                 gain=Band(amount * 0.5, amount, amount * 1.1),
                 draws={"padding": amount},
                 question="padding",
@@ -75,7 +75,7 @@ def wide(seen: Seen) -> Told:
         (
             Finding(
                 cause="precision",
-                title=f"Matrix products are computed in {now}, where {then} would move half the bytes at twice the rate.",
+                title=f"Matrix products are computed in {now}; {then} would move half the bytes, at twice the rate.",
                 gain=Band(busy * 0.3, likely, busy * 0.6),
                 draws={"below_roofline": min(likely, seen.amount("below_roofline")), "": 0.0},
                 question="roofline",
@@ -88,8 +88,8 @@ def wide(seen: Seen) -> Told:
 
 
 def oversized(seen: Seen) -> Told:
-    """A program that computes more than its model needs, though nothing is computed again: a dimension is rounded up, or
-    rows of the batch hold nothing. Which, the size of its gradients tells."""
+    """A program that computes more than its model needs, though nothing is computed again: a dimension is rounded up,
+    or rows of the batch hold nothing. Which, the size of its gradients tells."""
     needed, chips = _needed(seen), seen.chips
     rows = frame(seen.tables, "modules", ["name", "flops", "remat_flops"]).dropna(subset=["flops"])
     causes = ("dims_padding", "batch_padding")

@@ -1,5 +1,5 @@
-"""What a serving engine loses: drafts that are not kept, work done again for want of cache, requests that wait though the
-engine could not go faster, and programs compiled while requests wait."""
+"""What a serving engine loses: drafts that are not kept, work done again for want of cache, requests that wait though
+the engine could not go faster, and programs compiled while requests wait."""
 
 import numpy as np
 import pandas as pd
@@ -48,8 +48,8 @@ def drafts(seen: Seen) -> Told:
         (
             Finding(
                 cause="speculation_waste",
-                title=f"{fmt.share(rate)} of the draft tokens are kept: tokens come {fmt.number(speed)} times as fast as "
-                "without drafts.",
+                title=f"{fmt.share(rate)} of the draft tokens are kept: tokens come {fmt.number(speed)} times as fast "
+                "as without drafts.",
                 gain=Band(rejected, likely, max(decode, likely)) if likely > 0 and known else None,
                 draws={"rejected_speculation": rejected, "": likely - rejected},
                 question="speculation",
@@ -71,8 +71,8 @@ def cache(seen: Seen) -> Told:
         told.append(
             Finding(
                 cause="kv_preemption",
-                title=f"Requests are put back for want of cache, and {fmt.share(again / seen.whole)} of the chip time goes "
-                "into computing again what they gave up.",
+                title=f"Requests are put back for want of cache, and {fmt.share(again / seen.whole)} of the chip time "
+                "goes into computing again what they gave up.",
                 gain=Band(again * 0.8, again, again * 1.3),
                 draws={"preemption_recompute": again},
                 question="engine",
@@ -118,8 +118,8 @@ def cache(seen: Seen) -> Told:
 
 
 def waiting(seen: Seen) -> Told:
-    """Requests that wait: for a free engine, behind long prompts, or for a program to be compiled. What they wait for is
-    no chip time lost, so these have no gain in it."""
+    """Requests that wait: for a free engine, behind long prompts, or for a program to be compiled. What they wait for
+    is no chip time lost, so these have no gain in it."""
     rows = _requests(seen)
     names = ("queueing", "long_prompts", "cold_start")
     if len(rows) < FEW:
@@ -159,10 +159,11 @@ def _cold(seen: Seen, rows: pd.DataFrame) -> Finding | None:
         return None
     lost = float((early["ttft_s"] - usual).clip(lower=0).max())
     likely = float((rows.loc[late, "ttft_s"] - usual).clip(lower=0).max()) * seen.chips
+    longest = fmt.duration(float(rows["ttft_s"].max()))
     return Finding(
         cause="cold_start",
-        title=f"{fmt.count(int(late.sum()), 'request')} waited up to {fmt.duration(float(rows['ttft_s'].max()))} for a first "
-        f"token that usually takes {fmt.duration(usual)}, as where programs are compiled while requests wait.",
+        title=f"{fmt.count(int(late.sum()), 'request')} waited up to {longest} for a first token that usually takes "
+        f"{fmt.duration(usual)}, as where programs are compiled while requests wait.",
         gain=Band(min(lost, likely) * 0.5, likely, likely * 1.5),
         draws={"unattributed": min(likely, seen.amount("unattributed")), "": 0.0},
         question="latency",
@@ -209,8 +210,8 @@ def _long(rows: pd.DataFrame) -> Finding | None:
         return None
     return Finding(
         cause="long_prompts",
-        title=f"{fmt.count(int(long.sum()), 'prompt')} of {len(rows):,} hold {fmt.whole_share(held)} of the prompt tokens: "
-        "whoever arrives while one is read waits for it.",
+        title=f"{fmt.count(int(long.sum()), 'prompt')} of {len(rows):,} hold {fmt.whole_share(held)} of the prompt "
+        "tokens: whoever arrives while one is read waits for it.",
         gain=None,
         draws={},
         question="traffic",

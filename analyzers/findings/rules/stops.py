@@ -1,7 +1,8 @@
 """Stops of the job: each cause with its whole cost, from the last sign of life to the first step that is new.
 
-A host that failed improbably often is one finding, whatever broke on it. Stops whose cause can be mended are one finding
-a cause. What is left is the machines' own failures: there it is the way back that can be made shorter, if it is long.
+A host that failed improbably often is one finding, whatever broke on it. Stops whose cause can be mended are one
+finding a cause. What is left is the machines' own failures: there it is the way back that can be made shorter, if it is
+long.
 """
 
 import re
@@ -18,8 +19,17 @@ from runs.tables import frame
 
 QUESTION = "interruptions"
 CAUSES = (
-    "bad_host", "out_of_memory", "hang", "nan_rollback", "preemption", "crash", "hardware", "interruption", "slow_restart"
-)  # fmt: skip
+    "bad_host",
+    "out_of_memory",
+    "hang",
+    "nan_rollback",
+    "preemption",
+    "crash",
+    "hardware",
+    "planned_stop",
+    "interruption",
+    "slow_restart",
+)
 BY_CAUSE = {"numerics": "nan_rollback"}
 BY_FAMILY = {
     "hardware": "hardware",
@@ -51,7 +61,7 @@ LONG_S, LONG_SHARE = 600.0, 0.5
 BACK_S = 300.0  # of a way back as good as the field's: detection, a spare, restore, first step
 RANK = re.compile(r"\brank[ =:#_]{0,2}(\d{1,7})\b", re.IGNORECASE)
 WAITS = re.compile(r"wait|all_?reduce|all_?gather|reduce_?scatter|barrier|collective|nccl|peer", re.IGNORECASE)
-SILENT = re.compile(r"stack of|last seen|did not|no heartbeat|missing|stuck", re.IGNORECASE)
+STACK = re.compile(r"stack of|last entered|did not (?:enter|join|reach)|no heartbeat", re.IGNORECASE)
 SPREAD = 0.1
 
 
@@ -194,9 +204,8 @@ def _ranks(seen: Seen, cause: str, rows: pd.DataFrame) -> tuple[int | str, ...]:
     lines = frame(seen.tables, "evidence", None)
     texts = [str(t) for t in lines["text"].dropna()] if "text" in lines else []
     texts += [str(t) for t in rows["text"].dropna()]
-    if cause == "hang":
-        silent = [t for t in texts if SILENT.search(t) and RANK.search(t) and not WAITS.search(t.split(":", 1)[-1])]
-        texts = silent
+    if cause == "hang":  # of ranks whose stacks are told, those that are in no collective are waited for
+        texts = [t for t in texts if STACK.search(t) and not WAITS.search(STACK.split(t)[-1])]
     named = {int(m[1]) for t in texts for m in RANK.finditer(t)}
     return tuple(sorted(named)) if len(named) <= 2 else ()
 

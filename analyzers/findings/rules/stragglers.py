@@ -48,7 +48,8 @@ def find(seen: Seen) -> Told:
 
 
 def _number(seen: Seen, label: str, host: str) -> int | str:
-    """A rank's number: its label, or, where a profile tells no ranks, the number of its process if that has one device."""
+    """A rank's number: its label, or, where a profile tells no ranks, the number of its process if that has one
+    device."""
     if label.isdigit():
         return int(label)
     rows = frame(seen.tables, "captures", ["host", "process", "devices"]).dropna()
@@ -69,10 +70,11 @@ def _of_rank(seen: Seen, found: StragglersResult, row: dict[Hashable, Any]) -> F
     number = _number(seen, str(row["rank"]), str(row["host"]))
     label = str(number)
     host = f" ({row['host']})" if row["host"] and not label.startswith(str(row["host"])) else ""
+    late = fmt.duration(row["lag_s"])
     steps = f"steps {row['first_step']:,} to {row['last_step']:,}"
     return Finding(
         cause=cause,
-        title=f"Rank {label}{host} makes the others wait: it is {fmt.duration(row['lag_s'])} late{often} in {steps}{why}.",
+        title=f"Rank {label}{host} makes the others wait: it is {late} late{often} in {steps}{why}.",
         gain=gain,
         draws={"straggler_wait": waited, OWN.get(row["cause"], "idle_host_code"): own, "unattributed": beyond},
         question=QUESTION,
@@ -98,8 +100,8 @@ def _in_turn(seen: Seen, found: StragglersResult, compared: int) -> Finding:
     apart = found.apart_s or 0.0
     return Finding(
         cause="jitter",
-        title=f"Ranks are late in turn, none of the {compared:,} on its own: the last arrives {fmt.duration(apart)} after "
-        "the first in a usual step.",
+        title=f"Ranks are late in turn, none of the {compared:,} on its own: the last arrives {fmt.duration(apart)} "
+        "after the first in a usual step.",
         gain=Band.within(likely, 0.1),
         draws={"straggler_wait": waited, "idle_host_code": likely - waited},
         question=QUESTION,

@@ -107,8 +107,8 @@ def read_gate(text: str) -> tuple[str, Callable[["FindingsResult"], bool | None]
 
 
 def _value(result: "FindingsResult", name: str) -> float | None:
-    """A figure of the answer as a share of the chip time. What is found stands; that nothing is found says nothing where
-    most cannot be told."""
+    """A figure of the answer as a share of the chip time. What is found stands; that nothing is found says nothing
+    where most cannot be told."""
     if name in ("gain", "joint"):
         gains: Sequence[float] = [f.likely for f in result.findings if f.gain]
         if not gains:

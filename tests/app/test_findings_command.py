@@ -1,0 +1,60 @@
+"""`chipledger findings`: what it prints, and the gates that scripts end by."""
+
+import json
+
+import pytest
+
+from app.cli import main
+from app.cli.commands.findings import read_gate
+from errors import QuestionError
+from tests.bundled import RUNS
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("store")
+    assert main(["--store", str(folder), "ingest", str(RUNS / "training"), "--name", "job"]) == 0
+    return str(folder)
+
+
+def test_it_says_what_is_wrong_what_it_is_worth_and_what_to_do(store, capsys):
+    assert main(["--store", store, "findings", "job"]) == 0
+    said = capsys.readouterr().out
+    assert "gives back" in said and "Rank 1" in said and "show RUN stragglers" in said
+
+
+@pytest.mark.parametrize(
+    ("gates", "code"),
+    [
+        (["gain>5%"], 3),
+        (["gain>90%"], 0),
+        (["joint>0.5", "told<10%"], 3),
+        (["kept<10%", "useful<1%"], 0),
+    ],
+)
+def test_gates_end_by_their_exit_code(store, capsys, gates, code):
+    args = [part for gate in gates for part in ("--fail-if", gate)]
+    assert main(["--store", store, "findings", "job", "--json", *args]) == code
+    said = json.loads(capsys.readouterr().out)
+    assert [g["gate"] for g in said["gates"]] == gates
+    assert any(g["failed"] for g in said["gates"]) == (code == 3)
+
+
+@pytest.mark.parametrize("text", ["", "gain", "gain>", "gain=5%", "loss>5%", "gain>500%", "gain>5%; rm", "gain>٥%"])
+def test_a_gate_that_is_none_is_refused(text, store, capsys):
+    with pytest.raises(QuestionError, match="gate|share"):
+        read_gate(text)
+    assert main(["--store", store, "findings", "job", "--fail-if", text]) == 2
+    assert "error:" in capsys.readouterr().err
+
+
+def test_a_gate_that_cannot_be_told_ends_with_four(store, tmp_path, capsys):
+    steps = tmp_path / "steps"
+    steps.mkdir()
+    (steps / "job.log").write_text(
+        "".join(f"completed step: {n}, seconds: 1.0, TFLOP/s/device: 1.0, loss: 3.0\n" for n in range(40))
+    )
+    assert main(["--store", store, "ingest", str(steps), "--name", "lines"]) == 0
+    capsys.readouterr()
+    assert main(["--store", store, "findings", "lines", "--fail-if", "gain>5%"]) == 4
+    assert "cannot be told" in capsys.readouterr().out
