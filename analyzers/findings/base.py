@@ -20,6 +20,10 @@ FLOOR = 0.02
 """Share of the chip time below which nothing is called a finding, unless another is asked for."""
 
 
+MEASURED = 0.12
+"""By how much of itself an amount that a profile shows may be off: a cure changes other waiting as well."""
+
+
 @dataclass(frozen=True)
 class Band:
     """Chip-seconds: what is likely, and between which two it lies."""
@@ -206,9 +210,10 @@ class Seen:
         )
         watched = productive.chip_seconds - dark if productive else 0.0
         if not dark or watched <= 0:
-            return Band(amount * 0.9, amount, amount * 1.05)
+            return Band.within(amount, MEASURED)
         likely = amount * (1 + dark / watched)
-        return Band(amount * 0.9, likely, amount + dark * min(1.0, 1.5 * amount / watched))
+        most = amount + dark * min(1.0, 1.5 * amount / watched)
+        return Band(min(amount, likely * (1 - MEASURED)), likely, max(most, likely * (1 + MEASURED)))
 
     def answer(self, question: str, of: type[R]) -> R | None:
         """The answer of another question; None where there is none."""

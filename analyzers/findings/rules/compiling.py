@@ -25,7 +25,11 @@ def find(seen: Seen) -> Told:
         return Told(ruled_out=(RuledOut("recompilation", f"compiling inside steps took {share}", QUESTION),))
     held = step_parts(seen.tables, seen.facts)
     steps = held.steps_with("compilation", LEAST_S)
-    gain, place, versions, why = seen.beyond_profile(amount), spaced(steps), *_programs(seen)
+    versions, why = _programs(seen)
+    if versions < 2 and len(steps) == 1:
+        why = f"a program was compiled at its first use, in step {steps[0]:,}"
+        return Told(ruled_out=(RuledOut("recompilation", why, QUESTION),))
+    gain, place = seen.beyond_profile(amount), spaced(steps)
     often = fmt.count(len(steps), "step") if steps else "steps"
     each = f", {fmt.duration(float(np.median([held.of('compilation')[s] for s in steps])))} each" if steps else ""
     return Told(

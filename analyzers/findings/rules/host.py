@@ -7,8 +7,9 @@ before this one have taken from those accounts what a late rank, a pause or a ch
 
 from dataclasses import dataclass
 
+from analyzers.device.host_work import COMPILING, LAUNCHING
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
-from analyzers.findings.parts import step_parts
+from analyzers.findings.parts import StepParts, step_parts
 from analyzers.findings.places import spaced, steps_of_events
 from errors import format as fmt
 
@@ -17,25 +18,31 @@ QUESTION = "ledger"
 
 @dataclass(frozen=True)
 class Kind:
-    """An account of idle devices: the cause that it names, from which share of the chip time on, and how it is said."""
+    """An account of idle devices: the cause that it names, from which share of the chip time on, and how it is said.
+
+    work   the kind of host work (`device.host_work`) that it is told by
+    whole  devices work for it as well, as for an evaluation: all that the host spends on it is lost to training
+    """
 
     cause: str
     account: str
     least: float
     says: str
     work: str = ""
+    whole: bool = False
 
 
 KINDS = (
     Kind("profiler_inside", "idle_profiling", 0.02, "start or stop a profile", "profiling"),
     Kind("logging", "idle_logging", 0.02, "log or send metrics", "logging"),
-    Kind("evaluation", "idle_evaluation", 0.02, "evaluate", "evaluation"),
+    Kind("evaluation", "idle_evaluation", 0.02, "evaluate", "evaluation", whole=True),
     Kind("garbage_collection", "idle_garbage_collection", 0.02, "collect garbage", "garbage_collection"),
     Kind("device_to_host", "idle_device_to_host", 0.02, "copy arrays from them", "device_to_host"),
-    Kind("launch_bound", "idle_launching", 0.05, "launch programs"),
+    Kind("launch_bound", "idle_launching", 0.03, "launch programs", LAUNCHING),
     Kind("host_overhead", "idle_host_code", 0.05, "run code that no event marks, such as Python of the job"),
 )
 CAUSES = tuple(kind.cause for kind in KINDS)
+MOST = 2.0  # times what devices were idle: a host that spends more works beside its devices, not in their way
 LEAST_S = 1e-4  # of a step's time: what a kind of work takes there to count as being there
 
 
@@ -48,7 +55,7 @@ def find(seen: Seen) -> Told:
     told, out = [], []
     for kind in KINDS:
         amount = seen.amount(kind.account)
-        if amount >= kind.least * seen.whole:
+        if _spent(seen, step_parts(seen.tables, seen.facts), kind, amount) >= kind.least * seen.whole:
             told.append(_finding(seen, kind, amount))
         else:
             share = fmt.share(amount / seen.whole) if seen.whole else "nothing"
@@ -57,22 +64,44 @@ def find(seen: Seen) -> Told:
 
 
 def _finding(seen: Seen, kind: Kind, amount: float) -> Finding:
-    gain = seen.beyond_profile(amount)
-    steps = step_parts(seen.tables, seen.facts).steps_with(kind.work, LEAST_S) if kind.work else []
-    place = spaced(steps)
+    held = step_parts(seen.tables, seen.facts)
+    spent = _spent(seen, held, kind, amount)
+    gain = seen.beyond_profile(spent)
+    regular = kind.work and kind.work != LAUNCHING  # programs are launched in every step
+    place = spaced(held.steps_with(kind.work, LEAST_S)) if regular else None
     often = f", every {place.every} steps" if place is not None and place.every > 1 else ""
     share = fmt.whole_share(amount / seen.whole)
     return Finding(
         cause=kind.cause,
         title=f"Devices are idle while their hosts {kind.says}{often}: {share} of the chip time.",
         gain=gain,
-        draws={kind.account: amount, "unattributed": gain.likely - amount},
+        draws=_drawn(seen, kind.account, amount, gain.likely),
         question=QUESTION,
         confidence=0.7 if kind.cause == "host_overhead" else 0.85,
         basis="measured",
         where=Where(steps=place),
         evidence=(Evidence("devices idle meanwhile", amount, "chip-seconds", QUESTION),),
     )
+
+
+def _spent(seen: Seen, held: StepParts, kind: Kind, idle: float) -> float:
+    """Chip-seconds that hosts spent on it: what devices were idle, and where the host is what they wait for (or it is
+    no training at all) what the slowest host took, which keeps the others waiting as well."""
+    if not kind.work:
+        return idle
+    took = float(held.of(kind.work).sum()) * seen.chips
+    if kind.work == LAUNCHING:
+        took -= float(held.of(COMPILING).sum()) * seen.chips  # which lies within the call that launches
+    return took if kind.whole or idle < took < MOST * idle else idle
+
+
+def _drawn(seen: Seen, account: str, amount: float, likely: float) -> dict[str, float]:
+    """What the account holds, and what is beyond it from where the slowest host's time lies on other ranks."""
+    draws, left = {account: min(amount, likely)}, max(likely - amount, 0.0)
+    for name in ("below_roofline", "straggler_wait", "exposed_communication", "unattributed"):
+        draws[name] = min(left, seen.amount(name))
+        left -= draws[name]
+    return {**draws, "": left}
 
 
 def evaluations(seen: Seen) -> Told:

@@ -20,8 +20,17 @@ from errors import format as fmt
 CAUSES = ("growing_steps", "step_change", "periodic_pause")
 BY_KIND = {"growing": "growing_steps", "changed": "step_change", "periodic": "periodic_pause"}
 SPREAD = 0.15  # of the likely gain: by how much sums of steps of one draw differ from those of another
-WHERE = ("idle_host_code", "idle_unexplained", "unattributed", "below_roofline", "exposed_communication")
-"""Accounts that longer steps lie in where no rank is blamed, those that are a sign of trouble first."""
+WHERE = (
+    "idle_host_code",
+    "idle_unexplained",
+    "compilation",
+    "straggler_wait",
+    "exposed_communication",
+    "below_roofline",
+    "unattributed",
+)
+"""Accounts that longer steps may lie in where no rank is blamed."""
+ENOUGH = 0.7  # of what the pattern costs: then it is what the host did
 
 
 def find(seen: Seen) -> Told:
@@ -90,12 +99,15 @@ def _finding(seen: Seen, pattern: StepPattern) -> Finding:
 
 
 def _draws(seen: Seen, chip_s: float) -> dict[str, float]:
-    """From which accounts: as far as each reaches."""
-    draws, left = {}, chip_s
-    for name in WHERE:
-        draws[name] = min(left, seen.amount(name))
-        left -= draws[name]
-    return {**{name: s for name, s in draws.items() if s > 0}, "": max(left, 0.0)}
+    """From which accounts, in proportion to what they hold: that of an idle host comes first, where it is enough."""
+    host = seen.amount("idle_host_code", "idle_unexplained")
+    if host >= ENOUGH * chip_s:
+        return {
+            "idle_host_code": min(chip_s, seen.amount("idle_host_code")),
+            "idle_unexplained": chip_s - min(chip_s, seen.amount("idle_host_code")),
+        }
+    whole = seen.amount(*WHERE)
+    return {name: chip_s * seen.amount(name) / whole for name in WHERE} if whole else {"": chip_s}
 
 
 RULE = Rule(name="pace", causes=CAUSES, reads=("steps", "stragglers"), find=find)

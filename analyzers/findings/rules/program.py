@@ -96,19 +96,20 @@ def oversized(seen: Seen) -> Told:
     if needed is None or not len(rows):
         why = "nothing tells both what the model needs and what its program computes"
         return Told(not_told=(NotTold(causes, why, "a profile, and the FLOPs of a step in chipledger.json"),))
-    main = rows[rows["name"] == rows.loc[rows["flops"].idxmax(), "name"]]
-    most = main.loc[main["flops"].idxmin()]  # of several sizes the least is what all of them need
-    executed = (
-        float(most["flops"] - (most["remat_flops"] if most["remat_flops"] == most["remat_flops"] else 0.0)) * chips
-    )
+    rows = rows.sort_values("flops", kind="stable", ignore_index=True)
+    main = rows[rows["name"] == rows["name"].iloc[-1]]
+    each = main["flops"] - main["remat_flops"].fillna(0.0)
+    executed = float(each.iloc[0]) * chips  # of several sizes the least is what all of them need
     times = executed / needed
     if times < BEYOND:
         why = f"its program computes {fmt.number(times)} times what the model needs"
         return Told(ruled_out=tuple(RuledOut(c, why, "mfu") for c in causes))
     busy = seen.amount("useful_maths", "below_roofline")
-    gain = seen.beyond_profile(busy * (1 - 1 / times))
+    grown = _grown(seen)
+    sends = seen.amount("exposed_communication") * (1 - 1 / grown) if grown else 0.0
+    gain = seen.beyond_profile(busy * (1 - 1 / times) + sends)
     cause, what = causes[1], "its parameters are those stated, so rows of the batch hold nothing that is needed"
-    if (grown := _grown(seen)) is not None:
+    if grown is not None:
         cause, what = causes[0], f"its gradients are of {fmt.number(grown)} times the parameters stated"
     return Told(
         (
@@ -116,7 +117,7 @@ def oversized(seen: Seen) -> Told:
                 cause=cause,
                 title=f"The program computes {fmt.number(times)} times the FLOPs that the model needs; {what}.",
                 gain=Band(gain.likely * 0.6, gain.likely, gain.likely * 1.2),
-                draws={"below_roofline": min(gain.likely, seen.amount("below_roofline")), "": 0.0},
+                draws={"exposed_communication": sends, "below_roofline": gain.likely - sends},
                 question="mfu",
                 confidence=0.75,
                 basis="modelled",

@@ -19,7 +19,10 @@ PAYS = 1.05  # times as fast as without drafts: less is no gain
 MUCH_QUEUE = 0.3  # of the wait for the first token
 WAITED = 0.2  # of the time in which some request waited
 COLD_S = 0.25  # a first token that waits for a program takes at least that
-EARLY = 0.7  # of the requests: programs are compiled at their first use
+QUICK = 0.25  # of the requests: those that did not wait
+MOSTLY = 0.7  # of the requests: where more are late, it is load
+STALLED, TOGETHER = 0.6, 0.4
+"""Of late requests, the share that is answered when a stall ends; and how near to its end, of its length, that is."""
 FEW = 20  # requests: of fewer no distribution is told
 LONG = 3.0  # times the median prompt
 OFTEN = 0.3  # of requests with long prompts: more of them are the load itself
@@ -43,7 +46,7 @@ def drafts(seen: Seen) -> Told:
     decode = seen.amount("decode", "rejected_speculation") or seen.amount("served")
     known = decode >= LEAST * seen.whole  # of an engine that was seen from outside alone, what it did is not
     likely = max(rejected, decode * (1 - min(speed, 1.0)))
-    rate = found.observed.rate
+    rate = found.observed.rate or 0.0
     return Told(
         (
             Finding(
@@ -149,22 +152,23 @@ def _requests(seen: Seen) -> pd.DataFrame:
 
 def _cold(seen: Seen, rows: pd.DataFrame) -> Finding | None:
     """First tokens that waited for a program: some many times as long as usual, all of them early on."""
-    usual = float(rows["ttft_s"].median())
+    if rows["arrival_ns"].isna().any():
+        return None
+    usual = float(rows["ttft_s"].quantile(QUICK))
     late = (rows["ttft_s"] > max(COLD * usual, COLD_S)).to_numpy()
-    if not late.any() or late.mean() > OFTEN or rows["arrival_ns"].isna().all():
+    stalls = _stalls(rows, late)
+    if not late.any() or late.mean() > MOSTLY:
         return None
-    last = int(np.flatnonzero(late)[-1])
-    early = rows.iloc[: last + 1]
-    if last > EARLY * len(rows) and float(rows.loc[late, "ttft_s"].max()) < 2 * COLD * usual:
-        return None
-    lost = float((early["ttft_s"] - usual).clip(lower=0).max())
-    likely = float((rows.loc[late, "ttft_s"] - usual).clip(lower=0).max()) * seen.chips
+    if late.mean() > OFTEN and sum(n for _, n in stalls) < STALLED * late.sum():
+        return None  # many are late, and not as where the engine stands still: that is load
+    likely = sum(took for took, _ in stalls) or float(rows["ttft_s"].max())
+    likely *= seen.chips
     longest = fmt.duration(float(rows["ttft_s"].max()))
     return Finding(
         cause="cold_start",
         title=f"{fmt.count(int(late.sum()), 'request')} waited up to {longest} for a first token that usually takes "
         f"{fmt.duration(usual)}, as where programs are compiled while requests wait.",
-        gain=Band(min(lost, likely) * 0.5, likely, likely * 1.5),
+        gain=Band(likely * 0.5, likely, likely * 1.5),
         draws={"unattributed": min(likely, seen.amount("unattributed")), "": 0.0},
         question="latency",
         confidence=0.6,
@@ -173,6 +177,23 @@ def _cold(seen: Seen, rows: pd.DataFrame) -> Finding | None:
             Evidence("the longest", float(rows["ttft_s"].max()), "s", "latency"),
         ),
     )
+
+
+def _stalls(rows: pd.DataFrame, late: np.ndarray) -> list[tuple[float, int]]:
+    """(seconds, requests) of each time in which the engine stood still: late requests that came after one another and
+    were all answered when it went on, whoever came first having waited longest."""
+    begin = rows["arrival_ns"].to_numpy(dtype=float) / 1e9
+    answered = begin + rows["ttft_s"].to_numpy(dtype=float)
+    opens = np.flatnonzero(late & ~np.concatenate([[False], late[:-1]]))
+    closes = np.flatnonzero(late & ~np.concatenate([late[1:], [False]]))
+    found = []
+    for first, last in zip(opens, closes, strict=True):
+        mine = slice(first, last + 1)
+        took = float(rows["ttft_s"].iloc[mine].max())
+        together = answered[mine] >= answered[mine].max() - TOGETHER * took
+        if together.mean() >= STALLED:
+            found.append((took, int(last - first + 1)))
+    return found
 
 
 def _queued(seen: Seen, rows: pd.DataFrame) -> Finding | None:

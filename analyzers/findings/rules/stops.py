@@ -62,7 +62,9 @@ BACK_S = 300.0  # of a way back as good as the field's: detection, a spare, rest
 RANK = re.compile(r"\brank[ =:#_]{0,2}(\d{1,7})\b", re.IGNORECASE)
 WAITS = re.compile(r"wait|all_?reduce|all_?gather|reduce_?scatter|barrier|collective|nccl|peer", re.IGNORECASE)
 STACK = re.compile(r"stack of|last entered|did not (?:enter|join|reach)|no heartbeat", re.IGNORECASE)
+NEAR_STEPS = 5.0
 SPREAD = 0.1
+SPREADS = {"nan_rollback": 0.25}  # of the cost: some of what is taken again had to be taken anyway
 
 
 def find(seen: Seen) -> Told:
@@ -76,19 +78,26 @@ def find(seen: Seen) -> Told:
     told = []
     if found.lemons is not None:
         bad = found.hosts.loc[found.hosts["lemon"].astype(bool), "host"]
+        known, unknown = int(rows["host"].notna().sum()), float(rows.loc[rows["host"].isna(), "lost_s"].sum())
         for host in bad:
             mine = rows[rows["host"] == host]
-            if len(mine):
-                told.append(_finding(seen, "bad_host", mine, (str(host),)))
+            if len(mine):  # of the stops of which no line names a host, as many were likely this one's
+                told.append(_finding(seen, "bad_host", mine, (str(host),), unknown * len(mine) / known))
         rows = rows[~rows["host"].isin(bad)]
     rest = rows["mends"].isin(NOT_MENDED)
-    several = rows["mends"].value_counts()
-    crashes_apart = (rows["mends"] == "crash") & (len(rows) > several.get("crash", 0)) & (several.get("crash", 0) < 2)
-    rest |= crashes_apart
+    crashes = rows["mends"] == "crash"
+    if not crashes.all() and not _loop(rows[crashes]):
+        rest |= crashes  # one now and then among other stops is no loop
     told += [_finding(seen, str(cause), mine) for cause, mine in rows[~rest].groupby("mends", sort=False)]
     if rest.any():
         told += _machines(seen, rows[rest])
     return Told(tuple(told))
+
+
+def _loop(crashes: pd.DataFrame) -> bool:
+    """Whether crashes come at one step again and again."""
+    last = crashes["last_step"].dropna().astype(float)
+    return len(last) > 1 and bool((last.diff().abs().dropna() <= NEAR_STEPS).mean() >= LONG_SHARE)
 
 
 def _mended(row: dict[Hashable, Any]) -> str:
@@ -128,9 +137,12 @@ def _median(rows: pd.DataFrame, column: str) -> float:
     return float(known.median()) if len(known) else 0.0
 
 
-def _finding(seen: Seen, cause: str, rows: pd.DataFrame, hosts: tuple[str, ...] = ()) -> Finding:
-    """One cause of stops, with the whole cost of each."""
-    likely = float(rows["lost_s"].sum()) * seen.chips
+def _finding(
+    seen: Seen, cause: str, rows: pd.DataFrame, hosts: tuple[str, ...] = (), unknown_s: float = 0.0
+) -> Finding:
+    """One cause of stops, with the whole cost of each; `unknown_s`: seconds of stops that likely belong to it too."""
+    surely = float(rows["lost_s"].sum()) * seen.chips
+    likely = surely + unknown_s * seen.chips
     known = tuple(str(h) for h in dict.fromkeys(rows["host"].dropna()))
     who = f" {hosts[0]}" if hosts else f" on {known[0]}" if len(known) == 1 else ""
     times = fmt.count(len(rows), "time")
@@ -155,7 +167,7 @@ def _finding(seen: Seen, cause: str, rows: pd.DataFrame, hosts: tuple[str, ...] 
     return Finding(
         cause=cause,
         title=f"{what}: {each}.",
-        gain=Band.within(likely, SPREAD),
+        gain=Band(surely * (1 - SPREADS.get(cause, SPREAD)), likely, likely * (1 + SPREAD)),
         draws=_drawn(seen, rows, likely, tuple(DRAWN)),
         question=QUESTION,
         confidence={"certain": 0.95, "likely": 0.85}.get(str(rows["confidence"].iloc[0]), 0.6),

@@ -5,6 +5,8 @@ from typing import Any
 
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
 from analyzers.ranks.stragglers import StragglersResult
+from analyzers.ranks.stragglers.rank_causes import CAUSES as SPLIT_CAUSES
+from analyzers.ranks.stragglers.rank_causes import UNKNOWN
 from errors import format as fmt
 from runs.tables import frame
 
@@ -14,6 +16,8 @@ BY_REASON = {"input": "uneven_loader", "garbage_collection": "garbage_collection
 OWN = {"input": "input_wait", "garbage_collection": "idle_garbage_collection", "compute": "below_roofline"}
 """The account in which a late rank's own excess lies; of other reasons it is its idle host."""
 IN_TURN = 0.5  # of the ranks compared: where so many are named, and each for a part of the steps, they are late in turn
+AS_MUCH = 0.5  # of the blame of those named: where another rank has as much over all steps, it is not these alone
+GARBAGE = 0.3  # of a rank's excess: so much collecting of garbage is why
 OFTEN = 0.75  # of steps: a rank late in more of them is slow, whoever else is
 SPREAD = 0.1  # of the gain: what peers' own lateness and clocks leave open
 REASONS = {
@@ -36,7 +40,9 @@ def find(seen: Seen) -> Told:
     if found.verdict in ("persistent", "one_step") and len(found.ranks):
         rows = found.ranks.to_dict("records")
         compared = int(found.every["lag_s"].notna().sum())
-        if len(rows) > 1 and len(rows) >= IN_TURN * compared and all(r["share_of_steps"] < OFTEN for r in rows):
+        if all(r["share_of_steps"] < OFTEN and r["every"] == 1 for r in rows) and (
+            1 < len(rows) >= IN_TURN * compared or _others_as_much(found, rows)
+        ):
             return Told((_in_turn(seen, found, compared),))
         return Told(tuple(_of_rank(seen, found, row) for row in rows))
     if found.verdict == "rotating":
@@ -45,6 +51,25 @@ def find(seen: Seen) -> Told:
         return Told((_uneven(seen, found),))
     apart = "" if found.apart_s is None else f": they arrive within {fmt.duration(found.apart_s)} of each other"
     return Told(ruled_out=tuple(RuledOut(cause, f"no rank is late{apart}", QUESTION) for cause in CAUSES[:3]))
+
+
+def _others_as_much(found: StragglersResult, rows: list[dict[Hashable, Any]]) -> bool:
+    """Whether ranks that are not named cost about as much over all steps as those that are: then the named ones were
+    late in a stretch of them by chance."""
+    blame = found.every["blame_all_s"].fillna(0.0)
+    named = found.every["rank"].astype(str).isin({str(r["rank"]) for r in rows})
+    return bool(named.any()) and float(blame[~named].max() if (~named).any() else 0.0) > AS_MUCH * float(
+        blame[named].max()
+    )
+
+
+def _reason(found: StragglersResult, row: dict[Hashable, Any]) -> str:
+    """Why it is late: by its largest excess, or garbage where that is a good part, since what is collected was made."""
+    mine = found.causes[found.causes["rank"].astype(str) == str(row["rank"])]
+    beyond = mine[[*SPLIT_CAUSES, UNKNOWN]].astype(float).clip(lower=0).sum() if len(mine) else None
+    if beyond is not None and beyond.sum() and beyond["garbage_collection"] >= GARBAGE * beyond.sum():
+        return "garbage_collection"
+    return str(row["cause"])
 
 
 def _number(seen: Seen, label: str, host: str) -> int | str:
@@ -60,12 +85,13 @@ def _number(seen: Seen, label: str, host: str) -> int | str:
 
 def _of_rank(seen: Seen, found: StragglersResult, row: dict[Hashable, Any]) -> Finding:
     """One rank that is late."""
-    cause, waited = BY_REASON.get(row["cause"], "slow_rank"), float(row["charge_chip_s"])
+    reason, waited = _reason(found, row), float(row["charge_chip_s"])
+    cause = BY_REASON.get(reason, "slow_rank")
     low, likely, high = (float(row[f"gain_{name}chip_seconds"]) for name in ("low_", "", "high_"))
     gain = Band(low * (1 - SPREAD), likely, high * (1 + SPREAD))
     beyond = likely - low  # in steps that no profile covers
     own = max(low - waited, 0.0)
-    why = f", because {REASONS[row['cause']]}" if row["cause"] in REASONS else ""
+    why = f", because {REASONS[reason]}" if reason in REASONS else ""
     often = f" every {_nth(row['every'])} step" if row["every"] > 1 else ""
     number = _number(seen, str(row["rank"]), str(row["host"]))
     label = str(number)
@@ -76,7 +102,7 @@ def _of_rank(seen: Seen, found: StragglersResult, row: dict[Hashable, Any]) -> F
         cause=cause,
         title=f"Rank {label}{host} makes the others wait: it is {late} late{often} in {steps}{why}.",
         gain=gain,
-        draws={"straggler_wait": waited, OWN.get(row["cause"], "idle_host_code"): own, "unattributed": beyond},
+        draws={"straggler_wait": waited, OWN.get(reason, "idle_host_code"): own, "unattributed": beyond},
         question=QUESTION,
         confidence=float(row["confidence"]),
         where=Where(
