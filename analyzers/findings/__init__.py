@@ -154,6 +154,7 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: A
         kept_share=_share(ledger, "served" if found.serving else "productive"),
         useful_share=_share(ledger, "useful_maths"),
         floor=floor,
+        frameworks=answers.frameworks,
         notes=found.notes,
     )
 

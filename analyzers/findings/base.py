@@ -178,6 +178,11 @@ class Answers(Protocol):
         """Why there is none."""
         ...
 
+    @property
+    def frameworks(self) -> tuple[str, ...]:
+        """What the job was written in, the nearest first: keys of `catalog.cures.FRAMEWORKS`."""
+        ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:

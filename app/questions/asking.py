@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analyzers.base import Result, fact
+from app.frameworks import frameworks_of
 from app.questions.base import Question, R
 from errors import QuestionError
 from errors.options import parse_options
@@ -97,6 +98,10 @@ class _Others:
     def why(self, question: str) -> str:
         found = self._ask(question)
         return found.what if isinstance(found, QuestionError) else ""
+
+    @property
+    def frameworks(self) -> tuple[str, ...]:
+        return frameworks_of(self.run)
 
     def _ask(self, name: str) -> Result | QuestionError:
         from app.questions import question  # here: every record of it may be asked by another

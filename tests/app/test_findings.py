@@ -11,11 +11,13 @@ from analyzers.findings import FindingsResult
 from analyzers.findings.base import Band, Finding, Steps
 from analyzers.findings.rank import joint, settled
 from analyzers.findings.rules import RULES
+from app.frameworks import BY_COLLECTOR
 from app.questions import question
 from app.questions.asking import ask
 from app.questions.findings import FINDINGS
 from app.workspace import Workspace
 from catalog.cures import ANY, EFFORTS, FRAMEWORKS, WRONGS, parse_cures
+from collectors import COLLECTORS
 from runs.ledger import Account, Ledger
 from tests.bundled import RUNS, bundled
 
@@ -91,6 +93,12 @@ def test_a_cure_that_cannot_be_is_refused(change):
         parse_cures({**data, "causes": [good, good]})
 
 
+def test_frameworks_are_those_of_cures_and_of_collectors():
+    named = {c.NAME for c in COLLECTORS}
+    assert set(BY_COLLECTOR) - {"kineto"} <= named
+    assert {f for known in BY_COLLECTOR.values() for f in known} <= set(FRAMEWORKS)
+
+
 def of_bundled(folders: pytest.TempPathFactory, place: Workspace, name: str) -> FindingsResult:
     return ask(FINDINGS, bundled(folders, name), {}, place.registry)
 
@@ -112,6 +120,7 @@ def test_the_reference_run_is_told_what_was_done_to_it(place, tmp_path_factory):
     kills = [i for i in truth["injections"] if i["what"] == "kill"]
     assert len(kills) == 2 and stops.gain
     assert stops.gain.likely >= sum(k["downtime_s"] + k["wasted_span_s"] for k in kills) * 4
+    assert "TraceAnnotation" in result.cure(stalls) or "grain" in result.cure(stalls)
     assert list(by_cause) == ["interruption", "slow_rank", "loader_stalls"], "nothing else was done to it"
 
 

@@ -17,6 +17,8 @@ def test_demo_shows_the_ledger_of_the_reference_run_and_started_again_loads_noth
         assert len(runs) == len(reference_runs())
         page = visit(server)
         page.get_by_role("link", name=runs[0]["name"]).click()
+        expect(page).to_have_url(re.compile(rf"/findings\?run={runs[0]['run_id']}"))
+        page.get_by_role("link", name="Ledger", exact=True).click()
         expect(page).to_have_url(re.compile(rf"/ledger\?run={runs[0]['run_id']}"))
         ready(page)
         told = get(f"{server}/api/runs/{runs[0]['run_id']}/show/ledger")[1]

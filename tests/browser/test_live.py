@@ -65,7 +65,7 @@ def test_a_live_run_grows_before_ones_eyes(visit, tmp_path):
         link = library.get_by_role("link", name="night-run")
         expect(link).to_be_visible(timeout=PATIENCE_MS)  # by itself, as all that follows
         expect(library.get_by_text(re.compile(r"^live, updated (just now|\d+ s ago)$"))).to_be_visible()
-        assert link.get_attribute("href") == "/ledger?run=live%3Anight-run"
+        assert link.get_attribute("href") == "/findings?run=live%3Anight-run"
 
         page = visit(f"{address}/steps?run=live:night-run&scale=log")
         steps = page.get_by_test_id("stMetric").filter(has=page.get_by_text("Steps ●", exact=True))

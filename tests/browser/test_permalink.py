@@ -86,7 +86,7 @@ def test_search_is_in_the_address(visit, server, run):
     expect(page.get_by_role("link", name="llama-70b v5p")).to_be_visible()
     expect(page).to_have_url(re.compile(r"q=LLAMA"))
     page.get_by_role("link", name="llama-70b v5p").click()
-    expect(page).to_have_url(re.compile(rf"/ledger\?run={run.run_id}"))
+    expect(page).to_have_url(re.compile(rf"/findings\?run={run.run_id}"))
 
 
 def test_an_address_of_an_earlier_version_leads_to_its_page(visit, demo, runs):

@@ -32,9 +32,9 @@ def test_a_picked_file_shows_progress_and_lands_on_its_ledger(visit, server, sto
     page.locator("input.pick").set_input_files(
         [{"name": "goodput.jsonl", "mimeType": "application/json", "buffer": made_runs.goodput_log(4000)}]
     )
-    expect(page).to_have_url(re.compile(r"/ledger\?run=[0-9a-f]+"))
+    expect(page).to_have_url(re.compile(r"/findings\?run=[0-9a-f]+"))
     expect(page.get_by_role("heading", name="picked run")).to_be_visible()
-    expect(page.get_by_text("went into steps that were kept")).to_be_visible()
+    expect(page.get_by_text("of the chip time").first).to_be_visible()
     run_id = page.url.partition("run=")[2]
     status, told = get(f"{server}/api/runs/{run_id}")
     assert status == 200 and told["tables"]["steps"] == 4000
@@ -67,7 +67,7 @@ def test_a_dropped_file_with_a_hostile_name_is_shown_as_text(visit, server, stor
     name = "<img src=x onerror=alert(1)>.jsonl"
     text = base64.b64encode(made_runs.goodput_log(30, "dropped")).decode()
     page.locator(".drop").evaluate("(box, [name, text]) => (" + DROP + ")([box, name, text])", [name, text])
-    expect(page).to_have_url(re.compile(r"/ledger\?run=[0-9a-f]+"))
+    expect(page).to_have_url(re.compile(r"/findings\?run=[0-9a-f]+"))
     page.get_by_text("How this is computed").click()
     expect(page.get_by_text(name).last).to_be_visible()
     assert page.locator("img[src=x]").count() == 0
@@ -94,6 +94,6 @@ def test_a_folder_keeps_its_inner_paths(visit, server, store, tmp_path):
     page = visit(server)
     page.get_by_role("button", name="Choose a folder").wait_for()
     page.locator("input.pickfolder").set_input_files(tmp_path / "my job")
-    expect(page).to_have_url(re.compile(r"/ledger\?run=[0-9a-f]+"))
+    expect(page).to_have_url(re.compile(r"/findings\?run=[0-9a-f]+"))
     expect(page.get_by_role("heading", name="my job")).to_be_visible()
     assert list(store.glob("uploads/*/files/my job/logs/goodput.jsonl"))

@@ -17,6 +17,7 @@ from app.pages.library.runs_table import runs_table
 from app.pages.library.tags import edit_tags
 from app.pages.library.upload import upload
 from app.questions.asking import glimpse
+from app.questions.findings import FINDINGS
 from app.questions.ledger import LEDGER
 from app.questions.ledger.words import unknown
 from app.summary import chips_text, matches, model_text, tags_of
@@ -40,7 +41,7 @@ TOLD = 3  # damaged runs that are told above the list
 def page() -> None:
     place = open_workspace()
     if added := upload():
-        st.switch_page(LEDGER.file, query_params={"run": added})
+        st.switch_page(FINDINGS.file, query_params={"run": added})
     followed = watch_live_runs(place)
     try:
         there = place.store.look()
@@ -94,7 +95,7 @@ def listed(
         st.rerun()
     opened, edited = runs_table(drawn)
     if opened:
-        st.switch_page(LEDGER.file, query_params={"run": opened})
+        st.switch_page(FINDINGS.file, query_params={"run": opened})
     if edited:
         edit_tags(place.store.find(edited), place.registry)
 

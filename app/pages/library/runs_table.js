@@ -54,7 +54,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
     const line = make("tr");
     const name = make("td", "name");
     const link = make("a", "", run.name);
-    link.href = "/ledger?run=" + encodeURIComponent(run.run_id);
+    link.href = "/findings?run=" + encodeURIComponent(run.run_id);
     link.target = "_self";
     link.onclick = (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return; // a new tab is the browser's

@@ -138,7 +138,7 @@ export default function ({ parentElement, setTriggerValue }) {
     $(".outcome").hidden = !failed;
     $(".said").textContent = text;
     open.hidden = !run;
-    if (run) open.href = "/ledger?run=" + encodeURIComponent(run);
+    if (run) open.href = "/findings?run=" + encodeURIComponent(run);
     show("end");
     (run ? open : $(".again")).focus();
   }

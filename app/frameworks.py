@@ -1,0 +1,27 @@
+"""Which framework a run was of, from who wrote its files: cures are told in its own flags and calls."""
+
+from runs.run import Run
+
+BY_COLLECTOR: dict[str, tuple[str, ...]] = {
+    "maxtext": ("maxtext", "jax"),
+    "maxtext_metrics": ("maxtext", "jax"),
+    "maxtext-inference": ("maxtext", "jax"),
+    "jetstream": ("jax",),
+    "megatron": ("megatron", "pytorch"),
+    "nvrx": ("pytorch",),
+    "kineto": ("pytorch",),
+    "vllm_bench": ("vllm",),
+    "vllm_log": ("vllm",),
+    "vllm_requests": ("vllm",),
+    "sglang_bench": ("sglang",),
+    "sglang_log": ("sglang",),
+    "xplane": ("jax",),
+    "compiled": ("jax",),
+}
+"""By collector, the nearest first: what tells most of a job (its own log) before what many frameworks write."""
+
+
+def frameworks_of(run: Run) -> tuple[str, ...]:
+    """Frameworks of a run, the nearest first; none where its files tell of none."""
+    read = {str(source.get("collector")) for source in run.manifest.sources}
+    return tuple(dict.fromkeys(f for name, known in BY_COLLECTOR.items() if name in read for f in known))
