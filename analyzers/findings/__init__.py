@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from analyzers.base import Facts
+from analyzers.base import Facts, fact
 from analyzers.findings.base import FLOOR, Answers, Finding, NotTold, RuledOut, Seen, Told
 from analyzers.findings.rank import MOST, joint, settled
-from analyzers.findings.rules import SERVING, TRAINING
+from analyzers.findings.rules import COMPILED, SERVING, TRAINING
 from analyzers.findings.terms import TERMS as TERMS
 from analyzers.held import PRICE
 from analyzers.time.ledger import LedgerResult
@@ -137,7 +137,8 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: A
         )
     seen = Seen(tables=tables, facts=facts, answers=answers, ledger=ledger)
     told = Told()
-    for rule in SERVING if found.serving else TRAINING:
+    compiled = fact(facts, "outcome") is not None
+    for rule in SERVING if found.serving else COMPILED if compiled else TRAINING:
         told += rule.find(seen)
     floor = float(options.get("floor") or FLOOR)
     stand, explained = settled(told.findings, ledger, floor)

@@ -28,4 +28,6 @@ TRAINING: tuple[Rule, ...] = (
     *program.RULES,
 )
 SERVING: tuple[Rule, ...] = serving.RULES
+COMPILED: tuple[Rule, ...] = program.RULES
+"""Of a program that nobody ran: what it does too much of."""
 RULES: tuple[Rule, ...] = (*TRAINING, *SERVING)

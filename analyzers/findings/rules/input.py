@@ -93,9 +93,8 @@ def _place(steps: list[int]) -> Steps | tuple[int, ...]:
 def _often(steps: list[int]) -> str:
     place = _place(steps)
     if isinstance(place, Steps):
-        return (
-            f"every {place.every} steps from {place.first:,} to {place.last:,}" if place.every > 1 else "in each step"
-        )
+        each = f"every {place.every} steps" if place.every > 1 else "in each step"
+        return f"{each} from {place.first:,} to {place.last:,}"
     return f"in {fmt.count(len(steps), 'step')} between {steps[0]:,} and {steps[-1]:,}"
 
 

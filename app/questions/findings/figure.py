@@ -13,7 +13,7 @@ NAMED = 0.06  # of the whole: a part as wide has room for its name
 
 def on_paper(now: Ledger, after: Ledger) -> go.Figure:
     """A bar each, by account: the same colours as everywhere."""
-    rows = (("as it was", _leaves(now)), ("mended", _leaves(after)))
+    rows = (("as it was", by_account(now)), ("mended", by_account(after)))
     whole = now.chip_seconds
     names = sorted(set(rows[0][1]) | set(rows[1][1]), key=lambda n: (n != "useful_maths", -rows[0][1].get(n, 0.0)))
     figure = go.Figure()
@@ -44,9 +44,11 @@ def on_paper(now: Ledger, after: Ledger) -> go.Figure:
     )
 
 
-def _leaves(ledger: Ledger) -> dict[str, float]:
+def by_account(ledger: Ledger) -> dict[str, float]:
+    """Chip-seconds of the leaves of a ledger by the account that they look like."""
     found: dict[str, float] = {}
-    for _, account in ledger.account.walk():
+    for path, account in ledger.account.walk():
         if not account.children and account.chip_seconds > 0:
-            found[account.name] = found.get(account.name, 0.0) + account.chip_seconds
+            name = theme.known(path)  # parts that have no colour of their own, such as waiting for one host, are one
+            found[name] = found.get(name, 0.0) + account.chip_seconds
     return found

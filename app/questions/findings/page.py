@@ -12,13 +12,17 @@ from app.components.price import price_of_run
 from app.components.question_page import Told, question_page
 from app.components.text import md
 from app.pages.all import pages_of
+from app.questions import QUESTIONS
 from app.questions.findings import FINDINGS, words
-from app.questions.findings.figure import on_paper
+from app.questions.findings.figure import by_account, on_paper
 from app.questions.ledger.icicle import icicle
+from app.questions.ledger.words import modelled
 from app.words import sentence
 from catalog.cures import EFFORTS, WRONGS
 from errors import format as fmt
 from simulators.mending import mended
+
+SHOWN_GAP = 5  # accounts below the picture
 
 
 def page() -> None:
@@ -40,7 +44,8 @@ def figures(result: FindingsResult) -> list[Figure]:
         shown.append(Figure("Cost", fmt.usd(result.ledger.usd), "Chip-hours held times their price.", "derived"))
     else:
         held = "Chips held times how long. A price above turns it into dollars."
-        shown.append(Figure("Chip time held", fmt.chip_time(result.whole), held, "measured"))
+        basis = "modelled" if modelled(result.ledger) else "measured"
+        shown.append(Figure("Chip time held", fmt.chip_time(result.whole), held, basis))
     kept, useful, told = (FINDINGS.meaning(n) for n in ("kept_share", "useful_share", "told_share"))
     shown.append(Figure("Kept or served", fmt.share(result.kept_share), kept, "derived"))
     shown.append(Figure("Useful maths", fmt.share(result.useful_share), useful, "derived"))
@@ -57,6 +62,7 @@ def overview(told: Told[FindingsResult]) -> None:
     st.markdown("**Where the chip time went**")
     figure = icicle(result.ledger, "")
     chart(figure, "ledger", told.name, "The ledger of the run, as an icicle.")
+    _gap(told)
     _link(told, "ledger", "Open the ledger, account by account")
     _rest(result)
     told.downloads(_rows(result), None, "Findings")
@@ -136,6 +142,29 @@ def _mend(told: Told[FindingsResult], ticked: list[Finding]) -> None:
         f"{fmt.chip_time(saved)}{md(dollars)} less.{maths}"
     )
     chart(on_paper(result.ledger, after), "on paper", f"{told.name}-mended", "The ledger now and mended on paper.")
+
+
+def _gap(told: Told[FindingsResult]) -> None:
+    """The largest accounts that are no useful maths, faults or not, each with the page that explains it."""
+    result = told.result
+    there = pages_of(told.run)
+    pages = [page for page in QUESTIONS if page in there]
+    amounts = sorted(by_account(result.ledger).items(), key=lambda entry: -entry[1])
+    gap = [(n, s) for n, s in amounts if n != "useful_maths" and s >= result.floor * result.whole][:SHOWN_GAP]
+    for name, seconds in gap:
+        usd = result.usd(seconds)
+        dollars = f", {fmt.usd(usd)}" if usd is not None else ""
+        what, how = st.columns([3, 2], vertical_alignment="center")
+        what.markdown(
+            f"{md(theme.title(name))}: {fmt.share(seconds / result.whole)}{md(dollars)}", help=theme.meaning([name])
+        )
+        for page in pages:
+            if name in page.explains:
+                with how:
+                    st.page_link(
+                        page.file, label=page.explains[name], icon=page.icon, query_params={"run": told.run.run_id}
+                    )
+                break
 
 
 def _rest(result: FindingsResult) -> None:
