@@ -51,6 +51,7 @@ class FindingsResult:
     kept_share: float | None
     useful_share: float | None
     floor: float
+    serving: bool = False
     frameworks: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
@@ -155,6 +156,7 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: A
         kept_share=_share(ledger, "served" if found.serving else "productive"),
         useful_share=_share(ledger, "useful_maths"),
         floor=floor,
+        serving=found.serving,
         frameworks=answers.frameworks,
         notes=found.notes,
     )

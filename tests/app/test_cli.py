@@ -83,7 +83,7 @@ def test_wrong_input_is_exit_2_with_one_error_line_and_nothing_stored(place, cap
 
 def test_a_name_that_is_no_analysis_or_option_is_told_with_what_there_is(place, capsys):
     run = made_runs.interrupted(place.store)
-    assert "expected one of ledger" in out(capsys, "show", run.run_id, "lodger")[2]
+    assert "expected one of findings, ledger" in out(capsys, "show", run.run_id, "lodger")[2]
     assert "usd_per_chip_hour" in out(capsys, "show", run.run_id, "ledger", "--option", "price=3")[2]
     assert out(capsys, "show", run.run_id, "ledger", "--option", "price")[0] == 2
 

@@ -61,6 +61,7 @@ def files(run):
 def test_a_serving_run_is_asked_about_serving(place):
     served = made_runs.write(place.store, "s", {"requests": {"id": ["a"], "status": ["completed"]}}, {}, kind="serving")
     assert files(served) == (
+        "questions/findings/page.py",
         "questions/ledger/page.py",
         "questions/latency/page.py",
         "questions/objectives/page.py",

@@ -6,7 +6,7 @@ from catalog import MARKS, chips, families, models
 from catalog.entries import DATA, parse_numbers
 
 FILES = sorted(p.name for p in DATA.glob("*.json"))
-WORDS_ALONE = {"causes.json", "cause_rules.json"}  # no number is in them, so that nothing has a source
+WORDS_ALONE = {"causes.json", "cause_rules.json", "cures.json"}  # no number is in them, so that nothing has a source
 UNITS = {"hbm_bytes": ("bytes", "capacity")}
 SOURCES = {"docs": "The documentation"}
 

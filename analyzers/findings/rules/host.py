@@ -70,10 +70,11 @@ def _finding(seen: Seen, kind: Kind, amount: float) -> Finding:
     regular = kind.work and kind.work != LAUNCHING  # programs are launched in every step
     place = spaced(held.steps_with(kind.work, LEAST_S)) if regular else None
     often = f", every {place.every} steps" if place is not None and place.every > 1 else ""
-    share = fmt.whole_share(amount / seen.whole)
+    share = fmt.whole_share(gain.likely / seen.whole)
+    who = "Training stands" if kind.whole else "Devices wait"
     return Finding(
         cause=kind.cause,
-        title=f"Devices are idle while their hosts {kind.says}{often}: {share} of the chip time.",
+        title=f"{who} while hosts {kind.says}{often}: {share} of the chip time.",
         gain=gain,
         draws=_drawn(seen, kind.account, amount, gain.likely),
         question=QUESTION,

@@ -30,6 +30,7 @@ WHERE = (
     "unattributed",
 )
 """Accounts that longer steps may lie in where no rank is blamed."""
+QUIET = 0.2  # of the steps: so many must be as quick as is called usual
 ENOUGH = 0.7  # of what the pattern costs: then it is what the host did
 
 
@@ -41,7 +42,7 @@ def find(seen: Seen) -> Told:
     whole = held.rows["dur_s"].to_numpy(dtype=float)
     late = whole - _late(seen, held.rows["step"])  # what a late rank did is among the parts, where an event names it
     rows = held.rows.assign(dur_s=np.minimum(bare, late).clip(min=0.0))
-    told = [_finding(seen, pattern) for pattern in _joined(step_patterns(changes_of(rows)))]
+    told = [_finding(seen, pattern) for pattern in _joined(step_patterns(changes_of(rows))) if _referred(pattern, rows)]
     named = {f.cause for f in told}
     return Told(tuple(told), tuple(RuledOut(c, "steps keep their pace", "steps") for c in CAUSES if c not in named))
 
@@ -56,6 +57,14 @@ def _late(seen: Seen, step: pd.Series) -> np.ndarray:
     late = np.nan_to_num(lag, nan=0.0).clip(min=0.0).max(axis=0) if lag.size else np.zeros(len(found.steps))
     by_step = pd.Series(late, index=found.steps["step"].to_numpy()).groupby(level=0).max()
     return by_step.reindex(step.to_numpy()).fillna(float(by_step.median())).to_numpy()
+
+
+def _referred(pattern: StepPattern, rows: pd.DataFrame) -> bool:
+    """Whether enough steps are without it for their time to be called usual: a few quick ones at the start are none."""
+    if pattern.kind != "changed":
+        return True
+    there = ((rows["step"] >= pattern.first_step) & (rows["step"] <= pattern.last_step)).mean()
+    return float(there) <= 1 - QUIET
 
 
 def _joined(patterns: list[StepPattern]) -> list[StepPattern]:

@@ -21,8 +21,7 @@ WAITED = 0.2  # of the time in which some request waited
 COLD_S = 0.25  # a first token that waits for a program takes at least that
 QUICK = 0.25  # of the requests: those that did not wait
 MOSTLY = 0.7  # of the requests: where more are late, it is load
-STALLED, TOGETHER = 0.6, 0.4
-"""Of late requests, the share that is answered when a stall ends; and how near to its end, of its length, that is."""
+EARLY = 0.8  # of those that are late: programs are compiled for the first that come
 FEW = 20  # requests: of fewer no distribution is told
 LONG = 3.0  # times the median prompt
 OFTEN = 0.3  # of requests with long prompts: more of them are the load itself
@@ -151,22 +150,19 @@ def _requests(seen: Seen) -> pd.DataFrame:
 
 
 def _cold(seen: Seen, rows: pd.DataFrame) -> Finding | None:
-    """First tokens that waited for a program: some many times as long as usual, all of them early on."""
+    """First tokens that waited for a program: those of the first requests took many times as long as later ones."""
     if rows["arrival_ns"].isna().any():
         return None
     usual = float(rows["ttft_s"].quantile(QUICK))
     late = (rows["ttft_s"] > max(COLD * usual, COLD_S)).to_numpy()
-    stalls = _stalls(rows, late)
-    if not late.any() or late.mean() > MOSTLY:
-        return None
-    if late.mean() > OFTEN and sum(n for _, n in stalls) < STALLED * late.sum():
-        return None  # many are late, and not as where the engine stands still: that is load
-    likely = sum(took for took, _ in stalls) or float(rows["ttft_s"].max())
-    likely *= seen.chips
+    first = int(np.argmin(late)) if not late.all() else len(late)
+    if not first or late.mean() > MOSTLY or first < EARLY * late.sum():
+        return None  # none of the first is late, or later ones are: that is load
+    likely = float(rows["ttft_s"].iloc[:first].max()) * seen.chips
     longest = fmt.duration(float(rows["ttft_s"].max()))
     return Finding(
         cause="cold_start",
-        title=f"{fmt.count(int(late.sum()), 'request')} waited up to {longest} for a first token that usually takes "
+        title=f"The first {fmt.count(first, 'request')} waited up to {longest} for a first token that usually takes "
         f"{fmt.duration(usual)}, as where programs are compiled while requests wait.",
         gain=Band(likely * 0.5, likely, likely * 1.5),
         draws={"unattributed": min(likely, seen.amount("unattributed")), "": 0.0},
@@ -177,23 +173,6 @@ def _cold(seen: Seen, rows: pd.DataFrame) -> Finding | None:
             Evidence("the longest", float(rows["ttft_s"].max()), "s", "latency"),
         ),
     )
-
-
-def _stalls(rows: pd.DataFrame, late: np.ndarray) -> list[tuple[float, int]]:
-    """(seconds, requests) of each time in which the engine stood still: late requests that came after one another and
-    were all answered when it went on, whoever came first having waited longest."""
-    begin = rows["arrival_ns"].to_numpy(dtype=float) / 1e9
-    answered = begin + rows["ttft_s"].to_numpy(dtype=float)
-    opens = np.flatnonzero(late & ~np.concatenate([[False], late[:-1]]))
-    closes = np.flatnonzero(late & ~np.concatenate([late[1:], [False]]))
-    found = []
-    for first, last in zip(opens, closes, strict=True):
-        mine = slice(first, last + 1)
-        took = float(rows["ttft_s"].iloc[mine].max())
-        together = answered[mine] >= answered[mine].max() - TOGETHER * took
-        if together.mean() >= STALLED:
-            found.append((took, int(last - first + 1)))
-    return found
 
 
 def _queued(seen: Seen, rows: pd.DataFrame) -> Finding | None:

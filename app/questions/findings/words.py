@@ -47,7 +47,9 @@ def nothing(result: FindingsResult) -> str:
     """That nothing stands out, and what the rest of the chip time went into; or that too little can be told."""
     told = fmt.whole_share(result.told_share)
     if result.blind:
-        add = next((n.add for n in result.not_told if n.add), "a profile of its steps")
+        add = "the engine's log or its counters (/metrics)" if result.serving else "a profile of its steps"
+        if result.told_share <= 0:
+            return f"Of the chip time nothing can be told, so neither can what is wrong. Add {add}."
         return f"Only {told} of the chip time can be told, and nothing in that stands out. Add {add}."
     parts = [
         f"{fmt.whole_share(seconds / result.whole)} {theme.title(name).lower()}"
