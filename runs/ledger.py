@@ -225,6 +225,12 @@ class Ledger:
         """This ledger against that one, account by account; an account that one lacks counts as 0 there."""
         return _difference(self.account, other.account, self.chip_seconds or 1.0, other.chip_seconds or 1.0)
 
+    @property
+    def unknown(self) -> float:
+        """Chip-seconds of which no input tells what they were."""
+        leaves = (a for _, a in self.account.walk() if not a.children)
+        return math.fsum(a.chip_seconds for a in leaves if a.basis == "unattributed")
+
     def find(self, name: str) -> Account | None:
         """The first account of this name, parents first."""
         return next((a for _, a in self.account.walk() if a.name == name), None)

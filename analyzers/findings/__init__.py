@@ -27,7 +27,6 @@ OPTIONS: tuple[Option, ...] = (
     Option("floor", SHARE, FLOOR, "share of the chip time below which nothing is called a finding", "", "Floor"),
     PRICE,
 )
-READS = tuple(sorted({name for rule in (*TRAINING, *SERVING) for name in rule.reads} | {"ledger", "mfu"}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,12 +135,13 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: A
             "no chip time can be accounted for",
             advice="Add a profile, the job's goodput log, or its text log with the time of each step.",
         )
-    seen = Seen(tables=tables, facts=facts, answers=answers, ledger=ledger)
+    asked = options.get("floor")
+    floor = FLOOR if asked is None else float(asked)
+    seen = Seen(tables=tables, facts=facts, answers=answers, ledger=ledger, floor=floor)
     told = Told()
     compiled = fact(facts, "outcome") is not None
     for rule in SERVING if found.serving else COMPILED if compiled else TRAINING:
         told += rule.find(seen)
-    floor = float(options.get("floor") or FLOOR)
     stand, explained = settled(told.findings, ledger, floor)
     named = {f.cause for f in stand}
     return FindingsResult(
@@ -152,7 +152,7 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: A
         ruled_out=tuple(r for r in told.ruled_out if r.cause not in named),
         not_told=told.not_told,
         ledger=ledger,
-        told_share=1 - _unknown(ledger) / ledger.chip_seconds,
+        told_share=1 - ledger.unknown / ledger.chip_seconds,
         kept_share=_share(ledger, "served" if found.serving else "productive"),
         useful_share=_share(ledger, "useful_maths"),
         floor=floor,
@@ -160,10 +160,6 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: A
         frameworks=answers.frameworks,
         notes=found.notes,
     )
-
-
-def _unknown(ledger: Ledger) -> float:
-    return sum(a.chip_seconds for _, a in ledger.account.walk() if not a.children and a.basis == "unattributed")
 
 
 def _share(ledger: Ledger, name: str) -> float | None:

@@ -18,8 +18,6 @@ R = TypeVar("R", bound=Result)
 
 FLOOR = 0.02
 """Share of the chip time below which nothing is called a finding, unless another is asked for."""
-
-
 MEASURED = 0.12
 """By how much of itself an amount that a profile shows may be off: a cure changes other waiting as well."""
 
@@ -37,9 +35,9 @@ class Band:
             raise ValueError(f"a band out of order: {self.low}, {self.likely}, {self.high}")
 
     @classmethod
-    def within(cls, likely: float, share: float, most: float = float("inf")) -> "Band":
-        """The amount give or take a share of it; never below nothing nor above `most`."""
-        return cls(likely * (1 - share), min(likely, most), max(min(likely * (1 + share), most), min(likely, most)))
+    def within(cls, likely: float, share: float) -> "Band":
+        """The amount give or take a share of it."""
+        return cls(likely * (1 - share), likely, likely * (1 + share))
 
     def scaled(self, factor: float) -> "Band":
         return Band(self.low * factor, self.likely * factor, self.high * factor)
@@ -186,12 +184,14 @@ class Answers(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What a rule sees. `whole`: chip-seconds held; `chips`: chips held at one time."""
+    """What a rule sees. `floor`: share of the chip time below which nothing is called a finding; `least`: the same in
+    chip-seconds. `whole`: chip-seconds held; `chips`: chips held at one time."""
 
     tables: Tables
     facts: Facts
     answers: Answers
     ledger: Ledger
+    floor: float = FLOOR
 
     @property
     def whole(self) -> float:
@@ -200,6 +200,19 @@ class Seen:
     @property
     def chips(self) -> int:
         return self.ledger.chips
+
+    @property
+    def least(self) -> float:
+        return self.floor * self.whole
+
+    def drawn(self, likely: float, *accounts: str) -> dict[str, float]:
+        """A gain by the accounts that it comes out of: of each as much as it holds, in this order; the rest of none in
+        particular."""
+        draws, left = {}, likely
+        for name in accounts:
+            draws[name] = min(left, self.amount(name))
+            left -= draws[name]
+        return {**draws, "": max(left, 0.0)}
 
     def amount(self, *accounts: str) -> float:
         """Chip-seconds in all accounts of these names."""
@@ -228,9 +241,8 @@ class Seen:
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """A rule. `causes`: what it may find; `reads`: the questions whose answers it looks at."""
+    """A rule. `causes`: what it may find."""
 
     name: str
     causes: tuple[str, ...]
-    reads: tuple[str, ...]
     find: Callable[[Seen], Told]

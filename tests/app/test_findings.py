@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from analyzers.findings import FindingsResult
 from analyzers.findings.base import Band, Finding, Steps
-from analyzers.findings.rank import joint, settled
+from analyzers.findings.rank import MOST, joint, settled
 from analyzers.findings.rules import RULES
 from app.frameworks import BY_COLLECTOR
 from app.questions import question
@@ -122,6 +122,13 @@ def test_the_reference_run_is_told_what_was_done_to_it(place, tmp_path_factory):
     assert stops.gain.likely >= sum(k["downtime_s"] + k["wasted_span_s"] for k in kills) * 4
     assert "TraceAnnotation" in result.cure(stalls) or "grain" in result.cure(stalls)
     assert list(by_cause) == ["interruption", "slow_rank", "loader_stalls"], "nothing else was done to it"
+
+
+def test_a_lower_floor_tells_more_and_none_at_all_is_a_floor_too(place, tmp_path_factory):
+    run = bundled(tmp_path_factory, "training")
+    told = [{f.cause for f in ask(FINDINGS, run, {"floor": str(f)}, place.registry).findings} for f in (0.5, 0.02, 0.0)]
+    assert told[0] < told[1] <= told[2] or len(told[2]) == MOST
+    assert not told[0] and ask(FINDINGS, run, {"floor": "0"}, place.registry).floor == 0.0
 
 
 def test_an_answer_is_of_one_piece_with_the_ledger(place, tmp_path_factory):

@@ -6,7 +6,7 @@ long a save blocks, M: mean time to failure). A job that never failed gives a le
 
 import math
 
-from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told, Where
+from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told
 from analyzers.lost.checkpoints import CheckpointsResult
 from errors import format as fmt
 
@@ -124,7 +124,6 @@ def _restores(seen: Seen, found: CheckpointsResult) -> Finding | None:
         draws={"checkpoint_restore": whole * (1 - usual_part)},
         question=QUESTION,
         confidence=0.9,
-        where=Where(),
         evidence=(
             Evidence("a restore, median", restore.median_s, "s", QUESTION),
             Evidence("a save, median", save.median_s, "s", QUESTION),
@@ -140,4 +139,4 @@ def _evidence(found: CheckpointsResult, whole: float) -> tuple[Evidence, ...]:
     )
 
 
-RULE = Rule(name="checkpoints", causes=CAUSES, reads=(QUESTION,), find=find)
+RULE = Rule(name="checkpoints", causes=CAUSES, find=find)

@@ -10,7 +10,6 @@ from errors import format as fmt
 from runs.tables import frame
 
 QUESTION = "ledger"
-LEAST = 0.02
 LEAST_S = 1e-3  # of a step: less is no compiling of its program
 COLD_SHARE, COLD_S = 0.2, 1.0
 """Start-up that is worth telling: its share of the chip time, and seconds an attempt."""
@@ -20,7 +19,7 @@ def find(seen: Seen) -> Told:
     amount = seen.amount("compilation")
     if not seen.tables.rows("op_events"):
         return Told(not_told=(NotTold(("recompilation",), "no profile tells what hosts did", "a profile"),))
-    if amount < LEAST * seen.whole:
+    if amount < seen.least:
         share = fmt.share(amount / seen.whole) if seen.whole else "nothing"
         return Told(ruled_out=(RuledOut("recompilation", f"compiling inside steps took {share}", QUESTION),))
     held = step_parts(seen.tables, seen.facts)
@@ -99,6 +98,6 @@ def _attempts(seen: Seen) -> int:
 
 
 RULES = (
-    Rule(name="compiling", causes=("recompilation",), reads=(QUESTION,), find=find),
-    Rule(name="starting", causes=("cold_cache",), reads=(QUESTION, "goodput"), find=starting),
+    Rule(name="compiling", causes=("recompilation",), find=find),
+    Rule(name="starting", causes=("cold_cache",), find=starting),
 )

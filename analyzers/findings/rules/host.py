@@ -18,10 +18,11 @@ QUESTION = "ledger"
 
 @dataclass(frozen=True)
 class Kind:
-    """An account of idle devices: the cause that it names, from which share of the chip time on, and how it is said.
+    """An account of idle devices: the cause that it names, the share of the chip time that it must reach at least
+    (beside the floor: every job launches programs and runs code), and how it is said.
 
-    work   the kind of host work (`device.host_work`) that it is told by
-    whole  devices work for it as well, as for an evaluation: all that the host spends on it is lost to training
+    work the kind of host work (`device.host_work`) that it is told by whole devices work for it as well, as for an
+    evaluation: all that the host spends on it is lost to training
     """
 
     cause: str
@@ -33,15 +34,17 @@ class Kind:
 
 
 KINDS = (
-    Kind("profiler_inside", "idle_profiling", 0.02, "start or stop a profile", "profiling"),
-    Kind("logging", "idle_logging", 0.02, "log or send metrics", "logging"),
-    Kind("evaluation", "idle_evaluation", 0.02, "evaluate", "evaluation", whole=True),
-    Kind("garbage_collection", "idle_garbage_collection", 0.02, "collect garbage", "garbage_collection"),
-    Kind("device_to_host", "idle_device_to_host", 0.02, "copy arrays from them", "device_to_host"),
+    Kind("profiler_inside", "idle_profiling", 0.0, "start or stop a profile", "profiling"),
+    Kind("logging", "idle_logging", 0.0, "log or send metrics", "logging"),
+    Kind("evaluation", "idle_evaluation", 0.0, "evaluate", "evaluation", whole=True),
+    Kind("garbage_collection", "idle_garbage_collection", 0.0, "collect garbage", "garbage_collection"),
+    Kind("device_to_host", "idle_device_to_host", 0.0, "copy arrays from them", "device_to_host"),
     Kind("launch_bound", "idle_launching", 0.03, "launch programs", LAUNCHING),
     Kind("host_overhead", "idle_host_code", 0.05, "run code that no event marks, such as Python of the job"),
 )
 CAUSES = tuple(kind.cause for kind in KINDS)
+BESIDE = ("below_roofline", "straggler_wait", "exposed_communication", "unattributed")
+"""Accounts that the slowest host's time lies in on other ranks, or where a device works for it."""
 MOST = 2.0  # times what devices were idle: a host that spends more works beside its devices, not in their way
 LEAST_S = 1e-4  # of a step's time: what a kind of work takes there to count as being there
 
@@ -55,7 +58,7 @@ def find(seen: Seen) -> Told:
     told, out = [], []
     for kind in KINDS:
         amount = seen.amount(kind.account)
-        if _spent(seen, step_parts(seen.tables, seen.facts), kind, amount) >= kind.least * seen.whole:
+        if _spent(seen, step_parts(seen.tables, seen.facts), kind, amount) >= max(kind.least, seen.floor) * seen.whole:
             told.append(_finding(seen, kind, amount))
         else:
             share = fmt.share(amount / seen.whole) if seen.whole else "nothing"
@@ -76,7 +79,7 @@ def _finding(seen: Seen, kind: Kind, amount: float) -> Finding:
         cause=kind.cause,
         title=f"{who} while hosts {kind.says}{often}: {share} of the chip time.",
         gain=gain,
-        draws=_drawn(seen, kind.account, amount, gain.likely),
+        draws=seen.drawn(gain.likely, kind.account, *BESIDE),
         question=QUESTION,
         confidence=0.7 if kind.cause == "host_overhead" else 0.85,
         basis="measured",
@@ -94,15 +97,6 @@ def _spent(seen: Seen, held: StepParts, kind: Kind, idle: float) -> float:
     if kind.work == LAUNCHING:
         took -= float(held.of(COMPILING).sum()) * seen.chips  # which lies within the call that launches
     return took if kind.whole or idle < took < MOST * idle else idle
-
-
-def _drawn(seen: Seen, account: str, amount: float, likely: float) -> dict[str, float]:
-    """What the account holds, and what is beyond it from where the slowest host's time lies on other ranks."""
-    draws, left = {account: min(amount, likely)}, max(likely - amount, 0.0)
-    for name in ("below_roofline", "straggler_wait", "exposed_communication", "unattributed"):
-        draws[name] = min(left, seen.amount(name))
-        left -= draws[name]
-    return {**draws, "": left}
 
 
 def evaluations(seen: Seen) -> Told:
@@ -134,6 +128,6 @@ def _evaluated(seen: Seen) -> Steps | None:
 
 
 RULES = (
-    Rule(name="evaluations", causes=("evaluation",), reads=(QUESTION,), find=evaluations),
-    Rule(name="host", causes=CAUSES, reads=(QUESTION,), find=find),
+    Rule(name="evaluations", causes=("evaluation",), find=evaluations),
+    Rule(name="host", causes=CAUSES, find=find),
 )

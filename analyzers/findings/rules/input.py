@@ -98,4 +98,4 @@ def _often(steps: list[int]) -> str:
     return f"in {fmt.count(len(steps), 'step')} between {steps[0]:,} and {steps[-1]:,}"
 
 
-RULE = Rule(name="input", causes=CAUSES, reads=(QUESTION,), find=find)
+RULE = Rule(name="input", causes=CAUSES, find=find)

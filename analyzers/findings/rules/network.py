@@ -20,12 +20,13 @@ from runs.tables import frame
 QUESTION = "collectives"
 CAUSES = ("slow_link", "slow_network", "excess_collectives")
 TIMES = 3.0  # as long as other groups: a link that is as much slower is slow
-LEAST = 0.02
 FEW = 4  # executions in a group: fewer tell nothing of it
 SLOWEST_BYTES_PER_S = 0.05e9  # half of gigabit Ethernet: no network that chips are joined by sends less
 LARGE_BYTES = 1 << 20  # a message from which on its rate is the network's
 LATENCY_S = 3e-3  # of a small message: beyond any network within a building
 SMALL_BYTES = 64 << 10
+WHERE = ("exposed_communication", "straggler_wait", "unattributed")
+"""Accounts that slow collectives lie in."""
 WIDTH = {"f64": 8, "f32": 4, "bf16": 2, "f16": 2}
 TWICE = 1.5  # times what gradients need: more that is reduced serves another end
 
@@ -96,7 +97,7 @@ def _link(seen: Seen, sent: Sent) -> Finding | None:
         return None
     group, found = max(slow.items(), key=lambda entry: sum(e for e, *_ in entry[1]))
     likely = seen.beyond_profile(sum(e for e, *_ in found)).likely
-    if likely < LEAST * seen.whole:
+    if likely < seen.least:
         return None
     _, usual, there, kind = max(found)
     ranks = tuple(int(r) if r.isdigit() else r for r in group.split(","))
@@ -107,7 +108,7 @@ def _link(seen: Seen, sent: Sent) -> Finding | None:
         title=f"Between ranks {who} one {kind} takes {fmt.duration(there)}; others take {fmt.duration(usual)} for the "
         "same.",
         gain=Band(likely * 0.8, likely, likely * 1.15),
-        draws=_drawn(seen, likely),
+        draws=seen.drawn(likely, *WHERE),
         question=QUESTION,
         confidence=0.85,
         where=Where(ranks=() if pair else ranks, links=pair),
@@ -118,21 +119,11 @@ def _link(seen: Seen, sent: Sent) -> Finding | None:
     )
 
 
-def _drawn(seen: Seen, likely: float) -> dict[str, float]:
-    draws, left = {}, likely
-    for name in ("exposed_communication", "straggler_wait", "unattributed"):
-        draws[name] = min(left, seen.amount(name))
-        left -= draws[name]
-    return {**draws, "": max(left, 0.0)}
-
-
 def _network(seen: Seen, sent: Sent) -> Finding | None:
     """A network that is slower than any that chips are joined by, or than in its own quiet steps."""
     found = seen.answer("stragglers", StragglersResult)
     if found is not None and found.verdict == "network" and found.cost_chip_seconds:
         return _whole(seen, found.cost_chip_seconds, f"Collectives are slow though no rank is late: {found.why}.", None)
-    if fact(seen.facts, "chip") is None and not len(sent.rows):
-        return None
     known = sent.rows.dropna(subset=["bytes"])
     large = known[known["bytes"] >= LARGE_BYTES]
     small = known[known["bytes"] <= SMALL_BYTES]
@@ -174,13 +165,13 @@ def _disjoint(known: pd.DataFrame) -> int:
 
 
 def _whole(seen: Seen, likely: float, title: str, place: Steps | None) -> Finding | None:
-    if likely < LEAST * seen.whole:
+    if likely < seen.least:
         return None
     return Finding(
         cause="slow_network",
         title=title,
         gain=Band(likely * 0.8, likely, likely * 1.1),
-        draws=_drawn(seen, likely),
+        draws=seen.drawn(likely, *WHERE),
         question=QUESTION,
         confidence=0.75,
         where=Where(steps=place),
@@ -205,7 +196,7 @@ def _excess(seen: Seen, sent: Sent) -> Finding | None:
     order = np.argsort(np.abs(np.log(by_op["bytes"].to_numpy() / need)))
     beyond = by_op.iloc[order[1:]]
     likely = seen.beyond_profile(float(beyond["moved_s"].sum())).likely
-    if likely < LEAST * seen.whole:
+    if likely < seen.least:
         return None
     names = ", ".join(str(n) for n in beyond.sort_values("moved_s", ascending=False).index[:3])
     return Finding(
@@ -213,7 +204,7 @@ def _excess(seen: Seen, sent: Sent) -> Finding | None:
         title=f"{fmt.size(float(per_step.sum()))} are reduced in a step; gradients need {fmt.size(need)}. Beyond them: "
         f"{names}.",
         gain=Band(likely * 0.6, likely, likely * 1.2),
-        draws=_drawn(seen, likely),
+        draws=seen.drawn(likely, *WHERE),
         question=QUESTION,
         confidence=0.8,
         where=Where(operations=tuple(str(n) for n in beyond.index[:5])),
@@ -224,4 +215,4 @@ def _excess(seen: Seen, sent: Sent) -> Finding | None:
     )
 
 
-RULE = Rule(name="network", causes=CAUSES, reads=("stragglers",), find=find)
+RULE = Rule(name="network", causes=CAUSES, find=find)

@@ -119,4 +119,4 @@ def _draws(seen: Seen, chip_s: float) -> dict[str, float]:
     return {name: chip_s * seen.amount(name) / whole for name in WHERE} if whole else {"": chip_s}
 
 
-RULE = Rule(name="pace", causes=CAUSES, reads=("steps", "stragglers"), find=find)
+RULE = Rule(name="pace", causes=CAUSES, find=find)

@@ -14,8 +14,8 @@ CAUSE = "profiler_inside"
 MANY, SHORT = 5, 3.0
 """Captures of one host from which on, and steps in each up to which, a profiler goes on and off all the time."""
 QUIET = 2  # steps beside them, at least: what a step takes without
-LEAST = 0.02
 SPREAD = 0.25
+WHERE = ("idle_profiling", "unattributed", "idle_host_code")
 
 
 def find(seen: Seen) -> Told:
@@ -31,7 +31,7 @@ def find(seen: Seen) -> Told:
         return Told(ruled_out=(RuledOut(CAUSE, why, "steps"),))
     numbers = _within(rows, captures)
     gain = _gain(seen, rows, numbers)
-    if gain is not None and gain.likely < LEAST * seen.whole:
+    if gain is not None and gain.likely < seen.least:
         return Told(ruled_out=(RuledOut(CAUSE, "steps with a capture are about as quick as others", "steps"),))
     return Told(
         (
@@ -39,7 +39,7 @@ def find(seen: Seen) -> Told:
                 cause=CAUSE,
                 title=f"A profiler is started and stopped {most:,} times on a host, for {fmt.duration(long_s)} each.",
                 gain=gain,
-                draws={} if gain is None else _drawn(seen, gain.likely),
+                draws={} if gain is None else seen.drawn(gain.likely, *WHERE),
                 question="steps",
                 confidence=0.85,
                 where=Where(steps=spaced(numbers)),
@@ -73,12 +73,4 @@ def _gain(seen: Seen, rows: pd.DataFrame, numbers: list[int]) -> Band | None:
     return Band.within(excess, SPREAD)
 
 
-def _drawn(seen: Seen, likely: float) -> dict[str, float]:
-    draws, left = {}, likely
-    for name in ("idle_profiling", "unattributed", "idle_host_code"):
-        draws[name] = min(left, seen.amount(name))
-        left -= draws[name]
-    return {**draws, "": max(left, 0.0)}
-
-
-RULE = Rule(name="profiling", causes=(CAUSE,), reads=("steps",), find=find)
+RULE = Rule(name="profiling", causes=(CAUSE,), find=find)

@@ -6,7 +6,6 @@ from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, Rule
 from errors import format as fmt
 from runs.tables import frame
 
-LEAST = 0.02
 BEYOND = 1.4  # times the FLOPs that the model needs: conventions differ by less
 GROWN = 1.2  # times the parameters stated
 ONCE = 0.45  # of the useful FLOPs: to compute the forward pass again is a third of them
@@ -16,7 +15,7 @@ WIDE = {"f64": ("float64", "float32"), "c128": ("complex128", "complex64")}
 
 def padded(seen: Seen) -> Told:
     amount = seen.amount("padding")
-    if amount < LEAST * seen.whole:
+    if amount < seen.least:
         return Told(ruled_out=(RuledOut("padding", "matrix products hardly fill up tiles", "padding"),))
     return Told(
         (
@@ -36,7 +35,7 @@ def padded(seen: Seen) -> Told:
 
 def recomputed(seen: Seen) -> Told:
     amount, useful = seen.amount("recomputation"), seen.amount("useful_maths")
-    if amount < LEAST * seen.whole or not useful:
+    if amount < seen.least or not useful:
         return Told(ruled_out=(RuledOut("recomputation", "little or nothing is computed again", "mfu"),))
     if amount <= ONCE * useful:
         why = f"computed again for {fmt.share(amount / useful)} of the useful maths, no more than one forward pass"
@@ -153,8 +152,8 @@ def _grown(seen: Seen) -> float | None:
 
 
 RULES = (
-    Rule(name="oversized", causes=("dims_padding", "batch_padding"), reads=("ledger",), find=oversized),
-    Rule(name="padded", causes=("padding",), reads=("ledger",), find=padded),
-    Rule(name="recomputed", causes=("recomputation",), reads=("ledger",), find=recomputed),
-    Rule(name="wide", causes=("precision",), reads=("ledger",), find=wide),
+    Rule(name="oversized", causes=("dims_padding", "batch_padding"), find=oversized),
+    Rule(name="padded", causes=("padding",), find=padded),
+    Rule(name="recomputed", causes=("recomputation",), find=recomputed),
+    Rule(name="wide", causes=("precision",), find=wide),
 )

@@ -14,7 +14,6 @@ from runs.tables import frame
 CAUSES = (
     "speculation_waste", "kv_preemption", "prefix_thrash", "queueing", "long_prompts", "cold_start", "failed_requests"
 )  # fmt: skip
-LEAST = 0.02
 PAYS = 1.05  # times as fast as without drafts: less is no gain
 MUCH_QUEUE = 0.3  # of the wait for the first token
 WAITED = 0.2  # of the time in which some request waited
@@ -43,7 +42,7 @@ def drafts(seen: Seen) -> Told:
         return Told(ruled_out=(RuledOut("speculation_waste", why, "speculation"),))
     rejected = seen.amount("rejected_speculation")
     decode = seen.amount("decode", "rejected_speculation") or seen.amount("served")
-    known = decode >= LEAST * seen.whole  # of an engine that was seen from outside alone, what it did is not
+    known = decode >= seen.least  # of an engine that was seen from outside alone, what it did is not
     likely = max(rejected, decode * (1 - min(speed, 1.0)))
     rate = found.observed.rate or 0.0
     return Told(
@@ -69,7 +68,7 @@ def cache(seen: Seen) -> Told:
     """Work done again for want of cache: of requests put back, and of prefixes that were dropped."""
     told, out = [], []
     again = seen.amount("preemption_recompute")
-    if again >= LEAST * seen.whole:
+    if again >= seen.least:
         told.append(
             Finding(
                 cause="kv_preemption",
@@ -98,7 +97,7 @@ def cache(seen: Seen) -> Told:
         )
     prefill = seen.amount("prefill")
     likely = prefill * (best - now) / max(1 - now, 1e-9)
-    if best - now < LOST or likely < LEAST * seen.whole:
+    if best - now < LOST or likely < seen.least:
         why = f"it found {fmt.share(now)} of the prompt tokens, a cache without end would find {fmt.share(best)}"
         return Told(tuple(told), (*out, RuledOut("prefix_thrash", why, "prefix_cache")))
     told.append(
@@ -224,7 +223,7 @@ def _long(rows: pd.DataFrame) -> Finding | None:
 
 
 RULES = (
-    Rule(name="drafts", causes=("speculation_waste",), reads=("speculation", "ledger"), find=drafts),
-    Rule(name="cache", causes=("kv_preemption", "prefix_thrash"), reads=("ledger", "prefix_cache"), find=cache),
-    Rule(name="waiting", causes=("queueing", "long_prompts", "cold_start"), reads=("engine",), find=waiting),
+    Rule(name="drafts", causes=("speculation_waste",), find=drafts),
+    Rule(name="cache", causes=("kv_preemption", "prefix_thrash"), find=cache),
+    Rule(name="waiting", causes=("queueing", "long_prompts", "cold_start"), find=waiting),
 )

@@ -222,4 +222,4 @@ def _ranks(seen: Seen, cause: str, rows: pd.DataFrame) -> tuple[int | str, ...]:
     return tuple(sorted(named)) if len(named) <= 2 else ()
 
 
-RULE = Rule(name="stops", causes=CAUSES, reads=(QUESTION,), find=find)
+RULE = Rule(name="stops", causes=CAUSES, find=find)

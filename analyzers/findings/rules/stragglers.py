@@ -157,4 +157,4 @@ def _nth(every: int) -> str:
     return f"{every}{ending}"
 
 
-RULE = Rule(name="stragglers", causes=CAUSES, reads=(QUESTION,), find=find)
+RULE = Rule(name="stragglers", causes=CAUSES, find=find)

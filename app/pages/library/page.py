@@ -19,7 +19,6 @@ from app.pages.library.upload import upload
 from app.questions.asking import glimpse
 from app.questions.findings import FINDINGS
 from app.questions.ledger import LEDGER
-from app.questions.ledger.words import unknown
 from app.summary import chips_text, matches, model_text, tags_of
 from app.workspace import Workspace
 from errors import ChipledgerError
@@ -176,7 +175,7 @@ def _picture(result: LedgerResult) -> tuple[list[dict[str, Any]], str, float | N
     ledger, whole = result.ledger, result.ledger.chip_seconds
     if whole <= 0:
         return [], "no chip time", None
-    useful, missing, badput = ledger.amount("useful_maths"), unknown(ledger), ledger.amount("badput")
+    useful, missing, badput = ledger.amount("useful_maths"), ledger.unknown, ledger.amount("badput")
     serving = result.serving
     if serving:
         badput = math.fsum(ledger.amount(n) for n in ("lost_work", "scheduling", "program_startup", "no_requests"))

@@ -3,7 +3,7 @@
 from analyzers.time.ledger import LedgerResult
 from app import theme
 from app.components.figures_row import Figure
-from app.questions.ledger.words import modelled, unknown
+from app.questions.ledger.words import modelled
 from errors import format as fmt
 from runs.ledger import Ledger
 
@@ -50,7 +50,7 @@ def figures(result: LedgerResult) -> list[Figure]:
     shown.append(
         Figure(
             "Cannot be told",
-            fmt.share(unknown(ledger) / whole),
+            fmt.share(ledger.unknown / whole),
             theme.meaning(["unattributed"]),
             "unattributed",
         )
@@ -69,7 +69,7 @@ def _serving(ledger: Ledger, whole: float) -> list[Figure]:
     ]
     if ledger.usd is None:
         shown.append(_part(ledger, "no_requests", "measured"))
-    if missing := unknown(ledger):
+    if missing := ledger.unknown:
         return [
             *shown,
             Figure("Cannot be told", fmt.share(missing / whole), theme.meaning(["unattributed"]), "unattributed"),

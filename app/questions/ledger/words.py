@@ -83,12 +83,6 @@ def losses(ledger: Ledger) -> list[tuple[str, float]]:
     return sorted((entry for entry in summed if entry[1] > 0), key=lambda entry: -entry[1])
 
 
-def unknown(ledger: Ledger) -> float:
-    """Chip-seconds of which no input tells what they were."""
-    leaves = (a for _, a in ledger.account.walk() if not a.children)
-    return math.fsum(a.chip_seconds for a in leaves if a.basis == "unattributed")
-
-
 def verdict(result: LedgerResult) -> str:
     """How much moved the model, the largest loss and what it is worth; first of all what cannot be told."""
     ledger = result.ledger
@@ -96,7 +90,7 @@ def verdict(result: LedgerResult) -> str:
     if whole <= 0:
         return "No chip time can be accounted for: the inputs hold no step, no event and no profile with a duration."
     held = fmt.chip_time(whole)
-    missing = unknown(ledger) / whole
+    missing = ledger.unknown / whole
     sentences = []
     if modelled(ledger):
         sentences.append(f"A compiled step needs at least {held}: modelled, each operation at its roof.")
@@ -179,7 +173,7 @@ def _missing_input(result: LedgerResult) -> str:
         if dark is not None and dark.source == UNSEEN:
             return "nothing tells whether requests were in the engine then."
         return "requests were in the engine, but no record of its passes says what they did."
-    whole = unknown(result.ledger)
+    whole = result.ledger.unknown
     productive = result.ledger.find("productive") or result.ledger.find("profiled")
     dark = _dark(productive)
     inside = math.fsum(dark.values())
