@@ -131,6 +131,15 @@ def test_a_lower_floor_tells_more_and_none_at_all_is_a_floor_too(place, tmp_path
     assert not told[0] and ask(FINDINGS, run, {"floor": "0"}, place.registry).floor == 0.0
 
 
+def test_what_requests_wait_for_is_told_of_what_was_measured(place, tmp_path_factory):
+    whole = {f.cause: f for f in of_bundled(tmp_path_factory, place, "serving").findings}["queueing"]
+    client = {f.cause: f for f in of_bundled(tmp_path_factory, place, "serving-client").findings}["queueing"]
+    assert "of the wait for first tokens" in whole.title and "of the time some request waited" in client.title
+    for finding in (whole, client):
+        (told,) = finding.evidence
+        assert f"{float(told.value):.0%}".replace("%", " %") in finding.title
+
+
 def test_an_answer_is_of_one_piece_with_the_ledger(place, tmp_path_factory):
     for name in ("training", "serving", "fleet-54-days-simulated"):
         result = of_bundled(tmp_path_factory, place, name)

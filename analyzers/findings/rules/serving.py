@@ -179,19 +179,25 @@ def _queued(seen: Seen, rows: pd.DataFrame) -> Finding | None:
     engine = seen.answer("engine", EngineResult)
     waited = None if engine is None else engine.figures.get("waiting_share")
     queued = rows["queue_s"].sum() / rows["ttft_s"].sum() if rows["queue_s"].notna().all() else None
-    if (queued is None or queued < MUCH_QUEUE) and (waited is None or waited < WAITED):
+    if queued is not None and queued >= MUCH_QUEUE:
+        title = (
+            f"Requests queue: {fmt.whole_share(queued)} of the wait for first tokens passes before the engine takes "
+            "them up."
+        )
+        told = Evidence("of the wait for first tokens", float(queued), "1", "latency")
+    elif waited is not None and waited >= WAITED:
+        title = f"Requests queue: in {fmt.whole_share(waited)} of the time some request waited for the engine."
+        told = Evidence("of the time a request waited", float(waited), "1", "engine")
+    else:
         return None
-    much = f"{fmt.whole_share(queued)} of the wait for first tokens" if queued is not None else "much of the time"
-    if waited is not None and (queued is None or queued < MUCH_QUEUE):
-        much = f"{fmt.whole_share(waited)} of the time"
     return Finding(
         cause="queueing",
-        title=f"Requests queue: {much} passes before the engine takes them up.",
+        title=title,
         gain=None,
         draws={},
-        question="engine",
+        question=told.question,
         confidence=0.7,
-        evidence=(Evidence("of the wait for first tokens", queued or 0.0, "1", "latency"),) if queued else (),
+        evidence=(told,),
     )
 
 

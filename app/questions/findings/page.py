@@ -35,7 +35,7 @@ def figures(result: FindingsResult) -> list[Figure]:
     shown = [
         Figure(
             "Given back if mended",
-            fmt.share(back) if result.findings else "nothing found",
+            fmt.share(back) if back else "not known" if result.findings else "nothing found",
             f"By all findings below together. {FINDINGS.meaning('joint')} {FINDINGS.meaning('gain')}",
             "modelled",
         )
