@@ -22,6 +22,7 @@ SOME = {  # a word that only the right answer has
     "overlap": "hidden",
     "collectives": "waiting",
     "input": "steps 64 to 73",
+    "findings": "then the loader stalls now and then",
 }
 
 
