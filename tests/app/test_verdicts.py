@@ -10,7 +10,7 @@ from analyzers.lost import goodput
 from analyzers.time import ledger
 from analyzers.time.ledger import LedgerResult
 from app.questions.goodput.words import verdict as goodput_verdict
-from app.questions.ledger.words import PHRASES, losses, unknown
+from app.questions.ledger.words import PHRASES, losses
 from app.questions.ledger.words import verdict as ledger_verdict
 from app.questions.steps.words import verdict as steps_verdict
 from runs.accounts import ACCOUNTS
@@ -72,7 +72,7 @@ def test_a_part_named_after_a_host_is_not_a_loss_of_its_own():
 def test_known_useful_and_unknown_are_all_there_is():
     ledger = ledgers.usual().ledger
     known = sum(amount for _, amount in losses(ledger))
-    assert known + unknown(ledger) + ledger.amount("useful_maths") == pytest.approx(ledger.chip_seconds)
+    assert known + ledger.unknown + ledger.amount("useful_maths") == pytest.approx(ledger.chip_seconds)
 
 
 def test_a_custom_event_is_named_as_the_job_named_it():
