@@ -12,7 +12,7 @@ from errors import QuestionError
 
 LEAST_SHARE = 32  # bytes that a value of an object gets: any number fits
 MOST_NOTES = 12
-NOTE_BYTES = 100  # kept free for each note
+NOTE_BYTES = 100  # of one of them, about
 MOST_NAMED = 12  # parts that a refusal names
 HOW = "Ask again with `part`, and `start` to go on in a long one, or with more `tokens`; links lead to all of it."
 
@@ -47,6 +47,7 @@ def part(value: Any, pointer: str) -> Any:
     """What a JSON pointer (RFC 6901) leads to. Raises QuestionError where it leads nowhere."""
     if pointer and not pointer.startswith("/"):
         raise QuestionError(f"part {pointer[:80]!r}", expected="a JSON pointer, such as /steps or /steps/0")
+    before = ""
     for step in pointer.split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")
         if isinstance(value, Mapping) and key in value:
@@ -54,7 +55,8 @@ def part(value: Any, pointer: str) -> Any:
         elif isinstance(value, list | tuple) and key.isascii() and key.isdigit() and int(key[:12]) < len(value):
             value = value[int(key[:12])]
         else:
-            raise QuestionError(f"the answer has no part {pointer[:80]!r}", expected=_parts(value, key))
+            raise QuestionError(f"the answer has no part {pointer[:80]!r}", expected=_parts(value, before))
+        before = _below(before, key)
     return value
 
 
@@ -64,7 +66,7 @@ def rest(value: Any, start: int) -> Any:
         return value
     if not isinstance(value, Mapping | list | tuple) or start >= len(value):
         entries = len(value) if isinstance(value, Mapping | list | tuple) else 0
-        raise QuestionError(f"start {start}", expected=f"less than {entries:,}, the entries of that part")
+        raise QuestionError(f"start {start}, but that part has {entries:,} entries", expected="less than that, or none")
     return dict(list(value.items())[start:]) if isinstance(value, Mapping) else list(value[start:])
 
 
@@ -80,15 +82,20 @@ def fit(value: Any, most: int, at: str = "", start: int = 0) -> tuple[Any, list[
         return _object(value, shares, at) if shares and not start else _first(value, most, at, start)
     if isinstance(value, list | tuple):
         return _first(value, most, at, start)
-    return _shorter(str(value), most, at)
+    return _shorter(value, most, at) if isinstance(value, str) else (None, [{"part": at}])
 
 
-def _parts(value: Any, key: str) -> str:
+def _below(at: str, key: Any) -> str:
+    return f"{at}/{str(key).replace('~', '~0').replace('/', '~1')}"
+
+
+def _parts(value: Any, at: str) -> str:
+    """Which parts there are instead."""
     if isinstance(value, Mapping):
-        names = [f"/{str(k).replace('~', '~0').replace('/', '~1')}" for k in value]
-        return f"one of {', '.join(names[:MOST_NAMED])}{' ...' if len(names) > MOST_NAMED else ''} at {key[:80]!r}"
+        names = [_below(at, key) for key in value]
+        return f"one of {', '.join(names[:MOST_NAMED])}{' ...' if len(names) > MOST_NAMED else ''}"
     entries = len(value) if isinstance(value, list | tuple) else 0
-    return f"a number below {entries:,} at {key[:80]!r}" if entries else f"nothing at {key[:80]!r}"
+    return f"{at}/0 to {at}/{entries - 1}" if entries else f"nothing below {at!r}"
 
 
 def _shares(value: Mapping[str, Any], most: int) -> dict[str, int]:
@@ -110,7 +117,7 @@ def _object(value: Mapping[str, Any], shares: Mapping[str, int], at: str) -> tup
     found: dict[str, Any] = {}
     notes: list[Note] = []
     for key, held in value.items():
-        found[key], more = fit(held, shares[key], f"{at}/{str(key).replace('~', '~0').replace('/', '~1')}")
+        found[key], more = fit(held, shares[key], _below(at, key))
         notes += more
     return found, notes
 
@@ -130,7 +137,7 @@ def _first(value: Mapping[str, Any] | Sequence[Any], most: int, at: str, start: 
             left -= needed
             continue
         if not kept and left - ahead >= LEAST_SHARE:
-            told, notes = fit(held, left - ahead, f"{at}/{key if keyed else start}")
+            told, notes = fit(held, left - ahead, _below(at, key if keyed else start))
             kept.append((key, told))
         break
     notes = [{"part": at, "from": start, "shown": len(kept), "of": start + len(entries)}, *notes]

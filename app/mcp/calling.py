@@ -10,6 +10,8 @@ from app.workspace import Workspace
 from errors.options import once_each
 
 SAYS_SHARE = 3  # of the answer's bytes, one in so many may be its sentence; the same for links
+NOTES_SHARE = 4  # and of notes on what is left out
+TRIES = 12  # less room leaves more out, which takes a note more: after so many of them nothing but notes is told
 
 
 def call(tool: Tool, arguments: Any, place: Workspace) -> str:
@@ -39,13 +41,15 @@ def cut(told: Told, pointer: str, start: int, most: int) -> str:
     whole, notes = fit(wanted, room, pointer, start)
     if not notes:
         return text(head | {"answer": whole})
-    room -= len(text({"left_out": [], "how": HOW}).encode())
-    for kept in range(MOST_NOTES, -1, -1):
-        shown, notes = fit(wanted, room - kept * NOTE_BYTES, pointer, start)
-        said = notes[:kept] + ([{"parts_besides": len(notes) - kept}] if len(notes) > kept else [])
+    named = min(MOST_NOTES, most // NOTES_SHARE // NOTE_BYTES)
+    for _ in range(TRIES):
+        shown, notes = fit(wanted, room, pointer, start)
+        said = notes[:named] + ([{"parts_besides": len(notes) - named}] if len(notes) > named else [])
         made = text(head | {"answer": shown, "left_out": said, "how": HOW})
-        if len(made.encode()) <= most:
+        over = len(made.encode()) - most
+        if over <= 0:
             return made
+        room -= over
     return text(head | {"left_out": [{"part": pointer}], "how": HOW})
 
 

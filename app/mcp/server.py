@@ -34,9 +34,9 @@ DEFECT = "This is a defect of Chipledger. Its log, where the server runs, tells 
 INSTRUCTIONS = (
     "Chipledger tells where the chip time of training and serving jobs went. Asked why a run is slow or costly, call "
     "`runs` for its id and then `findings`: causes with their place, what mending gives back, and the cure. For "
-    "evidence call `show` with the question that a finding names; for what no question tells, `query`. Links in answers "
-    "are paths from the address of `chipledger serve`. Numbers carry their unit in their name; `gain_share` is of the "
-    "chip time."
+    "evidence call `show` with the question that a finding names; for what no question tells, `query`. Links in "
+    "answers are paths from the address of `chipledger serve`. Numbers carry their unit in their name; `gain_share` is "
+    "of the chip time."
 )
 
 

@@ -10,6 +10,7 @@ from app.questions.findings import FINDINGS
 from app.serve.places import placeless
 from app.summary import broken_dict, matches, run_dict
 from app.workspace import Workspace
+from errors import QuestionError
 from errors import format as fmt
 from errors.numbers import Number
 from errors.options import Option
@@ -30,6 +31,8 @@ def answer(place: Workspace, given: Mapping[str, Any], more: Pairs) -> Told:
     kept: list[Run | str] = [r for r in found.runs if matches(r, extras[r.run_id], words)]
     kept += [i for i in sorted(set(found.broken) - read) if all(w in i for w in words.casefold().split())]
     pages = max(-(-len(kept) // rows), 1)
+    if page > pages:
+        raise QuestionError(f"page {page:,} of the runs", expected=f"1 to {pages:,}")
     told = [
         broken_dict(r, placeless(found.broken[r], place.store.root))
         if isinstance(r, str)
@@ -42,8 +45,8 @@ def answer(place: Workspace, given: Mapping[str, Any], more: Pairs) -> Told:
 
 
 def _says(found: int, words: str, page: int, pages: int) -> str:
-    which = f" that match {words[:80]!r}" if words.strip() else ""
-    return f"{fmt.count(found, 'run')}{which}; page {page} of {pages}."
+    searched = f" found for {words[:80]!r}" if words.strip() else ""
+    return f"{fmt.count(found, 'run')}{searched}; page {page} of {pages}."
 
 
 def _links(run: Run, place: Workspace) -> dict[str, str]:
