@@ -67,22 +67,27 @@ def _short(bound: float) -> float:
 
 
 def _shared(choices: Mapping[str, Iterable[Option]]) -> dict[str, Any]:
-    """The options of several questions by name; where two mean different things by one name, either."""
-    kinds: dict[str, list[tuple[dict[str, Any], list[str]]]] = {}
+    """The options of several questions by name. Where two mean different things by one name both are told, and where
+    they take different things, either is taken."""
+    found: dict[str, list[tuple[dict[str, Any], dict[str, list[str]]]]] = {}
     for owner, options in choices.items():
         for option in options:
-            found, known = of_option(option), kinds.setdefault(option.name, [])
-            same = next((owners for kind, owners in known if kind == found), None)
-            if same is None:
-                known.append((found, [owner]))
-            else:
-                same.append(owner)
-    return {name: _either([_owned(*k) for k in known]) for name, known in kinds.items()}
+            kind = of_option(option)
+            meaning, known = kind.pop("description"), found.setdefault(option.name, [])
+            meanings = next((m for k, m in known if k == kind), None)
+            if meanings is None:
+                meanings = {}
+                known.append((kind, meanings))
+            meanings.setdefault(meaning, []).append(owner)
+    return {name: _either([k | {"description": _said(m)} for k, m in known]) for name, known in found.items()}
 
 
-def _owned(kind: dict[str, Any], owners: list[str]) -> dict[str, Any]:
-    named = ", ".join(owners[:MOST_NAMED]) + (", ..." if len(owners) > MOST_NAMED else "")
-    return kind | {"description": f"{named}: {kind['description']}"}
+def _said(meanings: Mapping[str, list[str]]) -> str:
+    return " | ".join(f"{_named(owners)}: {meaning}" for meaning, owners in meanings.items())
+
+
+def _named(owners: list[str]) -> str:
+    return ", ".join(owners[:MOST_NAMED]) + (", ..." if len(owners) > MOST_NAMED else "")
 
 
 def _either(kinds: list[dict[str, Any]]) -> dict[str, Any]:

@@ -4,10 +4,11 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client import Transport
 
@@ -59,6 +60,9 @@ class Agent:
         self.bytes += len(text.encode())
 
 
+Script = Callable[[Agent], Awaitable[Any]]
+
+
 @contextlib.asynccontextmanager
 async def agent(door: str | Path, mode: str = "auto", errors: Path | None = None) -> AsyncIterator[Agent]:
     """An agent at the door of a server (its address), or of a process of its own over a store (its folder), whose
@@ -72,3 +76,16 @@ async def agent(door: str | Path, mode: str = "auto", errors: Path | None = None
 def _started(store: Path) -> StdioServerParameters:
     arguments = ["-m", "app.cli", "mcp", "--store", str(store)]
     return StdioServerParameters(command=sys.executable, args=arguments, env=environment())
+
+
+def scripted(
+    door: str | Path, script: Callable[[Agent], Awaitable[Any]], mode: str = "auto", errors: Path | None = None
+) -> Any:
+    """What a script of an agent's comes to."""
+
+    async def run() -> Any:
+        with anyio.fail_after(240):
+            async with agent(door, mode, errors) as one:
+                return await script(one)
+
+    return anyio.run(run)
