@@ -4,6 +4,7 @@ All reads. A few calls run at once and the rest wait, so that a client with many
 """
 
 import functools
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -147,7 +148,11 @@ def over_stdio(place: Workspace) -> None:
         async with stdio_server() as (incoming, outgoing):
             await made.run(incoming, outgoing, made.create_initialization_options())
 
-    anyio.run(serve)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own handler would wait for the client's next line
+    try:
+        anyio.run(serve)
+    except* BrokenPipeError:  # the client went away before it was answered
+        pass
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 import http.client
 import json
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -67,6 +68,31 @@ def test_a_client_that_goes_away_in_the_middle_of_a_call(store):
     _, said = process.communicate(timeout=60)
     assert process.returncode == 0 and time.monotonic() - began < 20
     assert b"Traceback" not in said
+
+
+def _begun(store: Path) -> subprocess.Popen:
+    """A process that has answered once."""
+    process = _process(store)
+    process.stdin.write(_hello())
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "chipledger"
+    return process
+
+
+def test_it_can_be_stopped_at_a_terminal_while_it_waits(store):
+    process = _begun(store)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == -signal.SIGINT and not process.stderr.read()
+
+
+def test_a_client_that_reads_no_answer_gets_no_traceback(store):
+    process = _begun(store)
+    process.stdout.close()
+    process.stdin.write(_message(1, "tools/list"))
+    process.stdin.flush()
+    time.sleep(1)
+    process.stdin.close()
+    assert process.wait(20) == 0 and not process.stderr.read()
 
 
 def test_a_client_that_goes_away_leaves_the_server_as_it_was(address):

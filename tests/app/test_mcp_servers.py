@@ -58,7 +58,6 @@ def test_why_is_this_run_slow(doors, door, mode, truth, tmp_path):
         rows = (await one.ask("query", run=found[0]["run_id"], sql=sql))["answer"]["rows"]
         assert rows[0][0] > 5e8, "each of these steps took as long as it was held up"
         assert one.calls <= MOST_CALLS and one.tokens <= MOST_TOKENS, (one.calls, one.tokens)
-        print(f"{door} {mode}: {one.calls} calls, {one.tokens:,.0f} tokens")
         return causes
 
     causes = {f["cause"]: f for f in scripted(doors[door], script, mode, tmp_path / "errors")}
@@ -103,7 +102,6 @@ def test_any_bundled_run_is_told_within_the_budget(doors, door):
             for question in {f["question"] for f in told["answer"]["findings"][:3]}:
                 await one.ask("show", run=run["run_id"], question=question)
             assert one.calls <= MOST_CALLS and one.tokens <= MOST_TOKENS, (run["name"], one.calls, one.tokens)
-            print(f"{run['name']}: {one.calls} calls, {one.tokens:,.0f} tokens")
 
     scripted(doors[door], script)
 

@@ -4,6 +4,7 @@ cannot be."""
 import json
 from pathlib import Path
 
+import anyio
 import jsonschema
 import pytest
 
@@ -11,6 +12,7 @@ from app.mcp import resources
 from app.mcp.base import CUT
 from app.mcp.calling import call
 from app.mcp.schemas import of_option, schema
+from app.mcp.server import DEFECT, MOST_WAITING, Asking
 from app.mcp.tools import TOOLS, tool
 from app.questions import QUESTIONS
 from app.questions.asking import answer_dict, ask
@@ -314,3 +316,34 @@ def test_findings_lead_to_the_pages_that_show_them(training):
     assert told["says"] == FINDINGS.verdict(ask(FINDINGS, run, {}, place.registry))
     for found in told["answer"]["findings"]:
         assert told["links"][found["question"]] == f"/{found['question']}?run={run.run_id}"
+
+
+def test_more_calls_than_may_wait_are_refused_and_the_others_answered(place, run):
+    async def ask(asking: Asking, said: list) -> None:
+        said.append(await asking.tool("findings", {"run": run.run_id}))
+
+    async def all_at_once() -> list[tuple[str, bool]]:
+        asking, said = Asking(place), []
+        async with anyio.create_task_group() as group:
+            for _ in range(MOST_WAITING + 6):
+                group.start_soon(ask, asking, said)
+        said.append(await asking.tool("runs", {}))
+        return said
+
+    said = anyio.run(all_at_once)
+    refused = [text for text, failed in said if failed]
+    assert len(refused) == 6 and len(said) == MOST_WAITING + 7 and not said[-1][1]
+    assert set(refused) == {f"{MOST_WAITING} calls are waiting already. Ask again when they are answered."}
+
+
+def test_a_defect_is_told_without_its_traceback(place, run, monkeypatch, capsys):
+    def breaks(*given: object) -> None:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr("app.mcp.server.call", breaks)
+
+    async def ask() -> tuple[str, bool]:
+        return await Asking(place).tool("runs", {})
+
+    assert anyio.run(ask) == (DEFECT, True)
+    assert "RuntimeError: secret" in capsys.readouterr().err
