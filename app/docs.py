@@ -122,7 +122,7 @@ def _command(command: ModuleType) -> str:
         lines.append(f"* At most one of {_names(tuple(o.flag for o in command.ONE_OF))}.")
     lines += [f"* Over HTTP: `{command.API}`."] if hasattr(command, "API") else []
     parts = [f"## {command.NAME}", f"{sentence(_cell(command.HELP))}.", "\n".join(lines)]
-    return "\n\n".join([*parts, _table(command.OPTIONS, _typed)])
+    return "\n\n".join([*parts, _table(command.OPTIONS, _typed) if command.OPTIONS else "No options of its own."])
 
 
 def _place(option: Option, may_lack: bool) -> str:

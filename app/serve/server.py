@@ -38,6 +38,7 @@ def serve(host: str, port: int | None, *, open_browser: bool = False) -> None:
     from starlette.middleware import Middleware
     from streamlit.runtime.pages_manager import PagesManager
 
+    from app.mcp.mounted import Mounted
     from app.serve.api import Api
     from app.serve.guard import Guard, is_loopback
     from app.serve.jobs import Jobs
@@ -45,7 +46,7 @@ def serve(host: str, port: int | None, *, open_browser: bool = False) -> None:
     from app.serve.xprof import Xprof
     from app.workspace import workspace
 
-    jobs, xprof = Jobs(), Xprof(workspace())
+    jobs, xprof, agents = Jobs(), Xprof(workspace()), Mounted(workspace())
 
     url = f"http://{'localhost' if host in ('0.0.0.0', '::') else f'[{host}]' if ':' in host else host}:{port}"
 
@@ -57,7 +58,8 @@ def serve(host: str, port: int | None, *, open_browser: bool = False) -> None:
         if open_browser:
             with contextlib.suppress(Exception):  # no browser is no reason to stop serving
                 webbrowser.open(url)
-        yield
+        async with agents.running():
+            yield
         await jobs.close()
         await xprof.close()
 
@@ -66,7 +68,7 @@ def serve(host: str, port: int | None, *, open_browser: bool = False) -> None:
     PagesManager.uses_pages_directory = False
     application = st.App(
         Path(__file__).parents[1] / "main.py",
-        routes=[*Api(workspace(), jobs).routes(), *xprof.routes(), *older_routes()],
+        routes=[*Api(workspace(), jobs).routes(), *xprof.routes(), *agents.routes(), *older_routes()],
         middleware=[Middleware(Guard, loopback=is_loopback(host))],
         lifespan=lifespan,
     )

@@ -9,6 +9,7 @@ from app.cli.commands import (
     doctor,
     findings,
     ingest,
+    mcp,
     query,
     runs,
     serve,
@@ -33,5 +34,6 @@ COMMANDS = (
     catalog,
     alerts,
     watch,
+    mcp,
     doctor,
 )
