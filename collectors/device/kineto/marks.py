@@ -1,0 +1,142 @@
+"""Steps, waits for data and samples of memory."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from collectors.base import Rows
+from collectors.device.kineto.device import Devices
+from collectors.device.kineto.gather import MEMORY_ROW, Gathered, joined
+from collectors.device.kineto.host import Host
+from collectors.device.kineto.kinds import step_of
+from collectors.device.kineto.span import Span
+from collectors.device.kineto.who import of_device, properties
+from collectors.device.xplane.arrays import batch, over
+
+_ON_HOST, _MOST_DEVICES, _BATCH = 0, 1 << 20, 1 << 16
+Steps = list[tuple[int, int, int]]  # (start, end as written, step), by start
+
+
+def host_steps(gathered: Gathered, span: Span) -> Steps:
+    """The steps that the profiler marked on the host, each once."""
+    found = set()
+    for start, dur, name, _ in gathered.steps:
+        number = step_of(gathered.texts[name])
+        if number is not None and span.near(np.array([start]), np.array([dur]))[0]:
+            found.add((start, start + dur, number))
+    return sorted(found)
+
+
+def steps_of_launches(steps: Steps, devices: Devices, host: Host) -> np.ndarray:
+    """Step of each event of a device: the one in which it was launched; -1 where that is not known."""
+    out = np.full(len(devices.events), -1, np.int64)
+    if not steps or not len(host.launches):
+        return out
+    table = np.array(steps, np.int64)
+    launched = devices.launch >= 0
+    at_ns = host.launches["start"][np.maximum(devices.launch, 0)]
+    at = np.searchsorted(table[:, 0], at_ns, "right") - 1
+    within = launched & (at >= 0) & (at_ns < table[np.maximum(at, 0), 1])
+    return np.where(within, table[np.maximum(at, 0), 2], -1)
+
+
+def device_steps(steps: Steps, step: np.ndarray, devices: Devices) -> Steps:
+    """The steps as the devices took them, where they did: the host may be far ahead of them.
+
+    A step begins with the first kernel launched in it and ends where the next begins, so that what the devices waited
+    for belongs to the step; the last one ends with its own last kernel, or with the host's mark where that is later.
+    The host's own marks stand where not every step has a kernel, or their order is another.
+    """
+    numbers = [number for _, _, number in steps]
+    if not steps or len(set(numbers)) < len(numbers):
+        return steps
+    known = np.flatnonzero(step >= 0)
+    start, end = devices.events["start"][known], devices.events["start"][known] + devices.events["dur"][known]
+    firsts = []
+    for number in numbers:
+        mine = step[known] == number
+        if not mine.any():
+            return steps
+        firsts.append(int(start[mine].min()))
+    if any(b <= a for a, b in zip(firsts, firsts[1:], strict=False)):
+        return steps
+    last = max(int(end[step[known] == numbers[-1]].max()), steps[-1][1])
+    return [(a, b, n) for a, b, n in zip(firsts, [*firsts[1:], last], numbers, strict=True)]
+
+
+def step_rows(steps: Steps, span: Span, capture: int, host: str, collector: str) -> Iterator[Rows]:
+    """Rows of `steps`."""
+    if steps:
+        n = len(steps)
+        columns = {
+            "step": [number for _, _, number in steps],
+            "host": [host] * n,
+            "start_ns": [start + span.shift_ns for start, _, _ in steps],
+            "dur_ns": [end - start for start, end, _ in steps],
+            "capture": [capture] * n,
+            "order": list(range(n)),
+            "source": [collector] * n,
+        }
+        yield Rows("steps", batch("steps", columns))
+
+
+def fetch_rows(gathered: Gathered, span: Span, host: str, collector: str) -> Iterator[Rows]:
+    """Rows of `lifecycle`: the training loop waiting for its loader."""
+    spans = [f for f in sorted(set(gathered.fetches)) if span.near(np.array([f[0]]), np.array([f[1]]))[0]]
+    if spans:
+        n = len(spans)
+        columns = {
+            "kind": ["data_loading"] * n,
+            "start_ns": [start + span.shift_ns for start, _ in spans],
+            "end_ns": [start + dur + span.shift_ns for start, dur in spans],
+            "host": [host] * n,
+            "order": list(range(n)),
+            "source": [collector] * n,
+        }
+        yield Rows("lifecycle", batch("lifecycle", columns))
+
+
+def memory_rows(
+    gathered: Gathered, beside: dict[str, Any], devices: list[int], span: Span, capture: int, host: str
+) -> Iterator[Rows]:
+    """Rows of `memory`: what PyTorch's allocator had handed out at each event, and what the device had left then, as far
+    as the trace tells how much it has."""
+    rows = joined(gathered.memory, MEMORY_ROW)
+    near = span.near(rows["ts"], np.zeros(len(rows), np.int64))
+    if not near.all():
+        gathered.seen["memory"] -= int((~near).sum())
+        gathered.lost["memory events: their time is far from all others"] += int((~near).sum())
+        rows = rows[near]
+    rows = rows[np.argsort(rows["ts"], kind="stable")]
+    on_host = rows["type"] == _ON_HOST
+    numbered = ~on_host & (rows["device"] >= 0) & (rows["device"] < _MOST_DEVICES)
+    device = np.where(numbered, rows["device"], -1)
+    told = np.unique(device[~on_host]).tolist()
+    if told != [-1] and len(told) == 1 and len(devices) == 1:  # ROCm numbers devices in kernels and in memory apart
+        device = np.where(on_host, -1, devices[0])
+    limit = np.array([memory_limit(beside, d) or -1 if d >= 0 else -1 for d in np.unique(device).tolist()], np.int64)
+    left = limit[np.searchsorted(np.unique(device), device)] - rows["allocated"] if len(rows) else rows["allocated"]
+    samples = (("bytes_in_use", np.ones(len(rows), bool), rows["allocated"]), ("bytes_available", left >= 0, left))
+    for kind, chosen, amount in samples:
+        for at in range(0, len(rows), _BATCH):
+            part = np.flatnonzero(chosen[at : at + _BATCH]) + at
+            n = len(part)
+            columns = {
+                "capture": [capture] * n,
+                "host": [host] * n,
+                "device": over(pa.int32(), device[part].astype(np.int32), device[part] >= 0),
+                "ts_ns": over(pa.int64(), rows["ts"][part] + span.shift_ns),
+                "kind": [kind] * n,
+                "bytes": over(pa.int64(), np.ascontiguousarray(amount[part])),
+                "name": ["PyTorch, host" if h else "PyTorch" for h in on_host[part].tolist()],
+            }
+            if n:
+                yield Rows("memory", batch("memory", columns))
+
+
+def memory_limit(beside: dict[str, Any], device: int) -> int | None:
+    """Bytes of memory that a device has, as the trace tells."""
+    total = of_device(properties(beside), device).get("totalGlobalMem")
+    return total if isinstance(total, int) and 0 < total < 1 << 60 else None
