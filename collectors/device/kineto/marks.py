@@ -16,6 +16,7 @@ from collectors.device.kineto.who import of_device, properties
 from collectors.device.xplane.arrays import batch, over
 
 _ON_HOST, _MOST_DEVICES, _BATCH = 0, 1 << 20, 1 << 16
+_SAME_PACE = 0.1  # devices that take so much longer or shorter for the same steps have a pace of their own
 Steps = list[tuple[int, int, int]]  # (start, end as written, step), by start
 
 
@@ -43,16 +44,16 @@ def steps_of_launches(steps: Steps, devices: Devices, host: Host) -> np.ndarray:
 
 
 def device_steps(steps: Steps, step: np.ndarray, devices: Devices) -> Steps:
-    """The steps as the devices took them, where they did: the host may be far ahead of them.
+    """The steps as they were taken: by the host's marks where the devices keep its pace, else by what the devices ran.
 
-    A step begins with the first kernel launched in it and ends where the next begins, so that what the devices waited
-    for belongs to the step; the last one ends with its own last kernel, or with the host's mark where that is later.
-    The host's own marks stand where not every step has a kernel, or their order is another.
+    A host that waits for nothing in its loop marks steps long before the devices take them, and shorter. Then a step
+    begins with the first kernel launched in it and ends where the next begins, so that what devices waited for belongs
+    to it; the last one ends with its own last kernel. A step that is alone holds all that was launched in it.
     """
     numbers = [number for _, _, number in steps]
     if not steps or len(set(numbers)) < len(numbers):
         return steps
-    known = np.flatnonzero(step >= 0)
+    known = np.flatnonzero((step >= 0) & devices.kernels())
     start, end = devices.events["start"][known], devices.events["start"][known] + devices.events["dur"][known]
     firsts = []
     for number in numbers:
@@ -60,9 +61,12 @@ def device_steps(steps: Steps, step: np.ndarray, devices: Devices) -> Steps:
         if not mine.any():
             return steps
         firsts.append(int(start[mine].min()))
-    if any(b <= a for a, b in zip(firsts, firsts[1:], strict=False)):
-        return steps
     last = max(int(end[step[known] == numbers[-1]].max()), steps[-1][1])
+    if len(steps) == 1:
+        return [(steps[0][0], last, numbers[0])]
+    pace = (firsts[-1] - firsts[0]) / max(steps[-1][0] - steps[0][0], 1)
+    if abs(pace - 1) < _SAME_PACE or any(b <= a for a, b in zip(firsts, firsts[1:], strict=False)):
+        return steps
     return [(a, b, n) for a, b, n in zip(firsts, [*firsts[1:], last], numbers, strict=True)]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from catalog.chips import chip, shown_as
 from collectors.device.xplane.planes import process_of_path
-from errors import InputError
+from errors import QuestionError
 
 _NAMED = re.compile(
     r"^(?P<host>.+?)_(?P<pid>\d+)(?:\.\d+)?\.pt\.trace\.json$"
@@ -114,7 +114,7 @@ def device_type(told: dict[str, Any], rocm: bool) -> tuple[str | None, str]:
     try:
         chip(name)
         return name, "measured"
-    except InputError:
+    except QuestionError:
         pass
     memory = told.get("totalGlobalMem")
     shown = shown_as(
