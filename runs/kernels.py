@@ -29,7 +29,7 @@ KERNELS = (
     ),
     Kernels(
         "collectors.device.kineto",
-        ("tokens", "texts", "scan", "nesting"),
+        ("tokens", "texts", "columns", "scan", "nesting"),
         "collectors.device.kineto.warm:warm",
     ),
     Kernels("analyzers.serving.prefix_cache", ("replay",), "analyzers.serving.prefix_cache.replay:warm"),

@@ -20,7 +20,14 @@ _BATCH = 1 << 16
 
 
 def collective_rows(
-    gathered: Gathered, devices: Devices, site: np.ndarray, note: np.ndarray, step: np.ndarray, who: Who, span: Span, capture: int
+    gathered: Gathered,
+    devices: Devices,
+    site: np.ndarray,
+    note: np.ndarray,
+    step: np.ndarray,
+    who: Who,
+    span: Span,
+    capture: int,
 ) -> Iterator[Rows]:
     """Rows of `collectives` in order of device, name and start. `step`: of each event, -1 where it is not known."""
     label = devices.ops[devices.op, COLLECTIVE_LABEL] if len(devices.op) else devices.op
@@ -33,15 +40,28 @@ def collective_rows(
     chosen, events, device = chosen[order], events[order], device[order]
     keys = np.stack([events["name"], events["collective"], site[chosen], note[chosen]], axis=1)
     unique, inverse = np.unique(keys, axis=0, return_inverse=True)
-    facts = [_facts(gathered, *row, who) for row in unique.tolist()]
+    facts = [_facts(gathered, kernel, own, s, n, who) for kernel, own, s, n in unique.tolist()]
     inverse = inverse.reshape(-1)
     sequence = np.array([f["seq"] for f in facts], np.int64)[inverse]
     seq = _numbered(device, label[chosen], sequence)
-    ranks = devices.rank or ({int(d): who.rank for d in np.unique(device)} if len(np.unique(device)) == 1 else {})
+    alone = {int(d): who.rank for d in np.unique(device)}
+    ranks = devices.rank or (alone if len(alone) == 1 else {})
     for at in range(0, len(chosen), _BATCH):
         part = slice(at, at + _BATCH)
-        yield _batch(facts, inverse[part], events[part], device[part], label[chosen[part]], seq[part],
-                     step[chosen[part]], ranks, gathered, who, span, capture)
+        yield _batch(
+            facts,
+            inverse[part],
+            events[part],
+            device[part],
+            label[chosen[part]],
+            seq[part],
+            step[chosen[part]],
+            ranks,
+            gathered,
+            who,
+            span,
+            capture,
+        )
 
 
 def _facts(gathered: Gathered, kernel: int, own: int, site: int, note: int, who: Who) -> dict:
@@ -92,4 +112,3 @@ def _batch(facts, which, events, device, label, seq, step, ranks, gathered, who,
         "end_ns": over(pa.int64(), events["start"] + events["dur"] + span.shift_ns),
     }
     return Rows("collectives", batch("collectives", columns))
-

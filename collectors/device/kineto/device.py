@@ -192,4 +192,3 @@ def rows_of(devices: Devices, span: Span, capture: int, first_op: int) -> Iterat
             span.ps(events["start"]),
             events["dur"] * 1000,
         )
-

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from collectors.device.kineto import scan
+from collectors.device.kineto import columns
 from collectors.device.kineto.kinds import (
     A_FETCH,
     A_FRAME,
@@ -26,17 +26,17 @@ from collectors.device.kineto.texts import Texts
 from collectors.device.kineto.tokens import NONE
 
 LONGEST_NS = np.int64(1 << 62)  # a time beyond it is none
-_SITE = (scan.DIMS, scan.TYPES, scan.STACK)
+_SITE = (columns.DIMS, columns.TYPES, columns.STACK)
 _COLLECTIVE = (
-    scan.COLLECTIVE,
-    scan.IN_NELEMS,
-    scan.OUT_NELEMS,
-    scan.DTYPE,
-    scan.GROUP_SIZE,
-    scan.PG_NAME,
-    scan.PG_DESC,
-    scan.PG_RANKS,
-    scan.SEQ,
+    columns.COLLECTIVE,
+    columns.IN_NELEMS,
+    columns.OUT_NELEMS,
+    columns.DTYPE,
+    columns.GROUP_SIZE,
+    columns.PG_NAME,
+    columns.PG_DESC,
+    columns.PG_RANKS,
+    columns.SEQ,
 )
 COLLECTIVE, IN_NELEMS, OUT_NELEMS, DTYPE, GROUP_SIZE, PG_NAME, PG_DESC, PG_RANKS, SEQ = range(len(_COLLECTIVE))
 HOST = np.dtype(
@@ -96,7 +96,7 @@ class Gathered:
         self.lost: Counter[str] = Counter()
         self._thread_name = texts.of("thread_name")
 
-    def take(self, batch: scan.Batch) -> None:
+    def take(self, batch: columns.Batch) -> None:
         """Enters a batch of events."""
         whole = (batch.phase == ord("X")) & (batch.ts != NONE)
         whole &= (np.abs(batch.ts) < LONGEST_NS) & (batch.dur >= 0) & (batch.dur < LONGEST_NS)
@@ -111,13 +111,13 @@ class Gathered:
         self._host(batch, np.flatnonzero((whole & ~on_device) | (instant & ~memory)), kinds, told)
         self._others(batch, ~whole & ~instant)
 
-    def _saw(self, batch: scan.Batch, of: np.ndarray) -> None:
+    def _saw(self, batch: columns.Batch, of: np.ndarray) -> None:
         start, dur = batch.ts[of], np.maximum(batch.dur[of], 0)
         if len(start):
             near = (np.abs(start - np.median(start)) < TEN_DAYS_NS) & (dur < TEN_DAYS_NS)
             self.last = max(self.last, int((start[near] + dur[near]).max(initial=self.last)))
 
-    def _device(self, batch: scan.Batch, at: np.ndarray, kinds: np.ndarray) -> None:
+    def _device(self, batch: columns.Batch, at: np.ndarray, kinds: np.ndarray) -> None:
         if not len(at):
             return
         args = batch.args[at]
@@ -125,35 +125,35 @@ class Gathered:
         out["start"], out["dur"], out["event"] = batch.ts[at], batch.dur[at], batch.ordinal[at]
         out["name"], out["kind"] = batch.name[at], kinds[at]
         out["row"] = self.rows.of(
-            args[:, scan.DEVICE], args[:, scan.STREAM], args[:, scan.RANK], batch.pid[at], batch.tid[at]
+            args[:, columns.DEVICE], args[:, columns.STREAM], args[:, columns.RANK], batch.pid[at], batch.tid[at]
         )
         out["collective"] = self._collective(args)
-        out["correlation"], out["external"] = args[:, scan.CORRELATION], args[:, scan.EXTERNAL]
+        out["correlation"], out["external"] = args[:, columns.CORRELATION], args[:, columns.EXTERNAL]
         self.device.append(out)
         self.seen["stored"] += len(at)
 
     def _collective(self, args: np.ndarray) -> np.ndarray:
         out = np.full(len(args), -1, np.int64)
-        columns = args[:, _COLLECTIVE]
-        told = np.flatnonzero((columns != NONE).any(axis=1))
-        if len(told):
-            out[told] = self.collectives.of(*columns[told].T)
+        told = args[:, _COLLECTIVE]
+        at = np.flatnonzero((told != NONE).any(axis=1))
+        if len(at):
+            out[at] = self.collectives.of(*told[at].T)
         return out
 
-    def _memory(self, batch: scan.Batch, at: np.ndarray) -> None:
+    def _memory(self, batch: columns.Batch, at: np.ndarray) -> None:
         args = batch.args[at]
-        known = args[:, scan.ALLOCATED] != NONE
+        known = args[:, columns.ALLOCATED] != NONE
         self._lose("memory events", "they tell what was taken, not how much is in use", int((~known).sum()))
         at, args = at[known], args[known]
         if not len(at):
             return
         out = np.zeros(len(at), MEMORY_ROW)
-        out["ts"], out["device"] = batch.ts[at], args[:, scan.DEVICE_ID]
-        out["type"], out["allocated"] = args[:, scan.DEVICE_TYPE], args[:, scan.ALLOCATED]
+        out["ts"], out["device"] = batch.ts[at], args[:, columns.DEVICE_ID]
+        out["type"], out["allocated"] = args[:, columns.DEVICE_TYPE], args[:, columns.ALLOCATED]
         self.memory.append(out)
         self.seen["memory"] += len(at)
 
-    def _host(self, batch: scan.Batch, at: np.ndarray, kinds: np.ndarray, told: np.ndarray) -> None:
+    def _host(self, batch: columns.Batch, at: np.ndarray, kinds: np.ndarray, told: np.ndarray) -> None:
         if not len(at):
             return
         args, kinds, told = batch.args[at], kinds[at], told[at]
@@ -169,7 +169,7 @@ class Gathered:
         kind[note] = NOTE
         kind[told == A_MODULE] = MODULE
         kind[told == A_FRAME] = FRAME
-        kind[(kinds == RUNTIME) & (args[:, scan.CORRELATION] != NONE)] = LAUNCH
+        kind[(kinds == RUNTIME) & (args[:, columns.CORRELATION] != NONE)] = LAUNCH
         out["kind"] = kind
         step, fetch = (told == A_STEP), (told == A_FETCH)
         # What an operation of a thread is to the reader of tables: a step, the host's own, or of no thread at all.
@@ -178,16 +178,20 @@ class Gathered:
         out["site"] = -1
         sited = call | note
         if sited.any():
-            columns = [args[sited][:, field] for field in _SITE]
-            out["site"][sited] = self.sites.of(out["name"][sited], *columns, self._collective(args[sited]))
-        for name, field in (("sequence", scan.SEQUENCE), ("correlation", scan.CORRELATION), ("external", scan.EXTERNAL)):
+            fields = [args[sited][:, field] for field in _SITE]
+            out["site"][sited] = self.sites.of(out["name"][sited], *fields, self._collective(args[sited]))
+        for name, field in (
+            ("sequence", columns.SEQUENCE),
+            ("correlation", columns.CORRELATION),
+            ("external", columns.EXTERNAL),
+        ):
             out[name] = args[:, field]
         self.steps += list(zip(*(out[c][step].tolist() for c in ("start", "dur", "name", "thread")), strict=True))
         self.fetches += list(zip(out["start"][fetch].tolist(), out["dur"][fetch].tolist(), strict=True))
         self.host.add(out)
         self.seen["stored"] += len(at)
 
-    def _others(self, batch: scan.Batch, chosen: np.ndarray) -> None:
+    def _others(self, batch: columns.Batch, chosen: np.ndarray) -> None:
         for phase, count in zip(*np.unique(batch.phase[chosen], return_counts=True), strict=True):
             of = chosen & (batch.phase == phase)
             if phase == ord("M"):
@@ -200,7 +204,7 @@ class Gathered:
                 letter = chr(phase) if 32 < phase < 127 else "none"
                 self._lose(f"events of phase {letter!r}", "only whole events (X) and instants (i) are read", int(count))
 
-    def _timeless(self, batch: scan.Batch, of: np.ndarray) -> None:
+    def _timeless(self, batch: columns.Batch, of: np.ndarray) -> None:
         far = (np.abs(batch.ts) >= LONGEST_NS) | (batch.dur >= LONGEST_NS)
         negative = (batch.dur < 0) & (batch.dur != NONE) & ~far & (batch.ts != NONE)
         without = (batch.ts == NONE) | ((batch.dur == NONE) & (batch.ts != NONE))
@@ -208,9 +212,9 @@ class Gathered:
         self._lose("events", "they have no time or no duration that is a number", int((of & without & ~negative).sum()))
         self._lose("events", "their time is beyond any calendar", int((of & far & ~without & ~negative).sum()))
 
-    def _names(self, batch: scan.Batch, at: np.ndarray) -> None:
+    def _names(self, batch: columns.Batch, at: np.ndarray) -> None:
         for i in at[batch.name[at] == self._thread_name].tolist():
-            if (name := int(batch.args[i, scan.ROW_NAME])) >= 0:
+            if (name := int(batch.args[i, columns.ROW_NAME])) >= 0:
                 self.thread_names[int(batch.pid[i]), int(batch.tid[i])] = name
 
     def _lose(self, what: str, why: str, count: int) -> None:
@@ -221,4 +225,3 @@ class Gathered:
 def joined(parts: list[np.ndarray], kind: Any) -> np.ndarray:
     """Parts as one array."""
     return np.concatenate(parts) if parts else np.zeros(0, kind)
-

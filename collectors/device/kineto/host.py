@@ -170,4 +170,3 @@ def event_rows(
         over(pa.int64(), dur_ps.astype(np.int64)),
     ]
     return Rows("op_events", pa.RecordBatch.from_arrays(columns, schema=SCHEMAS["op_events"].arrow))
-

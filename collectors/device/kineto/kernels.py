@@ -4,7 +4,9 @@ import re
 
 from collectors.device.xplane.lines import is_gpu_copy, nccl_kind
 
-_NCCL = re.compile(r"^(nccl|rccl|mscclKernel|oneshot_all_reduce|.*(cross_device_reduce|allreduce_fusion))", re.IGNORECASE)
+_NCCL = re.compile(
+    r"^(nccl|rccl|mscclKernel|oneshot_all_reduce|.*(cross_device_reduce|allreduce_fusion))", re.IGNORECASE
+)
 _ATTENTION = re.compile(
     r"flash|fmha|attention|attn|paged_|mha_(fwd|bwd|varlen)|sdpa|efficient_attention", re.IGNORECASE
 )
@@ -28,7 +30,9 @@ _ELEMENTWISE = re.compile(
     r"nll_loss|random|distribution|fill|where|masked|cumsum|scan|rotary|rms_|pool|add|mul",
     re.IGNORECASE,
 )
-_MATMUL_CALLS = re.compile(r"^aten::(mm|bmm|addmm|baddbmm|linear|matmul|_scaled_mm|addmv|mv|dot|_addmm_activation)(_|$)")
+_MATMUL_CALLS = re.compile(
+    r"^aten::(mm|bmm|addmm|baddbmm|linear|matmul|_scaled_mm|addmv|mv|dot|_addmm_activation)(_|$)"
+)
 _CONVOLUTION_CALLS = re.compile(r"^aten::(\w*conv\w*)$")
 _COLLECTIVES = (
     ("all_?reduce", "all-reduce"),

@@ -35,7 +35,9 @@ _KINDS = {
 }
 _STEP = re.compile(r"^ProfilerStep\s*#\s*(\d{1,18})$")
 _FRAME = re.compile(r"^(?P<file>[^<>\n]+\.py)\((?P<line>\d+)\): (?P<function>.*)$", re.DOTALL)
-_FRAMEWORK = re.compile(r"(^|/)(torch|torch_xla|functorch|triton|importlib|threading\.py|runpy\.py|contextlib\.py)(/|$)")
+_FRAMEWORK = re.compile(
+    r"(^|/)(torch|torch_xla|functorch|triton|importlib|threading\.py|runpy\.py|contextlib\.py)(/|$)"
+)
 _MODULE = "nn.Module: "
 FETCH = re.compile(r"^enumerate\(DataLoader\)")
 GRAPH_LAUNCH = re.compile(r"GraphLaunch")

@@ -105,8 +105,8 @@ def fetch_rows(gathered: Gathered, span: Span, host: str, collector: str) -> Ite
 def memory_rows(
     gathered: Gathered, beside: dict[str, Any], devices: list[int], span: Span, capture: int, host: str
 ) -> Iterator[Rows]:
-    """Rows of `memory`: what PyTorch's allocator had handed out at each event, and what the device had left then, as far
-    as the trace tells how much it has."""
+    """Rows of `memory`: what PyTorch's allocator had handed out at each event, and what the device had left then, where
+    the trace tells how much it has."""
     rows = joined(gathered.memory, MEMORY_ROW)
     near = span.near(rows["ts"], np.zeros(len(rows), np.int64))
     if not near.all():

@@ -17,7 +17,8 @@ def sweep(start, dur, event, op, kind, site, name, sequence, stack, depth, own, 
     """Walks the events of one thread, in order of start and the longer first.
 
     `own[op]` gains each event's duration less that of the events in it, ns. `found` gets a row for each LAUNCH: its
-    row, and the innermost site, call (its event), module, frame, note (its site) and sequence number around it, -1 for none. `marked` gets (sequence
+    row, and the innermost site, call (its event), module, frame, note (its site) and sequence number around it, -1 for
+    none. `marked` gets (sequence
     number, module, frame) of each CALL that has one. Returns how many rows of both.
     """
     n, m = 0, 0

@@ -70,7 +70,9 @@ def _own_line(stack: str) -> str | None:
     return next((source_of(f) for f in frames if is_own(f)), None)
 
 
-def device_ops(gathered: Gathered, devices: Devices, calls: Calls, capture: int, host: str, first: int) -> Iterator[Rows]:
+def device_ops(
+    gathered: Gathered, devices: Devices, calls: Calls, capture: int, host: str, first: int
+) -> Iterator[Rows]:
     """Operations of devices, numbered from `first`."""
     described = [_device_op(gathered, row, calls) for row in devices.ops.tolist()]
     carried = _carried(devices, described)
@@ -165,9 +167,7 @@ def _carried(devices: Devices, described: list[dict[str, Any]]) -> np.ndarray:
 
 
 def _stats(described: list[dict[str, Any]], capture: int, first: int) -> Iterator[Rows]:
-    told = [
-        (first + n, name, d[name]) for n, d in enumerate(described) for name in ("kernel", "launched") if d[name]
-    ]
+    told = [(first + n, name, d[name]) for n, d in enumerate(described) for name in ("kernel", "launched") if d[name]]
     names = {"kernel": "kernel", "launched": "launched by"}
     for at in range(0, len(told), _BATCH):
         part = told[at : at + _BATCH]

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from collectors.base import Fact, Item, Lost, Rows, Source
 from collectors.device.kineto.collectives import collective_rows
+from collectors.device.kineto.columns import INT, REAL, WORD, Stats
 from collectors.device.kineto.device import GRAPH, Devices, devices_of, rows_of
 from collectors.device.kineto.gather import Gathered
 from collectors.device.kineto.host import Sweeper
@@ -22,7 +22,6 @@ from collectors.device.kineto.marks import (
     steps_of_launches,
 )
 from collectors.device.kineto.operations import Calls, device_ops, host_ops
-from collectors.device.kineto.scan import INT, REAL, WORD, Stats
 from collectors.device.kineto.span import Span, span_of
 from collectors.device.kineto.spill import low
 from collectors.device.kineto.stream import Stream
@@ -58,8 +57,7 @@ class Reader:
         span = self._span()
         who = Who(self._source.name, beside, bool(gathered.device))
         sweeper = Sweeper(gathered, span, self._capture)
-        for rows in sweeper.rows():
-            yield rows
+        yield from sweeper.rows()
         host = sweeper.host
         devices = devices_of(gathered, host, span)
         calls = Calls(gathered)
@@ -186,7 +184,9 @@ class Reader:
                 "not kept as events: correlation numbers tell what launched what, and lines hold the names",
             )
         if stream.texts.refused:
-            yield Lost(f"{stream.texts.refused:,} names", f"more than {len(stream.texts):,} different ones are not kept")
+            yield Lost(
+                f"{stream.texts.refused:,} names", f"more than {len(stream.texts):,} different ones are not kept"
+            )
         if not span.dated:
             yield Lost("the time of day", "times do not count from 1970 and no `baseTimeNanoseconds` tells from when")
         if who.differs:
@@ -210,6 +210,6 @@ class Reader:
                 "their own names",
             )
         if alone:
-            yield Lost(f"the launch of {alone:,} of {count:,} kernels", "it lies outside the trace, or was not recorded")
-
-
+            yield Lost(
+                f"the launch of {alone:,} of {count:,} kernels", "it lies outside the trace, or was not recorded"
+            )

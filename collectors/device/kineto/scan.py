@@ -4,11 +4,27 @@ All arrays are allocated by the caller and never grow here: a kernel that runs o
 called again from the event where it stopped. Nothing of an event that was not read to its end is kept.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
-from collectors.device.kineto.texts import Texts, number
+from collectors.device.kineto.columns import (
+    DAMAGED,
+    DONE,
+    INT,
+    NEEDS_BYTES,
+    NEEDS_ROWS,
+    NEEDS_STATS,
+    NEEDS_TEXTS,
+    ODD,
+    POS,
+    READ,
+    REAL,
+    ROWS,
+    STATS,
+    STRAY,
+    WORD,
+    known,
+)
+from collectors.device.kineto.texts import number
 from collectors.device.kineto.tokens import (
     BAD,
     BARE,
@@ -19,164 +35,12 @@ from collectors.device.kineto.tokens import (
     TEXT,
     blank,
     closing,
-    hashed,
     kernel,
     part,
     real,
     scaled,
     value,
 )
-
-DONE, NEEDS_BYTES, NEEDS_ROWS, NEEDS_STATS, NEEDS_TEXTS, DAMAGED = range(6)  # how a call ended
-# Counters, kept in one array between calls.
-POS, ROWS, STATS, READ, ODD, STRAY, NEED, DROPPED, COUNTERS = range(9)
-# Arguments with a meaning of their own: the column of `Batch.args` that holds each, and its names in the file.
-FIELDS = (
-    ("correlation",),
-    ("External id", "external id"),
-    ("device",),
-    ("stream",),
-    ("Sequence number",),
-    ("Input Dims", "Input dims"),
-    ("Input type",),
-    ("Call stack",),
-    ("Collective name",),
-    ("In msg nelems",),
-    ("Out msg nelems",),
-    ("dtype",),
-    ("Group size",),
-    ("Process Group Name",),
-    ("Process Group Description",),
-    ("Process Group Ranks",),
-    ("Seq",),
-    ("Total Allocated",),
-    ("Bytes",),
-    ("Device Id",),
-    ("Device Type",),
-    ("rank",),
-    ("name",),
-)
-(
-    CORRELATION,
-    EXTERNAL,
-    DEVICE,
-    STREAM,
-    SEQUENCE,
-    DIMS,
-    TYPES,
-    STACK,
-    COLLECTIVE,
-    IN_NELEMS,
-    OUT_NELEMS,
-    DTYPE,
-    GROUP_SIZE,
-    PG_NAME,
-    PG_DESC,
-    PG_RANKS,
-    SEQ,
-    ALLOCATED,
-    BYTES,
-    DEVICE_ID,
-    DEVICE_TYPE,
-    RANK,
-    ROW_NAME,
-) = range(len(FIELDS))
-_TEXTUAL = (STREAM, DIMS, TYPES, STACK, COLLECTIVE, DTYPE, PG_NAME, PG_DESC, PG_RANKS, ROW_NAME)
-INT, REAL, WORD = 1, 2, 3  # what a stat's value is
-_KEYS = 256  # slots for the names of arguments that have a meaning
-
-
-class Batch(NamedTuple):
-    """Events in the order of the file. Texts are numbers of `Texts`, -1 where an event has none."""
-
-    ordinal: np.ndarray  # which event of the file it is
-    phase: np.ndarray  # the letter of `ph`
-    cat: np.ndarray
-    name: np.ndarray
-    pid: np.ndarray
-    tid: np.ndarray
-    ts: np.ndarray  # ns as written, NONE where there is none
-    dur: np.ndarray
-    args: np.ndarray  # (row, FIELDS), NONE where an event has none
-
-
-class Stats(NamedTuple):
-    """Arguments of events, one after another."""
-
-    event: np.ndarray
-    name: np.ndarray
-    kind: np.ndarray
-    value: np.ndarray  # a whole number, the bits of a real one, or the number of a text
-
-
-class Keys(NamedTuple):
-    """Names of the arguments that have a meaning: a hash table over their bytes."""
-
-    table: np.ndarray
-    start: np.ndarray
-    raw: np.ndarray
-    field: np.ndarray
-    text: np.ndarray  # number of the name in `Texts`
-    textual: np.ndarray  # by field: whether its value is kept as a text
-
-
-def new_batch(rows: int) -> Batch:
-    """Room for `rows` events."""
-    codes = (np.zeros(rows, np.int32) for _ in range(4))
-    times = (np.zeros(rows, np.int64) for _ in range(2))
-    return Batch(
-        np.zeros(rows, np.int64), np.zeros(rows, np.uint8), *codes, *times, np.zeros((rows, len(FIELDS)), np.int64)
-    )
-
-
-def new_stats(rows: int) -> Stats:
-    """Room for `rows` arguments."""
-    return Stats(np.zeros(rows, np.int64), np.zeros(rows, np.int32), np.zeros(rows, np.uint8), np.zeros(rows, np.int64))
-
-
-def keys_of(texts: Texts) -> Keys:
-    """The table of all names in FIELDS."""
-    names = [(name.encode(), field) for field, known in enumerate(FIELDS) for name in known]
-    raw = np.frombuffer(b"".join(name for name, _ in names), np.uint8).copy()
-    start = np.cumsum([0, *(len(name) for name, _ in names)]).astype(np.int64)
-    table = np.full(_KEYS, -1, np.int16)
-    enter_keys(table, start, raw)
-    textual = np.zeros(len(FIELDS), np.bool_)
-    textual[list(_TEXTUAL)] = True
-    field = np.array([field for _, field in names], np.int64)
-    text = np.array([texts.of(name.decode()) for name, _ in names], np.int32)
-    return Keys(table, start, raw, field, text, textual)
-
-
-@kernel
-def enter_keys(table, start, raw):
-    """Fills the table of `Keys`."""
-    for n in range(start.shape[0] - 1):
-        slot = hashed(raw, start[n], start[n + 1]) & (_KEYS - 1)
-        while table[slot] >= 0:
-            slot = (slot + 1) & (_KEYS - 1)
-        table[slot] = n
-
-
-@kernel
-def known(keys, buf, pos, end):
-    """Row of `Keys` of the name in [pos, end), -1 where it is none of them."""
-    slot = hashed(buf, pos, end) & (_KEYS - 1)
-    while True:
-        n = np.int64(keys.table[slot])
-        if n < 0:
-            return n
-        at = keys.start[n]
-        if keys.start[n + 1] - at == end - pos:
-            same = True
-            for i in range(end - pos):
-                if keys.raw[at + i] != buf[pos + i]:
-                    same = False
-                    break
-            if same:
-                return n
-        slot = (slot + 1) & (_KEYS - 1)
-
 
 PH, CAT, NAME, PID, TID, TS, DUR, ARGS = 1, 2, 3, 4, 5, 6, 7, 8
 
@@ -276,11 +140,11 @@ def arguments(buf, pos, stop, keys, batch, row, stats, at, store, keep, tell):
             field = keys.field[n]
         text = np.int64(-1)
         whole = NONE
-        if field >= 0 and keys.textual[field] or kind == TEXT or kind == NESTED:
+        if field >= 0 and keys.textual[field] or kind in (TEXT, NESTED):
             text = number(store, buf, c, d)
             if text == -1:
                 return np.int64(MORE), at, NEEDS_TEXTS
-        if kind == NUMBER or kind == TEXT:
+        if kind in (NUMBER, TEXT):
             whole = scaled(buf, c, d, 0)
         if field >= 0:
             batch.args[row, field] = text if keys.textual[field] else whole
@@ -399,5 +263,3 @@ def events(buf, pos, stop, keys, batch, stats, store, quiet, counters, tell):
         counters[STATS] = at
         counters[READ] += 1
         pos = p
-
-

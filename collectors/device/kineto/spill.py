@@ -49,7 +49,7 @@ class Spill:
 
     def _write(self) -> None:
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="chipledger-")
+            self._file = tempfile.TemporaryFile(prefix="chipledger-")  # noqa: SIM115 - open until all rows are asked for
         for part in self._parts:
             self._file.write(part.data)
         self._parts, self._held = [], 0

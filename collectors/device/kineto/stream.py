@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from collectors.base import Lost, Source
-from collectors.device.kineto.scan import (
+from collectors.device.kineto.columns import (
     COUNTERS,
     DAMAGED,
     DONE,
@@ -23,11 +23,11 @@ from collectors.device.kineto.scan import (
     STRAY,
     Batch,
     Stats,
-    events,
     keys_of,
     new_batch,
     new_stats,
 )
+from collectors.device.kineto.scan import events
 from collectors.device.kineto.texts import Texts
 from collectors.device.kineto.tokens import MORE, closing, value
 

@@ -62,8 +62,10 @@ class Who:
         return found
 
     def group(self, ranks: str, name: str, size: int | None) -> str:
-        """Ranks that take part in a collective, `?` for each that is not known: from what the kernel tells of them, else
-        from the configuration of its group."""
+        """Ranks that take part in a collective, `?` for each that is not known.
+
+        From what the kernel tells of them, else from the configuration of its group.
+        """
         known = ranks_of(ranks) or self._groups.get(name)
         if not known and self.world and (size == self.world or (size is None and self._one_group)):
             known = tuple(range(self.world))
