@@ -205,12 +205,11 @@ class Gathered:
                 self._lose(f"events of phase {letter!r}", "only whole events (X) and instants (i) are read", int(count))
 
     def _timeless(self, batch: columns.Batch, of: np.ndarray) -> None:
-        far = (np.abs(batch.ts) >= LONGEST_NS) | (batch.dur >= LONGEST_NS)
-        negative = (batch.dur < 0) & (batch.dur != NONE) & ~far & (batch.ts != NONE)
-        without = (batch.ts == NONE) | ((batch.dur == NONE) & (batch.ts != NONE))
-        self._lose("events", "their duration is negative", int((of & negative).sum()))
-        self._lose("events", "they have no time or no duration that is a number", int((of & without & ~negative).sum()))
-        self._lose("events", "their time is beyond any calendar", int((of & far & ~without & ~negative).sum()))
+        negative = of & (batch.ts != NONE) & (batch.dur != NONE) & (batch.dur < 0)
+        self._lose("events", "their duration is negative", int(negative.sum()))
+        self._lose(
+            "events", "their time or duration is missing, or no number of a calendar", int((of & ~negative).sum())
+        )
 
     def _names(self, batch: columns.Batch, at: np.ndarray) -> None:
         for i in at[batch.name[at] == self._thread_name].tolist():

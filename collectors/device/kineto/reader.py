@@ -12,7 +12,6 @@ from collectors.device.kineto.columns import INT, REAL, WORD, Stats
 from collectors.device.kineto.device import GRAPH, Devices, devices_of, rows_of
 from collectors.device.kineto.gather import Gathered
 from collectors.device.kineto.host import Sweeper
-from collectors.device.kineto.kinds import PYTHON
 from collectors.device.kineto.marks import (
     device_steps,
     fetch_rows,
@@ -83,9 +82,6 @@ class Reader:
         stream, gathered = self._stream, self._gathered
         for events, stats in stream.batches():
             gathered.take(events)
-            quiet = gathered.meanings.kinds(np.arange(int(events.cat.max(initial=-1)) + 1)) == PYTHON
-            if len(quiet) > len(stream.quiet):
-                stream.quiet = np.ascontiguousarray(quiet)
             if len(stats.event):
                 yield self._stat_rows(stats)
 

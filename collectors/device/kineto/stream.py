@@ -73,11 +73,12 @@ class Stream:
         self.lost: list[Lost] = []
         self.texts = Texts()
         self.beside: dict[str, Any] = {}
-        self.quiet = np.zeros(0, np.bool_)  # by number of a category: whether arguments are left out
         self.damaged = 0
         self.counters = np.zeros(COUNTERS, np.int64)
         self._window = Window(source, self.lost)
         self._keys = keys_of(self.texts)
+        # Arguments of Python frames are numbers that their nesting tells as well, and most of a trace with stacks.
+        self._quiet = np.arange(self.texts.of("python_function") + 1) == self.texts.of("python_function")
         self._batch, self._stats = new_batch(BATCH_ROWS), new_stats(STAT_ROWS)
         self._pos = 0
         self._first_damage: int | None = None
@@ -174,7 +175,7 @@ class Stream:
                 self._batch,
                 self._stats,
                 self.texts.store,
-                self.quiet,
+                self._quiet,
                 self.counters,
                 tell,
             )
