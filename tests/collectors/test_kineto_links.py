@@ -171,9 +171,11 @@ def test_a_collective_is_told_by_its_kernel(got):
     (row,) = result.rows["collectives"]
     assert (row["kind"], row["bytes"], row["dtype"], row["group"]) == ("all-gather", 2048, "bf16", "0,1")
     assert (row["rank"], row["step"], row["seq"], row["host"]) == (1, 4, 0, "rank 1")
-    assert row["op"] == "nccl:all-gather default_pg" == device_ops(result)[
-        "ncclDevKernel_Generic(ncclDevComm*, unsigned long, ncclWork*)"
-    ]["op"]
+    assert (
+        row["op"]
+        == "nccl:all-gather default_pg"
+        == device_ops(result)["ncclDevKernel_Generic(ncclDevComm*, unsigned long, ncclWork*)"]["op"]
+    )
     assert (row["start_ns"], row["end_ns"]) == (BASE + 50_000, BASE + 70_000)
 
 

@@ -208,7 +208,7 @@ def host_ops(gathered: Gathered, host: Host, lines: Mapping[int, str], capture: 
                     "role": coded(kinds, ["host", "host", "other"]),
                     "category": coded(kinds, ["annotation", "host", "other"]),
                     "op": coded(
-                        np.where(used[codes.reshape(-1)] < 0, -1, codes.reshape(-1)).astype(np.int32),
+                        np.where(used[codes.reshape(-1)] == -1, -1, codes.reshape(-1)).astype(np.int32),
                         [gathered.texts[c] for c in used.tolist()],
                     ),
                     "op_id": over(pa.int64(), np.arange(at, at + n)),

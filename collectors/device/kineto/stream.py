@@ -30,11 +30,13 @@ from collectors.device.kineto.columns import (
 from collectors.device.kineto.scan import events
 from collectors.device.kineto.texts import Texts
 from collectors.device.kineto.tokens import MORE, closing, value
+from errors import InputError
 
 CHUNK = 1 << 22
 BATCH_ROWS, STAT_ROWS = 1 << 16, 1 << 18
 LONGEST = 1 << 26  # bytes of one value; a longer one is damage
 _RESUME = re.compile(rb"\}\s*,\s*(?=\{)")
+_CUT = (EOFError, zlib.error, gzip.BadGzipFile)
 _BLANK = b" \t\r\n,"
 
 
@@ -42,7 +44,10 @@ class Window:
     """The bytes at hand of a file that is read once from its beginning."""
 
     def __init__(self, source: Source, lost: list[Lost]):
-        self._file, self._lost = source.open(), lost
+        try:
+            self._file, self._lost = source.open(), lost
+        except _CUT as error:
+            raise InputError(f"a gzip archive that cannot be unpacked ({error})", where=source.name) from error
         self.data = b""
         self.base = 0  # where in the file they begin
         self.ended = False
@@ -51,12 +56,14 @@ class Window:
         """Drops what lies before `keep` and reads on; False where the file has ended, or the value is too long."""
         if self.ended or len(self.data) - keep > LONGEST:
             return False
+        wanted, piece = max(CHUNK, len(self.data) - keep), bytearray()
         try:
-            piece = self._file.read(max(CHUNK, len(self.data) - keep))
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            self._lost.append(Lost("the rest of the gzip archive", str(error), self.base + len(self.data)))
-            piece = b""
-        self.ended = not piece
+            while len(piece) < wanted and (got := self._file.read1(wanted - len(piece))):  # type: ignore[attr-defined]
+                piece += got  # bit by bit, which keeps what precedes a fault
+        except _CUT as error:
+            self._lost.append(Lost("the rest of the gzip archive", str(error), self.base + len(self.data) + len(piece)))
+            self.ended = True
+        self.ended |= not piece
         if piece:
             self.data = self.data[keep:] + piece
             self.base += keep
@@ -111,7 +118,7 @@ class Stream:
             if name == b"traceEvents" and self._window.data[self._pos : self._pos + 1] == b"[":
                 self._pos += 1
                 yield from self._events()
-            elif not self._other(name.decode("utf-8", "replace")):
+            elif not self._other(_encodable(name.decode("utf-8", "replace"))):
                 break
         if at != b"}":
             self.lost.append(Lost("the end of the file", "it ends early, or is damaged", self._at))
@@ -158,7 +165,7 @@ class Stream:
                 return False
         raw, self._pos = data[self._pos : int(end)], int(end)
         try:
-            self.beside[name] = json.loads(raw.decode("utf-8", "replace"), strict=False)
+            self.beside[name] = _encodable(json.loads(raw.decode("utf-8", "replace"), strict=False))
         except (ValueError, RecursionError) as error:
             self.lost.append(Lost(f"{name!r}", f"it is no JSON ({error})", self._at - len(raw)))
         return True
@@ -214,3 +221,12 @@ class Stream:
             self._pos = max(self._pos, len(self._window.data) - 64)
             if not self._more():
                 return False
+
+
+def _encodable(value: Any) -> Any:
+    """The value with what no text can hold (half a pair of surrogates) replaced."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [_encodable(v) for v in value]
+    return {_encodable(k): _encodable(v) for k, v in value.items()} if isinstance(value, dict) else value
