@@ -244,5 +244,5 @@ def test_several_ranks_are_one_run(tmp_path):
     files = [tmp_path / f"rank-{rank}.json.gz" for rank in range(2)]
     run = store.get(ingest(files, store).run_id)
     assert run is not None
-    assert sorted(run.tables.arrow("captures", ["host"])["host"].to_pylist()) == ["rank 0", "rank 1"]
+    assert set(run.tables.arrow("captures", ["host"])["host"].to_pylist()) == {"rank 0", "rank 1"}
     assert run.manifest.facts["chips"].value == 2

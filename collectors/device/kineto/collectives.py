@@ -20,14 +20,7 @@ _BATCH = 1 << 16
 
 
 def collective_rows(
-    gathered: Gathered,
-    devices: Devices,
-    site: np.ndarray,
-    note: np.ndarray,
-    step: np.ndarray,
-    who: Who,
-    span: Span,
-    capture: int,
+    gathered: Gathered, devices: Devices, step: np.ndarray, who: Who, span: Span, capture: int
 ) -> Iterator[Rows]:
     """Rows of `collectives` in order of device, name and start. `step`: of each event, -1 where it is not known."""
     label = devices.ops[devices.op, COLLECTIVE_LABEL] if len(devices.op) else devices.op
@@ -38,7 +31,7 @@ def collective_rows(
     device = devices.number[events["row"]]
     order = np.lexsort((events["start"], label[chosen], device))
     chosen, events, device = chosen[order], events[order], device[order]
-    keys = np.stack([events["name"], events["collective"], site[chosen], note[chosen]], axis=1)
+    keys = np.stack([events["name"], events["collective"], devices.site[chosen], devices.note[chosen]], axis=1)
     unique, inverse = np.unique(keys, axis=0, return_inverse=True)
     facts = [_facts(gathered, kernel, own, s, n, who) for kernel, own, s, n in unique.tolist()]
     inverse = inverse.reshape(-1)

@@ -24,7 +24,8 @@ _DEVICES = 1 << 20  # numbers of devices beyond it are damage
 @dataclass
 class Devices:
     """`events`: DEVICE rows in order of start; beside each row `op`, its operation, `launch`, its row of
-    `Host.launches` or -1, `call`, the event of the call it was launched in or -1.
+    `Host.launches` or -1, `launched_ns`, when that was, as written, or NONE, and `site`, `note` and `call`: the call it
+    was launched in, the annotation around that, and the call's event, each -1 where that is not known.
 
     `ops`: by number (row, name, kind, site, module, frame, graph, note, collective's name) of operations. `number`: of
     each row of `Gathered.rows`, its device; `rank`: of each device that a merged trace tells the rank of.
@@ -33,6 +34,9 @@ class Devices:
     events: np.ndarray
     op: np.ndarray
     launch: np.ndarray
+    launched_ns: np.ndarray
+    site: np.ndarray
+    note: np.ndarray
     call: np.ndarray
     ops: np.ndarray
     number: np.ndarray
@@ -59,19 +63,19 @@ def devices_of(gathered: Gathered, host: Host, span: Span) -> Devices:
     launch = _launches(events["correlation"], host.launches)
     site, call = _sites(events, launch, host)
     told = host.launches if len(host.launches) else np.zeros(1, LAUNCHES)
-    at = np.maximum(launch, 0)
-    found = launch >= 0
+    at, found = np.maximum(launch, 0), launch >= 0
     module, frame, note = (np.where(found, told[c][at], -1) for c in ("module", "frame", "note"))
     graph = np.where(found & (gathered.meanings.names(told["name"][at]) == A_GRAPH), told["name"][at], -1)
-    site, call = np.where(graph >= 0, -1, site), np.where(graph >= 0, -1, call)  # a graph is launched, not its kernels
-    module, frame = np.where(graph >= 0, -1, module), np.where(graph >= 0, -1, frame)
+    for of_call in (site, call, module, frame):
+        of_call[graph >= 0] = -1  # the call launched the graph, not its kernels
     label = _labels(gathered, events, site, note)
-    note = np.where(label >= 0, note, -1)
+    shown = np.where(label >= 0, note, -1)
     ops = Numbered(9)
     what = _what(gathered, site)
-    op = ops.of(events["row"], events["name"], events["kind"], what, module, frame, graph, note, label)
+    op = ops.of(events["row"], events["name"], events["kind"], what, module, frame, graph, shown, label)
     number, rank = _numbers(gathered)
-    devices = Devices(events, op, launch, call, ops.rows.copy(), number, rank)
+    launched_ns = np.where(found, told["start"][at], NONE)
+    devices = Devices(events, op, launch, launched_ns, site, note, call, ops.rows.copy(), number, rank)
     _sums(devices)
     return devices
 
@@ -79,15 +83,15 @@ def devices_of(gathered: Gathered, host: Host, span: Span) -> Devices:
 def _launches(correlation: np.ndarray, launches: np.ndarray) -> np.ndarray:
     """Row of the launch of each correlation number, -1 where the trace holds none."""
     if not len(launches):
-        return np.full(len(correlation), -1, np.int64)
+        return np.full(len(correlation), -1, np.int32)
     at = np.searchsorted(launches["correlation"], correlation)
-    at = np.minimum(at, len(launches) - 1)
-    return np.where((launches["correlation"][at] == correlation) & (correlation != NONE), at, -1)
+    at = np.minimum(at, len(launches) - 1).astype(np.int32)
+    return np.where((launches["correlation"][at] == correlation) & (correlation != NONE), at, np.int32(-1))
 
 
 def _sites(events: np.ndarray, launch: np.ndarray, host: Host) -> tuple[np.ndarray, np.ndarray]:
     """(site, call) that each event was launched in: where its launch lies, else the call of its external id."""
-    site, call = np.full(len(events), -1, np.int64), np.full(len(events), -1, np.int64)
+    site, call = np.full(len(events), -1, np.int32), np.full(len(events), -1, np.int64)
     found = launch >= 0
     site[found], call[found] = host.launches["site"][launch[found]], host.launches["call"][launch[found]]
     lacks = np.flatnonzero((site < 0) & (events["external"] != events["correlation"]) & (events["external"] != NONE))

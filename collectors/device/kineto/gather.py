@@ -67,7 +67,7 @@ DEVICE = np.dtype(
         ("external", "i8"),
     ]
 )
-MEMORY_ROW = np.dtype([("ts", "i8"), ("device", "i8"), ("type", "i8"), ("allocated", "i8")])
+MEMORY_ROW = np.dtype([("start", "i8"), ("device", "i8"), ("type", "i8"), ("allocated", "i8")])
 _PHASES = {ord(c): what for c, what in (("s", "arrows"), ("t", "arrows"), ("f", "arrows"), ("M", "names"))}
 
 
@@ -85,7 +85,7 @@ class Gathered:
         self.meanings = Meanings(texts)
         self.host = Spill(HOST)
         self.device: list[np.ndarray] = []
-        self.memory: list[np.ndarray] = []
+        self.memory = Spill(MEMORY_ROW)
         self.steps: list[tuple[int, int, int, int]] = []  # start, duration, name, thread
         self.fetches: list[tuple[int, int]] = []
         self.threads, self.rows = Numbered(2), Numbered(5)
@@ -148,9 +148,9 @@ class Gathered:
         if not len(at):
             return
         out = np.zeros(len(at), MEMORY_ROW)
-        out["ts"], out["device"] = batch.ts[at], args[:, columns.DEVICE_ID]
+        out["start"], out["device"] = batch.ts[at], args[:, columns.DEVICE_ID]
         out["type"], out["allocated"] = args[:, columns.DEVICE_TYPE], args[:, columns.ALLOCATED]
-        self.memory.append(out)
+        self.memory.add(out)
         self.seen["memory"] += len(at)
 
     def _host(self, batch: columns.Batch, at: np.ndarray, kinds: np.ndarray, told: np.ndarray) -> None:

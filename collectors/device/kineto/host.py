@@ -17,7 +17,6 @@ LAUNCHES = np.dtype(
     [
         ("correlation", "i8"),
         ("start", "i8"),
-        ("dur", "i8"),
         ("name", "i4"),
         ("site", "i4"),
         ("call", "i8"),
@@ -25,7 +24,6 @@ LAUNCHES = np.dtype(
         ("frame", "i4"),
         ("note", "i4"),
         ("sequence", "i8"),
-        ("external", "i8"),
     ]
 )
 _FOUND = ("site", "call", "module", "frame", "note", "sequence")
@@ -42,6 +40,10 @@ class Host:
     total_ns: np.ndarray = field(default_factory=lambda: np.zeros(0))
     own_ns: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
+    def forget_launches(self) -> None:
+        """Gives up what is known of calls, once kernels are joined with them."""
+        self.launches, self.calls = np.zeros(0, LAUNCHES), np.zeros((0, 3), np.int64)
+
 
 class Sweeper:
     """Walks the host's events in order of time."""
@@ -55,9 +57,11 @@ class Sweeper:
         self._launches: list[np.ndarray] = []
         self._calls: list[np.ndarray] = []
         self._forward: list[np.ndarray] = []
-        device = joined(gathered.device, None)
-        wanted = device["external"][device["external"] != device["correlation"]] if len(device) else np.zeros(0)
-        self._wanted = np.unique(wanted)
+        # Only what launched something, and calls that something names, are kept: most are neither.
+        device = gathered.device
+        self._launched_by = np.unique(joined([part["correlation"] for part in device], np.int64))
+        named = [part["external"][part["external"] != part["correlation"]] for part in device]
+        self._wanted = np.unique(joined(named, np.int64))
 
     def rows(self) -> Iterator[Rows]:
         """The events as rows of `op_events`; `host` is complete when they have all been taken."""
@@ -113,13 +117,14 @@ class Sweeper:
             if m:
                 self._forward.append(marked[:m])
         if len(self._wanted):
-            chosen = (rows["kind"] == CALL) & np.isin(rows["external"], self._wanted)
+            chosen = (rows["kind"] == CALL) & _among(rows["external"], self._wanted)
             self._calls.append(np.stack([rows[n][chosen] for n in ("external", "site", "event")], axis=1))
 
     def _launched(self, rows: np.ndarray, found: np.ndarray) -> None:
+        found = found[_among(rows["correlation"][found[:, 0]], self._launched_by)]
         out = np.zeros(len(found), LAUNCHES)
         mine = rows[found[:, 0]]
-        for name in ("correlation", "start", "dur", "name", "external"):
+        for name in ("correlation", "start", "name"):
             out[name] = mine[name]
         for k, name in enumerate(_FOUND):
             out[name] = found[:, k + 1]
@@ -127,12 +132,13 @@ class Sweeper:
 
     def _finish(self) -> None:
         launches = joined(self._launches, LAUNCHES)
+        self._launches = []
         # Of calls with one number the one within an operation tells more.
         self.host.launches = launches[np.lexsort((launches["start"], launches["site"] < 0, launches["correlation"]))]
         calls = joined(self._calls, np.int64).reshape(-1, 3)
         self.host.calls = calls[np.argsort(calls[:, 0], kind="stable")]
         self._backward(self.host.launches)
-        self._launches, self._calls, self._stacks = [], [], {}
+        self._calls, self._forward, self._stacks = [], [], {}
 
     def _backward(self, launches: np.ndarray) -> None:
         """Gives calls of the backward pass the module and frame of the forward call with their sequence number."""
@@ -149,6 +155,13 @@ class Sweeper:
         launches["module"][lacks] = forward[at, 1]
         bare = launches["frame"][lacks] < 0
         launches["frame"][lacks[bare]] = forward[at[bare], 2]
+
+
+def _among(values: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Whether each value is among `known`, which are sorted."""
+    if not len(known):
+        return np.zeros(len(values), bool)
+    return known[np.minimum(np.searchsorted(known, values), len(known) - 1)] == values
 
 
 def event_rows(

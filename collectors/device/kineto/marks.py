@@ -8,12 +8,11 @@ import pyarrow as pa
 
 from collectors.base import Rows
 from collectors.device.kineto.device import Devices
-from collectors.device.kineto.gather import MEMORY_ROW, Gathered, joined
-from collectors.device.kineto.host import Host
+from collectors.device.kineto.gather import Gathered
 from collectors.device.kineto.kinds import step_of
 from collectors.device.kineto.span import Span
 from collectors.device.kineto.who import of_device, properties
-from collectors.device.xplane.arrays import batch, over
+from collectors.device.xplane.arrays import batch, coded, over
 
 _ON_HOST, _MOST_DEVICES, _BATCH = 0, 1 << 20, 1 << 16
 _SAME_PACE = 0.1  # devices that take so much longer or shorter for the same steps have a pace of their own
@@ -30,16 +29,14 @@ def host_steps(gathered: Gathered, span: Span) -> Steps:
     return sorted(found)
 
 
-def steps_of_launches(steps: Steps, devices: Devices, host: Host) -> np.ndarray:
+def steps_of_launches(steps: Steps, devices: Devices) -> np.ndarray:
     """Step of each event of a device: the one in which it was launched; -1 where that is not known."""
     out = np.full(len(devices.events), -1, np.int64)
-    if not steps or not len(host.launches):
+    if not steps:
         return out
     table = np.array(steps, np.int64)
-    launched = devices.launch >= 0
-    at_ns = host.launches["start"][np.maximum(devices.launch, 0)]
-    at = np.searchsorted(table[:, 0], at_ns, "right") - 1
-    within = launched & (at >= 0) & (at_ns < table[np.maximum(at, 0), 1])
+    at = np.searchsorted(table[:, 0], devices.launched_ns, "right") - 1
+    within = (devices.launch >= 0) & (at >= 0) & (devices.launched_ns < table[np.maximum(at, 0), 1])
     return np.where(within, table[np.maximum(at, 0), 2], -1)
 
 
@@ -107,37 +104,43 @@ def memory_rows(
 ) -> Iterator[Rows]:
     """Rows of `memory`: what PyTorch's allocator had handed out at each event, and what the device had left then, where
     the trace tells how much it has."""
-    rows = joined(gathered.memory, MEMORY_ROW)
-    near = span.near(rows["ts"], np.zeros(len(rows), np.int64))
-    if not near.all():
+    seen: set[int] = set()
+    limits: dict[int, int] = {}
+    for rows in gathered.memory.pieces():
+        near = span.near(rows["start"], np.zeros(len(rows), np.int64))
         gathered.seen["memory"] -= int((~near).sum())
         gathered.lost["memory events: their time is far from all others"] += int((~near).sum())
-        rows = rows[near]
-    rows = rows[np.argsort(rows["ts"], kind="stable")]
-    on_host = rows["type"] == _ON_HOST
-    numbered = ~on_host & (rows["device"] >= 0) & (rows["device"] < _MOST_DEVICES)
-    device = np.where(numbered, rows["device"], -1)
-    told = np.unique(device[~on_host]).tolist()
-    if told != [-1] and len(told) == 1 and len(devices) == 1:  # ROCm numbers devices in kernels and in memory apart
-        device = np.where(on_host, -1, devices[0])
-    limit = np.array([memory_limit(beside, d) or -1 if d >= 0 else -1 for d in np.unique(device).tolist()], np.int64)
-    left = limit[np.searchsorted(np.unique(device), device)] - rows["allocated"] if len(rows) else rows["allocated"]
-    samples = (("bytes_in_use", np.ones(len(rows), bool), rows["allocated"]), ("bytes_available", left >= 0, left))
-    for kind, chosen, amount in samples:
-        for at in range(0, len(rows), _BATCH):
-            part = np.flatnonzero(chosen[at : at + _BATCH]) + at
-            n = len(part)
-            columns = {
-                "capture": [capture] * n,
-                "host": [host] * n,
-                "device": over(pa.int32(), device[part].astype(np.int32), device[part] >= 0),
-                "ts_ns": over(pa.int64(), rows["ts"][part] + span.shift_ns),
-                "kind": [kind] * n,
-                "bytes": over(pa.int64(), np.ascontiguousarray(amount[part])),
-                "name": ["PyTorch, host" if h else "PyTorch" for h in on_host[part].tolist()],
-            }
-            if n:
-                yield Rows("memory", batch("memory", columns))
+        rows = rows[near][np.argsort(rows["start"][near], kind="stable")]
+        numbered = (rows["type"] != _ON_HOST) & (rows["device"] >= 0) & (rows["device"] < _MOST_DEVICES)
+        seen |= set(rows["device"][numbered].tolist())
+        # ROCm numbers devices in kernels and in memory apart: where each has one, they are the same
+        only = devices[0] if len(seen) == 1 and len(devices) == 1 else rows["device"]
+        device = np.where(numbered, only, -1)
+        for number in set(device.tolist()) - set(limits):
+            limits[number] = memory_limit(beside, number) or -1 if number >= 0 else -1
+        left = np.array([limits[d] for d in device.tolist()], np.int64) - rows["allocated"]
+        yield from _samples("bytes_in_use", rows, device, rows["allocated"], span, capture, host)
+        told = left >= 0
+        yield from _samples("bytes_available", rows[told], device[told], left[told], span, capture, host)
+
+
+def _samples(
+    kind: str, rows: np.ndarray, device: np.ndarray, amount: np.ndarray, span: Span, capture: int, host: str
+) -> Iterator[Rows]:
+    for at in range(0, len(rows), _BATCH):
+        part = slice(at, at + _BATCH)
+        n = len(rows[part])
+        on_host = (rows["type"][part] == _ON_HOST).astype(np.int32)
+        columns = {
+            "capture": [capture] * n,
+            "host": [host] * n,
+            "device": over(pa.int32(), device[part].astype(np.int32), device[part] >= 0),
+            "ts_ns": over(pa.int64(), rows["start"][part] + span.shift_ns),
+            "kind": [kind] * n,
+            "bytes": over(pa.int64(), np.ascontiguousarray(amount[part])),
+            "name": coded(on_host, ["PyTorch", "PyTorch, host"]),
+        }
+        yield Rows("memory", batch("memory", columns))
 
 
 def memory_limit(beside: dict[str, Any], device: int) -> int | None:

@@ -10,6 +10,7 @@ PLAIN, CALL, NOTE, MODULE, FRAME, LAUNCH = range(6)
 END, OP, SITE, IN_CALL, IN_MODULE, IN_FRAME, IN_NOTE, SEQUENCE, STACK_COLUMNS = range(9)
 STACK_ROWS = 1024  # how deep events may nest before what is deeper loses exactness
 FOUND_COLUMNS = 7
+_PIECE = 1 << 16  # rows that are numbered at a time
 
 
 @kernel
@@ -115,15 +116,18 @@ class Numbered:
 
     def of(self, *columns: np.ndarray) -> np.ndarray:
         """Number of each row, given by columns."""
-        rows = np.empty((len(columns[0]), self._known.shape[1]), np.int64)
-        for k, column in enumerate(columns):
-            rows[:, k] = column
-        out = np.empty(len(rows), np.int64)
+        out = np.empty(len(columns[0]), np.int64)
+        for at in range(0, len(out), _PIECE):
+            part = slice(at, at + _PIECE)
+            rows = np.empty((len(out[part]), self._known.shape[1]), np.int64)
+            for k, column in enumerate(columns):
+                rows[:, k] = column[part]
+            self._number(rows, out[part])
+        return out
+
+    def _number(self, rows: np.ndarray, out: np.ndarray) -> None:
         done = 0
-        while True:
-            done += number_rows(self._table, self._known, self._count, rows[done:], out[done:])
-            if done == len(rows):
-                return out
+        while (done := done + number_rows(self._table, self._known, self._count, rows[done:], out[done:])) < len(rows):
             self._grow()
 
     def _grow(self) -> None:

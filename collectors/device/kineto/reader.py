@@ -59,22 +59,18 @@ class Reader:
         yield from sweeper.rows()
         host = sweeper.host
         devices = devices_of(gathered, host, span)
+        host.forget_launches()
         calls = Calls(gathered)
         yield from host_ops(gathered, host, self._lines(), self._capture, who.host)
         yield from device_ops(gathered, devices, calls, self._capture, who.host, len(gathered.ops))
         yield from rows_of(devices, span, self._capture, len(gathered.ops))
         marked = host_steps(gathered, span)
-        step = steps_of_launches(marked, devices, host)
+        step = steps_of_launches(marked, devices)
         yield from step_rows(device_steps(marked, step, devices), span, self._capture, who.host, NAME)
         yield from fetch_rows(gathered, span, who.host, NAME)
         numbers = sorted({int(n) for n in devices.number[devices.events["row"][devices.kernels()]]})
         yield from memory_rows(gathered, beside, numbers, span, self._capture, who.host)
-        launches = host.launches
-        at, found = np.maximum(devices.launch, 0), devices.launch >= 0
-        site, note = (
-            np.where(found, launches[c][at], -1) if len(launches) else np.full(len(at), -1) for c in ("site", "note")
-        )
-        yield from collective_rows(gathered, devices, site, note, step, who, span, self._capture)
+        yield from collective_rows(gathered, devices, step, who, span, self._capture)
         yield from self._capture_items(span, who, devices, numbers)
         yield from self._losses(span, who, devices)
 
@@ -111,10 +107,9 @@ class Reader:
 
     def _span(self) -> Span:
         gathered = self._gathered
-        starts = [gathered.host.starts(), *(part["start"] for part in gathered.device)]
-        starts += [part["ts"] for part in gathered.memory]
-        lows = [*gathered.host.lows, *(low(part["start"]) for part in gathered.device)]
-        lows += [low(part["ts"]) for part in gathered.memory]
+        spilt = (gathered.host, gathered.memory)
+        starts = [*(s.starts() for s in spilt), *(part["start"] for part in gathered.device)]
+        lows = [*(n for s in spilt for n in s.lows), *(low(part["start"]) for part in gathered.device)]
         return span_of(
             np.sort(np.concatenate(starts)), np.array(lows, np.int64), self._stream.beside.get("baseTimeNanoseconds")
         )
