@@ -131,15 +131,18 @@ def _numbers(gathered: Gathered) -> tuple[np.ndarray, dict[int, int]]:
     """(device of each row, rank of each device). Where a merged trace has one device number for several ranks, the rank
     takes its place."""
     rows = gathered.rows.rows
+    rank = np.where((rows[:, 2] >= 0) & (rows[:, 2] < _DEVICES), rows[:, 2], -1)
     number = np.full(len(rows), -1, np.int64)
     for i, (device, _, _, pid, _) in enumerate(rows.tolist()):
-        told = device if device != NONE else _whole(gathered.texts[pid] if pid >= 0 else "")
-        number[i] = told if told is not None and 0 <= told < _DEVICES else 0
-    ranks = rows[:, 2]
-    pairs = {(d, r) for d, r in zip(number.tolist(), ranks.tolist(), strict=True) if 0 <= r < _DEVICES}
+        told = device if device != NONE else _whole(gathered.texts[pid])
+        number[i] = told if told is not None and 0 <= told < _DEVICES else -1
+    pairs = {(d, r) for d, r in zip(number.tolist(), rank.tolist(), strict=True) if d >= 0 and r >= 0}
     if len({d for d, _ in pairs}) < len(pairs):
-        number = np.where((ranks >= 0) & (ranks < _DEVICES), ranks, number)
+        number = np.where(rank >= 0, rank, number)
         pairs = {(r, r) for _, r in pairs}
+    of_rank = {r: d for d, r in sorted(pairs)}
+    lacks = number < 0
+    number[lacks] = [of_rank.get(r, 0) for r in rank[lacks].tolist()]
     return number, dict(pairs)
 
 
