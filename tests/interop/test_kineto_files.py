@@ -62,6 +62,14 @@ def ns(value):
     return int(Decimal(value) * 1000)
 
 
+def stored(paths, folder):
+    """The run of some files."""
+    store = Store(folder)
+    run = store.get(ingest(paths, store).run_id)
+    assert run is not None
+    return run
+
+
 @each_file
 def test_every_event_is_stored_or_told(path):
     rows, lost = found(path)
@@ -130,8 +138,7 @@ def test_own_times_on_a_thread_cover_it_once(path):
 
 @each_file
 def test_every_question_has_an_answer_or_says_why_not(path, tmp_path):
-    store = Store(tmp_path)
-    run = store.get(ingest([path], store).run_id)
+    run = stored([path], tmp_path)
     for question in QUESTIONS:
         try:
             answer = question.analyze(run.tables, run.manifest.facts, parse_options(question.OPTIONS, {}))
@@ -161,11 +168,10 @@ def test_sums_are_those_of_the_oracle():
 @pytest.fixture(scope="module")
 def breakdown(tmp_path_factory):
     """Rows of Overlap over all operations of a folder of traces."""
-    store = Store(tmp_path_factory.mktemp("store"))
 
     @functools.cache
     def of(name):
-        run = store.get(ingest([DATA / "kineto" / name], store).run_id)
+        run = stored([DATA / "kineto" / name], tmp_path_factory.mktemp("store"))
         options = parse_options(overlap.OPTIONS, {"window": "operations"})
         return overlap.analyze(run.tables, run.manifest.facts, options).devices
 
@@ -217,8 +223,7 @@ def test_products_are_those_of_tracelens():
 
 
 def test_ranks_of_a_job_are_one_run_and_nobody_is_accused_without_knowing_groups(tmp_path):
-    store = Store(tmp_path)
-    run = store.get(ingest([DATA / "kineto" / "hta_sampled_2rank"], store).run_id)
+    run = stored([DATA / "kineto" / "hta_sampled_2rank"], tmp_path)
     assert run.manifest.facts["chips"].value == 128
     answer = stragglers.analyze(run.tables, run.manifest.facts, parse_options(stragglers.OPTIONS, {}))
     assert answer.verdict == "unknown"
@@ -227,8 +232,9 @@ def test_ranks_of_a_job_are_one_run_and_nobody_is_accused_without_knowing_groups
 
 
 def test_waiting_for_the_loader_is_found(tmp_path):
-    store = Store(tmp_path)
-    run = store.get(ingest([DATA / "kineto" / "kineto_tb_resnet50_num_workers_0"], store).run_id)
+    run = stored([DATA / "kineto" / "kineto_tb_resnet50_num_workers_0"], tmp_path)
     answer = ledger.analyze(run.tables, run.manifest.facts, parse_options(ledger.OPTIONS, {}))
-    waited = answer.ledger.find("input_wait").chip_seconds / answer.ledger.find("productive").chip_seconds
-    assert 0.25 < waited < 0.4  # one process loads the images, and the device idles 37 % of a step
+    waited, kept = answer.ledger.find("input_wait"), answer.ledger.find("productive")
+    assert (
+        waited and kept and 0.25 < waited.chip_seconds / kept.chip_seconds < 0.4
+    )  # one process loads the images, and the device idles 37 % of a step
