@@ -22,13 +22,13 @@ from collectors.device.kineto.device import (
 from collectors.device.kineto.gather import Gathered
 from collectors.device.kineto.host import Host
 from collectors.device.kineto.kernels import category, multiplies
-from collectors.device.kineto.kinds import A_STEP, COPY, COUNTERS_OF, KERNEL, OTHER, SPAN, module_of, source_of
+from collectors.device.kineto.kinds import A_STEP, COPY, COUNTERS_OF, KERNEL, OTHER, SPAN, is_own, module_of, source_of
+from collectors.device.kineto.products import PROGRAM, Products
 from collectors.device.kineto.shapes import Product, parsed, product, shown
 from collectors.device.xplane.arrays import batch, coded, column, over
 from runs.schema import SCHEMAS
 
 _BATCH = 1 << 16
-DTYPE_OF = {"aten::": ""}
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,6 @@ class Calls:
 
 def _own_line(stack: str) -> str | None:
     """The innermost line of the job's own code in a call stack as earlier profilers print it, innermost first."""
-    from collectors.device.kineto.kinds import is_own
-
     frames = stack.split(";") if stack else []
     return next((source_of(f) for f in frames if is_own(f)), None)
 
@@ -76,6 +74,11 @@ def device_ops(
     """Operations of devices, numbered from `first`."""
     described = [_device_op(gathered, row, calls) for row in devices.ops.tolist()]
     carried = _carried(devices, described)
+    products = Products()
+    for d, calls_made in zip(described, carried.tolist(), strict=True):
+        if d["product"] and calls_made:
+            products.add(d["op"], d["product"], d["source"], calls_made)
+    yield from products.rows(capture)
     for at in range(0, len(described), _BATCH):
         part = described[at : at + _BATCH]
         rows = slice(at, at + len(part))
@@ -97,7 +100,9 @@ def device_ops(
                     "capture": [capture] * len(part),
                     "host": [host] * len(part),
                     "device": devices.number[devices.ops[rows, ROW]].tolist(),
-                    "program": [0 if d["product"] and s else None for d, s in zip(part, share.tolist(), strict=True)],
+                    "program": [
+                        PROGRAM if d["product"] and s else None for d, s in zip(part, share.tolist(), strict=True)
+                    ],
                     "op_id": over(pa.int64(), np.arange(first + at, first + at + len(part))),
                     "count": over(pa.int64(), count.astype(np.int64)),
                     "total_ns": over(pa.float64(), devices.total_ns[rows].copy()),
