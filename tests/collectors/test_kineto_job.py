@@ -67,7 +67,7 @@ def test_where_groups_are_not_told_nobody_is_named(tmp_path):
 def test_matrix_products_are_told_by_the_shapes_that_ran(tmp_path):
     shapes = {"dims": [[100, 64], [64, 32]], "types": ["c10::BFloat16"] * 2}
     events = [step(1, 0, 100)]
-    for n in range(3):
+    for n in range(1, 4):
         events += [op("aten::mm", 10 * n, 5, **shapes), launch(10 * n + 1, 1, n), kernel("gemm", 10 * n + 3, 4, n)]
     file = tmp_path / "trace.json"
     file.write_bytes(trace(events, deviceProperties=[{"id": 0, "name": "NVIDIA H100 80GB HBM3"}]))

@@ -1,10 +1,14 @@
 """What launched a kernel: the call, its shapes, the module and line it stands in, the step, the graph."""
 
+import itertools
+import random
+
 import pytest
 
 from collectors.device import kineto
 from tests.collectors.kineto_traces import BASE, collective, event, frame, kernel, launch, op, step, trace
 from tests.collectors.reading import read, source_of
+from tests.conftest import seeds
 
 MM = {"dims": [[128, 64], [64, 32]], "types": ["c10::BFloat16", "c10::BFloat16"]}
 
@@ -24,6 +28,38 @@ def device_ops(result):
     return {stats.get(o["op_id"], {}).get("kernel", o["op"]): o for o in result.rows["ops"] if o["device"] is not None}
 
 
+def host_tree(rng, start, end, tid, numbers, depth=0):
+    """Calls within calls, some of which launch."""
+    at = start
+    while end - at > 6 and rng.random() < 0.8:
+        begin = at + rng.randint(1, 3)
+        at = min(end - 1, begin + rng.randint(3, max(4, (end - start) // 2)))
+        if at - begin < 2:
+            return
+        number = next(numbers)
+        if rng.random() < 0.35:
+            yield launch(begin, at - begin, number, tid=tid)
+            yield kernel(f"k{number}", 5000 + 10 * number, 3, number)
+        else:
+            yield op(f"op{number}", begin, at - begin, tid=tid)
+            yield from host_tree(rng, begin, at, tid, numbers, depth + 1) if depth < 5 else ()
+
+
+@pytest.mark.parametrize("seed", seeds(40))
+def test_each_kernel_is_of_the_narrowest_call_around_its_launch(got, seed):
+    rng, numbers = random.Random(seed), itertools.count(1)
+    events = [kernel("alone", 9000, 1, 10**6), *(e for tid in (1, 2) for e in host_tree(rng, 0, 400, tid, numbers))]
+    calls = [e for e in events if e["cat"] == "cpu_op"]
+    wanted = {"alone": "alone"}
+    for at in (e for e in events if e["cat"] == "cuda_runtime"):
+        end = at["ts"] + at["dur"]
+        around = [c for c in calls if c["tid"] == at["tid"] and c["ts"] <= at["ts"] and end <= c["ts"] + c["dur"]]
+        name = f"k{at['args']['correlation']}"
+        wanted[name] = min(around, key=lambda c: c["dur"])["name"] if around else name
+    rng.shuffle(events)
+    assert {k: o["op"] for k, o in device_ops(got(*events)).items()} == wanted
+
+
 def test_a_kernel_is_of_the_call_around_its_launch(got):
     result = got(op("aten::linear", 0, 20), op("aten::mm", 1, 10, **MM), launch(3, 1, 77), kernel("gemm_x", 30, 8, 77))
     (made,) = device_ops(result).values()
@@ -41,6 +77,11 @@ def test_without_its_launch_the_external_id_tells(got):
     result = got(op("aten::mm", 0, 5, External_id=41, **MM), kernel("gemm", 30, 8, 900, External_id=41))
     assert device_ops(result)["gemm"]["op"] == "aten::mm"
     assert "the launch of 1 of 1 kernels" in result.reasons()
+
+
+def test_a_correlation_of_zero_links_nothing(got):
+    result = got(op("aten::mm", 0, 20, **MM), launch(3, 1, 0), kernel("k", 30, 8, 0))
+    assert device_ops(result)["k"]["op"] == "k"
 
 
 def test_an_external_id_that_only_repeats_the_correlation_tells_nothing(got):
@@ -140,7 +181,7 @@ def test_waits_of_streams_and_annotations_are_no_work(got):
 def test_steps_are_those_of_the_host_where_devices_keep_its_pace(got):
     events = []
     for n in range(3):
-        events += [step(n, 100 * n, 100), launch(100 * n + 10, 1, n), kernel("k", 100 * n + 30, 60, n)]
+        events += [step(n, 100 * n, 100), launch(100 * n + 10, 1, n + 1), kernel("k", 100 * n + 30, 60, n + 1)]
     rows = got(*events).rows["steps"]
     assert [(r["step"], r["start_ns"] - BASE, r["dur_ns"]) for r in rows] == [
         (n, 100_000 * n, 100_000) for n in range(3)
@@ -150,7 +191,7 @@ def test_steps_are_those_of_the_host_where_devices_keep_its_pace(got):
 def test_steps_are_those_of_the_devices_where_the_host_runs_ahead(got):
     events = []
     for n in range(3):
-        events += [step(n, 10 * n, 10), launch(10 * n + 1, 1, n), kernel("k", 5 + 100 * n, 99, n)]
+        events += [step(n, 10 * n, 10), launch(10 * n + 1, 1, n + 1), kernel("k", 5 + 100 * n, 99, n + 1)]
     rows = got(*events).rows["steps"]
     assert [(r["step"], r["start_ns"] - BASE, r["dur_ns"]) for r in rows] == [
         (0, 5_000, 100_000),

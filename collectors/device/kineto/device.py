@@ -86,7 +86,7 @@ def _launches(correlation: np.ndarray, launches: np.ndarray) -> np.ndarray:
         return np.full(len(correlation), -1, np.int32)
     at = np.searchsorted(launches["correlation"], correlation)
     at = np.minimum(at, len(launches) - 1).astype(np.int32)
-    return np.where((launches["correlation"][at] == correlation) & (correlation != NONE), at, np.int32(-1))
+    return np.where((launches["correlation"][at] == correlation) & (correlation > 0), at, np.int32(-1))
 
 
 def _sites(events: np.ndarray, launch: np.ndarray, host: Host) -> tuple[np.ndarray, np.ndarray]:

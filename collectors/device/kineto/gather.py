@@ -169,7 +169,7 @@ class Gathered:
         kind[note] = NOTE
         kind[told == A_MODULE] = MODULE
         kind[told == A_FRAME] = FRAME
-        kind[(kinds == RUNTIME) & (args[:, columns.CORRELATION] != NONE)] = LAUNCH
+        kind[(kinds == RUNTIME) & (args[:, columns.CORRELATION] > 0)] = LAUNCH  # 0 is none
         out["kind"] = kind
         step, fetch = (told == A_STEP), (told == A_FETCH)
         # What an operation of a thread is to the reader of tables: a step, the host's own, or of no thread at all.
