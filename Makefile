@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BROWSER := $(VENV)/browser
 # kernels are compiled when a file of a package with some has changed, so that no page and no test waits for it
-COMPILED := $(wildcard runs/numba_cache.py collectors/device/xplane/*.py analyzers/serving/prefix_cache/*.py \
-	simulators/serving/*.py simulators/topology/*.py simulators/topology/cuts/*.py)
+COMPILED := $(wildcard runs/numba_cache.py collectors/device/xplane/*.py collectors/device/kineto/*.py \
+	analyzers/serving/prefix_cache/*.py simulators/serving/*.py simulators/topology/*.py simulators/topology/cuts/*.py)
 WARM := $(VENV)/.compiled
 # dependencies come as wheels whose hashes are in the lock; a local mirror is taken from pip's own configuration
 PIP := $(BIN)/python -m pip --disable-pip-version-check

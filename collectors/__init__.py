@@ -1,6 +1,6 @@
 """Collectors: one module a format, all listed here. See `collectors.base` for what each of them has."""
 
-from collectors.device import compiled, tpu_info, xplane
+from collectors.device import compiled, kineto, tpu_info, xplane
 from collectors.own import sidecar, tables
 from collectors.serving import (
     aiperf,
@@ -34,6 +34,7 @@ from collectors.training import (
 
 COLLECTORS = (
     xplane,
+    kineto,
     tables,
     goodput_log,
     maxtext,

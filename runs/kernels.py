@@ -27,6 +27,11 @@ KERNELS = (
         ("wire", "tables", "header", "events", "clock", "own_time"),
         "collectors.device.xplane.warm:warm",
     ),
+    Kernels(
+        "collectors.device.kineto",
+        ("tokens", "texts", "columns", "scan", "nesting"),
+        "collectors.device.kineto.warm:warm",
+    ),
     Kernels("analyzers.serving.prefix_cache", ("replay",), "analyzers.serving.prefix_cache.replay:warm"),
     Kernels(
         "simulators.serving",

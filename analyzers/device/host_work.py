@@ -27,8 +27,15 @@ def _word(*words: str) -> str:
 KINDS: Mapping[str, re.Pattern[str]] = {
     name: re.compile(pattern, re.IGNORECASE)
     for name, pattern in (
-        (WAITING, r"::Await|block_until_ready|BlockHostUntilReady|wait for completion"),
-        (LAUNCHING, r"^PjitFunction|::Execute|ExecuteReplicated|DevicePut|^ParseArguments|cuda\w*Launch|hip\w*Launch"),
+        (
+            WAITING,
+            r"::Await|block_until_ready|BlockHostUntilReady|wait for completion|^(cuda|hip|cu)\w*Synchronize",
+        ),
+        (
+            LAUNCHING,
+            r"^PjitFunction|::Execute|ExecuteReplicated|DevicePut|^ParseArguments|cuda\w*Launch|hip\w*Launch|"
+            r"^operator of a framework$",
+        ),
         ("device_to_host", r"ToLiteral|CopyToHost|DeviceToHost|TransferFrom|device_get|np\.asarray|\bD2H\b"),
         ("logging", _word("log", "logs", "logging", "metrics", "summary", "tensorboard", "wandb")),
         ("checkpointing", r"checkpoint|orbax|" + _word("ckpt")),
@@ -46,6 +53,8 @@ KINDS: Mapping[str, re.Pattern[str]] = {
 
 _COLLECTED = re.compile(r"PyRefManager::CollectGarbage|PythonRefManager::CollectGarbage")
 """What JAX has Python's collector call when it begins and when it is done."""
+_OPERATOR = re.compile(r"^(aten|autograd|c10d|prims?|torch|torchvision|fbgemm|quantized|inductor)::")
+_FRAME = re.compile(r"^[^\n]*\.py\(\d+\): ([^\n]*)$")
 _CALL = re.compile(r"^PjitFunction")  # what traces, lowers, compiles and launches a function, whichever is needed
 
 
@@ -64,7 +73,7 @@ def host_work(tables: Tables, capture: int, start_ns: int) -> dict[str, Spans]:
     if not len(steps):
         return {}
     mine = ops[ops["line"].isin(set(steps["line"].dropna()))]
-    names = mine["op"].astype(str).to_numpy()
+    names = mine["op"].astype(str).map(_judged).to_numpy()
     ids = mine["op_id"].to_numpy(dtype=np.int64)
     op, start, end = _events(tables, capture, start_ns, ids)
     if not len(op):
@@ -94,6 +103,18 @@ def _collections(mark: np.ndarray, start: np.ndarray) -> Spans:
     mark, start = mark[order], start[order]
     framed = np.flatnonzero(mark[:-1] & mark[1:])
     return spans(start[framed], start[framed + 1])
+
+
+def _judged(name: str) -> str:
+    """What an event is judged by: a frame of Python by its function, for files have names of all kinds.
+
+    Operators of a framework, such as `aten::log_softmax` or `autograd::engine::evaluate_function`, launch work whatever
+    words their names hold.
+    """
+    if _OPERATOR.match(name):
+        return "operator of a framework"
+    frame = _FRAME.match(name)
+    return frame[1] if frame else name
 
 
 def _events(tables: Tables, capture: int, start_ns: int, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -58,7 +58,7 @@ _COLUMNS = [
     "shape",
 ]
 _TEXTS = ("module", "op", "shape", "category", "source")
-NEEDED = "Add a profile (*.xplane.pb), or a program compiled with `chipledger compile`."
+NEEDED = "Add a profile (*.xplane.pb, *.pt.trace.json), or a program compiled with `chipledger compile`."
 
 
 @dataclass(frozen=True)

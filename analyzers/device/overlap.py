@@ -136,7 +136,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> OverlapRes
     if not rows:
         raise QuestionError(
             "no profile of this run shows what a device did",
-            advice="Add a profile (*.xplane.pb) that was captured while the steps ran.",
+            advice="Add a profile (*.xplane.pb, *.pt.trace.json) that was captured while the steps ran.",
         )
     devices = pd.DataFrame(rows)
     devices["overlap_share"] = _share(devices["overlapped_s"], devices["communication_s"])

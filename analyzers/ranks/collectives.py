@@ -138,7 +138,8 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Collective
         there = tables.rows("collectives") > 0
         raise QuestionError(
             "the collectives of this run have no times" if there else "this run has no collectives",
-            advice="A profile of several devices would show them (*.xplane.pb), or a compiled program with a mesh.",
+            advice="A profile of several devices would show them (*.xplane.pb, *.pt.trace.json), or a compiled program "
+            "with a mesh.",
         )
     rows = _rated(rows)
     weight = rows["total_s"] if measured else _needed(rows)

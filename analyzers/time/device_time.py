@@ -17,6 +17,8 @@ from runs.tables import Tables, frame
 # an operation of these categories occupies the device without being work of its own
 NOT_COMPUTE = ("collective", "copy", "control", "infeed", "outfeed", "host", "annotation")
 COMPUTE, COLLECTIVE, INFEED, COPY = 1, 2, 3, 4
+_OPERATION = ("module", "op", "shape")  # columns of `ops` that kernels of one operation share
+PRODUCTS = ("matmul", "convolution")  # what holds nearly all FLOPs of a model
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,9 @@ class DeviceTrace:
     `windows`: when it was profiled. `compute`, `collective`, `copy` (within the memory, or to and from the host) and
     `input` (infeed, or the host fetching data) may overlap.
     `waits`: rows of `Waits` for this device. `steps`: the profiled steps that it took (step, start_ns, dur_ns).
-    `flops_at`, `flops`: start and FLOPs of each executed operation that has any. `host_work`: what the thread that
-    feeds the device did, by kind, those that give way first; empty where that is not known.
+    `flops_at`, `flops`: start and FLOPs of each executed operation that has any. `uncounted`: while matrix products and
+    convolutions ran of which nobody tells the FLOPs, though others' are told. `host_work`: what the thread that feeds
+    the device did, by kind, those that give way first; empty where that is not known.
     """
 
     host: str
@@ -41,6 +44,7 @@ class DeviceTrace:
     steps: pd.DataFrame
     flops_at: np.ndarray
     flops: np.ndarray
+    uncounted: Spans
     host_work: Mapping[str, Spans]
 
     @property
@@ -80,6 +84,7 @@ def device_traces(tables: Tables, waited: Waits) -> Iterator[DeviceTrace]:
             steps=steps_of(steps, host, device).sort_values("start_ns")[["step", "start_ns", "dur_ns"]],
             flops_at=np.concatenate([np.zeros(0, np.int64), *(p["flops_at"] for p in parts)]),
             flops=np.concatenate([np.zeros(0), *(p["flops"] for p in parts)]),
+            uncounted=union(joined([p["uncounted"] for p in parts])),
             host_work={
                 kind: union(joined([work[kind] for work in fed_by.values() if work]))
                 for kind in (HOST_CODE, *KINDS)
@@ -102,9 +107,9 @@ def _columns(rows: pd.DataFrame, start: str, end: str) -> Spans:
 
 def _capture(tables: Tables, capture: int, start_ns: int, device: int) -> dict:
     """Busy intervals of one device in one capture, by class of operation, and where its FLOPs fell."""
-    ops = frame(
-        tables, "ops", ["op_id", "role", "category", "flops"], [("capture", "==", capture), ("device", "==", device)]
-    ).dropna(subset=["op_id"])
+    columns = ["op_id", "role", "category", "flops", *_OPERATION]
+    ops = frame(tables, "ops", columns, [("capture", "==", capture), ("device", "==", device)])
+    ops = ops.dropna(subset=["op_id"])
     at = np.zeros(int(ops["op_id"].max()) + 2 if len(ops) else 1, dtype=np.int8)  # last: operations of no row
     flops_of = np.zeros(len(at))
     work = ops["role"].isin(["compute", "async"]).to_numpy()
@@ -124,4 +129,18 @@ def _capture(tables: Tables, capture: int, start_ns: int, device: int) -> dict:
     out: dict = {k: union(spans(start[kind == k], end[kind == k])) for k in (COMPUTE, COLLECTIVE, INFEED, COPY)}
     out["end"] = int(end.max(initial=start_ns))
     out["flops_at"], out["flops"] = start[flops > 0], flops[flops > 0]
+    lacks = np.zeros(len(at), dtype=bool)
+    lacks[ids[plain & _uncounted(ops)]] = True
+    out["uncounted"] = union(spans(start[lacks[op]], end[lacks[op]]))
     return out
+
+
+def _uncounted(ops: pd.DataFrame) -> np.ndarray:
+    """Which rows are products of which no FLOPs are told. Of several kernels of one operation one carries the FLOPs of
+    all."""
+    lacks = ops["category"].astype(str).isin(PRODUCTS) & ops["flops"].isna()
+    if not lacks.any() or not ops["flops"].notna().any():
+        return np.zeros(len(ops), dtype=bool)  # all or none are told: nothing is in between
+    texts = ops[list(_OPERATION)].astype(object).where(ops[list(_OPERATION)].notna(), "")
+    known = pd.MultiIndex.from_frame(texts[ops["flops"].notna()]).unique()
+    return (lacks & ~pd.MultiIndex.from_frame(texts).isin(known)).to_numpy()

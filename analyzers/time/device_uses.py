@@ -115,7 +115,8 @@ def enter_compute(
         busy_known = float(overlap_with(busy, steps).sum()) / 1e9
         flops_seen, flops_dark = float((flops * (1 - dark)).sum()), float((flops * dark).sum())
     else:  # nobody says what the model needs: what was executed, less what was executed again
-        flops_seen, flops_dark, busy_known = executed * (1 - extra.recomputed), 0.0, busy_s
+        dark = float(overlap_with(shifted(trace.uncounted, shift), busy).sum()) / 1e9
+        flops_seen, flops_dark, busy_known = executed * (1 - extra.recomputed), 0.0, max(busy_s - dark, 0.0)
     if not peak or not flops_seen + flops_dark:
         uses.unsplit += busy_s * weight
         uses.unseen += unseen_s * weight

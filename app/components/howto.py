@@ -24,12 +24,19 @@ class Input:
 PROFILE = """import jax
 jax.profiler.start_trace("profile")   # before the first of a few usual steps
 ...                                   # with jax.profiler.StepTraceAnnotation("train", step_num=step): train_step(...)
-jax.profiler.stop_trace()             # profile/plugins/profile/<date>/<host>.xplane.pb"""
+jax.profiler.stop_trace()             # profile/plugins/profile/<date>/<host>.xplane.pb
+
+from torch.profiler import profile, schedule, tensorboard_trace_handler   # of PyTorch, on every rank
+with profile(schedule=schedule(wait=10, warmup=2, active=20), record_shapes=True,
+             on_trace_ready=tensorboard_trace_handler("profile")) as prof:
+    for batch in loader:
+        ...                           # one usual step
+        prof.step()                   # profile/<host>_<pid>.<time>.pt.trace.json"""
 
 INPUTS: tuple[Input, ...] = (
     Input(
         "captures",
-        "a profile (*.xplane.pb)",
+        "a profile (*.xplane.pb, *.pt.trace.json)",
         "what the device did inside steps: maths, communication, waiting, idle",
         PROFILE,
     ),

@@ -351,3 +351,35 @@ def test_no_input_breaks_the_laws(life, steps):
     )
     with contextlib.suppress(QuestionError):
         closes(ask(tables).ledger.account)
+
+
+def test_products_of_which_nobody_tells_the_flops_are_not_slow_computing():
+    step = {"capture": [0], "host": ["vm"], "step": [0], "start_ns": [0], "dur_ns": [1_000_000_000], "source": ["x"]}
+    ops = [("aten::mm", "matmul", 1e12), ("aten::mm", "matmul", None), ("aten::conv2d", "convolution", None)]
+    tables = MemoryTables(
+        {
+            "captures": {"capture": [0], "host": ["vm"], "start_ns": [0], "stop_ns": [1_000_000_000]},
+            "steps": step,
+            "ops": {
+                "capture": [0] * 3,
+                "op_id": [0, 1, 2],
+                "host": ["vm"] * 3,
+                "device": [0] * 3,
+                "role": ["compute"] * 3,
+                "op": [name for name, *_ in ops],
+                "category": [category for _, category, _ in ops],
+                "flops": [flops for *_, flops in ops],
+            },
+            "op_events": {
+                "capture": [0] * 3,
+                "device": [0] * 3,
+                "op_id": [0, 1, 2],
+                "start_ps": [0, 2 * 10**11, 3 * 10**11],
+                "dur_ps": [2 * 10**11, 10**11, 4 * 10**11],
+            },
+        }
+    )
+    book = ask(tables, peak_flops_per_s=10e12, chips=1).ledger
+    told = {a.name: round(a.chip_seconds, 9) for _, a in book.account.walk() if not a.children and a.chip_seconds}
+    # the second kernel of aten::mm shares in the FLOPs of the first; of the convolution nothing is known
+    assert told == {"useful_maths": 0.1, "below_roofline": 0.2, "compute_unsplit": 0.4, "device_idle": 0.3}

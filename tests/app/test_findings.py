@@ -95,7 +95,7 @@ def test_a_cure_that_cannot_be_is_refused(change):
 
 def test_frameworks_are_those_of_cures_and_of_collectors():
     named = {c.NAME for c in COLLECTORS}
-    assert set(BY_COLLECTOR) - {"kineto"} <= named
+    assert set(BY_COLLECTOR) <= named
     assert {f for known in BY_COLLECTOR.values() for f in known} <= set(FRAMEWORKS)
 
 

@@ -180,7 +180,8 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Stragglers
     if not len(met.ranks) and not len(changes.rows):
         raise QuestionError(
             "nothing tells who waited for whom",
-            advice="Add profiles of all ranks (*.xplane.pb) that were taken at the same time, over 20 steps or more.",
+            advice="Add profiles of all ranks (*.xplane.pb, *.pt.trace.json) that were taken at the same time, over 20 "
+            "steps or more.",
         )
     x = lateness(met, tables, facts)
     seen = patterns(x) if len(x.step) else None

@@ -212,9 +212,9 @@ def welcome() -> None:
     """An empty store teaches."""
     st.markdown("#### No runs yet")
     st.markdown(
-        "Add what your job already writes: **profiles** (`*.xplane.pb`), **goodput entries** (a Cloud Logging export "
-        "or `goodput.jsonl`), **training logs** with step lines. Together they close one ledger; each alone gives a "
-        "part of it. Or look at a run that is bundled here: `chipledger demo`."
+        "Add what your job already writes: **profiles** (`*.xplane.pb`, `*.pt.trace.json`), **goodput entries** (a "
+        "Cloud Logging export or `goodput.jsonl`), **training logs** with step lines. Together they close one ledger; "
+        "each alone gives a part of it. Or look at a run that is bundled here: `chipledger demo`."
     )
     st.markdown("No profile yet? Capture a few usual steps:")
     st.code(PROFILE, language="python")

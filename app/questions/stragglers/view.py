@@ -17,8 +17,8 @@ from runs.run import Run
 
 VIEWS = {"lateness": "Lateness", "causes": "Causes", "compare": "Two ranks", "clocks": "Clocks", "time": "Step time"}
 NO_TRACE = (
-    "No trace shows what these ranks did between collectives. A profile of them (*.xplane.pb), or data_loading "
-    "entries per host, would tell why one is late."
+    "No trace shows what these ranks did between collectives. A profile of them (*.xplane.pb, *.pt.trace.json), or "
+    "data_loading entries per host, would tell why one is late."
 )
 MOST_CHOICES = 2000
 BLOCK = Option("block", str, None, "which ranks are drawn; a block of them is shown rank by rank", label="Ranks")

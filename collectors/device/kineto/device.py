@@ -1,0 +1,201 @@
+"""What devices ran: each kernel with the call that launched it, as operations and their executions."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from collectors.base import Rows
+from collectors.device.kineto.gather import DEVICE, Gathered, joined
+from collectors.device.kineto.host import LAUNCHES, Host, event_rows
+from collectors.device.kineto.kernels import is_collective
+from collectors.device.kineto.kinds import A_GRAPH, COPY, KERNEL
+from collectors.device.kineto.messages import named
+from collectors.device.kineto.nesting import STACK_COLUMNS, STACK_ROWS, Numbered, sweep
+from collectors.device.kineto.span import Span
+from collectors.device.kineto.tokens import NONE
+
+_ROWS = 1 << 17
+# Columns of what makes an operation of a device.
+ROW, NAME, KIND, SITE, MODULE, FRAME, GRAPH, NOTE, COLLECTIVE_LABEL = range(9)
+_DEVICES = 1 << 20  # numbers of devices beyond it are damage
+
+
+@dataclass
+class Devices:
+    """`events`: DEVICE rows in order of start; beside each row `op`, its operation, `launch`, its row of
+    `Host.launches` or -1, `launched_ns`, when that was, as written, or NONE, and `site`, `note` and `call`: the call it
+    was launched in, the annotation around that, and the call's event, each -1 where that is not known.
+
+    `ops`: by number (row, name, kind, site, module, frame, graph, note, collective's name) of operations. `number`: of
+    each row of `Gathered.rows`, its device; `rank`: of each device that a merged trace tells the rank of.
+    """
+
+    events: np.ndarray
+    op: np.ndarray
+    launch: np.ndarray
+    launched_ns: np.ndarray
+    site: np.ndarray
+    note: np.ndarray
+    call: np.ndarray
+    ops: np.ndarray
+    number: np.ndarray
+    rank: dict[int, int] = field(default_factory=dict)
+    count: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    total_ns: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    own_ns: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def kernels(self) -> np.ndarray:
+        """Which events occupy a device."""
+        return np.isin(self.events["kind"], (KERNEL, COPY))
+
+
+def devices_of(gathered: Gathered, host: Host, span: Span) -> Devices:
+    """Joins what devices ran with what launched it."""
+    events = joined(gathered.device, DEVICE)
+    gathered.device = []
+    near = span.near(events["start"], events["dur"])
+    if not near.all():
+        gathered.seen["stored"] -= int((~near).sum())
+        gathered.lost["events: their time is far from all others"] += int((~near).sum())
+        events = events[near]
+    events = events[np.argsort(events["start"], kind="stable")]
+    launch = _launches(events["correlation"], host.launches)
+    site, call = _sites(events, launch, host)
+    told = host.launches if len(host.launches) else np.zeros(1, LAUNCHES)
+    at, found = np.maximum(launch, 0), launch >= 0
+    module, frame, note = (np.where(found, told[c][at], -1) for c in ("module", "frame", "note"))
+    graph = np.where(found & (gathered.meanings.names(told["name"][at]) == A_GRAPH), told["name"][at], -1)
+    for of_call in (site, call, module, frame):
+        of_call[graph >= 0] = -1  # the call launched the graph, not its kernels
+    label = _labels(gathered, events, site, note)
+    shown = np.where(label >= 0, note, -1)
+    ops = Numbered(9)
+    what = _what(gathered, site)
+    op = ops.of(events["row"], events["name"], events["kind"], what, module, frame, graph, shown, label)
+    number, rank = _numbers(gathered)
+    launched_ns = np.where(found, told["start"][at], NONE)
+    devices = Devices(events, op, launch, launched_ns, site, note, call, ops.rows.copy(), number, rank)
+    _sums(devices)
+    return devices
+
+
+def _launches(correlation: np.ndarray, launches: np.ndarray) -> np.ndarray:
+    """Row of the launch of each correlation number, -1 where the trace holds none."""
+    if not len(launches):
+        return np.full(len(correlation), -1, np.int32)
+    at = np.searchsorted(launches["correlation"], correlation)
+    at = np.minimum(at, len(launches) - 1).astype(np.int32)
+    return np.where((launches["correlation"][at] == correlation) & (correlation > 0), at, np.int32(-1))
+
+
+def _sites(events: np.ndarray, launch: np.ndarray, host: Host) -> tuple[np.ndarray, np.ndarray]:
+    """(site, call) that each event was launched in: where its launch lies, else the call of its external id."""
+    site, call = np.full(len(events), -1, np.int32), np.full(len(events), -1, np.int64)
+    found = launch >= 0
+    site[found], call[found] = host.launches["site"][launch[found]], host.launches["call"][launch[found]]
+    lacks = np.flatnonzero((site < 0) & (events["external"] != events["correlation"]) & (events["external"] != NONE))
+    if len(lacks) and len(host.calls):
+        at = np.searchsorted(host.calls[:, 0], events["external"][lacks])
+        at = np.minimum(at, len(host.calls) - 1)
+        hit = host.calls[at, 0] == events["external"][lacks]
+        site[lacks[hit]], call[lacks[hit]] = host.calls[at[hit], 1], host.calls[at[hit], 2]
+    return site, call
+
+
+def _what(gathered: Gathered, site: np.ndarray) -> np.ndarray:
+    """A site for all that differ in their collectives alone: that number stands for each of them."""
+    if not len(gathered.sites):
+        return site
+    plain = Numbered(4).of(*gathered.sites.rows[:, :4].T)
+    _, first = np.unique(plain, return_index=True)
+    return np.where(site >= 0, first[plain[np.maximum(site, 0)]], -1)
+
+
+def _labels(gathered: Gathered, events: np.ndarray, site: np.ndarray, note: np.ndarray) -> np.ndarray:
+    """For each event that is a collective a number of the texts that name it alike on all ranks, else -1."""
+    out = np.full(len(events), -1, np.int64)
+    names = np.unique(events["name"][events["kind"] == KERNEL])
+    own = [n for n in names.tolist() if is_collective(gathered.texts[n])]
+    chosen = np.flatnonzero((events["kind"] == KERNEL) & (np.isin(events["name"], own) | (events["collective"] >= 0)))
+    if not len(chosen):
+        return out
+    keys = np.stack([events[c][chosen] for c in ("name", "collective")] + [site[chosen], note[chosen]], axis=1)
+    unique, inverse = np.unique(keys, axis=0, return_inverse=True)
+    labels = [gathered.texts.of(named(gathered, *row)) for row in unique.tolist()]
+    out[chosen] = np.array(labels, np.int64)[inverse.reshape(-1)]
+    return out
+
+
+def _numbers(gathered: Gathered) -> tuple[np.ndarray, dict[int, int]]:
+    """(device of each row, rank of each device). Where a merged trace has one device number for several ranks, the rank
+    takes its place."""
+    rows = gathered.rows.rows
+    rank = np.where((rows[:, 2] >= 0) & (rows[:, 2] < _DEVICES), rows[:, 2], -1)
+    number = np.full(len(rows), -1, np.int64)
+    for i, (device, _, _, pid, _) in enumerate(rows.tolist()):
+        told = device if device != NONE else _whole(gathered.texts[pid])
+        number[i] = told if told is not None and 0 <= told < _DEVICES else -1
+    pairs = {(d, r) for d, r in zip(number.tolist(), rank.tolist(), strict=True) if d >= 0 and r >= 0}
+    if len({d for d, _ in pairs}) < len(pairs):
+        number = np.where(rank >= 0, rank, number)
+        pairs = {(r, r) for _, r in pairs}
+    of_rank = {r: d for d, r in sorted(pairs)}
+    lacks = number < 0
+    number[lacks] = [of_rank.get(r, 0) for r in rank[lacks].tolist()]
+    return number, dict(pairs)
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else None
+
+
+def _sums(devices: Devices) -> None:
+    """Counts and times of operations; what lies within another event of its stream is its own."""
+    events, n = devices.events, len(devices.ops)
+    devices.count = np.bincount(devices.op, minlength=n)
+    devices.total_ns = np.bincount(devices.op, events["dur"].astype(float), n)
+    devices.own_ns = np.zeros(n, np.int64)
+    row = devices.number[events["row"]] * (len(devices.number) + 1) + events["row"] if len(events) else events["row"]
+    shown = np.isin(events["kind"], (KERNEL, COPY))
+    order = np.lexsort((-events["dur"], events["start"], row, ~shown))
+    stack, depth = np.zeros((STACK_ROWS, STACK_COLUMNS), np.int64), np.zeros(1, np.int64)
+    keys = np.stack([~shown[order], row[order]], axis=1).astype(np.int64)
+    cuts = np.flatnonzero((np.diff(keys, axis=0) != 0).any(axis=1)) + 1
+    edges = [0, *cuts.tolist(), len(order)]
+    nothing = np.zeros((0, STACK_COLUMNS), np.int64)
+    for a, b in zip(edges[:-1], edges[1:], strict=True):
+        part, depth[0] = order[a:b], 0
+        start, dur, event = (np.ascontiguousarray(events[c][part]) for c in ("start", "dur", "event"))
+        idle = np.zeros(b - a, np.int32)
+        sweep(
+            start,
+            dur,
+            event,
+            devices.op[part],
+            np.zeros(b - a, np.int8),
+            idle,
+            idle,
+            idle.astype(np.int64),
+            stack,
+            depth,
+            devices.own_ns,
+            nothing,
+            nothing,
+        )
+
+
+def rows_of(devices: Devices, span: Span, capture: int, first_op: int) -> Iterator[Rows]:
+    """Executions as rows of `op_events`; operations are numbered from `first_op`."""
+    number = devices.number[devices.events["row"]] if len(devices.events) else devices.events["row"]
+    for at in range(0, len(devices.events), _ROWS):
+        part = slice(at, at + _ROWS)
+        events = devices.events[part]
+        yield event_rows(
+            capture,
+            events["event"],
+            number[part],
+            devices.op[part] + first_op,
+            span.ps(events["start"]),
+            events["dur"] * 1000,
+        )

@@ -1,0 +1,88 @@
+"""What a kernel of a GPU is, from its own name and that of the call that launched it."""
+
+import re
+
+from collectors.device.xplane.lines import is_gpu_copy, nccl_kind
+
+_NCCL = re.compile(
+    r"^(nccl|rccl|mscclKernel|oneshot_all_reduce|.*(cross_device_reduce|allreduce_fusion))", re.IGNORECASE
+)
+_ATTENTION = re.compile(
+    r"flash|fmha|attention|attn|paged_|mha_(fwd|bwd|varlen)|sdpa|efficient_attention", re.IGNORECASE
+)
+_CONVOLUTION = re.compile(
+    r"conv\dd|convolve|convolution|implicit_gemm|implicit_convolve|dgrad|wgrad|fprop|winograd|cudnn.*conv|"
+    r"miopen.*conv|igemm_(fwd|bwd|wrw)|Conv_",
+    re.IGNORECASE,
+)
+_MATMUL = re.compile(
+    r"gemm|gemv|cublas|cutlass|Cijk_|nvjet|matmul|_mm_|\bmm_|splitK|xmma|hgemm|rocblas|hipblas|wvSplitK|bgemm",
+    re.IGNORECASE,
+)
+_TRITON = re.compile(r"^triton_|^fused_|_fused_", re.IGNORECASE)
+_MOVEMENT = re.compile(
+    r"CatArray|index|gather|scatter|embedding|transpose|permute|copy_kernel|direct_copy|sort|roll_|pad|slice|concat|"
+    r"split_|unfold|repeat|reshape|rope_cache|reshape_and_cache",
+    re.IGNORECASE,
+)
+_ELEMENTWISE = re.compile(
+    r"elementwise|reduce|softmax|norm|activation|gelu|silu|relu|dropout|multi_tensor|optimizer|adam|cross_entropy|"
+    r"nll_loss|random|distribution|fill|where|masked|cumsum|scan|rotary|rms_|pool|add|mul",
+    re.IGNORECASE,
+)
+_MATMUL_CALLS = re.compile(
+    r"^aten::(mm|bmm|addmm|baddbmm|linear|matmul|_scaled_mm|addmv|mv|dot|_addmm_activation)(_|$)"
+)
+_CONVOLUTION_CALLS = re.compile(r"^aten::(\w*conv\w*)$")
+_COLLECTIVES = (
+    ("all_?reduce", "all-reduce"),
+    ("reduce_?scatter", "reduce-scatter"),
+    ("all_?gather", "all-gather"),
+    ("all_?to_?all", "all-to-all"),
+    ("broadcast", "broadcast"),
+    ("send|recv|coalesced_p2p", "permute"),
+    ("barrier", "all-reduce"),
+    ("reduce", "broadcast"),  # from all to one or from one to all: not all wait for the last
+    ("gather|scatter", "permute"),
+)
+_NAMED = tuple((re.compile(pattern, re.IGNORECASE), kind) for pattern, kind in _COLLECTIVES)
+
+
+def is_collective(kernel: str) -> bool:
+    """Whether a kernel is of a library of collectives."""
+    return bool(_NCCL.match(kernel)) or nccl_kind(kernel) is not None
+
+
+def collective_kind(name: str) -> str | None:
+    """Kind (`collectives.kind`) of `nccl:all_reduce`, `_allgather_base`, `allreduce` or a kernel's name; None for
+    what names none."""
+    for pattern, kind in _NAMED:
+        if pattern.search(name):
+            return kind
+    return None
+
+
+def category(kernel: str, call: str, copies: bool) -> str:
+    """Category (`OP_CATEGORIES`) of a kernel, `call` being what launched it ("" where that is not known).
+
+    `copies`: whether the trace itself says that it is a copy or a fill. Attention and other fused kernels of
+    libraries are custom calls, as compilers call them.
+    """
+    if copies or is_gpu_copy(kernel):
+        return "copy"
+    if _CONVOLUTION.search(kernel) or _CONVOLUTION_CALLS.match(call):
+        return "convolution"
+    if _ATTENTION.search(kernel):
+        return "custom-call"
+    if _MATMUL.search(kernel) or _MATMUL_CALLS.match(call):
+        return "matmul"
+    if _TRITON.search(kernel):
+        return "fusion"
+    if _MOVEMENT.search(kernel):
+        return "data-movement"
+    return "elementwise" if _ELEMENTWISE.search(kernel) else "other"
+
+
+def multiplies(kernel: str) -> bool:
+    """Whether a kernel's own name says that it multiplies matrices."""
+    return bool(_MATMUL.search(kernel))

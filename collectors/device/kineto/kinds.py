@@ -1,0 +1,109 @@
+"""What an event of a trace is, from its category and its name."""
+
+import re
+
+import numpy as np
+
+from collectors.device.kineto.texts import Texts
+
+OTHER, CPU_OP, ANNOTATION, PYTHON, RUNTIME, KERNEL, COPY, SYNC, SPAN, COUNTERS_OF, FLOW = range(11)
+ON_DEVICE = (KERNEL, COPY, SYNC, SPAN, COUNTERS_OF)
+_KINDS = {
+    "cpu_op": CPU_OP,
+    "operator": CPU_OP,
+    "user_annotation": ANNOTATION,
+    "python_function": PYTHON,
+    "cuda_runtime": RUNTIME,
+    "cuda_driver": RUNTIME,
+    "hip_runtime": RUNTIME,
+    "xpu_runtime": RUNTIME,
+    "xpu_driver": RUNTIME,
+    "mtia_runtime": RUNTIME,
+    "privateuse1_runtime": RUNTIME,
+    "privateuse1_driver": RUNTIME,
+    "runtime": RUNTIME,
+    "kernel": KERNEL,
+    "concurrent_kernel": KERNEL,
+    "mtia_ccp_events": KERNEL,
+    "gpu_memcpy": COPY,
+    "gpu_memset": COPY,
+    "memcpy": COPY,
+    "memset": COPY,
+    "cuda_sync": SYNC,
+    "gpu_user_annotation": SPAN,
+    "cuda_profiler_range": COUNTERS_OF,
+}
+_STEP = re.compile(r"^ProfilerStep\s*#\s*(\d{1,18})$")
+_FRAME = re.compile(r"^(?P<file>[^<>\n]+\.py)\((?P<line>\d+)\): (?P<function>.*)$", re.DOTALL)
+_FRAMEWORK = re.compile(
+    r"(^|/)(torch|torch_xla|functorch|triton|importlib|threading\.py|runpy\.py|contextlib\.py)(/|$)"
+)
+_MODULE = "nn.Module: "
+FETCH = re.compile(r"^enumerate\(DataLoader\)")
+GRAPH_LAUNCH = re.compile(r"GraphLaunch")
+NOT_TOLD, NO_NAME, A_MODULE, A_FRAME, A_STEP, A_FETCH, A_GRAPH, MEMORY = range(8)  # what names tell, see `Meanings`
+
+
+def source_of(frame: str) -> str | None:
+    """`train.py:12` of a Python frame as the profiler prints it, `train.py(12): step`; None for any other name."""
+    match = _FRAME.match(frame)
+    return f"{match['file']}:{match['line']}" if match else None
+
+
+def is_own(frame: str) -> bool:
+    """Whether a frame is of the job's own code rather than of the framework or the interpreter."""
+    match = _FRAME.match(frame)
+    return bool(match) and not _FRAMEWORK.search(match["file"])
+
+
+def step_of(name: str) -> int | None:
+    """The step that a `ProfilerStep#12` is."""
+    match = _STEP.match(name)
+    return int(match[1]) if match else None
+
+
+def module_of(name: str) -> str:
+    """`Linear_3` of `nn.Module: Linear_3`."""
+    return name.removeprefix(_MODULE)
+
+
+class Meanings:
+    """What texts tell, by their number, each looked at once."""
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+        self._kinds = np.zeros(0, np.int8)
+        self._names = np.zeros(0, np.int8)
+
+    def kinds(self, cats: np.ndarray) -> np.ndarray:
+        """Kind of each category."""
+        self._kinds = self._filled(self._kinds, cats, lambda text: _KINDS.get(text.lower(), OTHER))
+        return np.where(cats >= 0, self._kinds[np.maximum(cats, 0)], OTHER) if len(self._kinds) else np.zeros_like(cats)
+
+    def names(self, names: np.ndarray) -> np.ndarray:
+        """What each name tells."""
+        self._names = self._filled(self._names, names, _told)
+        return np.where(names >= 0, self._names[np.maximum(names, 0)], NO_NAME) if len(self._names) else names * 0
+
+    def _filled(self, known: np.ndarray, codes: np.ndarray, what) -> np.ndarray:
+        most = int(codes.max(initial=-1)) + 1
+        if most > len(known):
+            known = np.concatenate([known, np.full(max(most, 2 * len(known)) - len(known), -1, np.int8)])
+        mine = codes[codes >= 0]
+        for code in np.unique(mine[known[mine] < 0]).tolist():
+            known[code] = what(self._texts[code])
+        return known
+
+
+def _told(name: str) -> int:
+    if name.startswith(_MODULE):
+        return A_MODULE
+    if name == "[memory]":
+        return MEMORY
+    if _STEP.match(name):
+        return A_STEP
+    if FETCH.match(name):
+        return A_FETCH
+    if GRAPH_LAUNCH.search(name):
+        return A_GRAPH
+    return A_FRAME if is_own(name) else NO_NAME

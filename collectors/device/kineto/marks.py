@@ -1,0 +1,149 @@
+"""Steps, waits for data and samples of memory."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from collectors.base import Rows
+from collectors.device.kineto.device import Devices
+from collectors.device.kineto.gather import Gathered
+from collectors.device.kineto.kinds import step_of
+from collectors.device.kineto.span import Span
+from collectors.device.kineto.who import of_device, properties
+from collectors.device.xplane.arrays import batch, coded, over
+
+_ON_HOST, _MOST_DEVICES, _BATCH = 0, 1 << 20, 1 << 16
+_SAME_PACE = 0.1  # devices that take so much longer or shorter for the same steps have a pace of their own
+Steps = list[tuple[int, int, int]]  # (start, end as written, step), by start
+
+
+def host_steps(gathered: Gathered, span: Span) -> Steps:
+    """The steps that the profiler marked on the host, each once."""
+    found = set()
+    for start, dur, name, _ in gathered.steps:
+        number = step_of(gathered.texts[name])
+        if number is not None and span.near(np.array([start]), np.array([dur]))[0]:
+            found.add((start, start + dur, number))
+    return sorted(found)
+
+
+def steps_of_launches(steps: Steps, devices: Devices) -> np.ndarray:
+    """Step of each event of a device: the one in which it was launched; -1 where that is not known."""
+    out = np.full(len(devices.events), -1, np.int64)
+    if not steps:
+        return out
+    table = np.array(steps, np.int64)
+    at = np.searchsorted(table[:, 0], devices.launched_ns, "right") - 1
+    within = (devices.launch >= 0) & (at >= 0) & (devices.launched_ns < table[np.maximum(at, 0), 1])
+    return np.where(within, table[np.maximum(at, 0), 2], -1)
+
+
+def device_steps(steps: Steps, step: np.ndarray, devices: Devices) -> Steps:
+    """The steps as they were taken: by the host's marks where the devices keep its pace, else by what the devices ran.
+
+    A host that waits for nothing in its loop marks steps long before the devices take them, and shorter. Then a step
+    begins with the first kernel launched in it and ends where the next begins, so that what devices waited for belongs
+    to it; the last one ends with its own last kernel. A step that is alone holds all that was launched in it.
+    """
+    numbers = [number for _, _, number in steps]
+    if not steps or len(set(numbers)) < len(numbers):
+        return steps
+    known = np.flatnonzero((step >= 0) & devices.kernels())
+    start, end = devices.events["start"][known], devices.events["start"][known] + devices.events["dur"][known]
+    firsts = []
+    for number in numbers:
+        mine = step[known] == number
+        if not mine.any():
+            return steps
+        firsts.append(int(start[mine].min()))
+    last = max(int(end[step[known] == numbers[-1]].max()), steps[-1][1])
+    if len(steps) == 1:
+        return [(steps[0][0], last, numbers[0])]
+    pace = (firsts[-1] - firsts[0]) / max(steps[-1][0] - steps[0][0], 1)
+    if abs(pace - 1) < _SAME_PACE or any(b <= a for a, b in zip(firsts, firsts[1:], strict=False)):
+        return steps
+    return [(a, b, n) for a, b, n in zip(firsts, [*firsts[1:], last], numbers, strict=True)]
+
+
+def step_rows(steps: Steps, span: Span, capture: int, host: str, collector: str) -> Iterator[Rows]:
+    """Rows of `steps`."""
+    if steps:
+        n = len(steps)
+        columns = {
+            "step": [number for _, _, number in steps],
+            "host": [host] * n,
+            "start_ns": [start + span.shift_ns for start, _, _ in steps],
+            "dur_ns": [end - start for start, end, _ in steps],
+            "capture": [capture] * n,
+            "order": list(range(n)),
+            "source": [collector] * n,
+        }
+        yield Rows("steps", batch("steps", columns))
+
+
+def fetch_rows(gathered: Gathered, span: Span, host: str, collector: str) -> Iterator[Rows]:
+    """Rows of `lifecycle`: the training loop waiting for its loader."""
+    spans = [f for f in sorted(set(gathered.fetches)) if span.near(np.array([f[0]]), np.array([f[1]]))[0]]
+    if spans:
+        n = len(spans)
+        columns = {
+            "kind": ["data_loading"] * n,
+            "start_ns": [start + span.shift_ns for start, _ in spans],
+            "end_ns": [start + dur + span.shift_ns for start, dur in spans],
+            "host": [host] * n,
+            "order": list(range(n)),
+            "source": [collector] * n,
+        }
+        yield Rows("lifecycle", batch("lifecycle", columns))
+
+
+def memory_rows(
+    gathered: Gathered, beside: dict[str, Any], devices: list[int], span: Span, capture: int, host: str
+) -> Iterator[Rows]:
+    """Rows of `memory`: what PyTorch's allocator had handed out at each event, and what the device had left then, where
+    the trace tells how much it has."""
+    seen: set[int] = set()
+    limits: dict[int, int] = {}
+    for rows in gathered.memory.pieces():
+        near = span.near(rows["start"], np.zeros(len(rows), np.int64))
+        gathered.seen["memory"] -= int((~near).sum())
+        gathered.lost["memory events: their time is far from all others"] += int((~near).sum())
+        rows = rows[near][np.argsort(rows["start"][near], kind="stable")]
+        numbered = (rows["type"] != _ON_HOST) & (rows["device"] >= 0) & (rows["device"] < _MOST_DEVICES)
+        seen |= set(rows["device"][numbered].tolist())
+        # ROCm numbers devices in kernels and in memory apart: where each has one, they are the same
+        only = devices[0] if len(seen) == 1 and len(devices) == 1 else rows["device"]
+        device = np.where(numbered, only, -1)
+        for number in set(device.tolist()) - set(limits):
+            limits[number] = memory_limit(beside, number) or -1 if number >= 0 else -1
+        left = np.array([limits[d] for d in device.tolist()], np.int64) - rows["allocated"]
+        yield from _samples("bytes_in_use", rows, device, rows["allocated"], span, capture, host)
+        told = left >= 0
+        yield from _samples("bytes_available", rows[told], device[told], left[told], span, capture, host)
+
+
+def _samples(
+    kind: str, rows: np.ndarray, device: np.ndarray, amount: np.ndarray, span: Span, capture: int, host: str
+) -> Iterator[Rows]:
+    for at in range(0, len(rows), _BATCH):
+        part = slice(at, at + _BATCH)
+        n = len(rows[part])
+        on_host = (rows["type"][part] == _ON_HOST).astype(np.int32)
+        columns = {
+            "capture": [capture] * n,
+            "host": [host] * n,
+            "device": over(pa.int32(), device[part].astype(np.int32), device[part] >= 0),
+            "ts_ns": over(pa.int64(), rows["start"][part] + span.shift_ns),
+            "kind": [kind] * n,
+            "bytes": over(pa.int64(), np.ascontiguousarray(amount[part])),
+            "name": coded(on_host, ["PyTorch", "PyTorch, host"]),
+        }
+        yield Rows("memory", batch("memory", columns))
+
+
+def memory_limit(beside: dict[str, Any], device: int) -> int | None:
+    """Bytes of memory that a device has, as the trace tells."""
+    total = of_device(properties(beside), device).get("totalGlobalMem")
+    return total if isinstance(total, int) and 0 < total < 1 << 60 else None

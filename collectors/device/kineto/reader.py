@@ -1,0 +1,206 @@
+"""One trace: its events in one pass, then what they mean together."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from collectors.base import Fact, Item, Lost, Rows, Source
+from collectors.device.kineto.collectives import collective_rows
+from collectors.device.kineto.columns import INT, REAL, WORD, Stats
+from collectors.device.kineto.device import GRAPH, Devices, devices_of, rows_of
+from collectors.device.kineto.gather import Gathered
+from collectors.device.kineto.host import Sweeper
+from collectors.device.kineto.marks import (
+    device_steps,
+    fetch_rows,
+    host_steps,
+    memory_rows,
+    step_rows,
+    steps_of_launches,
+)
+from collectors.device.kineto.operations import Calls, device_ops, host_ops
+from collectors.device.kineto.span import Span, span_of
+from collectors.device.kineto.spill import low
+from collectors.device.kineto.stream import Stream
+from collectors.device.kineto.who import Who, device_type, of_device, properties
+from collectors.device.xplane.arrays import batch, coded, over
+from errors import InputError
+from runs.schema import SCHEMAS
+
+NAME = "kineto"
+_ROCM = ("hip_runtime_version", "hip_driver_version", "roctracer_version", "rocprofiler-sdk_version")
+_VERSIONS = ("cuda_runtime_version", "cuda_driver_version", "cupti_version", *_ROCM)
+
+
+class Reader:
+    """Reads one source; `read` is its only use."""
+
+    def __init__(self, source: Source):
+        self._source, self._capture = source, source.index
+        self._stream = Stream(source)
+        self._gathered = Gathered(self._stream.texts)
+
+    def items(self) -> Iterator[Item]:
+        """The trace as rows, facts and named losses. Raises InputError where it holds no event that can be read."""
+        yield from self._events()
+        gathered, beside = self._gathered, self._stream.beside
+        if not (gathered.seen["stored"] or gathered.seen["memory"]):
+            raise InputError(
+                "it holds no event that can be read",
+                where=self._source.name,
+                expected="a trace of the PyTorch profiler with events under `traceEvents`",
+                advice="The profiler was stopped before it recorded anything; profile whole steps",
+            )
+        span = self._span()
+        who = Who(self._source.name, beside, bool(gathered.device))
+        sweeper = Sweeper(gathered, span, self._capture)
+        yield from sweeper.rows()
+        host = sweeper.host
+        devices = devices_of(gathered, host, span)
+        host.forget_launches()
+        calls = Calls(gathered)
+        yield from host_ops(gathered, host, self._lines(), self._capture, who.host)
+        yield from device_ops(gathered, devices, calls, self._capture, who.host, len(gathered.ops))
+        yield from rows_of(devices, span, self._capture, len(gathered.ops))
+        marked = host_steps(gathered, span)
+        step = steps_of_launches(marked, devices)
+        yield from step_rows(device_steps(marked, step, devices), span, self._capture, who.host, NAME)
+        yield from fetch_rows(gathered, span, who.host, NAME)
+        numbers = sorted({int(n) for n in devices.number[devices.events["row"][devices.kernels()]]})
+        yield from memory_rows(gathered, beside, numbers, span, self._capture, who.host)
+        yield from collective_rows(gathered, devices, step, who, span, self._capture)
+        yield from self._capture_items(span, who, devices, numbers)
+        yield from self._losses(span, who, devices)
+
+    def _events(self) -> Iterator[Rows]:
+        stream, gathered = self._stream, self._gathered
+        for events, stats in stream.batches():
+            gathered.take(events)
+            if len(stats.event):
+                yield self._stat_rows(stats)
+
+    def _stat_rows(self, stats: Stats) -> Rows:
+        n = len(stats.event)
+        words = stats.kind == WORD
+        columns = [
+            over(pa.int32(), np.full(n, self._capture, np.int32)),
+            over(pa.int64(), stats.event.copy()),
+            self._texts(stats.name),
+            over(pa.int64(), stats.value.copy(), stats.kind == INT),
+            over(pa.float64(), stats.value.copy(), stats.kind == REAL),
+            self._texts(np.where(words, stats.value, -1)),
+        ]
+        return Rows("event_stats", pa.RecordBatch.from_arrays(columns, schema=SCHEMAS["event_stats"].arrow))
+
+    def _texts(self, codes: np.ndarray) -> pa.DictionaryArray:
+        """Text numbers as a dictionary array of the texts in use."""
+        codes = codes.astype(np.int64)
+        present = np.zeros(len(self._stream.texts) + 2, bool)
+        present[codes + 2] = True
+        used = np.flatnonzero(present) - 2
+        used = used[used != -1]
+        place = np.full(len(present), -1, np.int32)
+        place[used + 2] = np.arange(len(used))
+        return coded(place[codes + 2], [self._stream.texts[c] for c in used.tolist()])
+
+    def _span(self) -> Span:
+        gathered = self._gathered
+        spilt = (gathered.host, gathered.memory)
+        starts = [*(s.starts() for s in spilt), *(part["start"] for part in gathered.device)]
+        lows = [*(n for s in spilt for n in s.lows), *(low(part["start"]) for part in gathered.device)]
+        return span_of(
+            np.sort(np.concatenate(starts)), np.array(lows, np.int64), self._stream.beside.get("baseTimeNanoseconds")
+        )
+
+    def _lines(self) -> dict[int, str]:
+        """Name of each host thread: as the trace names it, with its number."""
+        gathered, texts = self._gathered, self._stream.texts
+        lines = {}
+        for n, (pid, tid) in enumerate(gathered.threads.rows.tolist()):
+            number = texts[tid] if tid >= 0 else ""
+            name = texts[gathered.thread_names.get((pid, tid), -1)]
+            if not name:
+                name = f"thread {number}" if number.lstrip("-").isdigit() else number or "events of no thread"
+            elif number and number not in name:
+                name = f"{name} ({number})"
+            lines[n] = name
+        repeated = {name for name, times in Counter(lines.values()).items() if times > 1}
+        for n, (pid, _) in enumerate(gathered.threads.rows.tolist()):
+            if lines[n] in repeated:
+                lines[n] = f"{lines[n]} of process {texts[pid] if pid >= 0 else '?'}"
+        return lines
+
+    def _capture_items(self, span: Span, who: Who, devices: Devices, numbers: list[int]) -> Iterator[Item]:
+        beside = self._stream.beside
+        rocm = any(key in beside for key in _ROCM)
+        kind, basis = device_type(of_device(properties(beside), numbers[0]), rocm) if numbers else (None, "measured")
+        yield Rows(
+            "captures",
+            batch(
+                "captures",
+                {
+                    "capture": [self._capture],
+                    "host": [who.host],
+                    "process": [who.rank],
+                    "start_ns": [span.epoch_ns],
+                    "stop_ns": [self._gathered.last + span.shift_ns],
+                    "devices": [len(numbers) or None],
+                    "device_type": [kind],
+                    "source": [self._source.name],
+                },
+            ),
+        )
+        if kind:
+            yield Fact("chip", kind, basis)
+        if numbers:
+            yield Fact("chips", len(numbers))
+            if who.world and who.world > len(numbers):  # a process of a job drives one device
+                yield Fact("chips", who.world, "derived")
+        for name in _VERSIONS:
+            if isinstance(value := beside.get(name), int | float | str):
+                yield Fact(name, value)
+
+    def _losses(self, span: Span, who: Who, devices: Devices) -> Iterator[Lost]:
+        gathered, stream = self._gathered, self._stream
+        yield from stream.lost
+        for reason, count in sorted(gathered.lost.items()):
+            if count:
+                what, _, why = reason.partition(": ")
+                yield Lost(f"{count:,} {what}", why)
+        if gathered.seen["arrows"] or gathered.seen["names"]:
+            yield Lost(
+                f"{gathered.seen['arrows']:,} arrows between events and {gathered.seen['names']:,} names of rows",
+                "not kept as events: correlation numbers tell what launched what, and lines hold the names",
+            )
+        if stream.texts.refused:
+            yield Lost(
+                f"{stream.texts.refused:,} names", f"more than {len(stream.texts):,} different ones are not kept"
+            )
+        if not span.dated:
+            yield Lost("the time of day", "times do not count from 1970 and no `baseTimeNanoseconds` tells from when")
+        if who.differs:
+            said, named = who.differs
+            yield Lost("the rank in the file's name", f"it is {named}, where the trace says {said}; the trace counts")
+        yield from self._unlinked(devices)
+
+    def _unlinked(self, devices: Devices) -> Iterator[Lost]:
+        """What is not known of kernels: which call launched them."""
+        kernels = devices.kernels()
+        count = int(kernels.sum())
+        if not count:
+            return
+        graphs = int((kernels & (devices.ops[devices.op, GRAPH] >= 0)).sum())
+        alone = int((kernels & (devices.launch < 0)).sum())
+        if graphs:
+            runs = len(np.unique(devices.launch[kernels & (devices.ops[devices.op, GRAPH] >= 0)]))
+            yield Lost(
+                f"the operations of {graphs:,} of {count:,} kernels",
+                f"they were launched as {runs:,} graphs, of which a trace tells no operations; their time counts under "
+                "their own names",
+            )
+        if alone:
+            yield Lost(
+                f"the launch of {alone:,} of {count:,} kernels", "it lies outside the trace, or was not recorded"
+            )

@@ -1,0 +1,44 @@
+"""When a trace was taken: where its times lie on the calendar, and which of them cannot belong to it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+TEN_DAYS_NS = 864_000_000_000_000
+_EPOCH_NS = 10**17  # a time beyond it counts from 1970, one below from the start of something else
+
+
+@dataclass(frozen=True)
+class Span:
+    """`start_ns`: the first time of the trace as it is written; `shift_ns`: what makes it a time since 1970;
+    `dated`: whether that is known."""
+
+    start_ns: int
+    shift_ns: int
+    dated: bool
+
+    @property
+    def epoch_ns(self) -> int:
+        """The start of the capture, ns since 1970."""
+        return self.start_ns + self.shift_ns
+
+    def near(self, start: np.ndarray, dur: np.ndarray) -> np.ndarray:
+        """Which times lie within ten days of the start: others are damage, and tables have no room for them."""
+        return (np.abs(start - self.start_ns) < TEN_DAYS_NS) & (dur < TEN_DAYS_NS)
+
+    def ps(self, start: np.ndarray) -> np.ndarray:
+        """Times as ps since the start of the capture."""
+        return (start - self.start_ns) * 1000
+
+
+def span_of(starts: np.ndarray, first: np.ndarray, base: Any) -> Span:
+    """The span of a trace from a sample of its starts, sorted, and from those that are to be the first if they lie near
+    most others; `base`: its `baseTimeNanoseconds`, if any."""
+    middle = int(starts[len(starts) // 2]) if len(starts) else 0
+    near = first[np.abs(first - middle) < TEN_DAYS_NS] if len(first) else first
+    start = int(near.min()) if len(near) else middle
+    shift = base if isinstance(base, int) and not isinstance(base, bool) and 0 < base < 1 << 62 else 0
+    if start > _EPOCH_NS:
+        shift = 0
+    return Span(start, shift, start + shift > _EPOCH_NS)
