@@ -8,7 +8,7 @@ import pandas as pd
 
 from analyzers.base import Facts
 from analyzers.device.activity import profiled_steps
-from analyzers.device.host_work import HOST_CODE, LAUNCHING, WAITING, host_work
+from analyzers.device.host_work import COMPILING, HOST_CODE, LAUNCHING, WAITING, host_work
 from analyzers.device.waiting import host_fetches
 from analyzers.intervals import Spans, overlap_with, spans, union
 from analyzers.time.job_past import kept_by_state
@@ -20,13 +20,15 @@ MOST_BYTES = 32 << 20
 MOST_CAPTURES = 64
 """Hosts' captures that are looked at, the first ones: what one host does in a step holds up all of them."""
 FETCH = "fetch"
+SAME = 0.7
+"""Of what a log says that steps took, as a profile saw the same: more or less apart, they are not the same."""
 REPORTED = ("data_loading", "checkpoint_save", "checkpoint_restore", "custom", "eval")
 _kept = Answers(MOST_BYTES)
 
 
 @dataclass(frozen=True)
 class StepParts:
-    """`rows`: kept, usual steps in order: step, start_ns, dur_s. `parts`: index as `rows`, seconds of the slowest host
+    """`rows`: kept, usual steps in order: step, start_ns, dur_s; those that a profile saw as it saw them. `parts`: index as `rows`, seconds of the slowest host
     by what its thread did (kinds of `host_work` and `fetch`); NaN in steps that no profile saw. `told_s`: seconds of
     each step in saves, evaluations and other events that the job itself reports, fetches among them where `fetched`."""
 
@@ -55,6 +57,8 @@ class StepParts:
         save or an evaluation as well, and of launches what a step has more of than others."""
         parts = self.parts.drop(columns=[FETCH] if self.fetched else [], errors="ignore").fillna(0.0)
         if LAUNCHING in parts:
+            if COMPILING in parts:  # which lies within the call that launches
+                parts[LAUNCHING] = (parts[LAUNCHING] - parts[COMPILING]).clip(lower=0.0)
             parts[LAUNCHING] = (parts[LAUNCHING] - parts[LAUNCHING].median()).clip(lower=0.0)
         held = parts.sum(axis=1).to_numpy(dtype=float) + self.told_s
         return self.rows.assign(dur_s=np.maximum(self.rows["dur_s"].to_numpy(dtype=float) - held, 0.0))
@@ -66,8 +70,8 @@ def step_parts(tables: Tables, facts: Facts) -> StepParts:
 
 
 def _step_parts(tables: Tables, facts: Facts) -> StepParts:
-    rows = step_changes(tables, facts).rows[["step", "start_ns", "dur_s"]].reset_index(drop=True)
     steps = _until_next(profiled_steps(tables))
+    rows = _as_profiled(step_changes(tables, facts).rows[["step", "start_ns", "dur_s"]].reset_index(drop=True), steps)
     captures = frame(tables, "captures", ["capture", "host", "start_ns"]).dropna().head(MOST_CAPTURES)
     fetches = host_fetches(tables)
     found: dict[tuple[str, int], float] = {}
@@ -99,10 +103,38 @@ def _told(tables: Tables, rows: pd.DataFrame) -> tuple[np.ndarray, bool]:
     return overlap_with(taken, windows) / 1e9, bool((events["kind"] == "data_loading").any())
 
 
+def _as_profiled(rows: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
+    """Steps that a profile saw last from one annotation to the next. A log may begin them at another place of the loop:
+    what its step 3 holds may be what the loop did at the start of step 4."""
+    host = steps["host"].mode()
+    mine = steps[steps["whole"] & (steps["host"] == host.iloc[0])] if len(host) else steps.head(0)
+    mine = mine.drop_duplicates("step").set_index("step")
+    seen = rows["step"].isin(mine.index).to_numpy()
+    if not seen.any():
+        return rows
+    there = mine.loc[rows["step"][seen]]
+    taken = (there["end_ns"] - there["start_ns"]).to_numpy(dtype=float) / 1e9
+    logged = rows.loc[seen, "dur_s"].to_numpy(dtype=float)
+    if not SAME <= taken.sum() / max(logged.sum(), 1e-9) <= 1 / SAME:
+        return rows  # the numbers mean other steps
+    out = rows.copy()
+    out.loc[seen, "dur_s"] = taken
+    if rows["start_ns"].isna().any():
+        return out
+    start = there["start_ns"].to_numpy(dtype=np.int64)
+    off = int(np.median(start - rows.loc[seen, "start_ns"].to_numpy(dtype=np.int64)))
+    out.loc[seen, "start_ns"] = start - (off if abs(off) > float(np.median(taken)) * 1e9 else 0)  # clocks that differ
+    return out
+
+
 def _until_next(steps: pd.DataFrame) -> pd.DataFrame:
     """Profiled steps up to the start of the next of their capture: a loop may do much between its annotations."""
-    after = steps["start_ns"].groupby([steps["host"], steps["capture"]]).shift(-1)
-    return steps.assign(end_ns=after.fillna(steps["end_ns"]).astype("int64").clip(lower=steps["end_ns"]))
+    by = steps.groupby(["host", "capture"])
+    after = by["start_ns"].shift(-1)
+    return steps.assign(
+        end_ns=after.fillna(steps["end_ns"]).astype("int64").clip(lower=steps["end_ns"]),
+        whole=by["step"].shift(-1) == steps["step"] + 1,
+    )
 
 
 def _table(found: dict[tuple[str, int], float], step: pd.Series) -> pd.DataFrame:

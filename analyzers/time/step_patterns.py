@@ -4,7 +4,8 @@ Only kept, plausible steps are looked at, without the first of an attempt and wi
 where it stands clear of the scatter of neighbouring steps and costs a floor of the time (`LEAST_SHARE`). Of several the
 costliest is told; where steps grow, their changes of level are of that and no pattern of their own.
 
-    usual      steps as they would be without it: the quickest stretch; of growing steps where their line begins
+    usual      steps as they would be without it: the quickest stretch; of growing steps where their line begins,
+               or what the quickest take
     excess     seconds beyond that, summed over steps of the pattern
 """
 
@@ -26,6 +27,7 @@ MOST_PATTERNS = 3
 BUCKETS = 200  # growing is judged of medians of so many stretches at the most
 GROWING_Z = 4.4  # standard deviations of Kendall's test: steps in any order look so once in 100,000 times
 AS_WELL = 1.25  # median distance from a line over that from the levels of stretches, at the most
+QUICKEST = 0.05  # of the steps: what they take is usual where a line begins below it, before the growth did
 GROWN = 0.1  # of the usual step, from the first to the last: a smaller growth is not told
 
 
@@ -82,8 +84,8 @@ def _without(rows: pd.DataFrame, pattern: StepPattern) -> pd.DataFrame:
     elif pattern.kind == "changed":
         less = np.where(here, np.maximum(level - pattern.usual_s, 0.0), 0.0)
     else:
-        share = np.arange(len(dur)) / max(len(dur) - 1, 1)
-        less = share * (pattern.slow_s - pattern.usual_s)
+        grown = np.clip((step - pattern.first_step) / max(pattern.last_step - pattern.first_step, 1), 0, 1)
+        less = grown * (pattern.slow_s - pattern.usual_s)
     return rows.drop(columns="level_s").assign(dur_s=np.maximum(dur - less, 0.0))
 
 
@@ -96,19 +98,19 @@ def _growing(step: np.ndarray, dur: np.ndarray, level: np.ndarray) -> StepPatter
     if z < GROWING_Z:
         return None
     fit = intercept + slope * np.arange(len(dur))
-    usual, last = float(fit[0]), float(fit[-1])
+    usual, last = max(float(fit[0]), float(np.quantile(middle, QUICKEST))), float(fit[-1])
     apart = np.median(np.abs(dur - fit)), np.median(np.abs(dur - level))
     if usual <= 0 or last - usual < GROWN * usual or apart[0] > AS_WELL * apart[1]:
         return None
-    excess = float(np.maximum(fit - usual, 0).sum())
+    beyond = np.maximum(fit - usual, 0)
     return StepPattern(
         kind="growing",
-        first_step=int(step[0]),
+        first_step=int(step[max(int((beyond > 0).argmax()) - 1, 0)]),
         last_step=int(step[-1]),
         every=None,
         usual_s=usual,
         slow_s=last,
-        excess_s=excess,
+        excess_s=float(beyond.sum()),
     )
 
 

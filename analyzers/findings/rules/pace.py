@@ -23,15 +23,14 @@ SPREAD = 0.15  # of the likely gain: by how much sums of steps of one draw diffe
 WHERE = (
     "idle_host_code",
     "idle_unexplained",
-    "compilation",
+    "unattributed",
     "straggler_wait",
     "exposed_communication",
     "below_roofline",
-    "unattributed",
+    "compilation",
 )
-"""Accounts that longer steps may lie in where no rank is blamed."""
+"""Accounts that longer steps may lie in where no rank is blamed, the likeliest first."""
 QUIET = 0.2  # of the steps: so many must be as quick as is called usual
-ENOUGH = 0.7  # of what the pattern costs: then it is what the host did
 
 
 def find(seen: Seen) -> Told:
@@ -96,7 +95,7 @@ def _finding(seen: Seen, pattern: StepPattern) -> Finding:
         cause=BY_KIND[pattern.kind],
         title=title,
         gain=Band.within(chip_s, SPREAD),
-        draws=_draws(seen, chip_s),
+        draws=seen.drawn(chip_s, *WHERE),
         question="steps",
         confidence=0.8,
         where=Where(steps=Steps(pattern.first_step, pattern.last_step, pattern.every or 1)),
@@ -105,18 +104,6 @@ def _finding(seen: Seen, pattern: StepPattern) -> Finding:
             Evidence("a step with it", pattern.slow_s, "s", "steps"),
         ),
     )
-
-
-def _draws(seen: Seen, chip_s: float) -> dict[str, float]:
-    """From which accounts, in proportion to what they hold: that of an idle host comes first, where it is enough."""
-    host = seen.amount("idle_host_code", "idle_unexplained")
-    if host >= ENOUGH * chip_s:
-        return {
-            "idle_host_code": min(chip_s, seen.amount("idle_host_code")),
-            "idle_unexplained": chip_s - min(chip_s, seen.amount("idle_host_code")),
-        }
-    whole = seen.amount(*WHERE)
-    return {name: chip_s * seen.amount(name) / whole for name in WHERE} if whole else {"": chip_s}
 
 
 RULE = Rule(name="pace", causes=CAUSES, find=find)
