@@ -29,6 +29,7 @@ OPTIONS: tuple[Option, ...] = ()
 BOUND_SHARE = 0.05  # of the usual step: from here on, input is what to mend first
 TOLD_SHARE = 0.5  # of usual steps: where fewer have a fetch recorded, nothing is concluded from the others
 EXPOSED_SLOPE, HIDDEN_SLOPE = 0.5, 0.2
+HOSTS = ["host", "steps", "fetch_s", "beyond_s"]
 COLUMNS = [
     "step",
     "attempt",
@@ -63,6 +64,8 @@ class InputResult:
                     interval
     at_most_share   of profiled time without computing, communication or copies: waiting cannot be more than that
     median_step_s   as all questions have it; fed_step_s: the same by `rows`, with the fetch of each step inside
+    hosts           host, steps, fetch_s, beyond_s: of each host that a profile saw, its median fetch in usual steps,
+                    and by how much its fetches were longer than the longest of other hosts, summed over steps
     ledger          what the ledger books of kept steps; None where it books no device's time
     """
 
@@ -81,6 +84,7 @@ class InputResult:
     stall_chip_seconds: float
     fetches_told: float = 0.0
     ledger: Booked | None = None
+    hosts: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=HOSTS))
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -104,6 +108,7 @@ class InputResult:
             "median_step_s": self.median_step_s,
             "fed_step_s": self.fed_step_s,
             "ledger": self.ledger and self.ledger.to_dict(),
+            "hosts": self.hosts.to_dict("records"),
             "slope": self.slope,
             "slope_interval": None if self.slope is None else [self.slope_low, self.slope_high],
             "stall_chip_seconds": self.stall_chip_seconds,
@@ -160,6 +165,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> InputResul
         slope_high=slope[2] if slope else None,
         stall_chip_seconds=float(stalled["extra_s"].sum()) * machine.chips,
         fetches_told=told,
+        hosts=_hosts(rows, seen.steps),
         notes=_notes(rows, fed, seen, past, verdict),
     )
 
@@ -254,6 +260,19 @@ def _rows(past: History, seen: _Seen, tables: Tables) -> pd.DataFrame:
             out.loc[devices.index, name] = by_step[ns].sum() / devices.where(devices > 0) / 1e9
         out.loc[devices.index, "fetch_s"] = by_step["fetch_ns"].max() / 1e9
     return out
+
+
+def _hosts(rows: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
+    usual = steps[steps["step"].isin(rows.loc[rows["usual"], "step"])].dropna(subset=["fetch_ns"])
+    if not len(usual):
+        return pd.DataFrame(columns=HOSTS)
+    by_step = usual.pivot_table(index="step", columns="host", values="fetch_ns", aggfunc="max").astype(float) / 1e9
+    out = pd.DataFrame({"steps": by_step.notna().sum(), "fetch_s": by_step.median()})
+    each = by_step.fillna(0.0).to_numpy()
+    order = np.sort(each, axis=1)
+    next_s = order[:, -2] if each.shape[1] > 1 else order[:, -1]
+    beyond = np.clip(each - next_s[:, None], 0, None).sum(axis=0)  # of the longest alone it is more than nothing
+    return out.assign(beyond_s=beyond).reset_index(names="host")[HOSTS]
 
 
 def _add_job_fetches(out: pd.DataFrame, rows: pd.DataFrame, job: Spans) -> None:

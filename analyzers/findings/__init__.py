@@ -6,7 +6,7 @@ with what to add. A run of which nothing stands out has an answer of the same ra
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from analyzers.base import Facts, fact
@@ -150,7 +150,7 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: A
         joint=tuple(joint(stand[:MOST], ledger.chip_seconds)),
         explained=tuple(explained),
         ruled_out=tuple(r for r in told.ruled_out if r.cause not in named),
-        not_told=told.not_told,
+        not_told=_untold(told.not_told, {f.cause for f in told.findings}),
         ledger=ledger,
         told_share=1 - ledger.unknown / ledger.chip_seconds,
         kept_share=_share(ledger, "served" if found.serving else "productive"),
@@ -160,6 +160,12 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: A
         frameworks=answers.frameworks,
         notes=found.notes,
     )
+
+
+def _untold(gaps: tuple[NotTold, ...], named: set[str]) -> tuple[NotTold, ...]:
+    """What cannot be told, without what another rule told all the same."""
+    left = (replace(gap, causes=tuple(c for c in gap.causes if c not in named)) for gap in gaps)
+    return tuple(gap for gap in left if gap.causes)
 
 
 def _share(ledger: Ledger, name: str) -> float | None:

@@ -28,9 +28,10 @@ _kept = Answers(MOST_BYTES)
 
 @dataclass(frozen=True)
 class StepParts:
-    """`rows`: kept, usual steps in order: step, start_ns, dur_s; those that a profile saw as it saw them. `parts`: index as `rows`, seconds of the slowest host
-    by what its thread did (kinds of `host_work` and `fetch`); NaN in steps that no profile saw. `told_s`: seconds of
-    each step in saves, evaluations and other events that the job itself reports, fetches among them where `fetched`."""
+    """`rows`: kept, usual steps in order: step, start_ns, dur_s; those that a profile saw as it saw them. `parts`:
+    index as `rows`, seconds of the slowest host by what its thread did (kinds of `host_work` and `fetch`); NaN in steps
+    that no profile saw. `told_s`: seconds of each step in saves, evaluations and other events that the job itself
+    reports, fetches among them where `fetched`."""
 
     rows: pd.DataFrame
     parts: pd.DataFrame

@@ -31,3 +31,11 @@ def steps_of_events(seen: Seen, details: Sequence[str]) -> list[int]:
     )
     known = steps["step"].to_numpy(dtype=np.int64)
     return sorted({int(known[i - 1]) for i in at if i > 0})
+
+
+def rank_of(seen: Seen, host: str, otherwise: int | str) -> int | str:
+    """The rank that a host is: the number of its process, where each host has one process with one device."""
+    rows = frame(seen.tables, "captures", ["host", "process", "devices"]).dropna()
+    mine = rows[rows["host"].astype(str) == host]
+    alone = len(mine) and mine["process"].nunique() == 1 and (rows["devices"] == 1).all()
+    return int(mine["process"].iloc[0]) if alone else otherwise

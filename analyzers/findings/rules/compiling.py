@@ -3,7 +3,9 @@ kept."""
 
 import numpy as np
 
+from analyzers.device.host_work import COMPILING
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told, Where
+from analyzers.findings.carried import carried
 from analyzers.findings.parts import step_parts
 from analyzers.findings.places import spaced
 from errors import format as fmt
@@ -28,7 +30,7 @@ def find(seen: Seen) -> Told:
     if versions < 2 and len(steps) == 1:
         why = f"a program was compiled at its first use, in step {steps[0]:,}"
         return Told(ruled_out=(RuledOut("recompilation", why, QUESTION),))
-    gain, place = seen.beyond_profile(amount), spaced(steps)
+    gain, place = carried(seen, amount, COMPILING), spaced(steps)
     often = fmt.count(len(steps), "step") if steps else "steps"
     each = f", {fmt.duration(float(np.median([held.of('compilation')[s] for s in steps])))} each" if steps else ""
     return Told(

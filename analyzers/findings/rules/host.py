@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from analyzers.device.host_work import COMPILING, LAUNCHING
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
+from analyzers.findings.carried import carried
 from analyzers.findings.parts import StepParts, step_parts
 from analyzers.findings.places import spaced, steps_of_events
 from errors import format as fmt
@@ -45,6 +46,12 @@ KINDS = (
 CAUSES = tuple(kind.cause for kind in KINDS)
 BESIDE = ("below_roofline", "straggler_wait", "exposed_communication", "unattributed")
 """Accounts that the slowest host's time lies in on other ranks, or where a device works for it."""
+UNMARKED = ("device_to_host", "logging", "evaluation")
+"""What code that no event marks may do all the same."""
+UNTOLD = (
+    "what the hosts' own code did is not marked in the profile",
+    "a profile with python_tracer_level=1, or jax.profiler.TraceAnnotation around the parts of the loop",
+)
 MOST = 2.0  # times what devices were idle: a host that spends more works beside its devices, not in their way
 LEAST_S = 1e-4  # of a step's time: what a kind of work takes there to count as being there
 
@@ -63,13 +70,16 @@ def find(seen: Seen) -> Told:
         else:
             share = fmt.share(amount / seen.whole) if seen.whole else "nothing"
             out.append(RuledOut(kind.cause, f"devices were idle for it in {share} of the chip time", QUESTION))
+    if any(f.cause == "host_overhead" for f in told):
+        unmarked = tuple(c for c in UNMARKED if c not in {f.cause for f in told})
+        return Told(tuple(told), tuple(r for r in out if r.cause not in unmarked), (NotTold(unmarked, *UNTOLD),))
     return Told(tuple(told), tuple(out))
 
 
 def _finding(seen: Seen, kind: Kind, amount: float) -> Finding:
     held = step_parts(seen.tables, seen.facts)
     spent = _spent(seen, held, kind, amount)
-    gain = seen.beyond_profile(spent)
+    gain = carried(seen, spent, kind.work, of_all_ranks=spent > amount)
     regular = kind.work and kind.work != LAUNCHING  # programs are launched in every step
     place = spaced(held.steps_with(kind.work, LEAST_S)) if regular else None
     often = f", every {place.every} steps" if place is not None and place.every > 1 else ""

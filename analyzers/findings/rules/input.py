@@ -5,31 +5,41 @@ import pandas as pd
 
 from analyzers.device.input import InputResult
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
+from analyzers.findings.carried import carried
+from analyzers.findings.parts import FETCH
+from analyzers.findings.places import rank_of
+from analyzers.ranks.stragglers import StragglersResult
 from errors import format as fmt
 
 QUESTION = "input"
-CAUSES = ("slow_loader", "loader_stalls")
+CAUSES = ("slow_loader", "loader_stalls", "uneven_loader")
+OTHERS = CAUSES[:2]
 STALL = 0.3  # of the longest fetch: what a stall takes at least
 OFTEN = 0.5  # of steps: a loader that holds up more of them is slow, one that holds up fewer stalls
 SPREAD = 0.1
+FEW, APART, LATE = 2, 3.0, 0.05
+"""Steps that a profile must show at least; times what the next slowest host fetches for; of a step, by how much more:
+then one host's input holds up all."""
 
 
 def find(seen: Seen) -> Told:
     found = seen.answer(QUESTION, InputResult)
     if found is None:
-        return Told(not_told=(NotTold(CAUSES, seen.answers.why(QUESTION), "a profile, or fetches in the goodput log"),))
+        return Told(not_told=(NotTold(OTHERS, seen.answers.why(QUESTION), "a profile, or fetches in the goodput log"),))
     if found.verdict == "unknown":
         return Told(
             not_told=(
                 NotTold(
-                    CAUSES,
+                    OTHERS,
                     "no input tells when batches were fetched",
                     "a profile with annotations of fetches, or data_loading entries in the goodput log",
                 ),
             )
         )
+    if (one := _one_host(seen, found)) is not None:
+        return Told((one,))
     if found.verdict == "hidden":
-        return Told(ruled_out=tuple(RuledOut(c, "a fetch makes no step longer", QUESTION) for c in CAUSES))
+        return Told(ruled_out=tuple(RuledOut(c, "a fetch makes no step longer", QUESTION) for c in OTHERS))
     likely = waited(seen, found)
     long = stalling(found)
     steps = [int(s) for s in long.index]
@@ -59,6 +69,35 @@ def find(seen: Seen) -> Told:
                 ),
             ),
         )
+    )
+
+
+def _one_host(seen: Seen, found: InputResult) -> Finding | None:
+    """One host whose fetches alone hold up all, where Stragglers does not tell of ranks: a few steps show it."""
+    told = seen.answer("stragglers", StragglersResult)
+    hosts = found.hosts.sort_values("fetch_s", ascending=False, ignore_index=True)
+    if (told is not None and told.verdict != "unknown") or len(hosts) < 2 or not found.median_step_s:
+        return None
+    first, second = (float(s) for s in hosts["fetch_s"].iloc[:2])
+    steps = int(hosts["steps"].iloc[0])
+    if steps < FEW or first < APART * second or first - second < LATE * found.median_step_s:
+        return None
+    host = str(hosts["host"].iloc[0])
+    gain = carried(seen, float(hosts["beyond_s"].iloc[0]) * seen.chips, FETCH, of_all_ranks=True)
+    rank = rank_of(seen, host, "")
+    return Finding(
+        cause="uneven_loader",
+        title=f"{f'Rank {rank} ({host})' if rank != '' else host} waits {fmt.duration(first)} for its input in each of "
+        f"the {steps:,} steps profiled, others {fmt.duration(second)} at most: all wait for it.",
+        gain=gain,
+        draws=seen.drawn(gain.likely, "input_wait", "straggler_wait", "unattributed"),
+        question=QUESTION,
+        confidence=0.8,
+        where=Where(ranks=() if rank == "" else (rank,), hosts=(host,)),
+        evidence=(
+            Evidence("a fetch of its own, median", first, "s", QUESTION),
+            Evidence("of the next slowest host", second, "s", QUESTION),
+        ),
     )
 
 

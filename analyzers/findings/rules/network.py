@@ -12,6 +12,7 @@ import pandas as pd
 
 from analyzers.base import fact
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
+from analyzers.findings.carried import carried
 from analyzers.ranks.stragglers import StragglersResult
 from analyzers.ranks.waits import COMPARED, waits
 from errors import format as fmt
@@ -96,7 +97,7 @@ def _link(seen: Seen, sent: Sent) -> Finding | None:
     if not slow:
         return None
     group, found = max(slow.items(), key=lambda entry: sum(e for e, *_ in entry[1]))
-    likely = seen.beyond_profile(sum(e for e, *_ in found)).likely
+    likely = carried(seen, sum(e for e, *_ in found)).likely
     if likely < seen.least:
         return None
     _, usual, there, kind = max(found)
@@ -195,7 +196,7 @@ def _excess(seen: Seen, sent: Sent) -> Finding | None:
         return None  # one alone is the gradients: of more parameters than were stated, perhaps
     order = np.argsort(np.abs(np.log(by_op["bytes"].to_numpy() / need)))
     beyond = by_op.iloc[order[1:]]
-    likely = seen.beyond_profile(float(beyond["moved_s"].sum())).likely
+    likely = carried(seen, float(beyond["moved_s"].sum())).likely
     if likely < seen.least:
         return None
     names = ", ".join(str(n) for n in beyond.sort_values("moved_s", ascending=False).index[:3])

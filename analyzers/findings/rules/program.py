@@ -3,6 +3,7 @@ activations computed again beyond what freeing their memory takes."""
 
 from analyzers.base import fact
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told
+from analyzers.findings.carried import carried
 from errors import format as fmt
 from runs.tables import frame
 
@@ -106,7 +107,7 @@ def oversized(seen: Seen) -> Told:
     busy = seen.amount("useful_maths", "below_roofline")
     grown = _grown(seen)
     sends = seen.amount("exposed_communication") * (1 - 1 / grown) if grown else 0.0
-    gain = seen.beyond_profile(busy * (1 - 1 / times) + sends)
+    gain = carried(seen, busy * (1 - 1 / times) + sends)
     cause, what = causes[1], "its parameters are those stated, so rows of the batch hold nothing that is needed"
     if grown is not None:
         cause, what = causes[0], f"its gradients are of {fmt.number(grown)} times the parameters stated"

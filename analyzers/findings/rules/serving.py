@@ -8,22 +8,26 @@ from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, Rule
 from analyzers.serving.engine import EngineResult
 from analyzers.serving.prefix_cache import PrefixResult
 from analyzers.serving.speculation import SpeculationResult
+from analyzers.serving.speculation.model import accepted_length
 from errors import format as fmt
 from runs.tables import frame
 
 CAUSES = (
     "speculation_waste", "kv_preemption", "prefix_thrash", "queueing", "long_prompts", "cold_start", "failed_requests"
 )  # fmt: skip
+FITTING, OPEN = 0.75, 1.3
+"""Of the tokens of a draft that fits its model, what is kept as a rule; times what such a one gives back, at most."""
 PAYS = 1.05  # times as fast as without drafts: less is no gain
 MUCH_QUEUE = 0.3  # of the wait for the first token
 WAITED = 0.2  # of the time in which some request waited
 COLD_S = 0.25  # a first token that waits for a program takes at least that
 QUICK = 0.25  # of the requests: those that did not wait
-MOSTLY = 0.7  # of the requests: where more are late, it is load
-EARLY = 0.8  # of those that are late: programs are compiled for the first that come
+MOSTLY = 0.6  # of the first requests: so many wait where programs are compiled for them
+EARLY = 0.5  # of the requests: where later ones are late as well, it is load
 FEW = 20  # requests: of fewer no distribution is told
 LONG = 3.0  # times the median prompt
-OFTEN = 0.3  # of requests with long prompts: more of them are the load itself
+SELDOM, OFTEN = 0.02, 0.45  # of requests with long prompts: fewer hold up few, more are the load itself
+MISSED = 0.15  # of requests: where what was found in the cache is told, as many read a prefix for the first time
 COLD = 10.0  # times the usual first token: one that waits for a program to be compiled
 LOST = 0.1  # of prompt tokens that a cache without end would find and this one did not
 
@@ -40,10 +44,10 @@ def drafts(seen: Seen) -> Told:
     if speed >= PAYS:
         why = f"drafts make tokens come {fmt.number(speed)} times as fast"
         return Told(ruled_out=(RuledOut("speculation_waste", why, "speculation"),))
-    rejected = seen.amount("rejected_speculation")
-    decode = seen.amount("decode", "rejected_speculation") or seen.amount("served")
-    known = decode >= seen.least  # of an engine that was seen from outside alone, what it did is not
-    likely = max(rejected, decode * (1 - min(speed, 1.0)))
+    spent = _drafted(seen)
+    off = max(seen.amount("rejected_speculation"), spent * (1 - min(speed, 1.0)))
+    fits = accepted_length(FITTING, max(round(found.draft), 1))
+    better = max(spent * (1 - found.length / fits), off)
     rate = found.observed.rate or 0.0
     return Told(
         (
@@ -51,17 +55,31 @@ def drafts(seen: Seen) -> Told:
                 cause="speculation_waste",
                 title=f"{fmt.share(rate)} of the draft tokens are kept: tokens come {fmt.number(speed)} times as fast "
                 "as without drafts.",
-                gain=Band(rejected, likely, max(decode, likely)) if likely > 0 and known else None,
-                draws={"rejected_speculation": rejected, "": likely - rejected},
+                gain=Band(off, better, max(better * OPEN, off)) if off > 0 and spent >= seen.least else None,
+                draws=seen.drawn(better, "rejected_speculation", "decode", "bucket_padding", "served"),
                 question="speculation",
                 confidence=0.9,
+                basis="modelled",
                 evidence=(
                     Evidence("drafts kept", rate, "1", "speculation"),
                     Evidence("times as fast as without", speed, "", "speculation"),
+                    Evidence("given back without drafts", off, "chip-seconds", "speculation"),
+                    Evidence(
+                        f"given back by a draft of which {FITTING:.0%} is kept", better, "chip-seconds", "speculation"
+                    ),
                 ),
             ),
         )
     )
+
+
+def _drafted(seen: Seen) -> float:
+    """Chip-seconds of the passes that draft, where the engine tells of passes; else of decoding."""
+    rows = frame(seen.tables, "iterations", ["dur_ns", "device_ns", "prefill_tokens", "drafted_tokens"])
+    rows = rows[rows["drafted_tokens"].gt(0).fillna(False) & rows["prefill_tokens"].fillna(0).eq(0)]
+    if len(rows):
+        return float(rows["device_ns"].fillna(rows["dur_ns"]).astype(float).sum()) / 1e9 * seen.chips
+    return seen.amount("decode", "rejected_speculation")
 
 
 def cache(seen: Seen) -> Told:
@@ -127,20 +145,31 @@ def waiting(seen: Seen) -> Told:
         return Told(not_told=(NotTold(names, "few single requests are recorded", "a result with single requests"),))
     told = [f for f in (_cold(seen, rows), _queued(seen, rows), _long(rows)) if f is not None][:1]
     named = {f.cause for f in told}
+    out = tuple(RuledOut(n, "first tokens do not show it", "latency") for n in names if n not in named)
+    if "long_prompts" in named or rows["read_tokens"].notna().all():
+        return Told(tuple(told), out)
+    why, add = (
+        "nothing tells which tokens of a prompt were found in the cache, and which were read",
+        "the engine's trace",
+    )
     return Told(
-        tuple(told), tuple(RuledOut(n, "first tokens do not show it", "latency") for n in names if n not in named)
+        tuple(told), tuple(r for r in out if r.cause != "long_prompts"), (NotTold(("long_prompts",), why, add),)
     )
 
 
 def _requests(seen: Seen) -> pd.DataFrame:
-    """Single requests in order of arrival: arrival_ns, prompt_tokens, ttft_s, queue_s (where the engine told)."""
-    names = ["arrival_ns", "scheduled_ns", "first_token_ns", "ttft_ns", "prompt_tokens"]
+    """Single requests in order of arrival: arrival_ns, prompt_tokens, e2e_s, ttft_s; read_tokens (those not found in a
+    cache) and queue_s where the engine told."""
+    names = ["arrival_ns", "scheduled_ns", "first_token_ns", "ttft_ns", "e2e_ns", "last_token_ns", "prompt_tokens"]
+    names.append("cached_tokens")
     rows = frame(seen.tables, "requests", names).astype("Float64")
     arrived = rows["first_token_ns"] - rows["arrival_ns"]
     out = pd.DataFrame(
         {
             "arrival_ns": rows["arrival_ns"],
+            "read_tokens": (rows["prompt_tokens"] - rows["cached_tokens"]).astype(float),
             "prompt_tokens": rows["prompt_tokens"].astype(float),
+            "e2e_s": (rows["e2e_ns"].fillna(rows["last_token_ns"] - rows["arrival_ns"]) / 1e9).astype(float),
             "ttft_s": (rows["ttft_ns"].fillna(arrived) / 1e9).astype(float),
             "queue_s": ((rows["scheduled_ns"] - rows["arrival_ns"]) / 1e9).astype(float),
         }
@@ -149,29 +178,41 @@ def _requests(seen: Seen) -> pd.DataFrame:
 
 
 def _cold(seen: Seen, rows: pd.DataFrame) -> Finding | None:
-    """First tokens that waited for a program: those of the first requests took many times as long as later ones."""
+    """Requests that waited for programs: the very first, which nothing was ahead of, took many times as long as later
+    ones; and so did most of those that came until they were done, and no later ones."""
     if rows["arrival_ns"].isna().any():
         return None
-    usual = float(rows["ttft_s"].quantile(QUICK))
-    late = (rows["ttft_s"] > max(COLD * usual, COLD_S)).to_numpy()
-    first = int(np.argmin(late)) if not late.all() else len(late)
-    if not first or late.mean() > MOSTLY or first < EARLY * late.sum():
-        return None  # none of the first is late, or later ones are: that is load
-    likely = float(rows["ttft_s"].iloc[:first].max()) * seen.chips
-    longest = fmt.duration(float(rows["ttft_s"].max()))
+    ttft = rows["ttft_s"].to_numpy(dtype=float)
+    usual = float(np.quantile(ttft, QUICK))
+    late = ttft > COLD * usual
+    if not late[0] or ttft[0] < COLD_S:
+        return None
+    until = int(np.flatnonzero(late)[-1]) + 1
+    if until > EARLY * len(late) or late[:until].mean() < MOSTLY:
+        return None  # later ones are late: that is load
+    open_s, likely_s = _held_up(rows, until)
     return Finding(
         cause="cold_start",
-        title=f"The first {fmt.count(first, 'request')} waited up to {longest} for a first token that usually takes "
-        f"{fmt.duration(usual)}, as where programs are compiled while requests wait.",
-        gain=Band(likely * 0.5, likely, likely * 1.5),
-        draws={"unattributed": min(likely, seen.amount("unattributed")), "": 0.0},
+        title=f"The first {fmt.count(until, 'request')} waited up to {fmt.duration(float(ttft[:until].max()))} for a "
+        f"first token that usually takes {fmt.duration(usual)}, as where programs are compiled while requests wait.",
+        gain=Band(likely_s * 0.5, likely_s, max(open_s, likely_s * 1.2)).scaled(seen.chips),
+        draws=seen.drawn(likely_s * seen.chips, "program_startup", "unattributed"),
         question="latency",
         confidence=0.6,
         evidence=(
             Evidence("a usual first token", usual, "s", "latency"),
-            Evidence("the longest", float(rows["ttft_s"].max()), "s", "latency"),
+            Evidence("the longest", float(ttft[:until].max()), "s", "latency"),
         ),
     )
+
+
+def _held_up(rows: pd.DataFrame, first: int) -> tuple[float, float]:
+    """Seconds in which one of the first requests was not done, and these without what as many take later."""
+    begin = rows["arrival_ns"].to_numpy(dtype=float)
+    whole = (begin + rows["e2e_s"].fillna(rows["ttft_s"]).to_numpy(dtype=float) * 1e9 - begin[0]) / 1e9
+    open_s = float(whole[:first].max())
+    usual = float((rows["e2e_s"].fillna(rows["ttft_s"]).iloc[first:]).median()) if first < len(rows) else 0.0
+    return open_s, max(open_s - usual, 0.0)
 
 
 def _queued(seen: Seen, rows: pd.DataFrame) -> Finding | None:
@@ -203,12 +244,12 @@ def _queued(seen: Seen, rows: pd.DataFrame) -> Finding | None:
 
 def _long(rows: pd.DataFrame) -> Finding | None:
     """A few prompts that hold much of what is read."""
-    tokens = rows["prompt_tokens"]
+    tokens = rows["read_tokens"] if rows["read_tokens"].notna().all() else rows["prompt_tokens"]
     if tokens.isna().all():
         return None
     median = float(tokens.median())
     long = (tokens > LONG * median).to_numpy()
-    if not 0 < long.mean() < OFTEN:
+    if not (MISSED if rows["read_tokens"].notna().all() else SELDOM) < long.mean() < OFTEN:
         return None
     held = float(np.nansum(tokens[long])) / float(np.nansum(tokens))
     if held < MUCH_QUEUE:

@@ -4,11 +4,11 @@ from collections.abc import Hashable
 from typing import Any
 
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
+from analyzers.findings.places import rank_of
 from analyzers.ranks.stragglers import StragglersResult
 from analyzers.ranks.stragglers.rank_causes import CAUSES as SPLIT_CAUSES
 from analyzers.ranks.stragglers.rank_causes import UNKNOWN
 from errors import format as fmt
-from runs.tables import frame
 
 QUESTION = "stragglers"
 CAUSES = ("slow_rank", "garbage_collection", "uneven_loader", "jitter", "uneven_work")
@@ -77,10 +77,7 @@ def _number(seen: Seen, label: str, host: str) -> int | str:
     device."""
     if label.isdigit():
         return int(label)
-    rows = frame(seen.tables, "captures", ["host", "process", "devices"]).dropna()
-    mine = rows[rows["host"].astype(str) == host]
-    alone = len(mine) and mine["process"].nunique() == 1 and (rows["devices"] == 1).all()
-    return int(mine["process"].iloc[0]) if alone else label
+    return rank_of(seen, host, label)
 
 
 def _of_rank(seen: Seen, found: StragglersResult, row: dict[Hashable, Any]) -> Finding:

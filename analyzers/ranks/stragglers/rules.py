@@ -24,6 +24,7 @@ ENTER_Z, LEAVE_Z = 3.5, 2.0
 LATE_SHARE, LATE_SHARE_FEW = 0.025, 0.05  # of the step
 FLOOR_STEP, FLOOR_WINDOW = 0.01, 0.005  # of the step: spread that is always allowed for
 MARGIN_SHARE = 0.02  # of the step: what a step's last rank must cost the others to be named for that step
+PAIR, PAIR_SHARE = 2, 0.2  # ranks, and share of the step that the later of two must cost the other
 ROTATING_OFTEN = 0.4  # of the steps have somebody to name
 ALONE = 0.5  # of its lag: what a step's last rank costs where it stands apart from all others, not at the end of a tail
 ONE_STEP_SHARE, ONE_STEP_TIMES, ONE_STEP_MOST = 0.25, 4.0, 3
@@ -152,11 +153,14 @@ def culprits(x: Lateness) -> Culprits:
         most = lag[top, np.arange(steps)]
         here = median(np.abs(some))
         usual = np.nanmedian(here) if not np.isnan(here).all() else 0.0
-        score = most / (1.4826 * np.fmax(here, usual) + FLOOR_STEP * x.step_s)
+        scatter = (
+            np.fmax(here, usual) if len(mine) > PAIR else 0.0
+        )  # of two each has the other's lag: no scatter of others
+        score = most / (1.4826 * scatter + FLOOR_STEP * x.step_s)
         cost = x.charge_s[mine[top], np.arange(steps)] / max(int(x.others[mine[0]]), 1)
         share = LATE_SHARE_FEW if len(mine) < FEW_RANKS else LATE_SHARE
         clear = (score > ENTER_Z) & (most > share * x.step_s)
-        clear &= cost > np.maximum(MARGIN_SHARE * x.step_s, ALONE * most)
+        clear &= cost > np.maximum((MARGIN_SHARE if len(mine) > PAIR else PAIR_SHARE) * x.step_s, ALONE * most)
         clear &= most > np.maximum(best, 3 * x.resolution_s)
         rank[clear], best[clear], z[clear], margin[clear] = mine[top[clear]], most[clear], score[clear], cost[clear]
     return Culprits(rank, z, margin)

@@ -1,0 +1,60 @@
+"""What a profile saw in some steps of some ranks, carried over to those that none saw.
+
+Steps: one that no profile saw holds as much of it as those seen that took most nearly as long, and no more than it took
+beyond a step without. So a stop that makes a step ten times as long is looked for in long steps alone, and what every
+step holds is in each of them. Ranks: all meet in each step, so that a rank without a profile spends as much of it.
+"""
+
+import numpy as np
+
+from analyzers.findings.base import MEASURED, Band, Seen
+from analyzers.findings.parts import StepParts, step_parts
+
+ALIKE = 3  # steps seen that an unseen one is held against
+QUICK = 0.1  # of the steps seen: what they took without it is a step without
+MOST_RANKS = 0.9  # of the chip time of the steps seen: where so much of it is profiled, all ranks are
+OPEN = 0.3  # of what is carried over: by how much it may be off
+
+
+def carried(seen: Seen, amount: float, kind: str = "", *, of_all_ranks: bool = False) -> Band:
+    """The chip-seconds of all kept steps. `amount`: of those that a profile saw; `kind`: which part of `StepParts`
+    tells how it spreads over them (else evenly); `of_all_ranks`: ranks without a profile are in it already."""
+    held = step_parts(seen.tables, seen.facts)
+    saw = held.seen
+    if not saw.any() or amount <= 0:
+        return seen.beyond_profile(amount)
+    dur = held.rows["dur_s"].to_numpy(dtype=float)
+    here = amount if of_all_ranks else amount / _covered(seen, float(dur[saw].sum()))
+    each = _each(held, kind, here / seen.chips)
+    rest = float(_alike(dur[saw], each, dur[~saw]).sum()) * seen.chips
+    likely = here + rest
+    low = amount * (1 - MEASURED) + 0.5 * (here - amount) + (1 - OPEN) * rest
+    return Band(min(low, likely), likely, here * (1 + MEASURED) + (1 + OPEN) * rest)
+
+
+def _covered(seen: Seen, seconds: float) -> float:
+    """Of the chip time of these steps, what profiles cover."""
+    productive = seen.ledger.find("productive")
+    if productive is None or not seconds:
+        return 1.0
+    dark = sum(a.chip_seconds for _, a in productive.walk() if not a.children and a.basis == "unattributed")
+    share = (productive.chip_seconds - dark) / (seconds * seen.chips)
+    return 1.0 if share >= MOST_RANKS else max(share, 1 / seen.chips)
+
+
+def _each(held: StepParts, kind: str, whole_s: float) -> np.ndarray:
+    """Seconds in each step seen, `whole_s` in all."""
+    part = held.of(kind).to_numpy(dtype=float)[held.seen] if kind else np.zeros(0)
+    return part * (whole_s / part.sum()) if part.sum() else np.full(int(held.seen.sum()), whole_s / held.seen.sum())
+
+
+def _alike(dur: np.ndarray, each: np.ndarray, unseen: np.ndarray) -> np.ndarray:
+    """Seconds in steps of these durations, by the steps seen that took most nearly as long."""
+    order = np.argsort(dur, kind="stable")
+    dur, each = dur[order], each[order]
+    width = min(ALIKE, len(dur))
+    means = np.convolve(each, np.full(width, 1 / width), mode="valid")
+    middle = np.convolve(dur, np.full(width, 1 / width), mode="valid")
+    at = np.searchsorted((middle[1:] + middle[:-1]) / 2, unseen)  # the nearest
+    without = float(np.quantile(np.maximum(dur - each, 0.0), QUICK))
+    return np.minimum(means[at], np.maximum(unseen - without, 0.0))
