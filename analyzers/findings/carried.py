@@ -32,6 +32,13 @@ def carried(seen: Seen, amount: float, kind: str = "", *, of_all_ranks: bool = F
     return Band(min(low, likely), likely, here * (1 + MEASURED) + (1 + OPEN) * rest)
 
 
+def computing(seen: Seen) -> Band:
+    """Chip-seconds of computing in all kept steps: what a profile of some of them shows, carried over."""
+    saw = step_parts(seen.tables, seen.facts).seen
+    share = float(saw.mean()) if len(saw) and saw.any() else 1.0  # useful maths is booked of all kept steps
+    return carried(seen, seen.amount("below_roofline") + share * seen.amount("useful_maths"))
+
+
 def _covered(seen: Seen, seconds: float) -> float:
     """Of the chip time of these steps, what profiles cover."""
     productive = seen.ledger.find("productive")

@@ -106,7 +106,8 @@ def _spent(seen: Seen, held: StepParts, kind: Kind, idle: float) -> float:
     took = float(held.of(kind.work).sum()) * seen.chips
     if kind.work == LAUNCHING:
         took -= float(held.of(COMPILING).sum()) * seen.chips  # which lies within the call that launches
-    return took if kind.whole or idle < took < MOST * idle else idle
+    whole = kind.whole and not seen.amount("eval", "eval_step")  # which the job reports itself
+    return took if whole or idle < took < MOST * idle else idle
 
 
 def evaluations(seen: Seen) -> Told:

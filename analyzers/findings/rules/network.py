@@ -21,6 +21,8 @@ from runs.tables import frame
 QUESTION = "collectives"
 CAUSES = ("slow_link", "slow_network", "excess_collectives")
 TIMES = 3.0  # as long as other groups: a link that is as much slower is slow
+QUICK_THERE, SLOW_OTHERS = 0.1, 0.75
+"""Quantiles: what is quick there must be slower than what is slow elsewhere, or busy hosts may be why."""
 FEW = 4  # executions in a group: fewer tell nothing of it
 SLOWEST_BYTES_PER_S = 0.05e9  # half of gigabit Ethernet: no network that chips are joined by sends less
 LARGE_BYTES = 1 << 20  # a message from which on its rate is the network's
@@ -92,7 +94,8 @@ def _link(seen: Seen, sent: Sent) -> Finding | None:
         usual, there = float(by_group["median"].drop(group).median()), float(by_group["median"].max())
         mine = same[same["group"] == group]
         excess = float((mine["moved_s"] - usual).clip(lower=0).sum()) / (group.count(",") + 1) * seen.chips
-        if there > TIMES * usual:
+        others = float(same.loc[same["group"] != group, "moved_s"].quantile(SLOW_OTHERS))
+        if there > TIMES * usual and float(mine["moved_s"].quantile(QUICK_THERE)) > others:
             slow.setdefault(group, []).append((excess, usual, there, str(mine["kind"].iloc[0])))
     if not slow:
         return None

@@ -11,6 +11,7 @@ import pandas as pd
 
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
 from analyzers.findings.parts import step_parts
+from analyzers.findings.rules.profiling import captured
 from analyzers.ranks.stragglers import StragglersResult
 from analyzers.time.step_changes import changes_of
 from analyzers.time.step_patterns import StepPattern, step_patterns
@@ -40,10 +41,19 @@ def find(seen: Seen) -> Told:
     bare = held.bare()["dur_s"].to_numpy(dtype=float)
     whole = held.rows["dur_s"].to_numpy(dtype=float)
     late = whole - _late(seen, held.rows["step"])  # what a late rank did is among the parts, where an event names it
-    rows = held.rows.assign(dur_s=np.minimum(bare, late).clip(min=0.0))
+    rows = _unprofiled(seen, held.rows.assign(dur_s=np.minimum(bare, late).clip(min=0.0)))
     told = [_finding(seen, pattern) for pattern in _joined(step_patterns(changes_of(rows))) if _referred(pattern, rows)]
     named = {f.cause for f in told}
     return Told(tuple(told), tuple(RuledOut(c, "steps keep their pace", "steps") for c in CAUSES if c not in named))
+
+
+def _unprofiled(seen: Seen, rows: pd.DataFrame) -> pd.DataFrame:
+    """The steps without what a profiler that goes on and off cost them: as quick as those that it left alone."""
+    within = rows["step"].isin(captured(seen)).to_numpy()
+    if not within.any() or within.all():
+        return rows
+    quiet = float(rows.loc[~within, "dur_s"].median())
+    return rows.assign(dur_s=np.where(within, np.minimum(rows["dur_s"], quiet), rows["dur_s"]))
 
 
 def _late(seen: Seen, step: pd.Series) -> np.ndarray:

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from analyzers.findings.base import Band, Evidence, Finding, Rule, RuledOut, Seen, Told, Where
+from analyzers.findings.base import Band, Evidence, Finding, Rule, RuledOut, Seen, Steps, Told, Where
 from analyzers.findings.places import spaced
 from analyzers.intervals import Spans, overlap_with, spans, union
 from analyzers.time.step_changes import step_changes
@@ -16,6 +16,16 @@ MANY, SHORT = 5, 3.0
 QUIET = 2  # steps beside them, at least: what a step takes without
 SPREAD = 0.25
 WHERE = ("idle_profiling", "unattributed", "idle_host_code")
+
+
+def captured(seen: Seen) -> list[int]:
+    """Numbers of the steps in which a profiler that goes on and off all the time was at work."""
+    return [step for f in find(seen).findings for step in _steps(f)]
+
+
+def _steps(finding: Finding) -> list[int]:
+    place = finding.where.steps
+    return list(range(place.first, place.last + 1, place.every)) if isinstance(place, Steps) else []
 
 
 def find(seen: Seen) -> Told:

@@ -3,7 +3,7 @@ activations computed again beyond what freeing their memory takes."""
 
 from analyzers.base import fact
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told
-from analyzers.findings.carried import carried
+from analyzers.findings.carried import carried, computing
 from errors import format as fmt
 from runs.tables import frame
 
@@ -68,20 +68,20 @@ def wide(seen: Seen) -> Told:
     if name is None:
         most = str(work.groupby(dtype).sum().idxmax())
         return Told(ruled_out=(RuledOut("precision", f"matrix products are mostly in {most}", "mfu"),))
-    busy = seen.amount("useful_maths", "below_roofline")
+    busy = computing(seen)
     now, then = WIDE[name]
-    likely = busy * 0.5
+    likely = busy.likely * 0.5
     return Told(
         (
             Finding(
                 cause="precision",
                 title=f"Matrix products are computed in {now}; {then} would move half the bytes, at twice the rate.",
-                gain=Band(busy * 0.3, likely, busy * 0.6),
-                draws={"below_roofline": min(likely, seen.amount("below_roofline")), "": 0.0},
+                gain=Band(min(busy.low * 0.3, likely), likely, max(busy.high * 0.6, likely)),
+                draws=seen.drawn(likely, "below_roofline", "unattributed", "useful_maths"),
                 question="roofline",
                 confidence=0.8,
                 basis="modelled",
-                evidence=(Evidence("computing", busy, "chip-seconds", "roofline"),),
+                evidence=(Evidence("computing", busy.likely, "chip-seconds", "roofline"),),
             ),
         )
     )
@@ -104,10 +104,11 @@ def oversized(seen: Seen) -> Told:
     if times < BEYOND:
         why = f"its program computes {fmt.number(times)} times what the model needs"
         return Told(ruled_out=tuple(RuledOut(c, why, "mfu") for c in causes))
-    busy = seen.amount("useful_maths", "below_roofline")
+    busy = computing(seen).likely
     grown = _grown(seen)
     sends = seen.amount("exposed_communication") * (1 - 1 / grown) if grown else 0.0
-    gain = carried(seen, busy * (1 - 1 / times) + sends)
+    sent = carried(seen, sends)
+    lost = busy * (1 - 1 / times) + sent.likely
     cause, what = causes[1], "its parameters are those stated, so rows of the batch hold nothing that is needed"
     if grown is not None:
         cause, what = causes[0], f"its gradients are of {fmt.number(grown)} times the parameters stated"
@@ -116,8 +117,8 @@ def oversized(seen: Seen) -> Told:
             Finding(
                 cause=cause,
                 title=f"The program computes {fmt.number(times)} times the FLOPs that the model needs; {what}.",
-                gain=Band(gain.likely * 0.6, gain.likely, gain.likely * 1.2),
-                draws={"exposed_communication": sends, "below_roofline": gain.likely - sends},
+                gain=Band(lost * 0.6, lost, lost * 1.2),
+                draws={"exposed_communication": sends} | seen.drawn(lost - sends, "below_roofline", "unattributed"),
                 question="mfu",
                 confidence=0.75,
                 basis="modelled",

@@ -24,6 +24,7 @@ COLD_S = 0.25  # a first token that waits for a program takes at least that
 QUICK = 0.25  # of the requests: those that did not wait
 MOSTLY = 0.6  # of the first requests: so many wait where programs are compiled for them
 EARLY = 0.5  # of the requests: where later ones are late as well, it is load
+BESIDE = 0.5  # of the time of each request: others are served beside it
 FEW = 20  # requests: of fewer no distribution is told
 LONG = 3.0  # times the median prompt
 SELDOM, OFTEN = 0.02, 0.45  # of requests with long prompts: fewer hold up few, more are the load itself
@@ -56,7 +57,7 @@ def drafts(seen: Seen) -> Told:
                 title=f"{fmt.share(rate)} of the draft tokens are kept: tokens come {fmt.number(speed)} times as fast "
                 "as without drafts.",
                 gain=Band(off, better, max(better * OPEN, off)) if off > 0 and spent >= seen.least else None,
-                draws=seen.drawn(better, "rejected_speculation", "decode", "bucket_padding", "served"),
+                draws=seen.drawn(better, "rejected_speculation", "decode", "bucket_padding", "unattributed"),
                 question="speculation",
                 confidence=0.9,
                 basis="modelled",
@@ -74,12 +75,14 @@ def drafts(seen: Seen) -> Told:
 
 
 def _drafted(seen: Seen) -> float:
-    """Chip-seconds of the passes that draft, where the engine tells of passes; else of decoding."""
+    """Chip-seconds of the passes that draft, where the engine tells of passes; else of decoding, or, where only the
+    client tells, all in which it had requests."""
     rows = frame(seen.tables, "iterations", ["dur_ns", "device_ns", "prefill_tokens", "drafted_tokens"])
     rows = rows[rows["drafted_tokens"].gt(0).fillna(False) & rows["prefill_tokens"].fillna(0).eq(0)]
     if len(rows):
         return float(rows["device_ns"].fillna(rows["dur_ns"]).astype(float).sum()) / 1e9 * seen.chips
-    return seen.amount("decode", "rejected_speculation")
+    known = seen.amount("decode", "rejected_speculation")
+    return known if known >= seen.least else seen.amount("unattributed")  # seen from outside: requests were open
 
 
 def cache(seen: Seen) -> Told:
@@ -212,7 +215,7 @@ def _held_up(rows: pd.DataFrame, first: int) -> tuple[float, float]:
     whole = (begin + rows["e2e_s"].fillna(rows["ttft_s"]).to_numpy(dtype=float) * 1e9 - begin[0]) / 1e9
     open_s = float(whole[:first].max())
     usual = float((rows["e2e_s"].fillna(rows["ttft_s"]).iloc[first:]).median()) if first < len(rows) else 0.0
-    return open_s, max(open_s - usual, 0.0)
+    return open_s, max(open_s - BESIDE * first * usual, 0.0)
 
 
 def _queued(seen: Seen, rows: pd.DataFrame) -> Finding | None:

@@ -44,13 +44,20 @@ def find(seen: Seen) -> Told:
             1 < len(rows) >= IN_TURN * compared or _others_as_much(found, rows)
         ):
             return Told((_in_turn(seen, found, compared),))
-        return Told(tuple(_of_rank(seen, found, row) for row in rows))
+        return Told(tuple(_of_rank(seen, found, row) for row in rows if _own_doing(found, row, len(rows))))
     if found.verdict == "rotating":
         return Told((_in_turn(seen, found, int(found.every["lag_s"].notna().sum())),))
     if found.verdict == "imbalance":
         return Told((_uneven(seen, found),))
     apart = "" if found.apart_s is None else f": they arrive within {fmt.duration(found.apart_s)} of each other"
     return Told(ruled_out=tuple(RuledOut(cause, f"no rank is late{apart}", QUESTION) for cause in CAUSES[:3]))
+
+
+def _own_doing(found: StragglersResult, row: dict[Hashable, Any], named: int) -> bool:
+    """Whether a rank that is late among others is so by what it did itself: both ends of a slow link are late in all
+    that follows. One alone is named whatever it did."""
+    looked = found.causes["rank"].astype(str).eq(str(row["rank"])).any()
+    return named == 1 or row["cause"] != UNKNOWN or not looked
 
 
 def _others_as_much(found: StragglersResult, rows: list[dict[Hashable, Any]]) -> bool:
@@ -85,9 +92,10 @@ def _of_rank(seen: Seen, found: StragglersResult, row: dict[Hashable, Any]) -> F
     reason, waited = _reason(found, row), float(row["charge_chip_s"])
     cause = BY_REASON.get(reason, "slow_rank")
     low, likely, high = (float(row[f"gain_{name}chip_seconds"]) for name in ("low_", "", "high_"))
-    gain = Band(low * (1 - SPREAD), likely, high * (1 + SPREAD))
     beyond = likely - low  # in steps that no profile covers
-    own = max(low - waited, 0.0)
+    own = max(low - waited, _own(seen, found, row))
+    most = max(high, own * max(int(found.every["lag_s"].notna().sum()), 1) + beyond)
+    gain = Band((waited + min(own, low - waited)) * (1 - SPREAD), waited + own + beyond, most * (1 + SPREAD))
     why = f", because {REASONS[reason]}" if reason in REASONS else ""
     often = f" every {_nth(row['every'])} step" if row["every"] > 1 else ""
     number = _number(seen, str(row["rank"]), str(row["host"]))
@@ -113,6 +121,13 @@ def _of_rank(seen: Seen, found: StragglersResult, row: dict[Hashable, Any]) -> F
             Evidence("the others waited for it", waited, "chip-seconds", QUESTION),
         ),
     )
+
+
+def _own(seen: Seen, found: StragglersResult, row: dict[Hashable, Any]) -> float:
+    """Chip-seconds that a rank loses by itself where others are late beside it: what the rest waits is charged to the
+    last of them alone, but each has its own excess. 0 for one alone, of which the charge tells it."""
+    ranks = int(found.every["lag_s"].notna().sum())
+    return float(row["lag_s"]) * int(row["steps"]) * seen.chips / ranks if len(found.ranks) > 1 and ranks else 0.0
 
 
 def _in_turn(seen: Seen, found: StragglersResult, compared: int) -> Finding:

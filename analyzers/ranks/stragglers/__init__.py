@@ -32,6 +32,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("compare", str, None, "ranks whose time between collectives is split by cause as well, such as 3,17"),
 )
 VERDICTS = ("none", "persistent", "rotating", "one_step", "network", "imbalance", "unknown")
+EXPLAINED = 0.2  # of its lag: what a rank did longer, at least, to be called the cause
 SPLIT = 8  # ranks whose time is split by cause, besides those asked for
 LISTED = 20
 NAMED = [
@@ -305,7 +306,8 @@ def _named(
     for rank, where in found.where.items():
         label, columns = met.ranks["label"].iloc[rank], np.flatnonzero(where)
         charged = float(x.charge_s[rank, where].sum())
-        cause, share = _cause(excess.loc[label]) if label in excess.index else (UNKNOWN, None)
+        lag = float(np.nanmean(x.lag_s[rank, where]))
+        cause, share = _cause(excess.loc[label], lag) if label in excess.index else (UNKNOWN, None)
         compared = int((~np.isnan(x.lag_s[rank])).sum())
         with np.errstate(invalid="ignore"):
             late = int((where & (x.lag_s[rank] > 0)).sum())
@@ -319,7 +321,7 @@ def _named(
                 "cause": cause,
                 "confidence": float(found.confidence[rank]),
                 "cause_share": share,
-                "lag_s": float(np.nanmean(x.lag_s[rank, where])),
+                "lag_s": lag,
                 "first_step": int(x.step[columns[0]]),
                 "last_step": int(x.step[columns[-1]]),
                 "steps": late,
@@ -333,10 +335,11 @@ def _named(
     return pd.DataFrame(rows, columns=NAMED).sort_values("blame_s", ascending=False, kind="stable", ignore_index=True)
 
 
-def _cause(excess: pd.Series) -> tuple[str, float | None]:
-    """The largest excess and its share of all that is positive."""
+def _cause(excess: pd.Series, lag_s: float) -> tuple[str, float | None]:
+    """The largest excess and its share of all that is positive. Unknown where all of it is little of the lag: a rank
+    that comes late out of a slow link is late in the next collective, and did nothing longer itself."""
     beyond = excess[[*CAUSES, UNKNOWN]].astype(float).clip(lower=0)
-    if not beyond.sum():
+    if not beyond.sum() or beyond.sum() < EXPLAINED * lag_s:
         return UNKNOWN, None
     return str(beyond.idxmax()), float(beyond.max() / beyond.sum())
 

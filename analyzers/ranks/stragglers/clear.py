@@ -75,13 +75,27 @@ def scatter(x: Lateness, rank: int) -> float:
 
 
 def behind(x: Lateness, rank: int, where: np.ndarray) -> float:
-    """Median over these columns of how much longer the next to arrive among its peers waited."""
-    peers = x.peers == x.peers[rank]
+    """Median over these columns of how much longer the next to arrive among its peers waited, those apart that are late
+    as well."""
+    peers = (x.peers == x.peers[rank]) & ~_as_late(x, rank, where)
     peers[rank] = False
     others = np.where(np.isnan(x.wait_s[peers]), np.inf, x.wait_s[peers])[:, where].min(axis=0, initial=np.inf)
     apart = others - x.wait_s[rank, where]
     known = np.isfinite(apart)
     return float(np.median(apart[known])) if known.any() else 0.0
+
+
+def _as_late(x: Lateness, rank: int, where: np.ndarray) -> np.ndarray:
+    """Peers about as late as this rank in these columns, step for step: two that are late for reasons of their own.
+    None where they would be more than the others are, or where they take turns."""
+    peers = x.peers == x.peers[rank]
+    with np.errstate(invalid="ignore"):
+        level = np.nanmedian(np.where(np.isnan(x.lag_s[:, where]), -np.inf, x.lag_s[:, where]), axis=1)
+        apart = np.nanmedian(np.abs(x.lag_s[:, where] - x.lag_s[rank, where]), axis=1)
+    late = peers & (level >= APART * level[rank]) & (apart < APART * level[rank])
+    late[rank] = True
+    none = np.zeros(len(peers), dtype=bool)
+    return late if level[rank] > 0 and 2 <= late.sum() <= peers.sum() / 2 else none
 
 
 def turns(x: Lateness) -> list[Turn]:
