@@ -68,6 +68,11 @@ class Registry(Database):
         with self._connect() as db:
             db.execute("insert or replace into stands values (?, ?)", (run_id, owner))
 
+    def owner(self, run_id: str) -> str:
+        """Whose additions a run has: its own, or those of the live run that it is a snapshot of."""
+        with self._connect() as db:
+            return _owner(db, run_id)
+
     def forget(self, run_id: str) -> None:
         """A run that shared another's additions is gone. The additions stay with their owner."""
         with self._connect() as db:

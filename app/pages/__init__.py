@@ -7,6 +7,7 @@ from app.pages.compare import COMPARE
 from app.pages.definitions import DEFINITIONS
 from app.pages.library import LIBRARY
 from app.pages.models import MODELS
+from app.pages.promises import PROMISES
 from app.pages.published import PUBLISHED
 from app.pages.query import QUERY
 from app.pages.serving_cases import SERVING_CASES
@@ -23,6 +24,7 @@ PAGES: tuple[Page, ...] = (
     SERVING_PLANNER,
     SERVING_CASES,
     MODELS,
+    PROMISES,
     ALERTS,
     DEFINITIONS,
     COMPARE,

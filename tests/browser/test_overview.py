@@ -38,3 +38,17 @@ def test_a_sound_run_is_told_to_be_one(visit, demo, runs):
     page = visit(f"{demo}/findings?run={runs['compiled-llama3.1-8b-v5p']}")
     expect(page.locator("h5").first).to_contain_text("Nothing stands out")
     expect(page.get_by_text("Looked for and ruled out")).to_be_visible()
+
+
+def test_what_is_promised_stands_on_the_run_and_among_the_promises(visit, demo, runs):
+    run = runs["reference-training"]
+    page = visit(f"{demo}/findings?run={run}")
+    page.get_by_text("Mend it on paper").first.click()
+    slider = page.get_by_role("slider")
+    expect(slider).to_have_count(1)
+    page.get_by_role("button", name="Keep this as a promise").click()
+    expect(page.get_by_text("Promised of this run")).to_be_visible()
+    expect(page.get_by_text("no later run of this job yet")).to_be_visible()
+    page.get_by_role("link", name="All promises").click()
+    expect(page).to_have_url(re.compile("/promises"))
+    expect(page.locator("h5").first).to_have_text("1 promise waits for a later run.")

@@ -14,13 +14,13 @@ from app.components.text import md
 from app.pages.all import pages_of
 from app.questions import QUESTIONS
 from app.questions.findings import FINDINGS, words
-from app.questions.findings.figure import by_account, on_paper
+from app.questions.findings.figure import by_account
+from app.questions.findings.fixing import Mended, how_much, mend, receipts
 from app.questions.ledger.icicle import icicle
 from app.questions.ledger.words import modelled
 from app.words import sentence
 from catalog.cures import EFFORTS, WRONGS
 from errors import format as fmt
-from simulators.mending import mended
 
 SHOWN_GAP = 5  # accounts below the picture
 
@@ -56,9 +56,10 @@ def figures(result: FindingsResult) -> list[Figure]:
 def overview(told: Told[FindingsResult]) -> None:
     """The findings, the run with those mended that are ticked, and its ledger."""
     result = told.result
+    receipts(told)
     ticked = _cards(told)
     if ticked:
-        _mend(told, ticked)
+        mend(told, ticked)
     st.markdown("**Where the chip time went**")
     figure = icicle(result.ledger, "")
     chart(figure, "ledger", told.name, "The ledger of the run, as an icicle.")
@@ -68,9 +69,9 @@ def overview(told: Told[FindingsResult]) -> None:
     told.downloads(_rows(result), None, "Findings")
 
 
-def _cards(told: Told[FindingsResult]) -> list[Finding]:
-    """A card each; those whose box is ticked."""
-    result, ticked = told.result, []
+def _cards(told: Told[FindingsResult]) -> list[Mended]:
+    """A card each; of those whose box is ticked how much is mended."""
+    result, ticked = told.result, list[Mended]()
     for number, finding in enumerate(result.findings, 1):
         with st.container(border=True):
             what, worth = st.columns([5, 2], gap="large")
@@ -84,7 +85,7 @@ def _cards(told: Told[FindingsResult]) -> list[Finding]:
                 st.metric("Gives back", *_worth(result, finding), delta_color="off", delta_arrow="off")
                 st.caption(_sure(result, finding))
                 if finding.gain and st.checkbox("Mend it on paper", key=f"mend {number}"):
-                    ticked.append(finding)
+                    ticked.append(Mended(finding, how_much(number)))
     if result.beyond:
         st.caption(f"{fmt.count(result.beyond, 'more finding')} of less: `chipledger show {told.run.run_id} findings`.")
     return ticked
@@ -122,26 +123,6 @@ def _link(told: Told[FindingsResult], question: str, label: str) -> None:
         if page.name == question:
             about = f"{label}: {page.title}" if question != "ledger" else label
             st.page_link(page.file, label=about, icon=page.icon, query_params={"run": told.run.run_id})
-
-
-def _mend(told: Told[FindingsResult], ticked: list[Finding]) -> None:
-    """The ledger beside the one that it would be."""
-    result, draws = told.result, dict[str, float]()
-    for finding in ticked:
-        for name, amount in finding.draws.items():
-            draws[name] = draws.get(name, 0.0) + amount
-    after = mended(result.ledger, draws)
-    saved = result.whole - after.chip_seconds
-    usd = result.usd(saved)
-    dollars = f" and {fmt.usd(usd)}" if usd is not None else ""
-    then = after.amount("useful_maths") / after.chip_seconds if after.chip_seconds else 0.0
-    now = result.useful_share or 0.0
-    maths = f" Useful maths would be {fmt.share(then)} of the chip time in place of {fmt.share(now)}." if now else ""
-    st.markdown(
-        f"**On paper**, modelled: the same steps in {fmt.share(saved / result.whole)} less chip time, "
-        f"{fmt.chip_time(saved)}{md(dollars)} less.{maths}"
-    )
-    chart(on_paper(result.ledger, after), "on paper", f"{told.name}-mended", "The ledger now and mended on paper.")
 
 
 def _gap(told: Told[FindingsResult]) -> None:
