@@ -29,6 +29,7 @@ OPTIONS: tuple[Option, ...] = ()
 BOUND_SHARE = 0.05  # of the usual step: from here on, input is what to mend first
 TOLD_SHARE = 0.5  # of usual steps: where fewer have a fetch recorded, nothing is concluded from the others
 EXPOSED_SLOPE, HIDDEN_SLOPE = 0.5, 0.2
+SAME_HOST = 1.5  # times: fetches of a log and of a profile that are nearer may be of one host
 HOSTS = ["host", "steps", "fetch_s", "beyond_s"]
 COLUMNS = [
     "step",
@@ -64,8 +65,9 @@ class InputResult:
                     interval
     at_most_share   of profiled time without computing, communication or copies: waiting cannot be more than that
     median_step_s   as all questions have it; fed_step_s: the same by `rows`, with the fetch of each step inside
-    hosts           host, steps, fetch_s, beyond_s: of each host that a profile saw, its median fetch in usual steps,
-                    and by how much its fetches were longer than the longest of other hosts, summed over steps
+    hosts           host, steps, fetch_s, beyond_s: of each host that a profile saw, and of the one that wrote the
+                    job's own entries (host ""), its median fetch in usual steps that were profiled, and by how much its
+                    fetches were longer than the longest of other hosts, summed over steps
     ledger          what the ledger books of kept steps; None where it books no device's time
     """
 
@@ -249,6 +251,7 @@ def _rows(past: History, seen: _Seen, tables: Tables) -> pd.DataFrame:
     out["devices"] = 0
     if (job := host_fetches(tables).get(JOB)) is not None:
         _add_job_fetches(out, rows, job)
+    out["logged_s"] = out["fetch_s"]
     taken = _matched(rows, seen.steps)
     if (taken >= 0).any():
         by_step = seen.steps.assign(row=taken, dur_ns=seen.steps["end_ns"] - seen.steps["start_ns"])
@@ -267,6 +270,11 @@ def _hosts(rows: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
     if not len(usual):
         return pd.DataFrame(columns=HOSTS)
     by_step = usual.pivot_table(index="step", columns="host", values="fetch_ns", aggfunc="max").astype(float) / 1e9
+    logged = rows.loc[rows["usual"]].drop_duplicates("step").set_index("step")["logged_s"].astype(float)
+    said = logged.reindex(by_step.index)
+    same = by_step.median().div(said.median()).between(1 / SAME_HOST, SAME_HOST)
+    if said.notna().all() and not same.any():  # else it is a host that is there already
+        by_step[""] = said
     out = pd.DataFrame({"steps": by_step.notna().sum(), "fetch_s": by_step.median()})
     each = by_step.fillna(0.0).to_numpy()
     order = np.sort(each, axis=1)

@@ -83,6 +83,8 @@ def _one_host(seen: Seen, found: InputResult) -> Finding | None:
     if steps < FEW or first < APART * second or first - second < LATE * found.median_step_s:
         return None
     host = str(hosts["host"].iloc[0])
+    if not host:
+        return None  # that of the job's own log: which it is, nothing says
     gain = carried(seen, float(hosts["beyond_s"].iloc[0]) * seen.chips, FETCH, of_all_ranks=True)
     rank = rank_of(seen, host, "")
     return Finding(

@@ -69,9 +69,12 @@ def _late(seen: Seen, step: pd.Series) -> np.ndarray:
 
 
 def _referred(pattern: StepPattern, rows: pd.DataFrame) -> bool:
-    """Whether enough steps are without it for their time to be called usual: a few quick ones at the start are none."""
+    """Whether enough steps are without it for their time to be called usual: a few quick ones at the start are none,
+    and a job that begins slowly and then gets quicker has become no slower."""
     if pattern.kind != "changed":
         return True
+    if pattern.first_step <= int(rows["step"].min()) + 1:
+        return False
     there = ((rows["step"] >= pattern.first_step) & (rows["step"] <= pattern.last_step)).mean()
     return float(there) <= 1 - QUIET
 

@@ -28,7 +28,7 @@ BESIDE = 0.5  # of the time of each request: others are served beside it
 FEW = 20  # requests: of fewer no distribution is told
 LONG = 3.0  # times the median prompt
 SELDOM, OFTEN = 0.02, 0.45  # of requests with long prompts: fewer hold up few, more are the load itself
-MISSED = 0.15  # of requests: where what was found in the cache is told, as many read a prefix for the first time
+MISSED = 0.2  # of requests: where what was found in the cache is told, as many read a prefix for the first time
 COLD = 10.0  # times the usual first token: one that waits for a program to be compiled
 LOST = 0.1  # of prompt tokens that a cache without end would find and this one did not
 

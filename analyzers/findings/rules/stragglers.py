@@ -4,6 +4,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
+from analyzers.findings.parts import step_parts
 from analyzers.findings.places import rank_of
 from analyzers.ranks.stragglers import StragglersResult
 from analyzers.ranks.stragglers.rank_causes import CAUSES as SPLIT_CAUSES
@@ -19,6 +20,12 @@ IN_TURN = 0.5  # of the ranks compared: where so many are named, and each for a 
 AS_MUCH = 0.5  # of the blame of those named: where another rank has as much over all steps, it is not these alone
 GARBAGE = 0.3  # of a rank's excess: so much collecting of garbage is why
 OFTEN = 0.75  # of steps: a rank late in more of them is slow, whoever else is
+TAKEN = (
+    "compilation",
+    "checkpointing",
+    "evaluation",
+    "profiling",
+)  # parts of a step that hosts take unequally long for
 SPREAD = 0.1  # of the gain: what peers' own lateness and clocks leave open
 REASONS = {
     "compute": "its device computes longer",
@@ -39,6 +46,8 @@ def find(seen: Seen) -> Told:
         return Told(not_told=(NotTold(CAUSES, found.why, "profiles of all ranks over 20 steps or more"),))
     if found.verdict in ("persistent", "one_step") and len(found.ranks):
         rows = found.ranks.to_dict("records")
+        if found.verdict == "one_step":
+            return _single(seen, found, rows)
         compared = int(found.every["lag_s"].notna().sum())
         if all(r["share_of_steps"] < OFTEN and r["every"] == 1 for r in rows) and (
             1 < len(rows) >= IN_TURN * compared or _others_as_much(found, rows)
@@ -51,6 +60,21 @@ def find(seen: Seen) -> Told:
         return Told((_uneven(seen, found),))
     apart = "" if found.apart_s is None else f": they arrive within {fmt.duration(found.apart_s)} of each other"
     return Told(ruled_out=tuple(RuledOut(cause, f"no rank is late{apart}", QUESTION) for cause in CAUSES[:3]))
+
+
+def _single(seen: Seen, found: StragglersResult, rows: list[dict[Hashable, Any]]) -> Told:
+    """Ranks late in a step or two; not where these held compiling, a save or the like, which hosts take unequally."""
+    held = step_parts(seen.tables, seen.facts)
+    told = []
+    for row in rows:
+        steps = found.steps.loc[found.steps["culprit"].astype(str) == str(row["rank"]), "step"].tolist()
+        taken = [max((float(held.of(k).get(s, 0.0)) for k in TAKEN), default=0.0) for s in steps]
+        if not steps or min(taken) < float(row["lag_s"]):
+            told.append(_of_rank(seen, found, row))
+    if told:
+        return Told(tuple(told))
+    why = "single steps in which a rank is late held compiling, a save or an evaluation"
+    return Told(ruled_out=tuple(RuledOut(cause, why, QUESTION) for cause in CAUSES[:3]))
 
 
 def _own_doing(found: StragglersResult, row: dict[Hashable, Any], named: int) -> bool:
