@@ -11,6 +11,7 @@ from typing import Any
 
 from analyzers.base import Facts, fact
 from analyzers.findings.base import FLOOR, Answers, Finding, NotTold, RuledOut, Seen, Told
+from analyzers.findings.grade import Grade, grade
 from analyzers.findings.rank import MOST, joint, settled
 from analyzers.findings.rules import COMPILED, SERVING, TRAINING
 from analyzers.findings.terms import TERMS as TERMS
@@ -52,6 +53,7 @@ class FindingsResult:
     floor: float
     serving: bool = False
     frameworks: tuple[str, ...] = ()
+    ladder: Grade = field(default_factory=Grade)
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -74,6 +76,7 @@ class FindingsResult:
                 "told_share": self.told_share,
                 "kept_share": self.kept_share,
                 "useful_share": self.useful_share,
+                **self.ladder.to_dict(),
                 "gap": [{"account": n, "chip_seconds": s, "share": s / self.whole} for n, s in self.gap],
             },
             "chip_seconds": self.whole,
@@ -158,6 +161,7 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: A
         floor=floor,
         serving=found.serving,
         frameworks=answers.frameworks,
+        ladder=Grade() if found.serving or compiled else grade(seen),
         notes=found.notes,
     )
 

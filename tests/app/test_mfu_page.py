@@ -51,7 +51,7 @@ def test_numbers_verdict_and_fingerprint(place):
     assert values(at)["MFU"] == f"{mfu * 100:.1f} %" == "41.8 %"
     assert values(at)["HFU"] == "–"
     said = words(at)
-    assert "A usual step turns 41.8 % of the chips' peak into useful maths" in said
+    assert "Usual steps turn 41.8 % of the chips' peak into useful maths" in said
     assert "1 step cannot be true as printed and is left out" in said
     assert "The printed numbers used the non-causal convention" in said
     assert "By that count MFU reads 47.0 % instead of 41.8 %" in said

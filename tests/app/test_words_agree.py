@@ -221,7 +221,7 @@ def test_more_than_the_peak_is_said_to_be_impossible():
     result = ask(mfu, marked(20, step_s=0.5), facts)
     assert result.mfu > 1
     text = question("mfu").verdict(result)
-    assert text.startswith("A usual step would turn ") and "which cannot be: it ran in a narrower format" in text
+    assert text.startswith("Usual steps would turn ") and "which cannot be: they ran in a narrower format" in text
     assert "The best reached" not in text
 
 

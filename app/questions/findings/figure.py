@@ -8,6 +8,8 @@ from errors import format as fmt
 from runs.ledger import Ledger
 
 ROW_PX = 64
+WHOLES = ("straggler_wait", "unattributed")
+"""Accounts that are told as wholes, whatever they are made of: one name is one number on a page."""
 NAMED = 0.06  # of the whole: a part as wide has room for its name
 
 
@@ -49,6 +51,9 @@ def by_account(ledger: Ledger) -> dict[str, float]:
     found: dict[str, float] = {}
     for path, account in ledger.account.walk():
         if not account.children and account.chip_seconds > 0:
-            name = theme.known(path)  # parts that have no colour of their own, such as waiting for one host, are one
+            whole = next((n for n in WHOLES if n in path), None)
+            name = whole or theme.known(
+                path
+            )  # parts without a colour of their own, such as waiting for one host, are one
             found[name] = found.get(name, 0.0) + account.chip_seconds
     return found

@@ -11,18 +11,16 @@ from app.components.figures_row import Figure
 from app.components.price import price_of_run
 from app.components.question_page import Told, question_page
 from app.components.text import md
+from app.grading import graded
 from app.pages.all import pages_of
-from app.questions import QUESTIONS
 from app.questions.findings import FINDINGS, words
-from app.questions.findings.figure import by_account
 from app.questions.findings.fixing import Mended, how_much, mend, receipts
+from app.questions.findings.ladder import gap, ladder
 from app.questions.ledger.icicle import icicle
 from app.questions.ledger.words import modelled
 from app.words import sentence
 from catalog.cures import EFFORTS, WRONGS
 from errors import format as fmt
-
-SHOWN_GAP = 5  # accounts below the picture
 
 
 def page() -> None:
@@ -63,8 +61,9 @@ def overview(told: Told[FindingsResult]) -> None:
     st.markdown("**Where the chip time went**")
     figure = icicle(result.ledger, "")
     chart(figure, "ledger", told.name, "The ledger of the run, as an icicle.")
-    _gap(told)
+    gap(result.ledger, told.run, result.floor)
     _link(told, "ledger", "Open the ledger, account by account")
+    ladder(graded(told.run, result, told.place), told.name)
     _rest(result)
     told.downloads(_rows(result), None, "Findings")
 
@@ -123,29 +122,6 @@ def _link(told: Told[FindingsResult], question: str, label: str) -> None:
         if page.name == question:
             about = f"{label}: {page.title}" if question != "ledger" else label
             st.page_link(page.file, label=about, icon=page.icon, query_params={"run": told.run.run_id})
-
-
-def _gap(told: Told[FindingsResult]) -> None:
-    """The largest accounts that are no useful maths, faults or not, each with the page that explains it."""
-    result = told.result
-    there = pages_of(told.run)
-    pages = [page for page in QUESTIONS if page in there]
-    amounts = sorted(by_account(result.ledger).items(), key=lambda entry: -entry[1])
-    gap = [(n, s) for n, s in amounts if n != "useful_maths" and s >= result.floor * result.whole][:SHOWN_GAP]
-    for name, seconds in gap:
-        usd = result.usd(seconds)
-        dollars = f", {fmt.usd(usd)}" if usd is not None else ""
-        what, how = st.columns([3, 2], vertical_alignment="center")
-        what.markdown(
-            f"{md(theme.title(name))}: {fmt.share(seconds / result.whole)}{md(dollars)}", help=theme.meaning([name])
-        )
-        for page in pages:
-            if name in page.explains:
-                with how:
-                    st.page_link(
-                        page.file, label=page.explains[name], icon=page.icon, query_params={"run": told.run.run_id}
-                    )
-                break
 
 
 def _rest(result: FindingsResult) -> None:

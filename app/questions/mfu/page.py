@@ -1,5 +1,7 @@
 """MFU: which share of the chips' peak became useful maths, in which steps, and by whose count?"""
 
+import contextlib
+
 import streamlit as st
 
 from analyzers.flops.mfu import JOB, MfuResult
@@ -7,13 +9,17 @@ from app.components.chart import chart
 from app.components.figures_row import Figure
 from app.components.question_page import Told, question_page
 from app.components.text import md
+from app.grading import graded
 from app.questions.asking import ask
+from app.questions.findings import FINDINGS
+from app.questions.findings.ladder import gap, ladder
 from app.questions.flops import FLOPS
 from app.questions.mfu import MFU
 from app.questions.mfu.assumptions import asked, assumptions, choice, convention
 from app.questions.mfu.figure import conventions, over_steps, utilisations
 from app.questions.mfu.words import TITLES
 from app.workspace import Workspace
+from errors import QuestionError
 from errors import format as fmt
 from runs.run import Run
 
@@ -33,6 +39,7 @@ def body(told: Told[MfuResult]) -> None:
     """MFU over the steps, what a token costs, and the steps to take away."""
     picture(told)
     counts(told.run, told.result, told.place)
+    rest(told)
     rows = told.result.rows
     told.evidence(rows, f"{fmt.count(len(rows), 'step')} as taken", over_steps(told.result), "MFU")
 
@@ -110,6 +117,15 @@ def counts(run: Run, result: MfuResult, place: Workspace) -> None:
         all_of = ask(FLOPS, run, {"seq": str(result.seq), **subject}, place.registry).counts
         figure = conventions([c for c in all_of if c.convention != "6n_total"], found.printed_flops_per_token)
         chart(figure, "conventions", f"{run.manifest.name}-flops", said or "FLOPs per token by convention.")
+
+
+def rest(told: Told[MfuResult]) -> None:
+    """How far it is from what could be, and where the chip time between went: the same as on the Overview."""
+    with contextlib.suppress(QuestionError):
+        found = ask(FINDINGS, told.run, {}, told.place.registry)
+        ladder(graded(told.run, found, told.place), told.name)
+        st.markdown("**Where the rest of the chip time went**, by account of the ledger, the largest first.")
+        gap(found.ledger, told.run, found.floor, MFU.name)
 
 
 def by_their_count(result: MfuResult) -> str:

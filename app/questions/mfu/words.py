@@ -1,4 +1,4 @@
-"""MFU in words: the usual step against the best and against the whole of the run, and what the difference is worth."""
+"""MFU in words: usual steps against the best and against the whole of the run, and what the difference is worth."""
 
 from analyzers.flops.mfu import JOB, MfuResult
 from app.questions.flops.words import gflops
@@ -10,7 +10,7 @@ TITLES = {JOB: "the job's own", **{c.name: c.title for c in CONVENTIONS}}
 
 
 def verdict(result: MfuResult) -> str:
-    """MFU of a usual step, the largest loss beside it, and a contradiction where a printed number holds one."""
+    """MFU of usual steps, the largest loss beside it, and a contradiction where a printed number holds one."""
     parts = [_head(result)]
     if loss := _loss(result):
         parts.append(loss)
@@ -35,11 +35,11 @@ def _head(result: MfuResult) -> str:
     count = "the job's own count" if result.convention == JOB else f"{TITLES[result.convention]} count"
     if result.mfu > 1:
         return (
-            f"A usual step would turn {share} of the chips' peak into useful maths ({speed} per chip, {count}), "
-            "which cannot be: it ran in a narrower format than the peak is of (ask with precision=fp8), or it "
+            f"Usual steps would turn {share} of the chips' peak into useful maths ({speed} per chip, {count}), "
+            "which cannot be: they ran in a narrower format than the peak is of (ask with precision=fp8), or "
             "computed less than the model's FLOPs, as training of adapters (LoRA) does."
         )
-    return f"A usual step turns {share} of the chips' peak into useful maths ({speed} per chip, {count})."
+    return f"Usual steps turn {share} of the chips' peak into useful maths ({speed} per chip, {count})."
 
 
 def _loss(result: MfuResult) -> str:
@@ -73,7 +73,7 @@ def table(result: MfuResult) -> Table:
         ("peak per chip", fmt.flops_rate(native)),
         ("achieved per chip", fmt.flops_rate(rate and rate * 1e12)),
         ("FLOPs per token", gflops(result.flops_per_token) if result.flops_per_token else fmt.NO_VALUE),
-        ("tokens per second and chip", fmt.number(result.tokens_per_s_per_chip)),
+        ("tokens per second and chip, in usual steps", fmt.number(result.tokens_per_s_per_chip)),
     ]
     if result.fingerprint.verdict:
         rows.append(("fingerprint", result.fingerprint.verdict))
