@@ -1,7 +1,7 @@
 """Promises and what they gave: findings that somebody set out to mend, and the later runs of the same job."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,11 +25,12 @@ KEPT, PENDING, NOT_TOLD = "kept", "pending", "not told"
 @dataclass(frozen=True)
 class Kept:
     """A promise, and what came of it. `state`: kept (a later run tells what it gave), pending (there is none yet) or
-    not told. `later`: the newest later run; `later_runs`: how many there are; `still_there`: whether the same cause is
-    found in it still."""
+    not told. `before`: the run it was made of (of a live one the newest snapshot); `later`: the newest later run;
+    `later_runs`: how many there are; `still_there`: whether the same cause is found in it still."""
 
     promise: Promise
     state: str
+    before: Run | None = None
     receipt: Receipt | None = None
     later: Run | None = None
     later_runs: int = 0
@@ -113,7 +114,7 @@ def promise(run: Run, result: FindingsResult, findings: Iterable[Finding], place
         )
         kept.keep(
             Promise(
-                run_id=run.run_id,
+                run_id=place.registry.owners([run.run_id])[run.run_id],
                 job=run.manifest.name,
                 cause=finding.cause,
                 title=finding.title,
@@ -134,9 +135,11 @@ def promises_about(run: Run, place: Workspace) -> list[Kept]:
     if not standing:
         return []
     runs = {r.run_id: r for r in place.store.runs()}
-    mine = names_of(run)
-    about = [p for p in standing if p.run_id in runs and mine & names_of(runs[p.run_id])]
-    return [k for k in outcomes(about, place) if run.run_id in (k.promise.run_id, k.later and k.later.run_id)]
+    mine, owners = names_of(run), place.registry.owners(runs)
+    names = {owners[r.run_id]: names_of(r) for r in runs.values()}
+    about = [p for p in standing if mine & names.get(p.run_id, set())]
+    here = {run.run_id}
+    return [k for k in outcomes(about, place) if here & {r.run_id for r in (k.before, k.later) if r is not None}]
 
 
 def outcomes(promises: Sequence[Promise], place: Workspace) -> list[Kept]:
@@ -144,7 +147,8 @@ def outcomes(promises: Sequence[Promise], place: Workspace) -> list[Kept]:
     if not promises:
         return []
     runs = place.store.runs()
-    return _told_apart([_outcome(p, runs, place) for p in promises])
+    owners = place.registry.owners(run.run_id for run in runs)
+    return _told_apart([_outcome(p, runs, owners, place) for p in promises])
 
 
 def _told_apart(kept: list[Kept]) -> list[Kept]:
@@ -185,15 +189,15 @@ def record(kept: Sequence[Kept]) -> Record:
     )
 
 
-def _outcome(said: Promise, runs: Sequence[Run], place: Workspace) -> Kept:
-    before = next((run for run in runs if run.run_id == said.run_id), None)
+def _outcome(said: Promise, runs: Sequence[Run], owners: Mapping[str, str], place: Workspace) -> Kept:
+    before = max((r for r in runs if owners[r.run_id] == said.run_id), key=_moment, default=None)
     if before is None:
         return Kept(said, NOT_TOLD, why="the run that it was made of is no longer in the store")
-    owner, names = place.registry.owner(before.run_id), names_of(before)
-    mine = [r for r in runs if names & names_of(r) and place.registry.owner(r.run_id) != owner]
+    names = names_of(before)
+    mine = [r for r in runs if names & names_of(r) and owners[r.run_id] != said.run_id]
     later = [r for r in mine if _moment(r) > _moment(before)]
     if not later:
-        return Kept(said, PENDING)
+        return Kept(said, PENDING, before)
     newest = max(later, key=_moment)
     try:
         given = receipt(
@@ -202,9 +206,9 @@ def _outcome(said: Promise, runs: Sequence[Run], place: Workspace) -> Kept:
             _side(newest, place),
         )
     except ChipledgerError as e:
-        return Kept(said, NOT_TOLD, None, newest, len(later), None, e.what)
+        return Kept(said, NOT_TOLD, before, None, newest, len(later), None, e.what)
     state = NOT_TOLD if given.gave is None else KEPT
-    return Kept(said, state, given, newest, len(later), _still_there(said, newest, place), given.why)
+    return Kept(said, state, before, given, newest, len(later), _still_there(said, newest, place), given.why)
 
 
 def _moment(run: Run) -> tuple[int, int]:

@@ -68,10 +68,11 @@ class Registry(Database):
         with self._connect() as db:
             db.execute("insert or replace into stands values (?, ?)", (run_id, owner))
 
-    def owner(self, run_id: str) -> str:
-        """Whose additions a run has: its own, or those of the live run that it is a snapshot of."""
+    def owners(self, run_ids: Iterable[str]) -> dict[str, str]:
+        """Whose additions runs have: each its own, or those of the live run that it is a snapshot of."""
         with self._connect() as db:
-            return _owner(db, run_id)
+            stands = dict(db.execute("select run_id, stands_for from stands"))
+        return {run_id: stands.get(run_id, run_id) for run_id in run_ids}
 
     def forget(self, run_id: str) -> None:
         """A run that shared another's additions is gone. The additions stay with their owner."""

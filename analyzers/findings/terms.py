@@ -34,6 +34,14 @@ TERMS: tuple[Term, ...] = (
     Term("kept_share", "Part of the chip time in steps that were kept, or that served tokens of answers.", unit="1"),
     Term("useful_share", "Part of the chip time that the model's own FLOPs need at the chip's peak.", unit="1"),
     Term(
+        "rungs",
+        "Utilisations from the chip's peak down to all chip time held, by one FLOP convention and at one peak: the "
+        "roof of its operations, a published run on such chips, its best step, its usual steps, from its first step to "
+        "its last, and all that was paid for. A bound that a step has beaten is no rung.",
+        "model FLOPs / (chips x peak x time)",
+        "1",
+    ),
+    Term(
         "gap",
         "All that is not useful maths, by account of the ledger, the largest first: what a run of this model on these "
         "chips could at best be rid of.",

@@ -124,6 +124,18 @@ def test_the_newest_later_run_answers_and_a_removed_one_answers_no_more(store):
     assert kept.state == promises.NOT_TOLD and "no longer in the store" in kept.sentence
 
 
+def test_the_next_snapshot_of_a_live_run_answers_nothing_and_takes_its_promises_over(store):
+    place, take = store
+    first = take("case-006")
+    place.registry.stand_for(first.run_id, "live:night")
+    keep(place, first)
+    second = take("case-008")
+    place.registry.stand_for(second.run_id, "live:night")
+    place.store.remove(first.run_id)
+    (kept,) = promises.promises_about(second, place)
+    assert kept.state == promises.PENDING and kept.before.run_id == second.run_id
+
+
 def test_the_same_promise_is_kept_once_and_can_be_withdrawn(store, capsys):
     place, take = store
     before = take("case-006", name="<img src=x onerror=alert(1)>\x1b[31m")

@@ -79,11 +79,9 @@ def card(one: Kept) -> None:
             st.metric("Gave", fmt.share(gave) if gave is not None and gave >= 0 else _loss(gave), border=False)
             st.caption(f"said {fmt.share(said.low_share)} to {fmt.share(said.high_share)}")
             with st.container(horizontal=True):
-                st.page_link(FINDINGS.file, label="Before", icon=FINDINGS.icon, query_params={"run": said.run_id})
-                if one.later is not None:
-                    st.page_link(
-                        FINDINGS.file, label="After", icon=FINDINGS.icon, query_params={"run": one.later.run_id}
-                    )
+                for label, run in (("Before", one.before), ("After", one.later)):
+                    if run is not None:
+                        st.page_link(FINDINGS.file, label=label, icon=FINDINGS.icon, query_params={"run": run.run_id})
 
 
 def _loss(gave: float | None) -> str:

@@ -97,7 +97,7 @@ def receipts(told: Told[FindingsResult]) -> None:
         return
     with st.container(border=True):
         for one in kept:
-            mine = one.promise.run_id == told.run.run_id
+            mine = one.before is not None and one.before.run_id == told.run.run_id
             whose = "Promised of this run" if mine else "Promised before this run"
             st.markdown(f":material/handshake: **{whose}**: {md(one.promise.title)} **{md(_first(one.sentence))}**")
         st.page_link(PROMISES.file, label="All promises, and how often they were right", icon=PROMISES.icon)
