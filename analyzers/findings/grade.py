@@ -43,7 +43,8 @@ class Rung:
     run_id: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        return dict(vars(self))
+        held = dict(vars(self))
+        return {"peak_share" if name == "utilisation" else name: value for name, value in held.items()}
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """What the host did while its device was idle: every millisecond of made profiles is looked at by hand."""
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.conftest import seeds
 MS = 1_000_000
 EPOCH = 1_767_571_200_000_000_000
 STEP_MS, STEPS = 100, 4
+COLLECTS = "PythonRefManager::CollectGarbage"
 NAMES = {  # what a profile calls it: the account
     "PjitFunction(train_step)": "idle_launching",
     "CommonPjRtLoadedExecutable::ExecuteHelperOnSingleDevice": "idle_launching",
@@ -33,7 +35,7 @@ NAMES = {  # what a profile calls it: the account
     "backend_compile_and_load": "compilation",
     "lower_sharding_computation": "compilation",
     "my own function": "idle_host_code",
-    "PythonRefManager::CollectGarbage": "idle_host_code",
+    COLLECTS: "idle_host_code",
 }
 ORDER = ["idle_host_code", *("idle_unexplained" if k == "waiting" else f"idle_{k}" for k in KINDS)]
 ORDER[-1] = "compilation"
@@ -136,6 +138,8 @@ def test_every_millisecond_is_in_the_account_that_its_events_say(seed):
     wanted: dict[str, float] = {}
     steps = [(n * STEP_MS, (n + 1) * STEP_MS) for n in range(STEPS)]
     compiling = [(a, b) for name, a, b in events if NAMES[name] == "compilation" and not holds_a_step(a, b, steps)]
+    thread = sorted([*(("train", a) for a, _ in steps), *((name, a) for name, a, _ in events)], key=lambda e: e[1])
+    collected = [(a, b) for (x, a), (y, b) in pairwise(thread) if x == y == COLLECTS]  # nothing between: it is framed
     for ms in range(400):
         if any(a <= ms < b for a, b in busy):
             told = "compute_unsplit"
@@ -146,6 +150,7 @@ def test_every_millisecond_is_in_the_account_that_its_events_say(seed):
                     here.append(NAMES[name])
                     if name.startswith("Pjit") and any(a <= c and d <= b for c, d in merged(compiling)):
                         here.append("compilation")
+            here += ["idle_garbage_collection" for a, b in collected if a <= ms < b]
             told = max(here, key=ORDER.index)
         wanted[told] = wanted.get(told, 0) + 1
     if set(wanted) <= {"compute_unsplit", "compilation", "idle_unexplained"} and "idle_unexplained" in wanted:

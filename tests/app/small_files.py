@@ -4,7 +4,7 @@ import gzip
 import json
 from pathlib import Path
 
-from collectors.device import compiled, xplane
+from collectors.device import compiled, kineto, xplane
 from collectors.own import tables
 from collectors.serving import aiperf, inferencex, llmperf
 from collectors.training import goodput_log, maxtext, pipeline_trace
@@ -19,6 +19,7 @@ from tests.collectors import (
 )
 from tests.collectors.ingesting import LOG
 from tests.fuzz import (
+    test_kineto_fuzz,
     test_load_tools_fuzz,
     test_log_readers,
     test_metric_readers,
@@ -49,6 +50,7 @@ BESIDES = {
     ],
     pipeline_trace: [("trace.csv", test_pipeline_trace.CSV.encode())],
     tables: [("steps.parquet", test_tables.parquet(test_tables.STEPS))],
+    kineto: [("rank0.pt.trace.json", test_kineto_fuzz.original())],
     xplane: [("small.xplane.pb", test_xplane_fuzz.trace())],
 }
 

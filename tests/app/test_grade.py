@@ -106,7 +106,7 @@ def test_bundled_runs_stand_below_what_bounds_them_and_say_what_they_cannot(plac
             assert ladder.rung(bound) is None or ladder.rung(bound).utilisation >= best
         assert ladder.missing and all(why and not why.endswith(".") for why in ladder.missing)
         assert ladder.rung("held").utilisation <= ladder.rung("wall").utilisation * 1.02
-        assert ladder.to_dict()["rungs"][0]["utilisation"] == 1.0
+        assert ladder.to_dict()["rungs"][0]["peak_share"] == 1.0
 
 
 def test_the_gap_closes_with_the_ledger_and_one_name_is_one_number(place):
