@@ -31,7 +31,7 @@ def test_what_is_ticked_is_mended_on_paper(visit, demo, runs):
     expect(page.get_by_text(re.compile("^On paper, modelled: the same steps in"))).to_contain_text(
         f"{said['findings'][1]['gain_share'] * 100:.3g} % less chip time"
     )
-    expect(page.locator(".js-plotly-plot")).to_have_count(2)
+    expect(page.locator(".js-plotly-plot")).to_have_count(3)  # mended, the ledger, the ladder
 
 
 def test_a_sound_run_is_told_to_be_one(visit, demo, runs):
