@@ -3,13 +3,14 @@
     gave = (what those accounts held a unit of work, before - after) x units of work before
 
 as a share of the chip time before. A unit of work is a kept step, or an output token; what a start costs is held a
-start. Only the accounts that the promise was to come from are looked at: what else changed between the two runs is
-neither credited nor charged. Where profiles cover the steps of the one run and not of the other, accounts of a step
-cannot be compared; then kept steps as wholes are, in which all else is as well.
+start. Only the accounts that the promise was to come from are looked at: what changed in others is neither credited nor
+charged, and of an account that several promises of a run are to come from each is given its part. Where profiles cover
+the steps of the one run and not of the other, accounts of a step cannot be compared; then kept steps as wholes are, in
+which all else is as well.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from analyzers.base import Facts, fact
@@ -21,6 +22,13 @@ from runs.tables import Tables, frame
 
 SAME = ("chip", "chips", "slices", "topology", "parallelism", "precision", "parameters", "model", "seq", "batch")
 """Facts that must not differ, where both runs have them: else it is other work."""
+CHANGED: Mapping[str, tuple[str, ...]] = {
+    "precision": ("precision",),
+    "dims_padding": ("model", "parameters"),
+    "batch_padding": ("model", "batch"),
+    "excess_collectives": ("parallelism", "topology"),
+}
+"""Facts that mending a cause changes, so that they are no other work: the model is the same but for what was padded."""
 STARTS = (
     "accelerator_initialization",
     "training_preparation",
@@ -51,21 +59,25 @@ class Side:
     @property
     def dark_share(self) -> float:
         kept = self.ledger.find("productive")
-        if kept is None or not kept.chip_seconds:
-            return 0.0
-        dark = sum(a.chip_seconds for _, a in kept.walk() if not a.children and a.basis == "unattributed")
-        return dark / kept.chip_seconds
+        return kept.unknown / kept.chip_seconds if kept is not None and kept.chip_seconds else 0.0
 
 
 @dataclass(frozen=True)
 class Said:
-    """What was promised: shares of the chip time of the run before; `draws`: chip-seconds by account."""
+    """What was promised: shares of the chip time of the run before; `draws`: chip-seconds by account; `together`: the
+    same of all promises of that run."""
 
     cause: str
     low: float
     likely: float
     high: float
     draws: Mapping[str, float]
+    together: Mapping[str, float] = field(default_factory=dict)
+
+    def part(self, account: str) -> float:
+        """Of what is drawn from an account, how much is this promise's."""
+        mine = self.draws[account]
+        return mine / max(self.together.get(account, mine), mine)
 
 
 @dataclass(frozen=True)
@@ -105,7 +117,7 @@ def side(tables: Tables, facts: Facts, ledger: Ledger, serving: bool) -> Side:
 
 def receipt(said: Said, before: Side, after: Side) -> Receipt:
     """What the later run gave of what was said of the earlier one."""
-    if why := _apart(before, after):
+    if why := _apart(said.cause, before, after):
         return Receipt(None, None, "", why)
     scale, whole = before.units / after.units, before.ledger.chip_seconds
     in_all = _per_step(before, after, scale) / whole
@@ -124,7 +136,7 @@ def receipt(said: Said, before: Side, after: Side) -> Receipt:
     gave = 0.0
     for name in names:
         factor = before.starts / after.starts if name in STARTS else scale
-        gave += before.ledger.amount(name) - after.ledger.amount(name) * factor
+        gave += said.part(name) * (before.ledger.amount(name) - after.ledger.amount(name) * factor)
     return _judged(said, gave / whole * drawn / known, in_all, "accounts", "")
 
 
@@ -141,9 +153,10 @@ def _per_step(before: Side, after: Side, scale: float) -> float:
     return held(before) - held(after) * scale
 
 
-def _apart(before: Side, after: Side) -> str:
+def _apart(cause: str, before: Side, after: Side) -> str:
     """Why the two runs cannot be compared; empty where they can."""
-    differ = [n for n in SAME if n in before.work and n in after.work and before.work[n] != after.work[n]]
+    same = [n for n in SAME if n not in CHANGED.get(cause, ())]
+    differ = [n for n in same if n in before.work and n in after.work and before.work[n] != after.work[n]]
     if differ:
         name = differ[0]
         was, now = (str(one.work[name])[:60] for one in (before, after))

@@ -3,7 +3,7 @@
 from analyzers.base import Facts, fact
 from catalog.chip_count import devices_of_a_chip
 from catalog.chips import Chip, chip
-from catalog.models import Model, model
+from catalog.models import Model, model, parameters
 from errors import QuestionError
 from errors.numbers import COUNT
 from errors.options import Option
@@ -53,6 +53,18 @@ def need_model(facts: Facts) -> Model:
             advice="Ask with --option model=NAME, or ingest with --model NAME or its dimensions in chipledger.json.",
         )
     return found
+
+
+def parameters_of(facts: Facts) -> float | None:
+    """Parameters of the whole model: as the facts count them, else by the model's dimensions; None where not known."""
+    said = fact(facts, "parameters")
+    if isinstance(said, int | float) and said > 0:
+        return float(said)
+    try:
+        found = model_of(facts)
+    except QuestionError:
+        return None
+    return float(parameters(found).total) if found else None
 
 
 def chip_of(facts: Facts) -> Chip | None:

@@ -148,7 +148,10 @@ def outcomes(promises: Sequence[Promise], place: Workspace) -> list[Kept]:
         return []
     runs = place.store.runs()
     owners = place.registry.owners(run.run_id for run in runs)
-    return _told_apart([_outcome(p, runs, owners, place) for p in promises])
+    together: dict[str, Counter[str]] = {}
+    for p in book(place).standing():
+        together.setdefault(p.run_id, Counter()).update(p.draws)
+    return _told_apart([_outcome(p, together[p.run_id], runs, owners, place) for p in promises])
 
 
 def _told_apart(kept: list[Kept]) -> list[Kept]:
@@ -189,7 +192,9 @@ def record(kept: Sequence[Kept]) -> Record:
     )
 
 
-def _outcome(said: Promise, runs: Sequence[Run], owners: Mapping[str, str], place: Workspace) -> Kept:
+def _outcome(
+    said: Promise, together: Mapping[str, float], runs: Sequence[Run], owners: Mapping[str, str], place: Workspace
+) -> Kept:
     before = max((r for r in runs if owners[r.run_id] == said.run_id), key=_moment, default=None)
     if before is None:
         return Kept(said, NOT_TOLD, why="the run that it was made of is no longer in the store")
@@ -201,7 +206,7 @@ def _outcome(said: Promise, runs: Sequence[Run], owners: Mapping[str, str], plac
     newest = max(later, key=_moment)
     try:
         given = receipt(
-            Said(said.cause, said.low_share, said.likely_share, said.high_share, said.draws),
+            Said(said.cause, said.low_share, said.likely_share, said.high_share, said.draws, together),
             _side(before, place),
             _side(newest, place),
         )

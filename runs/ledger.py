@@ -66,6 +66,12 @@ class Account:
     def title(self) -> str:
         return ACCOUNTS[self.name].title if self.name in ACCOUNTS else self.name
 
+    @property
+    def unknown(self) -> float:
+        """Chip-seconds in it of which no input tells what they were."""
+        leaves = (a for _, a in self.walk() if not a.children)
+        return math.fsum(a.chip_seconds for a in leaves if a.basis == "unattributed")
+
     def child(self, name: str) -> "Account | None":
         return next((c for c in self.children if c.name == name), None)
 
@@ -228,8 +234,7 @@ class Ledger:
     @property
     def unknown(self) -> float:
         """Chip-seconds of which no input tells what they were."""
-        leaves = (a for _, a in self.account.walk() if not a.children)
-        return math.fsum(a.chip_seconds for a in leaves if a.basis == "unattributed")
+        return self.account.unknown
 
     def find(self, name: str) -> Account | None:
         """The first account of this name, parents first."""

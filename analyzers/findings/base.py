@@ -221,11 +221,7 @@ class Seen:
     def beyond_profile(self, amount: float) -> Band:
         """What is found in kept steps that a profile covers, carried over to those that none does: as much of each."""
         productive = self.ledger.find("productive")
-        dark = (
-            sum(a.chip_seconds for _, a in productive.walk() if not a.children and a.basis == "unattributed")
-            if productive
-            else 0.0
-        )
+        dark = productive.unknown if productive else 0.0
         watched = productive.chip_seconds - dark if productive else 0.0
         if not dark or watched <= 0:
             return Band.within(amount, MEASURED)

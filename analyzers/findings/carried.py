@@ -44,8 +44,7 @@ def _covered(seen: Seen, seconds: float) -> float:
     productive = seen.ledger.find("productive")
     if productive is None or not seconds:
         return 1.0
-    dark = sum(a.chip_seconds for _, a in productive.walk() if not a.children and a.basis == "unattributed")
-    share = (productive.chip_seconds - dark) / (seconds * seen.chips)
+    share = (productive.chip_seconds - productive.unknown) / (seconds * seen.chips)
     return 1.0 if share >= MOST_RANKS else max(share, 1 / seen.chips)
 
 

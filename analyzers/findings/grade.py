@@ -10,15 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from analyzers.base import fact
 from analyzers.device.roofline import RooflineResult
 from analyzers.findings.base import Seen
 from analyzers.flops.mfu import JOB, MfuResult
 from analyzers.flops.published import Reviewed, reviewed
-from analyzers.subject import model_of
+from analyzers.subject import parameters_of
 from analyzers.time.steps import StepsResult
-from catalog.models import parameters
-from errors import QuestionError
 from errors import format as fmt
 
 SIZE_TIMES, CHIPS_TIMES = 4.0, 16.0
@@ -133,16 +130,16 @@ def _held(seen: Seen, found: MfuResult) -> float | None:
 
 def _roof(seen: Seen, found: MfuResult) -> tuple[Rung | None, str]:
     """A step in which each operation takes no longer than the roofs of compute and memory allow, and nothing waits."""
-    roofs, steps = seen.answer("roofline", RooflineResult), seen.answer("steps", StepsResult)
-    if roofs is None or steps is None or not steps.median_step_s:
+    roofs = seen.answer("roofline", RooflineResult)
+    if roofs is None:
         return None, f"the roof of its program cannot be told: {seen.answers.why('roofline') or 'no profile'}"
-    if not roofs.roof_seconds or not roofs.device_steps or roofs.roof.bytes is None:
+    flops = float((found.rows["tflops_per_s_per_chip"] * found.rows["dur_s"]).median()) * 1e12  # of a step, on a chip
+    if not roofs.roof_seconds or not roofs.device_steps or roofs.roof.bytes is None or not found.peaks.native:
         return None, "the roof of its program cannot be told: no roof holds for its operations on this chip"
     step_s = roofs.roof_seconds / roofs.device_steps
-    usual_s = _usual_s(found) or steps.median_step_s
-    value = (found.mfu or 0.0) * usual_s / step_s
-    if value > 1 or step_s > usual_s:
-        return None, "the roof of its program cannot be told: its operations overlap, or were timed in other steps"
+    value = flops / (found.peaks.native * step_s)
+    if not 0 < value <= 1:
+        return None, "the roof of its program cannot be told: its operations take less than the peak allows its FLOPs"
     if found.best is not None and value < found.best:
         return None, "the roof of its program cannot be told: a step was quicker than its operations at their roofs"
     return (
@@ -159,14 +156,6 @@ def _roof(seen: Seen, found: MfuResult) -> tuple[Rung | None, str]:
     )
 
 
-def _usual_s(found: MfuResult) -> float | None:
-    """The mean of the steps that MFU is of."""
-    rows = found.rows
-    usual = rows[rows["kept"].astype(bool) & ~rows["first"].astype(bool) & (rows["implausible"] == "")]
-    mean = usual["dur_s"].astype(float).mean() if len(usual) else float("nan")
-    return float(mean) if mean == mean else None
-
-
 def _published(seen: Seen, found: MfuResult) -> tuple[Rung | None, str]:
     """The best published run on such chips, in the same format and by the same count, of a like size."""
     chip, precision = found.peaks.chip, found.peaks.precision
@@ -176,7 +165,7 @@ def _published(seen: Seen, found: MfuResult) -> tuple[Rung | None, str]:
     unknown = [what for what, known in needed.items() if known is None]
     if chip is None or precision is None or convention is None:
         return None, f"no published run can stand beside it: {', '.join(unknown)} is not known"
-    size, chips = _parameters(seen), seen.chips
+    size, chips = parameters_of(seen.facts), seen.chips
     there = [r for r in reviewed() if _like(r, chip.name, precision, convention, size, chips)]
     if not there:
         return None, f"no published run of a like size on {chip.name} in {precision} by the {convention} count"
@@ -204,14 +193,3 @@ def _like(row: Reviewed, chip: str, precision: str, convention: str, size: float
         return False
     near = size is None or row.parameters is None or abs(math.log(row.parameters / size)) <= math.log(SIZE_TIMES)
     return near and abs(math.log(run.chips / max(chips, 1))) <= math.log(CHIPS_TIMES)
-
-
-def _parameters(seen: Seen) -> float | None:
-    said = fact(seen.facts, "parameters")
-    if isinstance(said, int | float) and said > 0:
-        return float(said)
-    try:
-        model = model_of(seen.facts)
-    except QuestionError:
-        return None
-    return float(parameters(model).total) if model else None

@@ -3,15 +3,20 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analyzers.ranks.stragglers import _cause
+from analyzers.ranks.stragglers.rank_causes import CAUSES as SPLIT
+from analyzers.ranks.stragglers.rank_causes import UNKNOWN
 from errors import QuestionError
 from runs.tables import MemoryTables
 from tests.analyzers.rank_worlds import RankWorld
 from tests.analyzers.straggling import ask, named
 from tests.analyzers.worlds import World
+from tests.conftest import seeds
 
 CAUSES = ("compute", "copies", "other_communication", "input", "garbage_collection", "launch")
 
@@ -279,6 +284,40 @@ def test_several_slow_ranks_are_named_and_their_cost_is_joint():
     assert result.verdict == "persistent" and set(result.ranks["rank"]) == {"6", "7"}
     assert result.ranks["blame_s"].max() < 1  # mending one of them would save next to nothing
     assert result.cost_chip_seconds == pytest.approx(0.1 * 39 * 14, rel=0.1)
+
+
+def in_turn(share, seed, ranks, steps=60):
+    """Ranks of which one, drawn anew, is late in each step by this share of it."""
+    late = np.zeros((steps, 1, ranks))
+    late[np.arange(steps), 0, np.random.default_rng(seed).integers(0, ranks, steps)] = share
+    return ask(RankWorld(ranks=ranks, steps=steps, extra=late))
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("seed", seeds(40))
+def test_few_ranks_may_be_late_in_turn_and_no_run_of_luck_makes_one_of_them_slow(ranks, seed):
+    told = in_turn(0.4, seed, ranks)
+    assert told.verdict == "rotating" and set(told.ranks["rank"]) == {str(r) for r in range(ranks)}
+    assert told.cost_chip_seconds == pytest.approx(0.4 * 59 * (ranks - 1), rel=0.1)
+
+
+def test_what_hosts_scatter_is_no_turn_of_two_and_one_of_two_may_be_slow():
+    assert {in_turn(0.1, seed, 2).verdict for seed in range(10)} == {"none"}
+    assert named(ask(RankWorld(ranks=2, steps=60, slow={1: 0.4}))) == ("persistent", ["1"])
+
+
+def test_of_four_ranks_two_may_be_late_at_once_and_three_are_the_usual():
+    told = ask(RankWorld(ranks=4, steps=60, slow={0: 0.3, 3: 0.3}))
+    assert told.verdict == "persistent" and set(told.ranks["rank"]) == {"0", "3"}
+    assert told.ranks["first_step"].max() <= 2 and told.ranks["last_step"].min() >= 57
+    assert ask(RankWorld(ranks=4, steps=60, slow={0: 0.3, 1: 0.3, 3: 0.3})).verdict != "persistent"
+
+
+def test_a_lag_of_which_nothing_longer_is_seen_has_no_reason():
+    """As of both ends of a slow link, which come late out of one collective into the next."""
+    known = dict.fromkeys((*SPLIT, UNKNOWN), 0.0)
+    assert _cause(pd.Series(known | {"compute": 0.0003}), 0.1) == (UNKNOWN, None)
+    assert _cause(pd.Series(known | {"compute": 0.09, "input": 0.01}), 0.1) == ("compute", pytest.approx(0.9))
 
 
 def test_two_ranks_can_be_compared_and_a_wrong_one_is_told():

@@ -15,6 +15,7 @@ from errors import QuestionError
 from tests.benchmarks.test_diagnosis_cases import SELECTION
 
 JOB = "small model"
+README = Path(__file__).parents[2] / "README.md"
 
 
 def planted(case):
@@ -70,10 +71,14 @@ def test_two_promises_of_one_run_are_each_held_against_their_own_accounts(store)
     before = take("case-008")
     keep(place, before)
     take("case-045")
-    told = {k.promise.cause: k.receipt for k in promises.promises_about(before, place)}
+    kept = {k.promise.cause: k for k in promises.promises_about(before, place)}
+    told = {cause: k.receipt for cause, k in kept.items()}
     truth = planted("case-008")
     assert told["loader_stalls"].gave == pytest.approx(truth["loader_spikes"], rel=0.15)
     assert told["step_change"].gave == pytest.approx(truth["step_up"], rel=0.15)
+    sentence = kept["loader_stalls"].sentence.rstrip(".")
+    assert sentence == "said 44.6 %, gave 44.2 %"
+    assert sentence in README.read_text()
 
 
 def test_nothing_is_credited_where_the_same_happens_again(store):

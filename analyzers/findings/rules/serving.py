@@ -16,7 +16,8 @@ CAUSES = (
     "speculation_waste", "kv_preemption", "prefix_thrash", "queueing", "long_prompts", "cold_start", "failed_requests"
 )  # fmt: skip
 FITTING, OPEN = 0.75, 1.3
-"""Of the tokens of a draft that fits its model, what is kept as a rule; times what such a one gives back, at most."""
+"""Of the tokens of a draft that fits its model, what is kept as a rule (inferred: no source prints one); times what
+such a one gives back, at most."""
 PAYS = 1.05  # times as fast as without drafts: less is no gain
 MUCH_QUEUE = 0.3  # of the wait for the first token
 WAITED = 0.2  # of the time in which some request waited

@@ -24,7 +24,10 @@ ENTER_Z, LEAVE_Z = 3.5, 2.0
 LATE_SHARE, LATE_SHARE_FEW = 0.025, 0.05  # of the step
 FLOOR_STEP, FLOOR_WINDOW = 0.01, 0.005  # of the step: spread that is always allowed for
 MARGIN_SHARE = 0.02  # of the step: what a step's last rank must cost the others to be named for that step
-PAIR, PAIR_SHARE = 2, 0.2  # ranks, and share of the step that the later of two must cost the other
+FEWEST, FEWEST_SHARE = 3, 0.2
+"""Ranks up to which the others' lags are mostly the late one's own, so that they tell no scatter; and the share of the
+step that it must cost each of them there."""
+SURE = 0.999  # of a stretch of one of so few ranks: that it is no run of luck in taking turns
 ROTATING_OFTEN = 0.4  # of the steps have somebody to name
 ALONE = 0.5  # of its lag: what a step's last rank costs where it stands apart from all others, not at the end of a tail
 ONE_STEP_SHARE, ONE_STEP_TIMES, ONE_STEP_MOST = 0.25, 4.0, 3
@@ -97,7 +100,8 @@ def episodes(x: Lateness, hit: np.ndarray) -> list[Episode]:
                     one = _episode(x, hit, int(mine[at]), begin, end + WINDOW - 1, z)
                     inside = np.zeros(hit.shape[1], dtype=bool)
                     inside[one.first : one.last + 1] = True
-                    if clear(x, one.rank, inside, one.hits):
+                    lucky = len(mine) <= FEWEST and _chance(x, hit, one.rank, inside, one.hits) > 1 - SURE
+                    if not lucky and clear(x, one.rank, inside, one.hits):
                         found.append(one)
     return sorted(found, key=lambda e: (e.rank, e.first))
 
@@ -124,19 +128,25 @@ def _episode(x: Lateness, hit: np.ndarray, rank: int, begin: int, end: int, z: f
 def _confidence(x: Lateness, hit: np.ndarray, rank: int, inside: slice, hits: int, lag_s: float) -> float:
     """(1 - chance) x resolved x covered.
 
-    chance: of as many late steps if this rank were late as often as the others are, for any rank and any 20 steps.
     resolved: lag over three times what durations are good to, at most 1. covered: share of its steps compared.
     """
+    resolved = min(1.0, lag_s / (3 * x.resolution_s)) if x.resolution_s else 1.0
+    covered = float((~np.isnan(x.lag_s[rank, inside])).mean())
+    return (1 - _chance(x, hit, rank, inside, hits)) * resolved * covered
+
+
+def _chance(x: Lateness, hit: np.ndarray, rank: int, inside: slice | np.ndarray, hits: int) -> float:
+    """Of as many late steps if this rank were late as often as the others are (of few ranks: as each would be if they
+    took turns), for any rank and any 20 steps."""
     compared = ~np.isnan(x.lag_s)
-    others = x.peers == x.peers[rank]
+    peers = x.peers == x.peers[rank]
+    turn = float(hit[peers].any(axis=0).mean()) / int(peers.sum()) if peers.sum() <= FEWEST else 0.0
+    others = peers.copy()
     others[rank] = False
-    cells = int(compared[others].sum())
-    rate = (int(hit[others].sum()) + 1) / (cells + 2)
+    rate = max((int(hit[others].sum()) + 1) / (int(compared[others].sum()) + 2), turn)
     steps = int(compared[rank, inside].sum())
     tries = len(x.peers) * max(hit.shape[1] - WINDOW + 1, 1)
-    chance = min(1.0, (float(bdtrc(hits - 1, steps, rate)) if hits else 1.0) * tries)
-    resolved = min(1.0, lag_s / (3 * x.resolution_s)) if x.resolution_s else 1.0
-    return (1 - chance) * resolved * float(compared[rank, inside].mean())
+    return min(1.0, (float(bdtrc(hits - 1, steps, rate)) if hits else 1.0) * tries)
 
 
 def culprits(x: Lateness) -> Culprits:
@@ -153,14 +163,12 @@ def culprits(x: Lateness) -> Culprits:
         most = lag[top, np.arange(steps)]
         here = median(np.abs(some))
         usual = np.nanmedian(here) if not np.isnan(here).all() else 0.0
-        scatter = (
-            np.fmax(here, usual) if len(mine) > PAIR else 0.0
-        )  # of two each has the other's lag: no scatter of others
+        scatter = np.fmax(here, usual) if len(mine) > FEWEST else 0.0
         score = most / (1.4826 * scatter + FLOOR_STEP * x.step_s)
         cost = x.charge_s[mine[top], np.arange(steps)] / max(int(x.others[mine[0]]), 1)
         share = LATE_SHARE_FEW if len(mine) < FEW_RANKS else LATE_SHARE
         clear = (score > ENTER_Z) & (most > share * x.step_s)
-        clear &= cost > np.maximum((MARGIN_SHARE if len(mine) > PAIR else PAIR_SHARE) * x.step_s, ALONE * most)
+        clear &= cost > np.maximum((MARGIN_SHARE if len(mine) > FEWEST else FEWEST_SHARE) * x.step_s, ALONE * most)
         clear &= most > np.maximum(best, 3 * x.resolution_s)
         rank[clear], best[clear], z[clear], margin[clear] = mine[top[clear]], most[clear], score[clear], cost[clear]
     return Culprits(rank, z, margin)

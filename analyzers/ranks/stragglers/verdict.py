@@ -10,8 +10,8 @@ from analyzers.ranks.meetings import Meetings
 from analyzers.ranks.stragglers.blame import Lateness
 from analyzers.ranks.stragglers.clear import Turn, few_steps, turns
 from analyzers.ranks.stragglers.rules import (
+    FEWEST,
     OFTEN,
-    PAIR,
     ROTATING_OFTEN,
     SAME_CAUSE,
     WIDE_SHARE,
@@ -27,7 +27,7 @@ from analyzers.ranks.stragglers.rules import (
 from analyzers.ranks.stragglers.steps import WINDOW, watched_in_part
 from runs.tables import Tables, frame
 
-ONE_OF_TWO = 0.75  # of the steps in which one of two is late: no more, or it is not in turn
+ONE_OF_FEW = 0.75  # of the steps in which one of so few ranks is late: no more, or it is not in turn
 WORTH = 0.02  # of the time compared: a network that costs less is not accused
 MOST_NAMED = 64  # ranks of a verdict that is not about one of them
 
@@ -161,9 +161,8 @@ def _uneven(tables: Tables, met: Meetings, x: Lateness, seen: Patterns) -> Findi
     named = seen.who.rank[seen.who.rank >= 0]
     often, wide = len(named) / len(x.step), float(np.median(x.spread_s)) > WIDE_SHARE * x.step_s
     ranks, times = np.unique(named, return_counts=True)
-    pair = len(met.ranks) == PAIR
-    least = OFTEN if pair else ROTATING_OFTEN
-    one = len(ranks) > 0 and times.max() > len(named) * (ONE_OF_TWO if pair else 0.5)
+    least = OFTEN if len(met.ranks) <= FEWEST else ROTATING_OFTEN
+    one = len(ranks) > 0 and times.max() > len(named) * (ONE_OF_FEW if len(met.ranks) <= FEWEST else 0.5)
     if not wide and (often < least or one):
         return None
     halves, data = same_halves(x), data_correlation(tables, met, x)

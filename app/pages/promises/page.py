@@ -8,7 +8,7 @@ from app.components.figures_row import Figure, figures_row
 from app.components.text import md
 from app.components.verdict import verdict
 from app.pages.promises.figure import said_and_given
-from app.promises import KEPT, Kept, book, outcomes, record
+from app.promises import KEPT, Kept, book, outcomes, record, signed
 from app.questions.findings import FINDINGS
 from catalog.cures import WRONGS
 from errors import format as fmt
@@ -76,16 +76,12 @@ def card(one: Kept) -> None:
             st.caption(f"{md(one.sentence[:1].upper() + one.sentence[1:])} Promised {fmt.date(said.made_ns)}.")
         with worth:
             gave = one.receipt.gave if one.state == KEPT and one.receipt else None
-            st.metric("Gave", fmt.share(gave) if gave is not None and gave >= 0 else _loss(gave), border=False)
+            st.metric("Gave", "not known" if gave is None else signed(gave))
             st.caption(f"said {fmt.share(said.low_share)} to {fmt.share(said.high_share)}")
             with st.container(horizontal=True):
                 for label, run in (("Before", one.before), ("After", one.later)):
                     if run is not None:
                         st.page_link(FINDINGS.file, label=label, icon=FINDINGS.icon, query_params={"run": run.run_id})
-
-
-def _loss(gave: float | None) -> str:
-    return "not known" if gave is None else f"−{fmt.share(-gave)}"
 
 
 def _of(part: int, whole: int) -> str:

@@ -1,15 +1,11 @@
 """A run of the store as a point among published ones: its MFU by one convention, or why it has none."""
 
-import contextlib
-
-from analyzers.subject import model_of
+from analyzers.subject import parameters_of
 from app.pages.published.figure import Own
 from app.questions import asking as questions
 from app.questions.mfu import MFU
 from app.workspace import Workspace
-from catalog import parameters
 from errors import ChipledgerError
-from runs.run import Run
 
 DEFAULT = "causal"
 
@@ -36,16 +32,8 @@ def own_run(run_id: str, place: Workspace, convention: str | None) -> tuple[Own 
         chip=result.peaks.chip and result.peaks.chip.name,
         precision=result.peaks.precision,
         chips=float(chips) if chips else None,
-        parameters=_size(run),
+        parameters=parameters_of(run.manifest.facts),
         utilisation=result.mfu,
         bf16_utilisation=result.emfu,
         flops_per_s_per_chip=None if rate is None else rate * 1e12,
     ), ""
-
-
-def _size(run: Run) -> float | None:
-    """Parameters of the run's model, where its facts name or describe one."""
-    with contextlib.suppress(ChipledgerError):
-        if found := model_of(run.manifest.facts):
-            return float(parameters(found).total)
-    return None

@@ -3,15 +3,17 @@
 import plotly.graph_objects as go
 import streamlit as st
 
+from analyzers.findings import FindingsResult
 from analyzers.findings.grade import Grade
 from app import theme
 from app.components.chart import chart
 from app.components.text import md
 from app.figures.base import layout, plain
-from app.menu import Page
+from app.grading import graded
 from app.pages.all import pages_of
-from app.questions import QUESTIONS
+from app.questions import QUESTIONS, question
 from app.questions.findings.figure import by_account
+from app.workspace import Workspace
 from errors import format as fmt
 from runs.ledger import Ledger
 from runs.run import Run
@@ -22,8 +24,10 @@ OTHERS = ("peak", "published", "store", "compiled", "roof")
 SHOWN_GAP = 5  # accounts, the largest
 
 
-def ladder(grade: Grade, name: str) -> None:
-    """The rungs, and what is missing among them."""
+def ladder(run: Run, result: FindingsResult, place: Workspace, name: str) -> None:
+    """The rungs, those of other runs among them, and what is missing."""
+    with st.spinner("Holding it against other runs"):
+        grade = graded(run, result, place)
     if not grade.rungs:
         for why in grade.missing:
             st.caption(md(sentence(why)))
@@ -33,7 +37,7 @@ def ladder(grade: Grade, name: str) -> None:
     links = [r for r in grade.rungs if r.run_id]
     with st.container(horizontal=True):
         for rung in links:
-            st.page_link(_file(rung.question), label=rung.title, query_params={"run": rung.run_id or ""})
+            st.page_link(question(rung.question).file, label=rung.title, query_params={"run": rung.run_id or ""})
     if grade.missing:
         st.caption(md(" ".join(sentence(why) for why in grade.missing)))
 
@@ -106,8 +110,3 @@ def gap(ledger: Ledger, run: Run, floor: float, without: str = "") -> None:
                 with how:
                     st.page_link(page.file, label=page.explains[name], icon=page.icon, query_params={"run": run.run_id})
                 break
-
-
-def _file(question: str) -> str:
-    pages: tuple[Page, ...] = QUESTIONS
-    return next(page.file for page in pages if page.name == question)

@@ -11,7 +11,6 @@ from app.components.figures_row import Figure
 from app.components.price import price_of_run
 from app.components.question_page import Told, question_page
 from app.components.text import md
-from app.grading import graded
 from app.pages.all import pages_of
 from app.questions.findings import FINDINGS, words
 from app.questions.findings.fixing import Mended, how_much, mend, receipts
@@ -63,7 +62,7 @@ def overview(told: Told[FindingsResult]) -> None:
     chart(figure, "ledger", told.name, "The ledger of the run, as an icicle.")
     gap(result.ledger, told.run, result.floor)
     _link(told, "ledger", "Open the ledger, account by account")
-    ladder(graded(told.run, result, told.place), told.name)
+    ladder(told.run, result, told.place, told.name)
     _rest(result)
     told.downloads(_rows(result), None, "Findings")
 

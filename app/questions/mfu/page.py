@@ -9,7 +9,6 @@ from app.components.chart import chart
 from app.components.figures_row import Figure
 from app.components.question_page import Told, question_page
 from app.components.text import md
-from app.grading import graded
 from app.questions.asking import ask
 from app.questions.findings import FINDINGS
 from app.questions.findings.ladder import gap, ladder
@@ -122,8 +121,9 @@ def counts(run: Run, result: MfuResult, place: Workspace) -> None:
 def rest(told: Told[MfuResult]) -> None:
     """How far it is from what could be, and where the chip time between went: the same as on the Overview."""
     with contextlib.suppress(QuestionError):
-        found = ask(FINDINGS, told.run, {}, told.place.registry)
-        ladder(graded(told.run, found, told.place), told.name)
+        with st.spinner("Asking every question about this run"):
+            found = ask(FINDINGS, told.run, {}, told.place.registry)
+        ladder(told.run, found, told.place, told.name)
         st.markdown("**Where the rest of the chip time went**, by account of the ledger, the largest first.")
         gap(found.ledger, told.run, found.floor, MFU.name)
 

@@ -1,0 +1,77 @@
+"""What few profiled steps show of the others: by hand, and held against what was put into them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analyzers.findings.carried import _alike
+from analyzers.findings.parts import _as_profiled, _until_next
+from tests.conftest import seeds
+
+S = 1_000_000_000
+BASE_S = 0.02
+
+
+@pytest.mark.parametrize("seed", seeds(20))
+def test_what_each_step_holds_is_in_each_of_those_that_none_saw(seed):
+    rng = np.random.default_rng(seed)
+    extra = float(rng.uniform(0.005, 0.2))
+    dur = BASE_S + extra + rng.normal(0, 0.02 * BASE_S, 40)
+    saw = np.zeros(40, dtype=bool)
+    saw[20:23] = True
+    told = _alike(dur[saw], np.full(3, extra), dur[~saw]).sum()
+    assert told == pytest.approx(37 * extra, rel=0.15)
+
+
+@pytest.mark.parametrize("seed", seeds(20))
+def test_what_some_steps_hold_is_looked_for_in_steps_as_long(seed):
+    rng = np.random.default_rng(seed)
+    long = np.zeros(400)
+    long[:: int(rng.integers(5, 12))] = 2.0
+    dur = BASE_S + long + rng.normal(0, 0.02 * BASE_S, 400)
+    saw = np.zeros(400, dtype=bool)
+    saw[100:200] = True
+    told = _alike(dur[saw], long[saw], dur[~saw]).sum()
+    assert told == pytest.approx(long[~saw].sum(), rel=0.1)
+
+
+def test_a_step_that_was_quicker_than_those_seen_without_it_holds_none():
+    assert _alike(np.array([0.1, 0.1, 0.1]), np.array([0.08, 0.08, 0.08]), np.array([0.02, 0.01])).sum() == (
+        pytest.approx(0.0, abs=1e-12)
+    )
+
+
+def steps_of_a_loop(pause_s, clock_s=0.0):
+    """Every second step pauses before the log's mark and after the profile's annotation: (log's rows, profile)."""
+    begun, marks, noted = 0.0, [], []
+    for n in range(20):
+        noted.append(begun)
+        begun += pause_s if n % 2 == 0 else 0.0
+        marks.append(begun)
+        begun += BASE_S
+    rows = pd.DataFrame(
+        {
+            "step": range(19),
+            "start_ns": (np.array(marks[:-1]) * S).astype(np.int64),
+            "dur_s": np.diff(marks),
+        }
+    )
+    start = ((np.array(noted) + clock_s) * S).astype(np.int64)
+    profile = pd.DataFrame(
+        {"host": "vm", "step": range(20), "capture": 0, "start_ns": start, "end_ns": start + S // 100}
+    )
+    return rows, _until_next(profile)
+
+
+@pytest.mark.parametrize("clock_s", [0.0, 0.003, 60.0, -5.0])
+def test_a_pause_lies_in_the_step_in_which_the_profile_saw_it_whatever_the_clocks(clock_s):
+    rows, profile = steps_of_a_loop(0.3, clock_s)
+    assert rows["dur_s"].iloc[0] == pytest.approx(BASE_S)  # by the log it is the next step's
+    told = _as_profiled(rows, profile)["dur_s"].to_numpy()
+    assert told == pytest.approx([BASE_S + (0.3 if n % 2 == 0 else 0.0) for n in range(19)], rel=1e-6)
+
+
+def test_steps_that_are_other_steps_of_the_same_numbers_stay_as_they_are():
+    rows, profile = steps_of_a_loop(0.3)
+    slower = rows.assign(dur_s=rows["dur_s"] * 5)
+    assert _as_profiled(slower, profile).equals(slower)
