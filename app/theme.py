@@ -27,6 +27,7 @@ COLOURS: dict[str, str] = {
     "idle_garbage_collection": "#7A5C99",
     "idle_profiling": "#C98B6B",
     "idle_host_code": "#A89F91",
+    "idle_between_kernels": "#B5A642",
     "idle_unexplained": "#8C8C8C",
     "badput": "#9C4A4A",
     "infrastructure_recovery": "#B22222",

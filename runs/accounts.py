@@ -78,6 +78,11 @@ ACCOUNTS: dict[str, AccountKind] = {
         "Code on the host",
         "Device idle while the thread that feeds it ran code that no event marks, such as Python of the job itself.",
     ),
+    "idle_between_kernels": AccountKind(
+        "Between kernels",
+        "Device idle though the call that launches its next kernel was done: the device's own time between kernels, or "
+        "a kernel held back for another stream.",
+    ),
     "idle_unexplained": AccountKind("Idle, not explained", "Device idle, and no event of its host tells why."),
     "badput": AccountKind("Badput", "Time in which the job held the chips without taking a step that was kept."),
     "infrastructure_recovery": AccountKind(

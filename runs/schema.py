@@ -112,6 +112,21 @@ TABLES: tuple[TableSchema, ...] = (
         ),
     ),
     TableSchema(
+        "launches",
+        "the call on a host's thread that gave a device an operation to execute",
+        (
+            _CAPTURE,
+            Column("event", INT, "the execution (key, with `capture`, of `op_events`); of a graph each of its own"),
+            Column("device", ID, "device number on the host"),
+            Column("call_event", INT, "the call (key, with `capture`, of `op_events`); null where it is not kept"),
+            Column("call", TEXT, "the call's name, such as cudaLaunchKernel"),
+            Column("line", TEXT, "the host's thread that made it, as the trace names it"),
+            Column("call_start_ps", INT, "start of the call, ps since the capture's start"),
+            Column("call_dur_ps", INT, "duration of the call, ps"),
+            Column("graph", FLAG, "whether the call launched a graph of operations"),
+        ),
+    ),
+    TableSchema(
         "event_stats",
         "one statistic of one event",
         (_CAPTURE, Column("event", INT, "the event (key of `op_events`)"), *_STAT),

@@ -12,12 +12,15 @@ import re
 from collections.abc import Mapping
 
 import numpy as np
+import pandas as pd
 
 from analyzers.intervals import Spans, joined, spans, union
 from runs.tables import Tables, frame, int_column
 
 HOST_CODE, WAITING, LAUNCHING, COMPILING = "host_code", "waiting", "launching", "compilation"
 COLLECTING = "garbage_collection"
+STEPS = ""
+"""In place of a thread's name: the one on which the profile shows the steps."""
 
 
 def _word(*words: str) -> str:
@@ -66,19 +69,47 @@ def host_work(tables: Tables, capture: int, start_ns: int) -> dict[str, Spans]:
     comes first and is the thread's whole time from its first event to its last: where nothing else is told, it ran
     code that no event marks, such as Python of the job itself.
     """
+    return ThreadWork(tables, capture, start_ns).of(STEPS)
+
+
+class ThreadWork:
+    """The same for each thread of a capture, by name; each is worked out once. `STEPS` is that of `host_work`."""
+
+    def __init__(self, tables: Tables, capture: int, start_ns: int):
+        self._at = tables, capture, start_ns
+        self._ops = _host_ops(tables, capture)
+        self._found: dict[str, dict[str, Spans]] = {}
+
+    def of(self, thread: str) -> dict[str, Spans]:
+        """Empty of a thread without events."""
+        if thread not in self._found:
+            lines = {thread} if thread != STEPS else _step_lines(self._ops)
+            self._found[thread] = _work(*self._at, self._ops[self._ops["line"].isin(lines)]) if lines else {}
+        return self._found[thread]
+
+
+def _host_ops(tables: Tables, capture: int) -> pd.DataFrame:
     ops = frame(tables, "ops", ["op_id", "line", "role", "category", "op"], [("capture", "==", capture)])
-    ops = ops[(ops["role"] == "host") & ops["op_id"].notna() & ops["op"].notna()]
-    marks = ops["category"] == "annotation"
-    steps = ops[marks & ~ops["op"].isin(("data_loading",))]
-    if not len(steps):
-        return {}
-    mine = ops[ops["line"].isin(set(steps["line"].dropna()))]
+    return ops[(ops["role"] == "host") & ops["op_id"].notna() & ops["op"].notna()]
+
+
+def _steps(ops: pd.DataFrame) -> pd.Series:
+    return (ops["category"] == "annotation") & ~ops["op"].isin(("data_loading",))
+
+
+def _step_lines(ops: pd.DataFrame) -> set[str]:
+    """The threads on which steps are shown."""
+    return set(ops.loc[_steps(ops), "line"].dropna())
+
+
+def _work(tables: Tables, capture: int, start_ns: int, mine: pd.DataFrame) -> dict[str, Spans]:
+    """Of threads of which `mine` are the operations."""
     names = mine["op"].astype(str).map(_judged).to_numpy()
     ids = mine["op_id"].to_numpy(dtype=np.int64)
     op, start, end = _events(tables, capture, start_ns, ids)
     if not len(op):
         return {}
-    step = np.isin(op, steps["op_id"].to_numpy(dtype=np.int64))
+    step = np.isin(op, mine.loc[_steps(mine), "op_id"].to_numpy(dtype=np.int64))
     inner = ~_contains(start, end, start[step], end[step])
     found = {HOST_CODE: spans([int(start.min())], [int(end.max())])}
     for kind, pattern in KINDS.items():

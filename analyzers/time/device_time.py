@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 
 from analyzers.device.activity import executions, steps_of
-from analyzers.device.host_work import HOST_CODE, KINDS, host_work
+from analyzers.device.host_work import ThreadWork
+from analyzers.device.launches.feeding import FED, feeding
 from analyzers.intervals import Spans, joined, spans, union
 from analyzers.ranks.waits import Waits
 from analyzers.time.history import natural_key
@@ -30,7 +31,7 @@ class DeviceTrace:
     `waits`: rows of `Waits` for this device. `steps`: the profiled steps that it took (step, start_ns, dur_ns).
     `flops_at`, `flops`: start and FLOPs of each executed operation that has any. `uncounted`: while matrix products and
     convolutions ran of which nobody tells the FLOPs, though others' are told. `host_work`: what the thread that feeds
-    the device did, by kind, those that give way first; empty where that is not known.
+    the device did, by kind (see `launches.feeding`), those that give way first; empty where that is not known.
     """
 
     host: str
@@ -64,18 +65,20 @@ def device_traces(tables: Tables, waited: Waits) -> Iterator[DeviceTrace]:
     steps = steps[steps["capture"].notna()].dropna(subset=["start_ns", "dur_ns"])
     fetches = frame(tables, "lifecycle", ["kind", "host", "start_ns", "end_ns"], [("kind", "==", "data_loading")])
     fetches = fetches[fetches["host"].notna()].dropna(subset=["start_ns", "end_ns"])
-    fed_by: dict[int, dict[str, Spans]] = {}  # by capture, each of one host
+    threads: dict[int, ThreadWork] = {}  # by capture, of one host at a time
     for host, device in devices(tables):
         mine = captures[captures["host"] == host].dropna(subset=["capture", "start_ns"])  # else its times are no times
         begun = [(int(c), int(s)) for c, s in zip(mine["capture"], mine["start_ns"], strict=True)]
         parts = [_capture(tables, capture, start_ns, device) for capture, start_ns in begun]
-        fed_by = {c: fed_by[c] if c in fed_by else host_work(tables, c, start_ns) for c, start_ns in begun}
+        threads = {c: threads[c] if c in threads else ThreadWork(tables, c, start_ns) for c, start_ns in begun}
+        windows = _windows(mine, [p["end"] for p in parts])
+        fed_by = [feeding(tables, c, s, windows, device, threads[c]) for c, s in begun]
         fed = fetches[fetches["host"] == host]
         rows = waited.rows[(waited.rows["host"] == host) & (waited.rows["device"] == device)]
         yield DeviceTrace(
             host=host,
             device=device,
-            windows=_windows(mine, [p["end"] for p in parts]),
+            windows=windows,
             compute=union(joined([p[COMPUTE] for p in parts])),
             collective=union(joined([*(p[COLLECTIVE] for p in parts), _columns(rows, "start_ns", "end_ns")])),
             copy=union(joined([p[COPY] for p in parts])),
@@ -86,9 +89,7 @@ def device_traces(tables: Tables, waited: Waits) -> Iterator[DeviceTrace]:
             flops=np.concatenate([np.zeros(0), *(p["flops"] for p in parts)]),
             uncounted=union(joined([p["uncounted"] for p in parts])),
             host_work={
-                kind: union(joined([work[kind] for work in fed_by.values() if work]))
-                for kind in (HOST_CODE, *KINDS)
-                if any(fed_by.values())
+                kind: union(joined([work[kind] for work in fed_by if kind in work])) for kind in FED if any(fed_by)
             },
         )
 

@@ -12,6 +12,7 @@ from app.questions.input import INPUT
 from app.questions.interruptions import INTERRUPTIONS
 from app.questions.kv_cache import KV_CACHE
 from app.questions.latency import LATENCY
+from app.questions.launches import LAUNCHES
 from app.questions.ledger import LEDGER
 from app.questions.load import LOAD
 from app.questions.memory import MEMORY
@@ -52,6 +53,7 @@ QUESTIONS: tuple[Question, ...] = (  # in the order of a run's links
     ROOFLINE,
     OPERATIONS,
     OVERLAP,
+    LAUNCHES,
     COLLECTIVES,
     STRAGGLERS,
     SLOWDOWN,

@@ -17,7 +17,10 @@ LAUNCHES = np.dtype(
     [
         ("correlation", "i8"),
         ("start", "i8"),
+        ("dur", "i8"),
+        ("event", "i8"),
         ("name", "i4"),
+        ("thread", "i4"),
         ("site", "i4"),
         ("call", "i8"),
         ("module", "i4"),
@@ -124,7 +127,7 @@ class Sweeper:
         found = found[_among(rows["correlation"][found[:, 0]], self._launched_by)]
         out = np.zeros(len(found), LAUNCHES)
         mine = rows[found[:, 0]]
-        for name in ("correlation", "start", "name"):
+        for name in ("correlation", "start", "dur", "event", "name", "thread"):
             out[name] = mine[name]
         for k, name in enumerate(_FOUND):
             out[name] = found[:, k + 1]

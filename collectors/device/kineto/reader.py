@@ -12,6 +12,7 @@ from collectors.device.kineto.columns import INT, REAL, WORD, Stats
 from collectors.device.kineto.device import GRAPH, Devices, devices_of, rows_of
 from collectors.device.kineto.gather import Gathered
 from collectors.device.kineto.host import Sweeper
+from collectors.device.kineto.launches import launch_rows
 from collectors.device.kineto.marks import (
     device_steps,
     fetch_rows,
@@ -59,9 +60,11 @@ class Reader:
         yield from sweeper.rows()
         host = sweeper.host
         devices = devices_of(gathered, host, span)
+        lines = self._lines()
+        yield from launch_rows(gathered, devices, host.launches, lines, span, self._capture)
         host.forget_launches()
         calls = Calls(gathered)
-        yield from host_ops(gathered, host, self._lines(), self._capture, who.host)
+        yield from host_ops(gathered, host, lines, self._capture, who.host)
         yield from device_ops(gathered, devices, calls, self._capture, who.host, len(gathered.ops))
         yield from rows_of(devices, span, self._capture, len(gathered.ops))
         marked = host_steps(gathered, span)

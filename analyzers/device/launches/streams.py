@@ -1,0 +1,63 @@
+"""Streams one by one, as Holistic Trace Analysis (HTA) defines it: why each was idle, and how long its queue was.
+
+HTA judges every stream from its first execution to its last, whatever other streams did meanwhile:
+
+    host wait     the call that launched the execution began after the one before it had ended
+    kernel wait   else, and less than 30 microseconds lay between the two
+    other         else: held back by an event, a copy or another stream
+
+Queue length: executions whose call has begun and which have not begun themselves, counted at each such beginning.
+"""
+
+import numpy as np
+import pandas as pd
+
+from analyzers.device.launches.seen import Launched
+
+KERNEL_WAIT_NS = 30_000  # HTA's threshold, in the microseconds that traces were written in
+HOST_WAIT, KERNEL_WAIT, OTHER = "host_wait", "kernel_wait", "other"
+COLUMNS = (
+    "line",
+    "executions",
+    *(f"{kind}_{what}" for kind in (HOST_WAIT, KERNEL_WAIT, OTHER) for what in ("s", "count")),
+    "queue_mean",
+    "queue_median",
+    "queue_max",
+)
+
+
+def streams(ran: Launched) -> pd.DataFrame:
+    """One row per stream of a device in a capture, in order of name; see COLUMNS. The queue is null where no call is
+    known."""
+    rows = []
+    for number, line in enumerate(ran.streams):
+        mine = np.flatnonzero(ran.stream == number)
+        if len(mine):
+            rows.append({"line": line, "executions": len(mine), **_idle(ran, mine), **_queue(ran, mine)})
+    return pd.DataFrame(rows, columns=list(COLUMNS)).sort_values("line", ignore_index=True)
+
+
+def _idle(ran: Launched, mine: np.ndarray) -> dict[str, float]:
+    before, begin = ran.end[mine[:-1]], ran.start[mine[1:]]
+    gap, call = begin - before, ran.call_start[mine[1:]]
+    late = ran.known[mine[1:]] & (call > before)
+    short = ~late & (gap < KERNEL_WAIT_NS)
+    out = {}
+    for kind, chosen in ((HOST_WAIT, late), (KERNEL_WAIT, short), (OTHER, ~late & ~short)):
+        out[f"{kind}_s"] = float(gap[chosen].sum()) / 1e9
+        out[f"{kind}_count"] = int(chosen.sum())
+    return out
+
+
+def _queue(ran: Launched, mine: np.ndarray) -> dict[str, float | None]:
+    mine = mine[ran.known[mine] & ~ran.graph[mine]]  # the executions of a graph are queued as one
+    if not len(mine):
+        return {"queue_mean": None, "queue_median": None, "queue_max": None}
+    at = np.concatenate([ran.call_start[mine], ran.start[mine]])
+    change = np.repeat(np.array([1, -1]), len(mine))
+    length = np.cumsum(change[np.lexsort((-change, at))])
+    return {
+        "queue_mean": float(length.mean()),
+        "queue_median": float(np.median(length)),
+        "queue_max": int(length.max()),
+    }
