@@ -85,6 +85,7 @@ reference-serving: $(STAMP) ## make the bundled serving run again (some ten minu
 
 benchmark: $(STAMP) ## side-by-side measurements
 	@$(BIN)/python -m benchmarks.xplane_ingest $(ARGS)
+	@$(BIN)/python -m benchmarks.kineto_ingest
 	@$(BIN)/python -m benchmarks.goodput
 	@$(BIN)/python -m benchmarks.serving
 	@$(BIN)/python -m benchmarks.topology

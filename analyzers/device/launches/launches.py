@@ -155,7 +155,8 @@ def _enter(
             layers[kind].append(when)
         layers[DELAYED].append(gaps.of(DELAY))
         seen.waited.append(_waited(tables, ran, gaps, fed))
-        seen.streams.append(streams(ran).assign(host=activity.host, device=activity.device, capture=ran.capture))
+        where = {"host": activity.host, "device": activity.device, "capture": ran.capture}
+        seen.streams.append(streams(ran).assign(**where))
         seen.calls.append(ran)
     layers[INPUT].append(fed)
     amounts = _painted(free, {kind: union(joined(when)) for kind, when in layers.items()})

@@ -27,14 +27,16 @@ COLUMNS = (
 
 
 def streams(ran: Launched) -> pd.DataFrame:
-    """One row per stream of a device in a capture, in order of name; see COLUMNS. The queue is null where no call is
-    known."""
+    """One row per stream of a device in a capture, the most executions first; see COLUMNS. The queue is null where no
+    call is known."""
     rows = []
     for number, line in enumerate(ran.streams):
         mine = np.flatnonzero(ran.stream == number)
         if len(mine):
             rows.append({"line": line, "executions": len(mine), **_idle(ran, mine), **_queue(ran, mine)})
-    return pd.DataFrame(rows, columns=list(COLUMNS)).sort_values("line", ignore_index=True)
+    return pd.DataFrame(rows, columns=list(COLUMNS)).sort_values(
+        "executions", ascending=False, kind="stable", ignore_index=True
+    )
 
 
 def _idle(ran: Launched, mine: np.ndarray) -> dict[str, float]:

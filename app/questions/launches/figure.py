@@ -139,9 +139,41 @@ def _short(text: object, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def as_shown(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with their seconds in words, for a table that is looked at."""
-    out = rows.copy()
-    for name in rows.columns[[str(c).endswith("_s") for c in rows.columns]]:
-        out[name] = [fmt.duration(v) if pd.notna(v) else fmt.NO_VALUE for v in rows[name]]
-    return out.rename(columns=lambda c: str(c).removesuffix("_s").replace("_", " "))
+CALLS = {
+    "call": "call",
+    "launches": "launches",
+    "executions": "executions",
+    "shorter_executions": "shorter than their call",
+    "call_s": "in calls",
+    "call_median_s": "a call, median",
+    "call_max_s": "a call, longest",
+    "delay_median_s": "then to start, median",
+    "delay_p99_s": "then to start, 99 %",
+    "execution_s": "executing",
+    "execution_median_s": "an execution, median",
+}
+STREAMS = {
+    "host": "host",
+    "device": "device",
+    "line": "stream",
+    "executions": "executions",
+    "host_wait_s": "host wait",
+    "kernel_wait_s": "kernel wait",
+    "other_s": "other",
+    "queue_mean": "queue, mean",
+    "queue_median": "queue, median",
+    "queue_max": "queue, longest",
+}
+
+
+def as_shown(rows: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
+    """Columns of a table that is looked at, by their names there; seconds in words."""
+    out = {}
+    for column, name in names.items():
+        values = rows[column]
+        if column.endswith("_s"):
+            values = [fmt.duration(v) if pd.notna(v) else fmt.NO_VALUE for v in values]
+        elif column.startswith("queue"):
+            values = [fmt.number(v) if pd.notna(v) else fmt.NO_VALUE for v in values]
+        out[name] = values
+    return pd.DataFrame(out)

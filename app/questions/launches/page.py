@@ -55,7 +55,7 @@ def picture(told: Told[LaunchesResult]) -> None:
     words, figure, rows = _view(view, result)
     st.markdown(words)
     if view in ("calls", "streams"):
-        st.dataframe(draw.as_shown(rows), hide_index=True)
+        st.dataframe(draw.as_shown(rows, draw.CALLS if view == "calls" else draw.STREAMS), hide_index=True)
         with st.expander("Evidence: the rows", icon=":material/table:"):
             told.downloads(rows, None, view, view)
         return

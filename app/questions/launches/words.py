@@ -8,10 +8,10 @@ from errors import format as fmt
 
 MUCH = 0.02  # of the window: a share worth a clause
 BOUND = 0.05  # of the window lost to launching: worth saying what mends it
-DOING = {  # what is said of each kind after "because"
+DOING = {  # what is said of each kind after "for 5 % of the time"
     HOST_CODE: "hosts ran code that no event marks, such as Python",
     "waiting": "hosts waited for a device",
-    LAUNCHING: "hosts were in operators of the framework, and had not come to the launch",
+    LAUNCHING: "hosts were in operators of the framework, before the launch",
     "device_to_host": "hosts copied from devices",
     "logging": "hosts logged",
     "checkpointing": "hosts saved",
@@ -20,9 +20,9 @@ DOING = {  # what is said of each kind after "because"
     "profiling": "hosts started or stopped a profile",
     "compilation": "hosts compiled",
     DELAYED: "launches were on their way",
-    BETWEEN_KERNELS: "kernels that had been launched were held back, or followed one another",
+    BETWEEN_KERNELS: "launched kernels followed one another or were held back",
     INPUT: "hosts fetched input",
-    UNEXPLAINED: "of something that the profile does not tell",
+    UNEXPLAINED: "the profile does not tell why",
 }
 SHORT = {  # the same where a legend or a column has room for two words
     HOST_CODE: "code on the host",
@@ -57,10 +57,7 @@ def verdict(result: LaunchesResult) -> str:
     most = sorted((kind for kind in KINDS if shares[kind] >= MUCH), key=lambda kind: -shares[kind])
     said = f"Devices are idle for {fmt.whole_share(idle)} of {whole}"
     if most:
-        said += ": " + ", ".join(
-            f"{fmt.whole_share(shares[kind])}{' of it all' if k == 0 else ''} because {DOING[kind]}"
-            for k, kind in enumerate(most)
-        )
+        said += ": " + ", ".join(f"for {fmt.whole_share(shares[kind])} {DOING[kind]}" for kind in most)
     return f"{said}. {_launches(result, shares)}".strip()
 
 
