@@ -1,6 +1,6 @@
 """Collectors: one module a format, all listed here. See `collectors.base` for what each of them has."""
 
-from collectors.device import compiled, kineto, tpu_info, xplane
+from collectors.device import compiled, kineto, nsys, tpu_info, xplane
 from collectors.own import sidecar, tables
 from collectors.serving import (
     aiperf,
@@ -35,6 +35,7 @@ from collectors.training import (
 COLLECTORS = (
     xplane,
     kineto,
+    nsys,
     tables,
     goodput_log,
     maxtext,

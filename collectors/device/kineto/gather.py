@@ -14,6 +14,7 @@ from collectors.device.kineto.kinds import (
     ANNOTATION,
     CPU_OP,
     MEMORY,
+    NVTX,
     ON_DEVICE,
     OTHER,
     RUNTIME,
@@ -167,7 +168,7 @@ class Gathered:
         kind[call] = CALL
         note = (kinds == ANNOTATION) & (told != A_STEP)
         kind[note] = NOTE
-        kind[told == A_MODULE] = MODULE
+        kind[(told == A_MODULE) | ((kinds == NVTX) & (dur > 0))] = MODULE
         kind[told == A_FRAME] = FRAME
         kind[(kinds == RUNTIME) & (args[:, columns.CORRELATION] > 0)] = LAUNCH  # 0 is none
         out["kind"] = kind

@@ -6,7 +6,7 @@ import numpy as np
 
 from collectors.device.kineto.texts import Texts
 
-OTHER, CPU_OP, ANNOTATION, PYTHON, RUNTIME, KERNEL, COPY, SYNC, SPAN, COUNTERS_OF, FLOW = range(11)
+OTHER, CPU_OP, ANNOTATION, PYTHON, RUNTIME, KERNEL, COPY, SYNC, SPAN, COUNTERS_OF, FLOW, NVTX = range(12)
 ON_DEVICE = (KERNEL, COPY, SYNC, SPAN, COUNTERS_OF)
 _KINDS = {
     "cpu_op": CPU_OP,
@@ -32,6 +32,7 @@ _KINDS = {
     "cuda_sync": SYNC,
     "gpu_user_annotation": SPAN,
     "cuda_profiler_range": COUNTERS_OF,
+    "nvtx": NVTX,
 }
 _STEP = re.compile(r"^ProfilerStep\s*#\s*(\d{1,18})$")
 _FRAME = re.compile(r"^(?P<file>[^<>\n]+\.py)\((?P<line>\d+)\): (?P<function>.*)$", re.DOTALL)

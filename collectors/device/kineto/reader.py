@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from collectors.base import Fact, Item, Lost, Rows, Source
 from collectors.device.kineto.collectives import collective_rows
-from collectors.device.kineto.columns import INT, REAL, WORD, Stats
+from collectors.device.kineto.columns import INT, REAL, WORD, Batch, Stats
 from collectors.device.kineto.device import GRAPH, Devices, devices_of, rows_of
 from collectors.device.kineto.gather import Gathered
 from collectors.device.kineto.host import Sweeper
@@ -25,6 +26,7 @@ from collectors.device.kineto.operations import Calls, device_ops, host_ops
 from collectors.device.kineto.span import Span, span_of
 from collectors.device.kineto.spill import low
 from collectors.device.kineto.stream import Stream
+from collectors.device.kineto.texts import Texts
 from collectors.device.kineto.who import Who, device_type, of_device, properties
 from collectors.device.xplane.arrays import batch, coded, over
 from errors import InputError
@@ -35,12 +37,31 @@ _ROCM = ("hip_runtime_version", "hip_driver_version", "roctracer_version", "rocp
 _VERSIONS = ("cuda_runtime_version", "cuda_driver_version", "cupti_version", *_ROCM)
 
 
-class Reader:
-    """Reads one source; `read` is its only use."""
+class Events(Protocol):
+    """Events of one profile in batches, whatever file they come from. `texts`: those of its events; `beside`: what
+    stands beside them, as traces of PyTorch name it; `lost`: what could not be read, complete when all batches have
+    been taken; `expected`: what a file without events should have been."""
 
-    def __init__(self, source: Source):
-        self._source, self._capture = source, source.index
-        self._stream = Stream(source)
+    expected: str
+
+    @property
+    def texts(self) -> Texts: ...
+
+    @property
+    def beside(self) -> dict[str, Any]: ...
+
+    @property
+    def lost(self) -> list[Lost]: ...
+
+    def batches(self) -> Iterator[tuple[Batch, Stats]]: ...
+
+
+class Reader:
+    """Reads one source; `items` is its only use."""
+
+    def __init__(self, source: Source, stream: Events | None = None, name: str = NAME):
+        self._source, self._capture, self._name = source, source.index, name
+        self._stream = stream or Stream(source)
         self._gathered = Gathered(self._stream.texts)
 
     def items(self) -> Iterator[Item]:
@@ -51,7 +72,7 @@ class Reader:
             raise InputError(
                 "it holds no event that can be read",
                 where=self._source.name,
-                expected="a trace of the PyTorch profiler with events under `traceEvents`",
+                expected=self._stream.expected,
                 advice="The profiler was stopped before it recorded anything; profile whole steps",
             )
         span = self._span()
@@ -69,8 +90,8 @@ class Reader:
         yield from rows_of(devices, span, self._capture, len(gathered.ops))
         marked = host_steps(gathered, span)
         step = steps_of_launches(marked, devices)
-        yield from step_rows(device_steps(marked, step, devices), span, self._capture, who.host, NAME)
-        yield from fetch_rows(gathered, span, who.host, NAME)
+        yield from step_rows(device_steps(marked, step, devices), span, self._capture, who.host, self._name)
+        yield from fetch_rows(gathered, span, who.host, self._name)
         numbers = sorted({int(n) for n in devices.number[devices.events["row"][devices.kernels()]]})
         yield from memory_rows(gathered, beside, numbers, span, self._capture, who.host)
         yield from collective_rows(gathered, devices, step, who, span, self._capture)

@@ -76,6 +76,8 @@ class Window:
 class Stream:
     """Reads one trace. `beside`: what stands beside its events, by key; `texts`: those of its events."""
 
+    expected = "a trace of the PyTorch profiler with events under `traceEvents`"
+
     def __init__(self, source: Source):
         self.lost: list[Lost] = []
         self.texts = Texts()

@@ -11,7 +11,7 @@ from errors import QuestionError
 _NAMED = re.compile(
     r"^(?P<host>.+?)_(?P<pid>\d+)(?:\.\d+)?\.pt\.trace\.json$"
 )  # as `tensorboard_trace_handler` names its files
-_ENDINGS = re.compile(r"(\.\d{6,})?(\.pt)?(\.trace)?\.json$")
+_ENDINGS = re.compile(r"(\.\d{6,})?(\.pt)?(\.trace)?\.json$|\.sqlite3?$|\.db$")
 _RANK = re.compile(r"(?:^|[/_.-])ranks?[_-]?(\d{1,7})(?=[/_.\-\[]|$)", re.IGNORECASE)
 _MOST_RANKS = 1 << 20
 _MOST_SHOWN = 1 << 14  # ranks of a group that are named one by one
@@ -32,6 +32,7 @@ class Who:
     def __init__(self, name: str, beside: dict[str, Any], on_device: bool):
         info = beside.get("distributedInfo")
         self._info: dict[str, Any] = info if isinstance(info, dict) else {}
+        self._machine = machine if isinstance(machine := beside.get("hostName"), str) else ""
         self.world = number(self._info.get("world_size"))
         file = PurePath(name).name.removesuffix(".gz")
         said = _RANK.findall(file)
@@ -50,6 +51,8 @@ class Who:
             return f"{match['host']}/{self.rank}"
         if self.rank is not None:
             return f"rank {self.rank}"
+        if self._machine:
+            return f"{self._machine}/{_ENDINGS.sub('', file)}"
         return match["host"] + "/" + match["pid"] if match else _ENDINGS.sub("", file) or file
 
     def _configured(self) -> dict[str, tuple[int, ...]]:
