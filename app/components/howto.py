@@ -41,6 +41,12 @@ INPUTS: tuple[Input, ...] = (
         PROFILE,
     ),
     Input(
+        "launches",
+        "a trace that joins calls with kernels (*.pt.trace.json, Nsight's .sqlite)",
+        "why a GPU was idle: the host was late, the launch slow, or the device held a kernel back",
+        "nsys profile -t cuda,nvtx -o report1 python train.py && nsys export --type sqlite report1.nsys-rep",
+    ),
+    Input(
         "lifecycle",
         "a goodput log (goodput.jsonl or Cloud Logging entries)",
         "when attempts began and ended, saves, restores, startup",

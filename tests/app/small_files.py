@@ -4,13 +4,14 @@ import gzip
 import json
 from pathlib import Path
 
-from collectors.device import compiled, kineto, xplane
+from collectors.device import compiled, kineto, nsys, xplane
 from collectors.own import tables
 from collectors.serving import aiperf, inferencex, llmperf
 from collectors.training import goodput_log, maxtext, pipeline_trace
 from tests.app.made_runs import goodput_log as a_goodput_log
 from tests.collectors import (
     compiled_files,
+    nsys_exports,
     test_aiperf,
     test_inferencex,
     test_llmperf,
@@ -50,6 +51,7 @@ BESIDES = {
     ],
     pipeline_trace: [("trace.csv", test_pipeline_trace.CSV.encode())],
     tables: [("steps.parquet", test_tables.parquet(test_tables.STEPS))],
+    nsys: [("report1.sqlite", nsys_exports.as_bytes())],
     kineto: [("rank0.pt.trace.json", test_kineto_fuzz.original())],
     xplane: [("small.xplane.pb", test_xplane_fuzz.trace())],
 }

@@ -2,6 +2,7 @@
 
 import contextlib
 import sqlite3
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,9 @@ class Export:
 
     def __init__(self, **without: Any) -> None:
         self.rows: dict[str, list[tuple]] = {"META_DATA_EXPORT": [("EXPORT_PRODUCT_VERSION", "2025.1.3")]}
-        self.columns = {k: ", ".join(c for c in v.split(", ") if c.split()[0] not in without.get(k, ())) for k, v in COLUMNS.items()}
+        self.columns = {
+            k: ", ".join(c for c in v.split(", ") if c.split()[0] not in without.get(k, ())) for k, v in COLUMNS.items()
+        }
         self._strings: dict[str, int] = {}
         self.put("TARGET_INFO_SESSION_START_TIME", (BASE, None, None))
 
@@ -137,16 +140,24 @@ def everything() -> Export:
         made.put("OSRT_API", (at + 540_000, at + 545_000, tid_of(10, 2), made.string("poll")))
         for n in range(3):
             made.put("GPU_METRICS", (0, at + n, 0x100, 3, 40 + n))
-    made.range("ncclCommInitRank", 500_000, 600_000, payload='{"NCCL communicator ID": 77, "No. of ranks": 2, "Rank": 1}')
+    made.range(
+        "ncclCommInitRank", 500_000, 600_000, payload='{"NCCL communicator ID": 77, "No. of ranks": 2, "Rank": 1}'
+    )
     made.put("TARGET_INFO_GPU_METRICS", (0x100, 1, "GPU Metrics", 3, "SMs Active [Throughput %]"))
     made.put("TARGET_INFO_GPU", (0, "NVIDIA H100 80GB HBM3", 85_018_279_936, 132, 9, 0))
     made.put("TARGET_INFO_CUDA_DEVICE", (0, 0, 10, "GPU-1", 132))
     made.put("TARGET_INFO_SYSTEM_ENV", (1, "Local (CLI)", "Hostname", 1, "node-3"))
     made.put("ThreadNames", (made.string("python"), None, tid_of(10, 1)))
     made.put("PROFILER_OVERHEAD", (700_000, 800_000, tid_of(10, 1), made.string("flush"), 3))
-    made.put("CUDA_GPU_MEMORY_USAGE_EVENTS", (600_000, tid_of(10, 0), 0, 4096, 2, 0), (650_000, tid_of(10, 0), 0, 1024, 2, 0))
+    made.put(
+        "CUDA_GPU_MEMORY_USAGE_EVENTS", (600_000, tid_of(10, 0), 0, 4096, 2, 0), (650_000, tid_of(10, 0), 0, 1024, 2, 0)
+    )
     made.put("DIAGNOSTIC_EVENT", (900_000, 2, "Not all events were kept"))
     made.put("SCHED_EVENTS", (1, 2, 1, tid_of(10, 1)))
     return made
 
 
+def as_bytes() -> bytes:
+    """The same as the file's bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        return everything().data(Path(folder))

@@ -52,12 +52,11 @@ def device_steps(steps: Steps, step: np.ndarray, devices: Devices) -> Steps:
         return steps
     known = np.flatnonzero((step >= 0) & devices.kernels())
     start, end = devices.events["start"][known], devices.events["start"][known] + devices.events["dur"][known]
-    firsts = []
-    for number in numbers:
-        mine = step[known] == number
-        if not mine.any():
-            return steps
-        firsts.append(int(start[mine].min()))
+    first_of, order = np.unique(step[known], return_index=True)  # executions are in order of their start
+    begins = dict(zip(first_of.tolist(), start[order].tolist(), strict=True))
+    if not begins.keys() >= set(numbers):
+        return steps
+    firsts = [begins[number] for number in numbers]
     last = max(int(end[step[known] == numbers[-1]].max()), steps[-1][1])
     if len(steps) == 1:
         return [(steps[0][0], last, numbers[0])]

@@ -20,7 +20,7 @@ ROWS = 1 << 16
 NULL = np.iinfo(np.int64).min  # in place of what a row does not tell
 LONGEST = 1 << 20  # bytes of a value; a longer one cannot be read
 _LEAST_ROW = 4  # bytes that a row takes: a file with more rows than fit has pages that stand in it more than once
-_ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ)
+_ROW = ("", "ROWID")  # of no column: what is only counted, or found by its number
 
 
 class Database:
@@ -40,6 +40,7 @@ class Database:
             self._connection = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
             self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
+            self._whole(path)
             self._look()
         except sqlite3.Error as error:
             self.close()
@@ -73,6 +74,16 @@ class Database:
             shutil.copyfileobj(packed, f, 1 << 22)
         return path
 
+    def _whole(self, path: Path) -> None:
+        """Notes where the file is shorter than its own header says."""
+        with path.open("rb") as f:
+            head = f.read(100)
+        page = int.from_bytes(head[16:18], "big")
+        pages = int.from_bytes(head[28:32], "big") if head[24:28] == head[92:96] else 0
+        lacks = pages * (65_536 if page == 1 else page) - self._bytes
+        if lacks > 0:
+            self.lost.append(Lost("the end of the file", f"it is cut short: {lacks:,} bytes are missing", self._bytes))
+
     def _look(self) -> None:
         """Learns the tables, then gives up all that only this needed."""
         connection = self._connection
@@ -90,10 +101,9 @@ class Database:
         connection.set_authorizer(self._may)
 
     def _may(self, action: int, table: str | None, column: str | None, *_: object) -> int:
-        stored = action == sqlite3.SQLITE_SELECT or (
-            action == sqlite3.SQLITE_READ and table in self.columns and column in (*self.columns[table], "", "ROWID")
-        )
-        return sqlite3.SQLITE_OK if action in _ALLOWED and stored else sqlite3.SQLITE_DENY
+        stored = self.columns.get(table or "")
+        read = action == sqlite3.SQLITE_READ and stored is not None and column in (*stored, *_ROW)
+        return sqlite3.SQLITE_OK if read or action == sqlite3.SQLITE_SELECT else sqlite3.SQLITE_DENY
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether a table is there, with these columns."""
@@ -119,9 +129,11 @@ class Database:
             return
         chosen, left = ", ".join(quoted(c) for c in there), most
         for rows in self._fetched(f"SELECT {chosen} FROM {quoted(table)} LIMIT {most}", table):
-            for row in rows[:left]:
-                told = dict(zip(there, row, strict=True))
-                yield tuple(told.get(c) for c in columns)
+            if len(there) == len(columns):
+                yield from rows[:left]
+            else:
+                places = [there.index(c) if c in there else -1 for c in columns]
+                yield from (tuple(None if p < 0 else row[p] for p in places) for row in rows[:left])
             left -= len(rows)
 
     def text(self, table: str, key: int, column: str) -> str | None:

@@ -132,15 +132,19 @@ class Machine:
         rows = self._database.rows("DIAGNOSTIC_EVENT", ("timestamp", "severity", "text"), _COMPLAINTS)
         for order, (at, severity, text) in enumerate(rows):
             if isinstance(text, str):
-                known = isinstance(at, int) and self._epoch_ns is not None and 0 <= at < 1 << 61
                 yield {
-                    "ts_ns": at + self._epoch_ns if known else None,
+                    "ts_ns": self._since_1970(at),
                     "severity": _SEVERITY.get(severity if isinstance(severity, int) else 0, "info"),
                     "text": " ".join(text.split())[:500],
                     "offset": None,
                     "order": order,
                     "source": source,
                 }
+
+    def _since_1970(self, at: Any) -> int | None:
+        if not isinstance(at, int) or self._epoch_ns is None or not 0 <= at < 1 << 61:
+            return None
+        return at + self._epoch_ns
 
 
 def _split(rows: list[tuple], columns: Sequence[str]) -> tuple[dict[str, np.ndarray], list[str | None]]:

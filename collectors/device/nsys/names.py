@@ -8,7 +8,7 @@ _STEP = re.compile(
 )
 _BARE = re.compile(r"^\s*(?:(?:train|training)[ _-]?)(?:step|iteration|iter)\s*$|^\s*(?:step|iteration)\s*$", re.I)
 _OPERATOR = re.compile(
-    r"^(?P<name>[^,]+?)(?:, seq = (?P<seq>\d{1,18}))?(?:, op_id = \d+)?(?:, sizes = (?P<sizes>\[.*\]))?"
+    r"^(?P<name>[^,]+?)(?:, seq = (?P<seq>\d{1,18}))?(?:, op_id = \d+)?(?:, sizes = (?P<sizes>\[.*?\]))?"
     r"(?:, input_op_ids = .*)?$",
     re.DOTALL,
 )
@@ -16,6 +16,7 @@ _FETCH = re.compile(
     r"^enumerate\(DataLoader\)|^\s*(?:data[ _-]?load(?:ing|er)?|fetch(?:[ _-]?(?:data|batch))?|next[ _-]?batch)\s*$",
     re.I,
 )
+_SIGNS = (", seq = ", ", op_id = ", ", sizes = ")
 _VERSION = re.compile(r"_v\d{3,6}$")
 _COPIES = {
     0: "",
@@ -49,17 +50,14 @@ class Range:
 
 def range_of(text: str) -> Range:
     """What a range's text tells."""
+    if any(sign in text for sign in _SIGNS) and (match := _OPERATOR.match(text)):  # most ranges, so these first
+        sequence = int(match["seq"]) if match["seq"] else None
+        return Range(match["name"], operator=True, sequence=sequence, sizes=match["sizes"] or "")
     if match := _STEP.match(text):
         return Range(text, step=int(match[1]))
     if _BARE.match(text):
         return Range(text, step=-1)
-    if _FETCH.match(text):
-        return Range(FETCHED, fetch=True)
-    match = _OPERATOR.match(text)
-    if match and (match["seq"] or ", op_id = " in text or match["sizes"]):
-        sequence = int(match["seq"]) if match["seq"] else None
-        return Range(match["name"], operator=True, sequence=sequence, sizes=match["sizes"] or "")
-    return Range(text)
+    return Range(FETCHED, fetch=True) if _FETCH.match(text) else Range(text)
 
 
 def call_of(name: str) -> str:
