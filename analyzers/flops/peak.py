@@ -36,7 +36,7 @@ def doubts(chip: Chip, formats: Iterable[str]) -> str:
 
 def peak(tables: Tables, facts: Facts) -> tuple[float | None, str]:
     """(peak FLOP/s of one chip, its source): what people declared; else the catalogue's peak of a format other than
-    BF16, if one ran; else the trace's."""
+    BF16, if one ran; else the trace's; else the catalogue's of BF16, of a chip without BF16 that of FP16."""
     known, per_chip = chip_of(facts), devices_per_chip(facts)
     stated = fact(facts, "peak_flops_per_s")
     if stated and facts["peak_flops_per_s"].basis == "declared":
@@ -49,8 +49,16 @@ def peak(tables: Tables, facts: Facts) -> tuple[float | None, str]:
         if device:
             value = device * per_chip
             return value, f"peak that the trace states, {value / 1e12:.4g} TFLOP/s"
-        value, word = value or (known.value("bf16_flops_per_s") if known else None), word if value else "bf16"
-    if value:
+        value, word = (value, word) if value else _usual(known)
+    if value and known:
         said = f"catalogue peak of {known.name}, {word} dense, {value / 1e12:.4g} TFLOP/s"
         return float(value), said + doubts(known, (word,))
     return None, ""
+
+
+def _usual(known: Chip | None) -> tuple[float | None, str]:
+    """(peak, format) that is taken where nothing says which format ran."""
+    for word in ("bf16", "fp16"):
+        if known and (value := known.value(PRECISIONS[word])):
+            return value, word
+    return None, "bf16"

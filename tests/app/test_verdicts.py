@@ -224,3 +224,29 @@ def test_a_hang_is_called_one():
     )
     assert "Steps that hung cost the most: 98 %" in goodput_verdict(goodput.analyze(here, {}, {"rules": "exact"}))
     assert "Steps that hung cost the most: 98 %" in ledger_verdict(ledger.analyze(here, {}, {}))
+
+
+@pytest.mark.parametrize(
+    ("useful", "said"),
+    [
+        (0.4, "How much of 100 chip-hours was useful maths is not known."),
+        (12, "needs at least 12 % of 100 chip-hours."),
+    ],
+)
+def test_computing_whose_flops_nobody_counted_is_not_told_as_little_maths(useful, said):
+    dark = Account.total("unattributed", [ledgers.leaf("compute_unsplit", 40, "unattributed")])
+    parts = [ledgers.leaf("useful_maths", useful), ledgers.leaf("input_wait", 60 - useful), dark]
+    held = Account.total("held", [Account.total("productive", parts)])
+    told = ledger_verdict(
+        LedgerResult(
+            ledger=Ledger(chips=1, account=held, useful_flops=1e20),
+            start_ns=None,
+            end_ns=None,
+            interruptions=(),
+            notes=(),
+            peak_known=True,
+            profiled_share=1.0,
+        )
+    )
+    assert said in told
+    assert "40 % cannot be told: devices computed then, and nothing tells with how many FLOPs." in told

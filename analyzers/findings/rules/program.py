@@ -95,7 +95,7 @@ def oversized(seen: Seen) -> Told:
     causes = ("dims_padding", "batch_padding")
     if needed is None or not len(rows):
         why = "nothing tells both what the model needs and what its program computes"
-        return Told(not_told=(NotTold(causes, why, "a profile, and the FLOPs of a step in chipledger.json"),))
+        return Told(not_told=(NotTold(causes, why, "a profile, and the job's log where it prints TFLOP/s"),))
     rows = rows.sort_values("flops", kind="stable", ignore_index=True)
     main = rows[rows["name"] == rows["name"].iloc[-1]]
     each = main["flops"] - main["remat_flops"].fillna(0.0)

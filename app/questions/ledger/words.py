@@ -12,6 +12,7 @@ from runs.ledger import Account, Ledger
 
 MUCH = 0.5  # from this share on, what is not known is the story
 SOME = 0.1  # from this share on, what is not known must be said
+TOO_LITTLE = 0.01  # of the time: less useful maths than that, with much that was not counted, is no figure
 ALL_SEEN = 0.9  # of the step time of the chips that profiles show: from here on, what lacks is profiles of other chips
 NO_LOSS = {"useful_maths", "not_broken_down", "prefill", "decode"}
 
@@ -101,8 +102,11 @@ def verdict(result: LedgerResult) -> str:
     if result.serving:
         sentences += _served(ledger, whole, of_what)
     elif ledger.find("badput") is None:  # steps or a profile alone: that they were kept is taken, not known
-        if useful > 0:
-            sentences.append(f"Useful maths at the chip's peak needs {fmt.whole_share(useful)} {of_what}.")
+        if _uncounted(ledger) and useful < TOO_LITTLE:
+            sentences.append(f"How much {of_what} was useful maths is not known.")
+        elif useful > 0:
+            least = "at least " if _uncounted(ledger) else ""
+            sentences.append(f"Useful maths at the chip's peak needs {least}{fmt.whole_share(useful)} {of_what}.")
         elif not sentences:
             sentences.append(f"The inputs tell of {held}, but not how much of it was useful maths.")
     elif not result.steps_read:
@@ -138,6 +142,11 @@ def _meanwhile(ledger: Ledger, name: str) -> str:
 def modelled(ledger: Ledger) -> bool:
     """Whether nobody measured any of it: a program that was compiled, not run."""
     return all(a.basis == "modelled" for _, a in ledger.account.walk() if not a.children)
+
+
+def _uncounted(ledger: Ledger) -> bool:
+    """Whether the FLOPs of a good part of the computing are not known."""
+    return ledger.amount("compute_unsplit") >= SOME * ledger.chip_seconds
 
 
 def _percent(value: float) -> str:
@@ -185,6 +194,11 @@ def _missing_input(result: LedgerResult) -> str:
         if covered >= 1 or dark.get("compute_unsplit", 0.0) >= inside / 2:
             return f"{lacks}."
     if inside >= whole / 2:
+        if covered and dark.get("compute_unsplit", 0.0) >= inside / 2:
+            return (
+                "devices computed then, and nothing tells with how many FLOPs. Add the job's log where it prints "
+                "TFLOP/s; of PyTorch, profile with record_shapes=True."
+            )
         if not covered and result.profiled_chips and result.start_ns is None:
             return "the profile shows none of these steps. Put jax.profiler.StepTraceAnnotation around each."
         if not covered:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from collectors.base import Rows
-from collectors.device.kineto.gather import DEVICE, Gathered, joined
+from collectors.device.kineto.gather import DEVICE, Gathered, drained, reorder
 from collectors.device.kineto.host import LAUNCHES, Host, event_rows
 from collectors.device.kineto.kernels import is_collective
 from collectors.device.kineto.kinds import A_GRAPH, COPY, KERNEL
@@ -52,14 +52,13 @@ class Devices:
 
 def devices_of(gathered: Gathered, host: Host, span: Span) -> Devices:
     """Joins what devices ran with what launched it."""
-    events = joined(gathered.device, DEVICE)
-    gathered.device = []
+    events = drained(gathered.device, DEVICE)
     near = span.near(events["start"], events["dur"])
     if not near.all():
         gathered.seen["stored"] -= int((~near).sum())
         gathered.lost["events: their time is far from all others"] += int((~near).sum())
         events = events[near]
-    events = events[np.argsort(events["start"], kind="stable")]
+    reorder(events, np.argsort(events["start"], kind="stable"))
     launch = _launches(events["correlation"], host.launches)
     site, call = _sites(events, launch, host)
     told = host.launches if len(host.launches) else np.zeros(1, LAUNCHES)
@@ -68,13 +67,16 @@ def devices_of(gathered: Gathered, host: Host, span: Span) -> Devices:
     graph = np.where(found & (gathered.meanings.names(told["name"][at]) == A_GRAPH), told["name"][at], -1)
     for of_call in (site, call, module, frame):
         of_call[graph >= 0] = -1  # the call launched the graph, not its kernels
+    launched_ns = np.where(found, told["start"][at], NONE)
+    del at, found
     label = _labels(gathered, events, site, note)
-    shown = np.where(label >= 0, note, -1)
+    shown = np.where(label >= 0, note, np.int32(-1))
     ops = Numbered(9)
     what = _what(gathered, site)
     op = ops.of(events["row"], events["name"], events["kind"], what, module, frame, graph, shown, label)
+    op = op.astype(np.int32)
+    del label, shown, what, module, frame, graph  # each as long as the trace
     number, rank = _numbers(gathered)
-    launched_ns = np.where(found, told["start"][at], NONE)
     devices = Devices(events, op, launch, launched_ns, site, note, call, ops.rows.copy(), number, rank)
     _sums(devices)
     return devices
@@ -114,7 +116,7 @@ def _what(gathered: Gathered, site: np.ndarray) -> np.ndarray:
 
 def _labels(gathered: Gathered, events: np.ndarray, site: np.ndarray, note: np.ndarray) -> np.ndarray:
     """For each event that is a collective a number of the texts that name it alike on all ranks, else -1."""
-    out = np.full(len(events), -1, np.int64)
+    out = np.full(len(events), -1, np.int32)
     names = np.unique(events["name"][events["kind"] == KERNEL])
     own = [n for n in names.tolist() if is_collective(gathered.texts[n])]
     chosen = np.flatnonzero((events["kind"] == KERNEL) & (np.isin(events["name"], own) | (events["collective"] >= 0)))
@@ -166,13 +168,13 @@ def _sums(devices: Devices) -> None:
     nothing = np.zeros((0, STACK_COLUMNS), np.int64)
     for a, b in zip(edges[:-1], edges[1:], strict=True):
         part, depth[0] = order[a:b], 0
-        start, dur, event = (np.ascontiguousarray(events[c][part]) for c in ("start", "dur", "event"))
+        start, dur, event = (events[c][part].astype(np.int64) for c in ("start", "dur", "event"))
         idle = np.zeros(b - a, np.int32)
         sweep(
             start,
             dur,
             event,
-            devices.op[part],
+            devices.op[part].astype(np.int64),
             np.zeros(b - a, np.int8),
             idle,
             idle,

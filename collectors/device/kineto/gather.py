@@ -59,7 +59,7 @@ DEVICE = np.dtype(
     [
         ("start", "i8"),
         ("dur", "i8"),
-        ("event", "i8"),
+        ("event", "u4"),
         ("row", "i4"),
         ("name", "i4"),
         ("kind", "i1"),
@@ -220,6 +220,23 @@ class Gathered:
     def _lose(self, what: str, why: str, count: int) -> None:
         if count:
             self.lost[f"{what}: {why}"] += count
+
+
+def drained(parts: list[np.ndarray], kind: np.dtype) -> np.ndarray:
+    """Rows of parts as one array; each part is given up once it is copied, so that memory never holds all twice."""
+    out = np.empty(sum(map(len, parts)), kind)
+    end = len(out)
+    while parts:
+        part = parts.pop()
+        out[end - len(part) : end] = part
+        end -= len(part)
+    return out
+
+
+def reorder(rows: np.ndarray, order: np.ndarray) -> None:
+    """Puts rows in another order where they are, column by column: a copy would need their memory again."""
+    for name in rows.dtype.names or ():
+        rows[name] = rows[name][order]
 
 
 def joined(parts: list[np.ndarray], kind: Any) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from collectors.base import Rows
-from collectors.device.kineto.gather import Gathered, joined
+from collectors.device.kineto.gather import Gathered, drained, joined, reorder
 from collectors.device.kineto.nesting import CALL, FOUND_COLUMNS, LAUNCH, STACK_COLUMNS, STACK_ROWS, sweep
 from collectors.device.kineto.span import Span
 from collectors.device.xplane.arrays import over
@@ -18,7 +18,7 @@ LAUNCHES = np.dtype(
         ("correlation", "i8"),
         ("start", "i8"),
         ("dur", "i8"),
-        ("event", "i8"),
+        ("event", "u4"),
         ("name", "i4"),
         ("thread", "i4"),
         ("site", "i4"),
@@ -134,10 +134,9 @@ class Sweeper:
         self._launches.append(out)
 
     def _finish(self) -> None:
-        launches = joined(self._launches, LAUNCHES)
-        self._launches = []
+        launches = self.host.launches = drained(self._launches, LAUNCHES)
         # Of calls with one number the one within an operation tells more.
-        self.host.launches = launches[np.lexsort((launches["start"], launches["site"] < 0, launches["correlation"]))]
+        reorder(launches, np.lexsort((launches["start"], launches["site"] < 0, launches["correlation"])))
         calls = joined(self._calls, np.int64).reshape(-1, 3)
         self.host.calls = calls[np.argsort(calls[:, 0], kind="stable")]
         self._backward(self.host.launches)
@@ -179,7 +178,7 @@ def event_rows(
     n = len(event)
     columns = [
         over(pa.int32(), np.full(n, capture, np.int32)),
-        over(pa.int64(), np.ascontiguousarray(event)),
+        over(pa.int64(), event.astype(np.int64)),
         pa.nulls(n, pa.int32()) if device is None else over(pa.int32(), device.astype(np.int32), device >= 0),
         over(pa.int64(), op.astype(np.int64)),
         over(pa.int64(), start_ps.astype(np.int64)),

@@ -32,9 +32,9 @@ def launch_rows(
         told = launches[which]
         columns = [
             over(pa.int32(), np.full(len(mine), capture, np.int32)),
-            over(pa.int64(), np.ascontiguousarray(events["event"])),
+            over(pa.int64(), events["event"].astype(np.int64)),
             over(pa.int32(), devices.number[events["row"]].astype(np.int32)),
-            over(pa.int64(), np.ascontiguousarray(told["event"])),
+            over(pa.int64(), told["event"].astype(np.int64)),
             coded(calls[which], call_names),
             coded(threads[which], thread_names),
             over(pa.int64(), span.ps(told["start"]).astype(np.int64)),

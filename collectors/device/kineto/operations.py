@@ -164,7 +164,9 @@ def _carried(devices: Devices, described: list[dict[str, Any]]) -> np.ndarray:
         return out
     names = np.array([d["multiplies"] for d in described], bool)[devices.op[chosen]]
     dur, call = devices.events["dur"][chosen], devices.call[chosen]
-    alone = np.where(call >= 0, call, -2 - devices.events["event"][chosen])  # an event without a call is one by itself
+    alone = np.where(
+        call >= 0, call, -2 - devices.events["event"][chosen].astype(np.int64)
+    )  # an event without a call is one by itself
     order = np.lexsort((-dur, ~names, alone))
     first = np.concatenate(([True], alone[order][1:] != alone[order][:-1]))
     np.add.at(out, devices.op[chosen[order[first]]], 1.0)
