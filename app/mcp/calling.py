@@ -12,6 +12,7 @@ from errors.options import once_each
 SAYS_SHARE = 3  # of the answer's bytes, one in so many may be its sentence; the same for links
 NOTES_SHARE = 4  # and of notes on what is left out
 TRIES = 12  # less room leaves more out, which takes a note more: after so many of them nothing but notes is told
+HALVINGS = 8
 
 
 def call(tool: Tool, arguments: Any, place: Workspace) -> str:
@@ -42,14 +43,15 @@ def cut(told: Told, pointer: str, start: int, most: int) -> str:
     if not notes:
         return text(head | {"answer": whole})
     named = min(MOST_NOTES, most // NOTES_SHARE // NOTE_BYTES)
-    for _ in range(TRIES):
+    for tried in range(TRIES + HALVINGS):
         shown, notes = fit(wanted, room, pointer, start)
         said = notes[:named] + ([{"parts_besides": len(notes) - named}] if len(notes) > named else [])
         made = text(head | {"answer": shown, "left_out": said, "how": HOW})
         over = len(made.encode()) - most
         if over <= 0:
             return made
-        room -= over
+        # What is cut further may need another note: where that goes on and on, much less is shown.
+        room = room - over if tried < TRIES else room // 2
     return text(head | {"left_out": [{"part": pointer}], "how": HOW})
 
 

@@ -58,6 +58,14 @@ def test_what_is_shown_is_true_and_no_longer_than_allowed(value, most):
     kept(shown, value, "", {n["part"]: n for n in notes})
 
 
+@pytest.mark.parametrize("empty", range(30))
+def test_a_list_whose_cut_needs_another_note_each_time_still_shows_something(empty):
+    value = {"rows": [{"n": i, "held": e} for i, e in enumerate([""] * empty + ["ab\n" * 899, "ab\n" * 34])]}
+    for start in range(empty + 2):
+        made = cut(Told("", value), "/rows", start, 4001)
+        assert json.loads(made)["answer"] and len(made.encode()) <= 4001
+
+
 @given(st.lists(st.integers(0, 5000).map("ab\n".__mul__) | WORDS, min_size=1, max_size=30), st.integers(LEAST, 9000))
 def test_all_of_a_list_can_be_had_page_by_page(entries, most):
     value = {"rows": [{"n": i, "held": e} for i, e in enumerate(entries)]}

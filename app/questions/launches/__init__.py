@@ -14,8 +14,7 @@ LAUNCHES = Question(
     about={"job": ("launches",), "serving": ("launches",)},
     inputs=("captures", "launches"),
     explains={
-        "device_idle": "Whether the host launched too late, and what it did instead",
-        "idle_launching": "Which calls, and what they launched",
+        "idle_launching": "Whether the host launched too late, and what it did instead",
         "idle_between_kernels": "Which kernels were held back",
     },
     options=analyzer.OPTIONS,
