@@ -17,6 +17,7 @@ from analyzers.findings.rules import COMPILED, SERVING, TRAINING
 from analyzers.findings.terms import TERMS as TERMS
 from analyzers.held import PRICE
 from analyzers.time.ledger import LedgerResult
+from analyzers.time.useful import useful_share
 from catalog.cures import EFFORTS, WRONGS
 from errors import QuestionError
 from errors.numbers import SHARE
@@ -157,7 +158,7 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: A
         ledger=ledger,
         told_share=1 - ledger.unknown / ledger.chip_seconds,
         kept_share=_share(ledger, "served" if found.serving else "productive"),
-        useful_share=_share(ledger, "useful_maths"),
+        useful_share=useful_share(ledger),
         floor=floor,
         serving=found.serving,
         frameworks=answers.frameworks,

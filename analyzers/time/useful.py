@@ -8,9 +8,25 @@ import pandas as pd
 from analyzers.base import Facts, fact
 from analyzers.subject import devices_per_chip, sequence_of
 from analyzers.time.history import step_rows
+from runs.ledger import Ledger
 from runs.tables import Tables
 
+UNCOUNTED = 0.1  # of the time in computing whose FLOPs nobody counted: from here on, a count of the rest is a bound
+TOO_LITTLE = 0.01  # of the time: so little useful maths beside that is no figure
 ALIKE = 0.02  # step lines print seconds to the millisecond: tokens per step within this of each other are one number
+
+
+def uncounted(ledger: Ledger) -> bool:
+    """Whether the FLOPs of a good part of the computing are not known: useful maths is then what it is at least."""
+    return ledger.amount("compute_unsplit") >= UNCOUNTED * ledger.chip_seconds
+
+
+def useful_share(ledger: Ledger) -> float | None:
+    """Useful maths as a part of the chip time; None where nothing tells, or next to nothing was counted."""
+    if ledger.find("useful_maths") is None or not ledger.chip_seconds:
+        return None
+    share = ledger.amount("useful_maths") / ledger.chip_seconds
+    return None if share < TOO_LITTLE and uncounted(ledger) else share
 
 
 @dataclass(frozen=True)

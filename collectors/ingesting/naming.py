@@ -11,7 +11,7 @@ from collectors.own import sidecar
 MAX_WARNINGS = 1_000
 _SERVING_TABLES = ("requests", "engine", "stages", "iterations", "histograms")
 _TRAINING_TABLES = ("steps", "lifecycle")  # a profile is of either
-_SUFFIXES = re.compile(r"(?:\.(?:gz|zip|tar|tgz|log|txt|out|jsonl?|xplane|pb|pt|trace))+$", re.IGNORECASE)
+_SUFFIXES = re.compile(r"(?:\.(?:gz|zip|tar|tgz|log|txt|out|jsonl?|xplane|pb|pt|trace|sqlite3?))+$", re.IGNORECASE)
 OPTION = "command line"
 
 

@@ -1,6 +1,7 @@
 """The figures of a ledger, by what the run is: trained, served, or only compiled."""
 
 from analyzers.time.ledger import LedgerResult
+from analyzers.time.useful import useful_share
 from app import theme
 from app.components.figures_row import Figure
 from app.questions.ledger.words import modelled
@@ -34,10 +35,11 @@ def figures(result: LedgerResult) -> list[Figure]:
         )
     )
     maths = theme.meaning(["useful_maths"]) + " As a part of the chip time held."
-    if useful is None:
+    share = useful_share(ledger)
+    if useful is None or share is None:
         shown.append(Figure("Useful maths", fmt.NO_VALUE, maths, "unattributed"))
     else:
-        shown.append(Figure("Useful maths", fmt.share(useful.chip_seconds / whole), maths, useful.basis))
+        shown.append(Figure("Useful maths", fmt.share(share), maths, useful.basis))
     if ledger.usd is None:
         shown.append(
             Figure(

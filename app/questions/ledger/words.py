@@ -5,6 +5,7 @@ from collections import defaultdict
 
 from analyzers.serving.accounts import UNSEEN
 from analyzers.time.ledger import LedgerResult
+from analyzers.time.useful import uncounted, useful_share
 from app import theme
 from app.words import Table
 from errors import format as fmt
@@ -12,7 +13,6 @@ from runs.ledger import Account, Ledger
 
 MUCH = 0.5  # from this share on, what is not known is the story
 SOME = 0.1  # from this share on, what is not known must be said
-TOO_LITTLE = 0.01  # of the time: less useful maths than that, with much that was not counted, is no figure
 ALL_SEEN = 0.9  # of the step time of the chips that profiles show: from here on, what lacks is profiles of other chips
 NO_LOSS = {"useful_maths", "not_broken_down", "prefill", "decode"}
 
@@ -102,10 +102,10 @@ def verdict(result: LedgerResult) -> str:
     if result.serving:
         sentences += _served(ledger, whole, of_what)
     elif ledger.find("badput") is None:  # steps or a profile alone: that they were kept is taken, not known
-        if _uncounted(ledger) and useful < TOO_LITTLE:
+        if ledger.find("useful_maths") and useful_share(ledger) is None:
             sentences.append(f"How much {of_what} was useful maths is not known.")
         elif useful > 0:
-            least = "at least " if _uncounted(ledger) else ""
+            least = "at least " if uncounted(ledger) else ""
             sentences.append(f"Useful maths at the chip's peak needs {least}{fmt.whole_share(useful)} {of_what}.")
         elif not sentences:
             sentences.append(f"The inputs tell of {held}, but not how much of it was useful maths.")
@@ -142,11 +142,6 @@ def _meanwhile(ledger: Ledger, name: str) -> str:
 def modelled(ledger: Ledger) -> bool:
     """Whether nobody measured any of it: a program that was compiled, not run."""
     return all(a.basis == "modelled" for _, a in ledger.account.walk() if not a.children)
-
-
-def _uncounted(ledger: Ledger) -> bool:
-    """Whether the FLOPs of a good part of the computing are not known."""
-    return ledger.amount("compute_unsplit") >= SOME * ledger.chip_seconds
 
 
 def _percent(value: float) -> str:
