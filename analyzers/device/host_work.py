@@ -56,7 +56,11 @@ KINDS: Mapping[str, re.Pattern[str]] = {
 
 _COLLECTED = re.compile(r"PyRefManager::CollectGarbage|PythonRefManager::CollectGarbage")
 """What JAX has Python's collector call when it begins and when it is done."""
-_OPERATOR = re.compile(r"^(aten|autograd|c10d|prims?|torch|torchvision|fbgemm|quantized|inductor)::")
+_OPERATOR = re.compile(
+    r"^(?!(?:xla|tsl|jax|jaxlib|pjrt|tensorflow|stream_executor|std)::)[a-z]\w*::|^FSDP::"
+    # what computes activations again is no saving, whatever it is called
+    r"|(?i:CheckpointFunction|CheckpointImpl|checkpoint_?wrap|utils/checkpoint\.py|(activation|gradient)_checkpoint)"
+)
 _FRAME = re.compile(r"^[^\n]*\.py\(\d+\): ([^\n]*)$")
 _CALL = re.compile(r"^PjitFunction")  # what traces, lowers, compiles and launches a function, whichever is needed
 
@@ -140,9 +144,9 @@ def _judged(name: str) -> str:
     """What an event is judged by: a frame of Python by its function, for files have names of all kinds.
 
     Operators of a framework, such as `aten::log_softmax` or `autograd::engine::evaluate_function`, launch work whatever
-    words their names hold.
+    words their names hold; so do its hooks and modules that keep activations (`_checkpoint_wrapped_module`).
     """
-    if _OPERATOR.match(name):
+    if _OPERATOR.search(name):
         return "operator of a framework"
     frame = _FRAME.match(name)
     return frame[1] if frame else name

@@ -177,3 +177,25 @@ def test_kinds_are_unions_on_the_clock_of_the_host_and_its_own_code_is_all_the_t
     assert list(found) == [HOST_CODE, *KINDS]
     assert length(found["evaluation"]) == 40 * MS and found["evaluation"].start[0] == EPOCH + 10 * MS
     assert length(found[HOST_CODE]) == STEPS * STEP_MS * MS
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "FSDP::pre_forward (blocks.3._checkpoint_wrapped_module)",
+        "nn.Module: CheckpointWrapper_3",
+        "CheckpointFunctionBackward",
+        "torch/utils/checkpoint.py(30): checkpoint",
+        "flash_attn::_flash_attn_forward",
+    ],
+)
+def test_keeping_activations_is_no_saving(name):
+    result = ledger.analyze(profile([(name, 110, 160)], busy=[(0, 100), (160, 400)]), facts_of({}), {})
+    assert result.ledger.find("idle_checkpointing") is None
+    assert result.ledger.find("idle_launching").chip_seconds == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("name", ["save_checkpoint", "train.py(3): save_checkpoint", "orbax.checkpoint"])
+def test_saving_is(name):
+    result = ledger.analyze(profile([(name, 110, 160)], busy=[(0, 100), (160, 400)]), facts_of({}), {})
+    assert result.ledger.find("idle_checkpointing").chip_seconds == pytest.approx(0.05)

@@ -5,6 +5,7 @@ long as others do for the same. A network is slow as a whole where it is slower 
 than it was itself in quiet steps (Stragglers tells that).
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,7 @@ CAUSES = ("slow_link", "slow_network", "excess_collectives")
 TIMES = 3.0  # as long as other groups: a link that is as much slower is slow
 QUICK_THERE, SLOW_OTHERS = 0.1, 0.75
 """Quantiles: what is quick there must be slower than what is slow elsewhere, or busy hosts may be why."""
+MOST_OPERATIONS = 2 / 3  # of those that a group shares with others: of many, one is slow somewhere by chance
 FEW = 4  # executions in a group: fewer tell nothing of it
 SLOWEST_BYTES_PER_S = 0.05e9  # half of gigabit Ethernet: no network that chips are joined by sends less
 LARGE_BYTES = 1 << 20  # a message from which on its rate is the network's
@@ -82,21 +84,30 @@ def _sent(seen: Seen) -> Sent:
     )
 
 
-def _link(seen: Seen, sent: Sent) -> Finding | None:
-    """A group that takes several times as long as the others for the same operations."""
+def slow_groups(rows: pd.DataFrame, chips: int) -> dict[str, list[tuple[float, float, float, str]]]:
+    """Groups that take several times as long as others for the same operations, for most of those that they share with
+    others; of each operation (excess in chip-seconds, seconds elsewhere, seconds there, kind)."""
     slow: dict[str, list[tuple[float, float, float, str]]] = {}
-    for _, same in sent.rows.groupby("op"):
+    compared: Counter[str] = Counter()
+    for _, same in rows.groupby("op"):
         by_group = same.groupby("group")["moved_s"].agg(["median", "size"])
         by_group = by_group[by_group["size"] >= FEW]
         if len(by_group) < 2:
             continue
+        compared.update(by_group.index.astype(str))
         group = str(by_group["median"].idxmax())
         usual, there = float(by_group["median"].drop(group).median()), float(by_group["median"].max())
         mine = same[same["group"] == group]
-        excess = float((mine["moved_s"] - usual).clip(lower=0).sum()) / (group.count(",") + 1) * seen.chips
+        excess = float((mine["moved_s"] - usual).clip(lower=0).sum()) / (group.count(",") + 1) * chips
         others = float(same.loc[same["group"] != group, "moved_s"].quantile(SLOW_OTHERS))
         if there > TIMES * usual and float(mine["moved_s"].quantile(QUICK_THERE)) > others:
             slow.setdefault(group, []).append((excess, usual, there, str(mine["kind"].iloc[0])))
+    return {group: found for group, found in slow.items() if len(found) >= MOST_OPERATIONS * compared[group]}
+
+
+def _link(seen: Seen, sent: Sent) -> Finding | None:
+    """The slow group that costs the most."""
+    slow = slow_groups(sent.rows, seen.chips)
     if not slow:
         return None
     group, found = max(slow.items(), key=lambda entry: sum(e for e, *_ in entry[1]))
