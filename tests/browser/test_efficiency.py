@@ -28,7 +28,7 @@ SOME = {  # a word that only the right answer has
 
 def test_every_page_about_a_run_is_looked_at():
     names = {q.path for q in QUESTIONS if "job" in q.about}  # those of serving are in test_serving.py
-    assert names - set(SOME) == {"ledger", "steps", "slowdown"}, "these have browser tests of their own"
+    assert names - set(SOME) == {"ledger", "steps", "slowdown", "launches"}, "these have browser tests of their own"
 
 
 @pytest.mark.parametrize("name", SOME)
