@@ -45,7 +45,7 @@ def held(tables: Tables, facts: Facts) -> Held:
     chips = chips_held(stated, seen)
     notes = []
     if chips is None:
-        notes.append("No input says how many chips were held: counted as one. Ingest with --chips to say.")
+        notes.append("No input says how many chips were held: counted as one. Say it under Facts.")
     elif stated and seen > stated:
         notes.append(f"{int(stated)} chips were stated, but the profile shows {seen}: counted as {seen}.")
     return Held(chips, seen, per_chip, tuple(notes))

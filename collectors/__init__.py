@@ -1,6 +1,17 @@
 """Collectors: one module a format, all listed here. See `collectors.base` for what each of them has."""
 
-from collectors.device import compiled, kineto, nsys, tpu_info, xplane
+from collectors.device import (
+    compiled,
+    flight_recorder,
+    kineto,
+    memory_snapshot,
+    nccl_inspector,
+    nsys,
+    tpu_info,
+    viewer,
+    xplane,
+)
+from collectors.device.rocm import rocpd, rocprofv3, rpd
 from collectors.own import sidecar, tables
 from collectors.serving import (
     aiperf,
@@ -35,7 +46,14 @@ from collectors.training import (
 COLLECTORS = (
     xplane,
     kineto,
+    viewer,
     nsys,
+    flight_recorder,
+    nccl_inspector,
+    rocpd,
+    rpd,
+    rocprofv3,
+    memory_snapshot,
     tables,
     goodput_log,
     maxtext,

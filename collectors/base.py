@@ -46,6 +46,11 @@ class Source:
         return self.path
 
     @property
+    def parts(self) -> tuple[tuple[str, Path], ...]:
+        """(name within the input, file) of all that it is made of."""
+        return (("", self.path),)
+
+    @property
     def gzipped(self) -> bool:
         with self.content.open("rb") as f:
             return f.read(2) == b"\x1f\x8b"

@@ -3,34 +3,36 @@
 import contextlib
 import hashlib
 import os
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 
-from collectors import COLLECTORS
 from collectors.base import Blob, Fact, Item, Lost, Rows
-from collectors.ingesting.chip_facts import most_chips, settled_chips
+from collectors.ingesting.ahead import Ahead
+from collectors.ingesting.beside import left_out
+from collectors.ingesting.chip_facts import most_chips, settled_chips, unknown_chip
 from collectors.ingesting.gather import Cancelled, Gathered, gather
 from collectors.ingesting.identity import faults, made_anew, made_of, not_applied, readers, stored_before
+from collectors.ingesting.items import items_of, reading
+from collectors.ingesting.lane import Lane
 from collectors.ingesting.naming import OPTION, capped_list, checked_options, kind_of, name_of, names_listed
 from collectors.ingesting.order import begins, natural
-from collectors.ingesting.plausible import plausible
 from collectors.ingesting.recognise import SURE, Together, recognise
+from collectors.ingesting.told import Files, FileTold, Tell, Unknown, line, refusal, unknown, why, with_others
 from collectors.ingesting.unpack import BROKEN, CHUNK, SafeSource
 from collectors.own import sidecar
 from errors import InputError
 from runs.devices import devices
-from runs.run import MANIFEST, FactValue, Manifest
+from runs.run import MANIFEST, FactValue, Manifest, Run
 from runs.store import Store
-from runs.writer import RunWriter
 
-_QUEUED = 8  # batches read ahead of the Parquet writer: keeps both busy, and memory small
+RESTORED = "the run of this input lay in the bin; it is back in the library, with all that was added to it"
+NOTED = 10  # files of no known format that are noted one by one
 _BASES = ("declared", "measured", "derived", "published")  # whose word counts first
 
 Check = Callable[[], None]
@@ -38,14 +40,16 @@ Check = Callable[[], None]
 
 @dataclass(frozen=True)
 class Ingested:
-    """What became of the input: the run, its rows by table, what was passed over, whether it was there before, and
-    whether it was read anew."""
+    """What became of the input: the run, its rows by table, what was passed over, whether it was there before, whether
+    it was read anew, whether it lay in the bin and was brought back, and what became of each file."""
 
     run_id: str
     tables: dict[str, int]
     warnings: list[str]
     existed: bool
     replaced: bool = False
+    restored: bool = False
+    files: tuple[FileTold, ...] = ()
 
 
 def ingest(
@@ -61,6 +65,7 @@ def ingest(
     again: bool = False,
     progress: Callable[[int, int, str], None] | None = None,
     cancel: Callable[[], bool] | None = None,
+    tell: Tell | None = None,
 ) -> Ingested:
     """Store the files and folders at `paths` as one run, whole or not at all.
 
@@ -69,10 +74,11 @@ def ingest(
     being written. With `again` it is read anew, by what reads it now, and takes the place of the one before, whose
     name and tags it keeps where none are given; so it is where the one that is stored was damaged.
 
-    `progress(done_bytes, total_bytes, what)` is called as files are read; `cancel()` is asked between pieces, and where
-    it is true the ingest ends with Cancelled.
+    `progress(done_bytes, total_bytes, what)` is called as files are read, `tell` with a file whenever something is new
+    of it; `cancel()` is asked between pieces, and where it is true the ingest ends with Cancelled.
 
-    A file that cannot be read costs a warning where others can be read; what was read of it before the fault stays.
+    A file that no reader knows, or that cannot be read, costs a warning where others can be read; what was read of it
+    before the fault stays.
     Raises InputError, with nothing stored, where no file is of a known format, where none of those can be read, where
     chipledger.json is wrong, or where an option is.
     """
@@ -84,21 +90,41 @@ def ingest(
 
     try:
         with store.hold() as scratch:  # swept by the store where this process is killed
+            files = Files(tell)
             gathered = gather([Path(p) for p in paths], scratch.folder, check)
-            jobs = _in_order(_hashed(_recognise(gathered, scratch.folder, check), check))
+            jobs, left = left_out(_recognise(gathered, scratch.folder, files, check))
+            for aside in left:
+                gathered.pass_over(*aside)
+            jobs = _in_order(_hashed(jobs, check))
             run_id, known = made_of(jobs, options), None
-            if (stored := stored_before(store, run_id, jobs, options)) is not None:
+            stored, restored = _found(store, run_id, jobs, options)
+            if restored:
+                gathered.notes.append(RESTORED)
+            if stored is not None:
                 run_id, fault = stored.run_id, next(faults(stored), None)
-                known = None if fault and fault.where.endswith(MANIFEST) else stored.manifest
+                known = None if fault and fault.where.endswith(MANIFEST) else stored.written
                 if known and not again and not fault:
-                    return Ingested(run_id, known.tables, [*known.warnings, *not_applied(known, options)], True)
+                    warnings = [*known.warnings, *not_applied(known, options), *([RESTORED] if restored else [])]
+                    told = _stored_already(jobs, gathered, files)
+                    return Ingested(run_id, known.tables, warnings, existed=True, restored=restored, files=told)
                 if fault:
                     gathered.notes.append(f"what was stored of this input was damaged, and was read anew: {fault.what}")
-            work = _Ingest(store, options, gathered, _without_copies(jobs, gathered), progress, check, known)
+            work = _Ingest(
+                store, options, gathered, _without_copies(jobs, gathered), progress, check, known, scratch.folder, files
+            )
             return work.store_as(run_id, name_of(paths), replace=stored is not None)
     except BROKEN as e:  # not a file's fault: those are dealt with where files are read
         reason = e.strerror if isinstance(e, OSError) and e.strerror else e
         raise InputError(f"cannot use the store ({reason})", where=str(store.root)) from e
+
+
+def _found(store: Store, run_id: str, jobs: list["_Job"], options: dict[str, Any]) -> tuple[Run | None, bool]:
+    """(the run of this input, where there is one; whether it lay in the bin, and was brought back)."""
+    run = stored_before(store, run_id, jobs, options)
+    if run is None or store.has(run.run_id):
+        return run, False
+    restored = store.bin.restore(run.run_id)
+    return store.get(run.run_id), restored
 
 
 @dataclass(frozen=True)
@@ -111,13 +137,17 @@ class _Job:
     size: int
     begins: tuple[float, float]
     digest: str = ""
-    state: tuple[int, ...] = ()
+    state: tuple[tuple[int, ...], ...] = ()
 
     def changed(self) -> bool:
         """Whether somebody wrote to the file since."""
         with contextlib.suppress(OSError):
-            return _state(self.source.path) != self.state
+            return _states(self.source) != self.state
         return True
+
+
+def _states(source: SafeSource) -> tuple[tuple[int, ...], ...]:
+    return tuple(_state(file) for _, file in source.parts)
 
 
 def _state(path: Path) -> tuple[int, ...]:
@@ -125,32 +155,36 @@ def _state(path: Path) -> tuple[int, ...]:
     return told.st_size, told.st_mtime_ns, told.st_ino
 
 
-def _recognise(gathered: Gathered, scratch: Path, check: Check) -> list[_Job]:
+def _recognise(gathered: Gathered, scratch: Path, files: Files, check: Check) -> list[_Job]:
     """Each source with the collector that is surest of it. Raises InputError where no file has one."""
     jobs: list[_Job] = []
-    unknown: list[str] = []
+    strangers: list[Unknown] = []
+    files.found(gathered)
     for found in gathered.sources:
         check()
         best = recognise(found, scratch, check)
         if best.score < SURE:
-            unknown.append(found.name)
+            strangers.append(unknown(found))
+            files.without(found.name, "refused", strangers[-1].reason)
             continue
-        with _reading(found):
-            size = found.path.stat().st_size
+        with reading(found):
+            size = sum(file.stat().st_size for _, file in found.parts)
+        files.known(found.name, size, best.collector.NAME)
         jobs.append(_Job(best.source, best.collector, size, begins(best.source)))
         gathered.notes += best.notes
-    if unknown:
-        gathered.notes.append(f"not recognised, passed over: {names_listed(unknown)}")
+    gathered.notes += [f"{one.name}: not recognised, passed over. {one.reason}" for one in strangers[:NOTED]]
+    if rest := strangers[NOTED:]:
+        gathered.notes.append(f"not recognised, passed over: {names_listed([one.name for one in rest])}")
     if all(job.collector is sidecar for job in jobs):
-        if gathered.failures:
-            raise gathered.failures[0]
-        formats = "; ".join(f"{c.NAME}: {c.HELP.rstrip('.')}" for c in COLLECTORS)
-        raise InputError(
-            "no file of a known format",
-            where=names_listed([s.name for s in gathered.sources]),
-            expected=f"one of {formats}",
-        )
+        raise gathered.failures[0] if gathered.failures else refusal(strangers)
     return jobs
+
+
+def _stored_already(jobs: list[_Job], gathered: Gathered, files: Files) -> tuple[FileTold, ...]:
+    files.passed_over(gathered)
+    for job in jobs:
+        files.set(job.source.name, state="read", reason="Read before: the run is stored already.")
+    return files.all()
 
 
 def _in_order(jobs: list[_Job]) -> list[_Job]:
@@ -160,15 +194,19 @@ def _in_order(jobs: list[_Job]) -> list[_Job]:
 
 
 def _hashed(jobs: list[_Job], check: Check) -> list[_Job]:
-    """With the SHA-256 of each file as it lies on disk."""
+    """With the SHA-256 of each file as it lies on disk; of a folder that is one input, that of its files together."""
 
     def hashed(job: _Job) -> _Job:
-        digest = hashlib.sha256()
-        with _reading(job.source), job.source.path.open("rb") as f:
-            state = _state(job.source.path)
-            while chunk := f.read(CHUNK):
-                check()
-                digest.update(chunk)
+        digest, parts = hashlib.sha256(), job.source.parts
+        with reading(job.source):
+            state = _states(job.source)
+            for name, file in parts:
+                if name:
+                    digest.update(f"{name}\0{file.stat().st_size}\0".encode("utf-8", "surrogateescape"))
+                with file.open("rb") as f:
+                    while chunk := f.read(CHUNK):
+                        check()
+                        digest.update(chunk)
         return replace(job, digest=digest.hexdigest(), state=state)
 
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
@@ -176,50 +214,15 @@ def _hashed(jobs: list[_Job], check: Check) -> list[_Job]:
 
 
 def _without_copies(jobs: list[_Job], gathered: Gathered) -> list[_Job]:
-    """The jobs without further copies of the same file, which would count its rows twice."""
-    first: dict[str, _Job] = {}
+    """The jobs without further copies of the same file, which would count its rows twice. Where names tell files apart
+    (`apart` of a collector), the same bytes under another name are no copy."""
+    first: dict[tuple[str, object], _Job] = {}
     for job in jobs:
-        original = first.setdefault(job.digest, job)
+        apart = getattr(job.collector, "apart", None)
+        original = first.setdefault((job.digest, apart(job.source.name) if apart else None), job)
         if original is not job:
-            gathered.notes.append(f"{job.source.name}: the same bytes as {original.source.name}, read once")
+            gathered.pass_over(job.source.name, f"the same bytes as {original.source.name}, read once")
     return list(first.values())
-
-
-class _StoreFault(InputError):
-    """The run could not be written."""
-
-
-class _Lane:
-    """Writes batches on a thread of its own, in order, never more than _QUEUED behind the reader."""
-
-    def __init__(self, writer: RunWriter):
-        self._writer = writer
-        self._pool = ThreadPoolExecutor(max_workers=1)
-        self._pending: deque[Future] = deque()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
-    def put(self, item: Rows | Blob) -> None:
-        self._pending.append(self._pool.submit(self._write, item))
-        while len(self._pending) > _QUEUED:
-            self._pending.popleft().result()
-
-    def finish(self) -> None:
-        while self._pending:
-            self._pending.popleft().result()
-
-    def _write(self, item: Rows | Blob) -> None:
-        try:
-            if isinstance(item, Rows):
-                self._writer.rows(item.table, item.batch)
-            else:
-                self._writer.blob(item.name, item.data)
-        except OSError as e:
-            raise _StoreFault(f"the run cannot be written ({e.strerror or e})", advice="Is the disk full?") from e
 
 
 @dataclass
@@ -230,9 +233,12 @@ class _Ingest:
     jobs: list[_Job]
     progress: Callable[[int, int, str], None] | None
     check: Check
-    known: Manifest | None = None  # of the run that this one takes the place of
+    known: Manifest | None  # of the run that this one takes the place of
+    scratch: Path
+    files: Files
 
     def __post_init__(self) -> None:
+        self.files.passed_over(self.gathered)
         self.facts: dict[str, list[FactValue]] = {}
         self.devices: set[tuple[str, int]] = set()
         self.warnings: list[str] = list(self.gathered.notes)
@@ -241,8 +247,9 @@ class _Ingest:
 
     def store_as(self, run_id: str, name: str, replace: bool) -> Ingested:
         with self.store.writer() as writer:
-            with _Lane(writer) as lane:
-                self._read_all(lane)
+            files = [(job.source, job.collector.NAME) for job in self.jobs if isinstance(job.collector, ModuleType)]
+            with Lane(writer) as lane, Ahead(files, self.scratch, self.check) as ahead:
+                self._read_all(lane, ahead)
                 lane.finish()
             if self.changed:  # what was read is not what the id was made from: that input may come yet
                 run_id, replace = made_anew(run_id), False
@@ -253,7 +260,7 @@ class _Ingest:
                     facts[key] = FactValue(self.options[key], "declared", OPTION)
             chips, warning = settled_chips(facts, self.devices)
             facts |= {} if chips is None else {"chips": chips}
-            self.warnings += [warning] if warning else []
+            self.warnings += filter(None, (warning, unknown_chip(facts)))
             self.check()
             run = writer.commit(
                 run_id=run_id,
@@ -274,32 +281,38 @@ class _Ingest:
                 replace=replace,
             )
         self._report(self.total, "stored")
-        return Ingested(run_id, run.manifest.tables, run.manifest.warnings, existed=False, replaced=replace)
+        made, told = writer.placed, run.manifest
+        files = self.files.all()
+        return Ingested(run_id, told.tables, told.warnings, existed=not made, replaced=replace and made, files=files)
 
-    def _read_all(self, lane: _Lane) -> None:
+    def _read_all(self, lane: Lane, ahead: Ahead) -> None:
         """Read every file. Raises the first error where not one file with content could be read."""
         failures = list(self.gathered.failures)
         self.warnings += [str(e) for e in failures]
         done, whole = 0, 0
         for job in self.jobs:
             self._report(done, job.source.name)
-            items, kept = _items(job), False
+            self.files.set(job.source.name, state="reading")
+            items, kept = self._items(job, ahead, done), False
             while True:
                 try:
                     item = next(items, None)
+                except Cancelled:
+                    raise  # the file is sound; nobody waits for it any more
                 except InputError as e:
                     if job.collector is sidecar:
                         raise  # what a person declared must not be dropped with a warning
                     failures.append(e)
-                    self.warnings.append(f"{e} What was read before that is kept." if kept else str(e))
+                    self._failed(job, e, kept)
                     break
                 if item is None:
                     whole += job.collector is not sidecar
+                    self.files.set(job.source.name, state="read", progress=1.0)
                     break
                 self.check()
                 kept |= isinstance(item, Rows)
                 self._take(item, job, lane)
-                self._report(done + min(job.source.bytes_read(), job.size), job.source.name)
+                self._read_of(job, done, ahead.bytes_read(job.source))
             if job.changed():
                 self.changed.append(job)
                 self.warnings.append(
@@ -308,9 +321,29 @@ class _Ingest:
                 )
             done += job.size
         if failures and not whole:
-            raise failures[0]
+            raise with_others(failures[0], sum(f.state == "refused" for f in self.files.all()) - 1)
 
-    def _take(self, item: Item, job: _Job, lane: _Lane) -> None:
+    def _items(self, job: _Job, ahead: Ahead, done: int) -> Iterator[Item]:
+        """What a file holds, read by another process where that is worth it."""
+        if not ahead.has(job.source):
+            return items_of(job.source, job.collector)
+        return ahead.items(job.source, lambda read: self._read_of(job, done, read))
+
+    def _failed(self, job: _Job, error: InputError, kept: bool) -> None:
+        """A file that could not be read to its end."""
+        name = job.source.name
+        if kept:
+            self.warnings.append(f"{error} What was read before that is kept.")
+            self.files.set(name, state="read", reason=line(f"{why(error)} What was read before that is kept."))
+        else:
+            self.warnings.append(str(error))
+            self.files.without(name, "refused", why(error) if job.size else unknown(job.source).reason)
+
+    def _read_of(self, job: _Job, done: int, read: int) -> None:
+        self.files.read(job.source.name, read / job.size if job.size else 1.0)
+        self._report(done + min(read, job.size), job.source.name)
+
+    def _take(self, item: Item, job: _Job, lane: Lane) -> None:
         if isinstance(item, Rows | Blob):
             lane.put(item)
             if isinstance(item, Rows) and item.table == "ops":
@@ -322,6 +355,7 @@ class _Ingest:
         elif isinstance(item, Lost):
             where = "" if item.offset is None else f", from byte {item.offset:,} on"
             self.warnings.append(f"{job.source.name}{where}: {item.what}: {item.reason}")
+            self.files.set(job.source.name, reason=line(f"{item.what}: {item.reason}"))
 
     def _settled_facts(self) -> dict[str, FactValue]:
         """One value a fact: declared before measured before derived before published, then the first file's."""
@@ -341,28 +375,8 @@ class _Ingest:
             self.progress(done, self.total, what)
 
 
-def _items(job: _Job) -> Iterator[Item]:
-    """What the collector reads; a damaged or vanished file becomes an InputError that names it."""
-    with _reading(job.source):
-        yield from plausible(job.collector.read(job.source))
-
-
 def _held(value: Any) -> bool:
     """Whether the whole numbers of a fact fit 64 bits: JSON's may have any number of digits."""
     if isinstance(value, dict | list | tuple):
         return all(map(_held, value.values() if isinstance(value, dict) else value))
     return not isinstance(value, int) or -(1 << 63) <= value < 1 << 63
-
-
-@contextlib.contextmanager
-def _reading(source: SafeSource) -> Iterator[None]:
-    try:
-        yield
-    except BROKEN as e:
-        reason = e.strerror if isinstance(e, OSError) and e.strerror else str(e) or type(e).__name__
-        at = source.bytes_read()
-        raise InputError(
-            f"cannot be read beyond byte {at:,} ({reason})" if at else f"cannot be read ({reason})",
-            where=source.name,
-            advice="Is it complete?",
-        ) from e

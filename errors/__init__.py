@@ -17,6 +17,11 @@ class ChipledgerError(Exception):
             text += f". {advice}"
         super().__init__(" ".join(text.split()))
 
+    def to_dict(self) -> dict[str, str | None]:
+        """Its parts, as JSON; null: there is nothing to say."""
+        parts = {"what": self.what, "where": self.where, "expected": self.expected, "advice": self.advice}
+        return {name: " ".join(text.split()) or None for name, text in parts.items()}
+
 
 class InputError(ChipledgerError):
     """A file or value given by a person cannot be used. Nothing was stored."""

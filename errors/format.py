@@ -7,6 +7,7 @@ import math
 from datetime import UTC, datetime
 
 NO_VALUE = "–"
+_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -19,8 +20,13 @@ def number(value: float | None, digits: int = 3) -> str:
     rounded = round(value, decimals)
     if rounded and math.floor(math.log10(abs(rounded))) > math.floor(math.log10(abs(value))):
         decimals -= 1  # 999.6 became 1,000: one decimal fewer says the same
-    text = f"{rounded:,.{max(decimals, 0)}f}" if decimals <= 9 else f"{rounded:.{digits - 1}e}"
-    return text
+    return f"{rounded:,.{max(decimals, 0)}f}" if decimals <= 9 else _powered(rounded, digits)
+
+
+def _powered(value: float, digits: int = 3) -> str:
+    """`3.80 × 10²⁴`: as a person writes what has too many zeros."""
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    return f"{mantissa} × 10{str(int(exponent)).translate(_RAISED)}"
 
 
 def count(value: int | None, noun: str, plural: str | None = None) -> str:
@@ -75,6 +81,18 @@ def duration(seconds: float | None) -> str:
     return f"{number(seconds)} s"
 
 
+def exact_duration(seconds: float) -> str:
+    """A duration that a person asked to see exactly, to six digits: `6.446 s`, `1 min 12 s (72.413 s)`."""
+    if not math.isfinite(seconds):
+        return NO_VALUE
+    if abs(seconds) >= 59.95:
+        return f"{duration(seconds)} ({seconds:,.10g} s)"
+    for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "µs")):
+        if abs(seconds) * factor >= 1 or not seconds:
+            return f"{seconds * factor:.6g} {unit}"
+    return f"{seconds * 1e9:.6g} ns"
+
+
 def chip_time(chip_seconds: float | None) -> str:
     """`12,400 chip-hours`; below a tenth of a chip-hour `42.1 chip-seconds`."""
     if chip_seconds is None:
@@ -110,8 +128,7 @@ def flops(value: float | None) -> str:
         return NO_VALUE
     if value < 1e6:
         return f"{number(value)} FLOPs"
-    mantissa, exponent = f"{value:.2e}".split("e")
-    return f"{mantissa} × 10{str(int(exponent)).translate(str.maketrans('0123456789-', '⁰¹²³⁴⁵⁶⁷⁸⁹⁻'))} FLOPs"
+    return f"{_powered(value)} FLOPs"
 
 
 def size(n_bytes: float | None) -> str:

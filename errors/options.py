@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from errors import QuestionError
+from errors.nearest import did_you_mean
 from errors.numbers import ANY, ANY_WHOLE, Number
 from errors.times import Duration, Moment
 
@@ -101,7 +102,8 @@ class Option:
         called = called or f"option {self.name}="
         if isinstance(self.kind, tuple):
             if str(text) not in self.kind:
-                raise QuestionError(f"{called}{str(text)[:_SHOWN]!r}", expected=self.expected)
+                advice = did_you_mean(str(text), self.kind)
+                raise QuestionError(f"{called}{str(text)[:_SHOWN]!r}", expected=self.expected, advice=advice)
             return str(text)
         if self.switch:
             word = str(text).strip().lower()
@@ -122,7 +124,9 @@ def parse_options(options: tuple[Option, ...], given: Mapping[str, Any]) -> dict
     for name in given:
         if name not in known:
             raise QuestionError(
-                f"no option {name!r} here", expected=f"one of {', '.join(o.name for o in options) or 'none'}"
+                f"no option {name[:_SHOWN]!r} here",
+                expected=f"one of {', '.join(o.name for o in options) or 'none'}",
+                advice=did_you_mean(name, known),
             )
     return {option.name: option.parse(given.get(option.name)) for option in options}
 
@@ -133,7 +137,8 @@ def once_each(query: Iterable[tuple[str, str]], known: Iterable[str], several: I
     found: dict[str, str] = {}
     for name, value in query:
         if name not in allowed:
-            raise QuestionError(f"no parameter {name[:40]!r} here", expected=f"one of {', '.join(allowed) or 'none'}")
+            expected, advice = f"one of {', '.join(allowed) or 'none'}", did_you_mean(name, allowed)
+            raise QuestionError(f"no parameter {name[:40]!r} here", expected=expected, advice=advice)
         if name in found and name not in repeated:
             raise QuestionError(f"{name!r} is given twice", expected="once")
         found[name] = value

@@ -2,8 +2,10 @@
 
 import contextlib
 import os
+import re
 import sqlite3
 from collections.abc import Generator
+from functools import cache
 from pathlib import Path
 
 from errors import InputError
@@ -12,6 +14,7 @@ from runs.durable import keep_private
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _CLOSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
 _ALTERED = ("no such table", "no such column", "Could not decode", "unsupported file format")
+_TABLE = re.compile(r"create table if not exists (\w+) ([^;]*);")
 _FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 
 
@@ -43,20 +46,22 @@ class Database:
     def _connect(self) -> Generator[sqlite3.Connection]:
         if not self.path.exists():
             self._make()  # removed while this process ran
-        db = None
+        db, refused = None, None
         try:
-            db = _opened(self.path)
+            db, refused = _opened(self.path, self.SCHEMA)
             with db:
                 yield db
         except sqlite3.Error as e:
-            raise _refusal(e, self.path) from e
+            cause = refused if refused and _kind(e) in _CLOSED else e  # why it can be read alone, such as a full disk
+            raise _refusal(cause, self.path) from e
         finally:
             if db is not None:
                 db.close()
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    """A connection that can read: of a file on a disk that cannot be written, one that writes nothing beside it."""
+def _opened(path: Path, schema: str = "") -> tuple[sqlite3.Connection, sqlite3.Error | None]:
+    """A connection that can read: of a file on a disk that cannot be written, one that writes nothing beside it. And
+    why it is such a one; None where it can write."""
     ways = ["mode=rw", "mode=ro"]
     if not _bytes_of(_beside(path, "-wal")):  # or what stands there would be missed
         ways.append("mode=ro&immutable=1")
@@ -65,8 +70,10 @@ def _opened(path: Path) -> sqlite3.Connection:
         db = None
         try:
             db = sqlite3.connect(f"{path.absolute().as_uri()}?{way}", timeout=10, uri=True)
-            db.execute("select 1 from sqlite_master limit 1").fetchall()
-            return db
+            there = {name for (name,) in db.execute("select name from sqlite_master where type = 'table'")}
+            if lacking := [t for t in _tables(schema) if t[0] not in there]:
+                _complete(db, lacking, schema, way == "mode=rw" and os.access(path, os.W_OK))
+            return db, refused
         except sqlite3.Error as e:
             if db is not None:
                 db.close()
@@ -75,6 +82,23 @@ def _opened(path: Path) -> sqlite3.Connection:
             refused = e
     assert refused is not None  # there are ways, and each was refused
     raise refused
+
+
+@cache
+def _tables(schema: str) -> list[tuple[str, str]]:
+    """(name, columns) of each table."""
+    return _TABLE.findall(schema)
+
+
+def _complete(db: sqlite3.Connection, lacking: list[tuple[str, str]], schema: str, may_write: bool) -> None:
+    """Make the tables that another program did not: an earlier version, or one that made the file anew. Where it cannot
+    be written they are empty and for this connection alone: the file is read as it is."""
+    if may_write:
+        db.executescript(schema)
+        return
+    for name, columns in lacking:
+        db.execute(f"create temp table {name} {columns}")
+    db.execute("pragma query_only = on")  # nothing is kept where it would be lost
 
 
 def _kind(error: sqlite3.Error) -> int:

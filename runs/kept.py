@@ -2,13 +2,15 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from errors import QuestionError
+from errors.shapes import is_object
 
 
 class Answers:
@@ -70,6 +72,11 @@ def _size(future: "Future[Any]") -> int:
     return 20_000 + (0 if future.exception() else _in_tables(future.result()))
 
 
+def _members(value: Any) -> Mapping[str, Any]:
+    """What an object or a mapping holds, by name."""
+    return value if is_object(value) else getattr(value, "__dict__", {})
+
+
 def _in_tables(value: Any, depth: int = 2) -> int:
     import pandas as pd  # a fifth of a second that who keeps nothing should not pay
 
@@ -77,5 +84,7 @@ def _in_tables(value: Any, depth: int = 2) -> int:
         return int(value.memory_usage().sum())
     if isinstance(value, np.ndarray):
         return value.nbytes
-    parts: dict[str, Any] = getattr(value, "__dict__", {})
+    if isinstance(value, pa.Table):
+        return value.nbytes
+    parts: Mapping[str, Any] = _members(value)
     return sum(_in_tables(part, depth - 1) for part in parts.values()) if depth else 0

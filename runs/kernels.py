@@ -24,7 +24,7 @@ class Kernels:
 KERNELS = (
     Kernels(
         "collectors.device.xplane",
-        ("wire", "tables", "header", "events", "clock", "own_time"),
+        ("wire", "tables", "header", "events", "clock", "own_time", "highway"),
         "collectors.device.xplane.warm:warm",
     ),
     Kernels(
@@ -32,6 +32,13 @@ KERNELS = (
         ("tokens", "texts", "columns", "scan", "nesting"),
         "collectors.device.kineto.warm:warm",
     ),
+    Kernels(
+        "collectors.device.memory_snapshot",
+        ("shapes", "keeping", "values", "scan", "lives"),
+        "collectors.device.memory_snapshot.warm:warm",
+    ),
+    Kernels("collectors.reading.plain_pickle", ("codes", "scan"), "collectors.reading.plain_pickle.warm:warm"),
+    Kernels("analyzers.device.critical_path", ("kernels", "kinds"), "analyzers.device.critical_path.warm:warm"),
     Kernels("analyzers.serving.prefix_cache", ("replay",), "analyzers.serving.prefix_cache.replay:warm"),
     Kernels(
         "simulators.serving",

@@ -115,6 +115,11 @@ class Account:
         merged = [mine[n] + theirs[n] if n in mine and n in theirs else mine.get(n) or theirs[n] for n in names]
         return Account.total(self.name, merged, source)
 
+    def assumed(self) -> "Account":
+        """The same account where the number of chips is assumed: what was measured is derived then."""
+        basis: Basis = "derived" if self.basis == "measured" else self.basis
+        return replace(self, basis=basis, children=tuple(c.assumed() for c in self.children))
+
     def to_dict(self, whole: float | None = None) -> dict[str, Any]:
         """As JSON: name, chip_seconds, share of the whole ledger (0 to 1), usd, basis, source, children."""
         whole = self.chip_seconds if whole is None else whole
@@ -192,12 +197,14 @@ class Difference:
 class Ledger:
     """All accounts of a run, with the chips that were held and the useful FLOPs that came out.
 
-    `useful_flops` is the model's FLOPs in steps that were kept, over all chips; None where not known.
+    `useful_flops` is the model's FLOPs in steps that were kept, over all chips; None where not known. `chips_known`:
+    whether an input tells how many chips there were; else it is counted as one, and no amount is measured.
     """
 
     chips: int
     account: Account
     useful_flops: float | None = None
+    chips_known: bool = True
 
     @property
     def chip_seconds(self) -> float:
@@ -214,6 +221,7 @@ class Ledger:
             chips=self.chips + other.chips,
             account=self.account + other.account,
             useful_flops=self.useful_flops + other.useful_flops if known else None,  # type: ignore[operator]
+            chips_known=self.chips_known and other.chips_known,
         )
 
     def scaled(self, factor: float) -> "Ledger":

@@ -15,21 +15,15 @@ from typing import Any
 import pyarrow as pa
 
 from errors import QuestionError
-from errors.numbers import Number
-from errors.options import Option
 from runs import query_child
 from runs.columns import TableSchema
+from runs.query_options import ROWS, TIMEOUT
 from runs.run import Run
 from runs.schema import TABLES
 
 SQL_CHARACTERS = 16_000
 MEMORY_MIB = 512
 ANSWER_BYTES = 64 << 20
-TIMEOUT = Option(
-    "timeout", Number(1, 300), 30, "how long the query may take before it is ended", unit="s", label="Time limit"
-)
-ROWS = Option("rows", Number(1, 1_000_000, whole=True), 10_000, "the most rows of the answer; more are cut off")
-OPTIONS = (TIMEOUT, ROWS)
 COMMAND = [sys.executable, "-P", query_child.__file__]
 
 _TYPES: dict[pa.DataType, str] = {
@@ -58,9 +52,16 @@ def query(run: Run, sql: str, timeout: float = TIMEOUT.default, rows: int = ROWS
     timeout, rows = TIMEOUT.parse(timeout), ROWS.parse(rows)
     if not sql.strip() or len(sql) > SQL_CHARACTERS or "\0" in sql:
         raise QuestionError("the SQL", expected=f"a SELECT statement of up to {SQL_CHARACTERS:,} characters")
-    tables = [_told(run, t) for t in TABLES]
-    asked = {"sql": sql, "tables": tables, "memory_mib": MEMORY_MIB, "rows": rows, "bytes": ANSWER_BYTES}
+    asked = {"sql": sql, "memory_mib": MEMORY_MIB, "rows": rows, "bytes": ANSWER_BYTES}
     began = time.monotonic()
+    with run.reading():
+        told, stream = _answered(run, asked | {"tables": [_told(run, t) for t in TABLES]}, timeout)
+    return Answer(_settled(pa.ipc.open_stream(stream).read_all()), told["cut"], time.monotonic() - began)
+
+
+def _answered(run: Run, asked: dict[str, Any], timeout: float) -> tuple[dict[str, Any], bytes]:
+    """What the process of a query says, and its rows. Raises QuestionError where it says that there is no answer, and
+    OSError where the run's folder, in which it is to run, is gone."""
     try:
         done = subprocess.run(
             COMMAND,
@@ -80,10 +81,10 @@ def query(run: Run, sql: str, timeout: float = TIMEOUT.default, rows: int = ROWS
     if told.get("memory"):
         raise QuestionError(f"the query needs more than {MEMORY_MIB} MiB of memory", advice="Aggregate or filter more.")
     if "error" in told:
-        said = _in_a_line(told["error"], tables)
+        said = _in_a_line(told["error"], asked["tables"])
         missing = said.startswith(("no table", "Catalog Error: Table with"))
         raise QuestionError(said, where="SQL", advice=f"The tables are {_NAMES}." if missing else "")
-    return Answer(_settled(pa.ipc.open_stream(stream).read_all()), told["cut"], time.monotonic() - began)
+    return told, stream
 
 
 def _dead(done: subprocess.CompletedProcess[bytes]) -> dict[str, Any]:

@@ -1,31 +1,39 @@
-"""The registry: what may change about a run (notes, tags, price, where its inputs lie), in SQLite beside the store.
+"""The registry: what may change about a run (name, facts that people declared, notes, tags, price, where its inputs
+lie), in SQLite beside the store.
 
 Runs themselves are never changed; the registry can be lost and only these additions go with it.
 """
 
 import hashlib
+import json
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from errors import InputError
+from errors import InputError, QuestionError
 from errors.numbers import USD
 from runs.database import Database
+from runs.registry_schema import REGISTRY_SCHEMA
+from runs.run import FactValue, Said
 
-_SCHEMA = """
-create table if not exists tags (run_id text not null, key text not null, value text not null,
-    primary key (run_id, key)) without rowid;
-create table if not exists notes (id integer primary key, run_id text not null, written_ns integer not null,
-    text text not null);
-create table if not exists prices (run_id text primary key, usd_per_chip_hour real not null,
-    written_ns integer not null) without rowid;
-create table if not exists stands (run_id text primary key, stands_for text not null) without rowid;
-create table if not exists files (sha256 text primary key, path text not null, bytes integer not null) without rowid;
-create index if not exists notes_by_run on notes (run_id);
-"""
 MAX_TEXT = 10_000  # characters of a note or a tag value: a remark, not a file
+PRICE = "usd_per_chip_hour"  # a fact that is kept as the run's price, so that there is one of it
+HISTORY = 1_000  # declarations that are told of a run, the newest first
+_EARLIER = """select distinct run_id, name from renames as one where name is not null and id > coalesce(
+    (select max(id) from renames where run_id = one.run_id and name is null), 0)"""  # since the stored name held last
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """One fact that a person said of a run, and when; of a fact that was taken back the value is None."""
+
+    key: str
+    value: Any
+    who: str
+    written_ns: int
 
 
 @dataclass(frozen=True)
@@ -40,14 +48,18 @@ class Extras:
 class Registry(Database):
     """What people added to runs, and where the files lie that runs were made from."""
 
-    SCHEMA = _SCHEMA
+    SCHEMA = REGISTRY_SCHEMA
 
     def extras(self, run_id: str) -> Extras:
         return self.all_extras([run_id])[run_id]
 
     def all_extras(self, run_ids: list[str]) -> dict[str, Extras]:
         """Additions to these runs, in four queries however many they are."""
-        wanted = set(run_ids)
+        added, stands = self.added(), self.standing()
+        return {i: added.get(stands.get(i, i)) or Extras() for i in set(run_ids)}
+
+    def added(self) -> dict[str, Extras]:
+        """Additions to all runs, by whose they are; a run without any is not among them."""
         tags: dict[str, dict[str, str]] = {}
         notes: dict[str, list[str]] = {}
         with self._connect() as db:
@@ -56,9 +68,71 @@ class Registry(Database):
             for run_id, text in db.execute("select run_id, text from notes order by id"):
                 notes.setdefault(run_id, []).append(text)
             prices = dict(db.execute("select run_id, usd_per_chip_hour from prices"))
+        return {i: Extras(tags.get(i, {}), notes.get(i, []), prices.get(i)) for i in {*tags, *notes, *prices}}
+
+    def standing(self) -> dict[str, str]:
+        """Of every run that shares another's additions, whose."""
+        with self._connect() as db:
+            return dict(db.execute("select run_id, stands_for from stands"))
+
+    def said(self, run_ids: Sequence[str] | None = None) -> dict[str, Said]:
+        """What people said of these runs, or of all, by run: names, and facts as declared by whom and when. A run of
+        which nothing was said is not among them."""
+        names: dict[str, str] = {}
+        facts: dict[str, dict[str, FactValue]] = {}
+        earlier: dict[str, set[str]] = {}
+        with self._connect() as db:
             stands = dict(db.execute("select run_id, stands_for from stands"))
-        owner = {i: stands.get(i, i) for i in wanted}
-        return {i: Extras(tags.get(o, {}), notes.get(o, []), prices.get(o)) for i, o in owner.items()}
+            for run_id, name in db.execute("select run_id, name from names"):
+                names[run_id] = name
+            for run_id, key, value, who, ns in db.execute("select run_id, key, value, who, written_ns from declared"):
+                facts.setdefault(run_id, {})[key] = FactValue(json.loads(value), "declared", declared_by(who, ns))
+            for run_id, name in db.execute(_EARLIER):
+                earlier.setdefault(run_id, set()).add(name)
+        owned = {
+            owner: Said(names.get(owner, ""), facts.get(owner, {}), frozenset(earlier.get(owner, ())))
+            for owner in names.keys() | facts.keys() | earlier.keys()
+        }
+        wanted = {*owned, *stands} if run_ids is None else set(run_ids)
+        return {i: owned[o] for i in wanted if (o := stands.get(i, i)) in owned}
+
+    def rename(self, run_id: str, name: str | None, who: str = "", was: str | None = None, stored: str = "") -> None:
+        """Call a run otherwise from now on; None: as it was stored. `was`: the name that whoever asks has seen, given
+        where nobody else's may be lost: raises QuestionError where it is called otherwise by now (`stored`: its name
+        where nobody said another)."""
+        with self._connect() as db:
+            db.execute("begin immediate")  # the name that is looked at is the one that is replaced
+            owner, now = owner_of(db, run_id), time.time_ns()
+            found = db.execute("select name, who from names where run_id = ?", (owner,)).fetchone()
+            called, by = found or (stored, "")
+            if was is not None and was != called:
+                raise QuestionError(
+                    f"the run is called {called[:80]!r} by now{f', as {by} said' if by else ''}; nothing was changed",
+                    advice="Look at it again, then rename it.",
+                )
+            if name is None:
+                db.execute("delete from names where run_id = ?", (owner,))
+            else:
+                db.execute("insert or replace into names values (?, ?, ?, ?)", (owner, name, who, now))
+            row = (owner, name, who, now)
+            db.execute("insert into renames (run_id, name, who, written_ns) values (?, ?, ?, ?)", row)
+
+    def declare(self, run_id: str, facts: Mapping[str, Any], who: str = "") -> None:
+        """Keep facts that a person said of a run, all or none; None takes back what was said of that name. Each is
+        noted in the history, which nothing shortens."""
+        with self._connect() as db:
+            owner, now = owner_of(db, run_id), time.time_ns()
+            for key, value in facts.items():
+                _declare(db, owner, Declaration(key, value, who, now))
+
+    def declarations(self, run_id: str) -> list[Declaration]:
+        """All that was said of a run, the newest first."""
+        with self._connect() as db:
+            rows = db.execute(
+                "select key, value, who, written_ns from declared_log where run_id = ? order by id desc limit ?",
+                (owner_of(db, run_id), HISTORY),
+            )
+            return [Declaration(k, None if v is None else json.loads(v), who, ns) for k, v, who, ns in rows]
 
     def stand_for(self, run_id: str, owner: str) -> None:
         """Let a run share the additions of `owner`: the snapshots of a live run have theirs in common.
@@ -85,7 +159,7 @@ class Registry(Database):
         if "=" in key:
             raise InputError(f"tag {key[:80]!r} has a = in its name", expected="key=value, with the first = after it")
         with self._connect() as db:
-            run_id = _owner(db, run_id)
+            run_id = owner_of(db, run_id)
             if value is None:
                 db.execute("delete from tags where run_id = ? and key = ?", (run_id, key))
             else:
@@ -95,19 +169,14 @@ class Registry(Database):
         with self._connect() as db:
             db.execute(
                 "insert into notes (run_id, written_ns, text) values (?, ?, ?)",
-                (_owner(db, run_id), time.time_ns(), _short(text.strip(), "note")),
+                (owner_of(db, run_id), time.time_ns(), _short(text.strip(), "note")),
             )
 
-    def price(self, run_id: str, usd_per_chip_hour: float | None) -> None:
+    def price(self, run_id: str, usd_per_chip_hour: float | None, who: str = "") -> None:
         """Set the price of a chip-hour in dollars for this run; None removes it."""
-        with self._connect() as db:
-            run_id = _owner(db, run_id)
-            if usd_per_chip_hour is None:
-                db.execute("delete from prices where run_id = ?", (run_id,))
-                return
-            if not USD.low <= usd_per_chip_hour <= USD.high:
-                raise InputError(f"{usd_per_chip_hour} is no price of a chip-hour", expected=f"dollars: {USD.expected}")
-            db.execute("insert or replace into prices values (?, ?, ?)", (run_id, usd_per_chip_hour, time.time_ns()))
+        if usd_per_chip_hour is not None and not USD.low <= usd_per_chip_hour <= USD.high:
+            raise InputError(f"{usd_per_chip_hour} is no price of a chip-hour", expected=f"dollars: {USD.expected}")
+        self.declare(run_id, {PRICE: usd_per_chip_hour}, who)
 
     def remember_files(self, files: Iterable[tuple[str, Path, int]]) -> None:
         """Note where input files lie: (SHA-256 in hex, path, bytes) of each. The newest place of a content counts."""
@@ -135,10 +204,31 @@ class Registry(Database):
         return path if same else None
 
 
-def _owner(db: sqlite3.Connection, run_id: str) -> str:
+def owner_of(db: sqlite3.Connection, run_id: str) -> str:
     """Whose additions a run's are: its own, or those of the live run that it is a snapshot of."""
     row = db.execute("select stands_for from stands where run_id = ?", (run_id,)).fetchone()
     return row[0] if row else run_id
+
+
+def _declare(db: sqlite3.Connection, owner: str, said: Declaration) -> None:
+    """Keep one fact where it belongs, and note it."""
+    value = None if said.value is None else json.dumps(said.value)
+    note = (owner, said.key, value, said.who, said.written_ns)
+    db.execute("insert into declared_log (run_id, key, value, who, written_ns) values (?, ?, ?, ?, ?)", note)
+    if said.key == PRICE and said.value is None:
+        db.execute("delete from prices where run_id = ?", (owner,))
+    elif said.key == PRICE:
+        db.execute("insert or replace into prices values (?, ?, ?)", (owner, said.value, said.written_ns))
+    elif said.value is None:
+        db.execute("delete from declared where run_id = ? and key = ?", (owner, said.key))
+    else:
+        db.execute("insert or replace into declared values (?, ?, ?, ?, ?)", note)
+
+
+def declared_by(who: str, written_ns: int) -> str:
+    """The source of a fact that a person said: who and when, as far as known."""
+    day = time.strftime("%Y-%m-%d", time.gmtime(written_ns / 1e9))
+    return f"said by {who}, {day}" if who else f"said on {day}"
 
 
 def sha256(path: Path) -> str:

@@ -1,23 +1,28 @@
 """A run: one folder, written once and never changed, with its manifest and its tables."""
 
+import contextlib
+import hashlib
 import json
 import stat
 import zlib
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from errors import InputError
+from errors import ChipledgerError, InputError
 from errors.shapes import is_list, is_object
 from runs.integrity import AGAIN, Files, Mark
-from runs.schema import SCHEMA_VERSION
-from runs.tables import ParquetTables
+
+if TYPE_CHECKING:
+    from runs.tables import ParquetTables
 
 MANIFEST = "run.json"
+SCHEMA_VERSION = 5  # of manifest and tables (runs/schema.py)
 KINDS = ("training", "serving", "rl", "compiled", "simulated")
 CHECKSUM = "crc32"  # the manifest's own, over all else that it says
+REMOVED = "the run was removed meanwhile, or is being read anew"
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,25 @@ class FactValue:
     value: Any
     basis: str
     source: str
+
+
+@dataclass(frozen=True)
+class Said:
+    """What people said of a run since it was stored: another name, and facts that its files could not tell. It lies
+    over what is written, which never changes."""
+
+    name: str = ""
+    facts: Mapping[str, FactValue] = field(default_factory=dict[str, FactValue])
+    earlier: frozenset[str] = frozenset()  # names that people gave it before
+
+    @property
+    def mark(self) -> str:
+        """What answers computed with these facts may be kept by; empty where no fact was said."""
+        told = {n: (f.value, f.basis, f.source) for n, f in self.facts.items()}
+        return hashlib.blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=8).hexdigest() if told else ""
+
+
+NOTHING = Said()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,19 +194,39 @@ _FACTS: dict[str, Callable[[Any], bool]] = {  # those that every list of runs sh
 
 @dataclass(frozen=True)
 class Run:
-    """A stored run."""
+    """A stored run, and what people said of it since."""
 
     folder: Path
+    said: Said = field(default=NOTHING, hash=False)
+
+    def told(self, said: Said) -> "Run":
+        """The same run with what people said of it; what was read of it already is not read again."""
+        if said == self.said:
+            return self
+        other = Run(self.folder, said)
+        other.__dict__.update({n: self.__dict__[n] for n in ("written", "files") if n in self.__dict__})
+        return other
 
     @cached_property
     def manifest(self) -> Manifest:
-        """Raises InputError where it is missing, damaged, of another run, or of a newer version."""
+        """The manifest as people see it: with the name and the facts that they said. Raises as `written` does."""
+        written, said = self.written, self.said
+        if said == NOTHING:
+            return written
+        return replace(written, name=said.name or written.name, facts={**written.facts, **said.facts})
+
+    @cached_property
+    def written(self) -> Manifest:
+        """What `run.json` holds. Raises InputError where it is missing, damaged, another's or of a newer version, and
+        where the run was removed since it was found."""
         path, where = self.folder / MANIFEST, f"{self.folder.name}/{MANIFEST}"
         try:
             if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
                 raise InputError("is no file", where=where, advice=AGAIN)
             raw = path.read_bytes()
         except FileNotFoundError as e:
+            if not self.folder.is_dir():
+                raise self._moved(REMOVED) from e
             raise InputError("is missing", where=where, advice=AGAIN) from e
         except OSError as e:
             raise InputError(
@@ -198,32 +242,52 @@ class Run:
         return self.folder.name
 
     @property
-    def writing(self) -> tuple[str, int]:
-        """What answers may be kept by: the folder, and when it was written. A run that is read anew is another."""
-        return str(self.folder), self.manifest.created_ns
+    def writing(self) -> tuple[str, int, str]:
+        """What answers may be kept by: the folder, when it was written, and the facts that were said since. A run that
+        is read anew is another."""
+        return str(self.folder), self.written.created_ns, self.said.mark
 
     @cached_property
     def files(self) -> Files:
-        return Files(self.folder, self.manifest.marks, self.moved)
+        return Files(self.folder, self.written.marks, self.moved)
 
     def moved(self) -> str:
         """What became of the run since its manifest was read; empty where it is the same, or was damaged."""
         try:
-            now = Run(self.folder).manifest
+            now = Run(self.folder).written
         except InputError:
-            return "" if self.folder.is_dir() else "the run was removed meanwhile, or is being read anew"
-        same = (now.created_ns, now.files) == (self.manifest.created_ns, self.manifest.files)
+            return "" if self.folder.is_dir() else REMOVED
+        same = (now.created_ns, now.files) == (self.written.created_ns, self.written.files)
         return "" if same else "the run was read anew meanwhile"
+
+    @contextlib.contextmanager
+    def reading(self) -> Generator[None]:
+        """What reads the run otherwise than through `tables` and `blob`: where it fails because the run was removed or
+        read anew meanwhile, it says that."""
+        try:
+            yield
+        except (ChipledgerError, OSError) as e:
+            if moved := self.moved():
+                raise self._moved(moved) from e
+            raise
+
+    def _moved(self, what: str) -> InputError:
+        return InputError(what, where=self.run_id, advice="Ask again.")
 
     @property
     def damage(self) -> str | None:
-        """One sentence about the files that a look finds missing or damaged; None where all are there."""
+        """One sentence about the files that a look finds missing or damaged, or that the run was removed or read anew
+        meanwhile; None where all are there."""
         found = [str(e) for e in self.files.look()]
+        if found and (moved := self.moved()):
+            return str(self._moved(moved))
         more = f" {len(found) - 1:,} more files of this run are damaged." if len(found) > 1 else ""
         return found[0] + more if found else None
 
     @cached_property
-    def tables(self) -> ParquetTables:
+    def tables(self) -> "ParquetTables":
+        from runs.tables import ParquetTables  # late: what only lists runs needs no pyarrow
+
         return ParquetTables(self.files)
 
     def blob(self, name: str) -> Path:

@@ -8,6 +8,7 @@ because an epoch in picoseconds does not fit 64 bits. A column that is null mean
 import pyarrow as pa
 
 from runs.columns import FLAG, ID, INT, REAL, SOURCE, TEXT, Column, TableSchema
+from runs.recorder_schema import ALLOCATION_TABLES, COLLECTIVE_TABLES
 from runs.serving_schema import SERVING_TABLES
 
 _CAPTURE = Column("capture", ID, "which profile capture of this run (key of `captures`)")
@@ -97,6 +98,10 @@ TABLES: tuple[TableSchema, ...] = (
             Column("cycles", REAL, "clock cycles of one execution as the compiler estimates them"),
             Column("source", TEXT, "line of the user's program it came from"),
             Column("shape", TEXT, "result shape with layout"),
+            Column(
+                "scope", TEXT, "modules or name scopes it came from, outermost first, joined by / (one in a name: %2F)"
+            ),
+            Column("direction", TEXT, "which pass it belongs to, see DIRECTIONS; null: not told"),
         ),
     ),
     TableSchema(
@@ -176,6 +181,7 @@ TABLES: tuple[TableSchema, ...] = (
             Column("role", TEXT, "ranks of one role do the same work (a pipeline stage); null: all do, or not known"),
         ),
     ),
+    *COLLECTIVE_TABLES,
     TableSchema(
         "pipeline",
         "one operation of a pipeline-parallel training step on one rank",
@@ -271,6 +277,7 @@ TABLES: tuple[TableSchema, ...] = (
             Column("source", TEXT, "line of the user's program"),
         ),
     ),
+    *ALLOCATION_TABLES,
     *SERVING_TABLES,
     TableSchema(
         "scalars",
@@ -287,7 +294,6 @@ TABLES: tuple[TableSchema, ...] = (
 )
 
 SCHEMAS: dict[str, TableSchema] = {t.name: t for t in TABLES}
-SCHEMA_VERSION = 5
 
 LIFECYCLE_KINDS: dict[str, str] = {
     "job": "from job start to job end; one row is one attempt",
@@ -303,6 +309,21 @@ LIFECYCLE_KINDS: dict[str, str] = {
     "slices": "slice counts from this time on; `detail` is JSON with active, total, available",
     "eval": "an evaluation between training steps",
     "queued": "waiting for machines that were asked for: nothing is held yet",
+}
+
+ENQUEUED_KINDS: dict[str, str] = {
+    "all-reduce": "each rank ends up with the sum over all",
+    "all-gather": "each rank ends up with what all have",
+    "reduce-scatter": "each rank ends up with its piece of the sum",
+    "all-to-all": "each rank sends a piece to each other",
+    "barrier": "nobody goes on before all have come",
+    "broadcast": "one rank sends to all",
+    "reduce": "one rank ends up with the sum",
+    "gather": "one rank ends up with what all have",
+    "scatter": "one rank sends a piece to each",
+    "send": "to one rank of the group",
+    "recv": "from one rank of the group",
+    "coalesced": "several operations launched as one; each is listed before it",
 }
 
 PIPELINE_OPS: dict[str, str] = {
@@ -330,6 +351,13 @@ LINE_ROLES: dict[str, str] = {
     "other": "anything else the trace carries",
 }
 
+DIRECTIONS: dict[str, str] = {
+    "forward": "the forward pass",
+    "backward": "the backward pass: gradients; of PyTorch without modules in its trace, what it computes again too, "
+    "unless a checkpoint is called by its name",
+    "recompute": "a part of the forward pass computed again for the backward pass, to save memory",
+}
+
 MEMORY_KINDS: dict[str, str] = {
     "bytes_in_use": "a sample over time of what an allocator has handed out",
     "bytes_limit": "what the device or the compiler lets a program use",
@@ -343,6 +371,15 @@ MEMORY_KINDS: dict[str, str] = {
     "bytes_reserved": "a sample over time of what a device keeps back for the compiled program itself",
     "bytes_available": "a sample over time of what an allocator still can hand out",
     "peak_bytes_in_use": "a sample over time of the most that an allocator had handed out so far",
+    "pool_bytes": "a sample over time of what a caching allocator has from the device, handed out or not",
+    "refused": "bytes that were asked for and not given, at `source`",
+    "device_free": "bytes that the device had left when it refused some",
+}
+
+FRAME_KINDS: dict[str, str] = {
+    "own": "the user's own Python",
+    "library": "Python of a library, or generated",
+    "native": "compiled code",
 }
 
 BUFFER_CATEGORIES: dict[str, str] = {

@@ -4,6 +4,7 @@
     <root>/partial/<random>/            what is being written; swept when its process is gone
     <root>/uploads/<upload_id>/         files as they were uploaded; never changed
     <root>/live/<name>/                 a job being followed: its entries, and a pointer to its newest run
+    <root>/bin/<run_id>/                a run that was deleted, and can be brought back for a while
     <root>/registry.db                  what may change: notes, tags, prices
 
 All of it can be read by its owner alone.
@@ -12,18 +13,27 @@ All of it can be read by its owner alone.
 import contextlib
 import functools
 import os
-import re
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from errors import InputError, QuestionError
+from errors import format as fmt
+from errors.nearest import did_you_mean
+from runs.bin import RUN_ID, Bin, Binned
 from runs.durable import PRIVATE, keep_private, writing
 from runs.live import PREFIX, LiveRuns
-from runs.run import MANIFEST, Run
+from runs.naming import begun, unknown
+from runs.run import MANIFEST, NOTHING, Run, Said
 from runs.scratch import Held, Scratch
-from runs.writer import RunWriter, rescue
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+if TYPE_CHECKING:
+    from runs.writer import RunWriter
+
+Saying = Callable[
+    [Sequence[str] | None], Mapping[str, Said]
+]  # of these runs, or of all: those of which something was said
 _LOOKS = 5  # at a run that is another each time
 _SHOWN = 80  # characters of a name that a message repeats
 
@@ -41,17 +51,20 @@ class Store:
     """A folder of runs. Opening it makes the folder and sweeps what a killed ingest left behind; one that is there and
     cannot be written is read."""
 
-    def __init__(self, root: Path):
+    def __init__(self, root: Path, said: Saying = lambda run_ids: {}):
         self.root = Path(root).expanduser().absolute()
+        self.said = said
         self.runs_folder = self.root / "runs"
         self.uploads_folder = self.root / "uploads"
         partial = self.root / "partial"
         self.live = LiveRuns(self.root / "live")
         self._scratch = Scratch(partial)
+        self.bin = Bin(self.root, self.runs_folder, self.hold)
         try:
             _open_root(self.root, self.runs_folder)
             for folder in (self.runs_folder, self.uploads_folder, partial):
                 folder.mkdir(mode=PRIVATE, exist_ok=True)
+            self.bin.make()
         except OSError as e:
             if not _readable(self.runs_folder):
                 raise InputError(
@@ -59,9 +72,9 @@ class Store:
                     where=str(self.root),
                     advice="Give another with --store or $CHIPLEDGER_STORE.",
                 ) from e
-        for folder in (self.runs_folder, self.uploads_folder, partial, self.live.folder):
+        for folder in (self.runs_folder, self.uploads_folder, partial, self.live.folder, self.bin.folder):
             keep_private(folder)
-        self._scratch.sweep(lambda folder: rescue(folder, self.runs_folder))
+        self._scratch.sweep(self._rescue)
 
     def check(self) -> None:
         """Raises InputError where the store is no longer there, or can no longer be read."""
@@ -79,7 +92,7 @@ class Store:
     def ids(self) -> list[str]:
         """Identifiers of all runs, in no particular order. Raises InputError where the store is gone."""
         self.check()
-        return [p.name for p in self.runs_folder.iterdir() if _ID.fullmatch(p.name) and p.is_dir()]
+        return [p.name for p in self.runs_folder.iterdir() if RUN_ID.fullmatch(p.name) and p.is_dir()]
 
     def runs(self) -> list[Run]:
         """All runs whose manifest can be read, newest first."""
@@ -103,15 +116,39 @@ class Store:
                 run, problem = _looked_at(self.runs_folder / run_id)
                 found.runs.extend([run] if run else [])
                 found.broken.update({run_id: problem} if problem else {})
-        found.runs.sort(key=lambda r: -r.manifest.created_ns)
+        found.runs.sort(key=lambda r: -r.written.created_ns)
+        said = self.said(None)
+        found.runs[:] = [r.told(said.get(r.run_id, NOTHING)) for r in found.runs]
         return found
 
+    def states(self) -> dict[str, tuple[int, ...]]:
+        """Of every run what tells that it is another, or was touched, without reading it; empty of one that has no
+        manifest. Raises InputError where the store is gone."""
+        self.check()
+        found: dict[str, tuple[int, ...]] = {}
+        folder = os.open(self.runs_folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with os.scandir(folder) as there:
+                names = [e.name for e in there if RUN_ID.fullmatch(e.name) and e.is_dir()]
+            for name in names:
+                found[name] = _told(f"{name}/{MANIFEST}", folder)
+        finally:
+            os.close(folder)
+        return found
+
+    def look_at(self, run_id: str) -> tuple[Run | None, str]:
+        """(a run, where its manifest can be read; what is damaged of it, else empty). Without what people said of it.
+        Raises FileNotFoundError where it is not there."""
+        return _looked_at(self.runs_folder / run_id)
+
     def get(self, run_id: str) -> Run | None:
-        folder = self.runs_folder / run_id
-        return Run(folder) if _ID.fullmatch(run_id) and folder.is_dir() else None
+        if not self.has(run_id):
+            return None
+        return Run(self.runs_folder / run_id, self.said([run_id]).get(run_id, NOTHING))
 
     def find(self, name: str) -> Run:
-        """A run by its id, an unambiguous beginning of it, its name (the newest of that name), or `live:NAME`.
+        """A run by its id, its name (the newest of that name, else one that was called so before), an unambiguous
+        beginning of either, or `live:NAME`.
 
         The id of a superseded snapshot of a live run leads to the newest one. Raises QuestionError where there is
         none or the beginning fits several.
@@ -123,29 +160,29 @@ class Store:
         if run := self.get(name):
             return run
         runs = self.runs()
-        named = [r for r in runs if r.manifest.name == name]
+        named = [r for r in runs if r.manifest.name == name] or [r for r in runs if name in _names(r)]
         if named:
             return named[0]
-        begun = [r for r in runs if len(name) >= 4 and r.run_id.startswith(name)]
-        if len(begun) == 1:
-            return begun[0]
-        if begun:
-            raise QuestionError(
-                f"{name[:_SHOWN]!r} is the beginning of {len(begun)} run ids", advice="Give more characters."
-            )
+        if run := begun(name, runs):
+            return run
         if (live := self.live.leading(name)) and live.run_id and (run := self.get(live.run_id)):
             return run
-        raise QuestionError(
-            f"no run {name[:_SHOWN]!r} in this store",
-            where=str(self.root),
-            advice="`chipledger runs` lists what is there.",
-        )
+        if lying := self.find_binned(name):
+            raise _is_binned(lying)
+        if run := self.get(name):  # brought back between two looks
+            return run
+        raise unknown(name, runs, self.live.all(), self.root)
 
     def _find_live(self, name: str) -> Run:
         live = self.live.read(name)
         if live is None:
             known = ", ".join(v.name for v in self.live.all()) or "none yet"
-            raise QuestionError(f"no live run {name[:_SHOWN]!r} in this store", where=str(self.root), expected=known)
+            near = did_you_mean(name, [v.name for v in self.live.all()])
+            raise QuestionError(
+                f"no live run {name[:_SHOWN]!r} in this store", where=str(self.root), expected=known, advice=near
+            )
+        if live.run_id and (lying := self.find_binned(live.run_id)):
+            raise _is_binned(lying)
         if live.run_id is None or (run := self.get(live.run_id)) is None:
             problem = f" ({live.problem})" if live.problem else ""
             raise QuestionError(
@@ -154,6 +191,22 @@ class Store:
             )
         return run
 
+    def binned(self) -> list[Binned]:
+        """The runs in the bin, with what people said of them, those that came last first."""
+        found = [b for b in self.bin.runs() if not self.has(b.run.run_id)]
+        said = self.said([b.run.run_id for b in found])
+        return [replace(b, run=b.run.told(said.get(b.run.run_id, NOTHING))) for b in found]
+
+    def find_binned(self, name: str) -> Binned | None:
+        """A run in the bin by its id, an unambiguous beginning of it, or its name (the last that came of that name)."""
+        runs = self.binned()
+        named = [b for b in runs if b.run.run_id == name] or [b for b in runs if name in _names(b.run)]
+        begun = [b for b in runs if len(name) >= 4 and b.run.run_id.startswith(name)]
+        return named[0] if named else begun[0] if len(begun) == 1 else None
+
+    def has(self, run_id: str) -> bool:
+        return RUN_ID.fullmatch(run_id) is not None and (self.runs_folder / run_id).is_dir()
+
     def remove(self, run_id: str) -> None:
         """Take a run out of the store, at once for whoever looks; nothing happens where it is not there. Raises
         InputError where the store cannot be written."""
@@ -161,8 +214,34 @@ class Store:
             with writing(run.folder), self.hold() as held, contextlib.suppress(FileNotFoundError):  # somebody else did
                 run.folder.rename(held.folder / "removed")
 
-    def writer(self) -> RunWriter:
+    def _rescue(self, folder: Path) -> None:
+        from runs.writer import rescue  # late: few processes find what another left behind, and none pays for pyarrow
+
+        rescue(folder, self.runs_folder)
+
+    def writer(self) -> "RunWriter":
+        from runs.writer import RunWriter
+
         return RunWriter(self.hold, self.runs_folder)
+
+
+def _names(run: Run) -> set[str]:
+    """What a run is called and was ever called; nothing where it cannot be read."""
+    try:
+        return {run.manifest.name, run.written.name, *run.said.earlier}
+    except InputError:
+        return set()
+
+
+class InBinError(QuestionError):
+    """What was asked for lies in the bin, and nothing else could be meant."""
+
+
+def _is_binned(lying: Binned) -> InBinError:
+    run_id, until = lying.run.run_id[:12], fmt.date(lying.until_ns)
+    return InBinError(
+        f"run {run_id} is in the bin, until {until}", advice=f"`chipledger restore {run_id}` brings it back."
+    )
 
 
 def _open_root(root: Path, runs_folder: Path) -> None:
@@ -194,12 +273,17 @@ def _looked_at(folder: Path) -> tuple[Run | None, str]:
 
 def _state(folder: Path) -> tuple[int, ...]:
     """What tells that a manifest is another, without reading it. Raises FileNotFoundError where the run is gone."""
-    try:
-        told = (folder / MANIFEST).stat()
-    except FileNotFoundError:
+    found = _told(folder / MANIFEST)
+    if not found:
         folder.stat()
-        return ()
-    except OSError:  # a link that leads nowhere: reading it says so
+    return found
+
+
+def _told(manifest: Path | str, folder: int | None = None) -> tuple[int, ...]:
+    """`folder`: a descriptor of the one that the path starts from."""
+    try:
+        told = os.stat(manifest, dir_fd=folder)
+    except OSError:  # none there, or a link that leads nowhere: reading it says so
         return ()
     return told.st_mtime_ns, told.st_ctime_ns, told.st_size, told.st_ino
 
@@ -208,5 +292,5 @@ def _state(folder: Path) -> tuple[int, ...]:
 def _read_once(folder: Path, state: tuple[int, ...]) -> Run:
     """A run with its manifest read. It is read once, as long as the same file lies there."""
     run = Run(folder)
-    run.manifest  # noqa: B018 - read now, so that what cannot be read is told here
+    run.written  # noqa: B018 - read now, so that what cannot be read is told here
     return run

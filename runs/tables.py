@@ -3,6 +3,7 @@
 """Reading a run's tables: what analyzers are given, whether the rows lie in Parquet files or in memory."""
 
 import contextlib
+import functools
 from collections.abc import Generator, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -41,13 +42,24 @@ def frame(
     """The rows as a pandas frame: nullable integers keep every bit of a nanosecond, text is categorical."""
     import pandas as pd  # a fifth of a second that ingest, which needs none, should not pay
 
+    _names_of_python()
     nullable: dict[pa.DataType, pd.api.extensions.ExtensionDtype] = {
         pa.int32(): pd.Int32Dtype(),
         pa.int64(): pd.Int64Dtype(),
         pa.float64(): pd.Float64Dtype(),
         pa.bool_(): pd.BooleanDtype(),
+        pa.string(): pd.StringDtype("pyarrow", na_value=np.nan),
     }
     return tables.arrow(name, columns, where).to_pandas(types_mapper=lambda kind: nullable.get(kind))
+
+
+@functools.cache
+def _names_of_python() -> None:
+    """Have pandas keep text of its own making in arrays of Python's: above all the names of columns, which it looks up
+    at every turn and would each time convert from Arrow. What the rows of a table say stays in Arrow's."""
+    import pandas as pd
+
+    pd.options.mode.string_storage = "python"
 
 
 def int_column(table: pa.Table, name: str, missing: int = -1) -> np.ndarray:
@@ -104,8 +116,8 @@ class ParquetTables:
             return schema.empty_table()
         filters = None if where is None else _filter(where)
         with self._reading(name):
-            there = set(pq.read_schema(path).names)  # a run written before a column was thought of reads as null there
-            table = pq.read_table(path, columns=[n for n in schema.names if n in there], filters=filters)
+            table = _read(path, schema.names, filters)
+            there = set(table.column_names)  # a run written before a column was thought of reads as null there
             whole = [table[f.name] if f.name in there else nulls(table.num_rows, f.type) for f in schema]
             return pa.table(whole, names=schema.names).cast(schema)
 
@@ -117,6 +129,17 @@ class ParquetTables:
         except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError) as e:
             reason = " ".join(f"{type(e).__name__}: {e}".split())[:200]
             raise self._files.error(_relative(name), f"cannot be read ({reason})") from e
+
+
+def _read(path: Path, names: Sequence[str], filters: "pc.Expression | None") -> pa.Table:
+    """Those of the columns that are in the file. What passes over rows is slower to begin with, so that only what has
+    something to pass over asks for it."""
+    with pq.ParquetFile(path) as file:
+        there = set(file.schema_arrow.names)
+        columns = [n for n in names if n in there]
+        if filters is None:
+            return file.read(columns)
+    return pq.read_table(path, columns=columns, filters=filters)
 
 
 def _relative(name: str) -> str:

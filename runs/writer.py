@@ -20,6 +20,10 @@ from runs.run import MANIFEST, FactValue, Manifest, Run
 from runs.schema import SCHEMAS
 from runs.scratch import Held
 
+# Each piece that Parquet holds apart (a row group) takes a kilobyte of description and its own turn when it is read:
+# what comes in small batches waits until there are so many rows or bytes of it.
+GROUP_ROWS, GROUP_BYTES = 1 << 13, 1 << 22
+
 
 class RunWriter:
     """Writes one run. Used as a context manager: leaving it without `commit` removes every trace."""
@@ -27,7 +31,10 @@ class RunWriter:
     def __init__(self, hold: Callable[[], Held], runs_folder: Path):
         self._hold, self._runs_folder = hold, runs_folder
         self._writers: dict[str, pq.ParquetWriter] = {}
+        self._waiting: dict[str, list[pa.RecordBatch]] = {}
+        self._waits: dict[str, tuple[int, int]] = {}  # rows and bytes of them
         self.counts: dict[str, int] = {}
+        self.placed = False  # whether the run that was committed is this one, and not one that came to be meanwhile
 
     def __enter__(self) -> Self:
         self._held = self._hold()
@@ -41,18 +48,30 @@ class RunWriter:
             with contextlib.suppress(Exception):  # the run is being thrown away; a full disk must not hide `error`
                 writer.close()
         self._writers.clear()
+        self._waiting.clear()
         self._held.end()
 
     def rows(self, table: str, batch: pa.RecordBatch) -> None:
         """Append rows to a table. The batch must have the table's schema."""
         if batch.num_rows == 0:
             return
+        self.counts[table] = self.counts.get(table, 0) + batch.num_rows
+        self._waiting.setdefault(table, []).append(batch)
+        rows, n_bytes = self._waits.get(table, (0, 0))
+        rows, n_bytes = rows + batch.num_rows, n_bytes + batch.nbytes
+        self._waits[table] = rows, n_bytes
+        if rows >= GROUP_ROWS or n_bytes >= GROUP_BYTES:
+            self._write(table)
+
+    def _write(self, table: str) -> None:
+        """Write what waits of a table as one piece."""
+        waiting = self._waiting.pop(table)
+        del self._waits[table]
         if table not in self._writers:
             path = self._tables / f"{table}.parquet"
             self._writers[table] = pq.ParquetWriter(path, SCHEMAS[table].arrow, **parquet_options(table))
-            self.counts[table] = 0
-        self._writers[table].write_batch(batch)
-        self.counts[table] += batch.num_rows
+        rows = pa.Table.from_batches(waiting)
+        self._writers[table].write_table(rows if len(waiting) == 1 else rows.unify_dictionaries().combine_chunks())
 
     def blob(self, name: str, data: bytes) -> None:
         """Keep bytes under `blobs/<name>`; `name` is made by a collector, never taken from an input."""
@@ -77,6 +96,8 @@ class RunWriter:
     ) -> Run:
         """Close, sync and rename into place. If the run came to be meanwhile, that one stays and is returned, unless
         it is to be replaced: then whoever looks finds the one or the other."""
+        for table in list(self._waiting):
+            self._write(table)
         for writer in self._writers.values():
             writer.close()
         self._writers.clear()
@@ -99,8 +120,9 @@ class RunWriter:
         sync(self._folder)
         target = self._runs_folder / run_id
         run = Run(target)
-        if self._place(target, replace):  # what was stored is known, though somebody may remove it at once
-            run.__dict__["manifest"] = Manifest.from_json(written, run_id)
+        self.placed = self._place(target, replace)
+        if self.placed:  # what was stored is known, though somebody may remove it at once
+            run.__dict__["written"] = Manifest.from_json(written, run_id)
         sync(self._runs_folder)
         return run
 

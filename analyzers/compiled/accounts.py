@@ -13,6 +13,7 @@ from analyzers.compiled.compiled import analyze
 from analyzers.flops.peak import Hardware
 from analyzers.time.training_accounts import Book, leaf, parent
 from errors import QuestionError
+from errors import format as fmt
 from runs.tables import Tables, frame
 
 BOUND = (
@@ -67,9 +68,9 @@ def from_program(tables: Tables, facts: Facts, machine: Hardware) -> Book:
     )
     notes = [BOUND]
     if least.padding_most_s:
+        low, high = (fmt.number(s * chips) for s in (least.padding_s, least.padding_most_s))
         notes.append(
-            f"Padding: {least.padding_s * chips:.3g} to {least.padding_most_s * chips:.3g} chip-seconds, the lower end"
-            " entered, as this is the least time."
+            f"Padding: {low} to {high} chip-seconds, the lower end entered, as this is the least time."
             " Nobody has measured on silicon how far a matrix unit can avoid it."
         )
     return Book(account, stated, None, None, None, tuple(notes))

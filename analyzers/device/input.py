@@ -381,7 +381,7 @@ def _notes(rows: pd.DataFrame, fed: bool, seen: _Seen, past: History, verdict: s
         )
     if fed and (unseen := int((rows["devices"] == 0).sum())):
         notes.append(
-            f"{unseen} steps were not profiled: of them only stalls are counted, by how much their fetch and "
+            f"{unseen:,} steps were not profiled: of them only stalls are counted, by how much their fetch and "
             "their step exceed the usual ones."
         )
     if len(rows):

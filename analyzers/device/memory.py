@@ -9,6 +9,9 @@ from analyzers.base import Facts, fact, with_options
 from analyzers.device import memory_model as by_formula
 from analyzers.device import memory_run as by_run
 from analyzers.device.memory_advice import Advice, advise, told_apart
+from analyzers.device.snapshot.advice import advise as advise_snapshot
+from analyzers.device.snapshot.advice import notes as history_notes
+from analyzers.device.snapshot.answer import ALLOCATOR, Snapshot, snapshot
 from analyzers.subject import CHIP, MODEL, SEQ, chip_of, model_of
 from errors import QuestionError
 from errors.options import Option
@@ -29,6 +32,7 @@ OPTIONS: tuple[Option, ...] = (
 )
 SUBJECTS = {
     "profile": "programs and allocators of a run that was profiled",
+    "snapshot": "a recorded history of allocations",
     "compiled": "a program that was compiled and not run",
     "formula": "a model's training by formula",
 }
@@ -42,10 +46,11 @@ class MemoryResult:
     `subject`: a key of SUBJECTS. `peak_bytes`: what it holds at its fullest, padding included: the most that an
     allocator had handed out where the run was sampled, else what the largest program needs; `peak_basis` says how it
     is known. `parts`: what makes up `parts_bytes`, the peak of `program` (columns PART_COLUMNS of `memory_run`; for
-    `formula` by account). `limit_bytes`: what the device lets programs use, by `limit_source`; `fits`: whether the
-    compiler, or the sum by formula, says so; None for what ran. `programs`, `devices`, `samples`: see `memory_run`.
+    `formula` by account, for `snapshot` by line, as many bytes as were asked for). `limit_bytes`: what the device lets
+    programs use, by `limit_source`; `fits`: whether the compiler, or the sum by formula, says so; None for what ran.
+    `programs`, `devices`, `samples`: see `memory_run`.
     `largest_batch`: by formula, sequences of a microbatch that fit. `ran`: whether what the formula is asked about, as
-    the run tells it, took steps: then it did fit, whatever the formula says.
+    the run tells it, took steps: then it did fit, whatever the formula says. `snapshot`: who held it, of a history.
     """
 
     subject: str
@@ -66,6 +71,7 @@ class MemoryResult:
     message: str = ""
     notes: tuple[str, ...] = ()
     ran: bool = False
+    snapshot: Snapshot | None = None
 
     @property
     def parts_bytes(self) -> int:
@@ -119,6 +125,7 @@ class MemoryResult:
             "largest_batch": self.largest_batch,
             "message": self.message or None,
             "notes": list(self.notes),
+            "snapshot": None if self.snapshot is None else self.snapshot.to_dict(),
         }
 
 
@@ -135,16 +142,44 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> MemoryResu
     Raises QuestionError where the run tells nothing of memory and no model is known.
     """
     facts = with_options(facts, options, ("model", "chip", "seq"))
+    history = None if options["model"] or options["program"] else snapshot(tables)
+    if history is not None:
+        return _of_snapshot(tables, facts, history)
     if options["model"] is None and (tables.rows("memory") or fact(facts, "outcome") is not None):
         return _of_run(tables, facts, options)
     if model_of(facts) is None:
         raise QuestionError(
             "nothing in this run tells of memory",
-            advice="Add a profile (*.xplane.pb): it carries programs with their buffers. Or ask by formula: --option "
-            "model=NAME.",
+            advice="Add a profile (*.xplane.pb): it carries programs with their buffers; of PyTorch a memory snapshot "
+            "(torch.cuda.memory._dump_snapshot). Or ask by formula: --option model=NAME.",
         )
     asked = any(value is not None for value in options.values())
     return replace(_by_formula(facts, options), ran=not asked and tables.rows("steps") > 0)
+
+
+def _of_snapshot(tables: Tables, facts: Facts, history: Snapshot) -> MemoryResult:
+    """Who held memory when most was held. Other allocators' samples and programs of the run are not part of it."""
+    everything, chip = by_run.samples(tables), chip_of(facts)
+    limit, source = by_run.limit_of(tables, facts, everything, chip)
+    sampled = everything[everything["allocator"] == ALLOCATOR]
+    held = history.holders.rename(columns={"where": "name", "phase": "category", "bytes": "padded_bytes"})
+    return MemoryResult(
+        subject="snapshot",
+        peak_bytes=history.peak_bytes if history.recorded else None,
+        peak_basis="measured",
+        limit_bytes=limit,
+        limit_source=source,
+        fits=None,
+        program=None,
+        parts=held.reindex(columns=by_run.PART_COLUMNS).astype({"padded_bytes": "Int64"}),
+        programs=pd.DataFrame(columns=by_run.PROGRAM_COLUMNS),
+        devices=by_run.devices(sampled),
+        samples=sampled[by_run.SAMPLE_COLUMNS],
+        advice=advise_snapshot(history),
+        chip=chip.name if chip else fact(facts, "chip"),
+        notes=history_notes(history, beside=len(everything) > len(sampled)),
+        snapshot=history,
+    )
 
 
 def _of_run(tables: Tables, facts: Facts, options: dict[str, Any]) -> MemoryResult:
@@ -193,11 +228,16 @@ def _notes(parts: pd.DataFrame, programs: pd.DataFrame, sampled: pd.DataFrame, o
             f"The peak is the most of {len(sampled):,} samples that allocators wrote into the profile: bytes in use, "
             "and on a TPU those kept back for the program that runs. Between samples more may have been in use."
         )
+    if (sampled["allocator"] == by_run.PYTORCH).any():
+        notes.append(
+            "Who held it a memory snapshot tells: torch.cuda.memory._record_memory_history() before the steps, "
+            "_dump_snapshot(file) after them."
+        )
     if len(programs) and outcome is None:
         notes.append(
             "Buffers are those of the compiler's own assignment at the fullest moment of one program; what other "
-            "programs keep meanwhile is not among them. XLA for CPU keeps no order of time: there each place in memory "
-            "counts as the largest value that it ever holds."
+            "programs keep meanwhile is not among them. Where the assignment came without a trace over time, each "
+            "place in memory counts as the largest value that it ever holds."
         )
     if outcome is not None and len(programs) and programs["peak"].isna().all():
         notes.append("A dump of a program tells its inputs, not what it needs besides: the peak is not known.")

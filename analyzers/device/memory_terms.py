@@ -6,7 +6,8 @@ TERMS = (
     Term(
         "Peak",
         "The most that one device holds at once, layout padding included: by the allocators' samples where the "
-        "profile has them, else what the largest program needs by its compiler.",
+        "profile has them, else what the largest program needs by its compiler. Of a memory snapshot: the most bytes "
+        "that were asked for and in use at one moment of its history.",
         unit="bytes",
     ),
     Term(
@@ -35,6 +36,22 @@ TERMS = (
     ),
     Term(
         "Copies", "Devices that hold the same piece of an input, by its sharding; 1: sharded over all.", unit="devices"
+    ),
+    Term(
+        "Reserved",
+        "What PyTorch's allocator had from the device at the peak, in use or not.",
+        unit="bytes",
+    ),
+    Term(
+        "Reserved, not in use",
+        "Fragmentation, cache and rounding at the peak: room that a program could not, or did not yet, use.",
+        formula="reserved - in use, both at the peak",
+        unit="bytes",
+    ),
+    Term(
+        "Calls not recorded",
+        "In use at the peak by blocks without a stack of calls: most were given before the recorded history begins.",
+        unit="bytes",
     ),
     Term("Gives back", "What one device would hold less; an upper bound where it says up to.", unit="bytes"),
 )

@@ -56,8 +56,10 @@ _COLUMNS = [
     "cycles",
     "source",
     "shape",
+    "scope",
+    "direction",
 ]
-_TEXTS = ("module", "op", "shape", "category", "source")
+_TEXTS = ("module", "op", "shape", "category", "source", "scope", "direction")
 NEEDED = "Add a profile (*.xplane.pb, *.pt.trace.json), or a program compiled with `chipledger compile`."
 
 
@@ -66,7 +68,9 @@ class Units:
     """`rows`: module, op, shape, category, source, kind (see KINDS), count (executions), self_s, total_s (NaN where
     nobody timed them), flops, bytes (of all executions; NaN: not known), cycles. Where several kernels of a GPU carry
     out one operation, category and source are those of the longest. `parts`: the same, apart by category: a kernel that
-    clears memory for a product is a copy.
+    clears memory for a product is a copy. `placed`: the same, apart by scope and direction (see `ops`), `unit` being
+    the row of `rows` that each is a part of. `members`: every operation as the profile has it, longest first: capture,
+    op_id, unit, category, shape, direction, count, self_s, total_s.
 
     `basis` of the seconds: measured; modelled from estimated cycles and a clock; unattributed where there are none.
     `device_steps`: steps profiled, each counted on each of its host's devices; None where none are.
@@ -74,6 +78,8 @@ class Units:
 
     rows: pd.DataFrame
     parts: pd.DataFrame
+    placed: pd.DataFrame
+    members: pd.DataFrame
     devices: int
     device_steps: int | None
     basis: str
@@ -104,10 +110,12 @@ def op_units(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> Units:
     if not compiled and not timed:
         raise QuestionError("the operations of this run have no times", advice=NEEDED)
     spaces = hbm_bytes(tables)
-    rows, parts, lacking = _summed(ops, spaces)
+    rows, parts, placed, members, lacking = _summed(ops, spaces)
     return Units(
         rows=rows,
         parts=parts,
+        placed=placed,
+        members=members,
         devices=len(ops[["host", "device"]].drop_duplicates()),
         device_steps=_device_steps(tables, ops),
         basis="measured" if not compiled else "modelled" if timed else "unattributed",
@@ -128,8 +136,9 @@ def _chosen(ops: pd.DataFrame, options: Mapping[str, Any]) -> pd.DataFrame:
     return ops
 
 
-def _summed(ops: pd.DataFrame, spaces: pd.Series) -> tuple[pd.DataFrame, pd.DataFrame, int]:
-    """Rows and parts of `Units`, longest first, and how many operations had impossible (negative) FLOPs or bytes."""
+def _summed(ops: pd.DataFrame, spaces: pd.Series) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame, int]:
+    """Rows, parts, placed and members of `Units`, longest first, and how many operations had impossible (negative)
+    FLOPs or bytes."""
     count = ops["count"].to_numpy(dtype=float, na_value=np.nan)
     flops = ops["flops"].to_numpy(dtype=float, na_value=np.nan)
     moved = ops["bytes"].to_numpy(dtype=float, na_value=np.nan)
@@ -153,7 +162,28 @@ def _summed(ops: pd.DataFrame, spaces: pd.Series) -> tuple[pd.DataFrame, pd.Data
         },
         index=ops.index,
     ).sort_values("self_s", ascending=False, kind="stable")
-    return _joined(given, list(_TEXTS[:3])), _joined(given, list(_TEXTS[:4])), negative
+    rows, parts = _joined(given, list(_TEXTS[:3])), _joined(given, list(_TEXTS[:4]))
+    placed = _joined(given, [*_TEXTS[:3], "scope", "direction"])
+    unit = _Numbers(rows)
+    placed["unit"] = unit.of(placed)
+    members = given[["category", "shape", "direction", "count", "self_s", "total_s"]]
+    members = members.join(ops[["capture", "op_id"]]).assign(unit=unit.of(given))
+    return rows, parts, placed, members.reset_index(drop=True), negative
+
+
+class _Numbers:
+    """Which row of `Units.rows` an operation belongs to."""
+
+    def __init__(self, rows: pd.DataFrame) -> None:
+        self._rows = self._keys(rows).assign(unit=np.arange(len(rows)))
+
+    def of(self, ops: pd.DataFrame) -> np.ndarray:
+        return self._keys(ops).merge(self._rows, how="left", on=list(_TEXTS[:3]))["unit"].to_numpy()
+
+    @staticmethod
+    def _keys(rows: pd.DataFrame) -> pd.DataFrame:
+        texts = rows[list(_TEXTS[:3])].astype(object)
+        return texts.where(texts.notna(), None)
 
 
 def _joined(given: pd.DataFrame, by: list[str]) -> pd.DataFrame:

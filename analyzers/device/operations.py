@@ -7,9 +7,12 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts
-from analyzers.device.op_units import UNIT_OPTIONS, op_units
+from analyzers.device.op_details import EXECUTION, TEXTS, Extremes, executions, extremes_of, recomputed_share, texts
+from analyzers.device.op_units import UNIT_OPTIONS, Units, op_units
 from analyzers.device.roofline import place, records
 from analyzers.device.roofs import ROOF_OPTIONS, Roof, reached_roof, spec_roof
+from analyzers.device.tensor_cores import Products, products
+from analyzers.device.waste import wasted_by_unit
 from errors import QuestionError
 from errors.numbers import COUNT
 from errors.options import Option
@@ -42,6 +45,11 @@ ROW_KEYS = (
     "roof_seconds",
     "roof_share",
     "above_seconds",
+    "wasted_seconds",
+    "recomputed_share",
+    *EXECUTION,
+    "scope",
+    *TEXTS,
 )
 _NAMES = ("module", "op", "category", "source", "shape")
 _ANY_ROOF = 1.0  # every operation is held against its roof here, however far below it is
@@ -56,8 +64,14 @@ class OpsResult:
     roof seconds where nothing was timed), flops and bytes (of all executions; NaN: not known), flops_per_s and
     bytes_per_s (of one device, over the time of the operations of which they are known), roofed_seconds (the part of
     self_seconds in operations that have a roof), roof_seconds (the least those would take at the specified roofs),
-    roof_share (the latter by the former) and above_seconds (the part of self_seconds in operations that show more than
-    their roof allows: they count as having none in rows of several operations).
+    roof_share (the latter by the former), above_seconds (the part of self_seconds in operations that show more than
+    their roof allows: they count as having none in rows of several operations), wasted_seconds (see `waste.py`; NaN
+    where it is known of no part), recomputed_share (of its time, what is computed again for the backward pass; NaN:
+    not told), mean_, least_ and longest_execution_seconds (of one execution, with what is nested in it), scope (the
+    module or name scope where most of its time is) and TEXTS, which are told of operations alone: framework_op (what
+    the framework calls it or what launched it), kernel, launch_shape (grid and block of most launches), hlo.
+
+    `products`: the matrix products of a GPU by the unit that they ran on; None where that cannot be told.
     """
 
     rows: pd.DataFrame
@@ -70,6 +84,7 @@ class OpsResult:
     devices: int
     device_steps: int | None
     line: str
+    products: Products | None
     notes: tuple[str, ...] = field(default=())
 
     def to_dict(self) -> dict[str, Any]:
@@ -90,6 +105,7 @@ class OpsResult:
             "device_steps": self.device_steps,
             "peak_flops_per_s": self.roof.flops and self.roof.flops.per_s,
             "hbm_bytes_per_s": self.roof.bytes and self.roof.bytes.per_s,
+            "matrix_products": self.products and self.products.to_dict(self.top),
             "notes": list(self.notes),
         }
 
@@ -105,7 +121,11 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> OpsResult:
     placed, parts = (place(r, roof, _ANY_ROOF).assign(total_seconds=r["total_s"]) for r in (units.rows, units.parts))
     timed = units.seconds is not None
     by_category = grouped(parts, "category", timed)
-    rows = by_category if options["by"] == "category" else grouped(placed, options["by"], timed)
+    extremes = extremes_of(tables, units)
+    by_category = _detailed(by_category, tables, units, extremes, roof, "category")
+    rows = by_category
+    if options["by"] != "category":
+        rows = _detailed(grouped(placed, options["by"], timed), tables, units, extremes, roof, options["by"])
     lacking = [what for what, own in (("FLOP/s", spec.flops), ("memory bandwidth", spec.bytes)) if own is None]
     if lacking:
         verb = "are" if len(lacking) > 1 else "is"
@@ -122,6 +142,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> OpsResult:
         devices=units.devices,
         device_steps=units.device_steps,
         line=options["line"],
+        products=products(tables, units),
         notes=(*units.notes, "Idle time is no operation and in no row; the page Overlap tells of it.", *notes, *beyond),
     )
 
@@ -171,8 +192,29 @@ def grouped(placed: pd.DataFrame, by: str, timed: bool) -> pd.DataFrame:
         roof_seconds=sums["roof_seconds"],
         roof_share=_over(sums["roof_seconds"], sums["roofed_s"]),
         above_seconds=sums["above_s"],
+        key=placed.index if by == "op" else names[by],
     )
-    return rows.sort_values("share", ascending=False, kind="stable", ignore_index=True)[list(ROW_KEYS)]
+    return rows.sort_values("share", ascending=False, kind="stable", ignore_index=True)
+
+
+def _detailed(
+    rows: pd.DataFrame, tables: Tables, units: Units, extremes: Extremes, roof: Roof, by: str
+) -> pd.DataFrame:
+    """All columns of `OpsResult.rows`. What is wasted on an operation counts to its own category, whatever its other
+    kernels are, so that it adds up to the same everywhere."""
+    of_unit = units.rows[by].fillna("") if by != "op" else pd.Series(np.arange(len(units.rows)))
+    key = units.members["unit"].map(of_unit)
+    ran = units.members["category"].astype(object).fillna("") if by == "category" else key
+    waste = place(units.placed, roof, _ANY_ROOF)
+    wasted = wasted_by_unit(waste, units.placed["unit"].map(of_unit))
+    rows = rows.assign(
+        wasted_seconds=rows["key"].map(wasted), recomputed_share=rows["key"].map(recomputed_share(units, ran))
+    )
+    rows = rows.join(executions(units, extremes, ran), on="key")
+    alone = by == "op"
+    rows = rows.assign(scope=rows["key"].map(units.rows["scope"]).astype(object) if alone else None)
+    rows = rows.join(texts(tables, units), on="key") if alone else rows.assign(**dict.fromkeys(TEXTS))
+    return rows[list(ROW_KEYS)]
 
 
 def _over(amount: pd.Series, seconds: pd.Series) -> pd.Series:

@@ -23,6 +23,29 @@ TERMS = (
         unit="1",
     ),
     Term(
+        "Wasted below the roof",
+        "Time beyond the least that the FLOPs and bytes of an operation need at the device's peaks, over operations of "
+        "which these are known. Collectives, waiting and what nobody counts are no part of it.",
+        formula="time - max(FLOPs / peak FLOP/s, bytes / peak bytes/s)",
+        unit="s",
+    ),
+    Term(
+        "One execution",
+        "From the start of an operation to its end, with what is nested in it: mean, shortest and longest of all.",
+        unit="s",
+    ),
+    Term(
+        "Launch shape",
+        "The grid (blocks) and the block (threads) that most kernels of an operation were launched with.",
+    ),
+    Term(
+        "On tensor cores",
+        "Of the time of matrix products and convolutions on a GPU the part in kernels whose names tell of tensor cores "
+        "(of AMD: matrix cores), over the time in kernels whose names tell which unit they use.",
+        formula="time on tensor cores / (time - time of kernels that do not tell)",
+        unit="1",
+    ),
+    Term(
         "FLOP/s, bytes/s",
         "Of one device while the operation runs, by what the compiler counts for one execution.",
         formula="FLOPs / time; bytes / time",

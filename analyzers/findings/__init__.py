@@ -29,6 +29,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("floor", SHARE, FLOOR, "share of the chip time below which nothing is called a finding", "", "Floor"),
     PRICE,
 )
+_NEEDED = "Add a profile, the job's goodput log, or its text log with the time of each step."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,13 +133,11 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: A
     """What is wrong. Raises QuestionError where no chip time can be accounted for."""
     found = answers.get("ledger")
     if not isinstance(found, LedgerResult):
-        raise QuestionError("nothing tells where the chip time went", advice=answers.why("ledger"))
+        why = answers.why("ledger")
+        raise QuestionError("nothing tells where the chip time went" + (f": {why}" if why else ""), advice=_NEEDED)
     ledger = found.ledger
     if ledger.chip_seconds <= 0:
-        raise QuestionError(
-            "no chip time can be accounted for",
-            advice="Add a profile, the job's goodput log, or its text log with the time of each step.",
-        )
+        raise QuestionError("no chip time can be accounted for", advice=_NEEDED)
     asked = options.get("floor")
     floor = FLOOR if asked is None else float(asked)
     seen = Seen(tables=tables, facts=facts, answers=answers, ledger=ledger, floor=floor)

@@ -13,6 +13,7 @@ from analyzers.findings.parts import StepParts, step_parts
 ALIKE = 3  # steps seen that an unseen one is held against
 QUICK = 0.1  # of the steps seen: what they took without it is a step without
 MOST_RANKS = 0.9  # of the chip time of the steps seen: where so much of it is profiled, all ranks are
+SEEN = ("compute_unsplit", "communication_or_wait")  # what a profile shows, though not what it was
 OPEN = 0.3  # of what is carried over: by how much it may be off
 
 
@@ -44,7 +45,8 @@ def _covered(seen: Seen, seconds: float) -> float:
     productive = seen.ledger.find("productive")
     if productive is None or not seconds:
         return 1.0
-    share = (productive.chip_seconds - productive.unknown) / (seconds * seen.chips)
+    unseen = productive.unknown - sum(seen.amount(name) for name in SEEN)
+    share = (productive.chip_seconds - unseen) / (seconds * seen.chips)
     return 1.0 if share >= MOST_RANKS else max(share, 1 / seen.chips)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from analyzers.device.roofline import RooflineResult
 from analyzers.findings.base import Seen
-from analyzers.flops.mfu import JOB, MfuResult
+from analyzers.flops.mfu import OWN, MfuResult
 from analyzers.flops.published import Reviewed, reviewed
 from analyzers.subject import parameters_of
 from analyzers.time.steps import StepsResult
@@ -160,7 +160,7 @@ def _published(seen: Seen, found: MfuResult) -> tuple[Rung | None, str]:
     """The best published run on such chips, in the same format and by the same count, of a like size."""
     chip, precision = found.peaks.chip, found.peaks.precision
     usual = found.fingerprint.matching
-    convention = found.convention if found.convention != JOB else usual[0].name if usual else None
+    convention = found.convention if found.convention not in OWN else usual[0].name if usual else None
     needed = {"its chip": chip, "the format of its numbers": precision, "how its FLOPs were counted": convention}
     unknown = [what for what, known in needed.items() if known is None]
     if chip is None or precision is None or convention is None:

@@ -13,6 +13,7 @@ from analyzers.flops.fingerprint import fingerprint
 from analyzers.flops.formats import format_of
 from analyzers.flops.mfu_result import COLUMNS, MfuResult
 from analyzers.flops.precision import PEAK, PRECISION, Peaks, bounded, peaks
+from analyzers.flops.ran import Ran, ran_in_steps
 from analyzers.subject import CHIP, MODEL, SEQ, model_of, sequence_of
 from analyzers.time.history import History
 from analyzers.time.job_past import steps_taken
@@ -25,8 +26,16 @@ from errors.numbers import Number
 from errors.options import NUMBER, Option
 from runs.tables import Tables
 
-JOB = "job"
-CONVENTION = Option("convention", (JOB, *CONVENTION_NAMES), None, "how FLOPs are counted; job: as the job printed them")
+JOB, SHAPES = "job", "shapes"
+PRINTED = "FLOPs are as the job printed them, by its own convention."
+STATED = "FLOPs of a step are those stated with the model, by whoever stated them."
+OWN = (JOB, SHAPES)  # counts that are no convention of ours: by the job, and by the operations that ran
+CONVENTION = Option(
+    "convention",
+    (*OWN, *CONVENTION_NAMES),
+    None,
+    "how FLOPs are counted; job: as printed or stated; shapes: by what a profile saw",
+)
 REMAT = Option(
     "remat",
     ("none", "selective", "full"),
@@ -65,7 +74,13 @@ class _Subject:
         """A token's FLOPs; None where the model or its sequence is not known."""
         if self.model is None or self.seq is None:
             return None
-        return flops_per_token(self.model, self.seq, "causal" if convention == JOB else convention)
+        return flops_per_token(self.model, self.seq, "causal" if convention in OWN else convention)
+
+    def need(self, convention: str) -> FlopsPerToken:
+        """The same where both are known."""
+        found = self.counted(convention)
+        assert found is not None  # asked before
+        return found
 
 
 def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> MfuResult:
@@ -102,15 +117,16 @@ def _stated(subject: _Subject, tables: Tables, facts: Facts, options: dict[str, 
     told = Printed(options["tflops_per_s"], options["tokens_per_s"])
     convention = options["convention"] or (JOB if told.tflops_per_s else "causal")
     counted = subject.counted(convention)
-    if convention == JOB and not told.tflops_per_s:
+    if convention in OWN and not told.tflops_per_s:
         raise QuestionError("without tflops_per_s there is no count of the job's own", advice="Leave convention out.")
-    if convention != JOB and (counted is None or not told.tokens_per_s):
+    if convention not in OWN and (counted is None or not told.tokens_per_s):
         raise QuestionError(
             f"FLOPs by the convention {convention} need a model, a sequence length and tokens per second",
             advice="Ask with --option model=NAME --option seq=N --option tokens_per_s=RATE.",
         )
-    rate = told.tflops_per_s if convention == JOB else told.tokens_per_s * counted.total / 1e12
-    return _result(subject, tables, facts, options, convention, told, rate=rate, tokens=told.tokens_per_s)
+    rate = told.tflops_per_s if convention in OWN else told.tokens_per_s * counted.total / 1e12
+    said = PRINTED if convention == JOB else ""
+    return _result(subject, tables, facts, options, convention, told, rate=rate, tokens=told.tokens_per_s, said=said)
 
 
 def _from_steps(subject: _Subject, tables: Tables, facts: Facts, options: dict[str, Any]) -> MfuResult:
@@ -121,20 +137,23 @@ def _from_steps(subject: _Subject, tables: Tables, facts: Facts, options: dict[s
             advice="Add a training log with step lines, or ask with --option tflops_per_s=RATE --option chip=NAME.",
         )
     tokens = tokens_of_steps(tables, facts, past.rows["step"])
-    has_job = bool(past.rows["model_flops_per_chip"].notna().any())
+    job = _by_the_job(past, facts)
     own = CONVENTION_NAMES if tokens is not None and subject.counted("causal") else ()
-    convention = options["convention"] or ("causal" if own else JOB)
-    if convention == JOB and not has_job:
+    ran = ran_in_steps(tables, facts) if options["convention"] == SHAPES or (job is None and not own) else None
+    convention = options["convention"] or ("causal" if own else JOB if job is not None or ran is None else SHAPES)
+    if (convention == JOB and job is None) or (convention == SHAPES and ran is None):
         raise _unknown_work(tokens is not None)
-    if convention != JOB and not own:
+    if convention not in OWN and not own:
         raise QuestionError(
             f"FLOPs by the convention {convention} need a model, a sequence length and printed tokens per second",
             advice="Ask with convention=job for the count that the job printed.",
         )
-    counted = subject.counted(convention)
-    useful = past.rows["model_flops_per_chip"].to_numpy(dtype=float, na_value=np.nan)
-    if convention != JOB:
-        useful = tokens * counted.total
+    if tokens is not None and convention not in OWN:
+        useful = tokens * subject.need(convention).total
+    elif convention == SHAPES and ran is not None:
+        useful = ran.flops.reindex(past.rows["step"].astype(float)).to_numpy(dtype=float)
+    else:
+        useful = job if job is not None else np.full(len(past.rows), np.nan)
     rows = _rows(past, useful, tokens, subject.peaks)
     usual = rows[rows["kept"] & (rows["implausible"] == "") & rows["tflops_per_s_per_chip"].notna()]
     usual = usual[usual["hung_ns"] == 0]
@@ -150,6 +169,7 @@ def _from_steps(subject: _Subject, tables: Tables, facts: Facts, options: dict[s
         printed(tables, facts),
         tokens=_over(usual, "tokens_per_s_per_chip"),
         rate=float((usual["tflops_per_s_per_chip"] * usual["dur_s"]).sum()) / seconds if seconds else None,
+        said=_said(convention, past, ran),
     )
     counts = rows["kept"] & _inside(rows) if past.timed else rows["kept"] & (rows["implausible"] == "")
     done = _filled(useful, counts.to_numpy(dtype=bool))
@@ -158,10 +178,34 @@ def _from_steps(subject: _Subject, tables: Tables, facts: Facts, options: dict[s
         found,
         rows=rows[COLUMNS],
         wall_s=wall_s,
-        conventions=((JOB,) if has_job else ()) + own,
+        conventions=((JOB,) if job is not None else ()) + ((SHAPES,) if ran else ()) + own,
         best=float(usual["mfu"].max()) if native and len(usual) else None,
         average=done / wall_s / native if native and wall_s else None,
         notes=(*found.notes, *past.notes, *notes, *_false_steps(rows)),
+    )
+
+
+def _by_the_job(past: History, facts: Facts) -> np.ndarray | None:
+    """FLOPs of one chip in each step by the job's own count: as its lines print them, else as a person stated them of
+    the model; None where neither does."""
+    printed_ = past.rows["model_flops_per_chip"].to_numpy(dtype=float, na_value=np.nan)
+    if not np.isnan(printed_).all():
+        return printed_
+    said, chips = fact(facts, "model"), fact(facts, "chips")
+    stated = said.get("model_flops_per_step") if isinstance(said, dict) else None
+    if not chips or not isinstance(stated, int | float) or stated <= 0:
+        return None
+    return np.full(len(past.rows), float(stated) / float(chips))
+
+
+def _said(convention: str, past: History, ran: Ran | None) -> str:
+    if convention == JOB:
+        return PRINTED if past.rows["model_flops_per_chip"].notna().any() else STATED
+    if convention != SHAPES or ran is None:
+        return ""
+    return (
+        "FLOPs are those of the operations that a profile saw, by their shapes: what is computed again counts as well. "
+        f"Operations whose FLOPs are told take {ran.counted * 100:.3g} % of the time computing."
     )
 
 
@@ -249,8 +293,10 @@ def _result(
     *,
     rate: float | None,
     tokens: float | None,
+    said: str = "",
 ) -> MfuResult:
-    """Everything that follows from one rate, TFLOP/s per chip, and the subject."""
+    """Everything that follows from one rate, TFLOP/s per chip, and the subject. `said`: how FLOPs were counted, where
+    that is no convention of ours."""
     counted, of = subject.counted(convention), subject.peaks
     mfu = rate * 1e12 / of.native if rate and of.native else None
     again, basis, how = _recomputed(tables, facts, options, counted)
@@ -288,7 +334,7 @@ def _result(
         printed=told,
         fingerprint=own,
         conventions=(),
-        notes=(*subject.notes, *_basis(convention, subject, how)),
+        notes=(*subject.notes, *_basis(said, subject, how)),
     )
 
 
@@ -323,10 +369,8 @@ def _recomputed(
     return None, "", "HFU is not known: no profile with its programs and no remat option tells what is recomputed."
 
 
-def _basis(convention: str, subject: _Subject, how: str) -> list[str]:
-    of, notes = subject.peaks, []
-    if convention == JOB:
-        notes.append("FLOPs are as the job printed them, by its own convention.")
+def _basis(counted: str, subject: _Subject, how: str) -> list[str]:
+    of, notes = subject.peaks, [counted] if counted else []
     if of.native is None:
         notes.append(
             "No peak is known for this chip: achieved TFLOP/s are given, utilisation is not. "

@@ -13,19 +13,22 @@ from runs.tables import Tables, frame
 
 @dataclass(frozen=True)
 class Hardware:
-    """Chips held, devices a chip shows as, and the peak of one chip with its source; None where nothing tells."""
+    """Chips held (`chips_known`: or counted as one), devices a chip shows as, and the peak of one chip with its source;
+    None where nothing tells."""
 
     chips: int
     devices_per_chip: int
     peak_flops_per_s: float | None
     peak_source: str
     notes: tuple[str, ...]
+    chips_known: bool = True
 
 
 def hardware(tables: Tables, facts: Facts) -> Hardware:
     """From what people declared, else the profile, else the catalogue."""
     found = held(tables, facts)
-    return Hardware(found.counted, found.devices_per_chip, *peak(tables, facts), found.notes)
+    value, source = peak(tables, facts)
+    return Hardware(found.counted, found.devices_per_chip, value, source, found.notes, found.chips is not None)
 
 
 def doubts(chip: Chip, formats: Iterable[str]) -> str:

@@ -40,14 +40,18 @@ _BOUND = "their rates are lower bounds."
 UNCOMPARED = {
     LONE: "were not found on every rank of their group: how long they waited is not known, and their rates are lower "
     "bounds. Profiles of all hosts would tell.",
-    NAMELESS: "are of groups whose ranks are not known, as the trace does not say on which devices its program runs: "
+    NAMELESS: "are of groups whose ranks are not known, as their source does not say which devices these are: "
     f"how long they waited is not known, and {_BOUND}",
-    KIND: "are of kinds in which ranks do not all wait for each other (permutes, broadcasts): what a rank waited for "
-    f"its sender cannot be told from the transfer, so {_BOUND}",
+    KIND: "are of kinds in which ranks do not all wait for each other (permutes, broadcasts), or of no kind that is "
+    f"known: what a rank waited for its sender cannot be told from the transfer, so {_BOUND}",
     UNEQUAL: f"differ in kind, size or number between the ranks of their group, so they were not compared: {_BOUND}",
     FIRST_STEP: "lie in the first step of a capture, where it is not known when the other ranks came: "
     f"{_BOUND} Profile more steps.",
 }
+TOLD = (
+    "Times are those of a profiler within the library of collectives, waiting included and without a start: what was "
+    "computed beside them is not known. It leaves out small messages, and what its ring buffer lost."
+)
 LATENCY_FACTOR = 2.0  # a collective this close to the quickest of its kind and group is bound by latency
 COLUMNS = [
     *GROUPING,
@@ -132,6 +136,10 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Collective
     if _timed(tables):
         executions = _executions(tables, facts, links)
         rows, measured, why = _measured(executions), True, _uncompared(executions)
+    elif tables.rows("collective_times"):
+        executions = _told(tables)
+        rows, measured, why = _measured(executions), True, (*_uncompared(executions), TOLD)
+        rows["uncovered_s"] = np.nan  # without a start it is not known what ran beside them
     elif tables.rows("program_collectives"):
         rows, measured, why = _programmed(tables, facts, links), False, ()
     else:
@@ -180,6 +188,28 @@ def _executions(tables: Tables, facts: Facts, links: Links) -> pd.DataFrame:
         if mine is not None:
             covered[mine] = overlap_with(activity.computation, Spans(start[mine], end[mine]))
     return rows.assign(covered_ns=covered)
+
+
+def _told(tables: Tables) -> pd.DataFrame:
+    """One row per operation that a profiler within the library timed, without a start: as `_executions`, its waiting
+    not known."""
+    columns = ["host", "group_size", "kind", "call", "bytes", "dur_ns"]
+    rows = frame(tables, "collective_times", columns).dropna(subset=["dur_ns"])
+    for column in ("host", "kind", "call"):
+        rows[column] = rows[column].astype(object).where(rows[column].notna(), "").astype(str)
+    rows["dur_ns"] = rows["dur_ns"].astype("int64")
+    nothing = {name: 0 for name in ("device", "wait_ns", "unknown_ns", "covered_ns")}
+    return rows.assign(
+        **nothing,
+        op="nccl:" + rows["call"],
+        dtype="",
+        axis="",
+        network="",
+        link_bytes_per_s=np.nan,
+        group_size=rows["group_size"].astype("Int64"),
+        matched=False,
+        reason=NAMELESS,
+    )
 
 
 def _with_waits(rows: pd.DataFrame, tables: Tables) -> pd.DataFrame:

@@ -12,8 +12,9 @@ import pandas as pd
 import pyarrow as pa
 
 from analyzers.ranks.mesh import UNKNOWN, members
+from analyzers.ranks.sessions import sessions
 from analyzers.time.history import natural_key
-from runs.tables import Tables, frame, int_column
+from runs.tables import Tables, int_column
 
 SYNCHRONISING = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
 COLUMNS = [
@@ -108,7 +109,7 @@ def meetings(tables: Tables) -> Meetings:
     start, end = int_column(rows, "start_ns"), int_column(rows, "end_ns")
     rank, ranks = _ranks(code, names, number)
     ranks["place"] = _places(ranks["rank"], code, names)
-    session = _sessions(tables, rank, number["capture"])
+    session = sessions(tables, rank, number["capture"], number["step"])
     place = combined(session + 1, number["step"] + 1, code["group"], code["module"], code["op"])
     nth, by_rank = _numbered(place, rank, start, len(ranks))
     if not (number["step"] >= 0).all():
@@ -227,37 +228,6 @@ def _places(rank: pd.Series, code: dict, names: dict) -> pd.Series:
             found[number] = place if found.get(number, place) == place else -1
     place = rank.map(lambda number: found.get(number, number), na_action="ignore").astype("Int64")
     return place.where(place >= 0)
-
-
-def _sessions(tables: Tables, rank: np.ndarray, capture: np.ndarray) -> np.ndarray:
-    """Which captures were taken together: the k-th of every rank, where every rank has as many. Else captures are
-    taken by time, and a session ends where a rank comes again."""
-    pairs = np.unique(combined(capture + 1, rank))
-    width = int(rank.max()) + 1 if len(rank) else 1
-    taken, who = pairs // width - 1, pairs % width
-    if len(pairs) == 0 or len(np.unique(taken)) == 1:
-        return np.where(capture >= 0, 0, -1)
-    known = frame(tables, "captures", ["capture", "start_ns"]).dropna()
-    begun = dict(zip(known["capture"].astype(int), known["start_ns"].astype(int), strict=True))
-    times = np.array([begun.get(int(c), 0) for c in taken], dtype=np.int64)
-    order = np.lexsort((taken, times))
-    taken, who = taken[order], who[order]
-    counts = np.bincount(who, minlength=width)
-    if len(np.unique(counts[counts > 0])) == 1:
-        by_who = np.argsort(who, kind="stable")
-        number = np.empty(len(who), dtype=np.int64)
-        number[by_who] = np.arange(len(who)) % counts.max()
-    else:
-        number, seen, at = np.empty(len(who), dtype=np.int64), set[int](), 0
-        for i, r in enumerate(who.tolist()):
-            if r in seen:
-                seen, at = set(), at + 1
-            seen.add(r)
-            number[i] = at
-    session = np.full(int(capture.max()) + 2, -1, dtype=np.int64)
-    session[taken + 1] = number
-    session[0] = -1
-    return session[capture + 1]
 
 
 def _numbered(place: np.ndarray, rank: np.ndarray, start: np.ndarray, ranks: int) -> tuple[np.ndarray, np.ndarray]:

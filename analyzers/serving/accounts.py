@@ -344,7 +344,7 @@ def _book(time: Time, work: Work, machine: Hardware, start: int | None, end: int
     if work.flops is None and UNTOLD not in notes and not any(NAME_IT in note for note in notes):
         notes.append("No model is known, so useful maths cannot be told. Ingest with --model.")
     elif not machine.peak_flops_per_s:
-        notes.append("The chip's peak is not known, so useful maths cannot be told. Ingest with --chip.")
+        notes.append("The chip's peak is not known, so useful maths cannot be told. Say which it was under Facts.")
     if not judged and time.lost is not None:
         notes.append(
             "Every answer counts as served. With objectives (--option ttft_s=..., tpot_s=..., e2e_s=...) "

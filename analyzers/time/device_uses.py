@@ -174,8 +174,8 @@ def step_flops(past: History, share: float) -> tuple[Spans, np.ndarray]:
 
 def no_peak() -> str:
     return (
-        "The chip's peak is not known, so useful maths cannot be told from slow computing. Ingest with --chip, or "
-        "declare peak_flops_per_s in chipledger.json."
+        "The chip's peak is not known, so useful maths cannot be told from slow computing. Say which "
+        "chip it was under Facts, or declare peak_flops_per_s in chipledger.json."
     )
 
 

@@ -92,7 +92,9 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> LedgerResu
         book = serving_accounts.from_serving(tables, facts, machine, objectives)
     else:
         machine, days, book = _measured(tables, facts)
-    ledger = Ledger(chips=machine.chips, account=book.account, useful_flops=book.useful_flops)
+    known = machine.chips_known
+    account = book.account if known else book.account.assumed()
+    ledger = Ledger(chips=machine.chips, account=account, useful_flops=book.useful_flops, chips_known=known)
     return LedgerResult(
         ledger=ledger.priced(price),
         start_ns=book.start_ns,

@@ -20,6 +20,7 @@ from runs.ledger import Account, Basis
 BADPUT = HEADINGS[CODE["wasted_progress"] :] + ("infrastructure_recovery", "other")
 DERIVED = {"infrastructure_recovery", "wasted_progress", "hang", "program_startup", "other"}
 NAMED_SHARE = 0.1  # of all straggler wait: a rank that cost less is not named
+OUTSIDE = "outside the annotated steps"
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def from_time(
         parts += _outside_steps(days, machine)
     if unstepped:
         where = f" on {counted:g} of {machine.chips} chips" if unwatched > 0 else ""
-        said = f"profiled{where}, but outside the annotated steps"
+        said = f"profiled{where}, but {OUTSIDE}"
         parts.append(leaf("unattributed", unstepped, "unattributed", said))
     if stepless:
         notes.append(

@@ -18,6 +18,7 @@ from collectors.reading.textlog import DATED, Buffer, Tally, clean, lines, momen
 from errors import InputError
 
 NAME = "tpu_info"
+TITLE = "tpu-info table"
 HELP = "Tables printed by tpu-info, and device.memory_stats() of JAX: memory and utilisation of devices."
 
 _TITLES = (

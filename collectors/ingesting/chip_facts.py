@@ -33,6 +33,20 @@ def settled_chips(facts: Mapping[str, FactValue], devices: Collection[tuple[str,
     return found, f"chips: {stated.value:g} were stated, but the profiles show {seen}: counted as {seen}"
 
 
+def unknown_chip(facts: Mapping[str, FactValue]) -> str:
+    """A sentence where a person named a chip that no catalogue has, and no peak of it; else empty."""
+    said = facts.get("chip")
+    if said is None or said.basis != "declared" or "peak_flops_per_s" in facts:
+        return ""
+    try:
+        chip(said.value)
+    except QuestionError as e:
+        which = f"expected {e.expected}. " if e.expected else ""
+        advice = f"{e.advice.rstrip('.')}; `chipledger facts RUN chip=...` says another."
+        return f"chip: {e.what}: its peak is not known. {which}{advice}"
+    return ""
+
+
 def _devices_per_chip(facts: Mapping[str, FactValue]) -> int:
     said, name = facts.get("devices_per_chip"), facts.get("chip")
     try:

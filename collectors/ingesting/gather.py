@@ -8,8 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from collectors.ingesting.folders import joined
+from collectors.ingesting.looks import is_no_archive
 from collectors.ingesting.unpack import SafeSource, archive_kind, unpack
 from errors import InputError
+from errors import format as fmt
 
 MAX_FILES = 20_000
 
@@ -20,11 +23,17 @@ class Cancelled(InputError):
 
 @dataclass
 class Gathered:
-    """The files, in the order of their names; what was passed over on purpose; what could not be opened."""
+    """The files, in the order of their names; what was passed over on purpose, by name with the reason; what is to be
+    said beside that; what could not be opened."""
 
     sources: list[SafeSource] = field(default_factory=list)
+    aside: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     failures: list[InputError] = field(default_factory=list)
+
+    def pass_over(self, name: str, reason: str) -> None:
+        self.aside.append((name, reason))
+        self.notes.append(f"{name}: {reason}")
 
 
 def gather(paths: Sequence[Path], scratch: Path, check: Callable[[], None]) -> Gathered:
@@ -37,7 +46,7 @@ def gather(paths: Sequence[Path], scratch: Path, check: Callable[[], None]) -> G
     alike: dict[str, list[Path]] = {}
     count = 0
     for path in paths:
-        for file, name in _files_below(path, result.notes):
+        for file, name in _files_below(path, result.pass_over):
             check()
             alike.setdefault(name, []).append(file)
             count += 1
@@ -47,6 +56,7 @@ def gather(paths: Sequence[Path], scratch: Path, check: Callable[[], None]) -> G
     for name in sorted(named):
         check()
         _open(named[name], name, scratch, result, check)
+    result.sources = list(joined(result.sources))
     return result
 
 
@@ -63,7 +73,7 @@ def _unique(alike: dict[str, list[Path]]) -> Iterator[tuple[str, Path]]:
             count += 1
 
 
-def _files_below(path: Path, notes: list[str]) -> Iterator[tuple[Path, str]]:
+def _files_below(path: Path, pass_over: Callable[[str, str], None]) -> Iterator[tuple[Path, str]]:
     """(file, its name below what was given)."""
     try:
         mode = path.stat().st_mode
@@ -77,9 +87,7 @@ def _files_below(path: Path, notes: list[str]) -> Iterator[tuple[Path, str]]:
     root = path.resolve()
 
     def closed(error: OSError) -> None:
-        notes.append(
-            f"{shown(os.path.relpath(error.filename, path))}: cannot be opened ({error.strerror}), passed over"
-        )
+        pass_over(shown(os.path.relpath(error.filename, path)), f"cannot be opened ({error.strerror}), passed over")
 
     for folder, folders, files in os.walk(path, onerror=closed):
         folders[:] = sorted(f for f in folders if not f.startswith("."))
@@ -87,7 +95,7 @@ def _files_below(path: Path, notes: list[str]) -> Iterator[tuple[Path, str]]:
             found = Path(folder) / file
             name = shown(found.relative_to(path).as_posix())
             if found.is_symlink() and (astray := _astray(found, root)):
-                notes.append(f"{name}: a link that {astray}, passed over")
+                pass_over(name, f"a link that {astray}, passed over")
             elif found.is_file():
                 yield found, name
 
@@ -110,12 +118,12 @@ def _open(file: Path, name: str, scratch: Path, result: Gathered, check: Callabl
     except OSError as e:
         result.failures.append(InputError(f"cannot be read ({e.strerror})", where=name))
         return
-    if kind is None:
+    if kind is None or is_no_archive(source):
         result.sources.append(SafeSource(file, name))  # a fresh one: `source` holds the head that was looked at
         return
     folder = Path(tempfile.mkdtemp(dir=scratch))
     try:
-        members = sorted(unpack(source, kind, folder, check), key=lambda member: member[1])
+        members = _last_of_each(unpack(source, kind, folder, check), name, result)
     except Cancelled:
         raise
     except InputError as e:
@@ -123,6 +131,16 @@ def _open(file: Path, name: str, scratch: Path, result: Gathered, check: Callabl
         result.failures.append(e)
     else:
         result.sources.extend(SafeSource(path, shown(member)) for path, member in members)
+
+
+def _last_of_each(members: list[tuple[Path, str]], archive: str, result: Gathered) -> list[tuple[Path, str]]:
+    """(file, name) in the order of names. Of several members of one name the last: an archive that was added to holds
+    a file as it was each time, and unpacking it leaves the last."""
+    last = {os.path.normpath(name): (path, name) for path, name in members}
+    if earlier := len(members) - len(last):
+        told = fmt.count(earlier, "earlier version of a file", "earlier versions of files")
+        result.notes.append(f"{archive}: {told} in it left out: of each name the last is read, as unpacking leaves it")
+    return [last[name] for name in sorted(last)]
 
 
 def shown(name: str) -> str:

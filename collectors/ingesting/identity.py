@@ -61,10 +61,12 @@ def made_anew(run_id: str) -> str:
 
 
 def stored_before(store: Store, run_id: str, jobs: Sequence[Job], options: dict[str, Any]) -> Run | None:
-    """The run of this input, if there is one: under its id, or under the one that it had when only content counted."""
-    if (run := store.get(run_id)) is not None:
+    """The run of this input, if there is one, in the store or in its bin: under its id, or under the one that it had
+    when only content counted."""
+    if (run := store.get(run_id) or store.bin.get(run_id)) is not None:
         return run
-    run = store.get(_short_hash([sorted(job.digest for job in jobs), _said(options)]))
+    before = _short_hash([sorted(job.digest for job in jobs), _said(options)])
+    run = store.get(before) or store.bin.get(before)
     if run is None:
         return None
     try:

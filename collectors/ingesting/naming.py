@@ -11,7 +11,7 @@ from collectors.own import sidecar
 MAX_WARNINGS = 1_000
 _SERVING_TABLES = ("requests", "engine", "stages", "iterations", "histograms")
 _TRAINING_TABLES = ("steps", "lifecycle")  # a profile is of either
-_SUFFIXES = re.compile(r"(?:\.(?:gz|zip|tar|tgz|log|txt|out|jsonl?|xplane|pb|pt|trace|sqlite3?))+$", re.IGNORECASE)
+_SUFFIXES = re.compile(r"(?:\.(?:gz|zip|tar|tgz|log|txt|out|jsonl?|xplane|pb|riegeli|pt|trace|sqlite3?))+$", re.I)
 OPTION = "command line"
 
 
@@ -21,7 +21,7 @@ def checked_options(name: Any, kind: Any, chip: Any, chips: Any, model: Any, tag
     given = {key: value for key, value in given.items() if value is not None}
     for key, value in given.items():
         sidecar.check(key, value, OPTION)
-    return given
+    return given | ({"name": sidecar.run_name(name, OPTION)} if "name" in given else {})
 
 
 def name_of(paths: Sequence[Path | str]) -> str:

@@ -26,6 +26,7 @@ MAX_RATIO = 200  # unpacked bytes for one packed byte; logs and traces reach 10 
 RATIO_FREE_BYTES = 1 << 23  # below this size no ratio does harm
 MAX_HEADER_BYTES = 1 << 25  # of a tar, beside the content of its members: 3,300 for each of MAX_MEMBERS
 MAX_LIST_BYTES = 1 << 23  # of a zip's members
+ENCRYPTED = 1  # bit of a zip member's flags
 CHUNK = 1 << 20
 
 BROKEN = (OSError, EOFError, zlib.error)  # what reading a damaged or vanished file raises
@@ -183,6 +184,9 @@ def _zip_members(source: SafeSource) -> Iterator[tuple[str, Callable[[int], byte
             _refuse_unsafe(source.name, info.filename)
         for info in infos:
             if not (info.is_dir() or _hidden(info.filename)):
+                if info.flag_bits & ENCRYPTED:
+                    what = f"its file {info.filename[:200]!r} is encrypted"
+                    raise InputError(what, where=source.name, advice="Unpack it with its password first.")
                 with archive.open(info) as f:
                     yield info.filename, f.read
 

@@ -16,9 +16,12 @@ from collectors.base import Fact, Item, Source
 from collectors.reading.textlog import clean
 from errors import InputError
 from errors.numbers import CHIPS
+from runs.naming import ELSEWHERE, elsewhere
 from runs.run import KINDS
+from runs.shelf import clean_name
 
 NAME = "sidecar"
+TITLE = "chipledger.json"
 HELP = "chipledger.json beside the other files: chip, number of chips, model, price and other things that no log says."
 
 FILE_NAME = "chipledger.json"
@@ -44,7 +47,10 @@ def _named(value: Any, allowed: Callable[[Any], bool]) -> bool:
 
 _Check = tuple[str, Callable[[Any], bool]]
 KEYS: dict[str, _Check] = {
-    "name": ("text", _text),
+    "name": (
+        f"text that does not begin with {' or '.join(ELSEWHERE)}",
+        lambda v: _text(v) and not elsewhere(v.strip()),
+    ),
     "kind": (f"one of {', '.join(KINDS)}", lambda v: isinstance(v, str) and v in KINDS),
     "chip": ('text, such as "v5e"', _text),
     "chips": ("a whole number of chips, 1 or more", _count),
@@ -92,7 +98,16 @@ def read(source: Source) -> Iterator[Item]:
         check(key, value, source.name)
     for key, value in facts.items():
         if value is not None:
-            yield Fact(key, _clean(value), basis="declared")
+            kept = run_name(value, source.name) if key == "name" else _clean(value)
+            yield Fact(key, kept, basis="declared")
+
+
+def run_name(text: str, where: str) -> str:
+    """A run's name as it is kept, by the rule that renaming it goes by. Raises InputError."""
+    try:
+        return clean_name(text)
+    except InputError as e:
+        raise InputError(e.what, where=where, expected=e.expected) from e
 
 
 def check(key: str, value: Any, where: str) -> None:
@@ -109,6 +124,8 @@ def check(key: str, value: Any, where: str) -> None:
         shown = {dict: "an object", list: "a list"}.get(type(value)) or repr(value)[:100]
         advice = _nearest(value, KINDS) if key == "kind" and isinstance(value, str) else ""
         raise InputError(f"{key} is {shown}", where=where, expected=expected, advice=advice)
+    if key == "name" and value is not None:
+        run_name(value, where)
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

@@ -26,6 +26,7 @@ from errors import InputError
 from runs.schema import LIFECYCLE_KINDS, SCHEMAS, TableSchema
 
 NAME = "tables"
+TITLE = "Chipledger table"
 HELP = "Rows in this project's own tables: steps.parquet, lifecycle.parquet, collectives.parquet and so on."
 
 BATCH_ROWS = 50_000

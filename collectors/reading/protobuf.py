@@ -9,6 +9,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 _FIELD = descriptor_pb2.FieldDescriptorProto
 _SCALARS = {
     "double": _FIELD.TYPE_DOUBLE,
+    "float": _FIELD.TYPE_FLOAT,
     "int64": _FIELD.TYPE_INT64,
     "uint64": _FIELD.TYPE_UINT64,
     "int32": _FIELD.TYPE_INT32,

@@ -22,6 +22,7 @@ from collectors.serving.serving_rows import Loads, Requests, count, number, rate
 from errors import InputError
 
 NAME = "aiperf"
+TITLE = "AIPerf export"
 HELP = "AIPerf and GenAI-Perf exports: profile_export.json(l) with single requests, *_aiperf.json, *_genai_perf.json."
 
 _EXPECTED = "an export of AIPerf or GenAI-Perf: profile_export.json(l), *_aiperf.json or *_genai_perf.json"

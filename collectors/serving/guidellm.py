@@ -20,6 +20,7 @@ from collectors.serving.serving_rows import Loads, Requests, count, duration_ns,
 from errors import InputError
 
 NAME = "guidellm"
+TITLE = "GuideLLM report"
 HELP = "GuideLLM benchmark reports (JSON, YAML): a load for each rate of a sweep, with its requests where kept."
 
 _EXPECTED = 'a GuideLLM report: "benchmarks", each with "metrics" by how requests ended'

@@ -25,6 +25,7 @@ from collectors.serving.serving_rows import Loads, Requests, count, duration_ns,
 from errors import InputError
 
 NAME = "inference-perf"
+TITLE = "inference-perf report"
 HELP = "inference-perf reports (JSON, YAML): lifecycle and Prometheus metrics of each stage, single requests."
 
 _EXPECTED = 'an inference-perf report with "load_summary" and "successes"'

@@ -21,6 +21,7 @@ from collectors.serving.vllm_bench.objects import objects
 from errors import InputError, QuestionError
 
 NAME = "inferencex"
+TITLE = "InferenceX result"
 HELP = "InferenceX (InferenceMAX) aggregated results (JSON): rates per GPU and latencies in seconds of each load."
 
 _KEYS = (b'"hw"', b'"conc"', b'"tput_per_gpu"', b'"median_ttft"', b'"mean_tpot"', b'"infmax_model_prefix"')

@@ -16,6 +16,7 @@ from collectors.serving.serving_rows import Loads, count, number, rate, refuse_t
 from errors import InputError
 
 NAME = "jetstream"
+TITLE = "JetStream benchmark result"
 HELP = "JetStream benchmark_serving: its JetStream-*.json result, or what it printed."
 
 _EXPECTED = 'a result of benchmark_serving.py: "metrics" and "dimensions", or its printed rows'

@@ -19,6 +19,7 @@ from collectors.serving.serving_rows import Loads, count, number, rate
 from errors import InputError
 
 NAME = "llm-d"
+TITLE = "llm-d benchmark report"
 HELP = "llm-d benchmark report v0.1 or v0.2 (YAML, JSON): one load with its rates, latencies, engines and chips."
 
 _EXPECTED = 'an llm-d benchmark report with "version", "scenario" and "results" (v0.2) or "metrics" (v0.1)'

@@ -17,6 +17,7 @@ from collectors.serving.serving_rows import Loads, Requests, count, duration_ns,
 from errors import InputError
 
 NAME = "llmperf"
+TITLE = "LLMPerf result"
 HELP = "LLMPerf results: *_individual_responses.json with single requests, *_summary.json with their statistics."
 
 _EXPECTED = 'LLMPerf results with "end_to_end_latency_s" of single requests, or "results_..." of a summary'

@@ -16,6 +16,7 @@ from collectors.serving.serving_rows import count, duration_ns, number, rows_of
 from errors import InputError
 
 NAME = "maxtext-inference"
+TITLE = "MaxText inference result"
 HELP = "MaxText inference_microbenchmark results (JSON): prefill by length, insert and decode step times."
 
 _EXPECTED = 'results of inference_microbenchmark: "prefill" by length with "time_in_ms", or "autoregressive"'

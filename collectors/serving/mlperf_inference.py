@@ -20,6 +20,7 @@ from collectors.serving.serving_rows import Loads, count, number, rate, statisti
 from errors import InputError
 
 NAME = "mlperf-inference"
+TITLE = "MLPerf Inference result"
 HELP = "MLPerf Inference (LoadGen): rates and latencies of mlperf_log_summary.txt, settings of mlperf_log_detail.txt."
 
 _TITLE = "MLPerf Results Summary"

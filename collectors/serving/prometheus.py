@@ -27,6 +27,7 @@ from collectors.serving.engine_metrics import COLUMNS, ENGINE, HELPERS, KINDS, R
 from errors import InputError
 
 NAME = "prometheus"
+TITLE = "Prometheus metrics"
 HELP = "Prometheus text of a serving engine (/metrics of vLLM, SGLang and others): gauges, counters, histograms."
 
 MAX_SCALAR_SERIES, MAX_SCALARS = 2_000, 2_000_000

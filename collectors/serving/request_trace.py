@@ -34,6 +34,7 @@ from errors import InputError
 from runs.schema import SCHEMAS
 
 NAME = "request_trace"
+TITLE = "traffic trace"
 HELP = "Traces of traffic (Azure, Mooncake, BurstGPT, any CSV or JSON lines): arrivals, prompt and output lengths."
 
 _SERVED = re.compile(rb"first_token|itls?\"|\bttfts\b|inter_token|scheduled_ts|perf/", re.IGNORECASE)  # others' formats

@@ -12,6 +12,7 @@ from collectors.reading.textlog import tail
 from collectors.serving.vllm_bench import SGLANG_BLOCK, has_block, read_json, read_text
 
 NAME = "sglang_bench"
+TITLE = "SGLang benchmark result"
 HELP = "SGLang bench_serving: JSON lines of --output-file (plain or with --output-details), and the block it prints."
 
 _OWN_KEYS = (b'"total_output_tokens_retokenized"', b'"sharegpt_output_len"', b'"random_range_ratio"')

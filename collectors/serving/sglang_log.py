@@ -22,6 +22,7 @@ from collectors.serving.serving_rows import count, number
 from errors import InputError
 
 NAME = "sglang_log"
+TITLE = "SGLang server log"
 HELP = "Log of an SGLang server: Prefill batch and Decode batch lines; model and limits from its start."
 
 _SNIFF = re.compile(

@@ -40,6 +40,7 @@ from collectors.serving.vllm_requests import engine_facts
 from errors import InputError
 
 NAME = "vllm_log"
+TITLE = "vLLM server log"
 HELP = "Log of a vLLM server: running, waiting, KV cache, speculation, iterations; model and limits from its start."
 
 _SNIFF = re.compile(

@@ -24,6 +24,7 @@ from collectors.serving.serving_rows import Requests, count, number, scaled
 from errors import InputError
 
 NAME = "vllm_requests"
+TITLE = "vLLM request times"
 HELP = "Times of single requests in vLLM's engine (JSON lines), with timeseries.csv, meta.json and config.json beside."
 
 PRECISIONS = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32"}

@@ -16,6 +16,7 @@ from collectors.reading.textlog import Tally, lines, tail
 from errors import InputError
 
 NAME = "job_log"
+TITLE = "job log"
 HELP = "Other logs (dmesg, journal, Slurm, kubectl get events, stderr): the lines that tell why a job was interrupted."
 
 _SURE = 0.5  # just enough to be read, and less than any format that knows its files

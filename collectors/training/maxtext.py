@@ -27,6 +27,7 @@ from collectors.reading.textlog import Buffer, Tally, clean, fits, is_text_log, 
 from errors import InputError
 
 NAME = "maxtext"
+TITLE = "MaxText log"
 HELP = "MaxText training log (standard output, kubectl logs): step times, throughput, loss, restarts, configuration."
 
 _STEP = re.compile(r"completed (?:profiler activation/deactivation )?step: *(\d{1,19})(?!\d)(.*)", re.ASCII)

@@ -19,6 +19,7 @@ from collectors.reading.textlog import Buffer, Tally, clean, seconds_to_ns, whol
 from errors import InputError
 
 NAME = "maxtext_metrics"
+TITLE = "MaxText metrics file"
 HELP = "MaxText metrics files (metrics_step_*.txt or metrics_file): step times, throughput and losses as JSON lines."
 
 _NAME = re.compile(r"metrics_step_\d+_to_step_\d+\.(?:txt|jsonl?)(?:\.gz)?$")

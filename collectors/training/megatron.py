@@ -36,6 +36,7 @@ from collectors.training.step_fields import NUMBER, fields_of, first
 from errors import InputError
 
 NAME = "megatron"
+TITLE = "Megatron log"
 HELP = "Megatron-LM, Megatron-DeepSpeed or NeMo training log: iteration times, throughput, loss, checkpoints, model."
 
 _MOST_AVERAGED = 100_000  # iterations in one line; more are a gap in the log

@@ -33,6 +33,7 @@ from collectors.training.mllog_course import RANKS, Event, Start, Steps, block_s
 from errors import InputError
 
 NAME = "mllog"
+TITLE = "MLPerf training log"
 HELP = "MLPerf training log (:::MLLOG lines): initialisation, steps or blocks, evaluations, result of the submission."
 
 _MARK = ":::MLLOG"

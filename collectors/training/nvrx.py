@@ -21,6 +21,7 @@ from collectors.reading.textlog import DATED, Buffer, Tally, clean, is_text_log,
 from errors import InputError
 
 NAME = "nvrx"
+TITLE = "NVIDIA resiliency log"
 HELP = "Restart cycles of the NVIDIA resiliency extension (ft_launcher logs): attempts, rendezvous, failures."
 
 _EVENTS = (

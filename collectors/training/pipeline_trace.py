@@ -32,6 +32,7 @@ from errors import InputError
 from runs.schema import PIPELINE_OPS, SCHEMAS, TEXT
 
 NAME = "pipeline_trace"
+TITLE = "pipeline trace"
 HELP = "Traces of pipeline-parallel steps (Parquet or CSV: dp_rank, stage, step, optype, start_ts, duration)."
 
 NEEDED = ("step", "dp_rank", "stage", "optype", "start_ts", "duration")

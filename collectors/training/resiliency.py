@@ -23,6 +23,7 @@ from collectors.reading.textlog import DATED, NS_PER_S, Buffer, Tally, clean, mo
 from errors import InputError
 
 NAME = "resiliency"
+TITLE = "resiliency events"
 HELP = "Resiliency events of GPU jobs (user_scheduled, job_started, checkpoint_saved, ...) as JSON lines: attempts."
 
 START_NS = 10 * NS_PER_S

@@ -27,6 +27,8 @@ DEFAULTS = {
     "cycles": None,
     "source": None,
     "shape": None,
+    "scope": None,
+    "direction": None,
 }
 
 

@@ -248,7 +248,7 @@ def test_a_model_that_the_catalogue_lacks_is_told_and_the_job_s_count_used():
         ({"tflops_per_s": "1", "chip": "v77"}, "no chip is called 'v77'"),
         ({"tflops_per_s": "1", "precision": "fp8"}, "no chip is known whose peak this precision has"),
         ({"tflops_per_s": "1", "seq": "0"}, "option seq=0; expected a whole number from 1"),
-        ({"tflops_per_s": "1", "convention": "x"}, "option convention='x'; expected one of job, causal"),
+        ({"tflops_per_s": "1", "convention": "x"}, "option convention='x'; expected one of job, shapes, causal"),
     ],
 )
 def test_what_cannot_be_asked_is_told(options, said):

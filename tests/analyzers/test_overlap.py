@@ -392,7 +392,9 @@ def test_waiting_is_split_as_the_ledger_splits_it_and_stands_beside_what_that_bo
 
 def test_the_sentence_takes_waiting_out_of_communication_and_names_both_numbers():
     tables = World(steps=4, extra_ms={(2, n): 80.0 for n in range(4)}).tables(goodput=False)
-    said = OVERLAP.verdict(ask(tables))
+    verdict = OVERLAP.verdict(ask(tables))
+    assert "it costs" in verdict
+    said = verdict.whole
     assert "it costs" in said and "0.160 device-seconds" in said
     assert "Devices wait for other ranks for" in said
     assert "holds waiting; the ledger, of kept steps, books" in said

@@ -2,10 +2,14 @@
 
 import contextlib
 import sqlite3
+import struct
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 BASE = 1_779_630_014_975_716_426
 VM = 1 << 48
@@ -26,7 +30,9 @@ COLUMNS: Mapping[str, str] = {
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": "start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER, "
     "correlationId INTEGER, globalPid INTEGER, graphId INTEGER, graphExecId INTEGER",
     "NVTX_EVENTS": "start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, text TEXT, globalTid INTEGER, "
-    "textId INTEGER, domainId INTEGER, jsonText TEXT",
+    "textId INTEGER, domainId INTEGER, binaryData BLOB",
+    "NVTX_PAYLOAD_SCHEMA_ENTRIES": "domainId INTEGER NOT NULL, schemaId INTEGER NOT NULL, idx INTEGER NOT NULL, "
+    "flags INTEGER, type INTEGER, name TEXT, offset INTEGER",
     "OSRT_API": "start INTEGER, end INTEGER, globalTid INTEGER, nameId INTEGER",
     "PROFILER_OVERHEAD": "start INTEGER, end INTEGER, globalTid INTEGER, nameId INTEGER, overheadType INTEGER",
     "GPU_METRICS": "rawTimestamp INTEGER, timestamp INTEGER, typeId INTEGER, metricId INTEGER, value INTEGER",
@@ -43,6 +49,15 @@ COLUMNS: Mapping[str, str] = {
     "ThreadNames": "nameId INTEGER NOT NULL, priority INTEGER, globalTid INTEGER",
     "SCHED_EVENTS": "start INTEGER, cpu INTEGER, isSchedIn INTEGER, globalTid INTEGER",
 }
+
+
+INIT, COLLECTIVE = 16_777_218, 16_777_220  # schemas of NCCL's payloads
+
+
+def payload(schema: int, fields: str, *values: int, domain: int = 1) -> bytes:
+    """A payload as Nsight keeps it."""
+    content = struct.pack(fields, *values)
+    return struct.pack("<IIIIQQ", domain, 0, schema, 0, len(content), 32 + len(content)) + content
 
 
 def tid_of(pid: int, tid: int = 1) -> int:
@@ -94,6 +109,15 @@ class Export:
         words = (None, tid_of(pid, tid), self.string(text)) if registered else (text, tid_of(pid, tid), None)
         return self.put("NVTX_EVENTS", (start, end, kind, *words, 0, payload))
 
+    def nccl_fields(self) -> "Export":
+        """The fields of NCCL's payloads, the first at no offset, as Nsight writes it."""
+        told = ((INIT, ("NCCL communicator ID", 18, None), ("No. of ranks", 5, 8), ("Rank", 5, 12)),)
+        told += ((COLLECTIVE, ("NCCL communicator ID", 18, None), ("Message size [bytes]", 22, 8)),)
+        for schema, *fields in told:
+            for n, (name, kind, at) in enumerate(fields):
+                self.put("NVTX_PAYLOAD_SCHEMA_ENTRIES", (1, schema, n, None, kind, name, at))
+        return self
+
     def write(self, path: Path) -> Path:
         """Writes the file."""
         path.unlink(missing_ok=True)
@@ -106,6 +130,16 @@ class Export:
                 connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
             connection.execute("COMMIT")
         return path
+
+    def parquet(self, folder: Path) -> Path:
+        """Writes the tables as a Parquet file each, as `nsys export --type parquetdir` does."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for table, rows in self.rows.items():
+            told = [c.split()[:2] for c in self.columns[table].split(", ")]
+            kinds = [{"INTEGER": pa.int64(), "BLOB": pa.binary()}.get(kind, pa.string()) for _, kind in told]
+            columns = [pa.array([row[n] for row in rows], kind) for n, kind in enumerate(kinds)]
+            pq.write_table(pa.table(columns, [name for name, _ in told]), folder / f"{table}.parquet")
+        return folder
 
     def data(self, folder: Path) -> bytes:
         """The file's bytes."""
@@ -127,7 +161,7 @@ def everything() -> Export:
             "ncclAllReduce",
             at + 312_000,
             at + 349_000,
-            payload='{"NCCL communicator ID": 77, "Message size [bytes]": 4096, "Reduction operation": 0}',
+            payload=payload(COLLECTIVE, "<QQ", 77, 4096),
         )
         made.ran("ncclDevKernel_AllReduce_Sum_f32(ncclArgs)", at + 330_000, 60_000, 10 * step + 3, stream=20, lag=5_000)
         made.launch(at + 500_000, 4_000, 10 * step + 4, "cudaMemcpyAsync_v3020")
@@ -140,9 +174,8 @@ def everything() -> Export:
         made.put("OSRT_API", (at + 540_000, at + 545_000, tid_of(10, 2), made.string("poll")))
         for n in range(3):
             made.put("GPU_METRICS", (0, at + n, 0x100, 3, 40 + n))
-    made.range(
-        "ncclCommInitRank", 500_000, 600_000, payload='{"NCCL communicator ID": 77, "No. of ranks": 2, "Rank": 1}'
-    )
+    made.range("ncclCommInitRank", 500_000, 600_000, payload=payload(INIT, "<Qiii", 77, 2, 1, 0))
+    made.nccl_fields()
     made.put("TARGET_INFO_GPU_METRICS", (0x100, 1, "GPU Metrics", 3, "SMs Active [Throughput %]"))
     made.put("TARGET_INFO_GPU", (0, "NVIDIA H100 80GB HBM3", 85_018_279_936, 132, 9, 0))
     made.put("TARGET_INFO_CUDA_DEVICE", (0, 0, 10, "GPU-1", 132))

@@ -122,3 +122,12 @@ def test_texts_of_odd_types_cost_only_themselves(log):
     rows = log([*A_JOB, *entries]).rows["evidence"]
     assert [row["cause"] for row in rows] == ["preemption"] * 3
     assert len(rows[0]["text"]) == spoken.TEXT_LIMIT and rows[2]["text"].endswith("?")
+
+
+def test_evidence_of_a_job_whose_events_are_all_repeated_stands_nowhere_in_it(log):
+    told = preempted(0)
+    other_job = entry(1, {"job_start_time": T0}, job="x", insert_id="a")
+    named_after = {"logName": "projects/p/logs/goodput_night-run"}
+    mine = entry(1, {"job_start_time": T0, "job_end_time": T0}, insert_id="a") | named_after
+    [row] = log([told, other_job, mine]).rows["evidence"]
+    assert (row["attempt"], row["step"]) == (None, None)

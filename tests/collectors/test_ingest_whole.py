@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from collectors import ingest as module
 from collectors.ingest import ingest
-from collectors.ingesting import naming
+from collectors.ingesting import lane, naming
 from collectors.ingesting.gather import Cancelled
 from collectors.training import maxtext
 from errors import InputError
@@ -62,7 +62,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(store, folder, monkeypatch):
     def full(self, table, batch):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("runs.store.RunWriter.rows", full)
+    monkeypatch.setattr("runs.writer.RunWriter.rows", full)
     with pytest.raises(InputError, match="the run cannot be written .*No space left.*disk full"):
         ingest([folder], store)
     assert nothing_stored(store)
@@ -100,9 +100,9 @@ def test_the_reader_is_never_far_ahead_of_the_writer(store, folder, monkeypatch)
         written += 1
 
     monkeypatch.setattr(maxtext, "read", many)
-    monkeypatch.setattr("runs.store.RunWriter.rows", slow)
+    monkeypatch.setattr("runs.writer.RunWriter.rows", slow)
     ingest([folder], store)
-    assert written == 200 and furthest <= module._QUEUED + 3
+    assert written == 200 and furthest <= lane.QUEUED + 3
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def test_beside_other_files_it_adds_evidence_or_a_warning(tmp_path):
     assert done.tables == {"steps": 2, "evidence": 1}
     assert list(frame(store.get(done.run_id).tables, "evidence")["cause"]) == ["accelerator"]
     said = " ".join(done.warnings)
-    assert "well.log: no line in it tells of a failure" in said and "not recognised, passed over: README.md" in said
+    assert "well.log: no line in it tells of a failure" in said and "README.md: not recognised, passed over." in said
 
 
 def test_alone_a_log_that_tells_nothing_is_an_error(tmp_path):

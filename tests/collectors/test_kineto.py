@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from collectors.device import kineto
+from collectors.device import kineto, viewer
 from errors import InputError
 from tests.collectors.kineto_traces import BASE, event, kernel, launch, op, step, trace
 from tests.collectors.reading import read, source_of
@@ -52,15 +52,13 @@ def test_other_json_is_left_to_others(tmp_path, other):
     assert kineto.sniff(source_of(tmp_path, other)) == 0
 
 
-def test_a_trace_of_jax_is_refused_with_what_to_give_instead(tmp_path):
+def test_a_trace_of_jax_is_left_to_another_reader(tmp_path):
     source = source_of(
         tmp_path,
         '{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[{"ph":"M","pid":3,'
         '"name":"process_name","args":{"name":"/device:TPU:0"}},{"ph":"M","name":"/device:TPU:0"}]}',
     )
-    assert kineto.sniff(source) > 0.5
-    with pytest.raises(InputError, match=r"\.xplane\.pb"):
-        read(kineto, source)
+    assert kineto.sniff(source) == 0 and viewer.sniff(source) > 0.5
 
 
 def test_times_keep_their_nanoseconds(tmp_path):

@@ -161,6 +161,8 @@ def test_categories_go_by_what_kernels_do(got):
         "void at::native::(anonymous namespace)::CatArrayBatchedCopy<float>": "data-movement",
         "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)": "collective",
         "__amd_rocclr_copyBuffer": "copy",
+        "void fbgemm_gpu::split_embedding_codegen_forward_unweighted_kernel<float>": "data-movement",
+        "ampere_fp16_sgemm_128x64_nn": "matmul",
     }
     result = got(*(kernel(name, 10 * n, 1, n) for n, name in enumerate(named)))
     found = {s: o["category"] for s, o in device_ops(result).items()}

@@ -8,9 +8,9 @@ import pytest
 
 from collectors.base import Source
 from collectors.device import nsys
-from collectors.device.nsys.database import Database
-from collectors.device.nsys.names import range_of
+from collectors.device.ranges import range_of
 from collectors.ingest import ingest
+from collectors.reading.sqlite import Database
 from errors import InputError
 from runs.store import Store
 from tests.collectors.nsys_exports import BASE, Export, everything, tid_of

@@ -258,11 +258,12 @@ def test_a_folder_of_tables_becomes_a_run(tmp_path):
     store = Store(tmp_path / "store")
     done = ingest([folder], store)
     assert done.tables == {"lifecycle": 1, "steps": 4}
-    assert done.warnings == ["not recognised, passed over: other.parquet"]
+    [said] = done.warnings
+    assert said.startswith("other.parquet: not recognised, passed over. Looks like a Parquet table")
     run = store.get(done.run_id)
     assert run.manifest.facts["chips"].value == 8
     assert sorted(run.tables.arrow("steps")["step"].to_pylist()) == [0, 1, 2, 3]
-    with pytest.raises(InputError, match="tables: Rows in this project's own tables"):
+    with pytest.raises(InputError, match="a Parquet table without the columns.* expected a Chipledger table"):
         ingest([folder / "other.parquet"], store)
 
 

@@ -256,5 +256,5 @@ def test_a_line_cut_off_gives_the_samples_before():
     assert found[-1] == 5 and found == sorted(found)
     assert (out[:5, 0] == out[:5, 1]).all()
     state = DeviceClock()
-    state.line(None)
+    state.line(None, 0)
     assert state.own[OWN] == 0 and not state.known

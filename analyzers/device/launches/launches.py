@@ -98,7 +98,9 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> LaunchesRe
     if not tables.rows("launches"):
         raise QuestionError(
             "no input tells which call launched what the devices executed",
-            advice="Add a trace of torch.profiler (*.pt.trace.json) with activities CPU and CUDA.",
+            advice="Add a trace of torch.profiler (*.pt.trace.json) with activities CPU and CUDA, a profile of JAX on "
+            "a GPU (*.xplane.pb), an export of Nsight Systems, or one of rocprofv3 with --hip-trace and "
+            "--kernel-trace.",
         )
     seen, fetches = _Seen(), host_fetches(tables)
     work: dict[int, ThreadWork] = {}

@@ -44,6 +44,8 @@ KINDS = (
     Kind("host_overhead", "idle_host_code", 0.05, "run code that no event marks, such as Python of the job"),
 )
 CAUSES = tuple(kind.cause for kind in KINDS)
+LAUNCHED = ("launch_bound", "host_overhead")
+"""Causes that the question of launches shows launch by launch, where a profile joins calls with kernels."""
 BESIDE = ("below_roofline", "straggler_wait", "exposed_communication", "unattributed")
 """Accounts that the slowest host's time lies in on other ranks, or where a device works for it."""
 UNMARKED = ("device_to_host", "logging", "evaluation")
@@ -52,6 +54,10 @@ UNTOLD = (
     "what the hosts' own code did is not marked in the profile",
     "a profile with python_tracer_level=1, or jax.profiler.TraceAnnotation around the parts of the loop",
 )
+PACED = ("launch_bound", "host_overhead")
+"""What no event names as a fault: every job launches and runs code. How much is usual only steps tell."""
+NO_STEPS = "no step is marked in the profile, so that idle time before or between its work is not told from its own"
+MARK = "steps in the profile: torch.profiler's step(), jax.profiler.StepTraceAnnotation, or an NVTX range around each"
 MOST = 2.0  # times what devices were idle: a host that spends more works beside its devices, not in their way
 LEAST_S = 1e-4  # of a step's time: what a kind of work takes there to count as being there
 
@@ -62,18 +68,24 @@ def find(seen: Seen) -> Told:
         if not seen.tables.rows("op_events"):
             return Told(not_told=(NotTold(CAUSES, "no profile tells what devices and hosts did", "a profile"),))
         return Told(ruled_out=tuple(RuledOut(c, "devices were busy", QUESTION) for c in CAUSES))
-    told, out = [], []
+    told, out, untold = [], [], []
+    held = step_parts(seen.tables, seen.facts)
     for kind in KINDS:
         amount = seen.amount(kind.account)
-        if _spent(seen, step_parts(seen.tables, seen.facts), kind, amount) >= max(kind.least, seen.floor) * seen.whole:
-            told.append(_finding(seen, kind, amount))
+        if _spent(seen, held, kind, amount) >= max(kind.least, seen.floor) * seen.whole:
+            if kind.cause in PACED and not len(held.rows):
+                untold.append(kind.cause)
+            else:
+                told.append(_finding(seen, kind, amount))
         else:
             share = fmt.share(amount / seen.whole) if seen.whole else "nothing"
             out.append(RuledOut(kind.cause, f"devices were idle for it in {share} of the chip time", QUESTION))
+    not_told = (NotTold(tuple(untold), NO_STEPS, MARK),) if untold else ()
     if any(f.cause == "host_overhead" for f in told):
         unmarked = tuple(c for c in UNMARKED if c not in {f.cause for f in told})
-        return Told(tuple(told), tuple(r for r in out if r.cause not in unmarked), (NotTold(unmarked, *UNTOLD),))
-    return Told(tuple(told), tuple(out))
+        out = [r for r in out if r.cause not in unmarked]
+        not_told = (*not_told, NotTold(unmarked, *UNTOLD))
+    return Told(tuple(told), tuple(out), not_told)
 
 
 def _finding(seen: Seen, kind: Kind, amount: float) -> Finding:
@@ -90,7 +102,7 @@ def _finding(seen: Seen, kind: Kind, amount: float) -> Finding:
         title=f"{who} while hosts {kind.says}{often}: {share} of the chip time.",
         gain=gain,
         draws=seen.drawn(gain.likely, kind.account, *BESIDE),
-        question=QUESTION,
+        question="launches" if kind.cause in LAUNCHED and seen.tables.rows("launches") else QUESTION,
         confidence=0.7 if kind.cause == "host_overhead" else 0.85,
         basis="measured",
         where=Where(steps=place),
@@ -100,8 +112,9 @@ def _finding(seen: Seen, kind: Kind, amount: float) -> Finding:
 
 def _spent(seen: Seen, held: StepParts, kind: Kind, idle: float) -> float:
     """Chip-seconds that hosts spent on it: what devices were idle, and where the host is what they wait for (or it is
-    no training at all) what the slowest host took, which keeps the others waiting as well."""
-    if not kind.work:
+    no training at all) what the slowest host took, which keeps the others waiting as well. The host of a single chip
+    keeps no other waiting."""
+    if not kind.work or (seen.chips <= 1 and not kind.whole):
         return idle
     took = float(held.of(kind.work).sum()) * seen.chips
     if kind.work == LAUNCHING:

@@ -31,6 +31,7 @@ WHERE = (
     "compilation",
 )
 """Accounts that longer steps may lie in where no rank is blamed, the likeliest first."""
+PLAIN = 1.05  # times what is left of a usual step: up to here its duration is what is judged
 QUIET = 0.2  # of the steps: so many must be as quick as is called usual
 
 
@@ -42,7 +43,9 @@ def find(seen: Seen) -> Told:
     whole = held.rows["dur_s"].to_numpy(dtype=float)
     late = whole - _late(seen, held.rows["step"])  # what a late rank did is among the parts, where an event names it
     rows = _unprofiled(seen, held.rows.assign(dur_s=np.minimum(bare, late).clip(min=0.0)))
-    told = [_finding(seen, pattern) for pattern in _joined(step_patterns(changes_of(rows))) if _referred(pattern, rows)]
+    taken_off = float(np.median(whole)) > PLAIN * float(rows["dur_s"].median()) if len(rows) else False
+    patterns = [p for p in _joined(step_patterns(changes_of(rows))) if _referred(p, rows)]
+    told = [_finding(seen, pattern, taken_off) for pattern in patterns]
     named = {f.cause for f in told}
     return Told(tuple(told), tuple(RuledOut(c, "steps keep their pace", "steps") for c in CAUSES if c not in named))
 
@@ -94,27 +97,40 @@ def _joined(patterns: list[StepPattern]) -> list[StepPattern]:
     return out
 
 
-def _finding(seen: Seen, pattern: StepPattern) -> Finding:
-    chip_s = pattern.excess_s * seen.chips
+def _title(pattern: StepPattern, taken_off: bool) -> str:
+    """The pattern in one sentence. `taken_off`: what is judged is a step without what events name, so that it is no
+    step's duration that grows, but what it takes beyond them."""
     usual, slow = fmt.duration(pattern.usual_s), fmt.duration(pattern.slow_s)
     steps = f"steps {pattern.first_step:,} to {pattern.last_step:,}"
-    title = {
+    if taken_off:
+        more = f"{fmt.duration(max(pattern.slow_s - pattern.usual_s, 0.0))} longer"
+        return {
+            "growing": f"Steps become {more} over {steps}, and nothing in a profile says why.",
+            "changed": f"Steps take {more} in {steps}, and no event names what they do then.",
+            "periodic": f"Every {pattern.every} steps one takes {more}: something holds it up that no event names.",
+        }[pattern.kind]
+    return {
         "growing": f"Steps grow from {usual} to {slow} over {steps}, and nothing in a profile says why.",
         "changed": f"Steps take {slow} in {steps}, in place of {usual}.",
         "periodic": f"Every {pattern.every} steps one takes {slow} in place of {usual}: something holds it up that no "
         "event names.",
     }[pattern.kind]
+
+
+def _finding(seen: Seen, pattern: StepPattern, taken_off: bool) -> Finding:
+    chip_s = pattern.excess_s * seen.chips
+    of = "what events do not name of a step" if taken_off else "a step"
     return Finding(
         cause=BY_KIND[pattern.kind],
-        title=title,
+        title=_title(pattern, taken_off),
         gain=Band.within(chip_s, SPREAD),
         draws=seen.drawn(chip_s, *WHERE),
         question="steps",
         confidence=0.8,
         where=Where(steps=Steps(pattern.first_step, pattern.last_step, pattern.every or 1)),
         evidence=(
-            Evidence("a step without it", pattern.usual_s, "s", "steps"),
-            Evidence("a step with it", pattern.slow_s, "s", "steps"),
+            Evidence(f"{of} without it", pattern.usual_s, "s", "steps"),
+            Evidence(f"{of} with it", pattern.slow_s, "s", "steps"),
         ),
     )
 

@@ -91,8 +91,9 @@ def oversized(seen: Seen) -> Told:
     """A program that computes more than its model needs, though nothing is computed again: a dimension is rounded up,
     or rows of the batch hold nothing. Which, the size of its gradients tells."""
     needed, chips = _needed(seen), seen.chips
-    rows = frame(seen.tables, "modules", ["name", "flops", "remat_flops"]).dropna(subset=["flops"])
+    rows = frame(seen.tables, "modules", ["name", "flops", "remat_flops", "instructions"]).dropna(subset=["flops"])
     causes = ("dims_padding", "batch_padding")
+    rows = rows[rows["instructions"].notna()]  # else no program of a step: all that a trace of PyTorch saw
     if needed is None or not len(rows):
         why = "nothing tells both what the model needs and what its program computes"
         return Told(not_told=(NotTold(causes, why, "a profile, and the job's log where it prints TFLOP/s"),))

@@ -361,7 +361,7 @@ def _notes(met: Meetings, x: Lateness, found: Finding, causes: pd.DataFrame, cha
     unequal = int((met.complete & ~met.comparable & (met.step >= 0)).sum())
     if len(x.step):
         notes.append(
-            f"{len(x.step)} steps and {int((~np.isnan(x.lag_s)).any(axis=1).sum())} ranks were compared, by "
+            f"{len(x.step):,} steps and {int((~np.isnan(x.lag_s)).any(axis=1).sum()):,} ranks were compared, by "
             "durations alone: clocks that differ change nothing. The first step of each capture is left out."
         )
         notes.append(

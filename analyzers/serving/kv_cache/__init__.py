@@ -174,8 +174,8 @@ def _notes(model: Model | None, found: Room | None, run: Measured, about: dict, 
 def _of_room(model: Model, found: Room, about: dict) -> list[str]:
     s = found.setting
     notes = [
-        f"Memory of one chip: {s.hbm_bytes / 1e9:.2f} GB ({s.hbm_bytes / 2**30:.2f} GiB), {about['memory_source']}; "
-        f"the engine takes {s.utilization * 100:g} % of it. GB are 10^9 bytes, GiB 2^30.",
+        f"Memory of one chip: {s.hbm_bytes / 1e9:.2f} GB (10^9 bytes), {about['memory_source']}; "
+        f"the engine takes {s.utilization * 100:g} % of it.",
         "Weights are the catalogue's matrices and embeddings; norms, biases and prediction layers are left out.",
     ]
     if not s.activations_bytes:

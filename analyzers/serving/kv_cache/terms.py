@@ -37,9 +37,10 @@ TERMS = (
         "rounds requests up to compiled lengths is a server with pages as long as those.",
     ),
     Term(
-        "GB and GiB",
-        "GB are 10^9 bytes, GiB 2^30: an 80 GiB chip has 85.9 GB.",
-        formula="1 GB = 10^9 bytes; 1 GiB = 2^30 bytes",
+        "GB",
+        "10^9 bytes, on every page. What a tool prints in units of 2^30 bytes is 7.4 % more in GB: 80 of them are "
+        "85.9 GB.",
+        formula="1 GB = 10^9 bytes",
         unit="bytes",
     ),
 )

@@ -89,6 +89,11 @@ def judge(table: pd.DataFrame, latency: str) -> None:
     table["out_of_proportion"] = (power < before / OUT_OF_PROPORTION) | table["failed_load"]
 
 
+def _up_to(load: pd.Series) -> str:
+    most = float(load.dropna().iloc[-1])
+    return f" up to {f'{most:,.0f}' if most >= 1000 else f'{most:.4g}'}"
+
+
 def find(table: pd.DataFrame, axis: str) -> tuple[Knee | None, str]:
     """(the knee, one sentence on what was found or why none can be told) of loads that `judge` has marked."""
     load = placed(table, axis)
@@ -100,7 +105,7 @@ def find(table: pd.DataFrame, axis: str) -> tuple[Knee | None, str]:
         return None, sentence
     beyond = (table["falls_behind"] | table["out_of_proportion"]).to_numpy()
     if not beyond.any():
-        return None, f"No knee was seen up to {load.iloc[-1]:,.4g} {AXES[axis]}."
+        return None, f"No knee was seen{_up_to(load)} {AXES[axis]}." if load.notna().any() else "No knee was seen."
     first = int(np.argmax(beyond))
     knee = _knee(table, axis, load, first)
     if not beyond[first:].all():

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from collectors.base import Item, Source
 
 NAME = "compiled"
+TITLE = "compiled program"
 HELP = (
     "Programs compiled and not run: what `chipledger compile` writes (`*.compiled.json`), and XLA's dumps of one "
     "program (`*.hlo.pb`, or HLO text where jaxlib is installed): memory, collectives, layouts, estimated cycles."

@@ -6,8 +6,9 @@ serialised executables and dumps of a module alone do not.
 
 `peak` is the sum of all allocations in device memory: inputs, results that do not reuse them, constants, and the
 arena of temporaries, which is as large as the compiler's packing needs. Buffers are those alive when the arena is
-fullest; what the packing leaves unused at that moment is `fragmentation`. XLA for CPU keeps no trace, and gives each
-value that may be alive at any time a place of its own: there a place counts as the largest value that it ever holds.
+fullest; what the packing leaves unused at that moment is `fragmentation`. Where no trace came with the assignment, a
+place counts as the largest value that it ever holds. A trace may name another allocation than the one that holds its
+values, as XLA's for CPU do: it is that of the values.
 """
 
 from collections import Counter
@@ -21,7 +22,7 @@ from collectors.device.hlo.shapes import TUPLE, shape_text, size_bytes
 CATEGORIES = ("argument", "output", "constant", "temporary", "fragmentation")
 SMALLER = "smaller buffers"
 SHOWN = 200
-_ALLOC, _FREE, _SHARE = 0, 1, 2
+ALLOC, FREE, SHARE = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def device_memory(
     assignment = proto.buffer_assignment
     if not assignment.buffer_allocations:
         return None
-    reader = _Assignment(proto, describe, copies)
+    reader = Assigned(proto, describe, copies)
     sizes: Counter[str] = Counter()
     buffers: list[Buffer] = []
     host = 0
@@ -83,7 +84,7 @@ def device_memory(
         elif reader.on_device(allocation):
             found = reader.of_allocation(allocation)
             buffers += found
-            sizes[_category(allocation)] += sum(b.padded_bytes for b in found)
+            sizes[category_of_allocation(allocation)] += sum(b.padded_bytes for b in found)
     return DeviceMemory(
         sizes["argument"],
         sizes["output"],
@@ -94,7 +95,7 @@ def device_memory(
     )
 
 
-def _category(allocation: Any) -> str:
+def category_of_allocation(allocation: Any) -> str:
     if allocation.is_entry_computation_parameter:
         return "argument"
     return "output" if allocation.maybe_live_out else "constant" if allocation.is_constant else "temporary"
@@ -110,14 +111,14 @@ def _largest(buffers: Iterable[Buffer], shown: int) -> Iterable[Buffer]:
             yield Buffer(SMALLER, category, sum(b.bytes for b in rest), sum(b.padded_bytes for b in rest))
 
 
-class _Assignment:
+class Assigned:
+    """The buffer assignment of an `HloProto` message, with the instructions that make its values."""
+
     def __init__(self, proto: Any, describe: Describe, copies: Mapping[str, int | None]):
         self._describe = describe
         self._copies = copies
         self._values = {b.id: b for b in proto.buffer_assignment.logical_buffers}
-        self._traces = {}
-        for trace in proto.buffer_assignment.heap_simulator_traces:
-            self._traces.setdefault(trace.buffer_allocation_index, []).append(trace)
+        self._traces = _by_allocation(proto.buffer_assignment)
         instructions = [i for c in proto.hlo_module.computations for i in c.instructions]
         self._by_id = {i.id: i for i in instructions}
         self._by_name = {i.name: i for i in instructions}
@@ -127,17 +128,21 @@ class _Assignment:
         """Colour 0 is device memory; other colours are on-chip memories of a TPU, but parts of a GPU's own memory."""
         return allocation.color == 0 or (not self._tpu and allocation.color != HOST)
 
+    def shared(self, allocation: Any) -> bool:
+        """Whether values take turns in it."""
+        return category_of_allocation(allocation) in ("temporary", "output") and len(allocation.assigned) > 1
+
     def of_allocation(self, allocation: Any) -> list[Buffer]:
         """Buffers that fill an allocation at its fullest; their `padded_bytes` add up to its size."""
-        category = _category(allocation)
-        if category in ("temporary", "output") and len(allocation.assigned) > 1:
+        category = category_of_allocation(allocation)
+        if self.shared(allocation):
             live = self._alive(allocation) or self._places(allocation)
         else:
             live = sorted(((a.logical_buffer_id, a.size) for a in allocation.assigned), key=lambda v: -v[1])[:1]
         found, room = [], allocation.size
         for value, size in live:
             if 0 < size <= room:
-                found.append(self._buffer(value, size, category))
+                found.append(self.buffer(value, size, category))
                 room -= size
         if room and len(found) == 1 and category != "temporary":
             found = [replace(found[0], padded_bytes=allocation.size)]
@@ -145,16 +150,19 @@ class _Assignment:
             found.append(Buffer("room between buffers", "fragmentation", 0, room))
         return found
 
+    def fullest(self, allocation: Any) -> tuple[Any, int, int] | None:
+        """(trace, events of it until the allocation is fullest, bytes then); None where no trace tells of it."""
+        sizes = sizes_of(allocation)
+        peaks = [(trace, *_peak(trace, sizes)) for trace in self._traces.get(allocation.index, ())]
+        return max((p for p in peaks if p[2] > 0), key=lambda p: p[2], default=None)
+
     def _alive(self, allocation: Any) -> list[tuple[int, int]]:
         """(value, bytes) that are alive at the fullest moment, from the trace; empty where there is none."""
-        sizes = {a.logical_buffer_id: a.size for a in allocation.assigned}
-        best: list[tuple[int, int]] = []
-        for trace in self._traces.get(allocation.index, ()):
-            at, top = _peak(trace, sizes)
-            if top > sum(size for _, size in best):
-                best = sorted(_replay(trace, at).items(), key=lambda v: -sizes.get(v[0], 0))
-                best = [(value, sizes[value]) for value, _ in best if value in sizes]
-        return best
+        found, sizes = self.fullest(allocation), sizes_of(allocation)
+        if found is None:
+            return []
+        alive = sorted(_replay(*found[:2]).items(), key=lambda v: -sizes.get(v[0], 0))
+        return [(value, sizes[value]) for value, _ in alive if value in sizes]
 
     def _places(self, allocation: Any) -> list[tuple[int, int]]:
         """(value, bytes) of the largest values whose places in the allocation do not overlap."""
@@ -174,7 +182,7 @@ class _Assignment:
             found.append((a.logical_buffer_id, a.size))
         return found
 
-    def _buffer(self, value: int, size: int, category: str) -> Buffer:
+    def buffer(self, value: int, size: int, category: str) -> Buffer:
         made = self._values.get(value)
         at = made.defined_at if made is not None else None
         instruction = None
@@ -191,6 +199,23 @@ class _Assignment:
         return Buffer(name, category, min(size_bytes(shape), size), size, shape_text(shape), op, source, copies)
 
 
+def sizes_of(allocation: Any) -> dict[int, int]:
+    """Bytes of each value in an allocation, by its number."""
+    return {a.logical_buffer_id: a.size for a in allocation.assigned}
+
+
+def _by_allocation(assignment: Any) -> dict[int, list[Any]]:
+    """Traces by the number of the allocation that holds their values: mostly the one that they name."""
+    homes = {a.logical_buffer_id: n.index for n in assignment.buffer_allocations for a in n.assigned}
+    found: dict[int, list[Any]] = {}
+    for trace in assignment.heap_simulator_traces:
+        told = Counter(homes[e.buffer_id] for e in trace.events if e.buffer_id in homes)
+        named = trace.buffer_allocation_index
+        home = max(told, key=lambda n: (told[n], n == named), default=named)
+        found.setdefault(home, []).append(trace)
+    return found
+
+
 def _peak(trace: Any, sizes: dict[int, int]) -> tuple[int, int]:
     """(events until the fullest moment, bytes then) of a trace."""
     users: Counter[int] = Counter()
@@ -198,13 +223,13 @@ def _peak(trace: Any, sizes: dict[int, int]) -> tuple[int, int]:
     now = top = at = 0
     for n, event in enumerate(trace.events, 1):
         value = event.buffer_id
-        if event.kind == _FREE:
+        if event.kind == FREE:
             holder = owner.pop(value, value)
             users[holder] -= 1
             if users[holder] == 0:
                 now -= sizes.get(holder, 0)
             continue
-        holder = event.share_with_canonical_id if event.kind == _SHARE else value
+        holder = event.share_with_canonical_id if event.kind == SHARE else value
         owner[value] = holder
         users[holder] += 1
         if users[holder] == 1:
@@ -220,9 +245,9 @@ def _replay(trace: Any, until: int) -> dict[int, int]:
     owner: dict[int, int] = {}
     for event in trace.events[:until]:
         value = event.buffer_id
-        if event.kind == _FREE:
+        if event.kind == FREE:
             users[owner.pop(value, value)] -= 1
         else:
-            owner[value] = event.share_with_canonical_id if event.kind == _SHARE else value
+            owner[value] = event.share_with_canonical_id if event.kind == SHARE else value
             users[owner[value]] += 1
     return {value: n for value, n in users.items() if n > 0}

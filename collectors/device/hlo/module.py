@@ -20,6 +20,7 @@ from collectors.device.hlo.cost import CALLERS, Product, cycles_of, flops_of, pr
 from collectors.device.hlo.layouts import padded_bytes
 from collectors.device.hlo.loops import Loops
 from collectors.device.hlo.names import category_of
+from collectors.device.hlo.scopes import NOWHERE, Scope, scope_of
 from collectors.device.hlo.shapes import HLO, Collective, dtype, shape_text, size_bytes
 from collectors.device.hlo.shardings import copies_of
 from collectors.device.hlo.traffic import bytes_of
@@ -33,6 +34,7 @@ class Operation:
     `flops`, `bytes`: of one execution; None if it only contains others. `cycles`: clock cycles of one execution as
     the compiler estimates them, where it does. `count`: executions in one run of the module; 0 inside an
     asynchronous operation, which stands for what it wraps; None in a loop that runs an unknown number of times.
+    `framework`: what the framework calls it, `scope` what that tells.
     """
 
     name: str
@@ -45,6 +47,8 @@ class Operation:
     collective: Collective | None
     cycles: float | None = None
     count: int | None = 0
+    framework: str | None = None
+    scope: Scope = NOWHERE
 
 
 @dataclass(frozen=True)
@@ -133,7 +137,7 @@ def as_hlo_proto(data: bytes) -> bytes:
 def _analyse(data: bytes) -> Module:
     try:
         proto = HLO["HloProto"].FromString(data)
-        analysis = _Analysis(proto.hlo_module)
+        analysis = Analysis(proto.hlo_module)
         result = analysis.run()
         copies = {a.op: a.copies for a in result.arguments}
         result.memory = device_memory(proto, analysis.describe, copies)
@@ -162,7 +166,7 @@ def _times(amount: float, times: int | None) -> float:
     return amount * times
 
 
-class _Analysis:
+class Analysis:
     def __init__(self, module: Any):
         self.module = module
         self.computations = {c.id: c for c in module.computations}
@@ -175,6 +179,9 @@ class _Analysis:
         self._chosen: dict[int, int] = {}  # conditional -> the costliest branch
         self.result = Module(_text(module.name), assignment=assignment_of(module))
         self._collectives = Collectives(self.computations, self.by_id, self.result.assignment)
+        self.entry = module.entry_computation_id
+        if self.entry not in self.computations and self.computations:
+            self.entry = list(self.computations)[-1]
 
     def run(self) -> Module:
         result = self.result
@@ -185,9 +192,7 @@ class _Analysis:
             if i.opcode == b"fusion"
             for c in i.called_computation_ids
         }
-        entry = self.module.entry_computation_id
-        if entry not in self.computations and self.computations:
-            entry = list(self.computations)[-1]
+        entry = self.entry
         if entry in self.computations:
             result.flops, result.remat_flops, result.bytes = map(_told, self.cost(entry))
         result.instructions = sum(len(c.instructions) for c in self.module.computations)
@@ -223,6 +228,10 @@ class _Analysis:
                     else:
                         runs[callee] = before + own * times
         return runs
+
+    def trips_of(self, instruction: Any) -> int | None:
+        """How often a loop runs, once `run` was called; None: not known, or no loop."""
+        return self._trips.get(instruction.id)
 
     def reached_from(self, opcode: bytes) -> set[int]:
         """Computations that instructions of an opcode call, and those called from there."""
@@ -359,6 +368,7 @@ class _Analysis:
             opcode = self.wrapped(instruction) if opcode == "async-start" else opcode
         container = opcode in ("while", "conditional", "call")
         collective = self._collectives.of(instruction)
+        name = _text(instruction.metadata.op_name)
         return Operation(
             _text(instruction.name),
             _text(instruction.opcode),
@@ -370,6 +380,8 @@ class _Analysis:
             collective,
             cycles_of(instruction),
             count,
+            name or None,
+            scope_of(name, self.is_remat(instruction)),
         )
 
     def wrapped(self, start: Any) -> str:

@@ -73,6 +73,8 @@ def compiled_rows(
                 "cycles": found.cycles,
                 "source": found.source,
                 "shape": found.shape,
+                "scope": found.scope.path,
+                "direction": found.scope.direction,
             }
 
     fixed = {"capture": capture, "program": program, "module": name, "line": "program"}

@@ -14,7 +14,9 @@ HLO = message_types(
     """
     HloProto: Module hlo_module=1, BufferAssignment buffer_assignment=3
     Module: bytes name=1, Computation* computations=3, int64 entry_computation_id=6, int64 id=5, \
-            StackFrameIndex stack_frame_index=17, DeviceAssignment device_assignment=15
+            StackFrameIndex stack_frame_index=17, DeviceAssignment device_assignment=15, Schedule? schedule=7
+    Schedule: Sequence* sequences=1
+    Sequence: int64 key=1
     Computation: bytes name=1, Instruction* instructions=2, int64 id=5, int64 root_id=6
     Instruction: bytes name=1, bytes opcode=2, Shape shape=3, OpMetadata metadata=7, Literal literal=8, \
             int64 parameter_number=9, bytes fusion_kind=11, int64 tuple_index=13, int64* dimensions=14, \
@@ -27,8 +29,22 @@ HLO = message_types(
             ReplicaGroup* replica_groups=49, SourceTarget* source_target_pairs=52, \
             DeviceList collective_device_list=87, Iota iota_collective_device_list=92, \
             MeshAxes mesh_axes_replica_group_list=93, Attributes frontend_attributes=68, \
-            Sharding? sharding=40
-    Sharding: enum type=1, int64* dimensions=3, bool replicate_on_last_tile_dim=6, enum* last_tile_dims=8
+            Sharding? sharding=40, Slice* slice_dimensions=17, int64* dynamic_slice_sizes=20, \
+            Padding padding_config=21, GatherDims? gather_dimension_numbers=33, int64* gather_slice_sizes=34, \
+            ScatterDims? scatter_dimension_numbers=48, int64* control_predecessor_ids=37, bool is_stable=60, \
+            bytes comparison_type=72, bool indices_are_sorted=67, bool unique_indices=69, bool is_host_transfer=47, \
+            bool custom_call_has_side_effect=65, Aliasing* output_operand_aliasing=74, int32 exponent_bits=18, \
+            int32 mantissa_bits=19, int64 delta=66, int64 k=81
+    Slice: int64 start=1, int64 limit=2, int64 stride=3
+    Padding: PaddingDim* dimensions=1
+    PaddingDim: int64 low=1, int64 high=2, int64 interior=3
+    GatherDims: int64* offset_dims=1, int64* collapsed_slice_dims=2, int64* start_index_map=3, \
+            int64 index_vector_dim=4, int64* operand_batching_dims=5, int64* start_indices_batching_dims=6
+    ScatterDims: int64* update_window_dims=1, int64* inserted_window_dims=2, int64* scatter_dims_to_operand_dims=3, \
+            int64 index_vector_dim=4, int64* input_batching_dims=5, int64* scatter_indices_batching_dims=6
+    Aliasing: int64* output_shape_index=1, int64 operand_index=2, int64* operand_shape_index=3
+    Sharding: enum type=1, int64* dimensions=3, bool replicate_on_last_tile_dim=6, enum* last_tile_dims=8, \
+            int64* devices=4, Sharding* tuple_shardings=5, int64* iota_reshape_dims=9, int32* iota_transpose_perm=10
     Attributes: Attribute* map=1
     Attribute: bytes key=1, bytes value=2
     Shape: enum element_type=2, int64* dimensions=3, Shape* tuple_shapes=4, Layout layout=5
@@ -36,7 +52,9 @@ HLO = message_types(
             int64 tail_padding_alignment_in_elements=16
     Tile: int64* dimensions=1
     OpMetadata: bytes op_type=1, bytes op_name=2, bytes source_file=3, int32 source_line=4, int32 stack_frame_id=15
-    Literal: int32* s32s=4, int64* s64s=5, uint64* u32s=6, uint64* u64s=7
+    Literal: Shape shape=1, bool* preds=2, int32* s32s=4, int64* s64s=5, uint64* u32s=6, uint64* u64s=7, \
+            float* f32s=8, double* f64s=9, bytes u8s=3, bytes s8s=15, bytes f16s=11, bytes bf16s=13, bytes u16s=16, \
+            bytes s16s=17
     Window: WindowDim* dimensions=1
     WindowDim: int64 size=1, int64 stride=2, int64 padding_low=3, int64 padding_high=4, int64 window_dilation=5, \
             int64 base_dilation=6, bool window_reversal=7
@@ -69,7 +87,7 @@ HLO = message_types(
             bool maybe_live_out=7, int64 color=8, Assigned* assigned=9, bool is_constant=12
     Assigned: int64 logical_buffer_id=1, int64 offset=2, int64 size=3
     HeapTrace: HeapEvent* events=1, int64 buffer_allocation_index=3
-    HeapEvent: enum kind=1, int64 buffer_id=2, int64 share_with_canonical_id=5
+    HeapEvent: enum kind=1, int64 buffer_id=2, bytes instruction_name=4, int64 share_with_canonical_id=5
     """.replace("\\\n", " "),
 )
 

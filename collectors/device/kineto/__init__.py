@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from collectors.base import Item, Source
-from errors import InputError
 
 NAME = "kineto"
+TITLE = "PyTorch trace"
 HELP = (
     "Traces that torch.profiler writes (`*.pt.trace.json`, `.json.gz`): every kernel, copy and host event, what "
     "launched it, steps, collectives, memory."
@@ -19,12 +19,10 @@ _CATEGORY = re.compile(
     rb'cuda_(?:runtime|driver|sync)|Runtime|gpu_user_annotation|cpu_instant_event|ac2g|async_cpu_to_gpu)"'
 )
 _BESIDE = (b'"schemaVersion"', b'"deviceProperties"', b'"distributedInfo"', b'"baseTimeNanoseconds"')
-_JAX = re.compile(rb'"name"\s*:\s*"/(?:host:CPU|device:[A-Z]+:\d+|host:metadata)')
 
 
 def sniff(source: Source) -> float:
-    """0.95 for JSON with trace events, or what Kineto writes before them; 0.9 for such a trace of JAX, which is
-    refused by name."""
+    """0.95 for JSON with trace events, or what Kineto writes before them; 0.9 for a bare list of them."""
     head = source.head.lstrip()
     if head[:1] == b"[":
         return 0.9 if b'"ph"' in head and _CATEGORY.search(head) else 0.0
@@ -33,26 +31,14 @@ def sniff(source: Source) -> float:
     events = b'"traceEvents"' in head
     if (events and _CATEGORY.search(head)) or (_BESIDE[0] in head and (events or any(b in head for b in _BESIDE[1:]))):
         return 0.95
-    return 0.9 if events and _is_jax(head) else 0.0
-
-
-def _is_jax(head: bytes) -> bool:
-    return bool(_JAX.search(head)) and b'"process_name"' in head
+    return 0.0
 
 
 def read(source: Source) -> Iterator[Item]:
     """The trace as rows, facts and named losses; memory stays bounded whatever the number of host events.
 
-    Raises InputError for a trace without events, and for one that JAX wrote.
+    Raises InputError for a trace without events.
     """
-    head = source.head.lstrip()
-    if _is_jax(head) and not _CATEGORY.search(head) and _BESIDE[0] not in head:
-        raise InputError(
-            "a trace that JAX or TensorFlow wrote for a viewer: it holds a part of the events alone",
-            where=source.name,
-            expected="the profile itself",
-            advice="Ingest the `.xplane.pb` that lies in the same folder",
-        )
     from collectors.device.kineto.reader import Reader
 
     yield from Reader(source).items()

@@ -19,6 +19,7 @@ FIELDS = (
     ("Sequence number",),
     ("Input Dims", "Input dims"),
     ("Input type",),
+    ("Concrete Inputs",),
     ("Call stack",),
     ("Collective name",),
     ("In msg nelems",),
@@ -35,6 +36,8 @@ FIELDS = (
     ("Device Type",),
     ("rank",),
     ("name",),
+    ("grid",),
+    ("block",),
 )
 (
     CORRELATION,
@@ -44,6 +47,7 @@ FIELDS = (
     SEQUENCE,
     DIMS,
     TYPES,
+    GIVEN,
     STACK,
     COLLECTIVE,
     IN_NELEMS,
@@ -60,8 +64,10 @@ FIELDS = (
     DEVICE_TYPE,
     RANK,
     ROW_NAME,
+    GRID,
+    BLOCK,
 ) = range(len(FIELDS))
-_TEXTUAL = (STREAM, DIMS, TYPES, STACK, COLLECTIVE, DTYPE, PG_NAME, PG_DESC, PG_RANKS, ROW_NAME)
+_TEXTUAL = (STREAM, DIMS, TYPES, GIVEN, STACK, COLLECTIVE, DTYPE, PG_NAME, PG_DESC, PG_RANKS, ROW_NAME, GRID, BLOCK)
 INT, REAL, WORD = 1, 2, 3  # what a stat's value is
 _KEYS = 256  # slots for the names of arguments that have a meaning
 

@@ -6,18 +6,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from collectors.base import Rows
-from collectors.device.kineto.gather import DEVICE, Gathered, drained, reorder
-from collectors.device.kineto.host import LAUNCHES, Host, event_rows
+from collectors.device.kineto.gather import Gathered, reorder
+from collectors.device.kineto.host import CALLED, LAUNCHES, Host, event_rows
 from collectors.device.kineto.kernels import is_collective
 from collectors.device.kineto.kinds import A_GRAPH, COPY, KERNEL
 from collectors.device.kineto.messages import named
-from collectors.device.kineto.nesting import STACK_COLUMNS, STACK_ROWS, Numbered, sweep
+from collectors.device.kineto.nesting import NEITHER, STACK_COLUMNS, STACK_ROWS, Numbered, new_chains, sweep
+from collectors.device.kineto.scopes import Scopes, coded
 from collectors.device.kineto.span import Span
 from collectors.device.kineto.tokens import NONE
 
 _ROWS = 1 << 17
-# Columns of what makes an operation of a device.
-ROW, NAME, KIND, SITE, MODULE, FRAME, GRAPH, NOTE, COLLECTIVE_LABEL = range(9)
+# Columns of what makes an operation of a device; SCOPE is a number of `Scopes`.
+ROW, NAME, KIND, SITE, SCOPE, FRAME, GRAPH, NOTE, COLLECTIVE_LABEL = range(9)
 _DEVICES = 1 << 20  # numbers of devices beyond it are damage
 
 
@@ -27,8 +28,9 @@ class Devices:
     `Host.launches` or -1, `launched_ns`, when that was, as written, or NONE, and `site`, `note` and `call`: the call it
     was launched in, the annotation around that, and the call's event, each -1 where that is not known.
 
-    `ops`: by number (row, name, kind, site, module, frame, graph, note, collective's name) of operations. `number`: of
-    each row of `Gathered.rows`, its device; `rank`: of each device that a merged trace tells the rank of.
+    `ops`: by number (row, name, kind, site, scope, frame, graph, note, collective's name) of operations, `scopes` their
+    scopes. `number`: of each row of `Gathered.rows`, its device; `rank`: of each device that a merged trace tells the
+    rank of.
     """
 
     events: np.ndarray
@@ -40,6 +42,7 @@ class Devices:
     call: np.ndarray
     ops: np.ndarray
     number: np.ndarray
+    scopes: Scopes
     rank: dict[int, int] = field(default_factory=dict)
     count: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     total_ns: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -52,7 +55,7 @@ class Devices:
 
 def devices_of(gathered: Gathered, host: Host, span: Span) -> Devices:
     """Joins what devices ran with what launched it."""
-    events = drained(gathered.device, DEVICE)
+    events = gathered.device.drained()
     near = span.near(events["start"], events["dur"])
     if not near.all():
         gathered.seen["stored"] -= int((~near).sum())
@@ -64,22 +67,35 @@ def devices_of(gathered: Gathered, host: Host, span: Span) -> Devices:
     told = host.launches if len(host.launches) else np.zeros(1, LAUNCHES)
     at, found = np.maximum(launch, 0), launch >= 0
     module, frame, note = (np.where(found, told[c][at], -1) for c in ("module", "frame", "note"))
+    direction = np.where(found, told["direction"][at], NEITHER)
     graph = np.where(found & (gathered.meanings.names(told["name"][at]) == A_GRAPH), told["name"][at], -1)
     for of_call in (site, call, module, frame):
         of_call[graph >= 0] = -1  # the call launched the graph, not its kernels
+    direction[graph >= 0] = NEITHER
+    scope = coded(module, direction)
     launched_ns = np.where(found, told["start"][at], NONE)
-    del at, found
+    del at, found, told
+    host.launches = _told(host.launches)
     label = _labels(gathered, events, site, note)
     shown = np.where(label >= 0, note, np.int32(-1))
     ops = Numbered(9)
     what = _what(gathered, site)
-    op = ops.of(events["row"], events["name"], events["kind"], what, module, frame, graph, shown, label)
+    op = ops.of(events["row"], events["name"], events["kind"], what, scope, frame, graph, shown, label)
     op = op.astype(np.int32)
-    del label, shown, what, module, frame, graph  # each as long as the trace
+    del label, shown, what, module, direction, scope, frame, graph  # each as long as the trace
     number, rank = _numbers(gathered)
-    devices = Devices(events, op, launch, launched_ns, site, note, call, ops.rows.copy(), number, rank)
+    scopes = Scopes(gathered.texts, host.chains, ops.rows[:, SCOPE])
+    devices = Devices(events, op, launch, launched_ns, site, note, call, ops.rows.copy(), number, scopes, rank)
     _sums(devices)
     return devices
+
+
+def _told(launches: np.ndarray) -> np.ndarray:
+    """What rows of launches are made of; what joined them with executions is known by now, and as long as the trace."""
+    out = np.empty(len(launches), CALLED)
+    for name in CALLED.names or ():
+        out[name] = launches[name]
+    return out
 
 
 def _launches(correlation: np.ndarray, launches: np.ndarray) -> np.ndarray:
@@ -98,10 +114,10 @@ def _sites(events: np.ndarray, launch: np.ndarray, host: Host) -> tuple[np.ndarr
     site[found], call[found] = host.launches["site"][launch[found]], host.launches["call"][launch[found]]
     lacks = np.flatnonzero((site < 0) & (events["external"] != events["correlation"]) & (events["external"] != NONE))
     if len(lacks) and len(host.calls):
-        at = np.searchsorted(host.calls[:, 0], events["external"][lacks])
-        at = np.minimum(at, len(host.calls) - 1)
-        hit = host.calls[at, 0] == events["external"][lacks]
-        site[lacks[hit]], call[lacks[hit]] = host.calls[at[hit], 1], host.calls[at[hit], 2]
+        known = host.calls["external"]
+        at = np.minimum(np.searchsorted(known, events["external"][lacks]), len(known) - 1)
+        hit = known[at] == events["external"][lacks]
+        site[lacks[hit]], call[lacks[hit]] = (host.calls[c][at[hit]] for c in ("site", "event"))
     return site, call
 
 
@@ -109,7 +125,7 @@ def _what(gathered: Gathered, site: np.ndarray) -> np.ndarray:
     """A site for all that differ in their collectives alone: that number stands for each of them."""
     if not len(gathered.sites):
         return site
-    plain = Numbered(4).of(*gathered.sites.rows[:, :4].T)
+    plain = Numbered(5).of(*gathered.sites.rows[:, :5].T)
     _, first = np.unique(plain, return_index=True)
     return np.where(site >= 0, first[plain[np.maximum(site, 0)]], -1)
 
@@ -158,33 +174,40 @@ def _sums(devices: Devices) -> None:
     devices.count = np.bincount(devices.op, minlength=n)
     devices.total_ns = np.bincount(devices.op, events["dur"].astype(float), n)
     devices.own_ns = np.zeros(n, np.int64)
-    row = devices.number[events["row"]] * (len(devices.number) + 1) + events["row"] if len(events) else events["row"]
+    place = devices.number * (len(devices.number) + 1) + np.arange(len(devices.number))  # rows by device
     shown = np.isin(events["kind"], (KERNEL, COPY))
-    order = np.lexsort((-events["dur"], events["start"], row, ~shown))
+    stream = np.where(shown, 0, int(place.max(initial=0)) + 1) + (place[events["row"]] if len(events) else 0)
+    order = np.lexsort((-events["dur"], events["start"], stream))
+    del shown
+    edges = [0, *(np.flatnonzero(np.diff(stream[order])) + 1).tolist(), len(order)]
+    del stream
     stack, depth = np.zeros((STACK_ROWS, STACK_COLUMNS), np.int64), np.zeros(1, np.int64)
-    keys = np.stack([~shown[order], row[order]], axis=1).astype(np.int64)
-    cuts = np.flatnonzero((np.diff(keys, axis=0) != 0).any(axis=1)) + 1
-    edges = [0, *cuts.tolist(), len(order)]
-    nothing = np.zeros((0, STACK_COLUMNS), np.int64)
     for a, b in zip(edges[:-1], edges[1:], strict=True):
-        part, depth[0] = order[a:b], 0
-        start, dur, event = (events[c][part].astype(np.int64) for c in ("start", "dur", "event"))
-        idle = np.zeros(b - a, np.int32)
-        sweep(
-            start,
-            dur,
-            event,
-            devices.op[part].astype(np.int64),
-            np.zeros(b - a, np.int8),
-            idle,
-            idle,
-            idle.astype(np.int64),
-            stack,
-            depth,
-            devices.own_ns,
-            nothing,
-            nothing,
-        )
+        depth[0] = 0
+        for at in range(a, b, _ROWS):
+            _own_time(devices, order[at : min(at + _ROWS, b)], stack, depth)
+
+
+def _own_time(devices: Devices, part: np.ndarray, stack: np.ndarray, depth: np.ndarray) -> None:
+    """Enters the own times of a part of one stream; what is open at its end goes on with the next."""
+    start, dur, event = (devices.events[c][part].astype(np.int64) for c in ("start", "dur", "event"))
+    idle, nothing = np.zeros(len(part), np.int32), np.zeros((0, STACK_COLUMNS), np.int64)
+    sweep(
+        start,
+        dur,
+        event,
+        devices.op[part].astype(np.int64),
+        np.zeros(len(part), np.int8),
+        idle,
+        idle,
+        idle.astype(np.int64),
+        stack,
+        depth,
+        devices.own_ns,
+        nothing,
+        nothing,
+        new_chains(1),
+    )
 
 
 def rows_of(devices: Devices, span: Span, capture: int, first_op: int) -> Iterator[Rows]:

@@ -6,11 +6,15 @@ from typing import Any
 import numpy as np
 
 from collectors.device.kineto import columns
+from collectors.device.kineto.chunks import Chunks
 from collectors.device.kineto.kinds import (
+    A_BACKWARD,
+    A_CHECKPOINT,
     A_FETCH,
     A_FRAME,
     A_MODULE,
     A_STEP,
+    AN_UPDATE,
     ANNOTATION,
     CPU_OP,
     MEMORY,
@@ -18,16 +22,28 @@ from collectors.device.kineto.kinds import (
     ON_DEVICE,
     OTHER,
     RUNTIME,
+    WITH_VALUES,
     Meanings,
 )
-from collectors.device.kineto.nesting import CALL, FRAME, LAUNCH, MODULE, NOTE, PLAIN, Numbered
+from collectors.device.kineto.nesting import (
+    BACKWARD,
+    CALL,
+    CHECKPOINT,
+    FRAME,
+    LAUNCH,
+    MODULE,
+    NOTE,
+    PLAIN,
+    UPDATE,
+    Numbered,
+)
 from collectors.device.kineto.span import TEN_DAYS_NS
 from collectors.device.kineto.spill import Spill
 from collectors.device.kineto.texts import Texts
 from collectors.device.kineto.tokens import NONE
 
 LONGEST_NS = np.int64(1 << 62)  # a time beyond it is none
-_SITE = (columns.DIMS, columns.TYPES, columns.STACK)
+_SITE = (columns.DIMS, columns.TYPES, columns.GIVEN, columns.STACK)
 _COLLECTIVE = (
     columns.COLLECTIVE,
     columns.IN_NELEMS,
@@ -64,6 +80,7 @@ DEVICE = np.dtype(
         ("name", "i4"),
         ("kind", "i1"),
         ("collective", "i4"),
+        ("shape", "i4"),
         ("correlation", "i8"),
         ("external", "i8"),
     ]
@@ -77,20 +94,24 @@ class Gathered:
 
     `host`: HOST rows. `device`: DEVICE rows, `row` a number of `rows`. `ops`: (thread, name, kind of event) of each
     operation of a host thread, by number; `threads`: (pid, tid); `rows`: (device, stream, rank, pid, tid) as written;
-    `sites`: (name, dims, types, stack, collective) of calls; `collectives`: _COLLECTIVE columns.
-    `seen` counts events by what became of them; what is lost is in `lost`, by reason.
+    `sites`: (name, dims, types, values of arguments, stack, collective) of calls, values only of those whose work
+    depends on them; `collectives`: _COLLECTIVE columns; `shapes`: (grid, block) of launches.
+    `calls`: HOST rows of calls and annotations, where the machine has no device (see `standing_in`); `read`: events so
+    far. `seen` counts events by what became of them; what is lost is in `lost`, by reason.
     """
 
     def __init__(self, texts: Texts) -> None:
         self.texts = texts
         self.meanings = Meanings(texts)
         self.host = Spill(HOST)
-        self.device: list[np.ndarray] = []
+        self.calls: Spill | None = None
+        self.read = 0
+        self.device = Chunks(DEVICE)
         self.memory = Spill(MEMORY_ROW)
         self.steps: list[tuple[int, int, int, int]] = []  # start, duration, name, thread
         self.fetches: list[tuple[int, int]] = []
-        self.threads, self.rows = Numbered(2), Numbered(5)
-        self.ops, self.sites, self.collectives = Numbered(3), Numbered(5), Numbered(len(_COLLECTIVE))
+        self.threads, self.rows, self.shapes = Numbered(2), Numbered(5), Numbered(2)
+        self.ops, self.sites, self.collectives = Numbered(3), Numbered(6), Numbered(len(_COLLECTIVE))
         self.thread_names: dict[tuple[int, int], int] = {}
         self.last = -(1 << 63)  # where the last event ends, of those that are near the middle of their batch
         self.seen: Counter[str] = Counter()
@@ -99,6 +120,7 @@ class Gathered:
 
     def take(self, batch: columns.Batch) -> None:
         """Enters a batch of events."""
+        self.read = max(self.read, int(batch.ordinal.max(initial=-1)) + 1)
         whole = (batch.phase == ord("X")) & (batch.ts != NONE)
         whole &= (np.abs(batch.ts) < LONGEST_NS) & (batch.dur >= 0) & (batch.dur < LONGEST_NS)
         instant = np.isin(batch.phase, (ord("i"), ord("I"))) & (batch.ts != NONE) & (np.abs(batch.ts) < LONGEST_NS)
@@ -129,6 +151,7 @@ class Gathered:
             args[:, columns.DEVICE], args[:, columns.STREAM], args[:, columns.RANK], batch.pid[at], batch.tid[at]
         )
         out["collective"] = self._collective(args)
+        out["shape"] = self.shapes.of(args[:, columns.GRID], args[:, columns.BLOCK])
         out["correlation"], out["external"] = args[:, columns.CORRELATION], args[:, columns.EXTERNAL]
         self.device.append(out)
         self.seen["stored"] += len(at)
@@ -166,8 +189,11 @@ class Gathered:
         kind = np.full(len(at), PLAIN, np.int8)
         call = (kinds == CPU_OP) & (told != A_STEP) & (told != A_FETCH)
         kind[call] = CALL
+        kind[call & (told == A_BACKWARD)] = BACKWARD
+        kind[call & (told == A_CHECKPOINT)] = CHECKPOINT
         note = (kinds == ANNOTATION) & (told != A_STEP)
         kind[note] = NOTE
+        kind[note & (told == AN_UPDATE)] = UPDATE
         kind[(told == A_MODULE) | ((kinds == NVTX) & (dur > 0))] = MODULE
         kind[told == A_FRAME] = FRAME
         kind[(kinds == RUNTIME) & (args[:, columns.CORRELATION] > 0)] = LAUNCH  # 0 is none
@@ -179,6 +205,7 @@ class Gathered:
         out["site"] = -1
         sited = call | note
         if sited.any():
+            args[told != WITH_VALUES, columns.GIVEN] = NONE
             fields = [args[sited][:, field] for field in _SITE]
             out["site"][sited] = self.sites.of(out["name"][sited], *fields, self._collective(args[sited]))
         for name, field in (
@@ -190,6 +217,8 @@ class Gathered:
         self.steps += list(zip(*(out[c][step].tolist() for c in ("start", "dur", "name", "thread")), strict=True))
         self.fetches += list(zip(out["start"][fetch].tolist(), out["dur"][fetch].tolist(), strict=True))
         self.host.add(out)
+        if self.calls is not None and (some := np.isin(kind, (CALL, NOTE))).any():
+            self.calls.add(out[some])
         self.seen["stored"] += len(at)
 
     def _others(self, batch: columns.Batch, chosen: np.ndarray) -> None:
@@ -220,17 +249,6 @@ class Gathered:
     def _lose(self, what: str, why: str, count: int) -> None:
         if count:
             self.lost[f"{what}: {why}"] += count
-
-
-def drained(parts: list[np.ndarray], kind: np.dtype) -> np.ndarray:
-    """Rows of parts as one array; each part is given up once it is copied, so that memory never holds all twice."""
-    out = np.empty(sum(map(len, parts)), kind)
-    end = len(out)
-    while parts:
-        part = parts.pop()
-        out[end - len(part) : end] = part
-        end -= len(part)
-    return out
 
 
 def reorder(rows: np.ndarray, order: np.ndarray) -> None:

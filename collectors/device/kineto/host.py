@@ -7,8 +7,28 @@ import numpy as np
 import pyarrow as pa
 
 from collectors.base import Rows
-from collectors.device.kineto.gather import Gathered, drained, joined, reorder
-from collectors.device.kineto.nesting import CALL, FOUND_COLUMNS, LAUNCH, STACK_COLUMNS, STACK_ROWS, sweep
+from collectors.device.kineto.chunks import Chunks
+from collectors.device.kineto.gather import Gathered, joined, reorder
+from collectors.device.kineto.kinds import AN_UPDATE
+from collectors.device.kineto.nesting import (
+    AGAIN,
+    CALLS,
+    FOUND_COLUMNS,
+    FRAME,
+    GRADIENT,
+    LAUNCH,
+    MODULE,
+    NOTE,
+    RUNS,
+    SENDS,
+    STACK_COLUMNS,
+    STACK_ROWS,
+    UPDATE,
+    Chains,
+    new_chains,
+    sweep,
+    with_room,
+)
 from collectors.device.kineto.span import Span
 from collectors.device.xplane.arrays import over
 from runs.schema import SCHEMAS
@@ -27,39 +47,45 @@ LAUNCHES = np.dtype(
         ("frame", "i4"),
         ("note", "i4"),
         ("sequence", "i8"),
+        ("direction", "i1"),
     ]
 )
-_FOUND = ("site", "call", "module", "frame", "note", "sequence")
+CALLED = np.dtype([(name, LAUNCHES[name]) for name in ("start", "dur", "event", "name", "thread")])
+NAMED = np.dtype([("external", "i8"), ("site", "i4"), ("event", "u4")])
+_FOUND = ("site", "call", "module", "frame", "note", "sequence", "direction")
 
 
 @dataclass
 class Host:
-    """`launches`: LAUNCHES rows by correlation number. `calls`: (external id, site, event) of calls that kernels name,
-    by external id. `count`, `total_ns`, `own_ns`: by operation of a thread."""
+    """`launches`: LAUNCHES rows by correlation number, CALLED rows once executions are joined with them. `calls`: NAMED
+    rows of calls that kernels name, by external id. `count`, `total_ns`, `own_ns`: by operation of a thread. `chains`:
+    those of modules, which `launches["module"]` refers to."""
 
     launches: np.ndarray = field(default_factory=lambda: np.zeros(0, LAUNCHES))
-    calls: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.int64))
+    calls: np.ndarray = field(default_factory=lambda: np.zeros(0, NAMED))
     count: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     total_ns: np.ndarray = field(default_factory=lambda: np.zeros(0))
     own_ns: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    chains: Chains = field(default_factory=new_chains)
 
     def forget_launches(self) -> None:
         """Gives up what is known of calls, once kernels are joined with them."""
-        self.launches, self.calls = np.zeros(0, LAUNCHES), np.zeros((0, 3), np.int64)
+        self.launches, self.calls = np.zeros(0, LAUNCHES), np.zeros(0, NAMED)
 
 
 class Sweeper:
     """Walks the host's events in order of time."""
 
-    def __init__(self, gathered: Gathered, span: Span, capture: int):
+    def __init__(self, gathered: Gathered, span: Span, capture: int, executed: np.ndarray):
         self._gathered, self._span, self._capture = gathered, span, capture
+        self._executed = executed  # events of the host that are executions themselves, sorted
         n = len(gathered.ops)
         self.host = Host(count=np.zeros(n, np.int64), total_ns=np.zeros(n), own_ns=np.zeros(n, np.int64))
         self._stacks: dict[int, np.ndarray] = {}
         self._stack = np.zeros((STACK_ROWS, STACK_COLUMNS), np.int64)
-        self._launches: list[np.ndarray] = []
-        self._calls: list[np.ndarray] = []
+        self._launches, self._calls = Chunks(LAUNCHES), Chunks(NAMED)
         self._forward: list[np.ndarray] = []
+        self._placed = False  # whether modules or frames tell where calls were made
         # Only what launched something, and calls that something names, are kept: most are neither.
         device = gathered.device
         self._launched_by = np.unique(joined([part["correlation"] for part in device], np.int64))
@@ -76,6 +102,7 @@ class Sweeper:
             if not len(rows):
                 continue
             rows = rows[np.lexsort((-rows["dur"], rows["start"], rows["thread"]))]
+            self._mark(rows)
             self._piece(rows)
             for at in range(0, len(rows), 1 << 17):
                 part = rows[at : at + (1 << 17)]
@@ -85,6 +112,12 @@ class Sweeper:
         self._gathered.lost += type(self._gathered.lost)()  # reasons that nothing was lost for are none
         self._finish()
 
+    def _mark(self, rows: np.ndarray) -> None:
+        if len(self._executed):
+            mine = _among(rows["event"], self._executed)
+            rows["kind"][mine] = np.where(rows["kind"][mine] == NOTE, SENDS, RUNS)
+            rows["correlation"][mine] = rows["event"][mine] + 1
+
     def _piece(self, rows: np.ndarray) -> None:
         host, op = self.host, rows["op"].astype(np.int64)
         host.count += np.bincount(op, minlength=len(host.count))
@@ -93,8 +126,10 @@ class Sweeper:
         edges = [0, *cuts.tolist(), len(rows)]
         columns = {n: np.ascontiguousarray(rows[n]) for n in ("start", "dur", "event", "kind", "site", "name")}
         sequence = np.ascontiguousarray(rows["sequence"])
-        launches = np.cumsum(np.append(0, rows["kind"] == LAUNCH))
-        calls = np.cumsum(np.append(0, rows["kind"] == CALL))
+        launches = np.cumsum(np.append(0, np.isin(rows["kind"], (LAUNCH, RUNS, SENDS))))
+        calls = np.cumsum(np.append(0, np.isin(rows["kind"], CALLS)))
+        host.chains = with_room(host.chains, int(np.isin(rows["kind"], (MODULE, UPDATE)).sum()))
+        self._placed |= bool(np.isin(rows["kind"], (MODULE, FRAME)).any())
         for a, b in zip(edges[:-1], edges[1:], strict=True):
             thread = int(rows["thread"][a])
             before = self._stacks.get(thread)
@@ -102,7 +137,8 @@ class Sweeper:
             if before is not None:
                 self._stack[: len(before)] = before
             found = np.empty((int(launches[b] - launches[a]), FOUND_COLUMNS), np.int64)
-            marked = np.empty((int(calls[b] - calls[a]), 3), np.int64)
+            marked = np.empty((int(calls[b] - calls[a]), 4), np.int64)
+            marked[:, 3] = thread
             n, m = sweep(
                 *(columns[c][a:b] for c in ("start", "dur", "event")),
                 op[a:b],
@@ -113,15 +149,19 @@ class Sweeper:
                 host.own_ns,
                 found,
                 marked,
+                host.chains,
             )
             self._stacks[thread] = self._stack[: int(depth[0])].copy()
             if n:
                 self._launched(rows[a:b], found[:n])
-            if m:
-                self._forward.append(marked[:m])
+            if m and self._placed:
+                self._forward.append(_last(marked[:m]))
         if len(self._wanted):
-            chosen = (rows["kind"] == CALL) & _among(rows["external"], self._wanted)
-            self._calls.append(np.stack([rows[n][chosen] for n in ("external", "site", "event")], axis=1))
+            chosen = np.isin(rows["kind"], CALLS) & _among(rows["external"], self._wanted)
+            named = np.empty(int(chosen.sum()), NAMED)
+            for name in NAMED.names or ():
+                named[name] = rows[name][chosen]
+            self._calls.append(named)
 
     def _launched(self, rows: np.ndarray, found: np.ndarray) -> None:
         found = found[_among(rows["correlation"][found[:, 0]], self._launched_by)]
@@ -134,29 +174,46 @@ class Sweeper:
         self._launches.append(out)
 
     def _finish(self) -> None:
-        launches = self.host.launches = drained(self._launches, LAUNCHES)
+        self._launched_by = self._wanted = np.zeros(0, np.int64)
+        launches = self.host.launches = self._launches.drained()
         # Of calls with one number the one within an operation tells more.
         reorder(launches, np.lexsort((launches["start"], launches["site"] < 0, launches["correlation"])))
-        calls = joined(self._calls, np.int64).reshape(-1, 3)
-        self.host.calls = calls[np.argsort(calls[:, 0], kind="stable")]
+        calls = self.host.calls = self._calls.drained()
+        reorder(calls, np.argsort(calls["external"], kind="stable"))
         self._backward(self.host.launches)
-        self._calls, self._forward, self._stacks = [], [], {}
+        self._forward, self._stacks = [], {}
+
+    def _updates(self, chain: np.ndarray) -> np.ndarray:
+        """Which chains are the optimiser's: its calls have no gradient."""
+        names = self.host.chains.known[np.maximum(chain, 0), 1]
+        return (chain >= 0) & (self._gathered.meanings.names(names) == AN_UPDATE)
 
     def _backward(self, launches: np.ndarray) -> None:
-        """Gives calls of the backward pass the module and frame of the forward call with their sequence number."""
+        """Gives calls of the backward pass the module and frame of the forward call with their sequence number: of
+        several the last, since calls before it only tell which number comes next. What has such a number on the thread
+        of the forward call, outside of the backward pass, is a call of that kind."""
         if not self._forward:
             return
-        forward = np.concatenate(self._forward)
-        _, first = np.unique(forward[:, 0], return_index=True)
-        forward = forward[first]
+        forward = _last(np.concatenate(self._forward))
+        forward = forward[((forward[:, 1] >= 0) | (forward[:, 2] >= 0)) & ~self._updates(forward[:, 1])]
+        if not len(forward):
+            return
         lacks = np.flatnonzero((launches["module"] < 0) & (launches["sequence"] >= 0))
         at = np.searchsorted(forward[:, 0], launches["sequence"][lacks])
         at = np.minimum(at, len(forward) - 1)
         hit = forward[at, 0] == launches["sequence"][lacks]
+        hit &= (launches["direction"][lacks] == GRADIENT) | (launches["thread"][lacks] != forward[at, 3])
         lacks, at = lacks[hit], at[hit]
         launches["module"][lacks] = forward[at, 1]
+        launches["direction"][lacks] = np.where(launches["direction"][lacks] == AGAIN, AGAIN, GRADIENT)
         bare = launches["frame"][lacks] < 0
         launches["frame"][lacks[bare]] = forward[at[bare], 2]
+
+
+def _last(marked: np.ndarray) -> np.ndarray:
+    """Of rows with the same sequence number the last, by number."""
+    turned = marked[::-1]
+    return turned[np.unique(turned[:, 0], return_index=True)[1]]
 
 
 def _among(values: np.ndarray, known: np.ndarray) -> np.ndarray:

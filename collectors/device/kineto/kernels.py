@@ -5,7 +5,7 @@ import re
 from collectors.device.xplane.lines import is_gpu_copy, nccl_kind
 
 _NCCL = re.compile(
-    r"^(nccl|rccl|mscclKernel|oneshot_all_reduce|.*(cross_device_reduce|allreduce_fusion))", re.IGNORECASE
+    r"^(nccl|rccl|gloo:|mscclKernel|oneshot_all_reduce|.*(cross_device_reduce|allreduce_fusion))", re.IGNORECASE
 )
 _ATTENTION = re.compile(
     r"flash|fmha|attention|attn|paged_|mha_(fwd|bwd|varlen)|sdpa|efficient_attention", re.IGNORECASE
@@ -16,7 +16,8 @@ _CONVOLUTION = re.compile(
     re.IGNORECASE,
 )
 _MATMUL = re.compile(
-    r"gemm|gemv|cublas|cutlass|Cijk_|nvjet|matmul|_mm_|\bmm_|splitK|xmma|hgemm|rocblas|hipblas|wvSplitK|bgemm",
+    # FBGEMM is a library of embeddings too: its name alone tells no product
+    r"(?<!fb)gemm|gemv|cublas|cutlass|Cijk_|nvjet|matmul|_mm_|\bmm_|splitK|xmma|rocblas|hipblas|wvSplitK",
     re.IGNORECASE,
 )
 _TRITON = re.compile(r"^triton_|^fused_|_fused_", re.IGNORECASE)
@@ -84,5 +85,5 @@ def category(kernel: str, call: str, copies: bool) -> str:
 
 
 def multiplies(kernel: str) -> bool:
-    """Whether a kernel's own name says that it multiplies matrices."""
-    return bool(_MATMUL.search(kernel))
+    """Whether a kernel's own name says that it multiplies matrices, as convolutions and attention do."""
+    return any(words.search(kernel) for words in (_MATMUL, _CONVOLUTION, _ATTENTION))

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 
+from collectors.device.kineto import attention, convolutions
 from collectors.device.kineto.texts import Texts
 
 OTHER, CPU_OP, ANNOTATION, PYTHON, RUNTIME, KERNEL, COPY, SYNC, SPAN, COUNTERS_OF, FLOW, NVTX = range(12)
@@ -42,7 +43,14 @@ _FRAMEWORK = re.compile(
 _MODULE = "nn.Module: "
 FETCH = re.compile(r"^enumerate\(DataLoader\)")
 GRAPH_LAUNCH = re.compile(r"GraphLaunch")
-NOT_TOLD, NO_NAME, A_MODULE, A_FRAME, A_STEP, A_FETCH, A_GRAPH, MEMORY = range(8)  # what names tell, see `Meanings`
+_BACKWARD = re.compile(r"^autograd::engine::evaluate_function: |Backward\d*$")
+_CHECKPOINT = re.compile(r"^(autograd::engine::evaluate_function: )?CheckpointFunctionBackward")
+_UPDATE = re.compile(r"^Optimizer\.(step|zero_grad)#")
+_PASSES = (("forward", re.compile(r"^(fwd|forward)([ _-]?pass)?$", re.I)),)
+_PASSES += (("backward", re.compile(r"^(bwd|backward)([ _-]?pass)?$", re.I)),)
+# What names tell, see `Meanings`.
+NOT_TOLD, NO_NAME, A_MODULE, A_FRAME, A_STEP, A_FETCH, A_GRAPH, MEMORY = range(8)
+A_BACKWARD, A_CHECKPOINT, AN_UPDATE, WITH_VALUES = range(8, 12)
 
 
 def source_of(frame: str) -> str | None:
@@ -66,6 +74,16 @@ def step_of(name: str) -> int | None:
 def module_of(name: str) -> str:
     """`Linear_3` of `nn.Module: Linear_3`."""
     return name.removeprefix(_MODULE)
+
+
+def is_module(name: str) -> bool:
+    """Whether a name is one of a module of PyTorch."""
+    return name.startswith(_MODULE)
+
+
+def pass_of(name: str) -> str | None:
+    """The pass that the name of a range tells: `forward`, `bwd`, `Backward pass`."""
+    return next((told for told, pattern in _PASSES if pattern.match(name)), None)
 
 
 class Meanings:
@@ -107,4 +125,12 @@ def _told(name: str) -> int:
         return A_FETCH
     if GRAPH_LAUNCH.search(name):
         return A_GRAPH
+    if name in attention.CALLS or name in convolutions.CALLS:
+        return WITH_VALUES
+    if _CHECKPOINT.match(name):
+        return A_CHECKPOINT
+    if _BACKWARD.search(name):
+        return A_BACKWARD
+    if _UPDATE.match(name):
+        return AN_UPDATE
     return A_FRAME if is_own(name) else NO_NAME

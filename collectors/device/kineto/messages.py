@@ -9,7 +9,8 @@ from collectors.device.kineto.kernels import collective_kind
 from collectors.device.kineto.shapes import element, parsed
 from collectors.device.kineto.tokens import NONE
 
-_SITE_COLLECTIVE = 4  # column of `Gathered.sites`
+BYTES = "bytes"  # as the element type of a collective: its size is told, its elements are not
+_SITE_COLLECTIVE = 5  # column of `Gathered.sites`
 
 
 def told_of(gathered: Gathered, own: int, site: int, note: int) -> np.ndarray | None:
@@ -21,11 +22,11 @@ def told_of(gathered: Gathered, own: int, site: int, note: int) -> np.ndarray | 
 
 
 def word(gathered: Gathered, kernel: int, told: np.ndarray | None, note: int) -> str:
-    """What the trace calls it: by its arguments, its annotation (`nccl:all_reduce`), or its kernel."""
+    """What the trace calls it: by its arguments, its annotation (`nccl:all_reduce`, `ncclAllReduce`), or its kernel."""
     if told is not None and told[COLLECTIVE] >= 0:
         return gathered.texts[int(told[COLLECTIVE])]
     said = gathered.texts[int(gathered.sites.rows[note, 0])] if note >= 0 else ""
-    return said if said.startswith(("nccl:", "rccl:", "c10d::")) else gathered.texts[kernel]
+    return said if said.startswith(("nccl", "rccl", "gloo:", "c10d::")) else gathered.texts[kernel]
 
 
 def named(gathered: Gathered, kernel: int, own: int, site: int, note: int) -> str:
@@ -37,17 +38,20 @@ def named(gathered: Gathered, kernel: int, own: int, site: int, note: int) -> st
     group = "" if told is None else gathered.texts[int(max(told[PG_DESC], -1))]
     if told is not None and group in ("", "undefined"):
         group = gathered.texts[int(max(told[PG_NAME], -1))]
-    return f"nccl:{kind} {group}".strip()
+    library = "gloo" if gathered.texts[kernel].startswith("gloo:") else "nccl"
+    return f"{library}:{kind} {group}".strip()
 
 
 def size_of(gathered: Gathered, told: np.ndarray | None, note: int) -> tuple[float | None, str | None]:
     """(bytes of the operand, element type)."""
+    if told is not None and told[DTYPE] >= 0 and gathered.texts[int(told[DTYPE])] == BYTES:
+        return (float(told[IN_NELEMS]) if told[IN_NELEMS] >= 0 else None), None
     kind = element(gathered.texts[int(told[DTYPE])]) if told is not None and told[DTYPE] >= 0 else None
     if told is not None and kind and told[IN_NELEMS] != NONE and told[IN_NELEMS] >= 0:
         return float(told[IN_NELEMS]) * kind[1], kind[0]
     if note < 0:
         return None, kind[0] if kind else None
-    _, dims, types, _, _ = gathered.sites.rows[note].tolist()
+    _, dims, types, *_ = gathered.sites.rows[note].tolist()
     shapes = parsed(gathered.texts.raw(dims)) if dims >= 0 else []
     kinds = [element(str(t)) for t in parsed(gathered.texts.raw(types))] if types >= 0 else []
     total = 0.0

@@ -2,29 +2,35 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from collectors.base import Rows
+from collectors.device.kineto import convolutions
+from collectors.device.kineto.attention import attention
+from collectors.device.kineto.convolutions import Convolutions
 from collectors.device.kineto.device import (
     COLLECTIVE_LABEL,
     FRAME,
     GRAPH,
     KIND,
-    MODULE,
     NAME,
     ROW,
+    SCOPE,
     SITE,
     Devices,
 )
 from collectors.device.kineto.gather import Gathered
 from collectors.device.kineto.host import Host
 from collectors.device.kineto.kernels import category, multiplies
-from collectors.device.kineto.kinds import A_STEP, COPY, COUNTERS_OF, KERNEL, OTHER, SPAN, is_own, module_of, source_of
+from collectors.device.kineto.kinds import A_STEP, COPY, COUNTERS_OF, KERNEL, OTHER, SPAN, is_own, source_of
+from collectors.device.kineto.launch_shapes import launch_shapes
 from collectors.device.kineto.products import PROGRAM, Products
-from collectors.device.kineto.shapes import Product, parsed, product, shown
+from collectors.device.kineto.scopes import Scopes
+from collectors.device.kineto.shapes import Work, parsed, product, shown
 from collectors.device.xplane.arrays import batch, coded, column, over
 from runs.schema import SCHEMAS
 
@@ -33,12 +39,12 @@ _BATCH = 1 << 16
 
 @dataclass(frozen=True)
 class Call:
-    """What a site is: the call's name, its tensors, the line it came from, the matrix product that it makes."""
+    """What a site is: the call's name, its tensors, the line it came from, and what it computes."""
 
     name: str
     shape: str | None
     source: str | None
-    product: Product | None
+    work: Work | None
 
 
 class Calls:
@@ -51,15 +57,30 @@ class Calls:
     def of(self, site: int) -> Call:
         """The call of a site's number."""
         if site not in self._known:
-            name, dims, types, stack, _ = self._gathered.sites.rows[site].tolist()
-            texts = self._gathered.texts
-            shapes = parsed(texts.raw(dims)) if dims >= 0 else []
-            kinds = parsed(texts.raw(types)) if types >= 0 else []
-            called = texts[name]
+            name, dims, types, given, stack, _ = self._gathered.sites.rows[site].tolist()
+            shapes, kinds, values = self._list(dims), self._list(types), self._list(given)
+            called, texts = self._gathered.texts[name], self._gathered.texts
             self._known[site] = Call(
-                called, shown(shapes, kinds), _own_line(texts[stack]), product(called, shapes, kinds)
+                called, shown(shapes, kinds), _own_line(texts[stack]), self._work(called, shapes, kinds, values)
             )
         return self._known[site]
+
+    def _list(self, text: int) -> list[Any]:
+        return parsed(self._gathered.texts.raw(text)) if text >= 0 else []
+
+    def _work(self, called: str, shapes: list[Any], kinds: list[Any], values: list[Any]) -> Work | None:
+        if called in convolutions.CALLS:
+            return self._convolutions.work(called, shapes, kinds, values)
+        if (made := product(called, shapes, kinds)) is not None:
+            return Work(made.flops, made.bytes, product=made)
+        return attention(called, shapes, kinds, values)
+
+    @cached_property
+    def _convolutions(self) -> Convolutions:
+        sites, texts = self._gathered.sites.rows, self._gathered.texts
+        names = [n for n in np.unique(sites[:, 0]).tolist() if texts[n] in convolutions.CALLS]
+        chosen = sites[np.isin(sites[:, 0], names)][:, :2].tolist()
+        return Convolutions((texts[name], self._list(dims)) for name, dims in chosen)
 
 
 def _own_line(stack: str) -> str | None:
@@ -72,12 +93,14 @@ def device_ops(
     gathered: Gathered, devices: Devices, calls: Calls, capture: int, host: str, first: int
 ) -> Iterator[Rows]:
     """Operations of devices, numbered from `first`."""
-    described = [_device_op(gathered, row, calls) for row in devices.ops.tolist()]
+    described = [_device_op(gathered, row, calls, devices.scopes) for row in devices.ops.tolist()]
+    for op, shape in zip(described, launch_shapes(gathered, devices), strict=True):
+        op["launch shape"] = shape
     carried = _carried(devices, described)
     products = Products()
     for d, calls_made in zip(described, carried.tolist(), strict=True):
-        if d["product"] and calls_made:
-            products.add(d["op"], d["product"], d["source"], calls_made)
+        if d["work"] and calls_made:
+            products.add(d["op"], d["work"], d["source"], calls_made)
     yield from products.rows(capture)
     for at in range(0, len(described), _BATCH):
         part = described[at : at + _BATCH]
@@ -85,7 +108,8 @@ def device_ops(
         count = devices.count[rows]
         share = carried[rows] / np.maximum(count, 1)
         columns: dict[str, Any] = {
-            name: [d[name] for d in part] for name in ("op", "role", "module", "category", "source", "shape", "line")
+            name: [d[name] for d in part]
+            for name in ("op", "role", "module", "category", "source", "shape", "line", "scope", "direction")
         }
         for name in ("flops", "bytes"):
             columns[name] = [
@@ -101,7 +125,7 @@ def device_ops(
                     "host": [host] * len(part),
                     "device": devices.number[devices.ops[rows, ROW]].tolist(),
                     "program": [
-                        PROGRAM if d["product"] and s else None for d, s in zip(part, share.tolist(), strict=True)
+                        PROGRAM if d["work"] and s else None for d, s in zip(part, share.tolist(), strict=True)
                     ],
                     "op_id": over(pa.int64(), np.arange(first + at, first + at + len(part))),
                     "count": over(pa.int64(), count.astype(np.int64)),
@@ -115,7 +139,7 @@ def device_ops(
     yield from _stats(described, capture, first)
 
 
-def _device_op(gathered: Gathered, row: list[int], calls: Calls) -> dict[str, Any]:
+def _device_op(gathered: Gathered, row: list[int], calls: Calls, scopes: Scopes) -> dict[str, Any]:
     texts = gathered.texts
     kernel = texts[row[NAME]]
     call = calls.of(row[SITE]) if row[SITE] >= 0 else None
@@ -126,12 +150,13 @@ def _device_op(gathered: Gathered, row: list[int], calls: Calls) -> dict[str, An
         name = texts[row[COLLECTIVE_LABEL]]
     elif call and row[KIND] == KERNEL:
         name = call.name
-    module = module_of(texts[row[MODULE]]) if row[MODULE] >= 0 else None
+    scope = scopes.of(row[SCOPE])
+    module = scope.module
     source = source_of(texts[row[FRAME]]) if row[FRAME] >= 0 else call.source if call else None
     if row[GRAPH] >= 0:
         module = texts[row[GRAPH]]
     kind = "collective" if collective else category(kernel, call.name if call else "", row[KIND] == COPY)
-    made = call.product if call and work and not collective and kind != "copy" else None
+    made = call.work if call and work and not collective and kind != "copy" else None
     stream = gathered.rows.rows[row[ROW]].tolist()
     return {
         "op": name or None,
@@ -140,26 +165,32 @@ def _device_op(gathered: Gathered, row: list[int], calls: Calls) -> dict[str, An
         "role": "compute" if work else "other",
         "category": kind if work else "annotation" if row[KIND] in (SPAN, COUNTERS_OF) else "other",
         "module": module,
+        "scope": scope.path,
+        "direction": scope.direction,
         "source": source,
         "shape": call.shape if call and work else None,
-        "line": _line(texts[stream[1]] if stream[1] >= 0 else texts[stream[4]] if stream[4] >= 0 else "?"),
+        "line": _line(texts[stream[1]], "stream") if stream[1] >= 0 else _line(texts[stream[4]], _thread(gathered)),
         "flops": made.flops if made else None,
         "bytes": made.bytes if made else None,
-        "product": made,
+        "work": made,
         "multiplies": multiplies(kernel),
     }
 
 
-def _line(stream: str) -> str:
-    return stream if stream.startswith("stream") else f"stream {stream}"
+def _line(number: str, what: str) -> str:
+    return number if number.startswith((what, "queue")) else f"{what} {number or '?'}"
+
+
+def _thread(gathered: Gathered) -> str:
+    return "stream" if gathered.calls is None else "thread"  # a CPU that stands in for a device has threads
 
 
 def _carried(devices: Devices, described: list[dict[str, Any]]) -> np.ndarray:
     """How many calls each operation carries the FLOPs and bytes of: of the kernels of one call the one that multiplies,
-    and of several such the longest, carries them all."""
-    able = np.array([d["product"] is not None for d in described], bool)
+    and of several such the longest, carries them all; where a call is several products, as many kernels share them."""
+    kernels = np.array([d["work"].kernels if d["work"] else 0 for d in described], np.int64)
     out = np.zeros(len(described))
-    chosen = np.flatnonzero(able[devices.op]) if len(described) else np.zeros(0, np.int64)
+    chosen = np.flatnonzero(kernels[devices.op] > 0) if len(described) else np.zeros(0, np.int64)
     if not len(chosen):
         return out
     names = np.array([d["multiplies"] for d in described], bool)[devices.op[chosen]]
@@ -168,14 +199,20 @@ def _carried(devices: Devices, described: list[dict[str, Any]]) -> np.ndarray:
         call >= 0, call, -2 - devices.events["event"][chosen].astype(np.int64)
     )  # an event without a call is one by itself
     order = np.lexsort((-dur, ~names, alone))
-    first = np.concatenate(([True], alone[order][1:] != alone[order][:-1]))
-    np.add.at(out, devices.op[chosen[order[first]]], 1.0)
+    begins = np.flatnonzero(np.concatenate(([True], alone[order][1:] != alone[order][:-1])))
+    sizes = np.diff(np.append(begins, len(order)))
+    able = np.maximum(np.add.reduceat(names[order].astype(np.int64), begins), 1)  # those that multiply, else the first
+    sharing = np.minimum(kernels[devices.op[chosen[order[begins]]]], able)
+    place = np.arange(len(order)) - np.repeat(begins, sizes)
+    shares = np.repeat(sharing, sizes)
+    carries = place < shares
+    np.add.at(out, devices.op[chosen[order[carries]]], 1.0 / shares[carries])
     return out
 
 
 def _stats(described: list[dict[str, Any]], capture: int, first: int) -> Iterator[Rows]:
-    told = [(first + n, name, d[name]) for n, d in enumerate(described) for name in ("kernel", "launched") if d[name]]
-    names = {"kernel": "kernel", "launched": "launched by"}
+    names = {"kernel": "kernel", "launched": "launched by", "launch shape": "launch shape"}
+    told = [(first + n, name, d[name]) for n, d in enumerate(described) for name in names if d[name]]
     for at in range(0, len(told), _BATCH):
         part = told[at : at + _BATCH]
         yield Rows(

@@ -11,7 +11,7 @@ from collectors.base import Fact, Item, Lost, Rows, Source
 from collectors.device.kineto.collectives import collective_rows
 from collectors.device.kineto.columns import INT, REAL, WORD, Batch, Stats
 from collectors.device.kineto.device import GRAPH, Devices, devices_of, rows_of
-from collectors.device.kineto.gather import Gathered
+from collectors.device.kineto.gather import HOST, Gathered
 from collectors.device.kineto.host import Sweeper
 from collectors.device.kineto.launches import launch_rows
 from collectors.device.kineto.marks import (
@@ -24,7 +24,8 @@ from collectors.device.kineto.marks import (
 )
 from collectors.device.kineto.operations import Calls, device_ops, host_ops
 from collectors.device.kineto.span import Span, span_of
-from collectors.device.kineto.spill import low
+from collectors.device.kineto.spill import Spill, low
+from collectors.device.kineto.standing_in import stand_in
 from collectors.device.kineto.stream import Stream
 from collectors.device.kineto.texts import Texts
 from collectors.device.kineto.who import Who, device_type, of_device, properties
@@ -77,12 +78,14 @@ class Reader:
             )
         span = self._span()
         who = Who(self._source.name, beside, bool(gathered.device))
-        sweeper = Sweeper(gathered, span, self._capture)
+        executed = stand_in(gathered)
+        sweeper = Sweeper(gathered, span, self._capture, executed)
         yield from sweeper.rows()
         host = sweeper.host
         devices = devices_of(gathered, host, span)
         lines = self._lines()
-        yield from launch_rows(gathered, devices, host.launches, lines, span, self._capture)
+        if not len(executed):  # else nothing was launched
+            yield from launch_rows(gathered, devices, host.launches, lines, span, self._capture)
         host.forget_launches()
         calls = Calls(gathered)
         yield from host_ops(gathered, host, lines, self._capture, who.host)
@@ -101,9 +104,18 @@ class Reader:
     def _events(self) -> Iterator[Rows]:
         stream, gathered = self._stream, self._gathered
         for events, stats in stream.batches():
+            if not gathered.read and self._without_device():
+                gathered.calls = Spill(HOST)
             gathered.take(events)
             if len(stats.event):
                 yield self._stat_rows(stats)
+
+    def _without_device(self) -> bool:
+        """Whether the trace says, before its events, that its machine has no device."""
+        beside = self._stream.beside
+        told = beside.get("distributedInfo")
+        backend = str(told.get("backend") if isinstance(told, dict) else "").lower()
+        return beside.get("deviceProperties") == [] and not any(name in backend for name in ("nccl", "rccl"))
 
     def _stat_rows(self, stats: Stats) -> Rows:
         n = len(stats.event)
@@ -193,17 +205,19 @@ class Reader:
             if count:
                 what, _, why = reason.partition(": ")
                 yield Lost(f"{count:,} {what}", why)
-        if gathered.seen["arrows"] or gathered.seen["names"]:
+        if gathered.seen["arrows"]:
             yield Lost(
                 f"{gathered.seen['arrows']:,} arrows between events and {gathered.seen['names']:,} names of rows",
                 "not kept as events: correlation numbers tell what launched what, and lines hold the names",
             )
+        elif gathered.seen["names"]:
+            yield Lost(f"{gathered.seen['names']:,} names of rows", "not kept as events: lines hold them")
         if stream.texts.refused:
             yield Lost(
                 f"{stream.texts.refused:,} names", f"more than {len(stream.texts):,} different ones are not kept"
             )
         if not span.dated:
-            yield Lost("the time of day", "times do not count from 1970 and no `baseTimeNanoseconds` tells from when")
+            yield Lost("the time of day", "times do not count from 1970, and the file does not tell from when")
         if who.differs:
             said, named = who.differs
             yield Lost("the rank in the file's name", f"it is {named}, where the trace says {said}; the trace counts")

@@ -64,6 +64,18 @@ class Product:
         return float(self.batch * (self.m * self.k + self.k * self.n + self.m * self.n) * self.itemsize)
 
 
+@dataclass(frozen=True)
+class Work:
+    """What one call computes: FLOPs, bytes where they are known, how many kernels share it (the gradients of a
+    convolution are two), and the matrix product that it is; `window`: one that slides over space."""
+
+    flops: float
+    bytes: float | None
+    kernels: int = 1
+    product: Product | None = None
+    window: bool = False
+
+
 def element(name: str) -> tuple[str, int] | None:
     """(element type, bytes) of a type as PyTorch prints it; None for one that is not known."""
     return _DTYPES.get(name.strip().lower())
@@ -78,7 +90,8 @@ def parsed(raw: bytes) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def _dims(shape: Any) -> list[int] | None:
+def sizes_of(shape: Any) -> list[int] | None:
+    """A tensor's sizes as a trace holds them; None for anything else."""
     if not isinstance(shape, list) or not all(type(d) is int and 0 <= d < _LARGEST for d in shape):
         return None
     return shape
@@ -88,7 +101,7 @@ def shown(dims: list[Any], types: list[Any]) -> str | None:
     """The tensors among a call's arguments, such as `bf16[16,559], s64[16]`; None where it has none."""
     words = []
     for i, shape in enumerate(dims):
-        if (sizes := _dims(shape)) is None or not (sizes or (i < len(types) and element(str(types[i])))):
+        if (sizes := sizes_of(shape)) is None or not (sizes or (i < len(types) and element(str(types[i])))):
             continue
         kind = element(str(types[i])) if i < len(types) else None
         words.append(f"{kind[0] if kind else ''}[{','.join(map(str, sizes))}]")
@@ -101,7 +114,7 @@ def product(call: str, dims: list[Any], types: list[Any]) -> Product | None:
     first = _FIRST.get(call)
     if first is None or len(dims) < first + 2:
         return None
-    a, b = _dims(dims[first]), _dims(dims[first + 1])
+    a, b = sizes_of(dims[first]), sizes_of(dims[first + 1])
     if a is None or b is None or len(a) != len(b) or len(a) not in (2, 3) or a[-1] != b[-2] or a[:-2] != b[:-2]:
         return None
     kind = element(str(types[first])) if len(types) > first else None

@@ -83,6 +83,7 @@ class Stream:
         self.texts = Texts()
         self.beside: dict[str, Any] = {}
         self.damaged = 0
+        self.closed = False  # whether the list of events was read to its bracket
         self.counters = np.zeros(COUNTERS, np.int64)
         self._window = Window(source, self.lost)
         self._keys = keys_of(self.texts)
@@ -190,6 +191,7 @@ class Stream:
             )
             self._pos = int(self.counters[POS])
             if how == DONE:
+                self.closed = True
                 return
             if how == NEEDS_TEXTS:
                 self.texts.grow(len(data) - self._pos)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from collectors.base import Source
 from collectors.device.kineto import read
-from collectors.device.kineto.nesting import Numbered
+from collectors.device.kineto.nesting import Numbered, new_chains, with_room
 from collectors.device.kineto.texts import Texts
 
 _SAMPLE = (
@@ -26,3 +26,4 @@ def warm() -> None:
     for n in range(4):
         texts.of(str(n))
     rows._grow()
+    with_room(new_chains(1), 2)

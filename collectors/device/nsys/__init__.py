@@ -1,4 +1,5 @@
-"""Exports of Nsight Systems (`nsys export --type sqlite`), of any version: the same tables as of a PyTorch trace.
+"""Exports of Nsight Systems (`nsys export --type sqlite` or `parquetdir`), of any version: the same tables as of a
+PyTorch trace.
 
 Only what recognising a file needs is imported here; `read` imports the rest, which brings Numba.
 """
@@ -6,14 +7,17 @@ Only what recognising a file needs is imported here; `read` imports the rest, wh
 from collections.abc import Iterator
 
 from collectors.base import Item, Source
+from collectors.ingesting.folders import TableFolder
+from collectors.reading.sqlite import tells_of
 from errors import InputError
 
 NAME = "nsys"
+TITLE = "Nsight Systems export"
 HELP = (
-    "Exports of Nsight Systems (`nsys export --type sqlite`): kernels, copies, CUDA calls, NVTX ranges as steps and "
-    "modules, what the profiler itself lost."
+    "Exports of Nsight Systems (`nsys export --type sqlite` or `--type parquetdir`): kernels, copies, CUDA calls, NVTX "
+    "ranges as steps and modules, metrics of GPUs, what the profiler itself lost."
 )
-_SQLITE, _REPORT = b"SQLite format 3\x00", b"NVIDIA Tegra Profiler Report"
+_REPORT = b"NVIDIA Tegra Profiler Report"
 _TABLES = (
     b"CUPTI_ACTIVITY_KIND_",
     b"StringIds",
@@ -24,11 +28,12 @@ _TABLES = (
 
 
 def sniff(source: Source) -> float:
-    """0.95 for a database that tells of tables of Nsight Systems, or its own report, which is refused by name."""
+    """0.95 for a database or a folder that tells of tables of Nsight Systems, or its own report, which is refused by
+    name."""
     head = source.head
-    if head.startswith(_REPORT):
+    if isinstance(source, TableFolder) or head.startswith(_REPORT):
         return 0.95
-    return 0.95 if head.startswith(_SQLITE) and any(name in head for name in _TABLES) else 0.0
+    return 0.95 if tells_of(source, _TABLES) else 0.0
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -48,4 +53,4 @@ def read(source: Source) -> Iterator[Item]:
 
     with NsysStream(source) as stream:
         yield from Reader(source, stream, NAME).items()
-        yield from stream.evidence()
+        yield from stream.besides()

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from collectors.base import Lost
-from collectors.device.nsys.database import NULL, ROWS, Database
+from collectors.reading.parquet_tables import ParquetTables
+from collectors.reading.sqlite import NULL, ROWS, Database, Strings
 
-_TEXTS = 1 << 20  # that are held of an export whose texts cannot be looked up one by one
 _THREADS, _COMPLAINTS = 1 << 16, 1000
 _SEVERITY = {0: "info", 1: "info", 2: "warning", 3: "error", 4: "fatal"}
 _VERSIONS = ("EXPORT_PRODUCT_VERSION", "EXPORT_SCHEMA_VERSION")
@@ -20,13 +20,13 @@ _DEVICES = 1 << 16  # numbers of devices beyond it are damage
 class Machine:
     """Of one export. `beside`: what a trace of PyTorch would tell beside its events; `lost`: what was left out."""
 
-    def __init__(self, database: Database):
+    def __init__(self, database: Database | ParquetTables):
         self._database = database
         self._counted: Counter[tuple[str, str]] = Counter()
         self._processes: dict[int, int] = {}
         self._cuda = self._cuda_devices()
         self._made_up: dict[tuple[int, int], int] = {}
-        self._all: dict[int, str] | None = None
+        self._strings = Strings(database, "StringIds", "id", "value")
         self._epoch_ns = self._started()
         self.beside: dict[str, Any] = self._beside()
 
@@ -103,17 +103,14 @@ class Machine:
 
     def string(self, key: int) -> str | None:
         """A text of the export by its number."""
-        if self._database.keyed.get("StringIds") == "id" and self._database.has("StringIds", "value"):
-            return self._database.text("StringIds", key, "value")
-        if self._all is None:
-            rows = self._database.rows("StringIds", ("id", "value"), _TEXTS)
-            self._all = {i: v for i, v in rows if isinstance(i, int) and isinstance(v, str)}
-        return self._all.get(key)
+        return self._strings.of(key)
 
-    def ranges(self, columns: Sequence[str]) -> Iterator[tuple[dict[str, np.ndarray], list[str | None]]]:
-        """NVTX events: whole numbers by column, and the text of each where the row holds it itself."""
+    def ranges(
+        self, columns: Sequence[str]
+    ) -> Iterator[tuple[dict[str, np.ndarray], list[str | None], list[bytes | None]]]:
+        """NVTX events: whole numbers by column, the text of each where the row holds it itself, and its payload."""
         rows: list[tuple] = []
-        for row in self._database.rows(_NVTX, (*columns, "text"), 1 << 62):
+        for row in self._database.rows(_NVTX, (*columns, "text", "binaryData"), 1 << 62):
             rows.append(row)
             if len(rows) >= ROWS:
                 yield _split(rows, columns)
@@ -147,11 +144,14 @@ class Machine:
         return at + self._epoch_ns
 
 
-def _split(rows: list[tuple], columns: Sequence[str]) -> tuple[dict[str, np.ndarray], list[str | None]]:
-    *numbers, texts = zip(*rows, strict=True)
+def _split(
+    rows: list[tuple], columns: Sequence[str]
+) -> tuple[dict[str, np.ndarray], list[str | None], list[bytes | None]]:
+    *numbers, texts, payloads = zip(*rows, strict=True)
     return (
         {n: np.fromiter(map(_int, v), np.int64, len(rows)) for n, v in zip(columns, numbers, strict=True)},
         [t if isinstance(t, str) else None for t in texts],
+        [p if isinstance(p, bytes) else None for p in payloads],
     )
 
 

@@ -15,13 +15,17 @@ import numpy as np
 
 from collectors.base import Item, Lost, Rows, Source
 from collectors.device.kineto import columns
-from collectors.device.kineto.columns import Batch, Stats, new_batch, new_stats
-from collectors.device.kineto.texts import Texts
+from collectors.device.kineto.columns import Batch, Stats, new_stats
 from collectors.device.kineto.tokens import NONE
-from collectors.device.nsys.database import NULL, Database
+from collectors.device.made import Maker
+from collectors.device.nccl import CALL, Calls, annotations, fields_of
 from collectors.device.nsys.machine import Machine
-from collectors.device.nsys.names import Range, call_of, copy_of, range_of, sync_of
+from collectors.device.nsys.metrics import Metrics
+from collectors.device.nsys.names import call_of, copy_of, sync_of
 from collectors.device.xplane.arrays import batch
+from collectors.ingesting.folders import TableFolder
+from collectors.reading.parquet_tables import ParquetTables
+from collectors.reading.sqlite import NULL, Database
 
 _PUSH_POP, _START_END, _MARK = (
     (59, 70),
@@ -29,7 +33,7 @@ _PUSH_POP, _START_END, _MARK = (
     (34, 75),
 )  # kinds of NVTX events; the second of each is an extension's
 _CORRELATIONS = 1 << 32  # CUPTI's numbers are 32 bits wide, and of one process
-_MOST_RANGES = 1 << 16  # texts of ranges that are remembered
+_FIELDS = 1 << 14  # of payloads
 _GPU, _HOST = "device", "host"
 
 
@@ -57,6 +61,15 @@ TABLES = (
     Table("CUPTI_ACTIVITY_KIND_OVERHEAD", "overhead", _HOST, ("nameId",), word="profiler"),
 )
 NVTX = "NVTX_EVENTS"
+_LAUNCH = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
+
+
+def _opened(source: Source) -> Database | ParquetTables:
+    """The export's tables: a database's, or those that lie as a file each in a folder."""
+    expected, advice = "a whole export of Nsight Systems", "Export it again with `nsys export --type "
+    if isinstance(source, TableFolder):
+        return ParquetTables(source.name, dict(source.tables), expected, f"{advice}parquetdir`")
+    return Database(source, expected, f"{advice}sqlite`")
 
 
 class NsysStream:
@@ -66,14 +79,10 @@ class NsysStream:
 
     def __init__(self, source: Source):
         self._source = source
-        self._database = Database(source)
-        self.texts = Texts()
+        self._database = _opened(source)
+        self._made = Maker()
+        self.texts = self._made.texts
         self._strings: dict[int, int] = {}
-        self._words: dict[tuple[str, int], int] = {}
-        self._ranges: dict[str, tuple[Range, int]] = {}  # by text: what it tells, number of the name
-        self._names_of: dict[str, int] = {}
-        self._row = 0
-        self._bare_steps = 0
 
     def __enter__(self) -> Self:
         self._database.__enter__()
@@ -99,6 +108,8 @@ class NsysStream:
             wanted += ("deviceId", "streamId", "globalPid") if table.where == _GPU else ("globalTid",)
             if table.cat.startswith("gpu_mem"):
                 wanted += ("bytes",)
+            if table.table == TABLES[0].table:
+                wanted += _LAUNCH
             for rows in self._database.numbers(table.table, wanted):
                 yield self._events(table, rows)
         yield from self._nvtx()
@@ -111,20 +122,21 @@ class NsysStream:
             )
 
     def _events(self, table: Table, rows: dict[str, np.ndarray]) -> tuple[Batch, Stats]:
-        made = self._timed(table.cat, rows["start"], rows["end"])
+        made = self._made.timed(table.cat, rows["start"], rows["end"])
         made.name[:] = self._names(table, rows)
         number = rows["correlationId"]
         if table.where == _GPU:
             process = self._process(rows["globalPid"])
             device = self._machine.device(process, rows["deviceId"], works=table.cat != "cuda_sync")
             made.args[:, columns.DEVICE] = device
-            made.args[:, columns.STREAM] = self._texts_of(
+            made.args[:, columns.STREAM] = self._made.texts_of(
                 "", rows["streamId"], lambda n: str(n) if n != NULL else "unknown"
             )
-            made.pid[:] = self._texts_of("", device, str)
-            made.tid[:] = self._texts_of(
+            made.pid[:] = self._made.texts_of("", device, str)
+            made.tid[:] = self._made.texts_of(
                 "s", rows["streamId"], lambda n: f"stream {n}" if n != NULL else "stream unknown"
             )
+            self._shapes(made, rows)
         else:
             process = self._process(rows["globalTid"])
             self._threads(made, rows["globalTid"])
@@ -132,35 +144,23 @@ class NsysStream:
         made.args[:, columns.CORRELATION] = np.where(
             told, self._machine.numbered(process) * _CORRELATIONS + number, NONE
         )
-        return made, self._bytes(made, rows)
+        return made, self._made.amounts(made, "bytes", rows.get("bytes"))
+
+    def _shapes(self, made: Batch, rows: dict[str, np.ndarray]) -> None:
+        """Grid and block of each kernel, as a trace of PyTorch writes them."""
+        if _LAUNCH[0] not in rows:
+            return
+        for column, names in ((columns.GRID, _LAUNCH[:3]), (columns.BLOCK, _LAUNCH[3:])):
+            x, y, z = (rows[name] for name in names)
+            told = (x > 0) & (x < 1 << 31) & (y > 0) & (y < 1 << 16) & (z > 0) & (z < 1 << 16)
+            at = np.flatnonzero(told)
+            sizes = x[at] | y[at] << 31 | z[at] << 47
+            made.args[at, column] = self._made.texts_of("launch", sizes, _sizes)
 
     def _process(self, identity: np.ndarray) -> np.ndarray:
         """The process of each row; one for all where kernels do not tell theirs."""
         told = self._database.has(TABLES[0].table, "globalPid") or not self._database.has(TABLES[0].table, "start")
         return _process(identity) if told else np.full(len(identity), -1)
-
-    def _bytes(self, made: Batch, rows: dict[str, np.ndarray]) -> Stats:
-        size = rows.get("bytes")
-        if size is None:
-            return new_stats(0)
-        some = np.flatnonzero((size != NULL) & (size >= 0))
-        stats = new_stats(len(some))
-        stats.event[:], stats.name[:] = made.ordinal[some], self.texts.of("bytes")
-        stats.kind[:], stats.value[:] = columns.INT, size[some]
-        return stats
-
-    def _timed(self, cat: str, start: np.ndarray, end: np.ndarray) -> Batch:
-        """Whole events from start to end; a row without an end has no duration."""
-        made = new_batch(len(start))
-        made.ordinal[:] = np.arange(self._row, self._row + len(start))
-        self._row += len(start)
-        made.phase[:] = ord("X")
-        made.cat[:] = self._text(cat)
-        made.ts[:] = np.where(start == NULL, NONE, start)
-        known = (start != NULL) & (end != NULL) & (np.abs(start) < 1 << 61) & (np.abs(end) < 1 << 61)
-        made.dur[:] = np.where(known, np.where(known, end, 0) - np.where(known, start, 0), NONE)
-        made.args[:] = NONE
-        return made
 
     def _names(self, table: Table, rows: dict[str, np.ndarray]) -> np.ndarray:
         """The name of each row: of the columns the first that tells one."""
@@ -168,45 +168,32 @@ class NsysStream:
         for column in table.names:
             lacks = np.flatnonzero((out < 0) & (rows[column] != NULL))
             if table.named:
-                out[lacks] = self._texts_of(table.table, rows[column][lacks], table.named)
+                out[lacks] = self._made.texts_of(table.table, rows[column][lacks], table.named)
             else:
                 out[lacks] = self._looked_up(rows[column][lacks])
-        return np.where(out < 0, self._text(table.word), out)
-
-    def _texts_of(self, kind: str, values: np.ndarray, named: Callable[[int], str]) -> np.ndarray:
-        """Numbers of the texts of whole numbers."""
-        unique, inverse = np.unique(values, return_inverse=True)
-        found = []
-        for value in unique.tolist():
-            if (kind, value) not in self._words:
-                self._words[kind, value] = self._text(named(value))
-            found.append(self._words[kind, value])
-        return np.array(found, np.int64)[inverse] if found else np.zeros(0, np.int64)
+        return np.where(out < 0, self._made.text(table.word), out)
 
     def _looked_up(self, keys: np.ndarray) -> np.ndarray:
         """Numbers of the texts that StringIds holds under these; -1 where it holds none."""
         unique, inverse = np.unique(keys, return_inverse=True)
         for key in unique.tolist():
             if key not in self._strings:
-                text = self._string(key)
-                self._strings[key] = -1 if text is None else self._text(call_of(text))
+                text = self._machine.string(key)
+                self._strings[key] = -1 if text is None else self._made.text(call_of(text))
         return np.array([self._strings[k] for k in unique.tolist()], np.int64)[inverse] if len(unique) else unique
 
-    def _string(self, key: int) -> str | None:
-        return self._machine.string(key)
-
-    def _text(self, text: str) -> int:
-        return self.texts.of(escaped(text))
-
     def _threads(self, made: Batch, thread: np.ndarray) -> None:
-        made.pid[:] = self._texts_of("p", _process(thread), str)
-        made.tid[:] = self._texts_of("t", thread, lambda n: str(n & 0xFFFFFF) if n != NULL else "unknown")
+        made.pid[:] = self._made.texts_of("p", _process(thread), str)
+        made.tid[:] = self._made.texts_of("t", thread, lambda n: str(n & 0xFFFFFF) if n != NULL else "unknown")
 
     def _nvtx(self) -> Iterator[tuple[Batch, Stats]]:
         """Ranges that are pushed and popped on their thread; those that start and end anywhere, on a row of their own;
         marks as instants. What only names domains, threads or categories is counted."""
         numbers = ("start", "end", "eventType", "globalTid", "textId")
-        for rows, texts in self._machine.ranges(numbers):
+        columns_of_fields = ("domainId", "schemaId", "type", "name", "offset")
+        fields = self._database.rows("NVTX_PAYLOAD_SCHEMA_ENTRIES", columns_of_fields, _FIELDS)
+        calls = Calls(fields_of(fields))
+        for rows, texts, payloads in self._machine.ranges(numbers):
             kind = rows["eventType"]
             ranged, marked = np.isin(kind, _PUSH_POP + _START_END), np.isin(kind, _MARK)
             ranged &= rows["start"] != NULL
@@ -214,80 +201,58 @@ class NsysStream:
             self._machine.lose("NVTX ranges", "the profile ended before they did", int(open_ended.sum()))
             others = ~ranged & ~(np.isin(kind, _MARK[:1]) & (rows["start"] != NULL))
             self._machine.lose("rows of NVTX_EVENTS", "they name domains, threads or categories", int(others.sum()))
-            at = np.flatnonzero((ranged & ~open_ended) | (marked & ~others))
+            kept = (ranged & ~open_ended) | (marked & ~others)
+            at = np.flatnonzero(kept).tolist()
+            known = {i: self._looked_up_text(texts[i], int(rows["textId"][i])) for i in at}
+            of_nccl = [i for i in at if CALL.match(known[i]) and ranged[i] and not calls.full]
+            for i in of_nccl:
+                start, end, thread = (int(rows[c][i]) for c in ("start", "end", "globalTid"))
+                calls.add(start, end, thread, known[i], payloads[i])
+            kept[of_nccl] = False
+            at = np.flatnonzero(kept)
             if len(at):
-                yield (
-                    self._range_events({n: v[at] for n, v in rows.items()}, [texts[i] for i in at.tolist()]),
-                    new_stats(0),
-                )
+                told = [known[i] for i in at.tolist()]
+                yield self._range_events({n: v[at] for n, v in rows.items()}, told), new_stats(0)
+        told_calls = list(calls.told())
+        made = annotations(self._made, told_calls)
+        self._threads(made, np.array([c.thread for c in told_calls], np.int64))
+        yield made, new_stats(0)
 
-    def _range_events(self, rows: dict[str, np.ndarray], texts: list[str | None]) -> Batch:
+    def _range_events(self, rows: dict[str, np.ndarray], texts: list[str]) -> Batch:
         marked = np.isin(rows["eventType"], _MARK)
-        made = self._timed("nvtx", rows["start"], np.where(marked, rows["start"], rows["end"]))
+        made = self._made.timed("nvtx", rows["start"], np.where(marked, rows["start"], rows["end"]))
         made.phase[marked] = ord("i")
         self._threads(made, rows["globalTid"])
         apart = np.flatnonzero(np.isin(rows["eventType"], _START_END))
-        made.tid[apart] = self._texts_of("r", rows["globalTid"][apart], lambda n: f"ranges of {n & 0xFFFFFF}")
-        known = [self._range(self._looked_up_text(t, int(i))) for t, i in zip(texts, rows["textId"], strict=True)]
-        made.name[:] = [name for _, name in known]
-        operator, annotation = self._text("cpu_op"), self._text("user_annotation")
-        for i, (what, _) in enumerate(known):
-            if what.step is not None:
-                made.name[i], made.cat[i] = self._step(what), annotation
-            elif what.operator:
-                made.cat[i] = operator
-                made.args[i, columns.SEQUENCE] = NONE if what.sequence is None else what.sequence
-                made.args[i, columns.DIMS] = self.texts.of(what.sizes) if what.sizes else NONE
+        made.tid[apart] = self._made.texts_of("r", rows["globalTid"][apart], lambda n: f"ranges of {n & 0xFFFFFF}")
+        self._made.ranged(made, texts)
         return made
 
     def _looked_up_text(self, text: str | None, key: int) -> str:
         if text is None and key != NULL:
-            text = self._string(key)
+            text = self._machine.string(key)
         return "range of no name" if text is None else text
-
-    def _range(self, text: str) -> tuple[Range, int]:
-        """What a range's text tells, and the number of its name; of texts that recur each is looked at once."""
-        found = self._ranges.get(text)
-        if found is None:
-            what = range_of(text)
-            found = what, self._name(what.name)
-            if not what.operator and len(self._ranges) < _MOST_RANGES:  # those of operators are numbered
-                self._ranges[text] = found
-        return found
-
-    def _name(self, name: str) -> int:
-        if name not in self._names_of and len(self._names_of) < _MOST_RANGES:
-            self._names_of[name] = self._text(name)
-        return self._names_of[name] if name in self._names_of else self._text(name)
-
-    def _step(self, what: Range) -> int:
-        number = what.step
-        if number is None or number < 0:
-            number, self._bare_steps = self._bare_steps, self._bare_steps + 1
-        return self._text(f"ProfilerStep#{number}")
 
     def _thread_names(self) -> Batch:
         rows = list(self._machine.thread_names())
-        made = new_batch(len(rows))
-        made.phase[:], made.name[:], made.cat[:] = ord("M"), self._text("thread_name"), -1
-        made.args[:] = NONE
+        made = self._made.names("thread_name", len(rows))
         thread = np.array([t for t, _ in rows], np.int64)
         self._threads(made, thread)
-        made.args[:, columns.ROW_NAME] = [self._text(name) for _, name in rows]
+        made.args[:, columns.ROW_NAME] = [self._made.text(name) for _, name in rows]
         return made
 
-    def evidence(self) -> Iterator[Item]:
-        """What the profiler itself complained of, once the events are read."""
+    def besides(self) -> Iterator[Item]:
+        """Metrics of GPUs, and what the profiler itself complained of, once the events are read."""
+        yield from Metrics(self._database, self.beside["baseTimeNanoseconds"], self._source.name).items()
         rows = list(self._machine.complaints(self._source.name))
         if rows:
             yield Rows("evidence", batch("evidence", {n: [r[n] for r in rows] for n in rows[0]}))
 
 
+def _sizes(packed: int) -> str:
+    return f"[{packed & (1 << 31) - 1}, {packed >> 31 & 0xFFFF}, {packed >> 47}]"
+
+
 def _process(identity: np.ndarray) -> np.ndarray:
     """The process in a global id: hardware, machine, process and thread share its bits."""
     return np.where(identity == NULL, -1, (identity >> 24) & 0xFFFFFF)
-
-
-def escaped(text: str) -> str:
-    """A text as JSON writes it, as `Texts` keeps those of a trace."""
-    return text.replace("\\", "\\\\").replace('"', '\\"') if "\\" in text else text

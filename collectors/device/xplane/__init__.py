@@ -1,4 +1,4 @@
-"""XPlane traces (`*.xplane.pb`) of JAX, TensorFlow and PyTorch/XLA on TPU, GPU and CPU.
+"""XPlane traces (`*.xplane.pb`, `*.xplane.riegeli`) of JAX, TensorFlow and PyTorch/XLA on TPU, GPU and CPU.
 
 Only what recognising a file needs is imported here; `read` and `prepare` import the rest, which brings Numba.
 """
@@ -6,45 +6,51 @@ Only what recognising a file needs is imported here; `read` and `prepare` import
 import gc
 import gzip
 import io
+import re
 import tempfile
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from collectors.base import Item, Lost, Source
+from collectors.device.xplane.riegeli import SIGNATURE
 from errors import InputError
 
 if TYPE_CHECKING:
     from collectors.device.xplane.planes import SpaceIndex
 
 NAME = "xplane"
+TITLE = "XPlane profile"
 HELP = (
-    "Profiles that jax.profiler, TensorFlow or PyTorch/XLA write (`<host>.xplane.pb`): every operation of every device "
-    "and host thread, compiled programs, steps, collectives."
+    "Profiles that jax.profiler, TensorFlow or PyTorch/XLA write (`<host>.xplane.pb`, `.xplane.riegeli` by continuous "
+    "profiling): every operation of every device and host thread, compiled programs, steps, collectives."
 )
 UNPACKED_LIMIT_BYTES = 1 << 35  # a gzipped trace that unpacks to more than 32 GiB is refused
 _CHUNK = 1 << 20
 _HEAD = 1 << 16
+_NAMED = re.compile(r"\.xplane\.(?:pb|riegeli)(?:\.gz)?$")
 _REPLACEMENT = b"\xef\xbf\xbd"  # U+FFFD, what a text filter puts in place of bytes that are not UTF-8
 
 
 def sniff(source: Source) -> float:
-    """1 for a file that begins as an XSpace with a plane; 0.9 for one that did before a text filter mangled it."""
+    """1 for a file that begins as an XSpace with a plane; 0.9 for one that did before a text filter mangled it, and for
+    one of records, which may be of something else, or that is empty, if its name is a profile's."""
     head = source.head
+    if head[:8] == SIGNATURE[:8] or not head:
+        return 0.9 if _NAMED.search(source.name) else 0.0
     if _mangled(head) is not None and (b"/device:" in head or b"/host:" in head):
         return 0.9
     if head[:1] not in (b"\x0a", b"\x12", b"\x1a", b"\x22"):
         return 0.0
-    named = source.name.endswith((".xplane.pb", ".xplane.pb.gz"))
     for name in (b"/host:", b"/device:", b"Task Environment"):
         at = head.find(name)
         # A plane's name is field 2 with a short length before it.
         if at >= 2 and head[at - 2] == 0x12 and len(name) <= head[at - 1] < 128:
             return 1.0
-    return 0.6 if named else 0.0
+    return 0.6 if _NAMED.search(source.name) else 0.0
 
 
 def _mangled(head: bytes) -> int | None:
@@ -102,17 +108,48 @@ def read(source: Source) -> Iterator[Item]:
     lost: list[Lost] = []
     with _opened(source, lost) as file:
         file.seek(0)
-        _check_head(source, file.read(_HEAD))
+        head = file.read(_HEAD)
+        _check_head(source, head)
         prepare()
-        yield from _read(source, file, lost)
+        if head.startswith(SIGNATURE[:8]):
+            yield from _read_records(source, file, lost)
+        else:
+            yield from read_space(source, file, lost)
 
 
-def _read(source: Source, file: BinaryIO, lost: list[Lost]) -> Iterator[Item]:
+def _read_records(source: Source, file: BinaryIO, lost: list[Lost]) -> Iterator[Item]:
+    """The trace of a file of records, each a space of its own, as one: unpacked to a temporary file first."""
+    from collectors.device.xplane.riegeli.records import Record, unpack
+
+    parts: list[tuple[int, int]] = []
+    with tempfile.TemporaryFile(prefix="chipledger-") as out:
+        for found in unpack(file, out, source.name):
+            if isinstance(found, Record):
+                parts.append(found)
+            else:
+                lost.append(found)
+        if not parts:
+            why = f"; {lost[0].reason}, from byte {lost[0].offset or 0:,} on" if lost else ""
+            raise InputError(
+                f"no record can be read{why}",
+                where=source.name,
+                expected="Riegeli/records with an XSpace in each record, as continuous profiling writes them",
+                advice="Check that the file is whole; profile again if it is",
+            )
+        out.flush()
+        yield from read_space(source, out, lost, parts)
+
+
+def read_space(
+    source: Source, file: BinaryIO, lost: list[Lost], parts: Sequence[tuple[int, int]] | None = None
+) -> Iterator[Item]:
+    """What an XSpace tells, or several of one capture, of which `parts` says where they lie. `lost`: what was lost
+    before. Raises InputError where no plane can be read."""
     from collectors.device.xplane.planes import index_space
     from collectors.device.xplane.reader import Reader
     from collectors.device.xplane.wire import Window
 
-    space = index_space(Window(file, _HEAD))
+    space = index_space(Window(file, _HEAD), parts)
     space.lost += lost
     _check_planes(source, space)
     yield from Reader(source, file, space).items()
@@ -121,10 +158,12 @@ def _read(source: Source, file: BinaryIO, lost: list[Lost]) -> Iterator[Item]:
 def _check_head(source: Source, head: bytes) -> None:
     if not head:
         raise InputError(
-            "the file is empty",
+            "the file is empty (0 bytes): JAX leaves that behind where the profile grew beyond 2 GiB, which protobuf "
+            "does not write, or where the job ended before the profile was written",
             where=source.name,
             expected="an XSpace message",
-            advice="The profiler ended before it wrote; profile again, for a shorter time",
+            advice='Profile fewer steps, or set advanced_configuration={"enable_continuous_profiling": True} of '
+            "jax.profiler.ProfileOptions, which writes `.xplane.riegeli` piece by piece",
         )
     at = _mangled(head)
     if at is not None:
@@ -168,7 +207,7 @@ def prepare() -> None:
             from collectors.device.xplane.state import grown, new_ops
 
             grown(new_ops(1), 0)
-            for _ in _read(Source(Path("sample"), "sample"), io.BytesIO(_SAMPLE), []):
+            for _ in read_space(Source(Path("sample"), "sample"), io.BytesIO(_SAMPLE), []):
                 pass
             _prepared = True
         finally:

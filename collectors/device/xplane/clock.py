@@ -146,23 +146,31 @@ class DeviceClock:
     def next_plane(self) -> None:
         """Forgets the plane before."""
         self._points: list[np.ndarray] = []
+        self._ends: dict[int, np.ndarray] = {}  # by line: the last point met, which no change of the lag made known
+        self._left: dict[int, np.ndarray] = {}  # by line: `own` where a piece of it ended
         self._count = 0
         self._step = _STEP_PS
         self._table: np.ndarray | None = None
 
-    def line(self, shift: int | None) -> None:
-        """Must be called before a line is decoded. `shift`: ps to add to its own times, None where it tells none."""
+    def line(self, shift: int | None, line: int) -> None:
+        """Must be called before a line is decoded, or a further piece of it. `shift`: ps to add to its own times, None
+        where it tells none. `line`: its number."""
         self.own[:] = 0
         if shift is not None:
-            self.own[OWN], self.own[OWN_SHIFT], self.own[KNOT_STEP] = 1, shift, self._step
+            self.own[:] = self._left.get(line, 0)
+            self.own[OWN] = max(self.own[OWN], 1)
+            self.own[OWN_SHIFT], self.own[KNOT_STEP] = shift, self._step
 
-    def take(self, last: bool = False) -> None:
-        """Keeps what the decoder noted; at a line's `last` call its end, too."""
+    def take(self, ended: int | None = None) -> None:
+        """Keeps what the decoder noted. `ended`: the line whose piece ends here."""
         n = int(self.own[N_KNOTS])
         points = self.knots[:n].copy()
         self.own[N_KNOTS] = 0
-        if last and self.own[OWN] == 2:
-            points = np.concatenate([points, self.own[None, [NEAR_HOST, NEAR_LAG]]])
+        if ended is not None and self.own[OWN]:
+            self._left[ended] = self.own.copy()
+            if self.own[OWN] == 2:
+                self._ends[ended] = self.own[None, [NEAR_HOST, NEAR_LAG]]
+                self._table = None
         if not len(points):
             return
         self.used = True
@@ -172,10 +180,11 @@ class DeviceClock:
         if self._count > _MOST_POINTS:
             kept = self._ordered()[::2]
             self._points, self._count, self._step = [kept], len(kept), 2 * self._step
+            self._ends.clear()
             self.own[KNOT_STEP] = self._step
 
     def _ordered(self) -> np.ndarray:
-        points = np.concatenate(self._points)
+        points = np.concatenate(self._points + [*self._ends.values()])
         return points[np.argsort(points[:, 0], kind="stable")]
 
     @property

@@ -20,18 +20,30 @@ def by_start(start: np.ndarray, dur: np.ndarray) -> np.ndarray:
 
 
 class Line:
-    """A line between two calls of the decoder."""
+    """A line between two calls of the decoder, and between the pieces of it that a profile in several parts holds."""
 
-    def __init__(self, state: State, plane: Plane, name: str, role: str, mode: int, moved: bool):
+    def __init__(self, state: State, plane: Plane, name: str, role: str, mode: int, number: int):
         self.state, self.plane, self.name, self.role, self.mode = state, plane, name, role, mode
-        self._moved = moved  # onto the host's clock, while others of the plane tell the device's own times
+        self.number = number  # among all lines
+        self._moved = False
         self._depth = np.zeros(2, np.int64)
+        self._open = state.stack[:, :0].copy()  # the operations that a piece left open
         self._latest: int | None = None
         self.disorder = False
         self.marks = 0
 
-    def took(self, first: int, last: int) -> None:
-        """Works on the events that the decoder has just entered as rows [first, last)."""
+    def begin(self, moved: bool) -> None:
+        """Must be called before each piece. `moved`: onto the host's clock, while others of the plane tell the device's
+        own times."""
+        self._moved = moved
+        self.state.stack[:, : self._open.shape[1]] = self._open
+
+    def end(self) -> None:
+        """Must be called after each piece."""
+        self._open = self.state.stack[:, : int(self._depth.max())].copy()
+
+    def took(self, first: int, last: int, first_stat: int) -> None:
+        """Works on the events that the decoder has just entered as rows [first, last), with stats from `first_stat`."""
         state, batches = self.state, self.state.batches
         if batches.counters[N_OPS] > len(state.op_rows.ops):
             self._describe(int(batches.counters[N_OPS]))
@@ -55,6 +67,7 @@ class Line:
         own_time(events, order, state.ops, state.stack, self._depth)
         state.saw(int((start + dur).max()))
         batches.device[first:last] = state.op_rows.device[op]
+        state.launches.take(batches, self.plane, self.role, first, first_stat)
         collective = state.op_rows.collective[op]
         if collective.any():
             chosen = np.flatnonzero(collective)

@@ -13,6 +13,7 @@ from collectors.base import Rows
 from collectors.device.hlo.assignment import Assignment
 from collectors.device.hlo.module import Module, Operation
 from collectors.device.hlo.names import category_of, collective_of
+from collectors.device.hlo.scopes import NOWHERE, Scope, scope_of
 from collectors.device.hlo.shapes import Collective
 from collectors.device.hlo.text import collective_of_text
 from collectors.device.xplane.arrays import batch, over
@@ -23,6 +24,7 @@ from collectors.device.xplane.tables import Ops
 _HLO_TEXT = re.compile(r"^%?([\w.\-]+) = ")
 _MODULE_RUN = re.compile(r"^(.*)\((\d+)\)$")
 _RAW_SHOWN = 256
+_EXPRESSION = 2000  # letters of an operation's HLO that are kept
 CPU_DEVICES_PER_PROCESS = 2048  # XLA numbers the CPU devices of process p from 2048 p
 _BATCH = 1 << 16
 _OF_OP = {
@@ -34,12 +36,15 @@ _OF_OP = {
     "category": attrgetter("category"),
     "source": attrgetter("source"),
     "shape": attrgetter("shape"),
+    "scope": attrgetter("scope.path"),
+    "direction": attrgetter("scope.direction"),
 }
 INT64 = 1 << 63
 
 
 class Op(NamedTuple):
-    """An operation as `ops` describes it, and what makes it a collective, if it is one."""
+    """An operation as `ops` describes it, and what makes it a collective, if it is one. `framework`: what the
+    framework calls it; `expression`: its HLO, where the trace spells it."""
 
     name: str | None
     device: int | None
@@ -53,6 +58,9 @@ class Op(NamedTuple):
     shape: str | None = None
     kernel: str | None = None
     collective: Collective | None = None
+    scope: Scope = NOWHERE
+    framework: str | None = None
+    expression: str | None = None
 
 
 def signed(value: int) -> int:
@@ -148,7 +156,17 @@ def describe_device(event: EventName, plane: Plane, role: str, programs: Program
         source if isinstance(source, str) else hlo.source if hlo else None,
         shape if isinstance(shape, str) else hlo.shape if hlo else None,
         collective=collective,
+        scope=_scope(stats.get("tf_op"), ".remat" in name, hlo),
+        framework=hlo.framework if hlo and "tf_op" not in stats else None,
+        expression=event.name[:_EXPRESSION] if match else None,
     )
+
+
+def _scope(framework: Value, again: bool, hlo: Operation | None) -> Scope:
+    """The scopes that a trace's own name of an operation tells, else its program's; `again`: whether the compiler named
+    it as one that it computes again."""
+    told = scope_of(framework if isinstance(framework, str) else "", again)
+    return told if told != NOWHERE or hlo is None else hlo.scope
 
 
 def describe_hlo(
@@ -197,6 +215,8 @@ def describe_hlo(
         hlo.shape if hlo else None,
         kernel,
         collective,
+        hlo.scope if hlo else NOWHERE,
+        hlo.framework if hlo else None,
     )
 
 
@@ -230,8 +250,13 @@ class OpRows:
         self.collective[number] = op.collective is not None
         for name, value in event.stats:
             self._stat(number, name, value)
-        if op.kernel:
-            self._stat(number, "kernel", op.kernel)
+        for name, text in (("kernel", op.kernel), ("op_name", op.framework), ("hlo", op.expression)):
+            if text:
+                self._stat(number, name, text)
+
+    def line(self, number: int) -> str:
+        """The line on which an operation ran."""
+        return self._lines[number]
 
     def _stat(self, op_id: int, name: str, value: Value) -> None:
         if isinstance(value, bytes):

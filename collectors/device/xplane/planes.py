@@ -5,6 +5,7 @@ A plane writes its lines before the names they refer to, so a first walk notes t
 
 import contextlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,7 +66,8 @@ def text(raw: bytes) -> str:
 
 @dataclass
 class PlaneIndex:
-    """One plane's place in the file and the places of its parts, as (start, length) rows."""
+    """One plane's place in the file and the places of its parts, as (start, length) rows. `part`: of which space of
+    the file it is: continuous profiling writes one after the other, each with planes of the same names."""
 
     name: str
     plane: Plane
@@ -75,6 +77,7 @@ class PlaneIndex:
     events: np.ndarray
     stat_names: np.ndarray
     stats: np.ndarray
+    part: int = 0
 
 
 @dataclass
@@ -92,26 +95,30 @@ def _ranges(fields: Fields, number: int, end: int) -> np.ndarray:
     return np.stack([start, np.minimum(fields.length[chosen], end - start)], axis=1)
 
 
-def index_space(window: Window) -> SpaceIndex:
-    """Walks the file and its planes, not their lines. What cannot be walked is named in `lost`; nothing is raised."""
+def index_space(window: Window, parts: Sequence[tuple[int, int]] | None = None) -> SpaceIndex:
+    """Walks the file and its planes, not their lines. What cannot be walked is named in `lost`; nothing is raised.
+
+    `parts`: where each space of the file begins and ends, if it holds several.
+    """
     space = SpaceIndex()
-    for fields, damage in window.walk(0, window.size):
-        for number, wire, start, length in zip(*(column.tolist() for column in fields), strict=True):
-            if wire != BYTES:
-                continue
-            end = min(start + length, window.size)
-            if number == 1:
-                _index_plane(window, space, start, end)
-            elif number in (2, 3):
-                space.notes.append((text(window.bytes(start, min(end - start, _MAX_NAME))), start))
-            elif number == 4:
-                space.hostnames.append(text(window.bytes(start, min(end - start, _MAX_NAME))))
-        if damage is not None:
-            space.damage = damage
+    for part, (begin, stop) in enumerate([(0, window.size)] if parts is None else parts):
+        for fields, damage in window.walk(begin, stop):
+            for number, wire, start, length in zip(*(column.tolist() for column in fields), strict=True):
+                if wire != BYTES:
+                    continue
+                end = min(start + length, stop)
+                if number == 1:
+                    _index_plane(window, space, start, end, part)
+                elif number in (2, 3):
+                    space.notes.append((text(window.bytes(start, min(end - start, _MAX_NAME))), start))
+                elif number == 4:
+                    space.hostnames.append(text(window.bytes(start, min(end - start, _MAX_NAME))))
+            if damage is not None:
+                space.damage = damage if space.damage is None else min(damage, space.damage)
     return space
 
 
-def _index_plane(window: Window, space: SpaceIndex, start: int, end: int) -> None:
+def _index_plane(window: Window, space: SpaceIndex, start: int, end: int, part: int) -> None:
     fields, damage = window.fields(start, end)
     names = _ranges(fields, _NAME, end)
     name = text(window.bytes(int(names[-1, 0]), min(int(names[-1, 1]), _MAX_NAME))) if len(names) else ""
@@ -126,6 +133,7 @@ def _index_plane(window: Window, space: SpaceIndex, start: int, end: int) -> Non
             start,
             end,
             *(_ranges(fields, n, end) for n in (_LINE, _EVENT_METADATA, _STAT_METADATA, _STAT)),
+            part=part,
         )
     )
 

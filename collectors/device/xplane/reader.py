@@ -17,6 +17,7 @@ from collectors.device.xplane.lines import line_role
 from collectors.device.xplane.marks import MARKS
 from collectors.device.xplane.modules import modules_of
 from collectors.device.xplane.ops import CPU_DEVICES_PER_PROCESS
+from collectors.device.xplane.parts import TEN_DAYS_NS, alike, near
 from collectors.device.xplane.planes import (
     STAT_NAME,
     Names,
@@ -42,6 +43,7 @@ from collectors.device.xplane.tables import (
     N_EVENTS,
     N_KNOTS,
     N_OPS,
+    N_STATS,
     NEED,
     NEXT_EVENT,
     POS,
@@ -49,10 +51,10 @@ from collectors.device.xplane.tables import (
 )
 from collectors.device.xplane.wire import BAD, DONE, FULL, MORE, Window
 
-_TEN_DAYS_NS = 864_000_000_000_000
 _EPOCH_NS = 10**17  # a line's timestamp beyond it counts from 1970, one below from the start of the profile
 _LINES_WINDOW = 1 << 22  # bytes of lines in memory at a time
 _CLOCK_WINDOW = 1 << 18  # bytes of a line that its device's clock is learnt from
+_LINE_WINDOW = 1 << 12  # and of a further piece of one, whether it tells that clock, too
 _NOTES_WINDOW = 1 << 17  # the same for names and stats of planes, which lie between lines
 _MAX_EVENT = 1 << 28
 _MAX_TEXTS = 200_000
@@ -81,6 +83,10 @@ class Reader:
         self._names: dict[bytes, Names] = {}
         self._has_device = False
         self._own: dict[int, int] = {}  # by a line's start: ps to add to the times that its device measured
+        self._starts: dict[int, int] = {}  # by part of the file: where its time starts, as the profiler noted it
+        self._lines: dict[tuple, tuple[int, Line]] = {}  # the part that a line was met in last, and the line
+        self._count = 0  # of lines
+        self._named: set[int] = set()  # starts of planes whose damaged names were told
 
     def items(self) -> Iterator[Item]:
         space = self.space
@@ -94,19 +100,22 @@ class Reader:
                 yield from modules_of(self.notes, index, self.state.source.index, self.state.programs)
         devices = [p for p in space.planes if p.plane.device is not None]
         self._has_device = any(len(p.lines) for p in devices)
-        for index in [p for p in space.planes if p.plane.device is None] + devices:
-            if len(index.lines):
-                yield from self._plane(index)
+        for planes in alike([p for p in space.planes if p.plane.device is None]) + alike(devices):
+            if any(len(p.lines) for p in planes):
+                yield from self._plane(planes)
         yield from self._rest()
 
     def _clock(self) -> None:
         """Sets where time starts: as the profiler noted it, else at the earliest line."""
-        start = None
+        stops: dict[int, int] = {}
         for index in self.space.planes:
             if index.name == "Task Environment":
                 stats = plane_stats(self.notes, index)
-                start = _time(stats.get("profile_start_time")) or start
-                self.state.stop_ns = _time(stats.get("profile_stop_time")) or self.state.stop_ns
+                for times, name in ((self._starts, "profile_start_time"), (stops, "profile_stop_time")):
+                    if (told := _time(stats.get(name))) is not None:
+                        times[index.part] = told
+        start = min(near(self._starts.values()), default=None)
+        self.state.stop_ns = max(near(stops.values()), default=None)
         if start is None:
             stamps = [
                 int(self._header(start, start + length)[0][3])
@@ -132,29 +141,51 @@ class Reader:
         """
         places: list[list[int]] = []
         found: list[np.ndarray] = []
-        for index in self.space.planes:
-            if index.plane.kind not in ("tpu", "device"):
-                continue
-            known, _ = self.notes.names(index.stat_names, STAT_NAME)
-            ids = {name: key for key, name in known.items()}
-            if OFFSET not in ids or DURATION not in ids:
-                continue
-            lines: dict[int, np.ndarray] = {}
-            for start, length in index.lines.tolist():
-                place = self._place(start, start + length)
-                shift = self._shift_ps(int(place.header[3]))
-                data, base, have = self.window.at(start, min(length, _LINES_WINDOW, _CLOCK_WINDOW))
-                out = np.zeros((SAMPLES, 2), np.int64)
-                n = samples(data, start - base, have, place.end - base, ids[OFFSET], ids[DURATION], out)
-                if n and shift is not None:
-                    lines[start] = out[:n] + np.array([shift, 0])
+        for planes in alike([p for p in self.space.planes if p.plane.kind in ("tpu", "device")]):
+            left: dict[tuple[int, bytes], int] = {}
+            lines = {start: out for index in planes for start, out in self._samples(index, left)}
             if lines:
                 told = np.concatenate(list(lines.values()))
                 places.append(list(lines))
                 found.append(told[np.argsort(told[:, 0], kind="stable")])
         self._own = {start: own for of, own in zip(places, offsets(found), strict=True) for start in of}
 
-    def _plane(self, index: PlaneIndex) -> Iterator[Item]:
+    def _samples(self, index: PlaneIndex, left: dict[tuple[int, bytes], int]) -> Iterator[tuple[int, np.ndarray]]:
+        """(start of a line, times of its first events by both clocks) of each line that tells them. `left`: how many
+        bytes of each line are still to be looked at: of one in pieces not more than of a whole one."""
+        known, _ = self.notes.names(index.stat_names, STAT_NAME)
+        ids = {name: key for key, name in known.items()}
+        if OFFSET not in ids or DURATION not in ids:
+            return
+        for start, length in index.lines.tolist():
+            place = self._place(start, start + length)
+            line = (int(place.header[0]), self.window.bytes(int(place.header[1]), min(int(place.header[2]), 256)))
+            shift, room = self._shift_ps(int(place.header[3]), index.part), left.get(line, _CLOCK_WINDOW)
+            out = np.zeros((SAMPLES if room > 0 else 1, 2), np.int64)
+            data, base, have = self.window.at(start, min(length, _LINES_WINDOW, max(room, _LINE_WINDOW)))
+            left[line] = room - length
+            n = samples(data, start - base, have, place.end - base, ids[OFFSET], ids[DURATION], out)
+            if n and shift is not None:
+                yield start, out[: n if room > 0 else 0] + np.array([shift, 0])
+
+    def _plane(self, planes: list[PlaneIndex]) -> Iterator[Item]:
+        """The lines of a plane, whose pieces stand in one part of the file or more."""
+        self.state.clock.next_plane()
+        if planes[0].plane.device is not None:
+            self.state.peaks.plane(self._stats(planes))
+        # Lines that tell the device's own times come first: by them the others are moved.
+        for own in (True, False) if self._own else (False,):
+            for index in planes:
+                lines = [line for line in index.lines.tolist() if (line[0] in self._own) == own]
+                if lines:
+                    yield from self._piece(index, lines)
+
+    def _stats(self, planes: list[PlaneIndex]) -> dict[str, Value]:
+        """Stats of a plane as a whole, of all its pieces."""
+        return {name: value for index in planes for name, value in plane_stats(self.notes, index).items()}
+
+    def _piece(self, index: PlaneIndex, lines: list[list[int]]) -> Iterator[Item]:
+        """Some lines of a plane's piece."""
         state = self.state
         if len(state.numbers.texts) + len(state.numbers.events) > _MAX_TEXTS:  # else those of all planes would pile up
             yield from self._flush()
@@ -162,14 +193,12 @@ class Reader:
             self._names.clear()
             self._generation += 1
         names = self._names_of(index)
-        if names.damaged:
+        if names.damaged and index.start not in self._named:
+            self._named.add(index.start)
             yield Lost(f"{names.damaged} names of plane {index.name!r}", "their metadata are damaged", index.start)
         state.marked.plane(names, state.numbers)
-        state.clock.next_plane()
-        if index.plane.device is not None:
-            state.peaks.plane(plane_stats(self.notes, index))
-        # Lines that tell the device's own times come first: by them the others are moved.
-        for start, length in sorted(index.lines.tolist(), key=lambda line: line[0] not in self._own):
+        state.launches.plane(names, state.numbers)
+        for start, length in lines:
             yield from self._line(index, names, self._place(start, start + length))
 
     def _names_of(self, index: PlaneIndex) -> Names:
@@ -209,18 +238,31 @@ class Reader:
             pos = at + base
         return header, None
 
-    def _shift_ps(self, stamp: int) -> int | None:
-        """ps to add to a line's offsets, so that they count from the start of the capture."""
-        if abs(stamp - self.state.base_ns) < _TEN_DAYS_NS:
-            return (stamp - self.state.base_ns) * 1000
-        return stamp * 1000 if 0 <= stamp < _TEN_DAYS_NS else None
+    def _shift_ps(self, stamp: int, part: int) -> int | None:
+        """ps to add to a line's offsets, so that they count from the start of the capture. `stamp`: the line's time,
+        since 1970 or since the start of the part of the file in which it stands."""
+        base = self.state.base_ns
+        if abs(stamp - base) < TEN_DAYS_NS:
+            return (stamp - base) * 1000
+        since = self._starts.get(part, base) - base + stamp
+        return since * 1000 if 0 <= stamp < TEN_DAYS_NS and abs(since) < TEN_DAYS_NS else None
+
+    def _line_of(self, index: PlaneIndex, number: int, name: str, role: str, mode: int) -> Line:
+        """A line: the one that an earlier part of the file began, where this is more of it."""
+        key = (index.name, number, name)
+        part, line = self._lines.get(key, (index.part, None))
+        if line is None or part == index.part:
+            self._count += 1
+            line = Line(self.state, index.plane, name, role, mode, self._count)
+        self._lines[key] = (index.part, line)
+        return line
 
     def _line(self, index: PlaneIndex, names: Names, of: Place) -> Iterator[Item]:
         state, (start, end, header, damage) = self.state, of
         name = text(self.window.bytes(int(header[1]), min(int(header[2]), 1 << 16)))
         name = name or text(self.window.bytes(int(header[4]), min(int(header[5]), 1 << 16))) or f"line {header[0]}"
         what = f"line {name!r} of plane {index.name!r}"
-        shift = self._shift_ps(int(header[3]))
+        shift = self._shift_ps(int(header[3]), index.part)
         if shift is None:
             yield Lost(what, f"its timestamp {header[3]} ns fits neither the capture nor its clock", start)
             return
@@ -230,17 +272,18 @@ class Reader:
         if plane.kind == "host" and not self._has_device:
             mode = HOST_HLO
         own = self._own.get(start)
-        line = Line(state, plane, name, role, mode, moved=own is None and state.clock.known)
-        state.clock.line(own)
+        line = self._line_of(index, int(header[0]), name, role, mode)
+        line.begin(moved=own is None and state.clock.known)
         # Operations are told apart within a line of this name, however many joined traces repeat it.
         place = self._places.setdefault((self._generation, index.name, name), len(self._places))
+        state.clock.line(own, line.number)
         batches, counters = state.batches, state.batches.counters
         counters[[UNSORTED, BAD_EVENTS, BAD_STATS, LAST_DUR]] = 0
         counters[BAD_AT], counters[LAST_START] = -1, -MAX_PS
         pos, bad_at, need = start, None, 20
         while True:
             data, base, have = self.window.at(pos, need)
-            first = int(counters[N_EVENTS])
+            first, first_stat = int(counters[N_EVENTS]), int(counters[N_STATS])
             how = decode(
                 data,
                 pos - base,
@@ -263,7 +306,7 @@ class Reader:
             if counters[BAD_AT] >= 0 and bad_at is None:
                 bad_at = int(counters[BAD_AT]) + base
             at, need = int(counters[POS]) + base, int(counters[NEED])
-            line.took(first, int(counters[N_EVENTS]))
+            line.took(first, int(counters[N_EVENTS]), first_stat)
             if how == DONE:
                 break
             if how == FULL:
@@ -286,7 +329,8 @@ class Reader:
                 damage = at
                 break
             pos = at
-        state.clock.take(last=True)
+        state.clock.take(ended=line.number)
+        line.end()
         if damage is not None:
             yield Lost(f"the rest of {what}", "its fields are damaged or the file ends in it", damage)
         if counters[BAD_EVENTS]:
@@ -294,6 +338,7 @@ class Reader:
         if counters[BAD_STATS]:
             yield Lost(f"{counters[BAD_STATS]} stats of {what}", "damaged inside", bad_at)
         if line.disorder:
+            line.disorder = False
             yield Lost(f"exact self times of {what}", "its events are out of order over a long distance")
 
     def _flush(self) -> Iterator[Rows]:
@@ -306,11 +351,11 @@ class Reader:
         state = self.state
         yield from self._flush()
         stats: dict[str, Value] = {}
-        devices = []
+        devices: dict[str, tuple[PlaneIndex, dict[str, Value]]] = {}
         for index in self.space.planes:
             own = plane_stats(self.notes, index)
             if index.plane.device is not None and not index.plane.sparse:
-                devices.append((index, own))
+                devices.setdefault(index.name, (index, {}))[1].update(own)
             elif index.name.startswith("/host"):
                 stats |= own
         process = process_of_path(state.source.name)
@@ -327,10 +372,11 @@ class Reader:
         state.steps = spans
         yield from steps
         yield from state.marked.other_rows(state.base_ns, host)
-        ranks = Ranks(devices, state.stand_ins, state.programs.widest)
+        ranks = Ranks([*devices.values()], state.stand_ins, state.programs.widest)
+        yield from state.launches.rows(state.op_rows, state.source.index)
         yield from state.peaks.told(state.ops)
         yield from state.collectives.rows(ranks, state.source.index, host, state.base_ns, state.steps)
-        yield from capture_items(state, host, process, devices, stats)
+        yield from capture_items(state, host, process, [*devices.values()], stats)
         yield from state.lost
 
 

@@ -10,6 +10,7 @@ from collectors.device.xplane.batches import Batches
 from collectors.device.xplane.clock import DeviceClock
 from collectors.device.xplane.collectives import Collectives, StepSpans
 from collectors.device.xplane.gaps import ProgramRuns
+from collectors.device.xplane.launches import Launches
 from collectors.device.xplane.marks import Marked
 from collectors.device.xplane.ops import OpRows, Programs
 from collectors.device.xplane.peaks import PeakCheck
@@ -62,6 +63,7 @@ class State:
     stand_ins: set[int] = field(default_factory=set)
     program_runs: ProgramRuns = field(default_factory=ProgramRuns)
     clock: DeviceClock = field(default_factory=DeviceClock)
+    launches: Launches = field(default_factory=Launches)
     peaks: PeakCheck = field(default_factory=PeakCheck)
     gpu_ops: list[int] = field(default_factory=lambda: [0, 0])
     lost: list[Lost] = field(default_factory=list)

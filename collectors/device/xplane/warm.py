@@ -1,4 +1,4 @@
-"""Compiles every kernel of the reader, so that the first trace need not: those of all traces, and those of TPUs'."""
+"""Compiles every kernel of the reader, so that the first trace need not: of all traces, of TPUs and of pieces."""
 
 import io
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from collectors.device.xplane import prepare
 from collectors.device.xplane.clock import SAMPLES, samples
+from collectors.device.xplane.highway import PACKET, highway
 from collectors.device.xplane.wire import Window
 
 
@@ -13,3 +14,4 @@ def warm() -> None:
     prepare()
     data, base, have = Window(io.BytesIO(bytes(8)), 8).at(0, 8)
     samples(data, -base, have, 0, 1, 2, np.zeros((SAMPLES, 2), np.int64))
+    highway(bytes(PACKET + 5))

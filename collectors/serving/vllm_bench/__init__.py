@@ -20,6 +20,7 @@ from collectors.serving.vllm_bench.result import Results, is_result
 from errors import InputError
 
 NAME = "vllm_bench"
+TITLE = "vLLM benchmark result"
 HELP = "vllm bench serve: the result block of its output, and --save-result JSON (plain, detailed, appended, sweeps)."
 
 BLOCK = re.compile(rb"=\s*Serving Benchmark Result\s*=", re.IGNORECASE)

@@ -30,6 +30,7 @@ from collectors.training.goodput_log.stream import batches
 from errors import InputError
 
 NAME = "goodput_log"
+TITLE = "goodput log"
 HELP = "Goodput log of ml-goodput-measurement, exported from Cloud Logging as JSON: steps, badput, checkpoints, slices."
 
 _PAYLOAD = re.compile(rb'"(?:json|text|proto)Payload"')

@@ -53,7 +53,7 @@ class Evidence:
             "order",
             "source",
         )
-        where = _Where(ordered) if ordered is not None else None
+        where = _Where(ordered) if ordered is not None and ordered.when.size else None  # a job may have no event kept
         for one, order in self._kept:
             attempt, step = where.at(one.ts_ns) if where and one.ts_ns is not None else (None, None)
             out.add(

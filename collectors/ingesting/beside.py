@@ -1,0 +1,57 @@
+"""Files that tell in part what another file of the same capture tells in full: they are left out, or it would count
+twice."""
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Protocol, TypeVar
+
+from collectors.device import viewer, xplane
+from collectors.ingesting.unpack import SafeSource
+
+_WHOLE_HOST = "perfetto_trace"
+"""What JAX calls its copy for Perfetto, whatever the host; it holds what `<host>.trace.json.gz` holds."""
+
+
+class _Job(Protocol):
+    @property
+    def source(self) -> SafeSource: ...
+    @property
+    def collector(self) -> object: ...
+    @property
+    def size(self) -> int: ...
+
+
+J = TypeVar("J", bound=_Job)
+
+
+def left_out(jobs: Sequence[J]) -> tuple[list[J], list[tuple[str, str]]]:
+    """(the jobs to be read; of the others name and reason). A trace for a viewer is left out where the profile that it
+    was made of lies in its folder, and a profile in pieces where the whole does; not where that is empty."""
+    whole = {_place(job) for job in jobs if job.collector is xplane and job.size and not _in_pieces(job)}
+    profiles = {_place(job) for job in jobs if job.collector is xplane and job.size}
+    traces = {_place(job) for job in jobs if job.collector is viewer}
+    kept, aside = [], []
+    for job in jobs:
+        folder, host = _place(job)
+        others = profiles if host != _WHOLE_HOST else {p for p in profiles | traces if p != (folder, host)}
+        told = (folder, host) in others or (host == _WHOLE_HOST and any(f == folder for f, _ in others))
+        if job.collector is viewer and told:
+            aside.append((job.source.name, "a trace for a viewer, left out: what it was made of lies beside it"))
+        elif job.collector is xplane and _in_pieces(job) and (folder, host) in whole:
+            aside.append((job.source.name, "a profile in pieces, left out: the whole of it lies beside it"))
+        else:
+            kept.append(job)
+    return kept, aside
+
+
+def _in_pieces(job: _Job) -> bool:
+    return job.source.name.removesuffix(".gz").endswith(".riegeli")
+
+
+def _place(job: _Job) -> tuple[str, str]:
+    """(folder, host) of a file by its name, as profilers name them: `<host>.xplane.pb`, `<host>.trace.json.gz`."""
+    path = PurePath(job.source.name)
+    name = path.name
+    for ending in (".gz", ".json", ".pb", ".riegeli", ".trace", ".xplane"):
+        name = name.removesuffix(ending)
+    return str(path.parent), name

@@ -1,0 +1,50 @@
+"""The registry's tables: what people added to runs and said of them, and what is kept of runs for their list.
+
+`changes` counts every change to a table that a list of runs shows; triggers do it, so that a program of an earlier
+version is counted too. `glimpses` is not counted: it follows from the runs and may be thrown away.
+"""
+
+_TABLES = """
+create table if not exists tags (run_id text not null, key text not null, value text not null,
+    primary key (run_id, key)) without rowid;
+create table if not exists notes (id integer primary key, run_id text not null, written_ns integer not null,
+    text text not null);
+create table if not exists note_marks (id integer primary key, who text not null, edited_ns integer);
+create table if not exists prices (run_id text primary key, usd_per_chip_hour real not null,
+    written_ns integer not null) without rowid;
+create table if not exists names (run_id text primary key, name text not null, who text not null,
+    written_ns integer not null) without rowid;
+create table if not exists renames (id integer primary key, run_id text not null, name text, who text not null,
+    written_ns integer not null);
+create table if not exists declared (run_id text not null, key text not null, value text not null, who text not null,
+    written_ns integer not null, primary key (run_id, key)) without rowid;
+create table if not exists declared_log (id integer primary key, run_id text not null, key text not null, value text,
+    who text not null, written_ns integer not null);
+create table if not exists stands (run_id text primary key, stands_for text not null) without rowid;
+create table if not exists shelved (run_id text primary key, starred integer not null default 0,
+    archived integer not null default 0, project text not null default '', experiment text not null default '')
+    without rowid;
+create table if not exists binned (run_id text primary key, name text not null, who text not null,
+    binned_ns integer not null) without rowid;
+create table if not exists searches (name text primary key, query text not null, columns text not null,
+    sort text not null, who text not null, written_ns integer not null) without rowid;
+create table if not exists files (sha256 text primary key, path text not null, bytes integer not null) without rowid;
+create table if not exists glimpses (run_id text primary key, key text not null, told text not null) without rowid;
+create table if not exists changes (one integer primary key check (one = 1), count integer not null);
+create index if not exists notes_by_run on notes (run_id);
+create index if not exists declared_by_run on declared_log (run_id);
+create index if not exists renames_by_run on renames (run_id);
+"""
+_COUNTED = ("tags", "notes", "prices", "names", "declared", "stands", "shelved")
+_TRIGGER = """
+create trigger if not exists {table}_{how} after {how} on {table} begin
+    insert into changes select 1, 0 where not exists (select 1 from changes);
+    update changes set count = count + 1;
+end;
+"""
+
+REGISTRY_SCHEMA = _TABLES + "".join(
+    _TRIGGER.format(table=table, how=how) for table in _COUNTED for how in ("insert", "update", "delete")
+)
+OF_A_RUN = ("tags", "notes", "prices", "names", "renames", "declared", "declared_log", "shelved", "binned", "glimpses")
+"""Tables whose rows go with their run, by its `run_id`."""
