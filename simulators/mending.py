@@ -25,7 +25,7 @@ def mended(ledger: Ledger, draws: Mapping[str, float], basis_source: str = "mode
         names = {a.name for _, a in less.walk() if not a.children and a.name not in KEPT}
         less = _scaled(less, dict.fromkeys(names, 1 - min(spread / loose, 1.0)), basis_source)
     price = ledger.usd / ledger.chip_seconds * 3600 if ledger.usd is not None and ledger.chip_seconds else None
-    return Ledger(chips=ledger.chips, account=less, useful_flops=ledger.useful_flops).priced(price)
+    return replace(ledger, account=less).priced(price)
 
 
 def _amount(account: Account, name: str) -> float:

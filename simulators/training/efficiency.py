@@ -1,0 +1,97 @@
+"""Shares of a chip's peaks that training reaches, as fitted to published runs, and how far off they were.
+
+`shares.json` holds them, with the date, the sources and the errors: written by
+`python -m benchmarks.training_fit`, never by hand. A chip has those of its generation; where no run of a generation at
+a precision was published, those of all chips stand in, with the widest band.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+FILE = "shares.json"
+GENERATIONS = {  # by how the catalogue's names begin
+    "ampere": ("A100",),
+    "hopper": ("H100", "H200", "H800", "H20", "GH200"),
+    "blackwell": ("B200", "B300", "GB200", "GB300"),
+    "tpu": ("TPU",),
+}
+NOMINAL = {"bf16": 0.75, "fp16": 0.75, "fp8": 0.6, "fp4": 0.45}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Efficiency:
+    """Shares of peaks, and what goes beside.
+
+    products, attention  FLOP/s over the peak: of wide products with weights, of attention's (over the BF16 peak)
+    grouped              of products of experts, beside those of wide ones
+    memory, network      bytes/s over the peak of memory, of links and network
+    hidden               of what tensor parallelism and pipelines send, the part that runs beside products
+    hidden_experts       the same of what goes to experts and back
+    overlap              of the products' time, the part in which weights and gradients can be sent
+    launch_s             seconds a layer's forward pass waits for its host; `expert_launches` as many more with experts
+    narrow, few          a product of width w on T tokens has w / (w + narrow I) T / (T + few I) of the share, I FLOPs
+                         of the BF16 peak for a byte of memory
+    dealt                how often a token's copies for experts are read or written, forward
+    scores               how often attention's scores are read or written, forward: 0 where they never are
+    """
+
+    products: float = 0.75
+    attention: float = 0.45
+    grouped: float = 0.5
+    memory: float = 0.7
+    network: float = 0.75
+    hidden: float = 0.3
+    hidden_experts: float = 0.5
+    overlap: float = 0.6
+    launch_s: float = 80e-6
+    expert_launches: float = 2.0
+    narrow: float = 1.0
+    few: float = 1.0
+    dealt: float = 3.0
+    scores: float = 0.0
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Efficiencies for a chip and how sure they are.
+
+    `low`, `high`: factors between which nine of ten steps of held-back runs lay, of the predicted time. `runs`: how
+    many published runs of the generation at this precision they rest on; 0: none, and the band is that of everything.
+    """
+
+    efficiency: Efficiency
+    low: float
+    high: float
+    runs: int
+    generation: str
+
+
+def generation(chip: str) -> str:
+    """The family of chips whose shares are taken to be alike; empty for one of which nothing was published."""
+    return next((g for g, names in GENERATIONS.items() if chip.startswith(names)), "")
+
+
+@cache
+def fitted_file() -> dict[str, Any]:
+    """The fit as it was written."""
+    return json.loads(files("simulators.training").joinpath(FILE).read_text())
+
+
+def fitted(chip: str, precision: str, experts: bool) -> Fitted:
+    """Efficiencies for a chip at a precision, for a model with experts or without."""
+    data, family = fitted_file(), generation(chip)
+    precision = "bf16" if precision == "fp16" else precision
+    runs = int(data["runs"].get(family, {}).get(precision, 0))
+    products = data["products"].get(family, {}).get(precision) or NOMINAL[precision] * data["relative"]
+    attention = data["attention"].get(family) or math.exp(_mean([math.log(v) for v in data["attention"].values()]))
+    band = data["bands"]["moe" if experts else "dense"] if runs else data["bands"]["unseen"]
+    efficiency = Efficiency(products=products, attention=attention, **data["shared"])
+    return Fitted(efficiency, band["low"], band["high"], runs, family)
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)

@@ -1,0 +1,106 @@
+"""What a transformer asks of its chips, per token or per layer: the terms that the step's time is made of."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from catalog.flops import flops_per_token
+from catalog.models import Attention, Model, parameters
+from catalog.training_memory import routed_parameters
+
+Floats = NDArray[np.float64]
+TRAINING = 3  # a backward pass costs twice the forward
+ELEMENT = 2  # bytes of an activation
+
+
+@dataclass(frozen=True)
+class Work:
+    """All layers of a model together unless said otherwise; FLOPs and bytes are of one forward pass and one token.
+
+    weight_flops     products with weights of the layers, routed experts apart
+    expert_flops     products with the weights of the experts that a token visits
+    attention_flops  scores and their product with the values, causal, over `seq` tokens
+    output_flops     the projection onto the vocabulary
+    swept_whole      bytes that norms, residuals and casts read and write and that only sequence parallelism cuts:
+                     2 norms and 2 residuals a layer, 10 h elements
+    swept_cut        bytes that activations, rotary embeddings and gates read and write, which tensor parallelism cuts:
+                     3 elements a hidden unit and 4 a query, key or value
+    dense, routed    parameters; `embedding`: those of the tables of tokens in and out
+    """
+
+    model: Model
+    seq: int
+    layers: int
+    moe_layers: int
+    experts: int
+    visits: int
+    width: int
+    weight_flops: float
+    expert_flops: float
+    attention_flops: float
+    output_flops: float
+    swept_whole: float
+    dealt: float
+    swept_cut: float
+    scores: float
+    expert_width: float
+    dense: float
+    routed: float
+    embedding: float
+
+    @property
+    def flops_per_token(self) -> float:
+        """Forward and backward, by the causal convention: what MFU counts."""
+        forward = self.weight_flops + self.expert_flops + self.attention_flops + self.output_flops
+        return TRAINING * forward
+
+    def keys_held(self, tensor: Floats) -> Floats:
+        """Elements of keys and values of a token and a layer on each of so many ways of tensor parallelism: a head is
+        not cut further, nor are compressed keys and values."""
+        ways, which = np.unique(tensor, return_inverse=True)
+        kinds = Counter(self.model.attention)
+        return np.array([sum(n * _keys(a, t) for a, n in kinds.items()) / self.layers for t in ways])[which]
+
+
+def work(model: Model, seq: int) -> Work:
+    """The terms of a model at a length of sequence."""
+    told = flops_per_token(model, seq, "causal")
+    all_parameters = parameters(model)
+    routed = float(routed_parameters(model))
+    blocks = model.feedforward
+    experts = sum(
+        2.0 * (3 if b.gated else 2) * model.d_model * b.d_ff * b.experts_per_token for b in blocks if b.experts
+    )
+    hidden = sum(b.d_ff * max(b.experts_per_token, 1) + b.shared_experts * b.d_ff_shared for b in blocks)
+    heads = sum(a.heads * (a.head_dim + a.value_head_dim) + _keys(a) for a in model.attention)
+    visits = sum(max(b.experts_per_token, 1) - 1 for b in blocks)  # copies of a token, dealt out and gathered
+    return Work(
+        model=model,
+        seq=seq,
+        layers=model.layers,
+        moe_layers=sum(1 for b in blocks if b.experts),
+        experts=max((b.experts for b in blocks), default=0),
+        visits=max((b.experts_per_token for b in blocks), default=0),
+        width=model.d_model,
+        weight_flops=(told.projections + told.feedforward) / TRAINING - experts,
+        expert_flops=experts,
+        attention_flops=told.attention / TRAINING,
+        output_flops=told.output / TRAINING,
+        swept_whole=ELEMENT * model.d_model * 10.0 * model.layers,
+        dealt=ELEMENT * model.d_model * visits,
+        swept_cut=ELEMENT * (3.0 * hidden + 4.0 * heads),
+        scores=float(sum(a.heads for a in model.attention) * seq),
+        expert_width=float(min((min(b.d_ff, model.d_model) for b in blocks if b.experts), default=0)),
+        dense=all_parameters.total - routed,
+        routed=routed,
+        embedding=float(model.vocab * model.d_model * (1 if model.tied_embeddings else 2)),
+    )
+
+
+def _keys(a: Attention, tensor: float = 1.0) -> float:
+    """Elements of keys and values per token that are kept or sent on."""
+    if a.latent:
+        return a.latent.kv_rank + a.latent.rope
+    return max(a.kv_heads / tensor, 1.0) * (a.head_dim + a.value_head_dim)
