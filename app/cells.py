@@ -1,12 +1,16 @@
-"""Cells of the CSV files that are handed out: what a spreadsheet would run becomes text."""
+"""What is handed out as files: cells of CSV that a spreadsheet would run become text, names of files are plain."""
 
 import csv
 import io
+import unicodedata
 from typing import Any
 
 from errors.numbers import ANY
 
-FORMULA = ("=", "+", "-", "@", "\t", "\n")  # how a cell begins that a spreadsheet may run
+# how a cell begins that a spreadsheet may run, in the wide forms of East Asian keyboards too
+FORMULA = ("=", "+", "-", "@", "\t", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+FILE_NAME_BYTES = 120  # file systems hold 255; an ending and a browser's "(1)" follow
+_IN_FILE_NAMES = " ._-,()"  # beside letters, digits and the marks that belong to letters
 LONGEST = (1 << 31) - 1  # characters of a cell that is read: the text of an operation may be longer than csv's default
 
 
@@ -28,3 +32,11 @@ def harmless_csv(text: str) -> str:
     writer = csv.writer(written, quoting=csv.QUOTE_ALL, lineterminator="\n")
     writer.writerows([harmless(cell) for cell in row] for row in rows)
     return written.getvalue()
+
+
+def file_name(text: str) -> str:
+    """A file's name, without its ending, of any text: one line of letters, digits and plain marks, that leads nowhere
+    and is no markup. What else stood there is a dash."""
+    kept = "".join(c if c in _IN_FILE_NAMES or unicodedata.category(c)[0] in "LMN" else "-" for c in text)
+    plain = unicodedata.normalize("NFC", kept).encode()[:FILE_NAME_BYTES].decode(errors="ignore")
+    return plain.strip(" .-") or "file"

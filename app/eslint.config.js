@@ -10,6 +10,7 @@ const js = tools("@eslint/js");
 const globals = tools("globals");
 
 export default [
+  { ignores: ["app/site/**", "site/**"] },
   { linterOptions: { reportUnusedDisableDirectives: "error" } },
   {
     files: ["**/*.js"],

@@ -16,12 +16,24 @@ BY_COLLECTOR: dict[str, tuple[str, ...]] = {
     "sglang_bench": ("sglang",),
     "sglang_log": ("sglang",),
     "xplane": ("jax",),
+    "viewer": ("jax",),
     "compiled": ("jax",),
 }
 """By collector, the nearest first: what tells most of a job (its own log) before what many frameworks write."""
 
 
+ON_CPU = "pytorch_cpu"  # PyTorch whose operators the CPU executes itself
+
+
 def frameworks_of(run: Run) -> tuple[str, ...]:
     """Frameworks of a run, the nearest first; none where its files tell of none."""
     read = {str(source.get("collector")) for source in run.manifest.sources}
-    return tuple(dict.fromkeys(f for name, known in BY_COLLECTOR.items() if name in read for f in known))
+    found = dict.fromkeys(f for name, known in BY_COLLECTOR.items() if name in read for f in known)
+    if "kineto" in read and not run.tables.rows("launches") and not _named_devices(run):
+        return (ON_CPU, *found)
+    return tuple(found)
+
+
+def _named_devices(run: Run) -> bool:
+    """Whether a trace names a device: a CPU that stands in for one has no name."""
+    return run.tables.arrow("captures", ["device_type"])["device_type"].null_count < run.tables.rows("captures")

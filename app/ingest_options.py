@@ -28,5 +28,30 @@ AGAIN = Option(
     "notes and tags",
     label="Read anew",
 )
-PATHS = Option("paths", str, (), "file or folder", several=True, local=True, form="PATH")
+PATHS = Option(
+    "paths",
+    str,
+    (),
+    "file, folder, quoted pattern such as 'logs/**/*.log', or address (gs://bucket/run, s3://..., file://...)",
+    several=True,
+    local=True,
+    form="PATH",
+)
+PATHS_FROM = Option(
+    "paths_from",
+    str,
+    None,
+    "a file that names the files and folders to read, one a line, instead of PATH or beside it",
+    local=True,
+    form="FILE",
+)
+WITHIN = Option(
+    "within",
+    str,
+    (),
+    "read nothing that does not lie below this folder or prefix, wherever links lead",
+    several=True,
+    local=True,
+    form="PREFIX",
+)
 OPTIONS: tuple[Option, ...] = (NAME, KIND, CHIP, COUNT, MODEL, TAG, AGAIN)

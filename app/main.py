@@ -3,6 +3,10 @@
 import streamlit as st
 
 from app.components.brand import ICON, LOGO
+from app.components.docs_link import docs_link
+from app.components.keys import keys
+from app.components.notice import noticed
+from app.groups import SECTIONS, section_of
 from app.pages.all import every_page
 from app.serve.settled import settle
 
@@ -10,7 +14,8 @@ from app.serve.settled import settle
 def main() -> None:
     st.set_page_config(page_title="Chipledger", page_icon=ICON, layout="wide")
     st.logo(LOGO, size="large")
-    pages = [
+    every = every_page()
+    drawn = [
         st.Page(
             page.file,
             title=page.title,
@@ -20,9 +25,17 @@ def main() -> None:
             default=number == 0,
             visibility="visible" if page.in_menu else "hidden",
         )
-        for number, page in enumerate(every_page())
+        for number, page in enumerate(every)
     ]
-    st.navigation(pages, position="top").run()
+    sections: dict[str, list[st.Page]] = {head: [] for head in SECTIONS}
+    for page, entry in zip(every, drawn, strict=True):
+        sections[section_of(page.name) if page.in_menu else ""].append(entry)
+    opened = st.navigation(sections, position="top")
+    here = every[drawn.index(opened)]
+    keys(here)
+    docs_link(here)
+    with noticed():
+        opened.run()
     settle()
 
 

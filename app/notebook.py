@@ -67,7 +67,7 @@ class OpenedRun:
 
 
 def open_run(name: str, store: str | None = None) -> OpenedRun:
-    """The run of this id, beginning of an id, or name. `store`: its folder, else $CHIPLEDGER_STORE, else ~/.chipledger.
+    """The run of this id or name, or its beginning. `store`: its folder, else $CHIPLEDGER_STORE, else ~/.chipledger.
     Raises QuestionError where there is none."""
     place = workspace(store)
     return OpenedRun(place.store.find(name), place)

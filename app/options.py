@@ -1,8 +1,9 @@
 """Options as they are given: flags of the command line, and parameters of an address, both from the same `Option`s."""
 
 import argparse
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from errors.numbers import Number
 from errors.options import Option, once_each
@@ -10,6 +11,7 @@ from errors.times import Duration, Moment
 
 AGAIN = "; may be given again"
 Pairs = Mapping[str, str] | Iterable[tuple[str, str]]
+_RECORDS: "WeakKeyDictionary[argparse.Action, Option]" = WeakKeyDictionary()
 
 
 def add_flags(parser: "argparse._ActionsContainer", options: Iterable[Option], absent: str | None = None) -> None:
@@ -27,14 +29,32 @@ def add_flags(parser: "argparse._ActionsContainer", options: Iterable[Option], a
             how["metavar"] = form_of(option)
         if option.several:
             how["action"] = "append"
-        parser.add_argument(option.flag, dest=option.name, default=absent, help=_help(option, AGAIN), **how)
+        action = parser.add_argument(option.flag, dest=option.name, default=absent, help=_help(option, AGAIN), **how)
+        _RECORDS[action] = option
 
 
 def add_arguments(parser: argparse.ArgumentParser, options: Iterable[Option], may_lack: Container[Option] = ()) -> None:
     """What a command is about, by its place: `ingest PATH`. `may_lack`: what need not be given."""
     for option in options:
-        how: dict[str, Any] = {"nargs": "+"} if option.several else {"nargs": "?"} if option in may_lack else {}
-        parser.add_argument(option.name, metavar=form_of(option), help=_help(option), **how)
+        lacks = option in may_lack
+        how: dict[str, Any] = {"nargs": "*" if lacks else "+"} if option.several else {"nargs": "?"} if lacks else {}
+        _RECORDS[parser.add_argument(option.name, metavar=form_of(option), help=_help(option), **how)] = option
+
+
+def add_telling(parser: argparse.ArgumentParser, option: Option, tell: Callable[[], str]) -> None:
+    """A flag that prints a line and ends the command. The line is made when it is asked for."""
+
+    class Tell(argparse.Action):
+        def __call__(self, parser: argparse.ArgumentParser, *given: Any, **more: Any) -> None:
+            print(tell())
+            parser.exit()
+
+    parser.add_argument(option.flag, dest=argparse.SUPPRESS, nargs=0, action=Tell, help=_help(option))
+
+
+def record_of(action: argparse.Action) -> Option | None:
+    """The option that a flag or a place of a parser was made of."""
+    return _RECORDS.get(action)
 
 
 def from_args(args: argparse.Namespace, options: Iterable[Option]) -> dict[str, Any]:

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from app.cells import harmless
 from errors import InputError, QuestionError
 from errors.options import Option
-from runs.query import OPTIONS, Answer, query, sql_type
+from runs.query import Answer, query, sql_type
+from runs.query_options import OPTIONS
 from runs.run import Run
 from runs.schema import TABLES
 

@@ -1,7 +1,9 @@
 """What is shown of a run beside its name: chips, model, date, tags. One reading for library, header, API and CLI."""
 
+from functools import lru_cache
 from typing import Any
 
+from errors import ChipledgerError
 from errors import format as fmt
 from runs.live import TAG, Live
 from runs.registry import Extras
@@ -13,14 +15,30 @@ def tags_of(run: Run, extras: Extras) -> dict[str, str]:
     return {k: v for k, v in {**run.manifest.tags, **extras.tags}.items() if k != TAG}
 
 
+def chip_text(run: Run) -> str | None:
+    """The chip by its name in the catalogue, however it was called where the run was added: `v5p` is `TPU v5p`. One
+    that is not in there stands as it was given; None where nothing tells it."""
+    return _called(str(given)) if (given := run.manifest.fact("chip")) else None
+
+
+@lru_cache(1000)
+def _called(given: str) -> str:
+    from catalog.chips import chip  # late: whoever only lists commands needs no catalogue
+
+    try:
+        return chip(given).name
+    except ChipledgerError:
+        return given
+
+
 def chips_text(run: Run) -> str:
     """`256 × TPU v5p`, as far as known."""
-    chips, chip = run.manifest.fact("chips"), run.manifest.fact("chip")
+    chips, chip = run.manifest.fact("chips"), chip_text(run)
     if chips and chip:
         return f"{int(chips):,} × {chip}"
     if chips:
         return fmt.count(int(chips), "chip")
-    return str(chip) if chip else "chips unknown"
+    return chip or "chips unknown"
 
 
 def model_text(run: Run) -> str | None:

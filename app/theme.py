@@ -1,6 +1,6 @@
 """How an account looks: one colour each on every page, and a pattern where colour alone must not carry the meaning."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from runs.accounts import ACCOUNTS
@@ -86,6 +86,12 @@ BASES: dict[str, BasisMark] = {
     "declared": BasisMark("◇", "declared", "said by the person who added the run"),
     "unattributed": BasisMark("▨", "unattributed", "not known: no input tells"),
 }
+
+
+def weakest(bases: Iterable[str]) -> str:
+    """Of several ways in which numbers are known the one that their sum is known by; empty of none."""
+    order = list(BASES)
+    return max(bases, key=lambda basis: order.index(basis) if basis in order else len(order), default="")
 
 
 def known(path: Sequence[str]) -> str:

@@ -3,10 +3,14 @@
 import os
 import threading
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from app.facts.settled import saying
+from runs.demo_runs import DemoRuns
 from runs.registry import Registry
 from runs.store import Store
+from runs.tidy import purge_on_opening
 
 STORE_VARIABLE = "CHIPLEDGER_STORE"
 
@@ -15,6 +19,10 @@ STORE_VARIABLE = "CHIPLEDGER_STORE"
 class Workspace:
     store: Store
     registry: Registry
+
+    @property
+    def demo(self) -> DemoRuns:
+        return DemoRuns(self.registry.path)
 
 
 def store_path(given: str | None = None) -> Path:
@@ -33,6 +41,9 @@ def workspace(given: str | None = None) -> Workspace:
     with _opening:
         if path not in _opened:
             store = Store(path)
-            _opened[path] = Workspace(store, Registry(store.root / "registry.db"))
+            registry = Registry(store.root / "registry.db")
+            store.said = partial(saying, registry, store.runs_folder)
+            _opened[path] = Workspace(store, registry)
+            purge_on_opening(store, registry.path)
     _opened[path].store.check()
     return _opened[path]

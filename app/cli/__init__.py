@@ -1,49 +1,44 @@
-"""The command line. Exit codes: 0 done; 2 the input or the question is wrong, said in one `error:` line; 3 what was
-to be checked is not as it should be; 4 that could not be told; 1 a defect."""
+"""The command line. Exit codes: 0 done; 2 the input or the question is wrong, said in one `error:` line, and under
+`--json` as an object on stdout too; 3 what was to be checked is not as it should be; 4 that could not be told; 1 a
+defect."""
 
-import argparse
 import os
 import sys
-import traceback
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING
 
-from app.cli.commands import COMMANDS
-from app.cli.commands.base import STORE
-from app.options import add_flags
-from errors import ChipledgerError
+if TYPE_CHECKING:
+    import argparse
 
-
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, like every other error here."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"error: {' '.join(message.split())}. See `{self.prog} --help`.\n")
+    from errors import ChipledgerError
 
 
-def parser() -> argparse.ArgumentParser:
-    top = Parser(prog="chipledger", description="Every chip-second accounted for.", allow_abbrev=False)
-    add_flags(top, (STORE,))
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
-    for module in COMMANDS:
-        command = commands.add_parser(
-            module.NAME, help=module.HELP, description=f"{module.HELP[0].upper()}{module.HELP[1:]}.", allow_abbrev=False
-        )
-        # SUPPRESS: without it the command's default would overwrite a --store that stands before the command
-        add_flags(command, (STORE,), absent=argparse.SUPPRESS)
-        module.arguments(command)
-        command.set_defaults(run_command=module.run)
-    return top
+def parser() -> "argparse.ArgumentParser":
+    """What the command line takes."""
+    from app.cli.parsing import parser as made
+
+    return made()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    args = parser().parse_args(argv)
+    given = list(sys.argv[1:] if argv is None else argv)
+    if given[:1] == ["completion"] and len(given) > 2 and not given[2].startswith("-h"):
+        from app.cli.completing import complete  # before all else: a shell waits for it at each press of a key
+
+        return complete(given[1], given[2:])
+    return _run(given)
+
+
+def _run(given: list[str]) -> int:
+    from errors import ChipledgerError
+
     try:
+        args = parser().parse_args(given or ["--help"])
         code = args.run_command(args)
         sys.stdout.flush()
         return code or 0
     except ChipledgerError as e:
-        print(f"error: {e}", file=sys.stderr)
+        _tell(e, as_json="--json" in given)
         return 2
     except KeyboardInterrupt:
         return 130
@@ -51,6 +46,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its end
         return 0
     except Exception:
+        import traceback
+
         traceback.print_exc()
         print("This is a defect of Chipledger. Please report it with the lines above.", file=sys.stderr)
         return 1
+
+
+def _tell(error: "ChipledgerError", *, as_json: bool) -> None:
+    """One line on stderr; on stdout its parts, for scripts that read JSON from there whatever comes."""
+    print(f"error: {error}", file=sys.stderr)
+    if as_json:
+        from app.cli.commands.base import print_json
+
+        print_json({"error": error.to_dict()})

@@ -1,7 +1,7 @@
 """A or B in words: which differences are more than chance, and what would tell the others."""
 
 from analyzers.serving.ab import RATE, AbResult, Difference
-from app.words import Table
+from app.words import Table, Verdict, headline, short
 from errors import format as fmt
 
 NAMES = {"ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "E2E", RATE: "output tokens/s"}
@@ -43,26 +43,26 @@ def _range(d: Difference) -> str:
     return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
-def verdict(result: AbResult, a: str, b: str) -> str:
+def verdict(result: AbResult, a: str, b: str) -> Verdict:
     """What is clear, largest first; else what would tell. `a`, `b`: names of the runs."""
     clear = [d for d in result.differences if d.clear]
-    warned = " The traffic differs, so that not the engines alone are compared." if result.traffic.warnings else ""
+    a, b = short(a), short(b)
+    warned = "The traffic differs, so that not the engines alone are compared." if result.traffic.warnings else ""
     if not clear:
-        return f"No difference between {a} (A) and {b} (B) can be told from chance.{_more(result)}{warned}"
+        return headline(f"No difference between {a} (A) and {b} (B) can be told from chance.", _more(result), warned)
     sides = {d.better for d in clear}
     head = (
-        f"B ({b}) is better where it can be told. "
+        f"B ({b}) is better where it can be told."
         if sides == {"B"}
-        else f"A ({a}) is better where it can be told. "
+        else f"A ({a}) is better where it can be told."
         if sides == {"A"}
-        else ""
+        else "Each is better at something."
     )
-    text = head or "Each is better at something. "
     told = sorted(clear, key=lambda d: ORDER.index((d.metric, d.statistic)) if (d.metric, d.statistic) in ORDER else 99)
-    text += "; ".join(f"B's {name(d)} is {how_much(d)}" for d in told[:3]) + "."
+    text = "; ".join(f"B's {name(d)} is {how_much(d)}" for d in told[:3]) + "."
     open_ = [d for d in result.differences if not d.clear and not d.why]
-    text += f" {fmt.count(len(open_), 'other figure')} cannot be told from chance." if open_ else ""
-    return text + _dark(result) + warned
+    chance = f"{fmt.count(len(open_), 'other figure')} cannot be told from chance." if open_ else ""
+    return headline(head, text, chance, _dark(result), warned)
 
 
 def _dark(result: AbResult) -> str:
@@ -73,7 +73,7 @@ def _dark(result: AbResult) -> str:
     first = dark[0]
     of = fmt.count(len(dark), "figure")
     return (
-        f" Of {of} there is no interval; {name(first)}, {value(first.metric, first.a)} against "
+        f"Of {of} there is no interval; {name(first)}, {value(first.metric, first.a)} against "
         f"{value(first.metric, first.b)}: {first.why}."
     )
 
@@ -84,7 +84,7 @@ def _more(result: AbResult) -> str:
     if near:
         d = min(near, key=lambda d: d.times_more)
         return (
-            f" Nearest is {name(d)}, {value(d.metric, d.a)} against {value(d.metric, d.b)}: about "
+            f"Nearest is {name(d)}, {value(d.metric, d.a)} against {value(d.metric, d.b)}: about "
             f"{fmt.number(d.times_more, 2)} times as many requests would tell."
         )
     return _dark(result)

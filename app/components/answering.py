@@ -21,7 +21,7 @@ def answering(doing: str, otherwise: Callable[[], None]) -> Iterator[None]:
             yield
         return
     except QuestionError as e:
-        st.info(md(e), icon=":material/info:")
+        st.info(f"**No answer:** {md(e)}", icon=":material/info:")
     except ChipledgerError as e:
         notice(e)
     otherwise()

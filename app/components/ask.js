@@ -4,12 +4,21 @@
  * A job of the server, as `/api/jobs` tells of it.
  * @typedef {object} Job
  * @property {string} job_id
+ * @property {string} [what] its command
+ * @property {string | null} [name] of the run, as it was asked for
+ * @property {string} [title] what its files are called
+ * @property {string} [upload_id]
+ * @property {number | null} [ended_ns]
  * @property {"waiting" | "running" | "done" | "failed" | "cancelled"} state
  * @property {string} [doing]
  * @property {number | null} [progress] from 0 to 1
  * @property {string | null} [error]
  * @property {string} [run_id] the run that it made, once done
+ * @property {boolean} [existed] the run was stored before
+ * @property {{ run_id: string, name: string, created_ns: number }} [run]
  * @property {string[]} [warnings]
+ * @property {object[]} [files] those that changed
+ * @property {number} [files_changes] the number of the last change
  */
 
 /**

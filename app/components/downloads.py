@@ -6,17 +6,17 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
-from app.cells import harmless
+from app.cells import file_name, harmless
 
 
 def downloads(table: pd.DataFrame, name: str, answer: str, figure: Callable[[], bytes] | None) -> None:
     """Buttons for the rows as CSV and Parquet and for the figure, if any, as one HTML page, and a link to the JSON
     `answer`."""
-    row = st.container(horizontal=True)
+    row, file = st.container(horizontal=True), file_name(name)
     row.download_button(
         "CSV",
         lambda: csv_bytes(table),
-        f"{name}.csv",
+        f"{file}.csv",
         "text/csv",
         icon=":material/download:",
         on_click="ignore",
@@ -25,7 +25,7 @@ def downloads(table: pd.DataFrame, name: str, answer: str, figure: Callable[[], 
     row.download_button(
         "Parquet",
         lambda: _parquet(table),
-        f"{name}.parquet",
+        f"{file}.parquet",
         "application/vnd.apache.parquet",
         icon=":material/download:",
         on_click="ignore",
@@ -35,7 +35,7 @@ def downloads(table: pd.DataFrame, name: str, answer: str, figure: Callable[[], 
         row.download_button(
             "Figure as HTML",
             figure,
-            f"{name}.html",
+            f"{file}.html",
             "text/html",
             icon=":material/download:",
             on_click="ignore",

@@ -1,15 +1,16 @@
-"""Who: the head of every page about a run, and the way between such pages."""
+"""Who: the head of every page about a run, with the menu of such pages."""
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from analyzers.subject import slices_of
 from app.components.actions import copy_link
-from app.components.live import address, live_status
+from app.components.contradicted import contradicted
+from app.components.live import live_status
+from app.components.run_menu import run_menu
 from app.components.text import md
+from app.components.things import things_to_know
 from app.components.xprof_link import xprof_link
-from app.pages.all import pages_of
-from app.pages.topology import TOPOLOGY
 from app.summary import chips_text, model_text, tags_of
 from app.workspace import workspace
 from errors import ChipledgerError
@@ -20,13 +21,13 @@ from simulators.topology import parse
 
 
 def header(run: Run, extras: Extras) -> DeltaGenerator:
-    """Name, what the run is, its tags, links to its pages, and a button that copies the permalink.
+    """Name, what the run is, its tags, the menu of its pages, and a button that copies the permalink.
 
     Returns the place beside that button, for what else can be done on a page.
     """
     manifest = run.manifest
     st.set_page_config(page_title=f"{manifest.name} · Chipledger")
-    name, right = st.columns([1, 1], vertical_alignment="center")
+    name, right = st.columns([2, 3], vertical_alignment="center")
     name.subheader(md(manifest.name), anchor=False)
     with right.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):
         actions = st.container(width="content")
@@ -39,12 +40,9 @@ def header(run: Run, extras: Extras) -> DeltaGenerator:
     badges += [f":gray-badge[{md(f'{k}={v}' if v else k)}]" for k, v in tags_of(run, extras).items()]
     st.markdown(" · ".join(facts) + ("  " + " ".join(badges) if badges else ""))
     live_status(run)
-    links = st.container(horizontal=True)
-    named = address(run, workspace())
-    for page in pages_of(run):
-        links.page_link(page.file, query_params={"run": named})
-    if spec := slice_of(run):
-        links.page_link(TOPOLOGY.file, query_params={"spec": spec})
+    things_to_know(run)
+    contradicted(run)
+    run_menu(run, workspace(), slice_of(run))
     return actions
 
 

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from analyzers.program.choosing import NEEDED
 from app.components.text import md
+from app.menu import Page
 from app.pages.definitions import DEFINITIONS
+from app.questions.base import Question
 from catalog.terms import Term
 from runs.run import Run
 
@@ -42,9 +45,16 @@ INPUTS: tuple[Input, ...] = (
     ),
     Input(
         "launches",
-        "a trace that joins calls with kernels (*.pt.trace.json, Nsight's .sqlite)",
+        "a trace that joins calls with kernels (*.pt.trace.json, Nsight's .sqlite, rocprofv3's *_results.db)",
         "why a GPU was idle: the host was late, the launch slow, or the device held a kernel back",
         "nsys profile -t cuda,nvtx -o report1 python train.py && nsys export --type sqlite report1.nsys-rep",
+    ),
+    Input(
+        "group_progress",
+        "dumps of PyTorch's flight recorder (nccl_trace_rank_<N>)",
+        "which rank did not enter which collective when a job hangs",
+        "TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_FR_DUMP_TEMP_FILE=/dumps/nccl_trace_rank_ "
+        "torchrun ...   # then ingest the files of all ranks together",
     ),
     Input(
         "lifecycle",
@@ -106,6 +116,15 @@ def _source(term: Term) -> str:
     return f" ({md(term.source)})" if term.source else ""
 
 
+def lacking(run: Run, page: Page) -> str:
+    """Why a page can tell nothing of a run: the input that would bring it."""
+    if page.program:
+        return f"No program is kept with this run. {NEEDED}"
+    inputs = page.inputs if isinstance(page, Question) else ()
+    names = [i.name for i in INPUTS if i.table in inputs and not run.manifest.tables.get(i.table)]
+    return f"This run lacks {names[0]}." if names else "This run lacks what it would tell of."
+
+
 def howto(run: Run, terms: Sequence[Term], notes: Sequence[str], inputs: Sequence[str]) -> None:
     """An expander with what its terms mean, notes, the run's warnings, its inputs, and what would complete it."""
     with st.expander("How this is computed", icon=":material/function:"):
@@ -120,6 +139,8 @@ def howto(run: Run, terms: Sequence[Term], notes: Sequence[str], inputs: Sequenc
         for lacking in () if run.manifest.simulated else missing:
             st.markdown(f"**Missing: {lacking.name}.** It would tell {lacking.brings}.")
             st.code(lacking.how, language=None)
+        if said := run.manifest.fact("note"):
+            st.markdown(f"**Noted with its inputs**: {md(str(said))}")
         if run.manifest.warnings:
             st.markdown("**What could not be read**")
             st.markdown("\n".join(f"- {md(w)}" for w in run.manifest.warnings))

@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from analyzers.device.op_units import MODULE
+from app.components.columns import draw_table
 from app.components.option import control
 from app.questions.base import Question
 from errors.options import Option
@@ -22,14 +23,21 @@ _FIRST = (
     "self_seconds",
     "share",
     "roof_share",
+    "wasted_seconds",
     "bound",
     "flops_per_s",
     "bytes_per_s",
     "flops_per_byte",
     "count",
+    "mean_execution_seconds",
+    "least_execution_seconds",
+    "longest_execution_seconds",
+    "recomputed_share",
+    "scope",
+    "framework_op",
+    "kernel",
+    "launch_shape",
 )
-_PERCENT = ("share", "roof_share")
-_LARGE = ("flops", "bytes", "flops_per_s", "bytes_per_s")
 
 
 def asked() -> dict[str, str]:
@@ -66,7 +74,7 @@ def search() -> str:
 def found(rows: pd.DataFrame, text: str) -> pd.DataFrame:
     """The rows in which every word of `text` occurs, in any column of text; upper and lower case are alike."""
     whole = pd.Series("", index=rows.index)
-    for column in ("op", "module", "category", "source", "shape", "bound"):
+    for column in ("op", "module", "category", "source", "shape", "bound", "scope", "framework_op", "kernel"):
         if column in rows:
             whole = whole + " " + rows[column].fillna("").astype(str).str.lower()
     keep = pd.Series(True, index=rows.index)
@@ -83,13 +91,9 @@ def op_table(rows: pd.DataFrame, key: str, on_pick: Callable[[dict[str, Any]], N
         if at := st.session_state[key].selection.rows:
             on_pick(shown.iloc[at[0]].to_dict())
 
-    formats = {c: "percent" for c in _PERCENT} | {c: "engineering" for c in _LARGE}
-    columns = {c: st.column_config.NumberColumn(format=f) for c, f in formats.items() if c in shown}
-    order = [c for c in _FIRST if c in shown] + [c for c in shown if c not in _FIRST]
-    st.dataframe(
+    order = [c for c in _FIRST if c in shown] + [str(c) for c in shown if c not in _FIRST]
+    draw_table(
         shown,
-        hide_index=True,
-        column_config=columns,
         column_order=order,
         key=key,
         on_select=picked,

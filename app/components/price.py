@@ -6,22 +6,32 @@ from analyzers.held import PRICE
 from app.components.notice import notice
 from app.components.option import amount
 from app.questions.asking import price_of
+from app.summary import tags_of
 from app.workspace import Workspace
 from errors import ChipledgerError
 from errors import format as fmt
 from runs.registry import Registry
 from runs.run import Run
 
+ASSUMED = ("price", "assumed")  # the tag of a run whose price nobody stated
+
+
+def assumed(run: Run, registry: Registry) -> bool:
+    """Whether the price of a chip-hour is one that nobody stated."""
+    key, value = ASSUMED
+    return tags_of(run, registry.extras(run.run_id)).get(key) == value
+
 
 def price(run: Run, usd_per_chip_hour: float | None, registry: Registry) -> None:
     """A button that shows the price and opens a field to change it."""
     label = "Set the price of a chip-hour"
     if usd_per_chip_hour is not None:
-        label = f"Price: \\{fmt.usd(usd_per_chip_hour)} per chip-hour"
+        label = f"Price: \\{fmt.usd(usd_per_chip_hour)} per chip-hour{' (assumed)' if assumed(run, registry) else ''}"
 
     def save(value: float | None) -> None:
         try:
             registry.price(run.run_id, value)
+            registry.tag(run.run_id, ASSUMED[0], None)  # somebody said it
         except ChipledgerError as e:
             notice(e, library=False)
 

@@ -14,12 +14,15 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app.components.answering import answering
+from app.components.ask_facts import ask_here
+from app.components.columns import draw_table
 from app.components.current import current_run
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
 from app.components.header import header
 from app.components.model_picker import About, explained, model_or_run
-from app.components.verdict import verdict
+from app.components.notice import noticed
+from app.components.verdict import beyond, verdict
 from app.figures.base import standalone
 from app.questions.asking import ask
 from app.questions.base import Question, R
@@ -85,7 +88,7 @@ class Told(Generic[A]):
         `part`: which of the page's pictures it is; `shown`: the rows as they are looked at, `columns`: how."""
         with st.expander(f"Evidence: {title}", icon=":material/table:"):
             looked_at = (rows if shown is None else shown).head(SHOWN_ROWS).dropna(axis="columns", how="all")
-            st.dataframe(looked_at, hide_index=True, column_config=columns)
+            draw_table(looked_at, columns)
             if len(rows) > SHOWN_ROWS:
                 st.caption(f"The first {SHOWN_ROWS:,} of {len(rows):,} are shown; the files below hold all.")
             self.downloads(rows, figure, heading, part)
@@ -218,6 +221,7 @@ class _Below(Generic[A]):
         given: Mapping[str, Any] = {}
 
         def without() -> None:
+            self._ask(top)
             if otherwise is not None and self.about.run is not None:
                 otherwise(self.about.run, given)
             self._explain(None)
@@ -228,12 +232,21 @@ class _Below(Generic[A]):
                     given = self.options(self.about)
             result = self.asking(self.about, given)
         told = Told(self.question, self.about, given, result, self.verdict(result))
-        with top:
-            verdict(told.verdict)
-            figures_row(self.figures(result))
-        answered(told)
-        self.body(told)
-        self._explain(result)
+        with noticed():  # also where a fragment is drawn again, which passes by all that is around it
+            with top:
+                verdict(told.verdict)
+                self._ask(st.container())
+                figures_row(self.figures(result))
+            answered(told)
+            self.body(told)
+            beyond(told.verdict)
+            self._explain(result)
+
+    def _ask(self, where: DeltaGenerator) -> None:
+        """For a fact that would tell more on this page, once."""
+        if self.about.run is not None:
+            with where:
+                ask_here(self.about.run, self.about.place, self.question.name)
 
     def _explain(self, result: A | None) -> None:
         told = self.how(self.about, result)

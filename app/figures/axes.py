@@ -3,6 +3,7 @@
 import numpy as np
 
 from app.figures.base import GRID
+from errors import format as fmt
 
 PLAIN = {"gridcolor": GRID, "zeroline": False}
 
@@ -33,7 +34,15 @@ def log_axis(low: float, high: float) -> dict:
     }
 
 
+def log_ticks(low: float, high: float) -> dict:
+    """A logarithmic axis in its own unit with 1, 2 and 5 of each power of ten written out, `low` above 0."""
+    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    ticks = [m * 10.0**p for p in powers for m in (1, 2, 5)]
+    return {"type": "log", "tickvals": ticks, "ticktext": [fmt.number(t, 1) for t in ticks]}
+
+
 def tick(seconds: float) -> str:
     """`20 ms`, `1.5 s`: a duration for an axis."""
     unit, factor = time_unit(seconds)
-    return f"{seconds * factor:.3g} {unit}"
+    value = seconds * factor
+    return f"{value:,.0f} {unit}" if value >= 1000 else f"{value:.3g} {unit}"

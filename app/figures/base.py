@@ -1,11 +1,14 @@
 """What all figures share: layout without clutter, escaped text, the toolbar, reduction of long series."""
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 
+from app.cells import file_name
 from app.theme import GREY
 
 MAX_POINTS = 2000  # a browser draws these in a blink; more would not be seen on a screen anyway
@@ -15,6 +18,14 @@ GRID = "rgba(128,128,128,0.22)"
 def plain(text: object) -> str:
     """Text for a plotly label or hover: plotly reads `<` and `&` as markup, so names from inputs are escaped."""
     return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def each(rows: pd.DataFrame) -> Iterator[Any]:
+    """Its rows one by one, columns as attributes."""
+    return rows.itertuples()
+
+
+STANDOFF_PX = 10  # of an axis's title from its ticks
 
 
 def layout(figure: go.Figure, height: int, **more: Any) -> go.Figure:
@@ -30,17 +41,22 @@ def layout(figure: go.Figure, height: int, **more: Any) -> go.Figure:
         "font": {"size": 13},
     }
     figure.update_layout(settings | more)
+    # where a figure is low, plotly lets a title run into the ticks unless it is told how far to stay off them
+    figure.for_each_xaxis(
+        lambda axis: axis.update(automargin=True, title_standoff=STANDOFF_PX if axis.title.text else None)
+    )
     return figure
 
 
 def toolbar(name: str) -> dict[str, Any]:
-    """Plotly's own toolbar: save as PNG at twice the size; nothing that sends a figure anywhere."""
+    """Plotly's own toolbar: save as PNG at twice the size; nothing that sends a figure anywhere. Plotly writes this
+    into a page as it stands, where a name could end the script that it stands in."""
     return {
         "displaylogo": False,
         "showSendToCloud": False,
         "scrollZoom": False,
         "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
-        "toImageButtonOptions": {"format": "png", "scale": 2, "filename": name},
+        "toImageButtonOptions": {"format": "png", "scale": 2, "filename": file_name(name)},
     }
 
 
@@ -55,7 +71,7 @@ def standalone(figure: go.Figure, title: str, name: str) -> bytes:
         font_color="#1A1A1A",
     )
     config = toolbar(name)
-    config["toImageButtonOptions"] = {"format": "svg", "filename": name}
+    config["toImageButtonOptions"] = {"format": "svg", "filename": file_name(name)}
     return copy.to_html(include_plotlyjs=True, config=config).encode()
 
 

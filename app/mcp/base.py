@@ -10,7 +10,7 @@ from errors.numbers import FROM_ZERO, Number
 from errors.options import Option
 
 BYTES_PER_TOKEN = 4  # by which tokens are counted here: bytes of the answer's text in UTF-8, by this
-RUN = Option("run", str, None, "id, beginning of an id, or name of a run", of_run=True)
+RUN = Option("run", str, None, "id or name of a run, or the beginning of either", of_run=True)
 PART = Option(
     "part", str, "", "the part of the answer that is wanted, as a JSON pointer such as /steps; empty: all of it"
 )

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.mcp import ADVICE, MISSING, PATH, installed
-from app.serve.api import BODY_BYTES
+from app.serve.requests import BODY_BYTES
 from app.serve.uploads import TooLarge
 from app.workspace import Workspace
 from errors import ChipledgerError, InputError

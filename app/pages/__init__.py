@@ -2,23 +2,32 @@
 
 from app.menu import Page
 from app.pages.alerts import ALERTS
+from app.pages.capture import CAPTURE
 from app.pages.checkpoint_planner import CHECKPOINT_PLANNER
 from app.pages.compare import COMPARE
+from app.pages.cost_planner import COST_PLANNER
 from app.pages.definitions import DEFINITIONS
+from app.pages.facts import FACTS
 from app.pages.library import LIBRARY
 from app.pages.models import MODELS
 from app.pages.promises import PROMISES
 from app.pages.published import PUBLISHED
 from app.pages.query import QUERY
+from app.pages.scaling import SCALING_PAGE
 from app.pages.serving_cases import SERVING_CASES
 from app.pages.serving_planner import SERVING_PLANNER
 from app.pages.topology import TOPOLOGY
+from app.pages.training_planner import TRAINING_PLANNER
 from app.questions.compiled import COMPILED
 
 PAGES: tuple[Page, ...] = (
     LIBRARY,
+    CAPTURE,
     TOPOLOGY,
     COMPILED,
+    TRAINING_PLANNER,
+    COST_PLANNER,
+    SCALING_PAGE,
     CHECKPOINT_PLANNER,
     PUBLISHED,
     SERVING_PLANNER,
@@ -28,5 +37,6 @@ PAGES: tuple[Page, ...] = (
     ALERTS,
     DEFINITIONS,
     COMPARE,
+    FACTS,
     QUERY,
 )

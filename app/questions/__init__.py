@@ -4,10 +4,16 @@ from app.questions.base import Question
 from app.questions.checkpoints import CHECKPOINTS
 from app.questions.collectives import COLLECTIVES
 from app.questions.compiled import COMPILED
+from app.questions.critical_path import CRITICAL_PATH
 from app.questions.engine import ENGINE
 from app.questions.findings import FINDINGS
 from app.questions.flops import FLOPS
 from app.questions.goodput import GOODPUT
+from app.questions.hangs import HANGS
+from app.questions.heap import HEAP
+from app.questions.hlo import HLO
+from app.questions.hlo_diff import HLO_DIFF
+from app.questions.hlo_graph import HLO_GRAPH
 from app.questions.input import INPUT
 from app.questions.interruptions import INTERRUPTIONS
 from app.questions.kv_cache import KV_CACHE
@@ -17,6 +23,7 @@ from app.questions.ledger import LEDGER
 from app.questions.load import LOAD
 from app.questions.memory import MEMORY
 from app.questions.mfu import MFU
+from app.questions.modules import MODULES
 from app.questions.objectives import OBJECTIVES
 from app.questions.operations import OPERATIONS
 from app.questions.overlap import OVERLAP
@@ -29,6 +36,7 @@ from app.questions.steps import STEPS
 from app.questions.stragglers import STRAGGLERS
 from app.questions.traffic import TRAFFIC
 from errors import QuestionError
+from errors.nearest import did_you_mean
 
 QUESTIONS: tuple[Question, ...] = (  # in the order of a run's links
     FINDINGS,
@@ -43,6 +51,7 @@ QUESTIONS: tuple[Question, ...] = (  # in the order of a run's links
     PREFIX_CACHE,
     GOODPUT,
     INTERRUPTIONS,
+    HANGS,
     CHECKPOINTS,
     STEPS,
     MFU,
@@ -50,10 +59,16 @@ QUESTIONS: tuple[Question, ...] = (  # in the order of a run's links
     COMPILED,
     PADDING,
     MEMORY,
+    HEAP,
     ROOFLINE,
     OPERATIONS,
+    MODULES,
     OVERLAP,
     LAUNCHES,
+    CRITICAL_PATH,
+    HLO,
+    HLO_GRAPH,
+    HLO_DIFF,
     COLLECTIVES,
     STRAGGLERS,
     SLOWDOWN,
@@ -66,4 +81,6 @@ def question(name: str) -> Question:
     for candidate in QUESTIONS:
         if name == candidate.name or name in candidate.aliases:
             return candidate
-    raise QuestionError(f"no analysis {name!r}", expected=f"one of {', '.join(q.name for q in QUESTIONS)}")
+    known = [q.name for q in QUESTIONS]
+    near = did_you_mean(name, [*known, *(alias for q in QUESTIONS for alias in q.aliases)])
+    raise QuestionError(f"no analysis {name[:80]!r}", expected=f"one of {', '.join(known)}", advice=near)

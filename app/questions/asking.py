@@ -4,14 +4,16 @@ Pages, HTTP API and command line all ask here, so the three can never disagree.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from analyzers.base import Result, fact
 from app.frameworks import frameworks_of
+from app.programs import StoredPrograms
 from app.questions.base import Question, R
+from app.workspace import workspace
 from errors import QuestionError
 from errors.options import parse_options
 from runs.kept import Answers
@@ -79,8 +81,14 @@ def _prepared(
         return key, lambda: asked.analyze(MemoryTables({}), run.facts, options)
     if PRICE in options and options[PRICE] is None:
         options[PRICE] = price_of(run, registry)
-    key = (run.writing, asked.name, tuple(sorted(options.items())))
+    key = (run.writing, asked.name, tuple(sorted(options.items())), *_others_written(asked, run, options))
     return key, lambda: _of_run(asked, run, options, registry)
+
+
+def _others_written(asked: Question[Any], run: Run, options: Mapping[str, Any]) -> list[Hashable]:
+    """When the other runs that options name were written: one that is read anew is another."""
+    named = [options[o.name] for o in asked.options if o.of_run and options[o.name] is not None]
+    return [workspace(str(run.folder.parent.parent)).store.find(name).writing for name in named]
 
 
 @dataclass(frozen=True)
@@ -120,6 +128,8 @@ def _of_run(asked: Question[R], run: Run, options: Mapping[str, Any], registry: 
         if asked.join is not None:
             others = _Others(run, registry, options.get(PRICE))
             return asked.join(run.tables, run.manifest.facts, dict(options), others)
+        if asked.opens is not None:
+            return asked.opens(run.tables, run.manifest.facts, dict(options), StoredPrograms(run))
         return asked.analyze(run.tables, run.manifest.facts, dict(options))
     except QuestionError as e:
         if run.manifest.simulated and "profile" in (e.advice or "").lower():

@@ -9,6 +9,7 @@ from analyzers.findings.base import Answers
 from app.menu import Page
 from app.words import Table
 from errors.options import Option
+from runs.programs import Programs
 from runs.tables import Tables
 
 R = TypeVar("R", bound=Result)
@@ -23,6 +24,7 @@ class Question(Page, Generic[R]):
     options   what can be varied
     analyze   (tables, facts, options) -> the answer, with `to_dict()`, the JSON contract. Pure
     join      the same where the answer rests on those of other questions about the same run, which come as a fourth
+    opens     the same where it rests on the programs kept with the run, which come as a fourth
     verdict   the answer in one plain statement: the number, the largest loss, what it is worth
     table     the rows that `chipledger show` prints below it
     """
@@ -33,6 +35,7 @@ class Question(Page, Generic[R]):
     analyze: Callable[[Tables, Facts, dict[str, Any]], R]
     verdict: Callable[[R], str]
     join: Callable[[Tables, Facts, dict[str, Any], Answers], R] | None = None
+    opens: Callable[[Tables, Facts, dict[str, Any], Programs], R] | None = None
     table: Callable[[R], Table]
 
     def meaning(self, term: str) -> str:

@@ -1,66 +1,50 @@
 """The HTTP API: what the pages show as JSON, and the way files come in. Errors are JSON `{"error": ...}` with a 4xx."""
 
-import functools
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 import catalog
-from app import querying, topology_options
+from app import listing_options, querying, topology_options
+from app.capture.addresses import allowed
+from app.facts.told import declare, facts_told
+from app.fetching.allowed import allowed as from_where
+from app.fetching.allowed import asked_for
 from app.listing import list_runs
 from app.options import from_query
 from app.pages.published.words import published_rows
 from app.questions import QUESTIONS, asking, question
 from app.questions.base import Question, described
 from app.questions.forms import form
+from app.serve.answering import NotFound
+from app.serve.answering import answering as _answering
+from app.serve.capturing import capture_arguments
 from app.serve.compiling import compile_request
-from app.serve.ingesting import UPLOAD, ingest_arguments, line
+from app.serve.ingesting import ADDRESS, UPLOAD, ingest_arguments, line
 from app.serve.jobs import Job, Jobs
 from app.serve.places import placeless
-from app.serve.uploads import TooLarge, Uploads
+from app.serve.requests import json_object
+from app.serve.shelving import Shelving, shelved
+from app.serve.upload_names import title_of
+from app.serve.uploads import Uploads
 from app.summary import run_details
 from app.topology_options import FAIL, SPEC
 from app.whatif import WHATIFS
 from app.whatif.base import named
 from app.workspace import Workspace
 from errors import ChipledgerError, InputError, QuestionError
+from errors import format as fmt
+from errors.numbers import Number
 from errors.options import Option, once_each
 from runs.run import Run
 
+SINCE = Option("since", Number(0, whole=True), 0, "only files that changed after this change")
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
-BODY_BYTES = 1 << 16  # of a JSON request; files go another way
 MOST_SPECS, MOST_FAILURES = 4, 32  # of one question about topologies
-ASKED = ("show", "show_model", "whatif", "topology", "query")  # handlers that read parameters; others take none
-
-
-class NotFound(QuestionError):
-    """What the address names does not exist."""
-
-
-def _answering(handler: Callable) -> Callable:
-    """A handler whose errors of ours become JSON."""
-
-    @functools.wraps(handler)
-    async def wrapped(self: Any, request: Request) -> Response:
-        try:
-            if handler.__name__ not in ASKED:
-                once_each(request.query_params.multi_items(), ())
-            answer = await handler(self, request)
-            return answer if isinstance(answer, Response) else JSONResponse(answer)
-        except ChipledgerError as e:
-            code = 413 if isinstance(e, TooLarge) else 404 if isinstance(e, NotFound) else 400
-            # the rest of a refused body is not read: without the header it would be taken for the next request
-            error = placeless(str(e), self._place.store.root)
-            return JSONResponse({"error": error}, status_code=code, headers={"Connection": "close"})
-        except ClientDisconnect:
-            return Response(status_code=400)
-
-    return wrapped
 
 
 class Api:
@@ -77,6 +61,9 @@ class Api:
             Route("/healthz", self.health, methods=["GET"]),
             Route("/api/runs", self.runs, methods=["GET"]),
             Route("/api/runs/{run_id}", self.run, methods=["GET"]),
+            *Shelving(self._place, self._find).routes(),
+            Route("/api/runs/{run_id}/facts", self.facts, methods=["GET"]),
+            Route("/api/runs/{run_id}/facts", self.say, methods=["PATCH"]),
             Route("/api/runs/{run_id}/show/{analysis}", self.show, methods=["GET"]),
             Route("/api/runs/{run_id}/tables", self.tables, methods=["GET"]),
             Route("/api/runs/{run_id}/query", self.query, methods=["GET"]),
@@ -89,10 +76,16 @@ class Api:
             Route("/api/whatif/{name}", self.whatif, methods=["GET"]),
             Route("/api/topology", self.topology, methods=["GET"]),
             Route("/api/uploads", self.begin, methods=["POST"]),
+            Route("/api/uploads", self.unused, methods=["GET"]),
+            Route("/api/uploads/{upload_id}", self.refused, methods=["GET"]),
             Route("/api/uploads/{upload_id}", self.discard, methods=["DELETE"]),
             Route("/upload/{upload_id}/{name:path}", self.receive, methods=["PUT"]),
             Route("/api/ingest", self.ingest, methods=["POST"]),
+            Route("/api/ingest", self.addresses, methods=["GET"]),
             Route("/api/compile", self.compile, methods=["POST"]),
+            Route("/api/capture", self.capture, methods=["POST"]),
+            Route("/api/capture", self.capture_addresses, methods=["GET"]),
+            Route("/api/jobs", self.jobs, methods=["GET"]),
             Route("/api/jobs/{job_id}", self.job, methods=["GET"]),
             Route("/api/jobs/{job_id}", self.cancel, methods=["DELETE"]),
             Route("/api/{rest:path}", self.nothing, methods=METHODS),
@@ -119,21 +112,51 @@ class Api:
 
     @_answering
     async def runs(self, request: Request) -> Any:
-        listed = await run_in_threadpool(list_runs, self._place)
+        """The runs of the store, newest first, or those that a search `q` finds: id, name, kind, facts, numbers, and
+        what could not be read (`problems`). `sort`, `limit`, `offset` and `archived` as `chipledger runs` has them."""
+        given = from_query(request.query_params.multi_items(), listing_options.ASKED)
+        listed = await run_in_threadpool(list_runs, self._place, **given)
         return {**listed, "problems": placeless(listed["problems"], self._place.store.root)}
 
     @_answering
     async def run(self, request: Request) -> Any:
+        """One run, by its id, the beginning of its id, or its name: facts, inputs, tables, tags, warnings."""
         run = self._run(request)
         live = self._place.store.live.current(run.run_id)
-        return run_details(run, self._place.registry.extras(run.run_id), live)
+        details = run_details(run, self._place.registry.extras(run.run_id), live)
+        return {**details, **await run_in_threadpool(shelved, self._place, run.run_id)}
+
+    @_answering
+    async def facts(self, request: Request) -> Any:
+        """What is known of a run and by whom, what does not agree, and what one fact more would tell."""
+        told = await run_in_threadpool(facts_told, self._run(request), self._place)
+        return told.to_dict()
+
+    @_answering
+    async def say(self, request: Request) -> Any:
+        """Keep what a person says of a run: {"chip": "v5p", "who": "ann"}; null takes back."""
+        run, given = self._run(request), await json_object(request)
+        who = line(given.pop("who", None) or "", "who")
+        return await run_in_threadpool(self._said, run, given, who)
+
+    def _said(self, run: Run, given: Mapping[str, Any], who: str) -> dict[str, Any]:
+        try:
+            return facts_told(declare(run, given, who, self._place), self._place).to_dict()
+        except ChipledgerError:
+            if self._place.store.has(run.run_id):
+                raise
+        lying = self._place.store.bin.has(run.run_id)
+        where = f"run {run.run_id[:12]} {'was put into the bin' if lying else 'was removed'} meanwhile"
+        raise NotFound(f"{where}; look at its facts again once it is back")
 
     @_answering
     async def show(self, request: Request) -> Any:
+        """The answer to a question about a run. Options of the question are parameters."""
         return await self._answer(self._run(request), request)
 
     @_answering
     async def show_model(self, request: Request) -> Any:
+        """The answer to a question that a model alone answers, such as `padding`, `flops` or `memory`."""
         try:
             name = catalog.model(request.path_params["model"]).name
         except QuestionError as e:
@@ -148,6 +171,7 @@ class Api:
 
     @_answering
     async def tables(self, request: Request) -> Any:
+        """The tables of a run with their columns, as SQL sees them."""
         return {"tables": await run_in_threadpool(querying.tables, self._run(request))}
 
     @_answering
@@ -163,10 +187,12 @@ class Api:
 
     @_answering
     async def questions(self, request: Request) -> Any:
+        """Every question: what it asks, what it needs, its options, and what its figures mean."""
         return {"questions": [described(q) for q in QUESTIONS]}
 
     @_answering
     async def form(self, request: Request) -> Any:
+        """The form of a question's answer, as JSON Schema; a number's unit stands beside it as `unit`."""
         return form(self._question(request.path_params["name"]))
 
     @staticmethod
@@ -178,6 +204,8 @@ class Api:
 
     @_answering
     async def catalog(self, request: Request) -> Any:
+        """What is known of chips, models and slices, each number with its source: all of a `kind`, or one by any usual
+        name."""
         kind, name = request.path_params["kind"], request.path_params.get("name")
         try:
             return catalog.entry(kind, name) if name else {"rows": catalog.as_rows(kind)}
@@ -186,10 +214,12 @@ class Api:
 
     @_answering
     async def published(self, request: Request) -> Any:
+        """MFU of published runs, each with its source and how its FLOPs were counted."""
         return {"runs": await run_in_threadpool(published_rows)}
 
     @_answering
     async def whatif(self, request: Request) -> Any:
+        """The answer to a what-if. Its options are parameters; those of files exist on the command line alone."""
         try:
             asked = named(WHATIFS, request.path_params["name"])
         except QuestionError as e:
@@ -201,6 +231,8 @@ class Api:
 
     @_answering
     async def topology(self, request: Request) -> Any:
+        """Networks of chips, named by `spec`, which may be given up to four times: hops, bisection, loads, and with
+        `fail` what is lost where parts fail."""
         given = from_query(request.query_params.multi_items(), topology_options.ASKED)
         specs, failed = _several(SPEC, given, 1, MOST_SPECS), _several(FAIL, given, 0, MOST_FAILURES)
         told = await run_in_threadpool(_topologies, specs, failed, self._place)
@@ -208,45 +240,121 @@ class Api:
 
     @_answering
     async def begin(self, request: Request) -> Any:
+        """Begin an upload: `upload_id` for what follows."""
         return {"upload_id": await run_in_threadpool(self._uploads.begin)}
 
     @_answering
+    async def unused(self, request: Request) -> Any:
+        """Uploads that became no run, and are not being read into one."""
+        listed, reading = await run_in_threadpool(self._uploads.unused), self._jobs.reading()
+        return {"uploads": [one for one in listed if one["upload_id"] not in reading]}
+
+    @_answering
+    async def refused(self, request: Request) -> Any:
+        """Why the last file of an upload was refused, null where it was not."""
+        return {"refused": self._uploads.refused(request.path_params["upload_id"])}
+
+    @_answering
     async def discard(self, request: Request) -> Any:
-        await run_in_threadpool(self._uploads.discard, request.path_params["upload_id"])
+        """Throw away what was uploaded."""
+        upload_id = self._unread(request)
+        await run_in_threadpool(self._uploads.discard, upload_id)
         return {"discarded": True}
 
     @_answering
     async def receive(self, request: Request) -> Any:
+        """One file of an upload, as the body of the request, by its name or its path in a folder."""
         length = request.headers.get("content-length", "")
         announced = int(length) if length.isascii() and length.isdigit() else None
-        upload_id, name = request.path_params["upload_id"], request.path_params["name"]
+        upload_id, name = self._unread(request), request.path_params["name"]
         return {"bytes": await self._uploads.receive(upload_id, name, request.stream(), announced)}
+
+    def _unread(self, request: Request) -> str:
+        """The upload of a request. Raises InputError where a job reads it, or waits to: what changes meanwhile would be
+        missed, or missing."""
+        upload_id = request.path_params["upload_id"]
+        if upload_id in self._jobs.reading():
+            advice = "Cancel its job first, or begin another upload."
+            raise InputError("the upload is being read into a run", where=upload_id, advice=advice)
+        return upload_id
 
     @_answering
     async def ingest(self, request: Request) -> Any:
-        asked = await _json_object(request)
+        """Make a run of an upload, or of files by address. A JSON object: `upload_id` or `address`, and what files
+        cannot say, by the names of the flags of `chipledger ingest` (`name`, `chip`, `chips`, `model`, `tags` ...). The
+        answer is a job to be followed."""
+        asked = await json_object(request)
         arguments = ["ingest", "--json", f"--store={self._place.store.root}", *ingest_arguments(asked)]
-        files = self._uploads.files(line(asked.get(UPLOAD) or "", UPLOAD))
+        if asked.get(ADDRESS):
+            return await self._by_address(arguments, asked)
+        upload_id = line(asked.get(UPLOAD) or "", UPLOAD)
+        files = self._uploads.files(upload_id)
+        if coming := self._uploads.arriving(upload_id):
+            said = f"{fmt.count(coming, 'file')} of the upload {'is' if coming == 1 else 'are'} still on the way"
+            raise InputError(said, advice="Ask again once each PUT is answered.")
         if not any(p.is_file() for p in files.rglob("*")):
             raise InputError("the upload holds no file", advice="PUT at least one to /upload/UPLOAD_ID/NAME.")
-        return self._told(self._jobs.start([*arguments, "--", *(str(p) for p in sorted(files.iterdir()))]))
+        about = {"upload_id": upload_id, "name": asked.get("name") or None, "title": title_of(files)}
+        return self._told(self._jobs.start([*arguments, *self._uploads.paths(upload_id)], about))
+
+    async def _by_address(self, arguments: list[str], asked: dict[str, Any]) -> dict[str, Any]:
+        if asked.get(UPLOAD):
+            raise InputError(f"both {UPLOAD!r} and {ADDRESS!r} are given", where="request", expected="one of them")
+        text, known = line(asked[ADDRESS], ADDRESS), from_where()
+        one = await run_in_threadpool(asked_for, text, known)
+        about = {"upload_id": None, "name": asked.get("name") or None, "title": one.name}
+        below = [f"--within={prefix}" for prefix in known]
+        return self._told(self._jobs.start([*arguments, *below, "--", str(one)], about))
+
+    @_answering
+    async def addresses(self, request: Request) -> Any:
+        """Below what this server may read files by address."""
+        return {"addresses": [str(one) for one in from_where()]}
 
     @_answering
     async def compile(self, request: Request) -> Any:
-        asked = compile_request(await _json_object(request))
+        """Compile a training step for a slice: a JSON object with `model` and the options of `chipledger compile`. The
+        answer is a job to be followed."""
+        asked = compile_request(await json_object(request))
         arguments = ["compile", "--json", f"--store={self._place.store.root}", *asked.options(), "--", asked.model]
         return self._told(self._jobs.start(arguments))
 
     @_answering
+    async def capture(self, request: Request) -> Any:
+        """Record jobs that run, at addresses that the operator allowed alone: a JSON object with `addresses` and the
+        options of `chipledger capture`. The answer is a job to be followed."""
+        arguments = capture_arguments(await json_object(request), allowed())
+        return self._told(self._jobs.start(["capture", "--json", f"--store={self._place.store.root}", *arguments]))
+
+    @_answering
+    async def capture_addresses(self, request: Request) -> Any:
+        """The addresses at which jobs may be recorded: those that whoever started the server named."""
+        return {"addresses": [str(a) for a in allowed()]}
+
+    @_answering
+    async def jobs(self, request: Request) -> Any:
+        """The jobs of this server that are remembered, the newest first."""
+        return {"jobs": [self._told(job) for job in self._jobs.newest()]}
+
+    @_answering
     async def job(self, request: Request) -> Any:
-        return self._told(self._find_job(request))
+        """How far a job is (`waiting`, `running`, `done`, `failed`, `cancelled`), its files, and what came of it; with
+        `since`, the files that changed after that change."""
+        given = from_query(request.query_params.multi_items(), (SINCE,))
+        return self._told(self._find_job(request), given.get(SINCE.name, 0))
 
     @_answering
     async def cancel(self, request: Request) -> Any:
+        """Cancel a job that waits or runs."""
         return self._told(await self._jobs.cancel(self._find_job(request).job_id))
 
-    def _told(self, job: Job) -> dict[str, Any]:
-        return placeless(job.to_dict(), self._place.store.root)
+    def _told(self, job: Job, since: int | None = None) -> dict[str, Any]:
+        """A job, with the run that it made; with its files where `since` says from which change on."""
+        told = job.to_dict() if since is None else job.with_files(since)
+        run = self._place.store.get(told["run_id"]) if told["run_id"] else None
+        if run is not None:
+            told["run"] = {"run_id": run.run_id, "name": run.manifest.name, "created_ns": run.manifest.created_ns}
+        return placeless(told, self._place.store.root)
 
     def _find_job(self, request: Request) -> Any:
         try:
@@ -271,29 +379,3 @@ def _several(option: Option, given: Mapping[str, Sequence[str]], least: int, mos
     if not least <= len(values) <= most:
         raise QuestionError(f"{len(values)} times {option.name!r}", expected=f"{least} to {most}")
     return values
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of a request. Raises InputError for a name that stands there twice: either value might be meant."""
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise InputError(f"{name[:40]!r} is given twice", where="request", expected="once")
-        found[name] = value
-    return found
-
-
-async def _json_object(request: Request) -> dict[str, Any]:
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > BODY_BYTES:
-            raise InputError(f"a request of more than {BODY_BYTES:,} bytes", expected="a small JSON object")
-    try:
-        asked = json.loads(body, object_pairs_hook=_each_once)
-    except (ValueError, RecursionError) as e:
-        why = "nested too deeply" if isinstance(e, RecursionError) else e
-        raise InputError(f"the request is no JSON ({why})") from e
-    if not isinstance(asked, dict):
-        raise InputError("the request is no JSON object")
-    return asked

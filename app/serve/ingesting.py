@@ -1,5 +1,5 @@
-"""A request to ingest an upload: fields as `chipledger ingest` has options, so that neither takes what the other does
-not. Anything else is refused: a chip that is dropped silently makes another ledger."""
+"""A request to ingest an upload, or files by address: fields as `chipledger ingest` has options, so that neither takes
+what the other does not. Anything else is refused: a chip that is dropped silently makes another ledger."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from errors import InputError, QuestionError
 from errors.numbers import Number
 from errors.options import Option
 
-UPLOAD, TAGS = "upload_id", "tags"
+UPLOAD, ADDRESS, TAGS = "upload_id", "address", "tags"
 _WHERE = "request"
 
 
@@ -22,12 +22,12 @@ def fields() -> dict[str, Option]:
 def ingest_arguments(asked: Mapping[str, Any]) -> list[str]:
     """The options of the command from the fields of a request; null and "" count as not given. Raises InputError."""
     known = fields()
-    allowed = (UPLOAD, TAGS, *known)
+    allowed = (UPLOAD, ADDRESS, TAGS, *known)
     for name in asked:
         if name not in allowed:
             raise InputError(f"no field {str(name)[:40]!r} here", expected=f"one of {', '.join(allowed)}")
     given = {name: asked[name] for name in known if asked.get(name) not in (None, "")}
-    words = [_option(known[name], value) for name, value in given.items()]
+    words = [flag(known[name], value) for name, value in given.items()]
     return [*filter(None, words), *(f"--tag={key}={value}" for key, value in _tags(asked.get(TAGS)).items())]
 
 
@@ -38,8 +38,8 @@ def line(value: Any, name: str) -> str:
     return value.strip()
 
 
-def _option(option: Option, value: Any) -> str:
-    """The word of the command line. Raises InputError, by the bounds that the option has."""
+def flag(option: Option, value: Any) -> str:
+    """The word of the command line for a field of a request. Raises InputError, by the bounds that the option has."""
     name = option.name
     if option.switch:
         if not isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Jobs of the server: each runs `chipledger ingest` or `chipledger compile` in a process of its own.
+"""Jobs of the server: each runs `chipledger ingest`, `compile` or `capture` in a process of its own.
 
 Whatever an input does to that process (bad bytes, too much memory), the server and its pages go on.
 """
@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import sys
+import time
 import traceback
 import uuid
 from collections import OrderedDict
@@ -18,8 +19,11 @@ from typing import Any
 from app.cli.commands.ingest import PROGRESS_VARIABLE
 from errors import QuestionError
 
-AT_ONCE = {"ingest": 2, "compile": 1}  # jobs that run at the same time; more wait for their turn
+AT_ONCE = {"ingest": 2, "compile": 1, "capture": 2}  # jobs that run at the same time; more wait for their turn
+MOST_WAITING = 1000  # jobs that have not ended; whoever asks for more is told, or they would fill memory
 KEPT = 500  # finished jobs that can still be asked for
+WITH_FILES = 20  # of these, the newest, whose files can: a list of thousands is not kept forever
+LISTED = 50  # jobs of a list
 GRACE_SECONDS = 5.0
 PROJECT = Path(__file__).parents[2]
 ERROR = "error: "
@@ -27,9 +31,10 @@ ERROR = "error: "
 
 @dataclass
 class Job:
-    """One job. `what`: its command; `state`: waiting, running, done, failed or cancelled.
+    """One job. `what`: its command; `about`: what it was begun with, as the browser shows it; `state`: waiting,
+    running, done, failed or cancelled. `progress`: 0 to 1, None while unknown.
 
-    `progress`: 0 to 1, None while unknown.
+    `files`: what was last told of each file, by name, with the number of that change.
     """
 
     job_id: str
@@ -38,21 +43,48 @@ class Job:
     progress: float | None = None
     doing: str = ""
     error: str = ""
+    about: dict[str, Any] = field(default_factory=dict)
+    began_ns: int = field(default_factory=time.time_ns)
+    ended_ns: int | None = None
     result: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict, repr=False)
+    changes: int = 0
     process: asyncio.subprocess.Process | None = field(default=None, repr=False)
     task: asyncio.Task | None = field(default=None, repr=False)
 
+    @property
+    def ended(self) -> bool:
+        return self.state not in ("waiting", "running")
+
     def to_dict(self) -> dict[str, Any]:
+        """All but its files."""
         return {
             "job_id": self.job_id,
+            "what": self.what,
+            **self.about,
+            "began_ns": self.began_ns,
+            "ended_ns": self.ended_ns,
             "state": self.state,
             "progress": self.progress,
             "doing": self.doing,
             "error": self.error or None,
             "run_id": self.result.get("run_id"),
+            "existed": bool(self.result.get("existed")),
             "tables": self.result.get("tables", {}),
             "warnings": self.result.get("warnings", []),
         }
+
+    def with_files(self, since: int = 0) -> dict[str, Any]:
+        """With each file that changed after the change `since`, and the number of the last change."""
+        files = [told for number, told in self.files.values() if number > since]
+        return {**self.to_dict(), "files": files, "files_changes": self.changes}
+
+    def tell(self, file: dict[str, Any]) -> None:
+        self.changes += 1
+        self.files[str(file.get("name"))] = (self.changes, file)
+
+    def end(self, state: str, error: str = "") -> None:
+        self.state, self.error, self.ended_ns = state, error, time.time_ns()
 
 
 class Jobs:
@@ -62,12 +94,18 @@ class Jobs:
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._turns = {what: asyncio.Semaphore(most) for what, most in AT_ONCE.items()}
 
-    def start(self, arguments: list[str]) -> Job:
-        """Begin `chipledger ARGUMENTS` (a command that prints its run with --json) as a job."""
-        job = Job(uuid.uuid4().hex, arguments[0])
+    def start(self, arguments: list[str], about: dict[str, Any] | None = None) -> Job:
+        """Begin `chipledger ARGUMENTS` (a command that prints its run with --json) as a job. Raises QuestionError where
+        MOST_WAITING have not ended yet."""
+        if sum(not j.ended for j in self._jobs.values()) >= MOST_WAITING:
+            raise QuestionError(f"{MOST_WAITING:,} jobs run or wait already", advice="Ask again once some have ended.")
+        job = Job(uuid.uuid4().hex, arguments[0], about=about or {})
         self._jobs[job.job_id] = job
-        for old in [i for i, j in self._jobs.items() if j.state not in ("waiting", "running")][:-KEPT]:
-            del self._jobs[old]
+        ended = [j for j in self._jobs.values() if j.ended]
+        for old in ended[:-WITH_FILES]:
+            old.files.clear()
+        for old in ended[:-KEPT]:
+            del self._jobs[old.job_id]
         job.task = asyncio.create_task(self._run(job, arguments))
         return job
 
@@ -77,17 +115,28 @@ class Jobs:
             raise QuestionError(f"no job {job_id[:40]!r}", advice=advice)
         return self._jobs[job_id]
 
+    def newest(self) -> list[Job]:
+        """The jobs, the newest first."""
+        return list(self._jobs.values())[: -LISTED - 1 : -1]
+
+    def reading(self) -> set[str]:
+        """Uploads that a job reads, or waits for its turn to read."""
+        return {str(j.about.get("upload_id")) for j in self._jobs.values() if not j.ended}
+
     async def cancel(self, job_id: str) -> Job:
-        """Stop a job. What it had read is thrown away, the uploaded files stay."""
+        """Stop a job. What it had read is thrown away, the uploaded files stay; one that has stored its run by then is
+        done, and says so."""
         job = self.get(job_id)
-        if job.state in ("waiting", "running"):
-            job.state = "cancelled"
+        if not job.ended:
+            job.end("cancelled")
             await _end(job.process)
+            if job.process is not None and job.task is not None:
+                await asyncio.wait([job.task], timeout=GRACE_SECONDS)  # it hears what the process said last
         return job
 
     async def close(self) -> None:
         for job in self._jobs.values():
-            if job.state in ("waiting", "running"):
+            if not job.ended:
                 await self.cancel(job.job_id)
 
     async def _run(self, job: Job, arguments: list[str]) -> None:
@@ -98,10 +147,10 @@ class Jobs:
             try:
                 await self._child(job, arguments)
             except OSError as e:
-                job.state, job.error = "failed", f"the {job.what} could not be started ({e.strerror})"
+                job.end("failed", f"the {job.what} could not be started ({e.strerror})")
             except Exception as e:  # or the page would wait for it forever
                 traceback.print_exc()
-                job.state, job.error = "failed", _why(job.what, 1, [f"{type(e).__name__}: {e}"])
+                job.end("failed", _why(job.what, 1, [f"{type(e).__name__}: {e}"]))
 
     async def _child(self, job: Job, arguments: list[str]) -> None:
         paths = [str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -131,24 +180,28 @@ class Jobs:
         assert process.stdout is not None
         output, _ = await asyncio.gather(process.stdout.read(), listen())
         code = await process.wait()
-        if job.state == "cancelled":
+        if job.state == "cancelled" and code != 0:
             return
         if code == 0:
             job.result = json.loads(output)
-            job.progress, job.state = 1.0, "done"
+            job.progress = 1.0
+            job.end("done")
             return
-        job.state, job.error = "failed", _why(job.what, code, said)
+        job.end("failed", _why(job.what, code, said))
         if code != 2:
             print("\n".join(said), file=sys.stderr, flush=True)
 
 
 def _progress(job: Job, line: str) -> bool:
-    """Whether a line of the child's stderr told progress; if so, it is entered."""
-    if not line.startswith('{"progress"'):
+    """Whether a line of the child's stderr told progress or a file; if so, it is entered."""
+    if not line.startswith(('{"progress"', '{"file"')):
         return False
     with contextlib.suppress(ValueError):
         told = json.loads(line)
-        job.progress, job.doing = told["progress"], told.get("doing", "")
+        if "file" in told:
+            job.tell(told["file"])
+        else:
+            job.progress, job.doing = told["progress"], told.get("doing", "")
     return True
 
 

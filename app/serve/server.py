@@ -1,6 +1,7 @@
 """How the dashboard is started: Streamlit's pages and the HTTP API in one process, on the loopback address."""
 
 import contextlib
+import os
 import socket
 import webbrowser
 from collections.abc import AsyncIterator
@@ -9,9 +10,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from errors import InputError
+from errors import format as fmt
 
 DEFAULT_PORT = 8501
 PORTS_TRIED = 50
+STANDARD = 2  # the last of the descriptors that every process is given
 
 SETTINGS: dict[str, Any] = {  # the same stand in .streamlit/config.toml for who starts Streamlit by hand
     "browser.gatherUsageStats": False,
@@ -28,8 +31,8 @@ SETTINGS: dict[str, Any] = {  # the same stand in .streamlit/config.toml for who
 }
 
 
-def serve(host: str, port: int | None, *, open_browser: bool = False) -> None:
-    """Serve until stopped. Without a port the first free one from 8501 on is taken.
+def serve(host: str, port: int | None, *, open_browser: bool = False, page: str = "") -> None:
+    """Serve until stopped. Without a port the first free one from 8501 on is taken. `page`: the path that is opened.
 
     Raises InputError where the address or the port cannot be used.
     """
@@ -38,10 +41,14 @@ def serve(host: str, port: int | None, *, open_browser: bool = False) -> None:
     from starlette.middleware import Middleware
     from streamlit.runtime.pages_manager import PagesManager
 
+    from app.capture.addresses import allowed
+    from app.library.upkeep import upkeep
     from app.mcp.mounted import Mounted
     from app.serve.api import Api
     from app.serve.guard import Guard, is_loopback
+    from app.serve.here import announced
     from app.serve.jobs import Jobs
+    from app.serve.manual import Manual
     from app.serve.older import older_routes
     from app.serve.xprof import Xprof
     from app.workspace import workspace
@@ -52,14 +59,20 @@ def serve(host: str, port: int | None, *, open_browser: bool = False) -> None:
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
-        print(f"Chipledger is at {url}", flush=True)
+        _keep_port()
+        print(f"Chipledger is at {url}{page}", flush=True)
         if not is_loopback(host):
-            print("Whoever can reach this address can read and add runs.", flush=True)
+            print("Whoever can reach this address can read, add and delete runs.", flush=True)
+        if named := allowed():
+            print(
+                f"Whoever can reach it can record jobs at {fmt.count(len(named), 'address', 'addresses')}.", flush=True
+            )
         if open_browser:
             with contextlib.suppress(Exception):  # no browser is no reason to stop serving
-                webbrowser.open(url)
+                webbrowser.open(url + page)
         async with agents.running():
-            yield
+            with announced(workspace().store.root, url), upkeep(workspace()):
+                yield
         await jobs.close()
         await xprof.close()
 
@@ -68,7 +81,13 @@ def serve(host: str, port: int | None, *, open_browser: bool = False) -> None:
     PagesManager.uses_pages_directory = False
     application = st.App(
         Path(__file__).parents[1] / "main.py",
-        routes=[*Api(workspace(), jobs).routes(), *xprof.routes(), *agents.routes(), *older_routes()],
+        routes=[
+            *Api(workspace(), jobs).routes(),
+            *xprof.routes(),
+            *agents.routes(),
+            *Manual().routes(),
+            *older_routes(),
+        ],
         middleware=[Middleware(Guard, loopback=is_loopback(host))],
         lifespan=lifespan,
     )
@@ -81,6 +100,15 @@ def serve(host: str, port: int | None, *, open_browser: bool = False) -> None:
             "browser.serverAddress": urlsplit(url).hostname,
         }
     )
+
+
+def _keep_port() -> None:
+    """Nothing that is open here is handed on to jobs. One that outlives a killed server would else hold its port, where
+    no server could be started again."""
+    for name in os.listdir("/dev/fd"):
+        if int(name) > STANDARD:
+            with contextlib.suppress(OSError):  # it was closed meanwhile
+                os.set_inheritable(int(name), False)
 
 
 def _free_port(host: str, port: int | None) -> int:

@@ -2,22 +2,22 @@
 
 import contextlib
 import fcntl
-import hashlib
 import os
 import re
 import shutil
 import time
-import unicodedata
 import uuid
 from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+from app.serve.upload_names import clean_name
 from app.workspace import Workspace
 from errors import InputError, QuestionError
 from errors.format import size
 from errors.numbers import Number
 from runs.durable import PRIVATE, append_line, writing
+from runs.run import Run
 from runs.scratch import abandoned, touched, unlock
 
 LIMIT_VARIABLE = "CHIPLEDGER_UPLOAD_LIMIT_BYTES"
@@ -25,11 +25,12 @@ DEFAULT_LIMIT_BYTES = 20 << 30
 LIMIT = Number(1, whole=True)  # bytes of one upload
 SPARE_BYTES = 1 << 30  # the disk is never filled up to the last byte: the store needs room to ingest
 WRITE_BYTES = 1 << 20  # one write to disk for many small network chunks
-NAME_BYTES = 180  # of one part of a path; file systems hold 255
-DEPTH = 16
-RUNS, GONE = ".runs", ".gone"
+RUNS, GONE, LIST = ".runs", ".gone", "paths.txt"
+COMMAND_BYTES = 50_000  # of paths on one command line
 UNUSED_SECONDS = 7 * 86_400.0
 SWEEP_SECONDS = 3600.0
+ARRIVING_SECONDS = 120.0  # between two files of an upload at most, or nobody sends it any more
+UNUSED_LISTED, NAMES_TOLD = 20, 3
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -47,32 +48,12 @@ def limit_bytes() -> int:
         raise InputError(f"{text[:80]!r} is no limit for uploads", where=where, expected=expected) from e
 
 
-def clean_name(raw: str) -> Path:
-    """A relative path below the upload's folder from any name a browser may send.
-
-    Folders are kept (a profile lies in some); `..`, roots, leading dots and control characters are not. A part that
-    had to be changed gets a short hash of what it was, so that two different names never become one.
-    Raises InputError where nothing is left of it.
-    """
-    parts = []
-    for part in re.split(r"[/\\]", raw):
-        kept = "".join(c for c in unicodedata.normalize("NFC", part) if unicodedata.category(c)[0] != "C").strip(" .")
-        if not kept:
-            continue
-        stem, dot, ending = kept.partition(".")
-        if len(kept.encode()) > NAME_BYTES:
-            stem, ending = _cut(stem, NAME_BYTES // 2), _cut(ending, NAME_BYTES // 3, from_end=True)
-        if f"{stem}{dot}{ending}" != part:
-            stem += "-" + hashlib.sha256(part.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-        parts.append(f"{stem}{dot}{ending}")
-    if not parts or len(parts) > DEPTH:
-        raise InputError(f"{raw[:200]!r} cannot be a file's name", expected=f"a path of 1 to {DEPTH} parts")
-    return Path(*parts)
-
-
-def _cut(text: str, n_bytes: int, from_end: bool = False) -> str:
-    data = text.encode()
-    return (data[-n_bytes:] if from_end else data[:n_bytes]).decode(errors="ignore")
+def _sources(run: Run) -> list[dict[str, Any]]:
+    """The inputs of a run; none of one that cannot be read."""
+    try:
+        return run.manifest.sources
+    except InputError:
+        return []
 
 
 class Uploads:
@@ -89,7 +70,14 @@ class Uploads:
     def __init__(self, folder: Path, place: Workspace | None = None):
         self._folder, self._place = folder, place
         self._bytes: dict[str, int] = {}
+        self._arriving: dict[tuple[str, Path], float] = {}  # when last a byte came of a file on its way, monotonic
+        self._refused: dict[str, str] = {}
         self._swept_s = float("-inf")
+
+    @property
+    def folder(self) -> Path:
+        """Where all uploads lie."""
+        return self._folder
 
     def begin(self) -> str:
         upload_id = uuid.uuid4().hex
@@ -109,6 +97,42 @@ class Uploads:
         if not _ID.fullmatch(upload_id) or not folder.is_dir():
             raise QuestionError(f"no upload {upload_id[:40]!r}", advice="Begin one with POST /api/uploads.")
         return folder
+
+    def unused(self) -> list[dict[str, Any]]:
+        """Uploads that became no run, the newest first: kept for UNUSED_SECONDS since somebody touched them, and to be
+        read again. One that may still be arriving is not among them."""
+        found = []
+        with contextlib.suppress(OSError):
+            for upload in [p for p in self._folder.iterdir() if _ID.fullmatch(p.name)]:
+                touched_s = touched(upload)
+                arriving = upload.name in self._bytes and time.time() - touched_s < ARRIVING_SECONDS
+                if not arriving and not self._made_of(upload) and (files := _files_below(upload / "files")):
+                    found.append((touched_s, upload.name, files))
+        found.sort(reverse=True)
+        return [_unused(*one) for one in found[:UNUSED_LISTED]]
+
+    def arriving(self, upload_id: str) -> int:
+        """How many files of an upload are on their way to this server. One of which nothing came for ARRIVING_SECONDS
+        is not: its sender may be gone without a word."""
+        since_s = time.monotonic() - ARRIVING_SECONDS
+        return sum(i == upload_id and last_s > since_s for (i, _), last_s in self._arriving.items())
+
+    def refused(self, upload_id: str) -> str | None:
+        """Why the last file of an upload was refused: a browser that still sends may lose the answer that says so."""
+        self.files(upload_id)
+        return self._refused.get(upload_id)
+
+    def paths(self, upload_id: str) -> list[str]:
+        """What `chipledger ingest` is to be given to read an upload: many paths by a file, which a command line would
+        not hold."""
+        folder = self.files(upload_id)
+        there = [str(p) for p in sorted(folder.iterdir())]
+        if sum(map(len, there)) < COMMAND_BYTES:
+            return ["--", *there]
+        listed = folder.with_name(LIST)
+        with writing(listed):
+            listed.write_text("\n".join(there), encoding="utf-8", errors="surrogateescape")
+        return [f"--paths-from={listed}"]
 
     def discard(self, upload_id: str) -> None:
         """Remove an upload that was given up. Raises InputError where a stored run was made of it, or is being made:
@@ -155,36 +179,56 @@ class Uploads:
         _runs(upload).unlink(missing_ok=True)
         shutil.rmtree(gone, ignore_errors=True)
         self._bytes.pop(upload.name, None)
+        self._refused.pop(upload.name, None)
 
     def _made_of(self, upload: Path) -> str | None:
-        """A stored run that was made of an upload, if there is one."""
+        """A run that was made of an upload, if there is one still: in the store, or in its bin."""
         if self._place is None:
             return None
         try:
             noted = _runs(upload).read_text().split()
         except OSError:
             noted = self._runs_of_files(upload)
-        return next((run_id for run_id in noted if self._place.store.get(run_id)), None)
+        return next((i for i in noted if self._place.store.has(i) or self._place.store.bin.has(i)), None)
 
     def _runs_of_files(self, upload: Path) -> list[str]:
         """Runs one of whose inputs is remembered to lie in an upload."""
+        if self._place is None:
+            return []
         there = self._place.registry.files_below(upload)
-        return [r.run_id for r in self._place.store.runs() if any(s["sha256"] in there for s in r.manifest.sources)]
+        store = self._place.store
+        runs = [*store.runs(), *(b.run for b in store.binned())]
+        return [r.run_id for r in runs if any(s["sha256"] in there for s in _sources(r))]
 
     async def receive(self, upload_id: str, name: str, chunks: AsyncIterator[bytes], announced: int | None) -> int:
         """Stream one file to disk; returns its bytes. The file appears under its name only once it is whole.
 
-        Raises TooLarge (nothing is kept), InputError for an impossible name, QuestionError for no such upload, or one
-        that is discarded meanwhile.
+        Raises TooLarge (nothing is kept), InputError for an impossible name or one of an input of a stored run,
+        QuestionError for no such upload, or one that is discarded meanwhile.
         """
+        relative = clean_name(name)
+        coming = (upload_id, relative)
+        self._arriving[coming] = time.monotonic()
+        try:
+            return await self._receive(upload_id, relative, chunks, announced)
+        finally:
+            self._arriving.pop(coming, None)  # or a second try arrived before this one was given up
+
+    async def _receive(
+        self, upload_id: str, relative: Path, chunks: AsyncIterator[bytes], announced: int | None
+    ) -> int:
         import anyio.to_thread  # the server's alone: the command line, which marks uploads as in use, need not wait
 
         folder = self.files(upload_id)
-        relative = clean_name(name)
         path = folder / relative
+        self._keep_inputs(path, folder.parent)
         if upload_id not in self._bytes:  # begun before the server was last started
             self._bytes[upload_id] = _bytes_below(folder)
-        self._check(upload_id, announced or 0)
+        try:
+            self._check(upload_id, announced or 0)
+        except TooLarge as e:
+            self._refused[upload_id] = str(e)
+            raise
         partial = folder.with_name(f"{uuid.uuid4().hex}.part")  # beside `files`: half a file is never read as one
         written = replaced = 0
         try:
@@ -192,21 +236,36 @@ class Uploads:
                 (folder / parent).mkdir(mode=PRIVATE, exist_ok=True)
             replaced = path.stat().st_size if path.is_file() else 0
             with partial.open("xb") as f:
-                _lock(f)
+                lock(f)
                 async for block in _blocks(chunks):
                     written += len(block)
+                    self._arriving[upload_id, relative] = time.monotonic()
                     self._add(upload_id, len(block))
                     self._check(upload_id, 0)
                     await anyio.to_thread.run_sync(f.write, block)
+            self._keep_inputs(path, folder.parent)  # it may have been read since this began
             partial.replace(path)
         except BaseException as e:  # cancelled and disconnected included: no half file may stay
             self._add(upload_id, -written)
             partial.unlink(missing_ok=True)
-            if isinstance(e, OSError):
-                raise self._refusal(e, upload_id, name) from e
-            raise
+            refused = self._refusal(e, upload_id, relative.as_posix()) if isinstance(e, OSError) else e
+            if isinstance(refused, InputError) and upload_id in self._bytes:
+                self._refused[upload_id] = str(refused)
+            if refused is e:
+                raise
+            raise refused from e
         self._add(upload_id, -replaced)
+        self._refused.pop(upload_id, None)
         return written
+
+    def _keep_inputs(self, path: Path, upload: Path) -> None:
+        """Raises InputError where a stored run was made of the file that another would replace: it may be read anew."""
+        if path.is_file() and (made := self._made_of(upload)):
+            raise InputError(
+                f"the file is an input of run {made}, and stays as it is",
+                where=path.name,
+                advice="Begin another upload for other files.",
+            )
 
     def _refusal(self, error: OSError, upload_id: str, name: str) -> Exception:
         if isinstance(error, FileExistsError | NotADirectoryError | IsADirectoryError):
@@ -226,8 +285,9 @@ class Uploads:
                 f"more than {size(limit)} in one upload",
                 advice=f"Add it on the command line with `chipledger ingest`, or raise ${LIMIT_VARIABLE}.",
             )
-        if coming and coming > _free_bytes(self._folder) - SPARE_BYTES:
-            raise TooLarge(f"{size(coming)} do not fit on the disk of this store", advice="Free some space first.")
+        if coming > free_bytes(self._folder) - SPARE_BYTES:
+            what = f"{size(coming)} do not fit" if coming else f"no more fits, but for {size(SPARE_BYTES)} kept free,"
+            raise TooLarge(f"{what} on the disk of this store", advice="Free some space first.")
 
 
 async def _blocks(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -252,14 +312,36 @@ def _bytes_below(folder: Path) -> int:
     return total
 
 
-def _free_bytes(folder: Path) -> float:
+def _files_below(folder: Path) -> list[tuple[str, int]]:
+    """(name, bytes) of the files of an upload."""
+    found = []
+    for below, _, files in os.walk(folder):
+        for file in files:
+            path = Path(below) / file
+            with contextlib.suppress(OSError):
+                found.append((path.relative_to(folder).as_posix(), path.stat().st_size))
+    return sorted(found)
+
+
+def _unused(touched_s: float, upload_id: str, files: list[tuple[str, int]]) -> dict[str, Any]:
+    return {
+        "upload_id": upload_id,
+        "files": len(files),
+        "bytes": sum(n for _, n in files),
+        "names": [name for name, _ in files[:NAMES_TOLD]],
+        "touched_ns": int(touched_s * 1e9),
+        "kept_until_ns": int((touched_s + UNUSED_SECONDS) * 1e9),
+    }
+
+
+def free_bytes(folder: Path) -> float:
     try:
         return shutil.disk_usage(folder).free
     except OSError as e:
         raise InputError(f"the uploads of this store cannot be reached ({e.strerror})") from e
 
 
-def _lock(file: BinaryIO) -> None:
+def lock(file: BinaryIO) -> None:
     with contextlib.suppress(OSError):  # a file system without locks: age alone tells then
         fcntl.flock(file, fcntl.LOCK_EX)
 

@@ -60,7 +60,7 @@ KEPT_HEADERS = (
     "cache-control",
     "content-security-policy",
 )
-TRACE = ".xplane.pb"
+TRACE = re.compile(r"(\.xplane\.(?:pb|riegeli))(?:\.gz)?$")
 SESSIONS = "plugins/profile"  # where XProf looks for them, each a folder
 TOLD = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ")  # of our environment: no proxies, no keys
 
@@ -97,7 +97,7 @@ def missing() -> bool:
 
 def traces(run: Run) -> list[dict[str, Any]]:
     """The run's inputs that XProf could read."""
-    return [s for s in run.manifest.sources if re.search(r"\.xplane\.pb(\.gz)?$", str(s.get("name", "")))]
+    return [s for s in run.manifest.sources if TRACE.search(str(s.get("name", "")))]
 
 
 def accelerator(run: Run) -> bool:
@@ -116,8 +116,9 @@ def lay_out(run: Run, registry: Registry, folder: Path) -> None:
             continue
         parts = Path(name).parts
         session = re.sub(r"[^\w.-]", "_", parts[-2] if len(parts) > 1 else run.run_id[:12]).lstrip(".") or "session"
-        host = re.sub(r"[^\w.-]", "_", parts[-1].split(TRACE)[0]).lstrip(".") or "host"
-        place = folder / SESSIONS / session / f"{host}-{number}{TRACE}"
+        host, ending, *_ = TRACE.split(parts[-1])
+        host = re.sub(r"[^\w.-]", "_", host).lstrip(".") or "host"
+        place = folder / SESSIONS / session / f"{host}-{number}{ending}"
         place.parent.mkdir(parents=True, exist_ok=True)
         if name.endswith(".gz"):
             with gzip.open(path, "rb") as packed, place.open("wb") as plain:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from app.words import Table
+from app.words import Table, Verdict, headline, sentence
 from catalog.slices import families
 from errors import format as fmt
 from simulators.topology.lattice import Lattice
@@ -20,10 +20,11 @@ KINDS = {
 ROUTED = {"shortest": "all shortest paths alike", "one_ocs": "at most one OCS hop", "dimension_order": "axis by axis"}
 
 
-def verdict(report: Report) -> str:
+def verdict(report: Report) -> Verdict:
     """What happened to it, what it is with its hops, its narrowest half and its busiest link, and what matters."""
-    told = [*(report.after["truth"][:1] if report.after else ()), f"{who(report)}: {hops(report)}; {cut(report)}."]
-    return " ".join([*told, *filter(None, (matter(report),))])
+    told = [*(report.after["truth"][:1] if report.after else ()), f"{who(report)}: {hops(report)}."]
+    joined = cut(report)
+    return headline(*told, matter(report), f"{sentence(joined)}." if joined else "")
 
 
 def who(report: Report) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from app.options import Pairs, from_query
 from errors import QuestionError
+from errors.nearest import did_you_mean
 from errors.options import Option
 
 if TYPE_CHECKING:
@@ -76,4 +77,7 @@ def named(whatifs: Iterable[WhatIf[Any, Any]], name: str) -> WhatIf[Any, Any]:
     for candidate in whatifs:
         if name == candidate.name:
             return candidate
-    raise QuestionError(f"no what-if {name!r}", expected=f"one of {', '.join(w.name for w in whatifs)}")
+    known = [w.name for w in whatifs]
+    raise QuestionError(
+        f"no what-if {name[:80]!r}", expected=f"one of {', '.join(known)}", advice=did_you_mean(name, known)
+    )

@@ -1,10 +1,13 @@
 """What the commands share: options of a terminal, printing JSON and tables, and reading `key=value`."""
 
+import contextlib
+import getpass
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from app.words import rest_of
 from errors import InputError
 from errors.options import SWITCH, Option
 
@@ -12,11 +15,28 @@ STORE = Option(
     "store", str, None, "folder of the store (default: $CHIPLEDGER_STORE, else ~/.chipledger)", local=True, form="STORE"
 )
 JSON = Option("json", SWITCH, False, "print the answer as JSON", local=True)
+RUN = Option("run", str, None, "id, beginning of an id, or name of a run", of_run=True, local=True)
+RUNS = Option("run", str, (), "id, beginning of an id, or name of each run", of_run=True, local=True, several=True)
 CONFIG_BYTES = 1 << 20  # a page of dimensions, not a checkpoint
+
+
+def user() -> str:
+    """Who asks, as this machine calls them; empty where it does not say."""
+    with contextlib.suppress(OSError, KeyError, ImportError):
+        return getpass.getuser()
+    return ""
 
 
 def print_json(data: Any) -> None:
     print(json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False))
+
+
+def print_verdict(text: str) -> None:
+    """A verdict with all that follows it, and a line left free."""
+    for part in (text, " ".join(rest_of(text))):
+        if part:
+            print(printable(part))
+    print()
 
 
 def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> None:

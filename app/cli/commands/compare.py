@@ -2,7 +2,7 @@
 
 import argparse
 
-from app.cli.commands.base import JSON, print_json, print_table, printable
+from app.cli.commands.base import JSON, print_json, print_table, print_verdict, printable
 from app.options import add_arguments, add_flags, from_args
 from app.workspace import workspace
 from errors.options import Option
@@ -12,7 +12,7 @@ HELP = "compare two served runs, request by request, with intervals"
 LOAD_A = Option("load_a", str, None, "a load of the first run; default: all its requests", form="LOAD")
 LOAD_B = Option("load_b", str, None, "a load of the second run; default: all its requests", form="LOAD")
 ARGUMENTS = (
-    Option("a", str, None, "id, beginning of an id, or name of the first run (A)", of_run=True),
+    Option("a", str, None, "id or name of the first run (A), or the beginning of either", of_run=True),
     Option("b", str, None, "the second run (B), or the same one with another load", of_run=True),
 )
 OPTIONS = (LOAD_A, LOAD_B, JSON)
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         print_json({"a": a.run_id, "b": b.run_id, **result.to_dict()})
         return
-    print(printable(words.verdict(result, a.manifest.name, b.manifest.name)), end="\n\n")
+    print_verdict(words.verdict(result, a.manifest.name, b.manifest.name))
     table = words.table(result)
     print_table(table.head, table.rows, right=table.right)
     print()

@@ -21,6 +21,7 @@ from app.options import add_arguments, add_flags, from_args
 from app.workspace import Workspace, workspace
 from errors import QuestionError
 from errors.options import Option
+from runs.shelf import NAME_LENGTH
 
 if TYPE_CHECKING:
     from catalog import Model
@@ -59,8 +60,11 @@ def run(args: argparse.Namespace) -> None:
 def compiled(place: Workspace, request: "CompileRequest", asked: Asked) -> str:
     """Compile, and keep what comes out as a run: its id. Raises InputError where nothing came out."""
     from collectors.ingest import ingest
+    from collectors.ingesting.gather import shown
+    from collectors.own import sidecar
     from simulators.tpu_compile.launch import Limits, compiled_file
 
+    sidecar.check("name", asked.name, NAME)  # before minutes of work
     limits = Limits(asked.timeout)
     if asked.memory_gb is not None:
         limits = Limits(asked.timeout, round(asked.memory_gb * 1e9))
@@ -74,7 +78,7 @@ def compiled(place: Workspace, request: "CompileRequest", asked: Asked) -> str:
 
     file = compiled_file(request, place.store.root / CACHE, limits, told, stop.is_set)
     told(1.0, "reading the result")
-    done = ingest([file], place.store, name=asked.name or request.title, cancel=stop.is_set)
+    done = ingest([file], place.store, name=asked.name or shown(request.title)[:NAME_LENGTH], cancel=stop.is_set)
     tell(1, 1, "stored")
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.cli.commands.base import JSON, print_json, printable
 from app.options import add_arguments, add_flags, values
+from app.words import rest_of
 from app.workspace import workspace
 from errors import QuestionError
 from errors import format as fmt
@@ -22,7 +23,7 @@ HELP = "what is wrong with a run, what that costs and what to do; a gate for scr
 FAILED, NOT_TOLD = 3, 4  # exit codes: a gate failed, a gate could not tell
 GATE = re.compile(r"\s*(gain|joint|told|kept|useful)\s*([<>])\s*(\d{1,3}(?:\.\d{1,6})?)\s*(%?)\s*", re.ASCII)
 FORM = "gain>5%, joint>10%, told<80%, kept<90% or useful<30%"
-ARGUMENTS = (Option("run", str, None, "id, beginning of an id, or name of a run", of_run=True, local=True),)
+ARGUMENTS = (Option("run", str, None, "id or name of a run, or the beginning of either", of_run=True, local=True),)
 FLOOR = Option("floor", SHARE, None, "share of the chip time below which nothing is called a finding", local=True)
 FAIL_IF = Option(
     "fail_if",
@@ -68,7 +69,9 @@ def print_findings(result: "FindingsResult") -> None:
     """The verdict, and each finding with what it gives back, its evidence and its cure."""
     from app.questions.findings import FINDINGS, words
 
-    print(printable(FINDINGS.verdict(result)))
+    said = FINDINGS.verdict(result)
+    for text in (said, *rest_of(said)):
+        print(printable(text))
     for number, finding in enumerate(result.findings, 1):
         worth = fmt.NO_VALUE
         if finding.gain is not None:

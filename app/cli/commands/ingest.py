@@ -11,35 +11,45 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app import ingest_options
 from app.cli.commands.base import JSON, pairs, print_json, printable
-from app.ingest_options import PATHS, TAG
+from app.ingest_options import PATHS, PATHS_FROM, TAG, WITHIN
 from app.options import add_arguments, add_flags, from_args
 from app.serve.uploads import in_use, note_run
 from app.workspace import Workspace, workspace
-from errors import ChipledgerError
+from errors import ChipledgerError, InputError
+from errors import format as fmt
 from runs.registry import sha256
 
 if TYPE_CHECKING:
     from app.follow.alerts.evaluate import Outcome
+    from collectors.ingest import Ingested
+    from collectors.ingesting.told import FileTold
 
 NAME = "ingest"
 HELP = "read profiles, logs and metrics into one run"
 API = "POST /api/ingest"
 ARGUMENTS = (PATHS,)
-OPTIONS = (*ingest_options.OPTIONS, replace(JSON, help="print run_id, tables and warnings as JSON"))
+OPTIONS = (
+    *ingest_options.OPTIONS,
+    PATHS_FROM,
+    WITHIN,
+    replace(JSON, help="print run_id, tables, files and warnings as JSON"),
+)
 PROGRESS_VARIABLE = "CHIPLEDGER_PROGRESS_JSON"  # set by the server: progress as JSON lines on stderr
 EVERY_SECONDS = 0.2  # progress is told no more often
+MAY_LACK = (PATHS,)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_arguments(parser, ARGUMENTS)
+    add_arguments(parser, ARGUMENTS, MAY_LACK)
     add_flags(parser, OPTIONS)
 
 
 def run(args: argparse.Namespace) -> None:
+    from app.fetching.given import given
     from collectors.ingest import ingest
 
     said = from_args(args, ingest_options.OPTIONS)
@@ -48,7 +58,10 @@ def run(args: argparse.Namespace) -> None:
     stop = threading.Event()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: stop.set())  # the server's way to cancel: what was begun is removed
-    paths = [Path(p) for p in args.paths]
+    tell = tell_file if os.environ.get(PROGRESS_VARIABLE) else None
+    asked = given((*args.paths, *_listed(args.paths_from)), args.within, place, teller(), tell, stop.is_set)
+    paths = list(asked.paths)
+    named: dict[str, Any] = {"name": asked.name} | said if asked.name else dict(said)
     with in_use(paths, place.store.uploads_folder):
         done = ingest(
             paths,
@@ -56,19 +69,26 @@ def run(args: argparse.Namespace) -> None:
             tags=tags,
             progress=teller(),
             cancel=stop.is_set,
-            **said,
+            tell=tell,
+            **named,
         )
         warnings = [*done.warnings, *_remembered(paths, place, done.run_id)]
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
-    alerts = _alerts(place, done.run_id)
+    alerts = alerts_of(place, done.run_id)
     if args.json:
         print_json(
-            {"run_id": done.run_id, "tables": dict(done.tables), "warnings": warnings, "alerts": alerts.to_dict()}
+            {
+                "run_id": done.run_id,
+                "existed": done.existed,
+                "tables": dict(done.tables),
+                "files": [file.to_dict() for file in done.files],
+                "warnings": warnings,
+                "alerts": alerts.to_dict(),
+            }
         )
         return
-    how = "Already stored" if done.existed else "Read anew" if done.replaced else "Stored"
-    print(f"{how}: run {done.run_id}")
+    print(told(done, place))
     for table, rows in done.tables.items():
         print(f"  {table}: {rows:,} rows")
     for warning in warnings:
@@ -79,7 +99,26 @@ def run(args: argparse.Namespace) -> None:
         print(f"  warning: {printable(problem)}")
 
 
-def _alerts(place: Workspace, run_id: str) -> "Outcome":
+def _listed(file: str | None) -> list[str]:
+    """The paths that a file names. Raises InputError where it cannot be read."""
+    if file is None:
+        return []
+    try:
+        return [line for line in Path(file).read_text("utf-8", "surrogateescape").split("\n") if line]
+    except OSError as e:
+        raise InputError(f"cannot be read ({e.strerror})", where=file, expected="paths, one a line") from e
+
+
+def told(done: "Ingested", place: Workspace) -> str:
+    """What became of the input, in a line."""
+    if done.existed:
+        manifest = place.store.find(done.run_id).manifest
+        how = "Back from the bin" if done.restored else "Already stored"
+        return f"{how}: run {done.run_id} ({printable(manifest.name)}, {fmt.date(manifest.created_ns)})"
+    return f"{'Read anew' if done.replaced else 'Stored'}: run {done.run_id}"
+
+
+def alerts_of(place: Workspace, run_id: str) -> "Outcome":
     """What the rules say of the run. That they could not be asked does not undo the run, and is told."""
     from app.follow.alerts.evaluate import Outcome, evaluate
 
@@ -105,10 +144,14 @@ def remember(paths: Sequence[Path], place: Workspace, run_id: str) -> None:
     A file inside an archive lies nowhere. What cannot be looked at is left out: the run is stored either way.
     """
     found = []
+    folders = [path for path in paths if path.is_dir()]
+    loose: dict[str, list[Path]] = {}  # the other paths by the ends of their names
+    for path in {*paths} - {*folders}:
+        loose.setdefault(path.name, []).append(path)
     for source in place.store.find(run_id).manifest.sources:
         name, digest, size = str(source["name"]), str(source["sha256"]), int(source["bytes"])
         names = (name, name.partition("/")[2])  # of equal names below several paths, later ones have a number in front
-        files = {path / n if path.is_dir() else path for path in paths for n in names if n}
+        files = {path / n for path in folders for n in names if n} | {*loose.get(name.rpartition("/")[2], ())}
         fitting = [f.absolute() for f in files if _bytes(f) == size and name.endswith(f.name)]
         if len(fitting) > 1:
             fitting = [f for f in fitting if sha256(f) == digest]
@@ -122,6 +165,11 @@ def _bytes(path: Path) -> int | None:
     with contextlib.suppress(OSError, ValueError):
         return path.stat().st_size if path.is_file() else None
     return None
+
+
+def tell_file(file: "FileTold") -> None:
+    """What is new of a file, for the server."""
+    print(json.dumps({"file": file.to_dict()}), file=sys.stderr, flush=True)
 
 
 def teller() -> Callable[[int, int, str], None]:

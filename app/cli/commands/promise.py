@@ -20,17 +20,23 @@ HELP = "keep what mending a finding is said to give, and see what later runs of 
 ALL = "all"
 ARGUMENTS = (
     Option(
-        "run", str, None, "id, beginning of an id, or name of a run (default: all promises)", of_run=True, local=True
+        "run",
+        str,
+        None,
+        "id or name of a run, or the beginning of either (default: all promises)",
+        of_run=True,
+        local=True,
     ),
 )
 KEEP = Option("keep", str, (), f"cause of a finding to promise, or {ALL}", local=True, several=True, form="CAUSE")
 PART = Option("part", SHARE, 1.0, "share of each that is set out to be mended", local=True)
 WITHDRAW = Option("withdraw", COUNT, None, "number of a promise that stands no longer", local=True, form="NUMBER")
 OPTIONS = (KEEP, PART, WITHDRAW, JSON)
+MAY_LACK = ARGUMENTS
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_arguments(parser, ARGUMENTS, may_lack=ARGUMENTS)
+    add_arguments(parser, ARGUMENTS, MAY_LACK)
     add_flags(parser, OPTIONS)
 
 

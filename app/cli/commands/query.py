@@ -2,26 +2,30 @@
 
 import argparse
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from app.cli.commands.base import JSON, print_json, print_table
 from app.options import add_arguments, add_flags, values
 from app.workspace import workspace
 from errors.options import SWITCH, Option
-from runs import query as asking
-from runs.run import Run
+from runs.query_options import OPTIONS as ASKING
+from runs.query_options import ROWS, TIMEOUT
+
+if TYPE_CHECKING:
+    from runs.run import Run
 
 NAME = "query"
 HELP = "ask the tables of a run in SQL; without SQL, list them"
 API = "/api/runs/RUN/query"
 SQL = Option("sql", str, None, "one SELECT statement", local=True, form="SQL")
-ARGUMENTS = (Option("run", str, None, "id, beginning of an id, or name of a run", of_run=True, local=True), SQL)
+ARGUMENTS = (Option("run", str, None, "id or name of a run, or the beginning of either", of_run=True, local=True), SQL)
 MAY_LACK = (SQL,)
 ONE_OF = (
     JSON,
     Option("csv", SWITCH, False, "print the answer as CSV", local=True),
     Option("parquet", str, None, "write the answer to a Parquet file", local=True, form="FILE"),
 )
-OPTIONS = (*ONE_OF, *asking.OPTIONS)
+OPTIONS = (*ONE_OF, *ASKING)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,14 +35,14 @@ class Asked:
     json: bool = False
     csv: bool = False
     parquet: str | None = None
-    timeout: float = asking.TIMEOUT.default
-    rows: int = asking.ROWS.default
+    timeout: float = TIMEOUT.default
+    rows: int = ROWS.default
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_arguments(parser, ARGUMENTS, MAY_LACK)
     add_flags(parser.add_mutually_exclusive_group(), ONE_OF)
-    add_flags(parser, asking.OPTIONS)
+    add_flags(parser, ASKING)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -49,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
         tables(found, as_json=bool(args.json))
 
 
-def tables(found: Run, *, as_json: bool) -> None:
+def tables(found: "Run", *, as_json: bool) -> None:
     """Print every table of the run with its columns."""
     from app import querying
 
@@ -61,10 +65,11 @@ def tables(found: Run, *, as_json: bool) -> None:
     print_table(("table", "rows", "column", "meaning"), rows, right=(1,))
 
 
-def answer(found: Run, sql: str, asked: Asked) -> None:
+def answer(found: "Run", sql: str, asked: Asked) -> None:
     """Print the answer to SQL, or write it. Raises QuestionError for what cannot be asked, InputError for a file that
     cannot be written."""
     from app import querying
+    from runs import query as asking
 
     told = asking.query(found, sql, asked.timeout, asked.rows)
     if asked.parquet:

@@ -3,7 +3,11 @@
 import argparse
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
+from app.capture.addresses import ALLOWED_VARIABLE, addresses, listed
+from app.fetching.allowed import ALLOWED_VARIABLE as INGEST_VARIABLE
+from app.fetching.allowed import prefixes
 from app.options import add_flags, values
 from app.serve.server import DEFAULT_PORT
 from app.serve.uploads import DEFAULT_LIMIT_BYTES, LIMIT, LIMIT_VARIABLE, limit_bytes
@@ -32,6 +36,26 @@ OPTIONS = (
         local=True,
         form="PORT",
     ),
+    Option(
+        "capture",
+        str,
+        (),
+        "let pages and API record jobs at this address (HOST:PORT, agent://HOST:PORT, several with commas), and at no "
+        "other",
+        several=True,
+        local=True,
+        form="ADDRESS",
+    ),
+    Option(
+        "ingest_from",
+        str,
+        (),
+        "let pages and API add runs from files below this folder of this machine, or this prefix (gs://bucket/runs)",
+        several=True,
+        local=True,
+        form="PREFIX",
+    ),
+    Option("capture_file", str, None, "the same from a file, an address a line", local=True, form="FILE"),
 )
 
 
@@ -42,6 +66,9 @@ class Asked:
     host: str = LOOPBACK
     upload_limit_bytes: int | None = None
     port: int | None = None
+    capture: tuple[str, ...] = ()
+    capture_file: str | None = None
+    ingest_from: tuple[str, ...] = ()
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,6 +85,7 @@ def run(args: argparse.Namespace) -> None:
 
     what = asked(args)
     prepare(args.store, what.upload_limit_bytes)
+    allow(what)
     serve(what.host, what.port)
 
 
@@ -68,3 +96,11 @@ def prepare(store: str | None, upload_limit_bytes: int | None) -> None:
         os.environ[LIMIT_VARIABLE] = str(upload_limit_bytes)
     limit_bytes()
     workspace()
+
+
+def allow(what: Asked) -> None:
+    """What the server may dial, and whose files it may read by address, for pages, API and the jobs that it starts: it
+    is settled here, once, by who starts it. Raises InputError for what is no address."""
+    os.environ[INGEST_VARIABLE] = "\n".join(map(str, prefixes(what.ingest_from)))
+    told = (*what.capture, *(listed(Path(what.capture_file)) if what.capture_file else ()))
+    os.environ[ALLOWED_VARIABLE] = ",".join(map(str, addresses(told)))

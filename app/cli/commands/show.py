@@ -1,11 +1,11 @@
 """`chipledger show RUN ANALYSIS`: the answer to one question about a run."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.cli.commands.base import JSON, model_config, pairs, print_json, print_table
+from app.cli.commands.base import JSON, model_config, pairs, print_json, print_table, print_verdict
 from app.options import add_arguments, add_flags
 from app.workspace import Workspace, workspace
 from errors.options import SWITCH, Option
@@ -22,7 +22,7 @@ ARGUMENTS = (
         "run",
         str,
         None,
-        "id, beginning of an id, or name of a run; or model:NAME of the catalogue, or model:FILE, a config.json",
+        "id or name of a run, or the beginning of either; or model:NAME of the catalogue, or model:FILE, a config.json",
         of_run=True,
         local=True,
     ),
@@ -38,6 +38,19 @@ OPTIONS = (
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_arguments(parser, ARGUMENTS)
     add_flags(parser, OPTIONS)
+
+
+def about(words: Sequence[str]) -> str:
+    """What `--help` says: all questions, or of the one that was named its options and the keys of its answer.
+
+    Raises QuestionError where a second word names no question.
+    """
+    from app.cli.questions_help import every_question, one_question
+    from app.questions import QUESTIONS, question
+
+    known = {name for q in QUESTIONS for name in (q.name, *q.aliases)}
+    named = next((word for word in words[:2] if word in known), words[1] if len(words) > 1 else "")
+    return one_question(question(named)) if named else every_question()
 
 
 def run(args: argparse.Namespace) -> None:
@@ -66,7 +79,7 @@ def show(
     if as_json:
         print_json(answer_dict(subject, result) | ({"terms": [t.to_dict() for t in terms]} if explain else {}))
         return
-    print(asked.verdict(result), end="\n\n")
+    print_verdict(asked.verdict(result))
     table = asked.table(result)
     print_table(table.head, table.rows, right=table.right)
     if result.notes:

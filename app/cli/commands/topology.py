@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.cli.commands.base import JSON, print_json, print_table
+from app.cli.commands.base import JSON, print_json, print_table, print_verdict
 from app.options import add_arguments, add_flags
 from app.topology_options import FAIL, SPEC
 from app.workspace import workspace
@@ -38,8 +38,7 @@ def told(reports: "Sequence[Report]", *, as_json: bool) -> None:
     from app.topologies.words import table, verdict
 
     for report in reports:
-        print(verdict(report))
-    print()
+        print_verdict(verdict(report))
     shown = table(reports)
     print_table(shown.head, shown.rows, right=shown.right)
     print()

@@ -2,7 +2,7 @@
 
 import argparse
 
-from app.cli.commands.base import JSON, print_json, print_table
+from app.cli.commands.base import JSON, print_json, print_table, print_verdict
 from app.options import add_flags, from_args
 from app.whatif import WHATIFS
 from app.whatif.base import named
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
         print_json(whatif.told(result))
         return
     said = whatif.words(result)
-    print(said.verdict, end="\n\n")
+    print_verdict(said.verdict)
     print_table(said.table.head, said.table.rows, right=said.table.right)
     if said.notes:
         print()

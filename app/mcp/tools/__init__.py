@@ -2,6 +2,7 @@
 
 from app.mcp.base import Tool
 from app.mcp.tools.compare import COMPARE
+from app.mcp.tools.facts import FACTS
 from app.mcp.tools.findings import FIND
 from app.mcp.tools.query import QUERY
 from app.mcp.tools.runs import RUNS
@@ -10,7 +11,7 @@ from app.mcp.tools.topology import TOPOLOGY
 from app.mcp.tools.whatif import WHATIF
 from errors import QuestionError
 
-TOOLS: tuple[Tool, ...] = (RUNS, FIND, SHOW, QUERY, WHATIF, COMPARE, TOPOLOGY)
+TOOLS: tuple[Tool, ...] = (RUNS, FACTS, FIND, SHOW, QUERY, WHATIF, COMPARE, TOPOLOGY)
 
 
 def tool(name: str) -> Tool:

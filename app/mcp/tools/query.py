@@ -10,7 +10,7 @@ from app.mcp.base import RUN, Told, Tool
 from app.mcp.links import named, to
 from app.workspace import Workspace
 from errors import format as fmt
-from runs.query import OPTIONS
+from runs.query_options import OPTIONS
 
 SQL = replace(querying.SQL, help=f"{querying.SQL.help}; without it, the tables are told with their columns")
 

@@ -3,45 +3,50 @@
 from collections.abc import Mapping
 from typing import Any
 
+from app.library.columns import Row
+from app.library.columns import named as column
+from app.library.rows import NEWEST, library
+from app.library.search import read
 from app.mcp.arguments import Pairs
 from app.mcp.base import Told, Tool
-from app.mcp.links import named, to
+from app.mcp.links import to
 from app.questions.findings import FINDINGS
 from app.serve.places import placeless
-from app.summary import broken_dict, matches, run_dict
 from app.workspace import Workspace
 from errors import QuestionError
 from errors import format as fmt
 from errors.numbers import Number
 from errors.options import Option
-from runs.run import Run
 
-SEARCH = Option("search", str, "", "words that all occur in a run's id, name, kind, chip, model or tags")
-PAGE = Option("page", Number(1, 1_000_000, whole=True), 1, "which page of the list, newest first")
+SEARCH = Option("search", str, "", "words, and terms: chip:v5p mfu<30 goodput>=90 tag:k=v kind:serving -is:archived")
+SORT = Option("sort", str, NEWEST, "column, - before it for the largest first, such as -mfu or cost", form="COLUMN")
+PAGE = Option("page", Number(1, 1_000_000, whole=True), 1, "which page of the list")
 ROWS = Option("rows", Number(1, 100, whole=True), 20, "runs on a page")
-LEFT_OUT = ("tables", "live")  # long, and told of one run by its own address
+LEFT_OUT = ("tables", "live", "stored_name", "noted", "pending")  # long, or told of one run by its own address
 
 
 def answer(place: Workspace, given: Mapping[str, Any], more: Pairs) -> Told:
     words, page = given.get(SEARCH.name, ""), given.get(PAGE.name, PAGE.default)
-    rows = given.get(ROWS.name, ROWS.default)
-    found = place.store.look()
-    extras = place.registry.all_extras([r.run_id for r in found.runs])
-    read = {r.run_id for r in found.runs}
-    kept: list[Run | str] = [r for r in found.runs if matches(r, extras[r.run_id], words)]
-    kept += [i for i in sorted(set(found.broken) - read) if all(w in i for w in words.casefold().split())]
-    pages = max(-(-len(kept) // rows), 1)
+    rows, sort = given.get(ROWS.name, ROWS.default), given.get(SORT.name, SORT.default)
+    found = library(place, words, sort=sort, limit=rows, offset=(page - 1) * rows, hidden=True)
+    pages = max(-(-found.found // rows), 1)
     if page > pages:
         raise QuestionError(f"page {page:,} of the runs", expected=f"1 to {pages:,}")
-    told = [
-        broken_dict(r, placeless(found.broken[r], place.store.root))
-        if isinstance(r, str)
-        else run_dict(r, extras[r.run_id]) | {"links": _links(r, place)}
-        for r in kept[(page - 1) * rows : page * rows]
-    ]
-    short = [{k: v for k, v in row.items() if k not in LEFT_OUT} for row in told]
-    body = {"runs": short, "page": page, "pages": pages, "found": len(kept)}
-    return Told(_says(len(kept), words, page, pages), body, {"page": "/", "json": "/api/runs"})
+    told = [_told(row, place) for row in found.rows]
+    body = {"runs": told, "page": page, "pages": pages, "found": found.found}
+    if found.pending and (read(words).worked_out or column(sort.removeprefix("-")).worked_out):
+        body["pending"] = found.pending  # the search or the order may change once their numbers are there
+    says = _says(found.found, words, page, pages)
+    if found.archived and not read(words).asks("archived"):
+        says += f" {found.archived:,} more archived: search is:archived."
+    return Told(says, body, {"page": "/", "json": "/api/runs"})
+
+
+def _told(row: Row, place: Workspace) -> dict[str, Any]:
+    short = {k: v for k, v in row.to_dict().items() if k not in LEFT_OUT}
+    short["numbers"] = {name: value for name, value in short["numbers"].items() if value is not None}
+    short["problem"] = row.problem and placeless(row.problem, place.store.root)
+    return short | ({"links": _links(row)} if row.readable else {})
 
 
 def _says(found: int, words: str, page: int, pages: int) -> str:
@@ -49,16 +54,15 @@ def _says(found: int, words: str, page: int, pages: int) -> str:
     return f"{fmt.count(found, 'run')}{searched}; page {page} of {pages}."
 
 
-def _links(run: Run, place: Workspace) -> dict[str, str]:
-    page = to(f"/{FINDINGS.path}", ("run", named(run, place)))
-    return {"page": page, "json": f"/api/runs/{run.run_id}"}
+def _links(row: Row) -> dict[str, str]:
+    return {"page": to(f"/{FINDINGS.path}", ("run", row.address)), "json": f"/api/runs/{row.run_id}"}
 
 
 RUNS = Tool(
     name="runs",
     title="Runs",
-    help="List the runs in the store, newest first: id, name, kind, chips, model, tags. Every other tool takes an id, "
-    "the beginning of one, or a name.",
-    options=(SEARCH, PAGE, ROWS),
+    help="List the runs in the store, newest first: id, name, kind, chips, model, tags, MFU, goodput, cost. Every "
+    "other tool takes an id, the beginning of one, or a name.",
+    options=(SEARCH, SORT, PAGE, ROWS),
     answer=answer,
 )

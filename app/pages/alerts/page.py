@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from app.components.columns import draw_table
 from app.components.current import open_workspace
 from app.components.notice import notice
 from app.components.option import field
@@ -35,7 +36,7 @@ def page() -> None:
     past = [a for a in alerts if a.resolved_ns is not None]
     if past:
         st.markdown("**What was resolved**, the latest first.")
-        st.dataframe([_row(a) for a in past], hide_index=True)
+        draw_table([_row(a) for a in past])
 
 
 def sentence(alerts: list[Alert], thresholds: dict[str, float]) -> str:
@@ -70,7 +71,7 @@ def rules(kept: AlertBook, thresholds: dict[str, float]) -> None:
         "**What is watched for**: after every ingest, and after every snapshot of a run that "
         "`chipledger watch` follows."
     )
-    st.dataframe(
+    draw_table(
         [
             {
                 "rule": r.name,

@@ -3,6 +3,7 @@
 import pandas as pd
 import streamlit as st
 
+from app.components.columns import draw_table
 from app.pages.checkpoint_planner import CHECKPOINT_PLANNER
 from app.whatif.checkpoint.plan import GAIN
 from errors import format as fmt
@@ -50,7 +51,7 @@ def elastic_claim() -> None:
             f"here confirms it. Under the assumptions below it takes replacements that come only after {low} (at "
             f"{RATES[0]:g} failures per 1,000 node-days) or {high} (at {RATES[1]:g}) for it to be true."
         )
-        st.dataframe(
+        draw_table(
             pd.DataFrame(
                 {
                     "Failures per 1,000 node-days": rows["failures_per_1000_node_days"],

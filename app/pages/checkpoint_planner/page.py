@@ -8,7 +8,7 @@ from app.components.actions import copy_link
 from app.components.howto import terms_list
 from app.components.notice import notice
 from app.components.text import md
-from app.components.verdict import verdict
+from app.components.verdict import beyond, verdict
 from app.pages.checkpoint_planner.elastic_claim import elastic_claim
 from app.pages.checkpoint_planner.inputs import given, plan_inputs
 from app.pages.checkpoint_planner.view import plan_view
@@ -42,6 +42,7 @@ def planner() -> None:
     verdict(plan_verdict(made))
     plan_inputs(Asked(), {}, {"mttf_s": made.job.mttf_s})
     plan_view(made, "checkpoint-plan", f"/api/whatif/checkpoint?{urlencode(entered)}")
+    beyond(plan_verdict(made))
     elastic_claim()
     with st.expander("How this is computed", icon=":material/function:"):
         for note in made.notes:

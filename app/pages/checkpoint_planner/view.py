@@ -4,6 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from app.components.chart import chart
+from app.components.columns import NUMBER, draw_table
 from app.components.downloads import downloads
 from app.components.text import md
 from app.figures.base import standalone
@@ -31,13 +32,13 @@ def plan_view(plan: Plan, name: str, answer: str) -> None:
         chart(bars, "cures", f"{name}-cures", "What each cure would give back.")
     with st.expander("Each cure with what it assumes", icon=":material/table:", expanded=False):
         rows = table(plan)
-        st.dataframe(
+        draw_table(
             rows,
             hide_index=True,
-            column_config={
+            columns={
                 "Assumed": st.column_config.TextColumn(width="large"),
-                "Chip-hours": st.column_config.NumberColumn(format="%.4g"),
-                "Dollars": st.column_config.NumberColumn(format="$%,.2f"),
+                "Chip-hours": st.column_config.NumberColumn(format=NUMBER),
+                "Dollars": st.column_config.NumberColumn(format=f"${NUMBER}"),
             },
         )
         for title, why in plan.cures.left_out:

@@ -9,6 +9,7 @@ from analyzers.serving.served import served
 from app.comparing import compare_runs, words
 from app.components.answering import answering
 from app.components.chart import chart
+from app.components.columns import draw_table
 from app.components.current import current_run, switch
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
@@ -16,7 +17,7 @@ from app.components.header import header
 from app.components.howto import howto
 from app.components.model_picker import pick
 from app.components.text import md
-from app.components.verdict import verdict
+from app.components.verdict import beyond, verdict
 from app.figures.base import standalone
 from app.pages.compare import figure as draw
 from errors import format as fmt
@@ -42,6 +43,7 @@ def page() -> None:
     for warning in result.traffic.warnings:
         st.warning(md(warning), icon=":material/warning:")
     explore(run, other, result)
+    beyond(words.verdict(result, a, b))
     howto(run, TERMS, result.notes, INPUTS)
 
 
@@ -107,10 +109,10 @@ def explore(run: Run, other: Run, result: AbResult) -> None:
         if drawn is not None:
             chart(drawn, f"both {metric}", f"{name}-{metric}", said)
     st.markdown("**What was asked of both**: where it differs, not the engines alone are compared.")
-    st.dataframe(result.traffic.rows.rename(columns={"a": "A", "b": "B"}), hide_index=True)
+    draw_table(result.traffic.rows.rename(columns={"a": "A", "b": "B"}))
     rows = pd.DataFrame([dict(vars(d), tells=words.telling(d)) for d in result.differences]).drop(columns="why")
     with st.expander(f"Evidence: {fmt.count(len(rows), 'figure')}", icon=":material/table:"):
-        st.dataframe(rows, hide_index=True)
+        draw_table(rows)
         downloads(
             rows,
             name,

@@ -5,10 +5,10 @@ import uuid
 import streamlit as st
 
 from app.components.current import choose
+from app.components.follow import follow
 from app.components.notice import notice
 from app.components.option import by_name, field
 from app.components.text import md
-from app.pages.compile.follow import follow
 from app.serve.compiling import REQUEST, compile_request, missing
 from catalog import models
 from errors import ChipledgerError

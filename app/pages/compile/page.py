@@ -7,7 +7,9 @@ import streamlit as st
 
 from analyzers.compiled.compiled import CompiledResult
 from app.components.actions import copy_link
+from app.components.columns import draw_table
 from app.components.current import choose, open_workspace
+from app.components.header import header
 from app.components.notice import notice
 from app.pages.compile.form import compile_form
 from app.questions.asking import ask
@@ -24,10 +26,9 @@ LISTED = 50  # compiled runs in the table, newest first
 
 def page() -> None:
     place = open_workspace()
-    left, right = st.columns([4, 1], vertical_alignment="center")
-    left.subheader("Compile for TPU", anchor=False)
-    with right.container(horizontal=True, horizontal_alignment="right"):
-        copy_link()
+    runs = [r for r in place.store.runs() if r.manifest.kind == KIND]
+    head(runs, place)
+    first_read = st.container()
     st.caption(
         "The real TPU compiler on a machine without a TPU: does a training step fit, which collectives does it "
         "need, what is padded, and how fast can it be at best?"
@@ -37,7 +38,6 @@ def page() -> None:
         choose("against", before if st.query_params.get("against") != made and before != made else "")
         choose("run", made)
         st.rerun()
-    runs = [r for r in place.store.runs() if r.manifest.kind == KIND]
     if not runs:
         teach()
         return
@@ -47,7 +47,21 @@ def page() -> None:
         shown = first(runs, place)
     table(runs, place)
     if shown:
-        told(shown)
+        with first_read if asked[0] is not None else st.container():
+            told(shown)
+
+
+def head(runs: Sequence[Run], place: Workspace) -> None:
+    """The frame of the run in the address, where there is one; else the page's own name."""
+    wanted = st.query_params.get("run", "")
+    run = next((r for r in runs if wanted and r.run_id.startswith(wanted)), None)
+    if run is not None:
+        header(run, place.registry.extras(run.run_id))
+        return
+    left, right = st.columns([4, 1], vertical_alignment="center")
+    left.subheader("Compile for TPU", anchor=False)
+    with right.container(horizontal=True, horizontal_alignment="right"):
+        copy_link()
 
 
 def teach() -> None:
@@ -89,7 +103,7 @@ def table(runs: Sequence[Run], place: Workspace) -> None:
 
     more = f" (the newest {LISTED})" if len(runs) > LISTED else ""
     st.markdown(f"**Compiled runs**{more}. Pick one, or two to compare.")
-    st.dataframe(pd.DataFrame(rows), key=key, hide_index=True, on_select=picked, selection_mode="multi-row")
+    draw_table(pd.DataFrame(rows), key=key, on_select=picked, selection_mode="multi-row")
 
 
 if __name__ == "__main__":

@@ -8,5 +8,6 @@ DEFINITIONS = Page(
     icon=":material/menu_book:",
     asks="What each account, each mark and each name means.",
     file="pages/definitions/page.py",
+    key="d",
     in_menu=True,
 )

@@ -8,5 +8,6 @@ LIBRARY = Page(
     icon=":material/folder_open:",
     asks="Every run in this store; search, tag, add.",
     file="pages/library/page.py",
+    key="r",
     in_menu=True,
 )

@@ -1,137 +1,184 @@
 import { part } from "../../components/parts.js";
+import { focusRow, keysOf, reachable } from "./table/keys.js";
+import { button, make } from "./table/make.js";
+import { menuOf } from "./table/menu.js";
+import { rowOf } from "./table/row.js";
 
-/** @typedef {{ title: string, share: number, colour: string, hatched: boolean }} Part of the ledger's bar */
-/** What each column is sorted by. @typedef {Record<string, string | number | null | undefined>} Keys */
-/**
- * @typedef {object} Row
- * @property {string} run_id
- * @property {string} name
- * @property {string} chips
- * @property {string} model
- * @property {string} kind
- * @property {string} added
- * @property {string[]} tags
- * @property {string} [problem]
- * @property {boolean} [broken]
- * @property {boolean} [simulated]
- * @property {{ state: string, text: string } | null} [live]
- * @property {Part[]} bar
- * @property {string} under
- * @property {Keys} sort
- */
-/** @typedef {{ by: string | null, up: boolean }} Sorted */
-
-const COLUMNS = [
-  ["name", "Run"],
-  ["chips", "Chips"],
-  ["model", "Model"],
-  ["kind", "Kind"],
-  ["added", "Added"],
-  ["goodput", "Chip time"],
-];
+/** @import { Act, Asks, Column, Row } from "./table/row.js" */
 
 /**
- * @template {keyof HTMLElementTagNameMap} T
- * @param {T} tag
- * @param {string} [className]
- * @param {string} [text]
+ * @typedef {object} Given
+ * @property {Column[]} columns beside the name
+ * @property {boolean} usual whether these are the columns of who chose none: some give way where there is little room
+ * @property {{ by: string, up: boolean } | null} sort null where rows have an order of their own
+ * @property {Row[]} rows
+ * @property {Act[]} bulk what can be done with several
+ * @property {{ text: string, undo: boolean, wrong: boolean } | null} told what came of what was asked for last
  */
-function make(tag, className, text) {
-  const element = document.createElement(tag);
-  if (className) element.className = className;
-  if (text !== undefined) element.textContent = text;
-  return element;
+/** What is kept between two drawings. */
+class Table {
+  /** @type {Map<string, { text: string, line: HTMLTableRowElement }>} */
+  drawn = new Map();
+  /** @type {Set<string>} */
+  picked = new Set();
+  /** @type {string | null} where a range begins */
+  from = null;
+  /** @type {Given} */
+  given = { columns: [], usual: true, sort: null, rows: [], bulk: [], told: null };
+  /** @type {StreamlitComponent<Given>["setTriggerValue"]} */
+  tell = () => {};
+
+  /** @param {HTMLElement | ShadowRoot} root */
+  constructor(root) {
+    this.root = root;
+    this.table = part(root, "table", HTMLTableElement);
+    this.body = part(root, "tbody", HTMLTableSectionElement);
+    this.head = part(root, "thead tr", HTMLTableRowElement);
+    this.bulk = part(root, ".bulk", HTMLDivElement);
+    const popup = part(root, ".menu", HTMLDivElement);
+    const ask = this.ask.bind(this);
+    /** @type {Asks} */
+    this.asks = { ask, pick: this.pick.bind(this), menu: menuOf(popup, ask), popup };
+    part(root, ".undo", HTMLButtonElement).onclick = () => this.ask("undo", []);
+    keysOf(this.body, {
+      ask,
+      rowOf: (id) => this.given.rows.find((row) => row.id === id),
+      turn: (id, range) => this.pick(id, !this.picked.has(id), range),
+    });
+  }
+
+  /** @param {string} act @param {string[]} ids */
+  ask(act, ids) {
+    this.tell("asked", { act, ids });
+  }
+
+  /** @param {string} id @param {boolean} on @param {boolean} range with all between it and the one before */
+  pick(id, on, range) {
+    const ids = this.given.rows.map((row) => row.id);
+    const [a, b] = [range && this.from !== null ? ids.indexOf(this.from) : -1, ids.indexOf(id)];
+    for (const one of a < 0 ? [id] : ids.slice(Math.min(a, b), Math.max(a, b) + 1))
+      if (on) this.picked.add(one);
+      else this.picked.delete(one);
+    this.from = id;
+    this.selection();
+  }
+
+  /** @param {Given} given */
+  draw(given) {
+    this.given = given;
+    const was = this.focused();
+    this.told();
+    this.heads();
+    const ids = new Set(given.rows.map((row) => row.id));
+    for (const id of this.picked) if (!ids.has(id)) this.picked.delete(id);
+    const before = this.drawn;
+    this.drawn = new Map();
+    for (const row of given.rows) {
+      const text = JSON.stringify([row, given.columns]);
+      const there = before.get(row.id);
+      const kept = there?.text === text ? there : { text, line: rowOf(row, given.columns, this.asks) };
+      this.drawn.set(row.id, kept);
+    }
+    const lines = [...this.drawn.values()].map(({ line }) => line);
+    if (lines.length !== this.body.rows.length || lines.some((line, at) => line !== this.body.rows[at]))
+      this.body.replaceChildren(...lines);
+    const first = lines.find((line) => line.tabIndex === 0) ?? lines[0];
+    if (first) reachable(this.body, first);
+    this.selection();
+    this.focus(was);
+  }
+
+  /** Where the focus is: a row by its run and its place, and the part of it. */
+  focused() {
+    const root = /** @type {ShadowRoot | Document} */ (this.body.getRootNode());
+    const on = root.activeElement;
+    const line = on instanceof HTMLElement ? on.closest("tr") : null;
+    if (!(on instanceof HTMLElement) || !line || !this.body.contains(line)) return null;
+    return { id: line.dataset["id"] ?? "", at: line.rowIndex - 1, part: on.dataset["part"] ?? "" };
+  }
+
+  /** The focus as it was; a row that is gone leaves it to the one that took its place. @param {ReturnType<Table["focused"]>} was */
+  focus(was) {
+    if (!was) return;
+    const line = this.drawn.get(was.id)?.line ?? this.body.rows[Math.min(was.at, this.body.rows.length - 1)];
+    const inner = was.part && line?.querySelector(`[data-part="${was.part}"]`);
+    if (inner instanceof HTMLElement) inner.focus();
+    else focusRow(this.body, line);
+  }
+
+  told() {
+    const { told } = this.given;
+    const line = part(this.root, ".told", HTMLParagraphElement);
+    line.hidden = !told;
+    line.classList.toggle("wrong", Boolean(told?.wrong));
+    part(line, "span", HTMLSpanElement).textContent = told?.text ?? "";
+    part(line, ".undo", HTMLButtonElement).hidden = !told?.undo;
+  }
+
+  heads() {
+    const { columns, sort, usual } = this.given;
+    this.table.classList.toggle("usual", usual);
+    const name = { key: "name", title: "Run", sort: sort ? "name" : "", hover: "" };
+    const all = make("input", "box");
+    all.type = "checkbox";
+    all.setAttribute("aria-label", "Select all that are shown");
+    all.onclick = () => {
+      this.picked = new Set(all.checked ? this.given.rows.map((row) => row.id) : []);
+      this.selection();
+    };
+    const first = make("th", "pick");
+    first.append(all);
+    this.head.replaceChildren(first, ...[name, ...columns].map((column) => this.headOf(column)), make("th", "more"));
+  }
+
+  /** @param {Column} column */
+  headOf(column) {
+    const cell = make("th", column.key);
+    cell.scope = "col";
+    cell.title = column.hover;
+    const { sort } = this.given;
+    if (!sort || !column.sort) {
+      cell.textContent = column.title;
+      return cell;
+    }
+    const on = sort.by === column.sort;
+    cell.setAttribute("aria-sort", on ? (sort.up ? "ascending" : "descending") : "none");
+    const arrow = on ? (sort.up ? " \u2191" : " \u2193") : "";
+    cell.append(button("sort", column.title + arrow, column.title + arrow, () => this.ask("sort", [column.sort])));
+    return cell;
+  }
+
+  /** Marks what is selected, and shows what can be done with it. */
+  selection() {
+    const ids = [...this.drawn.keys()].filter((id) => this.picked.has(id));
+    for (const [id, { line }] of this.drawn) {
+      line.classList.toggle("picked", this.picked.has(id));
+      part(line, "input", HTMLInputElement).checked = this.picked.has(id);
+    }
+    const all = part(this.head, "input", HTMLInputElement);
+    all.checked = ids.length > 0 && ids.length === this.drawn.size;
+    all.indeterminate = ids.length > 0 && !all.checked;
+    this.table.classList.toggle("picking", ids.length > 0);
+    this.bulk.hidden = !ids.length;
+    if (!ids.length) return;
+    const label = make("span", "many", `${ids.length} selected`);
+    const acts = this.given.bulk.map(({ act, label: said }) => button(act, said, said, () => this.ask(act, ids)));
+    const none = button("clear", "\u2715", "Select none", () => {
+      this.picked.clear();
+      this.selection();
+    });
+    this.bulk.replaceChildren(label, ...acts, none);
+  }
 }
 
-/** @param {StreamlitComponent<Row[]>} component */
+/** @type {WeakMap<HTMLTableElement, Table>} */
+const tables = new WeakMap();
+
+/** @param {StreamlitComponent<Given>} component */
 export default function ({ parentElement, data, setTriggerValue }) {
-  /** @type {HTMLTableElement & { sorted?: Sorted }} */
-  const table = part(parentElement, "table", HTMLTableElement);
-  const sorted = (table.sorted ||= { by: null, up: true });
-
-  /** @param {Row} run */
-  function row(run) {
-    const line = make("tr");
-    const name = make("td", "name");
-    const link = make("a", "", run.name);
-    link.href = "/findings?run=" + encodeURIComponent(run.run_id);
-    link.target = "_self";
-    link.onclick = (event) => {
-      if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return; // a new tab is the browser's
-      event.preventDefault();
-      setTriggerValue("opened", run.run_id);
-    };
-    name.append(link);
-    const tags = make("div", "tags");
-    if (run.problem) tags.append(Object.assign(make("span", "mark", "damaged"), { title: run.problem }));
-    if (run.simulated) tags.append(make("span", "mark", "simulated"));
-    if (run.live) tags.append(make("span", "mark live " + run.live.state, run.live.text));
-    for (const tag of run.tags) tags.append(make("span", "tag", tag));
-    const edit = make("button", "edit", run.tags.length ? "edit tags" : "add tags");
-    edit.type = "button";
-    edit.setAttribute("aria-label", "Tags of " + run.name);
-    edit.onclick = () => setTriggerValue("edited", run.run_id);
-    if (!run.broken) tags.append(edit);
-    name.append(tags);
-    line.append(
-      name,
-      make("td", "number chips", run.chips),
-      make("td", "model", run.model),
-      make("td", "kind", run.kind),
-      make("td", "number added", run.added),
-    );
-    const time = make("td", "goodput");
-    if (run.bar.length) {
-      const bar = make("div", "bar");
-      bar.setAttribute("role", "img");
-      bar.setAttribute("aria-label", run.bar.map(({ title }) => title).join(", "));
-      for (const share of run.bar) {
-        const piece = make("span", share.hatched ? "hatched" : "");
-        piece.style.width = 100 * share.share + "%";
-        piece.style.backgroundColor = share.colour;
-        piece.title = share.title;
-        bar.append(piece);
-      }
-      time.append(bar);
-    }
-    time.append(make("div", "under", run.under));
-    line.append(time);
-    return line;
-  }
-
-  function draw() {
-    const head = part(table, "thead tr", HTMLTableRowElement);
-    head.replaceChildren(
-      ...COLUMNS.map(([key, title]) => {
-        const cell = make("th", key);
-        const on = sorted.by === key;
-        cell.setAttribute("aria-sort", on ? (sorted.up ? "ascending" : "descending") : "none");
-        const button = make("button", "", title + (on ? (sorted.up ? " \u2191" : " \u2193") : ""));
-        button.type = "button";
-        button.onclick = () => {
-          if (on) sorted.up = !sorted.up;
-          else Object.assign(sorted, { by: key, up: key === "name" || key === "model" });
-          draw();
-        };
-        cell.append(button);
-        return cell;
-      }),
-    );
-    const runs = [...data];
-    const { by } = sorted;
-    if (by) {
-      /** @param {Row} a @param {Row} b */
-      const order = (a, b) => {
-        const [x, y] = [a.sort[by] ?? null, b.sort[by] ?? null];
-        if (x === y) return 0;
-        if (x === null) return 1; // what is not known stands last either way
-        if (y === null) return -1;
-        const difference = typeof x === "string" ? x.localeCompare(String(y)) : x - Number(y);
-        return (difference < 0 ? -1 : 1) * (sorted.up ? 1 : -1);
-      };
-      runs.sort(order);
-    }
-    part(table, "tbody", HTMLTableSectionElement).replaceChildren(...runs.map(row));
-  }
-  draw();
+  const element = part(parentElement, "table", HTMLTableElement);
+  const table = tables.get(element) ?? new Table(parentElement);
+  tables.set(element, table);
+  table.tell = setTriggerValue;
+  table.draw(data);
 }

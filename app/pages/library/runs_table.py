@@ -1,14 +1,24 @@
-"""The list of runs: each with a small picture of its ledger, a link and its tags. Text is shown as text, not HTML."""
+"""The list of runs: each with a small picture of its ledger, its tags and what can be done. Text is shown as text, not
+HTML. Keys: arrows move through the rows, Enter opens, x selects, s stars.
+"""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import streamlit as st
 
 from app.components.browser import component
 
 _table = component("chipledger_runs", Path(__file__).parent / "runs_table")
+KEY = "runs"
 
 
-def runs_table(rows: list[dict[str, Any]]) -> tuple[str | None, str | None]:
-    """Draws the rows; returns (run to open, run whose tags to edit), each only right after it was asked for."""
-    asked = _table(key="runs", data=rows, on_opened_change=lambda: None, on_edited_change=lambda: None)
-    return asked.opened, asked.edited
+def runs_table(given: dict[str, Any], asked: Callable[[str, list[str]], None]) -> None:
+    """Draws it. `asked` is called with what was asked for and of which runs, before anything is drawn anew."""
+
+    def changed() -> None:
+        if said := st.session_state[KEY].get("asked"):
+            asked(str(said["act"]), [str(i) for i in said["ids"]])
+
+    _table(key=KEY, data=given, on_asked_change=changed)

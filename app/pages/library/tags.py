@@ -2,17 +2,16 @@
 
 import streamlit as st
 
-from app.components.notice import notice
 from app.components.text import md
 from app.summary import tags_of
-from errors import ChipledgerError, InputError
+from errors import InputError
 from runs.registry import Registry
 from runs.run import Run
 
 
-@st.dialog("Tags")
 def edit_tags(run: Run, registry: Registry) -> None:
-    """One tag a line, `key=value`. Tags that came with the run stay; those added here can be changed and removed."""
+    """One tag a line, `key=value`. Tags that came with the run stay; those added here can be changed and removed.
+    Raises where a line is no tag."""
     extras = registry.extras(run.run_id)
     # a name with = in it, of a store written before that was refused, could not be told from its value here
     before = {k: v for k, v in tags_of(run, extras).items() if "=" not in k}
@@ -21,16 +20,12 @@ def edit_tags(run: Run, registry: Registry) -> None:
         "One tag a line: key=value", "\n".join(f"{k}={v}" for k, v in before.items()), key=f"tags {run.run_id}"
     )
     if st.button("Save", type="primary"):
-        try:
-            after = parse(text)
-            for key in extras.tags.keys() & before.keys() - after.keys():
-                registry.tag(run.run_id, key, None)
-            for key, value in after.items():
-                if before.get(key) != value:
-                    registry.tag(run.run_id, key, value)
-        except ChipledgerError as e:
-            notice(e, library=False)
-            return
+        after = parse(text)
+        for key in extras.tags.keys() & before.keys() - after.keys():
+            registry.tag(run.run_id, key, None)
+        for key, value in after.items():
+            if before.get(key) != value:
+                registry.tag(run.run_id, key, value)
         st.rerun()
 
 
@@ -43,3 +38,11 @@ def parse(text: str) -> dict[str, str]:
             raise InputError(f"the line {line[:80]!r} is no tag", expected="key=value")
         tags[key] = value
     return tags
+
+
+def parse_changes(text: str) -> dict[str, str | None]:
+    """Tags to set, and those to take away (None), from lines of `key=value` and `-key`."""
+    lines = [line for line in map(str.strip, text.splitlines()) if line]
+    away = [line[1:].strip() for line in lines if line.startswith("-") and "=" not in line]
+    kept = [line for line in lines if not (line.startswith("-") and "=" not in line)]
+    return {**dict.fromkeys(away), **parse("\n".join(kept))}

@@ -1,232 +1,144 @@
-import { cancelJob, jobNow, json, words } from "../../components/ask.js";
+import { json } from "../../components/ask.js";
 import { part } from "../../components/parts.js";
+import { bytes, count } from "./uploading/block.js";
+import { dropped } from "./uploading/found.js";
+import { dismiss, isDismissed, isOurs } from "./uploading/kept.js";
+import { Work, workOf } from "./uploading/work.js";
 
 /** @import { Job } from "../../components/ask.js" */
-/** A file with its path below what was chosen. @typedef {[path: string, file: File]} Found */
+/** @import { Found } from "./uploading/found.js" */
+/** @import { Ends } from "./uploading/work.js" */
+
+/** An upload that became no run. @typedef {{ upload_id: string, files: number, bytes: number, names: string[], kept_until_ns: number }} Unused */
+/** @typedef {{ prefixes: string[] }} Given */
 /**
- * What an upload that runs is about.
- * @typedef {object} Control
- * @property {boolean} cancelled
- * @property {XMLHttpRequest | null} request
- * @property {string | null} upload its id
- * @property {string | null} job id of the job that reads what arrived
+ * What this tab has at hand, whichever page it shows.
+ * @typedef {object} Tab
+ * @property {Work[]} works
+ * @property {Element | null} place where they are drawn now
+ * @property {StreamlitComponent<Given>["setTriggerValue"] | null} tell
+ * @property {() => void} look asks for the uploads that became no run
  */
 
-const RETRIES = 2,
-  POLL_MS = 300;
+const ENDED_SHOWN_NS = 15 * 60 * 1e9; // how long a job of this browser that ended is shown after a reload
+const HOW = "chipledger serve --ingest-from /data --ingest-from gs://bucket/runs";
 
-/** @param {number} n */
-function bytes(n) {
-  for (const [factor, unit] of /** @type {const} */ ([
-    [1e9, "GB"],
-    [1e6, "MB"],
-    [1e3, "kB"],
-  ]))
-    if (n >= factor) return (n / factor).toPrecision(3) + " " + unit;
-  return n + " bytes";
+/** @type {Tab} */
+const tab = { works: [], place: null, tell: null, look: () => {} };
+
+/** @param {BeforeUnloadEvent} event */
+const leave = (event) => {
+  if (!tab.works.some((work) => work.sends)) return; // what is being read goes on without the page
+  event.preventDefault();
+  event.returnValue = "";
+};
+window.addEventListener("beforeunload", leave);
+
+/** @type {Ends} */
+const ends = {
+  added(work, run, warnings) {
+    if (!tab.place?.isConnected || tab.works.some((other) => other.sends)) return; // the person is elsewhere, or not done
+    if (work.job) dismiss(work.job);
+    tab.works = tab.works.filter((other) => other !== work);
+    tab.tell?.("ingested", { run_id: run, warnings });
+  },
+  gone(work) {
+    tab.works = tab.works.filter((other) => other !== work);
+    tab.look();
+  },
+};
+
+/** @param {Work} work */
+function begin(work) {
+  tab.works.unshift(work);
+  tab.place?.prepend(work.block.element);
 }
 
-/** A failure that trying again does not mend. */
-class Final extends Error {}
-
-/**
- * Every file below what was dropped, with its path; browsers list a folder in portions.
- * @param {FileSystemEntry} entry
- * @param {string} path
- * @param {Found[]} found
- */
-async function walk(entry, path, found) {
-  if (entry.isFile) {
-    const one = /** @type {FileSystemFileEntry} */ (entry);
-    found.push([path + one.name, await new Promise((ok, no) => one.file(ok, no))]);
-  } else {
-    const reader = /** @type {FileSystemDirectoryEntry} */ (entry).createReader();
-    for (;;) {
-      /** @type {FileSystemEntry[]} */
-      const portion = await new Promise((ok, no) => reader.readEntries(ok, no));
-      if (!portion.length) break;
-      for (const inner of portion) await walk(inner, path + entry.name + "/", found);
-    }
+/** Jobs that run already, and those of this browser that ended a while ago. */
+async function find() {
+  /** @type {{ jobs: Job[] }} */
+  const { jobs } = await json("GET", "/api/jobs");
+  const known = new Set(tab.works.map((work) => work.job));
+  for (const job of jobs.filter((one) => one.what === "ingest").reverse()) {
+    if (known.has(job.job_id) || isDismissed(job.job_id)) continue;
+    const runs = job.state === "waiting" || job.state === "running";
+    if (!runs && !(isOurs(job.job_id) && Date.now() * 1e6 - (job.ended_ns ?? 0) < ENDED_SHOWN_NS)) continue;
+    const work = new Work(job.title || "An upload", { ...ends, added: () => {} }); // it was begun on another page
+    work.name = job.name || "";
+    begin(work);
+    work.follow(job.job_id);
   }
 }
 
-/** @param {DataTransfer} transfer */
-async function dropped(transfer) {
-  /** @type {Found[]} */
-  const found = [];
-  /** @type {(File | null)[]} */
-  const loose = [];
-  /** @type {FileSystemEntry[]} */
-  const entries = [];
-  for (const item of transfer.items || []) {
-    // read before the first await: the list is emptied after the event
-    if (item.kind !== "file") continue;
-    const entry = item.webkitGetAsEntry && item.webkitGetAsEntry();
-    if (entry) entries.push(entry);
-    else loose.push(item.getAsFile());
-  }
-  for (const entry of entries) await walk(entry, "", found);
-  for (const file of loose) if (file) found.push([file.name, file]);
-  return found;
-}
-
-/**
- * @param {string} address
- * @param {File} file
- * @param {(loaded: number) => void} onprogress
- * @param {Control} control
- * @returns {Promise<void>}
- */
-function put(address, file, onprogress, control) {
-  return new Promise((ok, no) => {
-    const request = new XMLHttpRequest();
-    control.request = request;
-    request.open("PUT", address);
-    request.upload.onprogress = (event) => onprogress(event.loaded);
-    request.onload = () => {
-      if (request.status < 300) return ok();
-      let said = "";
-      try {
-        said = JSON.parse(request.responseText).error;
-      } catch {
-        /* not ours */
-      }
-      no(new Final(said || `The server answered ${request.status}.`));
-    };
-    request.onerror = () => no(new Error("The connection to the server was lost."));
-    request.onabort = () => no(new Final("Cancelled."));
-    request.send(file);
-  });
-}
-
-/** @param {StreamlitComponent<null>} component */
-export default function ({ parentElement, setTriggerValue }) {
+/** @param {StreamlitComponent<Given>} component */
+export default function ({ parentElement, data, setTriggerValue }) {
   /** @param {string} selector */
   const $ = (selector) => part(parentElement, selector, HTMLElement);
   /** @param {string} selector */
   const input = (selector) => part(parentElement, selector, HTMLInputElement);
-  const open = part(parentElement, ".open", HTMLAnchorElement);
-  /** @type {HTMLElement & { tell?: typeof setTriggerValue, ready?: boolean }} */
+  /** @type {HTMLElement & { ready?: boolean }} */
   const box = $(".box");
-  box.tell = setTriggerValue;
+  tab.tell = setTriggerValue;
   if (box.ready) return; // a rerun of the page must not disturb an upload that runs
   box.ready = true;
-  /** @type {Control} */
-  const control = { cancelled: false, request: null, upload: null, job: null };
-  /** @param {BeforeUnloadEvent} event */
-  const leave = (event) => {
-    event.preventDefault();
-    event.returnValue = "";
-  };
+  tab.place = $(".works");
+  tab.place.replaceChildren(...tab.works.map((work) => work.block.element));
+  find().catch(() => {});
 
-  /** @param {"drop" | "work" | "end"} shown */
-  function show(shown) {
-    for (const name of ["drop", "work", "end"]) $("." + name).hidden = name !== shown;
+  async function unused() {
+    /** @type {{ uploads: Unused[] }} */
+    const { uploads } = await json("GET", "/api/uploads");
+    const held = new Set(tab.works.map((work) => work.upload)); // these say so themselves
+    const left = uploads.filter((one) => !held.has(one.upload_id));
+    $(".unused").hidden = !left.length;
+    $(".unused summary").textContent = `${count(left.length, "upload")} became no run`;
+    $(".unused ul").replaceChildren(...left.map(row));
   }
-  /** @param {string} doing @param {number | null} [done] of 1; none: nobody knows @param {string} [detail] */
-  function say(doing, done, detail) {
-    $(".doing").textContent = doing;
-    const bar = part(parentElement, "progress", HTMLProgressElement);
-    if (done == null) bar.removeAttribute("value");
-    else bar.value = done;
-    $(".detail").textContent = detail || "";
-  }
-  /** @param {string} text @param {string | null} [run] @param {boolean} [failed] */
-  function finish(text, run, failed = false) {
-    window.removeEventListener("beforeunload", leave);
-    $(".end").classList.toggle("failed", failed);
-    $(".outcome").hidden = !failed;
-    $(".said").textContent = text;
-    open.hidden = !run;
-    if (run) open.href = "/findings?run=" + encodeURIComponent(run);
-    show("end");
-    (run ? open : $(".again")).focus();
-  }
+  tab.look = () => void unused().catch(() => {});
+  tab.look();
 
-  /** @param {Found[]} found */
-  async function send(found) {
-    const total = found.reduce((sum, [, file]) => sum + file.size, 0);
-    const began = performance.now();
-    let done = 0;
-    control.upload = (await json("POST", "/api/uploads")).upload_id;
-    for (const [number, [path, file]] of found.entries()) {
-      // eslint-disable-next-line no-control-regex -- control characters are what is looked for
-      const plain = path.replace(/[\\\x00-\x1f]/g, "_");
-      const parts = plain.split("/").filter(Boolean);
-      const address = `/upload/${control.upload}/${parts.map(encodeURIComponent).join("/")}`;
-      /** @param {number} loaded */
-      const progress = (loaded) => {
-        const now = done + Math.min(loaded, file.size),
-          seconds = (performance.now() - began) / 1000;
-        const rate = seconds > 0.5 ? ` at ${bytes(Math.round(now / seconds))}/s` : "";
-        say(
-          `Uploading ${path} (${number + 1} of ${found.length})`,
-          total ? now / total : null,
-          `${bytes(now)} of ${bytes(total)}${rate}`,
-        );
-      };
-      progress(0);
-      for (let attempt = 0; ; attempt++) {
-        if (control.cancelled) throw new Error("Cancelled.");
-        try {
-          await put(address, file, progress, control);
-          break;
-        } catch (error) {
-          if (error instanceof Final || attempt >= RETRIES) throw error;
-          await new Promise((ok) => setTimeout(ok, 1000 * (attempt + 1)));
-        }
-      }
-      done += file.size;
-    }
-  }
-
-  async function read() {
-    /** @type {Job} */
-    let job = await json("POST", "/api/ingest", { upload_id: control.upload, name: input(".name").value });
-    const id = (control.job = job.job_id);
-    while (job.state === "waiting" || job.state === "running") {
-      say(
-        job.state === "waiting" ? "Waiting for other runs to be read" : "Reading " + (job.doing || "the files"),
-        job.progress,
-        job.progress == null ? "" : Math.round(100 * job.progress) + " % read",
-      );
-      await new Promise((ok) => setTimeout(ok, POLL_MS));
-      if (control.cancelled) throw new Error("Cancelled.");
-      job = await jobNow(id);
-    }
-    if (job.state !== "done") throw new Error(job.error || "Cancelled.");
-    return job;
+  /** @param {Unused} one */
+  function row(one) {
+    const item = document.createElement("li"),
+      name = document.createElement("bdi");
+    const more = one.files > one.names.length ? ` and ${count(one.files - one.names.length, "file")} more` : "";
+    const until = new Date(one.kept_until_ns / 1e6).toLocaleDateString("en-GB", { dateStyle: "medium" });
+    name.textContent = `${one.names.join(", ")}${more}, ${bytes(one.bytes)}, kept until ${until}`;
+    item.append(name);
+    /** @param {string} label @param {() => void} act */
+    const button = (label, act) => {
+      const made = document.createElement("button");
+      Object.assign(made, { type: "button", textContent: label, onclick: act });
+      made.setAttribute("aria-label", `${label}: ${one.names[0] ?? ""}`);
+      item.append(made);
+    };
+    button("Read it again", () => {
+      const work = new Work(one.names[0] ?? "", ends);
+      work.upload = one.upload_id;
+      begin(work);
+      item.remove();
+      work.read({ upload_id: one.upload_id });
+    });
+    button("Discard", () => {
+      item.remove();
+      json("DELETE", "/api/uploads/" + one.upload_id)
+        .catch(() => {})
+        .then(tab.look);
+    });
+    return item;
   }
 
   /** @param {Found[]} found */
-  async function start(found) {
-    if (!found.length) return finish("There is no file in what was chosen.");
-    Object.assign(control, { cancelled: false, request: null, upload: null, job: null });
-    show("work");
-    window.addEventListener("beforeunload", leave);
-    say("Preparing", null);
-    try {
-      await send(found);
-      const job = await read();
-      const told = job.warnings ?? [],
-        warnings = told.length;
-      const some = warnings === 1 ? "1 warning" : warnings + " warnings";
-      const more = warnings ? ` with ${some}: ${told.slice(0, 5).join(" ")}` : ".";
-      finish("The run was added" + more, job.run_id);
-      input(".name").value = "";
-      box.tell?.("ingested", { run_id: job.run_id, warnings });
-    } catch (error) {
-      if (control.cancelled && control.upload && !control.job)
-        await json("DELETE", "/api/uploads/" + control.upload).catch(() => {});
-      if (control.cancelled) finish("Cancelled. Nothing was added.");
-      else finish(words(error), null, true);
+  function start(found) {
+    if (!found.length) {
+      const work = new Work("Nothing chosen", ends);
+      begin(work);
+      return work.failed("There is no file in what was chosen.", []);
     }
-  }
-
-  async function cancel() {
-    control.cancelled = true;
-    if (control.request) control.request.abort();
-    if (control.job) await cancelJob(control.job);
+    const work = workOf(found, input(".name").value.trim(), ends);
+    input(".name").value = "";
+    begin(work);
+    work.files(found);
   }
 
   const zone = $(".drop");
@@ -242,11 +154,6 @@ export default function ({ parentElement, setTriggerValue }) {
   $(".folder").onclick = () => $(".pickfolder").click();
   $(".pick").onchange = () => take(".pick");
   $(".pickfolder").onchange = () => take(".pickfolder");
-  $(".cancel").onclick = cancel;
-  $(".again").onclick = () => {
-    show("drop");
-    $(".files").focus();
-  };
   zone.ondragover = (event) => {
     event.preventDefault();
     zone.classList.add("over");
@@ -256,5 +163,21 @@ export default function ({ parentElement, setTriggerValue }) {
     event.preventDefault();
     zone.classList.remove("over");
     if (event.dataTransfer) start(await dropped(event.dataTransfer));
+  };
+
+  const prefixes = data.prefixes;
+  $(".from form").hidden = !prefixes.length;
+  $(".from .where").textContent = prefixes.length
+    ? `A folder, file or glob below ${prefixes.join(", ")}.`
+    : `This server reads files that are sent to it alone. Who starts it can allow folders and buckets: ${HOW}`;
+  input(".address").placeholder = prefixes[0] ? `${prefixes[0]}/run-1/**/*.log` : "";
+  $(".from form").onsubmit = (event) => {
+    event.preventDefault();
+    const address = input(".address").value.trim();
+    if (!address) return;
+    const work = new Work(address, ends);
+    work.name = input(".name").value.trim();
+    begin(work);
+    work.read({ address, name: work.name });
   };
 }

@@ -6,11 +6,13 @@ The files go straight to the server's disk (`PUT /upload/...`), never through th
 from pathlib import Path
 
 from app.components.browser import component
+from app.fetching.allowed import allowed
 
 _upload = component("chipledger_upload", Path(__file__).parent / "upload")
 
 
 def upload() -> str | None:
     """The upload area; returns the id of a run once, right after it was added."""
-    result = _upload(key="upload", on_ingested_change=lambda: None)
+    given = {"prefixes": [str(one) for one in allowed()]}
+    result = _upload(key="upload", data=given, on_ingested_change=lambda: None)
     return result.ingested["run_id"] if result.ingested else None

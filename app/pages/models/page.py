@@ -8,6 +8,7 @@ import streamlit as st
 from analyzers.flops.padding import PaddingResult
 from app.components.actions import copy_link
 from app.components.chart import chart
+from app.components.columns import draw_table
 from app.components.current import open_workspace, switch
 from app.components.downloads import downloads
 from app.components.verdict import verdict
@@ -105,15 +106,15 @@ def links(rows: pd.DataFrame) -> None:
         }
     )
     number = st.column_config.NumberColumn
-    st.dataframe(
+    draw_table(
         shown,
         hide_index=True,
         height=min(35 * (len(shown) + 1) + 3, 760),
-        column_config={
+        columns={
             "Parameters (billion)": number(format="%.3g", help="Matrices and embeddings."),
             "Met by a token (billion)": number(format="%.3g", help="Weights that one token is multiplied with."),
             "GFLOPs per token": number(
-                format="%.4g", help=f"Forward and backward, exact causal count, sequences of {SEQ:,} tokens."
+                format="%.3g", help=f"Forward and backward, exact causal count, sequences of {SEQ:,} tokens."
             ),
             **{
                 name: st.column_config.LinkColumn(display_text="open", width="small")

@@ -6,10 +6,11 @@ import streamlit as st
 
 from analyzers.flops.published import Reviewed, likes, reviewed
 from app.components.chart import chart
+from app.components.columns import draw_table
 from app.components.current import choose, chosen, open_workspace, switch
 from app.components.downloads import downloads
 from app.components.text import md
-from app.components.verdict import verdict
+from app.components.verdict import beyond, verdict
 from app.figures.base import standalone
 from app.pages.published.figure import Own, placed, scatter
 from app.pages.published.own_run import own_run
@@ -39,6 +40,7 @@ def page() -> None:
         shown = likes(shown, convention=own.convention, chip=own.chip, chips_held=own.chips, size=own.parameters)
     verdict(published_verdict(shown, own))
     picture(shown, own)
+    beyond(published_verdict(shown, own))
     how(rows)
 
 
@@ -105,7 +107,7 @@ def picture(rows: list[Reviewed], own: Own | None) -> None:
         st.caption("Click a mark for its source. Hollow marks contradict themselves; the hover says how.")
     table = frame(rows)
     with st.expander(f"Evidence: {fmt.count(len(table), 'published run')}", icon=":material/table:"):
-        st.dataframe(table, hide_index=True)
+        draw_table(table)
         downloads(table, NAME, "/api/published", lambda: standalone(figure, "Published training runs", NAME))
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 
 from analyzers.flops.published import HARDWARE, Reviewed, reviewed
 from app.pages.published.figure import Own
+from app.words import Verdict, headline
 from catalog.flops import CONVENTIONS
 from errors import format as fmt
 
@@ -14,13 +15,13 @@ CONVENTION_TITLES = {c.name: c.title for c in CONVENTIONS}
 UNSTATED = "not stated"
 
 
-def verdict(rows: Sequence[Reviewed], own: Own | None) -> str:
+def verdict(rows: Sequence[Reviewed], own: Own | None) -> Verdict:
     """Where the middle lies and what is best; with a run, how many of its likes it beats. What contradicts itself is
     in neither."""
     sound = [r for r in rows if not r.contradictions and r.utilisation is not None and r.run.convention != HARDWARE]
     wrong = sum(bool(r.contradictions) for r in rows)
     if not sound:
-        return "No published run fits this choice." if not rows else "None of these runs tells an MFU that holds."
+        return headline("None of these runs tells an MFU that holds." if rows else "No published run fits this choice.")
     shares = pd.Series([r.utilisation for r in sound], dtype=float)
     best, median = sound[int(shares.to_numpy().argmax())], fmt.share(float(shares.median()))
     if own is not None and own.utilisation is not None:
@@ -36,10 +37,10 @@ def verdict(rows: Sequence[Reviewed], own: Own | None) -> str:
             f"FLOPs; the best, {where}, {fmt.share(best.utilisation)}."
         )
     if wrong:
-        text += f" {fmt.count(wrong, 'run contradicts itself', 'runs contradict themselves')} and " + (
-            "is drawn hollow." if wrong == 1 else "are drawn hollow."
-        )
-    return text
+        hollow = "is drawn hollow." if wrong == 1 else "are drawn hollow."
+        many = fmt.count(wrong, "run contradicts itself", "runs contradict themselves")
+        return headline(text, f"{many} and {hollow}")
+    return headline(text)
 
 
 def frame(rows: Sequence[Reviewed]) -> pd.DataFrame:

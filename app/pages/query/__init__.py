@@ -8,5 +8,6 @@ QUERY = Page(
     icon=":material/database:",
     asks="What do the tables of this run say, in SQL?",
     file="pages/query/page.py",
+    key="q",
     about={"job": (), "serving": (), "compiled": ()},
 )

@@ -42,6 +42,21 @@ order by self_ms desc nulls last
 limit 50""",
     ),
     Example(
+        "Lines of one's own code by what they allocated",
+        ("allocations", "stacks"),
+        """with own as (
+    select capture, stack, arg_min(file, depth) as file, arg_min(line, depth) as line
+    from stacks
+    where kind = 'own'
+    group by capture, stack
+)
+select file, line, count(*) as blocks, sum(bytes) / 1e9 as allocated_gb
+from allocations left join own using (capture, stack)
+group by file, line
+order by allocated_gb desc
+limit 50""",
+    ),
+    Example(
         "Statistics of events",
         ("event_stats",),
         """select

@@ -15,7 +15,8 @@ from app.components.text import md
 from app.pages.query.examples import fitting
 from errors import ChipledgerError
 from errors import format as fmt
-from runs.query import ANSWER_BYTES, MEMORY_MIB, ROWS, TIMEOUT, Answer
+from runs.query import ANSWER_BYTES, MEMORY_MIB, Answer
+from runs.query_options import ROWS, TIMEOUT
 from runs.run import Run
 
 SHOWN_ROWS = 2000  # of the answer, which the files hold whole

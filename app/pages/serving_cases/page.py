@@ -5,11 +5,12 @@ import streamlit as st
 
 from app.components.actions import copy_link
 from app.components.chart import chart
+from app.components.columns import draw_table
 from app.components.current import switch
 from app.components.downloads import downloads
 from app.components.notice import notice
 from app.components.text import md
-from app.components.verdict import verdict
+from app.components.verdict import beyond, verdict
 from app.figures.base import standalone
 from app.pages.serving_cases.figure import beside, break_even
 from app.whatif.cases import CASES, worked
@@ -37,9 +38,10 @@ def page() -> None:
         return
     verdict(case.verdict)
     pictures(case)
+    beyond(case.verdict)
     table = pd.DataFrame([r.to_dict() for r in case.rows])
     with st.expander("Evidence: every figure with its source", icon=":material/table:", expanded=True):
-        st.dataframe(table, hide_index=True)
+        draw_table(table)
         downloads(
             table,
             f"case-{name}",

@@ -89,7 +89,7 @@ def pools(found: Comparison) -> go.Figure:
             x=names,
             y=rates,
             marker={"color": theme.COLOURS["prefill"]},
-            text=[f"{r:.3g}/s" for r in rates],
+            text=[f"{fmt.number(r)}/s" for r in rates],
             textposition="inside",
             insidetextanchor="middle",
             hoverinfo="skip",
@@ -99,7 +99,7 @@ def pools(found: Comparison) -> go.Figure:
     figure.add_hline(
         y=one,
         line={"color": theme.GREY, "dash": "dash"},
-        annotation_text=f"one pool: {one:.3g}/s",
+        annotation_text=f"one pool: {fmt.number(one)}/s",
         annotation_position="top left",
     )
     return layout(

@@ -7,13 +7,14 @@ import streamlit as st
 
 from app.components.actions import copy_link
 from app.components.chart import chart
+from app.components.columns import draw_table
 from app.components.current import open_workspace
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
 from app.components.howto import terms_list
 from app.components.notice import notice
 from app.components.text import md
-from app.components.verdict import verdict
+from app.components.verdict import beyond, verdict
 from app.figures.base import standalone
 from app.pages.serving_planner.figure import costs, pools
 from app.pages.serving_planner.form import EXAMPLE, asked, serving_form
@@ -52,6 +53,7 @@ def planner() -> None:
         return
     verdict(plan_verdict(made))
     show(made, now)
+    beyond(plan_verdict(made))
     serving_form(vars(now), runs)
     with st.expander("How this is computed", icon=":material/function:"):
         st.markdown("\n".join(f"- {md(note)}" for note in made.notes))
@@ -84,7 +86,10 @@ def show(made: ServingPlan, now: Asked) -> None:
             [
                 Figure("Chips", f"{best.chips:,}", "Of the setup that wins.", "modelled"),
                 Figure(
-                    "A replica bears", f"{best.rate_per_replica:.3g}/s", "Requests within the objectives.", "modelled"
+                    "A replica bears",
+                    f"{fmt.number(best.rate_per_replica)}/s",
+                    "Requests within the objectives.",
+                    "modelled",
                 ),
                 Figure(
                     "First token", fmt.duration(best.seen["ttft_s"]), "At that load, at the percentile.", "modelled"
@@ -114,7 +119,7 @@ def show(made: ServingPlan, now: Asked) -> None:
         expanded=best is None,
     ):
         first = ["name", "chips", "why", "usd_per_hour", "usd_per_million_output_tokens"]
-        st.dataframe(table[[*first, *(c for c in table.columns if c not in first)]], hide_index=True)
+        draw_table(table[[*first, *(c for c in table.columns if c not in first)]])
         downloads(
             table,
             name,

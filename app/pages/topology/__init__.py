@@ -11,6 +11,7 @@ TOPOLOGY = Page(
     icon=":material/lan:",
     asks="Which network do chips form, how far, how loaded?",
     file="pages/topology/page.py",
+    key="n",
     in_menu=True,
     terms=(*NETWORKS, *COLLECTIVES, *PLACEMENT),
 )

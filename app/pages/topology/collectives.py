@@ -26,7 +26,7 @@ from app.pages.topology.lab import Lab
 from app.pages.topology.times import lent
 from app.whatif.collective.answers import CollectiveAnswer, Sent, on
 from app.whatif.collective.asked import OPTIONS, axes_of, size_of
-from app.whatif.collective.wording import SIZES, TITLES, against, size
+from app.whatif.collective.wording import SIZES, TITLES, against
 from app.whatif.collective.wording import verdict as collective_verdict
 from catalog.chips import chip
 from errors import ChipledgerError, QuestionError
@@ -37,7 +37,7 @@ from simulators.collectives.terms import BAND, CRITICAL_TOKENS, CROSSOVER, TERMS
 from simulators.topology.alike import alike, several
 from simulators.topology.network import Network
 
-SIZE = "1GiB"
+SIZE = "1GB"
 _OPTIONS = by_name(OPTIONS)
 BOOK = "scaling_book_link_oneway_bytes_per_s"
 RATES = {"docs": "Documented link rates", "scaling-book": "The scaling book's"}
@@ -171,7 +171,7 @@ def _evidence(
     wide = mine.pivot(index="bytes", columns="kind", values="seconds")[list(TITLES)]
     title = f"Evidence: every collective on {md(lab.spec.text)} by size"
     with st.expander(title, icon=":material/table:", expanded=True):
-        shown = wide.map(fmt.duration).rename(index=size, columns=TITLES).rename_axis(index="array", columns=None)
+        shown = wide.map(fmt.duration).rename(index=fmt.size, columns=TITLES).rename_axis(index="array", columns=None)
         st.table(shown)
         query = {
             "topology": lab.spec.text,

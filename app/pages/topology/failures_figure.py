@@ -26,7 +26,7 @@ def before_and_after(before: Report, after: Report) -> go.Figure:
             name=f"{name}: mean {fmt.number(report.hops.mean, 5)}, at most {report.hops.diameter}",
             marker={"color": colour, "pattern": STRIPES | {"shape": pattern}},
             customdata=[f"{int(c):,}" for c in counts],
-            hovertemplate=f"{name}, %{{x}} hops: %{{y:.4g}} % of pairs (%{{customdata}})<extra></extra>",
+            hovertemplate=f"{name}, %{{x}} hops: %{{y:,.4r}} % of pairs (%{{customdata}})<extra></extra>",
         )
     return layout(
         figure,

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from app.components.chart import chart
+from app.components.columns import Like, draw_table
 from app.components.downloads import downloads
 from app.components.text import md
 from app.figures.base import standalone
@@ -55,16 +56,15 @@ def _evidence(lab: Lab, found: Sequence[Report], figure: go.Figure) -> None:
     with st.expander(
         f"Evidence: {fmt.count(len(rows), 'row')} of hops, and loads by kind of link", icon=":material/table:"
     ):
-        st.dataframe(
+        draw_table(
             rows,
             hide_index=True,
-            column_config={
-                "share": st.column_config.NumberColumn(format="percent"),
-                "within": st.column_config.NumberColumn(format="percent", help="Pairs at most so many hops apart."),
+            columns={
+                "within": Like("share", "Pairs at most so many hops apart.", "Within"),
             },
         )
         loads = pd.DataFrame([{"spec": r.spec.text} | vars(row) for r in found for row in r.loads])
-        st.dataframe(loads, hide_index=True)
+        draw_table(loads)
         answer = answer_of(tuple(r.spec.text for r in found), lab.failures if len(found) == 1 else ())
         downloads(rows, "topology-hops", answer, lambda: standalone(figure, "Hops", "topology-hops"))
 

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from app.components.columns import draw_table
 from app.components.current import chosen, switch
 from app.components.downloads import csv_bytes
 from app.components.figures_row import Figure, figures_row
@@ -88,7 +89,7 @@ def _figures(spec: Spec, made: Mapping[str, Any]) -> list[Figure]:
     numbers = machine.numbers if machine else {}
     memory, vcpus = (numbers[k].value if k in numbers else None for k in ("memory_gb", "vcpus"))
     source = f"{numbers['chips'].source}, {numbers['chips'].mark}" if numbers else "not offered as a machine type"
-    host = f"Host memory as printed, GB or GiB; {vcpus:,} vCPUs." if vcpus else "Host memory as printed, GB or GiB."
+    host = f"Host memory as its maker prints it; {vcpus:,} vCPUs." if vcpus else "Host memory as its maker prints it."
     label = "Hosts of a slice" if spec.slices > 1 else "Hosts"
     return [
         Figure(
@@ -144,7 +145,7 @@ def _evidence(lab: Lab, made: Mapping[str, Any]) -> None:
     """Where the facts are from, as a table to take away, with the answer as JSON."""
     table = facts(families()[lab.spec.chip], made)
     with st.expander(f"Evidence: {fmt.count(len(table), 'fact')} with source and mark", icon=":material/table:"):
-        st.dataframe(table, hide_index=True)
+        draw_table(table)
         row = st.container(horizontal=True)
         row.download_button(
             "CSV",

@@ -10,7 +10,7 @@ from app.components.figures_row import Figure, figures_row
 from app.components.howto import terms_list
 from app.components.notice import notice
 from app.components.text import md
-from app.components.verdict import verdict
+from app.components.verdict import beyond, verdict
 from app.pages.topology import collectives as lab_collectives
 from app.pages.topology import compare as lab_compare
 from app.pages.topology import failures as lab_failures
@@ -25,6 +25,7 @@ from app.pages.topology.picture import picture
 from app.topologies.compare_words import beside
 from app.topologies.words import halves, host_mark, pairs, table
 from app.topologies.words import verdict as topology_verdict
+from app.words import headline
 from errors import ChipledgerError
 from errors import format as fmt
 from simulators.topology.report import Report
@@ -61,8 +62,11 @@ def page() -> None:
         return
     shown = chosen("show", [name for name, *_ in PANELS], PANELS[0][0])
     with top.container():
-        verdict(f"{topology_verdict(found)} {beside(reports(lab)) if shown == 'compare' else ''}")
+        said = topology_verdict(found)
+        said = headline(*said.said, *said.rest, beside(reports(lab)) if shown == "compare" else "")
+        verdict(said)
         figures_row(figures(found))
+        beyond(said)
     panels(lab)
     explained(found)
 

@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from app.components.chart import chart
+from app.components.columns import draw_table
 from app.components.current import open_workspace
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
@@ -14,7 +15,7 @@ from app.components.model_picker import pick
 from app.components.notice import notice
 from app.components.option import by_name, control
 from app.components.text import md
-from app.components.verdict import verdict
+from app.components.verdict import beyond, verdict
 from app.figures.base import standalone
 from app.pages.topology.lab import Lab
 from app.pages.topology.placement_figure import costs, label, layers
@@ -73,6 +74,7 @@ def panel(lab: Lab) -> None:
     )
     bars = costs(found, shown)
     chart(bars, f"costs {sorted(query.items())}", "placement", placement_verdict(found))
+    beyond(placement_verdict(found))
     _evidence(found, bars, f"/api/whatif/placement?{urlencode(query)}")
 
 
@@ -170,8 +172,8 @@ def _picture(found: Answer, way: Placement, logical: int) -> None:
 def _evidence(found: Answer, bars, answer: str) -> None:
     rows = table(found)
     with st.expander(f"Evidence: {fmt.count(len(rows), 'way')}, and what is sent", icon=":material/table:"):
-        st.dataframe(rows, hide_index=True, column_config={"why": st.column_config.TextColumn(width="large")})
-        st.dataframe(pd.DataFrame([vars(d) for d in found.demands]), hide_index=True)
+        draw_table(rows, columns={"why": st.column_config.TextColumn(width="large")})
+        draw_table(pd.DataFrame([vars(d) for d in found.demands]))
         downloads(rows, "placements", answer, lambda: standalone(bars, "Placements", "placements"))
     with st.expander("How placements are computed", icon=":material/function:"):
         for note in found.notes:

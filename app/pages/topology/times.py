@@ -11,8 +11,8 @@ from simulators.collectives import Collective, collective
 from simulators.topology.network import Network
 from simulators.topology.report import Report
 
-SIZES = {f"{n << p}": f"{n} {u}" for p, u in ((20, "MiB"), (30, "GiB")) for n in (1, 16, 256)}
-DEFAULT = str(1 << 30)
+SIZES = {f"{n * 10**p}": f"{n} {u}" for p, u in ((6, "MB"), (9, "GB")) for n in (1, 16, 256)}
+DEFAULT = str(10**9)
 KINDS = (("all_to_all", "All-to-all"), ("all_reduce", "All-reduce"))
 
 

@@ -11,6 +11,7 @@ CHECKPOINTS = Question(
     icon=":material/save:",
     asks="What do saves and failures cost, and what would help?",
     file="questions/checkpoints/page.py",
+    key="c",
     about={"job": ()},
     inputs=("lifecycle", "steps"),
     explains={

@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from analyzers.lost.checkpoints import CheckpointsResult
+from app.components.columns import draw_table
 from app.components.downloads import csv_bytes
 from app.components.notice import notice
 from app.components.question_page import SHOWN_ROWS, Told
@@ -39,7 +40,7 @@ def evidence(result: CheckpointsResult) -> None:
         with st.expander(f"Evidence: {fmt.count(len(rows), what)}", icon=":material/table:"):
             head = rows.head(SHOWN_ROWS)
             times = {c: pd.to_datetime(head[c], unit="ns", utc=True) for c in rows.columns if c.endswith("_ns")}
-            st.dataframe(head.assign(**times).rename(columns=lambda c: c.removesuffix("_ns")), hide_index=True)
+            draw_table(head.assign(**times).rename(columns=lambda c: c.removesuffix("_ns")))
             st.download_button(
                 "CSV",
                 lambda rows=rows: csv_bytes(rows),

@@ -1,24 +1,24 @@
 """Checkpoints in words: their verdict, and their figures as a terminal prints them."""
 
 from analyzers.lost.checkpoints import CheckpointsResult
-from app.words import Table
+from app.words import Table, Verdict, headline
 from errors import QuestionError
 from errors import format as fmt
 
 
-def verdict(result: CheckpointsResult) -> str:
+def verdict(result: CheckpointsResult) -> Verdict:
     """How often the job saves and should; where that cannot be told, what saves and failures cost."""
     from app.whatif.checkpoint.asked import Asked  # here: it words its own answers with the tables of this package
     from app.whatif.checkpoint.plan import plan
     from app.whatif.checkpoint.wording import verdict as plan_verdict
 
     try:
-        return plan_verdict(plan(Asked(), result))
+        return headline(plan_verdict(plan(Asked(), result)))
     except QuestionError:
         return lost(result)
 
 
-def lost(result: CheckpointsResult) -> str:
+def lost(result: CheckpointsResult) -> Verdict:
     """What saves and failures cost, and what is lacking for an interval."""
     failures, risk = result.mttf.count, fmt.duration(result.mttf.exposure_s)
     text = f"{fmt.count(failures, 'failure')} in {risk}" if failures else f"No failure in {risk}"
@@ -26,8 +26,8 @@ def lost(result: CheckpointsResult) -> str:
     if cost > 0 and result.held_s:
         text += f"; saves, lost steps and restarts took {fmt.share(cost / result.held_s)} of the time"
     if not result.save.count:
-        text += ". No save was recorded, so what one costs is not known"
-    return text + "."
+        return headline(f"{text}.", "No save was recorded, so what one costs is not known.")
+    return headline(f"{text}.")
 
 
 def table(result: CheckpointsResult) -> Table:

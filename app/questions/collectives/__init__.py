@@ -11,6 +11,7 @@ COLLECTIVES = Question(
     icon=":material/hub:",
     asks="Which collectives ran, how fast, and what bounds them?",
     file="questions/collectives/page.py",
+    key="a",
     about={"job": (), "serving": ("ops",), "compiled": ()},
     inputs=("captures",),
     options=analyzer.OPTIONS,

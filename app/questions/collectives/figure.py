@@ -1,6 +1,7 @@
 """Collectives: bus bandwidth over size against the link, and time by kind and axis."""
 
 import math
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from analyzers.ranks.collectives import CollectivesResult, bus_factor
 from app import theme
 from app.figures.axes import time_unit
 from app.figures.base import GRID, layout, plain
-from app.questions.collectives.words import name, rate
+from app.questions.collectives.words import kind_name, name, rate
 from errors import format as fmt
 
 MAX_ROWS = 400  # points; of more, those that took longest
@@ -40,7 +41,7 @@ def bandwidth(result: CollectivesResult) -> go.Figure | None:
             go.Scatter(
                 x=some["message_bytes"].astype(float),
                 y=some["busbw_bytes_per_s"].astype(float),
-                name=plain(kind),
+                name=plain(kind_name(str(kind))),
                 mode="markers",
                 marker={
                     "color": MOVING,
@@ -123,7 +124,7 @@ def _floor(figure: go.Figure, rows: pd.DataFrame) -> None:
                 y=x * factor / quickest,
                 mode="lines",
                 line={"color": theme.GREY, "dash": "dot", "width": 1.5},
-                name=f"latency floor, {plain(kind)} of {int(size)}: {fmt.duration(quickest)}",
+                name=f"latency floor, {plain(kind_name(str(kind)))} of {cast(int, size):.0f}: {fmt.duration(quickest)}",
                 hoverinfo="skip",
             )
         )
@@ -193,7 +194,7 @@ def time_by_axis(result: CollectivesResult) -> go.Figure | None:
         )
     return layout(
         figure,
-        len(sums) * 34 + 96,
+        len(sums) * 34 + 112,
         barmode="stack",
         showlegend=len(parts) > 1,
         bargap=0.25,
@@ -207,4 +208,4 @@ def time_by_axis(result: CollectivesResult) -> go.Figure | None:
 def _label(r: dict) -> str:
     axis = f" over {r['axis']}" if isinstance(r["axis"], str) else ""
     ranks = "" if pd.isna(r["group_size"]) else f", {int(r['group_size'])} ranks"
-    return plain(f"{r['kind']}{axis}{ranks}")
+    return plain(f"{kind_name(r['kind'])}{axis}{ranks}")

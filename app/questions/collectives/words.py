@@ -6,7 +6,7 @@ import pandas as pd
 
 from analyzers.ranks.collectives import CollectivesResult
 from app.questions.as_the_ledger import as_the_ledger
-from app.words import Table
+from app.words import Table, Verdict, headline, sentence, short
 from errors import format as fmt
 
 MUCH = 0.1  # of collective time: a share worth a sentence
@@ -19,19 +19,24 @@ def rate(bytes_per_s: float | None) -> str:
 
 def name(row: dict[str, Any]) -> str:
     """`all-reduce of 786 kB over model among 2 ranks`."""
-    over = f" over {row['axis']}" if isinstance(row["axis"], str) else ""
+    over = f" over {short(row['axis'])}" if isinstance(row["axis"], str) else ""
     ranks = "" if pd.isna(row["group_size"]) else f" among {fmt.count(int(row['group_size']), 'rank')}"
-    return f"{row['kind']} of {_size(row['bytes'])}{over}{ranks}"
+    return f"{kind_name(row['kind'])} of {_size(row['bytes'])}{over}{ranks}"
+
+
+def kind_name(value: Any) -> str:
+    """What a collective does; a generic kernel may serve any of them."""
+    return value or "collectives of unknown kind"
 
 
 def _size(value: Any) -> str:
     return "unknown size" if pd.isna(value) else fmt.size(float(value))
 
 
-def verdict(result: CollectivesResult) -> str:
-    """How long they took, what of it was waiting, which one costs most and how near it comes to the link."""
+def verdict(result: CollectivesResult) -> Verdict:
+    """How long they took, what of it was waiting, which one costs most, and how near that comes to the link."""
     if not len(result.rows):
-        return "No collective was found."
+        return headline("No collective was found.")
     if not result.measured:
         return _programmed(result)
     t, top = result.totals, result.rows.iloc[0].to_dict()
@@ -39,43 +44,49 @@ def verdict(result: CollectivesResult) -> str:
     waited = t["wait_s"] or 0.0
     text = f"Collectives took {fmt.number(whole)} device-seconds"
     if whole and waited / whole >= MUCH:
-        text = f"Collectives moved data for {fmt.number(whole - waited)} device-seconds; ranks waited for the last one "
-        text += f"in them for {fmt.number(waited)} more"
+        text += f", {fmt.whole_share(waited / whole)} of it waiting for the last rank"
     if whole and (t["unknown_s"] or 0.0) / whole >= MUCH:
         text += f", {fmt.whole_share(t['unknown_s'] / whole)} in first steps of captures, where it is not known"
     sentences = [text + ".", *([_largest(top, whole, len(result.rows) == 1)] if whole else [])]
     bound = result.rows[result.rows["latency_bound"].fillna(False).astype(bool)]
     if whole and (share := float(bound["total_s"].sum()) / whole) >= MUCH:
-        sentences.append(
-            f"{fmt.whole_share(share)} went into small ones bound by latency, not bandwidth: merging them would pay."
-        )
+        sentences.append(f"{sentence(fmt.whole_share(share))} went into small ones bound by latency: merge them.")
+    sentences += _rates(top) if whole else []
+    if whole and waited / whole >= MUCH:
+        moved, waits = fmt.number(whole - waited), fmt.number(waited)
+        sentences.append(f"Data moved for {moved} device-seconds; ranks waited for the last one for {waits} more.")
     if result.ledger is not None and whole and waited / whole >= MUCH:
         said = f"This page adds up all {fmt.number(whole)} device-seconds that were profiled"
         sentences.append(as_the_ledger(result.ledger, said))
-    return " ".join(sentences)
+    return headline(*sentences)
 
 
 def _largest(top: dict[str, Any], whole: float, alone: bool) -> str:
     share = top["total_s"] / whole
     part = "All of it" if alone else f"The largest part, {fmt.whole_share(share)},"
-    text = f"{part} went into {name(top)}"
-    if not pd.isna(top["busbw_bytes_per_s"]):
-        least = "" if top["matched"] else "at least "
-        text += f": {least}{rate(top['busbw_bytes_per_s'])} bus bandwidth"
-        if not pd.isna(top["share_of_link"]):
-            text += f", {fmt.whole_share(top['share_of_link'])} of what a device can send"
-    return text + "."
+    return f"{part} went into {name(top)}."
 
 
-def _programmed(result: CollectivesResult) -> str:
-    t, top = result.totals, result.rows.iloc[0].to_dict()
+def _rates(top: dict[Any, Any]) -> list[str]:
+    """How near the largest comes to the link."""
+    if pd.isna(top["busbw_bytes_per_s"]):
+        return []
+    least = "" if top["matched"] else "at least "
+    text = f"Its bus bandwidth is {least}{rate(top['busbw_bytes_per_s'])}"
+    if not pd.isna(top["share_of_link"]):
+        text += f", {fmt.whole_share(top['share_of_link'])} of what a device can send"
+    return [text + "."]
+
+
+def _programmed(result: CollectivesResult) -> Verdict:
+    t, top = result.totals, {str(k): v for k, v in result.rows.iloc[0].to_dict().items()}
     text = f"One run of the program does {fmt.count(t['count'], 'collective')}"
     text += f" on {fmt.size(t['bytes'])} per device" if t["bytes"] is not None else ""
     if t["bound_s"]:
         part = top["bound_s"] * top["count"] / t["bound_s"]
         need = f"the links need {fmt.duration(t['bound_s'])} at least"
-        return f"{text}; {need}, {fmt.whole_share(part)} of it for {name(top)}."
-    return text + "."
+        return headline(f"{text}; {need}, {fmt.whole_share(part)} of it for {name(top)}.")
+    return headline(text + ".")
 
 
 def table(result: CollectivesResult) -> Table:
@@ -84,7 +95,7 @@ def table(result: CollectivesResult) -> Table:
         ("collective", "axis", "ranks", "bytes", "count", "total", "waiting", "transfer", "bus bandwidth", "of link"),
         tuple(
             (
-                r["kind"],
+                kind_name(r["kind"]),
                 r["axis"] if isinstance(r["axis"], str) else fmt.NO_VALUE,
                 fmt.NO_VALUE if pd.isna(r["group_size"]) else str(int(r["group_size"])),
                 _size(r["bytes"]),

@@ -11,6 +11,7 @@ COMPILED = Question(
     icon=":material/build:",
     asks="What does the TPU compiler make of a model?",
     file="pages/compile/page.py",
+    key="w",
     address="compile",
     in_menu=True,
     about={"compiled": ()},

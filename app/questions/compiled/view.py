@@ -5,11 +5,12 @@ import streamlit as st
 
 from analyzers.compiled.compiled import CompiledResult
 from app.components.chart import chart
+from app.components.columns import draw_table
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
 from app.components.howto import howto
 from app.components.text import md
-from app.components.verdict import verdict
+from app.components.verdict import beyond, verdict
 from app.figures.base import standalone
 from app.questions.compiled import COMPILED
 from app.questions.compiled import figure as figures
@@ -37,8 +38,10 @@ def told(shown: list[tuple[Run, CompiledResult]]) -> None:
         figures_row(five(named[0][1]))
     else:
         st.markdown("**What differs**")
-        st.dataframe(pd.DataFrame(comparison(*named)), hide_index=True)
+        draw_table(pd.DataFrame(comparison(*named)))
     pictures(named, shown[0][0])
+    for _, result in named:
+        beyond(compiled_verdict(result))
     notes = dict.fromkeys(note for _, result in named for note in result.notes)
     howto(shown[0][0], COMPILED.terms, tuple(notes), ())
 
@@ -48,7 +51,7 @@ def five(r: CompiledResult) -> list[Figure]:
     need, limit = r.bytes_per_chip["peak"], r.bytes_per_chip["limit"]
     bound = f" Most of it: {PARTS[r.floor.bound_by]}." if r.floor else ""
     return [
-        Figure("Memory", f"{fmt.size(need)} of {fmt.size(limit)}", COMPILED.meaning("Bytes"), "measured"),
+        Figure("Memory", f"{fmt.size(need)} of {fmt.size(limit)}", COMPILED.meaning("Bytes"), "modelled"),
         Figure("FLOPs per chip", fmt.flops(r.flops_per_chip), COMPILED.meaning("FLOPs"), "derived"),
         Figure("Estimated cycles", fmt.number(r.estimated_cycles), COMPILED.meaning("Estimated cycles"), "modelled"),
         Figure(
@@ -82,7 +85,7 @@ def pictures(named: list[figures.Named], run: Run) -> None:
             each(name if len(named) > 1 else "", result)
     rows = named[0][1].ops
     with st.expander(f"Evidence: {fmt.count(len(rows), 'operation')}", icon=":material/table:"):
-        st.dataframe(rows.head(2000), hide_index=True)
+        draw_table(rows.head(2000))
         downloads(
             rows,
             f"{run.manifest.name}-operations",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from analyzers.compiled.compiled import CompiledResult
 from analyzers.compiled.floor import Floor
-from app.words import Table
+from app.words import Table, Verdict, headline, listed
 from errors import format as fmt
 
 PARTS = {
@@ -24,10 +24,9 @@ BYTES = {
 }
 
 
-def verdict(result: CompiledResult) -> str:
+def verdict(result: CompiledResult) -> Verdict:
     """Whether it fits, what bounds the step, and what padding costs."""
-    sentences = [_fit(result), *filter(None, (_bound(result), _padding(result)))]
-    return " ".join(sentences)
+    return headline(_fit(result), *_bound(result), _padding(result))
 
 
 def _fit(result: CompiledResult) -> str:
@@ -42,21 +41,23 @@ def _fit(result: CompiledResult) -> str:
     return f"It does not fit: it needs {fmt.size(need)} of {fmt.size(limit)} on each chip{over}."
 
 
-def _bound(result: CompiledResult) -> str:
+def _bound(result: CompiledResult) -> tuple[str, ...]:
+    """The least time of a step, and of what it is made."""
     least = result.floor
     if least is None or not least.seconds:
-        return ""
+        return ()
     text = f"A step takes at least {fmt.duration(least.seconds)}"
     if result.mfu_bound is not None and result.mfu_bound <= 1:
         text += f", so that MFU can reach {fmt.whole_share(result.mfu_bound)} at best"
-    return f"{text}: {_made_of(least)}."
+    first, *others = _made_of(least)
+    largest = f"{'The largest part' if others else 'All of it'} is {first}."
+    return f"{text}.", largest, f"Then come {listed(others)}." if others else ""
 
 
-def _made_of(least: Floor) -> str:
+def _made_of(least: Floor) -> list[str]:
     """The parts of the least time that are there, the largest first; together they are all of it."""
     parts = sorted(((s, said) for said, s in floor_parts(least) if s > 0), key=lambda part: -part[0])
-    *some, last = [f"{fmt.duration(s)} for {said}" for s, said in parts]
-    return f"{', '.join(some)} and {last}" if some else last
+    return [f"{fmt.duration(s)} for {said}" for s, said in parts]
 
 
 def floor_parts(least: Floor) -> list[tuple[str, float]]:

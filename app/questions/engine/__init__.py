@@ -11,6 +11,7 @@ ENGINE = Question(
     icon=":material/settings:",
     asks="What did the engine run, queue and keep over time?",
     file="questions/engine/page.py",
+    key="e",
     about={"serving": ("engine", "iterations")},
     inputs=("engine", "iterations"),
     explains={

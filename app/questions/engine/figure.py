@@ -117,7 +117,7 @@ def shares(result: EngineResult) -> go.Figure | None:
                 name=words,
                 connectgaps=False,
                 line={"color": colour, "width": 1.8, "dash": dash},
-                hovertemplate=f"%{{x:.4g}}: %{{y:.3g}} % {words}<extra></extra>",
+                hovertemplate=f"%{{x:,.4r}}: %{{y:,.3r}} % {words}<extra></extra>",
             )
         )
     if rows["prompt_share"].notna().any():
@@ -190,7 +190,7 @@ def iterations(result: EngineResult) -> go.Figure | None:
                     mode="markers",
                     name=words,
                     marker={"color": colour, "symbol": symbol, "size": 6, "opacity": 0.55},
-                    hovertemplate=f"%{{x:,}} tokens: %{{y:.4g}} {unit}<extra>{words}</extra>",
+                    hovertemplate=f"%{{x:,}} tokens: %{{y:,.4r}} {unit}<extra>{words}</extra>",
                 )
             )
     if result.fit is not None:
@@ -316,7 +316,7 @@ def _trace(
             showlegend=False,
             line={"color": colour, "width": 1.8, "dash": dash},
             marker={"color": colour, "size": 7},
-            hovertemplate=f"%{{x:.4g}}: %{{y:.4g}} {words}<extra></extra>",
+            hovertemplate=f"%{{x:,.4r}}: %{{y:,.4r}} {words}<extra></extra>",
         ),
         row=row,
         col=1,

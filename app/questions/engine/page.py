@@ -6,6 +6,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from analyzers.serving.engine import ALL, OPTIONS, EngineResult
 from app.components.chart import chart
+from app.components.columns import draw_table
 from app.components.current import switch
 from app.components.figures_row import Figure
 from app.components.model_picker import About
@@ -90,9 +91,9 @@ def picture(told: Told[EngineResult]) -> None:
     result = told.result
     if one_moment(result):
         st.markdown("**What the engine said at that moment.** A second reading would tell of the time between.")
-        told = engine_table(result)
-        rows = [row for row in told.rows if row[1] != fmt.NO_VALUE]
-        st.dataframe(pd.DataFrame(rows, columns=told.head), hide_index=True)
+        said = engine_table(result)
+        rows = [row for row in said.rows if row[1] != fmt.NO_VALUE]
+        draw_table(pd.DataFrame(rows, columns=said.head))
         return
     views = {k: v for k, v in VIEWS.items() if k != "iterations" or len(result.drawn)}
     view = switch("View", "view", views, "timeline")

@@ -2,7 +2,7 @@
 
 from analyzers.serving.engine import ALL, EngineResult
 from app.questions.latency.words import NAMES, between
-from app.words import Table
+from app.words import Table, Verdict, headline, listed
 from errors import format as fmt
 
 HELD = ("kv", "seats", "tokens", "unknown")
@@ -22,8 +22,9 @@ HELP = {
 LITTLE = 0.01
 
 
-def verdict(result: EngineResult) -> str:
+def verdict(result: EngineResult) -> Verdict:
     """What limited the engine, for which share of the time, and what would help."""
+    cures: tuple[str, ...] = ()
     held = sorted((b for b in HELD if result.bound[b] >= LITTLE), key=lambda b: -result.bound[b])
     if one_moment(result):
         text = _moment(result, held)
@@ -34,10 +35,10 @@ def verdict(result: EngineResult) -> str:
     else:
         parts = [f"{fmt.whole_share(result.bound[b])} {_reason(b, result)}" for b in held]
         parts[0] = parts[0].replace(" % ", f" % of {_time(result)} ", 1)
-        text = f"Requests waited {_joined(parts)}."
+        text = f"Requests waited {listed(parts)}."
         if held[0] in HELP:
-            text += f" {HELP[held[0]][:1].upper()}{HELP[held[0]][1:]}{_peak(held[0], result)}."
-    return text + _preempted(result)
+            cures = f"{HELP[held[0]][:1].upper()}{HELP[held[0]][1:]}.", _peak(held[0], result)
+    return headline(text, *cures[:1], _preempted(result), *cures[1:])
 
 
 def one_moment(result: EngineResult) -> bool:
@@ -68,15 +69,13 @@ def _reason(bound: str, result: EngineResult) -> str:
     }[bound]
 
 
-def _joined(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
 def _peak(bound: str, result: EngineResult) -> str:
     if bound != "seats":
         return ""
     then = result.seats_kv
-    return " (its use is not known)" if then is None else f" ({fmt.whole_share(then)} of it was in use then, at most)"
+    if then is None:
+        return "How much of the cache was in use then is not known."
+    return f"At most {fmt.whole_share(then)} of the cache was in use then."
 
 
 def whole(count: float | None) -> str:
@@ -99,7 +98,7 @@ def _preempted(result: EngineResult) -> str:
     count = result.figures["preemptions"]
     if not count:
         return ""
-    text = f" {fmt.count(round(count), 'request was', 'requests were')} preempted"
+    text = f"{fmt.count(round(count), 'request was', 'requests were')} preempted"
     if result.burst_count > 1:
         text += f" in {result.burst_count:,} bursts"
     return text + "."

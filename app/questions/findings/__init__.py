@@ -17,10 +17,11 @@ def _alone(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> analyzer
 
 FINDINGS = Question(
     name="findings",
-    title="Overview",
+    title="Findings",
     icon=":material/lightbulb:",
     asks="What is wrong with a run, what does it cost, and what is to be done about it?",
     file="questions/findings/page.py",
+    key="o",
     about={"job": (), "serving": (), "compiled": ()},
     inputs=("lifecycle", "steps", "captures", "requests"),
     options=analyzer.OPTIONS,

@@ -33,7 +33,7 @@ def on_paper(now: Ledger, after: Ledger) -> go.Figure:
             insidetextanchor="middle",
             textangle=0,
             customdata=[fmt.chip_time(a) for a in amounts],
-            hovertemplate=f"<b>{theme.title(name)}</b><br>%{{customdata}}, %{{x:.3g}} %<extra>%{{y}}</extra>",
+            hovertemplate=f"<b>{theme.title(name)}</b><br>%{{customdata}}, %{{x:,.3r}} %<extra>%{{y}}</extra>",
         )
     return layout(
         figure,

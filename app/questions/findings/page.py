@@ -1,5 +1,9 @@
 """The first page of a run: what is wrong, what it costs, what to do, and where the chip time went."""
 
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 import streamlit as st
 
@@ -8,22 +12,56 @@ from analyzers.findings.base import Finding
 from app import theme
 from app.components.chart import chart
 from app.components.figures_row import Figure
+from app.components.notes import notes_button, notes_shown
 from app.components.price import price_of_run
 from app.components.question_page import Told, question_page
 from app.components.text import md
+from app.components.told_already import told_already
 from app.pages.all import pages_of
+from app.questions.asking import ask
+from app.questions.base import Question
 from app.questions.findings import FINDINGS, words
 from app.questions.findings.fixing import Mended, how_much, mend, receipts
 from app.questions.findings.ladder import gap, ladder
+from app.questions.hangs import HANGS
+from app.questions.ledger.figures import basis_of, time_held
 from app.questions.ledger.icicle import icicle
-from app.questions.ledger.words import modelled
+from app.questions.memory import MEMORY
 from app.words import sentence
+from app.workspace import Workspace, workspace
 from catalog.cures import EFFORTS, WRONGS
+from errors import ChipledgerError
 from errors import format as fmt
+from runs.run import Run
 
 
 def page() -> None:
-    question_page(FINDINGS, "Asking every question about this run", figures, overview, beside=price_of_run)
+    question_page(
+        FINDINGS, "Asking every question about this run", figures, overview, beside=_beside, otherwise=_elsewhere
+    )
+
+
+def _beside(run: Run, place: Workspace) -> None:
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        notes_button(run, place)
+        price_of_run(run, place)
+
+
+def _elsewhere(run: Run, _: Mapping[str, Any]) -> None:
+    """What a run says that tells of no chip time: dumps of a job that hangs, a snapshot of memory."""
+    notes_shown(run, workspace())
+    for page in (HANGS, MEMORY):
+        _told_of(page, run)
+
+
+def _told_of(page: Question[Any], run: Run) -> None:
+    """The verdict of a question, with the way to its page; nothing where it has none about the run."""
+    if not page.tells_of(run):
+        return
+    with contextlib.suppress(ChipledgerError):
+        said = page.verdict(ask(page, run, {}, workspace().registry))
+        st.markdown(f"**{page.title}.** {md(said)}")
+        st.page_link(page.file, label=page.asks, icon=page.icon, query_params={"run": run.run_id})
 
 
 def figures(result: FindingsResult) -> list[Figure]:
@@ -34,18 +72,20 @@ def figures(result: FindingsResult) -> list[Figure]:
             "Given back if mended",
             fmt.share(back) if back else "not known" if result.findings else "nothing found",
             f"By all findings below together. {FINDINGS.meaning('joint')} {FINDINGS.meaning('gain')}",
-            "modelled",
+            theme.weakest(f.basis for f in result.findings if f.gain) or "derived",
         )
     ]
     if result.ledger.usd is not None:
         shown.append(Figure("Cost", fmt.usd(result.ledger.usd), "Chip-hours held times their price.", "derived"))
     else:
         held = "Chips held times how long. A price above turns it into dollars."
-        basis = "modelled" if modelled(result.ledger) else "measured"
-        shown.append(Figure("Chip time held", fmt.chip_time(result.whole), held, basis))
+        shown.append(time_held(result.ledger, held))
     kept, useful, told = (FINDINGS.meaning(n) for n in ("kept_share", "useful_share", "told_share"))
-    shown.append(Figure("Kept or served", fmt.share(result.kept_share), kept, "derived"))
-    shown.append(Figure("Useful maths", fmt.share(result.useful_share), useful, "derived"))
+    for name, label, share, meaning in (
+        ("served" if result.serving else "productive", "Kept or served", result.kept_share, kept),
+        ("useful_maths", "Useful maths", result.useful_share, useful),
+    ):
+        shown.append(Figure(label, fmt.share(share), meaning, basis_of(result.ledger.find(name), "derived")))
     shown.append(Figure("Can be told", fmt.share(result.told_share), told, "derived"))
     return shown
 
@@ -53,6 +93,9 @@ def figures(result: FindingsResult) -> list[Figure]:
 def overview(told: Told[FindingsResult]) -> None:
     """The findings, the run with those mended that are ticked, and its ledger."""
     result = told.result
+    notes_shown(told.run, told.place)
+    if result.blind and not result.findings:
+        told_already(told.run, told.place)
     receipts(told)
     ticked = _cards(told)
     if ticked:
@@ -100,11 +143,13 @@ def _worth(result: FindingsResult, finding: Finding) -> tuple[str, str | None]:
 
 def _sure(result: FindingsResult, finding: Finding) -> str:
     mark = theme.mark(finding.basis)
-    sure = f"{fmt.whole_share(finding.confidence)} sure of the cause {mark.glyph}"
-    if finding.gain is None or finding.gain.low == finding.gain.high:
+    sure = f"{fmt.whole_share(finding.confidence)} sure of the cause"
+    if finding.gain is None:
         return sure
+    if finding.gain.low == finding.gain.high:
+        return f"{mark.glyph} {mark.word}; {sure}"
     low, high = (fmt.share(s / result.whole) for s in (finding.gain.low, finding.gain.high))
-    return f"{low} to {high}; {sure}"
+    return f"{low} to {high} {mark.glyph}; {sure}"
 
 
 def _evidence(finding: Finding) -> str:

@@ -3,25 +3,21 @@
 from analyzers.findings import FindingsResult
 from analyzers.findings.base import Finding
 from app import theme
-from app.words import Table
+from app.words import Table, Verdict, headline
 from catalog.cures import WRONGS
 from errors import format as fmt
 
 SHOWN_GAP = 3
 
 
-def verdict(result: FindingsResult) -> str:
+def verdict(result: FindingsResult) -> Verdict:
     """What to mend first and what that is worth; or that nothing stands out, of how much that can be told."""
     if not result.findings:
-        return nothing(result)
+        return headline(nothing(result))
     first, *rest = result.findings
-    text = f"{first.title} {_worth(result, first)}"
-    if rest:
-        others = ", then ".join(_short(f, result) for f in rest[:2])
-        text += f" Next: {others}."
-    if result.told_share < 0.5:
-        text += f" {fmt.share(1 - result.told_share)} of the chip time cannot be told."
-    return text
+    following = f"Next: {', then '.join(_short(f, result) for f in rest[:2])}." if rest else ""
+    dark = "" if result.told_share >= 0.5 else f"{fmt.share(1 - result.told_share)} of the chip time cannot be told."
+    return headline(first.title, _worth(result, first), following, dark)
 
 
 def _worth(result: FindingsResult, finding: Finding) -> str:

@@ -1,20 +1,20 @@
 """FLOPs per token in words: what a token costs, and how far the conventions lie apart."""
 
 from analyzers.flops.flops import FlopsResult
-from app.words import Table, model_name
+from app.words import Table, Verdict, headline, model_name, short
 from catalog.flops import CONVENTIONS
 from errors import format as fmt
 
 
-def verdict(result: FlopsResult) -> str:
+def verdict(result: FlopsResult) -> Verdict:
     """The exact count, and what counting attention as if it were not causal makes of it."""
     counts = {c.convention: c.total for c in result.counts}
     exact, loose = counts["causal"], counts["noncausal"]
-    return (
-        f"A token of {model_name(result.model)} costs {gflops(exact)} in sequences of {result.seq:,} tokens, forward "
-        "and backward. "
+    return headline(
+        f"A token of {short(model_name(result.model))} costs {gflops(exact)} in sequences of {result.seq:,} tokens, "
+        "forward and backward.",
         f"Counted as if attention were not causal it is {gflops(loose)}: an MFU printed that way is "
-        f"{fmt.share(loose / exact - 1)} higher for the same speed."
+        f"{fmt.share(loose / exact - 1)} higher for the same speed.",
     )
 
 

@@ -11,6 +11,7 @@ GOODPUT = Question(
     icon=":material/event_available:",
     asks="Which part of the time held went into kept steps?",
     file="questions/goodput/page.py",
+    key="g",
     about={"job": ()},
     inputs=("lifecycle", "steps"),
     options=analyzer.OPTIONS,

@@ -11,7 +11,8 @@ from analyzers.lost.goodput.buckets import ASYNC, BUCKETS, HEADING
 from analyzers.lost.goodput.result import GoodputResult
 from app import theme
 from app.figures.axes import time_unit
-from app.figures.base import GRID, MAX_POINTS, layout, plain, reduced, reference_line
+from app.figures.base import GRID, MAX_POINTS, each, layout, plain, reduced, reference_line
+from app.figures.long_series import is_long, long_series
 from app.questions.goodput.words import RULES, losses, title, worth
 from errors import format as fmt
 
@@ -68,7 +69,7 @@ def over_time(result: GoodputResult, view: str) -> go.Figure | None:
                 fillpattern={"shape": pattern, "bgcolor": colour, "fgcolor": PATTERN_INK, "size": 8}
                 if pattern
                 else None,
-                hovertemplate=f"<b>{plain(name)}</b> %{{y:.3g}} %<br>%{{x|%Y-%m-%d %H:%M:%S}} UTC<extra></extra>",
+                hovertemplate=f"<b>{plain(name)}</b> %{{y:,.3r}} %<br>%{{x|%Y-%m-%d %H:%M:%S}} UTC<extra></extra>",
             )
         )
         _name_inside(figure, name, bucket, at, np.nan_to_num(share), below)
@@ -197,19 +198,26 @@ def deviation(result: GoodputResult) -> go.Figure | None:
         return None
     unit, factor = time_unit(result.ideal_step_s or float(rows["step_s"].median()))
     took = rows["step_s"].to_numpy(dtype=float)
-    drawn = rows.iloc[reduced(took, MAX_POINTS)]
-    figure = go.Figure(
-        go.Scatter(
-            x=drawn["step"],
-            y=drawn["step_s"] * factor,
-            mode="lines",
-            name="step",
-            line={"color": theme.THIN["useful_maths"], "width": 1.5},
-            hovertext=[_step_text(r) for r in drawn.itertuples()],
-            hovertemplate="%{hovertext}<extra></extra>",
-        )
-    )
+    greatest, usual = float(took.max()), result.ideal_step_s or float(np.median(took))
+    log = usual > 0 and greatest > 8 * usual
+    figure = go.Figure()
     spiky = rows[rows["spike"]]
+    if is_long(len(rows)):
+        long_series(rows.assign(y=rows["step_s"] * factor), unit, _step_texts, log).draw(figure)
+        spiky = spiky.iloc[:0]  # the points are those furthest out, spikes or not
+    else:
+        drawn = rows.iloc[reduced(took, MAX_POINTS)]
+        figure.add_trace(
+            go.Scatter(
+                x=drawn["step"],
+                y=drawn["step_s"] * factor,
+                mode="lines",
+                name="step",
+                line={"color": theme.THIN["useful_maths"], "width": 1.5},
+                hovertext=_step_texts(drawn),
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        )
     if len(spiky):
         spiky = spiky.iloc[reduced(spiky["step_s"].to_numpy(dtype=float), MAX_POINTS // 2)]
         figure.add_trace(
@@ -224,12 +232,10 @@ def deviation(result: GoodputResult) -> go.Figure | None:
                     "color": theme.COLOURS["program_startup"],
                     "line": {"width": 1, "color": theme.GREY},
                 },
-                hovertext=[_step_text(r) for r in spiky.itertuples()],
+                hovertext=_step_texts(spiky),
                 hovertemplate="%{hovertext}<extra></extra>",
             )
         )
-    greatest, usual = float(took.max()), result.ideal_step_s or float(np.median(took))
-    log = usual > 0 and greatest > 8 * usual
     if result.ideal_step_s:
         reference_line(figure, result.ideal_step_s * factor, f"ideal step {fmt.duration(result.ideal_step_s)}", log)
     return layout(
@@ -258,9 +264,12 @@ def _log_axis(values: np.ndarray) -> dict[str, Any]:
     return {"type": "log", "tickvals": ticks, "ticktext": [fmt.number(t, 1) for t in ticks]}
 
 
-def _step_text(row: object) -> str:
-    text = f"<b>Step {row.step:,}</b>: {fmt.duration(float(row.step_s))}"
-    return f"{text}<br>{fmt.duration(abs(float(row.deviation_s)))} from the ideal step"
+def _step_texts(rows: pd.DataFrame) -> list[str]:
+    return [
+        f"<b>Step {r.step:,}</b>: {fmt.exact_duration(float(r.step_s))}"
+        f"<br>{fmt.duration(abs(float(r.deviation_s)))} from the ideal step" + ("<br>spike" if r.spike else "")
+        for r in each(rows)
+    ]
 
 
 def slices(result: GoodputResult) -> go.Figure | None:

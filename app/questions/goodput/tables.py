@@ -5,6 +5,7 @@ import streamlit as st
 
 from analyzers.lost.goodput.buckets import ASYNC, BUCKETS, CUSTOM, amount
 from analyzers.lost.goodput.result import GoodputResult
+from app.components.columns import Like, draw_table
 from app.questions.goodput.words import LIBRARY_MEANING, meaning, title
 
 
@@ -65,16 +66,13 @@ def show_side_by_side(table: pd.DataFrame) -> None:
             "ml-goodput counts": table["ml_goodput_counts"],
         }
     )
-    seconds = st.column_config.NumberColumn(format="%,.3f")
-    st.dataframe(
+    draw_table(
         shown,
         hide_index=True,
         height=35 * (len(shown) + 1) + 3,
-        column_config={
+        columns={
             "Amount": st.column_config.TextColumn(width="medium"),
-            "Exact (s)": seconds,
-            "ml-goodput (s)": seconds,
-            "Difference (s)": st.column_config.NumberColumn(format="%,.3f", help="Exact less ml-goodput."),
+            "Difference (s)": Like("Difference (s)", "Exact less ml-goodput."),
             "Exact counts": st.column_config.TextColumn(width="large"),
             "ml-goodput counts": st.column_config.TextColumn(width="large"),
         },
@@ -100,12 +98,11 @@ def show_attempts(attempts: pd.DataFrame) -> None:
             "of (s)": most,
         }
     )
-    number = st.column_config.NumberColumn(format="%,.1f")
-    st.dataframe(
+    draw_table(
         shown,
         hide_index=True,
         height=min(35 * (len(shown) + 1) + 3, 420),
-        column_config={
+        columns={
             "Goodput": st.column_config.ProgressColumn(
                 min_value=0, max_value=100, format="%.3g %%", help="Kept steps as a part of the time held."
             ),
@@ -113,8 +110,5 @@ def show_attempts(attempts: pd.DataFrame) -> None:
             "To (UTC)": st.column_config.DatetimeColumn(
                 format="YYYY-MM-DD HH:mm:ss", help="The job's own end, or, where it was interrupted, its next start."
             ),
-            "Held (s)": number,
-            "Kept steps (s)": number,
-            "of (s)": number,
         },
     )

@@ -7,6 +7,7 @@ from app.components.chart import chart
 from app.components.current import switch
 from app.components.question_page import Told
 from app.components.text import md
+from app.figures.long_series import said_of
 from app.questions.goodput.both import Both
 from app.questions.goodput.controls import rolling_width
 from app.questions.goodput.figure import OVER_TIME, bars, deviation, over_time, slices
@@ -73,7 +74,7 @@ def steps(result: GoodputResult, name: str) -> None:
     st.markdown(
         f"**How even were the steps?** {fmt.count(len(result.steps), 'step')}, {fmt.count(spiky, 'spike')}. "
         f"Recent deviation from the ideal step (see the definitions): "
-        f"{md(fmt.duration(result.spike_interval_s))}."
+        f"{md(fmt.duration(result.spike_interval_s))}. {md(said_of(drawn))}"
     )
     chart(drawn, "deviation", f"{name}-steps", "Step times against the ideal step.")
 
@@ -101,4 +102,4 @@ def compared(told: Told[Both]) -> None:
     st.markdown("\n".join(f"- {md(text)}" for text in result.differences))
     table = side_by_side(answers.exact, answers.library)
     show_side_by_side(table)
-    told.downloads(table, bars(result, answers.other) or deviation(result), "badput")
+    told.downloads(table, lambda: bars(result, answers.other) or deviation(result), "badput")

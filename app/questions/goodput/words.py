@@ -8,7 +8,7 @@ from analyzers.lost.goodput.result import GoodputResult
 from analyzers.lost.goodput.terms import BUCKET_TERMS
 from app import theme
 from app.questions.ledger.words import PHRASES
-from app.words import Table
+from app.words import Table, Verdict, headline, short
 from errors import format as fmt
 
 RULES = {EXACT: "the exact rules", LIBRARY: "the rules of ml-goodput"}
@@ -69,11 +69,11 @@ def worth(result: GoodputResult, seconds: float) -> str:
     return f"{fmt.duration(seconds)}, {fmt.chip_time(chip_s)}{dollars}"
 
 
-def verdict(result: GoodputResult) -> str:
+def verdict(result: GoodputResult) -> Verdict:
     """Which part was goodput, and the largest loss with what it is worth."""
     whose = f"By {RULES[LIBRARY]} " if result.rules == LIBRARY else ""
     if not result.total_s:
-        return f"{whose or 'Here '}no time is left to tell of: all of it is excluded."
+        return headline(f"{whose or 'Here '}no time is left to tell of: all of it is excluded.")
     if result.steps_read:
         share = fmt.whole_share(result.goodput_share or 0.0)
         head = f"{whose}{share} of {fmt.duration(result.total_s)} went into steps that were kept."
@@ -83,7 +83,7 @@ def verdict(result: GoodputResult) -> str:
     sentences = [head[0].upper() + head[1:]]
     if found := [x for x in losses(result) if result.steps_read or x[0] != "other"]:
         bucket, name, seconds = found[0]
-        phrase = EVENTS.get(name, f"The event “{name}”") if name else PHRASES[HEADING[bucket]]
+        phrase = EVENTS.get(name, f"The event “{short(name)}”") if name else PHRASES[HEADING[bucket]]
         part = fmt.whole_share(seconds / result.total_s)
         sentences.append(f"{phrase} cost the most: {part} ({worth(result, seconds)}).")
     if result.disruptions:
@@ -91,7 +91,7 @@ def verdict(result: GoodputResult) -> str:
     summed = (result.productive_s + result.badput_total_s) / result.total_s
     if abs(summed - 1) > OVER:
         sentences.append(f"These shares sum to {fmt.share(summed, 4)}: the rules count some time twice or not at all.")
-    return " ".join(sentences)
+    return headline(*sentences)
 
 
 def _times(count: int) -> str:

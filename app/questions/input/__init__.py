@@ -11,6 +11,7 @@ INPUT = Question(
     icon=":material/input:",
     asks="Is the run bound by its input?",
     file="questions/input/page.py",
+    key="u",
     about={"job": ()},
     inputs=("captures", "lifecycle", "steps"),
     explains={

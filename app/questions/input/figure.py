@@ -6,8 +6,9 @@ import plotly.graph_objects as go
 
 from analyzers.device.input import InputResult
 from app import theme
-from app.figures.axes import time_unit
+from app.figures.axes import log_ticks, time_unit
 from app.figures.base import GRID, MAX_POINTS, layout, reduced, reference_line
+from app.figures.long_series import is_long, long_series
 from errors import format as fmt
 
 WAITING = theme.COLOURS["input_wait"]
@@ -20,6 +21,8 @@ def scatter(result: InputResult) -> go.Figure | None:
     rows = rows[rows["usual"]]
     if not len(rows) or not result.fed_step_s or result.median_fetch_s is None:
         return None
+    if is_long(len(rows)) and rows["fetch_s"].max() == rows["fetch_s"].min():
+        return None  # thousands of dots on one upright line tell nothing
     unit, factor = time_unit(result.fed_step_s)
     figure = go.Figure()
     kinds = ((~rows["stalled"], "other steps", theme.GREY, "circle"), (rows["stalled"], "stalled", WAITING, "diamond"))
@@ -74,6 +77,8 @@ def strip(result: InputResult) -> go.Figure | None:
     waited = rows["waited_s"].notna().any()
     shown, words = ("waited_s", "devices waited for input") if waited else ("fetch_s", "fetch")
     part = rows[shown].astype("Float64").to_numpy(dtype=float, na_value=np.nan)
+    if is_long(len(rows)):
+        return _long_strip(rows, part, words, unit, factor)
     at = reduced(rows["dur_s"].to_numpy(dtype=float), MAX_POINTS)
     at = np.union1d(at, reduced(part, MAX_POINTS))
     rows, part = rows.iloc[at], part[at]
@@ -112,6 +117,44 @@ def strip(result: InputResult) -> go.Figure | None:
         dragmode="zoom",
         xaxis={"title": {"text": "step"}, "showgrid": False},
         yaxis={"title": {"text": f"step duration ({unit})"}, "gridcolor": GRID, "range": [0, top]},
+    )
+
+
+def _long_strip(rows: pd.DataFrame, part: np.ndarray, words: str, unit: str, factor: float) -> go.Figure:
+    """The same of very many steps: durations by stretches, and the longest fetches or waits as points."""
+    figure = go.Figure()
+    y = rows["dur_s"].astype(float) * factor
+    log = bool(y.min() > 0 and y.max() > 8 * y.median())
+    long_series(rows.assign(y=y), unit, _hovers, log).draw(figure)
+    held = np.flatnonzero(np.nan_to_num(part) > 0)
+    longest = np.sort(held[np.argsort(-part[held])[: MAX_POINTS // 2]])
+    if len(longest):
+        kept = "" if len(longest) == len(held) else f", the longest {len(longest):,} drawn"
+        figure.add_trace(
+            go.Scatter(
+                x=rows["step"].iloc[longest],
+                y=part[longest] * factor,
+                name=f"{words} ({len(held):,}{kept})",
+                mode="markers",
+                marker={"color": WAITING, "symbol": "diamond", "size": 5, "opacity": 0.8},
+                hovertext=_hovers(rows.iloc[longest]),
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        )
+    return layout(
+        figure,
+        360,
+        showlegend=True,
+        legend=LEGEND,
+        margin={"l": 8, "r": 8, "t": 40, "b": 8},
+        hovermode="closest",
+        dragmode="zoom",
+        xaxis={"title": {"text": "step"}, "showgrid": False},
+        yaxis={
+            "title": {"text": f"time ({unit})"},
+            "gridcolor": GRID,
+            **(log_ticks(y[y > 0].min(), y.max()) if log else {"rangemode": "tozero"}),
+        },
     )
 
 

@@ -4,9 +4,11 @@ import streamlit as st
 
 from analyzers.device.input import InputResult
 from app.components.chart import chart
+from app.components.columns import draw_table
 from app.components.figures_row import Figure
 from app.components.question_page import SHOWN_ROWS, Told, question_page
 from app.components.text import md
+from app.figures.long_series import said_of
 from app.questions.input import INPUT
 from app.questions.input import figure as draw
 from errors import format as fmt
@@ -45,14 +47,15 @@ def pictures(told: Told[InputResult]) -> None:
         st.markdown(f"**Does a longer fetch make a longer step?** {seen}")
         chart(scatter, "input scatter", name, words)
     if strip is not None:
-        st.markdown("**When did it wait?** Step durations, and the part of each that went into its input.")
+        said = "**When did it wait?** Step durations, and the part of each that went into its input."
+        st.markdown(f"{said} {md(said_of(strip))}")
         chart(strip, "input strip", f"{name}-steps", words)
     if not len(result.rows):
         return
     rows = result.stalls if len(result.stalls) else result.rows
     title = "the stalled steps" if len(result.stalls) else "all steps"
     with st.expander(f"Evidence: {title}", icon=":material/table:"):
-        st.dataframe(rows.head(SHOWN_ROWS), hide_index=True)
+        draw_table(rows.head(SHOWN_ROWS))
         told.downloads(result.rows, scatter if scatter is not None else strip, "input")
 
 

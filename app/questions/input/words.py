@@ -3,18 +3,18 @@
 import pandas as pd
 
 from analyzers.device.input import InputResult
-from app.words import Table
+from app.words import Table, Verdict, headline
 from errors import format as fmt
 
 
-def verdict(result: InputResult) -> str:
+def verdict(result: InputResult) -> Verdict:
     """Whether input bounds the run, what the stalls cost, or what would tell."""
     if result.verdict == "bound":
-        return _bound(result)
+        return headline(_bound(result))
     if result.verdict == "stalls":
-        return _stalls(result)
+        return headline(_stalls(result))
     if result.verdict == "hidden":
-        return _hidden(result)
+        return headline(_hidden(result))
     limit = result.at_most_share
     text = "Whether the run waits for input cannot be told: nothing says when a batch was fetched."
     if (fetched := result.rows["fetch_s"].gt(0)).any():
@@ -23,8 +23,8 @@ def verdict(result: InputResult) -> str:
             f"{fmt.count(int(fetched.sum()), 'step')} of {len(result.rows):,} only."
         )
     if limit is None:
-        return text
-    return f"{text} At most it could be the {fmt.whole_share(limit)} of time in which devices do nothing."
+        return headline(text)
+    return headline(text, f"At most it could be the {fmt.whole_share(limit)} of time in which devices do nothing.")
 
 
 def _bound(result: InputResult) -> str:

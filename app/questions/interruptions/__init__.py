@@ -11,6 +11,7 @@ INTERRUPTIONS = Question(
     icon=":material/crisis_alert:",
     asks="What stopped the job, at what cost?",
     file="questions/interruptions/page.py",
+    key="i",
     about={"job": ()},
     inputs=("lifecycle", "steps", "evidence"),
     explains={

@@ -6,6 +6,7 @@ import streamlit as st
 from analyzers.lost.interruptions import InterruptionsResult
 from analyzers.lost.interruptions.fleet_rates import compared, shares
 from app.components.chart import chart
+from app.components.columns import draw_table
 from app.components.current import switch
 from app.components.text import md
 from app.questions.interruptions import figure as draw
@@ -95,14 +96,13 @@ def hosts(result: InterruptionsResult) -> None:
             "Chance": table["p_holm"].astype(float),
         }
     )
-    st.dataframe(
+    draw_table(
         shown.head(SHOWN_HOSTS),
         hide_index=True,
-        column_config={
+        columns={
             "Chance": st.column_config.NumberColumn(
                 help="Probability of so many if all hosts were alike, corrected for looking at all of them.",
                 format="%.2g",
             ),
-            "Chip-hours": st.column_config.NumberColumn(format="%,.0f"),
         },
     )

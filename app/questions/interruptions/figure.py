@@ -220,7 +220,7 @@ def between(result: InterruptionsResult) -> go.Figure | None:
                 name="this run",
                 mode="lines",
                 line={"color": colour, "shape": "hv", "width": 2},
-                hovertemplate=f"%{{y:.3g}} % lasted longer than %{{x:.3g}} {unit}<extra></extra>",
+                hovertemplate=f"%{{y:,.3r}} % lasted longer than %{{x:,.3r}} {unit}<extra></extra>",
             ),
         ]
     )

@@ -5,6 +5,7 @@ import streamlit as st
 
 from analyzers.lost.interruptions import InterruptionsResult
 from app.components.chart import chart
+from app.components.columns import draw_table
 from app.components.current import choose
 from app.components.figures_row import Figure
 from app.components.question_page import Told, question_page
@@ -122,7 +123,7 @@ def table(told: Told[InterruptionsResult]) -> None:
         shown = shown.assign(cause=[cause_title(c) for c in shown["cause"]])
         for column in [c for c in shown if c.endswith("_ns")]:
             shown[column] = pd.to_datetime(shown[column].astype("Int64"), unit="ns", utc=True)
-        st.dataframe(shown, hide_index=True, key=key, selection_mode="single-row", on_select=picked)
+        draw_table(shown, key=key, selection_mode="single-row", on_select=picked)
         if len(rows) > SHOWN_ROWS:
             st.caption(f"The first {SHOWN_ROWS:,} of {len(rows):,} are shown; the files below hold all.")
         told.downloads(rows, lambda: strip(result), "interruptions")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pandas as pd
 
 from analyzers.lost.interruptions import InterruptionsResult
-from app.words import Table
+from app.words import Table, Verdict, headline, short
 from catalog.causes import CAUSES
 from errors import format as fmt
 
@@ -40,11 +40,11 @@ PHRASES: dict[str, str] = {  # a cause as the subject of "took 26 % of them"
 }
 
 
-def verdict(result: InterruptionsResult) -> str:
+def verdict(result: InterruptionsResult) -> Verdict:
     """How many, how often, what the most costly cause took, what cannot be told, and which hosts stand out."""
     n = result.count
     if not n:
-        return _none(result)
+        return headline(_none(result))
     sentences = [_how_often(result)]
     if worst := _worst(result):
         sentences.append(worst)
@@ -55,9 +55,10 @@ def verdict(result: InterruptionsResult) -> str:
         sentences.append(f"The cause of {unknown:,} ({fmt.whole_share(unknown / n)}) is not told by any log.")
     if hosts := lemons(result):
         many = "host fails" if len(hosts) == 1 else "hosts fail"
-        named = ", ".join(f"{name} ({count})" for name, count in hosts[:3]) + (" …" if len(hosts) > 3 else "")
-        sentences.append(f"{fmt.count(len(hosts), many, many)} far more often than chance allows: {named}.")
-    return " ".join(sentences)
+        named = ", ".join(f"{short(name)} ({count})" for name, count in hosts[:3])
+        more = f" and {len(hosts) - 3:,} more" if len(hosts) > 3 else ""
+        sentences.append(f"{fmt.count(len(hosts), many, many)} far more often than chance allows: {named}{more}.")
+    return headline(*sentences, _interval(result) if n > 1 else "")
 
 
 def lemons(result: InterruptionsResult) -> list[tuple[str, int]]:
@@ -67,11 +68,16 @@ def lemons(result: InterruptionsResult) -> list[tuple[str, int]]:
 
 
 def every(result: InterruptionsResult) -> str:
-    """`one every 2 h 47 min (95 % interval 2 h 32 min to 3 h 3 min)`; empty where no time is known."""
+    """`one every 2 h 47 min`; empty where no time is known."""
+    return "" if result.mttf.mean_s is None else f"one every {fmt.duration(result.mttf.mean_s)}"
+
+
+def _interval(result: InterruptionsResult) -> str:
+    """How sure that mean is."""
     m = result.mttf
-    if m.mean_s is None:
+    if result.held_s is None or m.mean_s is None:
         return ""
-    return f"one every {fmt.duration(m.mean_s)} (95 % interval {fmt.duration(m.low_s)} to {fmt.duration(m.high_s)})"
+    return f"The 95 % interval of the mean time between two is {fmt.duration(m.low_s)} to {fmt.duration(m.high_s)}."
 
 
 def cause_title(cause: str) -> str:

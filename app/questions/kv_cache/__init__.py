@@ -12,6 +12,7 @@ KV_CACHE = Question(
     asks="How many sequences fit, and what takes the memory?",
     aliases=("kv", "kv-cache"),
     file="questions/kv_cache/page.py",
+    key="k",
     about={"serving": ()},
     inputs=("engine", "memory"),
     options=analyzer.OPTIONS,

@@ -62,8 +62,7 @@ def memory(rooms: dict[str, Room]) -> go.Figure:
                 },
             },
             hovertext=[
-                f"<b>{name}</b><br>{fmt.size(size)} ({fmt.number(size / 2**30)} GiB), "
-                f"{fmt.share(size / r.setting.hbm_bytes)} of the chip's memory"
+                f"<b>{name}</b><br>{fmt.size(size)}, {fmt.share(size / r.setting.hbm_bytes)} of the chip's memory"
                 for size, r in zip(sizes, rooms.values(), strict=True)
             ],
             hovertemplate="%{hovertext}<extra>%{y}</extra>",
@@ -225,7 +224,7 @@ def over_time(result: KvResult) -> go.Figure | None:
             line_shape="hv",
             name=plain(name or "cache"),
             line={"color": theme.COLOURS["prefill"] if not number else theme.GREY, "width": 2 if not number else 1},
-            hovertemplate=f"{plain(name)} %{{x:.4g}}: %{{y:.3g}} %<extra></extra>",
+            hovertemplate=f"{plain(name)} %{{x:,.4r}}: %{{y:,.3r}} %<extra></extra>",
         )
     reference_line(figure, 100.0, "full: requests are put back or wait")
     title = "time since the first sample (s)" if timed else "sample"

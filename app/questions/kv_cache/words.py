@@ -2,39 +2,43 @@
 
 from analyzers.serving.kv_cache import KvResult
 from analyzers.serving.kv_cache.room import Room
-from app.words import Table
+from app.words import UNNAMED, Table, Verdict, headline, model_name, sentence, short
 from errors import format as fmt
 
 CHANGES = {"kv_precision": "An 8-bit cache", "weights_precision": "8-bit weights"}
 CLOSE = 0.02  # of the engine's count: arithmetic that is as near says the same
 
 
-def verdict(result: KvResult) -> str:
+def verdict(result: KvResult) -> Verdict:
     """How many sequences fit at which length, how it compares with the engine, and the change that makes most room."""
-    text = [_fits(result)] if result.room is not None else []
-    text += [t for t in (_engine(result), _fullest(result), _change(result)) if t]
-    return " ".join(text) or _without_room(result)
+    if result.room is not None:
+        return headline(_fits(result), _put_back(result), _fullest(result), _change(result), _engine(result))
+    if said := headline(_engine(result), _fullest(result), _put_back(result), _change(result)):
+        return said
+    return headline(_without_room(result))
+
+
+def _model(result: KvResult) -> str:
+    return short(model_name(result.model.name)) if result.model else "the model"
 
 
 def _fits(result: KvResult) -> str:
     found = result.room
     s = found.setting
-    chips = f"{fmt.count(s.chips, 'chip')} of {result.chip}" if result.chip else fmt.count(s.chips, "chip")
+    chips = f"{fmt.count(s.chips, 'chip')} of {short(result.chip)}" if result.chip else fmt.count(s.chips, "chip")
     length = f"{result.seq:,} tokens"
     if found.free_bytes <= 0:
         over = fmt.size(-found.free_bytes)
-        return (
-            f"{result.model.name} does not fit {chips}: the weights on a chip are {over} more than the engine may "
-            f"use of it."
-        )
+        who = sentence(_model(result)) if result.model is None or result.model.name == UNNAMED else _model(result)
+        return f"{who} does not fit {chips}: the weights on a chip are {over} more than the engine may use of it."
     if found.max_sequences == 0:
         return (
-            f"Not one sequence of {length} of {result.model.name} fits {chips}: its cache takes "
+            f"Not one sequence of {length} of {_model(result)} fits {chips}: its cache takes "
             f"{fmt.size(found.sequence_bytes)} on a chip, and {fmt.size(found.free_bytes)} are free."
         )
     share = fmt.whole_share(found.cache_bytes / s.hbm_bytes)
     return (
-        f"{fmt.count(found.max_sequences, 'sequence')} of {length} of {result.model.name} "
+        f"{fmt.count(found.max_sequences, 'sequence')} of {length} of {_model(result)} "
         f"fit{'s' if found.max_sequences == 1 else ''} {chips} at a time: the cache takes {share} of a chip's "
         f"memory, the weights {fmt.whole_share(found.chip_weights_bytes / s.hbm_bytes)}."
     )
@@ -43,7 +47,7 @@ def _fits(result: KvResult) -> str:
 def _without_room(result: KvResult) -> str:
     if result.kv_bytes_per_token is not None:
         return (
-            f"A token of {result.model.name} takes {fmt.size(result.kv_bytes_per_token)} of cache; how many "
+            f"A token of {_model(result)} takes {fmt.size(result.kv_bytes_per_token)} of cache; how many "
             "sequences fit depends on the chip, and none is named."
         )
     return "The engine tells how much memory its device held, but not how its cache was used."
@@ -88,10 +92,14 @@ def _fullest(result: KvResult) -> str:
     run = result.measured
     if run.peak_usage is None:
         return ""
-    text = f"At its fullest the cache was {fmt.whole_share(run.peak_usage)} full"
-    if run.preemptions:
-        text += f", and {fmt.count(run.preemptions, 'request was', 'requests were')} put back for want of room"
-    return text + "."
+    return f"At its fullest the cache was {fmt.whole_share(run.peak_usage)} full."
+
+
+def _put_back(result: KvResult) -> str:
+    run = result.measured
+    if run.peak_usage is None or not run.preemptions:
+        return ""
+    return f"{fmt.count(run.preemptions, 'request was', 'requests were')} put back for want of room."
 
 
 def _change(result: KvResult) -> str:
@@ -125,7 +133,7 @@ def rows(result: KvResult) -> list[tuple[str, str]]:
     s = found.setting
     lanes = f", of {fmt.count(found.lanes, 'group')}" if found.lanes > 1 else ""
     return start + [
-        ("memory of a chip", f"{fmt.size(s.hbm_bytes)} ({fmt.number(s.hbm_bytes / 2**30)} GiB)"),
+        ("memory of a chip", fmt.size(s.hbm_bytes)),
         (f"taken by the engine ({s.utilization * 100:g} %)", fmt.size(found.usable_bytes)),
         ("weights on a chip", fmt.size(found.chip_weights_bytes)),
         ("activations", fmt.size(s.activations_bytes)),

@@ -12,6 +12,7 @@ LATENCY = Question(
     asks="How long did requests wait, and where?",
     aliases=("serving",),
     file="questions/latency/page.py",
+    key="t",
     about={"serving": ("requests", "stages", "histograms", "scalars")},
     inputs=("requests", "iterations"),
     explains={

@@ -7,6 +7,7 @@ import streamlit as st
 from analyzers.serving.latency import ServingResult
 from analyzers.serving.latency.summary import METRICS
 from app.components.chart import chart
+from app.components.columns import draw_table
 from app.components.current import switch
 from app.components.question_page import Told
 from app.components.text import md
@@ -107,7 +108,7 @@ def _beside(result: ServingResult, view: str) -> None:
     """The table that belongs to a view."""
     if view == "gaps" and len(result.gaps.causes):
         table = result.gaps.causes
-        st.dataframe(
+        draw_table(
             pd.DataFrame(
                 {
                     "Cause of the stall": [CAUSES[c] for c in table["cause"]],
@@ -119,9 +120,9 @@ def _beside(result: ServingResult, view: str) -> None:
             hide_index=True,
         )
     if view == "tenants":
-        st.dataframe(result.tenants, hide_index=True)
+        draw_table(result.tenants)
     if view == "loads":
-        st.dataframe(load_rows(result), hide_index=True)
+        draw_table(load_rows(result))
 
 
 def load_rows(result: ServingResult) -> pd.DataFrame:
@@ -154,14 +155,14 @@ def _evidence(told: Told[ServingResult], figure: go.Figure | None) -> None:
     result = told.result
     if len(result.failures):
         st.markdown("**What failed**, by error; numbers in messages are shown as #.")
-        st.dataframe(result.failures, hide_index=True)
+        draw_table(result.failures)
     if len(result.rows):
         rows = result.rows.dropna(axis="columns", how="all").sort_values("e2e_s", ascending=False, kind="stable")
         title = f"Evidence: {fmt.count(len(rows), 'request')}, the slowest first"
     else:
         rows, title = load_rows(result), f"Evidence: {fmt.count(len(result.loads), 'load')}"
     with st.expander(title, icon=":material/table:"):
-        st.dataframe(rows.head(SHOWN_ROWS), hide_index=True)
+        draw_table(rows.head(SHOWN_ROWS))
         if len(rows) > SHOWN_ROWS:
             st.caption(f"The first {SHOWN_ROWS:,} of {len(rows):,} are shown; the files below hold all.")
         told.downloads(rows, figure, "latency")

@@ -5,7 +5,7 @@ from analyzers.serving.latency import ServingResult
 from analyzers.serving.latency.log_lines import said
 from analyzers.serving.latency.summary import Load
 from analyzers.serving.triton import Triton
-from app.words import Table
+from app.words import Table, Verdict, headline, sentence, short
 from errors import format as fmt
 
 NAMES = {
@@ -23,27 +23,30 @@ CAUSES = {
     "between": "no pass ran",
     "unknown": "the cause is not told",
 }  # of a stall
+LINE = 120  # characters of a log line within a sentence
 MUCH = 0.5  # share of TTFT in the queue from which waiting is what there is to say
 
 
-def verdict(result: ServingResult) -> str:
+def verdict(result: ServingResult) -> Verdict:
     """The time to the first token and of those after it, what took the larger part, and what was lost."""
     load = result.load
     if result.exposed is not None and load.tool == "/metrics":
         return _of_metrics(result)
     if load.requests and load.failed == load.requests:
-        text = f"None of {fmt.count(load.requests, 'request')} was answered: there is no latency.{_errors(result)}"
-        return f"{text} {_log(result)}".strip()
-    parts = (result.invalid, _main(load), _queue(result), _stalls(result), _lost(result))
-    return " ".join(s for s in parts if s)
+        text = f"None of {fmt.count(load.requests, 'request')} was answered: there is no latency."
+        return headline(text, _errors(result), _log(result))
+    first, tokens = _main(load)
+    queue = _queue(result)
+    waiting = (queue, tokens) if (result.queue_share or 0) >= MUCH else (tokens, queue)
+    return headline(result.invalid or "", first, *waiting, _stalls(result), *_lost(result))
 
 
 def _log(result: ServingResult) -> str:
     """The line of a log that tells most, where there is one."""
     if not len(result.log_lines):
         return ""
-    text = said(result.log_lines)
-    return text[:1].upper() + text[1:]
+    text = sentence(short(said(result.log_lines), LINE))
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def between(found: Quantile | None) -> str:
@@ -56,23 +59,26 @@ def between(found: Quantile | None) -> str:
     return f"{fmt.duration(found.low)} to {high}" if found.low else f"under {high}"
 
 
-def _of_metrics(result: ServingResult) -> str:
-    told = result.exposed
-    names = [n for n in ("ttft_s", "itl_s", "tpot_s", "e2e_s") if n in told.latencies]
+def _of_metrics(result: ServingResult) -> Verdict:
+    exposed = result.exposed
+    assert exposed is not None  # what says of it what it tells is asked where it is there
+    names = [n for n in ("ttft_s", "itl_s", "tpot_s", "e2e_s") if n in exposed.latencies]
     parts = [
-        f"{NAMES[n]} p50 {between(told.quantile(n, 'p50'))}, p99 {between(told.quantile(n, 'p99'))}" for n in names
+        f"{NAMES[n]} p50 {between(exposed.quantile(n, 'p50'))}, p99 {between(exposed.quantile(n, 'p99'))}"
+        for n in names
     ]
-    if not told.latencies and told.triton is not None:
-        return _of_triton(told.triton)
+    if not exposed.latencies and exposed.triton is not None:
+        return _of_triton(exposed.triton)
     if not parts:
-        return f"The server's own histograms tell its {', '.join(NAMES[n] for n in told.latencies)} alone."
-    text = f"By the server's own histograms of {fmt.count(told.requests or 0, 'request')}: {'; '.join(parts)}."
-    return text + (f" {_queue(result)}" if result.queue_share is not None else "")
+        return headline(f"The server's own histograms tell its {', '.join(NAMES[n] for n in exposed.latencies)} alone.")
+    whose = f"By the server's own histograms of {fmt.count(exposed.requests or 0, 'request')}"
+    first = f"{whose}: {'; '.join(parts[:2])}."
+    return headline(first, _queue(result), f"{'; '.join(parts[2:])}." if parts[2:] else "")
 
 
-def _of_triton(told: Triton) -> str:
-    one = told.models[0]
-    text = f"By Triton's counters {fmt.count(one.requests, 'request')} to {one.name}"
+def _of_triton(counted: Triton) -> Verdict:
+    one = counted.models[0]
+    text = f"By Triton's counters {fmt.count(one.requests, 'request')} to {short(one.name)}"
     text += f" took {fmt.duration(one.e2e_s)} on average" if one.e2e_s is not None else " were answered"
     parts = [
         f"{fmt.duration(v)} {where}"
@@ -80,14 +86,14 @@ def _of_triton(told: Triton) -> str:
         if v is not None
     ]
     text += f": {', '.join(parts)}." if parts else "."
-    text += f" {fmt.count(one.failed, 'request')} failed." if one.failed else ""
-    return f"{text} Triton counts no tokens, and tells means alone."
+    failed = f"{fmt.count(one.failed, 'request')} failed." if one.failed else ""
+    return headline(text, failed, "Triton counts no tokens, and tells means alone.")
 
 
-def _by_model(told: Triton) -> list[tuple[str, str, str]]:
+def _by_model(counted: Triton) -> list[tuple[str, str, str]]:
     """(what, value, basis) of each model, and of the GPUs."""
     rows = []
-    for m in told.models:
+    for m in counted.models:
         queue, compute = fmt.duration(m.queue_s), fmt.duration(m.compute_s)
         rows.append(
             (
@@ -96,10 +102,11 @@ def _by_model(told: Triton) -> list[tuple[str, str, str]]:
                 f"queue {queue}, computing {compute}, batch {fmt.number(m.batch)}, waiting {fmt.number(m.waiting)}",
             )
         )
-    return rows + ([("GPUs busy", fmt.share(told.gpu_busy), "measured")] if told.gpu_busy is not None else [])
+    return rows + ([("GPUs busy", fmt.share(counted.gpu_busy), "measured")] if counted.gpu_busy is not None else [])
 
 
-def _main(load: Load) -> str:
+def _main(load: Load) -> tuple[str, str]:
+    """About the first token, and about those after it."""
     first, high = load.statistic("ttft_s", "p50"), load.statistic("ttft_s", "p99")
     each = load.statistic("tpot_s", "p50")
     if load.kept is not None and load.basis.get("tpot_s") == "derived":  # of some requests; the tool's gaps are of all
@@ -107,27 +114,24 @@ def _main(load: Load) -> str:
     if first is None:
         whole = load.statistic("e2e_s", "p50") or load.statistic("e2e_s", "mean")
         text = "The time to the first token is not told"
-        return text + (f"; a usual answer took {fmt.duration(whole)}." if whole is not None else ".")
+        return text + (f"; a usual answer took {fmt.duration(whole)}." if whole is not None else "."), ""
     text = f"Half of the requests had their first token within {fmt.duration(first)}"
     if load.requests == 1:
         text, high = f"The one request had its first token within {fmt.duration(first)}", None
     text += f", one in a hundred waited longer than {fmt.duration(high)}." if high is not None else "."
-    if each:
-        text += f" Tokens then came every {fmt.duration(each)}, {fmt.number(1 / each)} a second to one user."
-    return text
+    rate = f"Tokens then came every {fmt.duration(each)}, {fmt.number(1 / each)} a second to one user." if each else ""
+    return text, rate
 
 
 def _queue(result: ServingResult) -> str:
     share = result.queue_share
     if share is None:
         return ""
-    mean = result.load.statistic("queue_s", "mean")
+    part = sentence(fmt.whole_share(share))
     if share >= MUCH:
-        return (
-            f"{fmt.whole_share(share)} of the wait for the first token was queueing ({fmt.duration(mean)} on "
-            "average): more capacity or less load shortens it, a faster prefill hardly does."
-        )
-    return f"{fmt.whole_share(share)} of the wait for the first token was queueing, the rest reading the prompt."
+        cure = "more capacity or less load shortens it, a faster prefill hardly does"
+        return f"{part} of that wait was queueing: {cure}."
+    return f"{part} of the wait for the first token was queueing, the rest reading the prompt."
 
 
 def _stalls(result: ServingResult) -> str:
@@ -143,21 +147,21 @@ def _stalls(result: ServingResult) -> str:
     )
 
 
-def _lost(result: ServingResult) -> str:
+def _lost(result: ServingResult) -> tuple[str, ...]:
     failed = result.load.failed
     if not failed or not result.load.requests:
-        return ""
+        return ()
     text = f"{fmt.count(failed, 'request')} of {result.load.requests:,} did not complete"
     if result.lost_tokens:
         text += f", with {fmt.share(result.lost_token_share)} of all tokens"
-    return f"{text}.{_errors(result)} {_log(result)}".strip()
+    return f"{text}.", _errors(result), _log(result)
 
 
 def _errors(result: ServingResult) -> str:
     if not len(result.failures):
         return ""
     most = result.failures.iloc[0]
-    return f" Most often: {most['error']} ({int(most['requests']):,})."
+    return f"Most often: {short(most['error'])} ({int(most['requests']):,})."
 
 
 def table(result: ServingResult) -> Table:
@@ -170,18 +174,18 @@ def table(result: ServingResult) -> Table:
         for m in NAMES
         if m in load.latency and load.tool != "/metrics"
     ]
-    if (told := result.exposed) is not None:
+    if (exposed := result.exposed) is not None:
         rows += [
             (
                 f"{NAMES[m]} at the server",
                 fmt.duration(h.mean),
-                *(between(told.quantile(m, w)) for w in which[1:]),
+                *(between(exposed.quantile(m, w)) for w in which[1:]),
                 "measured, in ranges",
             )
-            for m, h in told.latencies.items()
+            for m, h in exposed.latencies.items()
         ]
-        if told.triton is not None:
-            rows += [(what, value, *[""] * (len(which) - 1), basis) for what, value, basis in _by_model(told.triton)]
+        if exposed.triton is not None:
+            rows += [(what, value, *[""] * (len(which) - 1), basis) for what, value, basis in _by_model(exposed.triton)]
     counts = (
         ("requests", f"{load.requests:,}" if load.requests is not None else fmt.NO_VALUE, ""),
         ("failed", f"{load.failed:,}" if load.failed is not None else fmt.NO_VALUE, ""),

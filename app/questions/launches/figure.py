@@ -1,7 +1,6 @@
 """Idle time by reason: per device, and by the operation that ended it."""
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 
 from analyzers.device.host_work import HOST_CODE
@@ -164,16 +163,3 @@ STREAMS = {
     "queue_median": "queue, median",
     "queue_max": "queue, longest",
 }
-
-
-def as_shown(rows: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
-    """Columns of a table that is looked at, by their names there; seconds in words."""
-    out = {}
-    for column, name in names.items():
-        values = rows[column]
-        if column.endswith("_s"):
-            values = [fmt.duration(v) if pd.notna(v) else fmt.NO_VALUE for v in values]
-        elif column.startswith("queue"):
-            values = [fmt.number(v) if pd.notna(v) else fmt.NO_VALUE for v in values]
-        out[name] = values
-    return pd.DataFrame(out)

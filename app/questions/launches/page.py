@@ -6,6 +6,7 @@ import streamlit as st
 
 from analyzers.device.launches.launches import LaunchesResult
 from app.components.chart import chart
+from app.components.columns import draw_table
 from app.components.current import switch
 from app.components.figures_row import Figure
 from app.components.model_picker import About
@@ -55,7 +56,7 @@ def picture(told: Told[LaunchesResult]) -> None:
     words, figure, rows = _view(view, result)
     st.markdown(words)
     if view in ("calls", "streams"):
-        st.dataframe(draw.as_shown(rows, draw.CALLS if view == "calls" else draw.STREAMS), hide_index=True)
+        draw_table(rows, labels=draw.CALLS if view == "calls" else draw.STREAMS)
         with st.expander("Evidence: the rows", icon=":material/table:"):
             told.downloads(rows, None, view, view)
         return

@@ -3,10 +3,11 @@
 from analyzers.device.host_work import HOST_CODE, LAUNCHING
 from analyzers.device.launches.feeding import BETWEEN_KERNELS
 from analyzers.device.launches.launches import DELAYED, INPUT, KINDS, UNEXPLAINED, LaunchesResult
-from app.words import Table
+from app.words import Table, Verdict, headline, short
 from errors import format as fmt
 
 MUCH = 0.02  # of the window: a share worth a clause
+CLAUSES = 2  # reasons in the first sentence
 BOUND = 0.05  # of the window lost to launching: worth saying what mends it
 DOING = {  # what is said of each kind after "for 5 % of the time"
     HOST_CODE: "hosts ran code that no event marks, such as Python",
@@ -47,7 +48,7 @@ def label(host: str, device: int, result: LaunchesResult) -> str:
     return host if result.devices["host"].is_unique else f"{host}/{device}"
 
 
-def verdict(result: LaunchesResult) -> str:
+def verdict(result: LaunchesResult) -> Verdict:
     """How long devices were idle, why, the largest first, and what the launches themselves take."""
     t = result.totals
     window = t["window_s"] or 1.0
@@ -56,26 +57,28 @@ def verdict(result: LaunchesResult) -> str:
     shares = {kind: (t[f"{kind}_s"] or 0.0) / window for kind in KINDS}
     most = sorted((kind for kind in KINDS if shares[kind] >= MUCH), key=lambda kind: -shares[kind])
     said = f"Devices are idle for {fmt.whole_share(idle)} of {whole}"
-    if most:
-        said += ": " + ", ".join(f"for {fmt.whole_share(shares[kind])} {DOING[kind]}" for kind in most)
-    return f"{said}. {_launches(result, shares)}".strip()
+    clauses = [f"for {fmt.whole_share(shares[kind])} {DOING[kind]}" for kind in most]
+    if clauses:
+        said += ": " + ", ".join(clauses[:CLAUSES])
+    then = f"Besides, {', '.join(clauses[CLAUSES:])}." if clauses[CLAUSES:] else ""
+    return headline(f"{said}.", *_launches(result, shares), then)
 
 
-def _launches(result: LaunchesResult, shares: dict[str, float]) -> str:
+def _launches(result: LaunchesResult, shares: dict[str, float]) -> tuple[str, ...]:
     """What a launch takes against what it launches, and what helps where that costs much."""
     single = result.calls[result.calls["launches"] == result.calls["executions"]]
     if not len(single):
-        return ""
+        return ()
     first = single.iloc[0]
     count, shorter = int(single["executions"].sum()), int(single["shorter_executions"].sum())
     text = (
-        f"A call of {first['call']} keeps its thread {fmt.duration(first['call_median_s'])} at the median; "
+        f"A call of {short(first['call'])} keeps its thread {fmt.duration(first['call_median_s'])} at the median; "
         f"{fmt.whole_share(shorter / count)} of {fmt.count(count, 'execution')} launched alone took less than "
         "their call."
     )
     if shares[LAUNCHING] + shares[DELAYED] >= BOUND:
-        text += " Captured as a graph, or fused by a compiler, many are launched by one call."
-    return text
+        return text, "Captured as a graph, or fused by a compiler, many are launched by one call."
+    return (text,)
 
 
 def table(result: LaunchesResult) -> Table:

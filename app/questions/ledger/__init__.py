@@ -11,6 +11,7 @@ LEDGER = Question(
     icon=":material/account_tree:",
     asks="Where did every chip-second of a run go?",
     file="questions/ledger/page.py",
+    key="l",
     about={"job": (), "serving": (), "compiled": ()},
     inputs=("lifecycle", "steps", "captures", "requests"),
     options=analyzer.OPTIONS,

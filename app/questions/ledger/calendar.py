@@ -51,6 +51,7 @@ def calendar(result: LedgerResult) -> go.Figure | None:
     return layout(
         figure,
         height=110,
+        margin={"l": 56, "r": 8, "t": 8, "b": 8},  # room for half of the first time
         barmode="overlay",
         uniformtext={"minsize": 10, "mode": "hide"},
         xaxis={

@@ -6,10 +6,12 @@ import pandas as pd
 import streamlit as st
 
 from app import theme
+from app.components.columns import NUMBER, draw_table
 from app.questions.ledger.accounts import path_text
 from runs.ledger import Ledger
 
 MAX_HEIGHT_PX = 1100  # some thirty rows: what a usual ledger has; more scroll inside the table
+BASIS_PX = 120  # room for the longest, "unattributed", with its mark
 INDENT = "\u2003"  # an em space: the table shows text only, and leading plain spaces would be cut off
 
 
@@ -59,25 +61,24 @@ def evidence(table: pd.DataFrame, choose: Callable[[str], None]) -> None:
     )
     if table["usd"].isna().all():
         shown = shown.drop(columns="Dollars")
-    st.dataframe(
+    draw_table(
         shown,
         key=key,
         hide_index=True,
         height=min(35 * (len(shown) + 1) + 3, MAX_HEIGHT_PX),
         on_select=picked,
         selection_mode="single-row",
-        column_config={
+        columns={
             "Account": st.column_config.TextColumn(width="medium", help="What the chips did; parts are indented."),
             "Share": st.column_config.ProgressColumn(
                 help="Part of all chip time held.", min_value=0, max_value=100, format="%.3g %%"
             ),
-            "Chip-seconds": st.column_config.NumberColumn(
-                help="Chips held times seconds.", format="%,.0f" if table["chip_seconds"].max() >= 1000 else "%.3g"
-            ),
-            "Chip-hours": st.column_config.NumberColumn(help="Chip-seconds / 3600.", format="%.4g"),
-            "Dollars": st.column_config.NumberColumn(help="Chip-hours times the price.", format="$%,.2f"),
+            "Chip-seconds": st.column_config.NumberColumn(help="Chips held times seconds.", format=NUMBER),
+            "Chip-hours": st.column_config.NumberColumn(help="Chip-seconds / 3600.", format=NUMBER),
+            "Dollars": st.column_config.NumberColumn(help="Chip-hours times the price.", format=f"${NUMBER}"),
             "Basis": st.column_config.TextColumn(
-                help="How it is known: " + "; ".join(f"{m.glyph} {m.word}, {m.meaning}" for m in theme.BASES.values())
+                width=BASIS_PX,
+                help="How it is known: " + "; ".join(f"{m.glyph} {m.word}, {m.meaning}" for m in theme.BASES.values()),
             ),
             "Source": st.column_config.TextColumn(width="large", help="From which input and by which rule."),
         },

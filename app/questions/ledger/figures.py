@@ -6,9 +6,11 @@ from app import theme
 from app.components.figures_row import Figure
 from app.questions.ledger.words import modelled
 from errors import format as fmt
-from runs.ledger import Ledger
+from runs.ledger import Account, Ledger
 
 COMPILED = ("useful_maths", "padding", "below_roofline", "exposed_communication")  # what the figures of a program tell
+
+ONE_CHIP = "How long a chip was held. How many there were no input tells: amounts on this page are of one."
 
 
 def figures(result: LedgerResult) -> list[Figure]:
@@ -16,9 +18,10 @@ def figures(result: LedgerResult) -> list[Figure]:
     ledger, whole = result.ledger, result.ledger.chip_seconds or 1.0
     productive, useful = ledger.find("productive"), ledger.find("useful_maths")
     span = None if result.start_ns is None or result.end_ns is None else (result.end_ns - result.start_ns) / 1e9
-    held = f"{theme.meaning('held')} {fmt.count(ledger.chips, 'chip')} for {fmt.duration(span)}."
+    count = fmt.count(ledger.chips, "chip") if ledger.chips_known else "A number of chips that no input tells"
+    held = f"{theme.meaning('held')} {count} for {fmt.duration(span)}."
     ran = not modelled(ledger)
-    shown = [Figure("Chip time held", fmt.chip_time(ledger.chip_seconds), held, "measured" if ran else "modelled")]
+    shown = [time_held(ledger, held)]
     if ledger.usd is not None:
         shown.append(Figure("Cost", fmt.usd(ledger.usd), "Chip-hours held times the price of a chip-hour.", "derived"))
     if not ran:
@@ -31,7 +34,7 @@ def figures(result: LedgerResult) -> list[Figure]:
             fmt.share(productive.chip_seconds / whole if productive else 0.0 if result.steps_read else None),
             "Time in steps whose result was kept, as a part of the chip time held. With the seconds of those steps "
             "that no profile explains.",
-            "derived",
+            basis_of(productive, "derived"),
         )
     )
     maths = theme.meaning(["useful_maths"]) + " As a part of the chip time held."
@@ -60,13 +63,30 @@ def figures(result: LedgerResult) -> list[Figure]:
     return shown
 
 
+def time_held(ledger: Ledger, meaning: str) -> Figure:
+    """How much was held: where the number of chips is not known, how long each was."""
+    if not ledger.chips_known:
+        return Figure("Time of each chip", fmt.duration(ledger.chip_seconds), ONE_CHIP, "derived")
+    return Figure("Chip time held", fmt.chip_time(ledger.chip_seconds), meaning, basis_of(ledger.account))
+
+
+def basis_of(account: Account | None, otherwise: str = "modelled") -> str:
+    """How an account is known, as its row of the table says."""
+    return account.basis if account else otherwise
+
+
 def _serving(ledger: Ledger, whole: float) -> list[Figure]:
     """The figures of a serving run beside the time held."""
     served = ledger.amount("served")
     told = served > ledger.amount("useful_maths")
     value = fmt.share(served / whole) if told else fmt.NO_VALUE
     shown = [
-        Figure("Served tokens", value, theme.meaning(["served"]), "derived" if told else "unattributed"),
+        Figure(
+            "Served tokens",
+            value,
+            theme.meaning(["served"]),
+            basis_of(ledger.find("served"), "derived") if told else "unattributed",
+        ),
         _part(ledger, "useful_maths", "derived"),
     ]
     if ledger.usd is None:
@@ -81,5 +101,5 @@ def _serving(ledger: Ledger, whole: float) -> list[Figure]:
 
 def _part(ledger: Ledger, name: str, basis: str = "modelled") -> Figure:
     """An account as a figure: its share of the whole."""
-    share = ledger.amount(name) / (ledger.chip_seconds or 1.0)
-    return Figure(theme.title(name), fmt.share(share), f"{theme.meaning([name])} As a part of the whole.", basis)
+    share, known = ledger.amount(name) / (ledger.chip_seconds or 1.0), basis_of(ledger.find(name), basis)
+    return Figure(theme.title(name), fmt.share(share), f"{theme.meaning([name])} As a part of the whole.", known)

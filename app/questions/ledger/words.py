@@ -5,9 +5,10 @@ from collections import defaultdict
 
 from analyzers.serving.accounts import UNSEEN
 from analyzers.time.ledger import LedgerResult
+from analyzers.time.training_accounts import OUTSIDE
 from analyzers.time.useful import uncounted, useful_share
 from app import theme
-from app.words import Table
+from app.words import Table, Verdict, headline, sentence, short
 from errors import format as fmt
 from runs.ledger import Account, Ledger
 
@@ -84,15 +85,17 @@ def losses(ledger: Ledger) -> list[tuple[str, float]]:
     return sorted((entry for entry in summed if entry[1] > 0), key=lambda entry: -entry[1])
 
 
-def verdict(result: LedgerResult) -> str:
+def verdict(result: LedgerResult) -> Verdict:
     """How much moved the model, the largest loss and what it is worth; first of all what cannot be told."""
     ledger = result.ledger
     whole = ledger.chip_seconds
     if whole <= 0:
-        return "No chip time can be accounted for: the inputs hold no step, no event and no profile with a duration."
-    held = fmt.chip_time(whole)
+        return headline(
+            "No chip time can be accounted for: the inputs hold no step, no event and no profile with a duration."
+        )
+    held = fmt.chip_time(whole) if ledger.chips_known else f"{fmt.duration(whole)} of each chip"
     missing = ledger.unknown / whole
-    sentences = []
+    sentences: list[str] = []
     if modelled(ledger):
         sentences.append(f"A compiled step needs at least {held}: modelled, each operation at its roof.")
     if missing >= MUCH:
@@ -119,15 +122,17 @@ def verdict(result: LedgerResult) -> str:
     if found := losses(ledger):
         name, amount = found[0]
         dollars = "" if ledger.usd is None else f", about {fmt.usd(ledger.usd * amount / whole)}"
-        phrase = PHRASES.get(name, f"The event “{theme.title(name)}”")
+        phrase = PHRASES.get(name, f"The event “{short(theme.title(name))}”")
         if name == "device_idle" and ledger.find("profiled"):
             phrase = "An idle device"  # whether inside a step is not known
         worth = f"{fmt.whole_share(amount / whole)} ({fmt.chip_time(amount)}{dollars})"
         known = " of what is known" if missing * whole > amount else ""  # what is dark may hide a larger loss
-        sentences.append(f"{phrase} cost the most{known}: {worth}{_meanwhile(ledger, name)}.")
+        most = f"{phrase} cost the most{known}: {worth}{_meanwhile(ledger, name)}."
+        sentences.insert(1 if missing >= MUCH and not modelled(ledger) else len(sentences), most)
     if SOME <= missing < MUCH:
-        sentences.append(f"{_percent(missing)} cannot be told: {_missing_input(result)}")
-    return " ".join(sentences)
+        why, stop, add = _missing_input(result).partition(". ")
+        sentences += [f"{_percent(missing)} cannot be told: {why}{stop.strip()}", add]
+    return headline(*sentences)
 
 
 def _meanwhile(ledger: Ledger, name: str) -> str:
@@ -145,8 +150,7 @@ def modelled(ledger: Ledger) -> bool:
 
 
 def _percent(value: float) -> str:
-    text = fmt.whole_share(value)
-    return text[0].upper() + text[1:]
+    return sentence(fmt.whole_share(value))
 
 
 def _useful(useful: float, goodput: float) -> str:
@@ -162,7 +166,7 @@ def _served(ledger: Ledger, whole: float, of_what: str) -> list[str]:
     served, useful = ledger.amount("served") / whole, ledger.amount("useful_maths") / whole
     if served > useful:
         parts = " and ".join(
-            f"{fmt.share(ledger.amount(n) / whole)} {words}"
+            f"{fmt.whole_share(ledger.amount(n) / whole)} {words}"
             for n, words in (("prefill", "reading prompts"), ("decode", "generating"))
             if ledger.amount(n)
         )
@@ -183,7 +187,9 @@ def _missing_input(result: LedgerResult) -> str:
     inside = math.fsum(dark.values())
     covered = result.profiled_share
     if inside >= whole / 2 and not result.peak_known and (result.ledger.useful_flops or covered):
-        lacks = "the chip's peak is not known, so useful maths cannot be told from slow computing. Name it with --chip"
+        lacks = (
+            "the chip's peak is not known, so useful maths cannot be told from slow computing. Say which chip it was"
+        )
         if not covered:
             return f"{lacks}; for the rest, add a profile of these steps."
         if covered >= 1 or dark.get("compute_unsplit", 0.0) >= inside / 2:
@@ -197,14 +203,27 @@ def _missing_input(result: LedgerResult) -> str:
         if not covered and result.profiled_chips and result.start_ns is None:
             return "the profile shows none of these steps. Put jax.profiler.StepTraceAnnotation around each."
         if not covered:
-            return "no profile covers these steps. Add one that was captured while they ran."
+            return "no profile covers these steps. Add one."
         seen, held = result.profiled_chips, result.ledger.chips
         if seen and seen < held and covered >= ALL_SEEN * seen / held:
-            return f"profiles show {seen:g} of {held:,} chips. Add those of the other hosts, captured at the same time."
+            return _other_chips(result)
         return f"a profile covers {fmt.share(covered)} of step time. Add one that was captured while they ran."
+    if _between_steps(result) and 0 < (result.profiled_chips or 0) < result.ledger.chips / 2:
+        return _other_chips(result)
     if not result.steps_read:
         return f"{result.why_no_steps}. Add a log that prints the job's steps and when, or its goodput log."
     return "no input says what the job did then. Add its goodput log or its text log."
+
+
+def _between_steps(result: LedgerResult) -> bool:
+    """Whether what is not known at all lies outside the steps of a profile, other chips' time among it."""
+    parts = result.ledger.account.children
+    return any(part.name == "unattributed" and part.source.endswith(OUTSIDE) for part in parts)
+
+
+def _other_chips(result: LedgerResult) -> str:
+    seen, held = result.profiled_chips or 0, result.ledger.chips
+    return f"profiles show {seen:g} of {held:,} chips. Add those of the other hosts, captured at the same time."
 
 
 def _dark(account: Account | None) -> dict[str, float]:

@@ -11,6 +11,7 @@ LOAD = Question(
     icon=":material/trending_up:",
     asks="How much load does it bear, at what latency and cost?",
     file="questions/load/page.py",
+    key="b",
     about={"serving": ("requests", "stages")},
     inputs=("stages", "requests"),
     options=analyzer.OPTIONS,

@@ -5,6 +5,7 @@ import streamlit as st
 
 from analyzers.serving.load import LoadResult
 from app.components.chart import chart
+from app.components.columns import draw_table
 from app.components.current import choose, switch
 from app.components.figures_row import Figure
 from app.components.price import price_of_run
@@ -123,7 +124,7 @@ def evidence(table: pd.DataFrame, single: bool) -> None:
         if rows := st.session_state["loads"].selection.rows:
             choose("stage", str(table["stage"].iloc[rows[0]]))
 
-    st.dataframe(
+    draw_table(
         table[[c for c in SHOWN if table[c].notna().any()]],
         hide_index=True,
         on_select=picked,

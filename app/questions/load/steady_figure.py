@@ -33,7 +33,7 @@ def steady(result: LoadResult) -> go.Figure | None:
                 mode="lines",
                 name=words,
                 line={"color": colour, "width": 1.8},
-                hovertemplate=f"%{{x:.4g}} s: %{{y:.4g}} {words}<extra></extra>",
+                hovertemplate=f"%{{x:,.4r}} s: %{{y:,.4r}} {words}<extra></extra>",
             ),
             row=row,
             col=1,

@@ -3,40 +3,43 @@
 from analyzers.serving.load import LoadResult
 from analyzers.serving.load.knee import AXES, Knee
 from analyzers.serving.load.steady import Steady
-from app.words import Table
+from app.words import Table, Verdict, headline, short
 from errors import format as fmt
 
 UNITS = {"rate": "requests/s", "concurrency": "requests in flight", "answered": "requests/s"}
 WORTH_SAYING = 0.01  # of the rate
 
 
-def verdict(result: LoadResult) -> str:
+def verdict(result: LoadResult) -> Verdict:
     """Up to which load the server keeps up, what it answers at most, and what the whole run's rate leaves out."""
-    parts = [_curve(result) if len(result.rows) > 1 else _single(result), _objectives(result), _steady(result)]
-    return " ".join(p for p in parts if p)
+    first, *others = _curve(result) if len(result.rows) > 1 else (_single(result),)
+    return headline(first, *others, _objectives(result), _steady(result))
 
 
-def _curve(result: LoadResult) -> str:
+def _curve(result: LoadResult) -> tuple[str, ...]:
     if result.knee is None:
         curve = result.knee_words.startswith("No knee")
-        return result.knee_words + (_last_step(result) + _roofline(result) if curve else "")
-    return _place(result, result.knee) + _capacity(result.knee)
+        return (result.knee_words, *((_last_step(result), _roofline(result)) if curve else ()))
+    return *_place(result, result.knee), _capacity(result.knee)
 
 
-def _place(result: LoadResult, knee: Knee) -> str:
+def _place(result: LoadResult, knee: Knee) -> tuple[str, ...]:
     """Between which loads the knee lies; at one load, where tries of the same load lie on both sides of it."""
     unit = UNITS[result.axis]
     if knee.high_load != knee.high_load:  # on this axis a load that answered nothing stands nowhere
-        seen = "" if knee.low_load is None else f" No knee was seen up to {level(result.axis, knee.low_load)} {unit}."
-        return f"Of {knee.high}, whose rate is not told, nothing was answered.{seen}"
+        low = float("nan") if knee.low_load is None else knee.low_load
+        seen = f"No knee was seen up to {level(result.axis, low)} {unit}." if low == low else ""
+        return f"Of {short(knee.high)}, whose rate is not told, nothing was answered.", seen
     high = level(result.axis, knee.high_load)
     if knee.low is None:
-        return f"Even the lightest load, {high} {unit}, is beyond the knee: {sign(knee)}."
+        return (f"Even the lightest load, {high} {unit}, is beyond the knee: {sign(knee)}.",)
     tail = f"{sign(knee)}{_growth(result, knee)}."
+    if knee.low_load != knee.low_load:
+        return (f"The knee lies below {high} {unit}: {tail}",)
     if knee.low_load == knee.high_load:
-        return f"The knee lies at {high} {unit}, where one try keeps up and another does not: {tail}"
+        return (f"The knee lies at {high} {unit}, where one try keeps up and another does not: {tail}",)
     low, high = _levels(result.axis, knee.low_load, knee.high_load)
-    return f"The knee lies between {low} and {high} {unit}: {tail}"
+    return (f"The knee lies between {low} and {high} {unit}: {tail}",)
 
 
 def _last_step(result: LoadResult) -> str:
@@ -48,7 +51,7 @@ def _last_step(result: LoadResult) -> str:
         return ""
     steps = " to ".join(_levels(result.axis, low["load"], high["load"]))
     rises = f"the rate {_moves(gain)}, {latency_name(result.latency)} {_moves(cost)}"
-    return f" From {steps} {rises}."
+    return f"From {steps} {rises}."
 
 
 def _moves(share: float) -> str:
@@ -61,7 +64,7 @@ def _roofline(result: LoadResult) -> str:
     share = result.rows["roofline_share"].iloc[-1]
     if not share > 0:
         return ""
-    return f" There a decode step runs at {fmt.whole_share(share)} of its roofline."
+    return f"There a decode step runs at {fmt.whole_share(share)} of its roofline."
 
 
 def level(axis: str, load: float) -> str:
@@ -109,7 +112,7 @@ def _capacity(knee: Knee) -> str:
         return ""
     low, _, high = knee.capacity_per_s
     a, b = fmt.number(low), fmt.number(high)
-    text = f" Beyond it answers {a if a == b else f'{a} to {b}'} requests/s"
+    text = f"Beyond it answers {a if a == b else f'{a} to {b}'} requests/s"
     if knee.capacity_output_tokens_per_s:
         text += f" ({fmt.number(knee.capacity_output_tokens_per_s)} tokens/s)"
     return text + ", however many are sent."

@@ -11,6 +11,7 @@ MEMORY = Question(
     icon=":material/memory:",
     asks="What does a device hold when it holds most?",
     file="questions/memory/page.py",
+    key="y",
     about={"job": (), "serving": ("ops", "memory"), "compiled": ()},
     inputs=("captures",),
     explains={

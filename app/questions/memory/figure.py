@@ -224,7 +224,7 @@ def over_time(result: MemoryResult) -> go.Figure | None:
             name=plain(name),
             line={"color": theme.THIN["useful_maths"] if first else theme.GREY, "width": 2.5 if first else 1},
             opacity=1 if first else 0.55,
-            hovertemplate=f"<b>{plain(name)}</b><br>%{{x:.4g}} s: %{{y:.4g}} {unit}<extra></extra>",
+            hovertemplate=f"<b>{plain(name)}</b><br>%{{x:,.4r}} s: %{{y:,.4r}} {unit}<extra></extra>",
         )
     peak = top.iloc[0]
     figure.add_annotation(

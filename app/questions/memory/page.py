@@ -5,6 +5,7 @@ from app.components.figures_row import Figure
 from app.components.question_page import subject_page
 from app.questions.memory import MEMORY
 from app.questions.memory.controls import controls
+from app.questions.memory.snapshot_view import figures as snapshot_figures
 from app.questions.memory.view import pictures
 from errors import format as fmt
 
@@ -15,6 +16,8 @@ def page() -> None:
 
 def figures(result: MemoryResult) -> list[Figure]:
     """Peak, limit, room, padding, and what the advice gives back."""
+    if result.snapshot is not None:
+        return snapshot_figures(result, result.snapshot)
     basis = result.peak_basis
     limit = {"the device's own allocator": "measured", "the compiler": "modelled"}.get(result.limit_source, "published")
     shown = [Figure("Peak", fmt.size(result.peak_bytes), MEMORY.meaning("Peak"), basis)]

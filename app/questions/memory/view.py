@@ -5,6 +5,7 @@ import streamlit as st
 
 from analyzers.device.memory import MemoryResult
 from app.components.chart import chart
+from app.components.columns import Like
 from app.components.question_page import Told
 from app.components.text import md
 from app.figures.base import plain
@@ -12,12 +13,16 @@ from app.questions.asking import ask
 from app.questions.memory import MEMORY
 from app.questions.memory.controls import REMAT
 from app.questions.memory.figure import fill, over_time, treemap
+from app.questions.memory.snapshot_view import pictures as snapshot_pictures
 from app.questions.memory.words import title as title_of
 from errors import format as fmt
 
 
 def pictures(told: Told[MemoryResult]) -> None:
     """The bar against the limit, the buffers, samples over time, advice, and the rows to take away."""
+    if told.result.snapshot is not None:
+        snapshot_pictures(told, told.result.snapshot)
+        return
     result, name, drawn = told.result, told.name, None
     if len(result.parts):
         of = f"{md(result.program)} holds" if result.program else "Training holds"
@@ -62,8 +67,8 @@ def alternatives(told: Told[MemoryResult]) -> dict[str, MemoryResult]:
 
 COLUMNS = {
     "Share": st.column_config.ProgressColumn(help="Part of the peak.", min_value=0, max_value=100, format="%.3g %%"),
-    "Bytes": st.column_config.NumberColumn(help="Of the elements alone.", format="%,.0f"),
-    "As placed": st.column_config.NumberColumn(help="Padding included.", format="%,.0f"),
+    "Bytes": Like("bytes", "Of the elements alone.", "Size"),
+    "As placed": Like("bytes", "Padding included.", "As placed"),
     "Copies": st.column_config.NumberColumn(help=MEMORY.meaning("Copies")),
     "Source": st.column_config.TextColumn(help="Line of the user's program.", width="medium"),
 }

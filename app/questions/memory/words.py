@@ -5,7 +5,8 @@ from typing import Any
 import pandas as pd
 
 from analyzers.device.memory import MemoryResult
-from app.words import Table, model_name
+from app.questions.memory import snapshot_words
+from app.words import Table, Verdict, headline, model_name, short
 from errors import format as fmt
 
 SHOWN = 20
@@ -29,44 +30,44 @@ def title(category: str) -> str:
     return CATEGORIES.get(category, category)
 
 
-def verdict(result: MemoryResult) -> str:
+def verdict(result: MemoryResult) -> Verdict:
     """What a device holds at its fullest, of what it may, the largest part, and what the best advice gives back."""
+    if result.snapshot is not None:
+        return headline(*snapshot_words.sentences(result), _advice(result))
     if result.subject == "formula":
-        return f"{_formula(result)}{_largest(result)}{_advice(result)}"
+        return headline(*_formula(result), _largest(result), _advice(result))
     if result.subject == "compiled":
-        return f"{_compiled(result)}{_largest(result)}{_advice(result)}"
+        return headline(_compiled(result), _largest(result), _advice(result))
     if result.peak_basis == "measured":
         text = f"The fullest device held {fmt.size(result.peak_bytes)}"
         if result.limit_bytes:
             text += f" of the {fmt.size(result.limit_bytes)} it may use ({_share(result)})"
-        return f"{text}.{_largest(result)}{_advice(result)}"
-    text = f"{result.program} needs {fmt.size(result.peak_bytes)} on each device at its fullest"
+        return headline(f"{text}.", _largest(result), _advice(result))
+    text = f"{short(result.program)} needs {fmt.size(result.peak_bytes)} on each device at its fullest"
     if result.limit_bytes:
         text += f", of the {fmt.size(result.limit_bytes)} that a device lets it use ({_share(result)})"
-    return f"{text}.{_largest(result)}{_advice(result)}"
+    return headline(f"{text}.", _largest(result), _advice(result))
 
 
 def _share(result: MemoryResult) -> str:
     return fmt.whole_share(result.peak_bytes / result.limit_bytes)
 
 
-def _formula(result: MemoryResult) -> str:
+def _formula(result: MemoryResult) -> tuple[str, ...]:
     said = result.setting
     chips = "one chip" if said["chips"] == 1 else f"each of {said['chips']:,} chips"
-    text = f"Training {model_name(said['model'])} holds {fmt.size(result.peak_bytes)} on {chips} by formula"
+    text = f"Training {short(model_name(said['model']))} holds {fmt.size(result.peak_bytes)} on {chips} by formula"
     if result.limit_bytes is None:
-        return f"{text}."
-    text += f", of {fmt.size(result.limit_bytes)} on {article(result.chip)} {result.chip}"
+        return (f"{text}.",)
+    text += f", of {fmt.size(result.limit_bytes)} on {article(result.chip)} {short(result.chip)}"
     if result.fits:
         batch = result.largest_batch or 0
         more = f" up to {fmt.count(batch, 'sequence')} at a time would." if batch > said["batch"] else ""
-        return f"{text}: it fits{';' + more if more else '.'}"
+        return (f"{text}: it fits{';' + more if more else '.'}",)
     if result.ran:
-        return (
-            f"{text}: more than there is. The run took its steps all the same, so it recomputes or shards more "
-            "than its inputs tell."
-        )
-    return f"{text}: it does not fit."
+        all_the_same = "The run took its steps all the same, so it recomputes or shards more than its inputs tell."
+        return f"{text}: more than there is.", all_the_same
+    return (f"{text}: it does not fit.",)
 
 
 def article(chip: str | None) -> str:
@@ -84,8 +85,11 @@ def _compiled(result: MemoryResult) -> str:
             f"{fmt.size(result.limit_bytes)}."
         )
     if result.peak_bytes is None:
-        return f"The inputs of {result.program} take {fmt.size(result.parts_bytes)} on a device; its peak is not told."
-    text = f"{result.program} needs {fmt.size(result.peak_bytes)} on a device"
+        if result.program is None:
+            return "How much memory its program needs, no input tells."
+        inputs = fmt.size(result.parts_bytes)
+        return f"The inputs of {short(result.program)} take {inputs} on a device; its peak is not told."
+    text = f"{short(result.program)} needs {fmt.size(result.peak_bytes)} on a device"
     if result.limit_bytes:
         return f"It fits: {text} of the {fmt.size(result.limit_bytes)} it may use ({_share(result)})."
     return f"{text}."
@@ -102,10 +106,10 @@ def _largest(result: MemoryResult) -> str:
     of = f" of {result.program}" if result.peak_basis == "measured" and result.program else ""
     verb = "is" if first["category"] == "fragmentation" else "are"
     text = (
-        f" {title(first['category'])} {verb} {part} of it"
+        f"{title(first['category'])} {verb} {part} of it"
         if not of
         else (
-            f" The largest program, {result.program}, needs {fmt.size(result.parts_bytes)}: "
+            f"The largest program, {short(result.program)}, needs {fmt.size(result.parts_bytes)}: "
             f"{title(first['category']).lower()} {verb} {part}"
         )
     )
@@ -121,6 +125,7 @@ WORTH: dict[str, str] = {
     "padding": "Layouts without padding",
     "donate": "Donating inputs",
     "fragmentation": "Tighter packing",
+    "segments": "Expandable segments",
     "selective": "Selective recomputation",
     "sequence_parallel": "Sequence parallelism",
     "fsdp": "FSDP",
@@ -132,11 +137,13 @@ def _advice(result: MemoryResult) -> str:
         return ""
     best = result.advice[0]
     what = "Full recomputation" if best.what == "remat" and result.subject == "formula" else WORTH[best.what]
-    return f" {what} would give back {'up to ' if best.at_most else ''}{fmt.size(best.bytes)}."
+    return f"{what} would give back {'up to ' if best.at_most else ''}{fmt.size(best.bytes)}."
 
 
 def table(result: MemoryResult) -> Table:
     """The largest buffers, or accounts by formula."""
+    if result.snapshot is not None:
+        return snapshot_words.table(result)
     parts = result.parts.head(SHOWN)
     rows = tuple(
         (

@@ -11,6 +11,7 @@ MFU = Question(
     icon=":material/speed:",
     asks="Which share of the chips' peak became useful maths?",
     file="questions/mfu/page.py",
+    key="m",
     about={"job": ()},
     inputs=("steps", "captures"),
     explains={

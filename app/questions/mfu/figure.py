@@ -8,7 +8,8 @@ import plotly.graph_objects as go
 from analyzers.flops.fingerprint import SAME
 from analyzers.flops.mfu import MfuResult
 from app import theme
-from app.figures.base import GRID, layout, plain
+from app.figures.base import GRID, each, layout, plain
+from app.figures.long_series import is_long, long_series, other_steps
 from app.figures.step_marks import kept_line, step_marks
 from app.questions.mfu.words import TITLES
 from catalog.flops import FlopsPerToken
@@ -45,13 +46,23 @@ def over_steps(result: MfuResult) -> go.Figure:
     usual = kept & ~first & ~false & y.notna()
     highest = float(y[~false].max()) if y[~false].notna().any() else 1.0
     rows = rows.assign(y=y.clip(upper=highest * HEADROOM), true=y)
-    figure = go.Figure(kept_line(rows[usual], "y", "kept", _hovers))
+    figure = go.Figure()
+    series = None
+    if is_long(int(usual.sum())):
+        series = long_series(rows[usual], "%" if share else "TFLOP/s per chip", _hovers)
+        series.draw(figure)
+    else:
+        figure.add_trace(kept_line(rows[usual], "y", "kept", _hovers))
     for name, some, colour, symbol in (
         ("first of its attempt", first & kept & ~false, theme.COLOURS["program_startup"], "diamond"),
         ("lost and taken again", ~kept & ~false, theme.THIN["wasted_progress"], "circle-open"),
         ("cannot be true", false, theme.GREY, "triangle-up-open"),
     ):
-        if (some & y.notna()).any():
+        if not (some & y.notna()).any():
+            continue
+        if series is not None:
+            figure.add_trace(other_steps(series.found, rows[some & y.notna()], name, colour, symbol, _hovers))
+        else:
             figure.add_trace(step_marks(rows[some & y.notna()], "true", name, colour, symbol, _hovers))
     if share and result.best and result.average:
         _level(figure, result.best * 100, f"best step {fmt.share(result.best)}", "bottom")
@@ -76,11 +87,11 @@ def over_steps(result: MfuResult) -> go.Figure:
 
 def _hovers(rows: pd.DataFrame) -> list[str]:
     said = []
-    for r in rows.itertuples():
+    for r in each(rows):
         mfu = f"MFU {fmt.share(r.mfu)}, " if pd.notna(r.mfu) else ""
         lines = [
             f"<b>Step {r.step:,}</b>: {mfu}{fmt.flops_rate(r.tflops_per_s_per_chip * 1e12)} per chip",
-            fmt.duration(r.dur_s) + (f", attempt {r.attempt}" if pd.notna(r.attempt) else ""),
+            fmt.exact_duration(r.dur_s) + (f", attempt {r.attempt}" if pd.notna(r.attempt) else ""),
         ]
         if pd.notna(r.tokens_per_s_per_chip):
             lines.append(f"{fmt.number(float(r.tokens_per_s_per_chip))} tokens/s per chip")

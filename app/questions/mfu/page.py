@@ -4,11 +4,12 @@ import contextlib
 
 import streamlit as st
 
-from analyzers.flops.mfu import JOB, MfuResult
+from analyzers.flops.mfu import JOB, SHAPES, MfuResult
 from app.components.chart import chart
 from app.components.figures_row import Figure
 from app.components.question_page import Told, question_page
 from app.components.text import md
+from app.figures.long_series import said_of
 from app.questions.asking import ask
 from app.questions.findings import FINDINGS
 from app.questions.findings.ladder import gap, ladder
@@ -40,7 +41,7 @@ def body(told: Told[MfuResult]) -> None:
     counts(told.run, told.result, told.place)
     rest(told)
     rows = told.result.rows
-    told.evidence(rows, f"{fmt.count(len(rows), 'step')} as taken", over_steps(told.result), "MFU")
+    told.evidence(rows, f"{fmt.count(len(rows), 'step')} as taken", lambda: over_steps(told.result), "MFU")
 
 
 def figures(result: MfuResult) -> list[Figure]:
@@ -72,16 +73,20 @@ def picture(told: Told[MfuResult]) -> None:
                 "precision": result.peaks.precision,
             }
         )
-    st.markdown(f"**MFU of each step**, FLOPs by {md(words(result.convention))}. Hollow steps are not in the figures.")
-    chart(over_steps(result), "mfu steps", told.name, told.verdict)
+    figure = over_steps(result)
+    said = f"**MFU of each step**, FLOPs by {md(words(result.convention))}. Hollow steps are not in the figures."
+    st.markdown(f"{said} {md(said_of(figure))}")
+    chart(figure, "mfu steps", told.name, told.verdict)
 
 
 def words(convention: str) -> str:
+    if convention == SHAPES:
+        return "the shapes that ran"
     return "the job's own count" if convention == JOB else f"the {TITLES[convention]} convention"
 
 
 def default_convention(result: MfuResult) -> str:
-    return "causal" if "causal" in result.conventions else JOB
+    return next((c for c in ("causal", JOB) if c in result.conventions), SHAPES)
 
 
 def offered_conventions(result: MfuResult) -> list[str]:

@@ -1,63 +1,65 @@
 """MFU in words: usual steps against the best and against the whole of the run, and what the difference is worth."""
 
-from analyzers.flops.mfu import JOB, MfuResult
+from analyzers.flops.mfu import JOB, SHAPES, MfuResult
 from app.questions.flops.words import gflops
-from app.words import Table
+from app.words import Table, Verdict, headline, sentence
 from catalog.flops import CONVENTIONS
 from errors import format as fmt
 
-TITLES = {JOB: "the job's own", **{c.name: c.title for c in CONVENTIONS}}
+COUNTS = {JOB: "the job's own count", SHAPES: "counted by the shapes that ran"}
+TITLES = {JOB: "the job's own", SHAPES: "by the shapes that ran", **{c.name: c.title for c in CONVENTIONS}}
 
 
-def verdict(result: MfuResult) -> str:
+def verdict(result: MfuResult) -> Verdict:
     """MFU of usual steps, the largest loss beside it, and a contradiction where a printed number holds one."""
-    parts = [_head(result)]
-    if loss := _loss(result):
-        parts.append(loss)
+    parts = [*_head(result), *_loss(result)]
     false = int((result.rows["implausible"] != "").sum()) if len(result.rows) else 0
     if false:
         one = "step cannot be true as printed and is"
         parts.append(f"{fmt.count(false, one, 'steps cannot be true as printed and are')} left out.")
     parts += result.fingerprint.contradictions[:1]
-    return " ".join(parts)
+    return headline(*parts)
 
 
-def _head(result: MfuResult) -> str:
+def _head(result: MfuResult) -> tuple[str, ...]:
     rate = result.tflops_per_s_per_chip
     if rate is None:
-        return "No usual step has a rate that can be trusted."
+        return ("No usual step has a rate that can be trusted.",)
     speed = fmt.flops_rate(rate * 1e12)
     if result.mfu is None:
-        return f"Each chip does {speed} of useful maths; which share of its peak that is, no input tells."
+        return (f"Each chip does {speed} of useful maths; which share of its peak that is, no input tells.",)
     share = fmt.share(result.mfu)
     if not len(result.rows):
-        return f"{speed} per chip is {share} of the {result.peaks.source}."
-    count = "the job's own count" if result.convention == JOB else f"{TITLES[result.convention]} count"
+        return (f"{speed} per chip is {share} of the {result.peaks.source}.",)
+    count = COUNTS.get(result.convention) or f"{TITLES[result.convention]} count"
     if result.mfu > 1:
         return (
             f"Usual steps would turn {share} of the chips' peak into useful maths ({speed} per chip, {count}), "
-            "which cannot be: they ran in a narrower format than the peak is of (ask with precision=fp8), or "
-            "computed less than the model's FLOPs, as training of adapters (LoRA) does."
+            "which cannot be: they ran in a narrower format, or computed less than the model's FLOPs.",
+            "Of a narrower format than the peak is of, ask with precision=fp8.",
+            "Training of adapters (LoRA) computes less.",
         )
-    return f"Usual steps turn {share} of the chips' peak into useful maths ({speed} per chip, {count})."
+    return (f"Usual steps turn {share} of the chips' peak into useful maths ({speed} per chip, {count}).",)
 
 
-def _loss(result: MfuResult) -> str:
+def _loss(result: MfuResult) -> tuple[str, ...]:
     """Which gap is larger: the best step over the usual, or the usual over the whole wall time."""
     mfu, best, average = result.mfu, result.best, result.average
     if not mfu or not best or not average or mfu > 1:
-        return ""
+        return ()
     time = fmt.duration(result.wall_s)
     whole = (
-        f"over the {time} from the first step to the last, restarts and lost steps included, it is {fmt.share(average)}"
+        f"Over the {time} from the first step to the last, restarts and lost steps included, it is "
+        f"{fmt.share(average)}."
     )
     if 1 - average / mfu > 1 - mfu / best:
         lost = fmt.whole_share(1 - average / mfu)
-        return f"The best reached {fmt.share(best)}; {whole}: {lost} of the time went by without usual, kept steps."
+        went_by = f"{sentence(lost)} of that time went by without usual, kept steps."
+        return whole, f"The best reached {fmt.share(best)}.", went_by
     if best > mfu * 1.02:
         gain = fmt.share(1 - mfu / best, 2)
-        return f"The best reached {fmt.share(best)}: if every step did, they would take {gain} less time; {whole}."
-    return f"That is as good as the best; {whole}."
+        return f"The best reached {fmt.share(best)}: if every step did, they would take {gain} less time.", whole
+    return "That is as good as the best.", whole
 
 
 def table(result: MfuResult) -> Table:

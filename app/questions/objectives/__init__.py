@@ -12,6 +12,7 @@ OBJECTIVES = Question(
     asks="Which requests came in time, and why not the others?",
     aliases=("slo",),
     file="questions/objectives/page.py",
+    key="j",
     about={"serving": ("requests", "histograms")},
     inputs=("requests", "iterations"),
     explains={

@@ -4,6 +4,7 @@ import streamlit as st
 
 from analyzers.serving.objectives import SloResult
 from app.components.chart import chart
+from app.components.columns import draw_table
 from app.components.current import switch
 from app.components.question_page import Told
 from app.questions.objectives import figure as draw
@@ -40,6 +41,6 @@ def explore(told: Told[SloResult]) -> None:
         st.markdown("**By tenant**")
         shown = result.tenants.assign(attainment=result.tenants["attainment"] * 100)
         percent = st.column_config.NumberColumn("attainment (%)", format="%.1f")
-        st.dataframe(shown, hide_index=True, column_config={"attainment": percent})
+        draw_table(shown, columns={"attainment": percent})
     rows = result.missed.dropna(axis="columns", how="all")
     told.evidence(rows, f"{fmt.count(len(rows), 'request')} that missed", figure, "objectives")

@@ -2,14 +2,14 @@
 
 from analyzers.serving.objective_causes import CAUSES
 from analyzers.serving.objectives import SloResult
-from app.words import Table
+from app.words import Table, Verdict, headline, sentence
 from errors import format as fmt
 
 SERVER = "/metrics"  # the tool of a load that a server's own histograms tell
 OBJECTIVES = {"ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "E2E", "itl_s": "p99 of its gaps"}
 HELPS = {
     "failed": "Look at the errors first.",
-    "queue": "They waited for room: more capacity, a larger batch or less load would help, a faster prefill would not.",
+    "queue": "More capacity, a larger batch or less load would help, a faster prefill would not.",
     "prefill": "A prefix cache, more tensor parallelism or a larger token budget for prefill shortens it.",
     "first_token": "Records of the engine would tell whether they queued or whether their prompts were read slowly.",
     "preempted": "More room for the KV cache, or fewer requests at a time, would keep them running.",
@@ -26,14 +26,14 @@ def objectives_text(result: SloResult) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 2 else parts)
 
 
-def verdict(result: SloResult) -> str:
+def verdict(result: SloResult) -> Verdict:
     """Attainment, goodput, the commonest miss and what would help."""
     sent = result.judged
     if result.load.tool == SERVER:
         low, high = fmt.whole_share(result.attainment), fmt.whole_share(result.attainment_high)
         share = low if low == high else f"Between {low} and {high}"
         kept = f"{share} of {fmt.count(sent, 'request')} kept {objectives_text(result)}"
-        return f"{kept}, by the server's own histograms."
+        return headline(f"{sentence(kept)}, by the server's own histograms.")
     counted = result.load.requests or 0
     whose = f", a sample of {counted:,}," if result.load.kept is not None and sent < counted else ""
     text = f"{fmt.whole_share(result.attainment)} of {fmt.count(sent, 'request')}{whose} kept {objectives_text(result)}"
@@ -42,14 +42,14 @@ def verdict(result: SloResult) -> str:
         text += f": {rate} good requests a second"
     text += "."
     if not result.misses:
-        return text + " None missed."
+        return headline(sentence(text), "None missed.")
     cause, count = max(result.misses.items(), key=lambda item: item[1])
     missed = sum(result.misses.values())
-    text += f" {fmt.whole_share(count / missed)} of the {fmt.count(missed, 'miss', 'misses')}: {CAUSES[cause]}."
-    text += f" {HELPS[cause]}"
+    most = sentence(f"{fmt.whole_share(count / missed)} of the {fmt.count(missed, 'miss', 'misses')}: {CAUSES[cause]}.")
+    at_most = ""
     if result.attainment_high > result.attainment:
-        text += f" With those whose latency is not known it is at most {fmt.whole_share(result.attainment_high)}."
-    return text
+        at_most = f"With those whose latency is not known it is at most {fmt.whole_share(result.attainment_high)}."
+    return headline(sentence(text), most, HELPS[cause], at_most)
 
 
 def table(result: SloResult) -> Table:

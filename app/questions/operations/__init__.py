@@ -12,6 +12,7 @@ OPERATIONS = Question(
     asks="Which operations take the devices' time?",
     aliases=("ops",),
     file="questions/operations/page.py",
+    key="x",
     about={"job": (), "serving": ("ops",), "compiled": ()},
     inputs=("captures",),
     options=analyzer.OPTIONS,

@@ -3,17 +3,21 @@
 import streamlit as st
 
 from analyzers.device.operations import OpsResult
+from analyzers.device.tensor_cores import Products
 from app.components.chart import chart
+from app.components.columns import draw_table
 from app.components.current import choose
 from app.components.figures_row import Figure
 from app.components.model_picker import About
-from app.components.op_choice import asked, choose_module, everything, found, op_table, search
+from app.components.op_choice import MAX_ROWS, asked, choose_module, everything, found, op_table, search
 from app.components.option import by_name, control, said
 from app.components.question_page import Told, question_page
 from app.components.text import md
 from app.questions.asking import ask
+from app.questions.hlo_graph import HLO_GRAPH
 from app.questions.operations import OPERATIONS
 from app.questions.operations.figure import BARS, bars, strip
+from app.questions.operations.words import products_text
 from app.questions.roofline import ROOFLINE
 from app.questions.roofline.figure import key_of
 from errors import format as fmt
@@ -114,8 +118,26 @@ def picture(told: Told[OpsResult]) -> None:
                 icon=":material/stacked_line_chart:",
                 query_params={"run": told.run.run_id, "op": at},
             )
+            if HLO_GRAPH.tells_of(told.run):
+                module, _, op = at.rpartition("/")
+                st.page_link(
+                    HLO_GRAPH.file,
+                    label=f"{md(op)} in its program",
+                    icon=HLO_GRAPH.icon,
+                    query_params={"run": told.run.run_id, "op": op} | ({"program": module} if module else {}),
+                )
         op_table(rows.dropna(axis=1, how="all"), f"ops rows {result.by}", lambda row: opened(result, row))
         told.downloads(result.rows, figure, "top operations", result.by)
+    if result.products:
+        _products(result.products)
+
+
+def _products(made: Products) -> None:
+    """Matrix products by the unit that they ran on, by shape."""
+    with st.expander("Matrix products and tensor cores", icon=":material/grid_on:"):
+        st.markdown(f"**{products_text(made)}** {OPERATIONS.meaning('On tensor cores')}")
+        shown = made.by_shape.dropna(axis=1, how="all").head(MAX_ROWS)
+        draw_table(shown)
 
 
 def opened(result: OpsResult, row: dict) -> None:

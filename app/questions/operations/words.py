@@ -5,13 +5,15 @@ from typing import Any
 import pandas as pd
 
 from analyzers.device.operations import OpsResult
-from app.questions.roofline.words import byte_rate, named, place_of
-from app.words import Table
+from analyzers.device.tensor_cores import Products
+from app.questions.roofline.words import briefly, byte_rate, named, place_of
+from app.words import Table, Verdict, headline, short
 from errors import format as fmt
 
 SHOWN = 24
 KINDS_SAID = 3
 MOST = 0.9  # of a row's time: so much must have a roof for the row to be held against it
+OFF_TENSOR_CORES = 0.05  # of device time: worth a sentence
 ABOVE = " (above it)"  # FLOPs or bytes are counted too high, or the roof is set too low
 HEADS = {"op": "operation", "category": "category", "source": "source", "module": "module"}
 
@@ -41,46 +43,78 @@ def _above(row: dict[str, Any]) -> bool:
     return row["ops"] == 1 and row["above_seconds"] > 0
 
 
-def verdict(result: OpsResult) -> str:
+def verdict(result: OpsResult) -> Verdict:
     """The row that takes most time and its roof, and the kinds of work by time."""
     rows = result.rows
     if not len(rows) or pd.isna(rows["share"].iloc[0]):
         if len(rows) and result.device_seconds is None:
-            return (
+            return headline(
                 "How long the operations of this program need cannot be told: no roof of its chip is known. Ask "
                 "with --option chip=NAME."
             )
-        return "No operation took any time."
-    top = rows.iloc[0].to_dict()
+        return headline("No operation took any time.")
+    top = {str(k): v for k, v in rows.iloc[0].to_dict().items()}
     whole = "device time" if result.device_seconds is not None else "the least time of this program"
-    text = f"{label(top, result.by)} takes {fmt.whole_share(top['share'])} of {whole}"
+    who = briefly(top) if result.by == "op" else short(label(top, result.by))
+    text = f"{who} takes {fmt.whole_share(top['share'])} of {whole}"
     if pd.notna(top["roof_share"]) and top["roofed_seconds"] >= MOST * top["self_seconds"]:
         text += f" at {fmt.whole_share(top['roof_share'])} of its roof{ABOVE if _above(top) else ''}"
+    said = _off_tensor_cores(result)
     kinds = result.by_category[result.by_category["share"] > 0].head(KINDS_SAID)
     if result.by == "category" or len(kinds) < 2:
-        return text + "."
-    said = ", ".join(
-        f"{c or 'unknown'} {fmt.whole_share(s)}" for c, s in zip(kinds["category"], kinds["share"], strict=True)
+        return headline(f"{text}.", said)
+    by_kind = ", ".join(
+        f"{short(c or 'unknown')} {fmt.whole_share(s)}" for c, s in zip(kinds["category"], kinds["share"], strict=True)
     )
-    return f"{text}. By kind: {said}."
+    return headline(f"{text}.", f"By kind: {by_kind}.", said)
+
+
+def _off_tensor_cores(result: OpsResult) -> str:
+    """What products take elsewhere than on a GPU's tensor cores, where that is much."""
+    made = result.products
+    if made is None or not result.device_seconds:
+        return ""
+    elsewhere = made.seconds - made.untold_seconds - made.tensor_core_seconds
+    if elsewhere < OFF_TENSOR_CORES * result.device_seconds:
+        return ""
+    share = fmt.share(elsewhere / result.device_seconds)
+    return f"Matrix products that do not run on tensor cores take {share} of device time."
+
+
+def products_text(made: Products) -> str:
+    """How much of the time of products is on tensor cores, and of how much nobody knows."""
+    if made.share is None:
+        return f"Matrix products take {fmt.duration(made.seconds)}; no kernel's name tells which unit it uses."
+    text = (
+        f"Matrix products take {fmt.duration(made.seconds)}, {fmt.share(made.share)} of it on tensor cores, as far as "
+        "kernel names tell"
+    )
+    untold = made.untold_seconds / made.seconds
+    return f"{text}; of {fmt.share(untold)} they do not tell." if untold > 0 else f"{text}."
 
 
 def table(result: OpsResult) -> Table:
     """The rows that take most time."""
     return Table(
-        (HEADS[result.by], "category", "count", "time", "share", "FLOP/s", "bytes/s", "of its roof"),
+        (HEADS[result.by], "category", "count", "mean", "time", "share", "FLOP/s", "bytes/s", "of its roof", "wasted"),
         tuple(
             (
                 label(r, result.by),
                 r["category"] or "several",
                 f"{r['count']:,.0f}",
+                _seconds(r["mean_execution_seconds"]),
                 fmt.duration(time_of(r, result)),
                 fmt.share(r["share"]),
                 fmt.flops_rate(r["flops_per_s"]),
                 byte_rate(r["bytes_per_s"]),
                 roof_text(r),
+                _seconds(r["wasted_seconds"]),
             )
             for r in result.rows.head(SHOWN).to_dict("records")
         ),
-        right=(2, 3, 4, 5, 6, 7),
+        right=tuple(range(2, 10)),
     )
+
+
+def _seconds(value: float | None) -> str:
+    return fmt.duration(None if pd.isna(value) else value)

@@ -11,6 +11,7 @@ OVERLAP = Question(
     icon=":material/layers:",
     asks="How much communication is hidden, and who is idle when?",
     file="questions/overlap/page.py",
+    key="v",
     about={"job": (), "serving": ("ops",)},
     inputs=("captures",),
     explains={

@@ -87,7 +87,7 @@ def devices(result: OverlapResult) -> go.Figure:
         )
     return layout(
         figure,
-        len(rows) * ROW_PX + 100,
+        len(rows) * ROW_PX + 124,
         barmode="stack",
         bargap=0.22,
         showlegend=True,

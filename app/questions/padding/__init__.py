@@ -11,6 +11,7 @@ PADDING = Question(
     icon=":material/select_all:",
     asks="How much of the matrix unit's work is padding?",
     file="questions/padding/page.py",
+    key="p",
     about={"job": (), "serving": ("ops",), "compiled": ()},
     inputs=("captures",),
     explains={

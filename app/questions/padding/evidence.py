@@ -5,6 +5,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from analyzers.flops.padding import PaddingResult
+from app.components.columns import draw_table
 from app.components.question_page import SHOWN_ROWS, Told
 from app.components.text import md
 from errors import format as fmt
@@ -30,12 +31,11 @@ def evidence(told: Told[PaddingResult], picture: go.Figure) -> None:
     ]
     shown = rows[names + [c for c in ("op", "dtype", "remat", "source") if c in rows]]
     with st.expander(f"Evidence: {fmt.count(len(rows), 'product')}", icon=":material/table:"):
-        percent = {c: st.column_config.NumberColumn(format="percent") for c in names[6:10]}
-        st.dataframe(shown.head(SHOWN_ROWS), hide_index=True, column_config=percent)
+        draw_table(shown.head(SHOWN_ROWS))
         told.downloads(shown, picture, "padding")
         if result.hbm and result.hbm.worst:
             st.markdown(f"**Arrays that lose most in device memory** ({md(result.hbm.counted)}).")
-            st.dataframe(pd.DataFrame([vars(b) for b in result.hbm.worst]), hide_index=True)
+            draw_table(pd.DataFrame([vars(b) for b in result.hbm.worst]))
         if result.tiles:
             st.markdown("**Output tiles.** Libraries choose among these for each product.")
-            st.dataframe(pd.DataFrame([vars(t) for t in result.tiles]), hide_index=True)
+            draw_table(pd.DataFrame([vars(t) for t in result.tiles]))

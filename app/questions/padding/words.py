@@ -2,7 +2,8 @@
 
 from analyzers.flops.matmul_table import Unit
 from analyzers.flops.padding import PaddingResult
-from app.words import Table, model_name, sentence
+from analyzers.flops.padding_advice import Advice
+from app.words import Table, Verdict, headline, model_name, sentence, short
 from errors import format as fmt
 
 HALF_PER_CENT = 0.005
@@ -31,18 +32,18 @@ def family(name: str) -> str:
     return next((words for prefix, words in FAMILIES.items() if name.startswith(prefix)), name)
 
 
-def verdict(result: PaddingResult) -> str:
+def verdict(result: PaddingResult) -> Verdict:
     """The tax with its band, the product that pads most, and what the best single change is worth."""
     where = unit_words(result.unit)
     if result.tax < HALF_PER_CENT:
         whose = result.subject
         if result.source == "model":
-            whose = f"{model_name(result.subject)} at {result.choices['seq']:,} tokens"
+            whose = f"{short(model_name(result.subject))} at {result.choices['seq']:,} tokens"
         text = f"Hardly any padding: {fmt.share(result.efficiency)} of the FLOPs of {whose} on {where} are useful."
-        return text if result.advice else f"{text} No dimension is worth changing."
+        return headline(text, "" if result.advice else "No dimension is worth changing.")
     tax = band(result.tax_optimistic, result.tax)
     if result.source == "model":
-        text = f"On {where}, padding adds {tax} to the matmul FLOPs of {model_name(result.subject)} at "
+        text = f"On {where}, padding adds {tax} to the matmul FLOPs of {short(model_name(result.subject))} at "
         text += f"{result.choices['seq']:,} tokens."
     elif result.assumed:
         text = f"Were {result.subject} on {where}, padding would add {tax} to their matmul FLOPs."
@@ -51,10 +52,18 @@ def verdict(result: PaddingResult) -> str:
     lost = result.rows["padded_flops"] - result.rows["useful_flops"]
     worst = lost.groupby(result.rows["name"].map(family), sort=False).sum()
     part = float(worst.max()) / float(worst.sum())
-    text += f" {sentence(fmt.whole_share(part))} of it {'is' if len(worst) > 1 else 'comes'} from {worst.idxmax()}."
+    padded = sentence(fmt.whole_share(part))
+    most = f"{padded} of the padding {'is' if len(worst) > 1 else 'comes'} from {short(worst.idxmax())}."
     if result.advice:
-        return f"{text} {result.advice[0].text}"
-    return text + " No single dimension would save 0.5 %."
+        return headline(text, _change(result.advice[0]), most)  # the page lists advice in full
+    return headline(text, most, "No single dimension would save 0.5 %.")
+
+
+def _change(advice: Advice) -> str:
+    """What the change is and what it would bring, without what is so now and what swapped operands would do."""
+    _, _, change = advice.text.rpartition("; ")
+    would = change.removesuffix(").").rpartition(" (")[0] + "." if change.endswith(").") else change
+    return sentence(would) if would.startswith(("heads ", "a width ")) else f"Taking {would}"
 
 
 def software(result: PaddingResult) -> list[str]:

@@ -31,7 +31,7 @@ def by_size(result: PrefixResult) -> go.Figure:
             mode="lines",
             line={"color": FOUND, "width": 3},
             customdata=[f"{b:,.0f} blocks" for b in rows["blocks"]],
-            hovertemplate="%{customdata}: %{y:.3g} % found<extra></extra>",
+            hovertemplate="%{customdata}: %{y:,.3r} % found<extra></extra>",
         )
     )
     most = result.attainable or 0.0
@@ -110,7 +110,7 @@ def reuse(result: PrefixResult) -> go.Figure | None:
                 f"{fmt.duration(float(a)) if a else 'at once'} to {fmt.duration(float(b))}: {n:,} blocks"
                 for a, b, n in zip(rows["from_s"], rows["to_s"], rows["blocks"], strict=True)
             ],
-            hovertemplate="%{customdata}, %{y:.3g} %<extra></extra>",
+            hovertemplate="%{customdata}, %{y:,.3r} %<extra></extra>",
         )
     )
     middle = int(np.searchsorted(np.cumsum(share.to_numpy()), 50))
@@ -151,7 +151,7 @@ def tenants(result: PrefixResult) -> go.Figure | None:
         orientation="h",
         name="found",
         marker={"color": FOUND},
-        hovertemplate="%{y}: %{x:.3g} % found<extra></extra>",
+        hovertemplate="%{y}: %{x:,.3r} % found<extra></extra>",
     )
     more = (rows["infinite_hit_rate"] - rows["hit_rate"]) * 100
     if more.max() > SEEN:
@@ -161,7 +161,7 @@ def tenants(result: PrefixResult) -> go.Figure | None:
             orientation="h",
             name="a cache without end would find besides",
             marker={"color": AGAIN, "pattern": {"shape": "/", "fgcolor": theme.DARK_TEXT, "fgopacity": 0.35}},
-            hovertemplate="%{y}: %{x:.3g} % besides<extra></extra>",
+            hovertemplate="%{y}: %{x:,.3r} % besides<extra></extra>",
         )
     return layout(
         figure,
@@ -191,7 +191,7 @@ def over_time(result: PrefixResult) -> go.Figure | None:
             y=shares[kept],
             mode="lines",
             line={"color": FOUND, "width": 1.5},
-            hovertemplate="%{x:.4g} s: %{y:.3g} % found<extra></extra>",
+            hovertemplate="%{x:,.4r} s: %{y:,.3r} % found<extra></extra>",
         )
     )
     reference_line(figure, result.measured.hit_rate * 100, f"all together {fmt.share(result.measured.hit_rate)}")

@@ -1,7 +1,7 @@
 """The prefix cache in words: what it finds, what other sizes would find, and what that saves."""
 
 from analyzers.serving.prefix_cache import ENOUGH, PrefixResult
-from app.words import Table
+from app.words import Table, Verdict, headline
 from errors import format as fmt
 
 ROWS = 20  # of a table over time, about
@@ -16,33 +16,35 @@ def size_words(result: PrefixResult, blocks: float | None) -> str:
     return text if held is None else f"{fmt.size(held)} ({text})"
 
 
-def verdict(result: PrefixResult) -> str:
+def verdict(result: PrefixResult) -> Verdict:
     """What the engine found, what these requests allow, the size that finds most of it, and what it saves."""
     parts = []
     said = result.measured
     if said.hit_rate is not None:
         parts.append(f"The engine's prefix cache found {fmt.share(said.hit_rate)} of the prompt tokens.")
     if result.replayed:
-        parts.append(_replayed(result))
+        parts += _replayed(result)
     saving = result.saved["measured"] or result.saved["size"]
     if saving and saving["flops_share"]:
         found = "What it found" if result.saved["measured"] else "That"
         parts.append(f"{found} saves {fmt.share(saving['flops_share'])} of the FLOPs of reading prompts.")
-    return " ".join(parts)
+    return headline(*parts)
 
 
-def _replayed(result: PrefixResult) -> str:
+def _replayed(result: PrefixResult) -> list[str]:
     if not result.infinite_hit_rate:
-        return f"No block of {fmt.count(result.requests, 'request')} comes twice: no prefix cache would find anything."
+        return [
+            f"No block of {fmt.count(result.requests, 'request')} comes twice: no prefix cache would find anything."
+        ]
     text = (
         f"Of the {'tokens' if result.in_tokens else 'blocks'} of {fmt.count(result.requests, 'prompt')}, "
         f"{fmt.share(result.attainable, 4)} could be found by a cache "
-        f"without end; {size_words(result, result.enough_blocks)} reach {fmt.whole_share(ENOUGH)} of that"
+        f"without end; {size_words(result, result.enough_blocks)} reach {fmt.whole_share(ENOUGH)} of that."
     )
     if result.size_blocks is not None:
         size = size_words(result, result.size_blocks)
-        text += f", and {size}, {result.size_source}, find {fmt.share(result.found)}"
-    return text + "."
+        return [text, f"A cache of {size}, {result.size_source}, would find {fmt.share(result.found)}."]
+    return [text]
 
 
 def table(result: PrefixResult) -> Table:

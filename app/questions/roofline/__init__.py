@@ -11,6 +11,7 @@ ROOFLINE = Question(
     icon=":material/stacked_line_chart:",
     asks="What binds the operations, compute or memory?",
     file="questions/roofline/page.py",
+    key="f",
     about={"job": (), "serving": ("ops",), "compiled": ()},
     inputs=("captures",),
     explains={

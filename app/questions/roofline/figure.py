@@ -110,7 +110,7 @@ def roofline(result: RooflineResult, chosen: str = "") -> go.Figure | None:
         legend={"orientation": "h", "y": 1.01, "yanchor": "bottom", "x": 0, "itemsizing": "constant"},
         margin={"l": 8, "r": 8, "t": 36, "b": 8},
         xaxis={
-            **_axis(*ends[0], lambda v: f"{v:,g}"),
+            **_axis(*ends[0], _plain),
             "title": {"text": "operational intensity (FLOP per byte of device memory)"},
         },
         yaxis={**_axis(*ends[1], lambda v: _unit(v, "FLOP/s")), "title": {"text": title}},
@@ -134,12 +134,17 @@ def _axis(low: float, high: float, words: Callable[[float], str]) -> dict:
     }
 
 
+def _plain(value: float) -> str:
+    """A round number without an exponent: `0.5`, `1,000,000`."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
+
+
 def _unit(value: float, unit: str) -> str:
     """`200 TFLOP/s` of a round number."""
     for factor, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= 0.999 * factor:
             return f"{value / factor:g} {prefix}{unit}"
-    return f"{value:g} {unit}"
+    return f"{_plain(value)} {unit}"
 
 
 def _by_category(points: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from analyzers.device.roofline import RooflineResult
 from analyzers.device.roofline_terms import TITLES
-from app.words import Table
+from app.words import Table, Verdict, headline, sentence, short
 from errors import format as fmt
 
 SHOWN = 24
@@ -35,6 +35,12 @@ def named(row: dict[str, Any]) -> str:
     return f"{row['op'] or 'unnamed'} ({where})" if where else str(row["op"] or "unnamed")
 
 
+def briefly(row: dict[Any, Any]) -> str:
+    """The same within a sentence: names without end are cut."""
+    where = place_of(row.get("source"))
+    return f"{short(row['op'] or 'unnamed')}{f' ({short(where)})' if where else ''}"
+
+
 def shares(result: RooflineResult) -> dict[str, float]:
     """Share of the time by what binds, of those that take any, the largest first."""
     whole = sum(result.time_by_bound.values())
@@ -52,36 +58,35 @@ def per_step(result: RooflineResult, seconds: float) -> str:
     return fmt.duration(seconds / (result.device_steps or result.devices or 1))
 
 
-def verdict(result: RooflineResult) -> str:
+def verdict(result: RooflineResult) -> Verdict:
     """What binds most of the time, what the roofs would gain, and the operation with most of that."""
     some = shares(result)
     if not some:
-        return "No operation took any time that could be held against a roof."
+        return headline("No operation took any time that could be held against a roof.")
     first, share = next(iter(some.items()))
     if result.device_seconds is None:
         return _modelled(result, first, share)
-    part = fmt.whole_share(share)
-    text = f"{part[0].upper()}{part[1:]} of device time {SAID[first]}"
+    text = f"{sentence(fmt.whole_share(share))} of device time {SAID[first]}"
     if result.roof_seconds is None:
-        return text + "; no operation has a roof that is known."
+        return headline(text + "; no operation has a roof that is known.")
     gain = 1 - result.roof_seconds / result.device_seconds
     roofs = "the roofs" if result.roof.name == "spec" else "the best rates of this run"
     if gain < WORTH:
-        return f"{text}; at {roofs} {fmt.whole_share(max(gain, 0.0))} of it would be gained."
+        return headline(f"{text}; at {roofs} {fmt.whole_share(max(gain, 0.0))} of it would be gained.")
     what = "the operations of a step" if result.device_steps else "the operations of a device"
     text += (
         f"; at {roofs} {what} would take {per_step(result, result.roof_seconds)} instead of "
         f"{per_step(result, result.device_seconds)}."
     )
-    return text + _most_to_gain(result)
+    return headline(text, _most_to_gain(result))
 
 
-def _modelled(result: RooflineResult, first: str, share: float) -> str:
-    part = fmt.whole_share(share)
-    text = f"{part[0].upper()}{part[1:]} of the least time of this program {SAID[first]}"
+def _modelled(result: RooflineResult, first: str, share: float) -> Verdict:
+    text = f"{sentence(fmt.whole_share(share))} of the least time of this program {SAID[first]}"
     if not result.roof_seconds:
-        return text + "."
-    return f"{text}; at the roofs its operations take {fmt.duration(result.roof_seconds)} a step, one after another."
+        return headline(text + ".")
+    took = fmt.duration(result.roof_seconds)
+    return headline(f"{text}; at the roofs its operations take {took} a step, one after another.")
 
 
 def _most_to_gain(result: RooflineResult) -> str:
@@ -90,7 +95,7 @@ def _most_to_gain(result: RooflineResult) -> str:
         return ""
     row = result.points.iloc[int(gain.argmax())].to_dict()
     return (
-        f" Most is to gain at {named(row)}: {fmt.whole_share(row['share'])} of device time at "
+        f"Most is to gain at {briefly(row)}: {fmt.whole_share(row['share'])} of device time at "
         f"{fmt.whole_share(row['roof_share'])} of its roof."
     )
 

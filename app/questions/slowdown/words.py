@@ -2,7 +2,7 @@
 
 from analyzers.ranks.slowdown import SlowdownResult
 from analyzers.ranks.slowdown.causes import EVEN, Shares
-from app.words import Table
+from app.words import Table, Verdict, headline, short
 from errors import format as fmt
 
 NAMED = 3  # workers named in a sentence; of more the rest is counted
@@ -37,27 +37,30 @@ def of_lost(result: SlowdownResult, share: float | None) -> str:
     return fmt.whole_share(min(max(share or 0.0, 0.0), 1.0) * min((result.s - 1) / lost, 1.0)) if lost > 0 else "none"
 
 
-def verdict(result: SlowdownResult) -> str:
+def verdict(result: SlowdownResult) -> Verdict:
     """How long steps take against their ideal, what share of the chips' time that loses, and what makes it so."""
     if not result.validity["trusted"]:
         off = max(result.validity["replay_error"], result.validity["error_without_launch_delays"])
-        return (
+        return headline(
             f"What even ranks would bring cannot be told: replaying the trace misses its step times by "
             f"{fmt.share(off, 2)}; up to 5 % would do."
         )
     if result.cause == "none":
         if result.s <= 1:
-            return "Nothing slows this job down: even ranks, stages and micro-batches would not make it faster."
-        return (
+            return headline(
+                "Nothing slows this job down: even ranks, stages and micro-batches would not make it faster."
+            )
+        return headline(
             "Nothing slows this job down much: even ranks, stages and micro-batches would make it "
             f"{times(result.s)} times as fast, and below {EVEN:.2f} no cause is named."
         )
     chips = fmt.count(result.chips, "chip's", "chips'")
     without = f" (S, without launch delays: {times(result.s)})" if times(result.s) != times(result.over_ideal) else ""
-    return (
+    return headline(
         f"Steps take {times(result.over_ideal)} times their ideal time{without}: "
-        f"{fmt.whole_share(max(1 - 1 / result.over_ideal, 0.0))} of {chips} time is lost. "
-        f"{_because(result)}{_beside(result)}"
+        f"{fmt.whole_share(max(1 - 1 / result.over_ideal, 0.0))} of {chips} time is lost.",
+        _because(result),
+        _beside(result),
     )
 
 
@@ -79,9 +82,8 @@ def _because(result: SlowdownResult) -> str:
         case "garbage collection":
             return f"Ranks that pause at different times to collect garbage cost {of_lost(result, shares.gc)} of that."
     name, s = max(result.by_op_type.items(), key=lambda item: item[1])
-    return (
-        f"No worker, stage or pause explains most of it; of the operations {name} costs most ({times(s)} times alone)."
-    )
+    most = f"of the operations {short(name)} costs most ({times(s)} times alone)"
+    return f"No worker, stage or pause explains most of it; {most}."
 
 
 def _together(shares: Shares) -> str:
@@ -95,7 +97,7 @@ def _beside(result: SlowdownResult) -> str:
     """Micro-batches of different length, where they hold beside another cause."""
     if "sequence imbalance" not in result.causes[1:]:
         return ""
-    return f" Beside that its micro-batches differ in length: {_together(result.shares)}."
+    return f"Beside that its micro-batches differ in length: {_together(result.shares)}."
 
 
 def slowest_stage(result: SlowdownResult) -> int:

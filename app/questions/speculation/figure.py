@@ -54,7 +54,7 @@ def by_position(result: SpeculationResult) -> go.Figure:
         line={"color": THEORY, "dash": "dash"},
         name=f"if tokens were alike: {fmt.number(result.acceptance)} to the power of the position",
         marker={"symbol": "diamond", "size": 8},
-        hovertemplate="position %{x}: %{y:.3g} % if tokens were alike<extra></extra>",
+        hovertemplate="position %{x}: %{y:,.3r} % if tokens were alike<extra></extra>",
     )
     return layout(
         figure,
@@ -213,7 +213,7 @@ def over_time(result: SpeculationResult) -> go.Figure | None:
             y=shares[kept],
             mode="lines",
             line={"color": MEASURED, "width": 1.5},
-            hovertemplate="%{x:.4g} s: %{y:.3g} % accepted<extra></extra>",
+            hovertemplate="%{x:,.4r} s: %{y:,.3r} % accepted<extra></extra>",
         )
     )
     reference_line(figure, result.observed.rate * 100, f"all together {fmt.share(result.observed.rate)}")

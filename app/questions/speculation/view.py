@@ -5,6 +5,7 @@ import streamlit as st
 
 from analyzers.serving.speculation import SpeculationResult
 from app.components.chart import chart
+from app.components.columns import draw_table
 from app.components.question_page import Told
 from app.components.text import md
 from app.questions.speculation.controls import model_known
@@ -44,8 +45,8 @@ def pictures(told: Told[SpeculationResult]) -> None:
         st.markdown("**Over time.** Share of draft tokens accepted in each stretch.")
         chart(line, f"time {name} {given}", f"{name}-time", words)
     with st.expander("Evidence: positions, draft lengths and passes", icon=":material/table:"):
-        st.dataframe(result.positions, hide_index=True)
-        st.dataframe(pd.DataFrame([vars(d) for d in result.drafts]), hide_index=True)
+        draw_table(result.positions)
+        draw_table(pd.DataFrame([vars(d) for d in result.drafts]))
         if len(result.passes):
-            st.dataframe(result.passes, hide_index=True)
+            draw_table(result.passes)
         told.downloads(result.positions, first, "speculation")

@@ -3,13 +3,13 @@
 import math
 
 from analyzers.serving.speculation import SpeculationResult
-from app.words import Table
+from app.words import Table, Verdict, headline
 from errors import format as fmt
 
 WORSE = 0.9  # of what independence would give at the last position: acceptance falls with position
 
 
-def verdict(result: SpeculationResult) -> str:
+def verdict(result: SpeculationResult) -> Verdict:
     """The mean length, its worth, the break-even batch, and whether another draft length would be better."""
     k = whole(result.draft)
     seen = result.observed
@@ -19,11 +19,10 @@ def verdict(result: SpeculationResult) -> str:
         text = f"With drafts of {k}, as assumed, steps give"
     else:
         text = f"{fmt.share(seen.rate)} of the draft tokens are accepted: a draft of {k} gives"
-    text += (
-        f" {fmt.number(result.length)} tokens a step, {times(result.speedup)} as fast as without where steps are "
-        f"bound by memory and a draft step costs {fmt.share(result.cost, 2)} of one."
-    )
-    return " ".join([text, *(t for t in (_measured(result), _batch(result), _better(result)) if t)])
+    text += f" {fmt.number(result.length)} tokens a step"
+    modelled = f"{times(result.speedup)} as fast as without by arithmetic"
+    where = f"The arithmetic: steps are bound by memory, and a draft step costs {fmt.share(result.cost, 2)} of one."
+    return headline(f"{text}, {modelled}.", _measured(result), *_batch(result), _better(result), where)
 
 
 def whole(draft: float) -> str:
@@ -40,19 +39,19 @@ def _measured(result: SpeculationResult) -> str:
     return f"Measured at equal batch, tokens come {times(result.measured_speedup)} as fast with drafts as without."
 
 
-def _batch(result: SpeculationResult) -> str:
+def _batch(result: SpeculationResult) -> tuple[str, ...]:
     limit = result.break_even_batch
     if limit is None:
-        return ""
+        return ()
     if math.isinf(limit):
         text = "On this chip it pays at any batch: reading the caches stays the bound"
     elif limit < 1:
         text = "On this chip it does not pay at any batch"
     else:
         text = f"On this chip it pays up to about {fmt.count(round(limit), 'sequence')} at a time"
-    if result.batch is not None and result.batch_speedup is not None:
-        text += f"; at the {fmt.number(result.batch)} that run it is worth {times(result.batch_speedup)}"
-    return text + "."
+    if result.batch is None or result.batch_speedup is None:
+        return (f"{text}.",)
+    return f"{text}.", f"At the {fmt.number(result.batch)} that run it is worth {times(result.batch_speedup)}."
 
 
 def _better(result: SpeculationResult) -> str:

@@ -11,6 +11,7 @@ STEPS = Question(
     icon=":material/show_chart:",
     asks="How long did each step take, and which were kept?",
     file="questions/steps/page.py",
+    key="s",
     about={"job": ()},
     inputs=("steps", "lifecycle", "captures"),
     options=analyzer.OPTIONS,

@@ -9,7 +9,8 @@ import plotly.graph_objects as go
 from analyzers.time.steps import StepsResult
 from app import theme
 from app.figures.axes import time_unit
-from app.figures.base import GRID, layout, plain, reference_line
+from app.figures.base import GRID, each, layout, plain, reference_line
+from app.figures.long_series import is_long, long_series, other_steps
 from app.figures.step_marks import kept_line, step_marks
 from errors import format as fmt
 
@@ -35,14 +36,21 @@ def steps(result: StepsResult, scale: str = "linear") -> go.Figure:
     false = rows["implausible"].fillna("") != ""
     usual = kept & ~first & ~false
     figure = go.Figure()
-    figure.add_trace(kept_line(rows[usual], "dur_s", "kept", _hovers))
+    series = None
+    if is_long(int(usual.sum())):
+        series = long_series(rows[usual], unit, _hovers, scale == "log")
+        series.draw(figure)
+    else:
+        figure.add_trace(kept_line(rows[usual], "dur_s", "kept", _hovers))
     marks = (
         ("first of its attempt", rows[first & kept & ~false], theme.COLOURS["program_startup"], "diamond"),
         ("lost and taken again", rows[~kept & ~false], theme.THIN["wasted_progress"], "circle-open"),
         ("cannot be true", rows[false], theme.GREY, "x-thin-open"),
     )
     for name, some, colour, symbol in marks:
-        if len(some):
+        if series is not None and some["y"].notna().any():
+            figure.add_trace(other_steps(series.found, some, name, colour, symbol, _hovers))
+        elif len(some):
             figure.add_trace(step_marks(some, "dur_s", name, colour, symbol, _hovers))
     if result.median_step_s:
         reference_line(
@@ -81,8 +89,8 @@ def _log_axis(values: pd.Series) -> dict[str, Any]:
 def _hovers(rows: pd.DataFrame) -> list[str]:
     """What a hover says of each step."""
     said = []
-    for r in rows.itertuples():
-        lines = [f"<b>Step {r.step:,}</b>: {fmt.duration(float(r.dur_s))}"]
+    for r in each(rows):
+        lines = [f"<b>Step {r.step:,}</b>: {fmt.exact_duration(float(r.dur_s))}"]
         if pd.notna(r.attempt):
             lines.append(f"attempt {r.attempt}")
         if pd.notna(r.tokens_per_s_per_chip):

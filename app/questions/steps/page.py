@@ -7,6 +7,8 @@ from app.components.chart import chart
 from app.components.current import switch
 from app.components.figures_row import Figure
 from app.components.question_page import Told, question_page
+from app.components.text import md
+from app.figures.long_series import said_of
 from app.questions.steps import STEPS
 from app.questions.steps.figure import best_scale, steps
 from app.questions.steps.hosts import hosts
@@ -49,6 +51,8 @@ def picture(told: Told[StepsResult]) -> None:
     with st.container(horizontal=True, horizontal_alignment="right"):
         scale = switch("Scale", "scale", SCALES, default)
     figure = steps(result, scale)
+    if said := said_of(figure):
+        st.markdown(f"**How long each step took.** {md(said)}")
     chart(figure, f"steps {scale}", told.name, told.verdict)
     if spread := hosts(result):
         st.markdown("**Hosts differ.** Step duration per profiled host: median, and 10th to 90th percentile.")

@@ -1,14 +1,14 @@
 """The steps in words: their verdict, and their figures as a terminal prints them."""
 
 from analyzers.time.steps import StepsResult
-from app.words import Table
+from app.words import Table, Verdict, headline
 from errors import format as fmt
 
 
-def verdict(result: StepsResult) -> str:
+def verdict(result: StepsResult) -> Verdict:
     """How long a usual step takes, how far that is from the best, and how many steps were lost."""
     if not result.steps:
-        return "No step was found: the inputs hold no step line, no step event and no profile with steps."
+        return headline("No step was found: the inputs hold no step line, no step event and no profile with steps.")
     rows = result.rows
     usual = result.median_step_s
     if usual is None:
@@ -21,15 +21,12 @@ def verdict(result: StepsResult) -> str:
         elif best:
             text += ", as fast as the best"
         text += "."
-    text += _pattern(result)
     lost = int((~rows["kept"].astype(bool)).sum())
-    if lost:
-        text += f" {fmt.count(lost, 'step was', 'steps were')} lost and taken again."
+    again = f"{fmt.count(lost, 'step was', 'steps were')} lost and taken again." if lost else ""
     false = int((rows["implausible"].fillna("") != "").sum())
-    if false:
-        left_out = "is left out" if false == 1 else "are left out"
-        text += f" {fmt.count(false, 'step cannot', 'steps cannot')} be true as printed and {left_out}."
-    return text
+    left_out = "is left out" if false == 1 else "are left out"
+    untrue = f"{fmt.count(false, 'step cannot', 'steps cannot')} be true as printed and {left_out}." if false else ""
+    return headline(text, _pattern(result), again, untrue)
 
 
 def _pattern(result: StepsResult) -> str:
@@ -44,7 +41,7 @@ def _pattern(result: StepsResult) -> str:
         "periodic": f"Of steps {span} every {_ordinal(found.every or 0)} took {slow}, the others {usual}",
         "changed": f"Steps {span} took {slow}, the quickest stretch {usual}",
     }[found.kind]
-    return f" {said}: {fmt.chip_time(result.excess_chip_seconds)} beyond."
+    return f"{said}: {fmt.chip_time(result.excess_chip_seconds)} beyond."
 
 
 def _ordinal(number: int) -> str:

@@ -11,6 +11,7 @@ STRAGGLERS = Question(
     icon=":material/directions_run:",
     asks="Does a rank make the others wait, and why?",
     file="questions/stragglers/page.py",
+    key="z",
     about={"job": ()},
     inputs=("captures",),
     explains={

@@ -6,6 +6,7 @@ import streamlit as st
 from analyzers.ranks.stragglers import StragglersResult
 from analyzers.ranks.stragglers.rank_causes import CAUSES, UNKNOWN
 from app.components.chart import chart
+from app.components.columns import draw_table
 from app.components.current import choose, switch
 from app.components.option import control
 from app.components.question_page import Told
@@ -143,7 +144,7 @@ def _clocks(run: Run, result: StragglersResult) -> tuple[list, pd.DataFrame]:
             "told from zero": rows["offset_s"].abs() > 3 * (result.resolution_s or 0.0),
         }
     )
-    st.dataframe(shown.sort_values("ahead of the median (ms)", key=abs, ascending=False).head(5000), hide_index=True)
+    draw_table(shown.sort_values("ahead of the median (ms)", key=abs, ascending=False).head(5000))
     return [], shown
 
 

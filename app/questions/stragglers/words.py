@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from analyzers.ranks.stragglers import StragglersResult
-from app.words import Table
+from app.words import Table, Verdict, headline, short
 from errors import format as fmt
 
 CAUSES = {
@@ -40,15 +40,21 @@ VERDICTS = {
 
 def rank_name(row: dict[str, Any]) -> str:
     """`Rank 1 (vm/1)`; without its host where it has none or is named by it."""
-    host, label = row["host"], str(row["rank"])
+    host, label = short(row["host"] or ""), str(row["rank"])
     return f"Rank {label}" + (f" ({host})" if host and not label.startswith(host) else "")
 
 
-def verdict(result: StragglersResult) -> str:
+def within(row: dict[Any, Any]) -> str:
+    """The same within a sentence; the host's name as it is."""
+    name = rank_name(row)
+    return name[:1].lower() + name[1:]
+
+
+def verdict(result: StragglersResult) -> Verdict:
     """One statement: the answer, its largest loss and what that is worth."""
     if result.verdict == "unknown":
-        return f"No straggler can be named: {result.why}." + _slowdown(result)
-    text = {
+        return headline(f"No straggler can be named: {result.why}.", _slowdown(result))
+    return {
         "persistent": _persistent,
         "rotating": _rotating,
         "one_step": _one_step,
@@ -56,24 +62,26 @@ def verdict(result: StragglersResult) -> str:
         "imbalance": _imbalance,
         "none": _none,
     }[result.verdict](result)
-    return text
 
 
 def _cost(result: StragglersResult) -> str:
     return fmt.chip_time(result.cost_chip_seconds)
 
 
-def _gain(result: StragglersResult) -> str:
-    """What mending would give back, and how sure that is where a part is not from a profile."""
+def _gain(result: StragglersResult) -> tuple[str, str]:
+    """What mending would give back, and what that rests on; a range where a part is not from a profile."""
     found = result.gain
     if found is None:
-        return ""
+        return "", ""
     low, likely, high = (fmt.chip_time(v) for v in (found.low, found.likely, found.high))
-    apart = f" ({low} to {high}, as {fmt.count(found.steps, 'step')} beside have no profile)" if low != high else ""
-    return f"; mending it would give back {likely}{apart}, the late rank's own excess included"
+    beside = f" {fmt.count(found.steps, 'step')} beside have no profile." if low != high else ""
+    return (
+        f"Mending it would give back {likely}{f' ({low} to {high})' if low != high else ''}.",
+        f"What mending gives back includes the late rank's own excess.{beside}",
+    )
 
 
-def _persistent(result: StragglersResult) -> str:
+def _persistent(result: StragglersResult) -> Verdict:
     worst = result.ranks.iloc[0].to_dict()
     others = len(result.ranks) - 1
     lag = fmt.duration(worst["lag_s"])
@@ -82,44 +90,45 @@ def _persistent(result: StragglersResult) -> str:
     late = f"arrives {lag} late{size if times else ''} on average in steps {worst['first_step']:,} to "
     late += f"{worst['last_step']:,}"
     late += f", in 1 of {worst['every']}" if worst["every"] > 1 else ""
-    why = f", because {BECAUSE[worst['cause']]}" if worst["cause"] in BECAUSE else ""
+    why = f"Why: {BECAUSE[worst['cause']]}." if worst["cause"] in BECAUSE else ""
+    gain, rests_on = _gain(result)
     if others:
         hosts = result.ranks["host"].unique()
-        same = f", all on {hosts[0]}" if len(hosts) == 1 and hosts[0] else ""
-        return (
-            f"{fmt.count(others + 1, 'rank')} make the others wait{same}: {rank_name(worst).lower()} {late}{why}. "
-            f"Together they cost {_cost(result)} of waiting{_gain(result)}."
-        )
-    cost = f"That cost {_cost(result)} of waiting{_gain(result)}."
-    return f"{rank_name(worst)} makes the others wait: it {late}{why}. {cost}"
+        same = f", all on {short(hosts[0])}" if len(hosts) == 1 and hosts[0] else ""
+        text = f"{fmt.count(others + 1, 'rank')} make the others wait{same}: {within(worst)} {late}."
+        return headline(text, gain, why, f"Together they cost {_cost(result)} of waiting.", rests_on)
+    text = f"{rank_name(worst)} makes the others wait: it {late}."
+    return headline(text, gain, why, f"That cost {_cost(result)} of waiting.", rests_on)
 
 
-def _rotating(result: StragglersResult) -> str:
-    return (
-        f"No rank is slow, but they are late in turn: {result.why}. That cost {_cost(result)} of waiting; look for "
-        "what hosts do now and then, such as garbage collection or saving."
+def _rotating(result: StragglersResult) -> Verdict:
+    return headline(
+        f"No rank is slow, but they are late in turn: {result.why}.",
+        f"That cost {_cost(result)} of waiting.",
+        "Look for what hosts do now and then, such as garbage collection or saving.",
     )
 
 
-def _one_step(result: StragglersResult) -> str:
+def _one_step(result: StragglersResult) -> Verdict:
     worst = result.ranks.iloc[0].to_dict()
     more = f" and {len(result.ranks) - 1} more" if len(result.ranks) > 1 else ""
     lag = fmt.duration(worst["lag_s"])
     where = f"step {worst['first_step']:,}"
     was = f"was {lag} late" if not more else f"were late, up to {lag},"
-    return (
-        f"One step only, nothing persistent: {rank_name(worst).lower()}{more} {was} in {where}. That cost "
-        f"{_cost(result)} of waiting."
+    return headline(
+        f"One step only, nothing persistent: {within(worst)}{more} {was} in {where}.",
+        f"That cost {_cost(result)} of waiting.",
     )
 
 
-def _network(result: StragglersResult) -> str:
-    return f"The network is slow, not a rank: {result.why}. That cost {_cost(result)}."
+def _network(result: StragglersResult) -> Verdict:
+    return headline(f"The network is slow, not a rank: {result.why}.", f"That cost {_cost(result)}.")
 
 
-def _imbalance(result: StragglersResult) -> str:
+def _imbalance(result: StragglersResult) -> Verdict:
     share = f", {fmt.whole_share(result.waiting_share)} of the time" if result.waiting_share else ""
-    return f"The work is uneven, no rank is slow: {result.why}. Waiting for the last cost {_cost(result)}{share}."
+    cost = f"Waiting for the last cost {_cost(result)}{share}."
+    return headline(f"The work is uneven, no rank is slow: {result.why}.", cost)
 
 
 def _none(result: StragglersResult) -> str:
@@ -141,7 +150,7 @@ def _slowdown(result: StragglersResult) -> str:
         return ""
     slow = stretches.loc[stretches["median_s"].idxmax()]
     return (
-        f" The job itself was slowest in steps {int(slow['first_step']):,} to {int(slow['last_step']):,}, at "
+        f"The job itself was slowest in steps {int(slow['first_step']):,} to {int(slow['last_step']):,}, at "
         f"{fmt.duration(float(slow['median_s']))} a step; slow stretches cost "
         f"{fmt.chip_time(result.slowdown_chip_seconds)}."
     )
@@ -187,7 +196,7 @@ def table(result: StragglersResult) -> Table:
 
 def _steps(first: int, last: int, every: int) -> str:
     """`44 to 55`, with how often where it is not all of them."""
-    return f"{first} to {last}" + (f", 1 in {every}" if every > 1 else "")
+    return f"{first:,} to {last:,}" + (f", 1 in {every}" if every > 1 else "")
 
 
 def _signed(value: Any) -> str:

@@ -45,7 +45,7 @@ def arrivals(result: WorkloadResult) -> go.Figure | None:
             mode="lines",
             line={"color": RATE, "width": 1.5, "shape": "hv"},
             name="requests/s",
-            hovertemplate=f"%{{x:.3g}} {unit}: %{{y:.3g}} requests/s<extra></extra>",
+            hovertemplate=f"%{{x:,.3r}} {unit}: %{{y:,.3r}} requests/s<extra></extra>",
         )
     )
     if result.request_rate_per_s is not None:  # of loads one after another no mean is told
@@ -99,7 +99,7 @@ def tokens(result: WorkloadResult) -> go.Figure | None:
                 mode="lines",
                 line={"color": colour, "width": 0.5},
                 stackgroup="one",
-                hovertemplate=f"%{{x:.3g}} {unit}: %{{y:,.0f}} tokens/s of {name}<extra></extra>",
+                hovertemplate=f"%{{x:,.3r}} {unit}: %{{y:,.0f}} tokens/s of {name}<extra></extra>",
             )
         )
     return layout(
@@ -343,7 +343,7 @@ def flight(result: WorkloadResult) -> go.Figure | None:
             y=y[kept],
             mode="lines",
             line={"color": theme.COLOURS["served"], "width": 1.5, "shape": "hv"},
-            hovertemplate=f"%{{x:.3g}} {unit}: %{{y:,.0f}} in flight<extra></extra>",
+            hovertemplate=f"%{{x:,.3r}} {unit}: %{{y:,.0f}} in flight<extra></extra>",
         )
     )
     reference_line(figure, result.concurrency["mean"], f"mean {fmt.number(result.concurrency['mean'])}")

@@ -4,6 +4,7 @@ import streamlit as st
 
 from analyzers.serving.traffic import WorkloadResult
 from app.components.chart import chart
+from app.components.columns import draw_table
 from app.components.current import switch
 from app.components.figures_row import Figure
 from app.components.model_picker import About
@@ -102,10 +103,10 @@ def picture(told: Told[WorkloadResult]) -> None:
     title = fmt.count(len(rows), "window length")
     title += f", {fmt.count(len(result.tenants), 'tenant')}" if len(result.tenants) else ""
     with st.expander(f"Evidence: {title}", icon=":material/table:"):
-        st.dataframe(rows, hide_index=True)
+        draw_table(rows)
         if len(result.tenants):
             st.markdown("**By tenant**, most requests first: means of tokens, CV of each one's own gaps.")
-            st.dataframe(result.tenants, hide_index=True)
+            draw_table(result.tenants)
         if made:
             told.downloads(rows, made[view], "traffic", view)
 

@@ -2,7 +2,7 @@
 
 from analyzers.serving.arrivals import Window
 from analyzers.serving.traffic import STAGE, WorkloadResult
-from app.words import Table
+from app.words import Table, Verdict, headline
 from errors import format as fmt
 
 SHAPES = {
@@ -22,9 +22,10 @@ MIX = {
 }
 
 
-def verdict(result: WorkloadResult) -> str:
+def verdict(result: WorkloadResult) -> Verdict:
     """How requests come, what a Poisson model would miss, and which part of the tokens are prompts."""
-    return " ".join(part for part in (_arrivals(result), _lengths(result)) if part)
+    peak = _peak(result) if result.shape in ("bursty", "drifting") else ""
+    return headline(_arrivals(result), peak, _lengths(result))
 
 
 def _arrivals(result: WorkloadResult) -> str:
@@ -48,14 +49,14 @@ def _arrivals(result: WorkloadResult) -> str:
                 "A Poisson model would overstate their queue."
             )
         case "bursty":
-            return f"Bursts: gaps between requests have a CV of {cv}, where a Poisson process has 1.{_peak(result)}"
+            return f"Bursts: gaps between requests have a CV of {cv}, where a Poisson process has 1."
         case "drifting":
             less = result.gaps.cv < 1 - result.gaps.slack
             w = result.unlikeliest
             return (
                 f"Single gaps {'vary less than chance' if less else 'look like chance'} (CV {cv}), but the rate "
                 f"drifts: counts in windows of {span(w.window_s)} vary {fmt.number(w.dispersion)} times as much as "
-                f"chance has them.{_peak(result)}"
+                "chance has them."
             )
     if result.loads > 1:
         return (
@@ -93,7 +94,7 @@ def _peak(result: WorkloadResult) -> str:
     if window is None or window.peak_per_s <= window.chance_peak_per_s:
         return ""
     return (
-        f" The busiest {span(window.window_s)} brought {fmt.number(window.peak_per_s)} requests/s, "
+        f"The busiest {span(window.window_s)} brought {fmt.number(window.peak_per_s)} requests/s, "
         f"{fmt.number(window.peak_to_mean)} times the mean; a Poisson model would stay within "
         f"{fmt.number(window.chance_peak_per_s)}."
     )

@@ -3,6 +3,7 @@
 import numpy as np
 
 from app.whatif.cases.base import Case, Row
+from app.words import headline
 from catalog import chip, model
 from catalog.serving_figures import figures
 from errors import format as fmt
@@ -89,13 +90,15 @@ def answer() -> Case:
         )
     )
     faster = [(b[0] / r[0]) for r, b in (pair, theirs, ours)]
-    verdict = (
+    verdict = headline(
         f"As measured, two cards gave {1 / faster[0]:.2f} times the tokens of one B200, so a B200 is the cheaper only "
-        f"below {measured:.2f} times the price of one card. Two models rank them the other way: {faster[1]:.2f} times "
+        f"below {measured:.2f} times the price of one card.",
+        f"Two models rank them the other way: {faster[1]:.2f} times "
         f"(an estimator) and {faster[2]:.2f} times (ours) for the B200, tipping at {slopes[1][1]:.1f} and "
-        f"{slopes[2][1]:.1f} times. Ours comes within {abs(rows[0].ratio - 1):.0%} of the cards and gives the B200 "
+        f"{slopes[2][1]:.1f} times.",
+        f"Ours comes within {abs(rows[0].ratio - 1):.0%} of the cards and gives the B200 "
         f"{rows[3].ratio:.1f} times what it did: for that software on that day believe the measurement, and measure "
-        "again."
+        "again.",
     )
     short = served("rtx", count, cached + int(f["cost.output_tokens"]), output, cached, TYPICAL).served["tpot_s"].mean()
     notes = (

@@ -1,6 +1,7 @@
 """Prefill and decode apart: when it pays, and when the honest answer is “don't”."""
 
 from app.whatif.cases.base import Case, Row
+from app.words import headline
 from catalog import chip, model
 from catalog.models import Model
 from catalog.serving_figures import figures
@@ -99,7 +100,7 @@ def _verdict(stated: float, ratios: list[float], best: Comparison) -> str:
     over = f"{low:.2f} to {high:.2f} over the efficiencies assumed"
     if low < 1 - ALIKE and high > 1 + ALIKE:
         lies = "within that" if low <= stated <= high else "beyond that"
-        return f"Our model cannot tell: {how}, {over}. The estimator's {stated:.2f} times lies {lies}."
+        return headline(f"Our model cannot tell: {how}, {over}.", f"The estimator's {stated:.2f} times lies {lies}.")
     word = "Don't" if ours > 1 + ALIKE else "It makes no difference" if ours > 1 - ALIKE else "Do, by our model"
     agree = "agrees" if (ours > 1) == (stated > 1) else "disagrees"
-    return f"{word}: {how}, {over}. The estimator {agree}: {stated:.2f} times."
+    return headline(f"{word}: {how}, {over}.", f"The estimator {agree}: {stated:.2f} times.")

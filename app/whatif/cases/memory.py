@@ -1,6 +1,7 @@
 """Gemma 4 31B on 4 or 8 chips: twice the chips hold more than three times the sequences, and why not quite."""
 
 from app.whatif.cases.base import Case, Row
+from app.words import headline
 from catalog import chip, model
 from catalog.inference import kv_bytes, spans, weights_bytes
 from catalog.serving_figures import figures
@@ -47,11 +48,11 @@ def answer() -> Case:
         ]
     four, eight = (sequences(n, usable, True) for n in (4, 8))
     copies = max(s.copies for s in spans(known, "bf16", 8))
-    verdict = (
+    verdict = headline(
         f"{rows[0].computed:.0f} on 4 chips and {rows[2].computed:.0f} on 8 by plain arithmetic: the weights are paid "
-        f"for once, so twice the chips hold {rows[2].computed / rows[0].computed:.1f} times as much. With tensor "
-        f"parallelism over 8, the 10 layers that see everything have 4 key heads and keep each {copies:.0f} times: "
-        f"{four:.0f} and {eight:.0f}."
+        f"for once, so twice the chips hold {rows[2].computed / rows[0].computed:.1f} times as much.",
+        "With tensor parallelism over 8, the 10 layers that see everything have 4 key heads and keep each "
+        f"{copies:.0f} times: {four:.0f} and {eight:.0f}.",
     )
     notes = (
         "Nothing is set aside for activations in either count; an engine reserves some, and rounds up to pages.",

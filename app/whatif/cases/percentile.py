@@ -3,6 +3,7 @@
 from math import sqrt
 
 from app.whatif.cases.base import Case, Row
+from app.words import headline
 from catalog.serving_figures import figures
 from errors import format as fmt
 
@@ -54,12 +55,14 @@ def answer() -> Case:
         ),
         Row("Requests in flight", "requests", None, "", rate * mean, "derived", note="Little: rate × mean latency"),
     )
-    verdict = (
-        f"The mean request took {fmt.number(mean * 1e3)} ms. 244 ms is what the two P99s add up to with 12 gaps "
-        f"({fmt.number(top[0] * 1e3)} + 12 × {fmt.number(top[1] * 1e3)} = {fmt.number(together * 1e3)} ms); reckoned "
-        f"with the 11 gaps that 12 tokens have, the P99 lies between {fmt.number(low * 1e3)} and "
-        f"{fmt.number(high * 1e3)} ms. Against the hosted model's median of {fmt.number(hosted * 1e3)} ms even 244 is "
-        f"{hosted / stated:.1f} times faster, the mean {hosted / mean:.1f} times."
+    verdict = headline(
+        f"The mean request took {fmt.number(mean * 1e3)} ms.",
+        f"244 ms is what the two P99s add up to with 12 gaps "
+        f"({fmt.number(top[0] * 1e3)} + 12 × {fmt.number(top[1] * 1e3)} = {fmt.number(together * 1e3)} ms).",
+        f"With the 11 gaps that 12 tokens have, the P99 lies between {fmt.number(low * 1e3)} and "
+        f"{fmt.number(high * 1e3)} ms.",
+        f"Against the hosted model's median of {fmt.number(hosted * 1e3)} ms even 244 is "
+        f"{hosted / stated:.1f} times faster, the mean {hosted / mean:.1f} times.",
     )
     notes = (
         "The sum of two P99s is the P99 of the sum only if the same requests are worst in both; else it is less.",

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from app.whatif.base import Words
-from app.words import Table
+from app.words import Table, Verdict, headline
 from errors import format as fmt
 from simulators.checkpointing import optimal_s
 
@@ -24,26 +24,25 @@ INTERVALS = {"yours": "as it is", "optimal": "the best", "daly": "Daly", "young"
 NOTHING = 0.001  # of all time: a gain below it is none
 
 
-def verdict(plan: "Plan") -> str:
+def verdict(plan: "Plan") -> Verdict:
     """How often it saves, how often it should, what that gives back, and which cure gives back most."""
     best = fmt.duration(optimal_s(plan.job))
     mine = plan.measured.interval_s
     if plan.bound:
         text = f"No failure was seen: the best interval is at least {best}."
-        return text if mine is None else f"{text} You save every {fmt.duration(mine)}."
+        return headline(text, "" if mine is None else f"You save every {fmt.duration(mine)}.")
     if mine is None:
         share = plan.to_dict()["goodput"]["optimal"]
-        return f"Save after every {best} of work: {fmt.share(share)} of the time then becomes kept work."
+        return headline(f"Save after every {best} of work: {fmt.share(share)} of the time then becomes kept work.")
     gain = next((c for c in plan.cures.offered if c.name == "best_interval"), None)
     if gain is None or gain.gain < NOTHING:
         text = f"You save every {fmt.duration(mine)}: as good as the best interval, {best}."
     else:
         text = f"You save every {fmt.duration(mine)}; every {best} would give back {worth(gain, plan.measured.span_s)}."
-    text += _range(plan)
     top = plan.cures.offered[0] if plan.cures.offered else None
-    if top is not None and top.name != "best_interval" and top.gain > NOTHING:
-        text += f" Most would come from another cure, “{TITLES[top.name]}”: {worth(top)}."
-    return text
+    if top is None or top.name == "best_interval" or top.gain <= NOTHING:
+        return headline(text, _range(plan))
+    return headline(text, f"Most would come from “{TITLES[top.name]}”: {worth(top)}.", _range(plan))
 
 
 def worth(cure: "Cure", span_s: float | None = None) -> str:
@@ -59,7 +58,7 @@ def _range(plan: "Plan") -> str:
     low, high = plan.optimal_range_s
     if high is None or high < 1.25 * low:
         return ""
-    return f" With so few failures the best lies anywhere from {fmt.duration(low)} to {fmt.duration(high)}."
+    return f"With so few failures the best lies anywhere from {fmt.duration(low)} to {fmt.duration(high)}."
 
 
 def words(plan: "Plan") -> Words:

@@ -16,7 +16,7 @@ def answer(asked: Asked, place: "Workspace | None") -> "CollectiveAnswer":
     """Raises QuestionError: what is missing, or cannot be asked of this topology."""
     from app.whatif.collective.answers import answered
 
-    for name, example in (("topology", "v5p:4x4x8"), ("kind", "all_gather"), ("bytes", "1GiB")):
+    for name, example in (("topology", "v5p:4x4x8"), ("kind", "all_gather"), ("bytes", "1GB")):
         if not getattr(asked, name):
             raise QuestionError(f"no {name}", expected=f"such as --{name} {example}")
     return answered(asked, place)

@@ -48,7 +48,7 @@ OPTIONS: tuple[Option, ...] = (
         "which collective",
         label="Collective",
     ),
-    Option("bytes", str, None, "the whole array, spread over the chips: 1GiB, 64kB, 1e9", label="Array", form="SIZE"),
+    Option("bytes", str, None, "the whole array, spread over the chips: 1GB, 64kB, 1e9", label="Array", form="SIZE"),
     Option(
         "axes",
         str,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.whatif.base import Words
-from app.words import Table
+from app.words import Table, headline
 from errors import format as fmt
 
 if TYPE_CHECKING:
@@ -20,15 +20,7 @@ TITLES: dict[str, str] = {
     "all_to_all": "All-to-all",
     "permute": "Permute",
 }
-SIZES = tuple(float(1 << n) for n in range(12, 35, 2))  # 4 KiB to 16 GiB
-
-
-def size(array_bytes: float) -> str:
-    """`1 GiB`, `512 MiB` where that is a whole number of them; else decimal, `1.50 GB`."""
-    for factor, unit in ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if array_bytes >= factor and array_bytes % factor == 0:
-            return f"{array_bytes / factor:,.0f} {unit}"
-    return fmt.size(array_bytes)
+SIZES = tuple(m * 10.0**n for n in range(3, 11) for m in (1, 4))[1:-1]  # 4 kB to 10 GB
 
 
 def verdict(result: "Collective") -> str:
@@ -37,7 +29,7 @@ def verdict(result: "Collective") -> str:
     if result.axes:
         where = f"groups of {result.chips:,} chips along {' and '.join(result.axes)}"
     text = (
-        f"{TITLES[result.kind]} of {size(result.bytes)} over {where} takes {fmt.duration(result.seconds)}"
+        f"{TITLES[result.kind]} of {fmt.size(result.bytes)} over {where} takes {fmt.duration(result.seconds)}"
         f"{spread(result)}, bound by {result.bound}"
     )
     crossover = result.crossover_bytes
@@ -83,7 +75,7 @@ def words(answer: "CollectiveAnswer") -> Words:
     low, value, high = (c.seconds(moved) for c in (result.low, result.cost, result.high))
     rows = tuple(
         (
-            size(s) + (" (asked)" if s == result.bytes else ""),
+            fmt.size(s) + (" (asked)" if s == result.bytes else ""),
             fmt.duration(v),
             fmt.duration(a),
             fmt.duration(b),
@@ -92,10 +84,11 @@ def words(answer: "CollectiveAnswer") -> Words:
         )
         for s, a, v, b in zip(sizes, low, value, high, strict=True)
     )
-    text = verdict(result)
+    hides = ""
     if answer.critical_tokens is not None:
-        text += (
-            f" Gradients that move so hide behind the backward pass from {answer.critical_tokens:,.0f} tokens a chip."
+        hides = (
+            f"Gradients that move so hide behind the backward pass from {answer.critical_tokens:,.0f} tokens a chip."
         )
+    text = headline(verdict(result), hides)
     head = ("array", "time", "low", "high", "bound by", "array by time")
     return Words(text, Table(head, rows, right=(0, 1, 2, 3, 5)), (f"Modelled: {result.cost.algorithm}.", *answer.notes))

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.whatif.base import Words
 from app.whatif.placement.code import mesh_code
-from app.words import Table
+from app.words import Table, Verdict, headline
 from errors import format as fmt
 
 if TYPE_CHECKING:
@@ -15,22 +15,25 @@ FORMS = {"dcn": "data-centre network", "core": "chip"}
 ALIKE = 1.005  # a step within half a per cent is no slower
 
 
-def verdict(answer: "Answer") -> str:
+def verdict(answer: "Answer") -> Verdict:
     """Where the axes go, which lack a wrap, what a step takes, and how much the usual order loses."""
     best = answer.best
     held = "; ".join(f"{name} on {_on(parts)}" for name, parts in answer.held(best).items() if parts)
-    text = f"{'Best: ' + held if held else 'One device: nothing is sent'}. A step takes {fmt.duration(best.step_s)}"
+    text = f"A step takes {fmt.duration(best.step_s)}"
     if answer.compute_s:
         text += f", {fmt.whole_share(answer.compute_s / best.step_s)} of it maths at peak"
-    return f"{text}. {_rings(answer)}{_jax(answer)}".strip()
+    where = f"{'Best: ' + held if held else 'One device: nothing is sent'}."
+    return headline(where, f"{text}.", _jax(answer), *_rings(answer))
 
 
-def _rings(answer: "Answer") -> str:
+def _rings(answer: "Answer") -> tuple[str, str]:
     """Which axes do not close by a wrap."""
     rings = answer.ring(answer.best)
     folded, opened = ([n for n, how in rings.items() if how == wanted] for wanted in ("fold", "open"))
-    text = f"No wrap: {_and(opened)}. " if opened else ""
-    return text + (f"No wrap, but can be folded into {_ring(folded)}: {_and(folded)}. " if folded else "")
+    return (
+        f"No wrap: {_and(opened)}." if opened else "",
+        f"No wrap, but can be folded into {_ring(folded)}: {_and(folded)}." if folded else "",
+    )
 
 
 def _ring(names: list[str]) -> str:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from app.whatif.base import Words
-from app.words import Table
+from app.words import Table, Verdict, headline, short
 from errors import format as fmt
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ def _latency(title: str, found: dict[str, float] | None, band: dict[str, Any]) -
     return (title, *(fmt.duration(found[s]) for s in ("mean", "p50", "p90", "p99")), lies)
 
 
-def verdict(told: dict[str, Any]) -> str:
+def verdict(told: dict[str, Any]) -> Verdict:
     """What it serves and how fast, what bounds it, and how sure that is."""
     s = told["setup"]
-    text = f"{s['model']} on {s['chips']} × {s['chip']}: {fmt.number(told['output_tokens_per_s'])} tokens/s"
+    text = f"{short(s['model'])} on {s['chips']} × {s['chip']}: {fmt.number(told['output_tokens_per_s'])} tokens/s"
     if s["chips"] > 1:
         text += f" ({fmt.number(told['per_chip'])} a chip)"
     if told["ttft_s"]:
@@ -73,16 +73,16 @@ def verdict(told: dict[str, Any]) -> str:
     text += "."
     if told.get("pools"):
         one = told["together"]
-        return (
-            f"{text} That is {told['pools']}, prefill and decode apart; together the same chips give "
-            f"{fmt.number(one['output_tokens_per_s'])} tokens/s, first token after "
-            f"{fmt.duration(one['ttft_s']['mean'])}."
+        return headline(
+            text,
+            f"That is {told['pools']}, prefill and decode apart.",
+            f"Together the same chips give {fmt.number(one['output_tokens_per_s'])} tokens/s, first token after "
+            f"{fmt.duration(one['ttft_s']['mean'])}.",
         )
-    text += f" Most of its steps' time goes to {BOUNDS[told['bound']]}."
-    if told["refused"]:
-        text += f" {fmt.count(told['refused'], 'request')} did not fit."
-    if told["preemptions"]:
-        text += f" The cache runs full: {fmt.count(told['preemptions'], 'preemption')}."
-    if told["calibration"] is None:
-        text += " Not calibrated: a range, not a forecast."
-    return text
+    return headline(
+        text,
+        f"{fmt.count(told['refused'], 'request')} did not fit." if told["refused"] else "",
+        f"The cache runs full: {fmt.count(told['preemptions'], 'preemption')}." if told["preemptions"] else "",
+        "Not calibrated: a range, not a forecast." if told["calibration"] is None else "",
+        f"Most of its steps' time goes to {BOUNDS[told['bound']]}.",
+    )

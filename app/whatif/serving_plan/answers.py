@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from app.whatif.prices import prices
 from app.whatif.serving.answers import fit
 from app.whatif.serving.asked import Asked as RunAsked
 from app.whatif.serving.inputs import run_setup
@@ -13,7 +14,6 @@ from catalog import chip, model
 from catalog.chips import Chip
 from catalog.own_chip import own_chips
 from errors import QuestionError
-from errors.numbers import Number
 from runs.run import Run
 from simulators.serving.disaggregated import Comparison, compare
 from simulators.serving.efficiency import SOURCE, TYPICAL
@@ -21,7 +21,6 @@ from simulators.serving.objectives import LATENCIES, Objectives, Shape
 from simulators.serving.planner import Choice, Plan, Wanted, plan
 
 LIMITS = ("max_sequences", "token_budget")
-PRICE = Number(0, 1e6, above=True)
 LONGEST = {"input": 200_000, "output": 20_000}  # tokens of a request; trials of 20,000 longer ones take minutes
 LEAST_REPLICAS = 4  # to split in two pools; fewer leave no choice
 ASSUMED = (
@@ -223,23 +222,6 @@ def calibration(run: Run, of_run: RunAsked | None = None) -> tuple[dict[str, Kno
         f"replica); where {found.worst} fitted (the worst split), it missed by {missed} on what was held back. Another "
         "model or split misses by more: 20 to 70 % where that was tried.",
     )
-
-
-def prices(text: str | None, own: Iterable[str] = ()) -> dict[str, float]:
-    """`v6e=2.7,h100=3.5` by the catalogue's names, those of `own` chips as they are. Raises QuestionError for what
-    is no such list."""
-    found = {}
-    for part in (text or "").split(","):
-        if not part.strip():
-            continue
-        name, _, value = part.partition("=")
-        try:
-            usd = PRICE.read(value, "")
-        except QuestionError as e:
-            what = f"price {part.strip()[:40]!r}"
-            raise QuestionError(what, expected="CHIP=USD, dollars per chip-hour, such as v6e=2.7") from e
-        found[name.strip() if name.strip() in own else chip(name.strip()).name] = usd
-    return found
 
 
 def in_two_pools(made: Plan, calibrated: Mapping[str, Known]) -> Comparison:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from app.whatif.base import Words
-from app.words import Table
+from app.words import Table, Verdict, headline, short
 from errors import format as fmt
 
 if TYPE_CHECKING:
@@ -17,53 +17,49 @@ ABSURD_S = 10.0  # to the first token: nobody waits so long without having been 
 ALIKE = 0.05  # rates nearer than this are not told apart
 
 
-def verdict(result: "ServingPlan") -> str:
+def verdict(result: "ServingPlan") -> Verdict:
     """The setup that wins, at what cost and by how much; or that none does it."""
     best, wanted = result.plan.best, result.plan.wanted
     if best is None:
         first = result.plan.choices[0]
-        return (
-            f"No setup that was tried serves {wanted.model.name} within these objectives. The nearest, "
-            f"{first.name}: {first.why}."
+        return headline(
+            f"No setup that was tried serves {short(wanted.model.name)} within these objectives.",
+            f"The nearest, {first.name}: {first.why}.",
         )
     text = f"{best.name} serves it: {fmt.count(best.chips, 'chip')}"
     if best.usd_per_hour is not None:
         text += f", {fmt.usd(best.usd_per_hour)} an hour, {fmt.usd(best.usd_per_million)} per million tokens generated"
-    if best.chips_low is not None:
-        text += (
-            f" ({best.chips_low:,} at the fastest efficiencies assumed; at the slowest no number that was tried)"
-            if best.chips_high is None
-            else f" (from {best.chips_low:,} to {best.chips_high:,} over the efficiencies assumed)"
-        )
-    text += "."
-    if late := lateness(best, wanted):
-        text += f" {late}"
+    if best.chips_low is not None and best.chips_high is not None:
+        text += f" (from {best.chips_low:,} to {best.chips_high:,} over the efficiencies assumed)"
+    said = [f"{text}."]
+    if best.chips_low is not None and best.chips_high is None:
+        said.append(f"At the fastest efficiencies assumed it takes {best.chips_low:,}, at the slowest no number tried.")
+    said += lateness(best, wanted)
     other = next((c for c in result.plan.choices if c.feasible and c.setup.chip.name != best.setup.chip.name), None)
     if other is not None and not result.ranked:
-        text += f" {unranked(result)}"
+        said.append(unranked(result))
     elif other is not None:
-        text += f" Next, on another chip: {other.name}, {other.why.partition(':')[0]}."
+        said.append(f"Next, on another chip: {other.name}, {other.why.partition(':')[0]}.")
     if result.break_evens:
-        text += f" {tipping(result.break_evens[0])}"
-    if names := sorted({s for c in result.plan.choices[:1] for s in c.setup.machine.stand_ins}):
-        text += f" {' '.join(names)}"
+        said.append(tipping(result.break_evens[0]))
+    said += sorted({s for c in result.plan.choices[:1] for s in c.setup.machine.stand_ins})
     if result.pools is not None:
-        text += f" {pools_verdict(result.pools)}"
-    return text
+        said.append(pools_verdict(result.pools))
+    return headline(*said)
 
 
-def lateness(best: "Choice", wanted: "Wanted") -> str:
+def lateness(best: "Choice", wanted: "Wanted") -> tuple[str, ...]:
     """What answers at the most that a replica bears would be like, where nothing was asked of it and it is absurd."""
     free = [name for name in ("ttft_s", "e2e_s") if getattr(wanted.objectives, name) is None]
     first = best.seen.get("ttft_s", float("nan"))
     if len(free) < 2 or not first > ABSURD_S:
-        return ""
+        return ()
     share = wanted.rate_per_s / best.replicas / best.rate_per_replica
     return (
-        f"But no objective holds the wait: it keeps up with the rate, yet at the {best.rate_per_replica:.3g} "
-        f"requests a second that a replica bears the {wanted.objectives.percentile:g}th percentile of the time to "
-        f"first token is {fmt.duration(first)} (here {fmt.share(share)} of that rate is asked of it). Give one "
-        "with --ttft-s."
+        "But no objective holds the wait: give one with --ttft-s.",
+        f"It keeps up with the rate, yet at the {fmt.number(best.rate_per_replica)} requests a second that a replica "
+        f"bears the {wanted.objectives.percentile:g}th percentile of the time to first token is "
+        f"{fmt.duration(first)} (here {fmt.share(share)} of that rate is asked of it).",
     )
 
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from app.whatif.base import Words
-from app.words import Table
+from app.words import Table, headline
 from errors import format as fmt
 
 if TYPE_CHECKING:
@@ -17,14 +17,17 @@ def words(result: "Worth") -> Words:
         f"{fmt.count(asked.tokens, 'draft token')} give {fmt.number(asked.length)} tokens a step: "
         f"{asked.speedup:.2f} times as fast where steps are bound by memory."
     )
+    said = [text]
     if told["best_draft"] not in (0, asked.tokens) and told["best_speedup"] > 1.01 * asked.speedup:
-        text += f" {fmt.count(told['best_draft'], 'draft token')} would be best: {told['best_speedup']:.2f} times."
+        said.append(f"{fmt.count(told['best_draft'], 'draft token')} would be best: {told['best_speedup']:.2f} times.")
     if asked.speedup <= 1:
-        text += " It does not pay."
+        said.append("It does not pay.")
     if told["pays_at_any_batch"]:
-        text += " It pays at any batch: reading the caches stays the bound."
+        said.append("It pays at any batch: reading the caches stays the bound.")
     elif told["break_even_batch"] is not None:
-        text += f" It pays up to about {told['break_even_batch']:,.0f} sequences at a time"
-        text += f"; verifying is free up to {told['free_batch']:,.0f}." if told["free_batch"] else "."
+        free = f"; verifying is free up to {told['free_batch']:,.0f}" if told["free_batch"] else ""
+        said.append(f"It pays up to about {told['break_even_batch']:,.0f} sequences at a time{free}.")
     rows = tuple((str(d.tokens), fmt.number(d.length), f"{d.speedup:.4f}") for d in result.drafts)
-    return Words(text, Table(("draft tokens", "tokens of a step", "speed-up"), rows, right=(0, 1, 2)), result.notes())
+    return Words(
+        headline(*said), Table(("draft tokens", "tokens of a step", "speed-up"), rows, right=(0, 1, 2)), result.notes()
+    )

@@ -1,9 +1,9 @@
-import { cancelJob, jobNow, json, words } from "../../components/ask.js";
-import { part } from "../../components/parts.js";
+import { cancelJob, jobNow, json, words } from "./ask.js";
+import { part } from "./parts.js";
 
 const POLL_MS = 500;
 
-/** @import { Job } from "../../components/ask.js" */
+/** @import { Job } from "./ask.js" */
 
 /**
  * @typedef {object} Asked

@@ -1,0 +1,189 @@
+"""Files of buckets and web servers, streamed to an upload of the store and then read like any other upload."""
+
+import importlib.util
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from app.fetching.addresses import WEB, Address, within
+from app.serve.upload_names import clean_name
+from app.serve.uploads import SPARE_BYTES, Uploads, free_bytes, limit_bytes, lock
+from collectors.ingesting.gather import MAX_FILES
+from collectors.ingesting.told import FileTold, Tell
+from errors import ChipledgerError, InputError
+from errors.format import size
+from runs.durable import writing
+
+CHUNK = 1 << 22
+FETCHING = "Fetching"
+TIMEOUT_S = 60.0  # of a web server that says nothing
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class There:
+    """A file there. `name`: below what was asked for; `bytes`: 0 where nobody says."""
+
+    place: str
+    name: str
+    bytes: int
+
+
+def fetch(
+    one: Address,
+    prefixes: tuple[Address, ...] | None,
+    uploads: Uploads,
+    progress: Progress,
+    tell: Tell | None,
+    check: Callable[[], None],
+) -> Path:
+    """The folder with the files of an address. Raises InputError, with nothing kept, where there is none, they are more
+    than an upload may hold, or one cannot be read."""
+    open_, there = _opened(one, prefixes)
+    _fitting(one, there, uploads)
+    upload = uploads.begin()
+    try:
+        _all(open_, there, uploads.files(upload), progress, tell or (lambda file: None), check)
+    except BaseException:
+        uploads.discard(upload)
+        raise
+    return uploads.files(upload)
+
+
+def _opened(one: Address, prefixes: tuple[Address, ...] | None) -> tuple[Callable[[str], Any], list[There]]:
+    """(opens one of them, the files there)."""
+    if one.scheme in WEB:
+        opener = urllib.request.build_opener(*([] if prefixes is None else [_Stays()]))
+        name = PurePosixPath(one.rest.partition("?")[0]).name or one.name
+        return lambda place: opener.open(place, timeout=TIMEOUT_S), [There(str(one), name, 0)]
+    if one.package and importlib.util.find_spec(one.package) is None:
+        raise InputError(
+            f"reading {one.scheme}:// takes the package {one.package}, which is not installed",
+            where=str(one),
+            advice=f"`pip install {one.package}`, or copy the files and give them as a folder.",
+        )
+    with _said(str(one)):
+        import fsspec
+
+        fs = fsspec.filesystem(one.scheme)
+        found = {str(info["name"]): info for info in _infos(fs, one)}
+    return lambda place: fs.open(place, "rb"), list(_there(one, found, prefixes))
+
+
+class _Stays(urllib.request.HTTPRedirectHandler):
+    """A server that leads elsewhere is not followed: the operator named where to read from."""
+
+    def redirect_request(self, *given: Any, **named: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - whatever it is called with
+        return None
+
+
+def _infos(fs: Any, one: Address) -> Iterator[dict[str, Any]]:
+    """What a file system says of each file that is meant."""
+    heads = list(fs.glob(one.rest, detail=True).values()) if one.is_pattern else [fs.info(one.rest)]
+    for head in heads:
+        if head.get("type") == "directory":
+            yield from fs.find(head["name"], detail=True).values()
+        else:
+            yield head
+
+
+def _there(one: Address, found: dict[str, dict[str, Any]], prefixes: tuple[Address, ...] | None) -> Iterator[There]:
+    base = one.base
+    for place, info in sorted(found.items()):
+        parts = tuple(part for part in place.split("/") if part)
+        outside = prefixes is not None and not within(Address(one.scheme, "/".join(parts)), prefixes)
+        inner = parts[len(base) :] or parts[-1:]
+        if not outside and not place.endswith("/") and not any(part.startswith(".") for part in inner):
+            yield There(place, "/".join(inner), int(info.get("size") or 0))
+
+
+def _fitting(one: Address, there: list[There], uploads: Uploads) -> None:
+    """Raises InputError where there is nothing, or too much."""
+    if not there:
+        raise InputError("no file is there", where=str(one), expected="a file, a folder with files, or a pattern")
+    if len(there) > MAX_FILES:
+        raise InputError(f"more than {MAX_FILES:,} files", where=str(one), advice="Give one run's folder.")
+    total, most = sum(file.bytes for file in there), limit_bytes()
+    if total > most:
+        raise InputError(f"{size(total)}, and an upload holds {size(most)}", where=str(one), advice="Give fewer files.")
+    if total > free_bytes(uploads.folder) - SPARE_BYTES:
+        raise InputError(f"{size(total)} do not fit on the disk of this store", where=str(one))
+
+
+def _all(
+    open_: Callable[[str], Any],
+    there: list[There],
+    folder: Path,
+    progress: Progress,
+    tell: Tell,
+    check: Callable[[], None],
+) -> None:
+    total, done, most = sum(file.bytes for file in there), 0, limit_bytes()
+    for file in there:
+        tell(FileTold(file.name, file.bytes, state="waiting"))
+    for file in there:
+        came = 0
+        with _said(file.name), open_(file.place) as source, _Arriving(folder, file.name) as out:
+            while chunk := source.read(CHUNK):
+                check()
+                came += len(chunk)
+                if done + came > most:
+                    raise InputError(f"more than {size(most)}, which is what an upload holds", where=file.name)
+                out.write(chunk)
+                tell(FileTold(file.name, max(came, file.bytes), state="fetching", progress=_part(came, file.bytes)))
+                progress(done + came, max(total, done + came + 1), f"{FETCHING} {file.name}")
+        done += came
+        tell(FileTold(file.name, came, state="waiting"))
+
+
+class _Arriving:
+    """A file on its way: it has its name once it is whole, and nothing is left of it otherwise."""
+
+    def __init__(self, folder: Path, name: str):
+        self._path = folder / clean_name(name)
+        self._partial = folder.with_name(f"{uuid.uuid4().hex}.part")
+
+    def __enter__(self) -> IO[bytes]:
+        with writing(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file: IO[bytes] = self._partial.open("xb")
+        lock(self._file)
+        return self._file
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            self._file.close()
+            if kind is None:
+                self._partial.replace(self._path)
+        finally:
+            self._partial.unlink(missing_ok=True)
+
+
+def _part(came: int, whole: int) -> float | None:
+    return round(min(came / whole, 1.0), 3) if whole else None
+
+
+@contextmanager
+def _said(where: str) -> Iterator[None]:
+    """Whatever a library raises of what is there, in one sentence: each cloud has errors of its own."""
+    try:
+        yield
+    except ChipledgerError:
+        raise
+    except FileNotFoundError as e:
+        raise InputError("no such file or folder there", where=where) from e
+    except OSError as e:
+        why = e.strerror or str(e)[:200] or type(e).__name__
+        raise InputError(f"cannot be fetched ({why})", where=where, advice="Is it there, and is the disk full?") from e
+    except Exception as e:
+        why = (str(e).splitlines() or [""])[0][:200]
+        raise InputError(
+            f"cannot be read ({type(e).__name__}{f': {why}' if why else ''})",
+            where=where,
+            advice="Does it exist, and may this machine's own credentials read it?",
+        ) from e

@@ -1,0 +1,27 @@
+"""What a server does for its library in the background: rows are read before somebody waits, and the bin is emptied."""
+
+import contextlib
+import threading
+from collections.abc import Generator
+
+from app.library.table import table
+from app.workspace import Workspace
+from errors import ChipledgerError
+from runs.tidy import keep_tidy
+
+
+@contextlib.contextmanager
+def upkeep(place: Workspace) -> Generator[None]:
+    """Within it the library is kept; leaving does not wait for what is being done."""
+    stop = threading.Event()
+    threading.Thread(target=_keep, args=(place, stop), name="library upkeep", daemon=True).start()
+    try:
+        yield
+    finally:
+        stop.set()
+
+
+def _keep(place: Workspace, stop: threading.Event) -> None:
+    with contextlib.suppress(ChipledgerError):  # a store that cannot be read: its pages say so
+        table(place).rows()
+    keep_tidy(place.store, place.registry.path, stop)

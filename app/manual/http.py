@@ -1,0 +1,51 @@
+"""docs/api.md: every route of the HTTP API, with what its handler says of it."""
+
+import inspect
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from starlette.routing import Route
+
+from app.manual import marks
+from app.mcp import PATH
+from app.serve.api import Api
+from app.serve.jobs import Jobs
+from app.workspace import Workspace
+from runs.registry import Registry
+from runs.store import Store
+
+HEAD = (
+    "Everything a page shows can be had as JSON from the server that shows it. Keys carry their units, what is not "
+    'known is `null`, and an error is `{"error": "one sentence"}` with status 400, 404 where the address names what '
+    "does not exist, or 413. Options of a [question](questions.md) or a [what-if](whatifs.md) are parameters of its "
+    "address. There is no login: see [how it is secured](security.md)."
+)
+EXAMPLE = """```shell
+curl -s http://127.0.0.1:8501/api/runs
+curl -s "http://127.0.0.1:8501/api/runs/my_run/show/goodput?rules=ml-goodput"
+```"""
+
+
+def routes() -> list[Route]:
+    """Those of the API that answer something."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder) / "store")
+        told = Api(Workspace(store, Registry(store.root / "registry.db")), Jobs()).routes()
+    return [r for r in told if r.endpoint.__name__ != "nothing"]
+
+
+def said(route: Route) -> str:
+    """What the handler says of itself, as one paragraph; empty where it says nothing."""
+    return " ".join((inspect.getdoc(route.endpoint) or "").split())
+
+
+def api_text() -> str:
+    more = f"Agents ask in the Model Context Protocol at `{PATH}`: see [MCP](mcp.md)."
+    return marks.page("HTTP API", HEAD, EXAMPLE, *_parts(), "## For agents", more)
+
+
+def _parts() -> Iterator[str]:
+    for route in routes():
+        methods = sorted((route.methods or set()) - {"HEAD"})
+        yield f"## {' '.join(methods)} {route.path}\n\n{said(route)}"

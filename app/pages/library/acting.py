@@ -1,0 +1,149 @@
+"""What is done with runs of the list when it is asked for: at once, with a way back, or in a dialog."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from app.components.ask_facts import WHO
+from app.components.current import choose
+from app.library import changes
+from app.library.rows import NEWEST
+from app.pages.compare import COMPARE
+from app.pages.library import dialogs
+from app.pages.library.exporting import export
+from app.pages.library.shown import chosen_sort, turned
+from app.questions.findings import FINDINGS
+from app.workspace import Workspace
+from errors import ChipledgerError, QuestionError
+from errors import format as fmt
+
+ASKED = "what was asked"  # in the session, until it is done: the page may be drawn anew before the list is
+TOLD = "what was done"  # in the session: what the list tells of the last thing that was done
+WHOLE = "whole page"  # in the session: more than the list has changed
+
+
+@dataclass(frozen=True)
+class Told:
+    """What came of it. `back`: what undoes it, and for which runs; `wrong`: nothing was done."""
+
+    text: str
+    back: tuple[str, tuple[str, ...]] | None = None
+    wrong: bool = False
+
+
+def told() -> dict[str, object] | None:
+    """As the table shows it."""
+    said: Told | None = st.session_state.get(TOLD)
+    return said and {"text": said.text, "undo": said.back is not None, "wrong": said.wrong}
+
+
+def runs_of(ids: Sequence[object]) -> str:
+    return fmt.count(len(ids), "run")
+
+
+def at_once(place: Workspace) -> Callable[[str, list[str]], None]:
+    """Does what needs no dialog, before the list is drawn anew."""
+
+    def asked(act: str, ids: list[str]) -> None:
+        st.session_state.pop(TOLD, None)
+        if act in ELSEWHERE:
+            st.session_state[ASKED] = act, ids
+        if act not in AT_ONCE:
+            return
+        try:
+            said = AT_ONCE[act](place, ids)
+        except ChipledgerError as e:
+            said = Told(str(e), wrong=True)
+        if said is not None:
+            st.session_state[TOLD] = said
+
+    def with_undo(act: str, ids: list[str]) -> None:
+        before: Told | None = st.session_state.get(TOLD)
+        if act == "undo" and before and before.back:
+            act, ids = before.back[0], list(before.back[1])
+        asked(act, ids)
+
+    return with_undo
+
+
+def _sort(place: Workspace, ids: list[str]) -> None:
+    choose("sort", turned(ids[0], chosen_sort()), NEWEST)
+
+
+def _star(place: Workspace, ids: list[str]) -> None:
+    changes.star(place, ids)
+
+
+def _unstar(place: Workspace, ids: list[str]) -> None:
+    changes.star(place, ids, False)
+
+
+def _archive(place: Workspace, ids: list[str]) -> Told:
+    changes.archive(place, ids)
+    return Told(f"Archived {runs_of(ids)}.", ("unarchive", tuple(ids)))
+
+
+def _unarchive(place: Workspace, ids: list[str]) -> Told:
+    changes.archive(place, ids, False)
+    return Told(f"Took {runs_of(ids)} out of the archive.", ("archive", tuple(ids)))
+
+
+def _delete(place: Workspace, ids: list[str]) -> Told:
+    done = changes.bin_many(place, ids, who=st.session_state.get(WHO, ""))
+    st.session_state[WHOLE] = True
+    return Told(f"Deleted {runs_of(done)}.", ("restore", tuple(b.run_id for b in done)))
+
+
+def _restore(place: Workspace, ids: list[str]) -> Told:
+    done = changes.restore(place, ids)
+    st.session_state[WHOLE] = True
+    return Told(f"Brought back {runs_of(done)}.")
+
+
+def _comparable(place: Workspace, ids: list[str]) -> None:
+    """Raises QuestionError for what Compare cannot lay side by side."""
+    if len(ids) != 2:
+        raise QuestionError(f"{runs_of(ids)} selected", expected="two served runs, which Compare lays side by side")
+    without = [r.manifest.name for r in map(place.store.find, ids) if not r.manifest.tables.get("requests")]
+    if without:
+        raise QuestionError(
+            f"{without[0]} holds no single requests",
+            expected="two served runs, which Compare lays side by side request by request",
+            advice="For training runs choose columns such as MFU and step time, and sort.",
+        )
+
+
+AT_ONCE: dict[str, Callable[[Workspace, list[str]], Told | None]] = {
+    "sort": _sort,
+    "compare": _comparable,
+    "star": _star,
+    "unstar": _unstar,
+    "archive": _archive,
+    "unarchive": _unarchive,
+    "delete": _delete,
+    "restore": _restore,
+}
+
+
+ELSEWHERE = ("open", "compare", "export", *dialogs.ABOUT)
+
+
+def then(place: Workspace, found: Callable[[], Sequence[str]]) -> None:
+    """Does what leads elsewhere or asks more; `found`: all that the search finds, for who exports them."""
+    act, ids = st.session_state.pop(ASKED, ("", []))
+    if act == "open":
+        st.switch_page(FINDINGS.file, query_params={"run": ids[0]})
+    elif act == "compare":
+        _compare(ids)
+    elif act == "export":
+        export(place, ids, found)
+    elif act in dialogs.ABOUT:
+        dialogs.ABOUT[act](place, ids)
+
+
+def _compare(ids: list[str]) -> None:
+    """Two served runs go to their page; of others it was said what can be compared."""
+    said: Told | None = st.session_state.get(TOLD)
+    if said is None or not said.wrong:
+        st.switch_page(COMPARE.file, query_params={"run": ids[0], "with": ids[1]})

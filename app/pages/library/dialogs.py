@@ -1,0 +1,108 @@
+"""What is asked before something is done with runs: another name, tags, a group, notes, whether they go for good."""
+
+from collections.abc import Callable
+from functools import wraps
+
+import streamlit as st
+
+from app.components.ask_facts import WHO
+from app.components.notes import notes_of
+from app.components.notice import notice
+from app.components.text import md
+from app.library import changes
+from app.library.rows import facets
+from app.library.table import table
+from app.pages.library.tags import edit_tags, parse_changes
+from app.workspace import Workspace
+from errors import ChipledgerError
+from errors import format as fmt
+from runs.shelf import NAME_LENGTH
+
+About = Callable[[Workspace, list[str]], None]
+
+
+def _telling(draw: About) -> About:
+    """What is wrong is told in the dialog."""
+
+    @wraps(draw)
+    def within(place: Workspace, ids: list[str]) -> None:
+        try:
+            draw(place, ids)
+        except ChipledgerError as e:
+            notice(e, library=False)
+
+    return within
+
+
+@st.dialog("Rename")
+@_telling
+def rename(place: Workspace, ids: list[str]) -> None:
+    run = place.store.find(ids[0])
+    name, stored = run.manifest.name, run.written.name
+    with st.form("rename", border=False):
+        after = st.text_input("Name", name, max_chars=NAME_LENGTH, key=f"rename {ids[0]}")
+        if name != stored:
+            st.caption(f"It was stored as {md(stored)}; an empty name gives it that one back.")
+        if st.form_submit_button("Save", type="primary"):
+            changes.rename(place, run.run_id, after, who=st.session_state.get(WHO, ""), was=name)
+            st.rerun()
+
+
+@st.dialog("Group")
+@_telling
+def group(place: Workspace, ids: list[str]) -> None:
+    """The group of runs, one that there is or a new one."""
+    known = list(facets(table(place).rows())["group"])
+    now = {row.group for row in table(place).rows() if row.address in ids}
+    at = known.index(next(iter(now))) if len(now) == 1 and now <= set(known) else None
+    st.caption(f"Of {fmt.count(len(ids), 'run')}. A group is a project, or project/experiment.")
+    asked = st.selectbox(
+        "Group",
+        known,
+        index=at,
+        accept_new_options=True,
+        placeholder="Choose one, or type project/experiment",
+        key=f"group {','.join(ids)[:200]}",
+    )
+    buttons = st.container(horizontal=True)
+    if buttons.button("Save", type="primary", disabled=not asked):
+        changes.move_to_group(place, ids, asked or "")
+        st.rerun()
+    if any(now) and buttons.button("Take out of the group"):
+        changes.move_to_group(place, ids, "")
+        st.rerun()
+
+
+@st.dialog("Tags")
+@_telling
+def tags(place: Workspace, ids: list[str]) -> None:
+    """All tags of one run; of several those to set or to take away."""
+    if len(ids) == 1:
+        edit_tags(place.store.find(ids[0]), place.registry)
+        return
+    st.caption(f"Of {fmt.count(len(ids), 'run')}; all other tags stay.")
+    with st.form("tag many", border=False):
+        text = st.text_area("One tag a line: key=value to set it, -key to take it away", key="tag many text")
+        if st.form_submit_button("Save", type="primary"):
+            changes.tag_many(place, ids, parse_changes(text))
+            st.rerun()
+
+
+@st.dialog("Notes", width="large")
+@_telling
+def note(place: Workspace, ids: list[str]) -> None:
+    run = place.store.find(ids[0])
+    st.markdown(f"**{md(run.manifest.name)}**")
+    notes_of(run, place, "dialog")
+
+
+@st.dialog("Delete for good")
+@_telling
+def gone(place: Workspace, ids: list[str]) -> None:
+    st.markdown(f"{fmt.count(len(ids), 'run')} with all notes and tags will be gone. This cannot be undone.")
+    if st.button("Delete for good", type="primary", key="gone for good"):
+        changes.bin_many(place, ids, who=st.session_state.get(WHO, ""), now=True)
+        st.rerun()
+
+
+ABOUT: dict[str, About] = {"rename": rename, "group": group, "tags": tags, "note": note, "gone": gone}

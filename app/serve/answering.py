@@ -1,0 +1,41 @@
+"""What handlers of the HTTP API share: errors of ours as JSON."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+from app.serve.places import placeless
+from app.serve.uploads import TooLarge
+from errors import ChipledgerError, QuestionError
+from errors.options import once_each
+
+ASKED = ("show", "show_model", "whatif", "topology", "query", "job", "runs", "delete")
+"""Handlers that read parameters; others take none."""
+
+
+class NotFound(QuestionError):
+    """What the address names does not exist."""
+
+
+def answering(handler: Callable) -> Callable:
+    """A handler whose errors of ours become JSON."""
+
+    @functools.wraps(handler)
+    async def wrapped(self: Any, request: Request) -> Response:
+        try:
+            if handler.__name__ not in ASKED:
+                once_each(request.query_params.multi_items(), ())
+            answer = await handler(self, request)
+            return answer if isinstance(answer, Response) else JSONResponse(answer)
+        except ChipledgerError as e:
+            code = 413 if isinstance(e, TooLarge) else 404 if isinstance(e, NotFound) else 400
+            # the rest of a refused body is not read: without the header it would be taken for the next request
+            error = placeless(str(e), self._place.store.root)
+            return JSONResponse({"error": error}, status_code=code, headers={"Connection": "close"})
+        except ClientDisconnect:
+            return Response(status_code=400)
+
+    return wrapped

@@ -1,0 +1,44 @@
+"""Which slice and which layout train a model, how fast, how long and at what cost?"""
+
+from typing import TYPE_CHECKING, Any
+
+from app.whatif.base import WhatIf
+from app.whatif.training.asked import OPTIONS, Asked
+
+if TYPE_CHECKING:
+    from app.whatif.base import Words
+    from app.whatif.training.answers import TrainingPlan
+    from app.workspace import Workspace
+
+
+def answer(asked: Asked, place: "Workspace | None") -> "TrainingPlan":
+    """Raises QuestionError where something is missing or cannot be."""
+    from app.whatif.training.answers import find
+
+    return find(asked)
+
+
+def words(result: "TrainingPlan") -> "Words":
+    from app.whatif.training import wording
+
+    return wording.words(result)
+
+
+def told(result: "TrainingPlan") -> dict[str, Any]:
+    """The JSON contract: the answer, with its verdict at the head."""
+    from app.whatif.training import wording
+
+    return {"verdict": wording.verdict(result), **result.to_dict()}
+
+
+TRAINING: "WhatIf[Asked, TrainingPlan]" = WhatIf(
+    name="training",
+    title="Training: chips and layout",
+    help="which chips, how many of them and which layout train a model, how fast, how long and at what cost",
+    asked=Asked,
+    options=OPTIONS,
+    answer=answer,
+    words=words,
+    told=told,
+    page="pages/training_planner/page.py",
+)

@@ -1,0 +1,82 @@
+"""What `whatif training` can be asked."""
+
+from dataclasses import dataclass
+
+from app.whatif.cost.asked import OPTIONS as COST_OPTIONS
+from errors.numbers import Number
+from errors.options import Option
+
+PRECISIONS = ("bf16", "fp8", "fp4", "fp16")
+BATCH_TOKENS = 4_194_304  # where none is named: 512 sequences of 8,192
+REMATS = ("none", "part", "full")  # as `simulators.training.layout` has them, which the command line need not wait for
+REMAT = REMATS[1]
+AXES = {"dp": "data", "fsdp": "fsdp", "tp": "tensor", "pp": "pipeline", "cp": "context", "ep": "expert"} | {
+    "vp": "interleave",
+    "micro": "micro",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """By the names of OPTIONS. model and on must be given, and chips, days or usd; of the rest None: the default that
+    OPTIONS tell, or no such limit."""
+
+    model: str | None = None
+    on: str | None = None
+    chips: str | None = None
+    tokens: float | None = None
+    days: float | None = None
+    usd: float | None = None
+    seq: int | None = None
+    global_batch_tokens: float | None = None
+    layout: str | None = None
+    remat: str = REMAT
+    precision: str = PRECISIONS[0]
+    goodput: float | None = None
+    price: str | None = None
+
+
+_COST = {option.name: option for option in COST_OPTIONS}
+
+OPTIONS: tuple[Option, ...] = (
+    _COST["model"],
+    _COST["on"],
+    Option(
+        "chips",
+        str,
+        None,
+        "how many chips, by comma: 2048,4096 (default: powers of two that can keep the limits)",
+        label="Numbers of chips",
+        form="N",
+    ),
+    _COST["tokens"],
+    _COST["days"],
+    _COST["usd"],
+    _COST["seq"],
+    Option(
+        "global_batch_tokens",
+        Number(1, 1e12),
+        None,
+        f"tokens of a step, all chips together (default: {BATCH_TOKENS})",
+        "tokens",
+        "Tokens in a step",
+    ),
+    Option(
+        "layout",
+        str,
+        None,
+        "fixed axes, by comma, such as tp=8,pp=4: dp, fsdp, tp, pp, cp, ep, vp, micro (default: none)",
+        label="Fixed axes",
+        form="AXES",
+    ),
+    Option(
+        "remat",
+        REMATS,
+        REMAT,
+        "layers computed again backward: none, all (full), or as many as the memory asks for (part)",
+        label="Computed again",
+    ),
+    Option("precision", PRECISIONS, PRECISIONS[0], "of the matrix products, which sets the peak"),
+    _COST["goodput"],
+    _COST["price"],
+)
