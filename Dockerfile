@@ -6,7 +6,8 @@ RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir --require-hashe
 COPY . .
 # compiled kernels are kept beside the sources, so that a container does not compile them at its first upload
 RUN /venv/bin/pip install --no-cache-dir --no-deps --no-build-isolation --editable . \
-    && /venv/bin/python -m app.kernels
+    && /venv/bin/python -m app.kernels \
+    && /venv/bin/python -m app.manual
 
 FROM python:3.12-slim
 RUN useradd --create-home --uid 10001 chipledger && mkdir /data && chown chipledger /data

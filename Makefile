@@ -6,8 +6,12 @@ STAMP := $(VENV)/.installed
 BROWSER := $(VENV)/browser
 # kernels are compiled when a file of a package with some has changed, so that no page and no test waits for it
 COMPILED := $(wildcard runs/numba_cache.py collectors/device/xplane/*.py collectors/device/kineto/*.py \
+	collectors/device/memory_snapshot/*.py collectors/reading/plain_pickle/*.py analyzers/device/critical_path/*.py \
 	analyzers/serving/prefix_cache/*.py simulators/serving/*.py simulators/topology/*.py simulators/topology/cuts/*.py)
 WARM := $(VENV)/.compiled
+# the docs as a site, for /docs/ and the wheel: built when a page, a picture or what builds it has changed
+SITE := app/site/index.html
+MANUAL := mkdocs.yml $(shell find docs app/manual -type f -not -name '*.pyc' 2>/dev/null)
 # dependencies come as wheels whose hashes are in the lock; a local mirror is taken from pip's own configuration
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
@@ -18,7 +22,7 @@ TYPES = $(BIN)/basedpyright --pythonpath $(BIN)/python
 # compile the project anew, and each worker every test.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: docs run check style types test slow tpu lint mutants reference reference-compiled reference-fleet reference-serving benchmark diagnosis lock lock-browser clean help
+.PHONY: docs site pictures run check style types test slow tpu lint mutants reference reference-compiled reference-fleet reference-serving reference-pytorch benchmark diagnosis lock lock-browser clean help
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -32,7 +36,7 @@ BROWSER_CHECKS = $(NODE) $(TOOLS)/typescript/bin/tsc -p app && \
 	BROWSER_CHECKS=$(abspath $(BROWSER)) $(NODE) $(TOOLS)/eslint/bin/eslint.js --config app/eslint.config.js app && \
 	$(NODE) $(TOOLS)/prettier/bin/prettier.cjs --check --log-level warn "app/**/*.{js,css,ts}"
 
-run: $(STAMP) $(WARM) ## set up and open the dashboard on the bundled reference runs
+run: $(STAMP) $(WARM) $(SITE) ## set up and open the dashboard on the bundled reference runs
 	@$(BIN)/python -m app.cli demo $(ARGS)
 
 check: style $(WARM) ## the inner loop: style, floors and the quick tests (no browser, nothing slow, few examples of each property)
@@ -42,7 +46,7 @@ check: style $(WARM) ## the inner loop: style, floors and the quick tests (no br
 # wait for most of their time and share one, and then the check of types. What needs the machine to itself comes last,
 # from the files that say so: to collect all others once more takes longer than those tests do.
 PYTEST = $(BIN)/python -m pytest
-test: style $(WARM) ## set up and pass every test
+test: style $(WARM) $(SITE) ## set up and pass every test
 	@$(BIN)/python -m tests.preflight
 	@$(if $(ARGS),$(PYTEST) $(ARGS),$(BIN)/python -m tests.beside \
 		"$(PYTEST) -n auto --dist worksteal --ignore tests/browser -m 'not alone'" \
@@ -65,7 +69,13 @@ style: $(STAMP) $(BROWSER)/.installed ## style, the floors, and what runs in the
 	@$(BIN)/lint-imports
 	@$(BROWSER_CHECKS)
 
-docs: $(STAMP) ## write docs/commands.md, docs/questions.md, docs/formats.md and docs/whatifs.md anew, from the code
+docs: $(STAMP) ## write what the docs say of commands, questions, pages, formats, keys and routes anew, from the code
+	@$(BIN)/python -m app.docs
+
+site: $(SITE) ## the docs as a site, below app/site: served at /docs/ and part of the wheel
+
+pictures: $(STAMP) ## take the pictures of the docs anew (some minutes; needs a Chromium): make pictures ARGS="mfu padding"
+	@$(BIN)/python -m tests.pictures $(ARGS)
 	@$(BIN)/python -m app.docs
 
 mutants: $(STAMP) ## which small changes of a module its tests do not notice: make mutants ARGS=analyzers/device/overlap.py
@@ -82,6 +92,10 @@ reference-fleet: $(STAMP) ## make the bundled simulated run again (seconds)
 
 reference-serving: $(STAMP) ## make the bundled serving run again (some ten minutes, on two cores)
 	@$(BIN)/python -m reference.serve.launch --out reference/runs/serving
+
+TORCH ?= python3
+reference-pytorch: $(STAMP) ## make the bundled PyTorch run again (a minute; TORCH names a Python that has PyTorch)
+	@$(BIN)/python -m reference.gpu.launch --framework torch --out reference/runs/pytorch --python $(TORCH)
 
 benchmark: $(STAMP) ## side-by-side measurements
 	@$(BIN)/python -m benchmarks.xplane_ingest $(ARGS)
@@ -108,11 +122,11 @@ lock-browser: $(STAMP) ## write the lock of what checks JavaScript and CSS anew
 
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header -q
 lock: ## write the locks anew (needs uv)
-	$(LOCK) --extra build --extra reference --extra bench --extra test pyproject.toml -o requirements.lock
+	$(LOCK) --extra build --extra docs --extra reference --extra bench --extra test pyproject.toml -o requirements.lock
 	$(LOCK) --extra tpu --constraints requirements.lock pyproject.toml -o requirements-tpu.lock
 
 clean: ## remove the environment and caches
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) app/site .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(STAMP): requirements.lock pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "error: no $(PYTHON); install Python 3.11 or newer, or run make PYTHON=..." >&2; exit 2; }
@@ -125,6 +139,9 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PIP) install --quiet --require-hashes -r requirements.lock
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
+
+$(SITE): $(STAMP) $(MANUAL)
+	@$(BIN)/python -m app.manual
 
 $(WARM): $(STAMP) $(COMPILED)
 	@$(BIN)/python -m app.kernels

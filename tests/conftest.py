@@ -1,7 +1,9 @@
-"""How the tests run: how many workers, how many examples of a property, and which tests the inner loop leaves out."""
+"""How the tests run: where they write, how many workers, how many examples of a property, and which tests the inner
+loop leaves out."""
 
 import gc
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,29 @@ from tests.slow import is_slow, whole_files
 DEV_EXAMPLES = 15  # of each property, but in CI: there as many as it asks for
 DEV_PART = 5  # of the seeds of tests that draw for themselves, one in so many, but in CI: there all of them
 MOST_WORKERS, WORKER_BYTES = 4, 2_500_000_000
+MEMORY, MEMORY_BYTES = Path("/dev/shm"), 4_000_000_000  # files that lie in memory; those of all tests take less
 _SETTINGS = "_hypothesis_internal_use_settings"  # where Hypothesis keeps what `@settings` said
+
+
+def _memory_is_free() -> bool:
+    """Whether the files of all tests fit into memory, beside what the workers take."""
+    try:
+        room = os.statvfs(MEMORY)
+        told = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    except OSError:
+        return False
+    available = int(told.get("MemAvailable", "0 kB").split()[0]) * 1024
+    return (
+        os.access(MEMORY, os.W_OK)
+        and room.f_bavail * room.f_frsize >= MEMORY_BYTES
+        and available >= MEMORY_BYTES + 2 * WORKER_BYTES
+    )
+
+
+# Each run that is stored is synced to the disk, file by file and folder by folder, and thousands are: that is waited
+# for. The calls are made all the same; only what lies below them is faster.
+if "PYTEST_DEBUG_TEMPROOT" not in os.environ and _memory_is_free():
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
 
 settings.register_profile("ci", settings.get_profile("default"))
 settings.register_profile("dev", settings.get_profile("default"), max_examples=DEV_EXAMPLES)
@@ -66,3 +90,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     Streamlit asks for one after each page that is drawn."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Give the memory back that the files of a session took where it passed; those of one that failed are looked at."""
+    folder = session.config._tmp_path_factory._basetemp
+    if exitstatus == 0 and folder and MEMORY in folder.parents and "PYTEST_XDIST_WORKER" not in os.environ:
+        shutil.rmtree(folder, ignore_errors=True)

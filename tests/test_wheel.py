@@ -1,4 +1,5 @@
-"""What is installed from the wheel: the application, its data and the bundled runs; not what makes or measures them."""
+"""What is installed from the wheel: the application, its data, the bundled runs and the docs; not what makes or
+measures them."""
 
 import os
 import shutil
@@ -9,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from app.manual.site import build
+
 ROOT = Path(__file__).parents[1]
 PARTS = ("errors", "runs", "catalog", "collectors", "analyzers", "simulators", "app", "reference", "benchmarks")
 INSTALLED = {"errors", "runs", "catalog", "collectors", "analyzers", "simulators", "app"}
 DATA = (".json", ".js", ".css")
+SITE = "app/site"  # built, and no part of the sources
 CHECKS = {"eslint.config.js", "package.json", "package-lock.json", "tsconfig.json"}  # of scripts, not of the app
 
 pytestmark = pytest.mark.slow
@@ -24,7 +28,8 @@ def installed(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("wheel")
     source = root / "source"
     for part in PARTS:
-        shutil.copytree(ROOT / part, source / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / part, source / part, ignore=shutil.ignore_patterns("__pycache__", "site"))
+    assert build(source / SITE) == 0
     for file in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / file, source / file)
     subprocess.run(
@@ -39,14 +44,22 @@ def installed(tmp_path_factory) -> Path:
 
 
 def files(folder: Path, *ends: str) -> set[str]:
-    return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and p.name.endswith(ends)} - {
-        str(p.relative_to(folder)) for p in folder.rglob("__pycache__/*")
+    found = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and p.name.endswith(ends)}
+    return found - {
+        str(p.relative_to(folder)) for part in ("__pycache__", "site") for p in folder.rglob(f"{part}/**/*")
     }
 
 
 @pytest.mark.parametrize("part", sorted(INSTALLED))
 def test_every_module_and_every_data_file_is_in_it(installed, part):
     assert files(installed / part, ".py", *DATA) == files(ROOT / part, ".py", *DATA) - CHECKS
+
+
+def test_the_docs_are_in_it(installed):
+    there, source = installed / SITE, installed.parent / "source" / SITE
+    built = {p.relative_to(source): p.stat().st_size for p in source.rglob("*") if p.is_file()}
+    assert len(built) > 100
+    assert {p.relative_to(there): p.stat().st_size for p in there.rglob("*") if p.is_file()} == built
 
 
 def test_of_the_reference_only_the_runs_are_in_it(installed):

@@ -35,11 +35,12 @@ def project(tmp_path_factory) -> Path:
     """A copy of the project with the toys in it."""
     root = tmp_path_factory.mktemp("project")
     for part in PARTS:
-        shutil.copytree(PROJECT / part, root / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(PROJECT / part, root / part, ignore=shutil.ignore_patterns("__pycache__", "site"))
     question = root / "app/questions/toy"
     question.mkdir()
     (question / "__init__.py").write_text(toys.QUESTION)
     (question / "page.py").write_text(toys.PAGE)
+    (question / "form.json").write_text(toys.FORM)
     added(
         root / "app/questions/__init__.py",
         "    LEDGER,\n",
@@ -111,7 +112,8 @@ from streamlit.testing.v1 import AppTest
 page = AppTest.from_file("app/main.py", default_timeout=120).run()
 page.query_params["run"] = sys.argv[1]
 page.switch_page("questions/ledger/page.py").run()
-links = [link.proto.label for link in page.get("page_link")]
+menu = next(e.proto.json for e in page.get("bidi_component") if e.proto.component_name == "chipledger_run_menu")
+links = [entry["title"] for group in json.loads(menu)["groups"] for entry in group["pages"]]
 page.switch_page("questions/toy/page.py").run()
 wrong = [e.value for e in page.exception]
 print(json.dumps({"links": links, "page": [e.value for e in page.markdown], "wrong": wrong}))
@@ -146,6 +148,9 @@ def test_a_what_if_is_answered_by_the_command_line_and_the_api_and_told_in_the_d
     run(project, "-m", "app.docs")
     told = (project / "docs/whatifs.md").read_text()
     assert "How many toys could be bought." in told and "| `--coins` |" in told
+    told = (project / "docs/questions/toy.md").read_text()
+    assert "| `times` |" in told and "* **Toy steps**:" in told and "| `steps` | a whole number |" in told
+    assert "(questions/toy.md)" in (project / "docs/questions.md").read_text()
 
 
 def test_a_question_is_answered_by_the_api_and_listed_there(seen):

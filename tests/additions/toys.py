@@ -157,3 +157,11 @@ def parse(text: str, name: str, shape: str, options: Mapping[str, str]) -> Spec:
 def build(spec: Spec) -> Network:
     return lattice_network(spec)
 '''
+
+FORM = """{
+  "type": "object",
+  "properties": {"steps": {"type": "integer"}},
+  "required": ["steps"],
+  "additionalProperties": false
+}
+"""

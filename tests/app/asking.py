@@ -14,6 +14,7 @@ from app.workspace import Workspace
 from errors import ChipledgerError
 from runs.run import Run
 from tests.app.forms import misfits
+from tests.app.headlines import faults, jumbled, unread
 
 PROJECT = Path(__file__).parents[2]
 
@@ -49,8 +50,13 @@ def _answer(run: Run, name: str, place: Workspace) -> dict[str, Any]:
     wrong = misfits(question(name), json.loads(text))
     assert not wrong, f"not of its declared form: {wrong[:3]}"
     words = question(name)
-    assert words.verdict(result).strip(), "an answer without words"
+    verdict = words.verdict(result)
+    assert verdict.strip(), "an answer without words"
     table = words.table(result)
+    names = {cell.split()[0] for row in table.rows for cell in row if cell.split()}
+    assert not (wrong := faults(verdict, names)), wrong
+    assert not (wrong := [n for n in result.notes if jumbled(n)]), wrong
+    assert not (wrong := [cell for row in (table.head, *table.rows) for cell in row if unread(cell)]), wrong
     assert all(len(row) == len(table.head) for row in table.rows), "a row of another width than the head"
     if isinstance(result, LedgerResult):
         _closes(result)

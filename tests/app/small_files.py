@@ -4,19 +4,29 @@ import gzip
 import json
 from pathlib import Path
 
-from collectors.device import compiled, kineto, nsys, xplane
+from collectors.device import compiled, flight_recorder, kineto, memory_snapshot, nccl_inspector, nsys, viewer, xplane
+from collectors.device.rocm import rocpd, rocprofv3, rpd
 from collectors.own import tables
 from collectors.serving import aiperf, inferencex, llmperf
 from collectors.training import goodput_log, maxtext, pipeline_trace
 from tests.app.made_runs import goodput_log as a_goodput_log
 from tests.collectors import (
     compiled_files,
+    flight_dumps,
     nsys_exports,
+    rocm_files,
+    rocprofv3_files,
+    rpd_files,
+    snapshots,
     test_aiperf,
+    test_flight_recorder,
     test_inferencex,
     test_llmperf,
+    test_nccl_inspector,
     test_pipeline_trace,
     test_tables,
+    test_viewer,
+    viewer_files,
 )
 from tests.collectors.ingesting import LOG
 from tests.fuzz import (
@@ -51,8 +61,25 @@ BESIDES = {
     ],
     pipeline_trace: [("trace.csv", test_pipeline_trace.CSV.encode())],
     tables: [("steps.parquet", test_tables.parquet(test_tables.STEPS))],
+    flight_recorder: [
+        ("nccl_trace_rank_2", flight_dumps.pickled(test_flight_recorder.WHOLE)),
+        ("nccl_trace_rank_3.json", flight_dumps.as_json(test_flight_recorder.WHOLE)),
+        ("nccl_trace_rank_1", b""),
+    ],
+    nccl_inspector: [
+        ("node7-pid1.log", test_nccl_inspector.lines(test_nccl_inspector.record()).encode()),
+        ("traced-pid1.log", test_nccl_inspector.lines(test_nccl_inspector.record(test_nccl_inspector.TRACED)).encode()),
+    ],
     nsys: [("report1.sqlite", nsys_exports.as_bytes())],
+    rocpd: [("908_results.db", rocm_files.rocpd_bytes()), ("other.db", rocm_files.rocpd_bytes(shared=True))],
+    rpd: [
+        ("trace.rpd", rpd_files.rpd_bytes()),
+        ("trace.json", rpd_files.chrome(rpd_files.whole_rpd()).encode()),
+    ],
+    rocprofv3: [("908_results.json", rocprofv3_files.whole_tool().text().encode())],
+    memory_snapshot: [("rank0.pickle", snapshots.small()), ("rank1.pickle.gz", gzip.compress(snapshots.small()))],
     kineto: [("rank0.pt.trace.json", test_kineto_fuzz.original())],
+    viewer: [("small.trace.json.gz", viewer_files.viewer_file(test_viewer.made()))],
     xplane: [("small.xplane.pb", test_xplane_fuzz.trace())],
 }
 

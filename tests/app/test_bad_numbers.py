@@ -64,6 +64,10 @@ USUAL = {
     "speculation": {"acceptance": 0.7, "draft": 3, "model": "llama3.1-8b", "chip": "v6e", "context": 100},
     "placement": {"topology": "v5p:2x2x2", "mesh": "data=2,model=4", "batch": 16, "seq": 1024},
     "collective": {"topology": "v5p:2x2x2", "kind": "all_gather", "bytes": "1MiB"},
+    "scaling": {"points": "8:4,16:2.2,32:1.3,64:0.8"},
+    "goodput": {"chips": 1024, "mttf_chip_h": 45_000, "save_s": 30, "trials": 20},
+    "training": {"model": "llama3.1-8b", "on": "v6e", "tokens": 1e12, "chips": "256"},
+    "cost": {"model": "llama3.1-8b", "on": "v6e", "tokens": 1e12, "chips": "256"},
     "case": {},
 }
 INSTEAD = {"failures_per_1000_node_days": "mttf_s", "concurrency": "rate"}  # what is left out where one is given

@@ -23,7 +23,10 @@ def test_ingest_then_show_in_real_processes(tmp_path, log):
     done = command("ingest", log, "--name", "first", "--chips", 8, "--tag", "team=a", "--json", "--store", store)
     assert (done.returncode, done.stderr) == (0, "")
     told = json.loads(done.stdout)
-    assert set(told) == {"run_id", "tables", "warnings", "alerts"}
+    assert set(told) == {"run_id", "existed", "tables", "files", "warnings", "alerts"} and told["existed"] is False
+    [file] = told["files"]
+    assert (file["name"], file["format"], file["state"]) == ("goodput.jsonl", "goodput_log", "read")
+    assert (file["bytes"], file["title"], file["reason"]) == (log.stat().st_size, "goodput log", "")
     assert told["tables"]["steps"] == 60 and isinstance(told["warnings"], list)
 
     shown = command("show", "first", "ledger", "--option", "usd_per_chip_hour=2", "--json", CHIPLEDGER_STORE=str(store))
@@ -59,7 +62,6 @@ def test_the_same_input_twice_is_one_run(place, log, capsys):
 @pytest.mark.parametrize(
     "arguments",
     [
-        (),
         ("nothing",),
         ("show",),
         ("show", "x", "ledger"),
@@ -89,7 +91,7 @@ def test_a_name_that_is_no_analysis_or_option_is_told_with_what_there_is(place, 
 
 
 def test_a_defect_is_exit_1(place, capsys, monkeypatch):
-    monkeypatch.setattr("app.listing.list_runs", lambda _: 1 / 0)
+    monkeypatch.setattr("app.library.rows.library", lambda *_, **__: 1 / 0)
     code, _, error = out(capsys, "runs")
     assert code == 1
     assert "ZeroDivisionError" in error and "defect of Chipledger" in error

@@ -79,7 +79,7 @@ def test_words():
     table = said.table(twice)
     assert all(len(r) == len(table.head) for r in table.rows)
     few = compare(*(served(world(n=60, rate=200.0, seed=s).without_passes) for s in (1, 2)))
-    assert "there is no interval" in said.verdict(few, "a", "b")
+    assert "there is no interval" in said.verdict(few, "a", "b").whole
 
 
 def test_every_difference_is_drawn_once():

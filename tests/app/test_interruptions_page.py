@@ -51,7 +51,7 @@ def test_the_page_says_the_verdict_and_opens_the_most_costly(place, run):
     assert "40 interruptions in" in text and "Errors in HBM memory took 50 % of them" in text
     assert "The cause of 20 (50 %) is not told by any log." in text
     assert at.number_input[0].value == 40  # each was down longer than the one before
-    assert "HBM memory on h7: certain" in text and at.code[0].value.endswith("NVRM: Xid 48")
+    assert "HBM memory on h7: certain" in text and at.text[0].value.endswith("NVRM: Xid 48")
     assert "byte" in text and "3.00 s after the last sign of life" in text
     shown = {m.label[:-2]: m.value for m in at.metric}
     assert shown["Interruptions"] == "40" and shown["Cost"].startswith("$")
@@ -186,7 +186,7 @@ def test_the_curve_is_the_share_of_times_that_were_longer():
 def test_text_of_logs_is_shown_as_it_is(place):
     odd = made(place, attempts(4, ODD))
     at = opened("questions/interruptions/page.py", run=odd.run_id, at="2")
-    assert not at.exception and at.code[0].value.startswith(ODD)
+    assert not at.exception and at.text[0].value.startswith(ODD)
     shown = "\n".join(m.value for m in at.markdown)
     assert "\\<img" in shown and "<img" not in shown.replace("\\<img", "")
     result = ask(attempts(4, ODD))

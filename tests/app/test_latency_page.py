@@ -71,10 +71,10 @@ def test_names_from_inputs_are_never_markup(place):
 
 def test_verdicts():
     queued = ask(world(n=240, rate=30, seed=1).tables)
-    assert "of the wait for the first token was queueing" in said.verdict(queued)
+    assert "of that wait was queueing" in said.verdict(queued)
     assert "more capacity or less load shortens it" in said.verdict(queued)
     calm = ask(world(n=120, rate=1.5, seed=1).tables)
-    text = said.verdict(calm)
+    text = said.verdict(calm).whole
     assert "the rest reading the prompt" in text and "waited for prompts of others" in text
     made = world(n=20)
     dead = {**made.requests, "status": ["failed"] * 20, "error": ["refused"] * 20}

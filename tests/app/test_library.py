@@ -1,36 +1,35 @@
-"""What the library's table is given, and tags."""
+"""What the library's list is given, and tags."""
 
 import pytest
 
-from app.pages.library.page import PENDING, broken_rows, rows
-from app.pages.library.tags import parse
-from app.questions import asking as questions
+from app.library.rows import library
+from app.pages.library.shown import USUAL, drawn
+from app.pages.library.tags import parse, parse_changes
 from app.summary import matches, run_dict
 from errors import InputError
 from tests.app import made_runs
 
 
-def shown(place, runs):
-    extras = place.registry.all_extras([r.run_id for r in runs])
-    rows(runs, extras, place)
-    questions._background.submit(lambda: None).result()
-    return rows(runs, extras, place)
+def shown(place, numbers="now"):
+    """What the list is given of each run; `now`: once their numbers are known."""
+    return [drawn(row, USUAL) for row in library(place, numbers=numbers).rows]
 
 
 def test_a_row_shows_the_ledger_in_four_parts_that_fill_it(place):
-    run = made_runs.interrupted(place.store)
-    first = rows([run], place.registry.all_extras([run.run_id]), place)
-    assert first[0]["under"] == PENDING and first[0]["bar"] == []
-    (row,) = shown(place, [run])
+    made_runs.interrupted(place.store)
+    (first,) = shown(place, numbers="kept")
+    assert first["cells"]["time"] == "being computed" and first["bar"] == []
+    (row,) = shown(place)
     assert sum(part["share"] for part in row["bar"]) == pytest.approx(1)
-    assert row["under"] == "484 chip-hours, 73.8 % kept"
+    assert row["cells"]["time"] == "484 chip-hours, 73.8 % kept"
     assert [p["hatched"] for p in row["bar"]] == [False, True, False]
-    assert row["sort"]["goodput"] == pytest.approx(0.738, abs=1e-3)
+    (told,) = library(place).rows
+    assert told.to_dict()["numbers"]["goodput"] == pytest.approx(0.738, abs=1e-3)
 
 
 def test_a_run_without_a_ledger_says_so(place):
-    run = made_runs.write(place.store, "bare", {"scalars": {"name": ["x"], "value": [1.0]}}, {})
-    assert shown(place, [run])[0]["under"] == "no ledger: opens with why"
+    made_runs.write(place.store, "bare", {"scalars": {"name": ["x"], "value": [1.0]}}, {})
+    assert shown(place)[0]["cells"]["time"] == "no ledger: opens with why"
 
 
 def test_tags_set_here_override_and_are_found(place):
@@ -43,9 +42,8 @@ def test_tags_set_here_override_and_are_found(place):
 
 def test_a_model_given_by_its_dimensions_is_told_by_its_size(place):
     def model(value):
-        run = made_runs.write(place.store, f"m {value}", {"scalars": {"name": ["x"], "value": [1.0]}}, {"model": value})
-        (row,) = rows([run], place.registry.all_extras([run.run_id]), place)
-        return row["model"]
+        made_runs.write(place.store, f"m {value}", {"scalars": {"name": ["x"], "value": [1.0]}}, {"model": value})
+        return next(row["cells"]["model"] for row in shown(place, "kept") if row["name"] == f"m {value}")
 
     assert model({"parameters": 1736704, "layers": 2}) == "1.74 million parameters"
     assert model({"name": "tiny"}) == "tiny"
@@ -60,13 +58,34 @@ def test_tags_are_parsed_line_by_line():
             parse(wrong)
 
 
+def test_changes_of_tags_are_set_or_taken_away():
+    assert parse_changes("team=a\n-old\n-x=y") == {"old": None, "team": "a", "-x": "y"}
+
+
 def test_a_run_that_cannot_be_read_is_a_row_that_says_so(place):
     bad, worn = made_runs.interrupted(place.store, "bad"), made_runs.interrupted(place.store, "worn")
     (bad.folder / "run.json").write_bytes(b"\xff")
     worn.tables.path("steps").unlink()
-    there = place.store.look()
-    (row,) = broken_rows(there)
-    assert row["run_id"] == bad.run_id and "not a run manifest" in row["under"] and row["broken"]
-    (other,) = shown(place, there.runs)
-    assert other.keys() == row.keys() and "steps.parquet: is missing" in other["problem"] and not other["broken"]
-    assert other["under"] == "no ledger: opens with why"
+    other, row = shown(place)
+    assert row["id"] == bad.run_id and "not a run manifest" in row["cells"]["time"] and row["starred"] is None
+    assert [act["act"] for act in row["menu"]] == ["delete"]
+    assert other.keys() == row.keys() and "steps.parquet: is missing" in other["marks"][0]["hover"]
+    assert other["cells"]["time"] == "no ledger: opens with why" and other["starred"] is False
+
+
+def test_what_is_counted_of_all_runs_follows_what_is_said_damaged_or_gone(place):
+    from app.library import changes
+
+    first, second = (made_runs.interrupted(place.store, name=n) for n in ("first", "second"))
+    before = library(place, numbers="kept")
+    assert library(place, "first", numbers="kept").facets is before.facets, "counted once for all searches"
+    changes.tag_many(place, ["first"], {"prod": "1"})
+    changes.archive(place, ["second"])
+    told = library(place, numbers="kept")
+    assert (told.total, told.archived, told.facets["tag"]) == (1, 1, {"team=pretraining": 1, "prod=1": 1})
+    assert library(place, archived=True, numbers="kept").facets["tag"]["team=pretraining"] == 2
+    (first.folder / "tables" / "steps.parquet").unlink()
+    assert library(place, numbers="kept").damaged.keys() == {first.run_id}
+    assert library(place, "nothing is called so", numbers="kept").damaged.keys() == {first.run_id}
+    changes.bin_many(place, [second.run_id])
+    assert library(place, archived=True, numbers="kept").total == 1

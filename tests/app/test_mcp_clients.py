@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from app.mcp.tools import TOOLS
-from app.serve.api import BODY_BYTES
+from app.serve.requests import BODY_BYTES
 from tests.app.agents import Agent, scripted
 from tests.app.serving import PROJECT, command, environment, get, request, serving
 from tests.bundled import demo_store

@@ -221,7 +221,7 @@ def test_two_served_runs_are_compared(serving):
 @pytest.mark.parametrize(
     ("name", "given", "sentence"),
     [
-        ("findings", None, "no 'run' is given; expected id, beginning of an id, or name of a run"),
+        ("findings", None, "no 'run' is given; expected id or name of a run, or the beginning of either"),
         ("findings", [], "the arguments are a list; expected an object"),
         ("findings", {"run": ""}, "no 'run' is given"),
         ("findings", {"run": "nope"}, "no run 'nope' in this store"),

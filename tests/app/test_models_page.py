@@ -3,17 +3,19 @@
 import pytest
 
 from app.components.header import slice_of
-from app.pages.all import pages_of
+from app.groups import GROUPS
+from app.pages.all import every_page, grouped, pages_of
+from app.pages.facts import FACTS
 from app.pages.models.figure import taxes
 from app.pages.query import QUERY
 from app.questions import QUESTIONS
 from app.questions.compiled import COMPILED
-from app.questions.launches import LAUNCHES
 from app.questions.mfu import MFU
 from app.questions.slowdown import SLOWDOWN
 from catalog.models import models
 from runs.accounts import ACCOUNTS
 from tests.app import made_runs
+from tests.app.menus import menu
 from tests.app.test_pages import opened, words
 
 
@@ -72,6 +74,7 @@ def test_a_serving_run_is_asked_about_serving(place):
         "questions/speculation/page.py",
         "questions/prefix_cache/page.py",
         "pages/compare/page.py",
+        "pages/facts/page.py",
         "pages/query/page.py",
     )
     profiled = made_runs.write(place.store, "t", {"engine": {"running": [1]}, "ops": {"op": ["a"]}}, {}, kind="serving")
@@ -83,12 +86,27 @@ def test_a_compiled_run_is_asked_nothing_that_only_a_clock_could_tell(place):
     measured = made_runs.interrupted(place.store)
     compiled = made_runs.write(place.store, "c", {"ops": {"role": ["compute"], "op": ["a"]}}, {}, kind="compiled")
     pipeline = made_runs.write(place.store, "p", {"pipeline": {"step": [1], "op_type": ["gc"]}}, {})
-    training = (*(q.file for q in QUESTIONS if "job" in q.about), QUERY.file)
-    assert files(measured) == tuple(p for p in training if p not in (SLOWDOWN.file, LAUNCHES.file))
-    assert files(pipeline) == tuple(p for p in training if p != LAUNCHES.file)
+    always = (*(q.file for q in QUESTIONS if q.about.get("job") == ()), FACTS.file, QUERY.file)
+    assert files(measured) == always
+    assert set(files(pipeline)) == {*always, SLOWDOWN.file}
     assert pages_of(compiled)[0] is COMPILED
     timed = {"goodput", "interruptions", "checkpoints", "steps", "mfu", "overlap", "input", "stragglers", "slowdown"}
     assert not timed & {p.name for p in pages_of(compiled)}
+
+
+def test_links_stand_in_groups_and_what_cannot_be_told_is_grey_and_says_why(place):
+    run = made_runs.write(place.store, "t", {"modules": {"name": ["Linear"]}, "ops": {"op": ["a"]}}, {})
+    assert not {"hlo", "heap"} & {p.name for p in pages_of(run)}, "PyTorch names modules and keeps no program"
+    groups = grouped(run)
+    assert [(p.name, tells) for p, tells in groups["Program"]] == [(n, False) for n in ("hlo", "hlo_graph", "hlo_diff")]
+    assert [p.name for p, _ in groups["Overview"]] == ["findings", "ledger"]
+    assert [p.name for p, _ in groups["More"]] == ["facts", "query"]
+    pages = {p.name for p in every_page()} | {q.name for q in QUESTIONS}
+    assert {n for names in GROUPS.values() for n in names.split()} <= pages
+    links = menu(opened("questions/steps/page.py", run=run.run_id))
+    assert "No program is kept with this run" in links["HLO"]["why"]
+    assert "flight recorder" in links["Hangs"]["why"]
+    assert links["Operations"]["why"] == "" and links["Operations"]["href"] == f"/operations?run={run.run_id}"
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,8 @@ def by_flag(options, *given):
 
 def value_of(option):
     """A text that this option takes."""
+    if option.switch:
+        return "true"
     if isinstance(option.kind, tuple):
         return option.kind[-1]
     return f"{max(option.kind.low, 1):g}" if isinstance(option.kind, Number) else "a text"
@@ -60,7 +62,7 @@ def test_what_is_asked_has_a_field_for_each_option_with_its_default(whatif):
 @EACH
 def test_flags_and_parameters_give_the_same_question(whatif):
     shared = [o for o in whatif.options if not o.local]
-    flags = [f"{o.flag}={value_of(o)}" for o in shared]
+    flags = [o.flag if o.switch else f"{o.flag}={value_of(o)}" for o in shared]
     asked = whatif.asked(**by_flag(whatif.options, *flags))
     assert asked == whatif.from_query({o.name: value_of(o) for o in shared})
     assert asked == whatif.from_query([(o.flag[2:], value_of(o)) for o in shared])  # with dashes, as ever
@@ -170,10 +172,11 @@ def test_no_simulator_and_no_dashboard_is_loaded_to_say_what_can_be_asked():
 
 
 def test_the_docs_hold_every_option_as_it_is():
-    told = {name: (DOCS / name).read_text(encoding="utf-8") for name in ("whatifs.md", "questions.md")}
+    files = ("whatifs.md", *(f"questions/{q.name}.md" for q in QUESTIONS))
+    told = {name: (DOCS / name).read_text(encoding="utf-8") for name in files}
     assert told == {name: FILES[name]() for name in told}, "make docs"
     for question in QUESTIONS:
-        assert all(f"| `{o.name}` |" in told["questions.md"] for o in question.options)
+        assert all(f"| `{o.name}` |" in told[f"questions/{question.name}.md"] for o in question.options)
     for whatif in WHATIFS:
         assert f"## {whatif.name}: " in told["whatifs.md"]
         assert all(f"| `{o.flag}` |" in told["whatifs.md"] for o in whatif.options)

@@ -26,9 +26,9 @@ COUNTED = {
 
 
 def test_verdicts():
-    text = verdict(asked(TRACE, {"model": "llama-3.1-8b"}, blocks=4))
+    text = verdict(asked(TRACE, {"model": "llama-3.1-8b"}, blocks=4)).whole
     assert "Of the tokens of 5 prompts, 53.38 % could be found by a cache without end" in text
-    assert f"reach {ENOUGH * 100:.0f} % of that, and 268 MB (4 blocks), asked for, find 20.2 %" in text
+    assert f"reach {ENOUGH * 100:.0f} % of that. A cache of 268 MB (4 blocks), asked for, would find 20.2 %." in text
     assert "of the FLOPs of reading prompts" in text
     assert verdict(asked(COUNTED)) == "The engine's prefix cache found 45.0 % of the prompt tokens."
     once = {"requests": {"id": ["a"], "hash_ids": [[1, 2]]}}
@@ -62,7 +62,7 @@ def test_the_page_of_a_trace(place):
     assert not at.exception and not at.warning
     assert "53.38 % could be found" in words(at)
     at.number_input(key="pick_blocks").set_value(3).run()
-    assert at.query_params["blocks"] == "3" and "3 blocks, asked for, find" in words(at)
+    assert at.query_params["blocks"] == "3" and "3 blocks, asked for, would find" in words(at)
     at.selectbox(key="pick_model").set_value("llama3.1-8b").run()
     assert not at.exception and "201 MB (3 blocks)" in words(at)
 

@@ -98,7 +98,8 @@ def test_without_sql_every_table_is_listed_with_its_columns(capsys, run):
 )
 def test_what_cannot_be_answered_is_one_line_and_exit_code_2(capsys, run, arguments, said):
     code, text, error = out(capsys, "query", *arguments)
-    assert (code, text) == (2, "") and said in error
+    assert code == 2 and said in error
+    assert (said in json.loads(text)["error"]["what"]) if "--json" in arguments else text == ""
     assert said == "not allowed with" or error.count("\n") == 1
 
 

@@ -94,7 +94,16 @@ def test_runs_and_answers(server, run, store):
         ("GET", "/upload/x", 404),
         ("GET", "/api/runs/" + "a" * 300, 404),
         ("GET", "/api/runs/" + "%C3%A9" * 200 + "/show/ledger", 404),
-        ("GET", "/api/runs?limit=3", 400),
+        ("GET", "/api/runs?limits=3", 400),
+        ("GET", "/api/runs?q=mfuu<3", 400),
+        ("GET", "/api/runs?sort=nothing", 400),
+        ("GET", "/api/runs?limit=0", 400),
+        ("PATCH", "/api/runs/nothing", 404),
+        ("PATCH", "/api/runs/{run}", 400),
+        ("DELETE", "/api/runs/nothing", 404),
+        ("POST", "/api/runs/nothing/restore", 404),
+        ("DELETE", "/api/runs/{run}/notes/x", 404),
+        ("DELETE", "/api/searches/nothing", 404),
         ("GET", "/api/runs/live%3A" + "a" * 300, 404),
         ("GET", "/api/models/" + "a" * 300 + "/show/mfu", 404),
         ("GET", "/api/jobs/" + "a" * 300, 404),
@@ -394,3 +403,20 @@ def test_a_port_that_is_taken_is_told(server, tmp_path):
     done = command("serve", "--port", port, "--store", tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: 127.0.0.1:{port}: cannot listen there") and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("half", ["\ud800", {"data": "\ud800"}, {"\ud800": 1}, None])
+@pytest.mark.parametrize(
+    ("method", "path", "field"),
+    [
+        ("PUT", "/api/searches/s", "query"),
+        ("POST", "/api/runs/{run}/notes", "text"),
+        ("PATCH", "/api/runs/{run}", "tags"),
+        ("PATCH", "/api/runs/{run}/facts", "parallelism"),
+    ],
+)
+def test_half_a_character_and_nothing_at_all_are_refused_wherever_they_stand(server, run, method, path, field, half):
+    if half is None and field == "parallelism":
+        half = "\udfff"  # null takes a fact back
+    got, told = request(method, server + path.format(run=run.run_id), {field: half})
+    assert got == 400 and told["error"]

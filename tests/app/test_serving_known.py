@@ -6,7 +6,7 @@ import pytest
 
 from app.whatif.serving.known import BreakEven
 from app.whatif.serving_plan import SERVING_PLAN
-from app.whatif.serving_plan.wording import tipping
+from app.whatif.serving_plan.wording import tipping, verdict
 from tests.app.commands import asked_by
 
 ASKED = [
@@ -26,14 +26,18 @@ ASKED = [
 
 
 def asked(*more: str) -> dict:
-    return SERVING_PLAN.told(SERVING_PLAN.answer(asked_by(SERVING_PLAN, *ASKED, *more), None))
+    """The JSON, and under `whole` all that is said of it: its verdict is the first two lines of that."""
+    made = SERVING_PLAN.answer(asked_by(SERVING_PLAN, *ASKED, *more), None)
+    told, said = SERVING_PLAN.told(made), verdict(made)
+    assert told["verdict"] == said and said.whole.startswith(said)
+    return told | {"whole": said.whole}
 
 
 def test_the_cheap_cards_win_and_the_price_tips_where_it_was_measured():
     told = asked("--price", "RTX PRO 6000 Server=1.8,b200=6")
     assert told["choices"][0]["chip"] == "RTX PRO 6000 Server" and told["ranked_by"] == "usd_per_hour"
     assert told["verdict"].count("RTX PRO 6000 Server") >= 1
-    assert "keeps up with the rate" in told["verdict"] and "Give one with --ttft-s" in told["verdict"]
+    assert "keeps up with the rate" in told["whole"] and "give one with --ttft-s" in told["verdict"]
     measured = 701.38 / (902.72 / 2)
     for key in ("times", "modelled_times"):
         assert told["break_even"][key] == pytest.approx(measured, rel=0.15)
@@ -49,14 +53,14 @@ def test_the_cheap_cards_win_and_the_price_tips_where_it_was_measured():
 def test_without_prices_kinds_are_not_compared():
     told = asked()
     assert told["ranked_by"].startswith("nothing") and told["break_even"]["usd_per_chip_hour"] is None
-    assert "takes prices" in told["verdict"] and told["break_even"]["chip"] == "RTX PRO 6000 Server"
+    assert "takes prices" in told["whole"] and told["break_even"]["chip"] == "RTX PRO 6000 Server"
     assert told["break_even"]["times"] == pytest.approx(902.72 / 2 / 701.38, rel=1e-6)
     assert set(told["unpriced_chips"]) == {"RTX PRO 6000 Server", "B200"}
 
 
 def test_two_cards_hold_the_weights_and_the_stand_in_is_named():
     told = asked("--price", "RTX PRO 6000 Server=1.8,b200=6")
-    assert "RTX PRO 6000 Workstation" in told["verdict"]
+    assert "RTX PRO 6000 Workstation" in told["whole"]
     assert all(c["stand_ins"] for c in told["choices"] if c["chip"] == "RTX PRO 6000 Server")
 
 

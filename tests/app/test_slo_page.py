@@ -64,7 +64,7 @@ def test_a_run_without_single_requests_is_told_what_would_bring_them(place):
 def test_verdicts():
     tables = world(n=240, rate=30, seed=1).tables
     text = said.verdict(ask(tables, ttft_s=0.5))
-    assert "kept TTFT within 500 ms" in text and "waited too long in the queue" in text and "more capacity" in text
+    assert "kept TTFT within 500 ms" in text and "waited too long in the queue" in text and "More capacity" in text
     assert said.verdict(ask(tables, e2e_s=1e5)).endswith("None missed.")
     none = said.verdict(ask(tables, e2e_s=1e-4))
     assert none.startswith("0 % of 240 requests") and "none good requests" in none

@@ -104,7 +104,7 @@ def test_lengths_are_named_beside_a_long_last_stage():
     )
     result = ask(world)
     assert result.cause == "last stage" and result.causes == ("last stage", "sequence imbalance")
-    text = said.verdict(result)
+    text = said.verdict(result).whole
     assert "Its last stage costs" in text and "Beside that its micro-batches differ in length: forward and" in text
     assert result.to_dict()["causes"] == ["last stage", "sequence imbalance"]
     assert "differ in length" not in said.verdict(ask(LONG))

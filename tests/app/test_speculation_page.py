@@ -27,7 +27,7 @@ def test_verdicts():
     assert "does not pay at any batch" in alone and "No draft length would pay at this cost." in alone
     assert "pays at any batch" in verdict(asked(facts=DENSE, acceptance=0.8, context=32768))
     running = {"engine": COUNTERS["engine"] | {"running": [100, 100, 100, 100]}}
-    assert "at the 100 that run it is worth 1.3" in verdict(asked(running, DENSE, cost=0.1))
+    assert "At the 100 that run it is worth 1.3" in verdict(asked(running, DENSE, cost=0.1)).whole
 
 
 def test_how_acceptance_falls_is_told():

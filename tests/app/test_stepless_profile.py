@@ -3,7 +3,7 @@
 import pytest
 
 from analyzers.time import ledger
-from app.pages.library.page import _picture
+from app.library.answers import goodput_of, picture
 from app.questions.ledger import words
 from app.questions.ledger.page import figures
 from app.questions.ledger.waterfall import falls
@@ -20,10 +20,14 @@ def result(steps=(), chips=1, chip="v5p", busy_ns=40):
 def test_no_goodput_is_claimed():
     shown = {f.label: f.value for f in figures(result())}
     assert shown["Goodput"] == fmt.NO_VALUE
-    bar, said, goodput = _picture(result())
-    assert goodput is None and "no step read" in said and not any("kept steps" in part["title"] for part in bar)
+    bar, said = picture(result())
+    assert (
+        goodput_of(result()) is None
+        and "no step read" in said
+        and not any("kept steps" in title for _, title, _ in bar)
+    )
     stepped = result([("h", 0, 0, 100)])
-    assert {f.label: f.value for f in figures(stepped)}["Goodput"] == "100 %" and _picture(stepped)[2] == 1
+    assert {f.label: f.value for f in figures(stepped)}["Goodput"] == "100 %" and goodput_of(stepped) == 1
 
 
 def test_idle_time_is_not_said_to_lie_inside_steps():
@@ -42,7 +46,7 @@ def test_what_lacks_is_named_profiles_of_other_chips_or_the_peak():
     for chip in ("v5p", "a chip of my own"):
         said = words.verdict(result(chips=8, chip=chip))
         assert "profiles show 1 of 8 chips. Add those of the other hosts, captured at the same time." in said
-        assert "of step time" not in said and "Name it with --chip" not in said
+        assert "of step time" not in said and "which chip it was" not in said
     assert "the chip's peak is not known" in words.verdict(result(chip="a chip of my own", busy_ns=90))
 
 
@@ -52,3 +56,4 @@ def test_chips_that_were_not_profiled_are_held_as_long_as_those_that_were():
     assert book.chip_seconds * 1e9 == pytest.approx(4 * 100)
     sources = [part.source for part in book.account.children if part.name == "unattributed"]
     assert sources == ["profiled on 1 of 4 chips, but outside the annotated steps"]
+    assert "profiles show 1 of 4 chips." in words.verdict(result([("h", 0, 10, 30)], chips=4))

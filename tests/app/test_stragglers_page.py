@@ -39,7 +39,7 @@ def test_the_page_says_who_since_when_why_and_at_what_cost(place, run):
     assert not at.exception and not at.warning
     said = words(at)
     assert "Rank 5 (host-1) makes the others wait: it arrives 8" in said and "of a usual step) on average" in said
-    assert "because it copies memory for longer" in said and "chip-seconds of waiting" in said
+    assert "Why: it copies memory for longer." in said and "chip-seconds of waiting" in said
     assert [m.value for m in at.metric][0] == "Straggler" and at.metric[4].value == "16 ranks, 39 steps"
     assert len(at.dataframe[0].value) == 16
 

@@ -95,6 +95,14 @@ def test_what_overlap_says():
     assert overlap_words.table(quiet).rows[0][-1] == "–"
 
 
+def test_exposed_time_that_may_be_waiting_is_not_told_to_cost_nothing():
+    told = {"communication_s": 10.0, "overlap_share": 0.2, "exposed_share": 0.8, "window_s": 100.0}
+    untold = told | {"exposed_communication_s": 0.0, "communication_or_wait_s": 8.0}
+    assert overlap_words._communication(untold, "step time") == "20 % of communication is hidden behind computing."
+    part = told | {"exposed_communication_s": 5.0, "communication_or_wait_s": 3.0}
+    assert "the exposed rest costs at least 5 % of step time" in overlap_words._communication(part, "step time")
+
+
 def test_bars_of_a_device_add_up_to_all_of_its_time():
     figure = overlap_figures.devices(ask(overlap, device_tables(HALF)))
     for row in range(2):

@@ -30,7 +30,7 @@ def line(cause, host="h7"):
 
 def test_a_named_cause_is_not_the_most_costly_where_the_unknown_cost_more():
     result = stopped([Attempt(60, 5, 100, line("nic")), *[Attempt(60, 5, 50_000) for _ in range(3)]])
-    said = interruptions_words.verdict(result)
+    said = interruptions_words.verdict(result).whole
     dark = result.causes.set_index("cause").loc["unknown"]
     assert dark["usd"] > 50 * result.causes.set_index("cause").loc["nic", "usd"]
     assert "Those of unknown cause cost the most: 2,670 chip-hours, about $8,020." in said

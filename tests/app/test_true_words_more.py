@@ -110,7 +110,7 @@ def test_arithmetic_that_agrees_is_neither_more_nor_fewer():
     same = replace(
         result, comparison={"engine_tokens": 5000, "arithmetic_tokens": 5000, "difference": 0.0, "implied_bytes": 0.0}
     )
-    assert "The engine found room for 5,000 tokens; arithmetic gives as many." in kv_words.verdict(same)
+    assert "The engine found room for 5,000 tokens; arithmetic gives as many." in kv_words.verdict(same).whole
 
 
 def test_nothing_is_gained_below_nothing():
@@ -153,4 +153,4 @@ def test_one_sequence_is_one():
     class Result:
         break_even_batch, batch, batch_speedup = 1.2, None, None
 
-    assert speculation_words._batch(Result) == "On this chip it pays up to about 1 sequence at a time."
+    assert speculation_words._batch(Result) == ("On this chip it pays up to about 1 sequence at a time.",)

@@ -25,7 +25,7 @@ def test_a_usual_ledger_names_goodput_and_the_largest_loss():
     assert said.startswith("70 % of 12,400 chip-hours went into steps that were kept; useful maths")
     assert "peak needs 34 %." in said
     assert "Computing below the chip's peak cost the most: 15 % (1,800 chip-hours, about $7,200)." in said
-    assert said.endswith(
+    assert said.whole.endswith(
         "10 % cannot be told: a profile covers 50.0 % of step time. Add one that was captured while they ran."
     )
 
@@ -159,9 +159,9 @@ def without_peak(**told) -> LedgerResult:
 def test_where_the_peak_lacks_the_advice_is_to_name_the_chip():
     said = ledger_verdict(without_peak(profiled_share=0.0))
     assert said.startswith("95 % of 100 chip-hours cannot be told: the chip's peak is not known")
-    assert "--chip; for the rest, add a profile" in said and "no profile covers" not in said
+    assert "Say which chip it was; for the rest, add a profile" in said and "no profile covers" not in said
     covered = ledger_verdict(without_peak(profiled_share=1.0))
-    assert "--chip." in covered and "add a profile" not in covered
+    assert "Say which chip it was." in covered and "add a profile" not in covered
 
 
 def test_no_step_read_is_not_told_as_none_kept():

@@ -12,7 +12,7 @@ from app.whatif import WHATIFS
 from app.whatif.base import named
 from app.whatif.collective import COLLECTIVE
 from app.whatif.collective.asked import axes_of, size_of
-from app.whatif.collective.wording import SIZES, against, size, verdict
+from app.whatif.collective.wording import SIZES, against, verdict
 from errors import QuestionError
 from tests.app.test_pages import opened, words
 
@@ -72,7 +72,7 @@ def test_the_contract_on_the_command_line(capsys):
         == 0
     )
     out = capsys.readouterr().out
-    assert out.startswith("All-gather of 1 MiB over groups of 16 chips along x and y takes ") and "re-created" in out
+    assert out.startswith("All-gather of 1.05 MB over groups of 16 chips along x and y takes ") and "re-created" in out
 
 
 def test_over_http_it_is_found_and_takes_several_failures():
@@ -96,7 +96,6 @@ def test_sizes_and_axes_are_read():
     for wrong in ("", "1XB", "-1", "GiB", "1e", "nan"):
         with pytest.raises(QuestionError, match="size"):
             size_of(wrong)
-    assert [size(s) for s in (GIB, 3 << 20, 4096, 1e9, 1.5)] == ["1 GiB", "3 MiB", "4 KiB", "1.00 GB", "1 byte"]
 
 
 @pytest.mark.parametrize("missing", ["topology", "kind", "bytes"])
@@ -111,12 +110,12 @@ def test_what_is_missing_is_said(missing):
 def test_words():
     large = asked(topology="v5p:4x4x8", kind="all_gather", bytes="1GiB")
     assert verdict(large.result) == (
-        "All-gather of 1 GiB over 128 chips takes 1.79 ms (1.78 ms to 1.99 ms), bound by "
+        "All-gather of 1.07 GB over 128 chips takes 1.79 ms (1.78 ms to 1.99 ms), bound by "
         "bandwidth; below 4.80 MB the hops take longer."
     )
     told = COLLECTIVE.words(large)
     assert "hide behind the backward pass from 765 tokens a chip" in told.verdict
-    assert [r[0] for r in told.table.rows].count("1 GiB (asked)") == 1 and len(told.table.rows) == len(SIZES)
+    assert [r[0] for r in told.table.rows].count("1.07 GB (asked)") == 1 and len(told.table.rows) == len(SIZES) + 1
     small = asked(topology="v5p:4x4x8", kind="all_gather", bytes="64kB")
     assert verdict(small.result).endswith("bound by latency; above 4.80 MB its bytes take longer than its hops.")
     assert "nothing crosses a link" in verdict(asked(topology="torus:1", kind="permute", bytes="1").result)
@@ -164,7 +163,7 @@ def test_the_panel(place):
     )
     assert not at.exception
     said = words(at)
-    assert "All-to-all of 256 MiB over 127 chips takes " in said and "torus:4x4 takes " in said
+    assert "All-to-all of 268 MB over 127 chips takes " in said and "torus:4x4 takes " in said
     assert "v9" in said and "re-created" in said
     assert at.session_state["lab_axes"] == []
     at.query_params["bytes"] = "much"

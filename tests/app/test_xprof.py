@@ -26,6 +26,7 @@ from app.serve.xprof_door import Closed
 from runs.run import facts_of
 from runs.schema import SCHEMAS
 from tests.app.serving import free_port
+from tests.collectors.riegeli_files import continuous
 from tests.collectors.traces import PlaneBuilder, XSpace, environment
 
 needs_xprof = pytest.mark.skipif(importlib.util.find_spec("xprof") is None, reason="xprof is not installed")
@@ -236,6 +237,17 @@ def test_the_installed_xprof_answers_through_the_proxy(place, tmp_path, served):
     assert client.get(f"/xprof/{run.run_id}{APP}/runs").json() == ["2026_01_01"], "a process that broke is replaced"
     mounted.servers.close()
     assert not list((place.store.root / "partial").iterdir())
+
+
+@needs_xprof
+def test_the_installed_xprof_answers_of_a_profile_in_pieces(place, tmp_path, served):
+    client, _ = served
+    run = profiled(
+        place, tmp_path / "in", ["2026_01_01/vm.xplane.riegeli"], content=continuous([tpu_space(), tpu_space()])
+    )
+    assert client.get(f"/xprof/{run.run_id}{APP}/runs").json() == ["2026_01_01"]
+    overview = client.get(f"/xprof/{run.run_id}{APP}/data?run=2026_01_01&tag=overview_page&host=vm-0")
+    assert overview.status_code == 200 and len(overview.json()) >= 2
 
 
 @needs_xprof

@@ -28,7 +28,12 @@ def test_demo_shows_the_ledger_of_the_reference_run_and_started_again_loads_noth
         assert sorted(bars(page)) == sorted(held)
         expect(page.locator("h5").first).to_contain_text(re.compile(r"\d %"))
     with serving(tmp_path, verb="demo") as server:
-        assert get(f"{server}/api/runs")[1]["runs"] == runs
+        assert [_stored(r) for r in get(f"{server}/api/runs")[1]["runs"]] == [_stored(r) for r in runs]
+
+
+def _stored(row):
+    """A row without what is worked out of it meanwhile."""
+    return {name: value for name, value in row.items() if name not in ("numbers", "largest_loss", "pending")}
 
 
 def _paths(ledger):

@@ -17,7 +17,8 @@ def test_a_late_host_is_told_in_each_view(visit, tmp_path):
         page = visit(f"{server}/launches?run={run}")
         assert "Devices are idle for" in drawn(page)
         dark = visit(f"{server}/launches?run={run}&view=operations", dark=True)
-        assert "A call of cudaLaunchKernel keeps its thread" in drawn(dark)
+        assert "Devices are idle for" in drawn(dark)
+        expect(dark.get_by_text("A call of cudaLaunchKernel keeps its thread")).to_be_visible()
         for view, says in (("calls", "What launching takes"), ("streams", "Stream by stream, as HTA counts")):
             page = visit(f"{server}/launches?run={run}&view={view}")
             expect(page.get_by_text(says)).to_be_visible()

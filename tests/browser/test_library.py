@@ -24,11 +24,12 @@ def test_the_small_ledger_appears_by_itself_and_tags_are_kept(visit, own):
     expect(page.get_by_role("link", name="tag <b>me</b>")).to_be_visible()
     expect(page.get_by_text("484 chip-hours, 73.8 % kept")).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("Useful maths: 33.1 %, Unattributed: 40.7 %"))).to_be_visible()
-    page.get_by_role("button", name="Tags of tag <b>me</b>").click()
+    page.get_by_role("button", name="More about tag <b>me</b>").click()
+    page.get_by_role("menuitem", name="Tags", exact=True).click()
     field = page.get_by_label("One tag a line: key=value")
     expect(field).to_have_value("team=pretraining")
     field.fill("team=pretraining\nowner=<i>ann</i>")
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(page.locator(".tag", has_text="owner=<i>ann</i>")).to_be_visible()
     assert get(f"{server}/api/runs/{run.run_id}")[1]["tags"] == {"team": "pretraining", "owner": "<i>ann</i>"}
 

@@ -54,11 +54,12 @@ def test_an_unknown_run_is_told_kindly(visit, server):
     page = visit(f"{server}/ledger?run=ffffffffffff")
     expect(page.get_by_text("no run 'ffffffffffff' in this store")).to_be_visible()
     page.get_by_role("link", name="All runs").click()
-    expect(page.get_by_placeholder("Search by name, tag, chip or model")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Search", exact=True)).to_be_visible()
 
 
 def test_the_other_page_keeps_the_run(visit, server, run):
     page = visit(f"{server}/ledger?run={run.run_id}")
+    page.get_by_role("navigation", name="Pages about this run").get_by_role("button", name="Time").click()
     page.get_by_role("link", name="Steps").click()
     expect(page).to_have_url(re.compile(rf"/steps\?run={run.run_id}"))
     expect(page.get_by_text("9 steps were lost and taken again")).to_be_visible()
@@ -81,7 +82,7 @@ def test_copy_link_copies_the_address(visit, server, run):
 def test_search_is_in_the_address(visit, server, run):
     page = visit(f"{server}/?q=nothing+is+called+so")
     expect(page.get_by_text("No run matches.")).to_be_visible()
-    page.get_by_placeholder("Search by name, tag, chip or model").fill("LLAMA pretraining")
+    page.get_by_role("textbox", name="Search", exact=True).fill("LLAMA pretraining")
     page.keyboard.press("Enter")
     expect(page.get_by_role("link", name="llama-70b v5p")).to_be_visible()
     expect(page).to_have_url(re.compile(r"q=LLAMA"))

@@ -11,7 +11,7 @@ from tests.browser.drawn import click_bar, drawn
 SOME = {  # words that only the right answer has
     "latency": "first token",
     "objectives": "requests kept",
-    "load": "tokens/s",
+    "load": "no one curve",
     "engine": "waited",
     "traffic": "told of one at a time",
     "kv_cache": "found room for 5,760 tokens",

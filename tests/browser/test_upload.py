@@ -16,12 +16,12 @@ DROP = """async ([box, name, text]) => {
   for (const kind of ['dragenter', 'dragover', 'drop'])
     box.dispatchEvent(new DragEvent(kind, {bubbles: true, cancelable: true, dataTransfer: transfer}));
 }"""
+ASKED = re.compile(r"/facts\?.*run=[0-9a-f]+")  # what the log does not tell is asked for first
 WATCH = """() => { window.parts = [];
-  const box = document.querySelector('.st-key-upload') || document.body;
   const find = (root) => root.querySelector?.('progress') ||
     [...root.querySelectorAll('*')].map((e) => e.shadowRoot && find(e.shadowRoot)).find(Boolean);
-  const bar = find(document);
-  new MutationObserver(() => window.parts.push(bar.value)).observe(bar, {attributes: true}); }"""
+  const look = (bar) => { if (bar?.hasAttribute('value')) window.parts.push(bar.value); };
+  setInterval(() => look(find(document)), 20); }"""
 
 
 def test_a_picked_file_shows_progress_and_lands_on_its_ledger(visit, server, store):
@@ -32,6 +32,8 @@ def test_a_picked_file_shows_progress_and_lands_on_its_ledger(visit, server, sto
     page.locator("input.pick").set_input_files(
         [{"name": "goodput.jsonl", "mimeType": "application/json", "buffer": made_runs.goodput_log(4000)}]
     )
+    expect(page).to_have_url(ASKED)
+    page.get_by_role("button", name="Skip").click()
     expect(page).to_have_url(re.compile(r"/findings\?run=[0-9a-f]+"))
     expect(page.get_by_role("heading", name="picked run")).to_be_visible()
     expect(page.get_by_text("of the chip time").first).to_be_visible()
@@ -67,6 +69,8 @@ def test_a_dropped_file_with_a_hostile_name_is_shown_as_text(visit, server, stor
     name = "<img src=x onerror=alert(1)>.jsonl"
     text = base64.b64encode(made_runs.goodput_log(30, "dropped")).decode()
     page.locator(".drop").evaluate("(box, [name, text]) => (" + DROP + ")([box, name, text])", [name, text])
+    expect(page).to_have_url(ASKED)
+    page.get_by_role("button", name="Skip").click()
     expect(page).to_have_url(re.compile(r"/findings\?run=[0-9a-f]+"))
     page.get_by_text("How this is computed").click()
     expect(page.get_by_text(name).last).to_be_visible()
@@ -81,9 +85,10 @@ def test_what_cannot_be_read_is_told_in_one_line_and_nothing_is_stored(visit, se
     page.locator("input.pick").set_input_files(
         [{"name": "holiday.txt", "mimeType": "text/plain", "buffer": b"sun and sea\n"}]
     )
-    expect(page.get_by_text("no file of a known format")).to_be_visible()
-    page.get_by_role("button", name="Add another run").click()
-    expect(page.get_by_role("button", name="Choose files")).to_be_focused()
+    expect(page.get_by_text("No run was added")).to_be_visible()
+    expect(page.get_by_text("Looks like text without a line that a reader knows.").first).to_be_visible()
+    page.get_by_role("button", name="Dismiss").click()
+    expect(page.get_by_text("No run was added")).to_have_count(0)
     assert set(Store(store).ids()) == before
 
 
@@ -94,6 +99,8 @@ def test_a_folder_keeps_its_inner_paths(visit, server, store, tmp_path):
     page = visit(server)
     page.get_by_role("button", name="Choose a folder").wait_for()
     page.locator("input.pickfolder").set_input_files(tmp_path / "my job")
+    expect(page).to_have_url(ASKED)
+    page.get_by_role("button", name="Skip").click()
     expect(page).to_have_url(re.compile(r"/findings\?run=[0-9a-f]+"))
     expect(page.get_by_role("heading", name="my job")).to_be_visible()
     assert list(store.glob("uploads/*/files/my job/logs/goodput.jsonl"))

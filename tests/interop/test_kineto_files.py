@@ -222,6 +222,29 @@ def test_products_are_those_of_tracelens():
         assert [(row["name"], times, pytest.approx(float(row["GFLOPS_first"]) * 1e9, rel=1e-3))] == ours
 
 
+def test_attention_is_that_of_tracelens():
+    folder = next((DATA / "kineto").glob("tracelens_h100*"))
+    rows, _ = found(next(folder.glob("*.json.gz")))
+    (told,) = csv.DictReader((next(folder.glob("*_csvs")) / "SDPA_fwd.csv").open())
+    columns = (column(rows, "ops", c) for c in ("op", "count", "flops"))
+    mine = [(count, flops) for op, count, flops in zip(*columns, strict=True) if flops and "attention" in op]
+    assert sum(count for count, _ in mine) == int(told["name_count"])
+    assert [flops for _, flops in mine] == [pytest.approx(float(told["GFLOPS_first"]) * 1e9, rel=1e-9)] * len(mine)
+
+
+def test_convolutions_of_a_resnet_are_counted_though_its_trace_tells_no_strides():
+    rows, _ = found(next((DATA / "kineto" / "kineto_tb_resnet50_num_workers_0").glob("*.json*")))
+    columns = (column(rows, "ops", c) for c in ("op", "count", "flops"))
+    done: dict = {}
+    for op, count, flops in zip(*columns, strict=True):
+        done[op] = done.get(op, 0.0) + (flops or 0.0) * count
+    images = 6 * 32
+    first = 2 * 112 * 112 * 64 * 3 * 7 * 7  # its input needs no gradient
+    forward = done["aten::cudnn_convolution"] / images
+    assert forward == pytest.approx(2 * 4.087e9, rel=2e-3)  # 4.09 GMAC an image, published, its last layer left out
+    assert done["aten::cudnn_convolution_backward_input"] / images == pytest.approx(forward - first, rel=1e-9)
+
+
 def test_ranks_of_a_job_are_one_run_and_nobody_is_accused_without_knowing_groups(tmp_path):
     run = stored([DATA / "kineto" / "hta_sampled_2rank"], tmp_path)
     assert run.manifest.facts["chips"].value == 128

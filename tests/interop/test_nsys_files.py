@@ -6,6 +6,8 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from analyzers.device import overlap
@@ -105,6 +107,34 @@ def test_every_row_is_stored(opened, path):
     tables = (*WORK, *(f"CUPTI_ACTIVITY_KIND_{t}" for t in timed), "OSRT_API", "PROFILER_OVERHEAD", "NVTX_EVENTS")
     counted = sum(connection.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in tables if t in there)
     assert run.tables.rows("op_events") == counted
+
+
+@each_file
+def test_the_same_tables_as_parquet_are_the_same_run(opened, path, tmp_path):
+    """As `nsys export --type parquetdir` writes them: a Parquet file for each table."""
+    run, connection = opened(path)
+    folder = tmp_path / "report_pqtdir"
+    folder.mkdir()
+    kinds = {"INTEGER": pa.int64(), "INT": pa.int64(), "REAL": pa.float64(), "BLOB": pa.binary()}
+    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        told = [row[1:3] for row in connection.execute(f'PRAGMA table_info("{name}")')]
+        rows = connection.execute(f'SELECT * FROM "{name}"').fetchall()
+        columns = [
+            pa.array([row[n] for row in rows], kinds.get(kind.upper(), pa.string())) for n, (_, kind) in enumerate(told)
+        ]
+        pq.write_table(pa.table(columns, [column for column, _ in told]), folder / f"{name}.parquet")
+    store = Store(tmp_path / "store")
+    other = store.get(ingest([folder], store).run_id)
+    assert other.manifest.tables == run.manifest.tables
+    for table in ("op_events", "launches"):
+        columns = ["event", "call_start_ps"] if table == "launches" else ["event", "device", "start_ps", "dur_ps"]
+        mine, its = (frame(r.tables, table, columns).sort_values("event").reset_index(drop=True) for r in (run, other))
+        assert mine.equals(its)
+    sums = [
+        frame(r.tables, "ops", ["op", "device", "total_ns"]).groupby(["op", "device"], observed=True)["total_ns"].sum()
+        for r in (run, other)
+    ]
+    assert sums[0].equals(sums[1])
 
 
 @each_file

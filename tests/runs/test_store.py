@@ -197,3 +197,29 @@ def test_a_batch_with_a_wrong_column_is_named():
 def test_a_number_beyond_64_bits_is_refused_by_the_name_of_its_column(value):
     with pytest.raises(InputError, match="a number of start_ns that 64 bits do not hold"):
         SCHEMAS["steps"].batch({"step": [0], "start_ns": [value]})
+
+
+def test_small_batches_lie_in_one_piece_with_every_text_its_own(store):
+    """Each piece of a Parquet file costs whoever reads it; a batch has a dictionary of its own."""
+    hosts = [f"h{i % 7}" for i in range(300)]
+    with store.writer() as w:
+        for i in range(0, 300, 3):
+            w.rows("steps", SCHEMAS["steps"].batch({"step": range(i, i + 3), "host": hosts[i : i + 3]}))
+        run = w.commit(run_id="abcd1234", name="n", kind="training", facts={}, sources=[])
+    steps = frame(run.tables, "steps", ["step", "host"])
+    assert list(steps["step"]) == list(range(300)) and list(steps["host"]) == hosts
+    assert pq.read_metadata(run.folder / "tables" / "steps.parquet").num_row_groups == 1
+
+
+def test_what_waits_to_be_written_is_bounded_in_rows_and_in_bytes(store, monkeypatch):
+    monkeypatch.setattr("runs.writer.GROUP_ROWS", 10)
+    with store.writer() as w:
+        for i in range(25):
+            w.rows("steps", SCHEMAS["steps"].batch({"step": [i]}))
+        monkeypatch.setattr("runs.writer.GROUP_BYTES", 1)
+        w.rows("lifecycle", SCHEMAS["lifecycle"].batch({"kind": ["job"]}))
+        w.rows("lifecycle", SCHEMAS["lifecycle"].batch({"kind": ["job"]}))
+        run = w.commit(run_id="abcd1234", name="n", kind="training", facts={}, sources=[])
+    assert list(frame(run.tables, "steps", ["step"])["step"]) == list(range(25))
+    groups = {t: pq.read_metadata(run.folder / "tables" / f"{t}.parquet").num_row_groups for t in run.manifest.tables}
+    assert groups == {"steps": 3, "lifecycle": 2}

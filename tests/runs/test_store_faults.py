@@ -254,6 +254,7 @@ import os, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from errors import InputError
+import runs.tables, runs.writer  # they come late, when who reads may read no library any more
 from runs.registry import Registry
 from runs.store import Store
 if os.geteuid() == 0:

@@ -1,0 +1,142 @@
+"""`whatif cost`: the contract on the command line, what cannot be asked, its sentences, and its page."""
+
+import contextlib
+import itertools
+import json
+
+import pytest
+
+from app.cli import main
+from app.whatif.cost import COST
+from app.whatif.cost.wording import verdict
+from errors import QuestionError
+from tests.app.test_pages import opened, words
+
+QUERY = {"model": "llama3.1-70b", "on": "v5p,h100", "tokens": "2e12", "days": "30"}
+
+
+def answered(**more):
+    query = {k: v for k, v in {**QUERY, **more}.items() if v is not None}
+    return COST.answer(COST.from_query(query), None)
+
+
+def test_the_contract(capsys):
+    arguments = [f"--{k}={v}" for k, v in QUERY.items()]
+    assert main(["whatif", "cost", *arguments, "--price", "v5p=4.2,h100=3", "--usd", "4e6", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    best = told["best"]
+    assert best == told["choices"][0] and best["feasible"] and best["basis"] == "published"
+    assert best["days"]["low"] < best["days"]["likely"] <= 30 < best["days"]["high"]
+    assert set(best["meets"]) == {"days", "usd"} and best["usd"]["likely"] <= 4e6
+    hours = best["days"]["likely"] * 24
+    assert best["usd"]["likely"] == pytest.approx(3 * hours * best["chips"])
+    assert told["flops"] == pytest.approx(told["flops_per_token"] * 2e12)
+    assert main(["whatif", "cost", *arguments]) == 0
+    assert "likely keep the deadline" in capsys.readouterr().out
+
+
+def test_a_job_that_was_published_takes_as_long_as_it_says():
+    made = answered(
+        model="llama3.1-405b", on="h100", tokens="15.6e12", chips="16384", days=None, mfu="0.40445", goodput="0.9"
+    )
+    assert made.best.likely.days == pytest.approx(77.2626, rel=2e-3)
+    assert verdict(made).startswith("16,384 H100 SXM take 77 d")
+
+
+def test_as_many_chips_as_the_deadline_needs_in_whole_hosts():
+    for choice in answered(mfu="0.4").choices:
+        host = int(choice.chip.value("chips_per_host") or 1)
+        fewer = choice.likely.days * choice.chips / (choice.chips - host)
+        assert choice.chips % host == 0 and choice.likely.days <= 30 < fewer
+
+
+def test_beyond_the_largest_published_run_nothing_is_likely():
+    small, large = (answered(on="v6e", chips=n, days="1e5").choices[0] for n in ("512", "4096"))
+    assert (small.meets, large.meets) == ({"days": "yes"}, {"days": "likely"})
+    assert "512 chips: beyond" in large.remark and "512 chips: beyond" not in small.remark
+    barely = answered(on="v6e", chips="4096", days=str(large.likely.days * 1.001))
+    assert barely.choices[0].meets == {"days": "perhaps"} and barely.best is None
+    assert verdict(barely).startswith(
+        "Nothing that was tried is sure enough to keep the deadline. The nearest: 4,096 TPU"
+    )
+
+
+def test_a_budget_without_a_price_is_not_judged():
+    [choice] = answered(on="h100", usd="1").choices
+    assert choice.meets.keys() == {"days"} and choice.to_dict()["usd"] is None
+
+
+def test_a_budget_counts_at_any_number_of_chips():
+    made = answered(on="h100", chips="8,80,800", days=None, usd="1e5", price="h100=3")
+    assert {tuple(c.meets.items()) for c in made.choices} == {(("usd", "no"),)}
+    assert len({round(c.likely.usd) for c in made.choices}) == 1 and made.best is None
+    assert "budget" in verdict(made) and "deadline" not in verdict(made)
+
+
+def test_chips_that_cannot_be_reckoned_with_are_told_with_the_reason():
+    made = answered(on="h100,b200,TPU 8t")
+    assert [c.chip.name for c in made.choices] == ["H100 SXM"]
+    assert [why.partition(":")[0] for why in made.why_not] == ["B200", "TPU 8t"]
+    with pytest.raises(QuestionError, match="TPU 8t: no peak in bf16 is published. Name other chips or"):
+        answered(on="TPU 8t")
+    assert answered(on="TPU 8t", precision="fp4", mfu="0.3").choices[0].basis == "modelled"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"model": None}, "--model"),
+        ({"on": "nothing"}, "nothing"),
+        ({"on": ","}, "no chip to try"),
+        ({"tokens": "0"}, "tokens"),
+        ({"tokens": "inf"}, "tokens"),
+        ({"days": None}, "neither a number of chips nor a deadline"),
+        ({"days": "0"}, "days"),
+        ({"days": "-3"}, "days"),
+        ({"chips": "0"}, "a number of chips"),
+        ({"chips": "many"}, "a number of chips"),
+        ({"chips": ",".join(map(str, range(1, 60)))}, "at most 50"),
+        ({"mfu": "0"}, "mfu"),
+        ({"mfu": "1.2"}, "mfu"),
+        ({"goodput": "0"}, "goodput"),
+        ({"price": "h100=-3"}, "price"),
+        ({"price": "h200=3"}, "a price for H200 SXM"),
+        ({"days": "1e-9"}, "from 0.001 to"),
+        ({"days": "1e-3", "mfu": "1e-6"}, "more days"),
+        ({"mfu": "5e-324"}, "from 1e-06 to 1"),
+        ({"goodput": "5e-324"}, "from 1e-06 to 1"),
+        ({"usd": "-1"}, "usd"),
+        ({"precision": "fp64"}, "precision"),
+    ],
+)
+def test_what_cannot_be_asked(change, said):
+    with pytest.raises(QuestionError, match=said):
+        answered(**change)
+
+
+def test_whatever_is_asked_the_answer_is_finite():
+    ends = {
+        "tokens": ("1", "1e18"),
+        "mfu": ("1e-6", "1"),
+        "goodput": ("1e-6", None),
+        "chips": ("1", "2147483647", None),
+    }
+    ends |= {"days": ("1e-3", "1e5"), "usd": ("1e-300", "1e15"), "price": ("v5p=1e-300,h100=1e6", "v5p=5e-324")}
+    answers = 0
+    for values in itertools.product(*ends.values()):
+        with contextlib.suppress(QuestionError):
+            made = answered(**dict(zip(ends, values, strict=True)))
+            json.dumps(made.to_dict(), allow_nan=False)
+            assert "inf" not in verdict(made) and "nan" not in verdict(made)
+            answers += 1
+    assert answers > 50
+
+
+def test_the_page(place):
+    page = opened("pages/cost_planner/page.py")
+    assert not page.exception and "likely keep the deadline and budget" in words(page)
+    assert {m.label.split(" ")[0] for m in page.metric} >= {"Chips", "Training", "Dollars", "MFU"}
+    named = opened("pages/cost_planner/page.py", **QUERY, mfu="0.4", price="h100=3")
+    assert not named.exception and "keep the deadline" in words(named)
+    refused = opened("pages/cost_planner/page.py", **QUERY, goodput="2")
+    assert not refused.exception and "Goodput: 2; expected" in words(refused)

@@ -1,0 +1,39 @@
+"""What hosts do to their devices: a finding gives back no more than the ledger says that devices were idle for it."""
+
+import pytest
+
+from app.questions.asking import ask
+from app.questions.findings import FINDINGS
+from collectors.ingest import ingest
+from runs.store import Store
+from tests.collectors.kineto_traces import kernel, launch, op, step, trace
+
+IDLE_US = 200
+
+
+def job(folder, ranks, beside_us):
+    """A run without a known peak, in which each device is idle in each step while its host is in operators, and
+    computes while it is in others for `beside_us`."""
+    files = []
+    for rank in range(ranks):
+        events = []
+        for n in range(3):
+            at, begun = 1000 * n, 1000 * n + IDLE_US
+            events += [step(n, at, 990), op("aten::a", at, IDLE_US), launch(begun - 3, 1, 2 * n + 1)]
+            events += [kernel("k", begun, 980 - IDLE_US, 2 * n + 1), op("aten::b", begun + 1, beside_us)]
+        info = {"rank": rank, "world_size": ranks, "backend": "nccl"}
+        files.append(folder / f"rank-{rank}.json")
+        files[-1].write_bytes(trace(events, distributedInfo=info))
+    store = Store(folder / "store")
+    run = store.get(ingest(files, store).run_id)
+    assert run is not None
+    return run
+
+
+@pytest.mark.parametrize(("ranks", "beside_us"), [(1, 250), (1, 1), (2, 1), (4, 1)])
+def test_launching_gives_back_what_devices_were_idle_for_it(place, tmp_path, ranks, beside_us):
+    told = ask(FINDINGS, job(tmp_path, ranks, beside_us), {}, place.registry)
+    (found,) = (f for f in told.findings if f.cause == "launch_bound")
+    (idle,) = (e.value for e in found.evidence if e.name == "devices idle meanwhile")
+    assert idle == pytest.approx(ranks * 3 * IDLE_US * 1e-6, rel=0.05)
+    assert found.gain.likely == pytest.approx(idle, rel=0.05)

@@ -1,0 +1,93 @@
+"""`whatif scaling`: the contract on the command line, runs of the store, what cannot be asked, and its page."""
+
+import json
+
+import pytest
+
+from app.cli import main
+from app.whatif.scaling import SCALING
+from app.whatif.scaling.wording import verdict
+from errors import QuestionError
+from tests.app import made_runs
+from tests.app.test_pages import opened, words
+
+POINTS = "512:13841:276480,2048:3801:291840,2432:3628:323456,2560:3020:282240,8192:1179:322560"
+
+
+def answered(place=None, **query):
+    return SCALING.answer(SCALING.from_query(query), place)
+
+
+def test_the_contract(capsys):
+    assert main(["whatif", "scaling", "--points", POINTS, "--at", "16384,40000", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["verdict"].startswith("From 512 to 8,192 chips, 73.4 % of the ideal is left. A chip does 85.6 %")
+    last, [next_] = told["rows"][-1], told["predicted"]
+    assert last["efficiency"] == pytest.approx(last["system_efficiency"] * last["sample_efficiency"])
+    assert next_["low"] <= next_["seconds"] <= next_["high"] and not next_["far"]
+    assert len(told["refused"]) == 1 and "40,000 chips, more than 4 times" in told["refused"][0]
+    assert main(["whatif", "scaling", "--points", POINTS]) == 0
+    assert "8,192" in capsys.readouterr().out
+
+
+def test_runs_of_the_store_are_points(place):
+    for chips, step_s in ((8, 4.0), (16, 2.2)):
+        n = 50
+        tables = {
+            "steps": {
+                "step": list(range(n)),
+                "start_ns": [int(made_runs.START_NS + i * step_s * 1e9) for i in range(n)],
+                "dur_ns": [int(step_s * 1e9)] * n,
+            }
+        }
+        made_runs.write(place.store, f"run {chips}", tables, {"chips": chips, "chip": "TPU v5e"})
+    made = answered(place, runs="run 8,run 16")
+    assert [(r.point.chips, r.point.seconds) for r in made.rows] == [(8, pytest.approx(4)), (16, pytest.approx(2.2))]
+    assert made.rows[1].efficiency == pytest.approx(4 / 2.2 / 2)
+    assert "too few numbers of chips" in verdict(made) and any("usual step" in note for note in made.notes)
+
+
+def test_a_run_that_does_not_tell_its_chips_is_named(place):
+    tables = {
+        "steps": {"step": [0, 1], "start_ns": [made_runs.START_NS, made_runs.START_NS + 10**9], "dur_ns": [10**9] * 2}
+    }
+    made_runs.write(place.store, "bare", tables, {})
+    with pytest.raises(QuestionError, match="run 'bare' does not tell its number of chips"):
+        answered(place, runs="bare", points="8:1")
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({}, "fewer than two numbers of chips"),
+        ({"points": "8:1"}, "fewer than two numbers of chips"),
+        ({"points": "8:1,8:2"}, "fewer than two numbers of chips"),
+        ({"points": "8:0,16:1"}, "point '8:0'"),
+        ({"points": "8,16"}, "point '8'"),
+        ({"points": "8:nan,16:1"}, "point '8:nan'"),
+        ({"points": "8:1:0,16:1"}, "point '8:1:0'"),
+        ({"points": "0:1,16:1"}, "point '0:1'"),
+        ({"points": ",".join(f"{n}:1" for n in range(1, 300))}, "at most 200"),
+        ({"points": "8:1,16:1", "at": "x"}, "a number of chips"),
+        ({"points": "8:1,16:1", "kind": "odd"}, "kind"),
+        ({"runs": "gone"}, "no store is open"),
+    ],
+)
+def test_what_cannot_be_asked(query, said):
+    with pytest.raises(QuestionError, match=said):
+        answered(**query)
+
+
+def test_ends_of_what_may_be_given_stay_finite():
+    made = answered(points="1:1e-9,2:9e9,4:1e-9,2147483647:9e9", at="2147483647,1")
+    json.dumps(made.to_dict(), allow_nan=False)
+    assert "inf" not in verdict(made) and "nan" not in verdict(made)
+
+
+def test_the_page(place):
+    page = opened("pages/scaling/page.py")
+    assert not page.exception and "73.4 % of the ideal is left" in words(page) and "An example" in words(page)
+    few = opened("pages/scaling/page.py", points="8:4,16:2.2")
+    assert not few.exception and "too few numbers of chips" in words(few) and "An example" not in words(few)
+    refused = opened("pages/scaling/page.py", points="8")
+    assert not refused.exception and "CHIPS:SECONDS" in words(refused)
