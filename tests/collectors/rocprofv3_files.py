@@ -1,6 +1,7 @@
 """What rocprofv3 writes as JSON, written by hand."""
 
 import json
+from copy import deepcopy
 from typing import Any
 
 from tests.collectors.rocm_files import BOOT, MI300X
@@ -68,7 +69,7 @@ class Tool:
         agents = [{"id": {"handle": 37_944}, "type": 1, "name": "AMD EPYC", "node_id": 0, "logical_node_type_id": 0}]
         for n in range(2):
             gpu = {"type": 2, "name": "gfx942", "product_name": "AMD Instinct MI300X", "logical_node_type_id": n}
-            agents.append({"id": {"handle": 37_946 + n}, "node_id": 2 + n, **gpu, **MI300X})
+            agents.append({"id": {"handle": 37_946 + n}, "node_id": 2 + n, **gpu, **deepcopy(MI300X)})
         symbols = [{"kernel_id": n, "formatted_kernel_name": name} for n, name in enumerate(self.kernels)]
         kinds = [{"kind": k, "operations": o} for k, o in zip(_KINDS, _OPERATIONS, strict=True)]
         return {
