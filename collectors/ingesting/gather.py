@@ -123,7 +123,7 @@ def _open(file: Path, name: str, scratch: Path, result: Gathered, check: Callabl
         return
     folder = Path(tempfile.mkdtemp(dir=scratch))
     try:
-        members = _last_of_each(unpack(source, kind, folder, check), name, result)
+        members = _last_of_each(unpack(source, kind, folder, check, result.notes.append), name, result)
     except Cancelled:
         raise
     except InputError as e:

@@ -9,6 +9,7 @@ import io
 import itertools
 import lzma
 import re
+import stat
 import struct
 import tarfile
 import zipfile
@@ -19,6 +20,7 @@ from typing import BinaryIO
 
 from collectors.base import Source
 from errors import InputError
+from errors import format as fmt
 
 MAX_MEMBERS = 10_000
 MAX_UNPACKED_BYTES = 1 << 35  # of one archive
@@ -27,6 +29,7 @@ RATIO_FREE_BYTES = 1 << 23  # below this size no ratio does harm
 MAX_HEADER_BYTES = 1 << 25  # of a tar, beside the content of its members: 3,300 for each of MAX_MEMBERS
 MAX_LIST_BYTES = 1 << 23  # of a zip's members
 ENCRYPTED = 1  # bit of a zip member's flags
+UNIX_MODE = 16  # bits of a zip member's attributes that stand below its mode
 CHUNK = 1 << 20
 
 BROKEN = (OSError, EOFError, zlib.error)  # what reading a damaged or vanished file raises
@@ -99,17 +102,21 @@ def archive_kind(source: Source) -> str | None:
     return "tar" if source.head[257:262] == b"ustar" else None
 
 
-def unpack(source: SafeSource, kind: str, folder: Path, check: Callable[[], None]) -> list[tuple[Path, str]]:
+def unpack(
+    source: SafeSource, kind: str, folder: Path, check: Callable[[], None], note: Callable[[str], None]
+) -> list[tuple[Path, str]]:
     """(file, name) of every regular member below `folder`, names below the archive's own.
 
-    `check` is called between chunks and may raise. Raises InputError for a broken archive, an unsafe name, an archive
-    within, or more than the limits above; what was unpacked by then is left in `folder` for the caller to remove.
+    `check` is called between chunks and may raise. `note` is told what has no content of its own: links, devices,
+    sparse files. Raises InputError for a broken archive, an unsafe name, an archive within, or more than the limits
+    above; what was unpacked by then is left in `folder` for the caller to remove.
     """
     members = _zip_members if kind == "zip" else _tar_members
     unpacked: list[tuple[Path, str]] = []
+    bare: list[str] = []  # members without a content of their own
     total = 0
     try:
-        for number, (name, read) in enumerate(members(source)):
+        for number, (name, read) in enumerate(members(source, bare)):
             path = folder / str(number)
             with path.open("wb") as out:
                 while chunk := read(CHUNK):
@@ -125,6 +132,9 @@ def unpack(source: SafeSource, kind: str, folder: Path, check: Callable[[], None
     except _BROKEN_ARCHIVE as e:
         reason = str(e) or type(e).__name__
         raise InputError(f"cannot be unpacked ({reason})", where=source.name, expected=f"a whole {kind} archive") from e
+    if bare:
+        told = fmt.count(len(bare), "link, device or sparse file", "links, devices or sparse files")
+        note(f"{source.name}: {told} in it left out ({bare[0][:80]!r} first): pack the files themselves")
     return unpacked
 
 
@@ -171,7 +181,7 @@ class _Directory:
         return self._raw.read(size)
 
 
-def _zip_members(source: SafeSource) -> Iterator[tuple[str, Callable[[int], bytes]]]:
+def _zip_members(source: SafeSource, bare: list[str]) -> Iterator[tuple[str, Callable[[int], bytes]]]:
     with source.path.open("rb") as f, zipfile.ZipFile(_Directory(f, source.name)) as archive:  # type: ignore[arg-type]
         infos = archive.infolist()
         _limit(source.name, len(infos) <= MAX_MEMBERS, f"holds more than {MAX_MEMBERS:,} files")
@@ -183,7 +193,9 @@ def _zip_members(source: SafeSource) -> Iterator[tuple[str, Callable[[int], byte
         for info in infos:
             _refuse_unsafe(source.name, info.filename)
         for info in infos:
-            if not (info.is_dir() or _hidden(info.filename)):
+            if stat.S_ISLNK(info.external_attr >> UNIX_MODE):  # its content is the name of another file
+                bare.append(info.filename)
+            elif not (info.is_dir() or _hidden(info.filename)):
                 if info.flag_bits & ENCRYPTED:
                     what = f"its file {info.filename[:200]!r} is encrypted"
                     raise InputError(what, where=source.name, advice="Unpack it with its password first.")
@@ -191,7 +203,7 @@ def _zip_members(source: SafeSource) -> Iterator[tuple[str, Callable[[int], byte
                     yield info.filename, f.read
 
 
-def _tar_members(source: SafeSource) -> Iterator[tuple[str, Callable[[int], bytes]]]:
+def _tar_members(source: SafeSource, bare: list[str]) -> Iterator[tuple[str, Callable[[int], bytes]]]:
     # Read as a stream, once: the guard on the gzip stream then sees every byte.
     with source.binary() as f:
         stream = _Forward(f, source.name)
@@ -205,7 +217,11 @@ def _tar_members(source: SafeSource) -> Iterator[tuple[str, Callable[[int], byte
             _limit(source.name, count < MAX_MEMBERS, f"holds more than {MAX_MEMBERS:,} files")
             _refuse_unsafe(source.name, info.name)
             # Links and devices have no content of their own; a sparse file may claim any size.
-            if info.isreg() and not info.issparse() and not _hidden(info.name):
+            if info.isdir() or _hidden(info.name):
+                continue
+            if not info.isreg() or info.issparse():
+                bare.append(info.name)
+            else:
                 member = archive.extractfile(info)
                 stream.content = True
                 if member is not None:

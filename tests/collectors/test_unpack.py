@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import stat
 import tarfile
 import tracemalloc
 import zipfile
@@ -144,6 +145,31 @@ def test_links_and_devices_in_a_tar_are_passed_over(tmp_path, store, kind):
     link = tarred({"link.log": ""}, type=kind, linkname="/etc/passwd")
     with pytest.raises(InputError, match="no file of a known format"):
         ingest([given_archive(tmp_path, link, "x.tar")], store)
+
+
+@pytest.mark.parametrize("form", ["zip", "tar"])
+def test_links_beside_a_log_are_told_and_never_followed(tmp_path, store, form):
+    out = io.BytesIO()
+    if form == "zip":
+        with zipfile.ZipFile(out, "w") as z:
+            z.writestr("train.log", LOG)
+            for name in ("latest.log", "newest.log"):
+                info = zipfile.ZipInfo(name)
+                info.external_attr = (stat.S_IFLNK | 0o777) << 16
+                z.writestr(info, "train.log")
+    else:
+        with tarfile.open(fileobj=out, mode="w") as t:
+            log = tarfile.TarInfo("train.log")
+            log.size = len(LOG)
+            t.addfile(log, io.BytesIO(LOG.encode()))
+            for name, kind in (("latest.log", tarfile.SYMTYPE), ("newest.log", tarfile.LNKTYPE)):
+                link = tarfile.TarInfo(name)
+                link.type, link.linkname = kind, "train.log"
+                t.addfile(link)
+    told = ingest([given_archive(tmp_path, out.getvalue())], store)
+    assert told.tables == {"steps": LOG.count("completed step")}
+    (said,) = [w for w in told.warnings if "left out" in w]
+    assert "2 links, devices or sparse files in it left out ('latest.log' first)" in said
 
 
 @EACH
