@@ -10,6 +10,7 @@ import pytest
 from app.mcp.calling import call
 from app.mcp.tools import tool
 from app.pages.facts.landing import landing
+from app.serve.requests import BODY_BYTES
 from collectors.ingest import ingest
 from runs.store import Store
 from tests.app.commands import out
@@ -136,7 +137,7 @@ def test_a_fact_said_over_http_is_told_by_every_answer_at_once(served):
         ({"chip": "v5p", "who": "a\nb"}, "one line"),
         (b'{"chip": "v5p", "chip": "v5e"}', "given twice"),
         ({"model": {"layers": {}}}, ""),
-        ({"chip": "x" * 70_000}, "more than 65,536 bytes"),
+        ({"chip": "x" * BODY_BYTES}, "more than 262,144 bytes"),
     ],
 )
 def test_a_request_that_says_what_cannot_be_is_refused_in_one_sentence(served, body, why):

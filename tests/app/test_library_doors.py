@@ -9,6 +9,7 @@ from app.mcp.calling import call
 from app.mcp.tools import tool
 from app.workspace import STORE_VARIABLE, workspace
 from errors import ChipledgerError
+from runs.registry import MAX_TEXT
 from runs.store import Store
 from tests.app import made_runs
 from tests.app.commands import out
@@ -168,6 +169,12 @@ def test_what_cannot_be_is_refused_in_one_sentence_and_changes_nothing(server, i
     status, told = request(method, server + path, body)
     assert status in (400, 404) and why in told["error"] and "\n" not in told["error"] and len(told["error"]) < 1000
     assert ([kept(server, run) for run in ids], get(f"{server}/api/searches")[1]) == before
+
+
+def test_the_longest_note_arrives_also_where_each_character_is_escaped(server, ids):
+    status, _ = request("POST", f"{server}/api/runs/{ids[1]}/notes", {"text": "\N{SNAIL}" * MAX_TEXT})
+    assert status in (200, 201)
+    assert "\N{SNAIL}" * MAX_TEXT in kept(server, ids[1])["notes"]
 
 
 def test_agents_are_told_of_runs_that_were_renamed_archived_and_deleted(tmp_path, monkeypatch, capsys):
