@@ -32,11 +32,12 @@ def compare_jobs(a: Run, b: Run, place: Workspace, floor: float = FLOOR) -> Diff
 
 
 def _compare(a: Run, b: Run, place: Workspace, floor: float) -> DifferenceResult:
-    one, other = (_side(run, place) for run in (a, b))
+    one, other = (side_of(run, place) for run in (a, b))
     return difference(one, other, floor, _operations(a, b, one, other, place))
 
 
-def _side(run: Run, place: Workspace) -> Side:
+def side_of(run: Run, place: Workspace) -> Side:
+    """What of a run is compared. Of a run that does not change it is worked out once."""
     return _sides.get(run.writing, lambda: _looked_at(run, place))
 
 
