@@ -63,15 +63,15 @@ def _sorted(of: Any) -> tuple[AccountChange, ...]:
 
 def _profiled(name: str, a: StepAccounts, b: StepAccounts) -> AccountChange:
     sides = [s.seconds[name].to_numpy(float) if name in s.seconds else np.zeros(len(s.steps)) for s in (a, b)]
-    means = [float(np.average(v, weights=s.steps)) for v, s in zip(sides, (a, b), strict=True)]
+    mean_a, mean_b = (float(np.average(v, weights=s.steps)) for v, s in zip(sides, (a, b), strict=True))
     if min(map(len, sides)) < LEAST_STRETCHES:
-        return AccountChange(name, *means)
+        return AccountChange(name, mean_a, mean_b)
     va, vb = (float(v.var(ddof=1)) / len(v) for v in sides)  # stretches are blocks already
     fa, fb = (len(v) - 1 for v in sides)
     freedom = (va + vb) ** 2 / (va**2 / fa + vb**2 / fb) if va + vb else 1.0
     reach = float(stdtrit(freedom, 1 - ALPHA / 2)) * float(np.sqrt(va + vb))
-    change = means[1] - means[0]
-    return AccountChange(name, *means, change - reach, change + reach)
+    change = mean_b - mean_a
+    return AccountChange(name, mean_a, mean_b, change - reach, change + reach)
 
 
 def _leaves(account: Account, per: float) -> Mapping[str, float]:

@@ -93,7 +93,7 @@ def _rounds(a: pd.DataFrame, b: pd.DataFrame) -> Iterator[OpChange]:
 
 def _change(rows: pd.DataFrame, a_s: float, b_s: float, status: str) -> OpChange:
     """Named after the one that takes longest, with how many others there are."""
-    longest = rows.loc[rows["seconds"].idxmax()]
+    longest = rows.iloc[int(rows["seconds"].to_numpy().argmax())]
     more = len(rows) - 1
     name = str(longest["op"]) + (f" and {more} alike" if more else "")
     return OpChange(name, str(longest["category"] or ""), a_s, b_s, status)

@@ -47,7 +47,8 @@ class Gate:
             )
         if self.figure == HELD:
             a, b = (sum(getattr(c, side) for c in result.whole) for side in "ab")
-            return None if not a else (b / a - 1,) * 3
+            change = b / a - 1 if a else 0.0
+            return (change, change, change) if a else None
         whole = sum(c.a for c in result.ledger)
         account = next((c for c in result.ledger if c.account == self.figure), None)
         if not result.ledger or not whole:
