@@ -153,6 +153,17 @@ class Bin:
                 sync(folder)
 
     @contextlib.contextmanager
+    def still(self) -> Generator[None]:
+        """While nobody moves a run in or out: one that is looked for then lies in one of two places or in neither. Of
+        a store that cannot be opened so, as it is."""
+        with contextlib.ExitStack() as stack:
+            with contextlib.suppress(OSError):
+                lock = stack.enter_context(self._lock.open("rb"))
+                fcntl.flock(lock, fcntl.LOCK_SH)
+                stack.callback(unlock, lock)
+            yield
+
+    @contextlib.contextmanager
     def _moving(self, what: Path) -> Generator[None]:
         """Alone with the bin. Raises InputError where the store cannot be written."""
         with writing(what), contextlib.ExitStack() as stack:

@@ -167,10 +167,12 @@ class Store:
             return run
         if (live := self.live.leading(name)) and live.run_id and (run := self.get(live.run_id)):
             return run
-        if lying := self.find_binned(name):
-            raise _is_binned(lying)
-        if run := self.get(name):  # brought back between two looks
+        with self.bin.still():  # else it might be moved between two looks, again and again
+            run, lying = self.get(name), self.find_binned(name)
+        if run:
             return run
+        if lying:
+            raise _is_binned(lying)
         raise unknown(name, runs, self.live.all(), self.root)
 
     def _find_live(self, name: str) -> Run:

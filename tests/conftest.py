@@ -38,8 +38,10 @@ def _memory_is_free() -> bool:
 if "PYTEST_DEBUG_TEMPROOT" not in os.environ and _memory_is_free():
     os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
 
-settings.register_profile("ci", settings.get_profile("default"))
-settings.register_profile("dev", settings.get_profile("default"), max_examples=DEV_EXAMPLES)
+settings.register_profile(
+    "ci", settings.get_profile("default"), deadline=None
+)  # how busy the machine is, is no property
+settings.register_profile("dev", settings.get_profile("default"), max_examples=DEV_EXAMPLES, deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
 
 

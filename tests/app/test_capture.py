@@ -354,7 +354,7 @@ def test_a_job_that_is_killed_meanwhile_is_told(place, two, monkeypatch):
     told = []
     with job(AGENT) as agent, job(SERVER) as server:
         where = addresses([two[0], f"agent://127.0.0.1:{agent}", f"127.0.0.1:{server}"])
-        thread = threading.Thread(target=lambda: told.append(captured(place, where, Asked(duration_s=3))))
+        thread = threading.Thread(target=lambda: told.append(captured(place, where, Asked(duration_s=6))))
         thread.start()
         time.sleep(1.5)
     thread.join()
