@@ -4,8 +4,8 @@
     python -m benchmarks.pairs score FOLDER [--json]
 
 Each pair is drawn as a case of `benchmarks.diagnosis` is: a job of two or four JAX processes on CPU without its
-fault (A) and with it (B). Beside them runs the same job once more without a fault (C): of A and C nothing may be said to differ
-that did not. `score` ingests them into a store of its own and counts
+fault (A) and with it (B). Beside them runs the same job once more without a fault (C): of A and C nothing may be said
+to differ that did not. `score` ingests them into a store of its own and counts
 
     told      B is said to be slower, or quicker, where it is by the clocks of its workers
     named     the account that makes most of it is one that the fault can move (`MOVES`)

@@ -3,7 +3,8 @@
 from typing import Any
 
 from analyzers.difference import DifferenceResult
-from app.comparing import compare_runs, job_words, words
+from app.comparing import job_words, words
+from app.comparing.requests import compare_runs
 from app.comparing.sides import compare_jobs
 from app.words import Table, Verdict
 from app.workspace import Workspace

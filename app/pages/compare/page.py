@@ -6,7 +6,8 @@ import streamlit as st
 from analyzers.serving.ab import METRICS, AbResult
 from analyzers.serving.ab_terms import PAIRED, TERMS
 from analyzers.serving.served import served
-from app.comparing import compare_runs, words
+from app.comparing import words
+from app.comparing.requests import compare_runs
 from app.components.answering import answering
 from app.components.chart import chart
 from app.components.columns import draw_table
