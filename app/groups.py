@@ -5,8 +5,8 @@ A name that no group holds stands on its own, first, so that a new question is s
 
 OVERVIEW, PROGRAM, MORE = "Overview", "Program", "More"
 GROUPS = {
-    OVERVIEW: "findings ledger",
-    "Serving": "latency objectives load traffic engine kv_cache speculation prefix_cache compare",
+    OVERVIEW: "findings ledger compare",
+    "Serving": "latency objectives load traffic engine kv_cache speculation prefix_cache",
     "Time": "goodput interruptions hangs checkpoints steps",
     "Speed": (
         "mfu flops padding roofline operations modules memory heap overlap launches critical_path collectives "

@@ -72,7 +72,7 @@ def from_step_lines(past: History, machine: Hardware, profiled: int = 0) -> Book
     if not peak:
         notes.append(no_peak())
     stood = leaf("hang", float(hung.sum()) * machine.chips, "derived", "steps beyond a hundred usual ones")
-    parts = [_productive(uses, {}, machine, past.origin), parent("badput", [wasted, stood])]
+    parts = [productive(uses, {}, machine, past.origin), parent("badput", [wasted, stood])]
     held = parent("held", parts, "sum of step times")
     known = float(flops[kept].sum()) * machine.chips
     share = 0.0 if kept.any() else None
@@ -90,7 +90,7 @@ def from_time(
     start, end = (days.start_ns, days.end_ns) if days else (None, None)
     stepless = days is None and not len(past.rows)
     for trace in traces:
-        shift = _clock_shift(trace, past) if days else 0
+        shift = clock_shift(trace, past) if days else 0
         kept, outside = (days.painting.spans(CODE["kept"]), 0) if days else _profiled_steps(trace, stepless)
         flops_known += enter_device(trace, kept, days, past, machine, extra, shift, uses, blamed)
         counted += weight
@@ -160,7 +160,7 @@ def from_time(
             f"Recomputation and padding are not told: the FLOPs of {', '.join(extra.unknown[:3])} are not "
             "known, as nothing tells how often some of the loops run."
         )
-    used = _productive(uses, blamed, machine, past.origin)
+    used = productive(uses, blamed, machine, past.origin)
     if stepless:
         used = replace(used, name="profiled", source="what the profile covers; it shows no step")
     held = parent("held", [used, *parts], "chips x time held")
@@ -191,7 +191,7 @@ def _profiled_steps(trace: DeviceTrace, stepless: bool) -> tuple[Spans, int]:
     return kept, length(trace.windows) - length(kept)
 
 
-def _clock_shift(trace: DeviceTrace, past: History) -> int:
+def clock_shift(trace: DeviceTrace, past: History) -> int:
     """How far this host's clock is ahead of the one that wrote the calendar, ns: the median over steps of its step
     start less the nearest start of the same step there. 0 where they share no step, and where the profile counts its
     own steps: by its times it lies among the steps of the job, but each capture begins with step 0 or 1, not with the
@@ -219,7 +219,7 @@ def _counts_its_own(trace: DeviceTrace, rows: pd.DataFrame, shift: int) -> bool:
     return bool(abs(shift) > max(COARSE_NS, 2 * usual) and among.all() and (number[opens] <= 1).all())
 
 
-def _productive(uses: Uses, blamed: Mapping[str, float], machine: Hardware, origin: str) -> Account:
+def productive(uses: Uses, blamed: Mapping[str, float], machine: Hardware, origin: str) -> Account:
     total_wait = uses.wait + sum(blamed.values())
     named = {h: s for h, s in blamed.items() if s >= NAMED_SHARE * total_wait}
     nobody = uses.wait + sum(s for h, s in blamed.items() if h not in named)
@@ -258,7 +258,7 @@ def _productive(uses: Uses, blamed: Mapping[str, float], machine: Hardware, orig
                 ],
             )
         ]
-    productive = parent(
+    account = parent(
         "productive",
         [
             leaf("useful_maths", uses.useful + uses.useful_unseen, "derived", flops),
@@ -278,7 +278,7 @@ def _productive(uses: Uses, blamed: Mapping[str, float], machine: Hardware, orig
         f"kept steps by {origin}",
     )
     # padding is modelled, but what it is taken from is not: the sum does not depend on the model
-    return replace(productive, basis="derived") if productive.basis == "modelled" else productive
+    return replace(account, basis="derived") if account.basis == "modelled" else account
 
 
 def _idle(uses: Uses) -> Account:

@@ -11,6 +11,8 @@ from starlette.routing import Route
 import catalog
 from app import listing_options, querying, topology_options
 from app.capture.addresses import allowed
+from app.comparing.answer import Compared
+from app.comparing.options import LOADS, SIDES
 from app.facts.told import declare, facts_told
 from app.fetching.allowed import allowed as from_where
 from app.fetching.allowed import asked_for
@@ -43,6 +45,7 @@ from errors.options import Option, once_each
 from runs.run import Run
 
 SINCE = Option("since", Number(0, whole=True), 0, "only files that changed after this change")
+COMPARED = (*SIDES, *LOADS)
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 MOST_SPECS, MOST_FAILURES = 4, 32  # of one question about topologies
 
@@ -67,6 +70,7 @@ class Api:
             Route("/api/runs/{run_id}/show/{analysis}", self.show, methods=["GET"]),
             Route("/api/runs/{run_id}/tables", self.tables, methods=["GET"]),
             Route("/api/runs/{run_id}/query", self.query, methods=["GET"]),
+            Route("/api/compare", self.compare, methods=["GET"]),
             Route("/api/questions", self.questions, methods=["GET"]),
             Route("/api/questions/{name}/form", self.form, methods=["GET"]),
             Route("/api/models/{model}/show/{analysis}", self.show_model, methods=["GET"]),
@@ -184,6 +188,16 @@ class Api:
             return Response(data, media_type=media)
         name = f"attachment; filename=query.{given['format']}"
         return Response(data, media_type=media, headers={"Content-Disposition": name})
+
+    @_answering
+    async def compare(self, request: Request) -> Any:
+        """Run `b` against run `a`, as `chipledger compare --json` has it; `load_a`, `load_b` of served runs."""
+        given = from_query(request.query_params.multi_items(), COMPARED)
+        if missing := [o.name for o in SIDES if given.get(o.name) is None]:
+            raise QuestionError("two runs are compared", expected=" and ".join(missing))
+        a, b = (self._find(given[o.name]) for o in SIDES)
+        found = await run_in_threadpool(Compared, a, b, self._place, *(given.get(o.name) for o in LOADS))
+        return found.to_dict()
 
     @_answering
     async def questions(self, request: Request) -> Any:

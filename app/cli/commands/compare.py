@@ -1,21 +1,29 @@
-"""`chipledger compare RUN RUN`: by how much two served runs differ, and whether that is more than chance."""
+"""`chipledger compare A B`: what changed from one run to the other, whether it is worse, and a gate for scripts."""
 
 import argparse
 
 from app.cli.commands.base import JSON, print_json, print_table, print_verdict, printable
-from app.options import add_arguments, add_flags, from_args
+from app.comparing.options import LOADS, SIDES
+from app.options import add_arguments, add_flags, values
 from app.workspace import workspace
+from errors import QuestionError
 from errors.options import Option
 
 NAME = "compare"
-HELP = "compare two served runs, request by request, with intervals"
-LOAD_A = Option("load_a", str, None, "a load of the first run; default: all its requests", form="LOAD")
-LOAD_B = Option("load_b", str, None, "a load of the second run; default: all its requests", form="LOAD")
-ARGUMENTS = (
-    Option("a", str, None, "id or name of the first run (A), or the beginning of either", of_run=True),
-    Option("b", str, None, "the second run (B), or the same one with another load", of_run=True),
+HELP = "what changed from one run to another, whether it is worse, and why; of served runs request by request"
+GATE_FAILED, GATE_NOT_TOLD = 3, 4  # exit codes: a gate failed, a gate could not tell
+FAIL_IF = Option(
+    "fail_if",
+    str,
+    (),
+    "end with 3 where this holds, with 4 where it cannot be told: step_time, held_per_step (all chip time a kept step) "
+    "or an account of a step, against a share of A's: step_time>+1%",
+    local=True,
+    several=True,
+    form="GATE",
 )
-OPTIONS = (LOAD_A, LOAD_B, JSON)
+ARGUMENTS = SIDES
+OPTIONS = (*LOADS, FAIL_IF, JSON)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,18 +31,31 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_flags(parser, OPTIONS)
 
 
-def run(args: argparse.Namespace) -> None:
-    from app.comparing import compare_runs, words
+def run(args: argparse.Namespace) -> int:
+    from app.comparing.answer import Compared
+    from app.comparing.gates import gate
 
-    given, place = from_args(args, OPTIONS), workspace(args.store)
+    given, place = values(args, OPTIONS), workspace(args.store)
+    gates = [gate(text) for text in given[FAIL_IF.name] or ()]
     a, b = place.store.find(args.a), place.store.find(args.b)
-    result = compare_runs(a, b, given.get(LOAD_A.name), given.get(LOAD_B.name))
+    found = Compared(a, b, place, *(given[o.name] for o in LOADS))
+    if gates and found.jobs is None:
+        raise QuestionError(
+            "a gate over two served runs",
+            expected="two runs of a training job, or two that were compiled",
+            advice="Read the differences with --json",
+        )
+    judged = [(g.text, g.judge(found.jobs)) for g in gates if found.jobs is not None]
     if args.json:
-        print_json({"a": a.run_id, "b": b.run_id, **result.to_dict()})
-        return
-    print_verdict(words.verdict(result, a.manifest.name, b.manifest.name))
-    table = words.table(result)
-    print_table(table.head, table.rows, right=table.right)
-    print()
-    for note in (*result.traffic.warnings, *result.notes):
-        print(f"- {printable(note)}")
+        print_json(found.to_dict() | ({"gates": [{"gate": t, "outcome": o} for t, o in judged]} if judged else {}))
+    else:
+        print_verdict(found.verdict)
+        if found.table.rows:
+            print_table(found.table.head, found.table.rows, right=found.table.right)
+            print()
+        for note in found.notes:
+            print(f"- {printable(note)}")
+        for text, outcome in judged:
+            print(f"Gate {text}: {outcome}")
+    outcomes = [outcome for _, outcome in judged]
+    return GATE_FAILED if "failed" in outcomes else GATE_NOT_TOLD if "cannot be told" in outcomes else 0

@@ -1,5 +1,6 @@
-"""A or B: Is one served run truly faster than another?"""
+"""A or B: What changed from one run to another, and is it worse?"""
 
+from analyzers.difference.terms import TERMS as JOB_TERMS
 from analyzers.serving.ab_terms import TERMS
 from app.menu import Page
 
@@ -7,8 +8,8 @@ COMPARE = Page(
     name="compare",
     title="A or B",
     icon=":material/compare_arrows:",
-    asks="Is one served run truly faster than another?",
+    asks="What changed from one run to another, and is it worse?",
     file="pages/compare/page.py",
-    about={"serving": ("requests",)},
-    terms=TERMS,
+    about={"serving": ("requests",), "job": ("steps",), "compiled": ("ops",)},
+    terms=(*JOB_TERMS, *TERMS),
 )

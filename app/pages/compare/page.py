@@ -1,4 +1,4 @@
-"""A or B: is one served run truly faster than another, or is the difference chance?"""
+"""A or B: what changed from one run to another, is it worse, and is the difference more than chance?"""
 
 import pandas as pd
 import streamlit as st
@@ -6,7 +6,8 @@ import streamlit as st
 from analyzers.serving.ab import METRICS, AbResult
 from analyzers.serving.ab_terms import PAIRED, TERMS
 from analyzers.serving.served import served
-from app.comparing import compare_runs, words
+from app.comparing import words
+from app.comparing.requests import compare_runs
 from app.components.answering import answering
 from app.components.chart import chart
 from app.components.columns import draw_table
@@ -19,19 +20,30 @@ from app.components.model_picker import pick
 from app.components.text import md
 from app.components.verdict import beyond, verdict
 from app.figures.base import standalone
+from app.menu import kind_of
 from app.pages.compare import figure as draw
+from app.pages.compare.jobs import two_jobs
 from errors import format as fmt
 from runs.run import Run
 
 INPUTS = ("requests",)
 NOBODY = ""
 MOST = 500
+LONELY = {
+    "serving": "This is the only run with single requests in this store. Add another one to compare with: "
+    "the same load against a second setup.",
+    "job": "This is the only run of its kind in this store. Add another one of the same job to compare with.",
+}
 
 
 def page() -> None:
     run, extras, place = current_run()
     with header(run, extras):
         other = partner(run, place.store)
+    if kind_of(run) != "serving":
+        if other is not None:
+            two_jobs(run, other, place)
+        return
     if other is None:
         howto(run, TERMS, (), INPUTS)
         return
@@ -49,9 +61,7 @@ def page() -> None:
 
 def partner(run: Run, store) -> Run | None:
     """The run to compare with, as `with=` in the address names it; where none is chosen the page says how to."""
-    others = {
-        r.run_id: r.manifest.name for r in store.runs() if r.run_id != run.run_id and r.manifest.tables.get("requests")
-    }
+    others = {r.run_id: r.manifest.name for r in store.runs() if r.run_id != run.run_id and comparable(run, r)}
     wanted = st.query_params.get("with", NOBODY)
     if wanted and wanted not in others:  # a name, or the beginning of an id
         with answering("Looking for it", lambda: None):
@@ -60,8 +70,7 @@ def partner(run: Run, store) -> Run | None:
         st.query_params["with"] = found.run_id
     if not others:
         st.info(
-            "This is the only run with single requests in this store. Add another one to compare with: "
-            "the same load against a second setup.",
+            LONELY["serving" if kind_of(run) == "serving" else "job"],
             icon=":material/compare_arrows:",
         )
         return None
@@ -72,6 +81,13 @@ def partner(run: Run, store) -> Run | None:
         st.info(f"{md(run.manifest.name)} is A. Choose B, the run to compare with.", icon=":material/compare_arrows:")
         return None
     return store.find(now)
+
+
+def comparable(run: Run, other: Run) -> bool:
+    """Served runs with single requests, jobs with steps, programs that were compiled: each with its like."""
+    alike = kind_of(run) == kind_of(other)
+    table = {"serving": "requests", "job": "steps", "compiled": "ops"}[kind_of(run)]
+    return alike and bool(other.manifest.tables.get(table))
 
 
 def figures(result: AbResult) -> list[Figure]:

@@ -1,0 +1,181 @@
+"""Two runs beside each other: is a step of B slower than one of A, by how much, and what makes the difference.
+
+    change of a step    from all settled steps, with a range (`step_time.py`)
+    ledger              what each account takes of a step and chip, B less A, from steps that profiles show
+                        (`accounts.py`); of compiled steps the whole ledger
+    unexplained         change of a step - sum of the changes of accounts that say what the time went to
+    explained share     1 - |unexplained| / |change|, not below 0; None without a change, or without profiles
+
+What differs in what is known of the two stands first, and is no proof of a cause: the accounts say what changed, the
+settings what may have changed it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from analyzers.base import Facts
+from analyzers.difference.accounts import AccountChange, of_ledgers, of_profiled
+from analyzers.difference.differs import Differs, differs
+from analyzers.difference.operations import MOST, OpChange
+from analyzers.difference.step_time import Change, StepTimes, change_of_exact, compare
+from analyzers.time.step_accounts import StepAccounts
+from errors import QuestionError
+from runs.ledger import Ledger
+
+UNTOLD = ("unattributed",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """One of the two runs. `steps`: its settled steps, None where nothing tells of them; `profiled`: accounts of those
+    that a profile shows; `ledger`: None where it has none. `kind`: training, compiled, simulated, serving or rl."""
+
+    name: str
+    kind: str
+    facts: Facts
+    ledger: Ledger | None = None
+    kept_steps: int = 0
+    steps: StepTimes | None = None
+    profiled: StepAccounts | None = None
+    live: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DifferenceResult:
+    """B against A. `step`: change of a step; `ledger`: accounts of a step and chip, the largest change first; `whole`:
+    the same of all chip time a kept step, badput included; `ops`: operations of a step and device; `unexplained_s`: of
+    the change, what no account tells. `why`: what cannot be compared, and what would tell."""
+
+    a: str
+    b: str
+    differs: tuple[Differs, ...]
+    step: Change | None
+    ledger: tuple[AccountChange, ...]
+    whole: tuple[AccountChange, ...]
+    ops: tuple[OpChange, ...]
+    matched_share: float | None
+    unexplained_s: float | None
+    explained_share: float | None
+    why: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def told(self) -> bool:
+        return self.step is not None and self.step.told
+
+    @property
+    def change_s(self) -> float | None:
+        return None if self.step is None else self.step.b - self.step.a
+
+    @property
+    def makers(self) -> tuple[AccountChange, ...]:
+        """Accounts that clearly changed in the direction of the whole, the largest first."""
+        way = self.change_s or 0.0
+        return tuple(c for c in self.ledger if c.account not in UNTOLD and c.clear and c.change * way > 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "differs": [d.to_dict() for d in self.differs],
+            "told": self.told,
+            "step_time": self.step and self.step.to_dict(),
+            "ledger": [c.to_dict() for c in self.ledger],
+            "held_per_kept_step": [c.to_dict() for c in self.whole],
+            "ops": [o.to_dict() for o in self.ops[:MOST]],
+            "ops_matched_share": self.matched_share,
+            "explained_share": self.explained_share,
+            "unexplained_s": self.unexplained_s,
+            "why": list(self.why),
+            "notes": list(self.notes),
+        }
+
+
+def difference(a: Side, b: Side, floor: float, ops: tuple[OpChange, ...] = ()) -> DifferenceResult:
+    """Raises QuestionError where nothing of the two can be compared."""
+    step, why = _step(a, b, floor)
+    rows = _accounts(a, b)
+    if step is None and not rows and not (a.ledger and b.ledger):
+        raise QuestionError(
+            f"{a.name} and {b.name} cannot be compared: {'; '.join(why) or 'neither has steps or a ledger'}",
+            expected="two runs with steps, two that were served, or two that were compiled",
+        )
+    left = share = None
+    if step is not None and rows:
+        change = step.b - step.a
+        told = sum(c.change for c in rows if c.account not in UNTOLD)
+        left = change - told
+        share = max(0.0, 1 - abs(left) / abs(change)) if change else None
+    elif step is not None:
+        why += (_unprofiled(a, b),)
+    return DifferenceResult(
+        a=a.name,
+        b=b.name,
+        differs=differs(a.facts, b.facts),
+        step=step,
+        ledger=rows,
+        whole=_whole(a, b),
+        ops=ops,
+        matched_share=_matched(ops),
+        unexplained_s=left,
+        explained_share=share,
+        why=why,
+        notes=_notes(a, b),
+    )
+
+
+def _step(a: Side, b: Side, floor: float) -> tuple[Change | None, tuple[str, ...]]:
+    if a.kind == b.kind == "compiled":
+        seconds = [s.ledger.chip_seconds / s.ledger.chips for s in (a, b) if s.ledger is not None]
+        none = tuple(f"{s.name} did not compile, or its chip is not known" for s in (a, b) if s.ledger is None)
+        return (None, none) if none else (change_of_exact(seconds[0], seconds[1], floor), ())
+    lacking = tuple(f"{s.name} tells of no step" for s in (a, b) if s.steps is None or not len(s.steps.seconds))
+    if a.steps is None or b.steps is None or lacking:
+        return None, lacking
+    change = compare(a.steps, b.steps, floor)
+    return change, ((change.why,) if change.why else ())
+
+
+def _accounts(a: Side, b: Side) -> tuple[AccountChange, ...]:
+    if a.kind == b.kind == "compiled":
+        if a.ledger is None or b.ledger is None:
+            return ()
+        return of_ledgers(a.ledger.account, b.ledger.account, a.ledger.chips, b.ledger.chips)
+    return of_profiled(a.profiled, b.profiled) if a.profiled and b.profiled else ()
+
+
+def _whole(a: Side, b: Side) -> tuple[AccountChange, ...]:
+    """All chip time a kept step and chip, where both have kept steps."""
+    if a.ledger is None or b.ledger is None or not a.kept_steps or not b.kept_steps:
+        return ()
+    per = [s.ledger.chips * s.kept_steps for s in (a, b) if s.ledger]
+    return of_ledgers(a.ledger.account, b.ledger.account, *per)
+
+
+def _unprofiled(a: Side, b: Side) -> str:
+    none = [s.name for s in (a, b) if s.profiled is None]
+    return f"no profile shows kept steps of {' and '.join(none)}: add one, and accounts tell what changed"
+
+
+def _matched(ops: tuple[OpChange, ...]) -> float | None:
+    """Of the time of both, the share in operations that both have."""
+    whole = sum(o.a_s + o.b_s for o in ops)
+    return sum(o.a_s + o.b_s for o in ops if o.status == "both") / whole if whole else None
+
+
+def _notes(a: Side, b: Side) -> tuple[str, ...]:
+    said: list[str] = []
+    for side in (a, b):
+        if side.live:
+            said.append(f"{side.name} is still running: what is compared is what it wrote so far.")
+        if side.steps and side.steps.apart:
+            told = ", ".join(f"{n:,} {why}" for why, n in side.steps.apart.items())
+            said.append(f"{side.name}: steps set apart: {told}.")
+        if side.steps and side.steps.moved:
+            at = ", ".join(f"{n:,}" for n in side.steps.moved[:5])
+            said.append(f"{side.name}: the pace itself changed at step {at}: the mean is over all of it.")
+    if a.kind != b.kind:
+        said.append(f"{a.name} is {_kind(a.kind)}, {b.name} {_kind(b.kind)}: what one of them leaves out is no change.")
+    return tuple(said)
+
+
+def _kind(kind: str) -> str:
+    return {"training": "measured", "compiled": "a compiler's bound", "simulated": "simulated"}.get(kind, kind)

@@ -1,0 +1,84 @@
+"""The ledger of differences: what each account takes of a step on a chip in B, less what it takes in A."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+from analyzers.difference.step_time import ALPHA
+from analyzers.time.step_accounts import StepAccounts
+from runs.accounts import ACCOUNTS
+from runs.ledger import Account
+
+LEAST_STRETCHES = 4
+
+
+@dataclass(frozen=True)
+class AccountChange:
+    """Seconds of a step and chip. `low`, `high`: between which the change lies by the scatter of the profiled steps;
+    None where nothing tells it. `clear`: whether that leaves no doubt that it changed, or nothing scatters at all."""
+
+    account: str
+    a: float
+    b: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def change(self) -> float:
+        return self.b - self.a
+
+    @property
+    def clear(self) -> bool:
+        return self.low is None or self.high is None or self.low > 0 or self.high < 0
+
+    @property
+    def title(self) -> str:
+        return ACCOUNTS[self.account].title if self.account in ACCOUNTS else self.account
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"account": self.account, "a": self.a, "b": self.b, "change": self.change} | {
+            "low": self.low,
+            "high": self.high,
+        }
+
+
+def of_profiled(a: StepAccounts, b: StepAccounts) -> tuple[AccountChange, ...]:
+    """By account, the largest change first."""
+    names = list(dict.fromkeys([*a.seconds.columns, *b.seconds.columns]))
+    return _sorted(_profiled(name, a, b) for name in names)
+
+
+def of_ledgers(a: Account, b: Account, per_a: float, per_b: float) -> tuple[AccountChange, ...]:
+    """Of two ledgers that nothing scatters in: leaves by name, over `per_a` and `per_b` chip-steps."""
+    mine, theirs = _leaves(a, per_a), _leaves(b, per_b)
+    return _sorted(AccountChange(n, mine.get(n, 0.0), theirs.get(n, 0.0)) for n in dict.fromkeys([*mine, *theirs]))
+
+
+def _sorted(of: Any) -> tuple[AccountChange, ...]:
+    return tuple(sorted((c for c in of if c.a or c.b), key=lambda c: -abs(c.change)))
+
+
+def _profiled(name: str, a: StepAccounts, b: StepAccounts) -> AccountChange:
+    sides = [s.seconds[name].to_numpy(float) if name in s.seconds else np.zeros(len(s.steps)) for s in (a, b)]
+    mean_a, mean_b = (float(np.average(v, weights=s.steps)) for v, s in zip(sides, (a, b), strict=True))
+    if min(map(len, sides)) < LEAST_STRETCHES:
+        return AccountChange(name, mean_a, mean_b)
+    va, vb = (float(v.var(ddof=1)) / len(v) for v in sides)  # stretches are blocks already
+    fa, fb = (len(v) - 1 for v in sides)
+    freedom = (va + vb) ** 2 / (va**2 / fa + vb**2 / fb) if va + vb else 1.0
+    reach = float(stdtrit(freedom, 1 - ALPHA / 2)) * float(np.sqrt(va + vb))
+    change = mean_b - mean_a
+    return AccountChange(name, mean_a, mean_b, change - reach, change + reach)
+
+
+def _leaves(account: Account, per: float) -> Mapping[str, float]:
+    """Seconds by account right below kept steps, and what is no kept step by its cause."""
+    found: dict[str, float] = {}
+    for _, one in account.walk():
+        below = [c for c in one.children if c.name in ACCOUNTS and c.name != "unattributed"]
+        if not below and (one.name in ACCOUNTS):
+            found[one.name] = found.get(one.name, 0.0) + one.chip_seconds / per
+    return found

@@ -1,0 +1,213 @@
+"""Whether a step takes longer in one run than in another, and by how much, told from its own scatter.
+
+Steps hang together: a busy host, a warm clock or a slow disk lasts for many of them, so that n steps are worth fewer
+than n: n (1 - r) / (1 + r) where neighbours correlate by r, or what blocks show. Of each run the settled steps are cut
+into blocks of b neighbours, for b = 1, 2, 4, ... as long as LEAST_BLOCKS blocks are left, and the variance of the mean
+is the largest that any b, or r, shows:
+
+    v = max over b of  var(means of blocks of b) / (number of blocks)
+
+With means A and B, variances vA and vB of the two, degrees of freedom f by Welch and Satterthwaite from the blocks at
+the b that decided:
+
+    change = B / A - 1
+    error  = sqrt((vB / B^2 + vA / A^2) + BETWEEN^2) x B / A
+    range  = change -+ t(f, 1 - ALPHA / 2) x error
+    told   : the range does not hold 0, and |change| >= FLOOR
+    detectable = (t(f, 1 - ALPHA / 2) + t(f, 0.95)) x error, at least FLOOR: what 95 of 100 such pairs would show
+
+ALPHA is 0.5 %: of 200 pairs that do not differ one is called different. BETWEEN is what two starts of one job differ by
+though nothing was changed; where several runs of a kind are known their own spread is larger or smaller, and says so.
+
+Steps that are no usual ones are set apart and counted: the first of an attempt, those before the pace settled, those
+that cannot be true, and stalls, which take longer than the median by ten robust deviations and by half of itself. What
+stalls cost beyond a usual step is told beside (`stalls_s`), a step on average.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from analyzers.base import Facts
+from analyzers.time.job_past import steps_taken
+from analyzers.time.step_changes import changes_of
+from runs.tables import Tables
+
+ALPHA = 0.005
+POWER = 0.95
+FLOOR = 0.005
+BETWEEN = 0.001
+LEAST_STEPS, LEAST_BLOCKS = 20, 8
+FEW_APART, FAR = 5, 0.1  # steps, and the least share between the slowest of one and the quickest of the other
+LEAST_WORTH = 6  # independent steps: of fewer no scatter can be told
+STALL_DEVIATIONS, STALL_SHARE = 10.0, 0.5
+STALLS_SHARE = 0.12  # of all steps: what more of them do is no stall, but how the job runs
+WARM_SHARE = 0.2  # of all steps: a slow beginning that is longer is no warming up
+ROBUST = 1.4826  # deviations of a normal scatter by its median absolute deviation
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """Settled steps of a run in order: number and seconds. `apart`: how many were set apart, by why; `stalls_s`: what
+    stalls took beyond a usual step, a step on average; `moved`: steps at which the pace changed for good."""
+
+    step: NDArray[np.int64]
+    seconds: Floats
+    apart: Mapping[str, int]
+    stalls_s: float
+    moved: tuple[int, ...] = ()
+
+    @property
+    def mean_s(self) -> float:
+        return float(self.seconds.mean())
+
+
+@dataclass(frozen=True)
+class Change:
+    """B against A, as shares of A. `told`: whether it is more than chance; `why`: what lacks where it has no range."""
+
+    a: float
+    b: float
+    change: float
+    low: float | None
+    high: float | None
+    detectable: float | None
+    told: bool
+    why: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "a_s": self.a,
+            "b_s": self.b,
+            "change": self.change,
+            "low": self.low,
+            "high": self.high,
+            "detectable": self.detectable,
+        }
+
+
+def step_times(tables: Tables, facts: Facts) -> StepTimes | None:
+    """None where no input tells how long a kept step took."""
+    rows = steps_taken(tables, facts).rows
+    rows = rows[rows["kept"].astype(bool) & rows["dur_ns"].notna()]
+    return settled(
+        rows["step"].to_numpy(dtype=np.int64),
+        rows["dur_ns"].to_numpy(dtype=float) / 1e9,
+        rows["first"].to_numpy(dtype=bool),
+        ((rows["implausible"] != "") | (rows["hung_ns"] > 0)).to_numpy(dtype=bool),
+    )
+
+
+def settled(
+    step: NDArray[np.int64], seconds: Floats, first: NDArray[np.bool_], odd: NDArray[np.bool_]
+) -> StepTimes | None:
+    """Usual steps, and what was set apart. None where none is left."""
+    usual = ~first & ~odd
+    apart = {"first of an attempt": int((first & ~odd).sum()), "cannot be true or hung": int(odd.sum())}
+    step, seconds = step[usual], seconds[usual]
+    if not len(step):
+        return None
+    middle = float(np.median(seconds))
+    spread = ROBUST * float(np.median(np.abs(seconds - middle)))
+    stalled = seconds > middle + max(STALL_DEVIATIONS * spread, STALL_SHARE * middle)
+    if stalled.mean() > STALLS_SHARE:
+        stalled &= False
+    stalls_s = float((seconds[stalled] - middle).sum()) / len(seconds)
+    step, seconds = step[~stalled], seconds[~stalled]
+    warm, moved = _pace(step, seconds)
+    apart |= {"stalls": int(stalled.sum()), "before the pace settled": warm}
+    return StepTimes(step[warm:], seconds[warm:], {k: n for k, n in apart.items() if n}, stalls_s, moved)
+
+
+def _pace(step: NDArray[np.int64], seconds: Floats) -> tuple[int, tuple[int, ...]]:
+    """How many steps at the beginning are slower than what follows, and the steps at which the pace changed after."""
+    found = changes_of(pd.DataFrame({"step": step, "start_ns": 0, "dur_s": seconds})).stretches
+    if len(found) < 2:
+        return 0, ()
+    starts = found["first_step"].astype(int).tolist()
+    warm = int(found["steps"].iloc[0])
+    slower = float(found["median_s"].iloc[0]) > float(found["median_s"].iloc[1])
+    if slower and warm <= WARM_SHARE * len(step):
+        return warm, tuple(starts[2:])
+    return 0, tuple(starts[1:])
+
+
+def compare(a: StepTimes, b: StepTimes, floor: float = FLOOR) -> Change:
+    """How much longer a step takes in B than in A."""
+    return change_of(a.seconds, b.seconds, floor, "step")
+
+
+def change_of_exact(a: float, b: float, floor: float = FLOOR) -> Change:
+    """B against A where nothing scatters: a compiler's bound, a model."""
+    change = b / a - 1 if a > 0 else math.inf
+    return Change(a, b, change, change, change, floor, abs(change) >= floor)
+
+
+def change_of(a: Floats, b: Floats, floor: float = FLOOR, what: str = "value") -> Change:
+    """B against A, from values that hang together in their order."""
+    mean_a, mean_b = float(a.mean()), float(b.mean())
+    change = mean_b / mean_a - 1 if mean_a > 0 else math.inf
+    if why := _too_little(a, b, what):
+        return _apart(a, b, change) or Change(mean_a, mean_b, change, None, None, None, False, why)
+    (va, fa), (vb, fb) = variance_of_mean(a), variance_of_mean(b)
+    ra, rb = va / mean_a**2, vb / mean_b**2
+    freedom = (ra + rb) ** 2 / (ra**2 / fa + rb**2 / fb) if ra + rb else math.inf
+    error = math.sqrt(ra + rb + BETWEEN**2) * mean_b / mean_a
+    reach = float(stdtrit(min(freedom, 1e6), 1 - ALPHA / 2)) * error
+    seen = reach + float(stdtrit(min(freedom, 1e6), POWER)) * error
+    told = abs(change) > max(reach, floor)
+    return Change(mean_a, mean_b, change, change - reach, change + reach, max(seen, floor), told)
+
+
+def _too_little(a: Floats, b: Floats, what: str) -> str:
+    """Why the scatter of these values tells no range; empty where it does."""
+    short = min(len(a), len(b))
+    if short < LEAST_STEPS or not a.mean() > 0:
+        return f"{short} settled {what}s are too few: {LEAST_STEPS} are needed"
+    if (few := min(worth(a), worth(b))) < LEAST_WORTH:
+        return f"{what}s hang together so much that {short} are worth {few:.0f}: {LEAST_WORTH} are needed"
+    return ""
+
+
+def _apart(a: Floats, b: Floats, change: float) -> Change | None:
+    """Where every value of the one is beyond every value of the other by far, no scatter is needed: the range is that
+    of the nearest and the farthest two."""
+    low, high = float(b.min() / a.max()) - 1, float(b.max() / a.min()) - 1 if a.min() > 0 else math.inf
+    if min(len(a), len(b)) < FEW_APART or not (low > FAR or high < -FAR):
+        return None
+    return Change(float(a.mean()), float(b.mean()), change, low, high, None, True)
+
+
+def worth(values: Floats) -> float:
+    """How many independent steps these are worth, were each like the one before it by as much as they show:
+    n (1 - r) / (1 + r). The correlation r of neighbours is taken as high as a short series may hide (Marriott and Pope
+    1954: by (1 + 3 r) / n; and half a deviation of its own scatter)."""
+    n, d = len(values), values - values.mean()
+    whole = float(d @ d)
+    r = float(d[1:] @ d[:-1]) / whole if whole else 0.0
+    r = max(r, 0.0)
+    r = min(r + (1 + 3 * r) / n + 0.5 * math.sqrt((1 - r * r) / n), 0.999)
+    return n * (1 - r) / (1 + r)
+
+
+def variance_of_mean(values: Floats) -> tuple[float, float]:
+    """(variance of the mean, its degrees of freedom): the largest that any length of block shows, or that the
+    correlation of neighbours makes of it."""
+    few = max(worth(values), 1.5)
+    best, freedom = float(values.var(ddof=1)) / (few - 1), few - 1
+    size = 1
+    while (count := len(values) // size) >= LEAST_BLOCKS or size == 1:
+        means = values[: count * size].reshape(count, size).mean(axis=1)
+        v = float(means.var(ddof=1)) / count if count > 1 else 0.0
+        if v > best:
+            best, freedom = v, float(count - 1)
+        size *= 2
+    return best, freedom

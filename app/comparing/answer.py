@@ -1,0 +1,36 @@
+"""Two runs compared, for command, API and agents alike: request by request where both were served, else job by job."""
+
+from typing import Any
+
+from analyzers.difference import DifferenceResult
+from app.comparing import job_words, words
+from app.comparing.requests import compare_runs
+from app.comparing.sides import compare_jobs
+from app.words import Table, Verdict
+from app.workspace import Workspace
+from runs.run import Run
+
+
+class Compared:
+    """The answer, in words, rows and JSON. `jobs`: that of two jobs; None where two servers were compared."""
+
+    def __init__(self, a: Run, b: Run, place: Workspace, load_a: str | None = None, load_b: str | None = None):
+        self._ids = {"a": a.run_id, "b": b.run_id}
+        self.jobs: DifferenceResult | None = None
+        self.verdict: Verdict
+        self.notes: tuple[str, ...]
+        if load_a or load_b or (a.manifest.kind == b.manifest.kind == "serving"):
+            served = compare_runs(a, b, load_a, load_b)
+            self.verdict = words.verdict(served, a.manifest.name, b.manifest.name)
+            self.table: Table = words.table(served)
+            self.notes = (*served.traffic.warnings, *served.notes)
+            self._told = served.to_dict()
+        else:
+            self.jobs = compare_jobs(a, b, place)
+            self.verdict, self.table = job_words.verdict(self.jobs), job_words.table(self.jobs)
+            self.notes = self.jobs.notes
+            self._told = self.jobs.to_dict()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON contract."""
+        return {**self._ids, "verdict": self.verdict.whole, **self._told}

@@ -1,0 +1,9 @@
+"""What a comparison can be asked: two runs, and of served ones a load of each."""
+
+from errors.options import Option
+
+LOAD_A = Option("load_a", str, None, "served runs: a load of the first; default: all its requests", form="LOAD")
+LOAD_B = Option("load_b", str, None, "served runs: a load of the second; default: all its requests", form="LOAD")
+A = Option("a", str, None, "id or name of the first run (A), or the beginning of either", of_run=True)
+B = Option("b", str, None, "the second run (B); of served runs also the same one with another load", of_run=True)
+SIDES, LOADS = (A, B), (LOAD_A, LOAD_B)

@@ -1,0 +1,97 @@
+"""The two sides of a comparison, out of the answers that pages show of each run."""
+
+from typing import Any
+
+import pandas as pd
+
+from analyzers.difference import DifferenceResult, Side, difference
+from analyzers.difference.operations import COLUMNS, OpChange, matched, of_programs
+from analyzers.difference.step_time import FLOOR, step_times
+from analyzers.time.job_past import steps_taken
+from analyzers.time.step_accounts import step_accounts
+from app.questions.asking import ask
+from app.questions.base import Question
+from app.questions.hlo_diff import HLO_DIFF
+from app.questions.ledger import LEDGER
+from app.questions.operations import OPERATIONS
+from app.workspace import Workspace
+from errors import ChipledgerError, QuestionError
+from runs.kept import Answers
+from runs.run import Run
+
+ALL_OPS = 5000
+_compared = Answers(128 << 20)
+_sides = Answers(128 << 20)
+
+
+def compare_jobs(a: Run, b: Run, place: Workspace, floor: float = FLOOR) -> DifferenceResult:
+    """B against A. Raises QuestionError where they are one run, or nothing of them can be compared."""
+    if a.run_id == b.run_id:
+        raise QuestionError(f"{a.manifest.name} is both runs", expected="two different runs", advice="Name another one")
+    return _compared.get((a.writing, b.writing, floor), lambda: _compare(a, b, place, floor))
+
+
+def _compare(a: Run, b: Run, place: Workspace, floor: float) -> DifferenceResult:
+    one, other = (side_of(run, place) for run in (a, b))
+    return difference(one, other, floor, _operations(a, b, one, other, place))
+
+
+def side_of(run: Run, place: Workspace) -> Side:
+    """What of a run is compared. Of a run that does not change it is worked out once."""
+    return _sides.get(run.writing, lambda: _looked_at(run, place))
+
+
+def _looked_at(run: Run, place: Workspace) -> Side:
+    manifest, tables, facts = run.manifest, run.tables, run.manifest.facts
+    steps = None if manifest.kind == "compiled" else step_times(tables, facts)
+    answer = _try(LEDGER, run, {}, place)
+    if manifest.kind == "compiled":
+        return Side(name=manifest.name, kind="compiled", facts=facts, ledger=answer and answer.ledger)
+    return Side(
+        name=manifest.name,
+        kind="simulated" if manifest.simulated else manifest.kind,
+        facts=facts,
+        ledger=answer and answer.ledger,
+        kept_steps=_kept(run),
+        steps=steps,
+        profiled=step_accounts(tables, facts, steps.step) if steps and manifest.tables.get("captures") else None,
+    )
+
+
+def _kept(run: Run) -> int:
+    return int(steps_taken(run.tables, run.manifest.facts).rows["kept"].astype(bool).sum())
+
+
+def _try(question: Question[Any], run: Run, options: dict[str, Any], place: Workspace) -> Any:
+    """The answer; None where there is none."""
+    try:
+        return ask(question, run, options, place.registry)
+    except ChipledgerError:
+        return None
+
+
+def _operations(a: Run, b: Run, one: Side, other: Side, place: Workspace) -> tuple[OpChange, ...]:
+    """By their programs where both keep some that were timed, else by what traces say of them."""
+    if a.manifest.kind == b.manifest.kind == "compiled":
+        found = _try(HLO_DIFF, a, {"other_run": b.run_id, "top": ALL_OPS}, place)
+        return () if found is None else of_programs(found.pairs, _modelled(a, place), _modelled(b, place))
+    frames = [_ops(run, side, place) for run, side in ((a, one), (b, other))]
+    return matched(*frames) if all(f is not None for f in frames) else ()  # type: ignore[arg-type]
+
+
+def _modelled(run: Run, place: Workspace) -> dict[str, float]:
+    """Seconds of a step by operation of a program that nobody timed: the least that its roof allows."""
+    found = _try(OPERATIONS, run, {"top": ALL_OPS}, place)
+    if found is None:
+        return {}
+    return found.rows.groupby("op")["roof_seconds"].sum().fillna(0.0).to_dict()
+
+
+def _ops(run: Run, side: Side, place: Workspace) -> pd.DataFrame | None:
+    """Operations with the seconds of a step on one device; None where no profile shows steps."""
+    steps = side.profiled.device_steps if side.profiled else 0
+    found = _try(OPERATIONS, run, {"top": ALL_OPS}, place) if steps else None
+    if found is None:
+        return None
+    rows = found.rows
+    return rows[[c for c in COLUMNS if c in rows]].assign(seconds=rows["self_seconds"].fillna(0.0) / steps)
