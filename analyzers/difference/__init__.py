@@ -28,7 +28,8 @@ UNTOLD = ("unattributed",)
 @dataclass(frozen=True, kw_only=True)
 class Side:
     """One of the two runs. `steps`: its settled steps, None where nothing tells of them; `profiled`: accounts of those
-    that a profile shows; `ledger`: None where it has none. `kind`: training, compiled, simulated, serving or rl."""
+    that a profile shows; `ledger`: None where it has none. `kind`: training, compiled, simulated, serving or rl.
+    `tokens_per_s_per_chip`: as the page Steps has it."""
 
     name: str
     kind: str
@@ -37,6 +38,7 @@ class Side:
     kept_steps: int = 0
     steps: StepTimes | None = None
     profiled: StepAccounts | None = None
+    tokens_per_s_per_chip: float | None = None
     live: bool = False
 
 
@@ -56,6 +58,7 @@ class DifferenceResult:
     matched_share: float | None
     unexplained_s: float | None
     explained_share: float | None
+    tokens_per_s_per_chip: tuple[float, float] | None = None
     why: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
@@ -68,6 +71,15 @@ class DifferenceResult:
         return None if self.step is None else self.step.b - self.step.a
 
     @property
+    def per_token(self) -> float | None:
+        """By how much a token takes more chip time in B, as a share; None where not both count tokens."""
+        return (
+            None
+            if self.tokens_per_s_per_chip is None
+            else self.tokens_per_s_per_chip[0] / self.tokens_per_s_per_chip[1] - 1
+        )
+
+    @property
     def makers(self) -> tuple[AccountChange, ...]:
         """Accounts that clearly changed in the direction of the whole, the largest first."""
         way = self.change_s or 0.0
@@ -78,6 +90,7 @@ class DifferenceResult:
             "differs": [d.to_dict() for d in self.differs],
             "told": self.told,
             "step_time": self.step and self.step.to_dict(),
+            "chip_time_per_token_change": self.per_token,
             "ledger": [c.to_dict() for c in self.ledger],
             "held_per_kept_step": [c.to_dict() for c in self.whole],
             "ops": [o.to_dict() for o in self.ops[:MOST]],
@@ -117,6 +130,7 @@ def difference(a: Side, b: Side, floor: float, ops: tuple[OpChange, ...] = ()) -
         matched_share=_matched(ops),
         unexplained_s=left,
         explained_share=share,
+        tokens_per_s_per_chip=_tokens(a, b),
         why=why,
         notes=_notes(a, b),
     )
@@ -148,6 +162,11 @@ def _whole(a: Side, b: Side) -> tuple[AccountChange, ...]:
         return ()
     per = [s.ledger.chips * s.kept_steps for s in (a, b) if s.ledger]
     return of_ledgers(a.ledger.account, b.ledger.account, *per)
+
+
+def _tokens(a: Side, b: Side) -> tuple[float, float] | None:
+    rates = [s.tokens_per_s_per_chip for s in (a, b) if s.tokens_per_s_per_chip]
+    return (rates[0], rates[1]) if len(rates) == 2 else None
 
 
 def _unprofiled(a: Side, b: Side) -> str:

@@ -23,7 +23,7 @@ NAMES = {
 
 def verdict(result: DifferenceResult) -> Verdict:
     """The change of a step with its range and what makes it, then what was changed, then what is left."""
-    return headline(*(_change(result), _settings(result), _left(result), _why(result)))
+    return headline(_change(result), _per_token(result), _settings(result), _left(result), _why(result))
 
 
 def _change(result: DifferenceResult) -> str:
@@ -38,6 +38,16 @@ def _change(result: DifferenceResult) -> str:
         return f"{said}: {signed(step.change)} ({_range(step.low, step.high)}){seen}."
     made = _makers(result)
     return f"{b} is {_how_much(step.change)} a step than {a}{_in_range(result)}{': ' if made else ''}{made}."
+
+
+def _per_token(result: DifferenceResult) -> str:
+    """What a token takes, where a step works on more or fewer of them, or on other chips."""
+    if result.per_token is None or result.step is None:
+        return ""
+    if abs((1 + result.per_token) / (1 + result.step.change) - 1) < SAME:
+        return ""
+    less = "more" if result.per_token > 0 else "less"
+    return f"Its steps do other work: a token takes {fmt.share(abs(result.per_token), 2)} {less} chip time."
 
 
 def _how_much(change: float) -> str:

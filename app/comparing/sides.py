@@ -14,6 +14,7 @@ from app.questions.base import Question
 from app.questions.hlo_diff import HLO_DIFF
 from app.questions.ledger import LEDGER
 from app.questions.operations import OPERATIONS
+from app.questions.steps import STEPS
 from app.workspace import Workspace
 from errors import ChipledgerError, QuestionError
 from runs.kept import Answers
@@ -47,12 +48,14 @@ def _looked_at(run: Run, place: Workspace) -> Side:
     answer = _try(LEDGER, run, {}, place)
     if manifest.kind == "compiled":
         return Side(name=manifest.name, kind="compiled", facts=facts, ledger=answer and answer.ledger)
+    told = _try(STEPS, run, {}, place)
     return Side(
         name=manifest.name,
         kind="simulated" if manifest.simulated else manifest.kind,
         facts=facts,
         ledger=answer and answer.ledger,
         kept_steps=_kept(run),
+        tokens_per_s_per_chip=told and told.tokens_per_s_per_chip,
         steps=steps,
         profiled=step_accounts(tables, facts, steps.step) if steps and manifest.tables.get("captures") else None,
     )

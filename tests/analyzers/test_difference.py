@@ -1,6 +1,7 @@
 """Two jobs compared: chance is not told as a change, a change is found, accounts close, settings are named."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from analyzers.difference.differs import differs
 from analyzers.difference.operations import BOTH, GONE, NEW, matched, of_programs
 from analyzers.difference.step_time import FLOOR, change_of, change_of_exact, settled, worth
 from analyzers.time.step_accounts import StepAccounts
+from app.comparing.job_words import verdict
 from errors import QuestionError
 from runs.ledger import Account, Ledger
 from runs.run import facts_of
@@ -128,6 +130,14 @@ def test_the_account_that_changed_makes_the_difference_and_the_parts_sum_to_it()
     assert accounted + found.unexplained_s == pytest.approx(found.change_s, rel=1e-9)
     assert found.explained_share == pytest.approx(1 - abs(found.unexplained_s) / found.change_s)
     assert [(d.name, d.a, d.b) for d in found.differs] == [("batch", 8, 16)]
+
+
+def test_of_steps_with_twice_the_tokens_it_is_told_what_a_token_takes():
+    a, b = sides(0.4)
+    found = difference(*(replace(s, tokens_per_s_per_chip=r) for s, r in ((a, 1000.0), (b, 1250.0))), FLOOR)
+    assert found.per_token == pytest.approx(-0.2) and found.to_dict()["chip_time_per_token_change"] == found.per_token
+    assert "a token takes 20 % less chip time" in verdict(found).whole
+    assert difference(a, b, FLOOR).per_token is None
 
 
 def test_where_nothing_changed_nothing_is_told():
