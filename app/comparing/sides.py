@@ -1,5 +1,7 @@
 """The two sides of a comparison, out of the answers that pages show of each run."""
 
+import time
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -9,6 +11,7 @@ from analyzers.difference.operations import COLUMNS, OpChange, matched, of_progr
 from analyzers.difference.step_time import FLOOR, step_times
 from analyzers.time.job_past import steps_taken
 from analyzers.time.step_accounts import step_accounts
+from app.library.changes import FOLLOWED
 from app.questions.asking import ask
 from app.questions.base import Question
 from app.questions.hlo_diff import HLO_DIFF
@@ -29,11 +32,12 @@ def compare_jobs(a: Run, b: Run, place: Workspace, floor: float = FLOOR) -> Diff
     """B against A. Raises QuestionError where they are one run, or nothing of them can be compared."""
     if a.run_id == b.run_id:
         raise QuestionError(f"{a.manifest.name} is both runs", expected="two different runs", advice="Name another one")
-    return _compared.get((a.writing, b.writing, floor), lambda: _compare(a, b, place, floor))
+    live = _runs_still(a, place), _runs_still(b, place)
+    return _compared.get((a.writing, b.writing, floor, live), lambda: _compare(a, b, place, floor, live))
 
 
-def _compare(a: Run, b: Run, place: Workspace, floor: float) -> DifferenceResult:
-    one, other = (side_of(run, place) for run in (a, b))
+def _compare(a: Run, b: Run, place: Workspace, floor: float, live: tuple[bool, bool]) -> DifferenceResult:
+    one, other = (replace(side_of(run, place), live=still) for run, still in zip((a, b), live, strict=True))
     return difference(one, other, floor, _operations(a, b, one, other, place))
 
 
@@ -59,6 +63,11 @@ def _looked_at(run: Run, place: Workspace) -> Side:
         steps=steps,
         profiled=step_accounts(tables, facts, steps.step) if steps and manifest.tables.get("captures") else None,
     )
+
+
+def _runs_still(run: Run, place: Workspace) -> bool:
+    live = place.store.live.current(run.run_id)
+    return live is not None and live.state_at(time.time_ns()) in FOLLOWED
 
 
 def _kept(run: Run) -> int:
