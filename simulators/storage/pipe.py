@@ -1,9 +1,9 @@
 """The way of a batch from a store to a host, and what each part of it allows.
 
-A batch is read in whole files, R of them a host (R need not be whole: a file may hold several batches). A request brings
-one file of F bytes: its first byte after a latency, then its bytes at the rate of a stream. A host has c requests in
-flight, and no more than belong to the batches that it may fetch ahead. All bytes of a host go over its network, which has
-a fair share of the store's total; then they are decoded. Each part alone takes, a batch:
+A batch is read in whole files, R of them a host (R need not be whole: a file may hold several batches). A request
+brings one file of F bytes: its first byte after a latency, then its bytes at the rate of a stream. A host has c
+requests in flight, and no more than belong to the batches that it may fetch ahead. All bytes of a host go over its
+network, which has a fair share of the store's total; then they are decoded. Each part alone takes, a batch:
 
     latency       R E[L] / c'              c' = min(c, files of the batches that may be fetched ahead)
     stream        R F / (stream c')        with latency: both are within one request (Little's law)
@@ -85,11 +85,8 @@ class Pipe:
     @property
     def wire_bytes_per_s(self) -> float | None:
         """What a host gets at most: its own network, or its share of the store."""
-        limits = [
-            self.host_bytes_per_s,
-            None if self.store_bytes_per_s is None else self.store_bytes_per_s / self.hosts,
-        ]
-        return min((limit for limit in limits if limit is not None), default=None)
+        share = None if self.store_bytes_per_s is None else self.store_bytes_per_s / self.hosts
+        return min((limit for limit in (self.host_bytes_per_s, share) if limit is not None), default=None)
 
     @property
     def wire_s(self) -> float:
@@ -98,7 +95,7 @@ class Pipe:
 
     @property
     def in_flight(self) -> int:
-        """Requests that a host can have in flight: its readers, where the batches it may fetch ask for so many files."""
+        """Requests that a host can have in flight: its readers, if the batches it may fetch need as many files."""
         return max(1, min(self.readers, math.ceil(max(self.prefetch, 1) * self.files)))
 
     @cached_property

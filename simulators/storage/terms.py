@@ -16,18 +16,21 @@ TERMS = (
     ),
     Term(
         "Share of time waited",
-        "Of the time from one step to the next: what chips wait for their input. The same share of chip-hours and dollars.",
+        "Of the time from one step to the next: what chips wait for their input. Of chip-hours and dollars the same "
+        "share.",
         formula="input wait / (step time + input wait)",
         unit="1",
     ),
     Term(
         "Requests in flight",
-        "Requests that must be under way at any time, on average, so that a host gets a batch every step (Little's law).",
+        "Requests that must be under way at any time, on average, so that a host gets a batch each step (Little's "
+        "law).",
         formula="files of a batch / step time x (mean latency + file / stream)",
         unit="1",
     ),
     Term(
         "Prefetch",
-        "Batches that a host may fetch or hold while a step runs. It evens out latencies; it gives no more bytes a second.",
+        "Batches that a host may fetch or hold while a step runs. It evens out latencies; it gives no more bytes a "
+        "second.",
     ),
 )

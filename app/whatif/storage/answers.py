@@ -8,6 +8,7 @@ from app.whatif.storage.asked import MOST_READERS, PREFETCH, Asked
 from app.whatif.storage.cases import worked
 from app.whatif.storage.inputs import Measured, measured, pipe, size, store
 from errors import QuestionError
+from errors import format as fmt
 from errors.numbers import SECONDS_OR_NONE
 from simulators.storage.epoch import LARGE_BYTES, PAGE, Epoch, epoch, in_large_files
 from simulators.storage.limits import limit
@@ -27,7 +28,7 @@ UNLIMITED = {
 }
 NOTES = (
     "A request brings its first byte after a latency, then its bytes; all steps begin when the slowest host has its "
-    f"batch. Who waits less than {NOBODY:.0%} of a step is said not to wait.",
+    f"batch. Who waits less than {fmt.share(NOBODY)} of a step is said not to wait.",
     "Hosts are alike and share the store alike; retries, caches and other jobs that read from the store are not in it.",
 )
 STANDS = (
@@ -97,7 +98,7 @@ class StorageAnswer:
         assert self.pipe is not None
         at = replace(self.pipe, **change)
         wait_s = waits(at, self.step_s, self.seed).wait_s
-        return {"batch_s": waits(at, 0.0, self.seed).wait_s, "wait_s_per_step": wait_s}
+        return {"batch_s": waits(at, 0.0, self.seed).wait_s, "wait_s": wait_s}
 
     def to_dict(self) -> dict[str, Any]:
         several = self.alone is not None
@@ -200,7 +201,7 @@ def _of_the_run(asked: Asked, run: Measured, step_s: float, fetch_s: float) -> S
 def _notes(asked: Asked, made: Pipe | None, run: Measured | None) -> list[str]:
     said = []
     if run is not None and asked.step_s is None:
-        less = f", less the {run.waited_share:.1%} in which devices waited for input" if run.waited_share else ""
+        less = f", less the {fmt.share(run.waited_share)} in which devices waited for input" if run.waited_share else ""
         said.append(f"A step is the usual one of run {run.run[:80]}{less}.")
     if made is None:
         return said

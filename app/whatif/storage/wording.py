@@ -1,13 +1,15 @@
 """Who waits for input, in words: what the page's head and a terminal say."""
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from app.whatif.base import Words
-from app.words import Table, Verdict, headline
+from app.words import Table, Verdict, headline, sentence
 from errors import format as fmt
 
 if TYPE_CHECKING:
     from app.whatif.storage.answers import StorageAnswer
+    from simulators.storage.needed import Needed
     from simulators.storage.pipe import Pipe
 
 BINDS = {
@@ -17,7 +19,7 @@ BINDS = {
     "store": "the store's bandwidth binds",
     "decode": "decoding binds",
     "prefetch": "too little is fetched ahead",
-    "spread": "the spread of latencies binds: the mean alone would do",
+    "spread": "latencies spread too far, though their mean would do",
     "unknown": "what binds is not known",
 }
 PARTS = {
@@ -30,24 +32,16 @@ PARTS = {
 
 
 def verdict(result: "StorageAnswer") -> Verdict:
-    """Whether anybody waits, for what, what it costs, and what would mend it."""
-    batch, step = fmt.duration(result.batch_s), fmt.duration(result.step_s)
+    """Whether anybody waits and what it costs, what binds and what would mend it, and the two times."""
+    times = f"a batch takes {fmt.duration(result.batch_s)}, a step {fmt.duration(result.step_s)}."
     if result.limit == "nothing":
-        return headline(f"Nobody waits: a batch takes {batch}, a step {step}.", _least(result))
+        return headline(f"Nobody waits: {times}", _least(result))
     paid = ""
     if result.chip_hours is not None:
         dollars = "" if result.usd is None else f", {fmt.usd(result.usd)}"
         paid = f" ({fmt.chip_time(result.chip_hours * 3600)}{dollars})"
-    return headline(
-        f"Chips wait {fmt.duration(result.waits.wait_s)} a step for input, {fmt.share(result.share)} of the time{paid}.",
-        f"A batch takes {batch}, a step {step}: {_binds(result)}.",
-        mend(result),
-    )
-
-
-def _binds(result: "StorageAnswer") -> str:
-    readers = "" if result.pipe is None else fmt.count(result.pipe.readers, "reader")
-    return BINDS[result.limit].format(readers=readers)
+    waited = f"{fmt.duration(result.waits.wait_s)} a step for input, {fmt.share(result.share)} of the time"
+    return headline(f"Chips wait {waited}{paid}.", sentence(f"{_binds(result)}{mend(result)}."), sentence(times))
 
 
 def _least(result: "StorageAnswer") -> str:
@@ -58,8 +52,13 @@ def _least(result: "StorageAnswer") -> str:
     return f"{fmt.count(n.readers, 'reader')} a host would do in place of {p.readers:,}."
 
 
+def _binds(result: "StorageAnswer") -> str:
+    readers = "" if result.pipe is None else fmt.count(result.pipe.readers, "reader")
+    return BINDS[result.limit].format(readers=readers)
+
+
 def mend(result: "StorageAnswer") -> str:
-    """What alone would be enough; where nothing is, what a step asks of the part that binds."""
+    """What alone would be enough; where nothing is, what a step asks of the part that binds. It ends a sentence."""
     n, p = result.needed, result.pipe
     if n is None or p is None:
         return ""
@@ -73,19 +72,19 @@ def mend(result: "StorageAnswer") -> str:
     if n.together is not None:
         readers, ahead = n.together
         ways.append(f"{fmt.count(readers, 'reader')} a host with {ahead} batches ahead")
-    if ways:
-        return f"Enough would be {' or '.join(ways)}."
-    return f"No number of readers, of batches ahead or larger files alone is enough{_asks(result, p)}."
+    return f": enough would be {' or '.join(ways or [_asks(result, n, p)])}"
 
 
-def _asks(result: "StorageAnswer", p: "Pipe") -> str:
-    n = result.needed
-    assert n is not None
+def _asks(result: "StorageAnswer", n: "Needed", p: "Pipe") -> str:
+    """What a step that never waits asks for."""
     if result.limit == "store":
-        return f": {_rate(n.store_bytes_per_s)} of the store would be, it has {_rate(p.store_bytes_per_s)}"
+        return f"{_rate(n.store_bytes_per_s)} of the store, which has {_rate(p.store_bytes_per_s)}"
     if result.limit == "host_network":
-        return f": {_rate(n.host_bytes_per_s)} a host would be, it has {_rate(p.host_bytes_per_s)}"
-    return ""
+        return f"{_rate(n.host_bytes_per_s)} a host, which has {_rate(p.host_bytes_per_s)}"
+    if result.limit == "decode":
+        now = result.asked.decoders or 1
+        return f"{fmt.count(math.ceil(now * p.decode_s / result.step_s), 'decoder')} a host, which has {now:,}"
+    return "no number of readers, of batches ahead or of bytes a file alone"
 
 
 def _rate(bytes_per_s: float | None) -> str:
