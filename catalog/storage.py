@@ -14,6 +14,7 @@ UNITS = {
     "latency_s": ("s", "until the first byte of a request"),
     "stream_bytes_per_s": ("bytes/s", "of one request"),
     "host_bytes_per_s": ("bytes/s", "of one host"),
+    "store_requests_per_s": ("requests/s", "of the whole store"),
     "read_bytes_per_s_per_tib": ("bytes/s per TiB", "reads, of the whole store"),
     "write_bytes_per_s_per_tib": ("bytes/s per TiB", "writes, of the whole store"),
     "write_bytes_per_s": ("bytes/s", "writes, of one host"),
@@ -66,7 +67,8 @@ def series() -> tuple[Series, ...]:
 
 def _parse(raw: dict[str, Any], sources: dict[str, str]) -> Series:
     rows = tuple(_reading(row, raw["epochs"]) for row in raw["rows"])
-    one = Series(**{**raw, "rows": rows, "source": sources[raw["source"]]})
+    fields: dict[str, Any] = {**raw, "rows": rows, "source": sources[raw["source"]]}
+    one = Series(**fields)
     if one.mark not in MARKS or not rows or (one.capped and any(row.at_once is None for row in rows)):
         raise ValueError(f"{FILE}: {one.id} is not well formed")
     return one

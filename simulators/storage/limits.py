@@ -6,7 +6,7 @@ from typing import Literal
 from simulators.storage.pipe import Pipe
 from simulators.storage.waiting import nobody_waits
 
-Limit = Literal["nothing", "latency", "stream", "host_network", "store", "decode", "prefetch", "spread"]
+Limit = Literal["nothing", "latency", "stream", "host_network", "store", "request_rate", "decode", "prefetch", "spread"]
 
 
 def limit(pipe: Pipe, step_s: float, seed: int = 0) -> Limit:
@@ -24,7 +24,7 @@ def _slowest(pipe: Pipe) -> Limit:
     parts = pipe.parts
     requests = parts["latency"] + parts["stream"]
     if requests < pipe.least_batch_s:
-        others: tuple[Limit, ...] = ("host_network", "store", "decode")
+        others: tuple[Limit, ...] = ("host_network", "store", "request_rate", "decode")
         return max(others, key=lambda name: parts[name])
     if pipe.in_flight < pipe.readers:
         return "prefetch"

@@ -84,12 +84,18 @@ def _least(enough: Callable[[int], bool], floor: int, now: int, most: int, fed: 
 
 
 def _least_file_bytes(pipe: Pipe, step_s: float, seed: int) -> float | None:
-    """The least size of a file, from that of now by doublings up to a batch, at which nobody waits: larger files are
-    fewer requests, until too few of them are in flight."""
-    size = pipe.file_bytes
-    while True:
-        if nobody_waits(replace(pipe, file_bytes=size), step_s, seed):
-            return size
-        if size >= pipe.batch_bytes:
+    """The least size of a file at which nobody waits, to a tenth: from that of now by doublings up to a batch, then
+    between the last two. Larger files are fewer requests, until too few of them are in flight."""
+
+    def enough(size: float) -> bool:
+        return nobody_waits(replace(pipe, file_bytes=size), step_s, seed)
+
+    below = above = pipe.file_bytes
+    while not enough(above):
+        if above >= pipe.batch_bytes:
             return None
-        size = min(2 * size, pipe.batch_bytes)
+        below, above = above, min(2 * above, pipe.batch_bytes)
+    while above > 1.1 * below:
+        middle = math.sqrt(below * above)
+        below, above = (below, middle) if enough(middle) else (middle, above)
+    return above

@@ -9,6 +9,7 @@ network, which has a fair share of the store's total; then they are decoded. Eac
     stream        R F / (stream c')        with latency: both are within one request (Little's law)
     host_network  R F / host's bytes a second
     store         hosts R F / store's bytes a second
+    request_rate  hosts R / requests that the store takes a second
     decode        samples x decode / decoders
 
 The latency is lognormal: its median and its 99th percentile are given; without the latter it is always the median.
@@ -23,13 +24,14 @@ from errors import QuestionError
 P99 = 2.3263478740408408  # standard deviations of a normal distribution that 99 of 100 are below
 MOST_SPREAD = 1000.0  # 99th percentile over median
 MOST_BATCHES = 1000  # that one file may hold of one host
-PARTS = ("latency", "stream", "host_network", "store", "decode")
+PARTS = ("latency", "stream", "host_network", "store", "request_rate", "decode")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pipe:
-    """Of one host, of which there are `hosts` alike; bandwidths in bytes/s, None: without limit. `decode_s`: of a whole
-    batch on a host by all its decoders. `prefetch`: batches that may be fetched or held while a step runs."""
+    """Of one host, of which there are `hosts` alike. Bandwidths are in bytes/s; of them and of the store's requests a
+    second None is without limit. `decode_s`: of a whole batch on a host by all its decoders. `prefetch`: batches that
+    may be fetched or held while a step runs."""
 
     batch_bytes: float
     file_bytes: float
@@ -39,6 +41,7 @@ class Pipe:
     stream_bytes_per_s: float | None = None
     host_bytes_per_s: float | None = None
     store_bytes_per_s: float | None = None
+    store_requests_per_s: float | None = None
     hosts: int = 1
     prefetch: int = 2
     decode_s: float = 0.0
@@ -90,8 +93,9 @@ class Pipe:
 
     @property
     def wire_s(self) -> float:
-        """Of a file on a host's wire."""
-        return 0.0 if self.wire_bytes_per_s is None else self.file_bytes / self.wire_bytes_per_s
+        """That a file takes up of a host's wire, or of what the store takes of its requests, if that is longer."""
+        of_bytes = 0.0 if self.wire_bytes_per_s is None else self.file_bytes / self.wire_bytes_per_s
+        return max(of_bytes, 0.0 if self.store_requests_per_s is None else self.hosts / self.store_requests_per_s)
 
     @property
     def in_flight(self) -> int:
@@ -101,12 +105,13 @@ class Pipe:
     @cached_property
     def parts(self) -> dict[str, float]:
         """Seconds a batch that each part alone would take, by the names of PARTS."""
-        host, store = self.host_bytes_per_s, self.store_bytes_per_s
+        host, store, rate = self.host_bytes_per_s, self.store_bytes_per_s, self.store_requests_per_s
         return {
             "latency": self.files * self.mean_latency_s / self.in_flight,
             "stream": self.files * self.transfer_s / self.in_flight,
             "host_network": 0.0 if host is None else self.batch_bytes / host,
             "store": 0.0 if store is None else self.hosts * self.batch_bytes / store,
+            "request_rate": 0.0 if rate is None else self.hosts * self.files / rate,
             "decode": self.decode_s,
         }
 
@@ -114,4 +119,4 @@ class Pipe:
     def least_batch_s(self) -> float:
         """No batch can follow another sooner, in the long run."""
         p = self.parts
-        return max(p["latency"] + p["stream"], p["host_network"], p["store"], p["decode"])
+        return max(p["latency"] + p["stream"], p["host_network"], p["store"], p["request_rate"], p["decode"])

@@ -30,12 +30,11 @@ BLOCKS = 8  # of steps, whose means tell how sure the mean is
 
 @dataclass(frozen=True)
 class Waits:
-    """Of steps that follow each other for long: mean wait of one, with its standard error, and the 99th percentile of
-    those walked. `first_s`: until the first batch is there."""
+    """Of steps that follow each other for long: mean wait of one, with its standard error. `first_s`: until the first
+    batch is there."""
 
     wait_s: float
     error_s: float
-    p99_s: float
     first_s: float
 
 
@@ -60,7 +59,7 @@ def waits(pipe: Pipe, step_s: float, seed: int = 0) -> Waits:
     means = [float(block.mean()) for block in np.array_split(late, BLOCKS)]
     mean = max(float(late.mean()), pipe.least_batch_s - step_s)
     error = float(np.std(means, ddof=1)) / math.sqrt(BLOCKS)
-    return Waits(mean, error, max(mean, float(np.percentile(late, 99))), float(begins[0]))
+    return Waits(mean, error, float(begins[0]))
 
 
 def stands_for_several(pipe: Pipe) -> bool:

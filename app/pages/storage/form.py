@@ -36,8 +36,8 @@ ROWS = (  # options with the width of each
     },
 )
 MORE = (
-    *("batch_bytes", "per", "samples_per_file", "tib", "decode_s", "decoders", "chips", "days", "usd_per_chip_hour"),
-    *("files", "checkpoint_bytes", "write_bytes_per_s", "seed"),
+    *("batch_bytes", "per", "samples_per_file", "tib", "store_requests_per_s", "decode_s", "decoders"),
+    *("chips", "days", "usd_per_chip_hour", "files", "checkpoint_bytes", "write_bytes_per_s", "seed"),
 )
 SLIDES = tuple(2**n for n in range(13))  # readers that the slider offers
 _OPTIONS = by_name(OPTIONS)

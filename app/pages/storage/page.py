@@ -61,8 +61,8 @@ def show(result: StorageAnswer) -> None:
     assert result.pipe is not None
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     left.markdown(
-        "**Who waits?** Where a batch takes longer than a step (dashed), chips wait: filled marks. The large mark is "
-        "what is asked about."
+        "**Who waits?** The band above a step (dashed) is what chips wait for their input; at hollow marks nobody "
+        "does. The large mark is what is asked about."
     )
     with right:
         over = control(OVER, OVER.default, buttons=True)

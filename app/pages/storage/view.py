@@ -32,10 +32,7 @@ def figures(result: StorageAnswer) -> list[Figure]:
 
 
 def _sure(result: StorageAnswer) -> str:
-    return (
-        f"On average, ± {fmt.duration(result.waits.error_s)}; one step in a hundred waits "
-        f"{fmt.duration(result.waits.p99_s)} or more."
-    )
+    return f"On average, ± {fmt.duration(result.waits.error_s)} by the steps that were walked."
 
 
 def evidence(result: StorageAnswer) -> pd.DataFrame:

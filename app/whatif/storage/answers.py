@@ -24,7 +24,8 @@ AROUND = 5  # doublings on either side of what is, in a curve
 UNLIMITED = {
     "stream_bytes_per_s": "a stream",
     "host_bytes_per_s": "a host's network",
-    "store_bytes_per_s": "the store",
+    "store_bytes_per_s": "the store's bytes",
+    "store_requests_per_s": "its requests a second",
 }
 NOTES = (
     "A request brings its first byte after a latency, then its bytes; all steps begin when the slowest host has its "
@@ -107,7 +108,6 @@ class StorageAnswer:
             "step_s": self.step_s,
             "wait_s_per_step": self.waits.wait_s,
             "wait_error_s": self.waits.error_s,
-            "wait_p99_s": self.waits.p99_s,
             "wait_share": self.share,
             "wait_of_one_host_s": self.alone.wait_s if several and self.alone is not None else None,
             "first_batch_s": self.waits.first_s,
@@ -164,8 +164,13 @@ def find(asked: Asked, place: "Workspace | None" = None) -> StorageAnswer:
 
 def _one(made: Pipe) -> Pipe:
     """One of its hosts, with the same share of the store."""
-    total = made.store_bytes_per_s
-    return replace(made, hosts=1, store_bytes_per_s=None if total is None else total / made.hosts)
+    total, rate = made.store_bytes_per_s, made.store_requests_per_s
+    return replace(
+        made,
+        hosts=1,
+        store_bytes_per_s=None if total is None else total / made.hosts,
+        store_requests_per_s=None if rate is None else rate / made.hosts,
+    )
 
 
 def _says_nothing_of_input(asked: Asked) -> bool:
@@ -182,7 +187,7 @@ def _of_the_run(asked: Asked, run: Measured, step_s: float, fetch_s: float) -> S
         pipe=None,
         step_s=step_s,
         batch_s=fetch_s,
-        waits=Waits(wait_s, 0.0, wait_s, fetch_s),
+        waits=Waits(wait_s, 0.0, fetch_s),
         alone=None,
         limit="nothing" if wait_s <= NOBODY * step_s else "unknown",
         needed=None,

@@ -33,6 +33,7 @@ class Asked:
     stream_bytes_per_s: float | None = None
     host_bytes_per_s: float | None = None
     store_bytes_per_s: float | None = None
+    store_requests_per_s: float | None = None
     decode_s: float | None = None
     decoders: int | None = None
     like: str | None = None
@@ -88,6 +89,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("stream_bytes_per_s", PER_SECOND, None, "of one request (default: no limit)", label="A stream, bytes/s"),
     Option("host_bytes_per_s", PER_SECOND, None, "of a host's network (default: no limit)", label="A host, bytes/s"),
     Option("store_bytes_per_s", PER_SECOND, None, "of the store (default: no limit)", label="The store, bytes/s"),
+    Option(
+        "store_requests_per_s",
+        PER_SECOND,
+        None,
+        "that the store takes of all hosts (default: no limit)",
+        label="The store, requests/s",
+    ),
     Option("decode_s", Number(0, 3600), None, "decoding of one sample by one decoder (default: 0)", "s", "Decoding"),
     Option("decoders", DECODERS, None, "that decode on a host at once (default: 1)", label="Decoders a host"),
     Option(

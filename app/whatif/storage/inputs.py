@@ -1,6 +1,6 @@
 """From what is asked, a published store and a measured run to the pipe that a batch is read through."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from app.whatif.collective.asked import size_of
@@ -38,6 +38,7 @@ class Store:
     stream_bytes_per_s: float | None
     host_bytes_per_s: float | None
     store_bytes_per_s: float | None
+    store_requests_per_s: float | None
     write_bytes_per_s: float | None
     taken: tuple[str, ...]
 
@@ -80,8 +81,7 @@ def size(text: str | None, what: str) -> float | None:
 def store(asked: Asked) -> Store:
     """The store's figures. Raises QuestionError for one that is not known, or whose capacity is missing."""
     like = _published(asked)
-    names = ("latency_s", "stream_bytes_per_s", "host_bytes_per_s", "store_bytes_per_s", "write_bytes_per_s")
-    held = {name: getattr(asked, name) for name in names}
+    held = {f.name: getattr(asked, f.name) for f in fields(Store) if f.name != "taken"}
     taken = []
     for key, number in like.items():
         name, by_capacity = _option_of(key)
@@ -150,6 +150,7 @@ def pipe(asked: Asked, held: Store) -> Pipe:
         stream_bytes_per_s=held.stream_bytes_per_s,
         host_bytes_per_s=held.host_bytes_per_s,
         store_bytes_per_s=held.store_bytes_per_s,
+        store_requests_per_s=held.store_requests_per_s,
         hosts=hosts,
         prefetch=PREFETCH if asked.prefetch is None else asked.prefetch,
         decode_s=decode_s,

@@ -17,6 +17,7 @@ BINDS = {
     "stream": "the streams of {readers} a host carry no more",
     "host_network": "the host's network binds",
     "store": "the store's bandwidth binds",
+    "request_rate": "the requests that the store takes bind",
     "decode": "decoding binds",
     "prefetch": "too little is fetched ahead",
     "spread": "latencies spread too far, though their mean would do",
@@ -27,6 +28,7 @@ PARTS = {
     "stream": "bytes of requests",
     "host_network": "host's network",
     "store": "store's bandwidth",
+    "request_rate": "requests that the store takes",
     "decode": "decoding",
 }
 
@@ -79,6 +81,9 @@ def _asks(result: "StorageAnswer", n: "Needed", p: "Pipe") -> str:
     """What a step that never waits asks for."""
     if result.limit == "store":
         return f"{_rate(n.store_bytes_per_s)} of the store, which has {_rate(p.store_bytes_per_s)}"
+    if result.limit == "request_rate":
+        rate = fmt.number(p.store_requests_per_s)
+        return f"{fmt.number(n.requests_per_s)} requests a second of the store, which takes {rate}"
     if result.limit == "host_network":
         return f"{_rate(n.host_bytes_per_s)} a host, which has {_rate(p.host_bytes_per_s)}"
     if result.limit == "decode":
@@ -99,6 +104,7 @@ def words(result: "StorageAnswer") -> Words:
         rows.append(("wait, were there one host", fmt.duration(result.alone.wait_s)))
     if result.pipe is not None:
         rows += [(f"alone: {PARTS[name]}", fmt.duration(s)) for name, s in result.pipe.parts.items() if s]
+        rows.append(("a host holds ahead", f"{fmt.size(result.pipe.prefetch * result.pipe.batch_bytes)} at most"))
     if (n := result.needed) is not None:
         rows += [
             ("needed of the store", f"{_rate(n.store_bytes_per_s)}, {fmt.number(n.requests_per_s)} requests/s"),
