@@ -183,7 +183,7 @@ def test_a_run_that_tells_no_step_is_named(place):
         ({"sample_bytes": None}, "samples of a step without their size"),
         ({"sample_bytes": "1e999"}, "a sample, in bytes"),
         ({"sample_bytes": "0"}, "a sample, in bytes"),
-        ({"sample_bytes": "x" * 10_000}, "size 'xxx"),
+        ({"sample_bytes": "x" * 10_000}, "a sample, in bytes, 'xxx"),
         ({"batch": "1000000000000", "sample_bytes": "1e17"}, "a batch, in bytes"),
         ({"batch": None, "batch_bytes": "1GB", "sample_bytes": None}, "how large a file is"),
         ({"file_bytes": "1MB", "samples_per_file": "4"}, "bytes and samples of a file"),

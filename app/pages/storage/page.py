@@ -19,10 +19,9 @@ from app.components.verdict import beyond, verdict
 from app.figures.base import standalone
 from app.pages.storage.figure import batches, readings
 from app.pages.storage.form import OVER, asked, begin, controls
-from app.pages.storage.view import evidence, figures, published_rows
+from app.pages.storage.view import evidence, figures, published_notes, published_rows
 from app.whatif.storage.answers import StorageAnswer, find
 from app.whatif.storage.cases import worked
-from app.whatif.storage.wording import published
 from app.whatif.storage.wording import verdict as said
 from errors import QuestionError
 from simulators.storage.terms import TERMS
@@ -84,7 +83,7 @@ def show(result: StorageAnswer) -> None:
 def cases() -> None:
     """Published readings, measured beside modelled."""
     with st.expander("Published readings beside the model", icon=":material/menu_book:"):
-        st.markdown("\n".join(f"- {md(line)}" for line in published()))
+        st.markdown("\n".join(f"- {md(line)} {md(note)}" for line, note in published_notes()))
         chart(readings(worked()), "readings", NAME, "Published rates over the size of files")
         draw_table(published_rows())
 

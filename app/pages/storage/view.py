@@ -5,7 +5,7 @@ import pandas as pd
 from app.components.figures_row import Figure
 from app.whatif.storage.answers import StorageAnswer
 from app.whatif.storage.cases import worked
-from app.whatif.storage.wording import words
+from app.whatif.storage.wording import case_said, words
 from errors import format as fmt
 
 
@@ -39,6 +39,11 @@ def evidence(result: StorageAnswer) -> pd.DataFrame:
     """What a terminal prints: parts, needs, an epoch, a save."""
     table = words(result).table
     return pd.DataFrame(table.rows, columns=list(table.head))
+
+
+def published_notes() -> list[tuple[str, str]]:
+    """How well a latency and a bandwidth tell each published series, and what is to be known of it."""
+    return [(case_said(case) if case["fit"] else f"{case['title']}.", case["note"]) for case in worked()]
 
 
 def published_rows() -> pd.DataFrame:

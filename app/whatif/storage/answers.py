@@ -29,7 +29,7 @@ UNLIMITED = {
 }
 NOTES = (
     "A request brings its first byte after a latency, then its bytes; all steps begin when the slowest host has its "
-    f"batch. Who waits less than {fmt.share(NOBODY)} of a step is said not to wait.",
+    f"batch. Who waits less than {fmt.whole_share(NOBODY)} of a step is said not to wait.",
     "Hosts are alike and share the store alike; retries, caches and other jobs that read from the store are not in it.",
 )
 STANDS = (

@@ -75,7 +75,13 @@ def measured(asked: Asked, place: "Workspace | None") -> Measured | None:
 
 def size(text: str | None, what: str) -> float | None:
     """Bytes of `100KiB`; None where nothing is given."""
-    return None if not (text or "").strip() else SIZE.read(size_of(text or ""), what)
+    if text is None or not text.strip():
+        return None
+    try:
+        given = size_of(text)
+    except QuestionError as e:
+        raise QuestionError(f"{what} {text[:40]!r}", expected="bytes, such as 102400, 100KiB or 1.5GB") from e
+    return SIZE.read(given, what)
 
 
 def store(asked: Asked) -> Store:
