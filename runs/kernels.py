@@ -45,6 +45,7 @@ KERNELS = (
         ("coasting", "compiled", "cruise", "kernel", "pages", "scheduling", "state", "step"),
         "simulators.serving.warm:warm",
     ),
+    Kernels("simulators.storage", ("kernel",), "simulators.storage.waiting:warm"),
     Kernels("simulators.topology", ("kernels",), "simulators.topology.warm:warm"),
     Kernels("simulators.topology.cuts", ("kernel",), "simulators.topology.warm:warm"),
 )

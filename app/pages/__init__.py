@@ -16,6 +16,7 @@ from app.pages.query import QUERY
 from app.pages.scaling import SCALING_PAGE
 from app.pages.serving_cases import SERVING_CASES
 from app.pages.serving_planner import SERVING_PLANNER
+from app.pages.storage import STORAGE_PAGE
 from app.pages.topology import TOPOLOGY
 from app.pages.training_planner import TRAINING_PLANNER
 from app.questions.compiled import COMPILED
@@ -28,6 +29,7 @@ PAGES: tuple[Page, ...] = (
     TRAINING_PLANNER,
     COST_PLANNER,
     SCALING_PAGE,
+    STORAGE_PAGE,
     CHECKPOINT_PLANNER,
     PUBLISHED,
     SERVING_PLANNER,

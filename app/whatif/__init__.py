@@ -13,6 +13,7 @@ from app.whatif.scaling import SCALING
 from app.whatif.serving import SERVING
 from app.whatif.serving_plan import SERVING_PLAN
 from app.whatif.speculation import SPECULATION
+from app.whatif.storage import STORAGE
 from app.whatif.training import TRAINING
 
 WHATIFS: tuple[WhatIf[Any, Any], ...] = (
@@ -27,4 +28,5 @@ WHATIFS: tuple[WhatIf[Any, Any], ...] = (
     COST,
     GOODPUT_PLAN,
     SCALING,
+    STORAGE,
 )

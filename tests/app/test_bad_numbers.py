@@ -65,6 +65,7 @@ USUAL = {
     "placement": {"topology": "v5p:2x2x2", "mesh": "data=2,model=4", "batch": 16, "seq": 1024},
     "collective": {"topology": "v5p:2x2x2", "kind": "all_gather", "bytes": "1MiB"},
     "scaling": {"points": "8:4,16:2.2,32:1.3,64:0.8"},
+    "storage": {"step_s": 0.3, "batch_bytes": "3MB", "file_bytes": "100kB", "latency_s": 0.05, "latency_p99_s": 0.2},
     "goodput": {"chips": 1024, "mttf_chip_h": 45_000, "save_s": 30, "trials": 20},
     "training": {"model": "llama3.1-8b", "on": "v6e", "tokens": 1e12, "chips": "256"},
     "cost": {"model": "llama3.1-8b", "on": "v6e", "tokens": 1e12, "chips": "256"},

@@ -8,6 +8,7 @@ import pytest
 
 from app.pages.cost_planner.form import EXAMPLE as COST
 from app.pages.serving_planner.form import EXAMPLE as SERVING
+from app.pages.storage.form import EXAMPLE as STORAGE
 from app.pages.training_planner.form import EXAMPLE as TRAINING
 from app.questions import QUESTIONS
 from app.questions.asking import ask
@@ -33,6 +34,7 @@ ASKED = {
     "checkpoint": {"save_s": "60", "mttf_s": "10800", "restart_s": "300"},
     "cost": COST,
     "training": TRAINING,
+    "storage": STORAGE | {"usd_per_chip_hour": "2.5"},
     "goodput": {"chips": "16384", "mttf_chip_h": "45000", "save_s": "30", "restart_s": "600", "spares": "4"},
     "serving": LLAMA | {"chip": "v5e", "chips": "4", "input": "1000", "output": "200", "concurrency": "16"},
     "serving-plan": SERVING,

@@ -104,7 +104,7 @@ def _read_on(option: Option, probe: object) -> bool:
     return isinstance(probe, str) and hasattr(option.kind, "read") and not isinstance(option.kind, Number)
 
 
-@pytest.mark.parametrize("name", ["show", "whatif"])
+@pytest.mark.parametrize("name", ["show", "whatif", "whatif_training"])
 def test_options_of_several_are_told_with_who_takes_them(name):
     made = schema(tool(name))["properties"]["options"]["properties"]
     for owner, options in (tool(name).choices or {}).items():
@@ -348,3 +348,8 @@ def test_a_defect_is_told_without_its_traceback(place, run, monkeypatch, capsys)
 
     assert anyio.run(ask) == (DEFECT, True)
     assert "RuntimeError: secret" in capsys.readouterr().err
+
+
+def test_every_whatif_can_be_asked_by_one_tool():
+    asked = [name for t in TOOLS if t.name.startswith("whatif") for name in t.choices or {}]
+    assert sorted(asked) == sorted(w.name for w in WHATIFS)

@@ -8,10 +8,10 @@ from app.mcp.tools.query import QUERY
 from app.mcp.tools.runs import RUNS
 from app.mcp.tools.show import SHOW
 from app.mcp.tools.topology import TOPOLOGY
-from app.mcp.tools.whatif import WHATIF
+from app.mcp.tools.whatif import WHATIF, WHATIF_TRAINING
 from errors import QuestionError
 
-TOOLS: tuple[Tool, ...] = (RUNS, FACTS, FIND, SHOW, QUERY, WHATIF, COMPARE, TOPOLOGY)
+TOOLS: tuple[Tool, ...] = (RUNS, FACTS, FIND, SHOW, QUERY, WHATIF, WHATIF_TRAINING, COMPARE, TOPOLOGY)
 
 
 def tool(name: str) -> Tool:
