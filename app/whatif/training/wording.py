@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 from app.whatif.base import Words
 from app.whatif.training import amounts
 from app.whatif.training.amounts import amount, dollars
+from app.whatif.training.asked import MAKES
 from app.whatif.training.same_loss import TOLD_FROM
 from app.whatif.training.same_loss import told as told_batch
 from app.whatif.training.sensitivity import sensitivity
 from app.words import Table, headline
+from errors import QuestionError
 from errors import format as fmt
 
 if TYPE_CHECKING:
@@ -165,7 +167,9 @@ def step(choice: "Choice") -> str:
 
 
 def words(result: "TrainingPlan") -> Words:
-    """Each layout, the best first."""
+    """Each layout, the best first; or the text that was asked for. Raises QuestionError where there is none."""
+    if result.asked.make:
+        return Words("", Table((), ()), text=text_of(result, result.asked.make))
     rows = tuple(
         (
             c.planned.chip,
@@ -220,3 +224,13 @@ def sensitive(choice: "Choice") -> str:
         paid = "" if moved.usd is None else f" and {dollars(moved.usd)}"
         said.append(f"{name} {shown} {amounts.time(moved.days)}{paid}")
     return f"{what(choice)}, were one of it another: {'; '.join(said)}."
+
+
+def text_of(result: "TrainingPlan", tool: str) -> str:
+    """What makes the first choice real with a tool. Raises QuestionError, with the tools that can, where there is
+    none."""
+    made = result.make[tool]
+    if "text" not in made:
+        can = [name for name in MAKES if "text" in result.make[name]]
+        raise QuestionError(made["unavailable"].removesuffix("."), expected=f"--make {' or '.join(can)}")
+    return made["text"]
