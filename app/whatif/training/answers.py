@@ -245,7 +245,7 @@ def find(asked: Asked) -> TrainingPlan:
     for one in on:
         for found in _planned(one, wanted, asked, batch, seq, fixed, listed, reasons):
             tried += found.tried
-            choices += [_choice(p, asked, paid.get(one.name)) for p in found.layouts]
+            choices += [choice_of(p, asked, paid.get(one.name)) for p in found.layouts]
             if asked.usd is not None and one.name not in paid and found.layouts:
                 reasons.append(Reason(kind="unpriced", text=f"{one.name}: {UNPRICED}", chip=one.name))
     if not choices:
@@ -340,7 +340,7 @@ def _offered(one: Chip, batch: int) -> list[int]:
     return [n for n in (1 << k for k in range(18)) if LEAST_CHIPS <= n <= most]
 
 
-def _choice(planned: Planned, asked: Asked, price: float | None) -> Choice:
+def choice_of(planned: Planned, asked: Asked, price: float | None) -> Choice:
     """Time is what all tokens take at the rate, over the goodput; dollars are chip-hours at the price."""
     goodput = asked.goodput or 1.0
     if asked.tokens is None:

@@ -1,0 +1,99 @@
+"""Three published jobs that fill in the form, with what was reported of each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import streamlit as st
+
+from app.components.text import md
+from app.whatif.training.answers import TrainingPlan
+from errors import format as fmt
+
+FILE = "pages/training_planner/page.py"
+NAME = "worked"  # in the address
+
+
+@dataclass(frozen=True)
+class Worked:
+    """A job. `query`: the form's fields; `published`: FLOP/s of a chip by `source`; `remark`: what is to be known."""
+
+    name: str
+    title: str
+    query: Mapping[str, str]
+    published: float
+    source: str
+    remark: str = ""
+
+
+WORKED = (
+    Worked(
+        "llama",
+        "Llama-3.1-405B on 16,384 H100",
+        {
+            "model": "llama3.1-405b",
+            "on": "H100 SXM",
+            "chips": "16384",
+            "tokens": "15.6e12",
+            "global_batch_tokens": "16777216",
+            "layout": "tp=8,pp=16,cp=1,fsdp=1",
+        },
+        400e12,
+        "arXiv 2407.21783, table 4",
+    ),
+    Worked(
+        "maxtext",
+        "MaxText on v5p",
+        {
+            "model": "gpt3-175b",
+            "on": "TPU v5p",
+            "chips": "512",
+            "tokens": "300e9",
+            "seq": "2048",
+        },
+        308e12,
+        "AI-Hypercomputer/maxtext, configs/tpu/v5p/README.md, its default model of 256 billion parameters on 512 chips",
+        "The published model is of another size, its attention counted without the causal mask, a few per cent more.",
+    ),
+    Worked(
+        "deepseek",
+        "DeepSeek-V3 on 2,048 H800",
+        {
+            "model": "deepseek3-671b",
+            "on": "H800 SXM",
+            "chips": "2048",
+            "tokens": "14.8e12",
+            "seq": "4096",
+            "global_batch_tokens": "62914560",
+            "precision": "fp8",
+            "layout": "tp=1,pp=16,ep=64",
+            "price": "H800 SXM=2",
+        },
+        0.0,
+        "arXiv 2412.19437, table 1",
+        "Reported: 2.664 million H800-hours for pre-training, which are 54 d 5 h of 2,048, by a schedule of its own "
+        "(DualPipe) that hides nearly all of what experts exchange.",
+    ),
+)
+
+
+def worked_links() -> None:
+    """A link to each, which fills in the form."""
+    row = st.container(horizontal=True, vertical_alignment="center")
+    row.markdown("Published jobs:", width="content")
+    for one in WORKED:
+        row.page_link(FILE, label=one.title, query_params={**one.query, NAME: one.name}, width="content")
+
+
+def beside(made: TrainingPlan) -> None:
+    """What was published of the job in the address, beside what is modelled, while the form still asks for it."""
+    one = next((w for w in WORKED if w.name == st.query_params.get(NAME)), None)
+    if one is None or any(st.query_params.get(name) != value for name, value in one.query.items()):
+        return
+    rate = made.first.planned.flops_per_s_per_chip
+    said = f"{one.title}, {one.source}."
+    if one.published:
+        said += (
+            f" Published: {one.published / 1e12:,.0f} TFLOP/s of a chip; modelled: {rate / 1e12:,.0f}, "
+            f"{fmt.share(abs(rate / one.published - 1))} {'more' if rate > one.published else 'less'}."
+        )
+    st.info(md(f"{said} {one.remark}".strip()), icon=":material/menu_book:")
