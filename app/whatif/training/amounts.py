@@ -12,10 +12,8 @@ def dollars(usd: float) -> str:
     """`$14,200`, `$1.50 million`, `$4.10 × 10²⁴`."""
     if usd >= MOST:
         return f"${fmt.flops(usd).removesuffix(' FLOPs')}"
-    for size, word in LARGE:
-        if usd >= size * 0.9995:
-            return f"${fmt.number(usd / size)} {word}"
-    return fmt.usd(usd)
+    worded = _worded(usd)
+    return f"${worded}" if worded else fmt.usd(usd)
 
 
 def time(days: float) -> str:
@@ -23,7 +21,9 @@ def time(days: float) -> str:
     if days < LONG_D:
         return fmt.duration(days * 86_400)
     years = days / YEAR_D
-    return f"{fmt.number(years)} years" if years < MOST else f"{fmt.flops(years).removesuffix(' FLOPs')} years"
+    if years >= MOST:
+        return f"{fmt.flops(years).removesuffix(' FLOPs')} years"
+    return f"{_worded(years) or fmt.number(years)} years"
 
 
 def amount(value: float, unit: str) -> str:
@@ -31,3 +31,8 @@ def amount(value: float, unit: str) -> str:
     if unit == "usd":
         return dollars(value)
     return fmt.chip_time(value * 3600 if unit == "chip_hours" else value)
+
+
+def _worded(value: float) -> str:
+    """`1.50 million`; empty below a million."""
+    return next((f"{fmt.number(value / size)} {word}" for size, word in LARGE if value >= size * 0.9995), "")

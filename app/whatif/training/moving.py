@@ -48,12 +48,12 @@ def moved(
 
 
 def at_mfu(choice: "Choice", mfu: float, plan: "TrainingPlan") -> "Choice":
-    """The same layout at another MFU: its step, days and dollars go with the inverse, its memory stays."""
+    """The same layout at another MFU: its step, days and dollars go with the inverse, useful maths and memory stay."""
     from app.whatif.training.answers import choice_of
 
     p = choice.planned
-    longer = p.mfu / mfu
-    waits = p.step_s * longer - sum(v for name, v in p.accounts.items() if name != "below_roofline")
+    longer, useful_s = p.mfu / mfu, p.accounts["useful_maths"]
+    rest = (p.step_s * longer - useful_s) / (p.step_s - useful_s)
     return choice_of(
         replace(
             p,
@@ -63,7 +63,8 @@ def at_mfu(choice: "Choice", mfu: float, plan: "TrainingPlan") -> "Choice":
             mfu=mfu,
             flops_per_s_per_chip=p.flops_per_s_per_chip / longer,
             tokens_per_s_per_chip=p.tokens_per_s_per_chip / longer,
-            accounts={**p.accounts, "below_roofline": waits},
+            accounts={name: v if name == "useful_maths" else v * rest for name, v in p.accounts.items()},
+            parts={name: v * longer for name, v in p.parts.items()},
         ),
         plan.asked,
         choice.price,
