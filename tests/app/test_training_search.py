@@ -16,7 +16,6 @@ from app.whatif.training.moving import at_mfu, counts, moved
 from app.whatif.training.sensitivity import sensitivity
 from app.whatif.training.wording import verdict, words
 from errors import QuestionError
-from errors import format as fmt
 
 BASE = {"model": "llama3.1-70b", "on": "v5p,h100", "tokens": "2e12", "price": "v5p=4.2,h100=3"}
 SIZES = st.sampled_from([1, 2, 4, 8, 16])

@@ -180,7 +180,7 @@ class TrainingPlan:
             "layouts": [c.to_dict() for c in self.choices],
             "why_not": [r.to_dict() for r in (*self.reasons, *self.losers)],
             "would_do": [w.to_dict() for w in self.would_do],
-            "critical_batch": self.same_loss and self.same_loss.to_dict(),
+            "critical_batch": self.same_loss and self.same_loss.to_dict(first.days, first.usd),
             "sensitivity": [m.to_dict() for m in sensitivity(first)],
             "safer": self.safer and self.safer.to_dict(),
             "make": self.make,
@@ -328,7 +328,7 @@ def _planned(
     if listed or not any(f.layouts for f in found):
         for one_found in found if listed else found[-1:]:
             why = no_layout(one_found, wanted, batch, seq, fixed, asked.precision, asked.remat)
-            reasons += [refused(why, one.name, one_found.chips, seq)] if why else []
+            reasons += [refused(why, one.name, one_found.chips, seq, asked.tokens)] if why else []
     return found
 
 

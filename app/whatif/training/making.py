@@ -169,10 +169,10 @@ def checkpoint(plan: "TrainingPlan", choice: "Choice") -> dict[str, Any]:
         "usd_per_chip_hour": choice.price,
     }
     query = {name: value for name, value in query.items() if value is not None}
-    return {**_saving(query), "bytes": kept, "language": "bash", "query": {n: f"{v:.12g}" for n, v in query.items()}}
+    return {**saving(query), "bytes": kept, "language": "bash", "query": {n: f"{v:.12g}" for n, v in query.items()}}
 
 
-def _saving(query: Mapping[str, Any]) -> dict[str, Any]:
+def saving(query: Mapping[str, Any]) -> dict[str, Any]:
     """The command; and the interval, where all that it follows from is known."""
     lacks = [f"--{n.replace('_', '-')} {n.upper()}" for n in ("save_s", "mttf_s") if n not in query]
     flags = [*(f"--{n.replace('_', '-')} {v:.12g}" for n, v in query.items()), *lacks]

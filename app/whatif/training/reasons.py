@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from app.whatif.training.same_loss import same_loss
+from errors import format as fmt
 from simulators.training.cost import HOUR_S
 from simulators.training.losing import larger
 from simulators.training.refused import NoLayout
@@ -40,10 +42,13 @@ class Reason:
         return {name: value for name, value in told.items() if value not in (None, [])}
 
 
-def refused(why: NoLayout, chip: str, chips: int, seq: int) -> Reason:
-    """Of a number of chips without a layout."""
-    batch = None if why.batch is None else why.batch * seq
-    return Reason(kind=why.kind, text=why.text, chip=chip, chips=chips, try_chips=why.chips, try_batch_tokens=batch)
+def refused(why: NoLayout, chip: str, chips: int, seq: int, tokens: float | None) -> Reason:
+    """Of a number of chips without a layout; of one that only a larger batch could feed, what such a batch costs."""
+    batch, text = None if why.batch is None else why.batch * seq, why.text
+    if batch is not None and (cost := same_loss(tokens, batch)):
+        least, most = map(fmt.share, cost.more)
+        text += f" Such a batch takes {least} to {most} more tokens to the same loss."
+    return Reason(kind=why.kind, text=text, chip=chip, chips=chips, try_chips=why.chips, try_batch_tokens=batch)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from app.whatif.training.limits import Range
 from errors import format as fmt
 from simulators.training.critical_batch import Band, critical_batch
 
@@ -23,16 +24,25 @@ class SameLoss:
         """`below`, `within` or `beyond` the band."""
         return self.band.place(self.batch_tokens)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, days: Range | None = None, usd: Range | None = None) -> dict[str, Any]:
+        """With the days and dollars of a choice to the loss that small batches reach with the tokens asked for."""
         return {
             "batch_tokens": self.batch_tokens,
             "low": self.band.low,
             "high": self.band.high,
             "place": self.place,
             "more_tokens": {"low": self.more[0], "high": self.more[1]},
+            "days_to_same_loss": self._longer(days),
+            "usd_to_same_loss": self._longer(usd),
             "estimates": [dict(vars(e)) for e in self.band.estimates],
             "basis": "published fits, extrapolated",
         }
+
+    def _longer(self, values: Range | None) -> dict[str, float] | None:
+        """From the low end with the least more tokens to the high end with the most."""
+        if values is None:
+            return None
+        return {"low": values[0] * (1 + self.more[0]), "high": values[2] * (1 + self.more[1])}
 
 
 def same_loss(tokens: float | None, batch_tokens: int) -> SameLoss | None:

@@ -56,3 +56,8 @@ def _plan(
     most: int,
 ) -> Found:
     return plan(wanted, one.chip, number, batch, seq, precision=precision, fixed=dict(fixed), remat=remat, most=most)
+
+
+def forget() -> None:
+    """Whatever was swept, for who times it."""
+    _plan.cache_clear()

@@ -233,4 +233,5 @@ def text_of(result: "TrainingPlan", tool: str) -> str:
     if "text" not in made:
         can = [name for name in MAKES if "text" in result.make[name]]
         raise QuestionError(made["unavailable"].removesuffix("."), expected=f"--make {' or '.join(can)}")
-    return made["text"]
+    first = made.get("node_pool", "")  # before a workload come the nodes: as comments, so that the YAML stays one
+    return "".join(f"# {line}\n" for line in first.splitlines()) + made["text"]
