@@ -17,6 +17,7 @@ from app.whatif.training.asked import REMATS
 from app.whatif.training.making import saving
 from app.whatif.training.wording import takes, verdict
 from errors import QuestionError
+from errors import format as fmt
 from simulators.training import layout
 from tests.app.test_pages import opened, words
 
@@ -251,10 +252,15 @@ def test_what_makes_it_real_is_there_to_copy(place):
 @pytest.mark.parametrize("one", WORKED, ids=lambda w: w.name)
 def test_a_published_job_fills_in_the_form(place, one):
     page = opened(PAGE, **one.query, worked=one.name)
-    assert not page.exception and one.title in "".join(i.value for i in page.info)
-    assert ("TFLOP/s of a chip; modelled" in words(page)) == bool(one.published)
-    asked = {k: v for k, v in one.query.items()}
-    assert answered(**{**dict.fromkeys(QUERY), **asked}).choices
+    assert not page.exception
+    [told] = [i.value.replace("\\", "") for i in page.info if "Published: " in i.value.replace("\\", "")]
+    first = answered(**{**dict.fromkeys(QUERY), **one.query}).first
+    published, modelled = (
+        (one.days, first.days[1]) if one.days else (one.flops_per_s, first.planned.flops_per_s_per_chip)
+    )
+    assert told.startswith(one.title) and fmt.share(abs(modelled / published - 1)) in told
+    other = opened(PAGE, **{**one.query, "seq": "1024"}, worked=one.name)
+    assert "Published: " not in words(other), "another question is no published job"
 
 
 def test_every_text_that_is_offered_is_one_that_its_reader_takes():

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import streamlit as st
 
 from app.components.text import md
+from app.whatif.training.amounts import time
 from app.whatif.training.answers import TrainingPlan
+from app.whatif.training.asked import OPTIONS
 from errors import format as fmt
 
 FILE = "pages/training_planner/page.py"
@@ -15,13 +17,15 @@ NAME = "worked"  # in the address
 
 @dataclass(frozen=True)
 class Worked:
-    """A job. `query`: the form's fields; `published`: FLOP/s of a chip by `source`; `remark`: what is to be known."""
+    """A job. `query`: the form's fields; by `source` it ran at `flops_per_s` of a chip, or took so many `days`;
+    `remark`: what is to be known."""
 
     name: str
     title: str
     query: Mapping[str, str]
-    published: float
     source: str
+    flops_per_s: float | None = None
+    days: float | None = None
     remark: str = ""
 
 
@@ -37,8 +41,8 @@ WORKED = (
             "global_batch_tokens": "16777216",
             "layout": "tp=8,pp=16,cp=1,fsdp=1",
         },
-        400e12,
         "arXiv 2407.21783, table 4",
+        flops_per_s=400e12,
     ),
     Worked(
         "maxtext",
@@ -50,9 +54,9 @@ WORKED = (
             "tokens": "300e9",
             "seq": "2048",
         },
-        308e12,
         "AI-Hypercomputer/maxtext, configs/tpu/v5p/README.md, its default model of 256 billion parameters on 512 chips",
-        "The published model is of another size, its attention counted without the causal mask, a few per cent more.",
+        flops_per_s=308e12,
+        remark="The published model is of another size, and its attention counted without the causal mask.",
     ),
     Worked(
         "deepseek",
@@ -68,10 +72,9 @@ WORKED = (
             "layout": "tp=1,pp=16,ep=64",
             "price": "H800 SXM=2",
         },
-        0.0,
-        "arXiv 2412.19437, table 1",
-        "Reported: 2.664 million H800-hours for pre-training, which are 54 d 5 h of 2,048, by a schedule of its own "
-        "(DualPipe) that hides nearly all of what experts exchange.",
+        "arXiv 2412.19437, table 1: 2.664 million H800-hours of pre-training",
+        days=2.664e6 / 2048 / 24,
+        remark="It ran by a schedule of its own (DualPipe) that hides nearly all of what experts exchange.",
     ),
 )
 
@@ -87,13 +90,20 @@ def worked_links() -> None:
 def beside(made: TrainingPlan) -> None:
     """What was published of the job in the address, beside what is modelled, while the form still asks for it."""
     one = next((w for w in WORKED if w.name == st.query_params.get(NAME)), None)
-    if one is None or any(st.query_params.get(name) != value for name, value in one.query.items()):
+    asked = {o.name: st.query_params[o.name] for o in OPTIONS if o.name in st.query_params and o.name != "make"}
+    if one is None or asked != one.query:
         return
-    rate = made.first.planned.flops_per_s_per_chip
-    said = f"{one.title}, {one.source}."
-    if one.published:
-        said += (
-            f" Published: {one.published / 1e12:,.0f} TFLOP/s of a chip; modelled: {rate / 1e12:,.0f}, "
-            f"{fmt.share(abs(rate / one.published - 1))} {'more' if rate > one.published else 'less'}."
-        )
+    told = [_against(one.flops_per_s / 1e12, made.first.planned.flops_per_s_per_chip / 1e12)] if one.flops_per_s else []
+    if one.days and made.first.days:
+        likely = made.first.days[1]
+        told.append(f"Published: {time(one.days)}; modelled: {time(likely)}, {_apart(likely / one.days)}.")
+    said = f"{one.title}, {one.source}. {' '.join(told)}"
     st.info(md(f"{said} {one.remark}".strip()), icon=":material/menu_book:")
+
+
+def _against(published: float, modelled: float) -> str:
+    return f"Published: {published:,.0f} TFLOP/s of a chip; modelled: {modelled:,.0f}, {_apart(modelled / published)}."
+
+
+def _apart(times: float) -> str:
+    return f"{fmt.share(abs(times - 1))} {'more' if times > 1 else 'less'}"
