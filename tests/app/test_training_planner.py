@@ -15,7 +15,8 @@ from app.serve.compiling import compile_request
 from app.whatif.training import TRAINING
 from app.whatif.training.asked import REMATS
 from app.whatif.training.making import saving
-from app.whatif.training.wording import takes, verdict
+from app.whatif.training.phrases import takes
+from app.whatif.training.wording import verdict
 from errors import QuestionError
 from errors import format as fmt
 from simulators.training import layout

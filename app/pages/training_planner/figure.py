@@ -11,7 +11,7 @@ from app.figures.axes import log_ticks
 from app.figures.base import GRID, layout, plain
 from app.whatif.training import amounts
 from app.whatif.training.answers import Choice
-from app.whatif.training.wording import axes, takes, what
+from app.whatif.training.phrases import axes, takes, what
 from errors import format as fmt
 
 HUES = ("served", "padding", "straggler_wait", "exposed_communication", "prefill", "input_wait", "lost_work")

@@ -10,7 +10,7 @@ from app.pages.checkpoint_planner import CHECKPOINT_PLANNER
 from app.questions.compiled import COMPILED
 from app.whatif.training.answers import TrainingPlan
 from app.whatif.training.asked import MAKES
-from app.whatif.training.wording import axes, what
+from app.whatif.training.phrases import axes, what
 from errors import format as fmt
 
 TITLES = {

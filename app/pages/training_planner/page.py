@@ -21,8 +21,9 @@ from app.pages.training_planner.steering import as_page, steer
 from app.pages.training_planner.worked import beside, worked_links
 from app.whatif.training.amounts import dollars, time
 from app.whatif.training.answers import Choice, TrainingPlan, find
+from app.whatif.training.phrases import axes
 from app.whatif.training.sensitivity import sensitivity
-from app.whatif.training.wording import axes, runners_up
+from app.whatif.training.wording import runners_up
 from app.whatif.training.wording import verdict as plan_verdict
 from errors import QuestionError
 from errors import format as fmt

@@ -15,7 +15,7 @@ from app.figures.base import standalone
 from app.pages.training_planner.figure import days_and_dollars, over_chips
 from app.whatif.training.answers import TrainingPlan
 from app.whatif.training.moving import Moved, counts, moved
-from app.whatif.training.wording import keeps, takes, what
+from app.whatif.training.phrases import keeps, takes, what
 from errors.numbers import Number
 
 GOODPUT, MFU, PRICE = (0.5, 1.0, 0.01), (0.5, 1.5), (0.25, 3.0)  # of MFU and price: times what they are

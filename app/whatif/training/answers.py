@@ -1,7 +1,7 @@
 """From the options of `whatif training` to layouts on each chip and number of chips, their days and dollars."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -9,22 +9,22 @@ from app.whatif.cost.answers import MOST, named, numbers_of
 from app.whatif.cost.asked import SEQ
 from app.whatif.prices import prices
 from app.whatif.training.asked import AXES, BATCH_TOKENS, Asked
-from app.whatif.training.limits import Kept, Range, WouldDo, kept, would_do
-from app.whatif.training.making import made_real
+from app.whatif.training.choice import Choice, choice_of, fronted
+from app.whatif.training.making import ToMake, made_real
 from app.whatif.training.reasons import Reason, losers, refused
 from app.whatif.training.same_loss import SameLoss, same_loss
 from app.whatif.training.sensitivity import sensitivity
+from app.whatif.training.slices import no_slice
 from app.whatif.training.sweeps import planned as swept
+from app.whatif.training.would_do import WouldDo, would_do
 from catalog import chip, model
 from catalog.chips import Chip
 from catalog.models import Model
-from catalog.slices import families, slice_
+from catalog.slices import families
 from errors import QuestionError
 from errors.numbers import CHIPS, COUNT
-from simulators.training.cost import DAY_S, HOUR_S
 from simulators.training.efficiency import fitted_file
-from simulators.training.front import front
-from simulators.training.plan import Found, Planned, check_fixed
+from simulators.training.plan import Found, check_fixed
 from simulators.training.refused import no_layout
 
 LEAST_CHIPS, MOST_CHIPS = 8, 1 << 17
@@ -39,64 +39,6 @@ NOTES = (
 )
 UNPRICED = "no price is given, so it is not known whether the budget is kept."
 ALL_KEPT = "Goodput is taken as 1: every step is kept and nothing waits. What your jobs reach can be named instead."
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A layout with its days and dollars: low, likely and high; None without tokens or a price.
-
-    `limits`: whether each that was asked for is kept; `price`: dollars of a chip-hour; `front`: whether no other is at
-    most as long and as dear (None: dollars are not known).
-    """
-
-    planned: Planned
-    goodput: float
-    days: Range | None
-    usd: Range | None
-    limits: dict[str, Kept]
-    price: float | None = None
-    front: bool | None = None
-
-    @property
-    def meets(self) -> dict[str, bool]:
-        """Of each limit, whether it is likely to be kept."""
-        return {name: limit.likely for name, limit in self.limits.items()}
-
-    @property
-    def feasible(self) -> bool:
-        return all(self.meets.values())
-
-    def to_dict(self) -> dict[str, Any]:
-        p = self.planned
-        return {
-            "chip": p.chip,
-            "chips": p.chips,
-            "topology": _slice(p),
-            "layout": p.layout,
-            "step_s": p.step_s,
-            "tflops_per_s_per_chip": p.flops_per_s_per_chip / 1e12,
-            "mfu": p.mfu,
-            "tokens_per_s_per_chip": p.tokens_per_s_per_chip,
-            "bytes_per_chip": p.bytes_per_chip,
-            "fits": True,
-            "tight": p.tight,
-            "bytes_left_per_chip": p.bytes_left,
-            "layers_recomputed": p.recomputed,
-            "goodput": self.goodput,
-            "days": self.days and self.days[1],
-            "usd": self.usd and self.usd[1],
-            "band": {"low": p.low_s, "high": p.high_s},
-            "published_runs": p.published,
-            "days_range": _ends(self.days),
-            "usd_range": _ends(self.usd),
-            "meets": {name: limit.to_dict() for name, limit in self.limits.items()},
-            "front": self.front,
-            "basis": "modelled",
-        }
-
-
-def _ends(values: Range | None) -> dict[str, float] | None:
-    return None if values is None else {"low": values[0], "high": values[2]}
 
 
 @dataclass(frozen=True)
@@ -156,7 +98,8 @@ class TrainingPlan:
     @cached_property
     def make(self) -> dict[str, Any]:
         """The texts that make the first choice real, by tool."""
-        return made_real(self)
+        first = ToMake(model=self.model, asked=self.asked, choice=self.first, batch=self.batch, seq=self.seq)
+        return made_real(first)
 
     @property
     def firsts(self) -> list[Choice]:
@@ -195,34 +138,6 @@ class TrainingPlan:
         }
 
 
-def _slice(planned: Planned) -> str | None:
-    return slice_name(planned.chip, planned.chips)
-
-
-def slice_name(chip_name: str, chips: int) -> str | None:
-    """What its cloud calls a slice of so many chips; None where there is none, or no such names."""
-    family = families().get(chip_name)
-    name = family.accelerator_type(chips) if family else None
-    try:
-        return slice_(name).name if name else None
-    except QuestionError:
-        return None
-
-
-def _no_slice(one: Chip, number: int) -> str:
-    """What a number of chips means that is no slice; empty for one that is, and for chips that do not come so."""
-    family = families().get(one.name)
-    if family is None or not family.count_per_chip or slice_name(one.name, number):
-        return ""
-    if number > (pod := family.count("pod_chips")):
-        meet = "groups of chips beyond it meet over the data-centre network"
-        return f"{number:,} {one.name} are more than a pod, which has {pod:,}: {meet}."
-    near = [max((t.chips for t in family.topologies if t.chips < number), default=0)]
-    near += [min((t.chips for t in family.topologies if t.chips > number), default=0)]
-    told = " and ".join(f"{n:,}" for n in near if n)
-    return f"{number:,} {one.name} are no slice that is offered; the nearest that are listed have {told} chips."
-
-
 def find(asked: Asked) -> TrainingPlan:
     """Raises QuestionError where something is missing, or no chip that was named can train the model."""
     missing = [f"--{n}" for n in ("model", "on") if getattr(asked, n) is None]
@@ -253,7 +168,7 @@ def find(asked: Asked) -> TrainingPlan:
         rest = f" {len(texts) - TOLD} more likewise." if len(texts) > TOLD else ""
         raise QuestionError((" ".join(texts[:TOLD]) + rest).removesuffix("."), advice=_advice(reasons))
     notes = (*(() if asked.goodput or asked.tokens is None else (ALL_KEPT,)), *NOTES)
-    ordered = tuple(sorted(_fronted(choices), key=_order(choices, asked)))
+    ordered = tuple(sorted(fronted(choices), key=_order(choices, asked)))
     once = tuple({r.text: r for r in reasons}.values())
     return TrainingPlan(asked, wanted, seq, batch, ordered, once, notes, tried)
 
@@ -264,13 +179,6 @@ def _advice(reasons: Sequence[Reason]) -> str:
     if found is None:
         return "Name other chips, more of them, or a smaller batch"
     return f"Try --chips {','.join(map(str, found.try_chips))} of {found.chip}, other chips, or another batch"
-
-
-def _fronted(choices: Sequence[Choice]) -> list[Choice]:
-    """The same with their place on the front of days and dollars, of those that have both."""
-    told = [c for c in choices if c.days is not None and c.usd is not None]
-    on = dict(zip(map(id, told), front([(c.days[1], c.usd[1]) for c in told if c.days and c.usd]), strict=True))
-    return [replace(c, front=on.get(id(c))) for c in choices]
 
 
 def _batch(asked: Asked, seq: int) -> int:
@@ -323,7 +231,7 @@ def _planned(
         found.append(this)
         if this.layouts:
             reasons += [Reason(kind="assumed", text=said, chip=one.name) for said in this.assumed]
-            if said := _no_slice(one, number):
+            if said := no_slice(one, number):
                 reasons.append(Reason(kind="slice", text=said, chip=one.name, chips=number))
     if listed or not any(f.layouts for f in found):
         for one_found in found if listed else found[-1:]:
@@ -338,21 +246,6 @@ def _offered(one: Chip, batch: int) -> list[int]:
     pod = family.numbers.get("pod_chips") if family else None
     most = min(int(pod.figure) if pod is not None and pod.figure else MOST_CHIPS, 64 * batch, CHIPS.high)
     return [n for n in (1 << k for k in range(18)) if LEAST_CHIPS <= n <= most]
-
-
-def choice_of(planned: Planned, asked: Asked, price: float | None) -> Choice:
-    """Time is what all tokens take at the rate, over the goodput; dollars are chip-hours at the price."""
-    goodput = asked.goodput or 1.0
-    if asked.tokens is None:
-        return Choice(planned, goodput, None, None, {}, price)
-    likely = asked.tokens / (planned.tokens_per_s_per_chip * planned.chips * goodput)
-    low, high = (likely * end / planned.step_s for end in (planned.low_s, planned.high_s))
-    days = (low / DAY_S, likely / DAY_S, high / DAY_S)
-    usd = None
-    if price is not None:
-        low, likely, high = (s / HOUR_S * planned.chips * price for s in (low, likely, high))
-        usd = (low, likely, high)
-    return Choice(planned, goodput, days, usd, kept({"days": asked.days, "usd": asked.usd}, days, usd), price)
 
 
 def _order(choices: Sequence[Choice], asked: Asked):

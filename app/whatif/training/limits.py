@@ -1,11 +1,8 @@
-"""Whether a choice keeps a deadline and a budget, at each end of its range, and what would do where none does."""
+"""Whether a deadline and a budget are kept, at each end of a range."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from app.whatif.training.answers import Choice
+from typing import Any
 
 Range = tuple[float, float, float]
 WORDS = ("no", "perhaps", "likely", "yes")
@@ -36,37 +33,3 @@ def kept(limits: Mapping[str, float | None], days: Range | None, usd: Range | No
         for name, limit in limits.items()
         if limit is not None
     }
-
-
-@dataclass(frozen=True)
-class WouldDo:
-    """A limit that a choice would keep: `days` or `usd` of at least `value`, with `choice`, all other limits kept
-    (`alone`: not they)."""
-
-    limit: str
-    value: float
-    choice: "Choice"
-    alone: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        p = self.choice.planned
-        told = {"limit": self.limit, "value": self.value, "chip": p.chip, "chips": p.chips}
-        return {**told, "others_kept": not self.alone}
-
-
-def would_do(choices: Sequence["Choice"]) -> tuple[WouldDo, ...]:
-    """Where no choice keeps every limit: for each limit the least value with which one that was tried would.
-
-    Of choices that keep the others the one that takes least of it, else of all.
-    """
-    if not choices or any(c.feasible for c in choices):
-        return ()
-    found = list[WouldDo]()
-    for name in choices[0].limits:
-        told = [c for c in choices if getattr(c, name) is not None]
-        keep = [c for c in told if all(k.likely for other, k in c.limits.items() if other != name)]
-        if not told:
-            continue
-        least = min(keep or told, key=lambda c: getattr(c, name)[1])
-        found.append(WouldDo(name, getattr(least, name)[1], least, not keep))
-    return tuple(w for w in found if not w.choice.meets[w.limit])

@@ -5,12 +5,15 @@ the topology as everywhere here; a number of chips that comes in several shapes 
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
+from app.whatif.training.asked import Asked
+from app.whatif.training.choice import Choice
 from catalog.chips import Chip, chip
-from catalog.models import parameters
+from catalog.models import Model, parameters
 from catalog.slices import families
 from catalog.training_memory import RECIPES
 from errors import QuestionError
@@ -22,19 +25,27 @@ from simulators.topology.spec import MOST_SLICES, Spec
 from simulators.topology.systems import shapes
 from simulators.training.configs import Cannot, Job, maxtext, megatron, torchtitan
 
-if TYPE_CHECKING:
-    from app.whatif.training.answers import Choice, TrainingPlan
-
 MESH = (("data", "dp"), ("fsdp", "fsdp"), ("expert", "ep"), ("context", "cp"), ("model", "tp"))  # outermost first
 MOST_COMPILED_SLICES = 64
 
 Text = dict[str, str]
 
 
-def made_real(plan: "TrainingPlan") -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class ToMake:
+    """A choice, and what it was asked for. `batch`: sequences of a step."""
+
+    model: Model
+    asked: Asked
+    choice: Choice
+    batch: int
+    seq: int
+
+
+def made_real(plan: ToMake) -> dict[str, Any]:
     """Of the first choice, by tool: gke, xpk, pathways, queued, slurm, maxtext, megatron, torchtitan, compile,
     checkpoint."""
-    first = plan.first
+    first = plan.choice
     one = chip(first.planned.chip)
     spec = slices_of(one, first.planned.chips)
     job = job_of(plan, first, one, spec)
@@ -75,7 +86,7 @@ def slices_of(one: Chip, chips: int) -> Spec | None:
     return None
 
 
-def job_of(plan: "TrainingPlan", choice: "Choice", one: Chip, spec: Spec | None) -> Job:
+def job_of(plan: ToMake, choice: Choice, one: Chip, spec: Spec | None) -> Job:
     """What a framework is told. A group is a slice, or the GPUs of a node."""
     p = choice.planned
     group = prod(spec.dims) if spec else int(one.value("chips_per_host") or one.value("scaleup_domain_chips") or 1)
@@ -116,7 +127,7 @@ def _no_slice(one: Chip, chips: int) -> str:
     return f"{chips:,} {one.name} are neither a slice nor equal slices of it whose creation is published."
 
 
-def _slurm(plan: "TrainingPlan", choice: "Choice", one: Chip) -> Text:
+def _slurm(plan: ToMake, choice: Choice, one: Chip) -> Text:
     per_node, chips = int(one.value("chips_per_host") or 0), choice.planned.chips
     if not per_node:
         return _lacks(f"How many {one.name} a node has is not in the catalogue.")
@@ -153,7 +164,7 @@ def compiled(job: Job, one: Chip, spec: Spec | None) -> dict[str, Any]:
     return {"text": text, "language": "bash", "query": asked}
 
 
-def checkpoint(plan: "TrainingPlan", choice: "Choice") -> dict[str, Any]:
+def checkpoint(plan: ToMake, choice: Choice) -> dict[str, Any]:
     """How often to save. `bytes`: of a checkpoint, master weights and moments; `query`: what the checkpoint planner is
     asked; the interval where it is known how long a save takes and how often a chip fails."""
     p, asked = choice.planned, plan.asked

@@ -1,30 +1,28 @@
 """A plan whose goodput, price or MFU are moved, for so many chips: what a slider asks, of layouts already swept."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from app.whatif.prices import prices
-
-if TYPE_CHECKING:
-    from app.whatif.training.answers import Choice, TrainingPlan
+from app.whatif.training.answers import TrainingPlan, find
+from app.whatif.training.choice import Choice, choice_of
 
 
 @dataclass(frozen=True)
 class Moved:
     """The whole plan at the goodput and the price, and the choice on so many chips at the MFU."""
 
-    plan: "TrainingPlan"
-    choice: "Choice"
+    plan: TrainingPlan
+    choice: Choice
 
 
-def counts(plan: "TrainingPlan") -> list[int]:
+def counts(plan: TrainingPlan) -> list[int]:
     """Numbers of chips that have a layout, of the first choice's chip."""
     name = plan.first.planned.chip
     return sorted({c.planned.chips for c in plan.choices if c.planned.chip == name})
 
 
 def moved(
-    plan: "TrainingPlan",
+    plan: TrainingPlan,
     chips: int,
     *,
     goodput: float | None = None,
@@ -33,8 +31,6 @@ def moved(
 ) -> Moved:
     """The plan with another goodput (of all chips) and price (of the first choice's chip); its fastest layout on so
     many of these chips, at another MFU. None: as it was."""
-    from app.whatif.training.answers import find
-
     name, asked = plan.first.planned.chip, plan.asked
     if price is not None:
         paid = {**prices(asked.price), name: price}
@@ -47,10 +43,8 @@ def moved(
     return Moved(other, fastest if mfu is None else at_mfu(fastest, mfu, other))
 
 
-def at_mfu(choice: "Choice", mfu: float, plan: "TrainingPlan") -> "Choice":
+def at_mfu(choice: Choice, mfu: float, plan: TrainingPlan) -> Choice:
     """The same layout at another MFU: its step, days and dollars go with the inverse, useful maths and memory stay."""
-    from app.whatif.training.answers import choice_of
-
     p = choice.planned
     longer, useful_s = p.mfu / mfu, p.accounts["useful_maths"]
     rest = (p.step_s * longer - useful_s) / (p.step_s - useful_s)

@@ -2,16 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from app.whatif.training.choice import Choice
+from app.whatif.training.phrases import lost
 from app.whatif.training.same_loss import same_loss
 from errors import format as fmt
 from simulators.training.cost import HOUR_S
 from simulators.training.losing import larger
 from simulators.training.refused import NoLayout
-
-if TYPE_CHECKING:
-    from app.whatif.training.answers import Choice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +57,7 @@ class Scale:
     unit: str
     steps: float = 1.0
 
-    def of(self, choice: "Choice") -> float:
+    def of(self, choice: Choice) -> float:
         """What a chip-second of a step of this choice counts."""
         if self.unit == "chip_seconds":
             return 1.0
@@ -66,7 +65,7 @@ class Scale:
         return hours * (choice.price or 0.0) if self.unit == "usd" else hours
 
 
-def scale(choices: Sequence["Choice"], tokens: float | None, batch_tokens: int) -> Scale:
+def scale(choices: Sequence[Choice], tokens: float | None, batch_tokens: int) -> Scale:
     """Dollars where every choice has a price, chip-hours where tokens are known, else chip-seconds of a step."""
     if tokens is None:
         return Scale("chip_seconds")
@@ -74,10 +73,8 @@ def scale(choices: Sequence["Choice"], tokens: float | None, batch_tokens: int) 
     return Scale("usd" if priced else "chip_hours", tokens / batch_tokens)
 
 
-def losers(choices: Sequence["Choice"], tokens: float | None, batch_tokens: int) -> tuple[Reason, ...]:
+def losers(choices: Sequence[Choice], tokens: float | None, batch_tokens: int) -> tuple[Reason, ...]:
     """Why each choice but the first is not the best, the first being the best or nearest to it."""
-    from app.whatif.training.wording import lost
-
     if not choices:
         return ()
     first, *others = choices

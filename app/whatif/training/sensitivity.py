@@ -5,10 +5,9 @@ the dollars with that and the price.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from app.whatif.training.answers import Choice
+from app.whatif.training.choice import Choice
 
 MFU, GOODPUT, PRICE = 0.1, 0.05, 0.2  # a tenth of the MFU, five points of goodput, a fifth of the price
 
@@ -26,7 +25,7 @@ class Moved:
         return dict(vars(self))
 
 
-def sensitivity(choice: "Choice") -> tuple[Moved, ...]:
+def sensitivity(choice: Choice) -> tuple[Moved, ...]:
     """Each moved alone; none without tokens, of an MFU or goodput that cannot be, of a price that is not given."""
     if choice.days is None:
         return ()
