@@ -30,7 +30,7 @@ def over_chips(firsts: Sequence[Choice], deadline_d: float | None) -> go.Figure:
     """Days of the job, or seconds of a step without tokens, over the number of chips; bars are the range."""
     figure = go.Figure()
     timed = firsts[0].days is not None
-    for hue, name in zip(HUES * len(firsts), dict.fromkeys(c.planned.chip for c in firsts), strict=False):
+    for hue, name in zip(HUES * len(firsts), sorted({c.planned.chip for c in firsts}), strict=False):
         mine = sorted((c for c in firsts if c.planned.chip == name), key=lambda c: c.planned.chips)
         ends = [_ends(c) for c in mine]
         figure.add_scatter(
@@ -84,7 +84,7 @@ def days_and_dollars(
         line={"color": theme.GREY, "width": 1.5, "dash": "dot", "shape": "hv"},
         hoverinfo="skip",
     )
-    for hue, name in zip(HUES * len(told), dict.fromkeys(c.planned.chip for c in told), strict=False):
+    for hue, name in zip(HUES * len(told), sorted({c.planned.chip for c in told}), strict=False):
         _marks(figure, [c for c in told if c.planned.chip == name], theme.COLOURS[hue])
     if here.days and here.usd:
         ring = {"size": 20, "symbol": "circle-open", "color": theme.GREY, "line": {"width": 2}}
@@ -128,7 +128,7 @@ def _marks(figure: go.Figure, mine: Sequence[Choice], colour: str) -> None:
         legendgroup=name,
         marker={"size": 11, "color": colour, "symbol": [_symbol(c) for c in mine], "line": {"width": 2}},
         text=[f"{c.planned.chips:,}" if c.front else "" for c in mine],
-        textposition="bottom left",
+        textposition="bottom right",
         textfont={"size": 11},
         hovertext=[_told(c) for c in mine],
         hovertemplate="%{hovertext}<extra></extra>",
@@ -178,7 +178,7 @@ def _told(choice: Choice) -> str:
 
 def where_it_goes(firsts: Sequence[Choice]) -> go.Figure:
     """Shares of a step's chip time, a bar for the best layout of each chip and number of chips."""
-    leading = list({c.planned.chip: c for c in reversed(firsts)}.values())[::-1]
+    leading = [c for i, c in enumerate(firsts) if c.planned.chip not in {o.planned.chip for o in firsts[:i]}]
     shown = [*leading, *(c for c in firsts if c not in leading)][:BARS][::-1]
     figure = go.Figure()
     for account in ACCOUNTS:

@@ -97,7 +97,7 @@ def _ranged(name: str, label: str, low: float, high: float, usual: float, times:
     def changed() -> None:
         choose(name, f"{st.session_state[key] / times:.6g}")
 
-    shown = "%.0f %%" if times == 100 else "$%.2f"
+    shown = "%.1f %%" if times == 100 else "$%.2f"
     step = 0.5 if times == 100 else max(round((high - low) / 100, 2), 0.01)
     st.slider(label, low * times, max(high, usual) * times, step=step, format=shown, key=key, on_change=changed)
     return given
