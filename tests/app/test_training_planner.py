@@ -242,6 +242,19 @@ def test_a_slider_moves_the_answer_and_stands_in_the_address(place):
     assert takes(moved.first) in words(page)
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"goodput": "1e-6", "price": "h100=1e-9"},
+        {"price": "h100=1e6", "at_price": "nan", "at_goodput": "-3", "at_chips": "many", "at_mfu": "1e308"},
+        {"at_chips": "7", "at_goodput": "0.9", "at_mfu": "0.3"},
+    ],
+)
+def test_odd_sliders_in_the_address_are_passed_over(place, odd):
+    page = opened(PAGE, model="llama3.1-8b", on="h100", tokens="1e12", chips="64,128", **odd)
+    assert not page.exception and "At the sliders" in words(page)
+
+
 def test_what_makes_it_real_is_there_to_copy(place):
     page = opened(PAGE, model="llama3.1-8b", on="v6e", chips="256", layout="pp=1", make="compile")
     assert "chipledger compile llama3.1-8b" in page.code[0].value and "--topology v6e:16x16" in page.code[0].value

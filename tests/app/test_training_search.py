@@ -285,3 +285,12 @@ def test_a_batch_beyond_the_critical_one_is_told():
     assert told["place"] == "beyond" and told["more_tokens"]["low"] > 1
     assert "no batch, however large, halves the steps once more" in verdict(made).whole
     assert answered(tokens=None, price=None).to_dict()["critical_batch"] is None
+
+
+def test_other_numbers_of_chips_that_keep_the_limits_are_named():
+    made = answered(on="h100", price=None, chips="64,128", days="30")
+    [chips] = [w for w in made.would_do if w.limit == "chips"]
+    assert answered(on="h100", price=None, chips=str(int(chips.value)), days="30").best is not None
+    assert answered(on="h100", price=None, chips=str(int(chips.value) // 2), days="30").best is None
+    assert f"{chips.value:,.0f} H100 SXM are likely to keep it." in verdict(made).whole
+    assert not any(w.limit == "chips" for w in answered(on="h100", price=None, days="0.1").would_do)

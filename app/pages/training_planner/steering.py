@@ -90,16 +90,16 @@ def _slid(name: str, label: str, offered: list[int], usual: int, written: Callab
 
 def _ranged(name: str, label: str, low: float, high: float, usual: float, times: int) -> float | None:
     """A number between two; None where it is the usual one. Shown as so many times itself, shares in per cent."""
-    said, bound = st.query_params.get(name, ""), Number(low, max(high, usual))
+    said, bound = st.query_params.get(name, ""), Number(min(low, usual), max(high, usual))
     given = float(said) if bound.reads(said) and bound.low <= float(said) <= bound.high else None
     key = _key(name, (given if given is not None else usual) * times)
 
     def changed() -> None:
         choose(name, f"{st.session_state[key] / times:.6g}")
 
-    shown = "%.1f %%" if times == 100 else "$%.2f"
-    step = 0.5 if times == 100 else max(round((high - low) / 100, 2), 0.01)
-    st.slider(label, low * times, max(high, usual) * times, step=step, format=shown, key=key, on_change=changed)
+    ends = (min(low, usual) * times, max(high, usual) * times)
+    shown, step = ("%.1f %%", 0.5) if times == 100 else ("$%.4g", (ends[1] - ends[0]) / 100)
+    st.slider(label, *ends, step=step, format=shown, key=key, on_change=changed)
     return given
 
 

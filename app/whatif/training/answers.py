@@ -1,7 +1,7 @@
 """From the options of `whatif training` to layouts on each chip and number of chips, their days and dollars."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -80,8 +80,8 @@ class TrainingPlan:
 
     @cached_property
     def would_do(self) -> tuple[WouldDo, ...]:
-        """Where no choice keeps every limit, which limits one would."""
-        return would_do(self.choices)
+        """Where no choice keeps every limit, which limits one would, and which other number of chips keeps them."""
+        return (*would_do(self.choices), *_other_chips(self))
 
     @cached_property
     def same_loss(self) -> SameLoss | None:
@@ -246,6 +246,19 @@ def _offered(one: Chip, batch: int) -> list[int]:
     pod = family.numbers.get("pod_chips") if family else None
     most = min(int(pod.figure) if pod is not None and pod.figure else MOST_CHIPS, 64 * batch, CHIPS.high)
     return [n for n in (1 << k for k in range(18)) if LEAST_CHIPS <= n <= most]
+
+
+def _other_chips(plan: TrainingPlan) -> list[WouldDo]:
+    """The least number of chips, of those that were to be tried, that keeps every limit which the numbers asked for do
+    not; none where all numbers were tried."""
+    if plan.best is not None or not numbers_of(plan.asked.chips):
+        return []
+    try:
+        found = find(replace(plan.asked, chips=None)).choices
+    except QuestionError:  # of the usual numbers none has a layout
+        return []
+    least = min((c for c in found if c.feasible), key=lambda c: c.planned.chips, default=None)
+    return [WouldDo("chips", float(least.planned.chips), least, False)] if least else []
 
 
 def _order(choices: Sequence[Choice], asked: Asked):

@@ -10,7 +10,7 @@ from app.whatif.training.choice import Choice
 @dataclass(frozen=True)
 class WouldDo:
     """A limit that a choice would keep: `days` or `usd` of at least `value`, with `choice`, all other limits kept
-    (`alone`: not they)."""
+    (`alone`: not they); or `chips`, the least number that was not asked for and keeps every limit."""
 
     limit: str
     value: float
