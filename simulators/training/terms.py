@@ -71,5 +71,17 @@ PLAN_TERMS = (
         "twentieth for buffers. Layers are computed again as far as the memory asks for it.",
         unit="bytes",
     ),
+    Term(
+        "Front of days and dollars",
+        "The choices of which no other is at most as long and as dear: to be faster costs more, to be cheaper takes "
+        "longer.",
+    ),
+    Term(
+        "Critical batch",
+        "The batch with which twice the tokens of small batches are needed to the same loss. By published fits of its "
+        "growth with the tokens, a band: the fits are of models to 7 billion parameters.",
+        formula="tokens = D_min (1 + B / B_crit)",
+        unit="tokens",
+    ),
     TRAINING_TIME,
 )

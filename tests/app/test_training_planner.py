@@ -4,14 +4,21 @@ import contextlib
 import itertools
 import json
 import re
+import tomllib
 
 import pytest
+import yaml
 
 from app.cli import main
+from app.pages.training_planner.worked import WORKED
+from app.serve.compiling import compile_request
 from app.whatif.training import TRAINING
 from app.whatif.training.asked import REMATS
+from app.whatif.training.making import saving
+from app.whatif.training.phrases import takes
 from app.whatif.training.wording import verdict
 from errors import QuestionError
+from errors import format as fmt
 from simulators.training import layout
 from tests.app.test_pages import opened, words
 
@@ -203,8 +210,104 @@ def test_numbers_of_chips_that_are_no_slice(on, chips, said):
 def test_the_page(place):
     page = opened("pages/training_planner/page.py")
     assert not page.exception and "within the deadline and budget" in words(page)
-    assert {m.label.split(" ")[0] for m in page.metric} >= {"Chips", "Step", "MFU", "Memory", "Training", "Dollars"}
+    assert {m.label.split(" ")[0] for m in page.metric} == {"Chips", "MFU", "Memory", "Training", "Dollars"}
     bare = opened("pages/training_planner/page.py", model="llama3.1-8b", on="v6e", chips="64")
     assert not bare.exception and "Most tokens for each chip's time" in words(bare)
     refused = opened("pages/training_planner/page.py", **QUERY, goodput="2")
     assert not refused.exception and "Goodput: 2; expected" in words(refused)
+
+
+PAGE = "pages/training_planner/page.py"
+
+
+def test_after_a_refusal_the_form_shows_what_was_asked_and_what_holds_otherwise(place):
+    page = opened(PAGE, model="llama-3.1-70b", on="h100,TPU v5p", tokens="nothing")
+    assert not page.exception and "Tokens to train on" in words(page)
+    chosen = {s.label: s.value for s in page.selectbox}
+    assert chosen["Computed again"] == "part" and chosen["Model"] == "llama3.1-70b"
+    assert page.multiselect[0].value == ["TPU v5p", "H100 SXM"]
+    full = opened(PAGE, model="nobody's", on="nothing,h100", remat="full")
+    assert {s.label: s.value for s in full.selectbox}["Computed again"] == "full"
+    assert full.multiselect[0].value == ["H100 SXM"]
+
+
+def test_a_slider_moves_the_answer_and_stands_in_the_address(place):
+    page = opened(PAGE, model="llama3.1-70b", on="h100", tokens="2e12", chips="512,1024", price="h100=3")
+    assert "At the sliders: what was asked for." in words(page).replace("*", "")
+    page.slider(key="slide_at_goodput").set_value(80.0).run()
+    assert page.query_params["at_goodput"] == "0.8" and not page.exception
+    whole, moved = (answered(on="h100", chips="1024", days=None, price="h100=3", goodput=g) for g in (None, "0.8"))
+    assert takes(moved.first) != takes(whole.first)
+    page.select_slider(key="slide_at_chips").set_value(1024).run()
+    assert takes(moved.first) in words(page)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"goodput": "1e-6", "price": "h100=1e-9"},
+        {"price": "h100=1e6", "at_price": "nan", "at_goodput": "-3", "at_chips": "many", "at_mfu": "1e308"},
+        {"at_chips": "7", "at_goodput": "0.9", "at_mfu": "0.3"},
+    ],
+)
+def test_odd_sliders_in_the_address_are_passed_over(place, odd):
+    page = opened(PAGE, model="llama3.1-8b", on="h100", tokens="1e12", chips="64,128", **odd)
+    assert not page.exception and "At the sliders" in words(page)
+
+
+def test_what_makes_it_real_is_there_to_copy(place):
+    page = opened(PAGE, model="llama3.1-8b", on="v6e", chips="256", layout="pp=1", make="compile")
+    assert "chipledger compile llama3.1-8b" in page.code[0].value and "--topology v6e:16x16" in page.code[0].value
+    page.button_group(key="switch_make").set_value("gke").run()
+    assert "gcloud container node-pools create" in page.code[0].value and "google.com/tpu: 4" in page.code[1].value
+    assert "Slurm is written for GPUs here" in words(page)
+
+
+@pytest.mark.parametrize("one", WORKED, ids=lambda w: w.name)
+def test_a_published_job_fills_in_the_form(place, one):
+    page = opened(PAGE, **one.query, worked=one.name)
+    assert not page.exception
+    [told] = [i.value.replace("\\", "") for i in page.info if "Published: " in i.value.replace("\\", "")]
+    first = answered(**{**dict.fromkeys(QUERY), **one.query}).first
+    published, modelled = (
+        (one.days, first.days[1]) if one.days else (one.flops_per_s, first.planned.flops_per_s_per_chip)
+    )
+    assert told.startswith(one.title) and fmt.share(abs(modelled / published - 1)) in told
+    other = opened(PAGE, **{**one.query, "seq": "1024"}, worked=one.name)
+    assert "Published: " not in words(other), "another question is no published job"
+
+
+def test_every_text_that_is_offered_is_one_that_its_reader_takes():
+    """The compiler's request is checked as the server checks it, YAML and TOML are parsed."""
+    for query in ({"on": "v6e", "chips": "256", "layout": "pp=1"}, {"on": "7x", "chips": "512", "layout": "pp=1"}):
+        made = answered(model="llama3.1-8b", days=None, **query).make
+        compile_request(made["compile"]["query"])
+        assert list(yaml.safe_load_all(made["gke"]["text"])) and yaml.safe_load(made["pathways"]["text"])
+    made = answered(days=None, on="h100", chips="1024").make
+    assert tomllib.loads(made["torchtitan"]["text"]) and yaml.safe_load(made["maxtext"]["text"])
+    assert made["slurm"]["text"].startswith("#!/bin/bash") and "unavailable" in made["compile"]
+    several = answered(days=None, on="v6e", chips="1024", layout="pp=1").make
+    assert several["for"]["slice"] == "v6e:16x16:slices=4" and "--num-slices=4" in several["xpk"]["text"]
+    compile_request(several["compile"]["query"])
+
+
+def test_make_prints_the_text_alone(capsys):
+    arguments = ["whatif", "training", "--model", "llama3.1-70b", "--on", "h100", "--chips", "1024"]
+    assert main([*arguments, "--make", "torchtitan"]) == 0
+    printed = tomllib.loads(capsys.readouterr().out)
+    assert printed["parallelism"]["tensor_parallel_degree"] >= 1
+    assert main([*arguments, "--make", "gke"]) == 2
+    assert "expected --make maxtext or megatron or torchtitan or slurm" in capsys.readouterr().err
+    assert main([*arguments[:5], "v6e", "--chips", "256", "--make", "gke"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("# gcloud container node-pools create") and list(yaml.safe_load_all(out))
+
+
+def test_a_checkpoint_plan_says_how_often_where_it_is_known():
+    made = answered(days=None, on="h100", chips="1024", price="h100=3")
+    asked = made.make["checkpoint"]
+    assert asked["query"]["chips"] == "1024" and "--save-s SAVE_S" in asked["text"]
+    assert asked["bytes"] == pytest.approx(12 * 70.55e9, rel=0.01) and "interval_s" not in asked
+    told = saving({"save_s": 60.0, "mttf_s": 36_000.0, "chips": 1024})
+    assert told["interval_s"] == pytest.approx((2 * 60 * 36_000) ** 0.5, rel=0.05) and 0.9 < told["goodput"] < 1
+    assert "SAVE_S" not in told["text"] and "--mttf-s 36000" in told["text"]

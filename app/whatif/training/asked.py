@@ -10,6 +10,18 @@ PRECISIONS = ("bf16", "fp8", "fp4", "fp16")
 BATCH_TOKENS = 4_194_304  # where none is named: 512 sequences of 8,192
 REMATS = ("none", "part", "full")  # as `simulators.training.layout` has them, which the command line need not wait for
 REMAT = REMATS[1]
+MAKES = (
+    "maxtext",
+    "megatron",
+    "torchtitan",
+    "gke",
+    "xpk",
+    "pathways",
+    "queued",
+    "slurm",
+    "compile",
+    "checkpoint",
+)
 AXES = {"dp": "data", "fsdp": "fsdp", "tp": "tensor", "pp": "pipeline", "cp": "context", "ep": "expert"} | {
     "vp": "interleave",
     "micro": "micro",
@@ -34,6 +46,7 @@ class Asked:
     precision: str = PRECISIONS[0]
     goodput: float | None = None
     price: str | None = None
+    make: str | None = None
 
 
 _COST = {option.name: option for option in COST_OPTIONS}
@@ -79,4 +92,12 @@ OPTIONS: tuple[Option, ...] = (
     Option("precision", PRECISIONS, PRECISIONS[0], "of the matrix products, which sets the peak"),
     _COST["goodput"],
     _COST["price"],
+    Option(
+        "make",
+        MAKES,
+        None,
+        "print what makes the best choice real, ready to copy: a framework's configuration, what creates the chips, or "
+        "the commands that compile it and plan its checkpoints",
+        label="Make it real",
+    ),
 )
