@@ -6,7 +6,7 @@ from typing import Any
 from app.whatif.goodput.asked import Failing
 from errors import QuestionError
 from errors import format as fmt
-from simulators.checkpointing import Job, optimal_s
+from simulators.checkpointing import LONGEST_S, Job, optimal_s
 from simulators.training.cost import HOUR_S
 from simulators.training.lives import Life
 from simulators.two_tier import Local, best_counted, best_interval, best_two_tier
@@ -19,9 +19,9 @@ def failing(asked: Any) -> Failing:
     return Failing(**{f.name: getattr(asked, f.name) for f in fields(Failing) if hasattr(asked, f.name)})
 
 
-def life(asked: Failing, chips: int, span_s: float) -> tuple[Life, float]:
+def life(asked: Failing, chips: int, span_s: float = LONGEST_S) -> tuple[Life, float]:
     """(a life of so many chips and seconds, the best interval, no longer than the life). Raises QuestionError where
-    something is missing or cannot be."""
+    something cannot be."""
     check(asked, span_s)
     job, local = _job(asked, chips), _local(asked)
     interval_s, every = _saves(job, local, asked)
@@ -79,7 +79,7 @@ def _saves(job: Job, local: Local | None, asked: Failing) -> tuple[float, int]:
     return asked.interval_s, asked.saves_per_remote or best_counted(job, local, asked.interval_s)
 
 
-def check(asked: Failing, span_s: float) -> None:
+def check(asked: Failing, span_s: float = LONGEST_S) -> None:
     """What belongs together, and what is no longer than the life."""
     if not asked.elastic and (asked.slices is not None or asked.resume_s is not None):
         raise QuestionError("slices or their pauses, of a job that is not elastic", expected="--elastic with them")

@@ -1,12 +1,13 @@
 """From the options of `whatif training` to layouts on each chip and number of chips, their days and dollars."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 from app.whatif.cost.answers import MOST, named, numbers_of
 from app.whatif.cost.asked import SEQ
 from app.whatif.prices import prices
+from app.whatif.training import lives
 from app.whatif.training.asked import AXES, BATCH_TOKENS, Asked
 from catalog import chip, model
 from catalog.chips import Chip
@@ -14,8 +15,8 @@ from catalog.models import Model
 from catalog.slices import families, slice_
 from errors import QuestionError
 from errors.numbers import CHIPS, COUNT
-from simulators.training.cost import DAY_S, HOUR_S
 from simulators.training.efficiency import fitted_file
+from simulators.training.end_to_end import EndToEnd
 from simulators.training.plan import Found, Planned, check_fixed, plan, why_not
 
 LEAST_CHIPS, MOST_CHIPS = 8, 1 << 17
@@ -28,7 +29,6 @@ NOTES = (
     "looked at.",
 )
 UNPRICED = "no price is given, so it is not known whether the budget is kept."
-ALL_KEPT = "Goodput is taken as 1: every step is kept and nothing waits. What your jobs reach can be named instead."
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Choice:
     """A layout with its days and dollars: low, likely and high; None without tokens or a price."""
 
     planned: Planned
-    goodput: float
+    lived: EndToEnd
     days: tuple[float, float, float] | None
     usd: tuple[float, float, float] | None
     meets: dict[str, bool]
@@ -44,6 +44,10 @@ class Choice:
     @property
     def feasible(self) -> bool:
         return all(self.meets.values())
+
+    @property
+    def goodput(self) -> float:
+        return self.lived.goodput.likely
 
     def to_dict(self) -> dict[str, Any]:
         p = self.planned
@@ -61,6 +65,8 @@ class Choice:
             "tight": p.tight,
             "layers_recomputed": p.recomputed,
             "goodput": self.goodput,
+            "goodput_band": asdict(self.lived.goodput),
+            "tokens_per_day": asdict(self.lived.tokens_per_day),
             "days": self.days and self.days[1],
             "usd": self.usd and self.usd[1],
             "band": {"low": p.low_s, "high": p.high_s},
@@ -154,6 +160,7 @@ def find(asked: Asked) -> TrainingPlan:
         raise QuestionError("the question is not complete", expected=", ".join(missing))
     if (asked.days is not None or asked.usd is not None) and asked.tokens is None:
         raise QuestionError("a deadline or a budget, without what is to be done until then", expected="--tokens")
+    lives.check_lives(asked)
     wanted, seq = model(asked.model or ""), asked.seq or SEQ
     batch = _batch(asked, seq)
     fixed, listed = _fixed(asked.layout), numbers_of(asked.chips)
@@ -169,14 +176,15 @@ def find(asked: Asked) -> TrainingPlan:
     for one in on:
         for found in _planned(one, wanted, asked, batch, seq, fixed, listed, reasons):
             tried += found.tried
-            choices += [_choice(p, asked, paid.get(one.name)) for p in found.layouts]
+            priced = lives.told(found.layouts, asked, paid.get(one.name), reasons)
+            choices += [_choice(p, lived, asked) for p, lived in priced]
             if asked.usd is not None and one.name not in paid and found.layouts:
                 reasons.append(f"{one.name}: {UNPRICED}")
     if not choices:
         raise QuestionError(
             " ".join(reasons).removesuffix("."), advice="Name other chips, more of them, or a smaller batch"
         )
-    notes = (*(() if asked.goodput or asked.tokens is None else (ALL_KEPT,)), *NOTES)
+    notes = (*lives.notes(asked), *NOTES)
     ordered = tuple(sorted(choices, key=_order(choices, asked)))
     return TrainingPlan(asked, wanted, seq, batch, ordered, tuple(dict.fromkeys(reasons)), notes, tried)
 
@@ -238,24 +246,15 @@ def _offered(one: Chip, batch: int) -> list[int]:
     return [n for n in (1 << k for k in range(18)) if LEAST_CHIPS <= n <= most]
 
 
-def _choice(planned: Planned, asked: Asked, price: float | None) -> Choice:
+def _choice(planned: Planned, lived: EndToEnd, asked: Asked) -> Choice:
     """Time is what all tokens take at the rate, over the goodput; dollars are chip-hours at the price."""
-    goodput = asked.goodput or 1.0
-    if asked.tokens is None:
-        return Choice(planned, goodput, None, None, {})
-    likely = asked.tokens / (planned.tokens_per_s_per_chip * planned.chips * goodput)
-    low, high = (likely * end / planned.step_s for end in (planned.low_s, planned.high_s))
-    days = (low / DAY_S, likely / DAY_S, high / DAY_S)
-    usd = None
-    if price is not None:
-        low, likely, high = (s / HOUR_S * planned.chips * price for s in (low, likely, high))
-        usd = (low, likely, high)
+    days, usd = (band and astuple(band) for band in (lived.days, lived.usd))
     meets = {}
     if asked.days is not None:
-        meets["days"] = days[1] <= asked.days
+        meets["days"] = days is not None and days[1] <= asked.days
     if asked.usd is not None:
         meets["usd"] = usd is not None and usd[1] <= asked.usd
-    return Choice(planned, goodput, days, usd, meets)
+    return Choice(planned, lived, days, usd, meets)
 
 
 def _order(choices: Sequence[Choice], asked: Asked):

@@ -25,7 +25,7 @@ def verdict(result: "TrainingPlan") -> str:
         )
     first = headline_of(best)
     rate = f"A step takes {step(best)} at {fmt.share(best.planned.mfu)} MFU."
-    return headline(first, rate, _published(best))
+    return headline(first, rate, _kept(result, best), _published(best))
 
 
 def headline_of(choice: "Choice") -> str:
@@ -37,6 +37,14 @@ def headline_of(choice: "Choice") -> str:
     limits = " and ".join(LIMITS[n] for n in choice.meets)
     keeps = f", within the {limits}" if limits else ""
     return f"{laid} {verb} {takes(choice)}{keeps}."
+
+
+def _kept(result: "TrainingPlan", choice: "Choice") -> str:
+    """The share of time that lives of the job keep; of one whose goodput was given or is 1, nothing."""
+    if result.asked.mttf_chip_h is None:
+        return ""
+    low, high = fmt.share(choice.lived.goodput.low), fmt.share(choice.lived.goodput.high)
+    return f"Lives of the job keep {fmt.share(choice.goodput)} of the time ({low} to {high})."
 
 
 def _published(choice: "Choice") -> str:
