@@ -22,6 +22,7 @@ CHIPS, GAIN = 49_152, 0.15
 CHIPS_PER_NODE, SLICES = 4, 48
 SAVE_S, RESTART_S, RESUME_S = 10.0, 120.0, 60.0
 RATES = (2.34, 6.5)  # failures per 1,000 node-days, as published for two research clusters
+MTTF_CHIP_H = tuple(24 * 1000 / rate * CHIPS_PER_NODE for rate in RATES)
 WAITS_S = (300.0, 600.0, 1200.0)
 
 
@@ -48,6 +49,16 @@ class Gains:
     def holds(self, gain: float = GAIN) -> np.ndarray:
         """Where it gains so much in points at least."""
         return self.points >= gain
+
+
+def failing_where(
+    job: Job, chips: int, slices: int, resume_s: float, mttf_chip_s: Sequence[float], gain: float = GAIN
+) -> tuple[float, float] | None:
+    """The least and the greatest of these mean times to failure of a chip at which the job of that wait gains so much
+    in points; None where none does."""
+    found = gains(job, chips, slices, resume_s, mttf_chip_s, [job.wait_s])
+    holding = found.mttf_chip_s[found.holds(gain)[:, 0]]
+    return (float(holding.min()), float(holding.max())) if len(holding) else None
 
 
 def gains(

@@ -124,7 +124,7 @@ class _Drawn:
         self.seconds = {name: np.zeros(lives) for name in ACCOUNTS}
         self.failures = np.zeros(lives)
         self.free = np.zeros((lives, life.spares)) if life.spares else None  # when each spare is there
-        self.back = np.full((lives, life.slices - 1), -np.inf)  # when slices that are away come back
+        self.back = np.full((lives, 1), -np.inf)  # when slices that are away come back, in as many columns as it takes
 
     @property
     def going(self) -> np.ndarray:
@@ -182,6 +182,8 @@ class _Drawn:
             self.restart = self._restart()
             return
         self.restart = np.full_like(self.now, self.life.resume_s)
+        if self.back.shape[1] < self.life.slices - 1 and (self.failed & (self.back.min(axis=1) > self.now)).any():
+            self.back = np.column_stack((self.back, np.full(len(self.now), -np.inf)))
         place = np.argmin(self.back, axis=1)
         rows = np.flatnonzero(self.failed & (self.back.min(axis=1) <= self.now))  # else the last one restarts in place
         self.back[rows, place[rows]] = (self.now + wait)[rows]
