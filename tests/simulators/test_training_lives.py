@@ -26,6 +26,23 @@ def test_the_mean_of_lives_is_the_closed_form(job, times):
     assert drawn.mean() == pytest.approx(life.closed_form(), abs=5 * drawn.std() / 20 + 3e-3)
 
 
+@pytest.mark.parametrize(
+    ("save_s", "mttf_s", "restart_s", "interval_s", "share"),
+    [
+        (60, 10800, 300, 1098.771, 0.873653),
+        (30, 10737.9, 600, 782.791, 0.876717),
+        (5, 10737.9, 120, 324.362, 0.959015),
+        (300, 86400, 900, 7001.389, 0.909442),
+        (120, 1800, 300, 579.701, 0.573810),
+    ],
+)
+def test_lives_against_shares_computed_elsewhere(save_s, mttf_s, restart_s, interval_s, share):
+    """Daly's interval and the exact goodput at it, by numerical work that shares no line with this."""
+    job = Job(save_s=save_s, mttf_s=mttf_s, restart_s=restart_s)
+    drawn = live(Life(job=job, interval_s=interval_s, span_s=400 * mttf_s), 300).goodput
+    assert drawn.mean() == pytest.approx(share, abs=5 * drawn.std() / 300**0.5 + 2e-3)
+
+
 @pytest.mark.parametrize(("slices", "wait_s"), [(2, 600.0), (4, 7200.0), (48, 7200.0), (3, 30_000.0)])
 def test_elastic_lives_are_within_three_points_of_theirs(slices, wait_s):
     job = replace(SYNC, mttf_s=20_000, wait_s=wait_s)
