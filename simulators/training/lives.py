@@ -30,6 +30,7 @@ from simulators.two_tier import Local, two_tier_goodput
 ACCOUNTS = ("kept", "saving", "lost_work", "restarting", "waiting", "slices_away")
 LOW, HIGH = 5, 95  # per cent of lives below the ends of a range
 MOST_DRAWN = 50_000_000  # failures of all lives together: some minutes
+MOST_FAILURES = 100_000  # of one life: as many steps, whatever the number of lives
 MOST_SPARES, MOST_SLICES = 4096, 1024
 
 
@@ -64,8 +65,8 @@ class Life:
 
     @property
     def failures(self) -> float:
-        """How many are to be expected, at most: time in which none can happen counts as well."""
-        return self.span_s / self.job.mttf_s
+        """How many are to be expected, at most: restarts that fail count as well."""
+        return self.span_s / (self.job.mttf_s + (self.job.wait_s if self.slices == 1 else 0.0))
 
     def closed_form(self) -> float | None:
         """Goodput of a life without end; None with spares, for which there is none."""
@@ -100,12 +101,14 @@ class Lives:
 
 def live(life: Life, lives: int, seed: int = 0) -> Lives:
     """So many lives. Raises QuestionError where more failures would be drawn than is reasonable."""
-    if life.failures * lives > MOST_DRAWN:
-        days = MOST_DRAWN / lives * life.job.mttf_s / 86_400
+    if life.failures > (most := min(MOST_FAILURES, MOST_DRAWN / lives)):
+        days = life.span_s / 86_400 * most / life.failures
         raise QuestionError(
             f"{life.failures:,.0f} failures in each of {lives:,} lives",
-            expected=f"at most {MOST_DRAWN:,} together",
-            advice=f"Draw fewer lives, or fewer days: {days:.2g} of them would do",
+            expected=f"at most {most:,.0f} in each",
+            advice=f"Draw fewer lives or fewer days: {days:.2g} d would do"
+            if most < MOST_FAILURES
+            else f"Draw fewer days: {days:.2g} d would do",
         )
     drawn = (_Tiered if life.local else _Drawn)(life, lives, np.random.default_rng(seed))
     while drawn.going.any():

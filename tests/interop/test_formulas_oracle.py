@@ -111,9 +111,7 @@ def test_elastic_and_waiting():
     [[slices, waiting, elastic]] = lines("elastic")
     assert elastic_first_order(10800, 600, 1, 0) == pytest.approx(waiting, rel=1e-12)
     assert elastic_first_order(10800, 600, int(slices), 30) == pytest.approx(elastic, rel=1e-12)
-    job = Job(
-        save_s=1e-3, mttf_s=10800, wait_s=600
-    )  # next to no saves: what is left is the wait, or what it takes away
+    job = Job(save_s=1e-3, mttf_s=10800, wait_s=600)  # next to no saves: the wait is lost, or a slice for as long
     whole = Life(job=job, interval_s=5.0, span_s=300 * 10800)
     assert live(whole, 200).goodput.mean() == pytest.approx(waiting, abs=5e-3)
     goes_on = Life(job=job, interval_s=5.0, span_s=300 * 10800, slices=int(slices), resume_s=15.0)  # twice: 30 s

@@ -291,7 +291,9 @@ def test_what_cannot_be_drawn():
     ):
         with pytest.raises(QuestionError):
             Life(job=SYNC, interval_s=9.0, span_s=9.0, **more)
-    with pytest.raises(QuestionError, match="failures in each of 1,000 lives"):
+    with pytest.raises(
+        QuestionError, match="failures in each of 1,000 lives; expected at most 50,000 in each. Draw fewer"
+    ):
         live(Life(job=Job(save_s=1, mttf_s=10), interval_s=3, span_s=100 * DAY_S), 1000)
     for more in ({"spares": -1}, {"slices": 0}, {"span_s": 0.0}, {"interval_s": float("nan")}):
         with pytest.raises(QuestionError):

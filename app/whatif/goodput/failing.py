@@ -48,7 +48,7 @@ def _job(asked: Failing, chips: int) -> Job:
         raise QuestionError(
             f"a save of {fmt.duration(save_s)} where {fmt.count(chips, 'chip')} fail every {fmt.duration(mttf_s)}",
             expected="a save shorter than the mean time to failure",
-            advice=f"At most {fmt.duration(mttf_s)} for a save, or at most {fmt.count(most, 'chip')}",
+            advice=f"At most {_no_more(mttf_s)} s for a save, or at most {fmt.count(most, 'chip')}",
         )
     return Job(
         save_s=save_s,
@@ -57,6 +57,11 @@ def _job(asked: Failing, chips: int) -> Job:
         wait_s=asked.wait_s or 0.0,
         blocked_s=asked.blocked_s,
     )
+
+
+def _no_more(seconds: float) -> str:
+    """Rounded down, so that what is advised can be."""
+    return f"{int(seconds):,}" if seconds >= 10 else f"{seconds * 0.999:.2g}"
 
 
 def _local(asked: Failing) -> Local | None:
