@@ -20,6 +20,7 @@ from functools import lru_cache
 import numpy as np
 
 from errors import QuestionError
+from errors import format as fmt
 from simulators.checkpointing import LONGEST_S
 from simulators.training.cost import DAY_S, HOUR_S
 from simulators.training.lives import HIGH, LOW, Life, live
@@ -98,8 +99,8 @@ def length_s(life: Life, work_s: float) -> float:
     share = replace(life, spares=0, repair_s=0.0).closed_form() or 0.0
     if share < LEAST:
         raise QuestionError(
-            f"a job that fails every {life.job.mttf_s:.3g} s keeps {share:.2g} of its time",
-            expected=f"at least {LEAST:g}",
+            f"a job that fails every {fmt.duration(life.job.mttf_s)} keeps {fmt.share(share)} of its time",
+            expected=f"at least {fmt.share(LEAST)}",
             advice="Fewer chips, shorter saves and restarts, or chips that fail less often",
         )
     if work_s / share > LONGEST_S:

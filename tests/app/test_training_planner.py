@@ -8,6 +8,7 @@ import re
 import pytest
 
 from app.cli import main
+from app.whatif.goodput import GOODPUT_PLAN
 from app.whatif.training import TRAINING
 from app.whatif.training.asked import REMATS
 from app.whatif.training.wording import verdict
@@ -208,3 +209,75 @@ def test_the_page(place):
     assert not bare.exception and "Most tokens for each chip's time" in words(bare)
     refused = opened("pages/training_planner/page.py", **QUERY, goodput="2")
     assert not refused.exception and "Goodput: 2; expected" in words(refused)
+
+
+FAILING = {"mttf_chip_h": "41026", "save_s": "30", "restart_s": "300", "wait_s": "600"}
+
+
+def test_goodput_follows_from_the_failures_of_so_many_chips():
+    made = answered(on="h100", chips="256,2048,16384", days=None, price="h100=3", **FAILING)
+    by_chips = {c.planned.chips: c for c in reversed(made.choices)}
+    shares = [by_chips[n].goodput for n in (256, 2048, 16384)]
+    assert shares == sorted(shares, reverse=True) and shares[0] > 0.98 and shares[2] < 0.85
+    for c in made.choices:
+        told, rate = c.to_dict(), c.planned.tokens_per_s_per_chip * c.planned.chips
+        assert told["goodput_band"]["low"] <= c.goodput <= told["goodput_band"]["high"]
+        assert told["tokens_per_day"]["likely"] == pytest.approx(rate * 86_400 * c.goodput)
+        assert c.days[1] == pytest.approx(2e12 / told["tokens_per_day"]["likely"])
+        assert c.days[2] / c.days[1] >= c.planned.high_s / c.planned.step_s  # its own luck comes on top
+        assert c.usd[1] == pytest.approx(3 * 24 * c.days[1] * c.planned.chips)
+    assert any("lives of the job" in note for note in made.notes) and "Lives of the job keep" in verdict(made).whole
+
+
+def test_a_planned_job_keeps_what_whatif_goodput_says():
+    made = answered(on="h100", chips="2048", days=None, **FAILING).choices[0]
+    days = {"chips": "2048", "days": f"{made.days[1]:.4g}"}
+    alone = GOODPUT_PLAN.answer(GOODPUT_PLAN.from_query({**FAILING, **days}), None)
+    assert made.goodput == pytest.approx(alone.goodput, abs=4e-3)
+    assert made.lived.goodput.low == pytest.approx(alone.range[0], abs=0.01)
+
+
+def test_spares_are_paid_for_by_the_host():
+    one, held = (answered(on="h100", chips="256", days=None, price="h100=3", spares=n, **FAILING) for n in (None, "4"))
+    first = held.choices[0]
+    assert first.usd[1] == pytest.approx(3 * 24 * first.days[1] * (256 + 4 * 8))
+    assert first.usd[1] > one.choices[0].usd[1] and any("Spares are paid for" in note for note in held.notes)
+
+
+def test_a_goodput_that_is_given_holds_on_any_number_of_chips():
+    made = answered(on="h100", chips="256,2048", goodput="0.9", days=None)
+    assert {c.goodput for c in made.choices} == {0.9} and any("as it was given" in note for note in made.notes)
+    assert made.choices[0].days[2] / made.choices[0].days[1] == pytest.approx(
+        made.choices[0].planned.high_s / made.choices[0].planned.step_s
+    )
+
+
+def test_chips_that_fail_too_often_are_left_out_with_the_reason():
+    made = answered(on="h100", chips="256,65536", days=None, mttf_chip_h="200", save_s="10", restart_s="60")
+    assert {c.planned.chips for c in made.choices} == {256}
+    assert re.search(r"65,536 H100 SXM: .* fails every 11.0 s keeps .* of its time.* Fewer chips", made.why_not[0])
+    with pytest.raises(QuestionError, match="At most 10 s for a save, or at most 24,000 chips"):
+        answered(on="h100", chips="65536", days=None, mttf_chip_h="200", save_s="30")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {**FAILING, "goodput": "0.9"},
+            "a goodput, and --mttf-chip-h, from which one follows; expected one of the two",
+        ),
+        ({"save_s": "30"}, "--save-s without what else lives of a job take; expected --mttf-chip-h"),
+        ({"mttf_chip_h": "4e4"}, "--mttf-chip-h without what else lives of a job take; expected --save-s"),
+        ({"elastic": "true"}, "--elastic without what else"),
+        ({**FAILING, "slices": "4"}, "not elastic"),
+        ({**FAILING, "elastic": "true", "spares": "2"}, "one of the two"),
+        ({**FAILING, "spares": "5000"}, "from 0 to 4,096"),
+        ({**FAILING, "mttf_chip_h": "0"}, "--mttf-chip-h 0; expected a number from 0.001"),
+        ({**FAILING, "wait_s": "1e308"}, "--wait-s 1e308"),
+        ({**FAILING, "interval_s": "1e10", "chips": "64"}, "in a job of .* Leave it away for the best"),
+    ],
+)
+def test_lives_that_cannot_be(change, said):
+    with pytest.raises(QuestionError, match=said):
+        answered(**({"on": "h100", "chips": "256", "days": None} | change))

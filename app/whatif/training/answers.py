@@ -182,7 +182,7 @@ def find(asked: Asked) -> TrainingPlan:
                 reasons.append(f"{one.name}: {UNPRICED}")
     if not choices:
         raise QuestionError(
-            " ".join(reasons).removesuffix("."), advice="Name other chips, more of them, or a smaller batch"
+            " ".join(reasons).removesuffix("."), advice="Name other chips, another number of them, or a smaller batch"
         )
     notes = (*lives.notes(asked), *NOTES)
     ordered = tuple(sorted(choices, key=_order(choices, asked)))

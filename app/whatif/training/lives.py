@@ -74,7 +74,9 @@ def _goodput(asked: Asked, chips: int, tokens_per_s: float) -> Band:
         return sure(asked.goodput or 1.0)
     how, span_s = failing(asked), DAYS * DAY_S
     if asked.tokens is not None:
-        span_s = rounded(length_s(life(how, chips)[0], asked.tokens / tokens_per_s))
+        work_s = asked.tokens / tokens_per_s
+        check(how, work_s)
+        span_s = rounded(length_s(life(how, chips)[0], work_s))
     return kept(life(how, chips, span_s)[0])
 
 
