@@ -28,9 +28,9 @@ def dollars(plan: CostPlan) -> go.Figure:
     x, y = [c.likely.days for c in front], [c.likely.usd for c in front]
     figure.add_scatter(x=x, y=y, mode="lines", line={**line, "shape": "hv"}, name="Pareto front", hoverinfo="skip")
     names = list(dict.fromkeys(c.chip.name for c in plan.choices))
-    for hue, name in zip(HUES * len(names), names, strict=False):
+    for hue, name, side in zip(HUES * len(names), names, ("top right", "bottom left") * len(names), strict=False):
         if mine := [c for c in priced if c.chip.name == name]:
-            _chip(figure, mine, front, theme.COLOURS[hue])
+            _chip(figure, mine, front, theme.COLOURS[hue], side)
     spans = [(c.best.days, c.worst.days, c.best.usd or 0.0, c.worst.usd or 0.0) for c in priced]
     days = [v for low, high, _, _ in spans for v in (low, high)]
     usd = [v for _, _, low, high in spans for v in (low, high)]
@@ -66,7 +66,7 @@ def _note(figure: go.Figure, text: str, x: float, y: float) -> None:
     figure.add_annotation(text=text, x=x, y=y, showarrow=False, font_size=12, **refs, **anchors)
 
 
-def _chip(figure: go.Figure, mine: Sequence[Choice], front: Sequence[Choice], colour: str) -> None:
+def _chip(figure: go.Figure, mine: Sequence[Choice], front: Sequence[Choice], colour: str, side: str) -> None:
     def bars(take) -> dict:
         likely = [take(c.likely) for c in mine]
         return {
@@ -85,7 +85,7 @@ def _chip(figure: go.Figure, mine: Sequence[Choice], front: Sequence[Choice], co
         error_y=bars(lambda cost: cost.usd),
         mode="markers+text",
         text=[f"{c.chips:,}" for c in mine],
-        textposition="top right",
+        textposition=side,
         name=plain(mine[0].chip.name),
         marker={"color": colour, "size": 11, "symbol": ["circle" if c in front else "circle-open" for c in mine]},
         hovertext=[
@@ -126,7 +126,7 @@ def equal_time(plan: CostPlan, lines: Sequence[Line], best: Choice, of: str) -> 
         height=360,
         **LEGEND,
         **MARGIN,
-        xaxis={"title": {"text": f"{plain(best.chip.name)}"}, "gridcolor": GRID, "fixedrange": True}
+        xaxis={"title": {"text": f"chips, {plain(best.chip.name)}"}, "gridcolor": GRID, "fixedrange": True}
         | log_ticks(min(chips), max(chips)),
         yaxis={"title": {"text": title}, "gridcolor": GRID, "fixedrange": True, "range": [0, 104]},
     )

@@ -1,6 +1,7 @@
 """The numbers that lives of a job rest on: each a control, kept in the address under the name of its option."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 import streamlit as st
 
@@ -60,7 +61,7 @@ def controls() -> None:
                     _number(name)
 
 
-def _number(name: str, width: int | str = "") -> None:
+def _number(name: str, width: int | Literal[""] = "") -> None:
     now = said(_OPTIONS[name])
     words = f" Now {fmt.duration(now)}." if _OPTIONS[name].unit == "s" and now else ""
     control(_OPTIONS[name], None, more=words, empty=_EMPTY.get(name, "–"), width=width)

@@ -64,8 +64,11 @@ class Choice:
         are."""
         if self.developers is None:
             return None
-        low, likely, high = (c.effective_flops_per_s for c in (self.worst, self.likely, self.best))
-        return tuple(flops_per_developer(e, self.developers) for e in (low, likely, high))
+        each = (
+            flops_per_developer(c.effective_flops_per_s, self.developers) for c in (self.worst, self.likely, self.best)
+        )
+        low, likely, high = each
+        return low, likely, high
 
     @property
     def feasible(self) -> bool:
