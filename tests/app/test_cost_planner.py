@@ -8,7 +8,7 @@ import pytest
 
 from app.cli import main
 from app.pages.cost_planner.trade import dollars, equal_time
-from app.whatif.cost import COST, contours
+from app.whatif.cost import COST
 from app.whatif.cost.wording import verdict
 from errors import QuestionError
 from tests.app.test_pages import opened, words
@@ -174,7 +174,7 @@ def test_pictures_of_cost_show_every_choice_and_both_limits():
     assert marks == {(c.likely.days, c.likely.usd) for c in made.choices}
     assert [a.text for a in figure.layout.annotations] == ["deadline: 30 d", "budget: $4,000,000"]
     for of in ("mfu", "goodput"):
-        drawn = equal_time(made, contours.equal_time(made), made.choices[0], of)
+        drawn = equal_time(made, made.equal_time, made.choices[0], of)
         assert {"15 d", "30 d", "60 d", "tried"} <= {trace.name for trace in drawn.data}
         assert all(0 < y <= 100 for trace in drawn.data for y in trace.y)
 

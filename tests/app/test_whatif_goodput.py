@@ -6,7 +6,7 @@ import json
 import pytest
 
 from app.cli import main
-from app.pages.goodput_planner.figure import where_it_goes
+from app.pages.goodput_planner.figure import over_interval, where_it_goes
 from app.pages.goodput_planner.form import CLAIM
 from app.whatif.goodput import GOODPUT_PLAN, curves
 from app.whatif.goodput.claim_words import held
@@ -205,6 +205,12 @@ def test_pictures_show_what_was_drawn():
     shares = [b.likely for b in chips.bands]
     assert shares == sorted(shares, reverse=True) and all(b.low <= b.likely <= b.high for b in lives.bands)
     assert chips.bands[4].likely == pytest.approx(made.goodput, abs=6e-3)
+
+
+def test_with_spares_there_is_no_formula_to_draw():
+    made = answered(spares="4", trials="20", days="5")
+    closed, lives = curves.over_interval(made)
+    assert closed.at == () and {t.name for t in over_interval(made, closed, lives).data} == {"lives", "as asked"}
 
 
 def test_numbers_of_chips_that_could_not_save_are_left_out_of_the_picture():

@@ -18,7 +18,6 @@ from app.figures.base import standalone
 from app.pages.cost_planner.figure import days
 from app.pages.cost_planner.form import EXAMPLE, asked, cost_form
 from app.pages.cost_planner.trade import dollars, equal_time
-from app.whatif.cost import contours
 from app.whatif.cost.answers import Choice, CostPlan, find
 from app.whatif.cost.wording import verdict as plan_verdict
 from errors import QuestionError
@@ -85,7 +84,7 @@ def trade(made: CostPlan, best: Choice) -> None:
         f"**What takes equally long?** Each line is a number of days, on {md(best.chip.name)}: left by the MFU that it "
         "takes at the goodput that is asked, right by the goodput at the likely MFU."
     )
-    lines = contours.equal_time(made)
+    lines = made.equal_time
     for column, of in zip(st.columns(2), ("mfu", "goodput"), strict=True):
         with column:
             chart(equal_time(made, lines, best, of), f"equal-{of}", f"{NAME}-equal-{of}", f"Equal time by {of}")

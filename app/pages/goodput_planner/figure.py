@@ -72,10 +72,11 @@ def over_interval(plan: GoodputPlan, closed: Along, lives: Along) -> go.Figure:
     figure = go.Figure()
     y = [100 * b.likely for b in closed.bands]
     line = {"color": LINE, "width": 2.5}
-    figure.add_scatter(x=closed.at, y=y, mode="lines", line=line, name="by formula", hoverinfo="skip")
+    if closed.at:
+        figure.add_scatter(x=closed.at, y=y, mode="lines", line=line, name="by formula", hoverinfo="skip")
     _lives(figure, lives, fmt.duration)
     _mine(figure, plan, plan.life.interval_s, fmt.duration(plan.life.interval_s))
-    return _laid(figure, "work between two saves", log_axis(closed.at[0], closed.at[-1]), lives)
+    return _laid(figure, "work between two saves", log_axis(lives.at[0], lives.at[-1]), lives)
 
 
 def over_chips(plan: GoodputPlan, lives: Along) -> go.Figure:
@@ -83,7 +84,8 @@ def over_chips(plan: GoodputPlan, lives: Along) -> go.Figure:
     figure = go.Figure()
     x = [*lives.at, *lives.at[::-1]]
     y = [100 * b.low for b in lives.bands] + [100 * b.high for b in reversed(lives.bands)]
-    figure.add_scatter(x=x, y=y, fill="toself", fillcolor=BAND, line={"width": 0}, hoverinfo="skip", showlegend=False)
+    fill = {"fill": "toself", "fillcolor": BAND, "line": {"width": 0}, "mode": "lines", "hoverinfo": "skip"}
+    figure.add_scatter(x=x, y=y, showlegend=False, **fill)
     _lives(figure, lives, lambda n: fmt.count(int(n), "chip"), "lines+markers")
     _mine(figure, plan, plan.asked.chips or 1, fmt.count(plan.asked.chips or 1, "chip"))
     return _laid(figure, "chips", log_ticks(lives.at[0], lives.at[-1]), lives)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from app.whatif.cost.asked import SEQ, Asked
-from app.whatif.cost.contours import equal_time
+from app.whatif.cost.contours import Kind, Line, equal_time
 from app.whatif.prices import prices
 from catalog import chip, model
 from catalog.chips import Chip
@@ -129,6 +129,22 @@ class CostPlan:
                 best, found = usd, [*found, c]
         return tuple(found)
 
+    @property
+    def equal_time(self) -> list[Line]:
+        """Of each chip, around the deadline or the days of the best choice."""
+        first, goodput = self.best or self.choices[0], self.asked.goodput or 1.0
+        by_chip = {c.chip.name: c for c in reversed(self.choices)}
+        kinds = [
+            Kind(
+                chip=name,
+                tried=[o.chips for o in self.choices if o.chip.name == name],
+                peak_flops_per_s=c.likely.effective_flops_per_s / (c.chips * c.mfu[1] * goodput),
+                mfu=c.mfu[1],
+            )
+            for name, c in reversed(by_chip.items())
+        ]
+        return equal_time(self.work, kinds, self.asked.days or float(f"{first.likely.days:.1g}"), goodput)
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "model": self.model.name,
@@ -142,7 +158,7 @@ class CostPlan:
             "choices": [c.to_dict() for c in self.choices],
             "developers": self.asked.developers,
             "pareto_front": [{"chip": c.chip.name, "chips": c.chips} for c in self.front],
-            "equal_time": [asdict(line) for line in equal_time(self)],
+            "equal_time": [asdict(line) for line in self.equal_time],
             "why_not": list(self.why_not),
             "notes": list(self.notes),
         }

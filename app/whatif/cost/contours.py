@@ -1,17 +1,14 @@
 """Lines of equal time: which MFU, or which goodput, so many chips of a kind need to take so many days."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simulators.training.cost import DAY_S, kept_share_for
+from simulators.training.cost import DAY_S, Work, kept_share_for
 
-if TYPE_CHECKING:
-    from app.whatif.cost.answers import CostPlan
-
-TIMES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the deadline, or of the days of the best choice
+TIMES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the days that lines are drawn around
 POINTS, SPAN = 33, 8.0  # along the chips, to so many times as few and as many
 LEAST = 0.01  # of the peak: less is not drawn
 
@@ -28,30 +25,34 @@ class Line:
     goodput: tuple[float | None, ...]
 
 
-def equal_time(plan: "CostPlan") -> list[Line]:
-    """Lines of each chip, around the deadline or the days of the best choice, in whole chips."""
-    first = plan.best or plan.choices[0]
-    days = plan.asked.days or float(f"{first.likely.days:.1g}")
-    return [line for c in _firsts(plan) for times in TIMES if (line := _line(plan, c, days * times)) is not None]
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """Chips of a kind: numbers that are tried, the peak of one in FLOP/s, and the likely MFU."""
+
+    chip: str
+    tried: Sequence[int]
+    peak_flops_per_s: float
+    mfu: float
 
 
-def _firsts(plan: "CostPlan"):
-    """The first choice of each chip."""
-    return list({c.chip.name: c for c in reversed(plan.choices)}.values())[::-1]
+def equal_time(work: Work, kinds: Sequence[Kind], days: float, goodput: float) -> list[Line]:
+    """Lines of each kind around so many days, in whole chips; those are left out that no number of chips keeps."""
+    found = (_line(work, kind, days * times, goodput) for kind in kinds for times in TIMES)
+    return [line for line in found if line.chips]
 
 
-def _line(plan: "CostPlan", choice, days: float) -> Line | None:
-    mine = [c.chips for c in plan.choices if c.chip is choice.chip]
-    grid = np.geomspace(max(1.0, min(mine) / SPAN), max(mine) * SPAN, POINTS)
-    goodput, peak = plan.asked.goodput or 1.0, choice.likely.effective_flops_per_s / choice.chips
-    peak /= choice.mfu[1] * goodput
+def _line(work: Work, kind: Kind, days: float, goodput: float) -> Line:
+    grid = np.geomspace(max(1.0, min(kind.tried) / SPAN), max(kind.tried) * SPAN, POINTS)
     found = list[tuple[int, float, float | None]]()
     for chips in dict.fromkeys(max(1, math.floor(n)) for n in grid.tolist()):
-        share = kept_share_for(plan.work, days * DAY_S, chips, peak)
+        share = kept_share_for(work, days * DAY_S, chips, kind.peak_flops_per_s)
         if LEAST <= share / goodput <= 1:
-            needed = share / choice.mfu[1]
+            needed = share / kind.mfu
             found.append((chips, share / goodput, needed if needed <= 1 else None))
-    if not found:
-        return None
-    chips, mfu, kept = zip(*found, strict=True)
-    return Line(choice.chip.name, days, chips, mfu, kept)
+    return Line(
+        kind.chip,
+        days,
+        chips=tuple(n for n, _, _ in found),
+        mfu=tuple(u for _, u, _ in found),
+        goodput=tuple(g for _, _, g in found),
+    )

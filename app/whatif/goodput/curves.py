@@ -9,7 +9,7 @@ from app.whatif.goodput.failing import life as life_of
 from errors import QuestionError
 from simulators.checkpointing import goodput
 from simulators.training.claim import Gains, gains
-from simulators.training.end_to_end import Band, kept
+from simulators.training.end_to_end import Band, kept, sure
 from simulators.training.lives import Life
 from simulators.two_tier import two_tier_goodput
 
@@ -28,19 +28,19 @@ class Along:
 
 
 def over_interval(plan: GoodputPlan) -> tuple[Along, Along]:
-    """(the closed form, lives) over the seconds of work between two saves; of an elastic job lives alone are exact."""
+    """(the closed form, empty where there is none, and lives) over the seconds of work between two saves."""
     life = plan.life
     ends = (plan.best_interval_s, life.interval_s)
     least = max(min(ends) / AROUND, life.job.shortest_s / life.saves_per_remote, 1e-9)
     most = max(min(max(ends) * AROUND, life.span_s), least * 1.01)
-    fine = np.geomspace(least, most, 120)
-    closed = tuple(Band(low=v, likely=v, high=v) for v in map(float, _closed(life, fine)))
+    fine = np.geomspace(least, most, 120) if plan.closed_form is not None else np.empty(0)
+    closed = tuple(map(sure, map(float, _closed(life, fine))))
     coarse = tuple(float(t) for t in np.geomspace(least, most, COUNTS))
     return Along(tuple(fine.tolist()), closed), Along(coarse, tuple(kept(replace(life, interval_s=t)) for t in coarse))
 
 
 def _closed(life: Life, intervals: np.ndarray) -> np.ndarray:
-    """As `Life.closed_form`, at other intervals; with spares, were there spares without end."""
+    """As `Life.closed_form`, at other intervals."""
     local = life.local
     if local is not None:
         return np.array([two_tier_goodput(life.job, local, float(t), life.saves_per_remote) for t in intervals])
