@@ -94,8 +94,9 @@ def end_to_end(
 
 
 def length_s(life: Life, work_s: float) -> float:
-    """How long `work_s` of kept work takes the job of `life`, whatever that life's own length, were there spares
-    without end. Raises QuestionError where next to nothing is kept, and for what would outlast LONGEST_S."""
+    """How long `work_s` of kept work takes the job of `life` with the restart that it begins with, whatever that life's
+    own length, were there spares without end. Raises QuestionError where next to nothing is kept, and for what would
+    outlast LONGEST_S."""
     share = replace(life, spares=0, repair_s=0.0).closed_form() or 0.0
     if share < LEAST:
         raise QuestionError(
@@ -103,9 +104,10 @@ def length_s(life: Life, work_s: float) -> float:
             expected=f"at least {fmt.share(LEAST)}",
             advice="Fewer chips, shorter saves and restarts, or chips that fail less often",
         )
-    if work_s / share > LONGEST_S:
+    whole_s = life.job.restart_s + work_s / share
+    if whole_s > LONGEST_S:
         raise QuestionError(f"{work_s:.3g} s of work", expected=f"no more than {LONGEST_S:.0e} s in all")
-    return work_s / share
+    return whole_s
 
 
 @lru_cache(maxsize=4096)

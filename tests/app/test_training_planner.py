@@ -260,6 +260,35 @@ def test_chips_that_fail_too_often_are_left_out_with_the_reason():
         answered(on="h100", chips="65536", days=None, mttf_chip_h="200", save_s="30")
 
 
+def test_a_job_shorter_than_its_start_counts_the_start():
+    [first, *_] = answered(on="h100", chips="256", days=None, tokens="1e8", **FAILING).choices
+    steps_s = 1e8 / (first.planned.tokens_per_s_per_chip * 256)
+    assert first.days[1] * 86_400 == pytest.approx(steps_s + 300, rel=0.03)
+
+
+def test_lives_of_which_many_keep_nothing_are_refused():
+    with pytest.raises(QuestionError, match="more than one in twenty lives of .* keeps next to nothing"):
+        answered(on="h100", chips="256", days=None, tokens="1e8", mttf_chip_h="60", save_s="10", restart_s="700")
+
+
+def test_whatever_fails_the_answer_is_finite_or_a_sentence():
+    ends = {"tokens": ("1", "1e18", None), "mttf_chip_h": ("1e-3", "300", "1e12"), "wait_s": (None, "1e12")}
+    ends |= {"restart_s": (None, "3000"), "elastic": (None, "true"), "save_s": ("1e-9", "100"), "price": ("h100=1e6",)}
+    answers = 0
+    for values in itertools.product(*ends.values()):
+        try:
+            made = answered(
+                **dict(zip(ends, values, strict=True)), on="h100", chips="256", layout="tp=8,pp=1", days=None
+            )
+        except QuestionError as e:
+            assert len(str(e)) < 500 and "nan" not in str(e)
+            continue
+        json.dumps(made.to_dict(), allow_nan=False)
+        assert all(d < 1e300 for c in made.choices for d in (*(c.days or ()), *(c.usd or ())))
+        answers += 1
+    assert answers > 10
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

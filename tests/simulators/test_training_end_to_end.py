@@ -82,7 +82,7 @@ def test_a_short_life_is_drawn_as_it_is():
 
 def test_a_job_is_as_long_as_its_work_over_its_goodput():
     life = Life(job=JOB, interval_s=500, span_s=1.0)
-    assert length_s(life, 1e6) == pytest.approx(1e6 / float(goodput(JOB, 500)))
+    assert length_s(life, 1e6) == pytest.approx(300 + 1e6 / float(goodput(JOB, 500)))
     spares = Life(job=JOB, interval_s=500, span_s=1.0, spares=3, repair_s=1e6)
     assert length_s(spares, 1e6) == length_s(life, 1e6)
     with pytest.raises(QuestionError, match="Fewer chips"):

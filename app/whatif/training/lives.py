@@ -7,8 +7,9 @@ from app.whatif.goodput.failing import check, failing, life
 from app.whatif.training.asked import Asked
 from catalog import chip
 from errors import QuestionError
+from errors import format as fmt
 from simulators.training.cost import DAY_S
-from simulators.training.end_to_end import Band, EndToEnd, end_to_end, kept, length_s, sure
+from simulators.training.end_to_end import LEAST, Band, EndToEnd, end_to_end, kept, length_s, sure
 from simulators.training.plan import Planned
 
 OF_LIVES = (
@@ -77,7 +78,14 @@ def _goodput(asked: Asked, chips: int, tokens_per_s: float) -> Band:
         work_s = asked.tokens / tokens_per_s
         check(how, work_s)
         span_s = rounded(length_s(life(how, chips)[0], work_s))
-    return kept(life(how, chips, span_s)[0])
+    share = kept(life(how, chips, span_s)[0])
+    if share.low < LEAST:
+        raise QuestionError(
+            f"more than one in twenty lives of {fmt.duration(span_s)} keeps next to nothing",
+            expected=f"at least {fmt.share(LEAST)} of the time in each",
+            advice="Fewer chips, shorter saves and restarts, or chips that fail less often",
+        )
+    return share
 
 
 def rounded(span_s: float) -> float:
