@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from errors import QuestionError
-from simulators.checkpointing import Job, goodput, need_seconds
+from simulators.checkpointing import LONGEST_S, Job, goodput, need_seconds
 from simulators.recovery import elastic_goodput
 from simulators.training.machine import Floats
 from simulators.two_tier import MOST as MOST_LOCAL
@@ -60,6 +60,14 @@ class Life:
         if not 1 <= self.saves_per_remote <= (MOST_LOCAL if self.local else 1):
             most = f"from 1 to {MOST_LOCAL:,}" if self.local else "1 without a local tier"
             raise QuestionError(f"{self.saves_per_remote:,} saves for one that is remote", expected=most)
+        if self.local and self.local.save_s > self.job.mttf_s:
+            raise QuestionError(
+                f"a local save of {self.local.save_s:g} s where a failure comes every {self.job.mttf_s:g} s",
+                expected="one shorter than the mean time to failure",
+                advice=f"Leave the local tier away, or save within the {self.job.save_s:g} s that a remote save takes",
+            )
+        if 2 * self.resume_s > LONGEST_S:
+            raise QuestionError(f"a pause of {self.resume_s:g} s", expected=f"at most {LONGEST_S / 2:g} s")
         if self.local and self.slices > 1:
             raise QuestionError("a local tier for an elastic job", expected="one of the two")
 
@@ -199,11 +207,11 @@ class _Drawn:
         """Seconds until a machine is there: the earliest spare, whose place the failed machine takes once repaired."""
         if self.free is None:
             return np.full_like(self.now, self.life.job.wait_s)
-        place = np.argmin(self.free, axis=1)
         rows = np.flatnonzero(self.failed)
+        place = (self.failures[rows].astype(int) - 1) % self.life.spares  # a repair is as long for each: taken in turn
         waits = np.zeros_like(self.now)
-        waits[rows] = np.maximum(self.free[rows, place[rows]] - self.now[rows], 0.0) + self.life.job.wait_s
-        self.free[rows, place[rows]] = self.now[rows] + self.life.repair_s
+        waits[rows] = np.maximum(self.free[rows, place] - self.now[rows], 0.0) + self.life.job.wait_s
+        self.free[rows, place] = self.now[rows] + self.life.repair_s
         return waits
 
 

@@ -3,10 +3,11 @@
 import itertools
 import json
 
+import numpy as np
 import pytest
 
 from app.cli import main
-from app.pages.goodput_planner.figure import over_interval, where_it_goes
+from app.pages.goodput_planner.figure import over_interval, when_elastic_pays, where_it_goes
 from app.pages.goodput_planner.form import CLAIM
 from app.whatif.goodput import GOODPUT_PLAN, curves
 from app.whatif.goodput.claim_words import held
@@ -97,6 +98,11 @@ def test_a_job_that_hardly_ever_fails():
         ({"saves_per_remote": "4"}, "--local-save-s with it"),
         ({"elastic": "true", "local_save_s": "3"}, "a local tier for an elastic job; expected one of the two"),
         ({"local_save_s": "0"}, "--local-save-s 0"),
+        (
+            {"local_save_s": "1e12"},
+            "a local save of 1e\\+12 s where a failure comes every .* within the 30 s that a remote",
+        ),
+        ({"elastic": "true", "restart_s": "1e12"}, "a pause of 1e\\+12 s; expected at most 5e\\+11 s"),
         ({"local_save_s": "3", "local_share": "1.5"}, "--local-share 1.5"),
         ({"local_save_s": "3", "saves_per_remote": "0"}, "--saves-per-remote 0"),
         ({"chips": "1000000000", "save_s": "1e-3", "mttf_chip_h": "1e4", "trials": "100000"}, "Draw fewer lives"),
@@ -144,7 +150,7 @@ def test_ends_of_what_may_be_given_are_answered_or_refused_in_a_sentence():
         "mttf_chip_h": ("1e-3", "1e12"),
         "save_s": ("1e-9", "1e12"),
         "wait_s": (None, "1e12"),
-        "restart_s": (None, "1e12"),
+        "restart_s": (None, "1e11"),
         "days": ("1e-3", "1e5"),
         "elastic": (None, "true"),
         "local_save_s": (None, "1e-9"),
@@ -177,6 +183,15 @@ def test_the_claim_on_the_page_can_be_moved(place):
     assert any(m.label.startswith("Elastic gains") for m in page.metric)
     moved = opened("pages/goodput_planner/page.py", **{**CLAIM, "resume_s": "600"}, days="3", trials="50")
     assert not moved.exception and "10 min 33 s or longer" not in words(moved)
+
+
+@pytest.mark.parametrize("more", [{"wait_s": "1e12"}, {"mttf_chip_h": "1e12"}, {"save_s": "3000"}, {"slices": "2"}])
+def test_the_map_of_the_claim_is_drawn_at_the_ends_of_what_may_be_asked(more):
+    asked = {**CLAIM, "days": "1", "trials": "10"} | more
+    made = GOODPUT_PLAN.answer(GOODPUT_PLAN.from_query(asked), None)
+    found = curves.over_failures(made)
+    assert np.isfinite(found.points).all() and "gain" in held(made)
+    assert len(when_elastic_pays(made, found).data) == 4
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import numpy as np
 
 from app.whatif.goodput.answers import GoodputPlan
 from errors import format as fmt
+from simulators.checkpointing import LONGEST_S
 from simulators.recovery import wait_for_gain
 from simulators.training.claim import CHIPS, GAIN, failing_where
 
@@ -37,7 +38,7 @@ def _rates(made: GoodputPlan) -> str:
     """Between which failure rates it gains as much with the wait that is asked."""
     job, chips = made.life.job, made.asked.chips or 1
     of_chip = job.mttf_s * chips
-    least, most = max(of_chip / OFTEN, 1.001 * job.save_s * chips), of_chip * SELDOM
+    least, most = max(of_chip / OFTEN, 1.001 * job.save_s * chips), min(of_chip * SELDOM, LONGEST_S * chips)
     tried = np.geomspace(least, most, STEPS).tolist()
     found = failing_where(job, chips, made.life.slices, made.life.resume_s, tried)
     wait = f"With a wait of {fmt.duration(job.wait_s)}" if job.wait_s else "Without a wait"

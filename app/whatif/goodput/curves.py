@@ -7,7 +7,7 @@ import numpy as np
 from app.whatif.goodput.answers import GoodputPlan
 from app.whatif.goodput.failing import life as life_of
 from errors import QuestionError
-from simulators.checkpointing import goodput
+from simulators.checkpointing import LONGEST_S, goodput
 from simulators.training.claim import Gains, gains
 from simulators.training.end_to_end import Band, kept, sure
 from simulators.training.lives import Life
@@ -69,7 +69,8 @@ def over_failures(plan: GoodputPlan) -> Gains:
     """What elastic training gains, over how often a chip fails and how long its replacement takes."""
     job, chips = plan.life.job, plan.asked.chips or 1
     of_chip = job.mttf_s * chips
-    rates = np.geomspace(max(of_chip / AROUND, 1.01 * job.save_s * chips), of_chip * AROUND, GRID)
-    longest = max(WAIT_TO_S, 2 * job.wait_s)
+    seldom = min(of_chip * AROUND, LONGEST_S * chips)
+    rates = np.geomspace(max(of_chip / AROUND, 1.01 * job.save_s * chips), max(seldom, 1.02 * job.save_s * chips), GRID)
+    longest = min(max(WAIT_TO_S, 2 * job.wait_s), LONGEST_S)
     waits = np.unique([*np.geomspace(WAITS_S, longest, GRID), *((job.wait_s,) if job.wait_s > WAITS_S else ())])
     return gains(job, chips, plan.life.slices, plan.life.resume_s, rates.tolist(), waits.tolist())
