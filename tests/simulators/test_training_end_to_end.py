@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from errors import QuestionError
@@ -91,6 +91,7 @@ def test_a_job_is_as_long_as_its_work_over_its_goodput():
         length_s(life, 1e12)
 
 
+@settings(deadline=None)
 @given(st.floats(1e-4, 0.5), st.floats(0, 0.5), st.floats(0, 2), st.floats(0.1, 400), st.integers(0, 3))
 def test_a_band_of_lives_is_in_order_and_a_share(save, restart, wait, span, spares):
     job = Job(save_s=save, mttf_s=1.0, restart_s=restart, wait_s=wait)
