@@ -29,6 +29,24 @@ TERMS = (
         formula="n P MFU goodput",
         unit="FLOP/s",
     ),
+    Term(
+        "Line of equal time",
+        "Numbers of chips and the MFU, or the goodput, with which they take equally long: effective FLOP/s are the "
+        "same all along it.",
+        formula="MFU goodput = F D / (T n P)",
+        unit="1",
+    ),
+    Term(
+        "Pareto front",
+        "Choices that no other beats in both days and dollars.",
+    ),
+    Term(
+        "FLOPs per developer",
+        "Model FLOPs a month (365.25/12 days) that are kept while the job runs, over the developers who are active in "
+        "it. Of several jobs they add up.",
+        formula="sum over jobs of n P MFU goodput t / active developers",
+        unit="FLOP",
+    ),
 )
 
 SCALING_TERMS = (

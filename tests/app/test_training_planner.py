@@ -12,6 +12,7 @@ import yaml
 from app.cli import main
 from app.pages.training_planner.worked import WORKED
 from app.serve.compiling import compile_request
+from app.whatif.goodput import GOODPUT_PLAN
 from app.whatif.training import TRAINING
 from app.whatif.training.asked import REMATS
 from app.whatif.training.making import saving
@@ -311,3 +312,114 @@ def test_a_checkpoint_plan_says_how_often_where_it_is_known():
     told = saving({"save_s": 60.0, "mttf_s": 36_000.0, "chips": 1024})
     assert told["interval_s"] == pytest.approx((2 * 60 * 36_000) ** 0.5, rel=0.05) and 0.9 < told["goodput"] < 1
     assert "SAVE_S" not in told["text"] and "--mttf-s 36000" in told["text"]
+
+
+FAILING = {"mttf_chip_h": "41026", "save_s": "30", "restart_s": "300", "wait_s": "600"}
+
+
+def test_goodput_follows_from_the_failures_of_so_many_chips():
+    made = answered(on="h100", chips="256,2048,16384", days=None, price="h100=3", **FAILING)
+    by_chips = {c.planned.chips: c for c in reversed(made.choices)}
+    shares = [by_chips[n].goodput for n in (256, 2048, 16384)]
+    assert shares == sorted(shares, reverse=True) and shares[0] > 0.98 and shares[2] < 0.85
+    for c in made.choices:
+        told, rate = c.to_dict(), c.planned.tokens_per_s_per_chip * c.planned.chips
+        assert told["goodput_band"]["low"] <= c.goodput <= told["goodput_band"]["high"]
+        assert told["tokens_per_day"]["likely"] == pytest.approx(rate * 86_400 * c.goodput)
+        assert c.days[1] == pytest.approx(2e12 / told["tokens_per_day"]["likely"])
+        assert c.days[2] / c.days[1] >= c.planned.high_s / c.planned.step_s  # its own luck comes on top
+        assert c.usd[1] == pytest.approx(3 * 24 * c.days[1] * c.planned.chips)
+    assert any("lives of the job" in note for note in made.notes) and "Lives of the job keep" in verdict(made).whole
+
+
+def test_a_planned_job_keeps_what_whatif_goodput_says():
+    made = answered(on="h100", chips="2048", days=None, **FAILING).choices[0]
+    days = {"chips": "2048", "days": f"{made.days[1]:.4g}"}
+    alone = GOODPUT_PLAN.answer(GOODPUT_PLAN.from_query({**FAILING, **days}), None)
+    assert made.goodput == pytest.approx(alone.goodput, abs=4e-3)
+    assert made.lived.goodput.low == pytest.approx(alone.range[0], abs=0.01)
+
+
+def test_spares_are_paid_for_by_the_host():
+    one, held = (answered(on="h100", chips="256", days=None, price="h100=3", spares=n, **FAILING) for n in (None, "4"))
+    first = held.choices[0]
+    assert first.usd[1] == pytest.approx(3 * 24 * first.days[1] * (256 + 4 * 8))
+    assert first.usd[1] > one.choices[0].usd[1] and any("Spares are paid for" in note for note in held.notes)
+
+
+def test_a_goodput_that_is_given_holds_on_any_number_of_chips():
+    made = answered(on="h100", chips="256,2048", goodput="0.9", days=None)
+    assert {c.goodput for c in made.choices} == {0.9} and any("as it was given" in note for note in made.notes)
+    assert made.choices[0].days[2] / made.choices[0].days[1] == pytest.approx(
+        made.choices[0].planned.high_s / made.choices[0].planned.step_s
+    )
+
+
+def test_chips_that_fail_too_often_are_left_out_with_the_reason():
+    made = answered(on="h100", chips="256,65536", days=None, mttf_chip_h="200", save_s="10", restart_s="60")
+    assert {c.planned.chips for c in made.choices} == {256}
+    assert re.search(r"65,536 H100 SXM: .* fails every 11.0 s keeps .* of its time.* Fewer chips", made.why_not[0])
+    with pytest.raises(QuestionError, match="At most 10 s for a save, or at most 24,000 chips"):
+        answered(on="h100", chips="65536", days=None, mttf_chip_h="200", save_s="30")
+
+
+def test_sliders_of_a_job_whose_chips_fail_are_answered_or_refused(place):
+    asked = {"model": "llama3.1-70b", "on": "h100", "tokens": "2e12", "chips": "512,1024", **FAILING}
+    page = opened(PAGE, **asked, at_goodput="0.8")
+    assert not page.exception and "At the sliders" in words(page) and "Lives of the job keep" in words(page)
+    given = answered(on="h100", chips="512,1024", days=None, goodput="0.8")
+    assert takes(given.first) in words(page)
+    slower = opened(PAGE, **asked, at_mfu="0.2")
+    assert not slower.exception and "At the sliders" in words(slower)
+
+
+def test_a_job_shorter_than_its_start_counts_the_start():
+    [first, *_] = answered(on="h100", chips="256", days=None, tokens="1e8", **FAILING).choices
+    steps_s = 1e8 / (first.planned.tokens_per_s_per_chip * 256)
+    assert first.days[1] * 86_400 == pytest.approx(steps_s + 300, rel=0.03)
+
+
+def test_lives_of_which_many_keep_nothing_are_refused():
+    with pytest.raises(QuestionError, match="more than one in twenty lives of .* keeps next to nothing"):
+        answered(on="h100", chips="256", days=None, tokens="1e8", mttf_chip_h="60", save_s="10", restart_s="700")
+
+
+def test_whatever_fails_the_answer_is_finite_or_a_sentence():
+    ends = {"tokens": ("1", "1e18", None), "mttf_chip_h": ("1e-3", "300", "1e12"), "wait_s": (None, "1e12")}
+    ends |= {"restart_s": (None, "3000"), "elastic": (None, "true"), "save_s": ("1e-9", "100"), "price": ("h100=1e6",)}
+    answers = 0
+    for values in itertools.product(*ends.values()):
+        try:
+            made = answered(
+                **dict(zip(ends, values, strict=True)), on="h100", chips="256", layout="tp=8,pp=1", days=None
+            )
+        except QuestionError as e:
+            assert len(str(e)) < 500 and "nan" not in str(e)
+            continue
+        json.dumps(made.to_dict(), allow_nan=False)
+        assert all(d < 1e300 for c in made.choices for d in (*(c.days or ()), *(c.usd or ())))
+        answers += 1
+    assert answers > 10
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {**FAILING, "goodput": "0.9"},
+            "a goodput, and --mttf-chip-h, from which one follows; expected one of the two",
+        ),
+        ({"save_s": "30"}, "--save-s without what else lives of a job take; expected --mttf-chip-h"),
+        ({"mttf_chip_h": "4e4"}, "--mttf-chip-h without what else lives of a job take; expected --save-s"),
+        ({"elastic": "true"}, "--elastic without what else"),
+        ({**FAILING, "slices": "4"}, "not elastic"),
+        ({**FAILING, "elastic": "true", "spares": "2"}, "one of the two"),
+        ({**FAILING, "spares": "5000"}, "from 0 to 4,096"),
+        ({**FAILING, "mttf_chip_h": "0"}, "--mttf-chip-h 0; expected a number from 0.001"),
+        ({**FAILING, "wait_s": "1e308"}, "--wait-s 1e308"),
+        ({**FAILING, "interval_s": "1e10", "chips": "64"}, "in a job of .* Leave it away for the best"),
+    ],
+)
+def test_lives_that_cannot_be(change, said):
+    with pytest.raises(QuestionError, match=said):
+        answered(**({"on": "h100", "chips": "256", "days": None} | change))

@@ -10,12 +10,14 @@ import streamlit as st
 
 from app.components.chart import chart
 from app.components.current import choose
+from app.components.notice import notice
 from app.components.text import md
 from app.figures.base import standalone
 from app.pages.training_planner.figure import days_and_dollars, over_chips
 from app.whatif.training.answers import TrainingPlan
 from app.whatif.training.moving import Moved, counts, moved
 from app.whatif.training.phrases import keeps, takes, what
+from errors import QuestionError
 from errors.numbers import Number
 
 GOODPUT, MFU, PRICE = (0.5, 1.0, 0.01), (0.5, 1.5), (0.25, 3.0)  # of MFU and price: times what they are
@@ -24,7 +26,11 @@ GOODPUT, MFU, PRICE = (0.5, 1.0, 0.01), (0.5, 1.5), (0.25, 3.0)  # of MFU and pr
 def steer(made: TrainingPlan, name: str) -> None:
     """The sliders, the picture, and the answer at what they say."""
     now = _sliders(made)
-    at = moved(made, now["chips"], goodput=now["goodput"], price=now["price"], mfu=now["mfu"])
+    try:
+        at = moved(made, now["chips"], goodput=now["goodput"], price=now["price"], mfu=now["mfu"])
+    except QuestionError as e:  # chips that fail too often for so long a job
+        notice(e, library=False)
+        at = Moved(made, made.first)
     asked_for = at.plan is made and at.choice is made.first
     answer = f"{what(at.choice)}: {takes(at.choice)}{keeps(at.choice)}."
     st.markdown(f"**At the sliders:** {'what was asked for.' if asked_for else md(answer)}")

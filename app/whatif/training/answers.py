@@ -8,6 +8,7 @@ from typing import Any
 from app.whatif.cost.answers import MOST, named, numbers_of
 from app.whatif.cost.asked import SEQ
 from app.whatif.prices import prices
+from app.whatif.training import lives
 from app.whatif.training.asked import AXES, BATCH_TOKENS, Asked
 from app.whatif.training.choice import Choice, choice_of, fronted
 from app.whatif.training.making import ToMake, made_real
@@ -38,7 +39,6 @@ NOTES = (
     "for, whatever batch they come in.",
 )
 UNPRICED = "no price is given, so it is not known whether the budget is kept."
-ALL_KEPT = "Goodput is taken as 1: every step is kept and nothing waits. What your jobs reach can be named instead."
 
 
 @dataclass(frozen=True)
@@ -145,6 +145,7 @@ def find(asked: Asked) -> TrainingPlan:
         raise QuestionError("the question is not complete", expected=", ".join(missing))
     if (asked.days is not None or asked.usd is not None) and asked.tokens is None:
         raise QuestionError("a deadline or a budget, without what is to be done until then", expected="--tokens")
+    lives.check_lives(asked)
     wanted, seq = model(asked.model or ""), asked.seq or SEQ
     batch = _batch(asked, seq)
     fixed, listed = _fixed(asked.layout), numbers_of(asked.chips)
@@ -160,14 +161,15 @@ def find(asked: Asked) -> TrainingPlan:
     for one in on:
         for found in _planned(one, wanted, asked, batch, seq, fixed, listed, reasons):
             tried += found.tried
-            choices += [choice_of(p, asked, paid.get(one.name)) for p in found.layouts]
+            priced = lives.told(found.layouts, asked, paid.get(one.name), reasons)
+            choices += [choice_of(p, lived, asked, paid.get(one.name)) for p, lived in priced]
             if asked.usd is not None and one.name not in paid and found.layouts:
                 reasons.append(Reason(kind="unpriced", text=f"{one.name}: {UNPRICED}", chip=one.name))
     if not choices:
         texts = list(dict.fromkeys(r.text for r in reasons))
         rest = f" {len(texts) - TOLD} more likewise." if len(texts) > TOLD else ""
         raise QuestionError((" ".join(texts[:TOLD]) + rest).removesuffix("."), advice=_advice(reasons))
-    notes = (*(() if asked.goodput or asked.tokens is None else (ALL_KEPT,)), *NOTES)
+    notes = (*lives.notes(asked), *NOTES)
     ordered = tuple(sorted(fronted(choices), key=_order(choices, asked)))
     once = tuple({r.text: r for r in reasons}.values())
     return TrainingPlan(asked, wanted, seq, batch, ordered, once, notes, tried)

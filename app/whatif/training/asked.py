@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from app.whatif.cost.asked import OPTIONS as COST_OPTIONS
+from app.whatif.goodput.asked import FAILING
 from errors.numbers import Number
 from errors.options import Option
 
@@ -47,6 +48,21 @@ class Asked:
     goodput: float | None = None
     price: str | None = None
     make: str | None = None
+    mttf_chip_h: float | None = None
+    save_s: float | None = None
+    blocked_s: float | None = None
+    interval_s: float | None = None
+    restart_s: float | None = None
+    wait_s: float | None = None
+    spares: int | None = None
+    repair_h: float | None = None
+    elastic: bool = False
+    slices: int | None = None
+    resume_s: float | None = None
+    local_save_s: float | None = None
+    local_restart_s: float | None = None
+    local_share: float | None = None
+    saves_per_remote: int | None = None
 
 
 _COST = {option.name: option for option in COST_OPTIONS}
@@ -100,4 +116,5 @@ OPTIONS: tuple[Option, ...] = (
         "the commands that compile it and plan its checkpoints",
         label="Make it real",
     ),
+    *FAILING,
 )

@@ -1,13 +1,13 @@
 """A layout with its days and dollars, and whether it keeps the limits that were asked for."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from app.whatif.training.asked import Asked
 from app.whatif.training.limits import Kept, Range, kept
 from app.whatif.training.slices import slice_name
-from simulators.training.cost import DAY_S, HOUR_S
+from simulators.training.end_to_end import Band, EndToEnd
 from simulators.training.front import front
 from simulators.training.plan import Planned
 
@@ -16,17 +16,21 @@ from simulators.training.plan import Planned
 class Choice:
     """A layout with its days and dollars: low, likely and high; None without tokens or a price.
 
-    `limits`: whether each that was asked for is kept; `price`: dollars of a chip-hour; `front`: whether no other is at
-    most as long and as dear (None: dollars are not known).
+    `lived`: its goodput and the tokens of a day that count; `limits`: whether each that was asked for is kept; `price`:
+    dollars of a chip-hour; `front`: whether no other is at most as long and as dear (None: dollars are not known).
     """
 
     planned: Planned
-    goodput: float
+    lived: EndToEnd
     days: Range | None
     usd: Range | None
     limits: dict[str, Kept]
     price: float | None = None
     front: bool | None = None
+
+    @property
+    def goodput(self) -> float:
+        return self.lived.goodput.likely
 
     @property
     def meets(self) -> dict[str, bool]:
@@ -54,6 +58,8 @@ class Choice:
             "bytes_left_per_chip": p.bytes_left,
             "layers_recomputed": p.recomputed,
             "goodput": self.goodput,
+            "goodput_band": asdict(self.lived.goodput),
+            "tokens_per_day": asdict(self.lived.tokens_per_day),
             "days": self.days and self.days[1],
             "usd": self.usd and self.usd[1],
             "band": {"low": p.low_s, "high": p.high_s},
@@ -70,19 +76,16 @@ def _ends(values: Range | None) -> dict[str, float] | None:
     return None if values is None else {"low": values[0], "high": values[2]}
 
 
-def choice_of(planned: Planned, asked: Asked, price: float | None) -> Choice:
-    """Time is what all tokens take at the rate, over the goodput; dollars are chip-hours at the price."""
-    goodput = asked.goodput or 1.0
-    if asked.tokens is None:
-        return Choice(planned, goodput, None, None, {}, price)
-    likely = asked.tokens / (planned.tokens_per_s_per_chip * planned.chips * goodput)
-    low, high = (likely * end / planned.step_s for end in (planned.low_s, planned.high_s))
-    days = (low / DAY_S, likely / DAY_S, high / DAY_S)
-    usd = None
-    if price is not None:
-        low, likely, high = (s / HOUR_S * planned.chips * price for s in (low, likely, high))
-        usd = (low, likely, high)
-    return Choice(planned, goodput, days, usd, kept({"days": asked.days, "usd": asked.usd}, days, usd), price)
+def choice_of(planned: Planned, lived: EndToEnd, asked: Asked, price: float | None) -> Choice:
+    """`lived`: what `lives.told` has of the layout; `price`: dollars of a chip-hour."""
+    if lived.days is None:
+        return Choice(planned, lived, None, None, {}, price)
+    days, usd = _range(lived.days), lived.usd and _range(lived.usd)
+    return Choice(planned, lived, days, usd, kept({"days": asked.days, "usd": asked.usd}, days, usd), price)
+
+
+def _range(band: Band) -> Range:
+    return band.low, band.likely, band.high
 
 
 def fronted(choices: Sequence[Choice]) -> list[Choice]:

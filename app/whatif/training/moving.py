@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass, replace
 
+from app.whatif.goodput.asked import FAILING
 from app.whatif.prices import prices
+from app.whatif.training import lives
 from app.whatif.training.answers import TrainingPlan, find
 from app.whatif.training.choice import Choice, choice_of
+from app.whatif.training.reasons import Reason
+from errors import QuestionError
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,8 @@ def moved(
         paid = {**prices(asked.price), name: price}
         asked = replace(asked, price=",".join(f"{n}={usd!r}" for n, usd in paid.items()))
     if goodput is not None:
-        asked = replace(asked, goodput=goodput)
+        given = {o.name: o.default for o in FAILING}  # a goodput that is given stands in for that of lives
+        asked = replace(asked, goodput=goodput, **given)
     other = plan if asked == plan.asked else find(asked)
     same = [c for c in other.choices if c.planned.chip == name and c.planned.chips == chips]
     fastest = min(same, key=lambda c: c.planned.step_s)
@@ -44,22 +49,24 @@ def moved(
 
 
 def at_mfu(choice: Choice, mfu: float, plan: TrainingPlan) -> Choice:
-    """The same layout at another MFU: its step, days and dollars go with the inverse, useful maths and memory stay."""
+    """The same layout at another MFU: its step, days and dollars go with the inverse, useful maths and memory stay.
+
+    Raises QuestionError where so long a job keeps too little of its time."""
     p = choice.planned
     longer, useful_s = p.mfu / mfu, p.accounts["useful_maths"]
     rest = (p.step_s * longer - useful_s) / (p.step_s - useful_s)
-    return choice_of(
-        replace(
-            p,
-            step_s=p.step_s * longer,
-            low_s=p.low_s * longer,
-            high_s=p.high_s * longer,
-            mfu=mfu,
-            flops_per_s_per_chip=p.flops_per_s_per_chip / longer,
-            tokens_per_s_per_chip=p.tokens_per_s_per_chip / longer,
-            accounts={name: v if name == "useful_maths" else v * rest for name, v in p.accounts.items()},
-            parts={name: v * longer for name, v in p.parts.items()},
-        ),
-        plan.asked,
-        choice.price,
+    other = replace(
+        p,
+        step_s=p.step_s * longer,
+        low_s=p.low_s * longer,
+        high_s=p.high_s * longer,
+        mfu=mfu,
+        flops_per_s_per_chip=p.flops_per_s_per_chip / longer,
+        tokens_per_s_per_chip=p.tokens_per_s_per_chip / longer,
+        accounts={name: v if name == "useful_maths" else v * rest for name, v in p.accounts.items()},
+        parts={name: v * longer for name, v in p.parts.items()},
     )
+    reasons = list[Reason]()
+    for planned, lived in lives.told([other], plan.asked, choice.price, reasons):
+        return choice_of(planned, lived, plan.asked, choice.price)
+    raise QuestionError(reasons[0].text.removesuffix("."), advice="Move the sliders back")

@@ -18,8 +18,8 @@ class Reason:
     """Why not.
 
     kind     memory, batch, divisibility, axes (no layout); number (the catalogue lacks one); unpriced, slice, assumed
-             (to be known of what is listed); deadline, budget; peak, roofline, memory, network, bubbles, launch (an
-             account of the step is larger than the best choice's); tie
+             (to be known of what is listed); failures (chips fail too often); deadline, budget; peak, roofline,
+             memory, network, bubbles, launch (an account of the step is larger than the best choice's); tie
     account  of the step, in `unit`: larger `by` so much, `total` all of them together
     try_chips, try_batch_tokens   the nearest that would do
     """

@@ -35,7 +35,8 @@ def verdict(result: "TrainingPlan") -> str:
             *(needs(w) for w in result.would_do),
         )
     rate = f"A step takes {step(best)} at {fmt.share(best.planned.mfu)} MFU."
-    return headline(headline_of(best), *reaches(best, result.asked), rate, published(best), *_remarks(result))
+    rest = (rate, _kept(result, best), published(best), *_remarks(result))
+    return headline(headline_of(best), *reaches(best, result.asked), *rest)
 
 
 def reaches(choice: "Choice", asked: "Asked") -> tuple[str, ...]:
@@ -57,6 +58,14 @@ def needs(found: "WouldDo") -> str:
     shown = amounts.time(found.value) if found.limit == "days" else dollars(found.value)
     alone = ", were there no other limit" if found.alone else ""
     return f"A {LIMITS[found.limit]} of {shown} is likely to do{alone}: {what(found.choice)}."
+
+
+def _kept(result: "TrainingPlan", choice: "Choice") -> str:
+    """The share of time that lives of the job keep; of one whose goodput was given or is 1, nothing."""
+    if result.asked.mttf_chip_h is None:
+        return ""
+    low, high = fmt.share(choice.lived.goodput.low), fmt.share(choice.lived.goodput.high)
+    return f"Lives of the job keep {fmt.share(choice.goodput)} of the time ({low} to {high})."
 
 
 def _remarks(result: "TrainingPlan") -> tuple[str, ...]:
