@@ -22,7 +22,7 @@ from benchmarks.training_fit import NINE_OF_TEN, Fit, fit, fittable
 from errors import QuestionError
 from simulators import training
 from simulators.training.backtest import Case, by_source
-from simulators.training.changes import FILE, KINDS, LEAST_PAIRS, SEVERAL, error, kind_of, pairs, past
+from simulators.training.changes import FILE, KINDS, LEAST_PAIRS, SCALED, SEVERAL, error, kind_of, pairs, past
 from simulators.training.efficiency import fitted_file
 
 HELD_BACK = "held_back_shares"
@@ -88,27 +88,30 @@ def tried(fits: Mapping[str, Fit]) -> list[Tried]:
 
 
 def told(of: Sequence[Tried]) -> dict[str, Any]:
-    """What is kept: by kind and class of model the errors and the band; and how many pairs of a source lie in bands
-    that are of other sources alone."""
+    """What is kept: by kind and class of model the errors and the band; and which part of the pairs of a source lies in
+    bands that are of other sources alone."""
     made = {
         "written": datetime.now(UTC).date().isoformat(),
         "fitted": fitted_file()["fitted"],
         "kinds": _kinds(of),
     }
-    inside = [_inside(one, made) for one in of]
-    others = [
-        _inside(one, without) for source, mine in _by_end(of) if (without := _without(source, of)) for one in mine
-    ]
     return made | {
         "pairs": len({one.within for one in of}),
-        "inside": _short(float(np.mean(inside))),
-        "inside_bands_of_other_sources": _short(float(np.mean(others))),
+        "inside": _share(of, made),
+        "inside_bands_of_other_sources": {
+            source: _share(mine, others) for source, mine in _by_end(of) if (others := _without(source, of))
+        },
     }
+
+
+def _share(of: Sequence[Tried], by: Mapping[str, Any]) -> float:
+    """Of those tried the part that lies within the bands."""
+    return _short(float(np.mean([_inside(one, by) for one in of])))
 
 
 def _kinds(of: Sequence[Tried]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for kind in (*KINDS, SEVERAL):
+    for kind in (*KINDS, SCALED, SEVERAL):
         for name, experts in (("dense", False), ("moe", True)):
             mine = [one for one in of if kind_of(one.differ) == kind and one.experts == experts]
             if mine:

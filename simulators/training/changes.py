@@ -24,13 +24,19 @@ from simulators.training.ported import Terms, one_step, ported
 
 FILE = "changes.json"
 KINDS = (  # of what may differ; "maker": GPU to TPU or back, where "chip" stays with one of them
-    "maker", "chip", "chips", "batch", "layout", "precision", "remat",
+    "maker",
+    "chip",
+    "chips",
+    "batch",
+    "layout",
+    "precision",
+    "remat",
 )
 CUTS = ("tensor", "pipeline", "context", "expert")  # axes that cut a model; copies follow from the chips
-SEVERAL = "several"
+SCALED, SEVERAL = "scaled", "several"
 LEAST_PAIRS = 8  # of a kind, for a band of its own
 SECTIONED = " ["  # in a source: each of its sections is a release of its own
-SAME = 0.01  # tokens of two steps that are alike
+SAME = 0.01  # tokens of a chip that are alike
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,14 +58,13 @@ class Setup:
 
 
 def differences(a: Setup, b: Setup) -> tuple[str, ...]:
-    """In which of KINDS two setups differ. More chips with as many more tokens a step differ in chips alone."""
+    """In which of KINDS two setups differ; in `batch` where the sequence or the tokens of a chip in a step do."""
     per_chip = (a.tokens / a.chips) / (b.tokens / b.chips)
-    alike = abs(a.tokens / b.tokens - 1) <= SAME or (a.chips != b.chips and abs(per_chip - 1) <= SAME)
     differ = {
         "maker": a.tpu != b.tpu,
         "chip": a.tpu == b.tpu and a.chip != b.chip,
         "chips": a.chips != b.chips,
-        "batch": a.seq != b.seq or not alike,
+        "batch": a.seq != b.seq or abs(per_chip - 1) > SAME,
         "layout": a.cut is not None and b.cut is not None and a.cut != b.cut,
         "precision": a.precision != b.precision,
         "remat": a.remat is not None and b.remat is not None and a.remat != b.remat,
@@ -68,10 +73,13 @@ def differences(a: Setup, b: Setup) -> tuple[str, ...]:
 
 
 def kind_of(differ: Sequence[str]) -> str:
-    """The one kind of change that counts, or several: a layout goes with its chips, and GPU to TPU is all else too."""
+    """The one kind of change that counts, or several: a layout goes with its chips, GPU to TPU is all else too, and the
+    same batch on other chips, so that each has other tokens, is one change."""
     if "maker" in differ:
         return "maker"
     left = [k for k in differ if k != "layout" or not {"chip", "chips"} & set(differ)]
+    if left == ["chips", "batch"]:
+        return SCALED
     return left[0] if len(left) == 1 else SEVERAL
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from app.components.option import by_name, field, in_address
-from app.whatif.training.asked import OPTIONS, Asked
+from app.whatif.training.asked import OPTIONS, REMAT, Asked
 from catalog import chips, models
 
 EXAMPLE = {
@@ -21,8 +21,9 @@ EXAMPLE = {
 ROWS = (
     ("tokens", "days", "usd", "chips"),
     ("seq", "global_batch_tokens", "precision", "remat"),
-    ("layout", "goodput", "price"),
+    ("layout", "goodput", "price", "calibrate"),
 )
+USUAL = {"remat": REMAT}  # where nothing is said
 _OPTIONS = by_name(OPTIONS)
 
 
@@ -43,7 +44,7 @@ def training_form(now: Mapping[str, Any]) -> None:
         for row in ROWS:
             for name, column in zip(row, st.columns(len(row)), strict=True):
                 with column:
-                    entered[name] = field(_OPTIONS[name], now.get(name))
+                    entered[name] = field(_OPTIONS[name], now.get(name) or USUAL.get(name))
         if not st.form_submit_button("Plan", type="primary", icon=":material/calculate:"):
             return
     sent = {**entered, "model": model, "on": ",".join(on)}

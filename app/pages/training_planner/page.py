@@ -15,11 +15,14 @@ from app.components.notice import notice
 from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
+from app.pages.training_planner.beside import beside
 from app.pages.training_planner.figure import over_chips, where_it_goes
 from app.pages.training_planner.form import EXAMPLE, asked, training_form
-from app.whatif.training.answers import Choice, TrainingPlan, find
+from app.whatif.training import TRAINING
+from app.whatif.training import verdict as plan_verdict
+from app.whatif.training.answers import Choice, TrainingPlan
 from app.whatif.training.wording import axes
-from app.whatif.training.wording import verdict as plan_verdict
+from app.workspace import workspace
 from errors import QuestionError
 from errors import format as fmt
 from simulators.training.terms import PLAN_TERMS
@@ -33,18 +36,18 @@ def planner() -> None:
     with right.container(horizontal=True, horizontal_alignment="right"):
         copy_link()
     st.caption("Model, tokens and chips in; layouts, days and dollars out, as ranges. Everything here is modelled.")
-    if "model" not in st.query_params:
+    if not {"model", "calibrate"} & {*st.query_params}:
         st.query_params.update(EXAMPLE)  # so that the address says what is shown
     try:
         now = asked()
-        made = find(now)
+        made = TRAINING.answer(now, workspace() if now.calibrate else None)
     except QuestionError as e:
         notice(e, library=False)
         training_form(st.query_params)
         return
     verdict(plan_verdict(made))
     show(made)
-    training_form(vars(now))
+    training_form(vars(made.asked))
     with st.expander("How this is computed", icon=":material/function:"):
         st.markdown("\n".join(f"- {md(note)}" for note in made.notes))
         terms_list(PLAN_TERMS)
@@ -53,6 +56,7 @@ def planner() -> None:
 def show(made: TrainingPlan) -> None:
     """Figures of the best choice, time over chips, where the chip time goes, and every layout."""
     figures_row(figures(made.best or made.choices[0]))
+    beside(made, NAME)
     timed = made.asked.tokens is not None
     st.markdown(
         f"**How many chips for how {'many days' if timed else 'fast a step'}?** Each mark is the fastest layout on so "

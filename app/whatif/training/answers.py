@@ -1,13 +1,13 @@
 """From the options of `whatif training` to layouts on each chip and number of chips, their days and dollars."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.whatif.cost.answers import MOST, named, numbers_of
 from app.whatif.cost.asked import SEQ
 from app.whatif.prices import prices
-from app.whatif.training.asked import AXES, BATCH_TOKENS, Asked
+from app.whatif.training.asked import AXES, BATCH_TOKENS, PRECISIONS, REMAT, Asked
 from catalog import chip, model
 from catalog.chips import Chip
 from catalog.models import Model
@@ -147,14 +147,16 @@ def _no_slice(one: Chip, number: int) -> str:
     return f"{number:,} {one.name} are no slice that is offered; the nearest that are listed have {told} chips."
 
 
-def find(asked: Asked) -> TrainingPlan:
-    """Raises QuestionError where something is missing, or no chip that was named can train the model."""
+def find(asked: Asked, of: Model | None = None) -> TrainingPlan:
+    """Raises QuestionError where something is missing, or no chip that was named can train the model. `of`: the model,
+    where the catalogue need not have it."""
+    asked = replace(asked, precision=asked.precision or PRECISIONS[0], remat=asked.remat or REMAT)
     missing = [f"--{n}" for n in ("model", "on") if getattr(asked, n) is None]
     if missing:
         raise QuestionError("the question is not complete", expected=", ".join(missing))
     if (asked.days is not None or asked.usd is not None) and asked.tokens is None:
         raise QuestionError("a deadline or a budget, without what is to be done until then", expected="--tokens")
-    wanted, seq = model(asked.model or ""), asked.seq or SEQ
+    wanted, seq = of or model(asked.model or ""), asked.seq or SEQ
     batch = _batch(asked, seq)
     fixed, listed = _fixed(asked.layout), numbers_of(asked.chips)
     paid = prices(asked.price)
@@ -169,7 +171,7 @@ def find(asked: Asked) -> TrainingPlan:
     for one in on:
         for found in _planned(one, wanted, asked, batch, seq, fixed, listed, reasons):
             tried += found.tried
-            choices += [_choice(p, asked, paid.get(one.name)) for p in found.layouts]
+            choices += [chosen(p, asked, paid.get(one.name)) for p in found.layouts]
             if asked.usd is not None and one.name not in paid and found.layouts:
                 reasons.append(f"{one.name}: {UNPRICED}")
     if not choices:
@@ -177,7 +179,7 @@ def find(asked: Asked) -> TrainingPlan:
             " ".join(reasons).removesuffix("."), advice="Name other chips, more of them, or a smaller batch"
         )
     notes = (*(() if asked.goodput or asked.tokens is None else (ALL_KEPT,)), *NOTES)
-    ordered = tuple(sorted(choices, key=_order(choices, asked)))
+    ordered = tuple(sorted(choices, key=in_order(choices, asked)))
     return TrainingPlan(asked, wanted, seq, batch, ordered, tuple(dict.fromkeys(reasons)), notes, tried)
 
 
@@ -217,7 +219,15 @@ def _planned(
             check_fixed(fixed, number)
         try:
             this = plan(
-                wanted, one, number, batch, seq, precision=asked.precision, fixed=fixed, remat=asked.remat, most=LAYOUTS
+                wanted,
+                one,
+                number,
+                batch,
+                seq,
+                precision=asked.precision or "",
+                fixed=fixed,
+                remat=asked.remat or "",
+                most=LAYOUTS,
             )
         except QuestionError as e:  # a number that the catalogue lacks
             reasons.append(f"{one.name}: {e.args[0]}.")
@@ -238,7 +248,7 @@ def _offered(one: Chip, batch: int) -> list[int]:
     return [n for n in (1 << k for k in range(18)) if LEAST_CHIPS <= n <= most]
 
 
-def _choice(planned: Planned, asked: Asked, price: float | None) -> Choice:
+def chosen(planned: Planned, asked: Asked, price: float | None) -> Choice:
     """Time is what all tokens take at the rate, over the goodput; dollars are chip-hours at the price."""
     goodput = asked.goodput or 1.0
     if asked.tokens is None:
@@ -258,7 +268,7 @@ def _choice(planned: Planned, asked: Asked, price: float | None) -> Choice:
     return Choice(planned, goodput, days, usd, meets)
 
 
-def _order(choices: Sequence[Choice], asked: Asked):
+def in_order(choices: Sequence[Choice], asked: Asked):
     """Those that keep the limits first; then by dollars, where all are priced, or chip time; without tokens by the
     tokens of a chip's time. What has no price comes after what is known to keep a budget."""
     priced = all(c.usd is not None for c in choices)

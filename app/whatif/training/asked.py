@@ -10,6 +10,7 @@ PRECISIONS = ("bf16", "fp8", "fp4", "fp16")
 BATCH_TOKENS = 4_194_304  # where none is named: 512 sequences of 8,192
 REMATS = ("none", "part", "full")  # as `simulators.training.layout` has them, which the command line need not wait for
 REMAT = REMATS[1]
+ANY = "any"  # as a layout: not that of the run
 AXES = {"dp": "data", "fsdp": "fsdp", "tp": "tensor", "pp": "pipeline", "cp": "context", "ep": "expert"} | {
     "vp": "interleave",
     "micro": "micro",
@@ -30,10 +31,11 @@ class Asked:
     seq: int | None = None
     global_batch_tokens: float | None = None
     layout: str | None = None
-    remat: str = REMAT
-    precision: str = PRECISIONS[0]
+    remat: str | None = None
+    precision: str | None = None
     goodput: float | None = None
     price: str | None = None
+    calibrate: str | None = None
 
 
 _COST = {option.name: option for option in COST_OPTIONS}
@@ -72,11 +74,21 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "remat",
         REMATS,
-        REMAT,
-        "layers computed again backward: none, all (full), or as many as the memory asks for (part)",
+        None,
+        f"layers computed again backward: none, all (full), or as many as the memory asks for (default: {REMAT})",
         label="Computed again",
     ),
-    Option("precision", PRECISIONS, PRECISIONS[0], "of the matrix products, which sets the peak"),
+    Option("precision", PRECISIONS, None, f"of the matrix products, which sets the peak (default: {PRECISIONS[0]})"),
     _COST["goodput"],
     _COST["price"],
+    Option(
+        "calibrate",
+        str,
+        None,
+        "a run of the store, measured or compiled: its step is carried over, account by account, and its setup counts "
+        f"where no other is given; with --layout {ANY} another layout too",
+        label="Run to start from",
+        of_run=True,
+        form="RUN",
+    ),
 )

@@ -26,14 +26,19 @@ if TYPE_CHECKING:
 
 INNER = ("tensor", "context", "pipeline", "expert")  # axes of a layout that its speed hangs on the most
 UNUSUAL = 0.2  # a mean step that is so much longer than the usual one is told
+WRITTEN = {"chip": "NAME", "model": "NAME"}
 RUNNING = ("following", "failing")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """A run's setup and its mean kept step. `axes`: of its layout by the names of `simulators.training.layout`, as far
-    as it tells; `remat`: None where it does not. `planned`: the step as the model has it. `compiled`: of a program that
-    never ran, so that `step` is the least time that the compiler's program can take."""
+    """A run's setup and its mean kept step.
+
+    axes      of its layout by the names of `simulators.training.layout`, as far as it tells and the model takes them
+    remat     what it computes again; None where it does not tell
+    planned   its step as the model has it
+    compiled  of a program that never ran: `step` is the least time that it can take
+    """
 
     name: str
     run_id: str
@@ -62,7 +67,7 @@ def ran(name: str, place: "Workspace | None", asked_model: str | None = None) ->
     run = place.store.find(name)
     step, tokens, notes = _step(run, place)
     known = _known(run, asked_model, step.chips, tokens)
-    planned, assumed = _as_modelled(run, known)
+    planned, axes, assumed = _as_modelled(run, known)
     live = any(v.run_id == run.run_id and v.state in RUNNING for v in place.store.live.all())
     more = ("The run still goes on: its steps so far count.",) if live else ()
     return Ran(
@@ -72,7 +77,7 @@ def ran(name: str, place: "Workspace | None", asked_model: str | None = None) ->
         planned=planned,
         compiled=fact(run.manifest.facts, "outcome") is not None,
         notes=(*more, *notes, *assumed),
-        **known,
+        **{**known, "axes": axes},
     )
 
 
@@ -125,9 +130,11 @@ def _known(run: "Run", asked_model: str | None, chips: int, tokens: float | None
     told = {"chip": one, "chips": fact(facts, "chips"), "model": wanted, "seq": seq, "global_batch": batch}
     missing = [n for n, value in told.items() if not value]
     if missing or one is None:
+        lacks = listed([n.replace("_", " ") for n in missing])
+        say = " ".join(f"{n}={WRITTEN.get(n, 'N')}" for n in missing)
         raise QuestionError(
-            f"run {run.manifest.name[:80]!r} does not tell its {listed([n.replace('_', ' ') for n in missing])}",
-            expected=f"`chipledger facts {run.run_id[:12]} {' '.join(f'{n}={n.upper()}' for n in missing)}`",
+            f"run {run.manifest.name[:80]!r} does not tell its {lacks}",
+            expected=f"it said with `chipledger facts {run.run_id[:12]} {say}`",
         )
     precision = _precision(run, facts)
     machine(one, precision)  # a chip that lacks a number is told here
@@ -172,7 +179,7 @@ def _precision(run: "Run", facts: Facts) -> str:
 
 
 def _axes(run: "Run", chips: int) -> dict[str, int]:
-    """Axes of the layout that the run tells, all of them where they account for every chip; none where it tells none."""
+    """Axes of the layout that the run tells, all of them where they account for every chip; none if it tells none."""
     ways = parallel_ways(run.manifest.facts)
     if math.prod(ways.values()) == 1:
         return {}
@@ -193,8 +200,8 @@ def _remat(facts: Facts) -> str | None:
     return said if said in REMATS else None
 
 
-def _as_modelled(run: "Run", known: dict[str, Any]) -> tuple[Planned, tuple[str, ...]]:
-    """The model's step of the run's own setup: the fastest of what the run leaves open."""
+def _as_modelled(run: "Run", known: dict[str, Any]) -> tuple[Planned, dict[str, int], tuple[str, ...]]:
+    """The model's step of the run's own setup, the fastest of what the run leaves open; and the axes that were kept."""
     axes = known["axes"]
     inner = {n: s for n, s in axes.items() if n in INNER}
     for fixed in list({tuple(f.items()): f for f in (axes, inner)}.values()):
@@ -210,7 +217,7 @@ def _as_modelled(run: "Run", known: dict[str, Any]) -> tuple[Planned, tuple[str,
             most=1,
         )
         if found.layouts:
-            return found.layouts[0], _assumed(axes, fixed)
+            return found.layouts[0], fixed, _assumed(axes, fixed)
     why = why_not(found, known["model"], known["batch"], known["seq"], fixed)
     raise _unfit(run, f"the model has no step of its own setup ({why.removesuffix('.')})", "facts that agree")
 
