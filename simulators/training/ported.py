@@ -15,9 +15,10 @@ what the model's terms for it become. So what the run has of its own (slow kerne
 
     factor = (measured step - accounts that stay as they were) / modelled step
 
-An account of which the model has nothing stays as it was; communication that the old setup cannot have, and the new
-one is modelled to have, comes in as modelled, times `factor`. What is unattributed stays unattributed. There and back
-is the step that it was, unless the model has nothing of an account on one of the sides.
+Of an account MOST_FACTOR times what the model has of it goes by the model, and what is beyond stays as it was: all of
+it where the model has nothing. Communication that the old setup cannot have, and the new one is modelled to have, comes
+in as modelled, times `factor`. What is unattributed stays unattributed. There and back is the step that it was, unless
+the model has nothing of an account on one of the sides.
 """
 
 import math
@@ -92,13 +93,13 @@ WITH_BUBBLE = Rule(lambda t: t.communication_s + t.bubble_s, "modelled communica
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """An account of the step, seconds of a chip: as it was and as it would be. `rule`: by what it was carried over;
-    `modelled`: by terms of the model, else as it was."""
+    `kept_s`: what stays as it was, since the model has nothing of it."""
 
     path: Path
     measured_s: float
     ported_s: float
     rule: str
-    modelled: bool
+    kept_s: float
 
     @property
     def name(self) -> str:
@@ -132,7 +133,7 @@ class Ported:
     @property
     def unchanged_s(self) -> float:
         """Seconds of the step that no term of the model stands for."""
-        return math.fsum(row.measured_s for row in self.rows if not row.modelled)
+        return math.fsum(row.kept_s for row in self.rows)
 
 
 def ported(before: Ledger, old: Terms, new: Terms, chips: int) -> Ported:
@@ -144,8 +145,8 @@ def ported(before: Ledger, old: Terms, new: Terms, chips: int) -> Ported:
         raise QuestionError("a step that took no time", expected="a run with steps")
     rules = _rules(before, old)
     rows = [_row(path, leaf.chip_seconds / before.chips, old, new, rules) for path, leaf in _leaves(before)]
-    explained = math.fsum(row.measured_s for row in rows if row.modelled)
-    factor = _checked(explained, old.step_s)
+    _check(math.fsum(row.measured_s for row in rows if row.rule != UNCHANGED), old.step_s)
+    factor = math.fsum(row.measured_s - row.kept_s for row in rows) / old.step_s
     if old == new and chips == before.chips:
         return Ported(before=before, after=before, rows=tuple(rows), modelled_s=old.step_s, factor=factor)
     rows = _with_new(rows, old, new, factor * _told(before))
@@ -175,16 +176,14 @@ def _rules(ledger: Ledger, old: Terms) -> dict[str, Rule]:
     return {name: rule for name, rule in rules.items() if rule.seconds(old) > 0}
 
 
-def _checked(explained_s: float, modelled_s: float) -> float:
-    """The run's factor on the model. Raises QuestionError beyond what a factor can stand for."""
-    factor = explained_s / modelled_s if modelled_s > 0 else math.inf
-    if not LEAST_FACTOR <= factor <= MOST_FACTOR:
+def _check(seen_s: float, modelled_s: float) -> None:
+    """Raises QuestionError where what the model has terms for is too far off for a factor to stand for it."""
+    if not LEAST_FACTOR * modelled_s <= seen_s <= MOST_FACTOR * modelled_s or modelled_s <= 0:
         raise QuestionError(
-            f"the model says {fmt.duration(modelled_s)} of a step of which the run shows {fmt.duration(explained_s)}",
+            f"the model says {fmt.duration(modelled_s)} of a step of which the run shows {fmt.duration(seen_s)}",
             expected=f"within a factor of {MOST_FACTOR:g}, as nothing else can be carried over",
             advice="Check the run's model, chips, seq, global_batch and precision under Facts",
         )
-    return factor
 
 
 def _leaves(ledger: Ledger) -> Iterator[tuple[Path, Account]]:
@@ -197,10 +196,18 @@ def _leaves(ledger: Ledger) -> Iterator[tuple[Path, Account]]:
 def _row(path: Path, seconds: float, old: Terms, new: Terms, rules: Mapping[str, Rule]) -> Row:
     name = next((n for n in reversed(path) if n in rules), None)
     if name is None:
-        return Row(path=path, measured_s=seconds, ported_s=seconds, rule=UNCHANGED, modelled=False)
+        return Row(path=path, measured_s=seconds, ported_s=seconds, rule=UNCHANGED, kept_s=seconds)
     rule = rules[name]
-    ratio = rule.seconds(new) / rule.seconds(old)
-    return Row(path=path, measured_s=seconds, ported_s=seconds * ratio, rule=rule.said, modelled=True)
+    modelled = min(seconds, MOST_FACTOR * rule.seconds(old))
+    kept = seconds - modelled
+    said = f"{rule.said}; {fmt.share(kept / seconds)} {UNCHANGED}" if kept else rule.said
+    return Row(
+        path=path,
+        measured_s=seconds,
+        ported_s=modelled * (rule.seconds(new) / rule.seconds(old)) + kept,
+        rule=said,
+        kept_s=kept,
+    )
 
 
 def _told(ledger: Ledger) -> float:
@@ -217,9 +224,9 @@ def _with_new(rows: Iterable[Row], old: Terms, new: Terms, times: float) -> list
         (BUBBLE, old.bubble_s, new.bubble_s),
     ):
         if not before and after * times > 0:
-            was = found.get((name,)) or Row(path=(name,), measured_s=0.0, ported_s=0.0, rule="", modelled=True)
+            was = found.get((name,)) or Row(path=(name,), measured_s=0.0, ported_s=0.0, rule="", kept_s=0.0)
             said = "as modelled, times the run's factor"
-            found[name,] = replace(was, ported_s=was.ported_s + after * times, rule=said, modelled=not was.measured_s)
+            found[name,] = replace(was, ported_s=was.ported_s + after * times, rule=said)
     return list(found.values())
 
 

@@ -35,7 +35,10 @@ def planner() -> None:
     left.subheader("Training planner", anchor=False)
     with right.container(horizontal=True, horizontal_alignment="right"):
         copy_link()
-    st.caption("Model, tokens and chips in; layouts, days and dollars out, as ranges. Everything here is modelled.")
+    st.caption(
+        "Model, tokens and chips in; layouts, days and dollars out, as ranges. All of it is modelled, but for the run "
+        "that it may start from."
+    )
     if not {"model", "calibrate"} & {*st.query_params}:
         st.query_params.update(EXAMPLE)  # so that the address says what is shown
     try:
