@@ -209,6 +209,7 @@ def test_its_words_are_words(kept, run, more):
         ({"precision": "int8"}, "it ran in int8"),
         ({"parallelism": {"tensor": 3}}, "cuts 3 ways, on 256 chips; .* parallelism=AXIS=N"),
         ({"parallelism": {"fsdp": 512}}, "cuts 512 ways, on 256 chips"),
+        ({"global_batch": -3}, "does not tell its global batch"),
         ({"global_batch": 511}, "the model has no step of its own setup .*511 sequences"),
         ({"model": "llama3.1-405b", "chips": 8, "parallelism": None, "global_batch": 64}, "does not fit"),
         ({"chip": "TPU 8t"}, "bf16_flops_per_s"),
@@ -261,6 +262,22 @@ def test_a_run_without_steps_or_of_a_server_is_refused(place):
 def test_a_model_that_the_run_does_not_tell_may_be_named(place):
     trained(place, model=None)
     assert answered(place, model="llama3.1-70b").run.model.name == "llama3.1-70b"
+
+
+def test_axes_of_devices_are_taken_by_chips(place):
+    """A TPU 7x shows as two devices."""
+    trained(place, chip="TPU 7x", parallelism={"fsdp": 128, "tensor": 4}, step_s=8.0)
+    made = answered(place)
+    assert made.run.axes | {"fsdp": 64, "tensor": 4} == made.run.axes and made.first[1].differ == ()
+
+
+def test_the_batch_is_that_of_the_lines_where_it_is_not_stated(place):
+    steps = {"step": [0, 1, 2], "dur_ns": [int(30e9)] * 3, "attempt": [0] * 3, "order": [0, 1, 2]}
+    steps |= {"tokens_per_s_per_chip": [BATCH * SEQ / CHIPS / 30.0] * 3, "source": ["train.log"] * 3}
+    made_runs.write(place.store, "printed", {"steps": steps}, {n: v for n, v in FACTS.items() if n != "global_batch"})
+    made = answered(place, "printed")
+    assert made.run.batch == BATCH
+    assert [r.name for r in made.first[1].step.rows] == ["unattributed/not_profiled"], "no line tells of FLOPs"
 
 
 def test_a_run_that_still_goes_on_is_told_as_such(place):

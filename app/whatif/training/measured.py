@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from analyzers.base import Facts, fact
 from analyzers.device.parallelism import parallel_ways
 from analyzers.flops.formats import format_said
-from analyzers.subject import chip_of, model_of, sequence_of
+from analyzers.subject import chip_of, devices_per_chip, model_of, sequence_of
 from app.whatif.training.asked import PRECISIONS, REMATS
 from app.words import listed
 from catalog import model
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from runs.run import Run
 
 INNER = ("tensor", "context", "pipeline", "expert")  # axes of a layout that its speed hangs on the most
+OUTER = ("data", "fsdp")  # axes of copies
 UNUSUAL = 0.2  # a mean step that is so much longer than the usual one is told
 WRITTEN = {"chip": "NAME", "model": "NAME"}
 RUNNING = ("following", "failing")
@@ -126,7 +127,7 @@ def _known(run: "Run", asked_model: str | None, chips: int, tokens: float | None
         why = f"of its chip, {str(named)[:80]}, neither memory rate nor network is published, so no model has its step"
         raise _unfit(run, why, "a run on a chip of the catalogue")
     wanted, seq = _model(run, asked_model), sequence_of(facts)
-    batch = fact(facts, "global_batch") or (max(round(tokens / seq), 1) if tokens and seq else None)
+    batch = _batch(fact(facts, "global_batch"), tokens, seq)
     told = {"chip": one, "chips": fact(facts, "chips"), "model": wanted, "seq": seq, "global_batch": batch}
     missing = [n for n, value in told.items() if not value]
     if missing or one is None:
@@ -143,11 +144,18 @@ def _known(run: "Run", asked_model: str | None, chips: int, tokens: float | None
         "chip": one,
         "chips": chips,
         "seq": seq,
-        "batch": int(batch),
+        "batch": batch,
         "precision": precision,
         "axes": _axes(run, chips),
         "remat": _remat(facts),
     }
+
+
+def _batch(stated: Any, tokens: float | None, seq: int | None) -> int | None:
+    """Sequences of a step: as stated, else by the tokens that its lines print."""
+    if isinstance(stated, int | float) and 1 <= stated < 1 << 40:
+        return int(stated)
+    return round(tokens / seq) or 1 if tokens and tokens > 0 and seq else None
 
 
 def _model(run: "Run", asked: str | None) -> Model | None:
@@ -180,7 +188,7 @@ def _precision(run: "Run", facts: Facts) -> str:
 
 def _axes(run: "Run", chips: int) -> dict[str, int]:
     """Axes of the layout that the run tells, all of them where they account for every chip; none if it tells none."""
-    ways = parallel_ways(run.manifest.facts)
+    ways = _of_chips(parallel_ways(run.manifest.facts), chips, devices_per_chip(run.manifest.facts))
     if math.prod(ways.values()) == 1:
         return {}
     given = {n: ways[n] for n in INNER}
@@ -192,7 +200,15 @@ def _axes(run: "Run", chips: int) -> dict[str, int]:
             expected=e.expected,
             advice=f"Say it with `chipledger facts {run.run_id[:12]} chips=N parallelism=AXIS=N,...`",
         ) from e
-    return given | ({n: ways[n] for n in ("fsdp", "data")} if math.prod(ways.values()) == chips else {})
+    return given | ({n: ways[n] for n in OUTER} if math.prod(ways.values()) == chips else {})
+
+
+def _of_chips(ways: dict[str, int], chips: int, per_chip: int) -> dict[str, int]:
+    """Where a chip shows as several devices and the axes are of devices: of chips, the outermost axis that can be."""
+    if per_chip > 1 and math.prod(ways.values()) == chips * per_chip:
+        cut = next((n for n in (*OUTER, *reversed(INNER)) if ways[n] % per_chip == 0), None)
+        return {n: size // per_chip if n == cut else size for n, size in ways.items()}
+    return ways
 
 
 def _remat(facts: Facts) -> str | None:
@@ -202,9 +218,9 @@ def _remat(facts: Facts) -> str | None:
 
 def _as_modelled(run: "Run", known: dict[str, Any]) -> tuple[Planned, dict[str, int], tuple[str, ...]]:
     """The model's step of the run's own setup, the fastest of what the run leaves open; and the axes that were kept."""
-    axes = known["axes"]
+    axes, why = known["axes"], ""
     inner = {n: s for n, s in axes.items() if n in INNER}
-    for fixed in list({tuple(f.items()): f for f in (axes, inner)}.values()):
+    for fixed in (axes, inner) if axes != inner else (axes,):
         found = plan(
             known["model"],
             known["chip"],
@@ -218,8 +234,8 @@ def _as_modelled(run: "Run", known: dict[str, Any]) -> tuple[Planned, dict[str, 
         )
         if found.layouts:
             return found.layouts[0], fixed, _assumed(axes, fixed)
-    why = why_not(found, known["model"], known["batch"], known["seq"], fixed)
-    raise _unfit(run, f"the model has no step of its own setup ({why.removesuffix('.')})", "facts that agree")
+        why = why_not(found, known["model"], known["batch"], known["seq"], fixed).removesuffix(".")
+    raise _unfit(run, f"the model has no step of its own setup ({why})", "facts that agree")
 
 
 def _assumed(told: dict[str, int], fixed: dict[str, int]) -> tuple[str, ...]:
