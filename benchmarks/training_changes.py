@@ -2,9 +2,9 @@
 
     python -m benchmarks.training_changes [--write]
 
-A second's work where `shares.json` holds the shares fitted without each source (`python -m benchmarks.training_fit
---write` puts them there, and calls this); else they are fitted here, which takes minutes. To be run again whenever the
-model of the step or its shares changed: a test tells.
+Seconds' work where `shares.json` holds the shares fitted without each source, as `python -m benchmarks.training_fit
+--write` puts them there; else they are fitted here, which takes minutes. To be run again whenever the model of the step
+or its shares changed: a test tells.
 """
 
 import argparse

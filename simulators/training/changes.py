@@ -35,6 +35,7 @@ KINDS = (  # of what may differ; "maker": GPU to TPU or back, where "chip" stays
 CUTS = ("tensor", "pipeline", "context", "expert")  # axes that cut a model; copies follow from the chips
 SCALED, SEVERAL = "scaled", "several"
 LEAST_PAIRS = 8  # of a kind, for a band of its own
+HALF = {"fp16": "bf16"}  # formats of one peak
 SECTIONED = " ["  # in a source: each of its sections is a release of its own
 SAME = 0.01  # tokens of a chip that are alike
 
@@ -66,7 +67,7 @@ def differences(a: Setup, b: Setup) -> tuple[str, ...]:
         "chips": a.chips != b.chips,
         "batch": a.seq != b.seq or abs(per_chip - 1) > SAME,
         "layout": a.cut is not None and b.cut is not None and a.cut != b.cut,
-        "precision": a.precision != b.precision,
+        "precision": HALF.get(a.precision, a.precision) != HALF.get(b.precision, b.precision),
         "remat": a.remat is not None and b.remat is not None and a.remat != b.remat,
     }
     return tuple(kind for kind in KINDS if differ[kind])
@@ -131,7 +132,7 @@ def setup(case: Case) -> Setup:
         chips=run.chips,
         tokens=float(case.batch * case.work.seq),
         seq=case.work.seq,
-        precision="bf16" if run.precision == "fp16" else str(run.precision),
+        precision=str(run.precision),
         cut=tuple(run.parallelism.get(axis, 1) for axis in CUTS) if case.whole else None,
         remat=run.recomputation,
     )

@@ -95,6 +95,7 @@ def test_the_files_of_who_asks_are_the_local_options():
         ("checkpoint", "run"),
         ("serving", "calibrate"),
         ("serving-plan", "calibrate"),
+        ("training", "calibrate"),
     }
 
 

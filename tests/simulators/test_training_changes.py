@@ -80,6 +80,7 @@ def test_an_error_by_hand(pairs):
         ({"cut": (8, 8, 1, 1)}, ("layout",), "layout"),
         ({"cut": None}, (), "several"),
         ({"precision": "fp8"}, ("precision",), "precision"),
+        ({"precision": "fp16"}, (), "several"),
         ({"remat": "full"}, ("remat",), "remat"),
         ({"precision": "fp8", "cut": (8, 8, 1, 1)}, ("layout", "precision"), "several"),
     ],
