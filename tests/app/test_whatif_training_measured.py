@@ -259,6 +259,13 @@ def test_a_run_without_steps_or_of_a_server_is_refused(place):
         answered(None)
 
 
+def test_a_run_that_was_simulated_is_not_called_measured(place):
+    trained(place, simulated=True, step_s=40.0)
+    made = answered(place, on="h100")
+    assert made.to_dict()["from_run"]["basis"] == "modelled" and "40.0 s were simulated" in verdict(made).whole
+    assert "measured" not in verdict(made).whole
+
+
 def test_a_model_that_the_run_does_not_tell_may_be_named(place):
     trained(place, model=None)
     assert answered(place, model="llama3.1-70b").run.model.name == "llama3.1-70b"

@@ -20,7 +20,7 @@ def beside(made: TrainingPlan, name: str) -> None:
         return
     choice, other = made.first
     rows = other.step.rows
-    how = "the least time that its program can take" if made.run.compiled else "as it was measured"
+    how = "the least time that its program can take" if made.run.compiled else f"as it was {made.run.how}"
     st.markdown(
         f"**What becomes of each account of the step?** {md(made.run.name)}, {how}, and carried over to "
         f"{md(what(choice))}, which is modelled."

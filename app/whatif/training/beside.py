@@ -58,7 +58,7 @@ class Other:
             "from_run": {
                 "run": run.run_id,
                 "name": run.name,
-                "basis": "modelled" if run.compiled else "measured",
+                "basis": "measured" if run.how == "measured" else "modelled",
                 "step_s": step.before_s,
                 "modelled_s": step.modelled_s,
                 "unchanged_s": step.unchanged_s,

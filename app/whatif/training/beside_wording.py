@@ -88,7 +88,7 @@ def _factor(result: "PortedPlan", other: "Other") -> str:
     if abs(step.factor - 1) <= NEAR:
         return ""
     seen = fmt.duration(step.before_s - step.unchanged_s)
-    how = f"its program takes {seen} at the least" if result.run.compiled else f"{seen} were measured"
+    how = f"its program takes {seen} at the least" if result.run.compiled else f"{seen} were {result.run.how}"
     return (
         f"The model says {fmt.duration(step.modelled_s)} where {how}: what it models is carried over with that "
         f"factor, {fmt.number(step.factor)}."
@@ -125,7 +125,7 @@ def words(result: "PortedPlan") -> Words:
     rows.append(
         ("Step", fmt.duration(step.before_s), fmt.duration(step.after_s), change(step.after_s - step.before_s), "")
     )
-    ran = "its program" if result.run.compiled else "measured"
+    ran = "its program" if result.run.compiled else result.run.how
     head = ("account", ran, f"on {what(choice)}", "change", "carried over by")
     pairs = zip(result.choices, result.others, strict=True)
     said = tuple(

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from analyzers.base import Facts, fact
 from analyzers.device.parallelism import parallel_ways
@@ -38,7 +38,7 @@ class Ran:
     axes      of its layout by the names of `simulators.training.layout`, as far as it tells and the model takes them
     remat     what it computes again; None where it does not tell
     planned   its step as the model has it
-    compiled  of a program that never ran: `step` is the least time that it can take
+    how       measured; simulated; or compiled, of a program that never ran: `step` is the least time that it can take
     """
 
     name: str
@@ -53,8 +53,12 @@ class Ran:
     remat: str | None
     step: Ledger
     planned: Planned
-    compiled: bool
+    how: Literal["measured", "simulated", "compiled"]
     notes: tuple[str, ...]
+
+    @property
+    def compiled(self) -> bool:
+        return self.how == "compiled"
 
     @property
     def terms(self) -> Terms:
@@ -69,6 +73,7 @@ def ran(name: str, place: "Workspace | None", asked_model: str | None = None) ->
     step, tokens, notes = _step(run, place)
     known = _known(run, asked_model, step.chips, tokens)
     planned, axes, assumed = _as_modelled(run, known)
+    compiled = fact(run.manifest.facts, "outcome") is not None
     live = any(v.run_id == run.run_id and v.state in RUNNING for v in place.store.live.all())
     more = ("The run still goes on: its steps so far count.",) if live else ()
     return Ran(
@@ -76,7 +81,7 @@ def ran(name: str, place: "Workspace | None", asked_model: str | None = None) ->
         run_id=run.run_id,
         step=step,
         planned=planned,
-        compiled=fact(run.manifest.facts, "outcome") is not None,
+        how="compiled" if compiled else "simulated" if run.manifest.simulated else "measured",
         notes=(*more, *notes, *assumed),
         **{**known, "axes": axes},
     )
