@@ -95,27 +95,34 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="keep the fit in the catalogue")
     asked = parser.parse_args(arguments)
-    known = [
-        c
-        for c in cases()
-        if f"products.{c.generation}.{'bf16' if c.run.precision == 'fp16' else c.run.precision}" in NAMES
-    ]
+    known = fittable()
     everything = fit(known)
-    held_back = np.concatenate([_held_back(source, of, known) for source, of in by_source(known)])
+    without = {source: _without(source, known) for source, _ in by_source(known)}
+    held_back = np.concatenate([without[source].errors(of) for source, of in by_source(known)])
     ordered = [case for _, of in by_source(known) for case in of]
     told = _told(everything, ordered, everything.errors(ordered), held_back)
+    told["held_back_shares"] = {s: {n: _short(v) for n, v in f.values.items()} for s, f in without.items()}
     for line in _lines(told):
         print(line)
     if asked.write:
         path = Path(training.__file__).parent / FILE
         path.write_text(json.dumps(told, indent=1) + "\n")
-        print(f"written: {path.name}")
+        print(f"written: {path.name}; errors of changes follow with `python -m benchmarks.training_changes --write`")
 
 
-def _held_back(source: str, of: list[Case], known: list[Case]) -> np.ndarray:
-    """Errors of a source by a fit to all others."""
+def fittable() -> list[Case]:
+    """The published runs whose chips and precisions have a share to be fitted."""
+    return [
+        c
+        for c in cases()
+        if f"products.{c.generation}.{'bf16' if c.run.precision == 'fp16' else c.run.precision}" in NAMES
+    ]
+
+
+def _without(source: str, known: list[Case]) -> Fit:
+    """The fit to all other sources."""
     print(f"without {source} ...", flush=True)
-    return fit([case for case in known if case.source != source]).errors(of)
+    return fit([case for case in known if case.source != source])
 
 
 def _told(fitted: Fit, of: list[Case], errors: np.ndarray, held_back: np.ndarray) -> dict[str, Any]:

@@ -181,15 +181,15 @@ def where_it_goes(firsts: Sequence[Choice]) -> go.Figure:
     leading = [c for i, c in enumerate(firsts) if c.planned.chip not in {o.planned.chip for o in firsts[:i]}]
     shown = [*leading, *(c for c in firsts if c not in leading)][:BARS][::-1]
     figure = go.Figure()
-    for account in ACCOUNTS:
-        shares = [c.planned.accounts[account] / c.planned.step_s for c in shown]
+    for account in dict.fromkeys((*ACCOUNTS, *(name for c in shown for name in c.planned.accounts))):
+        shares = [c.planned.accounts.get(account, 0.0) / c.planned.step_s for c in shown]
         title = theme.title(account)
         figure.add_bar(
             y=[f"{plain(what(c))}<br>{axes(c)}" for c in shown],
             x=[100 * s for s in shares],
             orientation="h",
             name=title,
-            marker={"color": theme.COLOURS[account]},
+            marker={"color": theme.colour([account])},
             text=[fmt.share(s) if s >= 0.06 else "" for s in shares],
             textposition="inside",
             insidetextanchor="middle",

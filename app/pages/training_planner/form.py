@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from app.components.option import by_name, field, in_address
-from app.whatif.training.asked import OPTIONS, Asked
+from app.whatif.training.asked import OPTIONS, REMAT, Asked
 from catalog import chip as find_chip
 from catalog import chips, models
 from catalog import model as find_model
@@ -26,8 +26,11 @@ EXAMPLE = {
 ROWS = (
     ("tokens", "days", "usd", "chips"),
     ("seq", "global_batch_tokens", "precision", "remat"),
-    ("layout", "goodput", "price"),
+    ("layout", "goodput", "price", "calibrate"),
+    ("mttf_chip_h", "save_s", "restart_s", "wait_s"),
+    ("spares", "elastic", "slices", "resume_s"),
 )
+USUAL = {"remat": REMAT}  # where nothing is said
 _OPTIONS = by_name(OPTIONS)
 
 
@@ -59,7 +62,8 @@ def training_form(now: Mapping[str, Any]) -> None:
 
 def _held(name: str, now: Mapping[str, Any]) -> Any:
     """What was asked, else what holds where nothing is."""
-    return _OPTIONS[name].default if now.get(name) in (None, "") else now.get(name)
+    asked = now.get(name)
+    return USUAL.get(name, _OPTIONS[name].default or None) if asked in (None, "", False) else asked
 
 
 def _named(find: Callable[[str], Chip | Model], text: Any) -> str | None:

@@ -14,17 +14,20 @@ from app.components.howto import terms_list
 from app.components.notice import notice
 from app.components.text import md
 from app.components.verdict import beyond, verdict
+from app.pages.training_planner.beside import beside as run_beside
 from app.pages.training_planner.figure import where_it_goes
 from app.pages.training_planner.form import EXAMPLE, asked, training_form
 from app.pages.training_planner.making import make_it_real
 from app.pages.training_planner.steering import as_page, steer
 from app.pages.training_planner.worked import beside, worked_links
+from app.whatif.training import TRAINING
+from app.whatif.training import verdict as plan_verdict
 from app.whatif.training.amounts import dollars, time
-from app.whatif.training.answers import Choice, TrainingPlan, find
+from app.whatif.training.answers import Choice, TrainingPlan
 from app.whatif.training.phrases import axes
 from app.whatif.training.sensitivity import sensitivity
 from app.whatif.training.wording import runners_up
-from app.whatif.training.wording import verdict as plan_verdict
+from app.workspace import workspace
 from errors import QuestionError
 from errors import format as fmt
 from simulators.training.terms import PLAN_TERMS
@@ -37,13 +40,16 @@ def planner() -> None:
     left.subheader("Training planner", anchor=False)
     with right.container(horizontal=True, horizontal_alignment="right"):
         copy_link()
-    st.caption("Model, tokens and chips in; layouts, days and dollars out, as ranges. Everything here is modelled.")
-    if "model" not in st.query_params:
+    st.caption(
+        "Model, tokens and chips in; layouts, days and dollars out, as ranges. All of it is modelled, but for the run "
+        "that it may start from."
+    )
+    if not {"model", "calibrate"} & {*st.query_params}:
         st.query_params.update(EXAMPLE)  # so that the address says what is shown
     worked_links()
     try:
         now = asked()
-        made = find(now)
+        made = TRAINING.answer(now, workspace() if now.calibrate else None)
     except QuestionError as e:
         notice(e, library=False)
         training_form(st.query_params)
@@ -52,15 +58,17 @@ def planner() -> None:
     beside(made)
     show(made)
     beyond(plan_verdict(made))
-    training_form(vars(now))
+    training_form(vars(made.asked if now.calibrate else now))
     with st.expander("How this is computed", icon=":material/function:"):
         st.markdown("\n".join(f"- {md(note)}" for note in made.notes))
         terms_list(PLAN_TERMS)
 
 
 def show(made: TrainingPlan) -> None:
-    """Figures of the best choice, days and dollars, where the chip time goes, why others lose, what makes it real."""
+    """Figures of the best choice, the run it starts from, days and dollars, where the chip time goes, why others lose,
+    what makes it real."""
     figures_row(figures(made.first))
+    run_beside(made, NAME)
     st.fragment(steer)(made, NAME)
     st.markdown(
         "**Where does the chip time of a step go?** Each chip's best layout, then those on other numbers of chips."

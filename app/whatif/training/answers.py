@@ -9,7 +9,7 @@ from app.whatif.cost.answers import MOST, named, numbers_of
 from app.whatif.cost.asked import SEQ
 from app.whatif.prices import prices
 from app.whatif.training import lives
-from app.whatif.training.asked import AXES, BATCH_TOKENS, Asked
+from app.whatif.training.asked import AXES, BATCH_TOKENS, PRECISIONS, REMAT, Asked
 from app.whatif.training.choice import Choice, choice_of, fronted
 from app.whatif.training.making import ToMake, made_real
 from app.whatif.training.reasons import Reason, losers, refused
@@ -101,6 +101,10 @@ class TrainingPlan:
         first = ToMake(model=self.model, asked=self.asked, choice=self.first, batch=self.batch, seq=self.seq)
         return made_real(first)
 
+    def again(self, asked: Asked) -> "TrainingPlan":
+        """The same plan, asked otherwise. Raises QuestionError as `find` does."""
+        return find(asked, self.model)
+
     @property
     def firsts(self) -> list[Choice]:
         """The best layout of each chip and number of chips."""
@@ -138,15 +142,17 @@ class TrainingPlan:
         }
 
 
-def find(asked: Asked) -> TrainingPlan:
-    """Raises QuestionError where something is missing, or no chip that was named can train the model."""
+def find(asked: Asked, of: Model | None = None) -> TrainingPlan:
+    """Raises QuestionError where something is missing, or no chip that was named can train the model. `of`: the model,
+    where the catalogue need not have it."""
+    asked = replace(asked, precision=asked.precision or PRECISIONS[0], remat=asked.remat or REMAT)
     missing = [f"--{n}" for n in ("model", "on") if getattr(asked, n) is None]
     if missing:
         raise QuestionError("the question is not complete", expected=", ".join(missing))
     if (asked.days is not None or asked.usd is not None) and asked.tokens is None:
         raise QuestionError("a deadline or a budget, without what is to be done until then", expected="--tokens")
     lives.check_lives(asked)
-    wanted, seq = model(asked.model or ""), asked.seq or SEQ
+    wanted, seq = of or model(asked.model or ""), asked.seq or SEQ
     batch = _batch(asked, seq)
     fixed, listed = _fixed(asked.layout), numbers_of(asked.chips)
     paid = prices(asked.price)
@@ -170,7 +176,7 @@ def find(asked: Asked) -> TrainingPlan:
         rest = f" {len(texts) - TOLD} more likewise." if len(texts) > TOLD else ""
         raise QuestionError((" ".join(texts[:TOLD]) + rest).removesuffix("."), advice=_advice(reasons))
     notes = (*lives.notes(asked), *NOTES)
-    ordered = tuple(sorted(fronted(choices), key=_order(choices, asked)))
+    ordered = tuple(sorted(fronted(choices), key=in_order(choices, asked)))
     once = tuple({r.text: r for r in reasons}.values())
     return TrainingPlan(asked, wanted, seq, batch, ordered, once, notes, tried)
 
@@ -225,7 +231,15 @@ def _planned(
             check_fixed(fixed, number)
         try:
             this = swept(
-                wanted, one, number, batch, seq, precision=asked.precision, fixed=fixed, remat=asked.remat, most=LAYOUTS
+                wanted,
+                one,
+                number,
+                batch,
+                seq,
+                precision=asked.precision or "",
+                fixed=fixed,
+                remat=asked.remat or "",
+                most=LAYOUTS,
             )
         except QuestionError as e:  # a number that the catalogue lacks
             reasons.append(Reason(kind="number", text=f"{one.name}: {e.args[0]}.", chip=one.name))
@@ -256,14 +270,14 @@ def _other_chips(plan: TrainingPlan) -> list[WouldDo]:
     if plan.best is not None or not numbers_of(plan.asked.chips):
         return []
     try:
-        found = find(replace(plan.asked, chips=None)).choices
+        found = plan.again(replace(plan.asked, chips=None)).choices
     except QuestionError:  # of the usual numbers none has a layout
         return []
     least = min((c for c in found if c.feasible), key=lambda c: c.planned.chips, default=None)
     return [WouldDo("chips", float(least.planned.chips), least, False)] if least else []
 
 
-def _order(choices: Sequence[Choice], asked: Asked):
+def in_order(choices: Sequence[Choice], asked: Asked):
     """Those that keep the limits first; then by dollars, where all are priced, or chip time; without tokens by the
     tokens of a chip's time. What has no price comes after what is known to keep a budget."""
     priced = all(c.usd is not None for c in choices)

@@ -23,6 +23,7 @@ MAKES = (
     "compile",
     "checkpoint",
 )
+ANY = "any"  # as a layout: not that of the run
 AXES = {"dp": "data", "fsdp": "fsdp", "tp": "tensor", "pp": "pipeline", "cp": "context", "ep": "expert"} | {
     "vp": "interleave",
     "micro": "micro",
@@ -43,8 +44,8 @@ class Asked:
     seq: int | None = None
     global_batch_tokens: float | None = None
     layout: str | None = None
-    remat: str = REMAT
-    precision: str = PRECISIONS[0]
+    remat: str | None = None
+    precision: str | None = None
     goodput: float | None = None
     price: str | None = None
     make: str | None = None
@@ -63,6 +64,7 @@ class Asked:
     local_restart_s: float | None = None
     local_share: float | None = None
     saves_per_remote: int | None = None
+    calibrate: str | None = None
 
 
 _COST = {option.name: option for option in COST_OPTIONS}
@@ -101,11 +103,11 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "remat",
         REMATS,
-        REMAT,
-        "layers computed again backward: none, all (full), or as many as the memory asks for (part)",
+        None,
+        f"layers computed again backward: none, all (full), or as many as the memory asks for (default: {REMAT})",
         label="Computed again",
     ),
-    Option("precision", PRECISIONS, PRECISIONS[0], "of the matrix products, which sets the peak"),
+    Option("precision", PRECISIONS, None, f"of the matrix products, which sets the peak (default: {PRECISIONS[0]})"),
     _COST["goodput"],
     _COST["price"],
     Option(
@@ -115,6 +117,16 @@ OPTIONS: tuple[Option, ...] = (
         "print what makes the best choice real, ready to copy: a framework's configuration, what creates the chips, or "
         "the commands that compile it and plan its checkpoints",
         label="Make it real",
+    ),
+    Option(
+        "calibrate",
+        str,
+        None,
+        "a run of the store, measured or compiled: its step is carried over, account by account, and its setup counts "
+        f"where no other is given; with --layout {ANY} another layout too",
+        label="Run to start from",
+        of_run=True,
+        form="RUN",
     ),
     *FAILING,
 )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from app.whatif.goodput.asked import FAILING
 from app.whatif.prices import prices
 from app.whatif.training import lives
-from app.whatif.training.answers import TrainingPlan, find
+from app.whatif.training.answers import TrainingPlan
 from app.whatif.training.choice import Choice, choice_of
 from app.whatif.training.reasons import Reason
 from errors import QuestionError
@@ -42,7 +42,7 @@ def moved(
     if goodput is not None:
         given = {o.name: o.default for o in FAILING}  # a goodput that is given stands in for that of lives
         asked = replace(asked, goodput=goodput, **given)
-    other = plan if asked == plan.asked else find(asked)
+    other = plan if asked == plan.asked else plan.again(asked)
     same = [c for c in other.choices if c.planned.chip == name and c.planned.chips == chips]
     fastest = min(same, key=lambda c: c.planned.step_s)
     return Moved(other, fastest if mfu is None else at_mfu(fastest, mfu, other))
