@@ -317,7 +317,8 @@ def test_a_checkpoint_plan_says_how_often_where_it_is_known():
 def test_the_picture_holds_every_choice_its_range_the_limits_and_the_front():
     made = answered(price="v5p=4.2,h100=3", usd="4e6", days="30")
     drawn = days_and_dollars(made.firsts, made.first, 30, 4e6)
-    marks = {(x, y): s for t in drawn.data if t.mode == "markers+text" for x, y, s in zip(t.x, t.y, t.marker.symbol)}
+    mine = [t for t in drawn.data if t.mode == "markers+text"]
+    marks = {(x, y): s for t in mine for x, y, s in zip(t.x, t.y, t.marker.symbol, strict=True)}
     assert marks == {(c.days[1], c.usd[1]): "circle" if c.front else "circle-open" for c in made.firsts}
     [line] = [t for t in drawn.data if t.name == "front"]
     assert list(zip(line.x, line.y, strict=True)) == [(c.days[1], c.usd[1]) for c in made.front]
