@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from app.cli import main
+from app.pages.training_planner.figure import days_and_dollars
 from app.pages.training_planner.worked import WORKED
 from app.serve.compiling import compile_request
 from app.whatif.goodput import GOODPUT_PLAN
@@ -423,3 +424,19 @@ def test_whatever_fails_the_answer_is_finite_or_a_sentence():
 def test_lives_that_cannot_be(change, said):
     with pytest.raises(QuestionError, match=said):
         answered(**({"on": "h100", "chips": "256", "days": None} | change))
+
+
+def test_the_picture_holds_every_choice_its_range_the_limits_and_the_front():
+    made = answered(price="v5p=4.2,h100=3", usd="4e6", days="30")
+    drawn = days_and_dollars(made.firsts, made.first, 30, 4e6)
+    mine = [t for t in drawn.data if t.mode == "markers+text"]
+    marks = {(x, y): s for t in mine for x, y, s in zip(t.x, t.y, t.marker.symbol, strict=True)}
+    assert marks == {(c.days[1], c.usd[1]): "circle" if c.front else "circle-open" for c in made.firsts}
+    [line] = [t for t in drawn.data if t.name == "front"]
+    assert list(zip(line.x, line.y, strict=True)) == [(c.days[1], c.usd[1]) for c in made.front]
+    ends = {x for t in drawn.data if t.mode == "lines" and t.name != "front" for x in t.x if x is not None}
+    assert ends == {e for c in made.firsts for e in (c.days[0], c.days[2])}
+    assert {(s.x0, s.x1) for s in drawn.layout.shapes if s.x0 == s.x1} == {(30, 30)}
+    assert {(s.y0, s.y1) for s in drawn.layout.shapes if s.y0 == s.y1} == {(4e6, 4e6)}
+    low, high = (10**e for e in drawn.layout.xaxis.range)
+    assert low < min(ends) and max(ends) < high

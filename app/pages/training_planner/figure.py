@@ -100,9 +100,12 @@ def days_and_dollars(
         showlegend=True,
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         margin={"l": 8, "r": 8, "t": 40, "b": 8},
-        xaxis={"title": {"text": "days"}, "gridcolor": GRID, "fixedrange": True} | log_ticks(min(days), max(days)),
+        xaxis={"title": {"text": "days"}, "gridcolor": GRID, "fixedrange": True}
+        | log_ticks(min(days), max(days))
+        | _padded(min(days), max(days)),
         yaxis={"title": {"text": "dollars"}, "gridcolor": GRID, "fixedrange": True, "tickprefix": "$"}
-        | _dollar_ticks(min(usd), max(usd)),
+        | _dollar_ticks(min(usd), max(usd))
+        | _padded(min(usd), max(usd)),
     )
 
 
@@ -160,10 +163,17 @@ def _limits(figure: go.Figure, deadline_d: float | None, budget_usd: float | Non
         )
 
 
+def _padded(low: float, high: float) -> dict[str, Any]:
+    """A logarithmic range with room at both ends, for marks and their words."""
+    room = 0.06 * max(math.log10(high / low), 0.5)
+    return {"range": [math.log10(low) - room, math.log10(high) + room]}
+
+
 def _dollar_ticks(low: float, high: float) -> dict[str, Any]:
-    """1, 2 and 5 of each power of ten, in words."""
+    """1, 2 and 5 of each power of ten, in words; more of them where the range is narrow."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    ticks = [m * 10.0**p for p in powers for m in (1, 2, 5)]
+    parts = (1, 2, 5) if high / low > 10 else (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
+    ticks = [m * 10.0**p for p in powers for m in parts]
     return {"type": "log", "tickvals": ticks, "ticktext": [amounts.dollars(t).removeprefix("$") for t in ticks]}
 
 
