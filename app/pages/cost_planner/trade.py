@@ -16,7 +16,13 @@ from simulators.training.cost import DAY_S
 
 LEGEND = {"showlegend": True, "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}}
 MARGIN = {"margin": {"l": 8, "r": 8, "t": 40, "b": 8}}
-LINES = ("#A9D6D0", "#6FB8AF", "#3E938B", "#2A6F69", "#1F4F4B")  # of one hue, the fewest days first
+LINES = (  # the fewest days first: of one hue that reads on light and dark, the middle one solid
+    ("#5FB0A6", "dot"),
+    ("#5FB0A6", "dash"),
+    ("#3E938B", "solid"),
+    ("#3A877F", "dash"),
+    ("#3A877F", "dot"),
+)
 
 
 def dollars(plan: CostPlan) -> go.Figure:
@@ -101,7 +107,7 @@ def equal_time(plan: CostPlan, lines: Sequence[Line], best: Choice, of: str) -> 
     choices marked, with the range of published MFU."""
     figure = go.Figure()
     shown = [line for line in lines if line.chip == best.chip.name]
-    for colour, line in zip(LINES, shown, strict=False):
+    for (colour, dash), line in zip(LINES[-len(shown) :], shown, strict=False):
         values = line.mfu if of == "mfu" else line.goodput
         held = [(n, 100 * v) for n, v in zip(line.chips, values, strict=True) if v is not None]
         if not held:
@@ -113,7 +119,7 @@ def equal_time(plan: CostPlan, lines: Sequence[Line], best: Choice, of: str) -> 
             x=x,
             y=y,
             mode="lines",
-            line={"color": colour, "width": 2.5},
+            line={"color": colour, "width": 2.5, "dash": dash},
             name=told,
             hovertemplate=f"%{{x:,}} chips, {what} %{{y:.3g}} %: {told}<extra></extra>",
         )
