@@ -225,7 +225,7 @@ def _planned(
     reasons: list[Reason],
 ) -> list[Found]:
     """What each number of chips has; `reasons` gets why it has nothing."""
-    found = list[Found]()
+    found, precision, remat = list[Found](), asked.precision or PRECISIONS[0], asked.remat or REMAT
     for number in listed or _offered(one, batch):
         if listed and fixed:
             check_fixed(fixed, number)
@@ -236,9 +236,9 @@ def _planned(
                 number,
                 batch,
                 seq,
-                precision=asked.precision or "",
+                precision=precision,
                 fixed=fixed,
-                remat=asked.remat or "",
+                remat=remat,
                 most=LAYOUTS,
             )
         except QuestionError as e:  # a number that the catalogue lacks
@@ -251,7 +251,7 @@ def _planned(
                 reasons.append(Reason(kind="slice", text=said, chip=one.name, chips=number))
     if listed or not any(f.layouts for f in found):
         for one_found in found if listed else found[-1:]:
-            why = no_layout(one_found, wanted, batch, seq, fixed, asked.precision, asked.remat)
+            why = no_layout(one_found, wanted, batch, seq, fixed, precision, remat)
             reasons += [refused(why, one.name, one_found.chips, seq, asked.tokens)] if why else []
     return found
 

@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 from urllib.parse import urlencode
 
-from app.whatif.training.asked import Asked
+from app.whatif.training.asked import PRECISIONS, Asked
 from app.whatif.training.choice import Choice
 from catalog.chips import Chip, chip
 from catalog.models import Model, parameters
@@ -97,7 +97,7 @@ def job_of(plan: ToMake, choice: Choice, one: Chip, spec: Spec | None) -> Job:
         group=group,
         batch=plan.batch,
         seq=plan.seq,
-        precision=plan.asked.precision,
+        precision=plan.asked.precision or PRECISIONS[0],
         recomputed=p.recomputed,
         devices_per_chip=int(one.value("jax_devices_per_chip") or 1),
     )
