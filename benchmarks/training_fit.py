@@ -12,7 +12,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from scipy.optimize import least_squares
 from simulators import training
 from simulators.training.backtest import Case, by_source, cases
 from simulators.training.efficiency import FILE, NOMINAL, Efficiency
+from simulators.training.step import AtPeaks
 
 OWN_ATTENTION = "llm-foundry"
 FLOPS_KEYS = tuple(
@@ -65,24 +66,47 @@ NINE_OF_TEN = 90
 class Fit:
     values: dict[str, float]
 
-    def efficiency(self, case: Case) -> Efficiency:
+    def share(self, name: str, case: Case) -> float:
         """What a case is predicted by."""
-        own = "own." if OWN_ATTENTION in case.source else ""
-        precision = "bf16" if case.run.precision == "fp16" else case.run.precision
-        return Efficiency(
-            products=self.values[f"products.{case.generation}.{precision}"],
-            attention=self.values[f"attention.{own}{case.generation}"],
-            **{name: self.values[name] for name in SHARED},
-        )
+        if name == "products":
+            return self.values[_rate(case)]
+        if name == "attention":
+            return self.values[f"attention.{'own.' if OWN_ATTENTION in case.source else ''}{case.generation}"]
+        return case.scores if name == "scores" else self.values[name]
 
-    def errors(self, of: list[Case]) -> np.ndarray:
-        """Logarithm of predicted over published seconds."""
-        return np.log([case.predicted_s(self.efficiency(case)) / case.step_s for case in of])
+
+class Rows:
+    """Cases whose steps are timed together: every layout of each, one after another."""
+
+    def __init__(self, of: list[Case]):
+        self.of = of
+        self.peaks = AtPeaks.joined([case.peaks for case in of])
+        self.layouts = np.array([len(case.layouts) for case in of])
+        self.begins = np.concatenate([[0], np.cumsum(self.layouts)[:-1]])
+        self.published = np.array([case.step_s for case in of])
+
+    def errors(self, fitted: Fit) -> np.ndarray:
+        """Logarithm of predicted over published seconds, of the fastest layout of each case."""
+        shares = {
+            f.name: np.repeat([fitted.share(f.name, case) for case in self.of], self.layouts)
+            for f in fields(Efficiency)
+            if f.name not in SHARED
+        }
+        shared = {name: fitted.values[name] for name in SHARED}
+        seconds = self.peaks.timed(Efficiency(**shared, **shares)).seconds
+        return np.log(np.minimum.reduceat(seconds, self.begins) / self.published)
+
+
+def _rate(case: Case) -> str:
+    """The key of the share of products that a case ran at."""
+    return f"products.{case.generation}.{(case.run.precision or '').replace('fp16', 'bf16')}"
 
 
 def fit(of: list[Case]) -> Fit:
+    rows = Rows(of)
+
     def residuals(at: np.ndarray) -> np.ndarray:
-        errors = Fit(dict(zip(NAMES, np.exp(at), strict=True))).errors(of)
+        errors = rows.errors(Fit(dict(zip(NAMES, np.exp(at), strict=True))))
         return np.concatenate([errors, PRIOR * (at - USUAL) / SPREAD])
 
     found = least_squares(
@@ -95,15 +119,11 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="keep the fit in the catalogue")
     asked = parser.parse_args(arguments)
-    known = [
-        c
-        for c in cases()
-        if f"products.{c.generation}.{'bf16' if c.run.precision == 'fp16' else c.run.precision}" in NAMES
-    ]
+    known = [case for case in cases() if _rate(case) in NAMES]
     everything = fit(known)
     held_back = np.concatenate([_held_back(source, of, known) for source, of in by_source(known)])
     ordered = [case for _, of in by_source(known) for case in of]
-    told = _told(everything, ordered, everything.errors(ordered), held_back)
+    told = _told(everything, ordered, Rows(ordered).errors(everything), held_back)
     for line in _lines(told):
         print(line)
     if asked.write:
@@ -115,7 +135,7 @@ def main(arguments: list[str]) -> None:
 def _held_back(source: str, of: list[Case], known: list[Case]) -> np.ndarray:
     """Errors of a source by a fit to all others."""
     print(f"without {source} ...", flush=True)
-    return fit([case for case in known if case.source != source]).errors(of)
+    return Rows(of).errors(fit([case for case in known if case.source != source]))
 
 
 def _told(fitted: Fit, of: list[Case], errors: np.ndarray, held_back: np.ndarray) -> dict[str, Any]:

@@ -12,7 +12,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 FILE = "shares.json"
+Share = float | NDArray[np.float64]
 GENERATIONS = {  # by how the catalogue's names begin
     "ampere": ("A100",),
     "hopper": ("H100", "H200", "H800", "H20", "GH200"),
@@ -24,7 +28,7 @@ NOMINAL = {"bf16": 0.75, "fp16": 0.75, "fp8": 0.6, "fp4": 0.45}
 
 @dataclass(frozen=True, kw_only=True)
 class Efficiency:
-    """Shares of peaks, and what goes beside.
+    """Shares of peaks, and what goes beside: each a number, or an array with an entry for each layout.
 
     products, attention  FLOP/s over the peak: of wide products with weights, of attention's (over the BF16 peak)
     grouped              of products of experts, beside those of wide ones
@@ -39,20 +43,20 @@ class Efficiency:
     scores               how often attention's scores are read or written, forward: 0 where they never are
     """
 
-    products: float = 0.75
-    attention: float = 0.45
-    grouped: float = 0.5
-    memory: float = 0.7
-    network: float = 0.75
-    hidden: float = 0.3
-    hidden_experts: float = 0.5
-    overlap: float = 0.6
-    launch_s: float = 80e-6
-    expert_launches: float = 2.0
-    narrow: float = 1.0
-    few: float = 1.0
-    dealt: float = 3.0
-    scores: float = 0.0
+    products: Share = 0.75
+    attention: Share = 0.45
+    grouped: Share = 0.5
+    memory: Share = 0.7
+    network: Share = 0.75
+    hidden: Share = 0.3
+    hidden_experts: Share = 0.5
+    overlap: Share = 0.6
+    launch_s: Share = 80e-6
+    expert_launches: Share = 2.0
+    narrow: Share = 1.0
+    few: Share = 1.0
+    dealt: Share = 3.0
+    scores: Share = 0.0
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ class Work:
     expert_flops     products with the weights of the experts that a token visits
     attention_flops  scores and their product with the values, causal, over `seq` tokens
     output_flops     the projection onto the vocabulary
+    unread_flops     of weight_flops those of a layer's last product, whose result no backward pass reads: dense blocks
     swept_whole      bytes that norms, residuals and casts read and write and that only sequence parallelism cuts:
                      2 norms and 2 residuals a layer, 10 h elements
     swept_cut        bytes that activations, rotary embeddings and gates read and write, which tensor parallelism cuts:
@@ -41,6 +42,7 @@ class Work:
     expert_flops: float
     attention_flops: float
     output_flops: float
+    unread_flops: float
     swept_whole: float
     dealt: float
     swept_cut: float
@@ -55,6 +57,26 @@ class Work:
         """Forward and backward, by the causal convention: what MFU counts."""
         forward = self.weight_flops + self.expert_flops + self.attention_flops + self.output_flops
         return TRAINING * forward
+
+    @property
+    def tied(self) -> bool:
+        return self.model.tied_embeddings
+
+    def keys_around(self, tensor: Floats, context: Floats) -> Floats:
+        """Elements of keys and values of a token and a layer that go around a ring of so many: of full attention all
+        that are held, of a window those that reach from one device's tokens into those before.
+
+        A device takes in T (c - 1) / c tokens of a sequence; a window asks for its own length of them, and chunks that
+        end where a device's tokens end for none.
+        """
+        whole = self.seq * (context - 1) / np.maximum(context, 1.0)
+        told = np.zeros_like(context)
+        for a, n in Counter(self.model.attention).items():
+            held = a.latent.kv_rank + a.latent.rope if a.latent else 0.0
+            heads = np.maximum(a.kv_heads / tensor, 1.0) * (a.head_dim + a.value_head_dim)
+            needed = np.minimum(whole, _reach(a, self.seq, context))
+            told = told + n / self.layers * (held or heads) * needed / np.maximum(whole, 1.0)
+        return told
 
     def keys_held(self, tensor: Floats) -> Floats:
         """Elements of keys and values of a token and a layer on each of so many ways of tensor parallelism: a head is
@@ -88,6 +110,7 @@ def work(model: Model, seq: int) -> Work:
         expert_flops=experts,
         attention_flops=told.attention / TRAINING,
         output_flops=told.output / TRAINING,
+        unread_flops=sum(2.0 * model.d_model * b.d_ff for b in blocks if not b.experts),
         swept_whole=ELEMENT * model.d_model * 10.0 * model.layers,
         dealt=ELEMENT * model.d_model * visits,
         swept_cut=ELEMENT * (3.0 * hidden + 4.0 * heads),
@@ -97,6 +120,16 @@ def work(model: Model, seq: int) -> Work:
         routed=routed,
         embedding=float(model.vocab * model.d_model * (1 if model.tied_embeddings else 2)),
     )
+
+
+def _reach(a: Attention, seq: int, context: Floats) -> Floats:
+    """Tokens before its own that a device of a ring needs."""
+    window = a.window_tokens
+    if a.span == "full" or window is None or window >= seq:
+        return np.full_like(context, float(seq))
+    if a.span == "chunked":
+        return np.where((seq / context) % window == 0, 0.0, float(window))
+    return np.full_like(context, float(window))
 
 
 def _keys(a: Attention, tensor: float = 1.0) -> float:
