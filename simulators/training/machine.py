@@ -115,7 +115,9 @@ class Machine:
     def _ring(self, size: Floats, inner: bool, chips: Floats | None) -> Floats | float:
         """1 where a group is a ring, half where it is a line, between where some of its axes wrap."""
         whole, axis = CUBE[self.torus], AXIS[self.torus]
-        wraps = np.full_like(size, 1.0) if chips is None else np.where(np.minimum(chips, self.domain) >= whole, 1.0, 0.5)
+        wraps = (
+            np.full_like(size, 1.0) if chips is None else np.where(np.minimum(chips, self.domain) >= whole, 1.0, 0.5)
+        )
         if self.torus == 2 and chips is not None:  # 8 x 16 wraps along its axis of 16
             wraps = np.where(np.minimum(chips, self.domain) == whole // 2, 1.0 if inner else 0.75, wraps)
         if not inner:

@@ -25,6 +25,7 @@ class Written:
                        runs the whole layer
     all_pairs          attention's scores are computed for pairs that the mask hides: plain products over stretches of
                        `block` queries, each with the keys that it can reach; a kernel skips them
+    logits_again       the compiler makes the logits a second time, as one that is short of memory does
     gradient_bytes     of an element when gradients of the layers are summed; `head_gradient_bytes` of the output
                        projection's
     head_width_bytes   of an element of the gradient that the output projection hands back to the layers
@@ -38,6 +39,7 @@ class Written:
     pruned: bool = False
     all_pairs: bool = False
     block: int = 512
+    logits_again: bool = False
     gradient_bytes: float = 4.0
     head_gradient_bytes: float = 4.0
     head_width_bytes: float = 2.0
