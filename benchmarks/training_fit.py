@@ -22,7 +22,7 @@ from scipy.optimize import least_squares
 
 from simulators import training
 from simulators.training.backtest import Case, by_source, cases
-from simulators.training.efficiency import FILE, NOMINAL, Efficiency
+from simulators.training.efficiency import FILE, NOMINAL, Efficiency, kind, rate
 from simulators.training.step import AtPeaks
 
 OWN_ATTENTION = "llm-foundry"
@@ -32,17 +32,27 @@ FLOPS_KEYS = tuple(
         ("ampere", ("bf16",)),
         ("hopper", ("bf16", "fp8")),
         ("blackwell", ("bf16", "fp8", "fp4")),
-        ("tpu", ("bf16", "fp8")),
+        ("tpu128", ("bf16",)),
+        ("tpu256", ("bf16", "fp8")),
     )
     for p in precisions
 )
 KEYS = (  # name, usual value, least, most, spread of the logarithm that is usual
     *FLOPS_KEYS,
     *(
-        (f"attention.{g}", 0.45, 0.1, 0.85, 0.3)
-        for g in ("ampere", "hopper", "blackwell", "tpu", "own.ampere", "own.hopper")
+        (f"attention.{g}", usual, 0.1, 0.85, 0.3)
+        for g, usual in (
+            ("ampere", 0.45),
+            ("hopper", 0.45),
+            ("blackwell", 0.45),
+            ("tpu128", 0.45),
+            ("tpu256", 0.45),
+            ("own.ampere", 0.3),
+            ("own.hopper", 0.18),
+        )
     ),
-    ("grouped", 0.6, 0.2, 1.0, 0.3),
+    ("grouped.gpu", 0.6, 0.2, 1.0, 0.3),
+    ("grouped.tpu", 0.6, 0.2, 1.0, 0.3),
     ("memory", 0.75, 0.4, 1.0, 0.2),
     ("network", 0.75, 0.4, 1.0, 0.2),
     ("hidden", 0.3, 0.02, 0.9, 0.5),
@@ -72,7 +82,7 @@ class Fit:
             return self.values[_rate(case)]
         if name == "attention":
             return self.values[f"attention.{'own.' if OWN_ATTENTION in case.source else ''}{case.generation}"]
-        return case.scores if name == "scores" else self.values[name]
+        return case.scores if name == "scores" else self.values[f"grouped.{kind(case.run.chip)}"]
 
 
 class Rows:
@@ -99,7 +109,7 @@ class Rows:
 
 def _rate(case: Case) -> str:
     """The key of the share of products that a case ran at."""
-    return f"products.{case.generation}.{(case.run.precision or '').replace('fp16', 'bf16')}"
+    return f"products.{case.generation}.{rate(case.run.chip, case.run.precision or '')}"
 
 
 def fit(of: list[Case]) -> Fit:
@@ -144,7 +154,7 @@ def _told(fitted: Fit, of: list[Case], errors: np.ndarray, held_back: np.ndarray
     runs: dict[str, dict[str, int]] = {}
     for name in (n for n in NAMES if n.startswith("products.")):
         _, family, precision = name.split(".")
-        count = sum(c.generation == family and (c.run.precision or "").replace("fp16", "bf16") == precision for c in of)
+        count = sum(_rate(c) == name for c in of)
         if count:
             products.setdefault(family, {})[precision] = _short(fitted.values[name])
             runs.setdefault(family, {})[precision] = count
@@ -154,6 +164,7 @@ def _told(fitted: Fit, of: list[Case], errors: np.ndarray, held_back: np.ndarray
         "products": products,
         "relative": _short(relative),
         "attention": {g: _short(fitted.values[f"attention.{g}"]) for g in products},
+        "grouped": {k: _short(fitted.values[f"grouped.{k}"]) for k in ("gpu", "tpu")},
         "shared": {name: _short(fitted.values[name]) for name in SHARED},
         "runs": runs,
         "bands": {
@@ -203,7 +214,7 @@ def _short(value: float) -> float:
 
 
 def _lines(told: dict[str, Any]) -> Iterator[str]:
-    yield json.dumps({k: told[k] for k in ("products", "attention", "shared", "bands")}, indent=1)
+    yield json.dumps({k: told[k] for k in ("products", "attention", "grouped", "shared", "bands")}, indent=1)
     errors = told["errors"]
     rows = {
         "all": errors["all"],

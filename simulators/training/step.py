@@ -7,7 +7,8 @@ Forward, of one microbatch on one stage:
     experts    the same of routed experts; an expert sees T e k / E tokens of its group at once
     attention  causal FLOPs of attention at the BF16 peak x `attention`
     sweeps     bytes of norms, residuals, activations at the memory's rate x `memory`
-    launches   `launch_s` a layer, where the device waits for its host
+    launches   `launch_s` a layer, where the device waits for its host; a TPU's whole step is one program, and waits
+               for none
     tensor     4 collectives of T h a layer (2 before, 2 after a block), which is waited for but for `hidden`
     context    keys and values around the ring, beyond what attention hides; a key head is not cut by t, nor are
                compressed keys and values
@@ -188,7 +189,7 @@ def at_peaks(
     activations = at.tokens * at.layers * ELEMENT * work.width * 8 / at.t**0.5
     weights = work.weight_flops / 2 * at.share / at.t * ELEMENT
     each = at.tokens * at.e * work.visits / max(work.experts, 1)  # tokens of an expert
-    dear_part, none = dear(again), np.zeros_like(at.t)
+    dear_part, none, launched = dear(again), np.zeros_like(at.t), not machine.torus
     told = {
         "microbatches": at.microbatches,
         "stages": at.p,
@@ -208,8 +209,8 @@ def at_peaks(
         "swept": (work.swept_whole + work.swept_cut) * here / machine.hbm_bytes_per_s,
         "dealt": work.dealt * here / machine.hbm_bytes_per_s,
         "scores": ELEMENT * work.scores * here / machine.hbm_bytes_per_s,
-        "layers": at.layers,
-        "moe_layers": work.moe_layers * at.share,
+        "layers": at.layers if launched else none,
+        "moe_layers": work.moe_layers * at.share if launched else none,
         "tensor": network.both("tensor"),
         "tensor_again": network.again("tensor"),
         "expert": network.both("expert"),
