@@ -2,24 +2,34 @@
 
     python -m benchmarks.training_fit [--write]
 
-Twenty-odd numbers, each kept near what is usual, to logarithms of predicted over published seconds of a step (least
-squares of a soft absolute value, since a tuned run and one of an old release stand side by side). Rows of one source
-are held back together: each source is predicted by a fit to all others, and the bands are of those errors. llm-foundry
-ran attention of its own, with ALiBi: its shares of attention are fitted for themselves and used for nothing else.
+Thirty numbers, each kept near what is usual, to logarithms of predicted over published seconds of a step (least squares
+of a soft absolute value, since a tuned run and one of an old release stand side by side; the rows of a source, which
+share a program, count together as the square root of their number). llm-foundry ran attention of its own, with ALiBi:
+its shares of attention are fitted for themselves and used for nothing else.
+
+Rows of one source are held back together: each source is predicted by a fit to all others. How near the numbers are
+kept to what is usual (PRIORS) is chosen for each of these fits by holding back each of its own sources in turn, and its
+bands are of the errors that these then have: nothing of a source is known to its prediction, nor to its band.
+`--write` keeps the fit in `shares.json` and the errors in `docs/training-planner.md` too.
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.optimize import least_squares
 
+from benchmarks.training_answers import answers
+from benchmarks.training_compiled import compared
+from benchmarks.training_page import PAGE, page
 from simulators import training
 from simulators.training.backtest import Case, by_source, cases
 from simulators.training.efficiency import FILE, NOMINAL, Efficiency, kind, rate
@@ -37,20 +47,23 @@ FLOPS_KEYS = tuple(
     )
     for p in precisions
 )
+# What is usual of attention is that of its kernels, as their papers have it: about half of the peak with those of
+# today (arXiv 2307.08691, 2407.08608), about 0.3 on A100 and 0.18 on H100 with the first FlashAttention.
+ATTENTION_KEYS = tuple(
+    (f"attention.{g}", usual, 0.1, 0.85, 0.15)
+    for g, usual in (
+        ("ampere", 0.45),
+        ("hopper", 0.45),
+        ("blackwell", 0.45),
+        ("tpu128", 0.45),
+        ("tpu256", 0.45),
+        ("own.ampere", 0.3),
+        ("own.hopper", 0.18),
+    )
+)
 KEYS = (  # name, usual value, least, most, spread of the logarithm that is usual
     *FLOPS_KEYS,
-    *(
-        (f"attention.{g}", usual, 0.1, 0.85, 0.3)
-        for g, usual in (
-            ("ampere", 0.45),
-            ("hopper", 0.45),
-            ("blackwell", 0.45),
-            ("tpu128", 0.45),
-            ("tpu256", 0.45),
-            ("own.ampere", 0.3),
-            ("own.hopper", 0.18),
-        )
-    ),
+    *ATTENTION_KEYS,
     ("grouped.gpu", 0.6, 0.2, 1.0, 0.3),
     ("grouped.tpu", 0.6, 0.2, 1.0, 0.3),
     ("memory", 0.75, 0.4, 1.0, 0.2),
@@ -67,9 +80,12 @@ KEYS = (  # name, usual value, least, most, spread of the logarithm that is usua
 NAMES = [k[0] for k in KEYS]
 USUAL, LOW, HIGH = (np.log([k[n] for k in KEYS]) for n in (1, 2, 3))
 SPREAD = np.array([k[4] for k in KEYS])
-SOFT, PRIOR = 0.08, 0.15  # where an error counts as absolute; the weight of being usual
+SOFT = 0.08  # where an error counts as absolute
+PRIORS = (0.15, 0.5, 1.0)  # the weight of being usual, beside an error of 1
 SHARED = [n for n in NAMES if "." not in n]
 NINE_OF_TEN = 90
+FEW = 12  # rows that make no band of their own
+UNSEEN = 1.5  # how much wider the errors of what was seen are taken for what was not
 
 
 @dataclass(frozen=True)
@@ -79,7 +95,7 @@ class Fit:
     def share(self, name: str, case: Case) -> float:
         """What a case is predicted by."""
         if name == "products":
-            return self.values[_rate(case)]
+            return self.values[key(case)]
         if name == "attention":
             return self.values[f"attention.{'own.' if OWN_ATTENTION in case.source else ''}{case.generation}"]
         return case.scores if name == "scores" else self.values[f"grouped.{kind(case.run.chip)}"]
@@ -88,7 +104,7 @@ class Fit:
 class Rows:
     """Cases whose steps are timed together: every layout of each, one after another."""
 
-    def __init__(self, of: list[Case]):
+    def __init__(self, of: Sequence[Case]):
         self.of = of
         self.peaks = AtPeaks.joined([case.peaks for case in of])
         self.layouts = np.array([len(case.layouts) for case in of])
@@ -107,89 +123,180 @@ class Rows:
         return np.log(np.minimum.reduceat(seconds, self.begins) / self.published)
 
 
-def _rate(case: Case) -> str:
-    """The key of the share of products that a case ran at."""
+def key(case: Case) -> str:
+    """The share of products that a case ran at."""
     return f"products.{case.generation}.{rate(case.run.chip, case.run.precision or '')}"
 
 
-def fit(of: list[Case]) -> Fit:
-    rows = Rows(of)
+def fit(of: Sequence[Case], prior: float) -> Fit:
+    rows, count = Rows(of), Counter(case.source for case in of)
+    weight = np.array([count[case.source] ** -0.25 for case in of])
+    weight /= np.sqrt(np.mean(weight**2))
 
     def residuals(at: np.ndarray) -> np.ndarray:
         errors = rows.errors(Fit(dict(zip(NAMES, np.exp(at), strict=True))))
-        return np.concatenate([errors, PRIOR * (at - USUAL) / SPREAD])
+        return np.concatenate([weight * _softened(errors), prior * (at - USUAL) / SPREAD])
 
-    found = least_squares(
-        residuals, USUAL, bounds=(LOW, HIGH), loss="soft_l1", f_scale=SOFT, diff_step=0.02, max_nfev=25
-    )
+    found = least_squares(residuals, USUAL, bounds=(LOW, HIGH), diff_step=0.02, max_nfev=25)
     return Fit(dict(zip(NAMES, map(float, np.exp(found.x)), strict=True)))
+
+
+def _softened(errors: np.ndarray) -> np.ndarray:
+    """Errors whose squares grow as their absolute values do beyond SOFT."""
+    return np.sign(errors) * SOFT * np.sqrt(2 * (np.sqrt(1 + (errors / SOFT) ** 2) - 1))
+
+
+class Held:
+    """What is predicted of sources by fits to others; each fit is made once."""
+
+    def __init__(self, known: list[Case]):
+        self.of = dict(by_source(known))
+        self.rows = {source: Rows(of) for source, of in self.of.items()}
+        self.fitted = cache(self._fitted)
+        self.inner = cache(self._inner)
+
+    def _fitted(self, without: frozenset[str], prior: float) -> Fit:
+        return fit([case for source, of in self.of.items() if source not in without for case in of], prior)
+
+    def _inner(self, without: frozenset[str], prior: float) -> dict[str, np.ndarray]:
+        """Errors of every source but those left out, each by a fit to the rest."""
+        return {
+            source: self.rows[source].errors(self.fitted(without | {source}, prior))
+            for source in self.of
+            if source not in without
+        }
+
+    def prior(self, without: frozenset[str]) -> float:
+        """The weight of being usual that predicts the sources left best, each of them from the others."""
+
+        def middle(prior: float) -> float:
+            return float(np.median(np.abs(np.concatenate(list(self.inner(without, prior).values())))))
+
+        return min(PRIORS, key=middle)
+
+    def keys(self, without: frozenset[str]) -> set[str]:
+        """Shares of products that a fit without these sources knows."""
+        return {key(case) for source, of in self.of.items() if source not in without for case in of}
+
+    def errors(self, source: str) -> np.ndarray:
+        """Of a source that is held back."""
+        apart = frozenset({source})
+        return self.rows[source].errors(self.fitted(apart, self.prior(apart)))
+
+    def bands(self, without: frozenset[str]) -> dict[str, dict[str, float]]:
+        """Bands by kind, of the errors that the sources left have when each is held back in turn."""
+        inner, seen, unseen = self.inner(without, self.prior(without)), [], []
+        moe: list[bool] = []
+        for source, errors in inner.items():
+            known = self.keys(without | {source})
+            for case, error in zip(self.of[source], errors, strict=True):
+                (seen if key(case) in known else unseen).append(error)
+                if key(case) in known:
+                    moe.append(case.work.experts > 0)
+        errors, with_experts = np.array(seen), np.array(moe)
+        wide = np.concatenate([errors * UNSEEN, np.array(unseen)])
+        told = {"dense": errors[~with_experts], "moe": errors[with_experts], "unseen": wide}
+        return {name: _band(of if len(of) >= FEW else wide) for name, of in told.items()}
+
+    def inside(self, source: str, errors: np.ndarray) -> list[bool]:
+        """Whether each published step of a source lies in its band, of which nothing was known."""
+        apart = frozenset({source})
+        bands, known = self.bands(apart), self.keys(apart)
+        found = []
+        for case, error in zip(self.of[source], errors, strict=True):
+            band = bands[("moe" if case.work.experts else "dense") if key(case) in known else "unseen"]
+            found.append(band["low"] <= np.exp(-error) <= band["high"])
+        return found
 
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="keep the fit in the catalogue")
+    parser.add_argument("--write", action="store_true", help="keep the fit and its errors")
     asked = parser.parse_args(arguments)
-    known = [case for case in cases() if _rate(case) in NAMES]
-    everything = fit(known)
-    held_back = np.concatenate([_held_back(source, of, known) for source, of in by_source(known)])
-    ordered = [case for _, of in by_source(known) for case in of]
-    told = _told(everything, ordered, Rows(ordered).errors(everything), held_back)
+    held = Held([case for case in cases() if key(case) in NAMES])
+    told = _told(held)
     for line in _lines(told):
         print(line)
     if asked.write:
         path = Path(training.__file__).parent / FILE
         path.write_text(json.dumps(told, indent=1) + "\n")
-        print(f"written: {path.name}")
+        PAGE.write_text(page(told))
+        print(f"written: {path.name}, {PAGE.name}")
 
 
-def _held_back(source: str, of: list[Case], known: list[Case]) -> np.ndarray:
-    """Errors of a source by a fit to all others."""
-    print(f"without {source} ...", flush=True)
-    return Rows(of).errors(fit([case for case in known if case.source != source]))
+def _told(held: Held) -> dict[str, Any]:
+    of = [case for source in held.of for case in held.of[source]]
+    prior = held.prior(frozenset())
+    fitted = held.fitted(frozenset(), prior)
+    back = {source: held.errors(source) for source in held.of}
+    inside = {source: held.inside(source, back[source]) for source in held.of}
+    errors, within = np.concatenate(list(back.values())), np.concatenate(list(inside.values()))
+    moe, whole = (np.array([pick(c) for c in of]) for pick in (lambda c: c.work.experts > 0, lambda c: c.whole))
 
+    def grouped(names: Iterable[str]) -> dict[str, Any]:
+        labels = np.array(list(names))
+        return {str(n): _errors(errors[labels == n], within[labels == n]) for n in sorted(set(labels))}
 
-def _told(fitted: Fit, of: list[Case], errors: np.ndarray, held_back: np.ndarray) -> dict[str, Any]:
-    moe = np.array([case.work.experts > 0 for case in of])
-    products: dict[str, dict[str, float]] = {}
-    runs: dict[str, dict[str, int]] = {}
-    for name in (n for n in NAMES if n.startswith("products.")):
-        _, family, precision = name.split(".")
-        count = sum(_rate(c) == name for c in of)
-        if count:
-            products.setdefault(family, {})[precision] = _short(fitted.values[name])
-            runs.setdefault(family, {})[precision] = count
+    products, runs = _products(fitted, of)
     relative = np.exp(np.mean([np.log(v / NOMINAL[p]) for by in products.values() for p, v in by.items()]))
     return {
         "fitted": datetime.now(UTC).date().isoformat(),
+        "prior": prior,
         "products": products,
         "relative": _short(relative),
         "attention": {g: _short(fitted.values[f"attention.{g}"]) for g in products},
         "grouped": {k: _short(fitted.values[f"grouped.{k}"]) for k in ("gpu", "tpu")},
         "shared": {name: _short(fitted.values[name]) for name in SHARED},
         "runs": runs,
-        "bands": {
-            "dense": _band(held_back[~moe]),
-            "moe": _band(held_back[moe]),
-            "unseen": _band(held_back * 1.5),
-        },
+        "bands": held.bands(frozenset()),
         "errors": {
-            "all": _errors(errors),
-            "held_back": _errors(held_back),
-            "held_back_layout_told": _errors(held_back[np.array([c.whole for c in of])]),
-            "by_source": {s: _errors(held_back[np.array([c.source == s for c in of])]) for s, _ in by_source(of)},
-            "by_kind": {"dense": _errors(held_back[~moe]), "moe": _errors(held_back[moe])},
-            "by_generation": {g: _errors(held_back[np.array([c.generation == g for c in of])]) for g in products},
+            "all": _errors(Rows(of).errors(fitted)),
+            "held_back": _errors(errors, within),
+            "held_back_layout_told": _errors(errors[whole], within[whole]),
+            "by_source": grouped(c.source for c in of),
+            "by_kind": grouped("moe" if m else "dense" for m in moe),
+            "by_generation": grouped(c.generation for c in of),
+            "priors": {source: held.prior(frozenset({source})) for source in held.of},
         },
-        "worst": [
-            {
-                "run": of[i].run.id,
-                "model": of[i].run.model,
-                "chip": of[i].run.chip,
-                "chips": of[i].run.chips,
-                "error": _short(float(np.expm1(held_back[i]))),
-            }
-            for i in np.argsort(-np.abs(held_back))[:10]
-        ],
+        "worst": [_worst(of[i], float(np.expm1(errors[i]))) for i in np.argsort(-np.abs(errors))[:10]],
+        "compiled": compared(),
+        "answers": answers(
+            lambda source: _efficiency_of(held.fitted(frozenset({source}), held.prior(frozenset({source}))))
+        ),
+    }
+
+
+def _products(fitted: Fit, of: list[Case]) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, int]]]:
+    """Shares of products by generation and precision, and how many runs each rests on."""
+    products: dict[str, dict[str, float]] = {}
+    runs: dict[str, dict[str, int]] = {}
+    for name in (n for n in NAMES if n.startswith("products.")):
+        _, family, precision = name.split(".")
+        if count := sum(key(c) == name for c in of):
+            products.setdefault(family, {})[precision] = _short(fitted.values[name])
+            runs.setdefault(family, {})[precision] = count
+    return products, runs
+
+
+def _efficiency_of(fitted: Fit):
+    def efficiency(case: Case) -> Efficiency:
+        shares = {f.name: fitted.share(f.name, case) for f in fields(Efficiency) if f.name not in SHARED}
+        return Efficiency(**shares, **{name: fitted.values[name] for name in SHARED})
+
+    return efficiency
+
+
+def _worst(case: Case, error: float) -> dict[str, Any]:
+    run = case.run
+    return {
+        "run": run.id,
+        "source": case.source,
+        "model": run.model,
+        "chip": run.chip,
+        "chips": run.chips,
+        "precision": run.precision,
+        "seq": case.work.seq,
+        "error": _short(error),
     }
 
 
@@ -199,14 +306,15 @@ def _band(errors: np.ndarray) -> dict[str, float]:
     return {"low": _short(float(np.exp(min(low, -0.02)))), "high": _short(float(np.exp(max(high, 0.02))))}
 
 
-def _errors(errors: np.ndarray) -> dict[str, float]:
+def _errors(errors: np.ndarray, within: np.ndarray | None = None) -> dict[str, float]:
     absolute = np.abs(np.expm1(errors))
-    return {
+    told = {
         "runs": len(errors),
         "median": _short(float(np.median(absolute))),
         "ninth_tenth": _short(float(np.percentile(absolute, NINE_OF_TEN))),
         "bias": _short(float(np.expm1(np.median(errors)))),
     }
+    return told if within is None else told | {"in_band": _short(float(np.mean(within)))}
 
 
 def _short(value: float) -> float:
@@ -214,19 +322,19 @@ def _short(value: float) -> float:
 
 
 def _lines(told: dict[str, Any]) -> Iterator[str]:
-    yield json.dumps({k: told[k] for k in ("products", "attention", "grouped", "shared", "bands")}, indent=1)
+    yield json.dumps({k: told[k] for k in ("prior", "products", "attention", "grouped", "shared", "bands")}, indent=1)
     errors = told["errors"]
     rows = {
         "all": errors["all"],
         "held back": errors["held_back"],
         "of these, layout told": errors["held_back_layout_told"],
     }
-    for kind in ("by_source", "by_kind", "by_generation"):
-        rows |= errors[kind]
+    for name in ("by_source", "by_kind", "by_generation"):
+        rows |= errors[name]
     for name, e in rows.items():
         within = f"median {e['median']:.1%}, nine of ten within {e['ninth_tenth']:.1%}, bias {e['bias']:+.1%}"
-        yield f"{name:60} {e['runs']:4} runs, {within}"
-    for row in told["worst"]:
+        yield f"{name:60} {e['runs']:4} runs, {within}, in band {e.get('in_band', float('nan')):.0%}"
+    for row in (*told["worst"], *told["compiled"], *told["answers"]):
         yield json.dumps(row)
 
 
