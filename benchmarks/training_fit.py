@@ -27,12 +27,13 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
+from benchmarks.training_anchor import anchors
 from benchmarks.training_answers import answers
 from benchmarks.training_compiled import compared
 from benchmarks.training_page import PAGE, page
 from simulators import training
 from simulators.training.backtest import Case, by_source, cases
-from simulators.training.efficiency import FILE, NOMINAL, Efficiency, kind, rate
+from simulators.training.efficiency import FILE, NOMINAL, Efficiency, generation, kind, rate
 from simulators.training.step import AtPeaks
 
 OWN_ATTENTION = "llm-foundry"
@@ -81,10 +82,10 @@ NAMES = [k[0] for k in KEYS]
 USUAL, LOW, HIGH = (np.log([k[n] for k in KEYS]) for n in (1, 2, 3))
 SPREAD = np.array([k[4] for k in KEYS])
 SOFT = 0.08  # where an error counts as absolute
-PRIORS = (0.15, 0.5, 1.0)  # the weight of being usual, beside an error of 1
+PRIORS = (0.3, 0.6, 1.2, 2.4)  # the weight of being usual, beside an error of 1
 SHARED = [n for n in NAMES if "." not in n]
 NINE_OF_TEN = 90
-FEW = 12  # rows that make no band of their own
+FEW = 2  # sources, of which a band of their own is made
 UNSEEN = 1.5  # how much wider the errors of what was seen are taken for what was not
 
 
@@ -170,7 +171,9 @@ class Held:
         """The weight of being usual that predicts the sources left best, each of them from the others."""
 
         def middle(prior: float) -> float:
-            return float(np.median(np.abs(np.concatenate(list(self.inner(without, prior).values())))))
+            inner = self.inner(without, prior)
+            errors = np.abs(np.concatenate(list(inner.values())))
+            return _quantile(errors, _weights(inner), 0.5)
 
         return min(PRIORS, key=middle)
 
@@ -185,18 +188,19 @@ class Held:
 
     def bands(self, without: frozenset[str]) -> dict[str, dict[str, float]]:
         """Bands by kind, of the errors that the sources left have when each is held back in turn."""
-        inner, seen, unseen = self.inner(without, self.prior(without)), [], []
-        moe: list[bool] = []
-        for source, errors in inner.items():
-            known = self.keys(without | {source})
-            for case, error in zip(self.of[source], errors, strict=True):
-                (seen if key(case) in known else unseen).append(error)
-                if key(case) in known:
-                    moe.append(case.work.experts > 0)
-        errors, with_experts = np.array(seen), np.array(moe)
-        wide = np.concatenate([errors * UNSEEN, np.array(unseen)])
-        told = {"dense": errors[~with_experts], "moe": errors[with_experts], "unseen": wide}
-        return {name: _band(of if len(of) >= FEW else wide) for name, of in told.items()}
+        inner = self.inner(without, self.prior(without))
+        errors, weights = np.concatenate(list(inner.values())), _weights(inner)
+        of = [(case, self.keys(without | {source})) for source in inner for case in self.of[source]]
+        known = np.array([key(case) in keys for case, keys in of])
+        moe = np.array([case.work.experts > 0 for case, _ in of])
+        wide = _band(np.where(known, UNSEEN, 1.0) * errors, weights)
+        told = {"dense": known & ~moe, "moe": known & moe}
+        enough = {
+            name: len({c.source for (c, _), w in zip(of, which, strict=True) if w}) for name, which in told.items()
+        }
+        return {"unseen": wide} | {
+            name: _band(errors[which], weights[which]) if enough[name] >= FEW else wide for name, which in told.items()
+        }
 
     def inside(self, source: str, errors: np.ndarray) -> list[bool]:
         """Whether each published step of a source lies in its band, of which nothing was known."""
@@ -259,7 +263,7 @@ def _told(held: Held) -> dict[str, Any]:
             "priors": {source: held.prior(frozenset({source})) for source in held.of},
         },
         "worst": [_worst(of[i], float(np.expm1(errors[i]))) for i in np.argsort(-np.abs(errors))[:10]],
-        "compiled": compared(),
+        "compiled": [*compared(), *anchors(lambda chip: _of_chip(fitted, chip))],
         "answers": answers(
             lambda source: _efficiency_of(held.fitted(frozenset({source}), held.prior(frozenset({source}))))
         ),
@@ -286,6 +290,18 @@ def _efficiency_of(fitted: Fit):
     return efficiency
 
 
+def _of_chip(fitted: Fit, chip: str) -> Efficiency:
+    """What a chip's products in BF16 are planned by; the rest is of no matter."""
+    family = generation(chip)
+    shared = {name: fitted.values[name] for name in SHARED}
+    return Efficiency(
+        products=fitted.values[f"products.{family}.bf16"],
+        attention=fitted.values[f"attention.{family}"],
+        grouped=fitted.values[f"grouped.{kind(chip)}"],
+        **shared,
+    )
+
+
 def _worst(case: Case, error: float) -> dict[str, Any]:
     run = case.run
     return {
@@ -300,9 +316,21 @@ def _worst(case: Case, error: float) -> dict[str, Any]:
     }
 
 
-def _band(errors: np.ndarray) -> dict[str, float]:
+def _weights(inner: dict[str, np.ndarray]) -> np.ndarray:
+    """Rows of a source count together as the square root of their number, as in a fit."""
+    return np.concatenate([np.full(len(of), len(of) ** -0.5) for of in inner.values()])
+
+
+def _quantile(of: np.ndarray, weights: np.ndarray, part: float) -> float:
+    order = np.argsort(of)
+    below = np.cumsum(weights[order]) - weights[order] / 2
+    return float(np.interp(part, below / weights.sum(), of[order]))
+
+
+def _band(errors: np.ndarray, weights: np.ndarray) -> dict[str, float]:
     """Factors on a predicted time between which nine of ten published ones lie: the prediction was off by the error."""
-    low, high = np.percentile(-errors, [(100 - NINE_OF_TEN) / 2, (100 + NINE_OF_TEN) / 2])
+    beyond = (1 - NINE_OF_TEN / 100) / 2
+    low, high = (_quantile(-errors, weights, part) for part in (beyond, 1 - beyond))
     return {"low": _short(float(np.exp(min(low, -0.02)))), "high": _short(float(np.exp(max(high, 0.02))))}
 
 

@@ -94,7 +94,7 @@ FLASHLESS_SWEEPS = 4.0  # a fused softmax and a dropout mask read and write each
 @cache
 def cases() -> tuple[Case, ...]:
     """Every published pretraining run of which model, chip, precision, sequence, batch and rate are known."""
-    return tuple(case for run in published() if (case := _case(run)) is not None)
+    return tuple(case for run in published() if (case := made(run)) is not None)
 
 
 def shape(name: str) -> Model | None:
@@ -119,7 +119,8 @@ def shape(name: str) -> Model | None:
     )
 
 
-def _case(run: PublishedRun) -> Case | None:
+def made(run: PublishedRun) -> Case | None:
+    """A published run as a case; None where one of its numbers is not known, or no layout of it fits."""
     model, told = shape(run.model), script(run)
     if model is None or run.task != "pretraining" or run.precision not in PEAKS:
         return None

@@ -31,7 +31,8 @@ CUBE = {3: 64, 2: 256}  # dimensions -> chips of the smallest slice of which all
 
 @dataclass(frozen=True)
 class Machine:
-    """`links_per_s`: bytes a second that a chip sends into its domain, one way, all links together.
+    """`links_per_s`: bytes a second that a chip sends into its domain, one way, all links together. `unit`: side of
+    a TPU's matrix unit.
 
     `peak_assumed`, `network_assumed`: what is not published and was put in its place, in a sentence.
     """
@@ -45,6 +46,7 @@ class Machine:
     links_per_s: float
     network_per_s: float
     torus: int = 0
+    unit: int = 0
     peak_assumed: str = ""
     network_assumed: str = ""
 
@@ -144,6 +146,7 @@ def machine(chip: Chip, precision: str = "bf16") -> Machine:
         links_per_s=float(chip.need("scaleup_bidi_bytes_per_s")) / 2,
         network_per_s=float(network or NETWORK_PER_S),
         torus=dims,
+        unit=int(chip.value("mxu_side") or 128) if dims else 0,
         peak_assumed=assumed,
         network_assumed="" if network else f"{chip.name}: its share of a data-centre network is taken as 50 GB/s.",
     )

@@ -63,7 +63,7 @@ class Sent:
 def axis_bytes(work: Work, layouts: Layouts, again: Floats, batch: int, written: Written) -> dict[str, Floats]:
     """Bytes that a chip sends along each axis in a step of `batch` sequences, `again` the part of the layers computed
     twice."""
-    at, whole = sizes(work, layouts, batch), dear(again)
+    at, whole = sizes(work, layouts, batch, written), dear(again)
     told = {axis: np.zeros(len(layouts)) for axis in AXES}
     for one in sent(work, at, written):
         times = at.microbatches * (one.forward + one.backward + whole * one.again) + one.once

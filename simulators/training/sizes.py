@@ -7,6 +7,7 @@ import numpy as np
 from simulators.training.layout import Layouts
 from simulators.training.machine import Floats
 from simulators.training.work import Work
+from simulators.training.written import MEGATRON, Written
 
 
 @dataclass(frozen=True)
@@ -16,8 +17,8 @@ class Sizes:
     tokens        of a microbatch on a device, before tensor parallelism cuts them
     microbatches  of a step
     layers        of the fullest stage; `share` of all layers
-    dealt         ways in which routed experts are dealt out whole: e t where that divides their number, as Megatron
-                  folds them over tensor parallelism, else e, and t cuts each
+    dealt         ways in which routed experts are dealt out whole: e t where that divides their number and the program
+                  folds them over tensor parallelism, as Megatron can, else e, and t cuts each
     slice         chips of the job
     """
 
@@ -47,7 +48,7 @@ class Sizes:
         return np.where(self.cut > 1, 0.0, 1.0)
 
 
-def sizes(work: Work, layouts: Layouts, batch: int) -> Sizes:
+def sizes(work: Work, layouts: Layouts, batch: int, written: Written = MEGATRON) -> Sizes:
     """The sizes of every layout, for `batch` sequences a step."""
     names = ("tensor", "context", "pipeline", "interleave", "expert", "fsdp", "data", "micro")
     t, c, p, v, e, f, d, micro = (getattr(layouts, name).astype(float) for name in names)
@@ -65,6 +66,6 @@ def sizes(work: Work, layouts: Layouts, batch: int) -> Sizes:
         microbatches=batch / (layouts.replicas * micro),
         layers=layers,
         share=layers / work.layers,
-        dealt=np.where(work.experts % (e * t) == 0, e * t, e) if work.experts else e,
+        dealt=np.where(work.experts % (e * t) == 0, e * t, e) if work.experts and written.folded else e,
         slice=layouts.chips.astype(float),
     )

@@ -5,7 +5,7 @@ Forward, of one microbatch on one stage:
 
     products   FLOPs of weights T / (t p) at peak x `products`, and no faster than their operands come from memory
     experts    the same of routed experts; an expert sees T e k / E tokens of its group at once
-    attention  causal FLOPs of attention at the BF16 peak x `attention`
+    attention  causal FLOPs of attention at the BF16 peak x `attention`, more of heads that fill no matrix unit
     sweeps     bytes of norms, residuals, activations at the memory's rate x `memory`
     launches   `launch_s` a layer, where the device waits for its host; a TPU's whole step is one program, and waits
                for none
@@ -183,7 +183,7 @@ def at_peaks(
 ) -> AtPeaks:
     """What every layout asks for; `written` None: as such chips are usually programmed."""
     written = written or written_for(machine.torus)
-    at = sizes(work, layouts, batch)
+    at = sizes(work, layouts, batch, written)
     network = _Network(work, at, machine, written)
     here = at.tokens * at.share / at.t  # tokens and layers of a device, beside all of the model's
     activations = at.tokens * at.layers * ELEMENT * work.width * 8 / at.t**0.5
@@ -205,7 +205,7 @@ def at_peaks(
         "experts_floor": work.routed / at.e * at.share / at.t * ELEMENT / machine.hbm_bytes_per_s,
         "expert_width": work.expert_width / at.cut / machine.intensity if work.experts else 1.0,
         "expert_tokens": each / machine.intensity if work.experts else 1.0,
-        "attention": work.attention_flops * here / machine.bf16_flops_per_s,
+        "attention": work.attention_effort(machine.unit) * here / machine.bf16_flops_per_s,
         "swept": (work.swept_whole + work.swept_cut) * here / machine.hbm_bytes_per_s,
         "dealt": work.dealt * here / machine.hbm_bytes_per_s,
         "scores": ELEMENT * work.scores * here / machine.hbm_bytes_per_s,

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from catalog.flops import flops_per_token
+from catalog.flops import flops_per_token, seen_tokens
 from catalog.models import Attention, Model, parameters
 from catalog.training_memory import routed_parameters
 
 Floats = NDArray[np.float64]
 TRAINING = 3  # a backward pass costs twice the forward
 ELEMENT = 2  # bytes of an activation
+USUAL_HEAD, SCORE_COST = 128, 64  # dimensions of a head; dimensions whose products take as long as a score's softmax
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,16 @@ class Work:
     @property
     def tied(self) -> bool:
         return self.model.tied_embeddings
+
+    def attention_effort(self, unit: int) -> float:
+        """FLOPs of attention as so many would take of heads of 128, of which the shares of peaks are.
+
+        A matrix unit of side `unit` is fed whole sides: queries times keys of d dimensions are padded to them, and so
+        are values. On GPUs (0) each score costs an exponential beside 4 d FLOPs: the rate goes as d / (d + 64), as
+        FlashAttention-3 has it for 64, 128 and 256 (arXiv 2407.08608, figure 5).
+        """
+        counts = Counter(self.model.attention)
+        return sum(n * _attention(a, self.seq) * _effort(a, unit) for a, n in counts.items())
 
     def keys_around(self, tensor: Floats, context: Floats) -> Floats:
         """Elements of keys and values of a token and a layer that go around a ring of so many: of full attention all
@@ -120,6 +131,20 @@ def work(model: Model, seq: int) -> Work:
         routed=routed,
         embedding=float(model.vocab * model.d_model * (1 if model.tied_embeddings else 2)),
     )
+
+
+def _attention(a: Attention, seq: int) -> float:
+    """Forward FLOPs of a token and a layer, causal."""
+    return 2.0 * a.heads * (a.head_dim + a.value_head_dim) * seen_tokens(a, seq)
+
+
+def _effort(a: Attention, unit: int) -> float:
+    both = a.head_dim + a.value_head_dim
+    if not unit:
+        return (both / 2 + SCORE_COST) / (both / 2) / ((USUAL_HEAD + SCORE_COST) / USUAL_HEAD)
+    padded = sum(-(-d // unit) * unit for d in (a.head_dim, a.value_head_dim))
+    usual = 2 * (-(-USUAL_HEAD // unit) * unit)
+    return padded / both / (usual / (2 * USUAL_HEAD))
 
 
 def _reach(a: Attention, seq: int, context: Floats) -> Floats:

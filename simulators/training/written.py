@@ -21,6 +21,7 @@ class Written:
     recipe             bytes of weights, gradients and the optimiser's state, by catalog.training_memory.RECIPES
     dealt_state        the optimiser's state is dealt out over all copies (ZeRO-1), not over fsdp alone
     sequence_parallel  tensor parallelism cuts what lies between its blocks too
+    folded             routed experts lie whole over tensor parallelism too, where that divides their number
     pruned             of a layer computed again, what its backward pass never reads is left out: XLA drops it, PyTorch
                        runs the whole layer
     all_pairs          attention's scores are computed for pairs that the mask hides: plain products over stretches of
@@ -36,6 +37,7 @@ class Written:
     recipe: str = "mixed"
     dealt_state: bool = True
     sequence_parallel: bool = True
+    folded: bool = True
     pruned: bool = False
     all_pairs: bool = False
     block: int = 512
@@ -50,7 +52,7 @@ class Written:
 
 
 MEGATRON = Written()
-XLA = Written(pruned=True, gradient_bytes=2.0, head_gradient_bytes=2.0, tokens_looked_up=True)
+XLA = Written(folded=False, pruned=True, gradient_bytes=2.0, head_gradient_bytes=2.0, tokens_looked_up=True)
 
 
 def written_for(torus: int) -> Written:
