@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import least_squares
+from scipy.stats import norm, t
 
 from benchmarks.training_anchor import anchors
 from benchmarks.training_answers import answers
@@ -86,7 +87,7 @@ PRIORS = (0.3, 0.6, 1.2, 2.4)  # the weight of being usual, beside an error of 1
 SHARED = [n for n in NAMES if "." not in n]
 NINE_OF_TEN = 90
 FEW = 2  # sources, of which a band of their own is made
-UNSEEN = 1.5  # how much wider the errors of what was seen are taken for what was not
+UNSEEN = 1.5  # how much wider errors are taken where a share was fitted to nothing
 
 
 @dataclass(frozen=True)
@@ -95,10 +96,8 @@ class Fit:
 
     def share(self, name: str, case: Case) -> float:
         """What a case is predicted by."""
-        if name == "products":
-            return self.values[key(case)]
-        if name == "attention":
-            return self.values[f"attention.{'own.' if OWN_ATTENTION in case.source else ''}{case.generation}"]
+        if name in ("products", "attention"):
+            return self.values[key(case) if name == "products" else attention_key(case)]
         return case.scores if name == "scores" else self.values[f"grouped.{kind(case.run.chip)}"]
 
 
@@ -127,6 +126,11 @@ class Rows:
 def key(case: Case) -> str:
     """The share of products that a case ran at."""
     return f"products.{case.generation}.{rate(case.run.chip, case.run.precision or '')}"
+
+
+def attention_key(case: Case) -> str:
+    """The share of attention that a case ran at."""
+    return f"attention.{'own.' if OWN_ATTENTION in case.source else ''}{case.generation}"
 
 
 def fit(of: Sequence[Case], prior: float) -> Fit:
@@ -178,8 +182,9 @@ class Held:
         return min(PRIORS, key=middle)
 
     def keys(self, without: frozenset[str]) -> set[str]:
-        """Shares of products that a fit without these sources knows."""
-        return {key(case) for source, of in self.of.items() if source not in without for case in of}
+        """Shares of products and of attention that a fit without these sources knows."""
+        rest = [case for source, of in self.of.items() if source not in without for case in of]
+        return {key(case) for case in rest} | {attention_key(case) for case in rest}
 
     def errors(self, source: str) -> np.ndarray:
         """Of a source that is held back."""
@@ -191,15 +196,16 @@ class Held:
         inner = self.inner(without, self.prior(without))
         errors, weights = np.concatenate(list(inner.values())), _weights(inner)
         of = [(case, self.keys(without | {source})) for source in inner for case in self.of[source]]
-        known = np.array([key(case) in keys for case, keys in of])
+        known = np.array([_seen(case, keys) for case, keys in of])
         moe = np.array([case.work.experts > 0 for case, _ in of])
-        wide = _band(np.where(known, UNSEEN, 1.0) * errors, weights)
+        wide = _band(UNSEEN * errors, weights, len(inner))
         told = {"dense": known & ~moe, "moe": known & moe}
         enough = {
             name: len({c.source for (c, _), w in zip(of, which, strict=True) if w}) for name, which in told.items()
         }
         return {"unseen": wide} | {
-            name: _band(errors[which], weights[which]) if enough[name] >= FEW else wide for name, which in told.items()
+            name: _band(errors[which], weights[which], len(inner)) if enough[name] >= FEW else wide
+            for name, which in told.items()
         }
 
     def inside(self, source: str, errors: np.ndarray) -> list[bool]:
@@ -208,9 +214,14 @@ class Held:
         bands, known = self.bands(apart), self.keys(apart)
         found = []
         for case, error in zip(self.of[source], errors, strict=True):
-            band = bands[("moe" if case.work.experts else "dense") if key(case) in known else "unseen"]
+            band = bands[("moe" if case.work.experts else "dense") if _seen(case, known) else "unseen"]
             found.append(band["low"] <= np.exp(-error) <= band["high"])
         return found
+
+
+def _seen(case: Case, keys: set[str]) -> bool:
+    """Whether the shares that a case runs at are known."""
+    return {key(case), attention_key(case)} <= keys
 
 
 def main(arguments: list[str]) -> None:
@@ -327,10 +338,15 @@ def _quantile(of: np.ndarray, weights: np.ndarray, part: float) -> float:
     return float(np.interp(part, below / weights.sum(), of[order]))
 
 
-def _band(errors: np.ndarray, weights: np.ndarray) -> dict[str, float]:
-    """Factors on a predicted time between which nine of ten published ones lie: the prediction was off by the error."""
+def _band(errors: np.ndarray, weights: np.ndarray, sources: int) -> dict[str, float]:
+    """Factors on a predicted time between which nine of ten published ones lie: the prediction was off by the error.
+
+    Rows of a source are off together, so that so few sources are what tells of the next: the band is wider as Student's
+    t of one degree fewer is wider than a normal distribution, and by sqrt(1 + 1 / sources).
+    """
     beyond = (1 - NINE_OF_TEN / 100) / 2
-    low, high = (_quantile(-errors, weights, part) for part in (beyond, 1 - beyond))
+    wider = float(t.ppf(1 - beyond, sources - 1) / norm.ppf(1 - beyond) * np.sqrt(1 + 1 / sources))
+    low, high = (wider * _quantile(-errors, weights, part) for part in (beyond, 1 - beyond))
     return {"low": _short(float(np.exp(min(low, -0.02)))), "high": _short(float(np.exp(max(high, 0.02))))}
 
 

@@ -3,7 +3,8 @@
 One device holds L / (p v) layers in each of v chunks of a stage and runs m microbatches of T = micro x seq / c tokens.
 Forward, of one microbatch on one stage:
 
-    products   FLOPs of weights T / (t p) at peak x `products`, and no faster than their operands come from memory
+    products   FLOPs of weights T / (t p) at peak x `products`, and no faster than their operands come from memory;
+               what fills up a matrix unit's sides counts too
     experts    the same of routed experts; an expert sees T e k / E tokens of its group at once
     attention  causal FLOPs of attention at the BF16 peak x `attention`, more of heads that fill no matrix unit
     sweeps     bytes of norms, residuals, activations at the memory's rate x `memory`
@@ -189,6 +190,7 @@ def at_peaks(
     activations = at.tokens * at.layers * ELEMENT * work.width * 8 / at.t**0.5
     weights = work.weight_flops / 2 * at.share / at.t * ELEMENT
     each = at.tokens * at.e * work.visits / max(work.experts, 1)  # tokens of an expert
+    filled, filled_experts = work.padding(machine.unit)
     dear_part, none, launched = dear(again), np.zeros_like(at.t), not machine.torus
     told = {
         "microbatches": at.microbatches,
@@ -196,12 +198,12 @@ def at_peaks(
         "chunks": at.v,
         "cheap": np.minimum(again / SWEPT, 1.0),
         "dear": dear_part,
-        "products": work.weight_flops * here / machine.peak_flops_per_s,
+        "products": work.weight_flops * filled * here / machine.peak_flops_per_s,
         "products_floor": (weights + activations) / machine.hbm_bytes_per_s,
         "width": work.width / at.t / machine.intensity,
         "tokens": at.tokens / machine.intensity,
         "unread": work.unread_flops / work.weight_flops if written.pruned else 0.0,
-        "experts": work.expert_flops * here / machine.peak_flops_per_s,
+        "experts": work.expert_flops * filled_experts * here / machine.peak_flops_per_s,
         "experts_floor": work.routed / at.e * at.share / at.t * ELEMENT / machine.hbm_bytes_per_s,
         "expert_width": work.expert_width / at.cut / machine.intensity if work.experts else 1.0,
         "expert_tokens": each / machine.intensity if work.experts else 1.0,

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from catalog.flops import flops_per_token, seen_tokens
+from catalog.matmuls import Matmul, matmuls
 from catalog.models import Attention, Model, parameters
 from catalog.training_memory import routed_parameters
 
@@ -73,6 +74,18 @@ class Work:
         counts = Counter(self.model.attention)
         return sum(n * _attention(a, self.seq) * _effort(a, unit) for a, n in counts.items())
 
+    def padding(self, unit: int) -> tuple[float, float]:
+        """FLOPs that a matrix unit of side `unit` is fed beside those asked for: of products with the layers' weights,
+        and of routed experts; both dimensions of a weight are filled up to whole sides, before they are cut. 1 where
+        there is no such unit."""
+        found: list[float] = []
+        for routed in (False, True) if unit else ():
+            rows = [r for r in matmuls(self.model, self.seq) if r.name.startswith("moe_") == routed and _of_weights(r)]
+            asked = sum(r.useful_flops for r in rows)
+            fed = sum(r.useful_flops * _filled(r.k, unit) * _filled(r.n, unit) for r in rows)
+            found.append(fed / asked if asked else 1.0)
+        return (found[0], found[1]) if found else (1.0, 1.0)
+
     def keys_around(self, tensor: Floats, context: Floats) -> Floats:
         """Elements of keys and values of a token and a layer that go around a ring of so many: of full attention all
         that are held, of a window those that reach from one device's tokens into those before.
@@ -131,6 +144,15 @@ def work(model: Model, seq: int) -> Work:
         routed=routed,
         embedding=float(model.vocab * model.d_model * (1 if model.tied_embeddings else 2)),
     )
+
+
+def _of_weights(product: Matmul) -> bool:
+    """Of the layers, the router left out: it is too narrow to count."""
+    return not product.name.startswith(("qk_", "pv_", "lm_head", "router"))
+
+
+def _filled(dimension: int, unit: int) -> float:
+    return -(-dimension // unit) * unit / dimension
 
 
 def _attention(a: Attention, seq: int) -> float:

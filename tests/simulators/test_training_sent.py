@@ -159,3 +159,13 @@ def test_attention_takes_what_its_heads_leave_of_a_matrix_unit():
     w = work(model("deepseek3-671b"), 4096)
     efforts = [w.attention_effort(unit) / w.attention_flops for unit in (128, 256, 0)]
     assert efforts == pytest.approx([1.2, 0.8, (160 + 64) / 160 / 1.5])
+
+
+def test_weights_fill_the_sides_of_a_matrix_unit():
+    """gpt-oss: 2,880 wide and 2,880 hidden, of which 256 make 3,072, and 128 2,944; 8 key heads of 64 fill 512."""
+    w = work(model("gpt-oss-20b"), 4096)
+    _, experts = w.padding(256)
+    assert experts == pytest.approx((3072 / 2880) ** 2)
+    assert w.padding(128)[1] == pytest.approx((2944 / 2880) ** 2)
+    assert w.padding(256)[0] == pytest.approx(3072 / 2880)  # queries, keys, values and output: one side of 2,880
+    assert w.padding(0) == (1.0, 1.0) and work(model("llama3.1-8b"), 4096).padding(256) == (1.0, 1.0)
