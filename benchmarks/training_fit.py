@@ -357,6 +357,7 @@ def _errors(errors: np.ndarray, within: np.ndarray | None = None) -> dict[str, f
         "median": _short(float(np.median(absolute))),
         "ninth_tenth": _short(float(np.percentile(absolute, NINE_OF_TEN))),
         "bias": _short(float(np.expm1(np.median(errors)))),
+        "median_rate": _short(float(np.median(np.abs(np.expm1(-errors))))),
     }
     return told if within is None else told | {"in_band": _short(float(np.mean(within)))}
 
