@@ -2,7 +2,8 @@
 
 The jobs of the catalogue are its rows; DeepSeek-V3 is no row there: its report (arXiv 2412.19437) tells 180 thousand
 H800-hours for 10^12 tokens, 16 pipeline stages, experts over 64 ways, ZeRO-1 and no tensor parallelism, 15,360
-sequences of 4,096 tokens a step, products in FP8, and one layer that predicts a further token.
+sequences of 4,096 tokens a step, products in FP8, one layer that predicts a further token, and a schedule that hides
+what goes to experts behind another microbatch's products.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import numpy as np
 from catalog.published import published
 from simulators.training.backtest import Case, cases, made
 from simulators.training.efficiency import Efficiency
+from simulators.training.written import MEGATRON
 
 JOBS = {  # rows of the catalogue
     "r0619": "Llama-3.1-405B on 16,384 H100",
@@ -39,7 +41,7 @@ def deepseek() -> Case:
         source="arXiv:2412.19437",
         note="",
     )
-    case = made(row)
+    case = made(row, replace(MEGATRON, exchange_beside=True))
     if case is None:
         raise ValueError("the catalogue has no numbers for DeepSeek-V3 on H800")
     return case

@@ -26,6 +26,7 @@ from simulators.training.memory import memory
 from simulators.training.scripts import GATED, SLICES, script
 from simulators.training.step import AtPeaks, at_peaks, steps
 from simulators.training.work import Work, work
+from simulators.training.written import Written
 
 SHAPES: dict[str, tuple[int, int, int, int]] = {  # width, layers, heads, vocabulary; d_ff is 4 widths, no gate
     "MPT-125m": (768, 12, 12, 50_368),
@@ -119,8 +120,9 @@ def shape(name: str) -> Model | None:
     )
 
 
-def made(run: PublishedRun) -> Case | None:
-    """A published run as a case; None where one of its numbers is not known, or no layout of it fits."""
+def made(run: PublishedRun, written: Written | None = None) -> Case | None:
+    """A published run as a case; None where one of its numbers is not known, or no layout of it fits. `written`: as
+    its source tells, None: as is usual."""
     model, told = shape(run.model), script(run)
     if model is None or run.task != "pretraining" or run.precision not in PEAKS:
         return None
@@ -142,10 +144,10 @@ def made(run: PublishedRun) -> Case | None:
         return None
     found, again = found.take(fits), held.again[fits]
     terms = work(model, seq)
-    first = np.argsort(steps(terms, found, again, batch, on, Efficiency()).seconds)[:FINALISTS]
+    first = np.argsort(steps(terms, found, again, batch, on, Efficiency(), written).seconds)[:FINALISTS]
     found, again = found.take(first), again[first]
     step_s = tokens / run.chips / rate
-    return Case(run, terms, on, found, again, batch, step_s, at_peaks(terms, found, again, batch, on))
+    return Case(run, terms, on, found, again, batch, step_s, at_peaks(terms, found, again, batch, on, written))
 
 
 def _with_further_tokens(model: Model) -> Model:

@@ -82,7 +82,8 @@ class AtPeaks:
     of memory is worth), `attention`, `swept` at the memory's rate, `dealt` and `scores` for each time that these are
     read or written, `layers` and `moe_layers`, `unread` (the part of the products that is not computed again). Of the
     network: `tensor`, `expert`, `sends`, `tables` forward and backward, `tensor_again`, `expert_again`, `ring` forward;
-    `weights` of a step. `output`: products with the vocabulary, three times the forward pass; `update` of a step.
+    `weights` of a step; `beside`: 1 where what goes to experts runs beside another microbatch's products. `output`:
+    products with the vocabulary, three times the forward pass; `update` of a step.
     """
 
     microbatches: Floats
@@ -109,6 +110,7 @@ class AtPeaks:
     tensor_again: Floats
     expert: Floats
     expert_again: Floats
+    beside: Floats
     sends: Floats
     tables: Floats
     ring: Floats
@@ -134,6 +136,7 @@ class AtPeaks:
         dealt_out = (1 - eff.hidden_experts) / eff.network
         ring = self.ring / eff.network
         ahead = np.maximum(ring - attention, 0.0)
+        computed = products + experts + attention
         parts = {
             "products": m * (1 + BACKWARD) * products,
             "experts": m * (1 + BACKWARD) * experts,
@@ -141,11 +144,12 @@ class AtPeaks:
             "sweeps": m * (1 + BACKWARD) * sweeps,
             "launches": m * (1 + BACKWARD) * launches,
             "tensor": m * self.tensor * waited,
-            "expert": m * self.expert * dealt_out,
+            "expert": m * self._waited(self.expert * dealt_out, self.expert / eff.network, 3 * computed),
             "context": m * (ahead + np.maximum(2 * ring - ATTENTION_BACKWARD * attention, 0.0)),
         }
         repeated = products * (1 - self.unread) + experts + attention + sweeps + launches + ahead
-        repeated = repeated + self.tensor_again * waited + self.expert_again * dealt_out
+        exchanged = self._waited(self.expert_again * dealt_out, self.expert_again / eff.network, computed)
+        repeated = repeated + self.tensor_again * waited + exchanged
         parts["recomputed"] = m * (self.cheap * (1 - self.dear) * sweeps + self.dear * repeated)
         parts["bubble"] = (self.stages - 1) / self.chunks * sum(parts.values()) / m
         parts["sends"] = m * self.sends * waited
@@ -155,6 +159,10 @@ class AtPeaks:
         parts["update"] = self.update / eff.memory
         ordered = {name: parts[name] for name in ACCOUNTS}
         return Steps(ordered, sum(ordered.values(), np.zeros_like(m)))
+
+    def _waited(self, usual: Floats, whole: Floats, computed: Floats) -> Floats:
+        """What is waited for of an exchange: as usual, or what lasts longer than what is computed beside it."""
+        return np.where(self.beside > 0, np.maximum(whole - computed, 0.0), usual)
 
 
 def _full(width: Floats, tokens: Floats, eff: Efficiency) -> Floats:
@@ -217,6 +225,7 @@ def at_peaks(
         "tensor_again": network.again("tensor"),
         "expert": network.both("expert"),
         "expert_again": network.again("expert"),
+        "beside": float(written.exchange_beside),
         "sends": network.both("sends"),
         "tables": network.both("vocabulary"),
         "ring": network.ring,

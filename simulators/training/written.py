@@ -27,6 +27,8 @@ class Written:
     all_pairs          attention's scores are computed for pairs that the mask hides: plain products over stretches of
                        `block` queries, each with the keys that it can reach; a kernel skips them
     logits_again       the compiler makes the logits a second time, as one that is short of memory does
+    exchange_beside    tokens go to experts and back while another microbatch is computed (DualPipe), so that only what
+                       takes longer than its products is waited for
     gradient_bytes     of an element when gradients of the layers are summed; `head_gradient_bytes` of the output
                        projection's
     head_width_bytes   of an element of the gradient that the output projection hands back to the layers
@@ -42,6 +44,7 @@ class Written:
     all_pairs: bool = False
     block: int = 512
     logits_again: bool = False
+    exchange_beside: bool = False
     gradient_bytes: float = 4.0
     head_gradient_bytes: float = 4.0
     head_width_bytes: float = 2.0

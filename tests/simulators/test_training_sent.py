@@ -169,3 +169,14 @@ def test_weights_fill_the_sides_of_a_matrix_unit():
     assert w.padding(128)[1] == pytest.approx((2944 / 2880) ** 2)
     assert w.padding(256)[0] == pytest.approx(3072 / 2880)  # queries, keys, values and output: one side of 2,880
     assert w.padding(0) == (1.0, 1.0) and work(model("llama3.1-8b"), 4096).padding(256) == (1.0, 1.0)
+
+
+def test_an_exchange_beside_another_microbatch_waits_for_what_lasts_longer():
+    w, on = work(model("deepseek3-671b"), 4096), machine(chip("h800"))
+    laid, beside = layouts(pipeline=16, expert=64), replace(MEGATRON, exchange_beside=True)
+    usual, hidden = (at_peaks(w, laid, NONE, 512, on, how).timed(Efficiency()).parts for how in (MEGATRON, beside))
+    assert hidden["expert"][0] < usual["expert"][0] and hidden["products"] == usual["products"]
+    slow = at_peaks(w, laid, NONE, 512, replace(on, network_per_s=1e9), beside)
+    parts, share = slow.timed(Efficiency()).parts, Efficiency().network
+    computed = sum(parts[a][0] for a in ("products", "experts")) + parts["attention"][0] * 3 / 3.5
+    assert parts["expert"][0] == pytest.approx(slow.microbatches[0] * slow.expert[0] / share - computed)
