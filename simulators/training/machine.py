@@ -25,6 +25,7 @@ PEAKS = {"bf16": "bf16_flops_per_s", "fp16": "bf16_flops_per_s", "fp8": "fp8_flo
 SWITCHED_LATENCY_S, TORUS_LATENCY_S, NETWORK_LATENCY_S = 3e-6, 1e-6, 1e-5  # a collective's start, within and outside
 NETWORK_PER_S = 50e9  # of a chip, where none is published: a link of 400 Gbit/s
 TORUS = {3: 2, 2: 1}  # dimensions of the torus -> those left to copies of the model where an inner axis takes one
+USUAL_UNIT = 128  # side of a TPU's matrix unit, where none is published
 AXIS = {3: 4, 2: 16}  # dimensions -> chips of an axis that wraps, or of which it is a multiple
 CUBE = {3: 64, 2: 256}  # dimensions -> chips of the smallest slice of which all axes wrap
 
@@ -34,7 +35,7 @@ class Machine:
     """`links_per_s`: bytes a second that a chip sends into its domain, one way, all links together. `unit`: side of
     a TPU's matrix unit.
 
-    `peak_assumed`, `network_assumed`: what is not published and was put in its place, in a sentence.
+    `peak_assumed`, `network_assumed`, `unit_assumed`: what is not published and was put in its place, in a sentence.
     """
 
     chip: str
@@ -49,10 +50,11 @@ class Machine:
     unit: int = 0
     peak_assumed: str = ""
     network_assumed: str = ""
+    unit_assumed: str = ""
 
     def assumed(self, chips: int) -> tuple[str, ...]:
         """What was put in the place of numbers that nobody published, of those that so many chips need."""
-        said = (self.peak_assumed, self.network_assumed if chips > self.domain else "")
+        said = (self.peak_assumed, self.network_assumed if chips > self.domain else "", self.unit_assumed)
         return tuple(text for text in said if text)
 
     @property
@@ -133,7 +135,8 @@ def machine(chip: Chip, precision: str = "bf16") -> Machine:
         raise QuestionError(f"precision {precision!r}", expected=f"one of {', '.join(PEAKS)}")
     dims = next((n for n in TORUS if f"{n}D torus" in chip.scaleup), 0)
     bf16, assumed = _bf16(chip, precision)
-    network = chip.value("dcn_oneway_bytes_per_s")
+    network, side = chip.value("dcn_oneway_bytes_per_s"), chip.value("mxu_side")
+    no_side = f"{chip.name}: the side of its matrix unit is not published: {USUAL_UNIT} is taken."
     if assumed and precision in ("bf16", "fp16"):
         chip.need("bf16_flops_per_s")
     return Machine(
@@ -146,8 +149,9 @@ def machine(chip: Chip, precision: str = "bf16") -> Machine:
         links_per_s=float(chip.need("scaleup_bidi_bytes_per_s")) / 2,
         network_per_s=float(network or NETWORK_PER_S),
         torus=dims,
-        unit=int(chip.value("mxu_side") or 128) if dims else 0,
+        unit=int(side or USUAL_UNIT) if dims else 0,
         peak_assumed=assumed,
+        unit_assumed="" if side or not dims else no_side,
         network_assumed="" if network else f"{chip.name}: its share of a data-centre network is taken as 50 GB/s.",
     )
 

@@ -180,3 +180,9 @@ def test_an_exchange_beside_another_microbatch_waits_for_what_lasts_longer():
     parts, share = slow.timed(Efficiency()).parts, Efficiency().network
     computed = sum(parts[a][0] for a in ("products", "experts")) + parts["attention"][0] * 3 / 3.5
     assert parts["expert"][0] == pytest.approx(slow.microbatches[0] * slow.expert[0] / share - computed)
+
+
+def test_a_matrix_unit_that_nobody_published_is_told():
+    on = machine(chip("TPU 8t"), "fp4")
+    assert on.unit == 128 and on.assumed(64)[-1].startswith("TPU 8t: the side of its matrix unit is not published")
+    assert not any("matrix unit" in text for name in ("v6e", "h100") for text in machine(chip(name)).assumed(64))
