@@ -47,11 +47,18 @@ def deepseek() -> Case:
     return case
 
 
-def answers(shares: Callable[[str], Callable[[Case], Efficiency]]) -> list[dict[str, Any]]:
-    """Each job's rate as published and as planned; `shares` gives those of a fit without a source."""
+def answers(
+    shares: Callable[[str], Callable[[Case], Efficiency]], known: Callable[[Case], Efficiency]
+) -> list[dict[str, Any]]:
+    """Each job's rate as published and as planned; `shares` gives those of a fit without a source, `known` those of
+    the fit to all."""
     rows = {case.run.id: case for case in cases()}
     told = [(name, rows[row]) for row, name in JOBS.items()] + [(DEEPSEEK, deepseek())]
-    return [_answer(name, case, shares(case.source)(case)) for name, case in told]
+    return [
+        _answer(name, case, shares(case.source)(case))
+        | {"error_known": _short(case.step_s / case.predicted_s(known(case)) - 1)}
+        for name, case in told
+    ]
 
 
 def _answer(name: str, case: Case, shares: Efficiency) -> dict[str, Any]:

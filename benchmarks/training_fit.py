@@ -276,7 +276,8 @@ def _told(held: Held) -> dict[str, Any]:
         "worst": [_worst(of[i], float(np.expm1(errors[i]))) for i in np.argsort(-np.abs(errors))[:10]],
         "compiled": [*compared(), *anchors(lambda chip: _of_chip(fitted, chip))],
         "answers": answers(
-            lambda source: _efficiency_of(held.fitted(frozenset({source}), held.prior(frozenset({source}))))
+            lambda source: _efficiency_of(held.fitted(frozenset({source}), held.prior(frozenset({source})))),
+            _efficiency_of(fitted),
         ),
     }
 
