@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.training_fit import NINE_OF_TEN, Fit, fit, fittable
+from benchmarks.training_fit import NINE_OF_TEN, Fit, Held, fittable
 from errors import QuestionError
 from simulators import training
 from simulators.training.backtest import Case, by_source
@@ -67,11 +67,8 @@ def held_back(known: Sequence[Case]) -> dict[str, Fit]:
     kept = fitted_file().get(HELD_BACK)
     if kept is not None and set(kept) == {source for source, _ in by_source(known)}:
         return {source: Fit(values) for source, values in kept.items()}
-    found = {}
-    for source, _ in by_source(known):
-        print(f"without {source} ...", file=sys.stderr, flush=True)
-        found[source] = fit([case for case in known if case.source != source])
-    return found
+    held = Held(list(known))
+    return {s: held.fitted(frozenset({s}), held.prior(frozenset({s}))) for s in held.of}
 
 
 def tried(fits: Mapping[str, Fit]) -> list[Tried]:
