@@ -17,8 +17,9 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,9 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.stats import norm, t
 
+from benchmarks.training_anchor import anchors
+from benchmarks.training_answers import answers
+from benchmarks.training_compiled import compared
 from benchmarks.training_page import PAGE, page
 from simulators import training
 from simulators.training.backtest import Case, by_source, cases
@@ -79,7 +83,7 @@ NAMES = [k[0] for k in KEYS]
 USUAL, LOW, HIGH = (np.log([k[n] for k in KEYS]) for n in (1, 2, 3))
 SPREAD = np.array([k[4] for k in KEYS])
 SOFT = 0.08  # where an error counts as absolute
-PRIORS = (0.3, 0.6, 1.2, 2.4)  # the weight of being usual, beside an error of 1
+PRIORS = (0.15, 0.3, 0.6)  # the weight of being usual, beside an error of 1
 SHARED = [n for n in NAMES if "." not in n]
 NINE_OF_TEN = 90
 FEW = 2  # sources, of which a band of their own is made
@@ -199,13 +203,13 @@ class Held:
         of = [(case, self.keys(without | {source})) for source in inner for case in self.of[source]]
         known = np.array([_seen(case, keys) for case, keys in of])
         moe = np.array([case.work.experts > 0 for case, _ in of])
-        wide = _band(UNSEEN * errors, weights, len(inner))
+        wide = _band(UNSEEN * errors, weights, _sources(inner))
         told = {"dense": known & ~moe, "moe": known & moe}
         enough = {
             name: len({c.source for (c, _), w in zip(of, which, strict=True) if w}) for name, which in told.items()
         }
         return {"unseen": wide} | {
-            name: _band(errors[which], weights[which], len(inner)) if enough[name] >= FEW else wide
+            name: _band(errors[which], weights[which], _sources(inner)) if enough[name] >= FEW else wide
             for name, which in told.items()
         }
 
@@ -251,6 +255,49 @@ def _shares(held: Held) -> dict[str, dict[str, float]]:
     return {source: {name: _short(v) for name, v in one.values.items()} for source, one in fits.items()}
 
 
+def _told(held: Held) -> dict[str, Any]:
+    of = [case for source in held.of for case in held.of[source]]
+    prior = held.prior(frozenset())
+    fitted = held.fitted(frozenset(), prior)
+    back = {source: held.errors(source) for source in held.of}
+    inside = {source: held.inside(source, back[source]) for source in held.of}
+    errors, within = np.concatenate(list(back.values())), np.concatenate(list(inside.values()))
+    moe, whole = (np.array([pick(c) for c in of]) for pick in (lambda c: c.work.experts > 0, lambda c: c.whole))
+
+    def grouped(names: Iterable[str]) -> dict[str, Any]:
+        labels = np.array(list(names))
+        return {str(n): _errors(errors[labels == n], within[labels == n]) for n in sorted(set(labels))}
+
+    products, runs = _products(fitted, of)
+    relative = np.exp(np.mean([np.log(v / NOMINAL[p]) for by in products.values() for p, v in by.items()]))
+    return {
+        "fitted": datetime.now(UTC).date().isoformat(),
+        "prior": prior,
+        "products": products,
+        "relative": _short(relative),
+        "attention": {g: _short(fitted.values[f"attention.{g}"]) for g in products},
+        "grouped": {k: _short(fitted.values[f"grouped.{k}"]) for k in ("gpu", "tpu")},
+        "shared": {name: _short(fitted.values[name]) for name in SHARED},
+        "runs": runs,
+        "bands": held.bands(frozenset()),
+        "errors": {
+            "all": _errors(Rows(of).errors(fitted)),
+            "held_back": _errors(errors, within),
+            "held_back_layout_told": _errors(errors[whole], within[whole]),
+            "by_source": grouped(c.source for c in of),
+            "by_kind": grouped("moe" if m else "dense" for m in moe),
+            "by_generation": grouped(c.generation for c in of),
+            "priors": {source: held.prior(frozenset({source})) for source in held.of},
+        },
+        "worst": [_worst(of[i], float(np.expm1(errors[i]))) for i in np.argsort(-np.abs(errors))[:10]],
+        "compiled": [*compared(), *anchors(lambda chip: _of_chip(fitted, chip))],
+        "answers": answers(
+            lambda source: held.fitted(frozenset({source}), held.prior(frozenset({source}))).efficiency,
+            fitted.efficiency,
+        ),
+    }
+
+
 def _products(fitted: Fit, of: list[Case]) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, int]]]:
     """Shares of products by generation and precision, and how many runs each rests on."""
     products: dict[str, dict[str, float]] = {}
@@ -294,13 +341,19 @@ def _weights(inner: dict[str, np.ndarray]) -> np.ndarray:
     return np.concatenate([np.full(len(of), len(of) ** -0.5) for of in inner.values()])
 
 
+def _sources(inner: dict[str, np.ndarray]) -> float:
+    """So many sources of equal weight would tell as much: Kish's number, of weights that are square roots of rows."""
+    rows = np.array([len(of) for of in inner.values()], float)
+    return float(np.sqrt(rows).sum() ** 2 / rows.sum())
+
+
 def _quantile(of: np.ndarray, weights: np.ndarray, part: float) -> float:
     order = np.argsort(of)
     below = np.cumsum(weights[order]) - weights[order] / 2
     return float(np.interp(part, below / weights.sum(), of[order]))
 
 
-def _band(errors: np.ndarray, weights: np.ndarray, sources: int) -> dict[str, float]:
+def _band(errors: np.ndarray, weights: np.ndarray, sources: float) -> dict[str, float]:
     """Factors on a predicted time between which nine of ten published ones lie: the prediction was off by the error.
 
     Rows of a source are off together, so that so few sources are what tells of the next: the band is wider as Student's
