@@ -83,7 +83,7 @@ NAMES = [k[0] for k in KEYS]
 USUAL, LOW, HIGH = (np.log([k[n] for k in KEYS]) for n in (1, 2, 3))
 SPREAD = np.array([k[4] for k in KEYS])
 SOFT = 0.08  # where an error counts as absolute
-PRIORS = (0.3, 0.6, 1.2, 2.4)  # the weight of being usual, beside an error of 1
+PRIORS = (0.15, 0.3, 0.6)  # the weight of being usual, beside an error of 1
 SHARED = [n for n in NAMES if "." not in n]
 NINE_OF_TEN = 90
 FEW = 2  # sources, of which a band of their own is made
@@ -198,13 +198,13 @@ class Held:
         of = [(case, self.keys(without | {source})) for source in inner for case in self.of[source]]
         known = np.array([_seen(case, keys) for case, keys in of])
         moe = np.array([case.work.experts > 0 for case, _ in of])
-        wide = _band(UNSEEN * errors, weights, len(inner))
+        wide = _band(UNSEEN * errors, weights, _sources(inner))
         told = {"dense": known & ~moe, "moe": known & moe}
         enough = {
             name: len({c.source for (c, _), w in zip(of, which, strict=True) if w}) for name, which in told.items()
         }
         return {"unseen": wide} | {
-            name: _band(errors[which], weights[which], len(inner)) if enough[name] >= FEW else wide
+            name: _band(errors[which], weights[which], _sources(inner)) if enough[name] >= FEW else wide
             for name, which in told.items()
         }
 
@@ -333,13 +333,19 @@ def _weights(inner: dict[str, np.ndarray]) -> np.ndarray:
     return np.concatenate([np.full(len(of), len(of) ** -0.5) for of in inner.values()])
 
 
+def _sources(inner: dict[str, np.ndarray]) -> float:
+    """So many sources of equal weight would tell as much: Kish's number, of weights that are square roots of rows."""
+    rows = np.array([len(of) for of in inner.values()], float)
+    return float(np.sqrt(rows).sum() ** 2 / rows.sum())
+
+
 def _quantile(of: np.ndarray, weights: np.ndarray, part: float) -> float:
     order = np.argsort(of)
     below = np.cumsum(weights[order]) - weights[order] / 2
     return float(np.interp(part, below / weights.sum(), of[order]))
 
 
-def _band(errors: np.ndarray, weights: np.ndarray, sources: int) -> dict[str, float]:
+def _band(errors: np.ndarray, weights: np.ndarray, sources: float) -> dict[str, float]:
     """Factors on a predicted time between which nine of ten published ones lie: the prediction was off by the error.
 
     Rows of a source are off together, so that so few sources are what tells of the next: the band is wider as Student's
