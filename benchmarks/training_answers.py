@@ -1,4 +1,4 @@
-"""Three published jobs beside what the planner says of them, each by a fit that knows nothing of their sources.
+"""Published jobs beside what the planner says of them, each by a fit that knows nothing of their sources.
 
 The jobs of the catalogue are its rows; DeepSeek-V3 is no row there: its report (arXiv 2412.19437) tells 180 thousand
 H800-hours for 10^12 tokens, 16 pipeline stages, experts over 64 ways, ZeRO-1 and no tensor parallelism, 15,360
@@ -19,6 +19,7 @@ from simulators.training.written import MEGATRON
 
 JOBS = {  # rows of the catalogue
     "r0619": "Llama-3.1-405B on 16,384 H100",
+    "r0033": "MaxText 256B on 512 TPU v5p",
     "r0039": "MaxText 1,024B on 2,048 TPU v5p",
 }
 DEEPSEEK = "DeepSeek-V3 on 2,048 H800"

@@ -41,8 +41,8 @@ def _head(told: dict[str, Any]) -> Iterator[str]:
     )
     yield ""
     yield (
-        "What is not held back: the formulas. All of these sources were in view while the model was made, so that a "
-        "source nobody has seen yet may fare worse."
+        "What is not held back: the formulas, what is taken as usual, and the rules of the fit. All of these sources "
+        "were in view while they were made, so that a source nobody has seen yet may fare worse."
     )
 
 
@@ -120,7 +120,7 @@ def _compiled(told: dict[str, Any]) -> Iterator[str]:
 
 def _answers(told: dict[str, Any]) -> Iterator[str]:
     yield ""
-    yield "## Three published jobs"
+    yield "## Published jobs"
     yield ""
     yield (
         "Each by a fit that knows nothing of its source, and its error by the fit to all sources, which the planner "
