@@ -26,6 +26,9 @@ from simulators.training.changes import FILE, KINDS, LEAST_PAIRS, SCALED, SEVERA
 from simulators.training.efficiency import fitted_file
 
 HELD_BACK = "held_back_shares"
+WIDER = (1.0, 1.05, 1.1, 1.15, 1.2, 1.3, 1.4, 1.5, 2.0)
+"""How many times as wide as the errors of a kind its band may have to be: the least at which nine of ten pairs lie in
+bands that are of other sources alone."""
 
 
 @dataclass(frozen=True)
@@ -85,20 +88,31 @@ def tried(fits: Mapping[str, Fit]) -> list[Tried]:
 
 
 def told(of: Sequence[Tried]) -> dict[str, Any]:
-    """What is kept: by kind and class of model the errors and the band; and which part of the pairs of a source lies in
-    bands that are of other sources alone."""
+    """What is kept: by kind and class of model the errors and the band; and which part of all pairs, and of each
+    source's, lies in bands that are of other sources alone."""
+    wider = next(w for w in WIDER if _held_out(of, w) >= NINE_OF_TEN / 100)
     made = {
         "written": datetime.now(UTC).date().isoformat(),
         "fitted": fitted_file()["fitted"],
-        "kinds": _kinds(of),
+        "kinds": _kinds(of, wider),
     }
     return made | {
         "pairs": len({one.within for one in of}),
+        "wider": wider,
         "inside": _share(of, made),
-        "inside_bands_of_other_sources": {
-            source: _share(mine, others) for source, mine in _by_end(of) if (others := _without(source, of))
+        "inside_bands_of_other_sources": _short(_held_out(of, wider)),
+        "by_source": {
+            source: _share(mine, others) for source, mine in _by_end(of) if (others := _without(source, of, wider))
         },
     }
+
+
+def _held_out(of: Sequence[Tried], wider: float) -> float:
+    """Of all pairs the part that lies within bands of other sources alone."""
+    found = [
+        _inside(one, others) for source, mine in _by_end(of) if (others := _without(source, of, wider)) for one in mine
+    ]
+    return float(np.mean(found))
 
 
 def _share(of: Sequence[Tried], by: Mapping[str, Any]) -> float:
@@ -106,21 +120,22 @@ def _share(of: Sequence[Tried], by: Mapping[str, Any]) -> float:
     return _short(float(np.mean([_inside(one, by) for one in of])))
 
 
-def _kinds(of: Sequence[Tried]) -> dict[str, Any]:
+def _kinds(of: Sequence[Tried], wider: float) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for kind in (*KINDS, SCALED, SEVERAL):
         for name, experts in (("dense", False), ("moe", True)):
             mine = [one for one in of if kind_of(one.differ) == kind and one.experts == experts]
             if mine:
-                found.setdefault(kind, {})[name] = _errors(mine)
+                found.setdefault(kind, {})[name] = _errors(mine, wider)
     return found
 
 
-def _errors(of: Sequence[Tried]) -> dict[str, Any]:
-    """Median and ninth tenth of errors as parts of the step; the band is even in logarithms, since both ways count."""
+def _errors(of: Sequence[Tried], wider: float) -> dict[str, Any]:
+    """Median and ninth tenth of errors as parts of the step; the band is even in logarithms, since both ways count, and
+    so many times as wide as the ninth tenth."""
     logs = np.array([one.error for one in of])
     absolute = np.abs(np.expm1(logs))
-    ninth = float(np.percentile(np.abs(logs), NINE_OF_TEN, method="higher"))
+    ninth = wider * float(np.percentile(np.abs(logs), NINE_OF_TEN, method="higher"))
     return {
         "pairs": len({one.within for one in of}),
         "runs": len({case.run.id for one in of for case in (one.start, one.end)}),
@@ -141,9 +156,9 @@ def _by_end(of: Sequence[Tried]) -> list[tuple[str, list[Tried]]]:
     return [(s, [one for one in of if one.end.source == s]) for s in sorted({one.end.source for one in of})]
 
 
-def _without(source: str, of: Sequence[Tried]) -> dict[str, Any] | None:
+def _without(source: str, of: Sequence[Tried], wider: float) -> dict[str, Any] | None:
     """The bands by pairs of other sources alone; None where these tell of too little."""
-    kinds = _kinds([one for one in of if source not in (one.start.source, one.end.source)])
+    kinds = _kinds([one for one in of if source not in (one.start.source, one.end.source)], wider)
     enough = any(e["pairs"] >= LEAST_PAIRS for both in kinds.values() for e in both.values())
     return {"kinds": kinds} if enough else None
 

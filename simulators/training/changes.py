@@ -19,7 +19,7 @@ from itertools import permutations
 from typing import Any
 
 from simulators.training.backtest import Case
-from simulators.training.efficiency import Efficiency, generation
+from simulators.training.efficiency import Efficiency, kind
 from simulators.training.ported import Terms, one_step, ported
 
 FILE = "changes.json"
@@ -55,7 +55,7 @@ class Setup:
 
     @property
     def tpu(self) -> bool:
-        return generation(self.chip) == "tpu"
+        return kind(self.chip) == "tpu"
 
 
 def differences(a: Setup, b: Setup) -> tuple[str, ...]:

@@ -18,7 +18,8 @@ pytestmark = pytest.mark.skipif(not LOGS.exists(), reason="no MLPerf logs beside
 
 
 def test_gpt3_from_1024_v6e_to_6144_v5p_and_back(tmp_path):
-    """Six times the chips, of another kind, and three times the batch: within a tenth of what was measured there."""
+    """Six times the chips, of another kind, and three times the batch: what was measured there lies in the range that
+    is told, and nearer than half of such changes."""
     place, runs = workspace(str(tmp_path / "store")), {}
     for folder, (chip, chips, _) in GPT3.items():
         log = LOGS / folder / "gpt3" / "result_0.txt"
@@ -35,6 +36,7 @@ def test_gpt3_from_1024_v6e_to_6144_v5p_and_back(tmp_path):
     v6e, v5p = asked.values()
     for there, measured in ((v6e, v5p.step.before_s), (v5p, v6e.step.before_s)):
         assert there.differ == ("chip", "chips", "batch")
-        assert abs(there.step.after_s / measured - 1) < 0.1
+        low, high = there.band_s
+        assert low < measured < high and abs(there.step.after_s / measured - 1) < there.error.median
         low, high = there.band_s
         assert low < measured < high
