@@ -29,6 +29,7 @@ COLOURS: dict[str, str] = {
     "idle_host_code": "#A89F91",
     "idle_between_kernels": "#B5A642",
     "idle_unexplained": "#8C8C8C",
+    "pipeline_bubble": "#4C6A92",
     "badput": "#9C4A4A",
     "infrastructure_recovery": "#B22222",
     "wasted_progress": "#7A0019",

@@ -83,6 +83,11 @@ ACCOUNTS: dict[str, AccountKind] = {
         "Device idle though the call that launches its next kernel was done: the device's own time between kernels, or "
         "a kernel held back for another stream.",
     ),
+    "pipeline_bubble": AccountKind(
+        "Pipeline bubble",
+        "Device idle while its stage of a pipeline waits for the first microbatches or the last ones of others, in a "
+        "step that is modelled. A profile shows it as waiting in sends and receives.",
+    ),
     "idle_unexplained": AccountKind("Idle, not explained", "Device idle, and no event of its host tells why."),
     "badput": AccountKind("Badput", "Time in which the job held the chips without taking a step that was kept."),
     "infrastructure_recovery": AccountKind(

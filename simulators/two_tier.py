@@ -81,18 +81,27 @@ def best_two_tier(job: Job, local: Local) -> tuple[float, int, float]:
     best = (0.0, 1, -1.0)
     counts = np.unique(np.round(np.geomspace(1, MOST, 73)).astype(int))
     for n in counts:
-        found = _best_interval(job, local, int(n))
+        found = best_interval(job, local, int(n))
         if found[1] > best[2]:
             best = (found[0], int(n), found[1])
     near = range(max(best[1] * 7 // 8, 1), best[1] * 8 // 7 + 2)
     for n in near if best[1] < 64 else ():
-        found = _best_interval(job, local, n)
+        found = best_interval(job, local, n)
         if found[1] > best[2]:
             best = (found[0], n, found[1])
     return best
 
 
-def _best_interval(job: Job, local: Local, n: int) -> tuple[float, float]:
+def best_counted(job: Job, local: Local, interval_s: float) -> int:
+    """Every how many-th save is best remote where the interval between two of any kind is given."""
+    counts = np.unique(np.round(np.geomspace(1, MOST, 73)).astype(int))
+    best = max(counts, key=lambda n: two_tier_goodput(job, local, interval_s, int(n)))
+    near = range(max(int(best) * 7 // 8, 1), min(int(best) * 8 // 7 + 2, MOST + 1))
+    return max(near, key=lambda n: two_tier_goodput(job, local, interval_s, n))
+
+
+def best_interval(job: Job, local: Local, n: int) -> tuple[float, float]:
+    """(seconds of work between saves where every `n`-th is remote, goodput) at its best."""
     low, high = math.log(local.save_s / 10), math.log(max(20 * job.mttf_s, local.save_s))
     found = minimize_scalar(
         lambda x: -two_tier_goodput(job, local, math.exp(x), n),

@@ -8,6 +8,7 @@ from app.pages.compare import COMPARE
 from app.pages.cost_planner import COST_PLANNER
 from app.pages.definitions import DEFINITIONS
 from app.pages.facts import FACTS
+from app.pages.goodput_planner import GOODPUT_PLANNER
 from app.pages.library import LIBRARY
 from app.pages.models import MODELS
 from app.pages.promises import PROMISES
@@ -28,6 +29,7 @@ PAGES: tuple[Page, ...] = (
     COMPILED,
     TRAINING_PLANNER,
     COST_PLANNER,
+    GOODPUT_PLANNER,
     SCALING_PAGE,
     STORAGE_PAGE,
     CHECKPOINT_PLANNER,

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Words:
-    """One plain statement, the rows below it, and what they rest on."""
+    """One plain statement, the rows below it, and what they rest on; or a `text` to copy, which stands alone."""
 
     verdict: str
     table: "Table"
     notes: tuple[str, ...] = ()
+    text: str = ""
 
 
 class Told(Protocol):

@@ -3,7 +3,9 @@
 A case has every layout that its source leaves open, of which the fastest that fits counts: who publishes a figure has
 tuned it. Sources that print no step's time print tokens or model FLOPs a second and chip; by the convention in which
 they are counted the step's time follows. Shapes of models that the catalogue does not hold are given here: MPT of
-llm-foundry's configurations, and the GPTs of arXiv 2104.04473 and 2205.05198.
+llm-foundry's configurations, the GPTs of arXiv 2104.04473 and 2205.05198, and MaxText's defaults, whose batches and
+layouts stand in the scripts beside their tables (`scripts`). Runs of Megatron Bridge count and run the layers that
+predict further tokens: so does their case.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,8 +23,10 @@ from simulators.training.efficiency import Efficiency, generation
 from simulators.training.layout import REMATS, Layouts, legal
 from simulators.training.machine import PEAKS, Floats, Machine, machine
 from simulators.training.memory import memory
-from simulators.training.step import steps
+from simulators.training.scripts import GATED, SLICES, script
+from simulators.training.step import AtPeaks, at_peaks, steps
 from simulators.training.work import Work, work
+from simulators.training.written import Written
 
 SHAPES: dict[str, tuple[int, int, int, int]] = {  # width, layers, heads, vocabulary; d_ff is 4 widths, no gate
     "MPT-125m": (768, 12, 12, 50_368),
@@ -58,6 +62,7 @@ class Case:
     again: Floats
     batch: int
     step_s: float
+    peaks: AtPeaks
 
     @property
     def source(self) -> str:
@@ -71,12 +76,17 @@ class Case:
     @property
     def whole(self) -> bool:
         """Whether its source tells the layout."""
-        return "tensor" in self.run.parallelism
+        told = script(self.run)
+        return "tensor" in self.run.parallelism or (told is not None and told.tensor is not None)
+
+    @property
+    def scores(self) -> float:
+        """How often attention's scores are read or written: 0 but for what ran before kernels that keep them."""
+        return FLASHLESS_SWEEPS if self.run.source.startswith(FLASHLESS) else 0.0
 
     def predicted_s(self, efficiency: Efficiency) -> float:
         """The step's time by the model: of the fastest layout that fits."""
-        stack = replace(efficiency, scores=FLASHLESS_SWEEPS) if self.run.source.startswith(FLASHLESS) else efficiency
-        return float(steps(self.work, self.layouts, self.again, self.batch, self.machine, stack).seconds.min())
+        return float(self.peaks.timed(replace(efficiency, scores=self.scores)).seconds.min())
 
 
 FLASHLESS_SWEEPS = 4.0  # a fused softmax and a dropout mask read and write each score once
@@ -85,72 +95,103 @@ FLASHLESS_SWEEPS = 4.0  # a fused softmax and a dropout mask read and write each
 @cache
 def cases() -> tuple[Case, ...]:
     """Every published pretraining run of which model, chip, precision, sequence, batch and rate are known."""
-    return tuple(case for run in published() if (case := _case(run)) is not None)
+    return tuple(case for run in published() if (case := made(run)) is not None)
 
 
 def shape(name: str) -> Model | None:
-    """A model of the catalogue, or one of SHAPES."""
-    if name in models() or name not in SHAPES:
+    """A model of the catalogue, one of SHAPES, or one of MaxText's defaults."""
+    if name in models() or name not in {**SHAPES, **GATED}:
         return models().get(name)
-    width, layers, heads, vocab = SHAPES[name]
+    width, layers, heads, last = {**SHAPES, **GATED}[name]
     like = models()["gpt3-175b"]
-    size = width // heads
+    gated = name in GATED
+    size = 128 if gated else width // heads
     attention = replace(like.attention[0], heads=heads, kv_heads=heads, head_dim=size, value_head_dim=size)
-    block = replace(like.feedforward[0], d_ff=4 * width)
+    block = replace(like.feedforward[0], d_ff=last if gated else 4 * width, gated=gated)
     return replace(
         like,
         name=name,
         layers=layers,
         d_model=width,
-        vocab=vocab,
+        vocab=32_000 if gated else last,
+        tied_embeddings=not gated and like.tied_embeddings,
         attention=(attention,) * layers,
         feedforward=(block,) * layers,
     )
 
 
-def _case(run: PublishedRun) -> Case | None:
-    model = shape(run.model)
+def made(run: PublishedRun, written: Written | None = None) -> Case | None:
+    """A published run as a case; None where one of its numbers is not known, or no layout of it fits. `written`: as
+    its source tells, None: as is usual."""
+    model, told = shape(run.model), script(run)
     if model is None or run.task != "pretraining" or run.precision not in PEAKS:
         return None
-    if run.seq is None or run.global_batch_tokens is None or not (rate := _tokens_per_s(run, model)):
+    seq = told.seq if told else run.seq
+    tokens = told.batch * told.seq * run.chips if told else run.global_batch_tokens
+    if seq is None or tokens is None or not (rate := _tokens_per_s(run, model, seq)):
         return None
-    batch = round(run.global_batch_tokens / run.seq)
+    batch = round(tokens / seq)
     try:
         on = machine(chips()[run.chip], run.precision)
     except QuestionError:  # a peak that nobody published
         return None
-    found = _layouts(run, model, batch, on)
-    held = memory(model, found, run.seq, on.hbm_bytes, batch)
+    on = replace(on, domain=min(on.domain, run.chips // SLICES.get(run.id, 1)) if on.torus else on.domain)
+    model = _with_further_tokens(model) if run.convention == "megatron" else model
+    found = _layouts(run, model, batch, seq, on)
+    held = memory(model, found, seq, on.hbm_bytes, batch)
     fits = held.bytes <= on.hbm_bytes * (1 + 1e-9)
     if not fits.any():
         return None
     found, again = found.take(fits), held.again[fits]
-    terms = work(model, run.seq)
-    first = np.argsort(steps(terms, found, again, batch, on, Efficiency()).seconds)[:FINALISTS]
-    step_s = run.global_batch_tokens / run.chips / rate
-    return Case(run, terms, on, found.take(first), again[first], batch, step_s)
+    terms = work(model, seq)
+    first = np.argsort(steps(terms, found, again, batch, on, Efficiency(), written).seconds)[:FINALISTS]
+    found, again = found.take(first), again[first]
+    step_s = tokens / run.chips / rate
+    return Case(run, terms, on, found, again, batch, step_s, at_peaks(terms, found, again, batch, on, written))
 
 
-def _tokens_per_s(run: PublishedRun, model: Model) -> float | None:
+def _with_further_tokens(model: Model) -> Model:
+    """The model with its prediction layers as further layers: what they compute but for a second output projection."""
+    extra = model.mtp_layers
+    return replace(
+        model,
+        layers=model.layers + extra,
+        attention=model.attention + model.attention[-1:] * extra,
+        feedforward=model.feedforward + model.feedforward[-1:] * extra,
+    )
+
+
+def _tokens_per_s(run: PublishedRun, model: Model, seq: int) -> float | None:
     if run.tokens_per_s_per_chip:
         return run.tokens_per_s_per_chip
-    if run.flops_per_s_per_chip is None or run.seq is None:
+    if run.flops_per_s_per_chip is None:
         return None
     if run.convention == "hardware_full_remat":  # four forwards where the model needs three
-        return run.flops_per_s_per_chip / (flops_per_token(model, run.seq, "noncausal").total * 4 / 3)
-    return run.flops_per_s_per_chip / flops_per_token(model, run.seq, run.convention or "causal").total
+        return run.flops_per_s_per_chip / (flops_per_token(model, seq, "noncausal").total * 4 / 3)
+    return run.flops_per_s_per_chip / flops_per_token(model, seq, run.convention or "causal").total
 
 
-def _layouts(run: PublishedRun, model: Model, batch: int, on: Machine) -> Layouts:
-    """What the source says is fixed; experts may lie across tensor parallelism there, here across copies alone."""
+def _layouts(run: PublishedRun, model: Model, batch: int, seq: int, on: Machine) -> Layouts:
+    """What the source says is fixed. Experts are told as ways over tensor parallelism and copies together."""
     fixed = {axis: run.parallelism[name] for name, axis in AXES.items() if run.parallelism.get(name)}
-    if fixed:
+    again = {"full": "full", "none": "none"}.get(run.recomputation or "", "part")
+    if told := script(run):
+        again = told.remat or "part"
+        fixed |= {"tensor": told.tensor, "context": 1, "pipeline": 1} if told.tensor else {}
+        fixed |= {"fsdp": told.fsdp} if told.fsdp else {}
+        if told.tensor and told.tensor > 1 and on.torus:
+            fixed["fsdp"] = on.domain // told.tensor  # the rest of a slice
+    elif fixed:
         fixed = {"context": 1, **fixed}
         ways = run.chips // (fixed.get("tensor", 1) * fixed["context"] * fixed.get("pipeline", 1))
-        fixed["expert"] = min(run.parallelism.get("expert", 1), max(ways, 1))
-    again = {"full": "full", "none": "none"}.get(run.recomputation or "", "part")
+        fixed["expert"] = _experts(run.parallelism.get("expert", 1), fixed.get("tensor", 1), ways)
     fixed["remat"] = REMATS.index("full" if run.convention == "hardware_full_remat" else again)
-    return legal(model, run.chips, batch, run.seq or 1, domain=on.domain, fixed=fixed)
+    return legal(model, run.chips, batch, seq, domain=on.domain, fixed=fixed)
+
+
+def _experts(told: int, tensor: int, ways: int) -> int:
+    """Ways over copies of what is told as ways over these and tensor parallelism."""
+    return min(max(told // tensor, 1), max(ways, 1))
 
 
 def by_source(of: Sequence[Case]) -> Iterator[tuple[str, list[Case]]]:

@@ -8,13 +8,17 @@ time that becomes kept steps) and a price of a chip-hour:
     dollars per million tokens = 10^6 price / (3600 P u G / F)
 
 Dollars do not depend on n while u and G do not: more chips are paid for fewer hours. Jobs of equal effective FLOP/s
-take equally long, whatever they run on.
+take equally long, whatever they run on: in T seconds where u G = F D / (T n P).
+
+FLOPs per developer: kept model FLOPs of a month while the job runs, over the developers who share it. Of several jobs
+they add up: the sum of n P u G t over the month, over those who are active in it.
 """
 
 import math
 from dataclasses import dataclass
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
+MONTH_S = 365.25 / 12 * DAY_S
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +79,16 @@ def cost(work: Work, held: Held) -> Cost:
         usd=usd,
         usd_per_million_tokens=None if usd is None else usd / work.tokens * 1e6,
     )
+
+
+def kept_share_for(work: Work, seconds: float, chips: float, peak_flops_per_s: float) -> float:
+    """MFU times goodput with which so many chips take so long; above 1 where they cannot."""
+    return work.flops / (seconds * chips * peak_flops_per_s)
+
+
+def flops_per_developer(effective_flops_per_s: float, developers: int) -> float:
+    """Model FLOPs a month that are kept, for each of `developers`."""
+    return effective_flops_per_s * MONTH_S / developers
 
 
 def chips_for(work: Work, seconds: float, flops_per_s_per_chip: float, whole: int = 1) -> int:

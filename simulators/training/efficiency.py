@@ -12,19 +12,26 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from catalog.chips import chips
+
 FILE = "shares.json"
+Share = float | NDArray[np.float64]
 GENERATIONS = {  # by how the catalogue's names begin
     "ampere": ("A100",),
     "hopper": ("H100", "H200", "H800", "H20", "GH200"),
     "blackwell": ("B200", "B300", "GB200", "GB300"),
-    "tpu": ("TPU",),
+    "tpu128": ("TPU v2", "TPU v3", "TPU v4", "TPU v5"),  # a matrix unit of 128 x 128
+    "tpu256": ("TPU",),  # of 256 x 256
 }
 NOMINAL = {"bf16": 0.75, "fp16": 0.75, "fp8": 0.6, "fp4": 0.45}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Efficiency:
-    """Shares of peaks, and what goes beside.
+    """Shares of peaks, and what goes beside: each a number, or an array with an entry for each layout.
 
     products, attention  FLOP/s over the peak: of wide products with weights, of attention's (over the BF16 peak)
     grouped              of products of experts, beside those of wide ones
@@ -39,20 +46,20 @@ class Efficiency:
     scores               how often attention's scores are read or written, forward: 0 where they never are
     """
 
-    products: float = 0.75
-    attention: float = 0.45
-    grouped: float = 0.5
-    memory: float = 0.7
-    network: float = 0.75
-    hidden: float = 0.3
-    hidden_experts: float = 0.5
-    overlap: float = 0.6
-    launch_s: float = 80e-6
-    expert_launches: float = 2.0
-    narrow: float = 1.0
-    few: float = 1.0
-    dealt: float = 3.0
-    scores: float = 0.0
+    products: Share = 0.75
+    attention: Share = 0.45
+    grouped: Share = 0.5
+    memory: Share = 0.7
+    network: Share = 0.75
+    hidden: Share = 0.3
+    hidden_experts: Share = 0.5
+    overlap: Share = 0.6
+    launch_s: Share = 80e-6
+    expert_launches: Share = 2.0
+    narrow: Share = 1.0
+    few: Share = 1.0
+    dealt: Share = 3.0
+    scores: Share = 0.0
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,19 @@ def generation(chip: str) -> str:
     return next((g for g, names in GENERATIONS.items() if chip.startswith(names)), "")
 
 
+def kind(chip: str) -> str:
+    """Whose kernels multiply experts: `tpu` or `gpu`."""
+    return "tpu" if chip.startswith("TPU") else "gpu"
+
+
+def rate(chip: str, precision: str) -> str:
+    """The precision whose share of products counts: FP16 is as fast as BF16, and so is FP8 where it has no rate of its
+    own."""
+    of = chips().get(chip)
+    slow = of is not None and precision == "fp8" and of.value("fp8_flops_per_s") == of.value("bf16_flops_per_s")
+    return "bf16" if precision == "fp16" or slow else precision
+
+
 @cache
 def fitted_file() -> dict[str, Any]:
     """The fit as it was written."""
@@ -84,12 +104,13 @@ def fitted_file() -> dict[str, Any]:
 def fitted(chip: str, precision: str, experts: bool) -> Fitted:
     """Efficiencies for a chip at a precision, for a model with experts or without."""
     data, family = fitted_file(), generation(chip)
-    precision = "bf16" if precision == "fp16" else precision
+    precision = rate(chip, precision)
     runs = int(data["runs"].get(family, {}).get(precision, 0))
     products = data["products"].get(family, {}).get(precision) or NOMINAL[precision] * data["relative"]
     attention = data["attention"].get(family) or math.exp(_mean([math.log(v) for v in data["attention"].values()]))
     band = data["bands"]["moe" if experts else "dense"] if runs else data["bands"]["unseen"]
-    efficiency = Efficiency(products=products, attention=attention, **data["shared"])
+    grouped = data["grouped"].get(kind(chip)) or math.exp(_mean([math.log(v) for v in data["grouped"].values()]))
+    efficiency = Efficiency(products=products, attention=attention, grouped=grouped, **data["shared"])
     return Fitted(efficiency, band["low"], band["high"], runs, family)
 
 

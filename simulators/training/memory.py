@@ -19,6 +19,7 @@ from catalog.models import Model
 from catalog.training_memory import RECIPES, Remat, Sharding, layer_bytes_per_token, parameters, routed_parameters
 from simulators.training.layout import REMATS, Layouts
 from simulators.training.machine import Floats
+from simulators.training.written import MEGATRON, Written
 
 BUFFERS = 1.05  # what communication, a layer's temporaries and fragmentation take on top
 
@@ -43,18 +44,25 @@ class Memory:
 
 
 def memory(
-    model: Model, layouts: Layouts, seq: int, hbm_bytes: float, batch: int | None = None, recipe: str = "mixed"
+    model: Model,
+    layouts: Layouts,
+    seq: int,
+    hbm_bytes: float,
+    batch: int | None = None,
+    written: Written = MEGATRON,
 ) -> Memory:
     """What a device of the fullest stage holds, on chips of so much memory; `batch` None: enough that p microbatches
     are in flight."""
-    state = _state(model, layouts, RECIPES[recipe])
+    state = _state(model, layouts, written)
     tokens = layouts.micro * seq / layouts.context
     flying = np.where(layouts.interleave > 1, 1 + (layouts.pipeline - 1) / (layouts.pipeline * layouts.interleave), 1.0)
     if batch is not None:
         flying = flying * np.minimum(batch / (layouts.replicas * layouts.micro) / layouts.pipeline, 1.0)
     logits = 4 * tokens * (model.d_model + model.vocab) / layouts.tensor
-    kept = tokens * flying * _per_token(model, layouts, seq, "selective")
-    least = tokens * flying * _per_token(model, layouts, seq, "full")
+    kept, least = (
+        tokens * flying * _per_token(model, layouts, seq, remat, written.sequence_parallel)
+        for remat in ("selective", "full")
+    )
     last = 1 / (layouts.pipeline * flying)
     room = hbm_bytes / BUFFERS - state
     lacks = kept - np.minimum(room, (room - logits) / last)
@@ -63,13 +71,16 @@ def memory(
     return Memory(state, kept * (1 - again) + least * again, logits, again, last)
 
 
-def _state(model: Model, layouts: Layouts, bytes_: dict[str, int]) -> Floats:
+def _state(model: Model, layouts: Layouts, written: Written) -> Floats:
     """Weights and gradients, master weights and moments of the fullest stage."""
-    dealt = layouts.fsdp * layouts.data * layouts.context
+    bytes_ = RECIPES[written.recipe]
     routed = routed_parameters(model)
     dense, apart = parameters(model).total - routed, routed / layouts.expert
     held, own = bytes_["weights"] + bytes_["gradients"], bytes_["master_weights"] + bytes_["moments"]
     fullest = _fullest(model, layouts) / layouts.tensor
+    if not written.dealt_state:
+        return fullest * (dense + apart) * (held + own) / layouts.fsdp
+    dealt = layouts.fsdp * layouts.data * layouts.context
     return fullest * ((dense + apart) * held / layouts.fsdp + (dense / layouts.expert + apart) * own / dealt)
 
 
@@ -83,14 +94,14 @@ def _fullest(model: Model, layouts: Layouts) -> Floats:
     return np.where(p > 1, np.maximum(slots * layer, beside * layer + table) / total, 1.0)
 
 
-def _per_token(model: Model, layouts: Layouts, seq: int, remat: Remat) -> Floats:
+def _per_token(model: Model, layouts: Layouts, seq: int, remat: Remat, sequence_parallel: bool) -> Floats:
     """Bytes kept per token of all layers: it depends on tensor parallelism alone, of which there are few."""
     ways, which = np.unique(layouts.tensor, return_inverse=True)
     kinds = list(zip(model.attention, model.feedforward, strict=True))
     counts = {kind: kinds.count(kind) for kind in set(kinds)}
 
     def one(tensor: int) -> float:
-        sharding = Sharding(tensor=int(tensor), sequence_parallel=True)
+        sharding = Sharding(tensor=int(tensor), sequence_parallel=sequence_parallel)
         return sum(
             n * layer_bytes_per_token(model.d_model, a, f, sharding, seq=seq, remat=remat, dropout=False)
             for (a, f), n in counts.items()

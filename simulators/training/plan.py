@@ -21,7 +21,7 @@ from catalog.chips import Chip
 from catalog.models import Model
 from errors import QuestionError
 from simulators.training.efficiency import Fitted, fitted
-from simulators.training.layout import REMATS, SHORT, Layouts, legal, nearest
+from simulators.training.layout import REMATS, Layouts, legal
 from simulators.training.machine import Floats, Machine, machine
 from simulators.training.memory import memory
 from simulators.training.step import steps
@@ -33,6 +33,8 @@ LEDGER: dict[str, tuple[str, ...]] = {
     "device_idle": ("bubble",),
     "idle_launching": ("launches",),
 }
+PART = REMATS.index("part")
+ROUNDED = 1 + 1e-9  # memory that is filled to the last byte is filled
 NEAR = 0.95  # of the memory: beyond, a layout fits only just
 
 
@@ -42,6 +44,7 @@ class Planned:
 
     `low_s`, `high_s`: between which nine of ten published steps lay, of runs that were held back. `published`: runs of
     this generation at this precision that the shares rest on. `accounts`: seconds of the step, which they add up to.
+    `tight`: next to no memory is left, and no more layers could be computed again to make some.
     """
 
     chip: str
@@ -54,11 +57,17 @@ class Planned:
     mfu: float
     tokens_per_s_per_chip: float
     bytes_per_chip: float
+    hbm_bytes: float
     recomputed: float
     tight: bool
     published: int
     accounts: dict[str, float]
     parts: dict[str, float]
+
+    @property
+    def bytes_left(self) -> float:
+        """Of the chip's memory."""
+        return self.hbm_bytes - self.bytes_per_chip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +106,7 @@ def plan(
     if not len(found):
         return none
     held = memory(model, found, seq, on.hbm_bytes, batch)
-    fits = held.bytes <= on.hbm_bytes * (1 + 1e-9)
+    fits = held.bytes <= on.hbm_bytes * ROUNDED
     some = replace(none, tried=len(found), fit=int(fits.sum()), least_bytes=float(held.bytes.min()))
     if not some.fit:
         return some
@@ -145,39 +154,13 @@ class _Scored:
             mfu=useful_s / seconds,
             tokens_per_s_per_chip=self.tokens / chips / seconds,
             bytes_per_chip=taken,
+            hbm_bytes=self.on.hbm_bytes,
             recomputed=again,
-            tight=taken > NEAR * self.on.hbm_bytes and again >= 1,
+            tight=taken > NEAR * self.on.hbm_bytes and (again >= 1 or int(self.layouts.remat[at]) != PART),
             published=self.known.runs,
             accounts=accounts,
             parts=parts,
         )
-
-
-def why_not(found: Found, model: Model, batch: int, seq: int, fixed: Mapping[str, int] | None = None) -> str:
-    """Why a number of chips has no layout, and the nearest that may have one; empty where it has."""
-    if found.layouts:
-        return ""
-    what = f"{found.chips:,} {found.chip.name}"
-    if not found.tried:
-        return _none_divides(what, found, model, batch, seq, fixed or {})
-    need = math.ceil(found.chips * found.least_bytes / found.hbm_bytes)
-    return (
-        f"{what}: {model.name} does not fit. The smallest of {found.tried:,} layouts takes "
-        f"{found.least_bytes / 1e9:,.0f} GB of the {found.hbm_bytes / 1e9:,.0f} GB of a chip; from about {need:,} on "
-        "it may."
-    )
-
-
-def _none_divides(what: str, found: Found, model: Model, batch: int, seq: int, fixed: Mapping[str, int]) -> str:
-    asked = ", ".join(f"{short} {fixed[name]:,}" for short, name in SHORT.items() if name in fixed)
-    said = (
-        f"{what}: no layout{f' with {asked}' if asked else ''} divides {batch:,} sequences of {seq:,} tokens and the "
-        f"{model.layers} layers of {model.name}"
-    )
-    if asked:
-        return f"{said}; free some of the axes."
-    near = nearest(model, found.chips, batch, seq, int(found.chip.need("scaleup_domain_chips")))
-    return f"{said}; the nearest that have some: {' and '.join(f'{n:,}' for n in near)} chips."
 
 
 def check_fixed(fixed: Mapping[str, int], chips: int) -> None:

@@ -3,11 +3,13 @@
 One device holds L / (p v) layers in each of v chunks of a stage and runs m microbatches of T = micro x seq / c tokens.
 Forward, of one microbatch on one stage:
 
-    products   FLOPs of weights T / (t p) at peak x `products`, and no faster than their operands come from memory
+    products   FLOPs of weights T / (t p) at peak x `products`, and no faster than their operands come from memory;
+               what fills up a matrix unit's sides counts too
     experts    the same of routed experts; an expert sees T e k / E tokens of its group at once
-    attention  causal FLOPs of attention at the BF16 peak x `attention`
+    attention  causal FLOPs of attention at the BF16 peak x `attention`, more of heads that fill no matrix unit
     sweeps     bytes of norms, residuals, activations at the memory's rate x `memory`
-    launches   `launch_s` a layer, where the device waits for its host
+    launches   `launch_s` a layer, where the device waits for its host; a TPU's whole step is one program, and waits
+               for none
     tensor     4 collectives of T h a layer (2 before, 2 after a block), which is waited for but for `hidden`
     context    keys and values around the ring, beyond what attention hides; a key head is not cut by t, nor are
                compressed keys and values
@@ -15,12 +17,13 @@ Forward, of one microbatch on one stage:
 
 backward: products, experts, sweeps twice, attention 2.5 times (scores are computed again), the collectives once more
 (around the ring twice the bytes: gradients of keys and values go beside them), and the forward pass of those layers
-that are computed again. Then, for a step:
+that are computed again; of these a compiler drops what nobody reads (`written`). What is sent is counted in `sent`.
+Then, for a step:
 
     step     = m (forward + backward) + bubble + sends + exposed + update + vocabulary
     bubble     (p - 1) / v x (forward + backward) of a microbatch
     sends      2 m v sends of T h / t, of which `hidden` runs beside
-    exposed    weights gathered (forward and backward of each microbatch) and gradients scattered over fsdp, gradients
+    exposed    weights gathered (forward and backward) and gradients scattered over fsdp in each microbatch, gradients
                over data, expert and context: what is beyond `overlap` of the products' time
     update     the optimiser reads and writes its state, 18 bytes a parameter twice over
     vocabulary products of the output projection, forward and backward
@@ -29,18 +32,21 @@ Sources: Narayanan et al. 2021 (bubble), Korthikanti et al. 2022 (sequence paral
 backward pass), and the terms of `simulators.placement.traffic`, which counts the same bytes.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from simulators.training.efficiency import Efficiency
 from simulators.training.layout import Layouts
 from simulators.training.machine import Floats, Machine
+from simulators.training.sent import SWEPT, Sent, dear, sent
+from simulators.training.sizes import Sizes, sizes
 from simulators.training.work import ELEMENT, Work
+from simulators.training.written import Written, written_for
 
 BACKWARD, ATTENTION_BACKWARD = 2.0, 2.5
-SWEPT = 0.4  # of what a layer keeps: outputs of norms and activation functions, which a sweep makes again
-STATE_BYTES, GRADIENT_BYTES = 36.0, 4.0
+STATE_BYTES = 36.0
 ACCOUNTS = (
     "products",
     "experts",
@@ -68,162 +74,208 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class _Pass:
-    """Seconds of a forward pass of one microbatch on one stage, by account."""
+class AtPeaks:
+    """What every layout asks for, in seconds at the peaks of its chip: all that no share of a peak touches.
 
+    Of a forward pass of one microbatch on one stage: `products` and `experts` (with the seconds in which their weights
+    come from memory, `products_floor`, `experts_floor`, and their widths and tokens in units of the FLOPs that a byte
+    of memory is worth), `attention`, `swept` at the memory's rate, `dealt` and `scores` for each time that these are
+    read or written, `layers` and `moe_layers`, `unread` (the part of the products that is not computed again). Of the
+    network: `tensor`, `expert`, `sends`, `tables` forward and backward, `tensor_again`, `expert_again`, `ring` forward;
+    `weights` of a step; `beside`: 1 where what goes to experts runs beside another microbatch's products. `output`:
+    products with the vocabulary, three times the forward pass; `update` of a step.
+    """
+
+    microbatches: Floats
+    stages: Floats
+    chunks: Floats
+    cheap: Floats
+    dear: Floats
     products: Floats
+    products_floor: Floats
+    width: Floats
+    tokens: Floats
+    unread: Floats
     experts: Floats
+    experts_floor: Floats
+    expert_width: Floats
+    expert_tokens: Floats
     attention: Floats
-    sweeps: Floats
-    launches: Floats
+    swept: Floats
+    dealt: Floats
+    scores: Floats
+    layers: Floats
+    moe_layers: Floats
     tensor: Floats
-    context: Floats
+    tensor_again: Floats
     expert: Floats
+    expert_again: Floats
+    beside: Floats
+    sends: Floats
+    tables: Floats
+    ring: Floats
+    weights: Floats
+    output: Floats
+    update: Floats
 
-    @property
-    def seconds(self) -> Floats:
-        return sum(vars(self).values(), np.zeros(1))
+    @classmethod
+    def joined(cls, many: Sequence["AtPeaks"]) -> "AtPeaks":
+        """Layouts of several jobs, one after another."""
+        return cls(*(np.concatenate([getattr(one, f.name) for one in many]) for f in fields(cls)))
 
+    def timed(self, eff: Efficiency) -> Steps:
+        """The time of a step at shares of the peaks, each one number or one for each layout."""
+        m = self.microbatches
+        products = np.maximum(self.products / (eff.products * _full(self.width, self.tokens, eff)), self.products_floor)
+        grouped = eff.products * eff.grouped * _full(self.expert_width, self.expert_tokens, eff)
+        experts = np.maximum(self.experts / grouped, self.experts_floor)
+        attention = self.attention / eff.attention
+        sweeps = (self.swept + eff.dealt * self.dealt + eff.scores * self.scores) / eff.memory
+        launches = eff.launch_s * (self.layers + eff.expert_launches * self.moe_layers)
+        waited = (1 - eff.hidden) / eff.network
+        dealt_out = (1 - eff.hidden_experts) / eff.network
+        ring = self.ring / eff.network
+        ahead = np.maximum(ring - attention, 0.0)
+        computed = products + experts + attention
+        parts = {
+            "products": m * (1 + BACKWARD) * products,
+            "experts": m * (1 + BACKWARD) * experts,
+            "attention": m * (1 + ATTENTION_BACKWARD) * attention,
+            "sweeps": m * (1 + BACKWARD) * sweeps,
+            "launches": m * (1 + BACKWARD) * launches,
+            "tensor": m * self.tensor * waited,
+            "expert": m * self._waited(self.expert * dealt_out, self.expert / eff.network, 3 * computed),
+            "context": m * (ahead + np.maximum(2 * ring - ATTENTION_BACKWARD * attention, 0.0)),
+        }
+        repeated = products * (1 - self.unread) + experts + attention + sweeps + launches + ahead
+        exchanged = self._waited(self.expert_again * dealt_out, self.expert_again / eff.network, computed)
+        repeated = repeated + self.tensor_again * waited + exchanged
+        parts["recomputed"] = m * (self.cheap * (1 - self.dear) * sweeps + self.dear * repeated)
+        parts["bubble"] = (self.stages - 1) / self.chunks * sum(parts.values()) / m
+        parts["sends"] = m * self.sends * waited
+        parts["vocabulary"] = m * (self.output / eff.products + self.tables * waited)
+        beside = parts["products"] + parts["experts"] + parts["attention"]
+        parts["exposed"] = np.maximum(self.weights / eff.network - eff.overlap * beside, 0.0)
+        parts["update"] = self.update / eff.memory
+        ordered = {name: parts[name] for name in ACCOUNTS}
+        return Steps(ordered, sum(ordered.values(), np.zeros_like(m)))
 
-def steps(work: Work, layouts: Layouts, again: Floats, batch: int, machine: Machine, eff: Efficiency) -> Steps:
-    """The time of one step of `batch` sequences for every layout, `again` the part of the layers computed twice."""
-    at = _Sizes(work, layouts, batch)
-    ring_s = _ring_s(work, at, machine, eff)
-    one = _forward(work, at, ring_s, machine, eff)
-    m = at.microbatches
-    both = {
-        "products": 1 + BACKWARD,
-        "experts": 1 + BACKWARD,
-        "attention": 1 + ATTENTION_BACKWARD,
-        "sweeps": 1 + BACKWARD,
-        "launches": 1 + BACKWARD,
-        "tensor": 2.0,
-        "expert": 2.0,
-    }
-    parts = {name: m * factor * getattr(one, name) for name, factor in both.items()}
-    parts["context"] = m * (one.context + _waited(at, 2 * ring_s, ATTENTION_BACKWARD * one.attention))
-    cheap, dear = np.minimum(again / SWEPT, 1.0), np.maximum(again - SWEPT, 0.0) / (1 - SWEPT)
-    parts["recomputed"] = m * (cheap * (1 - dear) * one.sweeps + dear * one.seconds)
-    stage = sum(parts.values()) / m
-    parts["bubble"] = (at.p - 1) / at.v * stage
-    parts["sends"] = _sends(work, at, machine, eff)
-    parts["vocabulary"] = (
-        m * (1 + BACKWARD) * work.output_flops * at.tokens / at.t / at.p / (machine.bf16_flops_per_s * eff.products)
-    )
-    beside = parts["products"] + parts["experts"] + parts["attention"]
-    parts["exposed"] = np.maximum(_weights_s(work, at, machine, eff) - eff.overlap * beside, 0.0)
-    parts["update"] = at.updated * STATE_BYTES / (machine.hbm_bytes_per_s * eff.memory)
-    ordered = {name: parts[name] + np.zeros(len(layouts)) for name in ACCOUNTS}
-    return Steps(ordered, sum(ordered.values(), np.zeros(len(layouts))))
-
-
-class _Sizes:
-    """Sizes of the axes as floats, and what a device has by them."""
-
-    def __init__(self, work: Work, layouts: Layouts, batch: int):
-        names = ("tensor", "context", "pipeline", "interleave", "expert", "fsdp", "data", "micro")
-        self.t, self.c, self.p, self.v, self.e, self.f, self.d, self.micro = (
-            getattr(layouts, name).astype(float) for name in names
-        )
-        self.tokens = self.micro * work.seq / self.c
-        self.microbatches = batch / (layouts.replicas * self.micro)
-        self.layers = np.ceil(work.layers / (self.p * self.v)) * self.v  # of the fullest stage
-        self.share = self.layers / work.layers  # of the model's layers
-        self.shard = (work.dense + work.routed / self.e) / (self.t * self.p)
-        copies = (
-            self.e * self.f * self.d * self.c
-        )  # over which the optimiser's state is dealt out; of an expert e fewer
-        self.updated = (work.dense + work.routed) / (self.t * self.p * copies)
-
-
-def _forward(work: Work, at: _Sizes, ring_s: Floats, machine: Machine, eff: Efficiency) -> _Pass:
-    tokens, share = at.tokens, at.share
-    attention = work.attention_flops * tokens * share / at.t / (machine.bf16_flops_per_s * eff.attention)
-    swept = (work.swept_whole + eff.dealt * work.dealt + work.swept_cut + eff.scores * ELEMENT * work.scores) / at.t
-    sweeps = swept * tokens * share / (machine.hbm_bytes_per_s * eff.memory)
-    blocks = at.layers * 2
-    across = machine.gather_s(ELEMENT * work.width * tokens, at.t, np.ones_like(at.t), inner=True) / eff.network
-    tensor = np.where(at.t > 1, 2 * blocks * across * (1 - eff.hidden), 0.0)
-    dealt = machine.exchange_s(ELEMENT * work.width * work.visits * tokens / at.t, at.e, at.t * at.c) / eff.network
-    expert = np.where(at.e > 1, 2 * work.moe_layers * share * dealt * (1 - eff.hidden_experts), 0.0)
-    return _Pass(
-        products=_products(work, at, machine, eff),
-        experts=_experts(work, at, machine, eff),
-        attention=attention,
-        sweeps=sweeps,
-        launches=eff.launch_s * at.layers * (1 + work.moe_layers / work.layers * eff.expert_launches),
-        tensor=tensor,
-        context=_waited(at, ring_s, attention),
-        expert=expert,
-    )
+    def _waited(self, usual: Floats, whole: Floats, computed: Floats) -> Floats:
+        """What is waited for of an exchange: as usual, or what lasts longer than what is computed beside it."""
+        return np.where(self.beside > 0, np.maximum(whole - computed, 0.0), usual)
 
 
-def _ring_s(work: Work, at: _Sizes, machine: Machine, eff: Efficiency) -> Floats:
-    """Seconds in which keys and values of a stage's layers go around the ring."""
-    array = ELEMENT * work.keys_held(at.t) * at.tokens * at.c
-    return at.layers * machine.gather_s(array, at.c, at.t, inner=True) / eff.network
-
-
-def _waited(at: _Sizes, ring_s: Floats, attention_s: Floats) -> Floats:
-    return np.where(at.c > 1, np.maximum(ring_s - attention_s, 0.0), 0.0)
-
-
-def _products(work: Work, at: _Sizes, machine: Machine, eff: Efficiency) -> Floats:
-    """At the peak's share, and no faster than weights and activations come from memory."""
-    flops = work.weight_flops * at.tokens * at.share / at.t
-    weights = work.weight_flops / 2 * at.share / at.t * ELEMENT
-    moved = weights + at.tokens * at.layers * ELEMENT * work.width * 8 / at.t**0.5
-    return np.maximum(
-        flops / (machine.peak_flops_per_s * eff.products * _full(at, work, machine, eff)),
-        moved / machine.hbm_bytes_per_s,
-    )
-
-
-def _full(at: _Sizes, work: Work, on: Machine, eff: Efficiency) -> Floats:
-    """How near a product of T x (h / t) comes to its best rate.
+def _full(width: Floats, tokens: Floats, eff: Efficiency) -> Floats:
+    """How near a product of T x w comes to its best rate, both beside P / M.
 
     By peak P and memory's rate M it takes 2 T k w (1 / P + (1 / w + 1 / T) / M) in BF16, were its operands never read
     beside its work: w / (w + P / M) and T / (T + P / M) of the peak; `narrow` and `few` say how much is not hidden.
     """
-    narrow = work.width / at.t
-    return narrow / (narrow + eff.narrow * on.intensity) * at.tokens / (at.tokens + eff.few * on.intensity)
+    return width / (width + eff.narrow) * tokens / (tokens + eff.few)
 
 
-def _experts(work: Work, at: _Sizes, machine: Machine, eff: Efficiency) -> Floats:
-    if not work.experts:
-        return np.zeros_like(at.t)
-    flops = work.expert_flops * at.tokens * at.share / at.t
-    each = at.tokens * at.e * work.visits / work.experts
-    weights = work.routed / at.e * at.share / at.t * ELEMENT
-    width = work.expert_width / at.t
-    rate = (
-        machine.peak_flops_per_s
-        * eff.products
-        * eff.grouped
-        * width
-        / (width + eff.narrow * machine.intensity)
-        * each
-        / (each + eff.few * machine.intensity)
-    )
-    return np.maximum(flops / rate, weights / machine.hbm_bytes_per_s)
+def steps(
+    work: Work,
+    layouts: Layouts,
+    again: Floats,
+    batch: int,
+    machine: Machine,
+    eff: Efficiency,
+    written: Written | None = None,
+) -> Steps:
+    """The time of one step of `batch` sequences for every layout, `again` the part of the layers computed twice."""
+    return at_peaks(work, layouts, again, batch, machine, written).timed(eff)
 
 
-def _sends(work: Work, at: _Sizes, machine: Machine, eff: Efficiency) -> Floats:
-    stride = at.t * at.c * at.e * at.f * at.d
-    one = machine.send_s(ELEMENT * work.width * at.tokens / at.t, stride) / eff.network
-    return np.where(at.p > 1, 2 * at.microbatches * at.v * one * (1 - eff.hidden), 0.0)
+def at_peaks(
+    work: Work, layouts: Layouts, again: Floats, batch: int, machine: Machine, written: Written | None = None
+) -> AtPeaks:
+    """What every layout asks for; `written` None: as such chips are usually programmed."""
+    written = written or written_for(machine.torus)
+    at = sizes(work, layouts, batch, written)
+    network = _Network(work, at, machine, written)
+    here = at.tokens * at.share / at.t  # tokens and layers of a device, beside all of the model's
+    activations = at.tokens * at.layers * ELEMENT * work.width * 8 / at.t**0.5
+    weights = work.weight_flops / 2 * at.share / at.t * ELEMENT
+    each = at.tokens * at.e * work.visits / max(work.experts, 1)  # tokens of an expert
+    filled, filled_experts = work.padding(machine.unit)
+    dear_part, none, launched = dear(again), np.zeros_like(at.t), not machine.torus
+    told = {
+        "microbatches": at.microbatches,
+        "stages": at.p,
+        "chunks": at.v,
+        "cheap": np.minimum(again / SWEPT, 1.0),
+        "dear": dear_part,
+        "products": work.weight_flops * filled * here / machine.peak_flops_per_s,
+        "products_floor": (weights + activations) / machine.hbm_bytes_per_s,
+        "width": work.width / at.t / machine.intensity,
+        "tokens": at.tokens / machine.intensity,
+        "unread": work.unread_flops / work.weight_flops if written.pruned else 0.0,
+        "experts": work.expert_flops * filled_experts * here / machine.peak_flops_per_s,
+        "experts_floor": work.routed / at.e * at.share / at.t * ELEMENT / machine.hbm_bytes_per_s,
+        "expert_width": work.expert_width / at.cut / machine.intensity if work.experts else 1.0,
+        "expert_tokens": each / machine.intensity if work.experts else 1.0,
+        "attention": work.attention_effort(machine.unit) * here / machine.bf16_flops_per_s,
+        "swept": (work.swept_whole + work.swept_cut) * here / machine.hbm_bytes_per_s,
+        "dealt": work.dealt * here / machine.hbm_bytes_per_s,
+        "scores": ELEMENT * work.scores * here / machine.hbm_bytes_per_s,
+        "layers": at.layers if launched else none,
+        "moe_layers": work.moe_layers * at.share if launched else none,
+        "tensor": network.both("tensor"),
+        "tensor_again": network.again("tensor"),
+        "expert": network.both("expert"),
+        "expert_again": network.again("expert"),
+        "beside": float(written.exchange_beside),
+        "sends": network.both("sends"),
+        "tables": network.both("vocabulary"),
+        "ring": network.ring,
+        "weights": network.weights,
+        "output": (1 + BACKWARD) * work.output_flops * at.tokens / at.t / at.p / machine.bf16_flops_per_s,
+        "update": _updated(work, at) * STATE_BYTES / machine.hbm_bytes_per_s,
+    }
+    return AtPeaks(**{name: values + none for name, values in told.items()})
 
 
-def _weights_s(work: Work, at: _Sizes, machine: Machine, eff: Efficiency) -> Floats:
-    """Seconds of a step in which weights are gathered and gradients summed, hidden or not."""
-    inner = at.t * at.c * at.e
-    gather = machine.gather_s(ELEMENT * at.shard, at.f, inner)
-    scatter = machine.gather_s(GRADIENT_BYTES * at.shard, at.f, inner)
-    sharded = np.where(at.f > 1, at.microbatches * 2 * gather + scatter, 0.0)
-    copies = at.d * at.c
-    summed = machine.gather_s(GRADIENT_BYTES * at.shard / at.f, copies, inner * at.f) + machine.gather_s(
-        ELEMENT * at.shard / at.f, copies, inner * at.f
-    )
-    dense = work.dense / (at.t * at.p * at.f)  # the same on all devices that share the experts
-    apart = machine.gather_s((GRADIENT_BYTES + ELEMENT) * dense, at.e, at.t * at.c)
-    return (sharded + np.where(copies > 1, summed, 0.0) + np.where(at.e > 1, apart, 0.0)) / eff.network
+def _updated(work: Work, at: Sizes) -> Floats:
+    """Parameters that a device updates: the optimiser's state is dealt out over all copies, of an expert e fewer."""
+    return (work.dense + work.routed) / (at.t * at.p * at.e * at.f * at.d * at.c)
+
+
+class _Network:
+    """Seconds of what is sent at the networks' peaks, of a microbatch but for `weights`."""
+
+    def __init__(self, work: Work, at: Sizes, machine: Machine, written: Written):
+        self.at, self.machine, self.copies = at, machine, max(work.visits, 1)
+        self.all = [(one, self._seconds(one)) for one in sent(work, at, written)]
+
+    def _seconds(self, one: Sent) -> Floats:
+        """Of one of them; none where the axis has one chip."""
+        if one.kind == "exchange":
+            copies = self.copies if one.axis == "expert" else 1
+            took = self.machine.exchange_s(one.array_bytes, one.size, one.stride, copies, self.at.slice)
+        elif one.kind == "send":
+            took = self.machine.send_s(one.array_bytes, one.stride)
+        else:
+            inner = one.axis in ("tensor", "context")
+            took = self.machine.gather_s(one.array_bytes, one.size, one.stride, inner, self.at.slice)
+        return np.where(one.size > 1, took, 0.0)
+
+    def both(self, account: str) -> Floats:
+        """Forward and backward."""
+        return sum((s * (o.forward + o.backward) for o, s in self.all if o.account == account), np.zeros(1))
+
+    def again(self, account: str) -> Floats:
+        """What a forward pass that is done again sends."""
+        return sum((s * o.again for o, s in self.all if o.account == account), np.zeros(1))
+
+    @property
+    def ring(self) -> Floats:
+        """Keys and values around the ring, forward."""
+        return sum((s * o.forward for o, s in self.all if o.account == "context"), np.zeros(1))
+
+    @property
+    def weights(self) -> Floats:
+        """Of a step: weights gathered and gradients summed."""
+        m = self.at.microbatches
+        of = ((o, s) for o, s in self.all if o.account == "exposed")
+        return sum((s * (m * (o.forward + o.backward) + o.once) for o, s in of), np.zeros(1))

@@ -29,6 +29,24 @@ TERMS = (
         formula="n P MFU goodput",
         unit="FLOP/s",
     ),
+    Term(
+        "Line of equal time",
+        "Numbers of chips and the MFU, or the goodput, with which they take equally long: effective FLOP/s are the "
+        "same all along it.",
+        formula="MFU goodput = F D / (T n P)",
+        unit="1",
+    ),
+    Term(
+        "Pareto front",
+        "Choices that no other beats in both days and dollars.",
+    ),
+    Term(
+        "FLOPs per developer",
+        "Model FLOPs a month (365.25/12 days) that are kept while the job runs, over the developers who are active in "
+        "it. Of several jobs they add up.",
+        formula="sum over jobs of n P MFU goodput t / active developers",
+        unit="FLOP",
+    ),
 )
 
 SCALING_TERMS = (
@@ -70,6 +88,18 @@ PLAN_TERMS = (
         "Weights, gradients, optimiser state dealt out over all copies, activations of the first stage, and a "
         "twentieth for buffers. Layers are computed again as far as the memory asks for it.",
         unit="bytes",
+    ),
+    Term(
+        "Front of days and dollars",
+        "The choices of which no other is at most as long and as dear: to be faster costs more, to be cheaper takes "
+        "longer.",
+    ),
+    Term(
+        "Critical batch",
+        "The batch with which twice the tokens of small batches are needed to the same loss. By published fits of its "
+        "growth with the tokens, a band: the fits are of models to 7 billion parameters.",
+        formula="tokens = D_min (1 + B / B_crit)",
+        unit="tokens",
     ),
     TRAINING_TIME,
 )

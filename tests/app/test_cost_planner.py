@@ -7,6 +7,7 @@ import json
 import pytest
 
 from app.cli import main
+from app.pages.cost_planner.trade import dollars, equal_time
 from app.whatif.cost import COST
 from app.whatif.cost.wording import verdict
 from errors import QuestionError
@@ -106,12 +107,76 @@ def test_chips_that_cannot_be_reckoned_with_are_told_with_the_reason():
         ({"mfu": "5e-324"}, "from 1e-06 to 1"),
         ({"goodput": "5e-324"}, "from 1e-06 to 1"),
         ({"usd": "-1"}, "usd"),
+        ({"developers": "0"}, "developers 0; expected a whole number from 1"),
+        ({"developers": "2.5"}, "developers"),
+        ({"developers": "1e308"}, "developers"),
+        ({"price": "h100=0"}, "price"),
+        ({"price": "h100=nan"}, "price"),
+        ({"mfu": "nan"}, "mfu"),
+        ({"tokens": "1e308"}, "tokens"),
         ({"precision": "fp64"}, "precision"),
     ],
 )
 def test_what_cannot_be_asked(change, said):
     with pytest.raises(QuestionError, match=said):
         answered(**change)
+
+
+def test_lines_of_equal_time_take_the_days_that_they_name():
+    made = answered(on="v5p,h100", goodput="0.8")
+    told = made.to_dict()["equal_time"]
+    assert {line["chip"] for line in told} == {"TPU v5p", "H100 SXM"} and {line["days"] for line in told} >= {
+        15,
+        30,
+        60,
+    }
+    for line in told:
+        for chips, mfu in zip(line["chips"], line["mfu"], strict=True):
+            assert 0 < mfu <= 1 and line["chips"] == tuple(sorted(line["chips"]))
+            if chips % 7 == 0:
+                one = answered(on=line["chip"], chips=str(chips), days=None, mfu=str(mfu), goodput="0.8")
+                assert one.choices[0].likely.days == pytest.approx(line["days"], rel=1e-6)
+        likely = next(c.mfu[1] for c in made.choices if c.chip.name == line["chip"])
+        for mfu, goodput in zip(line["mfu"], line["goodput"], strict=True):
+            needed = mfu * 0.8 / likely
+            assert (goodput is None) == (needed > 1) and (goodput is None or goodput == pytest.approx(needed))
+
+
+def test_the_front_is_what_no_other_choice_beats():
+    made = answered(on="v5p,v6e,h100", chips="256,1024,4096", mfu="0.4", days=None, price="v5p=4.2,v6e=2.7,h100=3")
+
+    def beaten(c) -> bool:
+        days, usd = c.likely.days * (1 + 1e-9), c.likely.usd * (1 + 1e-9)
+        better = [o for o in made.choices if o.likely.days <= days and o.likely.usd <= usd]
+        return any(
+            o.likely.days < c.likely.days * (1 - 1e-9) or o.likely.usd < c.likely.usd * (1 - 1e-9) for o in better
+        )
+
+    assert set(map(id, made.front)) == {id(c) for c in made.choices if not beaten(c)}
+    assert [c.likely.days for c in made.front] == sorted(c.likely.days for c in made.front)
+    assert made.to_dict()["pareto_front"][0] == {"chip": made.front[0].chip.name, "chips": made.front[0].chips}
+    assert answered().front == () and answered().to_dict()["pareto_front"] == []
+
+
+def test_flops_per_developer_are_told_with_their_definition():
+    made = answered(on="h100", developers="40", goodput="0.9")
+    [choice], told = made.choices, made.to_dict()["best"]["flops_per_developer_month"]
+    by_hand = choice.chips * 989.4e12 * choice.mfu[1] * 0.9 * 365.25 / 12 * 86_400 / 40
+    assert told["likely"] == pytest.approx(by_hand, rel=1e-3) and told["low"] < told["likely"] < told["high"]
+    assert "model FLOPs a month that are kept" in made.notes[0] and made.to_dict()["developers"] == 40
+    assert answered(on="h100").to_dict()["best"]["flops_per_developer_month"] is None
+
+
+def test_pictures_of_cost_show_every_choice_and_both_limits():
+    made = answered(on="v5p,h100", chips="512,2048", price="v5p=4.2,h100=3", usd="4e6")
+    figure = dollars(made)
+    marks = {(x, y) for trace in figure.data if "markers" in trace.mode for x, y in zip(trace.x, trace.y, strict=True)}
+    assert marks == {(c.likely.days, c.likely.usd) for c in made.choices}
+    assert [a.text for a in figure.layout.annotations] == ["deadline: 30 d", "budget: $4,000,000"]
+    for of in ("mfu", "goodput"):
+        drawn = equal_time(made, made.equal_time, made.choices[0], of)
+        assert {"15 d", "30 d", "60 d", "tried"} <= {trace.name for trace in drawn.data}
+        assert all(0 < y <= 100 for trace in drawn.data for y in trace.y)
 
 
 def test_whatever_is_asked_the_answer_is_finite():
@@ -136,7 +201,9 @@ def test_the_page(place):
     page = opened("pages/cost_planner/page.py")
     assert not page.exception and "likely keep the deadline and budget" in words(page)
     assert {m.label.split(" ")[0] for m in page.metric} >= {"Chips", "Training", "Dollars", "MFU"}
-    named = opened("pages/cost_planner/page.py", **QUERY, mfu="0.4", price="h100=3")
+    assert "What do days cost?" in words(page) and "What takes equally long?" in words(page)
+    named = opened("pages/cost_planner/page.py", **QUERY, mfu="0.4", price="h100=3", developers="40")
+    assert any(m.label.startswith("FLOPs per developer") for m in named.metric)
     assert not named.exception and "keep the deadline" in words(named)
     refused = opened("pages/cost_planner/page.py", **QUERY, goodput="2")
     assert not refused.exception and "Goodput: 2; expected" in words(refused)

@@ -96,6 +96,7 @@ def test_the_files_of_who_asks_are_the_local_options():
         ("serving", "calibrate"),
         ("serving-plan", "calibrate"),
         ("storage", "run"),
+        ("training", "calibrate"),
     }
 
 

@@ -5,6 +5,8 @@ import json
 import pytest
 
 from app.cli import main
+from app.pages.scaling.figure import efficiency
+from app.pages.scaling.page import MISLED
 from app.whatif.scaling import SCALING
 from app.whatif.scaling.wording import verdict
 from errors import QuestionError
@@ -84,10 +86,38 @@ def test_ends_of_what_may_be_given_stay_finite():
     assert "inf" not in verdict(made) and "nan" not in verdict(made)
 
 
+def test_a_published_job_is_not_carried_from_32_slices_to_199():
+    """MaxText 32B on TPU v5e: MFU of 66.86 to 60.40 % on 1 to 32 slices, and 44.67 % on 199: two thirds."""
+    told = answered(**MISLED)
+    shares = [60.40 / 66.86, 66.86 / 66.86]
+    assert [told.rows[-1].efficiency, told.rows[0].efficiency] == pytest.approx(shares, abs=1e-4)
+    assert told.curve.worst < 0.01
+    beyond = told.rows[0].point.seconds / told.curve.seconds(199 * 256)
+    assert beyond > 44.67 / 66.86 + 0.1, "what it would have told"
+    assert [p.chips for p in told.predicted] == [16_384]
+    [refused] = told.refused
+    assert refused.startswith("50,944 chips, more than 4 times the 8,192 that were measured; expected at most 32,768")
+
+
+def test_the_picture_ends_where_the_curve_does():
+    drawn = efficiency(answered(points=POINTS, at="16384,30000"))
+    named = {trace.name: trace for trace in drawn.data}
+    assert list(named["measured"].x) == [512, 2048, 2432, 2560, 8192] and list(named["asked"].x) == [16384, 30000]
+    assert max(named["curve"].x) <= 2 * 8192 and max(named["far from any point"].x) == 4 * 8192
+    assert {a.text for a in drawn.layout.annotations} == {"ideal", "no curve beyond 32,768 chips"}
+    band = named["nine of ten fits"]
+    half = len(band.x) // 2
+    assert all(low <= high for low, high in zip(band.y[:half], band.y[: half - 1 : -1], strict=True))
+    few = efficiency(answered(points="8:4,16:2.2"))
+    assert {trace.name for trace in few.data} == {"measured"}
+
+
 def test_the_page(place):
     page = opened("pages/scaling/page.py")
     assert not page.exception and "73.4 % of the ideal is left" in words(page) and "An example" in words(page)
     few = opened("pages/scaling/page.py", points="8:4,16:2.2")
     assert not few.exception and "too few numbers of chips" in words(few) and "An example" not in words(few)
+    misled = opened("pages/scaling/page.py", **MISLED)
+    assert not misled.exception and "it is not told" in words(misled) and "50,944 chips, more than 4" in words(misled)
     refused = opened("pages/scaling/page.py", points="8")
     assert not refused.exception and "CHIPS:SECONDS" in words(refused)

@@ -4,14 +4,23 @@ import contextlib
 import itertools
 import json
 import re
+import tomllib
 
 import pytest
+import yaml
 
 from app.cli import main
+from app.pages.training_planner.figure import days_and_dollars
+from app.pages.training_planner.worked import WORKED
+from app.serve.compiling import compile_request
+from app.whatif.goodput import GOODPUT_PLAN
 from app.whatif.training import TRAINING
 from app.whatif.training.asked import REMATS
+from app.whatif.training.making import saving
+from app.whatif.training.phrases import takes
 from app.whatif.training.wording import verdict
 from errors import QuestionError
+from errors import format as fmt
 from simulators.training import layout
 from tests.app.test_pages import opened, words
 
@@ -203,8 +212,231 @@ def test_numbers_of_chips_that_are_no_slice(on, chips, said):
 def test_the_page(place):
     page = opened("pages/training_planner/page.py")
     assert not page.exception and "within the deadline and budget" in words(page)
-    assert {m.label.split(" ")[0] for m in page.metric} >= {"Chips", "Step", "MFU", "Memory", "Training", "Dollars"}
+    assert {m.label.split(" ")[0] for m in page.metric} == {"Chips", "MFU", "Memory", "Training", "Dollars"}
     bare = opened("pages/training_planner/page.py", model="llama3.1-8b", on="v6e", chips="64")
     assert not bare.exception and "Most tokens for each chip's time" in words(bare)
     refused = opened("pages/training_planner/page.py", **QUERY, goodput="2")
     assert not refused.exception and "Goodput: 2; expected" in words(refused)
+
+
+PAGE = "pages/training_planner/page.py"
+
+
+def test_after_a_refusal_the_form_shows_what_was_asked_and_what_holds_otherwise(place):
+    page = opened(PAGE, model="llama-3.1-70b", on="h100,TPU v5p", tokens="nothing")
+    assert not page.exception and "Tokens to train on" in words(page)
+    chosen = {s.label: s.value for s in page.selectbox}
+    assert chosen["Computed again"] == "part" and chosen["Model"] == "llama3.1-70b"
+    assert page.multiselect[0].value == ["TPU v5p", "H100 SXM"]
+    full = opened(PAGE, model="nobody's", on="nothing,h100", remat="full")
+    assert {s.label: s.value for s in full.selectbox}["Computed again"] == "full"
+    assert full.multiselect[0].value == ["H100 SXM"]
+
+
+def test_a_slider_moves_the_answer_and_stands_in_the_address(place):
+    page = opened(PAGE, model="llama3.1-70b", on="h100", tokens="2e12", chips="512,1024", price="h100=3")
+    assert "At the sliders: what was asked for." in words(page).replace("*", "")
+    page.slider(key="slide_at_goodput").set_value(80.0).run()
+    assert page.query_params["at_goodput"] == "0.8" and not page.exception
+    whole, moved = (answered(on="h100", chips="1024", days=None, price="h100=3", goodput=g) for g in (None, "0.8"))
+    assert takes(moved.first) != takes(whole.first)
+    page.select_slider(key="slide_at_chips").set_value(1024).run()
+    assert takes(moved.first) in words(page)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"goodput": "1e-6", "price": "h100=1e-9"},
+        {"price": "h100=1e6", "at_price": "nan", "at_goodput": "-3", "at_chips": "many", "at_mfu": "1e308"},
+        {"at_chips": "7", "at_goodput": "0.9", "at_mfu": "0.3"},
+    ],
+)
+def test_odd_sliders_in_the_address_are_passed_over(place, odd):
+    page = opened(PAGE, model="llama3.1-8b", on="h100", tokens="1e12", chips="64,128", **odd)
+    assert not page.exception and "At the sliders" in words(page)
+
+
+def test_what_makes_it_real_is_there_to_copy(place):
+    page = opened(PAGE, model="llama3.1-8b", on="v6e", chips="256", layout="pp=1", make="compile")
+    assert "chipledger compile llama3.1-8b" in page.code[0].value and "--topology v6e:16x16" in page.code[0].value
+    page.button_group(key="switch_make").set_value("gke").run()
+    assert "gcloud container node-pools create" in page.code[0].value and "google.com/tpu: 4" in page.code[1].value
+    assert "Slurm is written for GPUs here" in words(page)
+
+
+@pytest.mark.parametrize("one", WORKED, ids=lambda w: w.name)
+def test_a_published_job_fills_in_the_form(place, one):
+    page = opened(PAGE, **one.query, worked=one.name)
+    assert not page.exception
+    [told] = [i.value.replace("\\", "") for i in page.info if "Published: " in i.value.replace("\\", "")]
+    first = answered(**{**dict.fromkeys(QUERY), **one.query}).first
+    published, modelled = (
+        (one.days, first.days[1]) if one.days else (one.flops_per_s, first.planned.flops_per_s_per_chip)
+    )
+    assert told.startswith(one.title) and fmt.share(abs(modelled / published - 1)) in told
+    other = opened(PAGE, **{**one.query, "seq": "1024"}, worked=one.name)
+    assert "Published: " not in words(other), "another question is no published job"
+
+
+def test_every_text_that_is_offered_is_one_that_its_reader_takes():
+    """The compiler's request is checked as the server checks it, YAML and TOML are parsed."""
+    for query in ({"on": "v6e", "chips": "256", "layout": "pp=1"}, {"on": "7x", "chips": "512", "layout": "pp=1"}):
+        made = answered(model="llama3.1-8b", days=None, **query).make
+        compile_request(made["compile"]["query"])
+        assert list(yaml.safe_load_all(made["gke"]["text"])) and yaml.safe_load(made["pathways"]["text"])
+    made = answered(days=None, on="h100", chips="1024").make
+    assert tomllib.loads(made["torchtitan"]["text"]) and yaml.safe_load(made["maxtext"]["text"])
+    assert made["slurm"]["text"].startswith("#!/bin/bash") and "unavailable" in made["compile"]
+    several = answered(days=None, on="v6e", chips="1024", layout="pp=1").make
+    assert several["for"]["slice"] == "v6e:16x16:slices=4" and "--num-slices=4" in several["xpk"]["text"]
+    compile_request(several["compile"]["query"])
+
+
+def test_make_prints_the_text_alone(capsys):
+    arguments = ["whatif", "training", "--model", "llama3.1-70b", "--on", "h100", "--chips", "1024"]
+    assert main([*arguments, "--make", "torchtitan"]) == 0
+    printed = tomllib.loads(capsys.readouterr().out)
+    assert printed["parallelism"]["tensor_parallel_degree"] >= 1
+    assert main([*arguments, "--make", "gke"]) == 2
+    assert "expected --make maxtext or megatron or torchtitan or slurm" in capsys.readouterr().err
+    assert main([*arguments[:5], "v6e", "--chips", "256", "--make", "gke"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("# gcloud container node-pools create") and list(yaml.safe_load_all(out))
+
+
+def test_a_checkpoint_plan_says_how_often_where_it_is_known():
+    made = answered(days=None, on="h100", chips="1024", price="h100=3")
+    asked = made.make["checkpoint"]
+    assert asked["query"]["chips"] == "1024" and "--save-s SAVE_S" in asked["text"]
+    assert asked["bytes"] == pytest.approx(12 * 70.55e9, rel=0.01) and "interval_s" not in asked
+    told = saving({"save_s": 60.0, "mttf_s": 36_000.0, "chips": 1024})
+    assert told["interval_s"] == pytest.approx((2 * 60 * 36_000) ** 0.5, rel=0.05) and 0.9 < told["goodput"] < 1
+    assert "SAVE_S" not in told["text"] and "--mttf-s 36000" in told["text"]
+
+
+FAILING = {"mttf_chip_h": "41026", "save_s": "30", "restart_s": "300", "wait_s": "600"}
+
+
+def test_goodput_follows_from_the_failures_of_so_many_chips():
+    made = answered(on="h100", chips="256,2048,16384", days=None, price="h100=3", **FAILING)
+    by_chips = {c.planned.chips: c for c in reversed(made.choices)}
+    shares = [by_chips[n].goodput for n in (256, 2048, 16384)]
+    assert shares == sorted(shares, reverse=True) and shares[0] > 0.98 and shares[2] < 0.85
+    for c in made.choices:
+        told, rate = c.to_dict(), c.planned.tokens_per_s_per_chip * c.planned.chips
+        assert told["goodput_band"]["low"] <= c.goodput <= told["goodput_band"]["high"]
+        assert told["tokens_per_day"]["likely"] == pytest.approx(rate * 86_400 * c.goodput)
+        assert c.days[1] == pytest.approx(2e12 / told["tokens_per_day"]["likely"])
+        assert c.days[2] / c.days[1] >= c.planned.high_s / c.planned.step_s  # its own luck comes on top
+        assert c.usd[1] == pytest.approx(3 * 24 * c.days[1] * c.planned.chips)
+    assert any("lives of the job" in note for note in made.notes) and "Lives of the job keep" in verdict(made).whole
+
+
+def test_a_planned_job_keeps_what_whatif_goodput_says():
+    made = answered(on="h100", chips="2048", days=None, **FAILING).choices[0]
+    days = {"chips": "2048", "days": f"{made.days[1]:.4g}"}
+    alone = GOODPUT_PLAN.answer(GOODPUT_PLAN.from_query({**FAILING, **days}), None)
+    assert made.goodput == pytest.approx(alone.goodput, abs=4e-3)
+    assert made.lived.goodput.low == pytest.approx(alone.range[0], abs=0.01)
+
+
+def test_spares_are_paid_for_by_the_host():
+    one, held = (answered(on="h100", chips="256", days=None, price="h100=3", spares=n, **FAILING) for n in (None, "4"))
+    first = held.choices[0]
+    assert first.usd[1] == pytest.approx(3 * 24 * first.days[1] * (256 + 4 * 8))
+    assert first.usd[1] > one.choices[0].usd[1] and any("Spares are paid for" in note for note in held.notes)
+
+
+def test_a_goodput_that_is_given_holds_on_any_number_of_chips():
+    made = answered(on="h100", chips="256,2048", goodput="0.9", days=None)
+    assert {c.goodput for c in made.choices} == {0.9} and any("as it was given" in note for note in made.notes)
+    assert made.choices[0].days[2] / made.choices[0].days[1] == pytest.approx(
+        made.choices[0].planned.high_s / made.choices[0].planned.step_s
+    )
+
+
+def test_chips_that_fail_too_often_are_left_out_with_the_reason():
+    made = answered(on="h100", chips="256,65536", days=None, mttf_chip_h="200", save_s="10", restart_s="60")
+    assert {c.planned.chips for c in made.choices} == {256}
+    assert re.search(r"65,536 H100 SXM: .* fails every 11.0 s keeps .* of its time.* Fewer chips", made.why_not[0])
+    with pytest.raises(QuestionError, match="At most 10 s for a save, or at most 24,000 chips"):
+        answered(on="h100", chips="65536", days=None, mttf_chip_h="200", save_s="30")
+
+
+def test_sliders_of_a_job_whose_chips_fail_are_answered_or_refused(place):
+    asked = {"model": "llama3.1-70b", "on": "h100", "tokens": "2e12", "chips": "512,1024", **FAILING}
+    page = opened(PAGE, **asked, at_goodput="0.8")
+    assert not page.exception and "At the sliders" in words(page) and "Lives of the job keep" in words(page)
+    given = answered(on="h100", chips="512,1024", days=None, goodput="0.8")
+    assert takes(given.first) in words(page)
+    slower = opened(PAGE, **asked, at_mfu="0.2")
+    assert not slower.exception and "At the sliders" in words(slower)
+
+
+def test_a_job_shorter_than_its_start_counts_the_start():
+    [first, *_] = answered(on="h100", chips="256", days=None, tokens="1e8", **FAILING).choices
+    steps_s = 1e8 / (first.planned.tokens_per_s_per_chip * 256)
+    assert first.days[1] * 86_400 == pytest.approx(steps_s + 300, rel=0.03)
+
+
+def test_lives_of_which_many_keep_nothing_are_refused():
+    with pytest.raises(QuestionError, match="more than one in twenty lives of .* keeps next to nothing"):
+        answered(on="h100", chips="256", days=None, tokens="1e8", mttf_chip_h="60", save_s="10", restart_s="700")
+
+
+def test_whatever_fails_the_answer_is_finite_or_a_sentence():
+    ends = {"tokens": ("1", "1e18", None), "mttf_chip_h": ("1e-3", "300", "1e12"), "wait_s": (None, "1e12")}
+    ends |= {"restart_s": (None, "3000"), "elastic": (None, "true"), "save_s": ("1e-9", "100"), "price": ("h100=1e6",)}
+    answers = 0
+    for values in itertools.product(*ends.values()):
+        try:
+            made = answered(
+                **dict(zip(ends, values, strict=True)), on="h100", chips="256", layout="tp=8,pp=1", days=None
+            )
+        except QuestionError as e:
+            assert len(str(e)) < 500 and "nan" not in str(e)
+            continue
+        json.dumps(made.to_dict(), allow_nan=False)
+        assert all(d < 1e300 for c in made.choices for d in (*(c.days or ()), *(c.usd or ())))
+        answers += 1
+    assert answers > 10
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {**FAILING, "goodput": "0.9"},
+            "a goodput, and --mttf-chip-h, from which one follows; expected one of the two",
+        ),
+        ({"save_s": "30"}, "--save-s without what else lives of a job take; expected --mttf-chip-h"),
+        ({"mttf_chip_h": "4e4"}, "--mttf-chip-h without what else lives of a job take; expected --save-s"),
+        ({"elastic": "true"}, "--elastic without what else"),
+        ({**FAILING, "slices": "4"}, "not elastic"),
+        ({**FAILING, "elastic": "true", "spares": "2"}, "one of the two"),
+        ({**FAILING, "spares": "5000"}, "from 0 to 4,096"),
+        ({**FAILING, "mttf_chip_h": "0"}, "--mttf-chip-h 0; expected a number from 0.001"),
+        ({**FAILING, "wait_s": "1e308"}, "--wait-s 1e308"),
+        ({**FAILING, "interval_s": "1e10", "chips": "64"}, "in a job of .* Leave it away for the best"),
+    ],
+)
+def test_lives_that_cannot_be(change, said):
+    with pytest.raises(QuestionError, match=said):
+        answered(**({"on": "h100", "chips": "256", "days": None} | change))
+
+
+def test_the_picture_holds_every_choice_its_range_the_limits_and_the_front():
+    made = answered(price="v5p=4.2,h100=3", usd="4e6", days="30")
+    drawn = days_and_dollars(made.firsts, made.first, 30, 4e6)
+    mine = [t for t in drawn.data if t.mode == "markers+text"]
+    marks = {(x, y): s for t in mine for x, y, s in zip(t.x, t.y, t.marker.symbol, strict=True)}
+    assert marks == {(c.days[1], c.usd[1]): "circle" if c.front else "circle-open" for c in made.firsts}
+    [line] = [t for t in drawn.data if t.name == "front"]
+    assert list(zip(line.x, line.y, strict=True)) == [(c.days[1], c.usd[1]) for c in made.front]
+    ends = {x for t in drawn.data if t.mode == "lines" and t.name != "front" for x in t.x if x is not None}
+    assert ends == {e for c in made.firsts for e in (c.days[0], c.days[2])}
+    assert {(s.x0, s.x1) for s in drawn.layout.shapes if s.x0 == s.x1} == {(30, 30)}
+    assert {(s.y0, s.y1) for s in drawn.layout.shapes if s.y0 == s.y1} == {(4e6, 4e6)}
+    low, high = (10**e for e in drawn.layout.xaxis.range)
+    assert low < min(ends) and max(ends) < high

@@ -1,13 +1,19 @@
 """`whatif goodput`: the contract on the command line, what cannot be asked, and its sentences."""
 
+import itertools
 import json
 
+import numpy as np
 import pytest
 
 from app.cli import main
-from app.whatif.goodput import GOODPUT_PLAN
+from app.pages.goodput_planner.figure import over_interval, when_elastic_pays, where_it_goes
+from app.pages.goodput_planner.form import CLAIM
+from app.whatif.goodput import GOODPUT_PLAN, curves
+from app.whatif.goodput.claim_words import held
 from app.whatif.goodput.wording import TITLES, verdict
 from errors import QuestionError
+from tests.app.test_pages import opened, words
 
 QUERY = {"chips": "16384", "mttf_chip_h": "45000", "save_s": "30", "restart_s": "600"}
 
@@ -76,9 +82,152 @@ def test_a_job_that_hardly_ever_fails():
         ({"elastic": "true", "slices": "1"}, "two slices or more"),
         ({"repair_h": "3"}, "a repair without spares"),
         ({"trials": "5"}, "trials"),
+        ({"spares": "5000"}, "--spares 5000; expected a whole number from 0 to 4,096"),
+        ({"spares": "-1"}, "--spares -1"),
+        ({"wait_s": "nan"}, "--wait-s"),
+        ({"restart_s": "1e308"}, "--restart-s 1e308"),
+        ({"mttf_chip_h": "-4"}, "--mttf-chip-h -4"),
+        ({"days": "0"}, "--days 0"),
+        ({"chips": "0"}, "--chips 0"),
+        ({"interval_s": "1e9"}, "in a job of 54 d; expected at most 4.6656e\\+06 s between two. Leave it away"),
+        (
+            {"save_s": "20000"},
+            "fail every 2 h 45 min; expected a save shorter .* At most 9,887 s for a save, or at most 8,100 chips",
+        ),
+        ({"local_share": "0.5"}, "--local-save-s with it"),
+        ({"saves_per_remote": "4"}, "--local-save-s with it"),
+        ({"elastic": "true", "local_save_s": "3"}, "a local tier for an elastic job; expected one of the two"),
+        ({"local_save_s": "0"}, "--local-save-s 0"),
+        (
+            {"local_save_s": "1e12"},
+            "a local save of 1e\\+12 s where a failure comes every .* within the 30 s that a remote",
+        ),
+        ({"elastic": "true", "restart_s": "1e12"}, "a pause of 1e\\+12 s; expected at most 5e\\+11 s"),
+        ({"local_save_s": "3", "local_share": "1.5"}, "--local-share 1.5"),
+        ({"local_save_s": "3", "saves_per_remote": "0"}, "--saves-per-remote 0"),
         ({"chips": "1000000000", "save_s": "1e-3", "mttf_chip_h": "1e4", "trials": "100000"}, "Draw fewer lives"),
     ],
 )
 def test_what_cannot_be_asked(change, said):
     with pytest.raises(QuestionError, match=said):
         answered(**change)
+
+
+def test_what_elastic_training_gains_is_told_beside_the_same_job_that_restarts_the_whole():
+    made, whole = answered(wait_s="3600", elastic="true", slices="12", resume_s="60"), answered(wait_s="3600")
+    told = made.to_dict()["elastic"]
+    assert told["goodput_whole"] == whole.goodput and (told["low_whole"], told["high_whole"]) == whole.range
+    assert told["gain"] == pytest.approx(made.goodput - whole.goodput) and told["slices"] == 12
+    points, ratio = 100 * told["gain"], 100 * told["gain"] / whole.goodput
+    assert f"elastic keeps {points:.1f} points ({ratio:.1f} %) more" in verdict(made).whole
+    assert whole.to_dict()["elastic"] is None
+    worse = answered(elastic="true", resume_s="2000")
+    assert worse.gain < 0 and "points" in verdict(worse).whole and ") less." in verdict(worse).whole
+
+
+def test_a_local_tier_keeps_more_where_most_failures_leave_its_copies():
+    one, two = answered(wait_s="60"), answered(wait_s="60", local_save_s="2", local_restart_s="60", local_share="0.9")
+    assert two.goodput > one.goodput + 0.02 and two.goodput == pytest.approx(two.closed_form, abs=0.006)
+    told = two.to_dict()
+    assert told["saves_per_remote"] > 1 and told["interval_s"] < one.life.interval_s
+    assert f"{told['saves_per_remote']:,} saves for one that is remote, the best." in verdict(two).whole
+    assert any("local copies" in note for note in told["notes"]) and one.to_dict()["saves_per_remote"] is None
+    for more in ({"interval_s": "400"}, {"saves_per_remote": "5"}, {"interval_s": "400", "saves_per_remote": "5"}):
+        other = answered(wait_s="60", local_save_s="2", local_restart_s="60", local_share="0.9", **more)
+        assert other.closed_form <= two.closed_form + 1e-9
+        for name, value in more.items():
+            assert getattr(other.life, name) == float(value)
+
+
+def test_a_short_job_saves_no_later_than_its_end():
+    made = answered(chips="1", days="1")
+    assert made.best_interval_s == made.life.interval_s == 86_400 and "1 d of work, the best" in verdict(made).whole
+
+
+def test_ends_of_what_may_be_given_are_answered_or_refused_in_a_sentence():
+    ends = {
+        "chips": ("1", "1000000000000"),
+        "mttf_chip_h": ("1e-3", "1e12"),
+        "save_s": ("1e-9", "1e12"),
+        "wait_s": (None, "1e12"),
+        "restart_s": (None, "1e11"),
+        "days": ("1e-3", "1e5"),
+        "elastic": (None, "true"),
+        "local_save_s": (None, "1e-9"),
+    }
+    answers = 0
+    for values in itertools.product(*ends.values()):
+        try:
+            made = answered(**dict(zip(ends, values, strict=True)), trials="10")
+        except QuestionError as e:
+            assert len(str(e)) < 400 and "nan" not in str(e)
+            continue
+        json.dumps(made.to_dict(), allow_nan=False)
+        assert 0 <= made.goodput <= 1 + 1e-9 and "nan" not in verdict(made).whole
+        answers += 1
+    assert answers > 20
+
+
+def test_the_page(place):
+    page = opened("pages/goodput_planner/page.py")
+    assert not page.exception and "of the time becomes kept work" in words(page)
+    assert {m.label[:-2] for m in page.metric} >= {"Goodput", "A failure every", "Largest loss", "A save after every"}
+    assert "No paper was found" in words(page)
+    refused = opened("pages/goodput_planner/page.py", **QUERY, wait_s="-1")
+    assert not refused.exception and "Waiting for machines (s): -1; expected" in words(refused)
+
+
+def test_the_claim_on_the_page_can_be_moved(place):
+    page = opened("pages/goodput_planner/page.py", **CLAIM, days="3", trials="50")
+    assert not page.exception and "a replacement must take 10 min 33 s or longer to gain 15 points" in words(page)
+    assert any(m.label.startswith("Elastic gains") for m in page.metric)
+    moved = opened("pages/goodput_planner/page.py", **{**CLAIM, "resume_s": "600"}, days="3", trials="50")
+    assert not moved.exception and "10 min 33 s or longer" not in words(moved)
+
+
+@pytest.mark.parametrize("more", [{"wait_s": "1e12"}, {"mttf_chip_h": "1e12"}, {"save_s": "3000"}, {"slices": "2"}])
+def test_the_map_of_the_claim_is_drawn_at_the_ends_of_what_may_be_asked(more):
+    asked = {**CLAIM, "days": "1", "trials": "10"} | more
+    made = GOODPUT_PLAN.answer(GOODPUT_PLAN.from_query(asked), None)
+    found = curves.over_failures(made)
+    assert np.isfinite(found.points).all() and "gain" in held(made)
+    assert len(when_elastic_pays(made, found).data) == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"wait_s": "1200"}, "which the wait here is. With a wait of 20 min it does where a chip fails every 1,5"),
+        ({"wait_s": "0"}, "while it is 0 s here. Without a wait it gains as much at no failure rate"),
+        ({"restart_s": "4000"}, "it gains 15 points without any wait"),
+        ({"slices": "2", "mttf_chip_h": "1000", "wait_s": "60"}, "no wait for a replacement gives 15 points"),
+    ],
+)
+def test_what_the_claim_takes_is_worded_as_the_closed_forms_have_it(change, said):
+    made = GOODPUT_PLAN.answer(GOODPUT_PLAN.from_query({**CLAIM, "days": "0.2", "trials": "10"} | change), None)
+    assert said in held(made)
+
+
+def test_pictures_show_what_was_drawn():
+    made = answered(wait_s="1200", elastic="true", resume_s="60", trials="50")
+    bars = where_it_goes(made)
+    for place in (0, 1):
+        assert sum(trace.x[place] for trace in bars.data) == pytest.approx(100)
+    closed, lives = curves.over_interval(made)
+    assert max(b.likely for b in closed.bands) == pytest.approx(made.closed_form, abs=1e-3)
+    chips = curves.over_chips(made)
+    assert chips.at[0] == 2048 and chips.at[-1] == 8 * 16384
+    shares = [b.likely for b in chips.bands]
+    assert shares == sorted(shares, reverse=True) and all(b.low <= b.likely <= b.high for b in lives.bands)
+    assert chips.bands[4].likely == pytest.approx(made.goodput, abs=6e-3)
+
+
+def test_with_spares_there_is_no_formula_to_draw():
+    made = answered(spares="4", trials="20", days="5")
+    closed, lives = curves.over_interval(made)
+    assert closed.at == () and {t.name for t in over_interval(made, closed, lives).data} == {"lives", "as asked"}
+
+
+def test_numbers_of_chips_that_could_not_save_are_left_out_of_the_picture():
+    made = answered(save_s="5000", trials="20")
+    assert max(curves.over_chips(made).at) < 8 * 16384

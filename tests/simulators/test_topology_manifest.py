@@ -10,7 +10,9 @@ from catalog.slices import families
 from errors import QuestionError
 from simulators.topology import parse
 from simulators.topology.manifests.manifest import CAPACITIES, manifest
+from simulators.topology.manifests.slurm import slurm
 
+TOOLS = ("gke", "node_pool", "xpk", "pathways", "queued_resource")
 LISTED = [
     (f"{f.name.removeprefix('TPU ')}:{t.shape}", machine)
     for f in families().values()
@@ -85,12 +87,7 @@ def test_every_listed_slice_on_every_machine_that_builds_it(text, machine):
     policy = "tpu7x" in machine and made["hosts"] > 1
     assert (f"--accelerator-topology={made['topology']}" in pool) == policy
     assert (f"--tpu-topology={made['topology']}" in pool) == (made["hosts"] > 1 and not policy)
-    assert set(made["unavailable"]) | {k for k in ("gke", "node_pool", "xpk", "queued_resource") if k in made} == {
-        "gke",
-        "node_pool",
-        "xpk",
-        "queued_resource",
-    }
+    assert set(made["unavailable"]) | {k for k in TOOLS if k in made} == set(TOOLS)
 
 
 def test_several_slices_are_a_jobset():
@@ -130,7 +127,40 @@ def test_capacity():
         created("v6e:4x4", capacity="free")
     with pytest.raises(QuestionError, match="ct6e-standard-4t"):
         created("v6e:4x4", machine="ct5p-hightpu-4t")
-    assert set(CAPACITIES) == {"on-demand", "spot", "reserved"}
+    assert set(CAPACITIES) == {"on-demand", "spot", "reserved", "flex-start"}
+
+
+def test_flex_start_waits_for_all_hosts_at_once_on_every_tool():
+    made = created("v6e:4x4", capacity="flex-start")
+    selector = documents(made)[1]["spec"]["template"]["spec"]["nodeSelector"]
+    assert selector["cloud.google.com/gke-flex-start"] == "true"
+    assert "--flex-start" in made["node_pool"] and "--num-nodes=0" in made["node_pool"]
+    assert f"--max-nodes={made['hosts']}" in made["node_pool"] and "--flex" in made["xpk"].split()
+    assert "--provisioning-model=flex-start" in made["queued_resource"]
+    job = yaml.safe_load(made["pathways"])
+    assert job["spec"]["workers"][0]["nodeSelector"] == {"cloud.google.com/gke-flex-start": "true"}
+
+
+@pytest.mark.parametrize("text", ["v5p:4x4x8", "v6e:16x16:slices=4", "7x:4x4x4"])
+def test_a_pathways_job_asks_for_the_same_slices(text):
+    made, spec = created(text), parse(text)
+    job = yaml.safe_load(made["pathways"])
+    [worker] = job["spec"]["workers"]
+    assert job["kind"] == "PathwaysJob" and LABEL.fullmatch(job["metadata"]["name"])
+    assert (worker["type"], worker["topology"]) == (made["machine_type"], made["topology"])
+    assert worker["numSlices"] * prod(int(n) for n in worker["topology"].split("x")) == spec.chips
+    assert job["spec"]["controller"]["template"]["spec"]["containers"][0]["name"] == "main"
+
+
+@pytest.mark.parametrize(("chips", "nodes", "gpus"), [(1024, 128, 8), (8, 1, 8), (4, 1, 4)])
+def test_a_slurm_script_asks_for_whole_nodes(chips, nodes, gpus):
+    lines = slurm("job", chips, 8).splitlines()
+    given = dict(
+        line.removeprefix("#SBATCH --").split("=", 1) for line in lines if line.startswith("#SBATCH --") and "=" in line
+    )
+    assert (int(given["nodes"]), int(given["gpus-per-node"]), given["ntasks-per-node"]) == (nodes, gpus, "1")
+    assert int(given["nodes"]) * int(given["gpus-per-node"]) == chips
+    assert f"--nproc-per-node={gpus}" in "".join(lines)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +213,17 @@ def test_what_nobody_offers_has_a_reason_and_the_nearest_that_somebody_does(text
 
 def test_what_is_offered_without_machines_or_without_several_slices():
     v2 = created("v2:4x4")
-    assert v2["machine_type"] is None and v2["hosts"] == 4 and set(v2["unavailable"]) == {"gke", "node_pool", "xpk"}
+    assert (
+        v2["machine_type"] is None
+        and v2["hosts"] == 4
+        and set(v2["unavailable"])
+        == {
+            "gke",
+            "node_pool",
+            "xpk",
+            "pathways",
+        }
+    )
     assert "more than one host" in created("v5e:2x2:slices=2")["unavailable"]["gke"]
     assert "TPU v3" in created("v3:4x4:slices=2")["unavailable"]["gke"]
     assert "queued_resource" in created("7x:4x4x4")["unavailable"]

@@ -12,7 +12,7 @@ from catalog import chip, model
 from catalog.flops import flops_per_token
 from catalog.published import published
 from simulators.training import rates
-from simulators.training.cost import DAY_S, Held, Work, chips_for, cost
+from simulators.training.cost import DAY_S, Held, Work, chips_for, cost, flops_per_developer, kept_share_for
 from simulators.training.rates import LEAST_RUNS, class_of, counted, peak_flops_per_s, utilisation
 
 WORKED = [  # FLOPs a token, tokens, chips, peak, MFU, goodput, price; hours, days, dollars
@@ -57,6 +57,24 @@ def test_the_fewest_chips_meet_a_deadline_and_a_host_less_does_not(flops, tokens
     assert chips % whole == 0 and cost(work, held).days * DAY_S <= seconds * (1 + 1e-9)
     if chips > whole:
         assert cost(work, replace(held, chips=chips - whole)).days * DAY_S > seconds * (1 - 1e-9)
+
+
+@given(st.floats(1e6, 1e13), st.floats(1e6, 1e15), st.integers(1, 10**6), st.floats(1e10, 1e16), st.floats(0.01, 1))
+def test_along_a_line_of_equal_time_the_work_takes_as_long(flops, tokens, chips, peak, mfu):
+    work = Work(flops_per_token=flops, tokens=tokens)
+    seconds = cost(work, Held(chips=chips, peak_flops_per_s=peak, mfu=mfu)).hours * 3600
+    assert kept_share_for(work, seconds, chips, peak) == pytest.approx(mfu)
+    twice = Held(
+        chips=2 * chips, peak_flops_per_s=peak, mfu=kept_share_for(work, seconds, 2 * chips, peak) / 0.5, goodput=0.5
+    )
+    assert cost(work, twice).hours * 3600 == pytest.approx(seconds)
+
+
+def test_flops_per_developer_are_those_of_a_month_counted_out():
+    """Two jobs of 3 and 5 EFLOP/s kept, one of them for half a month, over four who share them."""
+    month_s = (365 * 3 + 366) / 4 / 12 * DAY_S
+    by_hand = (3e18 * month_s + 5e18 * month_s / 2) / 4
+    assert flops_per_developer(3e18, 4) + flops_per_developer(5e18, 4) / 2 == pytest.approx(by_hand)
 
 
 def test_rates_are_those_of_the_published_rows():

@@ -5,10 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from errors import QuestionError
 from simulators.checkpointing import Job, optimal_s
 from simulators.training.lives import ACCOUNTS, Life, live
+from simulators.two_tier import Local, best_counted, best_interval, best_two_tier, two_tier_goodput
 
 DAY_S = 86_400.0
 SYNC = Job(save_s=30, mttf_s=10_000, restart_s=600, wait_s=120)
@@ -23,6 +26,23 @@ def test_the_mean_of_lives_is_the_closed_form(job, times):
     assert drawn.mean() == pytest.approx(life.closed_form(), abs=5 * drawn.std() / 20 + 3e-3)
 
 
+@pytest.mark.parametrize(
+    ("save_s", "mttf_s", "restart_s", "interval_s", "share"),
+    [
+        (60, 10800, 300, 1098.771, 0.873653),
+        (30, 10737.9, 600, 782.791, 0.876717),
+        (5, 10737.9, 120, 324.362, 0.959015),
+        (300, 86400, 900, 7001.389, 0.909442),
+        (120, 1800, 300, 579.701, 0.573810),
+    ],
+)
+def test_lives_against_shares_computed_elsewhere(save_s, mttf_s, restart_s, interval_s, share):
+    """Daly's interval and the exact goodput at it, by numerical work that shares no line with this."""
+    job = Job(save_s=save_s, mttf_s=mttf_s, restart_s=restart_s)
+    drawn = live(Life(job=job, interval_s=interval_s, span_s=400 * mttf_s), 300).goodput
+    assert drawn.mean() == pytest.approx(share, abs=5 * drawn.std() / 300**0.5 + 2e-3)
+
+
 @pytest.mark.parametrize(("slices", "wait_s"), [(2, 600.0), (4, 7200.0), (48, 7200.0), (3, 30_000.0)])
 def test_elastic_lives_are_within_three_points_of_theirs(slices, wait_s):
     job = replace(SYNC, mttf_s=20_000, wait_s=wait_s)
@@ -31,7 +51,15 @@ def test_elastic_lives_are_within_three_points_of_theirs(slices, wait_s):
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"spares": 3, "repair_s": 40_000.0}, {"slices": 4, "resume_s": 50.0}, {"slices": 2, "resume_s": 900.0}]
+    "more",
+    [
+        {},
+        {"spares": 3, "repair_s": 40_000.0},
+        {"slices": 4, "resume_s": 50.0},
+        {"slices": 2, "resume_s": 900.0},
+        {"local": Local(save_s=3, restart_s=60, share=0.7), "saves_per_remote": 9},
+        {"local": Local(save_s=3, restart_s=60, share=0.7), "saves_per_remote": 4, "spares": 2, "repair_s": 40_000.0},
+    ],
 )
 def test_accounts_add_up_to_the_span_of_each_life(more):
     life = Life(job=SYNC, interval_s=700, span_s=20 * DAY_S, **more)
@@ -91,8 +119,181 @@ def test_more_spares_lose_no_more_time():
     assert lost == sorted(lost, reverse=True)
 
 
+TIERED = (
+    (Job(save_s=10, mttf_s=10800, restart_s=300), Local(save_s=1, restart_s=20, share=0.9), 60.0, 60),
+    (Job(save_s=60, mttf_s=1800, restart_s=300, wait_s=200), Local(save_s=5, restart_s=60, share=0.7), 100.0, 7),
+    (Job(save_s=60, mttf_s=600, restart_s=300), Local(save_s=5, restart_s=200, share=0.5), 100.0, 3),
+    (Job(save_s=60, mttf_s=1800, restart_s=300), Local(save_s=60, restart_s=300, share=1.0), 100.0, 1),
+    (Job(save_s=60, mttf_s=1800, restart_s=300), Local(save_s=5, restart_s=10, share=0.0), 100.0, 5),
+)
+
+
+@pytest.mark.parametrize(("job", "local", "interval_s", "every"), TIERED)
+def test_the_mean_of_lives_with_two_tiers_is_the_closed_form(job, local, interval_s, every):
+    life = Life(job=job, interval_s=interval_s, span_s=500 * job.mttf_s, local=local, saves_per_remote=every)
+    drawn = live(life, 400).goodput
+    assert life.closed_form() == two_tier_goodput(job, local, interval_s, every)
+    assert drawn.mean() == pytest.approx(life.closed_form(), abs=5 * drawn.std() / 20 + 2e-3)
+
+
+def walked_tiers(life: Life, draws: list[tuple[float, float]]) -> dict[str, float]:
+    """One life with two tiers, save by save. `draws`: seconds to the next failure, and whether local copies survive it,
+    below their share."""
+    told = dict.fromkeys(ACCOUNTS, 0.0)
+    now, done, remote, from_remote, job = 0.0, 0, 0, True, life.job
+    for clock, luck in draws:
+        end = min(now + clock, life.span_s)
+        restart = job.restart_s if from_remote else life.local.restart_s
+        told["restarting"] += min(restart, end - now)
+        begun, now = now + restart < end, min(now + restart, end)
+        work = 0.0
+        while now < end:
+            step = min(life.interval_s, end - now)
+            now, work = now + step, work + step
+            if now >= end:
+                break
+            is_remote = (done + 1) % life.saves_per_remote == 0
+            takes = job.blocking_s if is_remote else life.local.save_s
+            told["saving"] += min(takes, end - now)
+            if now + takes <= end + 1e-9:
+                done, work = done + 1, 0.0
+                remote = done if is_remote else remote
+            now = min(now + takes, end)
+        if now >= life.span_s:
+            told["kept"], told["lost_work"] = done * life.interval_s + work, told["lost_work"]
+            return told
+        told["lost_work"] += work
+        if luck >= life.local.share:
+            told["lost_work"] += (done - remote) * life.interval_s
+            done, from_remote = remote, True
+        elif begun:
+            from_remote = False
+        told["waiting"] += min(job.wait_s, life.span_s - now)
+        now = min(now + job.wait_s, life.span_s)
+        if now >= life.span_s:
+            told["kept"] = done * life.interval_s
+            return told
+    raise AssertionError("too few draws")
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(("job", "local", "interval_s", "every"), TIERED)
+def test_a_life_with_two_tiers_is_that_of_one_walked_save_by_save(job, local, interval_s, every, seed):
+    life = Life(job=job, interval_s=interval_s, span_s=40 * job.mttf_s, local=local, saves_per_remote=every)
+    drawn = live(life, 1, seed=seed)
+    rng = np.random.default_rng(seed)
+    draws = [(float(rng.exponential(job.mttf_s, 1)[0]), float(rng.random(1)[0])) for _ in range(300)]
+    assert {n: s[0] for n, s in drawn.seconds.items()} == pytest.approx(walked_tiers(life, draws), abs=1e-5)
+
+
+def test_the_best_count_of_local_saves_is_no_worse_than_any():
+    job, local = Job(save_s=30, mttf_s=7200, restart_s=200), Local(save_s=2, restart_s=60, share=0.8)
+    interval_s, every, share = best_two_tier(job, local)
+    assert best_interval(job, local, every) == pytest.approx((interval_s, share), rel=1e-4)
+    for at in (interval_s / 3, interval_s, interval_s * 5):
+        best = two_tier_goodput(job, local, at, best_counted(job, local, at))
+        assert best >= max(two_tier_goodput(job, local, at, n) for n in range(1, 200)) - 1e-9
+
+
+@st.composite
+def lived(draw) -> Life:
+    """Any life of at most some hundred failures, of each kind."""
+    mttf_s = draw(st.floats(100, 1e6))
+    save_s = mttf_s * draw(st.floats(1e-6, 1))
+    blocked_s = draw(st.sampled_from([None, save_s, save_s / 7]))
+    times = {n: mttf_s * draw(st.sampled_from([0.0, 1e-3, 0.1, 1.0, 5.0])) for n in ("restart_s", "wait_s")}
+    job = Job(save_s=save_s, mttf_s=mttf_s, blocked_s=blocked_s, **times)
+    interval_s = max(job.shortest_s, mttf_s * draw(st.floats(1e-4, 10)))
+    of = {"spares": draw(st.integers(0, 4)), "repair_s": mttf_s * draw(st.floats(0, 20))}
+    kind = draw(st.sampled_from(["whole", "elastic", "tiers"]))
+    if kind == "elastic":
+        of |= {"slices": draw(st.integers(2, 9)), "resume_s": mttf_s * draw(st.floats(0, 2))}
+    if kind == "tiers":
+        local = Local(save_s=save_s * draw(st.floats(0.01, 1)), restart_s=times["restart_s"] / 2, share=0.6)
+        of |= {"local": local, "saves_per_remote": draw(st.integers(1, 12))}
+    return Life(job=job, interval_s=interval_s, span_s=mttf_s * draw(st.floats(1e-3, 60)), **of)
+
+
+@settings(deadline=None, max_examples=60)
+@given(lived(), st.integers(0, 9))
+def test_shares_of_every_life_sum_to_one_and_none_is_negative(life, seed):
+    drawn = live(life, 12, seed)
+    shares = {n: s / life.span_s for n, s in drawn.seconds.items()}
+    assert sum(shares.values()) == pytest.approx(np.ones(12), abs=1e-9)
+    assert all((s >= -1e-9).all() and (s <= 1 + 1e-9).all() for s in shares.values())
+    assert drawn.range[0] + 1e-9 >= 0 and drawn.range[0] <= drawn.range[1] <= 1 + 1e-9
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(["whole", "elastic", "tiers"]), st.floats(1e-5, 0.3), st.floats(0, 3), st.floats(0, 3),
+    st.floats(1.0, 20), st.floats(0.05, 3),
+)  # fmt: skip
+def test_a_job_that_fails_less_or_restarts_waits_or_saves_faster_keeps_no_less(kind, save, restart, wait, times, tau):
+    of = {
+        "whole": {},
+        "elastic": {"slices": 4, "resume_s": restart / 2},
+        "tiers": {"local": Local(save_s=save / 4, restart_s=restart / 2, share=0.8), "saves_per_remote": 6},
+    }[kind]
+
+    def keeps(**change) -> float:
+        job = Job(**{"save_s": save, "mttf_s": 1.0, "restart_s": restart, "wait_s": wait} | change)
+        return Life(job=job, interval_s=tau, span_s=1.0, **of).closed_form()
+
+    least = keeps() - 1e-12
+    assert 0 <= keeps() <= 1
+    assert keeps(mttf_s=times) >= least and keeps(save_s=save / times) >= least
+    assert keeps(restart_s=restart / times) >= least and keeps(wait_s=wait / times) >= least
+
+
+@settings(deadline=None)
+@given(
+    st.floats(1e-5, 0.5), st.floats(0, 2), st.floats(0, 6), st.integers(2, 64), st.floats(0, 0.5), st.floats(0.05, 3)
+)
+def test_elastic_is_no_worse_than_the_whole_where_both_pauses_are_within_a_restart(save, restart, wait, k, part, tau):
+    job = Job(save_s=save, mttf_s=1.0, restart_s=restart, wait_s=wait)
+    whole = Life(job=job, interval_s=tau, span_s=1.0)
+    elastic = replace(whole, slices=k, resume_s=restart * part)
+    assert elastic.closed_form() >= whole.closed_form() - 1e-12
+
+
+def test_elastic_may_be_worse_where_a_pause_is_as_long_as_a_restart():
+    """Two pauses for one restart: where replacements are there at once, the second buys nothing."""
+    job = Job(save_s=30, mttf_s=10_000, restart_s=600)
+    whole = Life(job=job, interval_s=optimal_s(job), span_s=200 * job.mttf_s)
+    elastic = replace(whole, slices=8, resume_s=600.0)
+    assert elastic.closed_form() < whole.closed_form() - 0.03
+    late = replace(job, wait_s=3600)
+    assert replace(elastic, job=late).closed_form() > replace(whole, job=late).closed_form() + 0.1
+    assert live(replace(elastic, job=late), 200).goodput.mean() > live(replace(whole, job=late), 200).goodput.mean()
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 5), st.integers(1, 3), st.floats(0, 20), st.floats(0, 2), st.integers(0, 5))
+def test_more_spares_are_never_worse_for_the_same_failures(spares, more, repair, wait, seed):
+    """With the same times between failures: as many failures or more are come through, and no work is behind but what
+    a failure just before the end took."""
+    job = Job(save_s=20, mttf_s=2000, restart_s=100, wait_s=wait * 2000)
+    few = Life(job=job, interval_s=300, span_s=60_000, spares=spares + 1, repair_s=repair * 2000)
+    first, second = (live(x, 15, seed) for x in (few, replace(few, spares=spares + 1 + more)))
+    assert (second.failures >= first.failures).all()
+    assert (second.seconds["kept"] >= first.seconds["kept"] - 300 - 1e-6).all()
+    assert (second.seconds["waiting"] <= first.seconds["waiting"] + 1e-6).mean() > 0.5
+
+
 def test_what_cannot_be_drawn():
-    with pytest.raises(QuestionError, match="failures in each of 1,000 lives"):
+    local = Local(save_s=1, restart_s=1, share=0.5)
+    for more in (
+        {"saves_per_remote": 2},
+        {"local": local, "saves_per_remote": 0},
+        {"local": local, "saves_per_remote": 5000},
+        {"local": local, "slices": 2},
+    ):
+        with pytest.raises(QuestionError):
+            Life(job=SYNC, interval_s=9.0, span_s=9.0, **more)
+    with pytest.raises(
+        QuestionError, match="failures in each of 1,000 lives; expected at most 50,000 in each. Draw fewer"
+    ):
         live(Life(job=Job(save_s=1, mttf_s=10), interval_s=3, span_s=100 * DAY_S), 1000)
     for more in ({"spares": -1}, {"slices": 0}, {"span_s": 0.0}, {"interval_s": float("nan")}):
         with pytest.raises(QuestionError):

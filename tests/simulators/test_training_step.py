@@ -151,12 +151,14 @@ def by_hand(w, n, batch, on, eff, again) -> dict[str, float]:
     send = (send + (on.latency_s if near else NETWORK_LATENCY_S)) / eff.network
     told["sends"] = 2 * m * v * send * (1 - eff.hidden) if p > 1 else 0
     shard = w.dense / (t * p)
-    weights = m * 2 * gather(2 * shard, f, t * c) + gather(4 * shard, f, t * c) if f > 1 else 0
+    weights = m * 2 * gather(2 * shard, f, t * c) + m * gather(4 * shard, f, t * c) if f > 1 else 0
     weights += gather(4 * shard / f, d * c, t * c * f) + gather(2 * shard / f, d * c, t * c * f) if d * c > 1 else 0
     beside = told["products"] + told["attention"]
     told["exposed"] = max(weights / eff.network - eff.overlap * beside, 0)
     told["update"] = shard / (f * d * c) * 36 / (on.hbm_bytes_per_s * eff.memory)
     told["vocabulary"] = 3 * m * w.output_flops * tokens / t / p / (on.bf16_flops_per_s * eff.products)
+    rows = 4 * gather(2 * w.width * tokens, t, 1) / eff.network * (1 - eff.hidden) if t > 1 else 0
+    told["vocabulary"] += m * rows / p  # rows of tokens and the projection's input, forward and backward
     return told
 
 

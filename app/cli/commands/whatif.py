@@ -36,6 +36,9 @@ def run(args: argparse.Namespace) -> None:
         print_json(whatif.told(result))
         return
     said = whatif.words(result)
+    if said.text:
+        print(said.text, end="")
+        return
     print_verdict(said.verdict)
     print_table(said.table.head, said.table.rows, right=said.table.right)
     if said.notes:

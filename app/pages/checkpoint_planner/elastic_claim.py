@@ -5,15 +5,20 @@ import streamlit as st
 
 from app.components.columns import draw_table
 from app.pages.checkpoint_planner import CHECKPOINT_PLANNER
-from app.whatif.checkpoint.plan import GAIN
 from errors import format as fmt
 from simulators.checkpointing import Job, goodput, mttf_of_nodes_s, optimal_s
 from simulators.recovery import elastic_goodput, wait_for_gain
-
-CHIPS, CHIPS_PER_NODE, SLICES = 49_152, 4, 48
-SAVE_S, RESTART_S, RESUME_S = 10.0, 120.0, 60.0
-RATES = (2.34, 6.5)  # failures per 1,000 node-days, as published for two research clusters
-WAITS_S = (300.0, 600.0, 1200.0)
+from simulators.training.claim import (
+    CHIPS,
+    CHIPS_PER_NODE,
+    GAIN,
+    RATES,
+    RESTART_S,
+    RESUME_S,
+    SAVE_S,
+    SLICES,
+    WAITS_S,
+)
 
 
 def scenario() -> tuple[pd.DataFrame, dict[float, float | None]]:

@@ -40,7 +40,11 @@ def cost_form(now: Mapping[str, Any]) -> None:
             for name, column in zip(row, st.columns(len(row)), strict=True):
                 with column:
                     entered[name] = field(_OPTIONS[name], now.get(name))
-        entered["price"] = field(_OPTIONS["price"], now.get("price"), "v5p=4.2,h100=3")
+        prices, team = st.columns([3, 1])
+        with prices:
+            entered["price"] = field(_OPTIONS["price"], now.get("price"), "v5p=4.2,h100=3")
+        with team:
+            entered["developers"] = field(_OPTIONS["developers"], now.get("developers"))
         if not st.form_submit_button("Plan", type="primary", icon=":material/calculate:"):
             return
     sent = {**entered, "model": model, "on": ",".join(on)}

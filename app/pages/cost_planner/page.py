@@ -17,6 +17,7 @@ from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.pages.cost_planner.figure import days
 from app.pages.cost_planner.form import EXAMPLE, asked, cost_form
+from app.pages.cost_planner.trade import dollars, equal_time
 from app.whatif.cost.answers import Choice, CostPlan, find
 from app.whatif.cost.wording import verdict as plan_verdict
 from errors import QuestionError
@@ -62,6 +63,7 @@ def show(made: CostPlan) -> None:
     remarks = dict.fromkeys(f"{c.chip.name}: {c.remark}." for c in made.choices if c.remark)
     for said in (*made.why_not, *remarks):
         st.caption(md(said))
+    trade(made, first)
     rows = pd.json_normalize([c.to_dict() for c in made.choices], sep="_")
     with st.expander(f"Evidence: {fmt.count(len(rows), 'choice')}", icon=":material/table:"):
         draw_table(rows)
@@ -70,18 +72,40 @@ def show(made: CostPlan) -> None:
         downloads(rows, NAME, address, lambda: standalone(figure, "Days over chips", NAME))
 
 
+def trade(made: CostPlan, best: Choice) -> None:
+    """Dollars against days, and lines of equal time of the best choice's chip."""
+    if made.front:
+        st.markdown(
+            "**What do days cost?** Bars run over the range of the MFU. Filled: no other choice beats it in both. "
+            "At one MFU more chips cost the same."
+        )
+        chart(dollars(made), "dollars", f"{NAME}-dollars", "Dollars against days")
+    st.markdown(
+        f"**What takes equally long?** Each line is a number of days, on {md(best.chip.name)}: left by the MFU that it "
+        "takes at the goodput that is asked, right by the goodput at the likely MFU."
+    )
+    lines = made.equal_time
+    for column, of in zip(st.columns(2), ("mfu", "goodput"), strict=True):
+        with column:
+            chart(equal_time(made, lines, best, of), f"equal-{of}", f"{NAME}-equal-{of}", f"Equal time by {of}")
+
+
 def figures(made: CostPlan, best: Choice) -> list[Figure]:
     """Of one choice: chips, time, dollars, MFU and rate."""
     low, likely, high = best.mfu
     ends = "" if low == high else f" Between {fmt.share(low)} and {fmt.share(high)}."
     source = "Of published runs." if best.basis == "published" else "As it was given."
-    dollars = "Chips alone." if best.likely.usd is not None else "Enter prices below to see dollars."
+    paid = "Chips alone." if best.likely.usd is not None else "Enter prices below to see dollars."
+    team = []
+    if best.per_developer is not None:
+        each = f"Model FLOPs a month that are kept, over {fmt.count(best.developers, 'active developer')}."
+        team = [Figure("FLOPs per developer", fmt.flops(best.per_developer[1]), each, "modelled")]
     return [
         Figure("Chips", f"{best.chips:,}", f"{best.chip.name}, in whole hosts.", "modelled"),
         Figure(
             "Training time", fmt.duration(best.likely.days * 86_400), "From the first step to the last.", "modelled"
         ),
-        Figure("Dollars", fmt.usd(best.likely.usd), dollars, "modelled"),
+        Figure("Dollars", fmt.usd(best.likely.usd), paid, "modelled"),
         Figure("MFU", fmt.share(likely), f"{source}{ends}", best.basis if best.basis == "published" else "declared"),
         Figure(
             "Tokens/s per chip",
@@ -89,6 +113,7 @@ def figures(made: CostPlan, best: Choice) -> list[Figure]:
             f"{fmt.flops(made.work.flops_per_token)} a token at {made.seq:,} tokens a sequence.",
             "modelled",
         ),
+        *team,
     ]
 
 

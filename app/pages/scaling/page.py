@@ -16,6 +16,7 @@ from app.components.option import by_name, field, in_address
 from app.components.text import md
 from app.components.verdict import verdict
 from app.figures.base import standalone
+from app.pages.scaling import SCALING_PAGE
 from app.pages.scaling.figure import efficiency
 from app.whatif.scaling.answers import ScalingAnswer, find
 from app.whatif.scaling.asked import OPTIONS, Asked
@@ -29,6 +30,11 @@ NAME = "scaling"
 EXAMPLE = {  # MLPerf Training v5.0, Llama 3.1 405B on H100
     "points": "512:13841:276480,2048:3801:291840,2432:3628:323456,2560:3020:282240,8192:1179:322560",
     "at": "16384",
+}
+MISLED = {  # MaxText 32B on TPU v5e-256, its documentation: MFU of 66.86 % on one slice to 60.40 % on 32, as times
+    "points": "256:1,512:1.0316,1024:1.0431,2048:1.0501,4096:1.0739,8192:1.1070",
+    "kind": "weak",
+    "at": "16384,50944",
 }
 _OPTIONS = by_name(OPTIONS)
 
@@ -45,6 +51,11 @@ def page() -> None:
         st.query_params.update(EXAMPLE)
     if dict(st.query_params) == EXAMPLE:
         st.caption("An example: published times of Llama 3.1 405B on H100 (MLPerf Training v5.0).")
+    if dict(st.query_params) == MISLED:
+        st.caption(
+            "A case in which a curve misleads: MaxText 32B on TPU v5e, from its published MFU on 1 to 32 slices. On "
+            "199 slices two thirds of the ideal was reported, far below any curve through these points: it is not told."
+        )
     try:
         asked = Asked(**in_address(OPTIONS))
         result = find(asked, open_workspace())
@@ -55,6 +66,9 @@ def page() -> None:
     verdict(said(result))
     show(result, asked)
     form()
+    st.page_link(
+        SCALING_PAGE.file, label="A case in which a curve misleads", icon=":material/quiz:", query_params=dict(MISLED)
+    )
     with st.expander("How this is computed", icon=":material/function:"):
         st.markdown("\n".join(f"- {md(note)}" for note in result.notes))
         terms_list(SCALING_TERMS)

@@ -18,13 +18,17 @@ from errors import format as fmt
 from simulators.topology.manifests.manifest import CAPACITIES, manifest
 from simulators.topology.spec import Spec
 
-TOOLS = {"gke": "GKE", "xpk": "xpk", "queued": "Queued resource"}
+TOOLS = {"gke": "GKE", "xpk": "xpk", "pathways": "Pathways", "queued": "Queued resource"}
 PARTS: dict[str, tuple[tuple[str, str, str], ...]] = {  # tool: key in the manifest, language, what it is
     "gke": (
         ("node_pool", "bash", "**1. The node pool**, one for each slice, all of its hosts or none:"),
         ("gke", "yaml", "**2. The workload**: the node selector picks the slice, one pod runs on each host."),
     ),
     "xpk": (("xpk", "bash", "**The cluster, then the workload**: xpk makes the node pools and writes the JobSet."),),
+    "pathways": (
+        ("node_pool", "bash", "**1. The node pool**, one for each slice, all of its hosts or none:"),
+        ("pathways", "yaml", "**2. The PathwaysJob**: one controller drives the hosts of all slices."),
+    ),
     "queued": (
         (
             "queued_resource",
@@ -40,6 +44,7 @@ BLANKS = {
     "CLUSTER": "a GKE cluster",
     "IMAGE": "a container image with JAX for TPU",
     "RESERVATION": "your reservation",
+    "BUCKET": "a bucket of Cloud Storage",
 }
 
 

@@ -26,9 +26,9 @@ from simulators.checkpointing import (
 from simulators.cures import Cures, Measured, cures
 from simulators.failures import Drawn, simulate
 from simulators.recovery import elastic_goodput, wait_for_gain
+from simulators.training.claim import GAIN
 from simulators.two_tier import Local, best_two_tier
 
-GAIN = 0.15  # the gain claimed for elastic training at 49,152 chips: what would have to hold for it is computed
 EXPONENTIAL = 1.0  # the shape of Weibull times that are
 LOCAL_SHARE = 0.8  # of the failures, which a local tier survives where nobody says
 WORTH = {"span_s", "chips", "usd_per_chip_hour"}  # what only gives the gains a size

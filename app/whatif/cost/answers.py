@@ -1,10 +1,12 @@
 """From the options of `whatif cost` to days and dollars on each chip and number of chips, as a range."""
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from app.whatif.cost.asked import SEQ, Asked
+from app.whatif.cost.contours import Kind, Line, equal_time
 from app.whatif.prices import prices
 from catalog import chip, model
 from catalog.chips import Chip
@@ -13,10 +15,11 @@ from catalog.models import Model
 from catalog.slices import families
 from errors import QuestionError
 from errors.numbers import CHIPS
-from simulators.training.cost import DAY_S, Cost, Held, Work, chips_for, cost
+from simulators.training.cost import DAY_S, Cost, Held, Work, chips_for, cost, flops_per_developer
 from simulators.training.rates import Range, peak_flops_per_s, utilisation
 
 WORDS = ("no", "perhaps", "likely", "yes")
+SAME = 1e-9  # dollars that differ by less are the same: at one MFU more chips cost as much
 MOST = 50  # chips times numbers of chips
 NOTES = (
     "Model FLOPs are counted causally, forward and backward; recomputation is no use and lowers the MFU.",
@@ -26,6 +29,10 @@ NOTES = (
 PUBLISHED = (
     "The MFU is that of published runs, mostly of well-tuned jobs. Until yours is measured, reckon with the low end; "
     "yours can be named instead."
+)
+PER_DEVELOPER = (
+    "FLOPs per developer: model FLOPs a month that are kept, over the developers who are active in it, while this job "
+    "runs. What a team has is the sum over its jobs: n P MFU goodput t of each."
 )
 ALL_KEPT = "Goodput is taken as 1: every step is kept and nothing waits. What your jobs reach can be named instead."
 
@@ -49,6 +56,19 @@ class Choice:
     meets: dict[str, str]
     published_chips: int | None
     remark: str
+    developers: int | None = None
+
+    @property
+    def per_developer(self) -> tuple[float, float, float] | None:
+        """Kept model FLOPs a month for each developer: low, likely, high; None where it is not said how many they
+        are."""
+        if self.developers is None:
+            return None
+        each = (
+            flops_per_developer(c.effective_flops_per_s, self.developers) for c in (self.worst, self.likely, self.best)
+        )
+        low, likely, high = each
+        return low, likely, high
 
     @property
     def feasible(self) -> bool:
@@ -69,6 +89,8 @@ class Choice:
             "tokens_per_s_per_chip": self.likely.tokens_per_s_per_chip,
             "effective_flops_per_s": self.likely.effective_flops_per_s,
             "usd_per_million_tokens": self.likely.usd_per_million_tokens,
+            "flops_per_developer_month": self.per_developer
+            and dict(zip(("low", "likely", "high"), self.per_developer, strict=True)),
             "basis": self.basis,
             "published_chips": self.published_chips,
             "remark": self.remark,
@@ -95,6 +117,34 @@ class CostPlan:
     def priced(self) -> bool:
         return all(c.likely.usd is not None for c in self.choices)
 
+    @property
+    def front(self) -> tuple[Choice, ...]:
+        """Choices that no other beats in both days and dollars, the fastest first; of those without a price none."""
+        priced = sorted(
+            (c for c in self.choices if c.likely.usd is not None), key=lambda c: (c.likely.days, c.likely.usd)
+        )
+        best, found = math.inf, list[Choice]()
+        for c in priced:
+            if (usd := c.likely.usd or 0.0) < best * (1 - SAME):
+                best, found = usd, [*found, c]
+        return tuple(found)
+
+    @property
+    def equal_time(self) -> list[Line]:
+        """Of each chip, around the deadline or the days of the best choice."""
+        first, goodput = self.best or self.choices[0], self.asked.goodput or 1.0
+        by_chip = {c.chip.name: c for c in reversed(self.choices)}
+        kinds = [
+            Kind(
+                chip=name,
+                tried=[o.chips for o in self.choices if o.chip.name == name],
+                peak_flops_per_s=c.likely.effective_flops_per_s / (c.chips * c.mfu[1] * goodput),
+                mfu=c.mfu[1],
+            )
+            for name, c in reversed(by_chip.items())
+        ]
+        return equal_time(self.work, kinds, self.asked.days or float(f"{first.likely.days:.1g}"), goodput)
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "model": self.model.name,
@@ -106,6 +156,9 @@ class CostPlan:
             "goodput": self.asked.goodput or 1.0,
             "best": None if self.best is None else self.best.to_dict(),
             "choices": [c.to_dict() for c in self.choices],
+            "developers": self.asked.developers,
+            "pareto_front": [{"chip": c.chip.name, "chips": c.chips} for c in self.front],
+            "equal_time": [asdict(line) for line in self.equal_time],
             "why_not": list(self.why_not),
             "notes": list(self.notes),
         }
@@ -138,7 +191,8 @@ def find(asked: Asked) -> CostPlan:
         choices += _choices(one, asked, work, peak or 0.0, found, counts, paid.get(one.name))
     if not choices:
         raise QuestionError(" ".join(why_not).removesuffix("."), advice="Name other chips or another precision")
-    notes = (*((PUBLISHED,) if ranges else ()), *(() if asked.goodput else (ALL_KEPT,)), *NOTES)
+    more = (PER_DEVELOPER,) if asked.developers else ()
+    notes = (*more, *((PUBLISHED,) if ranges else ()), *(() if asked.goodput else (ALL_KEPT,)), *NOTES)
     return CostPlan(asked, wanted, work, seq, tuple(sorted(choices, key=_order(choices))), tuple(why_not), notes)
 
 
@@ -195,6 +249,7 @@ def _choices(
             _meets(asked, worst, likely, best, bool(found and number > found.most_chips)),
             found and found.most_chips,
             _remark(one, number, found),
+            asked.developers,
         )
 
 

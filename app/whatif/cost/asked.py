@@ -8,6 +8,7 @@ from errors.options import Option
 TOKENS = Number(1, 1e18)
 DAYS = Number(1e-3, 1e5)
 RATE_SHARE = Number(1e-6, 1)  # a job of which less is of use was mistyped
+DEVELOPERS = Number(1, 1e9, whole=True)
 BUDGET = Number(0, 1e15, above=True)
 PRECISIONS = ("bf16", "fp8", "int8", "fp4", "fp16")
 SEQ = 8192  # where none is named
@@ -29,6 +30,7 @@ class Asked:
     seq: int | None = None
     precision: str = PRECISIONS[0]
     price: str | None = None
+    developers: int | None = None
 
 
 OPTIONS: tuple[Option, ...] = (
@@ -69,5 +71,12 @@ OPTIONS: tuple[Option, ...] = (
         "dollars per chip-hour, by comma: v5p=4.2,h100=3; without prices nothing is told of dollars",
         label="Prices, dollars per chip-hour",
         form="CHIP=USD",
+    ),
+    Option(
+        "developers",
+        DEVELOPERS,
+        None,
+        "how many share the chips: tells kept model FLOPs a month for each of them",
+        label="Active developers",
     ),
 )

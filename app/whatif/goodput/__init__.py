@@ -40,5 +40,5 @@ GOODPUT_PLAN: "WhatIf[Asked, GoodputPlan]" = WhatIf(
     answer=answer,
     words=words,
     told=told,
-    page="",
+    page="pages/goodput_planner/page.py",
 )

@@ -10,11 +10,10 @@ DAYS, TRIALS = 54.0, 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """By the names of OPTIONS. chips, mttf_chip_h and save_s must be given; of the rest None: the default that OPTIONS
-    tell."""
+class Failing:
+    """How a job fails and what it falls back on, by the names of FAILING. mttf_chip_h and save_s must be given; of the
+    rest None: the default that the options tell."""
 
-    chips: int | None = None
     mttf_chip_h: float | None = None
     save_s: float | None = None
     blocked_s: float | None = None
@@ -26,6 +25,17 @@ class Asked:
     elastic: bool = False
     slices: int | None = None
     resume_s: float | None = None
+    local_save_s: float | None = None
+    local_restart_s: float | None = None
+    local_share: float | None = None
+    saves_per_remote: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked(Failing):
+    """By the names of OPTIONS. chips must be given as well; of the rest None: the default that OPTIONS tell."""
+
+    chips: int | None = None
     days: float | None = None
     trials: int | None = None
     seed: int | None = None
@@ -33,8 +43,7 @@ class Asked:
 
 _OF_CHECKPOINTS = {option.name: option for option in CHECKPOINT_OPTIONS}
 
-OPTIONS: tuple[Option, ...] = (
-    _OF_CHECKPOINTS["chips"],
+FAILING: tuple[Option, ...] = (
     Option(
         "mttf_chip_h",
         Number(1e-3, 1e12),
@@ -59,6 +68,21 @@ OPTIONS: tuple[Option, ...] = (
     Option("elastic", SWITCH, False, "go on with fewer slices while one is away"),
     _OF_CHECKPOINTS["slices"],
     _OF_CHECKPOINTS["resume_s"],
+    _OF_CHECKPOINTS["local_save_s"],
+    _OF_CHECKPOINTS["local_restart_s"],
+    _OF_CHECKPOINTS["local_share"],
+    Option(
+        "saves_per_remote",
+        Number(1, 4096, whole=True),
+        None,
+        "with a local tier: every how many-th save goes to remote storage (default: the best)",
+        label="Saves for one that is remote",
+    ),
+)
+
+OPTIONS: tuple[Option, ...] = (
+    _OF_CHECKPOINTS["chips"],
+    *FAILING,
     Option("days", Number(1e-3, 1e5), None, f"length of the job (default: {DAYS:g})", "d", "Length of the job"),
     Option("trials", Number(10, 100_000, whole=True), None, f"lives that are drawn (default: {TRIALS})", label="Lives"),
     Option("seed", SEED, None, "of the draws (default: 0)"),

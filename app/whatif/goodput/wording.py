@@ -26,7 +26,7 @@ def verdict(result: "GoodputPlan") -> Verdict:
     first = f"{fmt.share(result.goodput)} of the time becomes kept work{between}."
     where, share = next(iter(result.badput.items()))
     loss = f"The largest loss is {TITLES[where]}, {fmt.share(share)}." if share > NOTHING else ""
-    return headline(first, f"{_rate(result)} {loss}".strip(), _spares(result), _interval(result))
+    return headline(first, f"{_rate(result)} {loss}".strip(), gain(result), _spares(result), _interval(result))
 
 
 def _rate(result: "GoodputPlan") -> str:
@@ -34,6 +34,19 @@ def _rate(result: "GoodputPlan") -> str:
     if failures < 1:
         return f"{fmt.share(float((result.lives.failures > 0).mean()))} of such jobs see a failure at all."
     return f"Something fails every {fmt.duration(result.life.job.mttf_s)}, some {fmt.number(failures)} times in all."
+
+
+def gain(result: "GoodputPlan") -> str:
+    """What elastic training adds, in points of all time and as a ratio; empty for a job that is not elastic."""
+    if result.whole is None or result.gain is None:
+        return ""
+    whole = float(result.whole.goodput.mean())
+    if whole < NOTHING:
+        return "Restarting the whole job at each failure would keep next to nothing."
+    more = "more" if result.gain >= 0 else "less"
+    ratio = fmt.share(abs(result.gain) / whole)
+    points = fmt.number(100 * abs(result.gain))
+    return f"Restarting the whole would keep {fmt.share(whole)}: elastic keeps {points} points ({ratio}) {more}."
 
 
 def _spares(result: "GoodputPlan") -> str:
@@ -44,20 +57,21 @@ def _spares(result: "GoodputPlan") -> str:
 
 
 def _interval(result: "GoodputPlan") -> str:
+    every = f"It saves after every {fmt.duration(result.life.interval_s)} of work"
+    if result.life.local:
+        nth = result.life.saves_per_remote
+        every += ", to remote storage each time" if nth == 1 else f", {nth:,} saves for one that is remote"
     if abs(result.life.interval_s / result.best_interval_s - 1) < 0.01:
-        return f"It saves after every {fmt.duration(result.life.interval_s)} of work, the best."
-    best = fmt.duration(result.best_interval_s)
-    return f"It saves after every {fmt.duration(result.life.interval_s)} of work; the best is {best}."
+        return f"{every}, the best."
+    return f"{every}; the best is {fmt.duration(result.best_interval_s)}."
 
 
 def words(result: "GoodputPlan") -> Words:
     """Where the time goes, the largest part first."""
-    from app.whatif.goodput.answers import NOTES
-
     shares = {"kept work": result.goodput, **{TITLES[n]: s for n, s in result.badput.items() if s > 0}}
     span = result.life.span_s
     rows = tuple((name, fmt.share(s), fmt.duration(s * span)) for name, s in shares.items())
     form = (
         () if result.closed_form is None else (f"By formula, of a life without end: {fmt.share(result.closed_form)}.",)
     )
-    return Words(verdict(result), Table(("what", "share", "of the job"), rows, right=(1, 2)), (*form, *NOTES))
+    return Words(verdict(result), Table(("what", "share", "of the job"), rows, right=(1, 2)), (*form, *result.notes))

@@ -13,22 +13,33 @@ if TYPE_CHECKING:
 
 def answer(asked: Asked, place: "Workspace | None") -> "TrainingPlan":
     """Raises QuestionError where something is missing or cannot be."""
+    if asked.calibrate is not None:
+        from app.whatif.training.beside import find_from
+
+        return find_from(asked, place)
     from app.whatif.training.answers import find
 
     return find(asked)
 
 
 def words(result: "TrainingPlan") -> "Words":
-    from app.whatif.training import wording
+    return _wording(result).words(result)
 
-    return wording.words(result)
+
+def verdict(result: "TrainingPlan") -> str:
+    return _wording(result).verdict(result)
 
 
 def told(result: "TrainingPlan") -> dict[str, Any]:
     """The JSON contract: the answer, with its verdict at the head."""
-    from app.whatif.training import wording
+    return {"verdict": verdict(result), **result.to_dict()}
 
-    return {"verdict": wording.verdict(result), **result.to_dict()}
+
+def _wording(result: "TrainingPlan") -> Any:
+    """The words of a plan, or of a run that was carried over."""
+    from app.whatif.training import beside_wording, wording
+
+    return beside_wording if hasattr(result, "run") else wording
 
 
 TRAINING: "WhatIf[Asked, TrainingPlan]" = WhatIf(

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from app.whatif.cost.asked import OPTIONS as COST_OPTIONS
+from app.whatif.goodput.asked import FAILING
 from errors.numbers import Number
 from errors.options import Option
 
@@ -10,6 +11,19 @@ PRECISIONS = ("bf16", "fp8", "fp4", "fp16")
 BATCH_TOKENS = 4_194_304  # where none is named: 512 sequences of 8,192
 REMATS = ("none", "part", "full")  # as `simulators.training.layout` has them, which the command line need not wait for
 REMAT = REMATS[1]
+MAKES = (
+    "maxtext",
+    "megatron",
+    "torchtitan",
+    "gke",
+    "xpk",
+    "pathways",
+    "queued",
+    "slurm",
+    "compile",
+    "checkpoint",
+)
+ANY = "any"  # as a layout: not that of the run
 AXES = {"dp": "data", "fsdp": "fsdp", "tp": "tensor", "pp": "pipeline", "cp": "context", "ep": "expert"} | {
     "vp": "interleave",
     "micro": "micro",
@@ -30,10 +44,27 @@ class Asked:
     seq: int | None = None
     global_batch_tokens: float | None = None
     layout: str | None = None
-    remat: str = REMAT
-    precision: str = PRECISIONS[0]
+    remat: str | None = None
+    precision: str | None = None
     goodput: float | None = None
     price: str | None = None
+    make: str | None = None
+    mttf_chip_h: float | None = None
+    save_s: float | None = None
+    blocked_s: float | None = None
+    interval_s: float | None = None
+    restart_s: float | None = None
+    wait_s: float | None = None
+    spares: int | None = None
+    repair_h: float | None = None
+    elastic: bool = False
+    slices: int | None = None
+    resume_s: float | None = None
+    local_save_s: float | None = None
+    local_restart_s: float | None = None
+    local_share: float | None = None
+    saves_per_remote: int | None = None
+    calibrate: str | None = None
 
 
 _COST = {option.name: option for option in COST_OPTIONS}
@@ -72,11 +103,30 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "remat",
         REMATS,
-        REMAT,
-        "layers computed again backward: none, all (full), or as many as the memory asks for (part)",
+        None,
+        f"layers computed again backward: none, all (full), or as many as the memory asks for (default: {REMAT})",
         label="Computed again",
     ),
-    Option("precision", PRECISIONS, PRECISIONS[0], "of the matrix products, which sets the peak"),
+    Option("precision", PRECISIONS, None, f"of the matrix products, which sets the peak (default: {PRECISIONS[0]})"),
     _COST["goodput"],
     _COST["price"],
+    Option(
+        "make",
+        MAKES,
+        None,
+        "print what makes the best choice real, ready to copy: a framework's configuration, what creates the chips, or "
+        "the commands that compile it and plan its checkpoints",
+        label="Make it real",
+    ),
+    Option(
+        "calibrate",
+        str,
+        None,
+        "a run of the store, measured or compiled: its step is carried over, account by account, and its setup counts "
+        f"where no other is given; with --layout {ANY} another layout too",
+        label="Run to start from",
+        of_run=True,
+        form="RUN",
+    ),
+    *FAILING,
 )

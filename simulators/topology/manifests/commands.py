@@ -6,8 +6,19 @@ from simulators.topology.manifests.gke import command
 from simulators.topology.manifests.plan import Plan, Unavailable
 from simulators.topology.systems import shapes
 
-_XPK = {"on-demand": ["--on-demand"], "spot": ["--spot"], "reserved": ["--reservation=RESERVATION"]}
-_QUEUED = {"on-demand": [], "spot": ["--spot"], "reserved": ["--reserved"]}
+LONGEST_FLEX = "7d"
+_FLEX = [
+    "--provisioning-model=flex-start",
+    f"--max-run-duration={LONGEST_FLEX}",
+    f"--valid-until-duration={LONGEST_FLEX}",
+]
+_XPK = {
+    "on-demand": ["--on-demand"],
+    "spot": ["--spot"],
+    "reserved": ["--reservation=RESERVATION"],
+    "flex-start": ["--flex"],
+}
+_QUEUED = {"on-demand": [], "spot": ["--spot"], "reserved": ["--reserved"], "flex-start": _FLEX}
 
 
 def xpk(plan: Plan) -> str | Unavailable:

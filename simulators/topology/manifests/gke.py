@@ -77,11 +77,13 @@ _SELECTORS = {
     "on-demand": "",
     "spot": '  cloud.google.com/gke-spot: "true"\n',
     "reserved": "  cloud.google.com/reservation-name: RESERVATION # fill in\n",
+    "flex-start": '  cloud.google.com/gke-flex-start: "true"\n',
 }
 _FLAGS = {
     "on-demand": [],
     "spot": ["--spot"],
     "reserved": ["--reservation-affinity=specific", "--reservation=RESERVATION"],
+    "flex-start": ["--flex-start", "--reservation-affinity=none", "--no-enable-autorepair"],
 }
 
 
@@ -120,7 +122,7 @@ def node_pool(plan: Plan) -> str | Unavailable:
         "--location=REGION",
         "--node-locations=ZONE",
         f"--machine-type={plan.machine}",
-        f"--num-nodes={plan.hosts}",
+        *_nodes(plan),
     ]
     if policy:
         flags.append(f"--placement-policy={plan.name}-policy")
@@ -146,6 +148,13 @@ def node_pool(plan: Plan) -> str | Unavailable:
             ),
         )
     return "\n".join(made) + "\n"
+
+
+def _nodes(plan: Plan) -> list[str]:
+    """All hosts at once; of flex-start none until a workload asks, then all together."""
+    if plan.capacity != "flex-start":
+        return [f"--num-nodes={plan.hosts}"]
+    return ["--enable-autoscaling", "--num-nodes=0", "--min-nodes=0", f"--max-nodes={plan.hosts}"]
 
 
 def command(start: str, flags: list[str], indent: str = "") -> str:

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from errors import QuestionError
-from simulators.topology.manifests import commands, gke
+from simulators.topology.manifests import commands, gke, pathways
 from simulators.topology.manifests.plan import Plan, Unavailable, cannot, machines, nearest_creatable, plan_of
 from simulators.topology.spec import Spec
 from simulators.topology.systems import shapes
@@ -17,6 +17,7 @@ CAPACITIES: dict[str, str] = {
     "on-demand": "at list price, while there is any",
     "spot": "cheaper, taken back at any time",
     "reserved": "from a reservation of your own",
+    "flex-start": "waits in a queue until all of it is there, for seven days at most",
 }
 
 
@@ -38,6 +39,7 @@ def manifest(spec: Spec, machine: str | None = None, capacity: str = "on-demand"
         "gke": gke.workload(plan),
         "node_pool": gke.node_pool(plan),
         "xpk": commands.xpk(plan),
+        "pathways": pathways.pathways(plan),
         "queued_resource": commands.queued_resource(plan),
     }
     return {
