@@ -29,7 +29,7 @@ UNTOLD = ("unattributed",)
 class Side:
     """One of the two runs. `steps`: its settled steps, None where nothing tells of them; `profiled`: accounts of those
     that a profile shows; `ledger`: None where it has none. `kind`: training, compiled, simulated, serving or rl.
-    `tokens_per_s_per_chip`: as the page Steps has it."""
+    `tokens_per_step_per_chip`: of the settled steps."""
 
     name: str
     kind: str
@@ -38,7 +38,7 @@ class Side:
     kept_steps: int = 0
     steps: StepTimes | None = None
     profiled: StepAccounts | None = None
-    tokens_per_s_per_chip: float | None = None
+    tokens_per_step_per_chip: float | None = None
     live: bool = False
 
 
@@ -46,7 +46,8 @@ class Side:
 class DifferenceResult:
     """B against A. `step`: change of a step; `ledger`: accounts of a step and chip, the largest change first; `whole`:
     the same of all chip time a kept step, badput included; `ops`: operations of a step and device; `unexplained_s`: of
-    the change, what no account tells. `why`: what cannot be compared, and what would tell."""
+    the change, what no account tells; `tokens`: of a step on a chip; `stalls_s`: what stalls, which are set apart, add
+    to a step. `why`: what cannot be compared, and what would tell."""
 
     a: str
     b: str
@@ -58,7 +59,8 @@ class DifferenceResult:
     matched_share: float | None
     unexplained_s: float | None
     explained_share: float | None
-    tokens_per_s_per_chip: tuple[float, float] | None = None
+    tokens: tuple[float, float] | None = None
+    stalls_s: tuple[float, float] = (0.0, 0.0)
     why: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
@@ -73,11 +75,9 @@ class DifferenceResult:
     @property
     def per_token(self) -> float | None:
         """By how much a token takes more chip time in B, as a share; None where not both count tokens."""
-        return (
-            None
-            if self.tokens_per_s_per_chip is None
-            else self.tokens_per_s_per_chip[0] / self.tokens_per_s_per_chip[1] - 1
-        )
+        if self.tokens is None or self.step is None:
+            return None
+        return (self.step.b / self.tokens[1]) / (self.step.a / self.tokens[0]) - 1
 
     @property
     def makers(self) -> tuple[AccountChange, ...]:
@@ -91,6 +91,7 @@ class DifferenceResult:
             "told": self.told,
             "step_time": self.step and self.step.to_dict(),
             "chip_time_per_token_change": self.per_token,
+            "stalls_per_step": {"a_s": self.stalls_s[0], "b_s": self.stalls_s[1]},
             "ledger": [c.to_dict() for c in self.ledger],
             "held_per_kept_step": [c.to_dict() for c in self.whole],
             "ops": [o.to_dict() for o in self.ops[:MOST]],
@@ -130,7 +131,8 @@ def difference(a: Side, b: Side, floor: float, ops: tuple[OpChange, ...] = ()) -
         matched_share=_matched(ops),
         unexplained_s=left,
         explained_share=share,
-        tokens_per_s_per_chip=_tokens(a, b),
+        tokens=_tokens(a, b),
+        stalls_s=(a.steps.stalls_s if a.steps else 0.0, b.steps.stalls_s if b.steps else 0.0),
         why=why,
         notes=_notes(a, b),
     )
@@ -141,7 +143,7 @@ def _step(a: Side, b: Side, floor: float) -> tuple[Change | None, tuple[str, ...
         seconds = [s.ledger.chip_seconds / s.ledger.chips for s in (a, b) if s.ledger is not None]
         none = tuple(f"{s.name} did not compile, or its chip is not known" for s in (a, b) if s.ledger is None)
         return (None, none) if none else (change_of_exact(seconds[0], seconds[1], floor), ())
-    lacking = tuple(f"{s.name} tells of no step" for s in (a, b) if s.steps is None or not len(s.steps.seconds))
+    lacking = tuple(f"{s.name} tells of no settled step" for s in (a, b) if s.steps is None or not len(s.steps.seconds))
     if a.steps is None or b.steps is None or lacking:
         return None, lacking
     change = compare(a.steps, b.steps, floor)
@@ -165,8 +167,8 @@ def _whole(a: Side, b: Side) -> tuple[AccountChange, ...]:
 
 
 def _tokens(a: Side, b: Side) -> tuple[float, float] | None:
-    rates = [s.tokens_per_s_per_chip for s in (a, b) if s.tokens_per_s_per_chip]
-    return (rates[0], rates[1]) if len(rates) == 2 else None
+    told = [s.tokens_per_step_per_chip for s in (a, b) if s.tokens_per_step_per_chip]
+    return (told[0], told[1]) if len(told) == 2 else None
 
 
 def _unprofiled(a: Side, b: Side) -> str:

@@ -18,7 +18,7 @@ LEAST_STRETCHES = 4
 @dataclass(frozen=True)
 class AccountChange:
     """Seconds of a step and chip. `low`, `high`: between which the change lies by the scatter of the profiled steps;
-    None where nothing tells it. `clear`: whether that leaves no doubt that it changed, or nothing scatters at all."""
+    None where too few were profiled to tell it. `clear`: whether that leaves no doubt that it changed."""
 
     account: str
     a: float
@@ -32,7 +32,7 @@ class AccountChange:
 
     @property
     def clear(self) -> bool:
-        return self.low is None or self.high is None or self.low > 0 or self.high < 0
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
     @property
     def title(self) -> str:
@@ -54,7 +54,8 @@ def of_profiled(a: StepAccounts, b: StepAccounts) -> tuple[AccountChange, ...]:
 def of_ledgers(a: Account, b: Account, per_a: float, per_b: float) -> tuple[AccountChange, ...]:
     """Of two ledgers that nothing scatters in: leaves by name, over `per_a` and `per_b` chip-steps."""
     mine, theirs = _leaves(a, per_a), _leaves(b, per_b)
-    return _sorted(AccountChange(n, mine.get(n, 0.0), theirs.get(n, 0.0)) for n in dict.fromkeys([*mine, *theirs]))
+    both = ((n, mine.get(n, 0.0), theirs.get(n, 0.0)) for n in dict.fromkeys([*mine, *theirs]))
+    return _sorted(AccountChange(n, before, after, after - before, after - before) for n, before, after in both)
 
 
 def _sorted(of: Any) -> tuple[AccountChange, ...]:
@@ -75,10 +76,12 @@ def _profiled(name: str, a: StepAccounts, b: StepAccounts) -> AccountChange:
 
 
 def _leaves(account: Account, per: float) -> Mapping[str, float]:
-    """Seconds by account right below kept steps, and what is no kept step by its cause."""
+    """Seconds by account: the innermost that every run has by that name, which sum to the whole. What a job or a host
+    gave its name to is entered with the account that holds it."""
+    if not account.children or any(c.name not in ACCOUNTS for c in account.children):
+        return {account.name: account.chip_seconds / per}
     found: dict[str, float] = {}
-    for _, one in account.walk():
-        below = [c for c in one.children if c.name in ACCOUNTS and c.name != "unattributed"]
-        if not below and (one.name in ACCOUNTS):
-            found[one.name] = found.get(one.name, 0.0) + one.chip_seconds / per
+    for child in account.children:
+        for name, seconds in _leaves(child, per).items():
+            found[name] = found.get(name, 0.0) + seconds
     return found

@@ -37,6 +37,7 @@ from scipy.special import stdtrit
 from analyzers.base import Facts
 from analyzers.time.job_past import steps_taken
 from analyzers.time.step_changes import changes_of
+from errors import QuestionError
 from runs.tables import Tables
 
 ALPHA = 0.005
@@ -49,6 +50,7 @@ LEAST_WORTH = 6  # independent steps: of fewer no scatter can be told
 STALL_DEVIATIONS, STALL_SHARE = 10.0, 0.5
 STALLS_SHARE = 0.12  # of all steps: what more of them do is no stall, but how the job runs
 WARM_SHARE = 0.2  # of all steps: a slow beginning that is longer is no warming up
+ROUNDING = 1e-9  # of a step: scatter below it is that of numbers, not of steps
 ROBUST = 1.4826  # deviations of a normal scatter by its median absolute deviation
 
 Floats = NDArray[np.float64]
@@ -129,6 +131,8 @@ def settled(
 
 def _pace(step: NDArray[np.int64], seconds: Floats) -> tuple[int, tuple[int, ...]]:
     """How many steps at the beginning are slower than what follows, and the steps at which the pace changed after."""
+    if not np.median(seconds) > 0:
+        return 0, ()
     found = changes_of(pd.DataFrame({"step": step, "start_ns": 0, "dur_s": seconds})).stretches
     if len(found) < 2:
         return 0, ()
@@ -147,14 +151,24 @@ def compare(a: StepTimes, b: StepTimes, floor: float = FLOOR) -> Change:
 
 def change_of_exact(a: float, b: float, floor: float = FLOOR) -> Change:
     """B against A where nothing scatters: a compiler's bound, a model."""
-    change = b / a - 1 if a > 0 else math.inf
+    change = _share(a, b, "step")
     return Change(a, b, change, change, change, floor, abs(change) >= floor)
+
+
+def _share(a: float, b: float, what: str) -> float:
+    """Raises QuestionError where either takes no time."""
+    if not (a > 0 and b > 0):
+        raise QuestionError(
+            f"{what}s that take {min(a, b):g} s on average, of which no share can be told",
+            expected="times above 0 in both runs",
+        )
+    return b / a - 1
 
 
 def change_of(a: Floats, b: Floats, floor: float = FLOOR, what: str = "value") -> Change:
     """B against A, from values that hang together in their order."""
     mean_a, mean_b = float(a.mean()), float(b.mean())
-    change = mean_b / mean_a - 1 if mean_a > 0 else math.inf
+    change = _share(mean_a, mean_b, what)
     if why := _too_little(a, b, what):
         return _apart(a, b, change) or Change(mean_a, mean_b, change, None, None, None, False, why)
     (va, fa), (vb, fb) = variance_of_mean(a), variance_of_mean(b)
@@ -170,7 +184,7 @@ def change_of(a: Floats, b: Floats, floor: float = FLOOR, what: str = "value") -
 def _too_little(a: Floats, b: Floats, what: str) -> str:
     """Why the scatter of these values tells no range; empty where it does."""
     short = min(len(a), len(b))
-    if short < LEAST_STEPS or not a.mean() > 0:
+    if short < LEAST_STEPS:
         return f"{short} settled {what}s are too few: {LEAST_STEPS} are needed"
     if (few := min(worth(a), worth(b))) < LEAST_WORTH:
         return f"{what}s hang together so much that {short} are worth {few:.0f}: {LEAST_WORTH} are needed"
@@ -180,8 +194,10 @@ def _too_little(a: Floats, b: Floats, what: str) -> str:
 def _apart(a: Floats, b: Floats, change: float) -> Change | None:
     """Where every value of the one is beyond every value of the other by far, no scatter is needed: the range is that
     of the nearest and the farthest two."""
-    low, high = float(b.min() / a.max()) - 1, float(b.max() / a.min()) - 1 if a.min() > 0 else math.inf
-    if min(len(a), len(b)) < FEW_APART or not (low > FAR or high < -FAR):
+    if min(len(a), len(b)) < FEW_APART or not a.min() > 0:
+        return None
+    low, high = float(b.min() / a.max()) - 1, float(b.max() / a.min()) - 1
+    if not (low > FAR or high < -FAR):
         return None
     return Change(float(a.mean()), float(b.mean()), change, low, high, None, True)
 
@@ -192,7 +208,9 @@ def worth(values: Floats) -> float:
     1954: by (1 + 3 r) / n; and half a deviation of its own scatter)."""
     n, d = len(values), values - values.mean()
     whole = float(d @ d)
-    r = float(d[1:] @ d[:-1]) / whole if whole else 0.0
+    if whole <= n * (ROUNDING * float(values.mean())) ** 2:
+        return float(n)  # all alike but for rounding: nothing hangs together
+    r = float(d[1:] @ d[:-1]) / whole
     r = max(r, 0.0)
     r = min(r + (1 + 3 * r) / n + 0.5 * math.sqrt((1 - r * r) / n), 0.999)
     return n * (1 - r) / (1 + r)

@@ -10,7 +10,7 @@ MOST_MAKERS, MOST_DIFFERS = 2, 3
 SAME, TWICE = 0.01, 2.0  # of a change: what is not worth a sentence; times: beyond it is told as times
 NAMES = {
     "parallelism": "the mesh",
-    "model": "the model's",
+    "model": "the model",
     "chips": "the number of chips",
     "per_device_batch_size": "the batch of a device",
     "global_batch": "the batch",
@@ -23,7 +23,9 @@ NAMES = {
 
 def verdict(result: DifferenceResult) -> Verdict:
     """The change of a step with its range and what makes it, then what was changed, then what is left."""
-    return headline(_change(result), _per_token(result), _settings(result), _left(result), _why(result))
+    return headline(
+        _change(result), _stalls(result), _per_token(result), _settings(result), _left(result), _why(result)
+    )
 
 
 def _change(result: DifferenceResult) -> str:
@@ -33,28 +35,39 @@ def _change(result: DifferenceResult) -> str:
     if not result.told:
         if step.low is None or step.high is None:
             return f"Whether a step of {b} takes longer than one of {a} cannot be told: {step.why}."
+        ends = f"{signed(step.change)} ({signed(step.low)} to {signed(step.high)})"
+        if step.low > 0 or step.high < 0:
+            return f"A step of {b} takes {ends} beside one of {a}, too little to be called a difference."
         said = f"No difference of a step between {a} and {b} can be told from chance"
         seen = "" if step.detectable is None else f"; a change of {fmt.share(step.detectable, 2)} could be seen"
-        return f"{said}: {signed(step.change)} ({_range(step.low, step.high)}){seen}."
+        return f"{said}: {ends}{seen}."
     made = _makers(result)
-    return f"{b} is {_how_much(step.change)} a step than {a}{_in_range(result)}{': ' if made else ''}{made}."
+    return f"{b} {_how_much(step.change, a)}{_in_range(result)}{': ' if made else ''}{made}."
 
 
 def _per_token(result: DifferenceResult) -> str:
-    """What a token takes, where a step works on more or fewer of them, or on other chips."""
-    if result.per_token is None or result.step is None:
+    """What a token takes, where a step works on more or fewer of them on a chip."""
+    if result.per_token is None or result.tokens is None or not result.told:
         return ""
-    if abs((1 + result.per_token) / (1 + result.step.change) - 1) < SAME:
+    if abs(result.tokens[1] / result.tokens[0] - 1) < SAME:
         return ""
     less = "more" if result.per_token > 0 else "less"
     return f"Its steps do other work: a token takes {fmt.share(abs(result.per_token), 2)} {less} chip time."
 
 
-def _how_much(change: float) -> str:
-    """`6.1 % slower`, `38 % quicker`, `3.2 times slower`."""
+def _stalls(result: DifferenceResult) -> str:
+    """What stalls, which are set apart, add to a step of either, where that differs."""
+    if result.step is None or abs(result.stalls_s[1] - result.stalls_s[0]) < SAME * result.step.a:
+        return ""
+    a, b = (fmt.duration(s) for s in result.stalls_s)
+    return f"Stalls, which are set apart, add {b} to a step of it on average, and {a} to one of {short(result.a)}."
+
+
+def _how_much(change: float, a: str) -> str:
+    """`is 6.1 % slower a step than A`, `is 38 % quicker a step than A`, `takes 3.2 times as long a step as A`."""
     if change >= TWICE - 1:
-        return f"{fmt.number(1 + change)} times slower"
-    return f"{fmt.share(abs(change), 2)} {'slower' if change > 0 else 'quicker'}"
+        return f"takes {fmt.number(1 + change)} times as long a step as {a}"
+    return f"is {fmt.share(abs(change), 2)} {'slower' if change > 0 else 'quicker'} a step than {a}"
 
 
 def _in_range(result: DifferenceResult) -> str:
@@ -76,7 +89,9 @@ def _range(low: float, high: float) -> str:
 
 
 def signed(share: float) -> str:
-    return f"{'−' if share < 0 else '+'}{fmt.share(abs(share), 2)}"
+    """`+6.1 %`, `−0.05 %`."""
+    size = fmt.share(abs(share), 2) if abs(share) >= 1e-3 or not share else f"{100 * abs(share):.1g} %"
+    return f"{'−' if share < 0 else '+'}{size}"
 
 
 def _makers(result: DifferenceResult) -> str:
@@ -111,7 +126,7 @@ def _settings(result: DifferenceResult) -> str:
 
 def _setting(d: Differs) -> str:
     head, _, tail = d.name.partition(".")
-    name = f"{NAMES.get(head, head)} {tail}".strip() if tail else NAMES.get(head, head)
+    name = f"{NAMES.get(head, head)}'s {tail}" if tail else NAMES.get(head, head)
     return f"{short(name.replace('_', ' '))} ({_value(d.a)}, then {_value(d.b)})"
 
 
@@ -143,7 +158,7 @@ def table(result: DifferenceResult) -> Table:
             fmt.duration(c.b),
             seconds(c.change),
             fmt.NO_VALUE if c.low is None or c.high is None else f"{seconds(c.low)} to {seconds(c.high)}",
-            "" if c.clear else "may be chance",
+            "" if c.clear else "too few profiled steps" if c.low is None else "may be chance",
         )
         for c in result.ledger
     ]

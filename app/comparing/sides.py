@@ -8,7 +8,7 @@ import pandas as pd
 
 from analyzers.difference import DifferenceResult, Side, difference
 from analyzers.difference.operations import COLUMNS, OpChange, matched, of_programs
-from analyzers.difference.step_time import FLOOR, step_times
+from analyzers.difference.step_time import FLOOR, StepTimes, step_times
 from analyzers.time.job_past import steps_taken
 from analyzers.time.step_accounts import step_accounts
 from app.library.changes import FOLLOWED
@@ -33,7 +33,8 @@ def compare_jobs(a: Run, b: Run, place: Workspace, floor: float = FLOOR) -> Diff
     if a.run_id == b.run_id:
         raise QuestionError(f"{a.manifest.name} is both runs", expected="two different runs", advice="Name another one")
     live = _runs_still(a, place), _runs_still(b, place)
-    return _compared.get((a.writing, b.writing, floor, live), lambda: _compare(a, b, place, floor, live))
+    names = a.manifest.name, b.manifest.name  # people give others
+    return _compared.get((a.writing, b.writing, floor, live, names), lambda: _compare(a, b, place, floor, live))
 
 
 def _compare(a: Run, b: Run, place: Workspace, floor: float, live: tuple[bool, bool]) -> DifferenceResult:
@@ -43,7 +44,7 @@ def _compare(a: Run, b: Run, place: Workspace, floor: float, live: tuple[bool, b
 
 def side_of(run: Run, place: Workspace) -> Side:
     """What of a run is compared. Of a run that does not change it is worked out once."""
-    return _sides.get(run.writing, lambda: _looked_at(run, place))
+    return _sides.get((run.writing, run.manifest.name), lambda: _looked_at(run, place))
 
 
 def _looked_at(run: Run, place: Workspace) -> Side:
@@ -59,10 +60,17 @@ def _looked_at(run: Run, place: Workspace) -> Side:
         facts=facts,
         ledger=answer and answer.ledger,
         kept_steps=_kept(run),
-        tokens_per_s_per_chip=told and told.tokens_per_s_per_chip,
+        tokens_per_step_per_chip=None if told is None or steps is None else _tokens(told.rows, steps),
         steps=steps,
         profiled=step_accounts(tables, facts, steps.step) if steps and manifest.tables.get("captures") else None,
     )
+
+
+def _tokens(rows: pd.DataFrame, steps: StepTimes) -> float | None:
+    """Of a settled step on one chip; None where the log does not tell it."""
+    mine = rows[rows["kept"].astype(bool) & rows["step"].isin(steps.step)]
+    found = (mine["tokens_per_s_per_chip"].astype(float) * mine["dur_s"].astype(float)).mean()
+    return float(found) if found > 0 else None
 
 
 def _runs_still(run: Run, place: Workspace) -> bool:

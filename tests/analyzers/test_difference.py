@@ -1,6 +1,7 @@
 """Two jobs compared: chance is not told as a change, a change is found, accounts close, settings are named."""
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzers.difference import Side, difference
-from analyzers.difference.accounts import of_profiled
+from analyzers.difference.accounts import of_ledgers, of_profiled
 from analyzers.difference.differs import differs
 from analyzers.difference.operations import BOTH, GONE, NEW, matched, of_programs
 from analyzers.difference.step_time import FLOOR, change_of, change_of_exact, settled, worth
 from analyzers.time.step_accounts import StepAccounts
+from app.comparing.gates import gate
 from app.comparing.job_words import verdict
 from errors import QuestionError
 from runs.ledger import Account, Ledger
@@ -134,8 +136,9 @@ def test_the_account_that_changed_makes_the_difference_and_the_parts_sum_to_it()
 
 def test_of_steps_with_twice_the_tokens_it_is_told_what_a_token_takes():
     a, b = sides(0.4)
-    found = difference(*(replace(s, tokens_per_s_per_chip=r) for s, r in ((a, 1000.0), (b, 1250.0))), FLOOR)
-    assert found.per_token == pytest.approx(-0.2) and found.to_dict()["chip_time_per_token_change"] == found.per_token
+    found = difference(*(replace(s, tokens_per_step_per_chip=n) for s, n in ((a, 1000.0), (b, 1875.0))), FLOOR)
+    assert found.per_token == pytest.approx(1.5 / 1.875 - 1, abs=0.01)
+    assert found.to_dict()["chip_time_per_token_change"] == found.per_token
     assert "a token takes 20 % less chip time" in verdict(found).whole
     assert difference(a, b, FLOOR).per_token is None
 
@@ -150,7 +153,7 @@ def test_a_run_without_a_profile_or_without_steps_says_what_would_tell():
     blind = difference(a, Side(name="b", kind="training", facts={}, steps=b.steps), FLOOR)
     assert blind.told and blind.ledger == () and blind.explained_share is None and "no profile" in blind.why[0]
     nothing = Side(name="nothing", kind="training", facts={})
-    with pytest.raises(QuestionError, match="nothing tells of no step"):
+    with pytest.raises(QuestionError, match="nothing tells of no settled step"):
         difference(a, nothing, FLOOR)
 
 
@@ -247,4 +250,83 @@ def test_an_account_of_one_run_alone_is_nothing_in_the_other():
 
 def test_what_is_exact_needs_no_range():
     assert change_of_exact(1.0, 1.001).told is False and change_of_exact(1.0, 0.9).change == pytest.approx(-0.1)
-    assert math.isinf(change_of_exact(0.0, 1.0).change)
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.0, 1.0), (1.0, 0.0), (0.0, 0.0)])
+def test_of_steps_that_take_no_time_no_share_is_told(a, b):
+    with pytest.raises(QuestionError, match="take 0 s on average"):
+        change_of(np.full(60, a), np.full(60, b))
+    with pytest.raises(QuestionError, match="take 0 s on average"):
+        change_of_exact(a, b)
+
+
+@pytest.mark.parametrize(("a", "b"), [(1.1, 1.16), (0.1, 0.105), (1.0, 1.05)])
+def test_steps_that_do_not_scatter_are_told_apart_exactly(a, b):
+    told = change_of(np.full(100, a), np.full(100, b))
+    assert told.told and told.change == pytest.approx(b / a - 1) and told.low > 0
+
+
+def test_what_is_held_a_step_is_all_that_was_held():
+    """Whatever accounts a ledger opens: those that hosts or jobs gave names to, and what nothing tells."""
+
+    def leaf(name, s):
+        return Account(name=name, chip_seconds=s, basis="measured")
+
+    wait = Account.total("straggler_wait", [leaf("waiting for vm/1", 5.0), leaf("no_single_rank", 2.0)])
+    dark = Account.total("unattributed", [leaf("not_profiled", 3.0)])
+    custom = Account.total("custom", [leaf("peak benchmark", 4.0)])
+    held = Account.total("held", [Account.total("productive", [dark]), Account.total("badput", [custom, wait])])
+    found = {c.account: c.a for c in of_ledgers(held, held, 2.0, 2.0)}
+    assert found == {"unattributed": 1.5, "custom": 2.0, "straggler_wait": 3.5}
+    assert sum(found.values()) == pytest.approx(held.chip_seconds / 2)
+
+
+def test_what_stalls_add_is_told_and_no_gate_passes_on_it():
+    calm, stalled = np.full(100, 1.0), np.full(100, 1.0)
+    stalled[::10] = 2.5
+    made = [Side(name=n, kind="training", facts={}, steps=steps_of(s)) for n, s in (("a", calm), ("b", stalled))]
+    found = difference(*made, FLOOR)
+    assert found.stalls_s == pytest.approx((0.0, 0.15)) and not found.told
+    assert (
+        "Stalls, which are set apart, add 150 ms to a step of it on average, and 0 s to one of a."
+        in verdict(found).whole
+    )
+    assert gate("step_time>+5%").judge(found) == "cannot be told" and gate("step_time>+20%").judge(found) == "passed"
+
+
+def test_an_account_of_too_few_profiled_steps_makes_nothing_and_passes_no_gate():
+    rng = np.random.default_rng(4)
+    few = [accounts(rng, {"useful_maths": 1.0, "input_wait": w}, n=2) for w in (0.1, 0.3)]
+    steps = [series(rng, 80, spread=0.01, mean=m) for m in (1.1, 1.3)]
+    made = [
+        Side(name=n, kind="training", facts={}, steps=steps_of(s), profiled=p)
+        for n, s, p in zip("ab", steps, few, strict=True)
+    ]
+    found = difference(*made, FLOOR)
+    assert found.told and found.makers == () and not any(c.clear for c in found.ledger)
+    assert gate("input_wait>+1%").judge(found) == "cannot be told"
+
+
+@pytest.mark.parametrize("name", ["checkpoint_save", "held", "decode", "productive"])
+def test_a_gate_on_what_no_step_is_compared_by_is_refused(name):
+    with pytest.raises(QuestionError, match="no gate"):
+        gate(f"{name}>+1%")
+
+
+def test_idle_is_all_that_hosts_kept_devices_waiting_for():
+    rng = np.random.default_rng(6)
+    profiled = [accounts(rng, {"useful_maths": 1.0, "idle_host_code": i}) for i in (0.1, 0.4)]
+    made = [
+        Side(name=n, kind="training", facts={}, steps=steps_of(series(rng, 80, spread=0.01, mean=m)), profiled=p)
+        for n, m, p in zip("ab", (1.1, 1.4), profiled, strict=True)
+    ]
+    assert gate("device_idle>+10%").judge(difference(*made, FLOOR)) == "failed"
+
+
+def test_a_small_change_keeps_the_signs_of_its_range():
+    rng = np.random.default_rng(8)
+    a, b = series(rng, 4000, spread=0.01), series(rng, 4000, spread=0.01, mean=0.9965)
+    made = [Side(name=n, kind="training", facts={}, steps=steps_of(s)) for n, s in (("a", a), ("b", b))]
+    found = difference(*made, FLOOR)
+    assert not found.told and found.step.high < 0
+    assert re.search(r"takes −0.3\d+ % \(−0.\d+ % to −0.\d+ %\) beside one of a, too little", verdict(found))
