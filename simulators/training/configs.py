@@ -103,6 +103,10 @@ def maxtext(job: Job) -> str | Cannot:
     """A YAML that MaxText reads beside its base.yml."""
     if job.precision not in ("bf16", "fp8"):
         return Cannot(f"MaxText is written here for bf16 and fp8, not for {job.precision}.")
+    if job.chunks > job.model.layers:
+        return Cannot(
+            f"MaxText's {job.chunks} pieces of a pipeline are alike: {job.model.layers} layers do not fill them."
+        )
     within = job.within()
     if within is None:
         return Cannot(f"No part of these axes fills groups of {job.group:,} chips, which MaxText's ici axes must.")
@@ -159,13 +163,16 @@ def _yaml(value: object) -> str:
 
 def megatron(job: Job) -> str | Cannot:
     """The flags of Megatron-LM's pretrain_gpt.py that a layout fixes, after torchrun's."""
-    tensor, pipeline, expert = job.axis("tp"), job.axis("pp"), job.axis("ep")
+    if no := _no_nodes(job):
+        return no
+    tensor, pipeline = job.axis("tp"), job.axis("pp")
+    expert, cut = _experts(job)
     flags = [
         f"--tensor-model-parallel-size {tensor}",
         f"--pipeline-model-parallel-size {pipeline}",
         f"--context-parallel-size {job.axis('cp')}",
         *([f"--num-virtual-stages-per-pipeline-rank {job.axis('vp')}"] if job.axis("vp") > 1 else []),
-        *([f"--expert-model-parallel-size {expert}", f"--expert-tensor-parallel-size {tensor}"] if expert > 1 else []),
+        *([f"--expert-model-parallel-size {expert}", f"--expert-tensor-parallel-size {cut}"] if expert > 1 else []),
         *(["--sequence-parallel"] if tensor > 1 else []),
         *_megatron_copies(job),
         f"--micro-batch-size {job.axis('micro')}",
@@ -190,9 +197,25 @@ def megatron(job: Job) -> str | Cannot:
     return head + " \\\n  ".join([f"{_torchrun(job)} pretrain_gpt.py", *flags]) + "\n"
 
 
+def _no_nodes(job: Job) -> Cannot | None:
+    """Why torchrun cannot start so many processes; None where it can."""
+    here = min(job.group, job.chips)
+    return Cannot(f"{job.chips:,} GPUs are no whole nodes of {here}.") if job.chips % here else None
+
+
 def _torchrun(job: Job) -> str:
     here = min(job.group, job.chips)
     return f"torchrun --nnodes {max(job.chips // here, 1)} --nproc-per-node {here}"
+
+
+def _experts(job: Job) -> tuple[int, int]:
+    """(ways over which experts are dealt out, ways in which each is cut): whole over tensor parallelism too, where
+    there are enough of them, as the step was timed."""
+    tensor, expert = job.axis("tp"), job.axis("ep")
+    experts = max((b.experts for b in job.model.feedforward), default=0)
+    if experts and experts % (expert * tensor) == 0:
+        return expert * tensor, 1
+    return expert, tensor
 
 
 def _megatron_copies(job: Job) -> list[str]:
@@ -222,6 +245,8 @@ def _megatron_again(job: Job) -> list[str]:
 
 def torchtitan(job: Job) -> str | Cannot:
     """A TOML of TorchTitan."""
+    if no := _no_nodes(job):
+        return no
     if job.precision not in ("bf16", "fp8"):
         return Cannot(f"TorchTitan is written here for bf16 and fp8, not for {job.precision}.")
     micro, pipeline = job.axis("micro"), job.axis("pp")

@@ -16,7 +16,10 @@ KINDS: Mapping[str, str] = {
     "exposed_communication": "network",
     "device_idle": "bubbles",
     "idle_launching": "launch",
+    "padding": "roofline",
+    "pipeline_bubble": "bubbles",
 }
+OTHER = "other"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,16 +33,18 @@ class Larger:
 
     @property
     def kind(self) -> str:
-        """What it is called for: memory, network, bubbles, launch, roofline, peak."""
-        return KINDS[self.account]
+        """What it is called for: memory, network, bubbles, launch, roofline, peak; of an account that a run alone has,
+        what waits for its hosts or what it does not tell: other."""
+        return KINDS.get(self.account, OTHER)
 
 
 def larger(loser: Planned, winner: Planned, weight: float = 1.0, winners: float = 1.0) -> Larger | None:
     """What the loser takes more, each account's chip-seconds of a step times its side's weight; None: no account is
     larger."""
+    mine, theirs = loser.accounts, winner.accounts
     more = {
-        name: weight * loser.chips * loser.accounts[name] - winners * winner.chips * winner.accounts[name]
-        for name in KINDS
+        name: weight * loser.chips * mine.get(name, 0.0) - winners * winner.chips * theirs.get(name, 0.0)
+        for name in dict.fromkeys((*KINDS, *mine, *theirs))
     }
     name = max(more, key=more.__getitem__)
     if more[name] <= 0:

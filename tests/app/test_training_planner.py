@@ -17,7 +17,9 @@ from app.whatif.goodput import GOODPUT_PLAN
 from app.whatif.training import TRAINING
 from app.whatif.training.asked import REMATS
 from app.whatif.training.making import saving
+from app.whatif.training.moving import moved
 from app.whatif.training.phrases import takes
+from app.whatif.training.sensitivity import sensitivity
 from app.whatif.training.wording import verdict
 from errors import QuestionError
 from errors import format as fmt
@@ -440,3 +442,72 @@ def test_the_picture_holds_every_choice_its_range_the_limits_and_the_front():
     assert {(s.y0, s.y1) for s in drawn.layout.shapes if s.y0 == s.y1} == {(4e6, 4e6)}
     low, high = (10**e for e in drawn.layout.xaxis.range)
     assert low < min(ends) and max(ends) < high
+
+
+SPARED = {"model": "llama3.1-8b", "on": "h100", "tokens": "1e12", "price": "h100=2", "days": None, "spares": "4"} | {
+    "mttf_chip_h": "20000",
+    "save_s": "60",
+    "restart_s": "600",
+}
+
+
+def test_why_a_choice_loses_counts_spares_as_its_dollars_do():
+    made = answered(**SPARED, chips="64,128")
+    for one, reason in zip(made.choices[1:], made.losers, strict=True):
+        assert reason.total is None or reason.total == pytest.approx(one.usd[1] - made.first.usd[1], rel=1e-6)
+        assert "cheaper in all" not in reason.text or one.usd[1] <= made.first.usd[1]
+
+
+def test_the_slider_of_goodput_keeps_the_spares():
+    made = answered(**SPARED, chips="128")
+    first = made.first
+    same = moved(made, 128, goodput=first.goodput).choice
+    assert same.usd == pytest.approx(first.usd) and same.days == pytest.approx(first.days)
+    [lower] = [m for m in sensitivity(first) if m.what == "goodput" and m.value < first.goodput]
+    assert moved(made, 128, goodput=lower.value).choice.usd[1] == pytest.approx(lower.usd)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{"wait_s": "3600"}, {"interval_s": "7200"}, {"blocked_s": "2"}, {"local_save_s": "2", "local_restart_s": "60"}],
+    ids=lambda how: next(iter(how)),
+)
+def test_the_checkpoint_plan_is_that_of_the_plans_own_goodput(how):
+    job = {"model": "llama3.1-8b", "on": "h100", "chips": "4096", "global_batch_tokens": "33554432", "tokens": "1e12"}
+    made = answered(**job, days=None, mttf_chip_h="20000", save_s="120", restart_s="600", **how)
+    told = made.make["checkpoint"]
+    assert told["goodput"] == made.first.goodput
+    assert all(f"--{name.replace('_', '-')} {value}" in told["text"] for name, value in how.items())
+    assert "interval_s" not in how or told["interval_s"] == 7200
+
+
+def test_a_zero_that_is_given_is_given():
+    with pytest.raises(QuestionError, match="a goodput, and --wait-s"):
+        answered(on="h100", chips="256", days=None, goodput="0.9", wait_s="0")
+
+
+def test_megatrons_experts_lie_as_they_were_timed():
+    def flags(layout):
+        made = answered(model="mixtral-8x7b", on="h100", chips="64", layout=layout, days=None)
+        return made.make["megatron"]["text"]
+
+    whole, cut = flags("tp=4,ep=2"), flags("tp=4,ep=8")
+    assert "--expert-model-parallel-size 8" in whole and "--expert-tensor-parallel-size 1" in whole
+    assert "--expert-model-parallel-size 8" in cut and "--expert-tensor-parallel-size 4" in cut
+
+
+def test_what_no_tool_could_start_is_not_offered():
+    odd = answered(model="llama3.1-8b", on="b200", chips="12", global_batch_tokens="12582912", days=None, tokens=None)
+    assert all("no whole nodes of 8" in odd.make[tool]["unavailable"] for tool in ("megatron", "torchtitan"))
+    wide = answered(model="llama3.1-405b", on="v6e", chips="256", layout="pp=16,vp=8", days=None)
+    assert "126 layers do not fill them" in wide.make["maxtext"]["unavailable"]
+    brief = answered(on="h100", chips="64", tokens="1", days=None, model="llama3.1-8b").make["checkpoint"]
+    assert "--span-s 0 " not in brief["text"] and float(brief["query"]["span_s"]) > 0
+    endless = answered(on="h100", chips="64", tokens="1e18", days=None, model="llama3.1-8b").make["checkpoint"]
+    assert "span_s" not in endless["query"]
+
+
+def test_a_peak_that_nobody_published_is_answered_with_another_precision():
+    with pytest.raises(QuestionError, match="another --precision"):
+        answered(model="llama3.1-8b", on="8t", chips="64", days=None)
+    assert answered(model="llama3.1-8b", on="8t", chips="64", precision="fp4", days=None).choices

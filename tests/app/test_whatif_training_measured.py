@@ -91,7 +91,8 @@ def test_the_contract(kept, capsys, monkeypatch):
     assert best["step_s"] == pytest.approx(told["global_batch_tokens"] / tokens_per_s)
     assert best["days"] == pytest.approx(1e12 / tokens_per_s / 86_400)
     assert best["usd"] == pytest.approx(best["days"] * 24 * CHIPS * 3)
-    for split in ("accounts", "parts"):
+    assert told["ledger"]["parts"] == {}, "they would be of the plan, not of the run"
+    for split in ("accounts",):
         assert sum(told["ledger"][split].values()) == pytest.approx(told["ledger"]["held"])
     assert main(asked) == 0
     text = capsys.readouterr().out
@@ -321,3 +322,20 @@ def test_the_page_shows_both_ledgers(kept, monkeypatch):
     assert "pairs of published runs" in words(page)
     refused = opened("pages/training_planner/page.py", calibrate="no such run")
     assert not refused.exception and "no such run" in words(refused)
+
+
+def test_a_carried_run_is_judged_by_all_of_its_accounts(kept):
+    made = answered(kept, "compiled-llama3.1-8b-v6e", on="v6e,v5p", chips="16,32", layout="any")
+    first = made.first.planned
+    for one, reason in zip(made.choices[1:], made.losers, strict=True):
+        p = one.planned
+        true = p.step_s * p.chips - first.step_s * first.chips
+        assert reason.total is None or reason.total == pytest.approx(true, rel=1e-6, abs=1e-9), reason.text
+        assert "as good" not in reason.text or true <= 1e-6 * first.step_s * first.chips
+
+
+def test_a_carried_run_says_what_would_do_and_which_limit_is_not_kept(kept):
+    made = answered(kept, "compiled-llama3.1-8b-v6e", on="v6e", chips="32", tokens="1e11", price="v6e=2.7", days="3")
+    assert made.best is None and {w.limit for w in made.would_do} >= {"days", "chips"}
+    said = verdict(made)
+    assert said.startswith("The job takes") and "deadline" in said and "is likely to do" in said.whole

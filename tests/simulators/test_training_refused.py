@@ -57,7 +57,7 @@ def test_what_a_loser_takes_more_adds_up():
     for one in others:
         more = larger(one, first)
         assert more.total == pytest.approx(512 * (one.step_s - first.step_s))
-        gaps = {n: 512 * (one.accounts[n] - first.accounts[n]) for n in KINDS}
+        gaps = {n: 512 * (one.accounts.get(n, 0.0) - first.accounts.get(n, 0.0)) for n in KINDS}
         assert more.by == pytest.approx(max(gaps.values())) and gaps[more.account] == pytest.approx(more.by)
     assert larger(first, first) is None
     assert larger(first, first, weight=2.0).total == pytest.approx(512 * first.step_s)

@@ -105,6 +105,10 @@ class TrainingPlan:
         """The same plan, asked otherwise. Raises QuestionError as `find` does."""
         return find(asked, self.model)
 
+    def of_any_number(self) -> "TrainingPlan":
+        """The same of every number of chips that is usual."""
+        return self.again(replace(self.asked, chips=None))
+
     @property
     def firsts(self) -> list[Choice]:
         """The best layout of each chip and number of chips."""
@@ -146,7 +150,7 @@ def find(asked: Asked, of: Model | None = None) -> TrainingPlan:
     """Raises QuestionError where something is missing, or no chip that was named can train the model. `of`: the model,
     where the catalogue need not have it."""
     asked = replace(asked, precision=asked.precision or PRECISIONS[0], remat=asked.remat or REMAT)
-    missing = [f"--{n}" for n in ("model", "on") if getattr(asked, n) is None]
+    missing = [f"--{n}" for n in ("model", "on") if getattr(asked, n) is None and not (n == "model" and of)]
     if missing:
         raise QuestionError("the question is not complete", expected=", ".join(missing))
     if (asked.days is not None or asked.usd is not None) and asked.tokens is None:
@@ -183,6 +187,8 @@ def find(asked: Asked, of: Model | None = None) -> TrainingPlan:
 
 def _advice(reasons: Sequence[Reason]) -> str:
     """The nearest that would do, where it is known."""
+    if reasons and all(r.kind == "number" for r in reasons):
+        return "Name another --precision, of which its peak is published, or other chips"
     found = next((r for r in reasons if r.try_chips), None)
     if found is None:
         return "Name other chips, more of them, or a smaller batch"
@@ -270,11 +276,17 @@ def _other_chips(plan: TrainingPlan) -> list[WouldDo]:
     if plan.best is not None or not numbers_of(plan.asked.chips):
         return []
     try:
-        found = plan.again(replace(plan.asked, chips=None)).choices
+        found = plan.of_any_number().choices
     except QuestionError:  # of the usual numbers none has a layout
         return []
     least = min((c for c in found if c.feasible), key=lambda c: c.planned.chips, default=None)
     return [WouldDo("chips", float(least.planned.chips), least, False)] if least else []
+
+
+def usual(plan: TrainingPlan) -> str:
+    """The numbers of chips that are tried where none are named."""
+    offered = {n for one in named(plan.asked.on) for n in _offered(chip(one), plan.batch)}
+    return ",".join(map(str, sorted(offered)))
 
 
 def in_order(choices: Sequence[Choice], asked: Asked):

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from app.whatif.cost.answers import numbers_of
 from app.whatif.prices import prices
 from app.whatif.training import lives
-from app.whatif.training.answers import NOTES, TrainingPlan, find, in_order
+from app.whatif.training.answers import NOTES, TrainingPlan, find, in_order, usual
 from app.whatif.training.asked import ANY, AXES, PRECISIONS, REMAT, Asked
 from app.whatif.training.choice import Choice, choice_of, fronted
 from app.whatif.training.measured import Ran, ran
 from app.whatif.training.reasons import Reason
+from catalog import models
 from errors import QuestionError
 from errors import format as fmt
 from simulators.training.changes import Past, Setup, differences, past
@@ -101,6 +102,9 @@ class PortedPlan(TrainingPlan):
     def again(self, asked: Asked) -> TrainingPlan:
         return carried_over(asked, self.run)
 
+    def of_any_number(self) -> TrainingPlan:
+        return self.again(replace(self.asked, chips=usual(self)))  # else it would be the run's own
+
     def to_dict(self) -> dict[str, Any]:
         return {**super().to_dict(), **self.carried[1].to_dict(self.run)}
 
@@ -132,7 +136,7 @@ def _filled(asked: Asked, run: Ran) -> Asked:
     """What is not asked is as in the run."""
     return replace(
         asked,
-        model=run.model.name,
+        model=run.model.name if run.model.name in models() else None,  # of its own dimensions: it has no name to ask by
         on=asked.on or run.chip.name,
         chips=asked.chips or str(run.chips),
         seq=asked.seq or run.seq,
@@ -194,7 +198,7 @@ def _carried(choice: Choice, run: Ran, made: TrainingPlan, price: float | None) 
         mfu=planned.mfu / times,
         tokens_per_s_per_chip=planned.tokens_per_s_per_chip / times,
         accounts=_accounts(planned, step),
-        parts={name: seconds * times for name, seconds in planned.parts.items()},
+        parts={},  # of the plan alone: the run's own step has no such parts
     )
     reasons = list[Reason]()
     for one, lived in lives.told([new], made.asked, price, reasons):

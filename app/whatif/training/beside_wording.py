@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from app import theme
 from app.whatif.base import Words
 from app.whatif.training import wording
-from app.whatif.training.phrases import LIMITS, axes, takes, what
+from app.whatif.training.phrases import axes, keeps, takes, what
 from app.words import Table, headline, short
 from errors import format as fmt
 from runs.accounts import ACCOUNTS
@@ -38,8 +38,10 @@ DUST = 0.0005  # of the step: an account that changes by less is not named
 def verdict(result: "PortedPlan") -> str:
     """The step before and after, what it means for the job, what changes most, and how far off such changes were."""
     _, other = result.carried
-    said = (_limits(result), result.faster, _most(other), _error(other), _factor(result, other))
-    return headline(_steps(result), *said)
+    more = (result.faster, _most(other), _error(other), _factor(result, other))
+    if result.best is None:  # that no limit is kept comes first
+        return headline(_limits(result), *map(wording.needs, result.would_do), _steps(result), *more)
+    return headline(_steps(result), _limits(result), *more)
 
 
 def _steps(result: "PortedPlan") -> str:
@@ -58,10 +60,7 @@ def _limits(result: "PortedPlan") -> str:
     choice, _ = result.carried
     if choice.days is None:
         return ""
-    broken = " and ".join(LIMITS[n] for n, kept in choice.meets.items() if not kept)
-    kept = " and ".join(LIMITS[n] for n, kept in choice.meets.items() if kept)
-    said = f", beyond the {broken}" if broken else f", within the {kept}" if kept else ""
-    return f"The job takes {takes(choice)}{said}."
+    return f"The job takes {takes(choice)}{keeps(choice)}."
 
 
 def _most(other: "Other") -> str:

@@ -26,7 +26,7 @@ GIVEN = "Goodput is taken as it was given, on any number of chips."
 
 def check_lives(asked: Asked) -> None:
     """What belongs together, whatever the number of chips. Raises QuestionError."""
-    given = [option.flag for option in FAILING if getattr(asked, option.name) not in (None, False)]
+    given = [option.flag for option in FAILING if _given(getattr(asked, option.name))]
     if not given:
         return
     if asked.goodput is not None:
@@ -39,6 +39,11 @@ def check_lives(asked: Asked) -> None:
     if missing:
         raise QuestionError(f"{given[0]} without what else lives of a job take", expected=", ".join(missing))
     check(failing(asked))
+
+
+def _given(value: object) -> bool:
+    """0 is said as well."""
+    return value is not None and value is not False
 
 
 def told(

@@ -10,14 +10,16 @@ from math import prod
 from typing import Any
 from urllib.parse import urlencode
 
+from app.whatif.goodput.failing import failing, life
 from app.whatif.training.asked import PRECISIONS, Asked
 from app.whatif.training.choice import Choice
 from catalog.chips import Chip, chip
-from catalog.models import Model, parameters
+from catalog.models import Model, models, parameters
 from catalog.slices import families
 from catalog.training_memory import RECIPES
 from errors import QuestionError
 from simulators import checkpointing
+from simulators.checkpointing import LONGEST_S
 from simulators.topology import parse
 from simulators.topology.manifests.manifest import manifest
 from simulators.topology.manifests.slurm import slurm
@@ -139,6 +141,8 @@ def _slurm(plan: ToMake, choice: Choice, one: Chip) -> Text:
 def compiled(job: Job, one: Chip, spec: Spec | None) -> dict[str, Any]:
     """The command and the fields of the page that ask the TPU compiler what it makes of the layout: of one microbatch,
     since the compiler sees no accumulation."""
+    if job.model.name not in models():
+        return _lacks("The compiler is asked for models of the catalogue; this one is described by a run alone.")
     if one.name not in families():
         return _lacks(f"{one.name} is no TPU: there is no compiler to ask without one.")
     if spec is None or one.compiler is None:
@@ -164,23 +168,43 @@ def compiled(job: Job, one: Chip, spec: Spec | None) -> dict[str, Any]:
     return {"text": text, "language": "bash", "query": asked}
 
 
+SAVING = (
+    "save_s",
+    "blocked_s",
+    "restart_s",
+    "wait_s",
+    "interval_s",
+    "local_save_s",
+    "local_restart_s",
+    "local_share",
+    "slices",
+    "resume_s",
+)
+"""What the checkpoint planner is asked by the same names."""
+
+
 def checkpoint(plan: ToMake, choice: Choice) -> dict[str, Any]:
     """How often to save. `bytes`: of a checkpoint, master weights and moments; `query`: what the checkpoint planner is
     asked; the interval where it is known how long a save takes and how often a chip fails."""
     p, asked = choice.planned, plan.asked
     kept = parameters(plan.model).total * sum(RECIPES["mixed"][name] for name in ("master_weights", "moments"))
-    known = {name: getattr(asked, name, None) for name in ("save_s", "mttf_chip_h", "restart_s")}
-    mttf_s = known["mttf_chip_h"] and known["mttf_chip_h"] * 3600 / p.chips
     query: dict[str, Any] = {
-        "save_s": known["save_s"],
-        "mttf_s": mttf_s,
-        "restart_s": known["restart_s"],
+        **{name: getattr(asked, name) for name in SAVING},
+        "mttf_s": asked.mttf_chip_h and asked.mttf_chip_h * 3600 / p.chips,
         "chips": p.chips,
-        "span_s": choice.days and round(choice.days[1] * 86_400),
+        "span_s": choice.days and _span(choice.days[1] * 86_400),
         "usd_per_chip_hour": choice.price,
     }
     query = {name: value for name, value in query.items() if value is not None}
-    return {**saving(query), "bytes": kept, "language": "bash", "query": {n: f"{v:.12g}" for n, v in query.items()}}
+    told = {**saving(query), "bytes": kept, "language": "bash", "query": {n: f"{v:.12g}" for n, v in query.items()}}
+    if asked.mttf_chip_h is not None and asked.save_s is not None:  # as the plan's own goodput has it
+        told |= {"interval_s": life(failing(asked), p.chips)[0].interval_s, "goodput": choice.goodput}
+    return told
+
+
+def _span(seconds: float) -> float | None:
+    """To five digits, as the planner takes it; None of a job that it would refuse."""
+    return float(f"{seconds:.5g}") if seconds < LONGEST_S else None
 
 
 def saving(query: Mapping[str, Any]) -> dict[str, Any]:
@@ -190,7 +214,13 @@ def saving(query: Mapping[str, Any]) -> dict[str, Any]:
     told: dict[str, Any] = {"text": " \\\n  ".join(["chipledger whatif checkpoint", *flags]) + "\n"}
     if lacks:
         return told
-    job = checkpointing.Job(save_s=query["save_s"], mttf_s=query["mttf_s"], restart_s=query.get("restart_s") or 0.0)
+    job = checkpointing.Job(
+        save_s=query["save_s"],
+        mttf_s=query["mttf_s"],
+        restart_s=query.get("restart_s") or 0.0,
+        wait_s=query.get("wait_s") or 0.0,
+        blocked_s=query.get("blocked_s"),
+    )
     interval_s = checkpointing.optimal_s(job)
     return {**told, "interval_s": interval_s, "goodput": float(checkpointing.goodput(job, interval_s))}
 

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass, replace
 
-from app.whatif.goodput.asked import FAILING
 from app.whatif.prices import prices
 from app.whatif.training import lives
-from app.whatif.training.answers import TrainingPlan
-from app.whatif.training.choice import Choice, choice_of
+from app.whatif.training.answers import TrainingPlan, in_order
+from app.whatif.training.asked import Asked
+from app.whatif.training.choice import Choice, choice_of, fronted
 from app.whatif.training.reasons import Reason
 from errors import QuestionError
+from simulators.training.end_to_end import EndToEnd, sure
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,28 @@ def moved(
     if price is not None:
         paid = {**prices(asked.price), name: price}
         asked = replace(asked, price=",".join(f"{n}={usd!r}" for n, usd in paid.items()))
-    if goodput is not None:
-        given = {o.name: o.default for o in FAILING}  # a goodput that is given stands in for that of lives
-        asked = replace(asked, goodput=goodput, **given)
+    if goodput is not None and asked.mttf_chip_h is None:
+        asked = replace(asked, goodput=goodput)
     other = plan if asked == plan.asked else plan.again(asked)
+    if goodput is not None and asked.mttf_chip_h is not None:  # what lives give, moved: spares stay what they are
+        choices = fronted([at_goodput(c, goodput, asked) for c in other.choices])
+        by = in_order(choices, asked)
+        other = replace(other, choices=tuple(sorted(choices, key=by)))
     same = [c for c in other.choices if c.planned.chip == name and c.planned.chips == chips]
     fastest = min(same, key=lambda c: c.planned.step_s)
     return Moved(other, fastest if mfu is None else at_mfu(fastest, mfu, other))
+
+
+def at_goodput(choice: Choice, goodput: float, asked: Asked) -> Choice:
+    """The same layout at another goodput: its days and dollars go with the inverse, with the band that they have."""
+    by = goodput / choice.goodput
+    lived = EndToEnd(
+        goodput=sure(goodput),
+        tokens_per_day=choice.lived.tokens_per_day.times(by),
+        days=choice.lived.days and choice.lived.days.times(1 / by),
+        usd=choice.lived.usd and choice.lived.usd.times(1 / by),
+    )
+    return choice_of(choice.planned, lived, asked, choice.price)
 
 
 def at_mfu(choice: Choice, mfu: float, plan: TrainingPlan) -> Choice:

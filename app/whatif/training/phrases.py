@@ -16,6 +16,7 @@ MORE = {  # before an amount
     "network": "waiting for the network costs",
     "bubbles": "the pipeline's bubble costs",
     "launch": "waiting for the host costs",
+    "other": "what no layout changes of a step, such as waits of the run, costs",
 }
 
 

@@ -62,7 +62,10 @@ class Scale:
         if self.unit == "chip_seconds":
             return 1.0
         hours = self.steps / HOUR_S / choice.goodput
-        return hours * (choice.price or 0.0) if self.unit == "usd" else hours
+        if self.unit != "usd" or choice.usd is None or choice.days is None:
+            return hours
+        of_steps = choice.days[1] * 24 * choice.planned.chips  # spares are paid for beside: each chip-hour costs more
+        return hours * choice.usd[1] / of_steps
 
 
 def scale(choices: Sequence[Choice], tokens: float | None, batch_tokens: int) -> Scale:
