@@ -9,7 +9,7 @@ TERMS = (
         unit="s",
     ),
     Term(
-        "Input wait",
+        "Wait for a batch",
         "What a step takes longer because its batch is not there when the step before ends, on average.",
         formula="time between the beginnings of steps - step time",
         unit="s",

@@ -5,6 +5,7 @@ import pytest
 from app.components.header import slice_of
 from app.groups import GROUPS
 from app.pages.all import every_page, grouped, pages_of
+from app.pages.compare import COMPARE
 from app.pages.facts import FACTS
 from app.pages.models.figure import taxes
 from app.pages.query import QUERY
@@ -86,7 +87,7 @@ def test_a_compiled_run_is_asked_nothing_that_only_a_clock_could_tell(place):
     measured = made_runs.interrupted(place.store)
     compiled = made_runs.write(place.store, "c", {"ops": {"role": ["compute"], "op": ["a"]}}, {}, kind="compiled")
     pipeline = made_runs.write(place.store, "p", {"pipeline": {"step": [1], "op_type": ["gc"]}}, {})
-    always = (*(q.file for q in QUESTIONS if q.about.get("job") == ()), FACTS.file, QUERY.file)
+    always = (*(q.file for q in QUESTIONS if q.about.get("job") == ()), COMPARE.file, FACTS.file, QUERY.file)
     assert files(measured) == always
     assert set(files(pipeline)) == {*always, SLOWDOWN.file}
     assert pages_of(compiled)[0] is COMPILED
@@ -99,7 +100,7 @@ def test_links_stand_in_groups_and_what_cannot_be_told_is_grey_and_says_why(plac
     assert not {"hlo", "heap"} & {p.name for p in pages_of(run)}, "PyTorch names modules and keeps no program"
     groups = grouped(run)
     assert [(p.name, tells) for p, tells in groups["Program"]] == [(n, False) for n in ("hlo", "hlo_graph", "hlo_diff")]
-    assert [p.name for p, _ in groups["Overview"]] == ["findings", "ledger"]
+    assert [p.name for p, _ in groups["Overview"]] == ["findings", "ledger", "compare"]
     assert [p.name for p, _ in groups["More"]] == ["facts", "query"]
     pages = {p.name for p in every_page()} | {q.name for q in QUESTIONS}
     assert {n for names in GROUPS.values() for n in names.split()} <= pages
