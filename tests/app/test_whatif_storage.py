@@ -12,6 +12,7 @@ from app.cli import main
 from app.pages.storage.form import EXAMPLE
 from app.pages.storage.view import published_rows
 from app.whatif.storage import STORAGE
+from app.whatif.storage.answers import STANDS
 from app.whatif.storage.cases import worked
 from app.whatif.storage.wording import verdict
 from app.whatif.storage.wording import words as said
@@ -23,6 +24,17 @@ from tests.app import made_runs
 from tests.app.test_pages import opened, words
 
 QUERY = {"batch": "1280", "sample_bytes": "100kB", "hosts": "4", "readers": "32", "latency_s": "0.05", "step_s": "0.3"}
+PIPELINED = {
+    "batch": "1000",
+    "sample_bytes": "1MB",
+    "hosts": "1",
+    "readers": "1",
+    "decode_s": "0.0008",
+    "latency_s": "0",
+    "host_bytes_per_s": "1e9",
+    "step_s": "1.1",
+    "prefetch": "1",
+}
 
 
 def answered(place=None, **more):
@@ -124,6 +136,13 @@ def test_a_published_store_gives_what_is_published_of_it_and_no_more():
         answered(like="managed-lustre-250", tib="20", latency_s=None)
     local = answered(like="gce-local-ssd", checkpoint_bytes="1TB")
     assert local.save_s == pytest.approx(1e12 / (4 * 4.68e9))
+
+
+def test_a_walk_in_which_one_stands_for_several_says_so_with_and_without_a_spread():
+    for p99 in (None, "0.1"):
+        notes = (answered(readers=n, latency_p99_s=p99, hosts="1").notes for n in ("4", "1024"))
+        assert [STANDS in of for of in notes] == [False, True]
+    assert "prefetch" not in answered(**PIPELINED).limit and "Nobody waits" in verdict(answered(**PIPELINED))
 
 
 def test_a_save_is_no_faster_than_the_hosts_send():

@@ -173,6 +173,48 @@ def test_one_that_stands_for_several_waits_as_all_of_them_do(change, step_s, mon
     assert lumped == pytest.approx(every, rel=0.4)
 
 
+def pipelined(files, decode_s, wire_s, step_s, depth, batches=12):
+    """How long the last steps of one reader without a latency wait: every file on the wire, then decoded."""
+    wire = decoder = 0.0
+    begins = []
+    for b in range(batches):
+        if depth == 0 and b:
+            wire = max(wire, begins[-1] + step_s)
+        if depth and b >= depth:
+            wire = max(wire, begins[b - depth])
+        for _ in range(files):
+            wire += wire_s
+            decoder = max(decoder, wire) + decode_s
+        begins.append(max(decoder, begins[-1] + step_s) if begins else decoder)
+    return np.diff(begins)[-3:] - step_s
+
+
+@pytest.mark.parametrize(
+    ("files", "decode_s", "step_s", "depth"),
+    [(1000, 0.0008, 1.1, 1), (1000, 0.0008, 1.1, 0), (1000, 0.0008, 1.0, 1), (8, 0.1, 0.0, 0), (8, 0.05, 0.2, 0)],
+)
+def test_a_file_is_decoded_while_the_next_is_on_the_wire(files, decode_s, step_s, depth):
+    pipe = Pipe(
+        batch_bytes=files * 1e6,
+        file_bytes=1e6,
+        readers=1,
+        latency_s=0.0,
+        host_bytes_per_s=1e9 if files > 8 else 1e7,
+        prefetch=depth,
+        decode_s=files * decode_s,
+    )
+    wire_s = pipe.wire_s
+    every = pipelined(files, decode_s, wire_s, step_s, depth)
+    assert waits(pipe, step_s).wait_s == pytest.approx(every[-1], abs=1e-6) and not waiting.stands_for_several(pipe)
+    assert waits(pipe, step_s).first_s == pytest.approx(files * max(wire_s, decode_s) + min(wire_s, decode_s))
+
+
+def test_more_files_than_can_be_walked_stand_for_a_few_and_it_is_said():
+    many = Pipe(batch_bytes=1e11, file_bytes=1e6, readers=1, latency_s=0.0, host_bytes_per_s=1e9, decode_s=80.0)
+    assert waiting.stands_for_several(many) and waits(many, 1.0).first_s == pytest.approx(100, rel=0.001)
+    assert not waiting.stands_for_several(replace(STEADY, hosts=64))  # without a spread all hosts are as one
+
+
 @settings(deadline=None, max_examples=40)
 @given(
     batch=st.floats(1e5, 1e9),

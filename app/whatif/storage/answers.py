@@ -219,7 +219,7 @@ def _notes(asked: Asked, made: Pipe | None, run: Measured | None) -> list[str]:
         )
     if made.sigma == 0:
         said.append("Every request takes the median latency: give its 99th percentile to see what its spread costs.")
-    elif stands_for_several(made):
+    if stands_for_several(made):
         said.append(STANDS)
     if asked.files is not None:
         large = f"{LARGE_BYTES / 1e6:.0f} MB"
