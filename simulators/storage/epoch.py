@@ -7,7 +7,7 @@ that the slowest part of the pipe allows (`Pipe`), whatever is fetched ahead.
 import math
 from dataclasses import dataclass, replace
 
-from simulators.storage.pipe import Pipe
+from simulators.storage.pipe import MOST_BATCHES, Pipe
 
 PAGE = 1000  # names that object stores tell a request
 LARGE_BYTES = 128e6  # of the few large files that a data set is held against
@@ -35,9 +35,10 @@ def epoch(pipe: Pipe, files: int) -> Epoch:
 
 
 def in_large_files(pipe: Pipe, files: int) -> Epoch | None:
-    """The same bytes in files of LARGE_BYTES; None where they are as large already, or fewer than one a reader."""
+    """The same bytes in files of LARGE_BYTES; None where they are as large already, fewer than one a host, or would
+    hold more batches than a pipe has."""
     large = files * pipe.file_bytes / LARGE_BYTES
-    if pipe.file_bytes >= LARGE_BYTES or large < pipe.hosts:
+    if pipe.file_bytes >= LARGE_BYTES or large < pipe.hosts or pipe.batch_bytes * MOST_BATCHES < LARGE_BYTES:
         return None
     each = replace(pipe, file_bytes=LARGE_BYTES, readers=max(1, min(pipe.readers, int(large / pipe.hosts))))
     return epoch(each, math.ceil(large))

@@ -145,6 +145,12 @@ def test_a_walk_in_which_one_stands_for_several_says_so_with_and_without_a_sprea
     assert "prefetch" not in answered(**PIPELINED).limit and "Nobody waits" in verdict(answered(**PIPELINED))
 
 
+def test_an_epoch_is_told_alone_where_a_large_file_would_hold_too_many_batches():
+    small = {"batch": None, "sample_bytes": None, "batch_bytes": "100KB", "file_bytes": "100KB", "hosts": "1"}
+    [one] = answered(**small, files="1000000").to_dict()["epoch"]
+    assert one["files"] == 1_000_000 and one["list_s"] == pytest.approx(50)
+
+
 def test_a_save_is_no_faster_than_the_hosts_send():
     held = {"checkpoint_bytes": "1TB", "write_bytes_per_s": "1e12"}
     assert answered(**held).save_s == 1

@@ -281,6 +281,9 @@ def test_an_epoch_is_its_requests_or_its_bytes_and_its_names():
     assert large.read_s == pytest.approx(small.bytes / 4e9, rel=0.01) and large.list_s == 0.05
     assert in_large_files(replace(STEADY, file_bytes=LARGE_BYTES), 10) is None
     assert in_large_files(replace(STEADY, hosts=4), 1000) is None  # less than a large file for each host
+    tiny = replace(STEADY, batch_bytes=1e5)  # of which a large file would hold 1,280
+    assert epoch(tiny, 1_000_000).bytes == 1e11 and in_large_files(tiny, 1_000_000) is None
+    assert in_large_files(replace(tiny, batch_bytes=128e3), 1_000_000).bytes >= 1e11
 
 
 def test_a_fit_finds_the_latency_and_the_bandwidths_that_made_its_rows():
