@@ -283,7 +283,22 @@ def test_an_epoch_is_its_requests_or_its_bytes_and_its_names():
     assert in_large_files(replace(STEADY, hosts=4), 1000) is None  # less than a large file for each host
     tiny = replace(STEADY, batch_bytes=1e5)  # of which a large file would hold 1,280
     assert epoch(tiny, 1_000_000).bytes == 1e11 and in_large_files(tiny, 1_000_000) is None
-    assert in_large_files(replace(tiny, batch_bytes=128e3), 1_000_000).bytes >= 1e11
+    assert in_large_files(replace(tiny, batch_bytes=128e3), 1_000_000).bytes == pytest.approx(1e11)
+
+
+@pytest.mark.parametrize(("files", "read_s"), [(1, 0.25), (10, 0.25), (128, 0.25), (1280, 1280 * 0.25 / 512)])
+def test_a_small_data_set_is_read_no_sooner_than_its_files_are(files, read_s):
+    """512 requests in flight at most, and no more than there are files; each takes 0.2 s and 1 MB at 20 MB/s."""
+    pipe = replace(STEADY, batch_bytes=1e7, file_bytes=1e6, latency_s=0.2, stream_bytes_per_s=2e7, readers=64, hosts=8)
+    assert epoch(pipe, files).read_s == pytest.approx(read_s)
+
+
+def test_the_same_bytes_are_read_whatever_their_files():
+    pipe = replace(STEADY, latency_s=0.0, host_bytes_per_s=1e9, hosts=2)
+    for files in (2561, 2600, 5000, 12_801):  # 2.001 to 10.001 large files
+        small, large = epoch(pipe, files), in_large_files(pipe, files)
+        assert large.bytes == pytest.approx(small.bytes) and large.read_s == pytest.approx(small.read_s)
+        assert large.files == math.ceil(files * 1e5 / LARGE_BYTES) and small.files == files
 
 
 def test_a_fit_finds_the_latency_and_the_bandwidths_that_made_its_rows():

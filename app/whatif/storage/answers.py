@@ -116,7 +116,7 @@ class StorageAnswer:
             "needed": None if self.needed is None else asdict(self.needed),
             "chip_hours_waited": self.chip_hours,
             "usd_waited": self.usd,
-            "epoch": None if self.epochs is None else [_told(e) for e in self.epochs if e is not None],
+            "epoch": None if self.epochs is None else [asdict(e) for e in self.epochs if e is not None],
             "save_s": self.save_s,
             "measured": None if self.measured is None else asdict(self.measured),
             "by_readers": list(self.by_readers),
@@ -125,10 +125,6 @@ class StorageAnswer:
             "basis": "modelled" if self.pipe is not None else "measured",
             "notes": list(self.notes),
         }
-
-
-def _told(e: Epoch) -> dict[str, float]:
-    return {**asdict(e), "bytes": e.bytes}
 
 
 def find(asked: Asked, place: "Workspace | None" = None) -> StorageAnswer:
