@@ -200,6 +200,11 @@ def test_the_map_of_the_claim_is_drawn_at_the_ends_of_what_may_be_asked(more):
         ({"wait_s": "1200"}, "which the wait here is. With a wait of 20 min it does where a chip fails every 1,5"),
         ({"wait_s": "0"}, "while it is 0 s here. Without a wait it gains as much at no failure rate"),
         ({"restart_s": "4000"}, "it gains 15 points without any wait"),
+        ({"slices": "8", "mttf_chip_h": "41025.6", "wait_s": "1200"}, "which the wait here is"),
+        (
+            {"slices": "8", "mttf_chip_h": "41025.6", "wait_s": "400000", "days": "10"},
+            "it gains 15 points from a wait of 12 min 36 s, though no longer at the wait of 4 d 15 h here.",
+        ),
         ({"slices": "2", "mttf_chip_h": "1000", "wait_s": "60"}, "no wait for a replacement gives 15 points"),
     ],
 )
