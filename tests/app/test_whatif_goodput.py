@@ -205,6 +205,14 @@ def test_the_map_of_the_claim_is_drawn_at_the_ends_of_what_may_be_asked(more):
             {"slices": "8", "mttf_chip_h": "41025.6", "wait_s": "400000", "days": "10"},
             "it gains 15 points from a wait of 12 min 36 s, though no longer at the wait of 4 d 15 h here.",
         ),
+        (
+            {"mttf_chip_h": "500", "save_s": "1", "restart_s": "10", "wait_s": "1200", "resume_s": "2", "days": "0.01"},
+            " or less often, up to the 15,000 h that were tried.",
+        ),
+        (
+            {"mttf_chip_h": "5000", "save_s": "1", "restart_s": "10", "wait_s": "1e5", "slices": "2", "resume_s": "2"},
+            "it does at every failure rate that was tried: a chip fails every 167 h to 150,000 h.",
+        ),
         ({"slices": "2", "mttf_chip_h": "1000", "wait_s": "60"}, "no wait for a replacement gives 15 points"),
     ],
 )

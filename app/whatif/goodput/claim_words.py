@@ -50,6 +50,11 @@ def _rates(made: GoodputPlan) -> str:
     if found is None:
         return f"{wait} it gains as much at no failure rate that was tried."
     low, high = (f"{s / 3600:,.0f} h" for s in found)
-    if found[0] <= least * 1.001:
+    from_least, to_most = found[0] <= least * 1.001, found[1] >= most * 0.999
+    if from_least and to_most:
+        return f"{wait} it does at every failure rate that was tried: a chip fails every {low} to {high}."
+    if to_most:
+        return f"{wait} it does where a chip fails every {low} or less often, up to the {high} that were tried."
+    if from_least:
         return f"{wait} it does where a chip fails at least every {high}."
     return f"{wait} it does where a chip fails every {low} to {high}."
