@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from app.cli import main
 from app.pages.goodput_planner.figure import over_interval, when_elastic_pays, where_it_goes
 from app.pages.goodput_planner.form import CLAIM
+from app.pages.goodput_planner.page import api_address
 from app.whatif.goodput import GOODPUT_PLAN, curves
 from app.whatif.goodput.claim_words import held
 from app.whatif.goodput.wording import TITLES, verdict
@@ -175,6 +177,22 @@ def test_the_page(place):
     assert "No paper was found" in words(page)
     refused = opened("pages/goodput_planner/page.py", **QUERY, wait_s="-1")
     assert not refused.exception and "Waiting for machines (s): -1; expected" in words(refused)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"local_save_s": "2", "local_share": "0"},
+        {"elastic": "true", "resume_s": "0", "wait_s": "600"},
+        {"spares": "3", "repair_h": "0", "seed": "0"},
+    ],
+)
+def test_the_address_of_the_page_asks_the_question_that_it_answers(more):
+    made = answered(**more, days="1", trials="10")
+    query = dict(parse_qsl(api_address(made).partition("?")[2]))
+    assert query.keys() == {*QUERY, *more, "days", "trials"}
+    again = GOODPUT_PLAN.answer(GOODPUT_PLAN.from_query(query), None)
+    assert again.asked == made.asked and again.to_dict() == made.to_dict()
 
 
 def test_the_claim_on_the_page_can_be_moved(place):
