@@ -114,6 +114,8 @@ def test_chips_that_cannot_be_reckoned_with_are_told_with_the_reason():
         ({"mfu": "1.2"}, "mfu"),
         ({"goodput": "0"}, "goodput"),
         ({"price": "h100=-3"}, "price"),
+        ({"price": "h100=1,v5p=4,h100=9"}, "two prices for H100 SXM; expected one for each chip"),
+        ({"price": "h100=1,H100=1"}, "two prices for H100 SXM"),
         ({"price": "h200=3"}, "a price for H200 SXM"),
         ({"days": "1e-9"}, "from 0.001 to"),
         ({"days": "1e-3", "mfu": "1e-6"}, "more days"),
