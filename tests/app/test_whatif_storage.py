@@ -191,6 +191,39 @@ def test_a_run_brings_its_step_its_chips_and_its_fetch(place):
     )
 
 
+READ = {"batch": "8", "sample_bytes": "1MB", "file_bytes": "2MB", "hosts": "2", "readers": "4", "latency_s": "1"}
+READ |= {"latency_p99_s": "2", "stream_bytes_per_s": "1e9", "host_bytes_per_s": "1e9", "store_bytes_per_s": "1e9"}
+READ |= {
+    "store_requests_per_s": "9",
+    "decode_s": "1",
+    "decoders": "2",
+    "like": "s3-standard",
+    "files": "9",
+    "seed": "4",
+}
+READ |= {"batch_bytes": "1MB", "samples_per_file": "2", "per": "host", "tib": "5"}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_is_said_of_files_or_a_store_is_never_passed_over_for_what_a_run_measured(place, name):
+    fed(place.store)
+    bare = {name: None for name in QUERY}
+    with pytest.raises(QuestionError):  # each alone is not enough for a pipe
+        answered(place, **bare | {name: READ[name]}, run="fed")
+
+
+def test_a_save_is_told_beside_what_a_run_measured(place):
+    fed(place.store)
+    bare = {name: None for name in QUERY} | {"run": "fed"}
+    made = answered(place, **bare, checkpoint_bytes="1TB", write_bytes_per_s="1e9", chips="4", days="2")
+    assert made.save_s == 1000 and made.pipe is None and "--save-s 1000" in str(said(made).table.rows)
+    assert answered(place, **bare).save_s is None
+    with pytest.raises(QuestionError, match="a checkpoint, in bytes, 'banana'"):
+        answered(place, **bare, checkpoint_bytes="banana")
+    with pytest.raises(QuestionError, match="a checkpoint without the store's rate"):
+        answered(place, **bare, checkpoint_bytes="1TB")
+
+
 def test_a_run_that_tells_no_step_is_named(place):
     made_runs.write(place.store, "bare", {"scalars": {"name": ["x"], "value": [1.0]}}, {})
     with pytest.raises(QuestionError, match="run 'bare' does not tell a step"):
