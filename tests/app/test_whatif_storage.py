@@ -107,6 +107,42 @@ def test_the_verdict_says_what_binds_and_what_would_be_enough(change, sentence):
     assert sentence in verdict(made) + " ".join(rest_of(verdict(made)))
 
 
+SLOW = {"batch": "1000", "sample_bytes": "1MB", "hosts": "1", "step_s": "1", "readers": "64"}
+
+
+@pytest.mark.parametrize(
+    ("change", "mend", "sentence"),
+    [
+        (
+            {"readers": "4", "host_bytes_per_s": "1e7"},
+            {"readers": "50", "host_bytes_per_s": "1e9"},
+            "1.00 GB/s a host, which has 10.0 MB/s, and 50 readers a host, of which there are 4.",
+        ),
+        (
+            {"store_bytes_per_s": "1e8", "host_bytes_per_s": "5e8"},
+            {"store_bytes_per_s": "1e9", "host_bytes_per_s": "1e9"},
+            "1.00 GB/s of the store, which has 100 MB/s, and 1.00 GB/s a host, which has 500 MB/s.",
+        ),
+        ({"host_bytes_per_s": "5e8"}, {"host_bytes_per_s": "1e9"}, "1.00 GB/s a host, which has 500 MB/s."),
+        (
+            {"decode_s": "0.2", "readers": "4"},
+            {"decoders": "200", "readers": "50"},
+            "200 decoders a host, which has 1, and 50 readers a host, of which there are 4.",
+        ),
+        (
+            {"host_bytes_per_s": "5e8", "latency_p99_s": "0.5", "prefetch": "1", "readers": "80"},
+            {"host_bytes_per_s": "1e9"},
+            "1.00 GB/s a host, which has 500 MB/s",
+        ),
+    ],
+)
+def test_every_part_that_is_too_slow_is_named_and_enough_is_said_only_of_what_is(change, mend, sentence):
+    made, mended = answered(**SLOW | change), answered(**SLOW | change | mend)
+    told = verdict(made) + " ".join(rest_of(verdict(made)))
+    word = "enough would be" if mended.limit == "nothing" else "it takes at least"
+    assert f": {word} {sentence}" in told
+
+
 @pytest.mark.parametrize("p99", [None, "0.1", "0.4"])
 @pytest.mark.parametrize("step_s", ["0.1", "0.5", "0.52", "0.8"])
 def test_what_the_answer_says_is_what_its_numbers_say(p99, step_s):
