@@ -20,12 +20,14 @@ another: together within three points of failures drawn one by one.
 import math
 from dataclasses import replace
 
+import numpy as np
 from scipy.special import gammaln, pdtr, pdtrik, xlogy  # scipy.stats has these by name, and takes half a second to load
 
 from errors import QuestionError
 from simulators.checkpointing import Job, goodput, need_seconds, optimal_s
 
 MOST_SPARES = 100_000
+LONGEST_WAIT, WAITS_TRIED = 1000.0, 25  # in mean times to failure
 
 
 def _at_most(number: int, mean: float) -> float:
@@ -84,7 +86,8 @@ def elastic_goodput(job: Job, interval_s: float, slices: int, resume_s: float, p
 def wait_for_gain(job: Job, slices: int, resume_s: float, gain: float, pauses: int = 2) -> float | None:
     """Seconds that a replacement must take for elastic training to gain `gain` (a share of all time) over waiting.
 
-    Each at the best interval, all else as in `job`. None where no wait up to the MTTF times the slices does.
+    Each at the best interval, all else as in `job`: the least such wait, for the gain may fall again beyond. None where
+    none of LONGEST_WAIT times the MTTF does.
     """
 
     def short_of(wait_s: float) -> float:
@@ -94,8 +97,10 @@ def wait_for_gain(job: Job, slices: int, resume_s: float, gain: float, pauses: i
 
     if short_of(0.0) >= 0:
         return 0.0
-    longest = job.mttf_s * math.sqrt(slices)  # the gain rises up to about there, then missing slices take it back
-    if short_of(longest) <= 0:
+    # The gain rises up to about sqrt(slices), then missing slices take it back; of few slices it goes on to rise.
+    tried = np.geomspace(math.sqrt(slices), LONGEST_WAIT, WAITS_TRIED) * job.mttf_s
+    longest = next((wait for wait in tried.tolist() if short_of(wait) > 0), None)
+    if longest is None:
         return None
     from scipy.optimize import root_scalar  # late: a third of a second, that other questions do not wait for
 

@@ -11,7 +11,7 @@ PRICE = Number(0, 1e6, above=True)
 
 def prices(text: str | None, own: Iterable[str] = ()) -> dict[str, float]:
     """`v6e=2.7,h100=3.5` by the catalogue's names, those of `own` chips as they are. Raises QuestionError for what
-    is no such list."""
+    is no such list, and for a chip that is named twice."""
     found = {}
     for part in (text or "").split(","):
         if not part.strip():
@@ -22,5 +22,8 @@ def prices(text: str | None, own: Iterable[str] = ()) -> dict[str, float]:
         except QuestionError as e:
             what = f"price {part.strip()[:40]!r}"
             raise QuestionError(what, expected="CHIP=USD, dollars per chip-hour, such as v6e=2.7") from e
-        found[name.strip() if name.strip() in own else chip(name.strip()).name] = usd
+        of = name.strip() if name.strip() in own else chip(name.strip()).name
+        if of in found:
+            raise QuestionError(f"two prices for {of}", expected="one for each chip, such as v6e=2.7,h100=3.5")
+        found[of] = usd
     return found

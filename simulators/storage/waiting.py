@@ -2,8 +2,8 @@
 
 The walk is bounded, whatever is asked, by letting one drawn thing stand for several that are alike:
 
-    a request  for g in a row where a reader has many of a batch to ask for: lognormal with the mean and the variance of
-               the sum of g
+    a request  for g in a row where a reader has many of a batch to ask for and BUDGET is too small to walk each:
+               lognormal with the mean and the variance of the sum of g
     a reader   for s side by side where there are more than SIDE_BY_SIDE: files of s times the bytes on the wire
     a host     for h alike: of each batch its slowest request is the slowest of all h hosts' requests
 
@@ -65,7 +65,7 @@ def waits(pipe: Pipe, step_s: float, seed: int = 0) -> Waits:
 def stands_for_several(pipe: Pipe) -> bool:
     """Whether one drawn thing stands for several: then waits are told less surely."""
     drawn = _Drawn.of(pipe)
-    return pipe.sigma > 0 and max(drawn.row, drawn.side, drawn.stand) > 1
+    return max(drawn.row, drawn.side, drawn.stand if pipe.sigma > 0 else 1) > 1
 
 
 def nobody_waits(pipe: Pipe, step_s: float, seed: int = 0) -> bool:
@@ -93,11 +93,13 @@ class _Drawn:
         readers = min(pipe.in_flight, SIDE_BY_SIDE)
         side = max(1.0, pipe.in_flight / SIDE_BY_SIDE)
         files = pipe.files / side
-        row = max(1.0, files / (IN_A_ROW * readers))
-        files /= row
         least = max(LEAST_BATCHES, 3 * pipe.prefetch + 16, math.ceil(8 / files))
         spread = pipe.sigma > 0
-        hosts = int(min(pipe.hosts if spread else 1, HOSTS, max(1, BUDGET // (least * files))))
+        hosts = min(pipe.hosts if spread else 1, HOSTS)
+        # what is walked as one is on the wire and decoded as one: no more in a row than BUDGET asks for
+        row = max(1.0, min(files / (IN_A_ROW * readers), hosts * least * files / BUDGET))
+        files /= row
+        hosts = int(min(hosts, max(1, BUDGET // (least * files))))
         walked = BUDGET if spread else BUDGET // 4  # a steady walk repeats itself
         most = max(least, min(MOST_BATCHES, int(walked / (hosts * files))))
         need = np.ceil(np.arange(1, most + 1) * files - 1e-9).astype(np.int64)

@@ -29,7 +29,7 @@ from simulators.two_tier import Local, two_tier_goodput
 
 ACCOUNTS = ("kept", "saving", "lost_work", "restarting", "waiting", "slices_away")
 LOW, HIGH = 5, 95  # per cent of lives below the ends of a range
-MOST_DRAWN = 50_000_000  # failures of all lives together: some minutes
+MOST_DRAWN = 50_000_000  # failures of all lives together, times the slices that are away at once: some minutes
 MOST_FAILURES = 100_000  # of one life: as many steps, whatever the number of lives
 MOST_SPARES, MOST_SLICES = 4096, 1024
 
@@ -76,6 +76,11 @@ class Life:
         """How many are to be expected, at most: restarts that fail count as well."""
         return self.span_s / (self.job.mttf_s + (self.job.wait_s if self.slices == 1 else 0.0))
 
+    @property
+    def away(self) -> float:
+        """Slices that are away at once, to be expected: as many are held of each life. At least 1."""
+        return max(1.0, min(self.slices - 1, self.job.wait_s / self.job.mttf_s + 1))
+
     def closed_form(self) -> float | None:
         """Goodput of a life without end; None with spares, for which there is none."""
         if self.spares:
@@ -109,7 +114,7 @@ class Lives:
 
 def live(life: Life, lives: int, seed: int = 0) -> Lives:
     """So many lives. Raises QuestionError where more failures would be drawn than is reasonable."""
-    if life.failures > (most := min(MOST_FAILURES, MOST_DRAWN / lives)):
+    if life.failures > (most := min(MOST_FAILURES, MOST_DRAWN / lives / life.away)):
         days = life.span_s / 86_400 * most / life.failures
         raise QuestionError(
             f"{life.failures:,.0f} failures in each of {lives:,} lives",

@@ -62,9 +62,22 @@ def test_beyond_the_largest_published_run_nothing_is_likely():
     )
 
 
-def test_a_budget_without_a_price_is_not_judged():
-    [choice] = answered(on="h100", usd="1").choices
-    assert choice.meets.keys() == {"days"} and choice.to_dict()["usd"] is None
+def test_a_budget_without_the_price_of_a_chip_is_refused():
+    for more in ({"on": "h100"}, {"on": "v5p,h100"}, {"on": "h100", "days": None, "chips": "512"}):
+        with pytest.raises(QuestionError, match="a budget, without the price of a chip; expected --price"):
+            answered(usd="1", **more)
+
+
+@pytest.mark.parametrize("usd", ["1000", "1e9"])
+def test_a_chip_without_a_price_never_wins_where_a_budget_was_asked_for(usd):
+    made = answered(model="llama-3.1-8b", tokens="1e12", usd=usd, price="v5p=4")
+    first, last = made.choices
+    assert (first.chip.name, last.chip.name) == ("TPU v5p", "H100 SXM")
+    assert last.meets["usd"] == "unknown" and not last.feasible and last.to_dict()["usd"] is None
+    assert (first.meets["usd"] == "no") == (made.best is None) == (usd == "1000")
+    assert verdict(made).startswith("Nothing that was tried is sure enough to keep the budget") == (usd == "1000")
+    assert "No price is given for H100 SXM: whether the budget is kept there is not known." in made.notes
+    assert not any("No price" in note for note in answered(usd=usd, price="v5p=4,h100=3").notes)
 
 
 def test_a_budget_counts_at_any_number_of_chips():
@@ -101,6 +114,8 @@ def test_chips_that_cannot_be_reckoned_with_are_told_with_the_reason():
         ({"mfu": "1.2"}, "mfu"),
         ({"goodput": "0"}, "goodput"),
         ({"price": "h100=-3"}, "price"),
+        ({"price": "h100=1,v5p=4,h100=9"}, "two prices for H100 SXM; expected one for each chip"),
+        ({"price": "h100=1,H100=1"}, "two prices for H100 SXM"),
         ({"price": "h200=3"}, "a price for H200 SXM"),
         ({"days": "1e-9"}, "from 0.001 to"),
         ({"days": "1e-3", "mfu": "1e-6"}, "more days"),

@@ -70,6 +70,7 @@ def test_a_run_that_does_not_tell_its_chips_is_named(place):
         ({"points": "8:1:0,16:1"}, "point '8:1:0'"),
         ({"points": "0:1,16:1"}, "point '0:1'"),
         ({"points": ",".join(f"{n}:1" for n in range(1, 300))}, "at most 200"),
+        ({"points": "8:1,16:1", "at": ",".join(map(str, range(8, 209)))}, "201 numbers of chips .* at most 200"),
         ({"points": "8:1,16:1", "at": "x"}, "a number of chips"),
         ({"points": "8:1,16:1", "kind": "odd"}, "kind"),
         ({"runs": "gone"}, "no store is open"),
@@ -78,6 +79,30 @@ def test_a_run_that_does_not_tell_its_chips_is_named(place):
 def test_what_cannot_be_asked(query, said):
     with pytest.raises(QuestionError, match=said):
         answered(**query)
+
+
+@pytest.mark.parametrize(
+    ("points", "kind", "said"),
+    [
+        ("8:4,16:2,32:1", "strong", "All points are taken to learn from as many samples."),
+        (
+            "8:4:10,16:2:10,32:1",
+            "strong",
+            "Samples of 1 of 3 points are not given: what one teaches is not known there.",
+        ),
+        (
+            "8:4,16:2:10,32:1:9",
+            "strong",
+            "Samples of 1 of 3 points are not given: what one teaches is not known there. The ",
+        ),
+        ("8:4:10,16:2:10,32:1:9", "strong", None),
+        ("8:4,16:4,32:4", "weak", None),
+        ("8:4:10,16:4:20,32:4", "weak", "Samples are not looked at in weak scaling"),
+    ],
+)
+def test_what_is_taken_of_samples_is_said_of_the_points_that_have_them(points, kind, said):
+    notes = [n for n in answered(points=points, kind=kind).notes if "samples" in n.lower()]
+    assert len(notes) == (said is not None) and (not notes or notes[0].startswith(said))
 
 
 def test_ends_of_what_may_be_given_stay_finite():

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from app.cli import main
 from app.pages.goodput_planner.figure import over_interval, when_elastic_pays, where_it_goes
 from app.pages.goodput_planner.form import CLAIM
+from app.pages.goodput_planner.page import api_address
 from app.whatif.goodput import GOODPUT_PLAN, curves
 from app.whatif.goodput.claim_words import held
 from app.whatif.goodput.wording import TITLES, verdict
@@ -177,6 +179,22 @@ def test_the_page(place):
     assert not refused.exception and "Waiting for machines (s): -1; expected" in words(refused)
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"local_save_s": "2", "local_share": "0"},
+        {"elastic": "true", "resume_s": "0", "wait_s": "600"},
+        {"spares": "3", "repair_h": "0", "seed": "0"},
+    ],
+)
+def test_the_address_of_the_page_asks_the_question_that_it_answers(more):
+    made = answered(**more, days="1", trials="10")
+    query = dict(parse_qsl(api_address(made).partition("?")[2]))
+    assert query.keys() == {*QUERY, *more, "days", "trials"}
+    again = GOODPUT_PLAN.answer(GOODPUT_PLAN.from_query(query), None)
+    assert again.asked == made.asked and again.to_dict() == made.to_dict()
+
+
 def test_the_claim_on_the_page_can_be_moved(place):
     page = opened("pages/goodput_planner/page.py", **CLAIM, days="3", trials="50")
     assert not page.exception and "a replacement must take 10 min 33 s or longer to gain 15 points" in words(page)
@@ -200,6 +218,19 @@ def test_the_map_of_the_claim_is_drawn_at_the_ends_of_what_may_be_asked(more):
         ({"wait_s": "1200"}, "which the wait here is. With a wait of 20 min it does where a chip fails every 1,5"),
         ({"wait_s": "0"}, "while it is 0 s here. Without a wait it gains as much at no failure rate"),
         ({"restart_s": "4000"}, "it gains 15 points without any wait"),
+        ({"slices": "8", "mttf_chip_h": "41025.6", "wait_s": "1200"}, "which the wait here is"),
+        (
+            {"slices": "8", "mttf_chip_h": "41025.6", "wait_s": "400000", "days": "10"},
+            "it gains 15 points from a wait of 12 min 36 s, though no longer at the wait of 4 d 15 h here.",
+        ),
+        (
+            {"mttf_chip_h": "500", "save_s": "1", "restart_s": "10", "wait_s": "1200", "resume_s": "2", "days": "0.01"},
+            " or less often, up to the 15,000 h that were tried.",
+        ),
+        (
+            {"mttf_chip_h": "5000", "save_s": "1", "restart_s": "10", "wait_s": "1e5", "slices": "2", "resume_s": "2"},
+            "it does at every failure rate that was tried: a chip fails every 167 h to 150,000 h.",
+        ),
         ({"slices": "2", "mttf_chip_h": "1000", "wait_s": "60"}, "no wait for a replacement gives 15 points"),
     ],
 )

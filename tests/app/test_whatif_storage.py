@@ -12,6 +12,7 @@ from app.cli import main
 from app.pages.storage.form import EXAMPLE
 from app.pages.storage.view import published_rows
 from app.whatif.storage import STORAGE
+from app.whatif.storage.answers import STANDS
 from app.whatif.storage.cases import worked
 from app.whatif.storage.wording import verdict
 from app.whatif.storage.wording import words as said
@@ -23,6 +24,17 @@ from tests.app import made_runs
 from tests.app.test_pages import opened, words
 
 QUERY = {"batch": "1280", "sample_bytes": "100kB", "hosts": "4", "readers": "32", "latency_s": "0.05", "step_s": "0.3"}
+PIPELINED = {
+    "batch": "1000",
+    "sample_bytes": "1MB",
+    "hosts": "1",
+    "readers": "1",
+    "decode_s": "0.0008",
+    "latency_s": "0",
+    "host_bytes_per_s": "1e9",
+    "step_s": "1.1",
+    "prefetch": "1",
+}
 
 
 def answered(place=None, **more):
@@ -95,6 +107,42 @@ def test_the_verdict_says_what_binds_and_what_would_be_enough(change, sentence):
     assert sentence in verdict(made) + " ".join(rest_of(verdict(made)))
 
 
+SLOW = {"batch": "1000", "sample_bytes": "1MB", "hosts": "1", "step_s": "1", "readers": "64"}
+
+
+@pytest.mark.parametrize(
+    ("change", "mend", "sentence"),
+    [
+        (
+            {"readers": "4", "host_bytes_per_s": "1e7"},
+            {"readers": "50", "host_bytes_per_s": "1e9"},
+            "1.00 GB/s a host, which has 10.0 MB/s, and 50 readers a host, of which there are 4.",
+        ),
+        (
+            {"store_bytes_per_s": "1e8", "host_bytes_per_s": "5e8"},
+            {"store_bytes_per_s": "1e9", "host_bytes_per_s": "1e9"},
+            "1.00 GB/s of the store, which has 100 MB/s, and 1.00 GB/s a host, which has 500 MB/s.",
+        ),
+        ({"host_bytes_per_s": "5e8"}, {"host_bytes_per_s": "1e9"}, "1.00 GB/s a host, which has 500 MB/s."),
+        (
+            {"decode_s": "0.2", "readers": "4"},
+            {"decoders": "200", "readers": "50"},
+            "200 decoders a host, which has 1, and 50 readers a host, of which there are 4.",
+        ),
+        (
+            {"host_bytes_per_s": "5e8", "latency_p99_s": "0.5", "prefetch": "1", "readers": "80"},
+            {"host_bytes_per_s": "1e9"},
+            "1.00 GB/s a host, which has 500 MB/s",
+        ),
+    ],
+)
+def test_every_part_that_is_too_slow_is_named_and_enough_is_said_only_of_what_is(change, mend, sentence):
+    made, mended = answered(**SLOW | change), answered(**SLOW | change | mend)
+    told = verdict(made) + " ".join(rest_of(verdict(made)))
+    word = "enough would be" if mended.limit == "nothing" else "it takes at least"
+    assert f": {word} {sentence}" in told
+
+
 @pytest.mark.parametrize("p99", [None, "0.1", "0.4"])
 @pytest.mark.parametrize("step_s", ["0.1", "0.5", "0.52", "0.8"])
 def test_what_the_answer_says_is_what_its_numbers_say(p99, step_s):
@@ -124,6 +172,19 @@ def test_a_published_store_gives_what_is_published_of_it_and_no_more():
         answered(like="managed-lustre-250", tib="20", latency_s=None)
     local = answered(like="gce-local-ssd", checkpoint_bytes="1TB")
     assert local.save_s == pytest.approx(1e12 / (4 * 4.68e9))
+
+
+def test_a_walk_in_which_one_stands_for_several_says_so_with_and_without_a_spread():
+    for p99 in (None, "0.1"):
+        notes = (answered(readers=n, latency_p99_s=p99, hosts="1").notes for n in ("4", "1024"))
+        assert [STANDS in of for of in notes] == [False, True]
+    assert "prefetch" not in answered(**PIPELINED).limit and "Nobody waits" in verdict(answered(**PIPELINED))
+
+
+def test_an_epoch_is_told_alone_where_a_large_file_would_hold_too_many_batches():
+    small = {"batch": None, "sample_bytes": None, "batch_bytes": "100KB", "file_bytes": "100KB", "hosts": "1"}
+    [one] = answered(**small, files="1000000").to_dict()["epoch"]
+    assert one["files"] == 1_000_000 and one["list_s"] == pytest.approx(50)
 
 
 def test_a_save_is_no_faster_than_the_hosts_send():
@@ -164,6 +225,39 @@ def test_a_run_brings_its_step_its_chips_and_its_fetch(place):
     assert (
         not page.exception and "Nobody waits" not in words(page) and "step is the usual one of run fed" in words(page)
     )
+
+
+READ = {"batch": "8", "sample_bytes": "1MB", "file_bytes": "2MB", "hosts": "2", "readers": "4", "latency_s": "1"}
+READ |= {"latency_p99_s": "2", "stream_bytes_per_s": "1e9", "host_bytes_per_s": "1e9", "store_bytes_per_s": "1e9"}
+READ |= {
+    "store_requests_per_s": "9",
+    "decode_s": "1",
+    "decoders": "2",
+    "like": "s3-standard",
+    "files": "9",
+    "seed": "4",
+}
+READ |= {"batch_bytes": "1MB", "samples_per_file": "2", "per": "host", "tib": "5"}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_is_said_of_files_or_a_store_is_never_passed_over_for_what_a_run_measured(place, name):
+    fed(place.store)
+    bare = {name: None for name in QUERY}
+    with pytest.raises(QuestionError):  # each alone is not enough for a pipe
+        answered(place, **bare | {name: READ[name]}, run="fed")
+
+
+def test_a_save_is_told_beside_what_a_run_measured(place):
+    fed(place.store)
+    bare = {name: None for name in QUERY} | {"run": "fed"}
+    made = answered(place, **bare, checkpoint_bytes="1TB", write_bytes_per_s="1e9", chips="4", days="2")
+    assert made.save_s == 1000 and made.pipe is None and "--save-s 1000" in str(said(made).table.rows)
+    assert answered(place, **bare).save_s is None
+    with pytest.raises(QuestionError, match="a checkpoint, in bytes, 'banana'"):
+        answered(place, **bare, checkpoint_bytes="banana")
+    with pytest.raises(QuestionError, match="a checkpoint without the store's rate"):
+        answered(place, **bare, checkpoint_bytes="1TB")
 
 
 def test_a_run_that_tells_no_step_is_named(place):

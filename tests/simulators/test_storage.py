@@ -173,6 +173,48 @@ def test_one_that_stands_for_several_waits_as_all_of_them_do(change, step_s, mon
     assert lumped == pytest.approx(every, rel=0.4)
 
 
+def pipelined(files, decode_s, wire_s, step_s, depth, batches=12):
+    """How long the last steps of one reader without a latency wait: every file on the wire, then decoded."""
+    wire = decoder = 0.0
+    begins = []
+    for b in range(batches):
+        if depth == 0 and b:
+            wire = max(wire, begins[-1] + step_s)
+        if depth and b >= depth:
+            wire = max(wire, begins[b - depth])
+        for _ in range(files):
+            wire += wire_s
+            decoder = max(decoder, wire) + decode_s
+        begins.append(max(decoder, begins[-1] + step_s) if begins else decoder)
+    return np.diff(begins)[-3:] - step_s
+
+
+@pytest.mark.parametrize(
+    ("files", "decode_s", "step_s", "depth"),
+    [(1000, 0.0008, 1.1, 1), (1000, 0.0008, 1.1, 0), (1000, 0.0008, 1.0, 1), (8, 0.1, 0.0, 0), (8, 0.05, 0.2, 0)],
+)
+def test_a_file_is_decoded_while_the_next_is_on_the_wire(files, decode_s, step_s, depth):
+    pipe = Pipe(
+        batch_bytes=files * 1e6,
+        file_bytes=1e6,
+        readers=1,
+        latency_s=0.0,
+        host_bytes_per_s=1e9 if files > 8 else 1e7,
+        prefetch=depth,
+        decode_s=files * decode_s,
+    )
+    wire_s = pipe.wire_s
+    every = pipelined(files, decode_s, wire_s, step_s, depth)
+    assert waits(pipe, step_s).wait_s == pytest.approx(every[-1], abs=1e-6) and not waiting.stands_for_several(pipe)
+    assert waits(pipe, step_s).first_s == pytest.approx(files * max(wire_s, decode_s) + min(wire_s, decode_s))
+
+
+def test_more_files_than_can_be_walked_stand_for_a_few_and_it_is_said():
+    many = Pipe(batch_bytes=1e11, file_bytes=1e6, readers=1, latency_s=0.0, host_bytes_per_s=1e9, decode_s=80.0)
+    assert waiting.stands_for_several(many) and waits(many, 1.0).first_s == pytest.approx(100, rel=0.001)
+    assert not waiting.stands_for_several(replace(STEADY, hosts=64))  # without a spread all hosts are as one
+
+
 @settings(deadline=None, max_examples=40)
 @given(
     batch=st.floats(1e5, 1e9),
@@ -239,6 +281,24 @@ def test_an_epoch_is_its_requests_or_its_bytes_and_its_names():
     assert large.read_s == pytest.approx(small.bytes / 4e9, rel=0.01) and large.list_s == 0.05
     assert in_large_files(replace(STEADY, file_bytes=LARGE_BYTES), 10) is None
     assert in_large_files(replace(STEADY, hosts=4), 1000) is None  # less than a large file for each host
+    tiny = replace(STEADY, batch_bytes=1e5)  # of which a large file would hold 1,280
+    assert epoch(tiny, 1_000_000).bytes == 1e11 and in_large_files(tiny, 1_000_000) is None
+    assert in_large_files(replace(tiny, batch_bytes=128e3), 1_000_000).bytes == pytest.approx(1e11)
+
+
+@pytest.mark.parametrize(("files", "read_s"), [(1, 0.25), (10, 0.25), (128, 0.25), (1280, 1280 * 0.25 / 512)])
+def test_a_small_data_set_is_read_no_sooner_than_its_files_are(files, read_s):
+    """512 requests in flight at most, and no more than there are files; each takes 0.2 s and 1 MB at 20 MB/s."""
+    pipe = replace(STEADY, batch_bytes=1e7, file_bytes=1e6, latency_s=0.2, stream_bytes_per_s=2e7, readers=64, hosts=8)
+    assert epoch(pipe, files).read_s == pytest.approx(read_s)
+
+
+def test_the_same_bytes_are_read_whatever_their_files():
+    pipe = replace(STEADY, latency_s=0.0, host_bytes_per_s=1e9, hosts=2)
+    for files in (2561, 2600, 5000, 12_801):  # 2.001 to 10.001 large files
+        small, large = epoch(pipe, files), in_large_files(pipe, files)
+        assert large.bytes == pytest.approx(small.bytes) and large.read_s == pytest.approx(small.read_s)
+        assert large.files == math.ceil(files * 1e5 / LARGE_BYTES) and small.files == files
 
 
 def test_a_fit_finds_the_latency_and_the_bandwidths_that_made_its_rows():

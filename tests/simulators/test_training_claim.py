@@ -76,3 +76,11 @@ def test_rates_at_which_it_holds_end_where_the_gain_does():
 def test_a_longer_pause_never_gains_more():
     short, longer = (gains(JOB, CHIPS, SLICES, s, OF_CHIP, WAITS_S) for s in (10.0, 300.0))
     assert (short.points > longer.points).all() and (short.whole == longer.whole).all()
+
+
+def test_the_wait_that_two_slices_need_is_found_where_the_gain_goes_on_to_rise():
+    job, resume_s = Job(save_s=7, mttf_s=270, restart_s=16), 29.0
+    wait_s = wait_for_gain(job, 2, resume_s, 0.15)
+    found = gains(job, 1, 2, resume_s, [job.mttf_s], [0.5 * wait_s, 0.99 * wait_s, wait_s, 1.01 * wait_s]).points[0]
+    assert wait_s > 2**0.5 * job.mttf_s and found[2] == pytest.approx(0.15, abs=1e-6)
+    assert list(found >= 0.15 + 1e-9) == [False, False, False, True]

@@ -295,6 +295,12 @@ def test_what_cannot_be_drawn():
         QuestionError, match="failures in each of 1,000 lives; expected at most 50,000 in each. Draw fewer"
     ):
         live(Life(job=Job(save_s=1, mttf_s=10), interval_s=3, span_s=100 * DAY_S), 1000)
+    # each failure of a life with 1,023 slices away looks at them all: 50,000 / 1,023 of them are as much work
+    away = Life(job=Job(save_s=1, mttf_s=100, wait_s=1e6), interval_s=10, span_s=60_000.0, slices=1024, resume_s=1.0)
+    with pytest.raises(QuestionError, match="600 failures in each of 1,000 lives; expected at most 49 in each"):
+        live(away, 1000)
+    assert live(replace(away, span_s=4_000.0), 1000).failures.mean() == pytest.approx(40, rel=0.05)
+    assert live(replace(away, job=replace(away.job, wait_s=10.0)), 100).failures.mean() > 500  # hardly any is away
     for more in ({"spares": -1}, {"slices": 0}, {"span_s": 0.0}, {"interval_s": float("nan")}):
         with pytest.raises(QuestionError):
             Life(**{"job": SYNC, "interval_s": 9.0, "span_s": 9.0, **more})

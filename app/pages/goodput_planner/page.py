@@ -73,9 +73,13 @@ def show(made: GoodputPlan) -> None:
     rows = pd.DataFrame(figure.rows((("interval_s", lives), ("chips", chips))))
     with st.expander(f"Evidence: {fmt.count(len(rows), 'point')}", icon=":material/table:"):
         draw_table(rows)
-        entered = {n: v for n, v in vars(made.asked).items() if v not in (None, False)}
-        address = f"/api/whatif/goodput?{urlencode(entered)}"
-        downloads(rows, NAME, address, lambda: standalone(bars, "Where the time goes", NAME))
+        downloads(rows, NAME, api_address(made), lambda: standalone(bars, "Where the time goes", NAME))
+
+
+def api_address(made: GoodputPlan) -> str:
+    """Where the server answers the same question: what was given stands in it, zeros too."""
+    entered = {n: v for n, v in vars(made.asked).items() if v is not None and v is not False}
+    return f"/api/whatif/goodput?{urlencode(entered)}"
 
 
 def figures(made: GoodputPlan) -> list[Figure]:

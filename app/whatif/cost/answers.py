@@ -19,6 +19,7 @@ from simulators.training.cost import DAY_S, Cost, Held, Work, chips_for, cost, f
 from simulators.training.rates import Range, peak_flops_per_s, utilisation
 
 WORDS = ("no", "perhaps", "likely", "yes")
+SURE = ("yes", "likely")
 SAME = 1e-9  # dollars that differ by less are the same: at one MFU more chips cost as much
 MOST = 50  # chips times numbers of chips
 NOTES = (
@@ -43,7 +44,8 @@ class Choice:
 
     `basis` of the rates: modelled (from an MFU that was given) or published, `published_chips` then those of the
     largest run. `meets`: of each limit that was asked for, `yes` at either end of the range, `likely`, `perhaps` (at
-    the best end alone) or `no`; beyond the largest published run, where MFU falls by an unknown amount, a word less.
+    the best end alone) or `no`; beyond the largest published run, where MFU falls by an unknown amount, a word less;
+    `unknown` of a budget where the chip has no price.
     """
 
     chip: Chip
@@ -71,8 +73,13 @@ class Choice:
         return low, likely, high
 
     @property
+    def broken(self) -> list[str]:
+        """Limits that it is not sure enough to keep."""
+        return [name for name, word in self.meets.items() if word not in SURE]
+
+    @property
     def feasible(self) -> bool:
-        return all(word in ("yes", "likely") for word in self.meets.values())
+        return not self.broken
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -191,9 +198,20 @@ def find(asked: Asked) -> CostPlan:
         choices += _choices(one, asked, work, peak or 0.0, found, counts, paid.get(one.name))
     if not choices:
         raise QuestionError(" ".join(why_not).removesuffix("."), advice="Name other chips or another precision")
-    more = (PER_DEVELOPER,) if asked.developers else ()
+    more = (*((PER_DEVELOPER,) if asked.developers else ()), *_unjudged(asked, choices))
     notes = (*more, *((PUBLISHED,) if ranges else ()), *(() if asked.goodput else (ALL_KEPT,)), *NOTES)
-    return CostPlan(asked, wanted, work, seq, tuple(sorted(choices, key=_order(choices))), tuple(why_not), notes)
+    return CostPlan(asked, wanted, work, seq, tuple(sorted(choices, key=_order(choices, asked))), tuple(why_not), notes)
+
+
+def _unjudged(asked: Asked, choices: list[Choice]) -> tuple[str, ...]:
+    """Chips of which a budget says nothing, as they have no price. Raises QuestionError where none has one."""
+    unpriced = list(dict.fromkeys(c.chip.name for c in choices if c.likely.usd is None))
+    if asked.usd is None or not unpriced:
+        return ()
+    if all(c.likely.usd is None for c in choices):
+        example = f"--price with it, such as {unpriced[0]}=2.7"
+        raise QuestionError("a budget, without the price of a chip", expected=example)
+    return (f"No price is given for {', '.join(unpriced)}: whether the budget is kept there is not known.",)
 
 
 def named(text: str | None) -> list[str]:
@@ -254,11 +272,14 @@ def _choices(
 
 
 def _meets(asked: Asked, worst: Cost, likely: Cost, best: Cost, beyond: bool) -> dict[str, str]:
-    """Of each limit that was asked for (and can be judged), how well it is kept. Worst to best: dear and slow first."""
+    """Of each limit that was asked for, how well it is kept. Worst to best: dear and slow first."""
     found = {}
     for name, limit, take in (("days", asked.days, lambda c: c.days), ("usd", asked.usd, lambda c: c.usd)):
         values = [take(c) for c in (worst, likely, best)]
-        if limit is None or None in values:
+        if limit is None:
+            continue
+        if None in values:
+            found[name] = "unknown"
             continue
         kept = [value <= limit * (1 + 1e-9) for value in values]
         sure = sum(kept)
@@ -282,7 +303,14 @@ def _remark(one: Chip, number: int, found: Range | None) -> str:
     return "; ".join(said)
 
 
-def _order(choices: list[Choice]):
-    """Those that meet what was asked first; then by dollars where all have a price, else by chip-hours."""
-    priced = all(c.likely.usd is not None for c in choices)
-    return lambda c: (not c.feasible, c.likely.usd if priced else c.likely.chip_hours, c.likely.days, c.chip.name)
+def _order(choices: list[Choice], asked: Asked):
+    """Those that meet what was asked first, then those of which a limit is not known last; then by dollars where all
+    have a price (or a budget asks for one), else by chip-hours."""
+    by_usd = asked.usd is not None or all(c.likely.usd is not None for c in choices)
+
+    def key(c: Choice) -> tuple[bool, bool, float, float, str]:
+        paid = c.likely.usd if by_usd else None
+        first = c.likely.chip_hours if paid is None else paid
+        return not c.feasible, "unknown" in c.meets.values(), first, c.likely.days, c.chip.name
+
+    return key

@@ -17,7 +17,7 @@ def verdict(result: "CostPlan") -> str:
     best = result.best
     if best is None:
         near = result.choices[0]
-        broken = " and ".join(LIMITS[n] for n, word in near.meets.items() if word in ("no", "perhaps"))
+        broken = " and ".join(LIMITS[n] for n in near.broken)
         nearest = f"{what(near)} would take {takes(near)}"
         return headline(f"Nothing that was tried is sure enough to keep the {broken}.", f"The nearest: {nearest}.")
     if not best.meets:

@@ -6,7 +6,7 @@ from app.whatif.goodput.answers import GoodputPlan
 from errors import format as fmt
 from simulators.checkpointing import LONGEST_S
 from simulators.recovery import wait_for_gain
-from simulators.training.claim import CHIPS, GAIN, failing_where
+from simulators.training.claim import CHIPS, GAIN, failing_where, gains
 
 INTRODUCED = (
     f"A talk claims {100 * GAIN:g} % more goodput on {CHIPS:,} chips, where resuming takes as long on any number of "
@@ -27,9 +27,14 @@ def held(made: GoodputPlan) -> str:
     failing = f"While a chip fails every {made.asked.mttf_chip_h:,.0f} h"
     if wait is None:
         return f"{failing}, no wait for a replacement gives {POINTS}. {_rates(made)}"
+    at_wait = gains(job, 1, life.slices, life.resume_s, [job.mttf_s], [job.wait_s]).points[0, 0]
+    here = fmt.duration(job.wait_s)
+    no_longer = "" if at_wait >= GAIN else f", though no longer at the wait of {here} here"  # it falls again
     if wait == 0:
-        return f"{failing}, it gains {POINTS} without any wait for a replacement. {_rates(made)}"
-    longer = "which the wait here is" if job.wait_s >= wait else f"while it is {fmt.duration(job.wait_s)} here"
+        return f"{failing}, it gains {POINTS} without any wait for a replacement{no_longer}. {_rates(made)}"
+    if job.wait_s >= wait and no_longer:
+        return f"{failing}, it gains {POINTS} from a wait of {fmt.duration(wait)}{no_longer}. {_rates(made)}"
+    longer = "which the wait here is" if job.wait_s >= wait else f"while it is {here} here"
     asked = f"{failing}, a replacement must take {fmt.duration(wait)} or longer to gain {POINTS}, {longer}."
     return f"{asked} {_rates(made)}"
 
@@ -45,6 +50,11 @@ def _rates(made: GoodputPlan) -> str:
     if found is None:
         return f"{wait} it gains as much at no failure rate that was tried."
     low, high = (f"{s / 3600:,.0f} h" for s in found)
-    if found[0] <= least * 1.001:
+    from_least, to_most = found[0] <= least * 1.001, found[1] >= most * 0.999
+    if from_least and to_most:
+        return f"{wait} it does at every failure rate that was tried: a chip fails every {low} to {high}."
+    if to_most:
+        return f"{wait} it does where a chip fails every {low} or less often, up to the {high} that were tried."
+    if from_least:
         return f"{wait} it does where a chip fails at least every {high}."
     return f"{wait} it does where a chip fails every {low} to {high}."

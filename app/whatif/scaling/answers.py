@@ -20,6 +20,7 @@ NOTES = (
     "The curve is a/n + b + c log2 n + d n, no coefficient below 0; its range is that of nine of ten fits to points "
     "that err as these do, wider the fewer they are. It knows nothing of a network that no point crossed.",
 )
+UNUSED = "Samples are not looked at in weak scaling, where the work of a chip is the same at each point."
 SAME = "All points are taken to learn from as many samples."
 STEPS = "A run's time is its usual step: interruptions, saves and start-up are not in it."
 
@@ -67,6 +68,8 @@ def find(asked: Asked, place: "Workspace | None") -> ScalingAnswer:
     points = [*_points(asked.points), *_of_runs(asked.runs, place)]
     if len(points) > MOST:
         raise QuestionError(f"{len(points)} points", expected=f"at most {MOST}")
+    if len(at := _counts(asked.at)) > MOST:
+        raise QuestionError(f"{len(at)} numbers of chips to reckon for", expected=f"at most {MOST}")
     if len({p.chips for p in points}) < 2:
         raise QuestionError(
             "fewer than two numbers of chips",
@@ -76,7 +79,7 @@ def find(asked: Asked, place: "Workspace | None") -> ScalingAnswer:
     kind = cast(Kind, asked.kind)
     rows, fitted = scaled(points, kind), curve(points, kind)
     told, refused = list[Predicted](), list[str]()
-    for chips in _counts(asked.at):
+    for chips in at:
         try:
             if fitted is None:
                 raise QuestionError(
@@ -85,8 +88,25 @@ def find(asked: Asked, place: "Workspace | None") -> ScalingAnswer:
             told.append(fitted.predicted(chips, rows[0].point))
         except QuestionError as e:
             refused.append(str(e))
-    more = (*((STEPS,) if asked.runs else ()), *((SAME,) if kind == "strong" and rows[-1].sample is None else ()))
+    more = (*((STEPS,) if asked.runs else ()), *_of_samples(kind, rows))
     return ScalingAnswer(kind, rows, fitted, tuple(told), tuple(refused), (*more, *NOTES))
+
+
+def _of_samples(kind: Kind, rows: tuple[Scaled, ...]) -> tuple[str, ...]:
+    """What is taken of the samples that points learned from."""
+    without = sum(map(_bare, rows))
+    if kind == "weak":
+        return () if without == len(rows) else (UNUSED,)
+    if without == len(rows):
+        return (SAME,)
+    if not without:
+        return ()
+    first = " The smallest is one of them: the others have nothing to be held against." if _bare(rows[0]) else ""
+    return (f"Samples of {without} of {len(rows)} points are not given: what one teaches is not known there.{first}",)
+
+
+def _bare(row: Scaled) -> bool:
+    return row.point.samples is None
 
 
 def _points(text: str | None) -> Iterator[Point]:
@@ -104,7 +124,7 @@ def _points(text: str | None) -> Iterator[Point]:
 
 
 def _counts(text: str | None) -> list[int]:
-    return list(dict.fromkeys(CHIPS.read(n, "a number of chips,") for n in _parts(text)))[:MOST]
+    return list(dict.fromkeys(CHIPS.read(n, "a number of chips,") for n in _parts(text)))
 
 
 def _parts(text: str | None) -> list[str]:

@@ -1,6 +1,6 @@
 """From the options of `whatif storage` to who waits, for what, and what would mend it."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 HOURS_OF_A_DAY = 24.0
 AROUND = 5  # doublings on either side of what is, in a curve
+OF_A_RUN = frozenset(  # options that say nothing of how a batch is read
+    ("run", "step_s", "prefetch", "chips", "days", "usd_per_chip_hour", "checkpoint_bytes", "write_bytes_per_s")
+)
 UNLIMITED = {
     "stream_bytes_per_s": "a stream",
     "host_bytes_per_s": "a host's network",
@@ -116,7 +119,7 @@ class StorageAnswer:
             "needed": None if self.needed is None else asdict(self.needed),
             "chip_hours_waited": self.chip_hours,
             "usd_waited": self.usd,
-            "epoch": None if self.epochs is None else [_told(e) for e in self.epochs if e is not None],
+            "epoch": None if self.epochs is None else [asdict(e) for e in self.epochs if e is not None],
             "save_s": self.save_s,
             "measured": None if self.measured is None else asdict(self.measured),
             "by_readers": list(self.by_readers),
@@ -127,10 +130,6 @@ class StorageAnswer:
         }
 
 
-def _told(e: Epoch) -> dict[str, float]:
-    return {**asdict(e), "bytes": e.bytes}
-
-
 def find(asked: Asked, place: "Workspace | None" = None) -> StorageAnswer:
     """Raises QuestionError where something is missing or cannot be."""
     _check(asked)
@@ -139,7 +138,7 @@ def find(asked: Asked, place: "Workspace | None" = None) -> StorageAnswer:
     if not step_s:
         tells = f"run {run.run[:80]!r} does not tell a step" if run else "nothing says how long a step takes"
         raise QuestionError(tells, expected="--step-s, seconds")
-    if run is not None and run.fetch_s is not None and _says_nothing_of_input(asked):
+    if run is not None and run.fetch_s is not None and _as_the_run_did(asked):
         return _of_the_run(asked, run, step_s, run.fetch_s)
     held = store(asked)
     made, seed = pipe(asked, held), asked.seed or 0
@@ -157,7 +156,7 @@ def find(asked: Asked, place: "Workspace | None" = None) -> StorageAnswer:
         chips=asked.chips or (run.chips if run else None),
         measured=run,
         epochs=None if given is None else (epoch(made, given), in_large_files(made, given)),
-        save_s=_save_s(asked, held.write_bytes_per_s, made),
+        save_s=_save_s(asked, held.write_bytes_per_s, made.host_bytes_per_s and made.host_bytes_per_s * made.hosts),
         notes=(*_notes(asked, made, run), *held.taken, *NOTES),
     )
 
@@ -173,9 +172,10 @@ def _one(made: Pipe) -> Pipe:
     )
 
 
-def _says_nothing_of_input(asked: Asked) -> bool:
-    names = ("batch", "batch_bytes", "file_bytes", "sample_bytes", "samples_per_file", "latency_s", "like", "readers")
-    return all(getattr(asked, name) is None for name in names)
+def _as_the_run_did(asked: Asked) -> bool:
+    """Whether nothing is asked that a measured fetch cannot answer: all that tells of files or a store is empty."""
+    plain = Asked()
+    return all(f.name in OF_A_RUN or getattr(asked, f.name) == getattr(plain, f.name) for f in fields(Asked))
 
 
 def _of_the_run(asked: Asked, run: Measured, step_s: float, fetch_s: float) -> StorageAnswer:
@@ -194,7 +194,7 @@ def _of_the_run(asked: Asked, run: Measured, step_s: float, fetch_s: float) -> S
         chips=asked.chips or run.chips,
         measured=run,
         epochs=None,
-        save_s=None,
+        save_s=_save_s(asked, asked.write_bytes_per_s, None),
         notes=(
             "A batch takes the run's usual fetch, every time, one after another. What it is made of is not known: name "
             "what a step reads, the size of files and a latency to see what binds.",
@@ -219,7 +219,7 @@ def _notes(asked: Asked, made: Pipe | None, run: Measured | None) -> list[str]:
         )
     if made.sigma == 0:
         said.append("Every request takes the median latency: give its 99th percentile to see what its spread costs.")
-    elif stands_for_several(made):
+    if stands_for_several(made):
         said.append(STANDS)
     if asked.files is not None:
         large = f"{LARGE_BYTES / 1e6:.0f} MB"
@@ -227,14 +227,14 @@ def _notes(asked: Asked, made: Pipe | None, run: Measured | None) -> list[str]:
     return said
 
 
-def _save_s(asked: Asked, write_bytes_per_s: float | None, made: Pipe) -> float | None:
-    """Seconds of a save: bytes of a checkpoint at what the store takes, and no faster than all hosts send."""
+def _save_s(asked: Asked, write_bytes_per_s: float | None, sent: float | None) -> float | None:
+    """Seconds of a save: bytes of a checkpoint at what the store takes, and no faster than all hosts send, in bytes/s
+    (None: no limit)."""
     bytes_ = size(asked.checkpoint_bytes, "a checkpoint, in bytes,")
     if bytes_ is None:
         return None
     if write_bytes_per_s is None:
         raise QuestionError("a checkpoint without the store's rate", expected="--write-bytes-per-s with it")
-    sent = None if made.host_bytes_per_s is None else made.host_bytes_per_s * made.hosts
     return SECONDS_OR_NONE.read(bytes_ / min(write_bytes_per_s, sent or write_bytes_per_s), "seconds of a save,")
 
 

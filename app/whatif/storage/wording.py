@@ -1,11 +1,13 @@
 """Who waits for input, in words: what the page's head and a terminal say."""
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from app.whatif.base import Words
 from app.words import Table, Verdict, headline, sentence
 from errors import format as fmt
+from simulators.storage.waiting import NOBODY, nobody_waits
 
 if TYPE_CHECKING:
     from app.whatif.storage.answers import StorageAnswer
@@ -60,7 +62,8 @@ def _binds(result: "StorageAnswer") -> str:
 
 
 def mend(result: "StorageAnswer") -> str:
-    """What alone would be enough; where nothing is, what a step asks of the part that binds. It ends a sentence."""
+    """What alone would be enough; where nothing is, what a step asks of each part that is too slow. It ends a
+    sentence."""
     n, p = result.needed, result.pipe
     if n is None or p is None:
         return ""
@@ -74,22 +77,39 @@ def mend(result: "StorageAnswer") -> str:
     if n.together is not None:
         readers, ahead = n.together
         ways.append(f"{fmt.count(readers, 'reader')} a host with {ahead} batches ahead")
-    return f": enough would be {' or '.join(ways or [_asks(result, n, p)])}"
+    return f": enough would be {' or '.join(ways)}" if ways else _asks(result, n, p)
 
 
 def _asks(result: "StorageAnswer", n: "Needed", p: "Pipe") -> str:
-    """What a step that never waits asks for."""
-    if result.limit == "store":
-        return f"{_rate(n.store_bytes_per_s)} of the store, which has {_rate(p.store_bytes_per_s)}"
-    if result.limit == "request_rate":
+    """What a step that never waits asks for, of each part that is too slow; and whether that would be enough."""
+    slow = {name for name, s in p.parts.items() if s > (1 + NOBODY) * result.step_s}
+    asks, change = list[str](), dict[str, float]()
+    if "store" in slow:
+        asks.append(f"{_rate(n.store_bytes_per_s)} of the store, which has {_rate(p.store_bytes_per_s)}")
+        change["store_bytes_per_s"] = n.store_bytes_per_s
+    if "request_rate" in slow:
         rate = fmt.number(p.store_requests_per_s)
-        return f"{fmt.number(n.requests_per_s)} requests a second of the store, which takes {rate}"
-    if result.limit == "host_network":
-        return f"{_rate(n.host_bytes_per_s)} a host, which has {_rate(p.host_bytes_per_s)}"
-    if result.limit == "decode":
+        asks.append(f"{fmt.number(n.requests_per_s)} requests a second of the store, which takes {rate}")
+        change["store_requests_per_s"] = n.requests_per_s
+    if "host_network" in slow:
+        asks.append(f"{_rate(n.host_bytes_per_s)} a host, which has {_rate(p.host_bytes_per_s)}")
+        change["host_bytes_per_s"] = n.host_bytes_per_s
+    if "decode" in slow:
         now = result.asked.decoders or 1
-        return f"{fmt.count(math.ceil(now * p.decode_s / result.step_s), 'decoder')} a host, which has {now:,}"
-    return "no number of readers, of batches ahead or of bytes a file alone"
+        more = math.ceil(now * p.decode_s / result.step_s)
+        asks.append(f"{fmt.count(more, 'decoder')} a host, which has {now:,}")
+        change["decode_s"] = p.decode_s * now / more
+    if not asks:
+        return ": enough would be no number of readers, of batches ahead or of bytes a file alone"
+    if (flying := math.ceil(n.in_flight)) > p.readers:
+        asks.append(f"{fmt.count(flying, 'reader')} a host, of which there {_are(p.readers)}")
+        change["readers"] = flying
+    enough = nobody_waits(replace(p, **change), result.step_s, result.seed)
+    return f": {'enough would be' if enough else 'it takes at least'} {', and '.join(asks)}"
+
+
+def _are(number: int) -> str:
+    return f"is {number:,}" if number == 1 else f"are {number:,}"
 
 
 def _rate(bytes_per_s: float | None) -> str:
