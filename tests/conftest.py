@@ -4,6 +4,7 @@ loop leaves out."""
 import gc
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.slow)
         if dev and is_hypothesis_test(getattr(item, "function", None)):
             bounded(item.function, DEV_EXAMPLES)
+
+
+_MAIN = sys.modules["__main__"]
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """A page that is opened in this process takes the place of its main module. A process that is spawned runs that
+    file first, and would end there."""
+    sys.modules["__main__"] = _MAIN
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
