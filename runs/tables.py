@@ -4,6 +4,7 @@
 
 import contextlib
 import functools
+import itertools
 from collections.abc import Generator, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -116,10 +117,18 @@ class ParquetTables:
             return schema.empty_table()
         filters = None if where is None else _filter(where)
         with self._reading(name):
-            table = _read(path, schema.names, filters)
-            there = set(table.column_names)  # a run written before a column was thought of reads as null there
-            whole = [table[f.name] if f.name in there else nulls(table.num_rows, f.type) for f in schema]
-            return pa.table(whole, names=schema.names).cast(schema)
+            return _in_schema(_read(path, schema.names, filters), schema)
+
+    def first(self, name: str, rows: int) -> pa.Table:
+        """At most so many rows of the table's beginning, as `arrow` gives them all."""
+        schema = _schema(name, None)
+        path = self._files.whole(_relative(name))
+        if path is None:
+            return schema.empty_table()
+        with self._reading(name), pq.ParquetFile(path) as file:
+            there = [n for n in schema.names if n in file.schema_arrow.names]
+            batches = list(itertools.islice(file.iter_batches(rows, columns=there), 1))
+            return _in_schema(pa.Table.from_batches(batches), schema) if batches else schema.empty_table()
 
     @contextlib.contextmanager
     def _reading(self, name: str) -> Generator[None]:
@@ -140,6 +149,13 @@ def _read(path: Path, names: Sequence[str], filters: "pc.Expression | None") -> 
         if filters is None:
             return file.read(columns)
     return pq.read_table(path, columns=columns, filters=filters)
+
+
+def _in_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """With every column of the schema: one of a run written before that column was thought of reads as null."""
+    there = set(table.column_names)
+    whole = [table[f.name] if f.name in there else nulls(table.num_rows, f.type) for f in schema]
+    return pa.table(whole, names=schema.names).cast(schema)
 
 
 def _relative(name: str) -> str:

@@ -38,18 +38,23 @@ class Shown:
 
 
 def shown(run: Run) -> Shown:
-    """What the files show; nothing of a run that is damaged."""
+    """What the files show; nothing of a run that is damaged or not there just now."""
+    try:
+        return seen_in(run)
+    except ChipledgerError:  # not kept: it may be brought back
+        return Shown()
+
+
+def seen_in(run: Run) -> Shown:
+    """The same. Raises InputError of a run that is damaged or not there just now."""
     return _shown(run.folder, run.written.created_ns)
 
 
 @lru_cache(maxsize=1_000)
 def _shown(folder: Path, created_ns: int) -> Shown:
     run = Run(folder)
-    try:
-        rates = printed(run.tables, run.written.facts)
-        return Shown(_hosts(run), shown_devices(run), rates.tflops_per_s, rates.tokens_per_s, _tokens(run))
-    except ChipledgerError:
-        return Shown()
+    rates = printed(run.tables, run.written.facts)
+    return Shown(_hosts(run), shown_devices(run), rates.tflops_per_s, rates.tokens_per_s, _tokens(run))
 
 
 def _hosts(run: Run) -> tuple[str, ...]:

@@ -9,13 +9,13 @@ from typing import Any
 from analyzers.base import Facts, fact
 from analyzers.flops.formats import PRECISIONS, format_said
 from analyzers.subject import chip_of, devices_per_chip, model_of, sequence_of
-from app.facts.evidence import Shown, devices_of_files, shown
+from app.facts.evidence import Shown, devices_of_files, seen_in
 from app.facts.names import chips_named, models_named, slices_named
 from catalog.chips import OR, Chip, chips
 from catalog.flops import flops_per_token
 from catalog.models import models, parameters
 from catalog.published import published
-from errors import QuestionError
+from errors import InputError, QuestionError
 from errors import format as fmt
 from runs.registry import PRICE
 from runs.run import Run
@@ -53,14 +53,17 @@ Found = Iterator[Guess]
 
 def guesses(run: Run, name: str) -> tuple[Guess, ...]:
     """The guesses of this fact, the likeliest first, each value once; none where nothing tells."""
-    return _guessed(run, name, run.writing)
+    try:
+        return _guessed(run, name, run.writing)
+    except InputError:  # damaged, or in the bin just now: not kept, for it may be brought back
+        return ()
 
 
 @lru_cache(maxsize=2_000)
 def _guessed(run: Run, name: str, writing: tuple[str, int, str]) -> tuple[Guess, ...]:
     guess = GUESSES.get(name)
     found: dict[str, Guess] = {}
-    for one in guess(run, run.manifest.facts, shown(run)) if guess else ():
+    for one in guess(run, run.manifest.facts, seen_in(run)) if guess else ():
         known = found.setdefault(str(one.value), one)
         if one.certain and not known.certain:
             found[str(one.value)] = one

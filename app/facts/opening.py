@@ -20,13 +20,11 @@ from app.facts.settled import settled
 from app.questions import question
 from app.questions.asking import price_of
 from app.workspace import Workspace
-from errors import ChipledgerError
+from errors import InputError, QuestionError
 from errors.options import parse_options
-from runs.columns import nulls
 from runs.registry import PRICE
 from runs.run import FactValue, Run
-from runs.schema import SCHEMAS
-from runs.tables import MemoryTables, ParquetTables, Where
+from runs.tables import ParquetTables, Where
 
 ROWS = 1_000  # of each table that are looked at
 
@@ -103,7 +101,10 @@ def _tells(figure: Figure, run: Run, more: Mapping[str, Any], price: float | Non
     said = {n: FactValue(v, "declared", "tried") for n, v in more.items() if n != PRICE}
     other = run.told(settled(run, replace(run.said, facts={**run.said.facts, **said}))) if said else run
     key = (*run.writing, figure.question, price, repr(sorted(said.items(), key=lambda s: s[0])))
-    answer = _kept(_Asked(other, figure.question, price, key))
+    try:
+        answer = _kept(_Asked(other, figure.question, price, key))
+    except InputError:  # damaged, or in the bin just now: not kept, for it may be brought back
+        return False
     return answer is not None and figure.tells(answer)
 
 
@@ -130,7 +131,7 @@ def _kept(asked: _Asked) -> Any:
 
 
 def _answer(of: Any, run: Run, tables: "Beginning", price: float | None) -> Any:
-    """None where there is none."""
+    """None where there is none. Raises InputError where the run cannot be read."""
     if not of.tells_of(run):
         return None
     options = parse_options(of.options, {})
@@ -138,7 +139,7 @@ def _answer(of: Any, run: Run, tables: "Beginning", price: float | None) -> Any:
         options[PRICE] = price
     try:
         return of.analyze(tables, run.manifest.facts, options)
-    except ChipledgerError:
+    except QuestionError:
         return None
 
 
@@ -167,18 +168,5 @@ class Beginning:
 
     def _of(self, name: str) -> pa.Table:
         if name not in self._read:
-            self._read[name] = self._first(name)
+            self._read[name] = self._tables.first(name, ROWS)
         return self._read[name]
-
-    def _first(self, name: str) -> pa.Table:
-        schema = SCHEMAS[name].arrow
-        there = self._tables.columns(name)
-        if there is None:
-            return MemoryTables({}).arrow(name)
-        with pq.ParquetFile(self._tables.path(name)) as file:
-            batch = next(file.iter_batches(ROWS, columns=[n for n in schema.names if n in there]), None)
-        if batch is None:
-            return schema.empty_table()
-        table = pa.Table.from_batches([batch])
-        whole = [table[f.name] if f.name in there else nulls(table.num_rows, f.type) for f in schema]
-        return pa.table(whole, names=schema.names).cast(schema)

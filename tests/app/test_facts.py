@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from app.facts.contradictions import contradictions
+from app.facts.evidence import Shown, shown
 from app.facts.guesses import GUESSES, guesses
 from app.facts.kinds import FACTS, read
 from app.facts.opening import FIGURES, opens
@@ -336,3 +337,15 @@ def test_what_no_size_of_an_axis_is_stands_escaped_in_the_message(size):
     with pytest.raises(QuestionError) as told:
         read({"parallelism": {"a": size}}, {})
     assert str(told.value).isprintable() and str(told.value).encode()
+
+
+def test_what_a_run_could_not_tell_while_it_lay_in_the_bin_is_told_once_it_is_back(place, tmp_path):
+    run = stored(place, a_log(tokens=9_000.0), tmp_path)
+    before = run.writing
+    lacking = [f for f in FACTS if f.name in ("chip", "model")]
+    assert place.store.bin.put(run.run_id)
+    assert opens(run, lacking, place) == {} and guesses(run, "chip") == () and shown(run) == Shown()
+    assert place.store.bin.restore(run.run_id)
+    back = place.store.find(run.run_id)
+    assert back.writing == before
+    assert opens(back, lacking, place)["chip"] and guesses(back, "chip") and shown(back).tokens_per_s == 9_000.0

@@ -12,6 +12,11 @@ def ready(page: Page) -> None:
     page.wait_for_function("() => document.querySelectorAll('.js-plotly-plot .points .point').length > 0")
 
 
+def settled(page: Page) -> None:
+    """Waits until the page is whole: what is clicked while it is drawn may move, and something else be hit."""
+    page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+
+
 def click_bar(page: Page, path: str) -> None:
     """A person's click on the bar of an account: at its middle, through plotly's own layer for the mouse."""
     ready(page)

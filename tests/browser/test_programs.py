@@ -4,7 +4,7 @@ from playwright.sync_api import expect
 
 from app.cli import main
 from tests.app.serving import get, serving
-from tests.browser.drawn import drawn
+from tests.browser.drawn import drawn, settled
 from tests.bundled import RUNS
 
 
@@ -27,8 +27,10 @@ def test_programs_are_read_walked_and_compared(visit, tmp_path):
 
         page = visit(f"{server}/hlo_graph?run={first}&op=fusion.650", dark=True)
         assert "fusion.650 is a fusion of train_step" in drawn(page)
+        settled(page)
         page.get_by_role("button", name="Open fusion.650").click()
         expect(page.get_by_role("button", name="Close fusion.650")).to_be_visible()
+        settled(page)
         page.get_by_role("button", name="Called by while.312").click()
         expect(page.get_by_text("while.312 is a while of train_step")).to_be_visible()
 
