@@ -18,7 +18,7 @@ from app.figures.base import plain
 LONG = 5000  # more steps than this are drawn so
 STRETCHES = 480  # columns at most: with a thousand points of width each is two of them
 CELLS = 72  # rows of shading
-MOST = 1500  # points of steps that stand out
+MOST = 800  # points of steps that stand out: two or three to each column of the picture
 PERCENTILES = (5, 25, 50, 75, 95)
 BEYOND = 3.0  # times the width of the middle half that a step must lie outside of it to stand out
 SAID = "said"  # among the figure's own data: the words for above it

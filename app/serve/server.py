@@ -45,6 +45,7 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
     from app.library.upkeep import upkeep
     from app.mcp.mounted import Mounted
     from app.serve.api import Api
+    from app.serve.front import front_routes
     from app.serve.guard import Guard, is_loopback
     from app.serve.here import announced
     from app.serve.jobs import Jobs
@@ -87,6 +88,7 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
             *agents.routes(),
             *Manual().routes(),
             *older_routes(),
+            *front_routes(),
         ],
         middleware=[Middleware(Guard, loopback=is_loopback(host))],
         lifespan=lifespan,

@@ -13,6 +13,7 @@ from app import theme
 from app.figures.axes import time_unit
 from app.figures.base import GRID, MAX_POINTS, each, layout, plain, reduced, reference_line
 from app.figures.long_series import is_long, long_series
+from app.figures.once import drawn_once
 from app.questions.goodput.words import RULES, losses, title, worth
 from errors import format as fmt
 
@@ -191,6 +192,7 @@ def bars(result: GoodputResult, other: GoodputResult | None) -> go.Figure | None
     )
 
 
+@drawn_once
 def deviation(result: GoodputResult) -> go.Figure | None:
     """Step times against the ideal step, spikes marked; None without a step."""
     rows = result.steps

@@ -9,12 +9,14 @@ from app import theme
 from app.figures.axes import log_ticks, time_unit
 from app.figures.base import GRID, MAX_POINTS, layout, reduced, reference_line
 from app.figures.long_series import is_long, long_series
+from app.figures.once import drawn_once
 from errors import format as fmt
 
 WAITING = theme.COLOURS["input_wait"]
 LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 
 
+@drawn_once
 def scatter(result: InputResult) -> go.Figure | None:
     """Step duration over its fetch, stalls marked; dashed where a fetch is wholly exposed; None without both."""
     rows = result.rows.dropna(subset=["fetch_s", "dur_s"])
@@ -68,6 +70,7 @@ def scatter(result: InputResult) -> go.Figure | None:
     )
 
 
+@drawn_once
 def strip(result: InputResult) -> go.Figure | None:
     """Over the steps: how long each took, and how much of it was a fetch or waiting for one; None without durations."""
     rows = result.rows[result.rows["dur_s"].notna() & result.rows["kept"]].sort_values("step", kind="stable")

@@ -10,6 +10,7 @@ from analyzers.flops.mfu import MfuResult
 from app import theme
 from app.figures.base import GRID, each, layout, plain
 from app.figures.long_series import is_long, long_series, other_steps
+from app.figures.once import drawn_once
 from app.figures.step_marks import kept_line, step_marks
 from app.questions.mfu.words import TITLES
 from catalog.flops import FlopsPerToken
@@ -36,6 +37,7 @@ PARTS = (  # of a token's FLOPs: key, label, colour, pattern
 )
 
 
+@drawn_once
 def over_steps(result: MfuResult) -> go.Figure:
     """MFU (TFLOP/s where no peak is known) of each step over its number, with the best step and the run's average."""
     share = result.mfu is not None

@@ -11,6 +11,7 @@ from app import theme
 from app.figures.axes import time_unit
 from app.figures.base import GRID, each, layout, plain, reference_line
 from app.figures.long_series import is_long, long_series, other_steps
+from app.figures.once import drawn_once
 from app.figures.step_marks import kept_line, step_marks
 from errors import format as fmt
 
@@ -27,6 +28,7 @@ def best_scale(result: StepsResult) -> str:
     return "log" if float(taken) > LOG_FROM * result.median_step_s else "linear"
 
 
+@drawn_once
 def steps(result: StepsResult, scale: str = "linear") -> go.Figure:
     """Duration over step number. `scale`: linear or log."""
     unit, factor = time_unit(result.median_step_s)

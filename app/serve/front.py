@@ -1,0 +1,67 @@
+"""The page that a browser is given first: Streamlit's own, told where its server is, and to fetch what draws figures.
+
+Streamlit's front end asks for its server and its settings before it connects, first below the page's address, where
+nothing is; and it fetches the library that draws figures, 4.7 MB, only when the first figure is there. Told both at
+once, it connects two answers sooner, and reads that library while the server works out what to draw.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from app.pages.all import every_page
+
+LATER = ("PlotlyChart.*.js", "DataFrame.*.js")  # below static/js/: what nearly every page needs, named by its content
+HOST = {  # what Streamlit's own route `host-config` answers, but for the origins: without one it would be asked first
+    "useExternalAuthToken": False,
+    "enableCustomParentMessages": False,
+    "enforceDownloadInNewTab": False,
+    "metricsUrl": "",
+    "blockErrorDialogs": False,
+}
+_TOLD = """<script>
+      window.__streamlit = {
+        BACKEND_BASE_URL: new URL("./", location.href).href,
+        HOST_CONFIG: { ...HOST, allowedOrigins: [location.origin] },
+      };
+    </script>
+    """
+_FETCHED = """<script type="module">
+      const idle = window.requestIdleCallback ?? setTimeout;
+      const read = ([first, ...rest]) => first && idle(() => import(first).finally(() => read(rest)));
+      addEventListener("load", () => read(LATER));
+    </script>
+    """
+
+
+def front_routes() -> list[Route]:
+    """One route for each page of the dashboard, and for the address without one."""
+    import streamlit
+
+    page = front_page(Path(streamlit.__file__).parent / "static")
+
+    async def front(_: Request) -> Response:
+        return HTMLResponse(page, headers={"Cache-Control": "no-cache"})
+
+    return [Route(path, front, methods=["GET"]) for path in ("/", *(f"/{p.path}" for p in every_page() if p.file))]
+
+
+def front_page(static: Path) -> str:
+    """Streamlit's page in `static`, with what it is told."""
+    found = [path for name in LATER for path in sorted((static / "static/js").glob(name))]
+    later = [f"./{path.relative_to(static).as_posix()}" for path in found]
+    fetched = "".join(
+        f'<link rel="modulepreload" crossorigin fetchpriority="low" href="{path}">\n    ' for path in later
+    )
+    told = _TOLD.replace("HOST,", f"{_script(HOST)},") + fetched + _FETCHED.replace("LATER", _script(later))
+    text = re.sub(r"<title>.*?</title>", "<title>Chipledger</title>", (static / "index.html").read_text(), count=1)
+    return text.replace('<script type="module"', f'{told}<script type="module"', 1)
+
+
+def _script(value: Any) -> str:
+    return json.dumps(value).replace("<", "\\u003c")

@@ -1,0 +1,46 @@
+"""The page that a browser is given first: what it is told before it connects."""
+
+import json
+import re
+import urllib.request
+from pathlib import Path
+
+import streamlit
+
+from app.pages.all import every_page
+from app.serve.front import HOST, LATER, front_page
+from tests.app.serving import serving
+
+STATIC = Path(streamlit.__file__).parent / "static"
+
+
+def test_what_draws_figures_and_tables_is_found_where_streamlit_has_it():
+    page = front_page(STATIC)
+    [said] = re.findall(r"read\((\[.*?\])\)", page)
+    found = json.loads(said)
+    assert len(found) == len(LATER) and all((STATIC / path).is_file() for path in found)
+    assert [
+        path for path in found if f'<link rel="modulepreload" crossorigin fetchpriority="low" href="{path}">' in page
+    ]
+    assert page.index("window.__streamlit") < page.index('src="./static/js/index.')
+    assert "<title>Chipledger</title>" in page
+
+
+def test_a_page_whose_libraries_have_other_names_is_given_without_them(tmp_path):
+    (tmp_path / "index.html").write_text('<title>Streamlit</title><script type="module" src="./index.js"></script>')
+    page = front_page(tmp_path)
+    assert "modulepreload" not in page and "read([])" in page and page.endswith('src="./index.js"></script>')
+
+
+def test_every_page_begins_so_and_is_told_what_streamlits_own_answer_says(tmp_path):
+    with serving(tmp_path / "store") as address:
+
+        def got(path: str) -> bytes:
+            with urllib.request.urlopen(f"{address}/{path}", timeout=30) as answer:
+                return answer.read()
+
+        for path in ("", *(page.path for page in every_page() if page.file)):
+            assert got(path) == front_page(STATIC).encode(), path
+        told = json.loads(got("_stcore/host-config"))
+        assert {name: told[name] for name in HOST} == HOST
+        assert set(told) - set(HOST) == {"allowedOrigins", "resourceCrossOriginMode"}
