@@ -1,6 +1,7 @@
-"""What handlers of the HTTP API share: errors of ours as JSON."""
+"""What handlers of the HTTP API share: errors of ours, and defects, as JSON."""
 
 import functools
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -37,5 +38,10 @@ def answering(handler: Callable) -> Callable:
             return JSONResponse({"error": error}, status_code=code, headers={"Connection": "close"})
         except ClientDisconnect:
             return Response(status_code=400)
+        except Exception as e:  # who asked is told that it is not their fault; the log holds where it is
+            traceback.print_exception(e)
+            error = f"this is a defect of Chipledger, not of what was asked ({type(e).__name__})"
+            advice = "The server's output tells where: please report it with those lines."
+            return JSONResponse({"error": f"{error}. {advice}"}, status_code=500, headers={"Connection": "close"})
 
     return wrapped
