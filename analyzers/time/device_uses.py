@@ -6,7 +6,7 @@ import numpy as np
 
 from analyzers.flops.executed import Extra
 from analyzers.flops.peak import Hardware
-from analyzers.intervals import Spans, length, overlap_with, paint, spans
+from analyzers.intervals import Painting, Spans, length, overlap_with, paint, spans
 from analyzers.ranks.waits import LONE, NAMELESS
 from analyzers.time.calendar import Calendar
 from analyzers.time.device_time import DeviceTrace
@@ -54,6 +54,28 @@ def enter_device(
     weight = 1 / machine.devices_per_chip
     if not len(kept.start):
         return 0.0
+    painting, hosts, work = painted(trace, kept, days, shift)
+    seconds = painting.amounts(BLAMED + len(hosts) + len(work)) / 1e9 * weight
+    uses.idle += seconds[IDLE]
+    for code, kind in work.items():
+        uses.idle_by_host[kind] = uses.idle_by_host.get(kind, 0.0) + seconds[code]
+    uses.input += seconds[INPUT]
+    uses.copying += seconds[COPYING]
+    uses.exposed += seconds[EXPOSED]
+    uses.lone |= bool(trace.waits["reason"].isin((LONE, NAMELESS)).any())
+    uses.untold += seconds[UNTOLD]
+    uses.wait += seconds[WAIT]
+    for k, host in enumerate(hosts):
+        blamed[host] = blamed.get(host, 0.0) + seconds[BLAMED + k]
+    busy, unseen = painting.spans(COMPUTING), painting.spans(UNSEEN)
+    return enter_compute(trace, busy, unseen, kept, past, machine, extra, shift, uses)
+
+
+def painted(
+    trace: DeviceTrace, kept: Spans, days: Calendar | None, shift: int
+) -> tuple[Painting, list[str], dict[int, str]]:
+    """(each instant of one device's kept time by use, the hosts of BLAMED + k, kinds of host work by label); label 0
+    between them. Raises IndexError where nothing was kept."""
     hosts = sorted(set(trace.waits["blamed"]) - {""})
     begin = trace.waits["start_ns"].to_numpy(dtype=np.int64) - shift
     late = begin + trace.waits["wait_ns"].to_numpy(dtype=np.int64)
@@ -76,20 +98,7 @@ def enter_device(
     dark = paint(first, last, [(1, shifted(trace.windows, shift))]).spans(0)
     lost = paint(first, last, [(1, kept)]).spans(0)
     painting = paint(first, last, [*layers, (COMPUTING, computing), (UNSEEN, dark), (0, lost)], ground=IDLE)
-    seconds = painting.amounts(BLAMED + len(hosts) + len(work)) / 1e9 * weight
-    uses.idle += seconds[IDLE]
-    for code, kind in work.items():
-        uses.idle_by_host[kind] = uses.idle_by_host.get(kind, 0.0) + seconds[code]
-    uses.input += seconds[INPUT]
-    uses.copying += seconds[COPYING]
-    uses.exposed += seconds[EXPOSED]
-    uses.lone |= bool(trace.waits["reason"].isin((LONE, NAMELESS)).any())
-    uses.untold += seconds[UNTOLD]
-    uses.wait += seconds[WAIT]
-    for k, host in enumerate(hosts):
-        blamed[host] = blamed.get(host, 0.0) + seconds[BLAMED + k]
-    busy, unseen = painting.spans(COMPUTING), painting.spans(UNSEEN)
-    return enter_compute(trace, busy, unseen, kept, past, machine, extra, shift, uses)
+    return painting, hosts, work
 
 
 def enter_compute(

@@ -174,6 +174,13 @@ def from_time(
     return Book(held, flops_known or None, start, end, share, tuple(notes), counted)
 
 
+def kept_of(trace: DeviceTrace, days: Calendar | None, past: History) -> Spans:
+    """The time of a device that its accounts are of, on the job's clock where there is a calendar."""
+    if days is not None:
+        return days.painting.spans(CODE["kept"])
+    return _profiled_steps(trace, not len(past.rows))[0]
+
+
 def _profiled_steps(trace: DeviceTrace, stepless: bool) -> tuple[Spans, int]:
     """Without a calendar: from the first annotated step of each capture to the end of its last, within the capture;
     whole captures where the run is `stepless`. Also the nanoseconds profiled outside that."""

@@ -1,0 +1,74 @@
+"""What the ledger entered each instant in: a strip for the job's calendar, and one for each profiled device.
+
+The strips are the ledger's own painting (`time/calendar.py`, `time/device_uses.py`), so that the time of an account in
+them is the time that the ledger books. Computing is one strip's colour: the ledger parts it by FLOPs, which have no
+place in time.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from analyzers.base import Facts
+from analyzers.device.host_work import COMPILING, WAITING
+from analyzers.intervals import Painting
+from analyzers.ranks.waits import waits
+from analyzers.time.calendar import CODE as HEADING
+from analyzers.time.device_time import device_traces, devices
+from analyzers.time.device_uses import BLAMED, COMPUTING, COPYING, EXPOSED, IDLE, INPUT, UNSEEN, UNTOLD, WAIT, painted
+from analyzers.time.job_past import job_past
+from analyzers.time.training_accounts import clock_shift, kept_of
+from analyzers.timeline.lanes import CODE, DEVICE, JOB, Lane, Part
+from runs.accounts import ACCOUNTS
+from runs.tables import Tables
+
+ACCOUNT = "account"
+USES = {
+    UNSEEN: "unattributed",
+    IDLE: "device_idle",
+    INPUT: "input_wait",
+    COPYING: "exposed_copies",
+    EXPOSED: "exposed_communication",
+    UNTOLD: "unattributed",
+    WAIT: "straggler_wait",
+    COMPUTING: "productive",
+}
+
+
+def strips(tables: Tables, facts: Facts) -> Iterator[Part]:
+    """None of a run of which the ledger paints nothing."""
+    past, days = job_past(tables, facts)
+    if days is not None:
+        names = {n: "productive" if h == "kept" else h for h, n in HEADING.items() if h != "outside"}
+        yield _strip(Lane(JOB, "", None, "what the job's time was", ACCOUNT), days.painting, names, 0)
+    if not devices(tables):
+        return
+    for trace in device_traces(tables, waits(tables)):
+        shift = clock_shift(trace, past) if days else 0
+        kept = kept_of(trace, days, past)
+        if not len(kept.start):
+            continue
+        painting, hosts, work = painted(trace, kept, days, shift)
+        names = USES | {BLAMED + k: "straggler_wait" for k in range(len(hosts))} | _of_host_work(work)
+        yield _strip(Lane(DEVICE, trace.host, trace.device, "what its time was", ACCOUNT), painting, names, shift)
+
+
+def _of_host_work(work: Mapping[int, str]) -> dict[int, str]:
+    return {
+        label: COMPILING if kind == COMPILING else "idle_unexplained" if kind == WAITING else f"idle_{kind}"
+        for label, kind in work.items()
+    }
+
+
+def _strip(lane: Lane, painting: Painting, names: Mapping[int, str], shift: int) -> Part:
+    """Neighbouring cells of one account as one event, put back on the device's own clock."""
+    account = np.array([CODE.get(names.get(int(n), ""), -1) for n in range(int(painting.label.max()) + 1)])
+    label = account[painting.label]
+    opens = np.flatnonzero(np.diff(label, prepend=-2))
+    starts = painting.edges[:-1][opens] + shift
+    ends = np.append(painting.edges[opens[1:]], painting.edges[-1]) + shift
+    kept = label[opens] >= 0
+    code = label[opens][kept].astype(np.uint8)
+    titles = np.array([kind.title for kind in ACCOUNTS.values()], dtype=object)
+    base = int(starts[0])
+    return Part(lane, base, 1, starts[kept] - base, (ends - starts)[kept], titles[code], code)

@@ -1,0 +1,66 @@
+"""Rows and bins of a timeline, compiled."""
+
+import numpy as np
+
+from runs.numba_cache import compiler
+
+_compiled = compiler(__package__)()
+CODES = 64  # accounts that an event may be of
+
+
+@_compiled
+def rows_of(lane, start, end, row):  # pragma: no cover - compiled
+    """Fill `row` with the lowest row of its lane in which each event meets no other: nested ones below what holds them,
+    those that overlap side by side. Events in order of lane, start, and the longest first."""
+    ends = np.zeros(64, dtype=np.int64)
+    used = 0
+    for i in range(len(start)):
+        if i == 0 or lane[i] != lane[i - 1]:
+            used = 0
+        r = 0
+        while r < used and ends[r] > start[i]:
+            r += 1
+        if r == used:
+            used += 1
+            if used > len(ends):
+                more = np.zeros(2 * len(ends), dtype=np.int64)
+                more[: len(ends)] = ends
+                ends = more
+        ends[r] = end[i]
+        row[i] = r
+
+
+@_compiled
+def fill_bins(row, start, dur, code, shift, into, bins, busy, count, top, longest):  # pragma: no cover - compiled
+    """Sum events shorter than a bin of 2^shift ticks by row and bin; returns how many bins. Where `into` is empty they
+    are counted only. Events in order of row and start, none of a row over another."""
+    fill = len(into) > 0
+    width = np.int64(1) << shift
+    n = np.int64(-1)
+    last_row, last_bin = np.int64(-1), np.int64(-1)
+    sums = np.zeros(CODES, dtype=np.int64)
+    for i in range(len(start)):
+        if dur[i] >= width:
+            continue
+        at, left = start[i], dur[i]
+        first = True
+        while first or left > 0:
+            b = at >> shift
+            part = min(left, ((b + 1) << shift) - at)
+            if row[i] != last_row or b != last_bin:
+                n += 1
+                last_row, last_bin = row[i], b
+                if fill:
+                    into[n], bins[n], busy[n], count[n], top[n], longest[n] = row[i], b, 0, 0, code[i], i
+                    sums[:] = 0
+            if fill:
+                busy[n] += part
+                if first:
+                    count[n] += 1
+                sums[code[i]] += part
+                if sums[code[i]] > sums[top[n]]:
+                    top[n] = code[i]
+                if dur[i] > dur[longest[n]]:
+                    longest[n] = i
+            at, left, first = at + part, left - part, False
+    return n + 1
