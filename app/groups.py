@@ -5,7 +5,7 @@ A name that no group holds stands on its own, first, so that a new question is s
 
 OVERVIEW, PROGRAM, MORE = "Overview", "Program", "More"
 GROUPS = {
-    OVERVIEW: "findings ledger compare",
+    OVERVIEW: "findings ledger timeline compare",
     "Serving": "latency objectives load traffic engine kv_cache speculation prefix_cache",
     "Time": "goodput interruptions hangs checkpoints steps",
     "Speed": (

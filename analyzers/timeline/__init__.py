@@ -19,10 +19,11 @@ from analyzers.timeline.booked import ACCOUNT, strips
 from analyzers.timeline.lanes import GROUPS, NONE, PS_PER_NS, ROLES, Lane, Part, parts
 from analyzers.timeline.pyramid import Ints, Pyramid, pyramid, rows
 from errors import QuestionError
+from errors.options import Option
 from runs.tables import Tables
 
+OPTIONS: tuple[Option, ...] = ()
 LONGEST_NS = (1 << 62) // PS_PER_NS  # beyond, some 53 days, times are whole nanoseconds
-DEEPEST = 4_000  # rows of a lane; what lies over more events than that shares the last
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Row:
 @dataclass(frozen=True)
 class Timeline:
     """Events in order of row and start, with what they are. Times in ticks of `tick_ps` since `origin_ns`; `dated`:
-    whether that is a time of day. `name`: number in `names`; `number`, `capture`, `event`, `op`: see `Part`."""
+    whether that is a time of day. `name`: number in `names`; `number`, `capture`, `event`, `op`: see `Part`. `stored`:
+    events that the run holds; `strips`: stretches of accounts, which are drawn beside them."""
 
     lanes: tuple[Row, ...]
     tiles: Pyramid
@@ -55,7 +57,8 @@ class Timeline:
     capture: NDArray[np.int32]
     event: Ints
     op: Ints
-    backwards: int
+    stored: int
+    strips: int
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -83,7 +86,8 @@ def timeline(tables: Tables, facts: Facts) -> Timeline:
     )
     per_ns = PS_PER_NS if last - origin < LONGEST_NS else 1
     lanes = sorted(dict.fromkeys(part.lane for part in found), key=_place)
-    return _joined(found, lanes, origin, per_ns, bool(dated))
+    unplaced = tables.rows("op_events") - sum(len(part.start) for part in found if part.event is not None)
+    return _joined(found, lanes, origin, per_ns, bool(dated), unplaced)
 
 
 def _place(lane: Lane) -> tuple[Any, ...]:
@@ -92,7 +96,7 @@ def _place(lane: Lane) -> tuple[Any, ...]:
     return GROUPS.index(lane.group), natural_key(lane.host), device, role, natural_key(lane.line)
 
 
-def _joined(found: list[Part], lanes: list[Lane], origin: int, per_ns: int, dated: bool) -> Timeline:
+def _joined(found: list[Part], lanes: list[Lane], origin: int, per_ns: int, dated: bool, unplaced: int) -> Timeline:
     at = {lane: n for n, lane in enumerate(lanes)}
     sizes = [len(part.start) for part in found]
     lane = np.repeat([at[part.lane] for part in found], sizes).astype(np.int64)
@@ -124,9 +128,14 @@ def _joined(found: list[Part], lanes: list[Lane], origin: int, per_ns: int, date
         capture=column(captures).astype(np.int32),
         event=column([part.event for part in found]),
         op=column([part.op for part in found]),
-        backwards=backwards,
-        notes=_notes(backwards, found, dated),
+        stored=sum(sizes) - sum(_drawn_beside(found)) + unplaced,
+        strips=sum(_drawn_beside(found)),
+        notes=_notes(backwards, unplaced, found, dated),
     )
+
+
+def _drawn_beside(found: list[Part]) -> list[int]:
+    return [len(part.start) for part in found if part.lane.role == ACCOUNT]
 
 
 def _ticks(part: Part, times: Ints, origin: int, per_ns: int) -> Ints:
@@ -186,10 +195,12 @@ def _told(lanes: list[Lane], lane: Ints, start: Ints, end: Ints, first: Ints) ->
     ]
 
 
-def _notes(backwards: int, found: list[Part], dated: bool) -> tuple[str, ...]:
+def _notes(backwards: int, unplaced: int, found: list[Part], dated: bool) -> tuple[str, ...]:
     said = []
     if backwards:
         said.append(f"{backwards:,} events end before they begin: they are drawn as instants.")
+    if unplaced:
+        said.append(f"{unplaced:,} events are of no operation or capture that the run holds: they are not drawn.")
     if dated and any(part.base_ns == 0 for part in found):
         said.append("Some captures have no time of day: they stand at the beginning.")
     return tuple(said)
@@ -210,8 +221,9 @@ class TimelineResult:
             "origin_ns": of.origin_ns if of.dated else None,
             "span_s": of.span * seconds,
             "tick_ps": of.tick_ps,
-            "events_stored": of.events,
-            "events_in_tiles": min((events for _, events, _ in sums), default=of.events),
+            "events_stored": of.stored,
+            "events_in_tiles": min((events for _, events, _ in sums), default=of.events) - of.strips,
+            "account_stretches": of.strips,
             "levels": [
                 {"bin_s": (1 << shift) * seconds, "events": n, "busy_s": busy * seconds} for shift, n, busy in sums
             ],
@@ -237,6 +249,3 @@ class TimelineResult:
 def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> TimelineResult:
     of = timeline(tables, facts)
     return TimelineResult(timeline=of, notes=of.notes)
-
-
-OPTIONS = ()

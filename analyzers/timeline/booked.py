@@ -40,7 +40,7 @@ def strips(tables: Tables, facts: Facts) -> Iterator[Part]:
     past, days = job_past(tables, facts)
     if days is not None:
         names = {n: "productive" if h == "kept" else h for h, n in HEADING.items() if h != "outside"}
-        yield _strip(Lane(JOB, "", None, "what the job's time was", ACCOUNT), days.painting, names, 0)
+        yield _strip(Lane(JOB, "", None, "accounts", ACCOUNT), days.painting, names, 0)
     if not devices(tables):
         return
     for trace in device_traces(tables, waits(tables)):
@@ -50,7 +50,7 @@ def strips(tables: Tables, facts: Facts) -> Iterator[Part]:
             continue
         painting, hosts, work = painted(trace, kept, days, shift)
         names = USES | {BLAMED + k: "straggler_wait" for k in range(len(hosts))} | _of_host_work(work)
-        yield _strip(Lane(DEVICE, trace.host, trace.device, "what its time was", ACCOUNT), painting, names, shift)
+        yield _strip(Lane(DEVICE, trace.host, trace.device, "accounts", ACCOUNT), painting, names, shift)
 
 
 def _of_host_work(work: Mapping[int, str]) -> dict[int, str]:

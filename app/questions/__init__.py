@@ -34,6 +34,7 @@ from app.questions.slowdown import SLOWDOWN
 from app.questions.speculation import SPECULATION
 from app.questions.steps import STEPS
 from app.questions.stragglers import STRAGGLERS
+from app.questions.timeline import TIMELINE
 from app.questions.traffic import TRAFFIC
 from errors import QuestionError
 from errors.nearest import did_you_mean
@@ -41,6 +42,7 @@ from errors.nearest import did_you_mean
 QUESTIONS: tuple[Question, ...] = (  # in the order of a run's links
     FINDINGS,
     LEDGER,
+    TIMELINE,
     LATENCY,
     OBJECTIVES,
     LOAD,

@@ -31,6 +31,7 @@ from app.serve.jobs import Job, Jobs
 from app.serve.places import placeless
 from app.serve.requests import json_object
 from app.serve.shelving import Shelving, shelved
+from app.serve.timeline import Timelines
 from app.serve.upload_names import title_of
 from app.serve.uploads import Uploads
 from app.summary import run_details
@@ -65,6 +66,7 @@ class Api:
             Route("/api/runs", self.runs, methods=["GET"]),
             Route("/api/runs/{run_id}", self.run, methods=["GET"]),
             *Shelving(self._place, self._find).routes(),
+            *Timelines(self._place, self._find).routes(),
             Route("/api/runs/{run_id}/facts", self.facts, methods=["GET"]),
             Route("/api/runs/{run_id}/facts", self.say, methods=["PATCH"]),
             Route("/api/runs/{run_id}/show/{analysis}", self.show, methods=["GET"]),

@@ -1,0 +1,82 @@
+"""A timeline in words: what it holds, and its lanes as a terminal prints them."""
+
+import numpy as np
+
+from analyzers.timeline import TimelineResult
+from analyzers.timeline.booked import ACCOUNT
+from analyzers.timeline.lanes import CODES, DEVICE, HOST, Lane
+from app.words import Table, Verdict, headline, short
+from errors import format as fmt
+from runs.accounts import ACCOUNTS
+
+ROLES = {
+    "compute": "operations",
+    "async": "beside them",
+    "module": "programs",
+    "step": "steps",
+    "host": "",
+    "other": "",
+    "request": "",
+    "pass": "passes",
+    "account": "accounts",
+    "job": "",
+}
+
+
+def verdict(result: TimelineResult) -> Verdict:
+    """How much there is, and that all of it is drawn."""
+    of = result.timeline
+    told = result.to_dict()
+    held = f"{of.stored:,} events in {fmt.count(len(of.lanes), 'lane')} over {fmt.duration(told['span_s'])}"
+    lost = told["events_stored"] - told["events_in_tiles"]
+    drawn = "all of them are drawn" if not lost else f"{lost:,} of them have no place"
+    return headline(f"{held}: {drawn}.", _busiest(result))
+
+
+def _busiest(result: TimelineResult) -> str:
+    """The account that strips of devices show most of, beside computing."""
+    of = result.timeline
+    seconds: dict[str, int] = {}
+    whole = 0
+    for row in of.lanes:
+        if row.lane.group != DEVICE or row.lane.role != ACCOUNT:
+            continue
+        mine = slice(int(of.tiles.first[row.first_row]), int(of.tiles.first[row.first_row + row.rows]))
+        ticks = np.bincount(of.tiles.code[mine], weights=of.tiles.dur[mine], minlength=len(CODES))
+        for name, held in zip(CODES, ticks, strict=True):
+            seconds[name] = seconds.get(name, 0) + int(held)
+            whole += int(held)
+    lost = {name: held for name, held in seconds.items() if name not in ("productive", "unattributed") and held}
+    if not lost:
+        return ""
+    most = max(lost, key=lambda name: lost[name])
+    said = f"{ACCOUNTS[most].title[:1].lower()}{ACCOUNTS[most].title[1:]} is {fmt.share(lost[most] / whole)}"
+    return f"Of what devices' strips show, {said}, the most beside computing."
+
+
+def title(lane: Lane) -> str:
+    """`host 0/3, operations`, `host 0, thread python`."""
+    where = lane.host if lane.device is None else f"{lane.host}/{lane.device}"
+    what = ROLES.get(lane.role, lane.role) or lane.line
+    if lane.group == HOST:
+        what = lane.line
+    if lane.role == ACCOUNT and not where:
+        return "job, accounts"
+    return short(", ".join(part for part in (where, what) if part), 60)
+
+
+def table(result: TimelineResult) -> Table:
+    """Lanes, in the order in which they are drawn."""
+    seconds = result.timeline.tick_ps / 1e12
+    rows = [
+        (
+            row.lane.group,
+            title(row.lane),
+            row.lane.line,
+            f"{row.events:,}",
+            f"{row.rows:,}",
+            fmt.duration(row.busy_ticks * seconds),
+        )
+        for row in result.timeline.lanes
+    ]
+    return Table(("", "lane", "line", "events", "rows", "covered"), tuple(rows), right=(3, 4, 5))

@@ -1,0 +1,113 @@
+"""The timeline over HTTP: lanes, the marks of a window, one event, and a search."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from analyzers.timeline import Timeline
+from analyzers.timeline.window import window
+from app.options import from_query
+from app.questions.asking import ask
+from app.questions.timeline import TIMELINE
+from app.serve.answering import answering
+from app.timeline.events import named, one
+from app.timeline.packing import described, packed
+from app.workspace import Workspace
+from errors import QuestionError
+from errors.numbers import Number
+from errors.options import Option
+from runs.run import Run
+
+FARTHEST = 1 << 62
+MOST_ROWS = 400
+TICK = Number(-FARTHEST, FARTHEST, whole=True)
+START = Option("start", TICK, 0, "where the window begins, in ticks since the timeline's origin", "ticks")
+END = Option("end", TICK, None, "where it ends; default: with the last event", "ticks")
+PIXELS = Option("pixels", Number(1, 20_000, whole=True), 1_000, "how many pixels it is wide")
+ROWS = Option("rows", str, "0", f"which rows, at most {MOST_ROWS}: 0-39,52", form="A-B,C")
+EVENT = Option("event", Number(0, FARTHEST, whole=True), 0, "the event's number, as a mark tells it")
+WRITTEN = Option("written", str, "", "any text: with it an answer may be kept for ever")
+TEXT = Option("q", str, "", "part of a name")
+WINDOW = (START, END, PIXELS, ROWS, WRITTEN)
+
+
+class Timelines:
+    """The handlers. `find`: a run by its name in an address; raises NotFound."""
+
+    def __init__(self, place: Workspace, find: Callable[[str], Run]):
+        self._place, self._find = place, find
+
+    def routes(self) -> list[Route]:
+        begin = "/api/runs/{run_id}/timeline"
+        return [
+            Route(begin, self.timeline, methods=["GET"]),
+            Route(f"{begin}/tiles", self.tiles, methods=["GET"]),
+            Route(f"{begin}/event", self.event, methods=["GET"]),
+            Route(f"{begin}/search", self.search, methods=["GET"]),
+        ]
+
+    async def _of(self, request: Request) -> tuple[Run, Timeline]:
+        run = self._find(request.path_params["run_id"])
+        answer = await run_in_threadpool(ask, TIMELINE, run, {}, self._place.registry)
+        return run, answer.timeline
+
+    @answering
+    async def timeline(self, request: Request) -> Any:
+        """The lanes of a run's timeline with their rows, and what colours mean: for who draws it."""
+        _, of = await self._of(request)
+        return described(of)
+
+    @answering
+    async def tiles(self, request: Request) -> Any:
+        """The marks of some rows of a window, as bytes: see `app/timeline/packing.py` for their order."""
+        given = from_query(request.query_params.multi_items(), WINDOW)
+        _, of = await self._of(request)
+        body = await run_in_threadpool(_packed, of, given)
+        kept = "private, max-age=31536000, immutable" if given["written"] else "no-cache"
+        return Response(body, media_type="application/octet-stream", headers={"Cache-Control": kept})
+
+    @answering
+    async def event(self, request: Request) -> Any:
+        """What an event is: name, lane, times, account, and what the trace says of its operation."""
+        given = from_query(request.query_params.multi_items(), (EVENT,))
+        run, of = await self._of(request)
+        return await run_in_threadpool(one, run, of, given["event"])
+
+    @answering
+    async def search(self, request: Request) -> Any:
+        """How many events bear a name that holds `q`, and the first of them in order of time."""
+        given = from_query(request.query_params.multi_items(), (TEXT,))
+        if not given["q"]:
+            raise QuestionError("nothing to look for", expected="?q= with part of a name")
+        _, of = await self._of(request)
+        return await run_in_threadpool(named, of, given["q"])
+
+
+def _packed(of: Timeline, given: dict[str, Any]) -> bytes:
+    start, end = int(given["start"]), int(of.span if given["end"] is None else given["end"])
+    if end <= start:
+        raise QuestionError(f"a window from {start:,} to {end:,}", expected="an end after the start")
+    rows = np.array(rows_of(given["rows"], of.tiles.rows), dtype=np.int64)
+    pixels = int(given["pixels"])
+    return packed(of, window(of.tiles, rows, start, end, pixels), start, end, pixels)
+
+
+def rows_of(text: str, count: int) -> list[int]:
+    """`0-39,52` as numbers. Raises QuestionError for what is no list of rows that are there."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        if not (first.isascii() and first.isdigit() and (not last or (last.isascii() and last.isdigit()))):
+            raise QuestionError(f"rows={text[:60]!r}", expected="rows such as 0-39,52")
+        low, high = int(first[:12]), int((last or first)[:12])
+        if high >= count or low > high:
+            raise QuestionError(f"no rows {part.strip()[:30]!r}", expected=f"rows from 0 to {count - 1:,}")
+        if len(found) + high - low >= MOST_ROWS:
+            raise QuestionError("too many rows at once", expected=f"at most {MOST_ROWS}")
+        found.extend(range(low, high + 1))
+    return found

@@ -1,0 +1,58 @@
+// What is told in words beside the picture.
+
+/** @import { Described } from "./types.d.ts" */
+
+import { lasted, when } from "./clock.js";
+
+const TITLES = /** @type {Record<string, string>} */ ({
+  module: "Program",
+  category: "Kind",
+  scope: "Place in the model",
+  source: "Source",
+  shape: "Shape",
+  direction: "Pass",
+  flops: "FLOPs",
+  bytes: "Bytes",
+  count: "Executions",
+});
+
+/**
+ * @param {HTMLElement} root
+ * @param {Described} of
+ */
+export function legend(root, of) {
+  root.replaceChildren(
+    ...Object.values(of.codes).map((code) => {
+      const entry = document.createElement("span");
+      entry.textContent = code.title;
+      entry.style.setProperty("--colour", code.colour);
+      return entry;
+    }),
+  );
+}
+
+/**
+ * @param {HTMLElement} root
+ * @param {Record<string, any>} told
+ * @param {Described} of
+ */
+export function card(root, told, of) {
+  const name = document.createElement("strong");
+  name.textContent = told.name;
+  const list = document.createElement("dl");
+  const add = (/** @type {string} */ title, /** @type {string} */ text) => {
+    const [term, said] = [document.createElement("dt"), document.createElement("dd")];
+    [term.textContent, said.textContent] = [title, text];
+    list.append(term, said);
+  };
+  const usual = told.usual_s ? `, usually ${lasted(told.usual_s * 1e12)}` : "";
+  add("Took", `${lasted(told.dur_s * 1e12)}${usual}`);
+  const began = `${lasted(told.start_s * 1e12)} after the first event`;
+  add("Began", of.origin_ns === null ? began : `${when(of.origin_ns, told.start_s * 1e12)}, ${began}`);
+  add("Lane", told.lane);
+  add("Work of", Object.values(of.codes).find((code) => code.name === told.account)?.title ?? told.account);
+  for (const [key, title] of Object.entries(TITLES))
+    if (told[key] != null) add(title, typeof told[key] === "number" ? told[key].toLocaleString("en") : told[key]);
+  root.replaceChildren(name, list);
+  root.hidden = false;
+}

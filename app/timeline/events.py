@@ -1,0 +1,70 @@
+"""One event of a timeline, and which events bear a name."""
+
+from typing import Any
+
+import numpy as np
+
+from analyzers.timeline import Row, Timeline
+from analyzers.timeline.lanes import CODES, NONE
+from app.questions.timeline.words import title
+from errors import QuestionError
+from runs.run import Run
+from runs.tables import frame
+
+MOST_HITS = 500
+TOLD = ("module", "category", "scope", "source", "shape", "direction")
+
+
+def one(run: Run, of: Timeline, number: int) -> dict[str, Any]:
+    """What an event is. Raises QuestionError for one that is not there."""
+    if not 0 <= number < of.events:
+        raise QuestionError(f"no event {number:,}", expected=f"a number below {of.events:,}")
+    lane = lane_of(of, number)
+    seconds = of.tick_ps / 1e12
+    step = int(of.number[number])
+    told: dict[str, Any] = {
+        "event": number,
+        "name": of.names[of.name[number]] + ("" if step == NONE else f" {step:,}"),
+        "lane": title(lane.lane),
+        "line": lane.lane.line,
+        "start_tick": int(of.tiles.start[number]),
+        "dur_ticks": int(of.tiles.dur[number]),
+        "start_s": int(of.tiles.start[number]) * seconds,
+        "dur_s": int(of.tiles.dur[number]) * seconds,
+        "account": CODES[of.tiles.code[number]],
+    }
+    return told | _operation(run, of, number)
+
+
+def lane_of(of: Timeline, number: int) -> Row:
+    """The lane that an event stands in."""
+    row = int(np.searchsorted(of.tiles.first, number, side="right")) - 1
+    return next(lane for lane in of.lanes if lane.first_row <= row < lane.first_row + lane.rows)
+
+
+def _operation(run: Run, of: Timeline, number: int) -> dict[str, Any]:
+    """What the trace says of an operation, and how long it usually takes."""
+    if of.op[number] == NONE:
+        return {}
+    mine = [("capture", "==", int(of.capture[number])), ("op_id", "==", int(of.op[number]))]
+    rows = frame(run.tables, "ops", [*TOLD, "count", "total_ns", "flops", "bytes"], mine)
+    if not len(rows):
+        return {}
+    row = rows.iloc[0]
+    told = {name: str(row[name]) for name in TOLD if row[name] is not None and row[name] == row[name]}
+    count, whole = float(row["count"] or 0), float(row["total_ns"] or 0)
+    numbers = {name: float(row[name]) for name in ("flops", "bytes") if row[name] == row[name]}
+    return told | numbers | ({"count": int(count), "usual_s": whole / count / 1e9} if count else {})
+
+
+def named(of: Timeline, text: str) -> dict[str, Any]:
+    """How many events bear a name that holds this text, and the first of them in order of time."""
+    wanted = text.casefold()
+    which = np.array([wanted in name.casefold() for name in of.names], dtype=bool)
+    found = np.flatnonzero(which[of.name])
+    earliest = found[np.argsort(of.tiles.start[found], kind="stable")[:MOST_HITS]]
+    return {
+        "hits": len(found),
+        "events": [[int(n), int(of.tiles.start[n]), int(of.tiles.dur[n])] for n in earliest],
+        "names": [of.names[n] for n in np.flatnonzero(which)[:20]],
+    }

@@ -1,0 +1,97 @@
+"""A timeline for the browser: what its lanes are, and the marks of a window in a few bytes each.
+
+A window is sent as
+
+    4 bytes   length of the JSON that follows, little endian (all numbers are)
+    JSON      marks, unit_ticks, start_tick, shift (bins of 2^shift ticks; null: every mark is an event), rows;
+              blanks to the next multiple of 8 bytes
+    int32     of each mark its begin, in units since start_tick
+    int32     its width, in units
+    int32     the event that it is, or the longest of those in it
+    int32     the name of that event (`names` of the lanes' JSON)
+    uint32    how many events begin in it
+    uint16    which of the rows that were asked for
+    uint8     the account's number (`codes` of the lanes' JSON)
+    uint8     how much of it is covered, in 255ths
+"""
+
+import json
+import struct
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from analyzers.timeline import Row, Timeline
+from analyzers.timeline.lanes import CODES
+from analyzers.timeline.window import Marks
+from app import theme
+from app.questions.timeline.words import title
+from runs.accounts import ACCOUNTS
+
+PARTS = 16  # of a pixel: how fine marks are placed
+FARTHEST = 1 << 30  # units: what reaches farther out of a window is cut there
+MOST_NAMES, LONGEST = 50_000, 80  # that are written into events; all of them are told on a click
+HOST_COLOUR = "#7C8894"
+
+
+def described(of: Timeline) -> dict[str, Any]:
+    """Lanes, colours and the clock."""
+    used = sorted(int(c) for c in np.unique(of.tiles.code))
+    return {
+        "span_ticks": of.span,
+        "tick_ps": of.tick_ps,
+        "origin_ns": of.origin_ns if of.dated else None,
+        "events": of.events,
+        "names": [name[:LONGEST] for name in of.names[:MOST_NAMES]],
+        "lanes": _lanes(of),
+        "codes": {n: _code(CODES[n]) for n in used},
+    }
+
+
+def _lanes(of: Timeline) -> list[dict[str, Any]]:
+    """Several of one title are told apart by their lines."""
+    titles = Counter(title(row.lane) for row in of.lanes)
+    return [_lane(row, titles[title(row.lane)] > 1) for row in of.lanes]
+
+
+def _lane(row: Row, alike: bool) -> dict[str, Any]:
+    lane = row.lane
+    return {
+        "group": lane.group,
+        "title": f"{lane.host}/{lane.device}, {lane.line}" if alike and lane.device is not None else title(lane),
+        "line": lane.line,
+        "role": lane.role,
+        "host": lane.host,
+        "device": lane.device,
+        "row": row.first_row,
+        "rows": row.rows,
+        "events": row.events,
+    }
+
+
+def _code(name: str) -> dict[str, str]:
+    if name == "host":
+        return {"name": name, "title": "Host", "colour": HOST_COLOUR}
+    return {"name": name, "title": ACCOUNTS[name].title, "colour": theme.COLOURS[name]}
+
+
+def packed(of: Timeline, marks: Marks, start: int, end: int, pixels: int) -> bytes:
+    """The marks of a window from `start` to `end`."""
+    unit = max((end - start) // max(pixels, 1) // PARTS, 1)
+    head = {"marks": len(marks.row), "unit_ticks": unit, "start_tick": start, "shift": marks.shift}
+    begin = np.clip((marks.start - start) // unit, -FARTHEST, FARTHEST)
+    finish = np.clip(-((start - marks.end) // unit), -FARTHEST, FARTHEST)
+    columns = (
+        begin.astype("<i4"),
+        (finish - begin).astype("<i4"),
+        marks.event.astype("<i4"),
+        of.name[marks.event].astype("<i4"),
+        marks.count.astype("<u4"),
+        marks.row.astype("<u2"),
+        marks.code.astype("u1"),
+        marks.share.astype("u1"),
+    )
+    text = json.dumps(head).encode()
+    text += b" " * (-(4 + len(text)) % 8)
+    return struct.pack("<I", len(text)) + text + b"".join(c.tobytes() for c in columns)

@@ -1,0 +1,116 @@
+// Asks for marks, and reads what comes.
+
+/** @import { Held, Tile } from "./types.d.ts" */
+
+const KEPT = 24;
+
+/** @param {string} path */
+export function address(path) {
+  return new URL(`./api/${path}`, document.baseURI).href;
+}
+
+/**
+ * @param {string} url
+ * @param {AbortSignal} [signal]
+ */
+export async function answer(url, signal) {
+  const got = await fetch(url, { signal });
+  if (got.ok) return got;
+  const told = await got.json().catch(() => ({}));
+  throw new Error(told.error ?? `the server answered ${got.status}`);
+}
+
+/**
+ * @param {ArrayBuffer} bytes
+ * @returns {Tile}
+ */
+export function readTile(bytes) {
+  const view = new DataView(bytes);
+  const length = view.getUint32(0, true);
+  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 4, length)));
+  const n = head.marks;
+  let at = 4 + length;
+  /** @param {number} size */
+  const take = (size) => {
+    const here = at;
+    at += size * n;
+    return here;
+  };
+  return {
+    start: head.start_tick,
+    unit: head.unit_ticks,
+    shift: head.shift,
+    begin: new Int32Array(bytes, take(4), n),
+    width: new Int32Array(bytes, take(4), n),
+    event: new Int32Array(bytes, take(4), n),
+    name: new Int32Array(bytes, take(4), n),
+    count: new Uint32Array(bytes, take(4), n),
+    row: new Uint16Array(bytes, take(2), n),
+    code: new Uint8Array(bytes, take(1), n),
+    share: new Uint8Array(bytes, take(1), n),
+  };
+}
+
+/** Numbers as the server reads them: `0-3,7`. @param {number[]} rows */
+export function spelled(rows) {
+  /** @type {string[]} */
+  const parts = [];
+  for (let i = 0; i < rows.length; i++) {
+    const from = i;
+    while (i + 1 < rows.length && rows[i + 1] === rows[i] + 1) i++;
+    parts.push(i > from ? `${rows[from]}-${rows[i]}` : `${rows[from]}`);
+  }
+  return parts.join(",");
+}
+
+/** What was asked for lately, and what is on the way. */
+export class Tiles {
+  /**
+   * @param {string} run
+   * @param {string} written
+   */
+  constructor(run, written) {
+    this.run = run;
+    this.written = written;
+    /** @type {Map<string, Held>} */
+    this.kept = new Map();
+    /** @type {AbortController | null} */
+    this.asking = null;
+    this.wanted = "";
+  }
+
+  /**
+   * The marks of these rows; null where they come later, or others were asked for meanwhile.
+   * @param {number[]} rows
+   * @param {number} from
+   * @param {number} to
+   * @param {number} pixels
+   * @returns {Promise<Held | null>}
+   */
+  async get(rows, from, to, pixels) {
+    const query = `start=${from}&end=${to}&pixels=${pixels}&rows=${spelled(rows)}&written=${this.written}`;
+    const held = this.kept.get(query);
+    if (held) return held;
+    if (query === this.wanted) return null;
+    this.asking?.abort();
+    this.asking = new AbortController();
+    this.wanted = query;
+    try {
+      const got = await answer(address(`runs/${this.run}/timeline/tiles?${query}`), this.asking.signal);
+      const tile = readTile(await got.arrayBuffer());
+      const first = new Array(rows.length + 1).fill(tile.row.length);
+      for (let i = tile.row.length - 1; i >= 0; i--) first[tile.row[i]] = i;
+      for (let i = rows.length - 1; i >= 0; i--) first[i] = Math.min(first[i], first[i + 1]);
+      const found = { tile, from, to, rows, first };
+      this.kept.set(query, found);
+      const oldest = this.kept.keys().next().value;
+      if (this.kept.size > KEPT && oldest !== undefined) this.kept.delete(oldest);
+      return found;
+    } catch (error) {
+      if (error instanceof DOMException && error.name === "AbortError") return null;
+      throw error;
+    } finally {
+      if (this.wanted === query) this.wanted = "";
+    }
+  }
+}
