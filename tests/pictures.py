@@ -38,6 +38,7 @@ FIRST = {  # the run that shows a page best; of others the first that answers, i
     "interruptions": "54 days on 16,384 accelerators",
     "checkpoints": "54 days on 16,384 accelerators",
     "modules": "reference-pytorch",
+    "timeline": "reference-pytorch",
     "engine": "reference-serving-client",
     "hlo_diff": "compiled-llama3.1-8b-v6e",
     "compare": "reference-serving",

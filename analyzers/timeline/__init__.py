@@ -219,7 +219,7 @@ class TimelineResult:
         sums = list(of.tiles.sums())
         return {
             "origin_ns": of.origin_ns if of.dated else None,
-            "span_s": of.span * seconds,
+            "first_to_last_event_s": of.span * seconds,
             "tick_ps": of.tick_ps,
             "events_stored": of.stored,
             "events_in_tiles": min((events for _, events, _ in sums), default=of.events) - of.strips,

@@ -70,5 +70,7 @@ def _strip(lane: Lane, painting: Painting, names: Mapping[int, str], shift: int)
     kept = label[opens] >= 0
     code = label[opens][kept].astype(np.uint8)
     titles = np.array([kind.title for kind in ACCOUNTS.values()], dtype=object)
+    if lane.group == DEVICE:
+        titles[CODE["productive"]] = "Computing"
     base = int(starts[0])
     return Part(lane, base, 1, starts[kept] - base, (ends - starts)[kept], titles[code], code)

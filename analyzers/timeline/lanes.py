@@ -112,7 +112,8 @@ def _job(tables: Tables) -> Iterator[Part]:
     rows = rows[~rows["kind"].isin(INSTANT)]
     for host, mine in _hosts(rows):
         kind = _texts(mine["kind"])
-        named = np.where(kind == "custom", _texts(mine["detail"]), kind).astype(object)
+        said = np.array([str(name).replace("_", " ") for name in kind], dtype=object)
+        named = np.where(kind == "custom", _texts(mine["detail"]), said).astype(object)
         yield _ns(Lane(JOB, host, None, "job", "job"), mine, named, _codes(kind))
 
 
@@ -145,6 +146,8 @@ def _requests(tables: Tables) -> Iterator[Part]:
         text = np.tile(np.array([name for name, _ in phases], dtype=object), len(mine))
         code = np.tile(np.array([CODE[account] for _, account in phases], np.uint8), len(mine))
         number = np.repeat(numbers, 3)
+        untold = mine["first_token_ns"].isna().to_numpy()  # when its prefill ended is not known
+        text[1::3][untold], code[1::3][untold] = "served", CODE["served"]
         kept = (some["end_ns"] > some["start_ns"]).to_numpy()
         lane = Lane(SERVING, replica, None, "requests", "request")
         yield _ns(lane, some[kept], text[kept], code[kept], number=number[kept], whole=number[kept])

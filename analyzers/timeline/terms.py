@@ -21,4 +21,10 @@ TERMS = (
         "maths, other computing that of below roofline, a collective that of exposed communication.",
     ),
     Term("Mark", "What is drawn: an event, or all events of one row that are shorter than a pixel together."),
+    Term(
+        "Covered",
+        "Time of a lane in which an event stands; one that lies in another counts in its own row too.",
+        "sum over rows of the durations of their events",
+        "s",
+    ),
 )

@@ -1,5 +1,6 @@
 """The timeline over HTTP: lanes, the marks of a window, one event, and a search."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,6 @@ from starlette.routing import Route
 
 from analyzers.timeline import Timeline
 from analyzers.timeline.window import window
-from app.options import from_query
 from app.questions.asking import ask
 from app.questions.timeline import TIMELINE
 from app.serve.answering import answering
@@ -20,11 +20,12 @@ from app.timeline.packing import described, packed
 from app.workspace import Workspace
 from errors import QuestionError
 from errors.numbers import Number
-from errors.options import Option
+from errors.options import Option, once_each, parse_options
 from runs.run import Run
 
 FARTHEST = 1 << 62
 MOST_ROWS = 400
+RANGE = re.compile(r"([0-9]{1,20})(?:-([0-9]{1,20}))?")
 TICK = Number(-FARTHEST, FARTHEST, whole=True)
 START = Option("start", TICK, 0, "where the window begins, in ticks since the timeline's origin", "ticks")
 END = Option("end", TICK, None, "where it ends; default: with the last event", "ticks")
@@ -65,7 +66,7 @@ class Timelines:
     @answering
     async def tiles(self, request: Request) -> Any:
         """The marks of some rows of a window, as bytes: see `app/timeline/packing.py` for their order."""
-        given = from_query(request.query_params.multi_items(), WINDOW)
+        given = _given(request, WINDOW)
         _, of = await self._of(request)
         body = await run_in_threadpool(_packed, of, given)
         kept = "private, max-age=31536000, immutable" if given["written"] else "no-cache"
@@ -74,18 +75,22 @@ class Timelines:
     @answering
     async def event(self, request: Request) -> Any:
         """What an event is: name, lane, times, account, and what the trace says of its operation."""
-        given = from_query(request.query_params.multi_items(), (EVENT,))
+        given = _given(request, (EVENT,))
         run, of = await self._of(request)
         return await run_in_threadpool(one, run, of, given["event"])
 
     @answering
     async def search(self, request: Request) -> Any:
         """How many events bear a name that holds `q`, and the first of them in order of time."""
-        given = from_query(request.query_params.multi_items(), (TEXT,))
+        given = _given(request, (TEXT,))
         if not given["q"]:
             raise QuestionError("nothing to look for", expected="?q= with part of a name")
         _, of = await self._of(request)
         return await run_in_threadpool(named, of, given["q"])
+
+
+def _given(request: Request, options: tuple[Option, ...]) -> dict[str, Any]:
+    return parse_options(options, once_each(request.query_params.multi_items(), [o.name for o in options]))
 
 
 def _packed(of: Timeline, given: dict[str, Any]) -> bytes:
@@ -101,10 +106,10 @@ def rows_of(text: str, count: int) -> list[int]:
     """`0-39,52` as numbers. Raises QuestionError for what is no list of rows that are there."""
     found: list[int] = []
     for part in text.split(","):
-        first, _, last = part.strip().partition("-")
-        if not (first.isascii() and first.isdigit() and (not last or (last.isascii() and last.isdigit()))):
+        form = RANGE.fullmatch(part.strip())
+        if form is None:
             raise QuestionError(f"rows={text[:60]!r}", expected="rows such as 0-39,52")
-        low, high = int(first[:12]), int((last or first)[:12])
+        low, high = int(form[1]), int(form[2] or form[1])
         if high >= count or low > high:
             raise QuestionError(f"no rows {part.strip()[:30]!r}", expected=f"rows from 0 to {count - 1:,}")
         if len(found) + high - low >= MOST_ROWS:

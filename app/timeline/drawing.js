@@ -1,6 +1,6 @@
 // Draws marks, names and the ruler on a canvas.
 
-/** @import { Described, Held, Line } from "./types.d.ts" */
+/** @import { Described, Held, Lane, Line } from "./types.d.ts" */
 
 import { exactly, lasted, step } from "./clock.js";
 
@@ -46,8 +46,9 @@ export class Drawing {
    * @param {number} scrolled
    * @param {number} chosen
    * @param {[number, number, number][]} hits
+   * @param {Set<Lane>} folded
    */
-  draw(of, lines, held, from, to, scrolled, chosen, hits) {
+  draw(of, lines, held, from, to, scrolled, chosen, hits, folded) {
     const pen = this.pen,
       style = getComputedStyle(this.canvas);
     this.ink = style.color;
@@ -64,7 +65,7 @@ export class Drawing {
     const looked = new Set(hits.map(([event]) => event));
     for (const line of lines) if (held) this.row(of, held, line.row, line.top - scrolled, chosen, looked);
     pen.restore();
-    this.labels(lines, scrolled);
+    this.labels(lines, scrolled, folded);
     this.ruler(of, from, to);
   }
 
@@ -135,8 +136,9 @@ export class Drawing {
   /**
    * @param {Line[]} lines
    * @param {number} scrolled
+   * @param {Set<Lane>} folded
    */
-  labels(lines, scrolled) {
+  labels(lines, scrolled, folded) {
     const pen = this.pen;
     pen.save();
     pen.beginPath();
@@ -145,7 +147,8 @@ export class Drawing {
     pen.fillStyle = this.ink;
     for (const line of lines) {
       if (!line.head) continue;
-      pen.fillText(line.lane.title, 10, line.top - scrolled + BAR / 2);
+      const folds = line.lane.rows > 1 ? (folded.has(line.lane) ? "▸ " : "▾ ") : "";
+      pen.fillText(`${folds}${line.lane.title}`, folds ? 10 : 23, line.top - scrolled + BAR / 2);
     }
     pen.restore();
   }

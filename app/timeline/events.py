@@ -9,10 +9,10 @@ from analyzers.timeline.lanes import CODES, NONE
 from app.questions.timeline.words import title
 from errors import QuestionError
 from runs.run import Run
-from runs.tables import frame
 
 MOST_HITS = 500
 TOLD = ("module", "category", "scope", "source", "shape", "direction")
+NUMBERS = ("flops", "bytes")
 
 
 def one(run: Run, of: Timeline, number: int) -> dict[str, Any]:
@@ -47,14 +47,13 @@ def _operation(run: Run, of: Timeline, number: int) -> dict[str, Any]:
     if of.op[number] == NONE:
         return {}
     mine = [("capture", "==", int(of.capture[number])), ("op_id", "==", int(of.op[number]))]
-    rows = frame(run.tables, "ops", [*TOLD, "count", "total_ns", "flops", "bytes"], mine)
-    if not len(rows):
+    rows = run.tables.arrow("ops", [*TOLD, *NUMBERS, "count", "total_ns"], mine).slice(0, 1).to_pylist()
+    if not rows:
         return {}
-    row = rows.iloc[0]
-    told = {name: str(row[name]) for name in TOLD if row[name] is not None and row[name] == row[name]}
-    count, whole = float(row["count"] or 0), float(row["total_ns"] or 0)
-    numbers = {name: float(row[name]) for name in ("flops", "bytes") if row[name] == row[name]}
-    return told | numbers | ({"count": int(count), "usual_s": whole / count / 1e9} if count else {})
+    row = rows[0]
+    told = {name: row[name] for name in (*TOLD, *NUMBERS) if row[name] is not None}
+    count, whole = row["count"] or 0, row["total_ns"] or 0.0
+    return told | ({"count": count, "usual_s": whole / count / 1e9} if count else {})
 
 
 def named(of: Timeline, text: str) -> dict[str, Any]:

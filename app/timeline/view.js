@@ -1,6 +1,6 @@
 // The viewer: where it looks, what it asks for, and what a person does with it.
 
-/** @import { Described, Held, Line } from "./types.d.ts" */
+/** @import { Described, Held, Lane, Line } from "./types.d.ts" */
 
 import { part } from "../components/parts.js";
 import { card, legend } from "./cards.js";
@@ -36,7 +36,7 @@ export class Viewer {
     this.held = null;
     /** @type {Line[]} */
     this.lines = [];
-    /** @type {Set<number>} */
+    /** @type {Set<Lane>} */
     this.folded = new Set();
     /** Events that bear the name looked for: number, start and duration. @type {[number, number, number][]} */
     this.hits = [];
@@ -45,7 +45,7 @@ export class Viewer {
     this.to = 1;
     this.chosen = -1;
     this.frame = 0;
-    this.started = false;
+    this.started = this.lost = false;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.told = undefined;
   }
@@ -78,9 +78,7 @@ export class Viewer {
   show(of) {
     this.of = of;
     const rows = of.lanes.reduce((sum, lane) => sum + lane.rows, 0);
-    of.lanes.forEach((lane, n) => {
-      if (rows > MANY_ROWS && lane.rows > 2 && lane.group !== "device") this.folded.add(n);
-    });
+    for (const lane of of.lanes) if (rows > MANY_ROWS && lane.rows > 2 && lane.group === "host") this.folded.add(lane);
     const said = new URLSearchParams(location.search);
     const [from, to] = [Number(said.get("from")), Number(said.get("to"))];
     [this.from, this.to] = to > from ? [from, to] : [0, of.span_ticks];
@@ -95,14 +93,14 @@ export class Viewer {
     if (!of) return;
     this.lines = [];
     let top = RULER;
-    of.lanes.forEach((lane, n) => {
-      const shown = this.folded.has(n) ? 1 : lane.rows;
+    for (const lane of of.lanes) {
+      const shown = this.folded.has(lane) ? 1 : lane.rows;
       for (let r = 0; r < shown; r++) {
         this.lines.push({ lane, row: lane.row + r, top, head: r === 0 });
         top += ROW;
       }
       top += 4;
-    });
+    }
     part(this.root, ".tall", HTMLElement).style.height = `${top}px`;
     const high = Math.min(Math.max(top + 8, 180), 640);
     this.stage.style.height = `${high}px`;
@@ -125,7 +123,17 @@ export class Viewer {
     if (!of || !this.stage.clientWidth) return;
     this.drawing.size(this.stage.clientWidth, this.stage.clientHeight);
     const seen = this.seen();
-    this.drawing.draw(of, seen, this.held, this.from, this.to, this.stage.scrollTop, this.chosen, this.hits);
+    this.drawing.draw(
+      of,
+      seen,
+      this.held,
+      this.from,
+      this.to,
+      this.stage.scrollTop,
+      this.chosen,
+      this.hits,
+      this.folded,
+    );
     const span = lasted((this.to - this.from) * of.tick_ps);
     const at = of.origin_ns === null ? "" : ` from ${when(of.origin_ns, this.from * of.tick_ps)}`;
     part(this.root, ".where", HTMLElement).textContent = `${span}${at}`;
@@ -163,10 +171,14 @@ export class Viewer {
       .then((found) => {
         if (!found) return;
         this.held = found;
-        this.say("");
+        if (this.lost) this.say("");
+        this.lost = false;
         this.later();
       })
-      .catch((error) => this.say(error));
+      .catch((error) => {
+        this.lost = true;
+        this.say(error);
+      });
   }
 
   /**
@@ -345,9 +357,8 @@ export class Viewer {
   /** @param {number} y */
   fold(y) {
     const line = this.lines.find((one) => y >= one.top && y < one.top + ROW);
-    const n = line && this.of ? this.of.lanes.indexOf(line.lane) : -1;
-    if (n < 0 || !this.of || this.of.lanes[n].rows < 2) return;
-    if (!this.folded.delete(n)) this.folded.add(n);
+    if (!line || line.lane.rows < 2) return;
+    if (!this.folded.delete(line.lane)) this.folded.add(line.lane);
     this.lay();
   }
 

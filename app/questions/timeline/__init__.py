@@ -11,7 +11,6 @@ TIMELINE = Question(
     icon=":material/view_timeline:",
     asks="What happened when, on every host and device, and in which account is it entered?",
     file="questions/timeline/page.py",
-    key="t",
     about={"job": (), "serving": ()},
     inputs=("captures", "lifecycle", "requests"),
     options=analyzer.OPTIONS,
