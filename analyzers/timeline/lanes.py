@@ -88,13 +88,18 @@ def parts(tables: Tables, facts: Facts) -> Iterator[Part]:
 
 
 def _ns(
-    lane: Lane, rows: pd.DataFrame, text: NDArray[np.object_], code: NDArray[np.uint8], **more: Ints | None
+    lane: Lane,
+    rows: pd.DataFrame,
+    text: NDArray[np.object_],
+    code: NDArray[np.uint8],
+    number: Ints | None = None,
+    whole: Ints | None = None,
 ) -> Part:
     """From columns `start_ns` and `end_ns`."""
     start = rows["start_ns"].to_numpy(dtype=np.int64)
     dur = rows["end_ns"].to_numpy(dtype=np.int64) - start
     base = int(start.min()) if len(start) else 0
-    return Part(lane, base, 1, start - base, dur, text, code, **more)
+    return Part(lane, base, 1, start - base, dur, text, code, number, whole)
 
 
 def _texts(values: pd.Series) -> NDArray[np.object_]:
@@ -203,11 +208,11 @@ def _lanes(ops: pd.DataFrame) -> tuple[Ints, list[Lane]]:
     keys["device"] = ops["device"].to_numpy(dtype=np.int64, na_value=NONE)
     number = keys.groupby(list(keys), sort=True).ngroup().to_numpy()
     some = keys.assign(number=number).drop_duplicates("number").sort_values("number")
-    lanes = [
-        Lane(HOST if r.device == NONE else DEVICE, r.host, None if r.device == NONE else int(r.device), r.line, r.role)
-        for r in some.itertuples()
-    ]
-    return number, lanes
+    lanes: list[Lane] = []
+    for row in some.to_dict("records"):
+        device = None if row["device"] == NONE else int(row["device"])
+        lanes.append(Lane(HOST if device is None else DEVICE, row["host"], device, row["line"], row["role"]))
+    return number.astype(np.int64), lanes
 
 
 def _op_codes(ops: pd.DataFrame) -> NDArray[np.uint8]:

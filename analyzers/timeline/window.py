@@ -1,6 +1,7 @@
 """What of a timeline a window shows: at most some marks for each pixel of each row, whatever the events are."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +69,7 @@ def _as_they_are(of: Pyramid, found: list[tuple[int, int]]) -> Marks:
 
 def _binned(of: Pyramid, level: Level, rows: Ints, start: int, end: int) -> Marks:
     long = next(one for one in reversed(of.longs) if one.shift <= level.shift)
-    parts: list[tuple[Ints, ...]] = []
+    parts: list[tuple[NDArray[Any], ...]] = []
     for number, row in enumerate(rows):
         events = _long_events(of, long, level.shift, row, start, end)
         low, high = int(level.first[row]), int(level.first[row + 1])
@@ -77,7 +78,7 @@ def _binned(of: Pyramid, level: Level, rows: Ints, start: int, end: int) -> Mark
         begin = np.concatenate([level.bins[bins] << level.shift, of.start[events]])
         width = np.concatenate([np.full(len(bins), 1 << level.shift), of.dur[events]])
         order = np.argsort(begin, kind="stable")
-        columns = (
+        columns: tuple[NDArray[Any], ...] = (
             begin,
             begin + width,
             np.concatenate([level.code[bins], of.code[events]]),
