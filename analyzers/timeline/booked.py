@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from analyzers.base import Facts
+from analyzers.base import Facts, fact
 from analyzers.device.host_work import COMPILING, WAITING
 from analyzers.intervals import Painting
 from analyzers.ranks.waits import waits
+from analyzers.serving.accounts import is_serving
 from analyzers.time.calendar import CODE as HEADING
 from analyzers.time.device_time import device_traces, devices
 from analyzers.time.device_uses import BLAMED, COMPUTING, COPYING, EXPOSED, IDLE, INPUT, UNSEEN, UNTOLD, WAIT, painted
@@ -36,7 +37,9 @@ USES = {
 
 
 def strips(tables: Tables, facts: Facts) -> Iterator[Part]:
-    """None of a run of which the ledger paints nothing."""
+    """None of a run whose ledger is no painting: one that was served, or that nobody ran."""
+    if fact(facts, "outcome") is not None or is_serving(tables):
+        return
     past, days = job_past(tables, facts)
     if days is not None:
         names = {n: "productive" if h == "kept" else h for h, n in HEADING.items() if h != "outside"}

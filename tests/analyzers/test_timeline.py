@@ -240,3 +240,17 @@ def test_the_strip_of_a_device_is_what_the_ledger_books():
     ticks = np.bincount(of.tiles.code[mine], weights=of.tiles.dur[mine], minlength=len(CODES))
     assert ticks[CODE["productive"]] == 6 * 8 * ms
     assert int(ticks.sum()) == strip.busy_ticks == int(strip.end - strip.start)
+
+
+def test_a_served_run_has_no_strip_of_a_job():
+    iterations = {"order": [0], "start_ns": [T0], "dur_ns": [S], "prefill_tokens": [5], "decode_tokens": [0]}
+    requests = {
+        "id": ["a"],
+        "arrival_ns": [T0],
+        "scheduled_ns": [T0],
+        "first_token_ns": [T0 + S],
+        "last_token_ns": [T0 + S],
+    }
+    lifecycle = {"kind": ["training_preparation"], "start_ns": [T0 - S], "end_ns": [T0]}
+    of = timeline(MemoryTables({"iterations": iterations, "requests": requests, "lifecycle": lifecycle}), {})
+    assert sorted(row.lane.role for row in of.lanes) == ["job", "pass", "request"]
