@@ -3,8 +3,8 @@
 import argparse
 
 from app.cli.commands.base import JSON, print_json, print_table, print_verdict, printable
-from app.comparing.options import LOADS, SIDES
 from app.cli.several import print_several
+from app.comparing.options import LOADS, SIDES
 from app.options import add_arguments, add_flags, values
 from app.workspace import workspace
 from errors import QuestionError

@@ -1,4 +1,4 @@
-"""Several runs compared: what differs, each held against the baseline, their curves, and how a series of them scales."""
+"""Several runs compared: what differs, each held against the baseline, their curves, and how a series scales."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,11 +13,13 @@ from app.comparing.several.choosing import Chosen, choose
 from app.comparing.several.figures import ORDER, better
 from app.comparing.several.reading import MOST_READ, curve_of, steps_of
 from app.library.rows import Numbers
-from app.workspace import Workspace
 from app.words import listed, short
+from app.workspace import Workspace
 from errors import ChipledgerError, QuestionError
 
 STEP = "step_time"
+OF_A_STEP = frozenset(("global_batch", "per_device_batch_size", "seq", "max_target_length", "model.global_batch_size"))
+"""Settings by which a step is more or less work."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,8 @@ class Several:
             names = [short(m.name) for m, w in apart if w == why]
             some = listed(names[:3]) if len(names) <= 3 else f"{', '.join(names[:3])} and {len(names) - 3} more"
             told.append(f"Not held against {short(self.baseline.name)}: {some} ({why}).")
+        if any(line.name in OF_A_STEP for line in self.table.settings):
+            told.append("Batches or sequences differ: a step is not the same work in all of these runs.")
         if len(self.members) > MOST_READ:
             told.append(
                 f"Ranges and curves are those of {MOST_READ} of the {len(self.members)} runs, the baseline among them: "

@@ -9,8 +9,8 @@ from app.library.columns import COLUMNS, Row
 from app.library.rows import Numbers, library
 from app.library.table import Table, table
 from app.summary import chip_text
-from app.workspace import Workspace
 from app.words import short
+from app.workspace import Workspace
 from errors import ChipledgerError, QuestionError
 from errors import format as fmt
 from runs.run import FactValue, Run
