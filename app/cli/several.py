@@ -8,14 +8,16 @@ from app.workspace import Workspace
 
 def print_several(place: Workspace, runs: Sequence[str], as_json: bool, q: str = "", sort: str = "") -> None:
     """The table of what differs and how each scales, or the JSON contract."""
-    from app.comparing.several import words
+    from app.comparing.several import scaling_words, words
     from app.comparing.several.answer import several
+    from app.comparing.several.growing import grown
+    from app.comparing.several.told import several_dict
 
     found = several(place, runs, q, sort=sort, numbers="now")
-    said = words.verdict(found)
     if as_json:
-        print_json({"verdict": said.whole, **found.to_dict()})
+        print_json(several_dict(found))
         return
+    said = words.verdict(found)
     print_verdict(said)
     shown = words.table(found)
     print_table(shown.head, shown.rows, right=shown.right)
@@ -23,3 +25,10 @@ def print_several(place: Workspace, runs: Sequence[str], as_json: bool, q: str =
     for note in found.notes:
         if note not in said.whole:
             print(f"- {printable(note)}")
+    scaled = grown(found)
+    for series in scaled.series:
+        print(f"\n{printable(scaling_words.sentence(series))}\n")
+        shown = scaling_words.table(series)
+        print_table(shown.head, shown.rows, right=shown.right)
+    for text in scaling_words.left_out(scaled):
+        print(f"- {printable(text)}")

@@ -8,12 +8,14 @@ import streamlit as st
 
 from analyzers.several.curves import Curve
 from analyzers.several.terms import TERMS
-from app.comparing.several import words
+from app.comparing.several import scaling_words, words
 from app.comparing.several.answer import Several, several
+from app.comparing.several.growing import grown
 from app.comparing.several.options import ASKED, BASELINE, CURVE, GROUP, OVER, QUERY, RUNS, SMOOTH, SORT
 from app.components.actions import copy_link
 from app.components.answering import answering
 from app.components.chart import chart
+from app.components.columns import draw_table
 from app.components.current import open_workspace, switch
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
@@ -24,8 +26,9 @@ from app.components.verdict import beyond, verdict
 from app.figures.base import standalone
 from app.library.table import table as rows_of
 from app.pages.library import LIBRARY
+from app.pages.scaling import SCALING_PAGE
 from app.pages.several import curves as lines
-from app.pages.several import table
+from app.pages.several import scaling, table
 from app.words import short
 from errors import format as fmt
 
@@ -78,6 +81,7 @@ def show(found: Several) -> None:
     chosen(found)
     differing(found)
     curves(found)
+    series(found)
     beyond(told)
     with st.expander("How this is computed", icon=":material/function:"):
         st.markdown("\n".join(f"- {md(note)}" for note in found.notes))
@@ -169,6 +173,30 @@ def curves(found: Several) -> None:
     for run_id, why in told.items():
         if isinstance(why, str):
             st.caption(f"No curve of {md(short(members[run_id].name))}: {md(why)}.")
+
+
+def series(found: Several) -> None:
+    """Runs that differ in their chips alone: efficiency, and which account eats it."""
+    if not any(m.facts.get("chips") for m in found.members):
+        return
+    with st.spinner("Holding the runs against the smallest"):
+        told = grown(found)
+    for one in told.series:
+        st.markdown(f"**{md(scaling_words.sentence(one))}**")
+        chart(scaling.efficiency(one), f"scaling {one.kind}", f"{NAME}-{one.kind}", scaling_words.sentence(one))
+        drawn = scaling.accounts(one)
+        if drawn is not None:
+            st.markdown("**Which account eats it?** A step on one chip, by account, over profiled steps.")
+            chart(drawn, f"accounts {one.kind}", f"{NAME}-{one.kind}-accounts", "A step by account over chips.")
+        if one.why:
+            st.caption(md(f"No serial share: {one.why}."))
+        named = {"runs": ",".join(p.run_id for p in one.points), "kind": one.kind}
+        st.page_link(SCALING_PAGE.file, label="Carry it on to more chips", icon=SCALING_PAGE.icon, query_params=named)
+        with st.expander(f"Evidence: {fmt.count(len(one.points), 'run')}", icon=":material/table:"):
+            draw_table(scaling.rows(one).dropna(axis="columns", how="all"))
+            downloads(scaling.rows(one), f"{NAME}-{one.kind}", address(found), None)
+    for text in scaling_words.left_out(told):
+        st.caption(md(text))
 
 
 def _points(run: str, c: Curve) -> pd.DataFrame:
