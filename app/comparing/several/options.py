@@ -28,3 +28,7 @@ CURVE = Option("curve", CURVES, None, "the curves that are told, of at most 20 r
 OVER = Option("over", OVERS, "step", "what curves run over: step number, hours since the first step, or tokens so far")
 SMOOTH = Option("smooth", Number(1, 10_000, whole=True), 1, "neighbouring steps that a curve is the mean of")
 ASKED = (RUNS, QUERY, GROUP, SORT, BASELINE, CURVE, OVER, SMOOTH)
+
+X = Option("x", str, None, "figure or setting that runs across the picture")
+Y = Option("y", str, None, "figure or setting that runs up it")
+COLOUR = Option("colour", str, None, "setting by which the runs are coloured; default: each run its own")

@@ -30,10 +30,10 @@ def _spread(found: Several) -> str:
     least, most = min(told), max(told)
     part = "" if len(told) == len(found.members) else f", told by {len(told)} of them,"
     ends = " to ".join(f"{value(line, v)} ({short(name)})" for v, name in (least, most))
-    return f"{many}: {_named(line.name)}{part} goes from {ends}."
+    return f"{many}: {named(line.name)}{part} goes from {ends}."
 
 
-def _named(figure: str) -> str:
+def named(figure: str) -> str:
     """A figure within a sentence."""
     found = column(figure)
     said = found.title if found else figure

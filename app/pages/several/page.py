@@ -11,7 +11,7 @@ from analyzers.several.terms import TERMS
 from app.comparing.several import scaling_words, words
 from app.comparing.several.answer import Several, several
 from app.comparing.several.growing import grown
-from app.comparing.several.options import ASKED, BASELINE, CURVE, GROUP, OVER, QUERY, RUNS, SMOOTH, SORT
+from app.comparing.several.options import ASKED, BASELINE, COLOUR, CURVE, GROUP, OVER, QUERY, RUNS, SMOOTH, SORT, X, Y
 from app.components.actions import copy_link
 from app.components.answering import answering
 from app.components.chart import chart
@@ -28,11 +28,12 @@ from app.library.table import table as rows_of
 from app.pages.library import LIBRARY
 from app.pages.scaling import SCALING_PAGE
 from app.pages.several import curves as lines
-from app.pages.several import scaling, table
+from app.pages.several import scaling, scatter, table
 from app.words import short
 from errors import format as fmt
 
 NAME = "many-runs"
+MOST_AXES = 7
 LOOK_AGAIN_SECONDS = 2.0
 TURNED_UP_TO = 5  # runs that stand across unless asked otherwise: more do not fit
 WORDS = {"down": "Runs down", "across": "Runs across"}
@@ -81,6 +82,7 @@ def show(found: Several) -> None:
     chosen(found)
     differing(found)
     curves(found)
+    two_numbers(found)
     series(found)
     beyond(told)
     with st.expander("How this is computed", icon=":material/function:"):
@@ -173,6 +175,34 @@ def curves(found: Several) -> None:
     for run_id, why in told.items():
         if isinstance(why, str):
             st.caption(f"No curve of {md(short(members[run_id].name))}: {md(why)}.")
+
+
+def two_numbers(found: Several) -> None:
+    """Any two numbers against each other, or several beside one another."""
+    offered = scatter.numbers(found)
+    if len(offered) < 2:
+        return
+    st.markdown("**Which run gives more for less?** Any two numbers, with what their product or quotient means.")
+    usual = "chips" if "chips" in offered else next(n for n in offered if n != next(iter(offered)))
+    places = st.columns([2, 2, 2, 2], vertical_alignment="bottom")
+    with places[0]:
+        x = control(X, usual, texts=offered, label="Across")
+    with places[1]:
+        y = control(Y, next(n for n in offered if n != usual), texts=offered, label="Up")
+    with places[2]:
+        by = control(COLOUR, None, texts=scatter.facts(found), unset="Each run its own") or ""
+    with places[3].container(horizontal_alignment="right"):
+        view = switch("Picture", "picture", {"scatter": "Two", "parallel": "Several"}, "scatter")
+    x, y = (n if n in offered else usual for n in (x, y))
+    if view == "parallel":
+        axes = [scatter.axis(found, n) for n in list(offered)[:MOST_AXES]]
+        st.caption("A line a run; one that does not tell all of them is left out. Drag along an axis to choose some.")
+        chart(scatter.parallel(found, axes, by), "parallel", f"{NAME}-parallel", "Several numbers of each run.")
+        return
+    figure, told = scatter.scatter(found, scatter.axis(found, x), scatter.axis(found, y), by)
+    if told:
+        st.caption(md(told))
+    chart(figure, "scatter", f"{NAME}-{x}-{y}", f"{offered[y]} over {offered[x]}.")
 
 
 def series(found: Several) -> None:
