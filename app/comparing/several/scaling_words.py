@@ -39,8 +39,8 @@ def _serial(series: Series) -> str:
     if series.serial is None:
         return ""
     s = series.serial
-    ends = f"{fmt.share(s.low, 2).removesuffix(' %')} to {fmt.share(s.high, 2)}"
-    return f"{fmt.share(s.share, 2)} ({ends}) of a step on the fewest chips is not shortened by more of them."
+    ends = f"{fmt.share(s.low).removesuffix(' %')} to {fmt.share(s.high)}"
+    return f"{fmt.share(s.share)} ({ends}) of a step on the fewest chips is not shortened by more of them."
 
 
 def title(account: str) -> str:
