@@ -9,8 +9,9 @@
                where profiles show the accounts of both, over the profiled steps; all accounts add up to 1 - efficiency
                of these
     serial     s of T(n) = T1' (s + (1 - s) n1 / n), fitted to relative errors: of a step on the fewest chips, the share
-               that more chips do not shorten. With its range by Student's t; told of at least LEAST_FITTED numbers of
-               chips, where no point is missed by more than MISSED, and where the range leaves 0 out
+               that more chips do not shorten. Its range is the wider of two: that of Student's t from what the fit
+               misses, and that of the errors of the means themselves. Told of at least LEAST_FITTED numbers of chips,
+               where no point is missed by more than MISSED, and where the range leaves 0 out
 
 What follows from the chips (slice, mesh, hosts, batches of a device) may differ; a run of which anything else differs
 is left out, by name. Which run the others are held to is the one by which most numbers of chips come together.
@@ -22,10 +23,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from analyzers.difference.differs import alike, flat
-from analyzers.difference.step_time import StepTimes, compare
+from analyzers.difference.step_time import BETWEEN, StepTimes, compare, variance_of_mean
 from analyzers.several.differing import Member
 from errors import QuestionError
 
@@ -205,7 +206,7 @@ def _series(members: Sequence[Grown], kind: Kind) -> Series:
     points = tuple(_point(first, g, kind) for g in members)
     if kind == "weak":
         return Series(kind, points)
-    serial, why = serial_share([(p.chips, p.step_s) for p in points])
+    serial, why = serial_share([(p.chips, p.step_s) for p in points], [error(g.times) for g in members])
     return Series(kind, points, serial, why)
 
 
@@ -245,24 +246,31 @@ def eaten(first: Grown, g: Grown, kind: Kind) -> dict[str, float] | None:
     return {n: (g.accounts.get(n, 0.0) - times * first.accounts.get(n, 0.0)) / whole for n in names}
 
 
-def serial_share(points: Sequence[tuple[int, float]]) -> tuple[Serial | None, str]:
-    """(the share, or None and why) of (chips, seconds of a step)."""
+def error(times: StepTimes) -> float:
+    """Of the mean of settled steps, as a share of it: their scatter, and what two starts of one job differ by."""
+    scatter = variance_of_mean(times.seconds)[0] / times.mean_s**2 if len(times.seconds) > 1 else 0.0
+    return math.sqrt(scatter + BETWEEN**2)
+
+
+def serial_share(points: Sequence[tuple[int, float]], errors: Sequence[float]) -> tuple[Serial | None, str]:
+    """(the share, or None and why) of (chips, seconds of a step), each with its relative error."""
     many = len({n for n, _ in points})
     if many < LEAST_FITTED:
         return None, f"a serial share takes {LEAST_FITTED} numbers of chips, and there are {many}"
     chips, taken = (np.array(v, float) for v in zip(*points, strict=True))
     terms = np.stack([np.ones_like(chips), chips.min() / chips], axis=1) / taken[:, None]
-    (fixed, shared), *_ = np.linalg.lstsq(terms, np.ones_like(taken), rcond=None)
+    solve = np.linalg.pinv(terms)
+    fixed, shared = solve @ np.ones_like(taken)
     left = 1 - terms @ np.array([fixed, shared])
     missed = float(np.abs(left).max())
     if not (fixed + shared > 0 and missed <= MISSED):
         return None, f"one part that is shared out and one that is not miss a point by {missed:.0%}"
-    whole = fixed + shared
+    whole, free = fixed + shared, len(taken) - 2
     share = fixed / whole
-    free = len(taken) - 2
-    spread = np.linalg.inv(terms.T @ terms) * float(left @ left) / free
-    slope = np.array([shared, -fixed]) / whole**2  # of the share, by each of the two
-    reach = float(stdtrit(free, 0.5 + SURE / 2)) * math.sqrt(max(float(slope @ spread @ slope), 0.0))
+    slope = np.array([shared, -fixed]) / whole**2 @ solve  # of the share, by each point's relative time
+    by_misses = float(stdtrit(free, 0.5 + SURE / 2)) * math.sqrt(float(left @ left) / free * float(slope @ slope))
+    by_errors = float(ndtri(0.5 + SURE / 2)) * math.sqrt(float(slope**2 @ np.array(errors) ** 2))
+    reach = max(by_misses, by_errors)
     if not share - reach > 0:
         return None, "the range of the serial share holds 0"
     return Serial(float(share), float(share - reach), float(min(share + reach, 1.0)), missed), ""
