@@ -24,8 +24,9 @@ def _spread(found: Several) -> str:
     line = next((x for x in found.table.figures if len(x.told) > 1), None)
     many = fmt.count(len(found.members), "run")
     if line is None:
-        waits = " Their figures are being worked out." if found.chosen.pending else ""
-        return f"{many}, and no figure that two of them tell differs.{waits}"
+        if found.chosen.pending:
+            return f"{many}, whose figures are being worked out."
+        return f"{many}, and no figure that two of them tell differs."
     told = [(v, m.name) for v, m in zip(line.values, found.members, strict=True) if v is not None]
     least, most = min(told), max(told)
     part = "" if len(told) == len(found.members) else f", told by {len(told)} of them,"
