@@ -19,7 +19,7 @@ is left out, by name. Which run the others are held to is the one by which most 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -113,12 +113,14 @@ class Serial:
 
 @dataclass(frozen=True)
 class Series:
-    """`points` in the order of chips. `serial`: None where `why` says why it is not told."""
+    """`points` in the order of chips. `serial`: None where `why` says why it is not told. `untold`: settings that some
+    of the runs alone tell: whether they differ in these is not known."""
 
     kind: Kind
     points: tuple[Point, ...]
     serial: Serial | None = None
     why: str = ""
+    untold: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         serial = self.serial
@@ -127,6 +129,7 @@ class Series:
             "points": [p.to_dict() for p in self.points],
             "serial_share": serial and {"share": serial.share, "low": serial.low, "high": serial.high},
             "why": self.why,
+            "not_told_by_all": list(self.untold),
         }
 
 
@@ -151,7 +154,16 @@ def scaling(grown: Sequence[Grown], others: Sequence[tuple[str, str]] = ()) -> S
     used = {g.member.run_id for s in found.values() for g in s}
     heads = [next(iter(s)) for s in found.values()]
     left = [(g.member.name, _why(g, heads, told)) for g in grown if g.member.run_id not in used]
-    return Scaling(tuple(_series(s, kind) for kind, s in found.items()), (*others, *left) if found else ())
+    series = [
+        replace(_series(s, kind), untold=_untold([told[g.member.run_id] for g in s])) for kind, s in found.items()
+    ]
+    return Scaling(tuple(series), (*others, *left) if found else ())
+
+
+def _untold(of: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Settings that some of these tell, and not all."""
+    names = dict.fromkeys(n for told in of for n, v in told.items() if v is not None)
+    return tuple(n for n in names if any(told.get(n) is None for told in of))
 
 
 def settings(member: Member) -> dict[str, Any]:

@@ -30,5 +30,7 @@ def print_several(place: Workspace, runs: Sequence[str], as_json: bool, q: str =
         print(f"\n{printable(scaling_words.sentence(series))}\n")
         shown = scaling_words.table(series)
         print_table(shown.head, shown.rows, right=shown.right)
+        if unsure := scaling_words.untold(series):
+            print(f"- {printable(unsure)}")
     for text in scaling_words.left_out(scaled):
         print(f"- {printable(text)}")

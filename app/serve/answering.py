@@ -12,7 +12,7 @@ from app.serve.uploads import TooLarge
 from errors import ChipledgerError, QuestionError
 from errors.options import once_each
 
-ASKED = ("compare", "show", "show_model", "whatif", "topology", "query", "job", "runs", "delete")
+ASKED = ("compare", "several", "show", "show_model", "whatif", "topology", "query", "job", "runs", "delete")
 """Handlers that read parameters; others take none."""
 
 

@@ -246,6 +246,11 @@ def test_a_run_that_differs_in_anything_else_is_left_out_by_name():
     assert told["f"] == "it has no steps"
 
 
+def test_what_not_all_of_a_series_tell_is_named():
+    (series,) = scaling([grown("a", 8, 10, 64, precision="bf16", seq=1), grown("b", 16, 5, 64, seq=1)]).series
+    assert series.untold == ("precision",)
+
+
 def test_no_two_runs_of_one_job_are_no_series_and_accuse_nobody():
     found = scaling([grown("a", 8, 10, 64), grown("b", 8, 5, 64)], [("c", "why")])
     assert found.series == () and found.left_out == ()

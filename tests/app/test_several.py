@@ -111,8 +111,9 @@ def test_runs_are_found_by_search_and_group_and_put_in_order(place, four):
 
 def test_a_baseline_that_is_none_of_them_is_said(place, four):
     found = several(place, ["a,b"], baseline="served", numbers="now")
-    assert found.baseline.name == "a" and "none of these runs" in " ".join(found.notes)
-    assert several(place, ["a,b"], baseline="b", numbers="now").baseline.name == "b"
+    assert found.baseline.name == "a" and "none of these runs" in " ".join(found.notes) and not found.named
+    chosen = several(place, ["a,b"], baseline="b", sort="-chips", numbers="now")
+    assert chosen.baseline.name == "b" and chosen.named
 
 
 def test_the_api_and_agents_are_told_the_same(place, four):

@@ -24,7 +24,13 @@ FAIL_IF = Option(
     form="GATE",
 )
 MORE = Option(
-    "more", str, (), "further runs: all are laid beside one another, and held against A", several=True, form="RUN"
+    "more",
+    str,
+    (),
+    "further runs: all are laid beside one another, and held against A",
+    several=True,
+    form="RUN",
+    of_run=True,
 )
 ARGUMENTS = (*SIDES, MORE)
 MAY_LACK = (MORE,)

@@ -24,8 +24,8 @@ OF_A_STEP = frozenset(("global_batch", "per_device_batch_size", "seq", "max_targ
 
 @dataclass(frozen=True)
 class Several:
-    """`chosen`: in the order asked for; `first`: which of them is the baseline; `said`: sentences on what
-    could not be done."""
+    """`chosen`: in the order asked for; `first`: which of them is the baseline; `named`: whether somebody chose it;
+    `said`: sentences on what could not be done."""
 
     chosen: Chosen
     place: Workspace
@@ -34,6 +34,7 @@ class Several:
     curve: str | None = None
     over: str = "step"
     smooth: int = 1
+    named: bool = False
     _drawn: dict[tuple[str, str, int], dict[str, Curve | str]] = field(default_factory=dict, compare=False)
 
     @property
@@ -159,15 +160,16 @@ def several(
     """Raises QuestionError for runs that cannot be compared, InputError where the store cannot be read."""
     chosen = choose(place, runs, q, group, numbers)
     said = list(chosen.said)
-    base = _baseline(place, chosen, baseline, said)
+    wanted = _wanted(place, chosen, baseline, said)
+    base = wanted or chosen.members[0].run_id
     chosen = _sorted(chosen, sort)
-    return Several(chosen, place, chosen.index(base), tuple(said), curve, over, smooth)
+    return Several(chosen, place, chosen.index(base), tuple(said), curve, over, smooth, wanted is not None)
 
 
-def _baseline(place: Workspace, chosen: Chosen, wanted: str | None, said: list[str]) -> str:
-    """The id of the baseline: the first where none is named; one that is not among them is said."""
+def _wanted(place: Workspace, chosen: Chosen, wanted: str | None, said: list[str]) -> str | None:
+    """The id of the baseline that is named; None where none is, and where it is not among them, which is said."""
     if not wanted:
-        return chosen.members[0].run_id
+        return None
     for row in chosen.rows:
         if wanted in (row.run_id, row.address, row.name):
             return row.run_id
@@ -178,7 +180,7 @@ def _baseline(place: Workspace, chosen: Chosen, wanted: str | None, said: list[s
     if found in {m.run_id for m in chosen.members}:
         return found
     said.append(f"The baseline {short(wanted)} is none of these runs: {short(chosen.members[0].name)} stands for it.")
-    return chosen.members[0].run_id
+    return None
 
 
 def _sorted(chosen: Chosen, sort: str) -> Chosen:

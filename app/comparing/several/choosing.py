@@ -49,11 +49,12 @@ def choose(
             advice="Tick runs in the list of runs, and choose Compare",
         )
     if len(rows) > MOST:
-        raise QuestionError(
-            f"{len(rows):,} runs to compare", expected=f"at most {MOST}", advice="Search for fewer of them"
-        )
+        many = f"{len(rows):,} runs" if runs else f"more than {MOST} runs"
+        raise QuestionError(f"{many} to compare", expected=f"at most {MOST}", advice="Search for fewer of them")
     rows = [row for row in rows if _can_be_read(row, said)]
-    rows = list(kept.fresh(rows))
+    asked, rows = rows, list(kept.fresh(rows))
+    there = {row.run_id for row in rows}
+    said += [f"{short(row.name)} was removed meanwhile." for row in asked if row.run_id not in there]
     if numbers == "now":
         kept.work_out(rows)
         rows = list(kept.fresh(rows))

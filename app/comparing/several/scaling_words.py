@@ -20,6 +20,15 @@ def sentence(series: Series) -> str:
     return str(headline(said, _eaters(last), _serial(series)))
 
 
+def untold(series: Series) -> str:
+    """Settings in which the runs may differ, as not all of them tell them."""
+    if not series.untold:
+        return ""
+    names = [n.replace("_", " ") for n in series.untold]
+    some = listed(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
+    return f"Whether these runs differ in {some} is not known: not all of them tell it."
+
+
 def _range(point: Point) -> str:
     if point.low is None or point.high is None:
         return ""

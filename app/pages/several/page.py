@@ -12,7 +12,7 @@ from app.components.answering import answering
 from app.components.current import open_workspace, switch
 from app.components.figures_row import Figure, figures_row
 from app.components.howto import terms_list
-from app.components.option import control, field, said
+from app.components.option import control, field
 from app.components.verdict import beyond, verdict
 from app.library.table import table as rows_of
 from app.pages.library import LIBRARY
@@ -47,7 +47,7 @@ def page() -> None:
             st.query_params.get("sort", ""),
             st.query_params.get("baseline"),
         )
-    if st.query_params.get(BASELINE.name):
+    if found.named:
         baseline.keep(found.baseline.run_id)
     show(found)
     if found.chosen.pending:
@@ -98,7 +98,7 @@ def chosen(found: Several) -> str:
     names = {m.run_id: m.name for m in found.members}
     columns = st.columns([2, 2, 2], vertical_alignment="bottom")
     with columns[0]:
-        control(BASELINE, found.members[0].run_id if not said(BASELINE) else found.baseline.run_id, texts=names)
+        control(BASELINE, found.baseline.run_id, texts=names)
     orders = {"name": "Name"} | {x.name: words.title(x.name) for x in found.table.differs}
     both = {k: v for n, t in orders.items() for k, v in ((n, f"{t}, least first"), (f"-{n}", f"{t}, most first"))}
     with columns[1]:

@@ -125,8 +125,9 @@ def series(found: Several) -> None:
         if drawn is not None:
             st.markdown("**Which account eats it?** A step on one chip, by account, over profiled steps.")
             chart(drawn, f"accounts {one.kind}", f"{NAME}-{one.kind}-accounts", "A step by account over chips.")
-        if one.why:
-            st.caption(md(f"No serial share: {one.why}."))
+        for text in (f"No serial share: {one.why}." if one.why else "", scaling_words.untold(one)):
+            if text:
+                st.caption(md(text))
         named = {"runs": ",".join(p.run_id for p in one.points), "kind": one.kind}
         st.page_link(SCALING_PAGE.file, label="Carry it on to more chips", icon=SCALING_PAGE.icon, query_params=named)
         with st.expander(f"Evidence: {fmt.count(len(one.points), 'run')}", icon=":material/table:"):
