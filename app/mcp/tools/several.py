@@ -28,4 +28,5 @@ COMPARE_MANY = Tool(
     f"how a series scales with its chips, and curves. Runs by {RUNS.name}, by a search ({QUERY.name}) or {GROUP.name}.",
     options=ASKED,
     answer=answer,
+    slow=True,
 )
