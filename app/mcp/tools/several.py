@@ -15,7 +15,8 @@ from app.workspace import Workspace
 
 
 def answer(place: Workspace, given: Mapping[str, Any], more: Pairs) -> Told:
-    found = several(place, **given, numbers="now")
+    asked = {o.name: given[o.name] for o in ASKED if o.name in given}
+    found = several(place, **asked, numbers="now")
     named = ",".join(m.run_id for m in found.members)
     links = {"page": to(f"/{PAGE.path}", (RUNS.name, named), ("baseline", found.baseline.run_id))}
     return Told(words.verdict(found), several_dict(found), links)
