@@ -52,18 +52,20 @@ class Differs:
 def differs(a: Facts, b: Facts) -> tuple[Differs, ...]:
     """Settings that the two tell differently, those that both tell first. What one alone tells is no difference known;
     it follows, with None for the other."""
-    mine, theirs = dict(_flat(a)), dict(_flat(b))
-    names = sorted({*mine, *theirs}, key=_place)
-    found = [Differs(n, mine.get(n), theirs.get(n)) for n in names if not _same(mine.get(n), theirs.get(n))]
+    mine, theirs = dict(flat(a)), dict(flat(b))
+    names = sorted({*mine, *theirs}, key=order_of)
+    found = [Differs(n, mine.get(n), theirs.get(n)) for n in names if not alike(mine.get(n), theirs.get(n))]
     return tuple(sorted(found, key=lambda d: d.a is None or d.b is None))
 
 
-def _place(name: str) -> tuple[int, str]:
+def order_of(name: str) -> tuple[int, str]:
+    """Where a setting stands among others."""
     head = name.split(".")[0]
     return (FIRST.index(head) if head in FIRST else len(FIRST)), name
 
 
-def _flat(facts: Facts) -> Iterator[tuple[str, Any]]:
+def flat(facts: Facts) -> Iterator[tuple[str, Any]]:
+    """What is known of a run, setting by setting."""
     for name, known in facts.items():
         if name not in OF_NO_ACCOUNT:
             yield from _parts(name, known.value)
@@ -80,6 +82,7 @@ def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield name, str(value)[:LONGEST]
 
 
-def _same(a: Any, b: Any) -> bool:
+def alike(a: Any, b: Any) -> bool:
+    """Whether two tell the same: numbers to ALIKE, all else exactly."""
     numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (a, b))
     return math.isclose(a, b, rel_tol=ALIKE) if numbers else a == b

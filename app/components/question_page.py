@@ -13,12 +13,13 @@ import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from app.components import baseline
 from app.components.answering import answering
 from app.components.ask_facts import ask_here
 from app.components.columns import draw_table
 from app.components.current import current_run
 from app.components.downloads import downloads
-from app.components.figures_row import Figure, figures_row
+from app.components.figures_row import Figure
 from app.components.header import header
 from app.components.model_picker import About, explained, model_or_run
 from app.components.notice import noticed
@@ -236,11 +237,15 @@ class _Below(Generic[A]):
             with top:
                 verdict(told.verdict)
                 self._ask(st.container())
-                figures_row(self.figures(result))
+                baseline.row(self.figures(result), self.about.run, self.about.place, lambda r: self._of(r, given))
             answered(told)
             self.body(told)
             beyond(told.verdict)
             self._explain(result)
+
+    def _of(self, other: Run, given: Mapping[str, Any]) -> list[Figure]:
+        """The same figures of another run."""
+        return self.figures(self.asking(About(other, self.about.place), given))
 
     def _ask(self, where: DeltaGenerator) -> None:
         """For a fact that would tell more on this page, once."""

@@ -17,6 +17,7 @@ from app.pages.query import QUERY
 from app.pages.scaling import SCALING_PAGE
 from app.pages.serving_cases import SERVING_CASES
 from app.pages.serving_planner import SERVING_PLANNER
+from app.pages.several import SEVERAL
 from app.pages.storage import STORAGE_PAGE
 from app.pages.topology import TOPOLOGY
 from app.pages.training_planner import TRAINING_PLANNER
@@ -41,6 +42,7 @@ PAGES: tuple[Page, ...] = (
     ALERTS,
     DEFINITIONS,
     COMPARE,
+    SEVERAL,
     FACTS,
     QUERY,
 )

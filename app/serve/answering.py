@@ -13,9 +13,10 @@ from app.serve.uploads import TooLarge
 from errors import ChipledgerError, QuestionError
 from errors.options import once_each
 
-ASKED = (
-    "compare", "show", "show_model", "whatif", "topology", "query", "job", "runs", "delete", "tiles", "event", "search"
-)  # fmt: skip
+ASKED = frozenset(
+    ("compare", "several", "show", "show_model", "whatif", "topology", "query", "job", "runs", "delete")
+    + ("tiles", "event", "search")  # of a timeline
+)
 """Handlers that read parameters; others take none."""
 
 

@@ -13,6 +13,8 @@ from app import listing_options, querying, topology_options
 from app.capture.addresses import allowed
 from app.comparing.answer import Compared
 from app.comparing.options import LOADS, SIDES
+from app.comparing.several import options as several_options
+from app.comparing.several.told import told_of_several
 from app.facts.told import declare, facts_told
 from app.fetching.allowed import allowed as from_where
 from app.fetching.allowed import asked_for
@@ -73,6 +75,7 @@ class Api:
             Route("/api/runs/{run_id}/tables", self.tables, methods=["GET"]),
             Route("/api/runs/{run_id}/query", self.query, methods=["GET"]),
             Route("/api/compare", self.compare, methods=["GET"]),
+            Route("/api/several", self.several, methods=["GET"]),
             Route("/api/questions", self.questions, methods=["GET"]),
             Route("/api/questions/{name}/form", self.form, methods=["GET"]),
             Route("/api/models/{model}/show/{analysis}", self.show_model, methods=["GET"]),
@@ -200,6 +203,13 @@ class Api:
         a, b = (self._find(given[o.name]) for o in SIDES)
         found = await run_in_threadpool(Compared, a, b, self._place, *(given.get(o.name) for o in LOADS))
         return found.to_dict()
+
+    @_answering
+    async def several(self, request: Request) -> Any:
+        """Several runs beside one another, as `chipledger compare A B C --json` has it: of `runs` by id or name, of a
+        search `q`, or of a `group`. Figures that are still being worked out are counted as `pending`."""
+        given = from_query(request.query_params.multi_items(), several_options.ASKED)
+        return await run_in_threadpool(told_of_several, self._place, given)
 
     @_answering
     async def questions(self, request: Request) -> Any:

@@ -3,6 +3,7 @@
 import argparse
 
 from app.cli.commands.base import JSON, print_json, print_table, print_verdict, printable
+from app.cli.several import print_several
 from app.comparing.options import LOADS, SIDES
 from app.options import add_arguments, add_flags, values
 from app.workspace import workspace
@@ -22,12 +23,22 @@ FAIL_IF = Option(
     several=True,
     form="GATE",
 )
-ARGUMENTS = SIDES
+MORE = Option(
+    "more",
+    str,
+    (),
+    "further runs: all are laid beside one another, and held against A",
+    several=True,
+    form="RUN",
+    of_run=True,
+)
+ARGUMENTS = (*SIDES, MORE)
+MAY_LACK = (MORE,)
 OPTIONS = (*LOADS, FAIL_IF, JSON)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_arguments(parser, ARGUMENTS)
+    add_arguments(parser, ARGUMENTS, MAY_LACK)
     add_flags(parser, OPTIONS)
 
 
@@ -37,6 +48,10 @@ def run(args: argparse.Namespace) -> int:
 
     given, place = values(args, OPTIONS), workspace(args.store)
     gates = [gate(text) for text in given[FAIL_IF.name] or ()]
+    if args.more:
+        _refuse(gates or given[LOADS[0].name] or given[LOADS[1].name])
+        print_several(place, (args.a, args.b, *args.more), args.json)
+        return 0
     a, b = place.store.find(args.a), place.store.find(args.b)
     found = Compared(a, b, place, *(given[o.name] for o in LOADS))
     if gates and found.jobs is None:
@@ -59,3 +74,9 @@ def run(args: argparse.Namespace) -> int:
             print(f"Gate {text}: {outcome}")
     outcomes = [outcome for _, outcome in judged]
     return GATE_FAILED if "failed" in outcomes else GATE_NOT_TOLD if "cannot be told" in outcomes else 0
+
+
+def _refuse(given: object) -> None:
+    """What is asked of two runs alone."""
+    if given:
+        raise QuestionError("a gate or a load over more than two runs", expected="two runs, A and B")

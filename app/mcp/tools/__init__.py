@@ -6,12 +6,13 @@ from app.mcp.tools.facts import FACTS
 from app.mcp.tools.findings import FIND
 from app.mcp.tools.query import QUERY
 from app.mcp.tools.runs import RUNS
+from app.mcp.tools.several import COMPARE_MANY
 from app.mcp.tools.show import SHOW
 from app.mcp.tools.topology import TOPOLOGY
 from app.mcp.tools.whatif import WHATIF, WHATIF_TRAINING
 from errors import QuestionError
 
-TOOLS: tuple[Tool, ...] = (RUNS, FACTS, FIND, SHOW, QUERY, WHATIF, WHATIF_TRAINING, COMPARE, TOPOLOGY)
+TOOLS: tuple[Tool, ...] = (RUNS, FACTS, FIND, SHOW, QUERY, WHATIF, WHATIF_TRAINING, COMPARE, COMPARE_MANY, TOPOLOGY)
 
 
 def tool(name: str) -> Tool:

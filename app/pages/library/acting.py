@@ -5,14 +5,17 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from analyzers.several.differing import LEAST, MOST
 from app.components.ask_facts import WHO
 from app.components.current import choose
 from app.library import changes
 from app.library.rows import NEWEST
+from app.menu import kind_of
 from app.pages.compare import COMPARE
 from app.pages.library import dialogs
 from app.pages.library.exporting import export
 from app.pages.library.shown import chosen_sort, turned
+from app.pages.several import SEVERAL
 from app.questions.findings import FINDINGS
 from app.workspace import Workspace
 from errors import ChipledgerError, QuestionError
@@ -102,16 +105,9 @@ def _restore(place: Workspace, ids: list[str]) -> Told:
 
 
 def _comparable(place: Workspace, ids: list[str]) -> None:
-    """Raises QuestionError for what Compare cannot lay side by side."""
-    if len(ids) != 2:
-        raise QuestionError(f"{runs_of(ids)} selected", expected="two served runs, which Compare lays side by side")
-    without = [r.manifest.name for r in map(place.store.find, ids) if not r.manifest.tables.get("requests")]
-    if without:
-        raise QuestionError(
-            f"{without[0]} holds no single requests",
-            expected="two served runs, which Compare lays side by side request by request",
-            advice="For training runs choose columns such as MFU and step time, and sort.",
-        )
+    """Raises QuestionError for what cannot be laid side by side."""
+    if not LEAST <= len(ids) <= MOST:
+        raise QuestionError(f"{runs_of(ids)} selected", expected=f"{LEAST} to {MOST} runs, laid side by side")
 
 
 AT_ONCE: dict[str, Callable[[Workspace, list[str]], Told | None]] = {
@@ -135,15 +131,27 @@ def then(place: Workspace, found: Callable[[], Sequence[str]]) -> None:
     if act == "open":
         st.switch_page(FINDINGS.file, query_params={"run": ids[0]})
     elif act == "compare":
-        _compare(ids)
+        _compare(place, ids)
     elif act == "export":
         export(place, ids, found)
     elif act in dialogs.ABOUT:
         dialogs.ABOUT[act](place, ids)
 
 
-def _compare(ids: list[str]) -> None:
-    """Two served runs go to their page; of others it was said what can be compared."""
+def _compare(place: Workspace, ids: list[str]) -> None:
+    """Two of a kind go to A or B, all others beside one another; of too many it was said so."""
     said: Told | None = st.session_state.get(TOLD)
-    if said is None or not said.wrong:
+    if said is not None and said.wrong:
+        return
+    if len(ids) == 2 and _two_alike(place, ids):
         st.switch_page(COMPARE.file, query_params={"run": ids[0], "with": ids[1]})
+    st.switch_page(SEVERAL.file, query_params={"runs": ",".join(ids)})
+
+
+def _two_alike(place: Workspace, ids: list[str]) -> bool:
+    """Whether A or B can tell of both."""
+    try:
+        one, two = map(place.store.find, ids)
+        return COMPARE.tells_of(one) and COMPARE.tells_of(two) and kind_of(one) == kind_of(two)
+    except ChipledgerError:
+        return False

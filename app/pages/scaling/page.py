@@ -18,6 +18,7 @@ from app.components.verdict import verdict
 from app.figures.base import standalone
 from app.pages.scaling import SCALING_PAGE
 from app.pages.scaling.figure import efficiency
+from app.pages.several import SEVERAL
 from app.whatif.scaling.answers import ScalingAnswer, find
 from app.whatif.scaling.asked import OPTIONS, Asked
 from app.whatif.scaling.wording import prediction
@@ -66,6 +67,9 @@ def page() -> None:
     verdict(said(result))
     show(result, asked)
     form()
+    if asked.runs:
+        named = {"runs": asked.runs}
+        st.page_link(SEVERAL.file, label="These runs beside one another", icon=SEVERAL.icon, query_params=named)
     st.page_link(
         SCALING_PAGE.file, label="A case in which a curve misleads", icon=":material/quiz:", query_params=dict(MISLED)
     )

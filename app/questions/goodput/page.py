@@ -42,7 +42,8 @@ def figures(both: Both) -> list[Figure]:
     exact = result.rules == EXACT
     says = {True: meaning(PRODUCTIVE), False: LIBRARY_MEANING[PRODUCTIVE]}
     known = [r.goodput_share if r is not None and r.steps_read else None for r in (result, other)]
-    shown = [Figure("Goodput", fmt.share(known[0]), f"Part of the time held. {says[exact]}", "derived")]
+    part = f"Part of the time held. {says[exact]}"
+    shown = [Figure("Goodput", fmt.share(known[0]), part, "derived", known[0], "more", alike=result.rules)]
     label = "By ml-goodput" if exact else "By the exact rules"
     if other is None:
         shown.append(Figure(label, fmt.NO_VALUE, "These rules have no answer for it.", "unattributed"))

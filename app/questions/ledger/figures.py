@@ -28,13 +28,16 @@ def figures(result: LedgerResult) -> list[Figure]:
         return [*shown, *(_part(ledger, n) for n in COMPILED)]
     if result.serving:
         return [*shown, *_serving(ledger, whole)]
+    goodput = productive.chip_seconds / whole if productive else 0.0 if result.steps_read else None
     shown.append(
         Figure(
             "Goodput",
-            fmt.share(productive.chip_seconds / whole if productive else 0.0 if result.steps_read else None),
+            fmt.share(goodput),
             "Time in steps whose result was kept, as a part of the chip time held. With the seconds of those steps "
             "that no profile explains.",
             basis_of(productive, "derived"),
+            goodput,
+            "more",
         )
     )
     maths = theme.meaning(["useful_maths"]) + " As a part of the chip time held."
@@ -42,7 +45,7 @@ def figures(result: LedgerResult) -> list[Figure]:
     if useful is None or share is None:
         shown.append(Figure("Useful maths", fmt.NO_VALUE, maths, "unattributed"))
     else:
-        shown.append(Figure("Useful maths", fmt.share(share), maths, useful.basis))
+        shown.append(Figure("Useful maths", fmt.share(share), maths, useful.basis, share, "more"))
     if ledger.usd is None:
         shown.append(
             Figure(

@@ -20,7 +20,7 @@ def figures(result: MemoryResult) -> list[Figure]:
         return snapshot_figures(result, result.snapshot)
     basis = result.peak_basis
     limit = {"the device's own allocator": "measured", "the compiler": "modelled"}.get(result.limit_source, "published")
-    shown = [Figure("Peak", fmt.size(result.peak_bytes), MEMORY.meaning("Peak"), basis)]
+    shown = [Figure("Peak", fmt.size(result.peak_bytes), MEMORY.meaning("Peak"), basis, result.peak_bytes, "less")]
     if result.peak_bytes is None:
         shown = [Figure("Inputs", fmt.size(result.parts_bytes), MEMORY.meaning("Inputs"), basis)]
     if result.limit_bytes:

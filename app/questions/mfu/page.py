@@ -48,13 +48,37 @@ def figures(result: MfuResult) -> list[Figure]:
     """The five figures, with their definitions."""
     peak = result.peaks.source or "a peak that is not known"
     return [
-        Figure("MFU", fmt.share(result.mfu), f"{MFU.meaning('MFU')} Here: {peak}.", "derived"),
+        Figure(
+            "MFU",
+            fmt.share(result.mfu),
+            f"{MFU.meaning('MFU')} Here: {peak}.",
+            "derived",
+            result.mfu,
+            "more",
+            alike=result.convention,
+        ),
         Figure("HFU", fmt.share(result.hfu), MFU.meaning("HFU"), result.hfu_basis or "unattributed"),
         Figure(
             "EMFU", fmt.share(result.emfu), MFU.meaning("EMFU"), "unattributed" if result.emfu is None else "derived"
         ),
-        Figure("Best step", fmt.share(result.best), MFU.meaning("Best step"), "derived"),
-        Figure("Average", fmt.share(result.average), MFU.meaning("Average MFU"), "derived"),
+        Figure(
+            "Best step",
+            fmt.share(result.best),
+            MFU.meaning("Best step"),
+            "derived",
+            result.best,
+            "more",
+            alike=result.convention,
+        ),
+        Figure(
+            "Average",
+            fmt.share(result.average),
+            MFU.meaning("Average MFU"),
+            "derived",
+            result.average,
+            "more",
+            alike=result.convention,
+        ),
     ]
 
 

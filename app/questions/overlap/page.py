@@ -36,10 +36,24 @@ def figures(result: OverlapResult) -> list[Figure]:
     over = f"Over {fmt.count(len(result.devices), 'device')}, {fmt.number(t['window_s'])} device-seconds. "
     return [
         Figure("Hidden", fmt.share(t["overlap_share"]), over + OVERLAP.meaning("Hidden"), "measured"),
-        Figure("Exposed", fmt.share(t["exposed_share"]), over + OVERLAP.meaning("Communication"), "measured"),
+        Figure(
+            "Exposed",
+            fmt.share(t["exposed_share"]),
+            over + OVERLAP.meaning("Communication"),
+            "measured",
+            t["exposed_share"],
+            "less",
+        ),
         Figure("Computing", fmt.share(t["compute_share"]), over + OVERLAP.meaning("Computing"), "measured"),
         Figure("Copies alone", fmt.share(t["copies_share"]), over + OVERLAP.meaning("Copies alone"), "measured"),
-        Figure("Idle", fmt.share(t["idle_share"]), over + OVERLAP.meaning("Idle in the window"), "measured"),
+        Figure(
+            "Idle",
+            fmt.share(t["idle_share"]),
+            over + OVERLAP.meaning("Idle in the window"),
+            "measured",
+            t["idle_share"],
+            "less",
+        ),
     ]
 
 

@@ -26,13 +26,29 @@ def figures(result: StepsResult) -> list[Figure]:
     taken = f"Different step numbers; {fmt.count(len(result.rows), 'step')} were taken, those lost included."
     return [
         Figure("Steps", f"{result.steps:,}", taken, "measured"),
-        Figure("Usual step", fmt.duration(result.median_step_s), STEPS.meaning("Usual step"), "derived"),
-        Figure("Best step", fmt.duration(result.best_step_s), "The shortest of those.", "measured"),
+        Figure(
+            "Usual step",
+            fmt.duration(result.median_step_s),
+            STEPS.meaning("Usual step"),
+            "derived",
+            result.median_step_s,
+            "less",
+        ),
+        Figure(
+            "Best step",
+            fmt.duration(result.best_step_s),
+            "The shortest of those.",
+            "measured",
+            result.best_step_s,
+            "less",
+        ),
         Figure(
             "Tokens/s per chip",
             fmt.number(result.tokens_per_s_per_chip),
             STEPS.meaning("Tokens per second and chip, TFLOP/s per chip"),
             "derived",
+            result.tokens_per_s_per_chip,
+            "more",
         ),
         Figure(
             "TFLOP/s per chip",

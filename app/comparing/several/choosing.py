@@ -1,0 +1,147 @@
+"""Which runs are compared: those that are named, found by a search, or in a group. What cannot be is said, and left
+out."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from analyzers.several.differing import LEAST, MOST, Member
+from app.library.columns import COLUMNS, Row
+from app.library.rows import Numbers, library
+from app.library.table import Table, table
+from app.summary import chip_text
+from app.words import short
+from app.workspace import Workspace
+from errors import ChipledgerError, QuestionError
+from errors import format as fmt
+from runs.run import FactValue, Run
+
+NAMED = 5  # runs that are left out and told one by one
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The runs in their order, each as its row, its run and what is compared of it. `said`: what was left out, and
+    why; `pending`: of how many figures are being worked out."""
+
+    rows: tuple[Row, ...]
+    runs: tuple[Run, ...]
+    members: tuple[Member, ...]
+    said: tuple[str, ...]
+    pending: int
+
+    def index(self, run_id: str) -> int:
+        return next(n for n, m in enumerate(self.members) if m.run_id == run_id)
+
+
+def choose(
+    place: Workspace, runs: Sequence[str] = (), q: str = "", group: str = "", numbers: Numbers = "later"
+) -> Chosen:
+    """Raises QuestionError where fewer than two runs are left, or more than MOST are asked for."""
+    kept, said = table(place), list[str]()
+    if runs:
+        rows = _named(place, kept, _split(runs), said)
+    elif q or group:
+        rows = _found(place, q, group, numbers)
+    else:
+        raise QuestionError(
+            "no runs are chosen",
+            expected=f"{LEAST} to {MOST} runs: by their ids or names, a search, or a group",
+            advice="Tick runs in the list of runs, and choose Compare",
+        )
+    if len(rows) > MOST:
+        many = f"{len(rows):,} runs" if runs else f"more than {MOST} runs"
+        raise QuestionError(f"{many} to compare", expected=f"at most {MOST}", advice="Search for fewer of them")
+    rows = [row for row in rows if _can_be_read(row, said)]
+    asked, rows = rows, list(kept.fresh(rows))
+    there = {row.run_id for row in rows}
+    said += [f"{short(row.name)} was removed meanwhile." for row in asked if row.run_id not in there]
+    if numbers == "now":
+        kept.work_out(rows)
+        rows = list(kept.fresh(rows))
+    elif numbers == "later":
+        kept.begin(rows, [row for row in rows if row.pending])
+    return _chosen(place, rows, said)
+
+
+def _chosen(place: Workspace, rows: Iterable[Row], said: list[str]) -> Chosen:
+    some, runs, members = list[Row](), list[Run](), list[Member]()
+    for row in rows:
+        try:
+            run = place.store.get(row.run_id)
+            if run is None:
+                said.append(f"{short(row.name)} was removed meanwhile.")
+                continue
+            members.append(_member(row, run))
+        except ChipledgerError as e:
+            said.append(f"{short(row.name)} is left out: {e}")
+            continue
+        some.append(row)
+        runs.append(run)
+    if len(some) < LEAST:
+        found = "no run" if not some else f"only {short(some[0].name)}"
+        more = f": {' '.join(said)}" if said else ""
+        raise QuestionError(f"{found} is left to compare{more}", expected=f"at least {LEAST} runs that can be read")
+    said += [f"{short(row.name)} is still running: what it wrote so far is compared." for row in some if row.live]
+    said += [f"Of {short(row.name)} something is damaged: {row.problem}" for row in some if row.problem]
+    pending = sum(row.pending for row in some)
+    return Chosen(tuple(some), tuple(runs), tuple(members), tuple(said), pending)
+
+
+def _member(row: Row, run: Run) -> Member:
+    facts = dict(run.manifest.facts)
+    if chip := chip_text(run):  # as the catalogue names it, however each run called it
+        facts["chip"] = FactValue(chip, facts["chip"].basis, facts["chip"].source)
+    figures = {c.name: v for c in COLUMNS if c.worked_out and (v := row.numbers.get(c.name)) is not None}
+    return Member(
+        run_id=run.run_id,
+        name=row.name,
+        kind=row.kind,
+        simulated=row.simulated,
+        model=row.model,
+        facts=facts,
+        figures=figures,
+    )
+
+
+def _split(texts: Sequence[str]) -> list[str]:
+    return [part.strip() for text in texts for part in text.split(",") if part.strip()]
+
+
+def _named(place: Workspace, kept: Table, names: list[str], said: list[str]) -> list[Row]:
+    """The rows of runs by name, each once; what is not there, or is named again, is said."""
+    if len(names) > 4 * MOST:
+        raise QuestionError(f"{len(names):,} runs to compare", expected=f"at most {MOST}")
+    rows = kept.rows()
+    by = {row.name: row for row in reversed(rows)}  # the newest of a name
+    by |= {key: row for row in rows for key in (row.address, row.run_id)}
+    found, missing = dict[str, Row](), list[str]()
+    again = 0
+    for name in names:
+        try:
+            row = by.get(name) or by.get(place.store.find(name).run_id)
+        except ChipledgerError as e:
+            missing.append(str(e))
+            continue
+        if row is None:
+            missing.append(f"{short(name)} is not listed yet: ask again.")
+        elif row.run_id in found:
+            again += 1
+        else:
+            found[row.run_id] = row
+    said += [text if text.endswith(".") else f"{text}." for text in missing[:NAMED]]
+    if len(missing) > NAMED:
+        said.append(f"{fmt.count(len(missing) - NAMED, 'more run')} could not be found.")
+    if again:
+        said.append(f"{fmt.count(again, 'run was', 'runs were')} named twice, and compared once.")
+    return list(found.values())
+
+
+def _found(place: Workspace, q: str, group: str, numbers: Numbers) -> list[Row]:
+    found = library(place, q, limit=None if group else MOST + 1, hidden=True, numbers="kept" if group else numbers)
+    return [row for row in found.rows if not group or group in (row.group, row.project)]
+
+
+def _can_be_read(row: Row, said: list[str]) -> bool:
+    if not row.readable:
+        said.append(f"{short(row.name)} cannot be read, and is left out: {row.problem}")
+    return row.readable
