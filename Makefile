@@ -23,7 +23,7 @@ TYPES = $(BIN)/basedpyright --pythonpath $(BIN)/python
 # compile the project anew, and each worker every test.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: docs site pictures run check style types test slow tpu lint mutants reference reference-compiled reference-fleet reference-serving reference-pytorch benchmark diagnosis lock lock-browser clean help
+.PHONY: ready docs site pictures run check style types test slow tpu lint mutants reference reference-compiled reference-fleet reference-serving reference-pytorch benchmark diagnosis lock lock-browser clean help
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -42,6 +42,9 @@ run: $(STAMP) $(WARM) $(SITE) ## set up and open the dashboard on the bundled re
 
 check: style $(WARM) ## the inner loop: style, floors and the quick tests (no browser, nothing slow, few examples of each property)
 	@$(BIN)/python -m pytest $(if $(ARGS),$(ARGS),-n auto --dist worksteal -m "not browser and not slow and not alone")
+
+# What tests need and no test: `make -j3 tpu ready` fetches, compiles and builds beside one another.
+ready: $(BROWSER)/.installed $(WARM) $(SITE)
 
 # Tests are shared out one by one, so that no worker ends long before another. Beside them run those in a browser, which
 # wait for most of their time and share one, and then the check of types. What needs the machine to itself comes last,

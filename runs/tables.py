@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
 Where = Sequence[tuple[str, str, Any]]  # (column, operator, value), all of which must hold
+FEW_ROWS = 20_000  # are read by one thread: to hand them to others and to wait for those takes longer
 
 
 class Tables(Protocol):
@@ -51,7 +52,8 @@ def frame(
         pa.bool_(): pd.BooleanDtype(),
         pa.string(): pd.StringDtype("pyarrow", na_value=np.nan),
     }
-    return tables.arrow(name, columns, where).to_pandas(types_mapper=lambda kind: nullable.get(kind))
+    table = tables.arrow(name, columns, where)
+    return table.to_pandas(types_mapper=lambda kind: nullable.get(kind), use_threads=table.num_rows > FEW_ROWS)
 
 
 @functools.cache
@@ -147,7 +149,7 @@ def _read(path: Path, names: Sequence[str], filters: "pc.Expression | None") -> 
         there = set(file.schema_arrow.names)
         columns = [n for n in names if n in there]
         if filters is None:
-            return file.read(columns)
+            return file.read(columns, use_threads=file.metadata.num_rows > FEW_ROWS)
     return pq.read_table(path, columns=columns, filters=filters)
 
 

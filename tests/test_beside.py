@@ -26,10 +26,10 @@ def test_whichever_fails_all_fails_and_the_rest_is_shown(failing):
 
 
 def test_the_others_run_one_after_another_beside_the_first(tmp_path):
-    ended = tmp_path / "ended"
-    second = f"import time; time.sleep(0.3); open({str(ended)!r}, 'w')"
+    ended, looked = tmp_path / "ended", tmp_path / "looked"
+    second = f"import os, time\nwhile not os.path.exists({str(looked)!r}): time.sleep(0.02)\nopen({str(ended)!r}, 'w')"
     third = f"import os; print(os.path.exists({str(ended)!r}))"
-    first = f"import os, time; now = os.path.exists({str(ended)!r}); time.sleep(0.1); print(now)"
+    first = f"import os; print(os.path.exists({str(ended)!r})); open({str(looked)!r}, 'w')"
     assert beside(first, second, third).stdout.split() == ["False", "True"]
 
 
@@ -41,4 +41,4 @@ def test_interrupted_it_leaves_nothing_running(tmp_path):
     while not started.exists():
         time.sleep(0.05)
     running.send_signal(signal.SIGINT)
-    assert running.wait(20) != 0
+    assert running.wait(60) != 0

@@ -54,7 +54,7 @@ def serving(store: Path, *arguments: str, verb: str = "serve", cwd: Path | None 
     )
     address = f"http://127.0.0.1:{port}"
     try:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 300  # of a machine on which much else runs
         while True:
             if process.poll() is not None:
                 raise AssertionError(f"the server ended: {process.stdout.read()}")

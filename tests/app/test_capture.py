@@ -178,7 +178,7 @@ def test_cancelled_it_leaves_nothing_and_frees_the_hosts(place, two):
         folder = place.store.root / "t"
         capture(addresses(two), Asked(duration_s=60), folder, stop=lambda: time.monotonic() - began > 1.5)
     assert time.monotonic() - began < 10
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while True:  # the server notices within a moment that nobody listens any more
         told = captured(place, addresses(two), Asked(duration_s=0.2))
         if all(h["problem"] is None for h in told["hosts"]) or time.monotonic() > deadline:
@@ -197,7 +197,7 @@ def test_the_command_ends_at_a_signal_with_nothing_stored(place, two):
             if b"Recording" in line:
                 break
         process.send_signal(signal.SIGTERM)
-        assert process.wait(15) == 2
+        assert process.wait(45) == 2
     finally:
         process.kill()
         process.stderr.close()

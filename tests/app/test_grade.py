@@ -14,10 +14,9 @@ from app.questions.mfu import MFU
 from app.questions.steps import STEPS
 from app.workspace import workspace
 from catalog.chips import chip
-from collectors.ingest import ingest
 from runs.ledger import Ledger
 from tests.app.made_runs import START_NS, S, write
-from tests.bundled import RUNS
+from tests.bundled import bundled
 
 MODEL, CHIP, CHIPS, SEQ = "llama3.1-70b", "TPU 7x", 64, 8192
 SLOW = 1.5  # times a usual step: what the last step takes
@@ -97,9 +96,9 @@ def test_the_best_run_of_its_kind_stands_beside_it_and_others_do_not(place):
     assert answer(place, mine).ladder.rung("store") is None  # what other runs are is no part of the kept answer
 
 
-def test_bundled_runs_stand_below_what_bounds_them_and_say_what_they_cannot(place):
+def test_bundled_runs_stand_below_what_bounds_them_and_say_what_they_cannot(place, tmp_path_factory):
     for name in ("training", "fleet-54-days-simulated"):
-        run = place.store.get(ingest([RUNS / name], place.store).run_id)
+        run = bundled(tmp_path_factory, name)
         ladder = graded(run, answer(place, run), place)
         best = ladder.rung("best_step").utilisation
         for bound in ("roof", "compiled"):
@@ -109,8 +108,8 @@ def test_bundled_runs_stand_below_what_bounds_them_and_say_what_they_cannot(plac
         assert ladder.to_dict()["rungs"][0]["peak_share"] == 1.0
 
 
-def test_the_gap_closes_with_the_ledger_and_one_name_is_one_number(place):
-    run = place.store.get(ingest([RUNS / "training"], place.store).run_id)
+def test_the_gap_closes_with_the_ledger_and_one_name_is_one_number(place, tmp_path_factory):
+    run = bundled(tmp_path_factory, "training")
     result = answer(place, run)
     ledger: Ledger = result.ledger
     amounts = by_account(ledger)

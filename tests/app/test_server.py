@@ -293,7 +293,7 @@ def test_a_model_and_the_catalogue_can_be_asked_without_a_run(server):
 def test_too_much_is_refused_with_413_before_it_is_sent(server, store):
     upload_id = request("POST", f"{server}/api/uploads", {})[1]["upload_id"]
     address = urlsplit(server)
-    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=20)
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
     connection.putrequest("PUT", f"/upload/{upload_id}/big")
     connection.putheader("Content-Length", str(10**12))
     connection.endheaders()
@@ -307,7 +307,7 @@ def test_too_much_is_refused_with_413_before_it_is_sent(server, store):
 def test_too_much_without_an_announced_length_is_refused_too(server, store):
     upload_id = request("POST", f"{server}/api/uploads", {})[1]["upload_id"]
     address = urlsplit(server)
-    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=20)
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
     connection.putrequest("PUT", f"/upload/{upload_id}/big")
     connection.putheader("Transfer-Encoding", "chunked")
     connection.endheaders()
@@ -319,7 +319,7 @@ def test_too_much_without_an_announced_length_is_refused_too(server, store):
     else:
         assert connection.getresponse().status == 413
     connection.close()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any(p.is_file() for p in (store / "uploads" / upload_id).rglob("*")):
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -332,7 +332,7 @@ def test_a_connection_that_breaks_off_leaves_no_file(server, store):
         head = f"PUT /upload/{upload_id}/half HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Length: 1000000\r\n\r\n"
         s.sendall(head.encode() + b"x" * 500_000)
         time.sleep(0.5)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any(p.is_file() for p in (store / "uploads" / upload_id).rglob("*")):
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -347,7 +347,7 @@ def test_other_sites_and_other_names_are_refused(server):
 @pytest.mark.parametrize(("origin", "status"), [("http://evil.example", 403), (None, 101)])
 def test_only_its_own_pages_open_a_session(server, origin, status):
     address = urlsplit(server)
-    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=20)
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
     connection.putrequest("GET", "/_stcore/stream")
     wanted = {
         "Connection": "Upgrade",
@@ -365,7 +365,7 @@ def test_only_its_own_pages_open_a_session(server, origin, status):
 
 def test_pages_carry_the_headers_that_keep_them_at_home(server):
     address = urlsplit(server)
-    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=20)
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
     connection.request("GET", "/")
     answer = connection.getresponse()
     assert "default-src 'self'" in answer.getheader("Content-Security-Policy")

@@ -115,7 +115,7 @@ def test_following_moves_the_pointer_and_ends_cleanly(tmp_path, server):
         refused = command(*arguments(server, tmp_path, "--once"))
         assert refused.returncode == 2 and f"followed already, by process {process.pid}" in refused.stderr
         process.send_signal(signal.SIGTERM)
-        rest, problems = process.communicate(timeout=30)
+        rest, problems = process.communicate(timeout=60)
     assert process.returncode == 0 and not problems
     assert json.loads(rest.splitlines()[-1])["state"] == "stopped"
     assert place.store.live.read("night-run").state == "stopped"
@@ -211,7 +211,7 @@ def test_a_job_that_ended_is_told_and_its_restart_is_picked_up(tmp_path, server)
         again = json.loads(process.stdout.readline())
         assert again["state"] == "following" and again["entries"] == 24 + 8
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
 
 def test_what_fails_while_watching_is_told_and_tried_again(tmp_path, server):

@@ -21,6 +21,7 @@ FLAGS = (
     "--disable-sync",
     "--no-first-run",
 )
+PATIENCE_MS = 120_000  # for whatever is waited for: other tests run beside these, on as many processors as they like
 HOW = "no Chromium here: install the system package `chromium` and the Python package `playwright`"
 
 
@@ -43,11 +44,15 @@ def browser():
     if path is None:
         _missing(HOW)
     try:
-        from playwright.sync_api import expect, sync_playwright
+        from playwright.sync_api import Locator, expect, sync_playwright
     except ImportError:
         _missing(HOW)
-    expect.set_options(timeout=30_000)  # as for all else that is waited for: other tests run beside these
-    with sync_playwright() as playwright:
+    from tests.browser.drawn import ACTIONS, patient
+
+    expect.set_options(timeout=PATIENCE_MS)
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        for name in ACTIONS:
+            patch.setattr(Locator, name, patient(getattr(Locator, name)))
         started = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         yield started
         started.close()
@@ -61,7 +66,7 @@ class Watched:
         self.faults: list[str] = []
 
     def watch(self, page) -> None:
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(PATIENCE_MS)
         page.on("request", lambda r: self.strangers.append(r.url) if _leaves(r.url) else None)
         page.on("pageerror", lambda e: self.faults.append(str(e)))
         page.on("dialog", lambda d: (self.faults.append(f"dialog: {d.message}"), d.accept()))

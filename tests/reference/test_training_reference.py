@@ -320,12 +320,12 @@ def test_a_worker_dies_with_its_launcher(tmp_path):
     )
     try:
         record = tmp_path / "truth" / "attempt_0.process_0.jsonl"
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not (record.exists() and b"job_start" in record.read_bytes()):  # now it waits for the other three
             assert worker.poll() is None and time.monotonic() < deadline
             time.sleep(0.05)
         worker.stdin.close()
-        assert worker.wait(timeout=10) == 1
+        assert worker.wait(timeout=60) == 1
     finally:
         worker.kill()
         worker.wait()

@@ -24,6 +24,7 @@ def tree(path):
     return ast.parse(path.read_text())
 
 
+@cache
 def file_of(module):
     """The project's file of a module's name; None where it is no module of the project."""
     path = ROOT.joinpath(*module.split("."))
@@ -39,6 +40,7 @@ def bound(statement):
     return {n.id for t in targets if t is not None for n in ast.walk(t) if isinstance(n, ast.Name)}
 
 
+@cache
 def imports(path):
     """Name in `path` -> (file of the project that it comes from, name there; None for a whole module)."""
     found = {}
@@ -52,6 +54,21 @@ def imports(path):
     return found
 
 
+@cache
+def used(path):
+    """By each name that the file binds at its top: (names, (name, attribute) pairs) that its statements are made of."""
+    found = {}
+    for statement in tree(path).body:
+        nodes = list(compiled_parts(statement)) if (names := bound(statement)) else []
+        for name in names:
+            plain, parts = found.setdefault(name, (set(), set()))
+            plain |= {n.id for n in nodes if isinstance(n, ast.Name)}
+            parts |= {
+                (n.value.id, n.attr) for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)
+            }
+    return found
+
+
 def sources(path, name, seen):
     """Adds (file, name) of all that the value of `name` in `path` is made from, through constants, types, functions and
     modules, to `seen`."""
@@ -62,15 +79,13 @@ def sources(path, name, seen):
     if name in taken:
         file, there = taken[name]
         return sources(file, there, seen) if there else seen
-    for statement in tree(path).body:
-        if name in bound(statement):
-            for node in compiled_parts(statement):
-                if isinstance(node, ast.Name):
-                    sources(path, node.id, seen)
-                elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in taken:
-                    file, there = taken[node.value.id]
-                    if there is None:
-                        sources(file, node.attr, seen)
+    names, parts = used(path).get(name, ((), ()))
+    for other in names:
+        sources(path, other, seen)
+    for module, attribute in parts:
+        file, there = taken.get(module, (None, ""))
+        if there is None:
+            sources(file, attribute, seen)
     return seen
 
 
@@ -94,7 +109,7 @@ def kernels(module):
 def modules_with_kernels():
     """Every module with a function whose decorator comes, through whatever files, from numba's one door."""
     door, found = ROOT / "runs" / "numba_cache.py", set()
-    for path in (p for package in PACKAGES for p in (ROOT / package).rglob("*.py")):
+    for path in (p for package in PACKAGES for p in (ROOT / package).rglob("*.py") if "\n@" in p.read_text()):
         for function in (s for s in tree(path).body if isinstance(s, ast.FunctionDef)):
             names = {n.id for d in function.decorator_list for n in ast.walk(d) if isinstance(n, ast.Name)}
             if any(file == door for name in names for file, _ in sources(path, name, set())):
