@@ -263,17 +263,17 @@ def test_a_web_server_is_read_and_one_that_leads_elsewhere_is_not_followed(place
 def test_many_files_in_one_pattern_are_soon_found(place, data):
     for number in range(3000):
         (data / "run-1" / f"{number:05}.log").touch()
-    began = time.process_time()
+    began = time.monotonic()
     assert len(asked(place, f"{data}/**/*.log").paths) == 3004
-    assert time.process_time() - began < 10
+    assert time.monotonic() - began < 10
 
 
 def test_a_pattern_that_is_made_to_take_long_does_not(place, data):
     (data / "run-1" / ("a" * 200)).touch()
-    began = time.process_time()
+    began = time.monotonic()
     with pytest.raises(InputError, match="no file fits"):
         asked(place, f"{data}/**/**/**/**/{'*a' * 40}b")
-    assert time.process_time() - began < 5
+    assert time.monotonic() - began < 5
 
 
 def test_what_is_no_folder_of_this_user_is_told(place, data):

@@ -375,6 +375,6 @@ def test_more_operations_than_recorders_keep_are_refused(tmp_path, monkeypatch):
 def test_many_numbers_of_groups_are_paired_in_time():
     numbers = range(0, 200_000, 2)
     known = {n: str(n) for n in numbers}
-    began = time.process_time()
+    began = time.monotonic()
     assert paired([*known.values(), "7"], [*numbers, 7], known) == {**known, 7: "7"}
-    assert time.process_time() - began < 10
+    assert time.monotonic() - began < 10
