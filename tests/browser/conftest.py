@@ -21,7 +21,7 @@ FLAGS = (
     "--disable-sync",
     "--no-first-run",
 )
-PATIENCE_MS = 120_000  # for whatever is waited for: other tests run beside these, on as many processors as they like
+PATIENCE_MS = 60_000  # for whatever is waited for: other tests run beside these, on as many processors as they like
 HOW = "no Chromium here: install the system package `chromium` and the Python package `playwright`"
 
 
