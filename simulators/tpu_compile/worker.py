@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from errors import ChipledgerError, InputError
+from simulators.tpu_compile.launch import flags
 from simulators.tpu_compile.request import CompileRequest
 
 # where each stage begins, and about how long it takes: fractions are estimates, for nobody can know
@@ -201,6 +202,8 @@ def _facts(request: CompileRequest) -> dict[str, Any]:
         "jax": versions["jax"],
         "rule": rule(request),
     }
+    if told := flags():
+        facts["compiler_flags"] = " ".join(told.values())
     if request.function:
         path, _, name = request.function.rpartition(":")
         return facts | {"function": f"{Path(path).name}:{name}"}
