@@ -95,7 +95,7 @@ def changes(seed: int) -> tuple[Change, ...]:
         _changed("dtype", one, MATHS, ("precision",), precision="float64"),
         _changed("hidden", thousand, MATHS, ("emb dim", "emb_dim", "hidden"), dims=wider),
         _changed("remat", one, MATHS, ("remat",), remat="full"),
-        _changed("fusion_barrier", Job(WAVES, seed=seed, chain=16), MATHS, (), barrier=True),
+        _changed("fusion_barrier", Job(WAVES, seed=seed, chain=40), MATHS, (), barrier=True),
         _changed("input_workers", reading, ("input_wait",), ("input workers",), workers=1),
         _changed("logging", one, ("idle_logging", "idle_device_to_host"), ("log period",), log_period=1),
         _changed("mesh", two, (*COMMUNICATION, *MATHS, *IDLE), ("the mesh",), mesh=(1, 2)),

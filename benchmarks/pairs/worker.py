@@ -73,9 +73,10 @@ def loss_of(job: Job) -> Callable:
             inner = norm(x) @ wi
             gate = hold(jnp.tanh(hold(0.79788456 * hold(inner + hold(0.044715 * hold(inner * hold(inner * inner)))))))
             inner = hold(0.5 * hold(inner * hold(1 + gate)))
+            scale = jax.lax.stop_gradient(inner)  # so that none of them is kept for the backward pass
             for _ in range(job.chain):
-                inner = hold(inner * hold(1 - 0.001 * inner))
-            return hold(x + inner @ wo)
+                scale = hold(scale * hold(1 - 0.001 * scale))
+            return hold(x + (inner * (1 + 0.001 * scale) if job.chain else inner) @ wo)
 
         again = jax.checkpoint(layer) if job.remat == "full" else layer
         x = params["embedding"][inputs] + params["position"]

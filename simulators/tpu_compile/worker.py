@@ -200,10 +200,9 @@ def _facts(request: CompileRequest) -> dict[str, Any]:
         "parallelism": dict(request.mesh.axes),
         "compiler": f"libtpu {versions['libtpu']}",
         "jax": versions["jax"],
+        "compiler_flags": " ".join(flags().values()) or "none",
         "rule": rule(request),
     }
-    if told := flags():
-        facts["compiler_flags"] = " ".join(told.values())
     if request.function:
         path, _, name = request.function.rpartition(":")
         return facts | {"function": f"{Path(path).name}:{name}"}
