@@ -118,6 +118,11 @@ def kind_of(name: str) -> str | None:
     return HEADS.get(parts[0])
 
 
+def is_unknown(name: str) -> bool:
+    """Whether it is a setting of which it is not known what it can move."""
+    return kind_of(name) is None and name.split(".")[-1] not in FOLLOWS
+
+
 @dataclass(frozen=True)
 class Because:
     """`only`: the one setting that differs and can move these accounts; `among`: where several can, all of them."""
